@@ -1,0 +1,43 @@
+// A digest names a whole prefix: it chains its parent's.
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+
+namespace terrace {
+
+/// At most 32 bytes. Shorter digests (8 to 31 bytes) are padded with zeros behind; the width is a property of the
+/// space, so two digests of one space compare bytewise.
+struct digest {
+  static constexpr size_t max_size = 32;
+  static constexpr size_t min_size = 8;
+
+  std::array<uint8_t, max_size> bytes{};
+
+  /// Takes the first 32 bytes at most of `raw`.
+  static digest from(std::span<const uint8_t> raw) {
+    digest d;
+    std::memcpy(d.bytes.data(), raw.data(), raw.size() < max_size ? raw.size() : max_size);
+    return d;
+  }
+
+  friend auto operator<=>(const digest&, const digest&) = default;
+};
+
+/// Lower-case hexadecimal of the first `width` bytes.
+inline std::string to_hex(const digest& d, size_t width = digest::max_size) {
+  static constexpr char digits[] = "0123456789abcdef";
+  std::string text;
+  text.reserve(width * 2);
+  for (size_t i = 0; i < width; ++i) {
+    text.push_back(digits[d.bytes[i] >> 4]);
+    text.push_back(digits[d.bytes[i] & 15]);
+  }
+  return text;
+}
+
+} // namespace terrace

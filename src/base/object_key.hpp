@@ -1,0 +1,62 @@
+// The key of an object: one (space, pool, rank, chunk).
+#pragma once
+
+#include "base/digest.hpp"
+#include "base/ids.hpp"
+
+#include <cstring>
+#include <functional>
+
+namespace terrace {
+
+struct object_key {
+  space_id space{};
+  uint16_t pool = 0; ///< index in the space's list of pools
+  uint16_t rank = 0; ///< 0 for a rank-replicated pool
+  digest chunk;
+
+  friend auto operator<=>(const object_key&, const object_key&) = default;
+};
+
+/// The name of an object in eviction policies, which must stay small: 128 bits of the key. A collision costs one
+/// misplaced eviction, never a wrong byte: residency is decided by the whole key.
+struct entry_key {
+  uint64_t high = 0;
+  uint64_t low = 0;
+  friend auto operator<=>(const entry_key&, const entry_key&) = default;
+  bool empty() const { return high == 0 && low == 0; }
+};
+
+namespace detail {
+constexpr uint64_t mix64(uint64_t x) { // finaliser of splitmix64 (Steele, Lea, Flood 2014)
+  x ^= x >> 30;
+  x *= 0xbf58476d1ce4e5b9ULL;
+  x ^= x >> 27;
+  x *= 0x94d049bb133111ebULL;
+  return x ^ (x >> 31);
+}
+} // namespace detail
+
+/// Digests are already uniform for the cryptographic algorithms; opaque ones of engines may not be, so all is mixed.
+inline entry_key to_entry_key(const object_key& key) {
+  uint64_t words[4];
+  std::memcpy(words, key.chunk.bytes.data(), sizeof words);
+  uint64_t place = static_cast<uint64_t>(key.space) << 32 | static_cast<uint64_t>(key.pool) << 16 | key.rank;
+  uint64_t high = detail::mix64(words[0] ^ detail::mix64(place + 0x9e3779b97f4a7c15ULL));
+  uint64_t low = detail::mix64(words[1] + high);
+  high ^= detail::mix64(words[2] + low);
+  low ^= detail::mix64(words[3] + high);
+  return {high, low};
+}
+
+} // namespace terrace
+
+template <>
+struct std::hash<terrace::object_key> {
+  size_t operator()(const terrace::object_key& key) const noexcept { return terrace::to_entry_key(key).low; }
+};
+
+template <>
+struct std::hash<terrace::entry_key> {
+  size_t operator()(const terrace::entry_key& key) const noexcept { return key.low; }
+};

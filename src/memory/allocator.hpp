@@ -1,0 +1,70 @@
+// The interface of every allocator: it divides an arena's bytes, it never touches them.
+#pragma once
+
+#include "base/error.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace terrace {
+
+/// A run of an arena: [offset, offset + size) in bytes from the arena's begin. `size` is physical: what the allocator
+/// took, a multiple of its alignment, at least what was asked for.
+struct extent {
+  uint64_t offset = 0;
+  uint64_t size = 0;
+  friend bool operator==(const extent&, const extent&) = default;
+};
+
+struct allocator_options {
+  uint64_t capacity_bytes = 0;         ///< size of the arena
+  uint64_t alignment_bytes = 4096;     ///< a power of two; offsets and physical sizes are multiples of it
+  uint64_t boundary_bytes = 1ULL << 30; ///< no extent crosses a multiple of this (0: no boundary); a registered
+                                        ///< io_uring buffer may not exceed 1 GiB
+  uint64_t slot_bytes = 0;             ///< `paged` only: the size of every slot
+};
+
+struct allocator_usage {
+  uint64_t capacity_bytes = 0;
+  uint64_t used_bytes = 0;        ///< physical
+  uint64_t requested_bytes = 0;   ///< logical: what the callers asked for
+  uint64_t free_bytes = 0;        ///< capacity - used
+  uint64_t largest_free_run = 0;  ///< largest single request that would succeed
+  uint64_t free_runs = 0;
+  uint64_t allocations = 0;       ///< live extents
+};
+
+/// Not thread-safe: an allocator belongs to one allocator actor. Deterministic: the same calls give the same extents.
+class allocator {
+ public:
+  virtual ~allocator() = default;
+
+  virtual std::string_view name() const = 0;
+
+  /// One extent for each size, in their order, or none at all. Errors: `no_space` when the arena cannot hold all of
+  /// them now, `bad_request` for a size of 0 or one that could never fit (`largest_possible()`).
+  virtual result<std::vector<extent>> allocate(std::span<const uint64_t> sizes) = 0;
+
+  /// Gives extents back; each must be one that `allocate` gave out and that is not free yet (asserted).
+  virtual void free(std::span<const extent> extents) = 0;
+
+  /// The physical size that a request of `bytes` takes.
+  virtual uint64_t physical_size(uint64_t bytes) const = 0;
+
+  /// The largest request that can be met by an empty arena.
+  virtual uint64_t largest_possible() const = 0;
+
+  virtual allocator_usage usage() const = 0;
+};
+
+/// The registry: `free_list`, `paged`. Errors: `bad_request` naming the known ones, or the option that is wrong.
+result<std::unique_ptr<allocator>> make_allocator(std::string_view name, const allocator_options& options);
+
+/// The names that `make_allocator` knows.
+std::span<const std::string_view> allocator_names();
+
+} // namespace terrace
