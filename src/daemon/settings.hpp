@@ -1,0 +1,204 @@
+// The daemon's settings: one struct of options for each component, each option with its default and unit in
+// place.
+//
+//   auto parsed = parse_settings(text, "terraced.toml");       // settings_toml.hpp
+//   if (parsed) start(*parsed); else std::cerr << render_problems(parsed.error());
+//
+// A `settings` that came out of `parse_settings`, or whose `validate()` names no problem, is safe to use
+// without further checks. Plain values: copy them, compare them, hand a component its own struct.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace terrace {
+
+constexpr uint64_t kibibyte = 1ULL << 10;
+constexpr uint64_t mebibyte = 1ULL << 20;
+constexpr uint64_t gibibyte = 1ULL << 30;
+constexpr uint64_t tebibyte = 1ULL << 40;
+
+/// What is wrong with one option. `option` is its name in the file, such as `host.bytes`, or `listen[1].path`
+/// for the second [[listen]] (counted from 0).
+struct option_problem {
+  std::string option;
+  std::string wrong;
+  std::string expected;
+  std::string fix;
+  friend bool operator==(const option_problem&, const option_problem&) = default;
+};
+
+/// [daemon]
+struct daemon_options {
+  uint32_t workers = 0;           ///< actor threads; 0: one for each processor we may run on, up to 16
+  std::string log_level = "info"; ///< trace, debug, info, warning, error
+  bool log_json = false;          ///< one JSON object a line instead of text
+  std::chrono::milliseconds shutdown_grace{
+      10000}; ///< after SIGTERM: how long transfers in flight may still finish
+  std::vector<option_problem> validate() const;
+  friend bool operator==(const daemon_options&, const daemon_options&) = default;
+};
+
+/// [[listen]]: one listening socket. Sockets that name the same group serve the same trust group.
+struct listen_options {
+  std::string path;              ///< absolute; `parse_settings` and `default_settings` fill it in
+  std::string group = "default"; ///< 1 to 64 of a-z, 0-9, '-' and '_'
+  uint32_t mode = 0600;          ///< permissions of the socket file
+  std::vector<uint32_t> uids;    ///< who may connect; both empty: the daemon's own uid and root
+  std::vector<uint32_t> gids;    ///< who may connect by primary group
+  bool isolated = false;         ///< nothing is mapped into clients; the daemon copies
+  bool write_in_place = false;   ///< refused in this version
+  std::optional<uint64_t>
+      host_bytes; ///< the group's share of host.bytes; absent: an equal part of what is left
+  std::optional<uint64_t>
+      disk_bytes; ///< the group's share of disk.bytes; absent: an equal part of what is left
+
+  /// Whether a peer with these credentials may connect; `own_uid` is the daemon's.
+  bool admits(uint32_t uid, uint32_t gid, uint32_t own_uid) const;
+
+  std::vector<option_problem> validate() const;
+  friend bool operator==(const listen_options&, const listen_options&) = default;
+};
+
+/// [connection]: what each client may hold, and how many clients there may be.
+struct connection_options {
+  uint32_t credit_requests = 256;        ///< requests in flight before the daemon stops reading
+  uint64_t credit_bytes = 32 * mebibyte; ///< bytes of frames in flight before it does
+  uint64_t staging_bytes =
+      256 * mebibyte;              ///< memory for reserved, not yet committed objects of one connection
+  uint32_t regions_max = 64;       ///< registered regions of one connection
+  uint32_t leases_max = 65536;     ///< leases of one connection
+  uint32_t connections_max = 1024; ///< of the whole daemon
+  std::vector<option_problem> validate() const;
+  friend bool operator==(const connection_options&, const connection_options&) = default;
+};
+
+/// [host]: the host memory tier, all groups together.
+struct host_options {
+  uint64_t bytes = 1 * gibibyte;         ///< hard capacity of all host arenas
+  uint64_t segment_bytes = 1 * gibibyte; ///< an arena is one memfd for each so many bytes, at most 1 GiB
+  std::string allocator = "free_list";
+  uint64_t slot_bytes = 0; ///< allocator = "paged" only: the size of every slot
+  std::string policy = "lru";
+  uint32_t low_watermark_percent = 0; ///< free share that is evicted for ahead; 0: evict on demand alone
+  bool huge_pages = false;            ///< memfds of 2 MiB pages
+  bool prefault = true;               ///< touch the arena at start, so that pages are charged to the daemon
+  uint64_t prefault_piece_bytes = 64 * mebibyte; ///< touched at a time, so that start-up answers meanwhile
+  uint32_t allocation_queue = 4096;              ///< requests of one group that may wait for space
+
+  uint64_t low_watermark_bytes(uint64_t capacity) const { return capacity / 100 * low_watermark_percent; }
+
+  std::vector<option_problem> validate() const;
+  friend bool operator==(const host_options&, const host_options&) = default;
+};
+
+/// [disk]: the disk tier, all groups together.
+struct disk_options {
+  bool enabled = true;
+  std::string path;              ///< a directory; absolute; `default_settings` fills it in
+  uint64_t bytes = 4 * gibibyte; ///< hard capacity of all extent files, preallocated
+  std::string allocator = "free_list";
+  uint64_t slot_bytes = 0; ///< allocator = "paged" only
+  std::string policy = "lru";
+  uint32_t low_watermark_percent = 0;
+  uint32_t depth = 32;                       ///< reads and writes in flight in the kernel
+  uint64_t bytes_in_flight = 256 * mebibyte; ///< bytes of them; a single larger object goes alone
+  bool write_through = true;                 ///< stores go to disk as well; false: disk holds nothing new
+  uint32_t allocation_queue = 4096;
+
+  uint64_t low_watermark_bytes(uint64_t capacity) const { return capacity / 100 * low_watermark_percent; }
+
+  std::vector<option_problem> validate() const;
+  friend bool operator==(const disk_options&, const disk_options&) = default;
+};
+
+/// [copier]: the threads that copy for isolated groups and into regions.
+struct copier_options {
+  uint32_t threads = 0;                ///< 0: one for each two processors, 1 to 8
+  uint64_t piece_bytes = 1 * mebibyte; ///< copied between two looks at cancellation
+  std::vector<option_problem> validate() const;
+  friend bool operator==(const copier_options&, const copier_options&) = default;
+};
+
+/// [lease]
+struct lease_options {
+  std::chrono::milliseconds warn_after{60000}; ///< an older lease is reported once in the log and in metrics
+  std::vector<option_problem> validate() const;
+  friend bool operator==(const lease_options&, const lease_options&) = default;
+};
+
+/// [metrics]
+struct metrics_options {
+  bool enabled = true;
+  std::string address = "127.0.0.1:9464"; ///< loopback only; port 0 takes a free one
+  uint32_t spaces_max = 32;               ///< spaces with series of their own; the rest are `other`
+  std::vector<option_problem> validate() const;
+  friend bool operator==(const metrics_options&, const metrics_options&) = default;
+};
+
+/// One trust group as its sockets describe it, shares worked out.
+struct group_options {
+  std::string name;
+  bool isolated = false;
+  bool write_in_place = false;
+  uint64_t host_bytes = 0;     ///< a multiple of 4 KiB, of 2 MiB with huge pages
+  uint64_t disk_bytes = 0;     ///< a multiple of 4 KiB; 0 when the disk tier is off
+  std::string disk_file;       ///< absolute path of its extent file
+  std::vector<size_t> sockets; ///< indices into `settings::listen`
+  friend bool operator==(const group_options&, const group_options&) = default;
+};
+
+struct settings {
+  daemon_options daemon;
+  std::vector<listen_options> listen; ///< at least one
+  connection_options connection;
+  host_options host;
+  disk_options disk;
+  copier_options copier;
+  lease_options lease;
+  metrics_options metrics;
+
+  /// All that is wrong with any option, and all contradictions between options.
+  std::vector<option_problem> validate() const;
+
+  /// The trust groups in the order of their first socket. Precondition: `validate()` names no problem.
+  std::vector<group_options> groups() const;
+
+  friend bool operator==(const settings&, const settings&) = default;
+};
+
+/// What a daemon takes from its process environment; the one place that reads it. Absent variables are empty.
+struct environment {
+  uint32_t uid = 0;
+  uint32_t processors = 1;                           ///< that this process may run on
+  std::string runtime_directory;                     ///< RUNTIME_DIRECTORY (systemd)
+  std::string state_directory;                       ///< STATE_DIRECTORY (systemd)
+  std::string xdg_runtime_dir;                       ///< XDG_RUNTIME_DIR
+  std::string xdg_state_home;                        ///< XDG_STATE_HOME
+  std::string home;                                  ///< HOME
+  std::string notify_socket;                         ///< NOTIFY_SOCKET (systemd)
+  std::optional<std::chrono::microseconds> watchdog; ///< WATCHDOG_USEC, when meant for this process
+
+  static environment current();
+
+  /// `/run/terrace/terrace.sock` for root, `$RUNTIME_DIRECTORY/terrace.sock` under systemd, or
+  /// `$XDG_RUNTIME_DIR/terrace.sock`; `/tmp/terrace-UID/terrace.sock` where none is set.
+  std::string socket_path() const;
+
+  /// `$STATE_DIRECTORY` under systemd, `/var/lib/terrace` for root, else `$XDG_STATE_HOME/terrace`, which is
+  /// `~/.local/state/terrace` by default.
+  std::string state_path() const;
+
+  /// 0 in the options means these.
+  uint32_t default_workers() const;
+  uint32_t default_copiers() const;
+};
+
+/// The settings of an empty file.
+settings default_settings(const environment& env);
+
+} // namespace terrace
