@@ -1,0 +1,70 @@
+// The preallocated file that holds a disk tier's extents.
+//
+//   auto file = extent_file::open({.path = "/var/lib/terrace/disk0", .capacity_bytes = 64ULL << 30, .boot =
+//   boot});
+//   ... read and write at file->extents_begin() + extent.offset through file->fd() ...
+//
+// `open` makes file-system calls that block for as long as the device likes (allocating, locking, syncing):
+// it is called from a detached actor, never on a worker. Everything else is a plain read of a member.
+#pragma once
+
+#include "base/error.hpp"
+#include "base/ids.hpp"
+#include "base/unique_fd.hpp"
+#include "storage/store_id.hpp"
+
+#include <cstdint>
+#include <string>
+
+namespace terrace {
+
+struct extent_file_options {
+  std::string path;
+  uint64_t capacity_bytes =
+      0;              ///< of the whole file, all of it allocated; rounded down to 4 KiB; at least 1 MiB
+  bool direct = true; ///< try O_DIRECT
+  bool wipe_foreign = false; ///< take over a file that is not a readable store of this version
+  boot_id boot;              ///< of this daemon; for whoever looks at the file later
+};
+
+/// An open store. It holds an exclusive lock, so two daemons never share a file; both end with the object.
+/// The index of objects is not kept in the file: opening raises the epoch and starts empty, whatever it held
+/// before.
+class extent_file {
+ public:
+  /// Errors: `bad_request` (options), `busy` (another process has the store open), `no_space` (naming path,
+  /// wanted and available bytes), `denied` (permissions; a file that is no store), `unsupported` (not a
+  /// regular file; a file system without fallocate; a store of another version), `internal` (damaged
+  /// superblock, I/O errors). A failure leaves a file that existed at its former size, and none behind that
+  /// did not.
+  static result<extent_file> open(const extent_file_options& options);
+
+  int fd() const { return fd_.get(); }
+  const std::string& path() const { return path_; }
+  const store_id& store() const { return store_; }
+  uint64_t epoch() const { return epoch_; }
+
+  /// Where offset 0 of the allocator's arena lies in the file, and how long that arena is.
+  uint64_t extents_begin() const;
+  uint64_t extents_bytes() const { return capacity_bytes_ - extents_begin(); }
+  uint64_t capacity_bytes() const { return capacity_bytes_; }
+
+  /// With O_DIRECT, buffers, offsets and lengths must be multiples of `alignment_bytes()`. Without it the
+  /// tier works through the page cache (a tmpfs in tests, say), and `buffered_reason()` says why, for the log
+  /// and for status.
+  bool direct() const { return buffered_reason_.empty(); }
+  const std::string& buffered_reason() const { return buffered_reason_; }
+  uint64_t alignment_bytes() const;
+
+ private:
+  extent_file() = default;
+
+  std::string path_;
+  unique_fd fd_;
+  store_id store_;
+  uint64_t epoch_ = 0;
+  uint64_t capacity_bytes_ = 0;
+  std::string buffered_reason_;
+};
+
+} // namespace terrace

@@ -1,0 +1,145 @@
+#include "storage/extent_file.hpp"
+
+#include "storage/superblock.hpp"
+
+#include <gtest/gtest.h>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace terrace {
+namespace {
+
+namespace fs = std::filesystem;
+
+class ExtentFile : public testing::Test {
+ protected:
+  ExtentFile() {
+    std::string name = (fs::temp_directory_path() / "terrace-extents-XXXXXX").string();
+    directory_ = ::mkdtemp(name.data());
+    options_ = {.path = directory_ / "store", .capacity_bytes = 4 << 20};
+  }
+  ~ExtentFile() override { fs::remove_all(directory_); }
+
+  uint64_t allocated_bytes() const {
+    struct stat s {};
+    ::stat(options_.path.c_str(), &s);
+    return static_cast<uint64_t>(s.st_blocks) * 512;
+  }
+
+  void write_file(const std::string& text) { std::ofstream(options_.path) << text; }
+
+  fs::path directory_;
+  extent_file_options options_;
+};
+
+TEST_F(ExtentFile, AllocatesItsWholeCapacityAtOnce) {
+  auto file = extent_file::open(options_);
+  ASSERT_TRUE(file) << file.error().text;
+  EXPECT_EQ(fs::file_size(options_.path), options_.capacity_bytes);
+  EXPECT_GE(allocated_bytes(), options_.capacity_bytes);
+  EXPECT_EQ(file->extents_begin() + file->extents_bytes(), options_.capacity_bytes);
+  EXPECT_EQ(file->extents_begin() % file->alignment_bytes(), 0u);
+}
+
+TEST_F(ExtentFile, TakesAlignedReadsAndWritesWhetherDirectOrNot) {
+  for (bool direct : {true, false}) {
+    options_.direct = direct;
+    auto file = extent_file::open(options_);
+    ASSERT_TRUE(file) << file.error().text;
+    alignas(4096) static std::array<char, 4096> out, in;
+    out.fill('x');
+    auto last = static_cast<off_t>(file->extents_begin() + file->extents_bytes() - out.size());
+    ASSERT_EQ(::pwrite(file->fd(), out.data(), out.size(), last), 4096);
+    ASSERT_EQ(::pread(file->fd(), in.data(), in.size(), last), 4096);
+    EXPECT_EQ(in, out);
+    EXPECT_TRUE(direct || !file->direct());
+    EXPECT_EQ(file->direct(), file->buffered_reason().empty());
+  }
+}
+
+TEST_F(ExtentFile, KeepsItsIdentityAndRaisesItsEpochWhenOpenedAgain) {
+  auto first = extent_file::open(options_);
+  ASSERT_TRUE(first);
+  auto store = first->store();
+  auto epoch = first->epoch();
+  first = fail(errc::gone, "closed");
+  auto second = extent_file::open(options_);
+  ASSERT_TRUE(second) << second.error().text;
+  EXPECT_EQ(second->store(), store);
+  EXPECT_EQ(second->epoch(), epoch + 1);
+}
+
+TEST_F(ExtentFile, GrowsAndShrinksToTheConfiguredCapacity) {
+  for (uint64_t capacity : {8 << 20, 2 << 20, 4 << 20}) {
+    options_.capacity_bytes = capacity;
+    auto file = extent_file::open(options_);
+    ASSERT_TRUE(file) << file.error().text;
+    EXPECT_EQ(fs::file_size(options_.path), capacity);
+    EXPECT_EQ(file->capacity_bytes(), capacity);
+  }
+}
+
+TEST_F(ExtentFile, IsRefusedToASecondOwner) {
+  auto first = extent_file::open(options_);
+  ASSERT_TRUE(first);
+  auto second = extent_file::open(options_);
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code, errc::busy);
+  EXPECT_NE(second.error().text.find(options_.path), std::string::npos);
+}
+
+TEST_F(ExtentFile, SaysWhatIsMissingWhenTheFileSystemIsTooSmall) {
+  options_.capacity_bytes = 1ULL << 60;
+  auto file = extent_file::open(options_);
+  ASSERT_FALSE(file);
+  EXPECT_EQ(file.error().code, errc::no_space);
+  EXPECT_NE(file.error().text.find(options_.path), std::string::npos) << file.error().text;
+  EXPECT_NE(file.error().text.find(std::to_string(1ULL << 60)), std::string::npos) << file.error().text;
+  EXPECT_FALSE(fs::exists(options_.path)) << "a failed start leaves no file behind";
+}
+
+TEST_F(ExtentFile, AFailedResizeLeavesAStoreAsItWas) {
+  ASSERT_TRUE(extent_file::open(options_));
+  options_.capacity_bytes = 1ULL << 60;
+  EXPECT_EQ(extent_file::open(options_).error().code, errc::no_space);
+  EXPECT_EQ(fs::file_size(options_.path), 4u << 20);
+}
+
+TEST_F(ExtentFile, RefusesAFileThatIsNoStoreUntilToldToTakeIt) {
+  write_file("somebody's thesis, " + std::string(5000, '.'));
+  auto file = extent_file::open(options_);
+  ASSERT_FALSE(file);
+  EXPECT_EQ(file.error().code, errc::denied);
+  EXPECT_EQ(fs::file_size(options_.path), 5019u);
+  options_.wipe_foreign = true;
+  EXPECT_TRUE(extent_file::open(options_));
+}
+
+TEST_F(ExtentFile, ADamagedStoreIsReportedNotUsed) {
+  ASSERT_TRUE(extent_file::open(options_));
+  std::fstream(options_.path, std::ios::in | std::ios::out | std::ios::binary).seekp(20).put('!');
+  EXPECT_EQ(extent_file::open(options_).error().code, errc::internal);
+}
+
+TEST_F(ExtentFile, AnUnfinishedStoreIsStartedOver) {
+  write_file(std::string(8192, '\0'));
+  auto file = extent_file::open(options_);
+  ASSERT_TRUE(file) << file.error().text;
+  EXPECT_EQ(file->epoch(), 1u);
+}
+
+TEST_F(ExtentFile, RefusesWhatCannotBeAStore) {
+  options_.path = directory_;
+  EXPECT_EQ(extent_file::open(options_).error().code, errc::unsupported);
+  options_.path = directory_ / "missing" / "store";
+  EXPECT_EQ(extent_file::open(options_).error().code, errc::not_found);
+  options_ = {.path = directory_ / "store", .capacity_bytes = 4096};
+  EXPECT_EQ(extent_file::open(options_).error().code, errc::bad_request);
+}
+
+} // namespace
+} // namespace terrace
