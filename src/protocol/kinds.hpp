@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 namespace terrace::protocol {
 
@@ -27,7 +28,31 @@ enum class kind : uint16_t {
 };
 
 constexpr uint16_t answer_bit = 0x8000;
+constexpr uint16_t last_request = static_cast<uint16_t>(kind::status);
 
-constexpr kind answer_to(kind request) { return static_cast<kind>(static_cast<uint16_t>(request) | answer_bit); }
+/// Request id 0 belongs to no request: an `error` that carries it concerns the whole connection.
+constexpr uint64_t connection_request_id = 0;
+
+constexpr kind answer_to(kind request) {
+  return static_cast<kind>(static_cast<uint16_t>(request) | answer_bit);
+}
+
+constexpr bool is_request(kind k) {
+  return static_cast<uint16_t>(k) >= 1 && static_cast<uint16_t>(k) <= last_request;
+}
+
+constexpr bool is_answer(kind k) {
+  auto number = static_cast<uint16_t>(k);
+  return k == kind::error || ((number & answer_bit) &&
+                              is_request(static_cast<kind>(number & static_cast<uint16_t>(~answer_bit))));
+}
+
+/// How many descriptors a frame of this kind may carry. Whether it must is a matter of its body.
+constexpr uint16_t descriptors_allowed(kind k) {
+  return k == kind::register_region || k == answer_to(kind::map_segment) ? 1 : 0;
+}
+
+/// "lookup", or "answer to lookup" for the kind of an answer.
+std::string_view to_string(kind k);
 
 } // namespace terrace::protocol

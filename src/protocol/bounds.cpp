@@ -1,0 +1,337 @@
+#include "protocol/bounds.hpp"
+
+#include "protocol/limits.hpp"
+
+#include <string>
+#include <string_view>
+
+namespace terrace::protocol {
+
+namespace {
+
+using text = flatbuffers::String;
+
+constexpr size_t id_bytes = 16; // of leases and boots
+
+tl::unexpected<error> refuse(std::string expected) { return fail(errc::bad_request, std::move(expected)); }
+
+template <class Vector>
+size_t size_of(const Vector* vector) {
+  return vector ? vector->size() : 0;
+}
+
+result<void> check_number(const char* field, uint64_t value, uint64_t least, uint64_t most) {
+  if (value >= least && value <= most)
+    return {};
+  return refuse("expected " + std::string(field) + " of " + std::to_string(least) + " to " +
+                std::to_string(most) + ", got " + std::to_string(value));
+}
+
+result<void> check_text(const char* field, const text* value, size_t bytes_max, bool may_be_empty = true) {
+  size_t size = size_of(value);
+  if (size <= bytes_max && (size > 0 || may_be_empty))
+    return {};
+  return refuse("expected " + std::string(field) + " of " + (may_be_empty ? "at most " : "1 to ") +
+                std::to_string(bytes_max) + " bytes, got " + std::to_string(size));
+}
+
+result<void> check_id(const char* field, const byte_vector* value, bool may_be_absent) {
+  size_t size = size_of(value);
+  if (size == id_bytes || (size == 0 && may_be_absent))
+    return {};
+  return refuse("expected " + std::string(field) + " of " + std::to_string(id_bytes) + " bytes, got " +
+                std::to_string(size));
+}
+
+result<void> check_digests(const wire::Prefix& prefix) {
+  size_t bytes = size_of(prefix.digests());
+  size_t width = prefix.digest_width();
+  if (auto ok = check_number("digest_width", width, digest::min_size, digest::max_size); !ok)
+    return ok;
+  if (bytes % width != 0)
+    return refuse("expected digests of " + std::to_string(width) + " bytes each, got " +
+                  std::to_string(bytes) + " bytes, which is no multiple");
+  bool chunks = prefix.digest_unit() == wire::DigestUnit::chunk;
+  if (auto ok = check_number("digest_unit", static_cast<uint8_t>(prefix.digest_unit()), 0, 1); !ok)
+    return ok;
+  if (auto ok = check_number("number of digests", bytes / width, 1, chunks ? chunks_max : digests_max); !ok)
+    return ok;
+  if (prefix.parent() || prefix.lora() || prefix.salt() || prefix.items())
+    return refuse("expected no parent, lora, salt or items beside digests: the digests contain them already");
+  if (!prefix.end_offsets())
+    return {};
+  if (prefix.end_offsets()->size() != bytes / width)
+    return refuse("expected one end offset a digest (" + std::to_string(bytes / width) + "), got " +
+                  std::to_string(prefix.end_offsets()->size()));
+  uint32_t before = 0;
+  for (uint32_t end : *prefix.end_offsets()) {
+    if (end <= before || end > tokens_max)
+      return refuse("expected end offsets that rise, up to " + std::to_string(tokens_max) + ", got " +
+                    std::to_string(end) + " after " + std::to_string(before));
+    before = end;
+  }
+  return {};
+}
+
+result<void> check_tokens(const wire::Prefix& prefix) {
+  if (prefix.end_offsets())
+    return refuse("expected no end_offsets beside tokens: they belong to digests");
+  if (prefix.parent()) {
+    if (auto ok = check_number("size of parent in bytes", prefix.parent()->size(), digest::min_size,
+                               digest::max_size);
+        !ok)
+      return ok;
+    if (auto ok = check_number("parent_tokens", prefix.parent_tokens(), 1, tokens_max); !ok)
+      return ok;
+  } else if (prefix.parent_tokens() != 0) {
+    return refuse("expected parent_tokens 0 without a parent, got " + std::to_string(prefix.parent_tokens()));
+  }
+  uint64_t tokens = uint64_t{prefix.tokens()->size()} + prefix.parent_tokens();
+  if (auto ok = check_number("number of tokens", tokens, 1, tokens_max); !ok)
+    return ok;
+  if (auto ok = check_text("lora", prefix.lora(), string_bytes_max); !ok)
+    return ok;
+  if (auto ok = check_text("salt", prefix.salt(), string_bytes_max); !ok)
+    return ok;
+  if (auto ok = check_number("number of items", size_of(prefix.items()), 0, items_max);
+      !ok || !prefix.items())
+    return ok;
+  for (const auto* item : *prefix.items()) {
+    if (auto ok = check_text("identifier of an item", item->identifier(), string_bytes_max, false); !ok)
+      return ok;
+    if (auto ok = check_number("tokens of an item", item->tokens(), 1, tokens_max); !ok)
+      return ok;
+    uint64_t end = uint64_t{item->first_token()} + item->tokens();
+    if (auto ok = check_number("end of an item in tokens", end, 1, tokens_max); !ok)
+      return ok;
+  }
+  return {};
+}
+
+result<void> check_range(uint32_t first_chunk, uint32_t chunks) {
+  return check_number("first_chunk + chunks", uint64_t{first_chunk} + chunks, 0, chunks_max);
+}
+
+result<void> check_run_lists(const run_vector& runs, const flatbuffers::Vector<uint32_t>* runs_per_object) {
+  if (auto totals = check_runs(runs, region_bytes_max); !totals)
+    return tl::unexpected<error>(totals.error());
+  if (!runs_per_object)
+    return {};
+  uint64_t sum = 0;
+  for (uint32_t count : *runs_per_object) {
+    if (count == 0)
+      return refuse("expected at least one run for each object, got 0 in runs_per_object");
+    sum += count;
+  }
+  if (sum != runs.size())
+    return refuse("expected the sum of runs_per_object to be the number of runs, " +
+                  std::to_string(runs.size()) + ", got " + std::to_string(sum));
+  return {};
+}
+
+result<void> check_locations(const flatbuffers::Vector<const wire::Location*>& locations) {
+  for (const auto* place : locations)
+    if (place->bytes() > object_bytes_max || place->offset() > region_bytes_max - place->bytes())
+      return refuse("expected locations of at most " + std::to_string(object_bytes_max) +
+                    " bytes inside a segment, got " + std::to_string(place->bytes()) + " bytes at " +
+                    std::to_string(place->offset()));
+  return {};
+}
+
+} // namespace
+
+result<void> check(const wire::Prefix& prefix) {
+  if (!prefix.tokens() == !prefix.digests())
+    return refuse("expected exactly one of tokens and digests in a prefix, got " +
+                  std::string(prefix.tokens() ? "both" : "neither"));
+  auto ok = prefix.tokens() ? check_tokens(prefix) : check_digests(prefix);
+  if (!ok)
+    return ok;
+  if (ok = check_number("number of tags", size_of(prefix.tags()), 0, tags_max); !ok || !prefix.tags())
+    return ok;
+  for (const auto* tag : *prefix.tags())
+    if (ok = check_text("tag", tag, string_bytes_max, false); !ok)
+      return ok;
+  return {};
+}
+
+result<void> check(const wire::Options* options) {
+  return options ? check_text("trace", options->trace(), name_bytes_max) : result<void>{};
+}
+
+result<run_totals> check_runs(const run_vector& runs, uint64_t region_bytes) {
+  run_totals totals;
+  for (const auto* run : runs) {
+    uint64_t count = run->count(), bytes = run->bytes();
+    if (count == 0 || bytes == 0 || bytes > object_bytes_max)
+      return refuse("expected runs of at least one piece of 1 to " + std::to_string(object_bytes_max) +
+                    " bytes, got " + std::to_string(count) + " pieces of " + std::to_string(bytes) +
+                    " bytes");
+    if (count > runs_max - totals.pieces)
+      return refuse("expected at most " + std::to_string(runs_max) +
+                    " pieces in all runs of a request, got more");
+    // count <= 2^20, so what stands left of / cannot be exceeded without the comparison noticing.
+    bool inside = run->offset() <= region_bytes && bytes <= region_bytes - run->offset() &&
+                  (count == 1 || run->stride() <= (region_bytes - run->offset() - bytes) / (count - 1));
+    if (!inside)
+      return refuse("expected runs inside the region of " + std::to_string(region_bytes) + " bytes, got " +
+                    std::to_string(count) + " pieces of " + std::to_string(bytes) + " bytes at offset " +
+                    std::to_string(run->offset()) + " with stride " + std::to_string(run->stride()));
+    totals.pieces += count;
+    totals.bytes += count * bytes; // 2^20 pieces of 2^30 bytes at most in all
+  }
+  return totals;
+}
+
+// ---- requests ----
+
+result<void> check(const wire::Hello& table) {
+  if (auto ok = check_text("client_name", table.client_name(), name_bytes_max, false); !ok)
+    return ok;
+  if (auto ok = check_number("number of resumes", size_of(table.resumes()), 0, resumes_max); !ok)
+    return ok;
+  return check_id("resumes_boot", table.resumes_boot(), size_of(table.resumes()) == 0);
+}
+
+result<void> check(const wire::OpenSpace& table) {
+  for (auto [field, value] :
+       {std::pair{"model", table.model()}, {"dtype", table.dtype()}, {"layout", table.layout()}})
+    if (auto ok = check_text(field, value, name_bytes_max, false); !ok)
+      return ok;
+  for (auto [field, value] :
+       {std::pair{"revision", table.revision()}, {"salt", table.salt()}, {"seed", table.seed()}})
+    if (auto ok = check_text(field, value, string_bytes_max); !ok)
+      return ok;
+  if (auto ok = check_number("chunk_tokens", table.chunk_tokens(), 1, chunk_tokens_max); !ok)
+    return ok;
+  if (auto ok = check_number("hash_block_tokens", table.hash_block_tokens(), 1, table.chunk_tokens()); !ok)
+    return ok;
+  if (table.chunk_tokens() % table.hash_block_tokens() != 0)
+    return refuse("expected chunk_tokens to be a multiple of hash_block_tokens, got " +
+                  std::to_string(table.chunk_tokens()) + " and " + std::to_string(table.hash_block_tokens()));
+  if (auto ok = check_number("world_size", table.world_size(), 1, world_size_max); !ok)
+    return ok;
+  if (auto ok = check_number("rank", table.rank(), 0, table.world_size() - 1); !ok)
+    return ok;
+  if (auto ok = check_number("algorithm", static_cast<uint8_t>(table.algorithm()), 0,
+                             static_cast<uint8_t>(wire::HashAlgorithm::MAX));
+      !ok)
+    return ok;
+  if (auto ok = check_number("number of pools", table.pools()->size(), 1, pools_max); !ok)
+    return ok;
+  for (const auto* pool : *table.pools()) {
+    if (auto ok = check_text("name of a pool", pool->name(), name_bytes_max, false); !ok)
+      return ok;
+    if (auto ok = check_number("object_bytes of a pool", pool->object_bytes(), 1, object_bytes_max); !ok)
+      return ok;
+    if (auto ok = check_number("hit_rule of a pool", static_cast<uint8_t>(pool->hit_rule()), 0,
+                               static_cast<uint8_t>(wire::HitRule::MAX));
+        !ok)
+      return ok;
+    if (auto ok = check_number("trailing of a pool", pool->trailing(), 1, chunks_max); !ok)
+      return ok;
+    for (const auto* other : *table.pools())
+      if (other != pool && other->name()->string_view() == pool->name()->string_view())
+        return refuse("expected pools with different names, got two named \"" + pool->name()->str() + "\"");
+  }
+  return {};
+}
+
+result<void> check(const wire::RegisterRegion& table) {
+  if (auto ok = check_number("kind of a region", static_cast<uint8_t>(table.kind()), 0,
+                             static_cast<uint8_t>(wire::RegionKind::MAX));
+      !ok)
+    return ok;
+  return check_number("bytes of a region", table.bytes(), 1, region_bytes_max);
+}
+
+result<void> check(const wire::UnregisterRegion&) { return {}; }
+result<void> check(const wire::MapSegment&) { return {}; }
+
+result<void> check(const wire::Lookup& table) {
+  if (auto ok = check_number("tiers", table.tiers(), 0, 15); !ok)
+    return ok;
+  if (auto ok = check(*table.prefix()); !ok)
+    return ok;
+  return check(table.options());
+}
+
+result<void> check(const wire::ReadLease& table) {
+  if (auto ok = check_id("lease", table.lease(), false); !ok)
+    return ok;
+  if (auto ok = check_range(table.first_chunk(), table.chunks()); !ok)
+    return ok;
+  return check(table.options());
+}
+
+result<void> check(const wire::Load& table) {
+  if (!table.prefix() == !table.lease())
+    return refuse("expected exactly one of prefix and lease, got " +
+                  std::string(table.prefix() ? "both" : "neither"));
+  if (auto ok = table.prefix() ? check(*table.prefix()) : check_id("lease", table.lease(), false); !ok)
+    return ok;
+  if (auto ok = check_range(table.first_chunk(), table.chunks()); !ok)
+    return ok;
+  if (auto ok = check_run_lists(*table.runs(), table.runs_per_object()); !ok)
+    return ok;
+  return check(table.options());
+}
+
+result<void> check(const wire::Store& table) {
+  if (auto ok = check(*table.prefix()); !ok)
+    return ok;
+  if (auto ok = check_range(table.first_chunk(), table.chunks()); !ok)
+    return ok;
+  if (auto ok = check_run_lists(*table.runs(), table.runs_per_object()); !ok)
+    return ok;
+  return check(table.options());
+}
+
+result<void> check(const wire::Reserve& table) {
+  if (auto ok = check(*table.prefix()); !ok)
+    return ok;
+  if (auto ok = check_range(table.first_chunk(), table.chunks()); !ok)
+    return ok;
+  return check(table.options());
+}
+
+result<void> check(const wire::Commit& table) { return check(table.options()); }
+result<void> check(const wire::Abort&) { return {}; }
+result<void> check(const wire::Release& table) { return check_id("lease", table.lease(), false); }
+result<void> check(const wire::Cancel&) { return {}; }
+result<void> check(const wire::Status&) { return {}; }
+
+// ---- answers ----
+
+result<void> check(const wire::HelloAnswer& table) { return check_id("boot", table.boot(), false); }
+result<void> check(const wire::OpenSpaceAnswer&) { return {}; }
+result<void> check(const wire::RegisterRegionAnswer&) { return {}; }
+result<void> check(const wire::UnregisterRegionAnswer&) { return {}; }
+
+result<void> check(const wire::MapSegmentAnswer& table) {
+  return check_number("bytes of a segment", table.bytes(), 1, region_bytes_max);
+}
+
+result<void> check(const wire::LookupAnswer& table) {
+  if (size_of(table.tiers()) != table.found_chunks())
+    return refuse("expected one tier a found chunk (" + std::to_string(table.found_chunks()) + "), got " +
+                  std::to_string(size_of(table.tiers())));
+  if (auto ok = check_number("found_chunks", table.found_chunks(), 0, table.requested_chunks()); !ok)
+    return ok;
+  return check_id("lease", table.lease(), true);
+}
+
+result<void> check(const wire::ReadLeaseAnswer& table) { return check_locations(*table.locations()); }
+result<void> check(const wire::LoadAnswer&) { return {}; }
+result<void> check(const wire::StoreAnswer&) { return {}; }
+result<void> check(const wire::ReserveAnswer& table) { return check_locations(*table.locations()); }
+result<void> check(const wire::CommitAnswer&) { return {}; }
+result<void> check(const wire::AbortAnswer&) { return {}; }
+result<void> check(const wire::ReleaseAnswer&) { return {}; }
+result<void> check(const wire::CancelAnswer&) { return {}; }
+result<void> check(const wire::StatusAnswer& table) { return check_id("boot", table.boot(), false); }
+result<void> check(const wire::Error& table) {
+  return check_number("code of an error", table.code(), 1, static_cast<uint8_t>(errc::internal));
+}
+
+} // namespace terrace::protocol

@@ -1,0 +1,82 @@
+// The bounds of every table of the wire (the numbers are in limits.hpp), beyond what a FlatBuffer verifier
+// knows. Pure functions. What needs the state of a daemon (is the space known? is `parent_tokens` a multiple
+// of its chunk?) is checked where that state is.
+#pragma once
+
+#include "base/digest.hpp"
+#include "base/error.hpp"
+#include "base/ids.hpp"
+#include "protocol/terrace_generated.h"
+
+#include <cstdint>
+
+namespace terrace::protocol {
+
+using byte_vector = flatbuffers::Vector<uint8_t>;
+using run_vector = flatbuffers::Vector<const wire::Run*>;
+
+result<void> check(const wire::Prefix& prefix);
+result<void> check(const wire::Options* options);
+
+result<void> check(const wire::Hello& table);
+result<void> check(const wire::OpenSpace& table);
+result<void> check(const wire::RegisterRegion& table);
+result<void> check(const wire::UnregisterRegion& table);
+result<void> check(const wire::MapSegment& table);
+result<void> check(const wire::Lookup& table);
+result<void> check(const wire::ReadLease& table);
+result<void> check(const wire::Load& table);
+result<void> check(const wire::Store& table);
+result<void> check(const wire::Reserve& table);
+result<void> check(const wire::Commit& table);
+result<void> check(const wire::Abort& table);
+result<void> check(const wire::Release& table);
+result<void> check(const wire::Cancel& table);
+result<void> check(const wire::Status& table);
+
+result<void> check(const wire::HelloAnswer& table);
+result<void> check(const wire::OpenSpaceAnswer& table);
+result<void> check(const wire::RegisterRegionAnswer& table);
+result<void> check(const wire::UnregisterRegionAnswer& table);
+result<void> check(const wire::MapSegmentAnswer& table);
+result<void> check(const wire::LookupAnswer& table);
+result<void> check(const wire::ReadLeaseAnswer& table);
+result<void> check(const wire::LoadAnswer& table);
+result<void> check(const wire::StoreAnswer& table);
+result<void> check(const wire::ReserveAnswer& table);
+result<void> check(const wire::CommitAnswer& table);
+result<void> check(const wire::AbortAnswer& table);
+result<void> check(const wire::ReleaseAnswer& table);
+result<void> check(const wire::CancelAnswer& table);
+result<void> check(const wire::StatusAnswer& table);
+result<void> check(const wire::Error& table);
+
+struct run_totals {
+  uint64_t pieces = 0; ///< the sum of the counts
+  uint64_t bytes = 0;
+};
+
+/// Every piece of every run lies inside [0, region_bytes), counted without overflow. `parse` has checked this
+/// against `region_bytes_max`; a daemon checks it again with the size of the region that is named.
+result<run_totals> check_runs(const run_vector& runs, uint64_t region_bytes);
+
+// ---- reading what was checked ----
+
+inline uint32_t digest_count(const wire::Prefix& prefix) {
+  return prefix.digests() ? prefix.digests()->size() / prefix.digest_width() : 0;
+}
+
+inline digest digest_at(const wire::Prefix& prefix, uint32_t i) {
+  size_t width = prefix.digest_width();
+  return digest::from({prefix.digests()->data() + i * width, width});
+}
+
+/// The empty id for an absent vector. Other than 16 bytes are refused by `check`.
+inline lease_id to_lease_id(const byte_vector* bytes) {
+  lease_id id;
+  if (bytes && bytes->size() == id.bytes.size())
+    std::memcpy(id.bytes.data(), bytes->data(), id.bytes.size());
+  return id;
+}
+
+} // namespace terrace::protocol

@@ -1,0 +1,51 @@
+// Builds frames without copying their bodies: a FlatBuffer grows from its end towards its beginning, so the
+// header is pushed in front of the finished body, in the same buffer.
+//
+//   auto& body = builder.start();
+//   builder.finish(kind::release, id, wire::CreateRelease(body, body.CreateVector(lease)));
+//   send(builder.bytes());
+#pragma once
+
+#include "protocol/frame.hpp"
+
+#include <flatbuffers/flatbuffers.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace terrace::protocol {
+
+/// Reusable: memory grows to the largest frame built and stays until `shrink`. One thread at a time.
+class frame_builder {
+ public:
+  explicit frame_builder(size_t initial_bytes = 1024) : builder_(initial_bytes) {}
+
+  /// Drops the frame before and starts an empty body.
+  flatbuffers::FlatBufferBuilder& start() {
+    builder_.Clear();
+    builder_.Align(frame_alignment); // so that the finished body needs no padding behind it
+    return builder_;
+  }
+
+  /// Completes the frame around the body's root. A length above `frame_bytes_max` gives empty `bytes()`.
+  template <class T>
+  void finish(kind k, uint64_t request_id, flatbuffers::Offset<T> root, uint16_t fd_count = 0) {
+    builder_.Finish(root);
+    seal(k, request_id, fd_count);
+  }
+
+  /// The whole frame; valid until the next `start`.
+  std::span<const uint8_t> bytes() const { return bytes_; }
+
+  /// Gives memory above the initial size back.
+  void shrink(size_t initial_bytes = 1024);
+
+ private:
+  void seal(kind k, uint64_t request_id, uint16_t fd_count);
+
+  flatbuffers::FlatBufferBuilder builder_;
+  std::span<const uint8_t> bytes_;
+};
+
+} // namespace terrace::protocol
