@@ -21,21 +21,22 @@ struct extent {
 };
 
 struct allocator_options {
-  uint64_t capacity_bytes = 0;         ///< size of the arena
-  uint64_t alignment_bytes = 4096;     ///< a power of two; offsets and physical sizes are multiples of it
-  uint64_t boundary_bytes = 1ULL << 30; ///< no extent crosses a multiple of this (0: no boundary); a registered
-                                        ///< io_uring buffer may not exceed 1 GiB
-  uint64_t slot_bytes = 0;             ///< `paged` only: the size of every slot
+  uint64_t capacity_bytes = 0;     ///< size of the arena
+  uint64_t alignment_bytes = 4096; ///< a power of two; offsets and physical sizes are multiples of it
+  uint64_t boundary_bytes =
+      1ULL << 30;          ///< no extent crosses a multiple of this (0: no boundary); a registered
+                           ///< io_uring buffer may not exceed 1 GiB
+  uint64_t slot_bytes = 0; ///< `paged` only: the size of every slot
 };
 
 struct allocator_usage {
   uint64_t capacity_bytes = 0;
-  uint64_t used_bytes = 0;        ///< physical
-  uint64_t requested_bytes = 0;   ///< logical: what the callers asked for
-  uint64_t free_bytes = 0;        ///< capacity - used
-  uint64_t largest_free_run = 0;  ///< largest single request that would succeed
+  uint64_t used_bytes = 0;       ///< physical
+  uint64_t requested_bytes = 0;  ///< logical: what the callers asked for
+  uint64_t free_bytes = 0;       ///< capacity - used
+  uint64_t largest_free_run = 0; ///< largest single request that would succeed
   uint64_t free_runs = 0;
-  uint64_t allocations = 0;       ///< live extents
+  uint64_t allocations = 0; ///< live extents
 };
 
 /// Not thread-safe: an allocator belongs to one allocator actor. Deterministic: the same calls give the same extents.

@@ -18,8 +18,8 @@ using policy_time = uint64_t;
 
 struct entry_info {
   entry_key key;
-  entry_key parent;     ///< the object of the previous chunk of the same chain; empty for the first chunk
-  uint64_t bytes = 0;   ///< physical bytes that the entry's eviction frees
+  entry_key parent;   ///< the object of the previous chunk of the same chain; empty for the first chunk
+  uint64_t bytes = 0; ///< physical bytes that the entry's eviction frees
 };
 
 struct victim {

@@ -1,0 +1,45 @@
+// A shared memory mapping with one owner.
+#pragma once
+
+#include "base/error.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+
+namespace terrace {
+
+class mapping {
+ public:
+  mapping() = default;
+  mapping(mapping&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+  mapping& operator=(mapping&& other) noexcept {
+    if (this != &other) {
+      reset();
+      data_ = std::exchange(other.data_, nullptr);
+      size_ = std::exchange(other.size_, 0);
+    }
+    return *this;
+  }
+  ~mapping() { reset(); }
+
+  /// Maps the first `bytes` of `fd` shared. The descriptor may be closed afterwards. Errors: `denied` when a seal or the
+  /// descriptor's mode forbids it, `no_space` when the kernel has no memory for it, otherwise `internal`.
+  static result<mapping> map(int fd, uint64_t bytes, bool writable);
+
+  explicit operator bool() const { return data_ != nullptr; }
+  std::byte* data() const { return data_; }
+  uint64_t size() const { return size_; }
+  std::span<std::byte> bytes() const { return {data_, static_cast<size_t>(size_)}; }
+
+ private:
+  mapping(std::byte* data, uint64_t size) : data_(data), size_(size) {}
+  void reset();
+
+  std::byte* data_ = nullptr;
+  uint64_t size_ = 0;
+};
+
+} // namespace terrace

@@ -1,0 +1,83 @@
+#include "memory/allocator_registry.hpp"
+
+#include "memory/free_list_allocator.hpp"
+#include "memory/paged_allocator.hpp"
+
+#include <array>
+#include <bit>
+
+namespace terrace {
+
+namespace {
+
+struct entry {
+  std::string_view name;
+  result<std::unique_ptr<allocator>> (*make)(const allocator_options&);
+};
+
+// A new allocator is one more line here.
+constexpr std::array registry{
+    entry{"free_list", &free_list_allocator::make},
+    entry{"paged", &paged_allocator::make},
+};
+
+constexpr auto names = [] {
+  std::array<std::string_view, registry.size()> all;
+  for (size_t i = 0; i < all.size(); ++i)
+    all[i] = registry[i].name;
+  return all;
+}();
+
+} // namespace
+
+std::span<const std::string_view> allocator_names() { return names; }
+
+result<std::unique_ptr<allocator>> make_allocator(std::string_view name, const allocator_options& options) {
+  std::string known;
+  for (const entry& e : registry) {
+    if (e.name == name)
+      return e.make(options);
+    known += (known.empty() ? "" : ", ") + std::string(e.name);
+  }
+  return fail(errc::bad_request, "unknown allocator '" + std::string(name) + "': expected one of " + known);
+}
+
+result<void> validate_arena(const allocator_options& options) {
+  uint64_t alignment = options.alignment_bytes;
+  auto text = [](uint64_t n) { return std::to_string(n); };
+  if (!std::has_single_bit(alignment))
+    return fail(errc::bad_request, "alignment_bytes is " + text(alignment) + ": expected a power of two");
+  if (options.capacity_bytes == 0 || options.capacity_bytes % alignment != 0)
+    return fail(errc::bad_request, "capacity_bytes is " + text(options.capacity_bytes) +
+                                       ": expected a multiple, not 0, of alignment_bytes (" +
+                                       text(alignment) + ")");
+  if (options.boundary_bytes % alignment != 0)
+    return fail(errc::bad_request, "boundary_bytes is " + text(options.boundary_bytes) +
+                                       ": expected 0 or a multiple of alignment_bytes (" + text(alignment) +
+                                       ")");
+  return {};
+}
+
+result<uint64_t> total_physical(const allocator& from, std::span<const uint64_t> sizes) {
+  uint64_t total = 0;
+  for (uint64_t bytes : sizes) {
+    if (bytes == 0 || bytes > from.largest_possible())
+      return fail(errc::bad_request, "an object of " + std::to_string(bytes) +
+                                         " bytes can never be held: expected 1 to " +
+                                         std::to_string(from.largest_possible()));
+    uint64_t physical = from.physical_size(bytes);
+    total = total + physical < total ? ~uint64_t{0} : total + physical; // saturates: no arena is that large
+  }
+  return total;
+}
+
+tl::unexpected<error> fail_no_space(const allocator& from, size_t objects, uint64_t physical_bytes) {
+  allocator_usage now = from.usage();
+  return fail(errc::no_space, std::to_string(objects) + " objects of " + std::to_string(physical_bytes) +
+                                  " bytes together do not fit now: " + std::to_string(now.free_bytes) +
+                                  " of " + std::to_string(now.capacity_bytes) +
+                                  " bytes are free, the largest run has " +
+                                  std::to_string(now.largest_free_run));
+}
+
+} // namespace terrace

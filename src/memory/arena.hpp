@@ -1,0 +1,64 @@
+// A segment of memory that the daemon owns: a sealed memfd that clients can map.
+#pragma once
+
+#include "base/error.hpp"
+#include "base/mapping.hpp"
+#include "base/unique_fd.hpp"
+
+#include <cstdint>
+#include <string>
+
+namespace terrace {
+
+struct arena_options {
+  std::string name = "terrace-arena"; ///< shown in /proc/PID/maps as memfd:NAME; at most 200 bytes
+  uint64_t bytes = 0;                 ///< a multiple of 4 KiB (of 2 MiB with huge pages)
+  bool client_may_write = false;      ///< staging memory, or a group with `write_in_place`
+  bool huge_pages = false;            ///< 2 MiB pages of the kernel's pool; falls back to ordinary ones
+
+  /// Errors: `bad_request` naming the option and the fix.
+  result<void> validate() const;
+};
+
+/// The daemon maps the memory for reading and writing, and then seals it before any descriptor can leave: SHRINK, GROW
+/// and SEAL always, so that nobody can pull pages from under a mapping; FUTURE_WRITE unless clients may write, so that
+/// later mappings, ours included, can only read, and write(2) is refused. A seal cannot be taken back.
+///
+/// Memory is committed by whoever touches it first (and charged to that process's cgroup): `prefault` does it in pieces
+/// so that start-up does not wait. Not thread-safe but for `data` and `size`; the bytes have no synchronisation here.
+class arena {
+ public:
+  /// Errors: `bad_request` for wrong options, `no_space` when the kernel has no memory to map, `internal` for a system
+  /// call that fails otherwise, or when the seals turn out not to hold.
+  static result<arena> create(const arena_options& options);
+
+  std::byte* data() const { return memory_.data(); }
+  uint64_t size() const { return memory_.size(); }
+  int fd() const { return fd_.get(); } ///< stays owned by the arena
+  bool client_may_write() const { return client_may_write_; }
+
+  /// A descriptor of its own (close-on-exec) to hand to a client.
+  result<unique_fd> duplicate() const;
+
+  /// Commits up to `bytes` more and returns whether all is committed now. What was written stays. Takes about 0.25 s for
+  /// each GiB, so a caller on a worker asks for 16 MiB at a time. Errors: `no_space` (memory, huge pages or cgroup).
+  result<bool> prefault(uint64_t bytes);
+  uint64_t prefaulted_bytes() const { return prefaulted_; }
+
+  bool huge_pages() const { return huge_pages_; }
+  /// Why huge pages were asked for and not given, with the fix; empty otherwise. The arena works all the same.
+  const std::string& huge_pages_refusal() const { return huge_pages_refusal_; }
+
+ private:
+  arena() = default;
+  static result<arena> create_with(const arena_options& options, bool huge_pages);
+
+  unique_fd fd_;
+  mapping memory_;
+  uint64_t prefaulted_ = 0;
+  bool client_may_write_ = false;
+  bool huge_pages_ = false;
+  std::string huge_pages_refusal_;
+};
+
+} // namespace terrace

@@ -1,0 +1,69 @@
+#include "memory/client_mapping.hpp"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace terrace {
+
+namespace {
+
+constexpr auto expected_text =
+    ": expected a memfd; create it with memfd_create and seal it with F_SEAL_SHRINK";
+
+const char* kind_of(mode_t mode) {
+  return S_ISDIR(mode)    ? "a directory"
+         : S_ISSOCK(mode) ? "a socket"
+         : S_ISFIFO(mode) ? "a pipe"
+                          : "a device or other special file";
+}
+
+} // namespace
+
+result<std::shared_ptr<const client_region>> client_region::open(unique_fd fd, uint64_t bytes) {
+  struct stat info {};
+  if (::fstat(fd.get(), &info) != 0)
+    return fail(errc::bad_request, std::string("the region's descriptor cannot be used (") +
+                                       std::strerror(errno) + ")" + expected_text);
+  if (!S_ISREG(info.st_mode))
+    return fail(errc::bad_request, std::string("the region is ") + kind_of(info.st_mode) + expected_text);
+  // Only shared memory answers. A file of a disk, a network or a user's own file system could stall a copier for ever.
+  int seals = ::fcntl(fd.get(), F_GET_SEALS);
+  if (seals < 0)
+    return fail(errc::bad_request,
+                std::string("the region is a file that is not shared memory") + expected_text);
+  int mode = ::fcntl(fd.get(), F_GETFL) & O_ACCMODE;
+  if (mode == O_WRONLY)
+    return fail(errc::bad_request,
+                "the region's descriptor is write-only: expected one opened for reading and writing");
+  auto actual = static_cast<uint64_t>(info.st_size);
+  if (bytes == 0 || bytes > actual)
+    return fail(errc::bad_request, "a region of " + std::to_string(bytes) +
+                                       " bytes was declared, its memory has " + std::to_string(actual) +
+                                       ": expected 1 to as many");
+
+  std::shared_ptr<client_region> region(new client_region);
+  region->size_ = bytes;
+  region->writable_ = mode == O_RDWR && (seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)) == 0;
+  struct statfs system {};
+  bool ordinary_pages = ::fstatfs(fd.get(), &system) == 0 && system.f_type == TMPFS_MAGIC;
+  if ((seals & F_SEAL_SHRINK) == 0) {
+    region->why_not_mapped_ = "it does not carry F_SEAL_SHRINK";
+  } else if (!ordinary_pages) {
+    region->why_not_mapped_ = "it is made of huge pages";
+  } else {
+    auto memory = mapping::map(fd.get(), bytes, region->writable_);
+    if (!memory)
+      return tl::unexpected(memory.error());
+    region->memory_ = std::move(*memory);
+  }
+  region->fd_ = std::move(fd);
+  return region;
+}
+
+} // namespace terrace

@@ -1,0 +1,39 @@
+// Equal slots: every operation is O(1) and there is no fragmentation, for arenas whose objects have one size.
+#pragma once
+
+#include "memory/allocator.hpp"
+
+namespace terrace {
+
+/// The arena is cut into slots of `slot_bytes` (rounded up to the alignment); none crosses a boundary, so bytes between
+/// the last slot before a boundary and the boundary, and behind the last slot, are never used and not part of
+/// `usage().capacity_bytes`. An object takes one slot. Slots that were never used go out first, in address order, then
+/// the slot that was freed last.
+class paged_allocator : public allocator {
+ public:
+  static result<std::unique_ptr<allocator>> make(const allocator_options& options);
+
+  std::string_view name() const override { return "paged"; }
+  result<std::vector<extent>> allocate(std::span<const uint64_t> sizes) override;
+  void free(std::span<const extent> extents) override;
+  uint64_t physical_size(uint64_t) const override { return slot_bytes_; }
+  uint64_t largest_possible() const override { return slot_bytes_; }
+  allocator_usage usage() const override;
+
+ private:
+  paged_allocator(uint64_t slot_bytes, uint64_t boundary_bytes, uint64_t slots_per_boundary, uint64_t slots);
+
+  uint64_t offset_of(uint64_t slot) const;
+  uint64_t slot_at(uint64_t offset) const;
+
+  uint64_t slot_bytes_;
+  uint64_t boundary_bytes_; ///< of the stride in which whole slots lie
+  uint64_t slots_per_boundary_;
+  uint64_t slots_;
+  std::vector<uint64_t> requested_; ///< of each slot that was ever used; 0: free
+  std::vector<uint64_t> freed_;     ///< slots to use again, the last one first
+  uint64_t live_ = 0;
+  uint64_t requested_bytes_ = 0;
+};
+
+} // namespace terrace
