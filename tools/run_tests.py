@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""Runs the test programs of a build folder and counts their cases.
+
+Every program of `meson test` is run. A program written with GoogleTest counts its cases; any other counts as one.
+A program that fails without a failed case (it crashed, or ran out of time) counts as one failure more.
+The last line is always `N passed, N failed`, with `, N skipped` behind it where cases were skipped.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import xml.etree.ElementTree as xml
+from collections import Counter
+
+SOUND = {"OK", "SKIP", "EXPECTEDFAIL"}
+
+
+def cases_of(report):
+    """Counts the cases of one GoogleTest report; None when it is missing or was cut short."""
+    try:
+        suites = xml.parse(report).getroot()
+    except (OSError, xml.ParseError):
+        return None
+    counts = Counter()
+    for case in suites.iter("testcase"):
+        if case.find("failure") is not None or case.find("error") is not None:
+            counts["failed"] += 1
+        elif case.find("skipped") is not None or case.get("result") == "skipped":
+            counts["skipped"] += 1
+        elif case.get("status") == "run":
+            counts["passed"] += 1
+    return counts
+
+
+def count(record, places, reports):
+    """The counts of one line of meson's log."""
+    name = record["name"].split(" / ")[-1]
+    program = pathlib.Path(record["command"][0]).name
+    sound = record["result"] in SOUND
+    # With meson's protocol `gtest` the report lies where the program ran, otherwise where we asked for it.
+    for report in (places.get(name, reports.parent) / f"{name}.xml", reports / f"{program}.xml"):
+        counts = cases_of(report)
+        if counts is not None:
+            break
+    else:
+        key = "skipped" if record["result"] == "SKIP" else "passed" if sound else "failed"
+        return Counter({key: 1})
+    if not sound and counts["failed"] == 0:
+        counts["failed"] = 1
+    return counts
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=pathlib.Path, required=True, help="the configured and built folder")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="test programs at a time")
+    parser.add_argument("--slower", type=int, default=1, help="multiplies every program's time limit")
+    parser.add_argument("names", nargs="*", help="test programs, such as `memory`; all by default")
+    options = parser.parse_args()
+    build = options.build.resolve()
+    reports = build / "test-reports"
+
+    known = json.loads((build / "meson-info" / "intro-tests.json").read_text())
+    places = {test["name"]: pathlib.Path(test["workdir"] or build) for test in known}
+
+    # A report left over from an earlier run would hide a crash of this one.
+    for stale in [*(place / f"{name}.xml" for name, place in places.items()), *reports.glob("*.xml")]:
+        stale.unlink(missing_ok=True)
+    log = build / "meson-logs" / "testlog.json"
+    log.unlink(missing_ok=True)
+    environment = dict(os.environ, GTEST_OUTPUT=f"xml:{reports}/", GTEST_COLOR="no")
+    command = ["meson", "test", "-C", str(build), "--no-rebuild", "--print-errorlogs", "--num-processes",
+               str(options.jobs), "--timeout-multiplier", str(options.slower), *options.names]
+    status = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL).returncode
+
+    total = Counter()
+    programs = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+    for record in programs:
+        counts = count(record, places, reports)
+        total += counts
+        if counts["failed"]:
+            print(f"{record['name']}: {record['result']}, {counts['failed']} failed", flush=True)
+    if status != 0 and total["failed"] == 0:
+        print(f"meson test ended with {status}, though no case failed")
+        total["failed"] = 1
+    if not programs:
+        print("no test program was run; `meson test -C build --list` tells their names")
+    skipped = f", {total['skipped']} skipped" if total["skipped"] else ""
+    print(f"{total['passed']} passed, {total['failed']} failed{skipped}", flush=True)
+    return 1 if status != 0 or total["failed"] or not programs else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
