@@ -1,0 +1,126 @@
+#include "cli/app.hpp"
+
+#include "cli/command.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <sstream>
+#include <string_view>
+
+namespace terrace::cli {
+
+namespace {
+
+constexpr const char* description =
+    "terrace drives and observes terraced, the KV-cache daemon of this machine.";
+constexpr const char* footer =
+    "\nExamples:\n"
+    "  terrace status                          what the daemon holds, and for whom\n"
+    "  terrace trace generate -o trace.jsonl   make a workload\n"
+    "  terrace replay trace.jsonl              drive the daemon with it and check every byte\n"
+    "\n`terrace COMMAND --help` tells more. Exit codes: 0 done, 1 failed, 2 bad input, 3 no daemon.\n";
+
+struct declared_command {
+  CLI::App* app;
+  std::unique_ptr<command> made;
+};
+
+/// "trace generate" lies in the group "trace", which is made when first named.
+CLI::App* add_command(CLI::App& root, const command_entry& entry) {
+  std::string name = entry.name;
+  CLI::App* parent = &root;
+  if (size_t space = name.find(' '); space != std::string::npos) {
+    std::string group = name.substr(0, space);
+    name = name.substr(space + 1);
+    auto groups = root.get_subcommands([&](CLI::App* app) { return app->get_name() == group; });
+    parent = groups.empty() ? root.add_subcommand(group, "Commands about " + group + "s") : groups.front();
+    parent->require_subcommand(1);
+  }
+  CLI::App* app = parent->add_subcommand(name, entry.summary);
+  app->footer("\nExamples:\n" + std::string(entry.examples));
+  return app;
+}
+
+/// The innermost command that was named, so that its own --help is pointed at.
+std::string path_of(CLI::App& root) {
+  std::string path = "terrace";
+  for (CLI::App* at = &root; !at->get_subcommands().empty();) {
+    at = at->get_subcommands().front();
+    path += " " + at->get_name();
+  }
+  return path;
+}
+
+CLI::App* innermost(CLI::App& root) {
+  CLI::App* at = &root;
+  while (!at->get_subcommands().empty())
+    at = at->get_subcommands().front();
+  return at;
+}
+
+std::string known_commands(CLI::App& group) {
+  std::string names;
+  for (CLI::App* app : group.get_subcommands({}))
+    names += (names.empty() ? "" : ", ") + app->get_name();
+  return names;
+}
+
+/// What was expected, in our words where CLI11's do not say it.
+std::string explain(const CLI::ParseError& e, CLI::App& root) {
+  std::string text = e.what();
+  CLI::App* at = innermost(root);
+  if (dynamic_cast<const CLI::RequiredError*>(&e) != nullptr && !at->get_subcommands({}).empty()) {
+    std::vector<std::string> rest = root.remaining(true);
+    return fmt::format("expected a command ({}){}", known_commands(*at),
+                       rest.empty() ? "" : ", found \"" + rest.front() + "\"");
+  }
+  constexpr std::string_view conversion = "Could not convert: "; // only numbers are converted
+  if (size_t equals = text.find(" = "); text.starts_with(conversion) && equals != std::string::npos)
+    return fmt::format("{}: expected a number, found \"{}\"",
+                       text.substr(conversion.size(), equals - conversion.size()), text.substr(equals + 3));
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  text.erase(text.find_last_not_of(" .") + 1);
+  return text;
+}
+
+exit_code report(const failure& f, const std::string& path, console& to) {
+  fmt::print(to.err, "{}: {}\n", path, f.text);
+  return f.code;
+}
+
+} // namespace
+
+exit_code run_app(const std::vector<std::string>& words, console& to) {
+  CLI::App root(description, "terrace");
+  root.footer(footer);
+  root.set_version_flag("--version", "terrace " TERRACE_VERSION, "Print the version and end");
+  root.require_subcommand(1);
+  std::vector<declared_command> declared;
+  for (const command_entry& entry : commands()) {
+    declared.push_back({add_command(root, entry), entry.make()});
+    declared.back().made->declare(*declared.back().app);
+  }
+  try {
+    root.parse(std::vector<std::string>(words.rbegin(), words.rend())); // CLI11 takes them from the back
+  } catch (const CLI::Success& asked) {                                 // --help or --version
+    std::ostringstream text;
+    root.exit(asked, text, text);
+    fmt::print(to.out, "{}", text.str());
+    return exit_code::ok;
+  } catch (const CLI::ParseError& e) {
+    std::string path = path_of(root);
+    return report({exit_code::usage, explain(e, root) + " (see " + path + " --help)"}, path, to);
+  }
+  for (declared_command& candidate : declared) {
+    if (!candidate.app->parsed())
+      continue;
+    auto ended = candidate.made->run(to);
+    std::fflush(to.out);
+    return ended ? *ended : report(ended.error(), path_of(root), to);
+  }
+  return exit_code::usage; // not reached: a command is required
+}
+
+} // namespace terrace::cli

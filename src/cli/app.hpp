@@ -1,0 +1,15 @@
+// The command line: from words to a command, from a failure to one line and an exit code.
+#pragma once
+
+#include "cli/console.hpp"
+#include "cli/failure.hpp"
+
+#include <string>
+#include <vector>
+
+namespace terrace::cli {
+
+/// Runs `terrace` with the words behind the program's name. Catches everything that CLI11 throws.
+exit_code run_app(const std::vector<std::string>& words, console& to);
+
+} // namespace terrace::cli

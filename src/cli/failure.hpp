@@ -1,0 +1,42 @@
+// How a command ends when it cannot do what was asked.
+#pragma once
+
+#include "base/error.hpp"
+
+#include <tl/expected.hpp>
+
+#include <string>
+
+namespace terrace::cli {
+
+/// The exit codes of `terrace`; README and --help promise them.
+enum class exit_code : int {
+  ok = 0,
+  failed = 1,      ///< the daemon refused, bytes were wrong, a file could not be written
+  usage = 2,       ///< the command line or an input file is not what was expected
+  unreachable = 3, ///< no daemon answers at the socket
+};
+
+/// One line for standard error, without the program's name and without a newline.
+struct failure {
+  exit_code code = exit_code::failed;
+  std::string text;
+};
+
+template <class T>
+using outcome = tl::expected<T, failure>;
+
+inline tl::unexpected<failure> bad_usage(std::string text) {
+  return tl::unexpected<failure>(failure{exit_code::usage, std::move(text)});
+}
+
+inline tl::unexpected<failure> failed(std::string text) {
+  return tl::unexpected<failure>(failure{exit_code::failed, std::move(text)});
+}
+
+/// An answer of the daemon (or of libterrace): "while <doing>: <text> (<code>)".
+inline tl::unexpected<failure> failed(const std::string& doing, const error& e) {
+  return failed(doing + ": " + e.text + " (" + std::string(to_string(e.code)) + ")");
+}
+
+} // namespace terrace::cli

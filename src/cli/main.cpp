@@ -1,0 +1,12 @@
+// The terrace command.
+
+#include "cli/app.hpp"
+
+#include <csignal>
+#include <unistd.h>
+
+int main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN); // `terrace ... | head` ends by a failed write, not by a signal
+  terrace::cli::console to{stdout, stderr, isatty(STDERR_FILENO) == 1};
+  return static_cast<int>(terrace::cli::run_app({argv + 1, argv + argc}, to));
+}

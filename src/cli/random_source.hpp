@@ -1,0 +1,60 @@
+// Random numbers that are the same on every machine: std's engines are portable, its distributions are not.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+namespace terrace::cli {
+
+/// The finaliser of splitmix64 (Steele, Lea, Flood 2014): a bijection of 64 bits that passes for random.
+constexpr uint64_t splitmix64(uint64_t x) {
+  x ^= x >> 30;
+  x *= 0xbf58476d1ce4e5b9ULL;
+  x ^= x >> 27;
+  x *= 0x94d049bb133111ebULL;
+  return x ^ (x >> 31);
+}
+
+constexpr uint64_t splitmix64_step = 0x9e3779b97f4a7c15ULL;
+
+/// A seeded stream of splitmix64 with the distributions that traces need. Not thread-safe.
+class random_source {
+ public:
+  explicit random_source(uint64_t seed) : state_(seed) {}
+
+  uint64_t next() { return splitmix64(state_ += splitmix64_step); }
+
+  /// In [0, 1), 53 bits.
+  double uniform() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }
+
+  /// In [0, bound); `bound` > 0. The bias is below bound / 2^64.
+  uint64_t below(uint64_t bound) { return next() % bound; }
+
+  bool chance(double probability) { return uniform() < probability; }
+
+  double exponential(double mean) { return -mean * std::log1p(-uniform()); }
+
+  /// Box-Muller; the second value of the pair is not kept, so that each call costs two draws and nothing
+  /// else.
+  double normal() {
+    double radius = std::sqrt(-2.0 * std::log1p(-uniform()));
+    return radius * std::cos(6.283185307179586 * uniform());
+  }
+
+  /// By its mean and the sigma of its logarithm.
+  double lognormal(double mean, double sigma) {
+    return mean * std::exp(sigma * normal() - sigma * sigma / 2);
+  }
+
+  /// 1, 2, 3, ... with the given mean (at least 1).
+  uint64_t geometric(double mean) {
+    if (mean <= 1)
+      return 1;
+    return 1 + static_cast<uint64_t>(std::log1p(-uniform()) / std::log1p(-1 / mean));
+  }
+
+ private:
+  uint64_t state_;
+};
+
+} // namespace terrace::cli

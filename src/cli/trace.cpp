@@ -1,0 +1,146 @@
+#include "cli/trace.hpp"
+
+#include "cli/line_reader.hpp"
+#include "protocol/limits.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <limits>
+
+namespace terrace::cli {
+
+namespace {
+
+using nlohmann::json;
+
+std::string shown(const json& value) {
+  std::string text = value.dump(-1, ' ', false, json::error_handler_t::replace);
+  return text.size() <= 40 ? text : text.substr(0, 37) + "...";
+}
+
+outcome<uint64_t> whole_number(const json& value, std::string_view what, uint64_t max) {
+  uint64_t number = 0;
+  if (value.is_number_unsigned())
+    number = value.get<uint64_t>();
+  else if (value.is_number_float() && value.get<double>() >= 0 && value.get<double>() < 0x1.0p53)
+    number = static_cast<uint64_t>(value.get<double>()); // timestamps of some traces have a fraction
+  else
+    return bad_usage(
+        fmt::format("expected {} to be a whole number from 0 to {}, found {}", what, max, shown(value)));
+  if (number > max)
+    return bad_usage(
+        fmt::format("expected {} to be a whole number from 0 to {}, found {}", what, max, number));
+  return number;
+}
+
+outcome<uint64_t> member(const json& line, const char* key, uint64_t max) {
+  auto found = line.find(key);
+  if (found == line.end())
+    return bad_usage(fmt::format("expected the key \"{}\", found none of that name", key));
+  return whole_number(*found, fmt::format("\"{}\"", key), max);
+}
+
+outcome<json> parse_object(std::string_view text) {
+  try {
+    json line = json::parse(text);
+    if (line.is_object())
+      return line;
+    return bad_usage(fmt::format("expected a JSON object, found {}", shown(line)));
+  } catch (const json::parse_error& e) {
+    return bad_usage(fmt::format("expected a JSON object, but column {} is not JSON", e.byte));
+  } catch (const json::exception& e) { // a number that no type holds
+    return bad_usage(fmt::format("expected a JSON object ({})", e.what()));
+  }
+}
+
+outcome<std::vector<uint64_t>> parse_ids(const json& line, uint64_t input_length) {
+  auto found = line.find("hash_ids");
+  if (found == line.end() || !found->is_array())
+    return bad_usage("expected the key \"hash_ids\" with an array of block ids");
+  std::vector<uint64_t> ids;
+  ids.reserve(found->size());
+  for (const json& value : *found) {
+    if (!value.is_number_unsigned())
+      return bad_usage(
+          fmt::format("expected \"hash_ids\"[{}] to be a whole number, found {}", ids.size(), shown(value)));
+    ids.push_back(value.get<uint64_t>());
+  }
+  uint64_t whole = input_length / trace_block_tokens;
+  uint64_t begun = (input_length + trace_block_tokens - 1) / trace_block_tokens;
+  if (ids.size() < whole || ids.size() > begun)
+    return bad_usage(
+        fmt::format("expected {} hash_ids for an input_length of {} (one for each {} tokens), found {}",
+                    begun, input_length, trace_block_tokens, ids.size()));
+  return ids;
+}
+
+} // namespace
+
+outcome<trace_request> parse_trace_line(std::string_view text) {
+  auto line = parse_object(text);
+  if (!line)
+    return tl::unexpected(line.error());
+  trace_request request;
+  auto timestamp = member(*line, "timestamp", 1ULL << 53);
+  if (!timestamp)
+    return tl::unexpected(timestamp.error());
+  auto input = member(*line, "input_length", protocol::tokens_max);
+  if (!input)
+    return tl::unexpected(input.error());
+  auto output = member(*line, "output_length", std::numeric_limits<uint32_t>::max());
+  if (!output)
+    return tl::unexpected(output.error());
+  auto ids = parse_ids(*line, *input);
+  if (!ids)
+    return tl::unexpected(ids.error());
+  request.timestamp_ms = *timestamp;
+  request.input_length = static_cast<uint32_t>(*input);
+  request.output_length = static_cast<uint32_t>(*output);
+  request.hash_ids = std::move(*ids);
+  if (auto session = line->find("session_id"); session != line->end())
+    request.session_id = session->is_string() ? session->get<std::string>() : session->dump();
+  if (auto turn = line->find("turn"); turn != line->end() && turn->is_number_unsigned())
+    request.turn = static_cast<uint32_t>(turn->get<uint64_t>());
+  return request;
+}
+
+outcome<trace> load_trace(const std::string& path, size_t limit) {
+  auto reader = line_reader::open(path);
+  if (!reader)
+    return tl::unexpected(reader.error());
+  trace loaded;
+  while (limit == 0 || loaded.requests.size() < limit) {
+    auto line = reader->next();
+    if (!line)
+      return tl::unexpected(line.error());
+    if (!*line)
+      break;
+    if ((*line)->find_first_not_of(" \t") == std::string::npos)
+      continue;
+    auto request = parse_trace_line(**line);
+    if (!request)
+      return bad_usage(fmt::format("{}:{}: {}", path, reader->line_number(), request.error().text));
+    loaded.requests.push_back(std::move(*request));
+  }
+  if (loaded.requests.empty())
+    return bad_usage(fmt::format("{}:1: expected at least one request, found an empty file", path));
+  return loaded;
+}
+
+std::string format_trace_line(const trace_request& request) {
+  std::string line =
+      fmt::format(R"({{"timestamp": {}, "input_length": {}, "output_length": {}, "hash_ids": [)",
+                  request.timestamp_ms, request.input_length, request.output_length);
+  for (size_t i = 0; i < request.hash_ids.size(); ++i)
+    line.append(i == 0 ? "" : ", ").append(std::to_string(request.hash_ids[i]));
+  line += ']';
+  if (!request.session_id.empty())
+    line += fmt::format(R"(, "session_id": {})",
+                        json(request.session_id).dump(-1, ' ', false, json::error_handler_t::replace));
+  if (request.turn != 0)
+    line += fmt::format(R"(, "turn": {})", request.turn);
+  return line + "}\n";
+}
+
+} // namespace terrace::cli

@@ -1,0 +1,49 @@
+// Request traces in the format that Mooncake published: JSON lines, plain or gzipped.
+#pragma once
+
+#include "cli/failure.hpp"
+
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace terrace::cli {
+
+/// The tokens that one id of a trace stands for; the format fixes it.
+constexpr uint32_t trace_block_tokens = 512;
+
+/// One line: {"timestamp": ms, "input_length": tokens, "output_length": tokens, "hash_ids": [...]}.
+/// An id names one block of 512 tokens and the whole prefix before it: two requests share a prefix exactly as
+/// far as their ids agree. The last id stands for a part of a block unless input_length is a multiple of 512.
+struct trace_request {
+  uint64_t timestamp_ms = 0;
+  uint32_t input_length = 0;
+  uint32_t output_length = 0;
+  std::vector<uint64_t> hash_ids;
+  std::string session_id; ///< optional extra key, empty when absent
+  uint32_t turn = 0;      ///< optional extra key, from 1; 0 when absent
+
+  /// How many of the ids stand for whole blocks, which are what a cache can share.
+  size_t full_blocks() const { return input_length / trace_block_tokens; }
+
+  friend bool operator==(const trace_request&, const trace_request&) = default;
+};
+
+struct trace {
+  std::vector<trace_request> requests; ///< in the order of the file
+};
+
+/// Parses one line; on failure the text says what was expected and what came, without file and line.
+/// Keys that are not named above are ignored.
+outcome<trace_request> parse_trace_line(std::string_view line);
+
+/// Reads at most `limit` requests (0: all). Failures read "file:line: expected ...". Empty lines are skipped;
+/// a file without any request is a failure.
+outcome<trace> load_trace(const std::string& path, size_t limit = 0);
+
+/// The line of a request, with a newline. session_id and turn are written when present.
+std::string format_trace_line(const trace_request& request);
+
+} // namespace terrace::cli

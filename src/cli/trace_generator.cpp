@@ -1,0 +1,235 @@
+#include "cli/trace_generator.hpp"
+
+#include "cli/random_source.hpp"
+#include "protocol/limits.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <queue>
+
+namespace terrace::cli {
+
+namespace {
+
+constexpr double burst_share = 0.1; // of the time
+constexpr double length_sigma = 0.8;
+constexpr double think_sigma = 1.2;
+
+/// A prompt as a chain of block ids. Copying it is what forking a conversation means.
+class block_chain {
+ public:
+  /// Appends tokens nobody has seen; blocks that become whole take fresh ids.
+  void append(uint64_t tokens, uint64_t& next_id) {
+    tail_ += tokens;
+    if (tokens != 0)
+      tail_id_ = 0;
+    for (; tail_ >= trace_block_tokens; tail_ -= trace_block_tokens)
+      whole_.push_back(next_id++);
+  }
+
+  /// All ids, with one for the begun block; the same chain asked twice gives the same ids.
+  std::vector<uint64_t> ids(uint64_t& next_id) {
+    std::vector<uint64_t> all = whole_;
+    if (tail_ != 0) {
+      if (tail_id_ == 0)
+        tail_id_ = ++next_id; // the id is tail_id_ - 1, so that 0 can mean none
+      all.push_back(tail_id_ - 1);
+    }
+    return all;
+  }
+
+  uint64_t tokens() const { return whole_.size() * trace_block_tokens + tail_; }
+
+ private:
+  std::vector<uint64_t> whole_;
+  uint64_t tail_ = 0;
+  uint64_t tail_id_ = 0;
+};
+
+struct conversation {
+  std::string id;
+  std::vector<block_chain> contexts; ///< [0]: the system prompt; [n]: after the answer of turn n
+  uint64_t turns_left = 0;
+  uint32_t turn = 0;
+};
+
+struct event {
+  double at_seconds;
+  uint64_t order; ///< breaks ties, so that equal times have one outcome
+  size_t session;
+  bool operator>(const event& other) const {
+    return at_seconds != other.at_seconds ? at_seconds > other.at_seconds : order > other.order;
+  }
+};
+
+class generator {
+ public:
+  explicit generator(const trace_options& options)
+      : options_(options), arrivals_(options.seed), lengths_(splitmix64(options.seed ^ 1)) {
+    quiet_until_ = arrivals_.exponential(quiet_seconds());
+    make_system_prompts();
+  }
+
+  trace run() {
+    trace made;
+    schedule_arrival();
+    while (made.requests.size() < options_.requests && !events_.empty()) {
+      event now = events_.top();
+      events_.pop();
+      if (now.session == sessions_.size())
+        start_session();
+      take_turn(now, made);
+    }
+    return made;
+  }
+
+ private:
+  uint64_t length(double mean) {
+    return std::max<uint64_t>(1, static_cast<uint64_t>(std::llround(lengths_.lognormal(mean, length_sigma))));
+  }
+
+  void make_system_prompts() {
+    double total = 0;
+    for (size_t i = 0; i < options_.system_prompts; ++i) {
+      system_prompts_.emplace_back().append(length(options_.system_prompt_tokens), next_id_);
+      popularity_.push_back(total += 1.0 / static_cast<double>(i + 1));
+    }
+  }
+
+  block_chain pick_system_prompt() {
+    if (system_prompts_.empty())
+      return {};
+    double at = lengths_.uniform() * popularity_.back();
+    auto found = std::upper_bound(popularity_.begin(), popularity_.end(), at);
+    return system_prompts_[std::min<size_t>(found - popularity_.begin(), system_prompts_.size() - 1)];
+  }
+
+  /// The next start of a conversation. Bursty arrivals are a two-state Markov-modulated Poisson process.
+  void schedule_arrival() {
+    if (options_.sessions != 0 && sessions_.size() >= options_.sessions)
+      return;
+    double mean = 1 / options_.session_rate;
+    if (options_.arrivals == arrival_kind::poisson)
+      clock_ += arrivals_.exponential(mean);
+    else
+      clock_ = next_bursty(mean);
+    events_.push({clock_, order_++, sessions_.size()});
+  }
+
+  double quiet_seconds() const { return options_.burst_seconds * (1 - burst_share) / burst_share; }
+
+  double next_bursty(double mean) {
+    double quiet_rate = 1 / mean / (1 + burst_share * (options_.burst_factor - 1));
+    double at = clock_;
+    for (;;) {
+      if (at >= quiet_until_) { // the next burst and the quiet time behind it
+        in_burst_until_ = quiet_until_ + arrivals_.exponential(options_.burst_seconds);
+        quiet_until_ = in_burst_until_ + arrivals_.exponential(quiet_seconds());
+      }
+      bool burst = at < in_burst_until_;
+      double rate = burst ? quiet_rate * options_.burst_factor : quiet_rate;
+      double change = burst ? in_burst_until_ : quiet_until_;
+      double next = at + arrivals_.exponential(1 / rate);
+      if (next < change)
+        return next;
+      at = change; // memoryless: draw again at the other rate
+    }
+  }
+
+  void start_session() {
+    conversation& started = sessions_.emplace_back();
+    started.id = fmt::format("s{}", sessions_.size());
+    started.contexts.push_back(pick_system_prompt());
+    started.turns_left = lengths_.geometric(options_.turns);
+    schedule_arrival();
+  }
+
+  void take_turn(const event& now, trace& made) {
+    conversation& session = sessions_[now.session];
+    size_t from = session.contexts.size() - 1;
+    if (session.turn > 0 && lengths_.chance(options_.branch))
+      from = lengths_.below(session.contexts.size());
+    block_chain context = session.contexts[from];
+    context.append(length(options_.user_tokens), next_id_);
+    if (context.tokens() > options_.context_tokens_max) {
+      session.contexts.clear();
+      return;
+    }
+    trace_request request;
+    request.timestamp_ms = static_cast<uint64_t>(now.at_seconds * 1000);
+    request.input_length = static_cast<uint32_t>(context.tokens());
+    request.output_length = static_cast<uint32_t>(length(options_.output_tokens));
+    request.hash_ids = context.ids(next_id_);
+    request.session_id = session.id;
+    request.turn = ++session.turn;
+    if (--session.turns_left > 0) {
+      context.append(request.output_length, next_id_);
+      session.contexts.push_back(std::move(context));
+      double later = request.output_length * options_.token_seconds +
+                     lengths_.lognormal(options_.think_seconds, think_sigma);
+      events_.push({now.at_seconds + later, order_++, now.session});
+    } else {
+      session.contexts.clear(); // its memory is not needed any more
+    }
+    made.requests.push_back(std::move(request));
+  }
+
+  trace_options options_;
+  random_source
+      arrivals_; // apart from the lengths, so that changing one option leaves the other stream as it was
+  random_source lengths_;
+  std::vector<block_chain> system_prompts_;
+  std::vector<double> popularity_; ///< running sums
+  std::vector<conversation> sessions_;
+  std::priority_queue<event, std::vector<event>, std::greater<>> events_;
+  double clock_ = 0;
+  double in_burst_until_ = 0;
+  double quiet_until_ = 0;
+  uint64_t order_ = 0;
+  uint64_t next_id_ = 0;
+};
+
+} // namespace
+
+outcome<void> trace_options::validate() const {
+  auto positive = [](const char* option, double value) -> outcome<void> {
+    if (value > 0 && std::isfinite(value))
+      return {};
+    return bad_usage(fmt::format("{}: expected a number above 0, found {}", option, value));
+  };
+  for (auto [option, value] :
+       {std::pair{"--requests", static_cast<double>(requests)}, std::pair{"--rate", session_rate},
+        std::pair{"--burst-seconds", burst_seconds},
+        std::pair{"--system-prompt-tokens", system_prompt_tokens}, std::pair{"--user-tokens", user_tokens},
+        std::pair{"--output-tokens", output_tokens}})
+    if (auto checked = positive(option, value); !checked)
+      return checked;
+  if (!(burst_factor >= 1))
+    return bad_usage(fmt::format("--burst-factor: expected a number of at least 1, found {}", burst_factor));
+  if (!(turns >= 1))
+    return bad_usage(fmt::format("--turns: expected a mean of at least 1, found {}", turns));
+  if (!(branch >= 0 && branch <= 1))
+    return bad_usage(fmt::format("--branch: expected a chance from 0 to 1, found {}", branch));
+  if (!(think_seconds >= 0) || !(token_seconds >= 0))
+    return bad_usage("--think-seconds, --token-seconds: expected numbers of at least 0");
+  if (context_tokens_max < trace_block_tokens || context_tokens_max > protocol::tokens_max)
+    return bad_usage(fmt::format("--context-max: expected {} to {} tokens, found {}", trace_block_tokens,
+                                 protocol::tokens_max, context_tokens_max));
+  if (std::max({system_prompt_tokens, user_tokens, output_tokens}) > context_tokens_max)
+    return bad_usage(fmt::format("--context-max: expected more tokens than each mean length, found {}",
+                                 context_tokens_max));
+  return {};
+}
+
+outcome<trace> generate_trace(const trace_options& options) {
+  if (auto checked = options.validate(); !checked)
+    return tl::unexpected(checked.error());
+  trace made = generator(options).run();
+  if (made.requests.empty())
+    return bad_usage("--context-max: expected room for at least one prompt; none of the drawn prompts fits");
+  return made;
+}
+
+} // namespace terrace::cli

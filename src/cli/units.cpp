@@ -1,0 +1,99 @@
+#include "cli/units.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+
+namespace terrace::cli {
+
+namespace {
+
+/// Three significant digits.
+std::string three_digits(double value) {
+  int decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
+  return fmt::format("{:.{}f}", value, decimals);
+}
+
+constexpr std::array<const char*, 6> binary_units{"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+
+} // namespace
+
+std::string format_bytes(uint64_t bytes) {
+  if (bytes < 1024)
+    return fmt::format("{} B", bytes);
+  double value = static_cast<double>(bytes);
+  size_t unit = 0;
+  while (value >= 1024 && unit + 1 < binary_units.size()) {
+    value /= 1024;
+    ++unit;
+  }
+  return three_digits(value) + " " + binary_units[unit];
+}
+
+std::string format_rate(double rate) {
+  constexpr std::array<const char*, 5> units{"B/s", "kB/s", "MB/s", "GB/s", "TB/s"};
+  size_t unit = 0;
+  while (rate >= 1000 && unit + 1 < units.size()) {
+    rate /= 1000;
+    ++unit;
+  }
+  return three_digits(rate) + " " + units[unit];
+}
+
+std::string format_duration(double ns) {
+  if (ns < 1e3)
+    return fmt::format("{:.0f} ns", ns);
+  if (ns < 1e6)
+    return three_digits(ns / 1e3) + " us";
+  if (ns < 1e9)
+    return three_digits(ns / 1e6) + " ms";
+  if (ns < 1e11)
+    return three_digits(ns / 1e9) + " s";
+  auto seconds = static_cast<uint64_t>(ns / 1e9);
+  if (seconds < 3600)
+    return fmt::format("{} min {:02} s", seconds / 60, seconds % 60);
+  return fmt::format("{} h {:02} min", seconds / 3600, seconds / 60 % 60);
+}
+
+std::string format_count(uint64_t count) {
+  std::string digits = std::to_string(count);
+  std::string text;
+  for (size_t i = 0; i < digits.size(); ++i) {
+    if (i != 0 && (digits.size() - i) % 3 == 0)
+      text += ',';
+    text += digits[i];
+  }
+  return text;
+}
+
+std::string format_ratio(double ratio) { return fmt::format("{:.1f} %", ratio * 100); }
+
+outcome<uint64_t> parse_bytes(const std::string& text) {
+  auto wrong = [&] {
+    return bad_usage(fmt::format("expected a size such as 4096, 64KiB, 1.5GiB or 10GB, found \"{}\"", text));
+  };
+  double number = 0;
+  auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (status != std::errc{} || !(number >= 0))
+    return wrong();
+  std::string unit(end, text.data() + text.size());
+  unit.erase(0, unit.find_first_not_of(' ') == std::string::npos ? unit.size() : unit.find_first_not_of(' '));
+  std::transform(unit.begin(), unit.end(), unit.begin(), [](unsigned char c) { return std::tolower(c); });
+  double factor = 1;
+  if (!unit.empty() && unit != "b") {
+    size_t power = std::string("kmgtp").find(unit[0]);
+    std::string rest = unit.substr(1);
+    if (power == std::string::npos || (rest != "b" && rest != "ib"))
+      return wrong();
+    for (size_t i = 0; i <= power; ++i)
+      factor *= rest == "ib" ? 1024 : 1000;
+  }
+  if (number * factor > 0x1.0p62)
+    return wrong();
+  return static_cast<uint64_t>(number * factor);
+}
+
+} // namespace terrace::cli

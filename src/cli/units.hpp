@@ -1,0 +1,29 @@
+// Numbers with their units, as people read and write them.
+#pragma once
+
+#include "cli/failure.hpp"
+
+#include <cstdint>
+#include <string>
+
+namespace terrace::cli {
+
+/// "0 B", "999 B", "1.50 KiB", "12.3 GiB".
+std::string format_bytes(uint64_t bytes);
+
+/// Bytes per second in powers of ten, as devices are sold: "3.42 GB/s".
+std::string format_rate(double bytes_per_second);
+
+/// "870 ns", "47.9 us", "3.42 ms", "1.50 s", "3 min 20 s", "2 h 05 min".
+std::string format_duration(double nanoseconds);
+
+/// "12,031".
+std::string format_count(uint64_t count);
+
+/// "36.6 %".
+std::string format_ratio(double ratio);
+
+/// "4096", "64KiB", "1.5 GiB", "10GB" (powers of ten without the i). The failure says what was expected.
+outcome<uint64_t> parse_bytes(const std::string& text);
+
+} // namespace terrace::cli

@@ -1,0 +1,54 @@
+#include "cli/units.hpp"
+
+#include <gtest/gtest.h>
+
+namespace terrace::cli {
+namespace {
+
+TEST(Units, BytesArePowersOf1024) {
+  EXPECT_EQ(format_bytes(0), "0 B");
+  EXPECT_EQ(format_bytes(1023), "1023 B");
+  EXPECT_EQ(format_bytes(1536), "1.50 KiB");
+  EXPECT_EQ(format_bytes(64ULL << 30), "64.0 GiB");
+  EXPECT_EQ(format_bytes(700ULL << 40), "700 TiB");
+}
+
+TEST(Units, RatesArePowersOf1000) {
+  EXPECT_EQ(format_rate(0), "0.00 B/s");
+  EXPECT_EQ(format_rate(3.42e9), "3.42 GB/s");
+}
+
+TEST(Units, DurationsTakeTheUnitThatFits) {
+  EXPECT_EQ(format_duration(870), "870 ns");
+  EXPECT_EQ(format_duration(47'900), "47.9 us");
+  EXPECT_EQ(format_duration(3.42e6), "3.42 ms");
+  EXPECT_EQ(format_duration(1.5e9), "1.50 s");
+  EXPECT_EQ(format_duration(200e9), "3 min 20 s");
+  EXPECT_EQ(format_duration(7500e9), "2 h 05 min");
+}
+
+TEST(Units, CountsAreGrouped) {
+  EXPECT_EQ(format_count(0), "0");
+  EXPECT_EQ(format_count(999), "999");
+  EXPECT_EQ(format_count(12'031), "12,031");
+  EXPECT_EQ(format_count(1'234'567), "1,234,567");
+}
+
+TEST(Units, SizesAreReadWithAndWithoutUnit) {
+  EXPECT_EQ(parse_bytes("4096").value(), 4096U);
+  EXPECT_EQ(parse_bytes("64KiB").value(), 65536U);
+  EXPECT_EQ(parse_bytes("1.5 gib").value(), 3ULL << 29);
+  EXPECT_EQ(parse_bytes("10GB").value(), 10'000'000'000U);
+  EXPECT_EQ(parse_bytes("7 B").value(), 7U);
+}
+
+TEST(Units, OtherSizesAreRefused) {
+  for (const char* text : {"", "many", "-1", "4 apples", "1Ki", "KiB", "nan", "1e40"}) {
+    auto size = parse_bytes(text);
+    ASSERT_FALSE(size.has_value()) << text;
+    EXPECT_EQ(size.error().code, exit_code::usage);
+  }
+}
+
+} // namespace
+} // namespace terrace::cli
