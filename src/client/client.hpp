@@ -1,0 +1,156 @@
+// libterrace: the C++ client of a Terrace daemon.
+//
+//   auto daemon = connection::connect({.path = "/run/terrace/terrace.sock", .name = "my-engine"});
+//   auto space = daemon->open_space({.model = "llama", .dtype = "bf16", .layout = "paged",
+//                                    .pools = {{.name = "kv", .object_bytes = 4 << 20}}});
+//   auto hit = daemon->lookup({.in = *space, .what = prefix::of_tokens(tokens), .lease = true});
+//   auto copied = daemon->load_under_lease(hit->held, {.count = hit->found_chunks}, destinations);
+//
+// Threads: one connection belongs to one thread at a time, with all its handles and tickets; open one a thread. It has
+// no thread of its own, and nothing happens outside its calls.
+//
+// Time: a call with a deadline returns by then. A call without one returns when its answer comes, or when the daemon is
+// gone, which is noticed at once. A call that ran out of time has asked the daemon to cancel; memory that it named
+// (a region's) may still be written until a later call on that region has been answered.
+//
+// Failing open: when the daemon is lost, every call and every open ticket gives `errc::gone`, at once and from then on,
+// until `reconnect` succeeds. An engine treats it as a miss and goes on.
+#pragma once
+
+#include "base/error.hpp"
+#include "base/unique_fd.hpp"
+#include "client/handles.hpp"
+#include "client/region.hpp"
+#include "client/status.hpp"
+#include "client/types.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace terrace::client {
+
+struct lookup_result {
+  uint32_t requested_chunks = 0;
+  uint32_t found_chunks = 0; ///< leading chunks that are present
+  uint64_t found_tokens = 0;
+  uint64_t usable_tokens = 0;   ///< ends at least one token before the prompt's end
+  std::vector<tier_kind> tiers; ///< of each found chunk: its fastest tier
+  lease held;                   ///< when asked for, and anything was found
+};
+
+struct connect_options {
+  std::string path;                             ///< of the daemon's socket
+  std::string name = "libterrace";              ///< appears in `terrace status`
+  uint32_t socket_buffer_bytes = 1U << 20;      ///< asked for in both directions; the kernel may grant less
+  std::chrono::milliseconds backoff_least{10};  ///< between attempts to reconnect: doubled at each failure,
+  std::chrono::milliseconds backoff_most{2000}; ///< up to this, each time a random part of it
+};
+
+class connection {
+ public:
+  /// Connects and shakes hands.
+  static result<connection> connect(connect_options options, deadline until = {});
+
+  /// Shakes hands on a stream socket that is connected already. `reconnect` works if `options.path` is set.
+  static result<connection> over(unique_fd socket, connect_options options, deadline until = {});
+
+  connection(connection&&) noexcept;
+  connection& operator=(connection&&) noexcept;
+  ~connection();
+
+  // ---- the connection ----
+
+  const daemon_info& daemon() const;
+
+  /// False once the daemon is lost. Costs nothing and asks nobody: a loss shows when a call meets it.
+  bool alive() const;
+
+  /// For a loop of the caller's own: readable when answers have come (then call `poll`). Changes with `reconnect`.
+  int descriptor() const;
+
+  /// One attempt, if the time for one has come; otherwise `gone` at once, without a system call: cheap enough to be
+  /// tried before every request. Opens the spaces and registers the regions of this connection anew; leases,
+  /// reservations and tickets from before are gone. Tells whether it is the same daemon. Connections of the past under
+  /// which nothing is held here any more are reported to it as ended, so that it need not keep their memory for us.
+  result<bool> reconnect(deadline until = {});
+
+  // ---- spaces and regions ----
+
+  result<space> open_space(const space_spec& spec, deadline until = {});
+
+  /// `memory` may be any memfd; it should carry F_SEAL_SHRINK. The descriptor is duplicated.
+  result<registered_region> register_region(int memory, uint64_t bytes, deadline until = {});
+  result<registered_region> register_region(const region& memory, deadline until = {}) {
+    return register_region(memory.descriptor(), memory.size(), until);
+  }
+
+  // ---- requests, each waiting for its answer ----
+
+  result<lookup_result> lookup(const lookup_request& request, deadline until = {});
+
+  /// Where leased objects lie. Maps segments of the daemon's arena when they are first met. `denied` in a group whose
+  /// memory is not shared: use `load`.
+  result<located_objects> read_lease(const lease_id& id, chunk_range range = {}, deadline until = {});
+
+  /// Copies leased objects out of the mapped arena: on this thread, without the daemon. `into` has one destination an
+  /// object (chunk by chunk, pool by pool), each of the object's size. Gives the number of bytes.
+  result<uint64_t> load_under_lease(const lease& held, chunk_range range,
+                                    std::span<const std::span<uint8_t>> into, deadline until = {});
+
+  /// The daemon copies into a region.
+  result<load_result> load(const load_request& request, deadline until = {});
+
+  /// The daemon copies out of a region. When the answer is here, the region may be written again.
+  result<store_result> store(const store_request& request, deadline until = {});
+
+  result<reservation> reserve(const reserve_request& request, deadline until = {});
+  result<store_result> commit(reservation written, deadline until = {});
+
+  result<daemon_status> status(deadline until = {});
+
+  // ---- the same, any number in flight; answers may come in any order ----
+  //
+  // Submitting waits only while the daemon's credits are used up, for `until` at most; the daemon is told the time that
+  // is left as the request's deadline.
+
+  result<ticket<lookup_result>> submit_lookup(const lookup_request& request, deadline until = {});
+  result<ticket<located_objects>> submit_read_lease(const lease_id& id, chunk_range range = {},
+                                                    deadline until = {});
+  result<ticket<load_result>> submit_load(const load_request& request, deadline until = {});
+  result<ticket<store_result>> submit_store(const store_request& request, deadline until = {});
+  result<ticket<reservation>> submit_reserve(const reserve_request& request, deadline until = {});
+  result<ticket<store_result>> submit_commit(reservation written, deadline until = {});
+
+  /// Takes the result; the ticket is empty then. With `errc::deadline` from this call's own `until`, the ticket is
+  /// still good and can be waited for again.
+  result<lookup_result> wait(ticket<lookup_result>& under_way, deadline until = {});
+  result<located_objects> wait(ticket<located_objects>& under_way, deadline until = {});
+  result<load_result> wait(ticket<load_result>& under_way, deadline until = {});
+  result<store_result> wait(ticket<store_result>& under_way, deadline until = {});
+  result<reservation> wait(ticket<reservation>& under_way, deadline until = {});
+
+  /// Takes in what has come; waits for at least one answer if none has and `until` has not passed. Gives the number of
+  /// answers taken in; see any_ticket::ready. With nothing in flight it returns 0.
+  result<uint32_t> poll(deadline until);
+
+  /// Asks the daemon to end a request. It will still be answered: with `cancelled`, or with what it had done already.
+  /// False: the daemon knows no such request any more.
+  result<bool> cancel(const detail::any_ticket& under_way, deadline until = {});
+
+  /// A handle on a lease that another connection of the trust group took.
+  lease adopt(const lease_id& id) const;
+
+ private:
+  explicit connection(std::shared_ptr<detail::core> core);
+  std::shared_ptr<detail::core> core_;
+};
+
+/// What load_under_lease does after reading the lease; for callers that split reading and copying.
+result<uint64_t> copy_objects(std::span<const std::span<const uint8_t>> from,
+                              std::span<const std::span<uint8_t>> into);
+
+} // namespace terrace::client

@@ -1,0 +1,155 @@
+// Things of a connection that must be given back: each handle does it at its destruction, without waiting.
+//
+// Handles are move-only and belong to the thread of their connection. They may outlive the connection object; a handle
+// whose connection has ended gives nothing back, because the daemon took everything at that moment.
+#pragma once
+
+#include "base/error.hpp"
+#include "base/ids.hpp"
+#include "client/types.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace terrace::client {
+
+class connection;
+
+namespace detail {
+class session; // one incarnation of a connection
+class core;    // what survives a reconnect
+} // namespace detail
+
+/// The right to read found objects: they stay where they are while it lives.
+class lease {
+ public:
+  lease() = default;
+  lease(lease&& other) noexcept : session_(std::move(other.session_)), id_(std::exchange(other.id_, {})) {}
+  lease& operator=(lease&& other) noexcept {
+    std::swap(session_, other.session_);
+    std::swap(id_, other.id_);
+    return *this;
+  }
+  ~lease() { release(); }
+
+  explicit operator bool() const { return !id_.empty(); }
+
+  /// May be given to other connections of the trust group, in other processes (connection::adopt).
+  const lease_id& id() const { return id_; }
+
+  /// Gives it back now. Spans that were read under it must not be touched any more.
+  void release();
+
+ private:
+  friend class connection;
+  lease(std::shared_ptr<detail::session> session, lease_id id) : session_(std::move(session)), id_(id) {}
+  std::shared_ptr<detail::session> session_;
+  lease_id id_;
+};
+
+/// Objects in place, in mapped memory of the daemon: read-only, and valid while the lease is held. Any thread may read.
+struct located_objects {
+  std::vector<std::span<const uint8_t>> objects; ///< chunk by chunk, pool by pool
+  std::shared_ptr<const void> mappings;          ///< keeps the memory mapped, not leased
+};
+
+/// Staging memory of chunks that this client writes itself. Ends by commit; or by abort, which destruction does.
+class reservation {
+ public:
+  reservation() = default;
+  reservation(reservation&& other) noexcept
+      : session_(std::move(other.session_)), id_(std::exchange(other.id_, 0)),
+        objects_(std::move(other.objects_)) {}
+  reservation& operator=(reservation&& other) noexcept {
+    std::swap(session_, other.session_);
+    std::swap(id_, other.id_);
+    std::swap(objects_, other.objects_);
+    return *this;
+  }
+  ~reservation() { abort(); }
+
+  explicit operator bool() const { return id_ != 0; }
+
+  /// Where each object's bytes go, chunk by chunk, pool by pool. Empty for an object that is present already.
+  std::span<const std::span<uint8_t>> objects() const { return objects_; }
+
+  /// Gives the memory back unpublished. The spans must not be touched any more.
+  void abort();
+
+ private:
+  friend class connection;
+  std::shared_ptr<detail::session> session_;
+  uint64_t id_ = 0;
+  std::vector<std::span<uint8_t>> objects_;
+};
+
+/// A region that the daemon knows. Survives reconnects (it is registered anew); unregistered at destruction.
+class registered_region {
+ public:
+  registered_region() = default;
+  registered_region(registered_region&& other) noexcept
+      : core_(std::move(other.core_)), slot_(other.slot_), bytes_(other.bytes_), mapped_(other.mapped_) {}
+  registered_region& operator=(registered_region&& other) noexcept {
+    std::swap(core_, other.core_);
+    std::swap(slot_, other.slot_);
+    std::swap(bytes_, other.bytes_);
+    std::swap(mapped_, other.mapped_);
+    return *this;
+  }
+  ~registered_region() { unregister(); }
+
+  explicit operator bool() const { return core_ != nullptr; }
+  uint64_t bytes() const { return bytes_; }
+
+  /// Sealed, so the daemon has it mapped; otherwise it reads and writes through the descriptor, which is slower.
+  bool mapped() const { return mapped_; }
+
+  void unregister();
+
+ private:
+  friend class connection;
+  std::shared_ptr<detail::core> core_;
+  uint32_t slot_ = 0;
+  uint64_t bytes_ = 0;
+  bool mapped_ = false;
+};
+
+namespace detail {
+
+/// The part of a ticket that does not depend on its result.
+class any_ticket {
+ public:
+  any_ticket() = default;
+  any_ticket(any_ticket&& other) noexcept
+      : session_(std::move(other.session_)), id_(std::exchange(other.id_, 0)) {}
+  any_ticket& operator=(any_ticket&& other) noexcept {
+    std::swap(session_, other.session_);
+    std::swap(id_, other.id_);
+    return *this;
+  }
+  ~any_ticket();
+
+  /// A result, or an error, can be taken without waiting.
+  bool ready() const;
+  explicit operator bool() const { return id_ != 0; }
+
+ private:
+  friend class client::connection;
+  std::shared_ptr<session> session_;
+  uint64_t id_ = 0;
+};
+
+} // namespace detail
+
+/// A request under way. Take its result with connection::wait. Destroying it forgets the request: it is not cancelled,
+/// its answer is dropped when it comes, with what it would have held.
+template <class T>
+class ticket : public detail::any_ticket {
+ public:
+  using result_type = T;
+};
+
+} // namespace terrace::client

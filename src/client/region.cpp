@@ -1,0 +1,48 @@
+#include "client/region.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace terrace::client {
+
+namespace {
+
+tl::unexpected<error> failed(const char* what, uint64_t bytes) {
+  int reason = errno;
+  auto code = reason == ENOMEM || reason == ENOSPC ? errc::no_space : errc::unsupported;
+  return fail(code, "cannot " + std::string(what) + " a region of " + std::to_string(bytes) +
+                        " bytes: " + std::strerror(reason));
+}
+
+} // namespace
+
+result<region> region::create(const char* name, uint64_t bytes) {
+  if (bytes == 0)
+    return fail(errc::bad_request, "expected a region of at least one byte, got 0");
+  region made;
+  made.fd_ = unique_fd(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!made.fd_)
+    return failed("create", bytes);
+  if (::ftruncate(made.fd_.get(), static_cast<off_t>(bytes)) != 0)
+    return failed("size", bytes);
+  if (::fcntl(made.fd_.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+    return failed("seal", bytes);
+  void* mapped = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, made.fd_.get(), 0);
+  if (mapped == MAP_FAILED)
+    return failed("map", bytes);
+  made.data_ = static_cast<uint8_t*>(mapped);
+  made.size_ = bytes;
+  return made;
+}
+
+region::~region() {
+  if (data_)
+    ::munmap(data_, size_);
+}
+
+} // namespace terrace::client

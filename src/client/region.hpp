@@ -1,0 +1,43 @@
+// Memory that the daemon may read and write for this process: a sealed memfd, mapped here.
+#pragma once
+
+#include "base/error.hpp"
+#include "base/unique_fd.hpp"
+
+#include <cstdint>
+#include <span>
+#include <utility>
+
+namespace terrace::client {
+
+/// Move-only; unmaps and closes at destruction (the daemon keeps its own reference while the region is registered).
+/// The seals forbid shrinking and growing, so the daemon can map it and read it without risking a fault.
+class region {
+ public:
+  /// `name` appears in /proc/PID/maps. Pages come to be when they are first touched.
+  static result<region> create(const char* name, uint64_t bytes);
+
+  region() = default;
+  region(region&& other) noexcept
+      : fd_(std::move(other.fd_)), data_(std::exchange(other.data_, nullptr)),
+        size_(std::exchange(other.size_, 0)) {}
+  region& operator=(region&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+    return *this;
+  }
+  ~region();
+
+  uint8_t* data() const { return data_; }
+  uint64_t size() const { return size_; }
+  std::span<uint8_t> bytes() const { return {data_, size_}; }
+  int descriptor() const { return fd_.get(); }
+
+ private:
+  unique_fd fd_;
+  uint8_t* data_ = nullptr;
+  uint64_t size_ = 0;
+};
+
+} // namespace terrace::client

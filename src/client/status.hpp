@@ -1,0 +1,68 @@
+// A daemon's state as `connection::status` gives it. Counters count since the daemon's start.
+#pragma once
+
+#include "base/ids.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace terrace::client {
+
+struct tier_status {
+  std::string tier;   ///< "host", "disk", ...
+  std::string state;  ///< "ready", "starting", "degraded"
+  std::string reason; ///< why, when it is not ready
+  uint64_t capacity_bytes = 0;
+  uint64_t used_bytes = 0;
+  uint64_t free_bytes = 0;
+  uint64_t largest_free_run = 0;
+  uint64_t objects = 0;
+  uint64_t leased_objects = 0;
+  uint64_t waiting_requests = 0;
+  uint64_t hits = 0;
+  uint64_t misses = 0;
+  uint64_t evictions = 0;
+  uint64_t bytes_read = 0;
+  uint64_t bytes_written = 0;
+  uint64_t errors = 0;
+  std::string allocator;
+  std::string policy;
+};
+
+struct group_status {
+  std::string name;
+  std::string path;
+  bool isolated = false;
+  uint32_t spaces = 0;
+  uint32_t leases = 0;
+  std::vector<tier_status> tiers;
+};
+
+struct client_status {
+  connection_id connection{};
+  std::string name;
+  int32_t pid = 0;
+  uint32_t uid = 0;
+  std::string group;
+  std::string state;
+  uint32_t requests_in_flight = 0;
+  uint32_t regions = 0;
+  uint64_t region_bytes = 0;
+  uint32_t leases = 0;
+  uint32_t reservations = 0;
+  uint64_t requests = 0;
+};
+
+struct daemon_status {
+  std::string version;
+  boot_id boot;
+  std::chrono::milliseconds uptime{};
+  uint32_t workers = 0;
+  std::vector<std::string> ring; ///< what the kernel granted
+  std::vector<group_status> groups;
+  std::vector<client_status> clients;
+};
+
+} // namespace terrace::client

@@ -1,0 +1,196 @@
+// What libterrace's calls take and give: plain values, no FlatBuffers.
+#pragma once
+
+#include "base/digest.hpp"
+#include "base/ids.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace terrace::client {
+
+/// When a call must be over, whatever has happened by then. None: it waits until the answer or the connection's end.
+using deadline = std::optional<std::chrono::steady_clock::time_point>;
+
+inline deadline within(std::chrono::nanoseconds time) { return std::chrono::steady_clock::now() + time; }
+
+// ---- spaces ----
+
+enum class hash_algorithm : uint8_t { sha256_cbor = 0, sha256 = 1, xxh3_128 = 2 };
+
+enum class hit_rule : uint8_t { all_chunks = 0, trailing_chunks = 1 };
+
+/// One kind of state inside a space: attention KV, Mamba states, a sliding window.
+struct pool_spec {
+  std::string name = "kv";
+  uint64_t object_bytes = 0; ///< of one chunk of this pool on one rank
+  hit_rule rule = hit_rule::all_chunks;
+  uint32_t trailing = 1;   ///< trailing_chunks: how many
+  bool replicated = false; ///< stored once for all ranks
+};
+
+/// Everything that must match for KV to be interchangeable. Clients whose specs differ in any field but `rank` share
+/// nothing.
+struct space_spec {
+  std::string model;
+  std::string revision;
+  std::string dtype;
+  std::string layout;
+  uint32_t chunk_tokens = 256;
+  uint32_t hash_block_tokens = 16;
+  uint32_t world_size = 1;
+  std::vector<pool_spec> pools;
+  std::string salt;
+  hash_algorithm algorithm = hash_algorithm::sha256_cbor;
+  std::string seed;
+  uint32_t rank = 0; ///< of this connection; not part of the space
+};
+
+/// An open space. Copy it freely; it belongs to the connection that opened it and survives its reconnects.
+struct space {
+  uint32_t slot = 0;
+  digest fingerprint; ///< of all fields of the spec, as the daemon computed it
+};
+
+// ---- which chunks ----
+
+/// A multimodal item of a prompt.
+struct item {
+  std::string_view identifier;
+  uint32_t first_token = 0;
+  uint32_t tokens = 0;
+};
+
+enum class digest_unit : uint8_t { chunk = 0, hash_block = 1 };
+
+/// Which chunks a request is about: either tokens or digests. A view: what it points to is read during the call only.
+struct prefix {
+  std::span<const uint32_t> tokens; ///< the whole prompt, or what follows `parent`
+  std::span<const uint8_t> parent;  ///< digest that the tokens continue
+  uint32_t parent_tokens = 0;       ///< how many tokens it stands for
+  std::span<const uint8_t> digests; ///< one behind the other, `digest_width` bytes each
+  uint8_t digest_width = digest::max_size;
+  digest_unit unit = digest_unit::chunk;
+  std::span<const uint32_t> end_offsets; ///< of each digest in tokens, when they are not regular
+  std::string_view lora;
+  std::string_view salt; ///< enters the first block only
+  std::span<const item> items;
+  std::span<const std::string_view> tags;
+
+  static prefix of_tokens(std::span<const uint32_t> tokens) {
+    prefix p;
+    p.tokens = tokens;
+    return p;
+  }
+  static prefix of_digests(std::span<const uint8_t> digests, uint8_t width,
+                           digest_unit unit = digest_unit::chunk) {
+    prefix p;
+    p.digests = digests;
+    p.digest_width = width;
+    p.unit = unit;
+    return p;
+  }
+  static prefix of_digests(std::span<const digest> digests) {
+    static_assert(sizeof(digest) == digest::max_size);
+    return of_digests({reinterpret_cast<const uint8_t*>(digests.data()), digests.size_bytes()},
+                      digest::max_size);
+  }
+};
+
+struct chunk_range {
+  uint32_t first = 0;
+  uint32_t count = 0; ///< 0: all from `first`
+};
+
+// ---- requests ----
+
+/// What any request about objects may carry.
+struct request_options {
+  uint8_t priority = 128; ///< the smaller, the more urgent
+  std::string_view trace; ///< appears in the daemon's log and in error texts
+};
+
+struct lookup_request {
+  space in;
+  prefix what;
+  bool lease = false;
+  uint32_t tiers = 0; ///< bit n: tier_kind n may be searched; 0: all
+  request_options options;
+};
+
+/// `count` pieces of `bytes` each; the i-th lies at `offset + i * stride` of the region.
+struct run {
+  uint64_t offset = 0;
+  uint64_t bytes = 0;
+  uint64_t stride = 0;
+  uint64_t count = 1;
+};
+
+class registered_region;
+
+/// Runs follow the objects, chunk by chunk, pool by pool; objects are cut into their runs in order.
+struct load_request {
+  space in;
+  prefix what;                   ///< either the prefix,
+  std::optional<lease_id> lease; ///< or a lease
+  chunk_range range;
+  const registered_region* region = nullptr;
+  std::span<const run> runs;
+  std::span<const uint32_t> runs_per_object; ///< empty: one run each
+  request_options options;
+};
+
+struct store_request {
+  space in;
+  prefix what;
+  chunk_range range; ///< chunks of the prefix that the runs hold
+  const registered_region* region = nullptr;
+  std::span<const run> runs;
+  std::span<const uint32_t> runs_per_object; ///< empty: one run each
+  request_options options;
+};
+
+struct reserve_request {
+  space in;
+  prefix what;
+  chunk_range range;
+  request_options options;
+};
+
+// ---- results ----
+
+struct load_result {
+  uint32_t requested_chunks = 0;
+  uint32_t delivered_chunks = 0; ///< the contiguous prefix that arrived
+  uint64_t delivered_tokens = 0;
+  uint64_t bytes = 0;
+  std::vector<uint64_t> bytes_by_tier; ///< indexed by tier_kind; may be shorter
+};
+
+struct store_result {
+  uint32_t stored_chunks = 0;
+  uint32_t present_chunks = 0; ///< were there already; nothing was copied
+  uint64_t bytes = 0;
+};
+
+/// What the daemon said in the handshake.
+struct daemon_info {
+  uint32_t protocol_version = 0;
+  std::string version;
+  boot_id boot;
+  connection_id connection{};
+  std::string group;
+  std::vector<std::string> features;
+  uint32_t credit_requests = 0;
+  uint64_t credit_bytes = 0;
+  uint64_t frame_bytes_max = 0;
+
+  bool has(std::string_view feature) const;
+};
+
+} // namespace terrace::client
