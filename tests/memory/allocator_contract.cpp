@@ -1,0 +1,128 @@
+#include "tests/memory/allocator_contract.hpp"
+
+#include <map>
+#include <random>
+#include <sstream>
+
+namespace terrace::testing {
+
+namespace {
+
+/// The arena as a map of live extents: slow, obvious.
+struct naive_arena {
+  struct piece {
+    uint64_t physical, requested;
+  };
+  std::map<uint64_t, piece> live;
+
+  std::optional<std::string> add(const extent& e, uint64_t requested, const allocator_options& o) {
+    if (e.offset % o.alignment_bytes != 0 || e.size % o.alignment_bytes != 0)
+      return "an extent is not aligned";
+    if (e.size < requested || e.offset + e.size > o.capacity_bytes)
+      return "an extent is too small or leaves the arena";
+    if (o.boundary_bytes != 0 && e.offset / o.boundary_bytes != (e.offset + e.size - 1) / o.boundary_bytes)
+      return "an extent crosses a boundary";
+    auto after = live.lower_bound(e.offset);
+    if (after != live.end() && after->first < e.offset + e.size)
+      return "an extent overlaps the next one";
+    if (after != live.begin() && std::prev(after)->first + std::prev(after)->second.physical > e.offset)
+      return "an extent overlaps the one before";
+    live[e.offset] = {e.size, requested};
+    return std::nullopt;
+  }
+
+  std::optional<std::string> compare(const allocator_usage& usage) const {
+    uint64_t used = 0, requested = 0;
+    for (auto& [offset, p] : live)
+      used += p.physical, requested += p.requested;
+    if (usage.used_bytes != used || usage.requested_bytes != requested || usage.allocations != live.size())
+      return "usage does not add up to what is live";
+    if (usage.used_bytes + usage.free_bytes != usage.capacity_bytes ||
+        usage.largest_free_run > usage.free_bytes)
+      return "used and free do not add up to the capacity";
+    if ((usage.free_bytes > 0) != (usage.free_runs > 0))
+      return "free bytes and free runs contradict each other";
+    return std::nullopt;
+  }
+};
+
+/// `largest_free_run` is exactly what one request can have.
+std::optional<std::string> probe_largest(allocator& a) {
+  uint64_t largest = a.usage().largest_free_run;
+  if (largest > 0) {
+    auto taken = a.allocate({&largest, 1});
+    if (!taken)
+      return "the largest free run cannot be had: " + taken.error().text;
+    a.free(*taken);
+  }
+  uint64_t more = largest + 1;
+  auto taken = a.allocate({&more, 1});
+  if (taken)
+    return "more than the largest free run was had";
+  if (taken.error().code != (more > a.largest_possible() ? errc::bad_request : errc::no_space))
+    return "a request that does not fit has the wrong code";
+  return std::nullopt;
+}
+
+} // namespace
+
+std::optional<std::string> broken_promise(const allocator_maker& make, const allocator_options& options,
+                                          uint64_t seed, int steps) {
+  std::mt19937_64 random(seed);
+  auto subject = make(), twin = make();
+  naive_arena model;
+  std::vector<extent> held;
+  for (int step = 0; step < steps; ++step) {
+    if (random() % 5 < 3) {
+      uint64_t limit = random() % 4 == 0 ? subject->largest_possible() : subject->largest_possible() / 16 + 1;
+      std::vector<uint64_t> sizes(random() % 6);
+      bool equal = random() % 2 == 0;
+      for (auto& size : sizes)
+        size = equal && &size != sizes.data() ? sizes[0] : 1 + random() % limit;
+      auto before = subject->usage();
+      auto taken = subject->allocate(sizes), twins = twin->allocate(sizes);
+      if (taken.has_value() != twins.has_value() || (taken && *taken != *twins))
+        return "the same calls gave different extents";
+      if (!taken) {
+        auto after = subject->usage();
+        if (taken.error().code != errc::no_space || after.used_bytes != before.used_bytes ||
+            after.largest_free_run != before.largest_free_run || after.free_runs != before.free_runs)
+          return "a batch that failed left a trace";
+        if (sizes.size() == 1 && subject->physical_size(sizes[0]) <= before.largest_free_run)
+          return "a request that fits was refused";
+        continue;
+      }
+      if (taken->size() != sizes.size())
+        return "not one extent for each size";
+      for (size_t i = 0; i < sizes.size(); ++i) {
+        if ((*taken)[i].size != subject->physical_size(sizes[i]))
+          return "an extent differs from physical_size";
+        if (auto broken = model.add((*taken)[i], sizes[i], options))
+          return broken;
+        held.push_back((*taken)[i]);
+      }
+    } else {
+      std::vector<extent> back;
+      for (size_t n = random() % 8; n > 0 && !held.empty(); --n) {
+        std::swap(held[random() % held.size()], held.back());
+        model.live.erase(held.back().offset);
+        back.push_back(held.back());
+        held.pop_back();
+      }
+      subject->free(back);
+      twin->free(back);
+    }
+    if (auto broken = model.compare(subject->usage()))
+      return broken;
+    if (step % 8 == 0)
+      if (auto broken = probe_largest(*subject); broken || (broken = probe_largest(*twin)))
+        return broken;
+  }
+  subject->free(held);
+  if (subject->usage().free_bytes != subject->usage().capacity_bytes ||
+      subject->usage().largest_free_run != subject->largest_possible())
+    return "an arena that was emptied is not whole";
+  return std::nullopt;
+}
+
+} // namespace terrace::testing

@@ -1,0 +1,22 @@
+// The seed of a random test: a new one each run, told on failure, and taken from TERRACE_TEST_SEED to run again.
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+#include <random>
+#include <string>
+
+namespace terrace::testing {
+
+inline uint64_t test_seed() {
+  if (const char* given = std::getenv("TERRACE_TEST_SEED"))
+    return std::strtoull(given, nullptr, 10);
+  return std::random_device{}();
+}
+
+/// For SCOPED_TRACE.
+inline std::string seed_text(uint64_t seed) {
+  return "run again with TERRACE_TEST_SEED=" + std::to_string(seed);
+}
+
+} // namespace terrace::testing
