@@ -1,0 +1,199 @@
+#include "runtime/event_loop.hpp"
+#include "runtime/uring.hpp"
+#include "runtime/worker_pool.hpp"
+
+namespace terrace::runtime {
+
+namespace {
+
+thread_local const event_loop* loop_of_this_thread = nullptr;
+
+} // namespace
+
+event_loop::event_loop(worker_pool& pool, size_t index, const runtime_options& options,
+                       caf::actor_system* system)
+    : pool_(pool), index_(index), options_(options), port_(static_cast<uint8_t>(index)),
+      unit_(*this, system) {
+  port_.forward_cancels([this](operation_id id) { pool_.cancel(id, this); });
+}
+
+bool event_loop::is_current() const { return loop_of_this_thread == this; }
+
+void event_loop::enqueue(caf::resumable* what, job_kind kind) {
+  if (is_current())
+    queue_.push({what, kind, now_ns_});
+  else
+    post({what, kind, 0});
+}
+
+void event_loop::post(job_type item) {
+  bool was_asleep = false;
+  {
+    std::lock_guard guard(mutex_);
+    external_.push_back(item);
+    has_external_.store(true, std::memory_order_release);
+    was_asleep = asleep_.exchange(false, std::memory_order_acq_rel);
+  }
+  if (was_asleep)
+    port_.kernel()->wake();
+}
+
+void event_loop::post(const std::vector<job_type>& items) {
+  bool was_asleep = false;
+  {
+    std::lock_guard guard(mutex_);
+    external_.insert(external_.end(), items.begin(), items.end());
+    has_external_.store(true, std::memory_order_release);
+    was_asleep = asleep_.exchange(false, std::memory_order_acq_rel);
+  }
+  if (was_asleep)
+    port_.kernel()->wake();
+}
+
+void event_loop::post_cancel(operation_id id) {
+  bool was_asleep = false;
+  {
+    std::lock_guard guard(mutex_);
+    cancels_.push_back(id);
+    has_external_.store(true, std::memory_order_release);
+    was_asleep = asleep_.exchange(false, std::memory_order_acq_rel);
+  }
+  if (was_asleep)
+    port_.kernel()->wake();
+}
+
+caf::resumable* event_loop::next(caf::execution_unit* worker) {
+  if (!started_)
+    start(worker);
+  for (;;) {
+    between_jobs();
+    if (!queue_.empty())
+      break;
+    sleep();
+  }
+  auto item = queue_.pop();
+  current_kind_ = item.kind;
+  if (item.kind == job_kind::floating && now_ns_ - item.since_ns > floating_wait_ns)
+    waited_too_long_ = true;
+  ++jobs_since_enter_;
+  counters_.jobs.add();
+  counters_.queued.set(queue_.size());
+  return item.what;
+}
+
+void event_loop::again(caf::resumable* what) { queue_.push({what, current_kind_, now_ns_}); }
+
+void event_loop::start(caf::execution_unit* worker) {
+  // Here and not in the constructor: with SINGLE_ISSUER the ring belongs to the thread that made it.
+  started_ = true;
+  loop_of_this_thread = this;
+  auto ring = options_.make_ring ? options_.make_ring(options_) : make_uring(options_);
+  if (!ring)
+    pool_.report_failure(index_, ring.error());
+  port_.open(ring ? std::move(*ring) : make_refusing_ring(ENOSYS), worker);
+  busy_since_ns_ = last_enter_ns_ = read_clock();
+  pool_.report_started();
+}
+
+void event_loop::between_jobs() {
+  if (has_external_.load(std::memory_order_acquire))
+    take_external();
+  deliver();
+  auto& ring = *port_.kernel();
+  bool owes_kernel = ring.has_unsubmitted() || ring.wants_enter();
+  if (queue_.empty())
+    return;
+  if (owes_kernel || pool_.size() > 1)
+    read_clock();
+  if (owes_kernel &&
+      (jobs_since_enter_ >= jobs_between_enters || now_ns_ - last_enter_ns_ >= ns_between_enters))
+    enter();
+  if (pool_.size() > 1 && (queue_.floating() > floating_jobs_kept || waited_too_long_))
+    push_load();
+}
+
+void event_loop::take_external() {
+  std::vector<operation_id> cancels;
+  {
+    std::lock_guard guard(mutex_);
+    taken_.swap(external_);
+    cancels.swap(cancels_);
+    has_external_.store(false, std::memory_order_relaxed);
+  }
+  for (auto& item : taken_)
+    queue_.push({item.what, item.kind, now_ns_});
+  taken_.clear();
+  for (auto id : cancels)
+    port_.cancel(id);
+}
+
+void event_loop::deliver() {
+  if (auto n = port_.deliver())
+    counters_.completions.add(n);
+}
+
+void event_loop::enter() {
+  port_.kernel()->enter();
+  counters_.enters.add();
+  counters_.heartbeat.add();
+  jobs_since_enter_ = 0;
+  read_clock();
+  last_enter_ns_ = now_ns_;
+  counters_.busy_ns.add(static_cast<uint64_t>(now_ns_ - busy_since_ns_));
+  busy_since_ns_ = now_ns_;
+  counters_.in_flight.set(port_.in_flight());
+  deliver();
+}
+
+void event_loop::sleep() {
+  {
+    std::lock_guard guard(mutex_);
+    if (!external_.empty() || !cancels_.empty())
+      return;
+    asleep_.store(true, std::memory_order_release);
+  }
+  read_clock();
+  counters_.busy_ns.add(static_cast<uint64_t>(now_ns_ - busy_since_ns_));
+  counters_.in_flight.set(port_.in_flight());
+  counters_.enters.add();
+  pool_.set_asleep(index_, true);
+  port_.kernel()->wait();
+  pool_.set_asleep(index_, false);
+  asleep_.store(false, std::memory_order_release);
+  read_clock();
+  busy_since_ns_ = last_enter_ns_ = now_ns_;
+  jobs_since_enter_ = 0;
+  counters_.wake_ups.add();
+  counters_.heartbeat.add();
+}
+
+void event_loop::push_load() {
+  auto* sleeper = pool_.find_sleeper(index_);
+  if (sleeper == nullptr)
+    return;
+  waited_too_long_ = false;
+  auto share = queue_.take_half();
+  if (share.empty())
+    return;
+  counters_.pushes.add();
+  counters_.pushed_jobs.add(share.size());
+  sleeper->post(share);
+}
+
+void event_loop::shut_down() {
+  port_.close();
+  counters_.in_flight.set(0);
+  loop_of_this_thread = nullptr;
+}
+
+caf::resumable* event_loop::drain_one() {
+  take_external();
+  return queue_.empty() ? nullptr : queue_.pop().what;
+}
+
+int64_t event_loop::read_clock() {
+  now_ns_ = std::chrono::steady_clock::now().time_since_epoch().count();
+  return now_ns_;
+}
+
+} // namespace terrace::runtime

@@ -1,0 +1,123 @@
+// One worker's loop: runs jobs, looks between them for messages of other threads and for completions, and
+// sleeps in its ring when there is nothing at all.
+//
+// No wake-up is lost, because of one invariant: whoever queues a job from outside does so under the lock of
+// the external queue, and the worker sets `asleep` under that lock only after it has seen that queue empty.
+// So either the worker sees the job and does not sleep, or the other thread sees `asleep` and signals the
+// ring's event, and an event signalled before the wait begins ends it at once.
+#pragma once
+
+#include "runtime/home.hpp"
+#include "runtime/job_queue.hpp"
+#include "runtime/runtime_options.hpp"
+#include "runtime/worker_counters.hpp"
+
+#include <caf/resumable.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace terrace::runtime {
+
+class worker_pool;
+
+class event_loop {
+ public:
+  using job_type = job<caf::resumable>;
+
+  /// Limits of what may wait. Others' work is looked at between any two jobs; the kernel is entered at least
+  /// this often while operations wait for it or it has completions for us.
+  static constexpr uint32_t jobs_between_enters = 16;
+  static constexpr int64_t ns_between_enters = 50'000;
+  /// With more floating jobs, or one that waited longer, a sleeping worker is given half of them.
+  static constexpr size_t floating_jobs_kept = 8;
+  static constexpr int64_t floating_wait_ns = 200'000;
+
+  event_loop(worker_pool& pool, size_t index, const runtime_options& options, caf::actor_system* system);
+
+  // -- any thread
+  // -------------------------------------------------------------------------------------------------
+
+  /// Queues a job here: locally if this is the calling thread's loop, else through the external queue.
+  void enqueue(caf::resumable* what, job_kind kind);
+
+  /// Always through the external queue.
+  void post(job_type item);
+  void post(const std::vector<job_type>& items);
+
+  /// Ends an operation of this loop's ring early.
+  void post_cancel(operation_id id);
+
+  bool is_current() const;
+  bool asleep() const { return asleep_.load(std::memory_order_relaxed); }
+  size_t index() const { return index_; }
+  home_unit& unit() { return unit_; }
+  const worker_counters& counters() const { return counters_; }
+
+  // -- the worker's thread
+  // ----------------------------------------------------------------------------------------
+
+  /// The next job; sleeps until there is one. `worker` executes completions' actors.
+  caf::resumable* next(caf::execution_unit* worker);
+
+  /// The job that `next` gave wants to run again.
+  void again(caf::resumable* what);
+
+  /// Cancels all I/O and waits until none is in flight.
+  void shut_down();
+
+  // -- after the threads have ended
+  // -------------------------------------------------------------------------------
+
+  /// Takes one job out, or returns null.
+  caf::resumable* drain_one();
+
+ private:
+  class unit_impl final : public home_unit {
+   public:
+    unit_impl(event_loop& loop, caf::actor_system* system) : home_unit(system, loop.index_), loop_(loop) {}
+    void exec_later(caf::resumable* what) override { loop_.enqueue(what, job_kind::homed); }
+    ring_port& port() override { return loop_.port_; }
+    bool is_current() const override { return loop_.is_current(); }
+
+   private:
+    event_loop& loop_;
+  };
+
+  void start(caf::execution_unit* worker);
+  void between_jobs();
+  void take_external();
+  void deliver();
+  void enter();
+  void sleep();
+  void push_load();
+  int64_t read_clock();
+
+  worker_pool& pool_;
+  const size_t index_;
+  const runtime_options& options_;
+  ring_port port_;
+  unit_impl unit_;
+
+  std::mutex mutex_;                      // guards the two vectors below and the setting of asleep_
+  std::vector<job_type> external_;        // from other threads
+  std::vector<operation_id> cancels_;     // from other threads
+  std::atomic<bool> has_external_{false}; // a hint that saves the lock
+  std::atomic<bool> asleep_{false};
+
+  job_queue<caf::resumable> queue_;
+  std::vector<job_type> taken_;
+  bool started_ = false;
+  job_kind current_kind_ = job_kind::floating;
+  bool waited_too_long_ = false;
+  uint32_t jobs_since_enter_ = 0;
+  int64_t now_ns_ = 0; // the loop's clock, read between jobs
+  int64_t last_enter_ns_ = 0;
+  int64_t busy_since_ns_ = 0;
+  worker_counters counters_;
+};
+
+} // namespace terrace::runtime

@@ -1,0 +1,119 @@
+// Homes. An actor that submits I/O runs on one worker for life, its home: its jobs go there from whatever
+// thread wakes it, and its operations go to that worker's ring.
+//
+//   caf::behavior connection(caf::stateful_actor<connection_state, homed<caf::event_based_actor>>* self, int
+//   fd) {
+//     auto& port = self->port();
+//     ...
+//   }
+//   auto handle = spawn_homed(sys, pool.place(), connection, fd);
+#pragma once
+
+#include "runtime/ring_port.hpp"
+
+#include <caf/actor_config.hpp>
+#include <caf/actor_system.hpp>
+#include <caf/event_based_actor.hpp>
+#include <caf/execution_unit.hpp>
+#include <caf/typed_event_based_actor.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <utility>
+
+namespace terrace::runtime {
+
+/// The execution unit that queues an actor's jobs at its home, from any thread. One for each worker; tests
+/// make their own over CAF's testing scheduler.
+class home_unit : public caf::execution_unit {
+ public:
+  home_unit(caf::actor_system* system, size_t worker) : caf::execution_unit(system), worker_(worker) {}
+
+  virtual ring_port& port() = 0;
+
+  /// The calling thread is the home's own, so that its port may be used.
+  virtual bool is_current() const = 0;
+
+  size_t worker() const { return worker_; }
+
+  /// Actors that live here, for placing the next one.
+  size_t residents() const { return residents_.load(std::memory_order_relaxed); }
+  void move_in() { residents_.fetch_add(1, std::memory_order_relaxed); }
+  void move_out() { residents_.fetch_sub(1, std::memory_order_relaxed); }
+
+ private:
+  size_t worker_;
+  std::atomic<size_t> residents_{0};
+};
+
+/// A worker to live on. Valid as long as the actor system.
+struct home {
+  home_unit* unit = nullptr;
+  io_port* port = nullptr;
+  size_t worker = 0;
+};
+
+/// The home that this spawn asks for: its host if that is a home, the spawning actor's worker if it runs on
+/// one, else the least busy worker. Null when the system has no worker with a ring (CAF's testing scheduler).
+home_unit* find_home(const caf::actor_config& config, caf::actor_system& system);
+
+/// Mixin: `Base` with a home. Its I/O is cancelled when it ends.
+template <class Base>
+class homed : public Base {
+ public:
+  explicit homed(caf::actor_config& config) : Base(config), home_(find_home(config, this->home_system())) {
+    if (home_ != nullptr)
+      home_->move_in();
+  }
+
+  ~homed() override {
+    if (home_ != nullptr)
+      home_->move_out();
+  }
+
+  using Base::enqueue;
+
+  void enqueue(caf::mailbox_element_ptr what, caf::execution_unit* unit) override {
+    Base::enqueue(std::move(what), home_ != nullptr ? home_ : unit);
+  }
+
+  void launch(caf::execution_unit* unit, bool lazy, bool hide) override {
+    Base::launch(home_ != nullptr ? home_ : unit, lazy, hide);
+  }
+
+  bool cleanup(caf::error&& reason, caf::execution_unit* unit) override {
+    // Elsewhere than at home an actor is cleaned up only when nothing refers to it, operations included, or
+    // when the workers have left.
+    if (home_ != nullptr && home_->is_current())
+      home_->port().cancel_all(this->ctrl());
+    return Base::cleanup(std::move(reason), unit);
+  }
+
+  /// The ring of this actor's home. Precondition: it has one.
+  io_port& port() { return home_->port(); }
+
+  home where() {
+    return {home_, home_ != nullptr ? &home_->port() : nullptr, home_ != nullptr ? home_->worker() : 0};
+  }
+
+ private:
+  home_unit* home_;
+};
+
+using homed_actor = homed<caf::event_based_actor>;
+
+/// Spawns a function-based actor at that home: `fun` takes a pointer to the actor, then `xs`.
+template <caf::spawn_options Os = caf::no_spawn_options, class F, class... Ts>
+auto spawn_homed(caf::actor_system& system, const home& at, F fun, Ts&&... xs) {
+  caf::actor_config config{at.unit};
+  return system.spawn_functor<Os>(std::true_type{}, config, fun, std::forward<Ts>(xs)...);
+}
+
+/// The same for a class derived from `homed<...>`.
+template <class Actor, caf::spawn_options Os = caf::no_spawn_options, class... Ts>
+auto spawn_homed_class(caf::actor_system& system, const home& at, Ts&&... xs) {
+  caf::actor_config config{at.unit};
+  return system.spawn_class<Actor, Os>(config, std::forward<Ts>(xs)...);
+}
+
+} // namespace terrace::runtime

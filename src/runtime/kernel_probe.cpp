@@ -1,0 +1,83 @@
+#include "runtime/kernel_probe.hpp"
+#include "runtime/uring.hpp"
+
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/utsname.h>
+
+#include <cerrno>
+#include <limits>
+#include <system_error>
+
+namespace terrace::runtime {
+
+std::string ring_features::describe() const {
+  auto word = [](bool granted, const char* name) {
+    return (granted ? std::string{} : std::string{"no "}) + name;
+  };
+  return word(single_issuer, "single issuer") + ", " + word(defer_taskrun, "deferred task work") + ", " +
+         word(registered_buffers, "registered buffers");
+}
+
+std::string kernel_report::describe() const {
+  auto limit = memlock_bytes == std::numeric_limits<uint64_t>::max()
+                   ? std::string{"unlimited"}
+                   : std::to_string(memlock_bytes) + " bytes";
+  return "Linux " + release + ", io_uring with " + features.describe() + ", memlock " + limit;
+}
+
+std::string explain_setup_error(int error_number) {
+  std::string text = "io_uring is not available: io_uring_setup failed with ";
+  switch (error_number) {
+  case EPERM:
+  case EACCES:
+    return text +
+           "EPERM (permission denied); set the sysctl kernel.io_uring_disabled to 0 and, in a container, use "
+           "a "
+           "seccomp profile that allows io_uring_setup, io_uring_enter and io_uring_register (the default "
+           "profiles deny them)";
+  case ENOSYS:
+    return text +
+           "ENOSYS (not implemented); Linux 5.15 or newer with CONFIG_IO_URING is needed, and in a container "
+           "a "
+           "seccomp profile that allows io_uring_setup, io_uring_enter and io_uring_register; the sysctl "
+           "kernel.io_uring_disabled must be 0";
+  case ENOMEM:
+    return text + "ENOMEM (out of memory); raise RLIMIT_MEMLOCK (ulimit -l, LimitMEMLOCK= in systemd) or the "
+                  "container's memory limit, or lower runtime.ring_entries";
+  case EMFILE:
+  case ENFILE:
+    return text + "EMFILE (no descriptors left); raise RLIMIT_NOFILE (ulimit -n, LimitNOFILE= in systemd)";
+  default:
+    return text + "errno " + std::to_string(error_number) + " (" +
+           std::system_category().message(error_number) + "); Linux 5.15 or newer is needed";
+  }
+}
+
+result<kernel_report> probe_kernel() {
+  runtime_options small;
+  small.ring_entries = 8;
+  small.buffer_slots = 1;
+  auto ring = make_uring(small);
+  if (!ring)
+    return tl::unexpected(ring.error());
+  kernel_report report;
+  utsname name{};
+  if (::uname(&name) == 0)
+    report.release = name.release;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_MEMLOCK, &limit) == 0)
+    report.memlock_bytes =
+        limit.rlim_cur == RLIM_INFINITY ? std::numeric_limits<uint64_t>::max() : limit.rlim_cur;
+  constexpr size_t page = 4096;
+  void* memory = ::mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory != MAP_FAILED)
+    (void) (*ring)->register_arena(memory, page);
+  report.features = (*ring)->features();
+  (*ring)->close();
+  if (memory != MAP_FAILED)
+    ::munmap(memory, page);
+  return report;
+}
+
+} // namespace terrace::runtime

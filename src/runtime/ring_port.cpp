@@ -1,0 +1,96 @@
+#include "runtime/ring_port.hpp"
+#include "runtime/io_messages.hpp"
+#include "runtime/received_descriptors.hpp"
+
+#include <caf/abstract_actor.hpp>
+#include <caf/execution_unit.hpp>
+#include <caf/mailbox_element.hpp>
+
+#include <array>
+
+namespace terrace::runtime {
+
+void ring_port::open(std::unique_ptr<ring> kernel, caf::execution_unit* unit) {
+  ring_ = std::move(kernel);
+  unit_ = unit;
+}
+
+operation_id ring_port::submit(io_request request, const caf::strong_actor_ptr& owner, uint64_t tag) {
+  auto& record = pool_.take();
+  auto id = pool_.id_of(record);
+  if (closed_ || !ring_) {
+    pool_.give_back(record);
+    return id;
+  }
+  record.request = std::move(request);
+  record.owner = owner;
+  record.tag = tag;
+  ring_->start(record);
+  return id;
+}
+
+void ring_port::cancel(operation_id id) {
+  if (closed_)
+    return;
+  if (auto* record = pool_.find(id))
+    ring_->cancel(*record);
+  else if (forward_)
+    forward_(id);
+}
+
+void ring_port::cancel_all(const caf::actor_control_block* owner) {
+  if (closed_ || pool_.active() == 0)
+    return;
+  pool_.for_each_active([&](actor_operation& record) {
+    if (record.owner.get() == owner)
+      ring_->cancel(record);
+  });
+}
+
+int ring_port::register_arena(void* data, uint64_t size) {
+  return closed_ || !ring_ ? -1 : ring_->register_arena(data, size);
+}
+
+ring_features ring_port::features() const { return ring_ ? ring_->features() : ring_features{}; }
+
+size_t ring_port::deliver() {
+  std::array<completion, 64> ready;
+  size_t total = 0;
+  for (;;) {
+    auto n = ring_->reap(ready);
+    for (size_t i = 0; i < n; ++i)
+      finish(static_cast<actor_operation&>(*ready[i].op), ready[i].result, ready[i].flags);
+    total += n;
+    if (n < ready.size())
+      return total;
+  }
+}
+
+void ring_port::finish(actor_operation& record, int32_t result, uint32_t flags) {
+  io_done done{record.tag, pool_.id_of(record), result, flags};
+  auto owner = std::move(record.owner);
+  auto message = carries_descriptors(record.request, result)
+                     ? make_descriptor_message(done, record.request)
+                     : caf::make_mailbox_element(nullptr, caf::make_message_id(), {}, done);
+  // Dropped last: it may be the actor's buffer, whose owner may do anything when it goes.
+  auto buffer = std::move(record.request.keep_alive);
+  record.request = {};
+  pool_.give_back(record);
+  if (owner)
+    owner->get()->enqueue(std::move(message), unit_);
+}
+
+void ring_port::close() {
+  if (closed_ || !ring_)
+    return;
+  pool_.for_each_active([&](actor_operation& record) { ring_->cancel(record); });
+  closed_ = true;
+  (void) deliver();
+  while (pool_.active() != 0) {
+    ring_->wait();
+    (void) deliver();
+  }
+  ring_->close();
+}
+
+} // namespace terrace::runtime

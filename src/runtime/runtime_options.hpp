@@ -1,0 +1,31 @@
+// What can be chosen about the workers and their rings.
+#pragma once
+
+#include "base/error.hpp"
+#include "runtime/ring.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+namespace terrace::runtime {
+
+struct runtime_options {
+  size_t workers = 0; ///< threads; 0: 1 on up to 4 cores, else cores / 4, at most 4
+  uint32_t ring_entries =
+      256; ///< submission queue of each worker's ring; the completion queue is 4 times that
+  size_t max_throughput = 32;   ///< messages that an actor handles before others get their turn
+  uint32_t buffer_slots = 1024; ///< 1 GiB slots for registered arenas in each ring
+
+  /// Called on each worker's thread. Unset: the kernel's io_uring.
+  std::function<result<std::unique_ptr<ring>>(const runtime_options&)> make_ring;
+
+  /// `bad_request` with every mistake in its text.
+  result<void> validate() const;
+
+  /// `workers`, with 0 resolved for this many cores.
+  size_t effective_workers(unsigned cores) const;
+};
+
+} // namespace terrace::runtime

@@ -1,0 +1,100 @@
+// CAF's scheduler policy on the event loops. `workers::install` puts it into a configuration; nothing else
+// needs it.
+#pragma once
+
+#include "runtime/worker_pool.hpp"
+
+#include <caf/policy/unprofiled.hpp>
+#include <caf/scheduler/coordinator.hpp>
+
+#include <memory>
+#include <set>
+
+namespace terrace::runtime {
+
+/// Where a job goes that no worker has woken: to its actor's last worker, else to the least loaded.
+event_loop& route(caf::scheduler::abstract_coordinator& ours, caf::resumable* what);
+
+struct uring_policy : caf::policy::unprofiled {
+  struct coordinator_data {
+    explicit coordinator_data(caf::scheduler::abstract_coordinator*) {}
+    std::unique_ptr<worker_pool> pool;
+  };
+
+  /// CAF makes one on the main thread and copies it for each worker, in the workers' order.
+  struct worker_data {
+    explicit worker_data(caf::scheduler::abstract_coordinator* parent);
+    worker_data(const worker_data& prototype);
+    worker_pool* pool = nullptr;
+    mutable size_t next_index = 0; // of the prototype: the next copy's worker
+    event_loop* loop = nullptr;
+  };
+
+  template <class Coordinator>
+  void central_enqueue(Coordinator* self, caf::resumable* what) {
+    route(*self, what).post({what, job_kind::floating, 0});
+  }
+
+  // CAF itself calls this only to stop an exact worker, so such a job never moves.
+  template <class Worker>
+  void external_enqueue(Worker* self, caf::resumable* what) {
+    self->data().loop->post({what, job_kind::homed, 0});
+  }
+
+  // An idle actor's context names its last worker, also when another thread wakes it: the loop looks whose
+  // thread this is.
+  template <class Worker>
+  void internal_enqueue(Worker* self, caf::resumable* what) {
+    self->data().loop->enqueue(what, job_kind::floating);
+  }
+
+  template <class Worker>
+  void resume_job_later(Worker* self, caf::resumable* what) {
+    self->data().loop->again(what);
+  }
+
+  template <class Worker>
+  caf::resumable* dequeue(Worker* self) {
+    return self->data().loop->next(self);
+  }
+
+  template <class Worker>
+  void before_shutdown(Worker* self) {
+    self->data().loop->shut_down();
+  }
+
+  // Cleaning up an actor wakes others, also at workers that were visited before: so each visit empties all
+  // queues.
+  template <class Worker, class F>
+  void foreach_resumable(Worker* self, F visit) {
+    auto& pool = *self->data().pool;
+    for (bool found = true; found;) {
+      found = false;
+      for (size_t i = 0; i < pool.size(); ++i)
+        while (auto* what = pool.loop(i).drain_one()) {
+          found = true;
+          visit(what);
+        }
+    }
+  }
+
+  template <class Coordinator, class F>
+  void foreach_central_resumable(Coordinator*, F) {}
+};
+
+class uring_coordinator final : public caf::scheduler::coordinator<uring_policy> {
+ public:
+  using super = caf::scheduler::coordinator<uring_policy>;
+
+  uring_coordinator(caf::actor_system& system, runtime_options options)
+      : super(system), options_(std::move(options)) {}
+
+  void init(caf::actor_system_config& config) override;
+
+  worker_pool& pool() { return *data().pool; }
+
+ private:
+  runtime_options options_;
+};
+
+} // namespace terrace::runtime

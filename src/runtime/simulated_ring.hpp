@@ -1,0 +1,107 @@
+// A ring for tests, on one thread and without io_uring. Operations are real, non-blocking system calls on
+// real descriptors, or whatever a test scripts: errors, short reads and writes, answers made up, completions
+// held back and reordered by a seed. Time is the test's: timeouts end when `advance` says so.
+//
+//   simulated_ring ring{seed};
+//   ring.fail_next(io_code::read, EIO);
+//   ring.shorten(io_code::write, 512);
+//   ring.hold(io_code::recvmsg);  ...  ring.release(io_code::recvmsg);
+#pragma once
+
+#include "runtime/ring.hpp"
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <random>
+#include <vector>
+
+namespace terrace::runtime {
+
+class simulated_ring final : public ring {
+ public:
+  /// Seed 0: completions keep the order in which operations could end. Else each `reap` shuffles what is
+  /// ready.
+  explicit simulated_ring(uint64_t seed = 0) : seed_(seed), random_(seed) {}
+
+  // -- scripting
+  // --------------------------------------------------------------------------------------------------
+
+  /// The next `count` operations of this kind fail with -`error_number` and touch nothing.
+  void fail_next(io_code code, int error_number, size_t count = 1);
+
+  /// Reads and writes of this kind move at most `bytes`, until called with 0.
+  void shorten(io_code code, uint32_t bytes) { limits_[code] = bytes; }
+
+  /// Operations of this kind are executed, but their completions are forgotten until `release`.
+  void hold(io_code code) { held_codes_[code] = true; }
+  void release(io_code code);
+
+  /// Asked first for every operation: a result makes it complete with that, without a system call.
+  void respond(std::function<std::optional<int32_t>(const io_request&)> script) {
+    script_ = std::move(script);
+  }
+
+  /// Moves the ring's clock on.
+  void advance(std::chrono::nanoseconds by) { now_ += by; }
+
+  /// Arenas get slots; false: they are refused, as without memlock.
+  void grant_buffers(bool granted) { grant_buffers_ = granted; }
+
+  // -- looking
+  // ----------------------------------------------------------------------------------------------------
+
+  /// Operations that have been started and not reaped.
+  size_t in_flight() const { return pending_.size() + ready_.size() + held_.size(); }
+  size_t in_flight(io_code code) const;
+  /// All operations of this kind so far.
+  uint64_t started(io_code code) const { return started_[static_cast<size_t>(code)]; }
+  uint64_t cancelled() const { return cancelled_; }
+  bool closed() const { return closed_; }
+
+  // -- ring
+  // -------------------------------------------------------------------------------------------------------
+
+  void start(operation& op) override;
+  void cancel(operation& op) override;
+  size_t reap(std::span<completion> out) override;
+  bool has_unsubmitted() const override { return false; }
+  bool wants_enter() const override { return false; }
+  void enter() override { turn(); }
+  /// Never blocks: with one thread nothing could end it.
+  void wait() override { turn(); }
+  void wake() noexcept override {}
+  int register_arena(void* data, uint64_t size) override;
+  ring_features features() const override { return {.registered_buffers = slots_ != 0}; }
+  void close() override { closed_ = true; }
+
+ private:
+  struct waiting {
+    operation* op;
+    std::chrono::nanoseconds deadline;
+  };
+
+  void turn();
+  void complete(operation& op, int32_t result);
+  std::optional<int32_t> attempt(const waiting& item);
+  std::optional<int32_t> attempt_transfer(const io_request& request);
+
+  uint64_t seed_;
+  std::mt19937_64 random_;
+  std::deque<waiting> pending_;
+  std::vector<completion> ready_;
+  std::vector<completion> held_;
+  std::map<io_code, std::deque<int>> failures_;
+  std::map<io_code, uint32_t> limits_;
+  std::map<io_code, bool> held_codes_;
+  std::function<std::optional<int32_t>(const io_request&)> script_;
+  std::chrono::nanoseconds now_{};
+  bool grant_buffers_ = true;
+  bool closed_ = false;
+  int slots_ = 0;
+  uint64_t cancelled_ = 0;
+  std::array<uint64_t, io_code_count> started_{};
+};
+
+} // namespace terrace::runtime

@@ -1,0 +1,298 @@
+#include "runtime/uring.hpp"
+#include "runtime/buffer_slots.hpp"
+#include "runtime/wake_event.hpp"
+
+#include <liburing.h>
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <vector>
+
+namespace terrace::runtime {
+
+namespace {
+
+// An operation's user data is the address of its record; these two values are nobody's address.
+constexpr uint64_t wake_data = 1;
+constexpr uint64_t cancel_data = 2;
+
+class uring final : public ring {
+ public:
+  uring(io_uring kernel, unsigned flags, uint32_t slots) : ring_(kernel), flags_(flags), slots_(slots) {
+    // Saves looking the descriptor up on every enter; the ring works as well without.
+    (void) io_uring_register_ring_fd(&ring_);
+  }
+
+  ~uring() override { close(); }
+
+  void start(operation& op) override {
+    if (backlog_.empty()) {
+      if (auto* sqe = next_sqe()) {
+        prepare(*sqe, op);
+        return;
+      }
+    }
+    backlog_.push_back(&op);
+  }
+
+  void cancel(operation& op) override {
+    auto waiting = std::find(backlog_.begin(), backlog_.end(), &op);
+    if (waiting != backlog_.end()) {
+      backlog_.erase(waiting);
+      ended_early_.push_back(&op);
+      return;
+    }
+    if (auto* sqe = next_sqe()) {
+      prepare_cancel(*sqe, op);
+      return;
+    }
+    cancels_.push_back(&op);
+  }
+
+  size_t reap(std::span<completion> out) override {
+    size_t n = 0;
+    while (n < out.size() && !ended_early_.empty()) {
+      out[n++] = {ended_early_.front(), -ECANCELED, 0};
+      ended_early_.pop_front();
+    }
+    unsigned head = 0;
+    unsigned seen = 0;
+    io_uring_cqe* cqe = nullptr;
+    io_uring_for_each_cqe(&ring_, head, cqe) {
+      if (n == out.size())
+        break;
+      ++seen;
+      auto data = io_uring_cqe_get_data64(cqe);
+      if (data == wake_data)
+        wake_armed_ = false;
+      else if (data != cancel_data)
+        out[n++] = {reinterpret_cast<operation*>(data), cqe->res, cqe->flags};
+    }
+    io_uring_cq_advance(&ring_, seen);
+    // A cancel that waits for room must not outlive its operation: the record may be another operation's by
+    // then.
+    for (size_t i = 0; i < n && !cancels_.empty(); ++i)
+      std::erase(cancels_, out[i].op);
+    return n;
+  }
+
+  bool has_unsubmitted() const override {
+    return io_uring_sq_ready(&ring_) != 0 || !backlog_.empty() || !cancels_.empty();
+  }
+
+  bool wants_enter() const override {
+    return (IO_URING_READ_ONCE(*ring_.sq.kflags) & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW)) != 0;
+  }
+
+  void enter() override {
+    drain_backlog();
+    (void) io_uring_submit_and_get_events(&ring_);
+  }
+
+  void wait() override {
+    drain_backlog();
+    arm_wake();
+    if (!ended_early_.empty() || !wake_armed_) {
+      (void) io_uring_submit_and_get_events(&ring_);
+      return;
+    }
+    (void) io_uring_submit_and_wait(&ring_, 1);
+  }
+
+  void wake() noexcept override { wake_.signal(); }
+
+  int register_arena(void* data, uint64_t size) override;
+
+  ring_features features() const override {
+    return {.single_issuer = (flags_ & IORING_SETUP_SINGLE_ISSUER) != 0,
+            .defer_taskrun = (flags_ & IORING_SETUP_DEFER_TASKRUN) != 0,
+            .registered_buffers = slots_.any()};
+  }
+
+  void close() override {
+    if (closed_)
+      return;
+    closed_ = true;
+    disarm_wake();
+    io_uring_queue_exit(&ring_);
+  }
+
+ private:
+  io_uring_sqe* next_sqe() {
+    auto* sqe = io_uring_get_sqe(&ring_);
+    if (sqe == nullptr) {
+      (void) io_uring_submit(&ring_);
+      sqe = io_uring_get_sqe(&ring_);
+    }
+    return sqe;
+  }
+
+  void drain_backlog() {
+    while (!cancels_.empty()) {
+      auto* sqe = next_sqe();
+      if (sqe == nullptr)
+        return;
+      prepare_cancel(*sqe, *cancels_.front());
+      cancels_.erase(cancels_.begin());
+    }
+    while (!backlog_.empty()) {
+      auto* sqe = next_sqe();
+      if (sqe == nullptr)
+        return;
+      prepare(*sqe, *backlog_.front());
+      backlog_.pop_front();
+    }
+  }
+
+  static void prepare_cancel(io_uring_sqe& sqe, operation& op) {
+    io_uring_prep_cancel64(&sqe, reinterpret_cast<uint64_t>(&op), 0);
+    io_uring_sqe_set_data64(&sqe, cancel_data);
+  }
+
+  void prepare(io_uring_sqe& sqe, operation& op) const;
+  void arm_wake();
+  void disarm_wake();
+
+  io_uring ring_;
+  unsigned flags_;
+  buffer_slots slots_;
+  wake_event wake_;
+  bool wake_armed_ = false;
+  bool closed_ = false;
+  std::deque<operation*> backlog_;     // the kernel's queue was full
+  std::deque<operation*> ended_early_; // cancelled before the kernel saw them
+  std::vector<operation*> cancels_;    // the kernel's queue was full
+};
+
+void uring::prepare(io_uring_sqe& sqe, operation& op) const {
+  auto& r = op.request;
+  bool fixed = slots_.holds(r.fixed_buffer, r.data, r.length);
+  switch (r.code) {
+  case io_code::nop:
+    io_uring_prep_nop(&sqe);
+    break;
+  case io_code::accept:
+    io_uring_prep_accept(&sqe, r.fd, nullptr, nullptr, r.flags);
+    break;
+  case io_code::recvmsg:
+    io_uring_prep_recvmsg(&sqe, r.fd, r.message, static_cast<unsigned>(r.flags));
+    break;
+  case io_code::sendmsg:
+    io_uring_prep_sendmsg(&sqe, r.fd, r.message, static_cast<unsigned>(r.flags));
+    break;
+  case io_code::read:
+    if (fixed)
+      io_uring_prep_read_fixed(&sqe, r.fd, r.data, r.length, r.offset, r.fixed_buffer);
+    else
+      io_uring_prep_read(&sqe, r.fd, r.data, r.length, r.offset);
+    break;
+  case io_code::write:
+    if (fixed)
+      io_uring_prep_write_fixed(&sqe, r.fd, r.data, r.length, r.offset, r.fixed_buffer);
+    else
+      io_uring_prep_write(&sqe, r.fd, r.data, r.length, r.offset);
+    break;
+  case io_code::readv:
+    io_uring_prep_readv(&sqe, r.fd, static_cast<const iovec*>(r.data), r.length, r.offset);
+    break;
+  case io_code::writev:
+    io_uring_prep_writev(&sqe, r.fd, static_cast<const iovec*>(r.data), r.length, r.offset);
+    break;
+  case io_code::fsync:
+    io_uring_prep_fsync(&sqe, r.fd, 0);
+    break;
+  case io_code::poll:
+    io_uring_prep_poll_add(&sqe, r.fd, r.events);
+    break;
+  case io_code::timeout: {
+    auto ns = std::max<int64_t>(0, r.after.count());
+    op.after = {ns / 1'000'000'000, ns % 1'000'000'000};
+    static_assert(sizeof(op.after) == sizeof(__kernel_timespec));
+    io_uring_prep_timeout(&sqe, reinterpret_cast<__kernel_timespec*>(op.after.data()), 0, 0);
+    break;
+  }
+  }
+  io_uring_sqe_set_data64(&sqe, reinterpret_cast<uint64_t>(&op));
+}
+
+void uring::arm_wake() {
+  if (wake_armed_)
+    return;
+  if (auto* sqe = next_sqe()) {
+    io_uring_prep_read(sqe, wake_.fd(), wake_.value(), sizeof(uint64_t), 0);
+    io_uring_sqe_set_data64(sqe, wake_data);
+    wake_armed_ = true;
+  }
+}
+
+// The armed read writes into this object: it must be over before the object goes.
+void uring::disarm_wake() {
+  if (!wake_armed_)
+    return;
+  wake_.signal();
+  while (wake_armed_) {
+    completion ignored[8];
+    if (io_uring_submit_and_wait(&ring_, 1) == -EBADF)
+      return;
+    (void) reap(ignored);
+  }
+}
+
+int uring::register_arena(void* data, uint64_t size) {
+  auto range = slots_.reserve(data, size);
+  if (range.count == 0)
+    return -1;
+  if (!slots_.table_registered) {
+    if (io_uring_register_buffers_sparse(&ring_, slots_.capacity()) != 0) {
+      slots_.release(range);
+      return -1;
+    }
+    slots_.table_registered = true;
+  }
+  for (uint32_t i = 0; i < range.count; ++i) {
+    auto slot = range.first + i;
+    iovec piece{slots_.data(slot), slots_.size(slot)};
+    __u64 tag = 0;
+    if (io_uring_register_buffers_update_tag(&ring_, slot, &piece, &tag, 1) == 1)
+      continue;
+    for (uint32_t j = 0; j < i; ++j) {
+      iovec nothing{nullptr, 0};
+      (void) io_uring_register_buffers_update_tag(&ring_, range.first + j, &nothing, &tag, 1);
+    }
+    slots_.release(range);
+    return -1;
+  }
+  return static_cast<int>(range.first);
+}
+
+} // namespace
+
+result<std::unique_ptr<ring>> make_uring(const runtime_options& options) {
+  constexpr unsigned common = IORING_SETUP_CQSIZE | IORING_SETUP_CLAMP;
+  constexpr unsigned attempts[] = {
+      common | IORING_SETUP_SUBMIT_ALL | IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN |
+          IORING_SETUP_TASKRUN_FLAG, // 6.1
+      common | IORING_SETUP_SUBMIT_ALL | IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_COOP_TASKRUN |
+          IORING_SETUP_TASKRUN_FLAG,                                                            // 6.0
+      common | IORING_SETUP_SUBMIT_ALL | IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG, // 5.19
+      common | IORING_SETUP_SUBMIT_ALL,                                                         // 5.18
+      common,
+  };
+  int code = 0;
+  for (auto flags : attempts) {
+    io_uring kernel;
+    std::memset(&kernel, 0, sizeof kernel);
+    io_uring_params params{};
+    params.flags = flags;
+    params.cq_entries = options.ring_entries * 4;
+    code = io_uring_queue_init_params(options.ring_entries, &kernel, &params);
+    if (code == 0)
+      return std::unique_ptr<ring>(std::make_unique<uring>(kernel, flags, options.buffer_slots));
+    if (code != -EINVAL)
+      break;
+  }
+  return fail(errc::unsupported, explain_setup_error(-code));
+}
+
+} // namespace terrace::runtime

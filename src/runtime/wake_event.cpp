@@ -1,0 +1,20 @@
+#include "runtime/wake_event.hpp"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace terrace::runtime {
+
+// Blocking on purpose: io_uring answers a read of an empty O_NONBLOCK descriptor with EAGAIN instead of
+// waiting for it.
+wake_event::wake_event() : fd_(::eventfd(0, EFD_CLOEXEC)) {}
+
+void wake_event::signal() noexcept {
+  uint64_t one = 1;
+  while (::write(fd_.get(), &one, sizeof one) < 0 && errno == EINTR) {
+  }
+}
+
+} // namespace terrace::runtime

@@ -1,0 +1,37 @@
+// What a worker counts about itself, for metrics, status and the watchdog.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace terrace::runtime {
+
+/// Written by the worker alone (hence no locked instruction), read by anyone.
+class plain_counter {
+ public:
+  void add(uint64_t n = 1) {
+    value_.store(value_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
+  }
+  void set(uint64_t n) { value_.store(n, std::memory_order_relaxed); }
+  uint64_t get() const { return value_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<uint64_t> value_{0};
+};
+
+struct alignas(64) worker_counters {
+  plain_counter jobs;        ///< actors resumed
+  plain_counter submitted;   ///< operations given to the ring
+  plain_counter completions; ///< operations reaped
+  plain_counter enters;      ///< system calls that submitted or waited
+  plain_counter wake_ups;    ///< times the worker left its sleep
+  plain_counter pushes;      ///< times it pushed floating jobs to a sleeping worker
+  plain_counter pushed_jobs; ///< the jobs in them
+  plain_counter busy_ns;     ///< time not asleep; brought up to date at least every 50 us of work
+  plain_counter heartbeat; ///< advances with every turn of the loop; a busy worker that stands still is stuck
+  plain_counter in_flight; ///< operations submitted and not reaped
+  plain_counter queued;    ///< jobs in the local queue
+};
+
+} // namespace terrace::runtime

@@ -1,0 +1,66 @@
+// What the workers know about each other: who sleeps, who is busy, whose ring an operation belongs to.
+#pragma once
+
+#include "runtime/event_loop.hpp"
+
+#include <caf/fwd.hpp>
+
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace terrace::runtime {
+
+class worker_pool {
+ public:
+  worker_pool(runtime_options options, size_t workers, caf::actor_system* system);
+
+  size_t size() const { return loops_.size(); }
+  event_loop& loop(size_t index) { return *loops_[index]; }
+
+  /// The worker for a new home: the least busy of late; among equals the one with the fewest residents.
+  event_loop& least_busy();
+
+  /// The worker for a floating actor that no worker woke.
+  event_loop& least_loaded();
+
+  /// A worker that sleeps, other than this one; null if none does.
+  event_loop* find_sleeper(size_t except);
+  void set_asleep(size_t index, bool asleep);
+
+  /// Ends an operation early, at whichever ring it is; `from` is the ring that does not know it (null: nobody
+  /// asked).
+  void cancel(operation_id id, const event_loop* from);
+
+  /// Each worker calls one of these, once, when it has its ring.
+  void report_started();
+  void report_failure(size_t index, const error& why);
+
+  /// Waits until every worker has its ring.
+  result<void> wait_started();
+
+ private:
+  struct load {
+    uint64_t busy_ns = 0; // at the last sample
+    double recent = 0;    // share of time, smoothed
+  };
+
+  void sample_load();
+
+  const runtime_options options_;
+  std::vector<std::unique_ptr<event_loop>> loops_;
+  std::atomic<uint64_t> sleepers_{0}; // a bit for each worker
+
+  std::mutex load_mutex_; // guards the three below
+  std::vector<load> loads_;
+  int64_t sampled_ns_ = 0;
+
+  std::mutex start_mutex_; // guards the two below
+  std::condition_variable start_changed_;
+  size_t started_ = 0;
+  error failure_;
+};
+
+} // namespace terrace::runtime

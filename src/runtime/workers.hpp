@@ -1,0 +1,53 @@
+// The runtime as the daemon sees it.
+//
+//   caf::actor_system_config config;
+//   workers::install(config, options);          // before the actor system is made
+//   caf::actor_system system{config};
+//   workers pool{system};
+//   if (auto started = pool.wait_started(); !started) ...
+//   spawn_homed(system, pool.place(), connection, std::move(fd));
+#pragma once
+
+#include "base/error.hpp"
+#include "runtime/home.hpp"
+#include "runtime/runtime_options.hpp"
+#include "runtime/worker_counters.hpp"
+
+#include <caf/fwd.hpp>
+
+namespace terrace::runtime {
+
+class worker_pool;
+
+/// A view of an actor system's workers; cheap to copy, valid as long as the system. Any thread.
+class workers {
+ public:
+  /// Makes the actor systems of this configuration run on our scheduler. The options must be valid.
+  static void install(caf::actor_system_config& config, const runtime_options& options);
+
+  /// Precondition: `system` was made with an installed configuration.
+  explicit workers(caf::actor_system& system);
+
+  /// Waits until every worker has its ring; the first failure otherwise.
+  result<void> wait_started();
+
+  size_t size() const;
+
+  /// The home for a new actor that does I/O: the least busy worker's.
+  home place();
+  home at(size_t worker);
+
+  /// Ends an operation early, from any thread: a job for its ring's worker.
+  void cancel(operation_id id);
+
+  const worker_counters& counters(size_t worker) const;
+  bool asleep(size_t worker) const;
+
+  /// Of the first worker's ring; all are made alike. After `wait_started`.
+  ring_features features() const;
+
+ private:
+  worker_pool* pool_;
+};
+
+} // namespace terrace::runtime

@@ -1,0 +1,48 @@
+#include "runtime/buffer_slots.hpp"
+
+#include <gtest/gtest.h>
+
+namespace terrace::runtime {
+namespace {
+
+// Addresses only; nothing is read or written.
+void* at(uint64_t address) { return reinterpret_cast<void*>(address); }
+
+constexpr uint64_t base = uint64_t{1} << 40;
+constexpr uint64_t gib = buffer_slot_bytes;
+
+TEST(BufferSlots, CutsAnArenaIntoSlotsOfOneGibibyte) {
+  buffer_slots slots{16};
+  auto range = slots.reserve(at(base), 2 * gib + 4096);
+  EXPECT_EQ(range.first, 0u);
+  ASSERT_EQ(range.count, 3u);
+  EXPECT_EQ(slots.size(0), gib);
+  EXPECT_EQ(slots.size(2), 4096u);
+  EXPECT_EQ(slots.data(1), at(base + gib));
+  EXPECT_EQ(slots.reserve(at(2 * base), 1).first, 3u);
+}
+
+TEST(BufferSlots, HoldsOnlyWhatLiesInOneSlot) {
+  buffer_slots slots{16};
+  slots.reserve(at(base), 2 * gib);
+  EXPECT_TRUE(slots.holds(0, at(base), gib));
+  EXPECT_TRUE(slots.holds(1, at(base + gib + 4096), 4096));
+  EXPECT_FALSE(slots.holds(0, at(base + gib - 4096), 8192)) << "across a slot";
+  EXPECT_FALSE(slots.holds(0, at(base + gib), 4096)) << "of the next slot";
+  EXPECT_FALSE(slots.holds(1, at(base), 4096)) << "of the slot before";
+  EXPECT_FALSE(slots.holds(2, at(base), 4096)) << "no such slot";
+  EXPECT_FALSE(slots.holds(-1, at(base), 4096));
+}
+
+TEST(BufferSlots, RefusesWhatTheTableCannotHoldAndForgetsAReleasedRange) {
+  buffer_slots slots{2};
+  EXPECT_EQ(slots.reserve(at(base), 3 * gib).count, 0u);
+  EXPECT_EQ(slots.reserve(at(base), 0).count, 0u);
+  auto range = slots.reserve(at(base), 2 * gib);
+  slots.release(range);
+  EXPECT_FALSE(slots.any());
+  EXPECT_EQ(slots.reserve(at(base), 2 * gib).first, 0u);
+}
+
+} // namespace
+} // namespace terrace::runtime

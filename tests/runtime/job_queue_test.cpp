@@ -1,0 +1,52 @@
+#include "runtime/job_queue.hpp"
+
+#include <gtest/gtest.h>
+
+namespace terrace::runtime {
+namespace {
+
+struct fixture {
+  std::vector<int> items = std::vector<int>(20);
+  job_queue<int> queue;
+  fixture() {
+    for (int i = 0; i < 20; ++i)
+      items[static_cast<size_t>(i)] = i;
+  }
+  void push(size_t i, job_kind kind) { queue.push({&items[i], kind, 0}); }
+};
+
+TEST(JobQueue, IsFirstInFirstOutAcrossKinds) {
+  fixture f;
+  f.push(0, job_kind::floating);
+  f.push(1, job_kind::homed);
+  f.push(2, job_kind::floating);
+  EXPECT_EQ(f.queue.floating(), 2u);
+  for (int expected : {0, 1, 2})
+    EXPECT_EQ(*f.queue.pop().what, expected);
+  EXPECT_TRUE(f.queue.empty());
+  EXPECT_EQ(f.queue.floating(), 0u);
+}
+
+TEST(JobQueue, GivesAwayTheYoungerHalfOfItsFloatingJobsInOrder) {
+  fixture f;
+  for (size_t i = 0; i < 10; ++i)
+    f.push(i, i % 2 == 0 ? job_kind::floating : job_kind::homed);
+  auto taken = f.queue.take_half();
+  ASSERT_EQ(taken.size(), 2u);
+  EXPECT_EQ(*taken[0].what, 6);
+  EXPECT_EQ(*taken[1].what, 8);
+  EXPECT_EQ(f.queue.floating(), 3u);
+  for (int expected : {0, 1, 2, 3, 4, 5, 7, 9})
+    EXPECT_EQ(*f.queue.pop().what, expected);
+}
+
+TEST(JobQueue, NeverGivesHomedJobsAway) {
+  fixture f;
+  for (size_t i = 0; i < 9; ++i)
+    f.push(i, job_kind::homed);
+  EXPECT_TRUE(f.queue.take_half().empty());
+  EXPECT_EQ(f.queue.size(), 9u);
+}
+
+} // namespace
+} // namespace terrace::runtime

@@ -1,0 +1,147 @@
+#include "runtime/uring.hpp"
+#include "support/runtime_fixture.hpp"
+
+#include <gtest/gtest.h>
+
+#include <sys/mman.h>
+
+#include <array>
+#include <cerrno>
+#include <thread>
+#include <vector>
+
+namespace terrace::runtime {
+namespace {
+
+std::unique_ptr<ring> small_ring(uint32_t entries = 8) {
+  auto made = make_uring({.ring_entries = entries, .buffer_slots = 4});
+  EXPECT_TRUE(made) << made.error().text;
+  return std::move(*made);
+}
+
+/// Waits until `count` completions have come.
+std::vector<completion> collect(ring& kernel, size_t count) {
+  std::vector<completion> all;
+  std::array<completion, 3> some;
+  while (all.size() < count) {
+    auto n = kernel.reap(some);
+    all.insert(all.end(), some.begin(), some.begin() + static_cast<ptrdiff_t>(n));
+    if (n == 0)
+      kernel.wait();
+  }
+  return all;
+}
+
+TEST(Uring, CompletesMoreOperationsThanItsQueueHolds) {
+  auto kernel = small_ring(8);
+  std::vector<operation> operations(1000);
+  for (auto& op : operations)
+    kernel->start(op);
+  EXPECT_EQ(collect(*kernel, operations.size()).size(), 1000u);
+  kernel->close();
+}
+
+TEST(Uring, EndsATimeoutWithEtimeAndACancelledOneWithEcanceled) {
+  auto kernel = small_ring();
+  operation soon{.request = {.code = io_code::timeout, .after = std::chrono::milliseconds{1}}};
+  operation never{.request = {.code = io_code::timeout, .after = std::chrono::hours{1}}};
+  kernel->start(never);
+  kernel->start(soon);
+  auto first = collect(*kernel, 1);
+  EXPECT_EQ(first[0].op, &soon);
+  EXPECT_EQ(first[0].result, -ETIME);
+  kernel->cancel(never);
+  auto second = collect(*kernel, 1);
+  EXPECT_EQ(second[0].op, &never);
+  EXPECT_EQ(second[0].result, -ECANCELED);
+  kernel->close();
+}
+
+TEST(Uring, AWakeFromAnotherThreadEndsTheWait) {
+  auto kernel = small_ring();
+  for (int i = 0; i < 100; ++i) {
+    std::thread other{[&] { kernel->wake(); }};
+    kernel->wait();
+    std::array<completion, 1> none;
+    EXPECT_EQ(kernel->reap(none), 0u);
+    other.join();
+  }
+  kernel->close();
+  kernel->wake(); // still allowed
+}
+
+TEST(Uring, ReadsIntoARegisteredArenaAndIntoPlainMemoryAlike) {
+  auto kernel = small_ring();
+  constexpr size_t size = 1 << 16;
+  auto* arena =
+      static_cast<char*>(::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  int slot = kernel->register_arena(arena, size); // -1 where memlock refuses
+  EXPECT_EQ(kernel->features().registered_buffers, slot >= 0);
+  int file = ::memfd_create("uring_test", MFD_CLOEXEC);
+  ASSERT_EQ(::pwrite(file, "terrace", 7, 4096), 7);
+  char plain[7] = {};
+  operation fixed{.request = {.code = io_code::read,
+                              .fd = file,
+                              .offset = 4096,
+                              .data = arena,
+                              .length = 7,
+                              .fixed_buffer = slot}};
+  operation elsewhere{.request = {.code = io_code::read,
+                                  .fd = file,
+                                  .offset = 4096,
+                                  .data = plain,
+                                  .length = 7,
+                                  .fixed_buffer = slot}};
+  kernel->start(fixed);
+  kernel->start(elsewhere);
+  for (auto& done : collect(*kernel, 2))
+    EXPECT_EQ(done.result, 7);
+  EXPECT_EQ(std::string_view(arena, 7), "terrace");
+  EXPECT_EQ(std::string_view(plain, 7), "terrace");
+  kernel->close();
+  ::close(file);
+  ::munmap(arena, size);
+}
+
+TEST(Uring, AnArenaThatCannotBeRegisteredIsRefusedAndTheNextOneIsNot) {
+  auto kernel = small_ring();
+  EXPECT_EQ(kernel->register_arena(nullptr, 4096), -1) << "no memory there";
+  EXPECT_EQ(kernel->register_arena(nullptr, 5 * buffer_slot_bytes), -1) << "more than the table holds";
+  EXPECT_FALSE(kernel->features().registered_buffers);
+  auto page = std::make_unique<std::array<char, 4096>>();
+  int slot = kernel->register_arena(page.get(), page->size());
+  EXPECT_TRUE(slot == 0 || slot == -1);
+  kernel->close();
+}
+
+TEST(Uring, CancelsManyReceivesOfOneSocket) {
+  test::socket_pair pair;
+  auto kernel = small_ring(8);
+  std::vector<operation> receives(100);
+  std::vector<std::shared_ptr<test::message_buffer>> buffers;
+  for (auto& op : receives) {
+    buffers.push_back(std::make_shared<test::message_buffer>(64));
+    op.request = test::receive_into(pair.fds[0], buffers.back());
+    kernel->start(op);
+  }
+  kernel->enter();
+  for (auto& op : receives)
+    kernel->cancel(op);
+  for (auto& done : collect(*kernel, receives.size()))
+    EXPECT_EQ(done.result, -ECANCELED);
+  kernel->close();
+}
+
+TEST(RefusingRing, AnswersEveryOperationWithItsErrorAndWakes) {
+  auto kernel = make_refusing_ring(EPERM);
+  operation op;
+  kernel->start(op);
+  auto done = collect(*kernel, 1);
+  EXPECT_EQ(done[0].result, -EPERM);
+  kernel->wake();
+  kernel->wait();
+  kernel->close();
+}
+
+} // namespace
+} // namespace terrace::runtime
