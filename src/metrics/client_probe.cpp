@@ -1,0 +1,52 @@
+#include "metrics/client_probe.hpp"
+
+namespace terrace::metrics {
+
+std::string_view to_string(refusal reason) {
+  switch (reason) {
+    case refusal::credentials: return "credentials";
+    case refusal::connections_max: return "connections_max";
+    case refusal::version: return "version";
+    case refusal::malformed: return "malformed";
+    case refusal::queue_full: return "queue_full";
+    case refusal::draining: return "draining";
+  }
+  return "unknown";
+}
+
+void client_probe::connected() noexcept {
+  connections_.add();
+  accepted_.add();
+}
+
+void client_probe::lease_taken() noexcept {
+  leases_.add();
+  leases_taken_.add();
+}
+
+void client_probe::collect(const labels& of, sample_sink& sink) const {
+  auto count = [&](std::string_view name, std::string_view help, const counter& value) {
+    sink.counter(name, help, of, static_cast<double>(value.value()));
+  };
+  auto level = [&](std::string_view name, std::string_view help, const gauge& value) {
+    sink.gauge(name, help, of, static_cast<double>(value.value()));
+  };
+  level("terrace_connections", "Connections that are open.", connections_);
+  count("terrace_connections_accepted_total", "Connections that were let in.", accepted_);
+  count("terrace_received_bytes_total", "Bytes of frames that clients sent.", received_bytes_);
+  count("terrace_sent_bytes_total", "Bytes of frames that were sent to clients.", sent_bytes_);
+  count("terrace_connection_stalls_total", "Times a connection was out of credit and was not read.", stalls_);
+  level("terrace_region_bytes", "Bytes of registered regions.", region_bytes_);
+  level("terrace_staged_bytes", "Bytes reserved in staging memory.", staged_bytes_);
+  level("terrace_quarantined_bytes", "Bytes that wait for the end of a process that has them mapped.",
+        quarantined_bytes_);
+  level("terrace_leases", "Leases that are held.", leases_);
+  count("terrace_leases_taken_total", "Leases that were given out.", leases_taken_);
+  level("terrace_leases_old", "Leases held for longer than lease.warn_after.", old_leases_);
+  for (size_t i = 0; i < refusals; ++i)
+    sink.counter("terrace_refused_total", "Connections and requests that were turned away, by reason.",
+                 with(of, "reason", to_string(static_cast<refusal>(i))),
+                 static_cast<double>(refused_[i].value()));
+}
+
+} // namespace terrace::metrics

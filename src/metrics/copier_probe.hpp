@@ -1,0 +1,39 @@
+// The copiers, all together.
+#pragma once
+
+#include "metrics/samples.hpp"
+
+namespace terrace::metrics {
+
+/// Any thread.
+class copier_probe {
+ public:
+  void queued(uint64_t bytes) noexcept { queued_bytes_.add(bytes); }
+
+  /// Exactly once for what was `queued`; `copied` may be less, after a cancel or a truncated region.
+  void finished(uint64_t queued, uint64_t copied, bool failed, std::chrono::nanoseconds busy) noexcept {
+    queued_bytes_.subtract(queued);
+    copied_bytes_.add(copied);
+    failures_.add(failed ? 1 : 0);
+    busy_ns_.add(static_cast<uint64_t>(busy.count()));
+  }
+
+  void collect(const labels& of, sample_sink& sink) const {
+    sink.gauge("terrace_copier_queued_bytes", "Bytes that wait for a copier or are being copied.", of,
+               static_cast<double>(queued_bytes_.value()));
+    sink.counter("terrace_copier_copied_bytes_total",
+                 "Bytes copied by the daemon between regions and arenas.", of,
+                 static_cast<double>(copied_bytes_.value()));
+    sink.counter("terrace_copier_failures_total",
+                 "Copies that ended early because a region failed its owner.", of,
+                 static_cast<double>(failures_.value()));
+    sink.counter("terrace_copier_busy_seconds_total", "Time spent copying.", of,
+                 static_cast<double>(busy_ns_.value()) * 1e-9);
+  }
+
+ private:
+  gauge queued_bytes_;
+  counter copied_bytes_, failures_, busy_ns_;
+};
+
+} // namespace terrace::metrics

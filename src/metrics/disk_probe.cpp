@@ -1,0 +1,42 @@
+#include "metrics/disk_probe.hpp"
+
+namespace terrace::metrics {
+
+std::string_view to_string(disk_operation operation) {
+  switch (operation) {
+    case disk_operation::read: return "read";
+    case disk_operation::write: return "write";
+    case disk_operation::sync: return "sync";
+  }
+  return "unknown";
+}
+
+void disk_probe::started(disk_operation operation) noexcept {
+  operations_[static_cast<size_t>(operation)].in_flight.add();
+}
+
+void disk_probe::finished(disk_operation operation, uint64_t bytes, bool failed,
+                          std::chrono::nanoseconds latency) noexcept {
+  auto& counters = operations_[static_cast<size_t>(operation)];
+  counters.in_flight.subtract();
+  counters.bytes.add(bytes);
+  counters.errors.add(failed ? 1 : 0);
+  counters.latency.observe(latency);
+}
+
+void disk_probe::collect(const labels& of, sample_sink& sink) const {
+  for (size_t i = 0; i < disk_operations; ++i) {
+    const auto& counters = operations_[i];
+    auto labelled = with(of, "operation", to_string(static_cast<disk_operation>(i)));
+    sink.gauge("terrace_disk_in_flight", "Operations that the kernel has taken and not completed.", labelled,
+               static_cast<double>(counters.in_flight.value()));
+    sink.counter("terrace_disk_transferred_bytes_total", "Bytes moved, headers and rounding included.",
+                 labelled, static_cast<double>(counters.bytes.value()));
+    sink.counter("terrace_disk_errors_total", "Operations that failed or came up short.", labelled,
+                 static_cast<double>(counters.errors.value()));
+    sink.histogram("terrace_disk_operation_duration_seconds", "Time from submission to completion.", labelled,
+                   counters.latency.read());
+  }
+}
+
+} // namespace terrace::metrics

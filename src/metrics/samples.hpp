@@ -1,0 +1,34 @@
+// What a probe says of itself at a scrape, without knowing who asks.
+#pragma once
+
+#include "metrics/latency_histogram.hpp"
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace terrace::metrics {
+
+/// Names and values of labels. Values must come from bounded sets: configuration, enumerations, or
+/// `space_table`.
+using labels = std::vector<std::pair<std::string, std::string>>;
+
+/// `base` and one more.
+inline labels with(labels base, std::string name, std::string_view value) {
+  base.emplace_back(std::move(name), value);
+  return base;
+}
+
+/// Takes samples. All samples of one name must come with the same kind and help text. Names follow
+/// Prometheus: base units, `_total` for counters, `_seconds`, `_bytes`, `_ratio`.
+class sample_sink {
+ public:
+  virtual ~sample_sink() = default;
+  virtual void counter(std::string_view name, std::string_view help, const labels& of, double value) = 0;
+  virtual void gauge(std::string_view name, std::string_view help, const labels& of, double value) = 0;
+  virtual void histogram(std::string_view name, std::string_view help, const labels& of,
+                         const latency_histogram::snapshot& value) = 0;
+};
+
+} // namespace terrace::metrics

@@ -1,0 +1,59 @@
+#include "metrics/space_table.hpp"
+
+namespace terrace::metrics {
+namespace {
+
+constexpr std::string_view other = "other";
+
+/// A label must be valid UTF-8, or Prometheus throws the whole scrape away.
+std::string printable(std::string_view name) {
+  std::string label(name.substr(0, 100));
+  for (char& c : label)
+    if (c < 0x20 || c > 0x7e)
+      c = '?';
+  return label;
+}
+
+} // namespace
+
+void space_probe::hit(tier_kind tier, uint64_t tokens) noexcept {
+  if (auto i = static_cast<size_t>(tier); i < hit_tokens_.size())
+    hit_tokens_[i].add(tokens);
+}
+
+void space_probe::collect(const labels& of, sample_sink& sink) const {
+  sink.counter("terrace_space_asked_tokens_total", "Tokens of prefixes that were looked up or loaded.", of,
+               static_cast<double>(asked_tokens_.value()));
+  for (size_t i = 0; i < hit_tokens_.size(); ++i)
+    sink.counter(
+        "terrace_space_hit_tokens_total", "Tokens of them that were found, by the tier they were found in.",
+        with(of, "tier", to_string(static_cast<tier_kind>(i))), static_cast<double>(hit_tokens_[i].value()));
+  sink.counter("terrace_space_loaded_bytes_total", "Bytes delivered to clients, in place or copied.", of,
+               static_cast<double>(loaded_bytes_.value()));
+  sink.counter("terrace_space_stored_bytes_total", "Bytes of new objects taken from clients.", of,
+               static_cast<double>(stored_bytes_.value()));
+}
+
+std::shared_ptr<space_probe> space_table::probe(const std::string& group, std::string_view name) {
+  std::lock_guard guard(mutex_);
+  auto label = printable(name);
+  auto found = probes_.find({group, label});
+  if (found != probes_.end())
+    return found->second;
+  if (label != other && named_ < named_max_)
+    ++named_;
+  else
+    label = other;
+  auto& probe = probes_[{group, label}];
+  if (!probe)
+    probe = std::make_shared<space_probe>();
+  return probe;
+}
+
+void space_table::collect(sample_sink& sink) const {
+  std::lock_guard guard(mutex_);
+  for (const auto& [key, probe] : probes_)
+    probe->collect({{"group", key.first}, {"space", key.second}}, sink);
+}
+
+} // namespace terrace::metrics

@@ -1,0 +1,50 @@
+// Hits and bytes by space, without letting clients choose how many series there are.
+#pragma once
+
+#include "base/ids.hpp"
+#include "metrics/samples.hpp"
+
+#include <array>
+#include <map>
+#include <memory>
+#include <mutex>
+
+namespace terrace::metrics {
+
+/// What is counted for one space, or for all that have no series of their own. Any thread.
+class space_probe {
+ public:
+  void asked(uint64_t tokens) noexcept { asked_tokens_.add(tokens); } ///< by lookups and loads
+  void hit(tier_kind tier, uint64_t tokens) noexcept;
+  void loaded(uint64_t bytes) noexcept { loaded_bytes_.add(bytes); }
+  void stored(uint64_t bytes) noexcept { stored_bytes_.add(bytes); }
+
+  void collect(const labels& of, sample_sink& sink) const;
+
+ private:
+  counter asked_tokens_, loaded_bytes_, stored_bytes_;
+  std::array<counter, 4> hit_tokens_; // gpu, host, disk, remote
+};
+
+/// Gives the first `named_max` spaces a probe of their own for the life of the daemon; the rest of each group
+/// share the group's `other`. Thread-safe; meant to be asked once when a space is opened.
+class space_table {
+ public:
+  explicit space_table(size_t named_max) : named_max_(named_max) {}
+
+  /// `name` is what a client chose (its model's name): in labels, bytes other than printable ASCII become
+  /// '?', and 100 are kept. Never null. `group` must come from the configuration.
+  std::shared_ptr<space_probe> probe(const std::string& group, std::string_view name);
+
+  void collect(sample_sink& sink) const;
+
+ private:
+  using place = std::pair<std::string, std::string>; // group, label
+
+  size_t named_max_;
+  mutable std::mutex mutex_;
+  size_t named_ = 0;
+  std::map<place, std::shared_ptr<space_probe>> probes_;
+};
+
+} // namespace terrace::metrics

@@ -1,0 +1,76 @@
+#include "metrics/tier_probe.hpp"
+
+#include <algorithm>
+
+namespace terrace::metrics {
+
+std::string_view to_string(eviction_reason reason) {
+  switch (reason) {
+    case eviction_reason::space: return "space";
+    case eviction_reason::ahead: return "ahead";
+    case eviction_reason::damaged: return "damaged";
+    case eviction_reason::unusable: return "unusable";
+  }
+  return "unknown";
+}
+
+void tier_probe::evicted(eviction_reason reason, uint64_t objects, uint64_t bytes) noexcept {
+  auto i = static_cast<size_t>(reason);
+  evictions_[i].add(objects);
+  evicted_bytes_[i].add(bytes);
+}
+
+void tier_probe::occupies(const space& now) noexcept {
+  capacity_.set(now.capacity_bytes);
+  used_.set(now.used_bytes);
+  requested_.set(now.requested_bytes);
+  largest_run_.set(now.largest_free_run);
+}
+
+void tier_probe::collect(const labels& of, sample_sink& sink) const {
+  auto count = [&](std::string_view name, std::string_view help, const counter& value) {
+    sink.counter(name, help, of, static_cast<double>(value.value()));
+  };
+  auto level = [&](std::string_view name, std::string_view help, double value) {
+    sink.gauge(name, help, of, value);
+  };
+  auto number = [](const gauge& value) { return static_cast<double>(value.value()); };
+
+  count("terrace_tier_hits_total", "Objects that were asked for and resident.", hits_);
+  count("terrace_tier_misses_total", "Objects that were asked for and not resident.", misses_);
+  count("terrace_tier_read_bytes_total", "Bytes of objects read from the tier.", read_bytes_);
+  count("terrace_tier_written_bytes_total", "Bytes of objects written to the tier.", written_bytes_);
+  count("terrace_tier_admissions_total", "Objects that became resident.", admitted_);
+  count("terrace_tier_evictions_without_victim_total",
+        "Evictions that ended before they had freed what was asked, because all that is left is in use.",
+        no_victim_);
+  count("terrace_tier_over_evicted_bytes_total",
+        "Bytes evicted beyond what was asked, because free space was not one run.", over_evicted_bytes_);
+  count("terrace_tier_dropped_total", "Objects refused for want of space that eviction could have made.",
+        dropped_);
+  for (size_t i = 0; i < eviction_reasons; ++i) {
+    auto labelled = with(of, "reason", to_string(static_cast<eviction_reason>(i)));
+    sink.counter("terrace_tier_evictions_total", "Objects that left the tier, by reason.", labelled,
+                 static_cast<double>(evictions_[i].value()));
+    sink.counter("terrace_tier_evicted_bytes_total", "Bytes of objects that left the tier, by reason.",
+                 labelled, static_cast<double>(evicted_bytes_[i].value()));
+  }
+  level("terrace_tier_objects", "Resident objects.", number(objects_));
+  level("terrace_tier_waiting_requests", "Requests that wait for free bytes of the tier.", number(waiting_));
+  level("terrace_tier_degraded", "1 while the tier is out of service, 0 otherwise.", number(degraded_));
+
+  // Four atomics read one by one may disagree for a moment: clamp, so that no level is ever negative.
+  double capacity = number(capacity_);
+  double used = std::min(number(used_), capacity);
+  double free = capacity - used;
+  double largest = std::min(number(largest_run_), free);
+  level("terrace_tier_capacity_bytes", "Configured capacity.", capacity);
+  level("terrace_tier_used_bytes", "Bytes taken by objects, rounding included.", used);
+  level("terrace_tier_requested_bytes", "Bytes taken by objects, without rounding.", number(requested_));
+  level("terrace_tier_free_bytes", "Bytes that are not taken.", free);
+  level("terrace_tier_largest_free_run_bytes", "Size of the largest run of free bytes.", largest);
+  level("terrace_tier_fragmentation_ratio", "Share of the free bytes that lies outside the largest run.",
+        free > 0 ? 1 - largest / free : 0);
+}
+
+} // namespace terrace::metrics

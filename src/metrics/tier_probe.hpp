@@ -1,0 +1,55 @@
+// One tier of one trust group.
+#pragma once
+
+#include "metrics/samples.hpp"
+
+#include <array>
+
+namespace terrace::metrics {
+
+/// Why an object left a tier.
+enum class eviction_reason : uint8_t {
+  space,    ///< a waiting request needed its bytes
+  ahead,    ///< the low watermark asked for free bytes
+  damaged,  ///< its checksum or header did not match
+  unusable, ///< its ranks can never be complete again
+};
+constexpr size_t eviction_reasons = 4;
+std::string_view to_string(eviction_reason reason);
+
+/// Any thread.
+class tier_probe {
+ public:
+  /// What an allocator knows of itself, set whenever it changed (`allocator_usage` in memory/allocator.hpp).
+  struct space {
+    uint64_t capacity_bytes = 0;
+    uint64_t used_bytes = 0;
+    uint64_t requested_bytes = 0; ///< what callers asked for, without rounding
+    uint64_t largest_free_run = 0;
+  };
+
+  void hit(uint64_t objects) noexcept { hits_.add(objects); }
+  void missed(uint64_t objects) noexcept { misses_.add(objects); }
+  void read(uint64_t bytes) noexcept { read_bytes_.add(bytes); }
+  void written(uint64_t bytes) noexcept { written_bytes_.add(bytes); }
+  void admitted(uint64_t objects) noexcept { admitted_.add(objects); }
+  void evicted(eviction_reason reason, uint64_t objects, uint64_t bytes) noexcept;
+  void found_no_victim() noexcept { no_victim_.add(); } ///< an eviction ended short of its bytes
+  void evicted_too_much(uint64_t bytes) noexcept { over_evicted_bytes_.add(bytes); }
+  void dropped(uint64_t objects) noexcept {
+    dropped_.add(objects);
+  } ///< refused though eviction could have made room
+  void holds(uint64_t objects) noexcept { objects_.set(objects); }
+  void waiting(uint64_t requests) noexcept { waiting_.set(requests); }
+  void degraded(bool is) noexcept { degraded_.set(is ? 1 : 0); }
+  void occupies(const space& now) noexcept;
+
+  void collect(const labels& of, sample_sink& sink) const;
+
+ private:
+  counter hits_, misses_, read_bytes_, written_bytes_, admitted_, no_victim_, over_evicted_bytes_, dropped_;
+  std::array<counter, eviction_reasons> evictions_, evicted_bytes_;
+  gauge objects_, waiting_, degraded_, capacity_, used_, requested_, largest_run_;
+};
+
+} // namespace terrace::metrics

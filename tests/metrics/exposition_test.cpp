@@ -1,0 +1,163 @@
+// A real scrape over HTTP, judged by promtool and by a real Prometheus server.
+#include "metrics/client_probe.hpp"
+#include "metrics/copier_probe.hpp"
+#include "metrics/disk_probe.hpp"
+#include "metrics/exposition.hpp"
+#include "metrics/request_probe.hpp"
+#include "metrics/space_table.hpp"
+#include "metrics/tier_probe.hpp"
+#include "metrics/worker_probe.hpp"
+
+#include "base/unique_fd.hpp"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace terrace::metrics {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// The body of `GET /metrics`, asked without keep-alive, so that the end of the stream ends it.
+std::string scrape(uint16_t port) {
+  unique_fd socket_fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (connect(socket_fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0)
+    return "no connection";
+  std::string request = "GET /metrics HTTP/1.0\r\n\r\n";
+  if (send(socket_fd.get(), request.data(), request.size(), MSG_NOSIGNAL) !=
+      static_cast<ssize_t>(request.size()))
+    return "no request";
+  std::string answer;
+  char piece[4096];
+  for (ssize_t n; (n = recv(socket_fd.get(), piece, sizeof piece, 0)) > 0;)
+    answer.append(piece, static_cast<size_t>(n));
+  auto body = answer.find("\r\n\r\n");
+  return body == std::string::npos ? answer : answer.substr(body + 4);
+}
+
+/// Runs a shell command with `input`; returns its exit status and what it printed.
+std::pair<int, std::string> run(const std::string& command, const std::string& input) {
+  char name[] = "/tmp/terrace-metrics-XXXXXX";
+  unique_fd file(mkstemp(name));
+  EXPECT_EQ(write(file.get(), input.data(), input.size()), static_cast<ssize_t>(input.size()));
+  FILE* pipe = popen((command + " 2>&1 < " + name).c_str(), "r");
+  std::string output;
+  char piece[4096];
+  for (size_t n; (n = fread(piece, 1, sizeof piece, pipe)) > 0;)
+    output.append(piece, n);
+  int status = pclose(pipe);
+  unlink(name);
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, output};
+}
+
+bool installed(const std::string& tool) { return run("command -v " + tool, "").first == 0; }
+
+constexpr std::string_view verb_names[] = {"", "hello", "open_space", "lookup"};
+
+/// One of every probe, as a daemon with two groups would register them.
+std::unique_ptr<exposition> serve_everything() {
+  auto served = exposition::serve("127.0.0.1:0");
+  EXPECT_TRUE(served) << served.error().text;
+  auto all = std::move(*served);
+  for (std::string group : {"default", "tenant"}) {
+    auto requests = std::make_shared<request_probe>();
+    requests->started(3);
+    requests->finished(3, errc::ok, 42us);
+    all->add(requests, {std::begin(verb_names), std::end(verb_names)}, {{"group", group}});
+    for (std::string tier : {"host", "disk"}) {
+      auto probe = std::make_shared<tier_probe>();
+      probe->hit(7);
+      probe->occupies(
+          {.capacity_bytes = 1 << 20, .used_bytes = 4096, .requested_bytes = 4000, .largest_free_run = 8192});
+      all->add(probe, {{"group", group}, {"tier", tier}});
+    }
+    all->add(std::make_shared<client_probe>(), {{"group", group}});
+    all->add(std::make_shared<disk_probe>(), {{"group", group}});
+  }
+  all->add(std::make_shared<copier_probe>(), {});
+  all->add(std::make_shared<worker_probe>(), {{"worker", "0"}});
+  auto spaces = std::make_shared<space_table>(4);
+  spaces->probe("default", "a \"quoted\\ model\"")->asked(5);
+  all->add(spaces);
+  return all;
+}
+
+TEST(Exposition, ServesWhatTheProbesHoldAtTheMoment) {
+  auto all = serve_everything();
+  auto probe = std::make_shared<tier_probe>();
+  all->add(probe, {{"group", "late"}, {"tier", "host"}});
+  probe->missed(2);
+  auto text = scrape(all->port());
+  EXPECT_NE(text.find("terrace_tier_misses_total{group=\"late\",tier=\"host\"} 2"), std::string::npos)
+      << text;
+  EXPECT_NE(
+      text.find("terrace_request_duration_seconds_bucket{group=\"default\",verb=\"lookup\",le=\"5e-05\"} 1"),
+      std::string::npos)
+      << text;
+  probe->missed(3);
+  EXPECT_NE(scrape(all->port()).find("terrace_tier_misses_total{group=\"late\",tier=\"host\"} 5"),
+            std::string::npos);
+}
+
+TEST(Exposition, SatisfiesPromtool) {
+  if (!installed("promtool"))
+    GTEST_SKIP() << "no promtool on this machine; install the package `prometheus`";
+  auto all = serve_everything();
+  auto [status, output] = run("promtool check metrics", scrape(all->port()));
+  EXPECT_EQ(status, 0) << output;
+  EXPECT_EQ(output, "");
+}
+
+TEST(Exposition, IsScrapedByARealPrometheus) {
+  if (!installed("prometheus") || !installed("python3"))
+    GTEST_SKIP()
+        << "no prometheus or no python3 on this machine; install the packages `prometheus` and `python3`";
+  auto all = serve_everything();
+  auto [status, output] =
+      run("python3 " TERRACE_SOURCE_ROOT "/tests/e2e/prometheus_scrape.py 127.0.0.1:" +
+              std::to_string(all->port()) +
+              " terrace_build_info 'terrace_tier_hits_total{group=\"tenant\",tier=\"disk\"} == 7'",
+          "");
+  EXPECT_EQ(status, 0) << output;
+}
+
+TEST(Exposition, SaysWhichPortIsTaken) {
+  auto first = exposition::serve("127.0.0.1:0");
+  ASSERT_TRUE(first);
+  auto address = "127.0.0.1:" + std::to_string((*first)->port());
+  auto second = exposition::serve(address);
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code, errc::busy);
+  EXPECT_NE(second.error().text.find(address), std::string::npos) << second.error().text;
+}
+
+TEST(Exposition, RefusesToListenToOtherMachines) {
+  auto served = exposition::serve("0.0.0.0:0");
+  ASSERT_FALSE(served);
+  EXPECT_EQ(served.error().code, errc::bad_request);
+}
+
+TEST(Exposition, ReadsNoProbeAfterItsEnd) {
+  auto probe = std::make_shared<tier_probe>();
+  {
+    auto served = exposition::serve("127.0.0.1:0");
+    ASSERT_TRUE(served);
+    (*served)->add(probe, {});
+    scrape((*served)->port());
+  }
+  EXPECT_EQ(probe.use_count(), 1);
+}
+
+} // namespace
+} // namespace terrace::metrics

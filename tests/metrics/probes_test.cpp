@@ -1,0 +1,214 @@
+// What the probes say at a scrape.
+#include "metrics/client_probe.hpp"
+#include "metrics/disk_probe.hpp"
+#include "metrics/request_probe.hpp"
+#include "metrics/space_table.hpp"
+#include "metrics/tier_probe.hpp"
+#include "metrics/worker_probe.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <thread>
+
+namespace terrace::metrics {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Samples by "name{label=value,...}".
+class recorder final : public sample_sink {
+ public:
+  void counter(std::string_view name, std::string_view, const labels& of, double value) override {
+    add(name, of, value);
+  }
+  void gauge(std::string_view name, std::string_view, const labels& of, double value) override {
+    add(name, of, value);
+  }
+  void histogram(std::string_view name, std::string_view, const labels& of,
+                 const latency_histogram::snapshot& value) override {
+    add(name, of, static_cast<double>(value.count()));
+  }
+
+  double operator[](const std::string& sample) const {
+    auto found = samples.find(sample);
+    return found == samples.end() ? -1 : found->second;
+  }
+
+  std::map<std::string, double> samples;
+
+ private:
+  void add(std::string_view name, const labels& of, double value) {
+    std::string key(name);
+    for (const auto& [label, text] : of)
+      key += (&label == &of.front().first ? "{" : ",") + label + "=" + text;
+    EXPECT_TRUE(samples.emplace(of.empty() ? key : key + "}", value).second) << key << " was said twice";
+  }
+};
+
+TEST(LatencyHistogram, PutsABoundItselfIntoItsOwnBucket) {
+  latency_histogram histogram;
+  histogram.observe(10us);
+  histogram.observe(10us + 1ns);
+  auto now = histogram.read();
+  EXPECT_EQ(now.counts[0], 1u);
+  EXPECT_EQ(now.counts[1], 1u);
+  EXPECT_EQ(now.sum_ns, 20'001u);
+}
+
+TEST(LatencyHistogram, KeepsWhatIsSlowerThanTheLastBound) {
+  latency_histogram histogram;
+  histogram.observe(11s);
+  EXPECT_EQ(histogram.read().counts.back(), 1u);
+}
+
+TEST(LatencyHistogram, CountsANegativeLatencyAsNothing) {
+  latency_histogram histogram;
+  histogram.observe(-5ns);
+  EXPECT_EQ(histogram.read().counts.front(), 1u);
+  EXPECT_EQ(histogram.read().sum_ns, 0u);
+}
+
+TEST(LatencyHistogram, LosesNothingBetweenThreads) {
+  latency_histogram histogram;
+  auto observe = [&] {
+    for (int i = 0; i < 10'000; ++i)
+      histogram.observe(std::chrono::microseconds(i));
+  };
+  std::thread other(observe);
+  observe();
+  other.join();
+  EXPECT_EQ(histogram.read().count(), 20'000u);
+}
+
+TEST(RequestProbe, CountsOutcomesByVerb) {
+  constexpr std::string_view names[] = {"", "hello", "lookup"};
+  request_probe probe;
+  probe.started(2);
+  probe.started(2);
+  probe.finished(2, errc::no_space, 30us);
+  recorder now;
+  probe.collect(names, {}, now);
+  EXPECT_EQ(now["terrace_requests_total{verb=lookup,code=no_space}"], 1);
+  EXPECT_EQ(now["terrace_requests_total{verb=hello,code=no_space}"], 0);
+  EXPECT_EQ(now["terrace_requests_in_flight{verb=lookup}"], 1);
+  EXPECT_EQ(now["terrace_request_duration_seconds{verb=lookup}"], 1);
+}
+
+TEST(RequestProbe, IgnoresKindsThatNobodyServes) {
+  request_probe probe;
+  probe.started(0x7fff);
+  probe.finished(0x7fff, errc::bad_request, 1us);
+  probe.finished(3, static_cast<errc>(200), 1us);
+}
+
+TEST(TierProbe, ReckonsFragmentationFromTheLargestRun) {
+  tier_probe probe;
+  probe.occupies({.capacity_bytes = 100, .used_bytes = 60, .requested_bytes = 55, .largest_free_run = 10});
+  recorder now;
+  probe.collect({}, now);
+  EXPECT_EQ(now["terrace_tier_free_bytes"], 40);
+  EXPECT_DOUBLE_EQ(now["terrace_tier_fragmentation_ratio"], 0.75);
+}
+
+TEST(TierProbe, NeverReportsALevelBelowZero) {
+  tier_probe probe;
+  probe.occupies({.capacity_bytes = 10, .used_bytes = 60, .requested_bytes = 55, .largest_free_run = 100});
+  recorder now;
+  probe.collect({}, now);
+  for (const auto& [name, value] : now.samples)
+    EXPECT_GE(value, 0) << name;
+}
+
+TEST(TierProbe, TellsEvictionsApartByReason) {
+  tier_probe probe;
+  probe.evicted(eviction_reason::space, 3, 300);
+  probe.evicted(eviction_reason::damaged, 1, 100);
+  probe.found_no_victim();
+  recorder now;
+  probe.collect({{"tier", "host"}}, now);
+  EXPECT_EQ(now["terrace_tier_evictions_total{tier=host,reason=space}"], 3);
+  EXPECT_EQ(now["terrace_tier_evicted_bytes_total{tier=host,reason=damaged}"], 100);
+  EXPECT_EQ(now["terrace_tier_evictions_without_victim_total{tier=host}"], 1);
+}
+
+TEST(DiskProbe, CountsFailuresApartFromBytes) {
+  disk_probe probe;
+  probe.started(disk_operation::read);
+  probe.started(disk_operation::read);
+  probe.finished(disk_operation::read, 4096, false, 90us);
+  probe.finished(disk_operation::read, 0, true, 90us);
+  recorder now;
+  probe.collect({}, now);
+  EXPECT_EQ(now["terrace_disk_errors_total{operation=read}"], 1);
+  EXPECT_EQ(now["terrace_disk_transferred_bytes_total{operation=read}"], 4096);
+  EXPECT_EQ(now["terrace_disk_in_flight{operation=read}"], 0);
+}
+
+TEST(ClientProbe, KeepsLevelsAndTotalsApart) {
+  client_probe probe;
+  probe.connected();
+  probe.connected();
+  probe.disconnected();
+  probe.refused(refusal::credentials);
+  recorder now;
+  probe.collect({}, now);
+  EXPECT_EQ(now["terrace_connections"], 1);
+  EXPECT_EQ(now["terrace_connections_accepted_total"], 2);
+  EXPECT_EQ(now["terrace_refused_total{reason=credentials}"], 1);
+}
+
+TEST(WorkerProbe, WakingEndsSleep) {
+  worker_probe probe;
+  probe.sleeps();
+  probe.woke();
+  probe.busy(1500ms);
+  recorder now;
+  probe.collect({}, now);
+  EXPECT_EQ(now["terrace_worker_sleeping"], 0);
+  EXPECT_DOUBLE_EQ(now["terrace_worker_busy_seconds_total"], 1.5);
+}
+
+TEST(SpaceTable, GivesTheFirstSpacesNamesAndPoolsTheRest) {
+  space_table table(2);
+  table.probe("default", "a")->asked(1);
+  table.probe("default", "b")->asked(2);
+  table.probe("default", "c")->asked(4);
+  table.probe("default", "d")->asked(8);
+  table.probe("default", "a")->asked(16);
+  recorder now;
+  table.collect(now);
+  EXPECT_EQ(now["terrace_space_asked_tokens_total{group=default,space=a}"], 17);
+  EXPECT_EQ(now["terrace_space_asked_tokens_total{group=default,space=other}"], 12);
+  EXPECT_EQ(now["terrace_space_asked_tokens_total{group=default,space=c}"], -1);
+}
+
+TEST(SpaceTable, KeepsGroupsApartAlsoInTheRest) {
+  space_table table(0);
+  table.probe("one", "a")->asked(1);
+  table.probe("two", "a")->asked(2);
+  recorder now;
+  table.collect(now);
+  EXPECT_EQ(now["terrace_space_asked_tokens_total{group=one,space=other}"], 1);
+  EXPECT_EQ(now["terrace_space_asked_tokens_total{group=two,space=other}"], 2);
+}
+
+TEST(SpaceTable, MakesNamesOfClientsSafeForLabels) {
+  space_table table(8);
+  table.probe("default", "mo\xff\ndel")->asked(1);
+  table.probe("default", std::string(5000, 'x'))->asked(1);
+  recorder now;
+  table.collect(now);
+  EXPECT_EQ(now["terrace_space_asked_tokens_total{group=default,space=mo??del}"], 1);
+  EXPECT_EQ(now["terrace_space_asked_tokens_total{group=default,space=" + std::string(100, 'x') + "}"], 1);
+}
+
+TEST(SpaceTable, ASpaceCalledOtherIsAmongTheOthers) {
+  space_table table(1);
+  table.probe("default", "other");
+  EXPECT_NE(table.probe("default", "a"), table.probe("default", "b"))
+      << "'other' must not have used up the one name";
+}
+
+} // namespace
+} // namespace terrace::metrics
