@@ -1,0 +1,61 @@
+#include "index/extra_keys.hpp"
+
+namespace terrace {
+
+result<void> extra_keys::validate() const {
+  auto too_long = [](const char* what, size_t bytes) {
+    return fail(errc::bad_request, std::string(what) + " has " + std::to_string(bytes) +
+                                       " bytes: expected at most " + std::to_string(text_bytes_max));
+  };
+  if (lora.size() > text_bytes_max)
+    return too_long("the LoRA name", lora.size());
+  if (salt.size() > text_bytes_max)
+    return too_long("the salt", salt.size());
+  if (items.size() > items_max)
+    return fail(errc::bad_request, std::to_string(items.size()) + " multimodal items: expected at most " +
+                                       std::to_string(items_max));
+  uint64_t end = 0;
+  for (size_t i = 0; i < items.size(); ++i) {
+    auto& item = items[i];
+    if (item.identifier.size() > text_bytes_max)
+      return too_long("the identifier of a multimodal item", item.identifier.size());
+    if (item.identifier.empty() || item.tokens == 0 || item.first_token < end)
+      return fail(errc::bad_request,
+                  "multimodal item " + std::to_string(i) + " ('" + item.identifier + "', tokens " +
+                      std::to_string(item.first_token) + " + " + std::to_string(item.tokens) +
+                      "): expected an identifier, at least one token, and a begin not before the "
+                      "end of the item before it (" +
+                      std::to_string(end) + ")");
+    end = uint64_t{item.first_token} + item.tokens;
+  }
+  return {};
+}
+
+std::span<const uint8_t> extra_key_encoder::block(uint64_t first_token, uint32_t tokens) {
+  encoded_.clear();
+  auto& items = keys_->items;
+  auto end_of = [](const media_item& item) { return uint64_t{item.first_token} + item.tokens; };
+  while (next_item_ < items.size() && end_of(items[next_item_]) <= first_token)
+    ++next_item_;
+  size_t last = next_item_;
+  while (last < items.size() && items[last].first_token < first_token + tokens)
+    ++last;
+  bool salted = first_token == 0 && !keys_->salt.empty();
+  size_t count = (keys_->lora.empty() ? 0 : 1) + (last - next_item_) + (salted ? 1 : 0);
+  if (count == 0)
+    return {};
+  cbor::put_array(encoded_, count);
+  if (!keys_->lora.empty())
+    cbor::put_text(encoded_, keys_->lora);
+  for (size_t i = next_item_; i < last; ++i) {
+    cbor::put_array(encoded_, 2);
+    cbor::put_text(encoded_, items[i].identifier);
+    cbor::put_integer(encoded_,
+                      static_cast<int64_t>(items[i].first_token) - static_cast<int64_t>(first_token));
+  }
+  if (salted)
+    cbor::put_text(encoded_, keys_->salt);
+  return encoded_;
+}
+
+} // namespace terrace

@@ -1,0 +1,113 @@
+#include "index/prefix_plan.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+namespace terrace {
+
+namespace {
+
+bool slower(tier_kind a, tier_kind b) { return static_cast<uint8_t>(a) > static_cast<uint8_t>(b); }
+
+std::vector<tier_kind> fastest_tiers(size_t objects, const std::vector<tier_answer>& answers) {
+  std::vector<tier_kind> fastest(objects, tier_kind::none); // the slowest of all by its number
+  for (auto& answer : answers) {
+    assert(answer.present.size() == objects);
+    for (size_t i = 0; i < objects; ++i)
+      if (answer.present.test(i) && slower(fastest[i], answer.tier))
+        fastest[i] = answer.tier;
+  }
+  return fastest;
+}
+
+/// For each pool and number of chunks n: how many chunks in a row, ending with the n-th, have all their ranks.
+class run_lengths {
+ public:
+  run_lengths(const chunk_layout& layout, uint32_t chunks, const std::vector<tier_kind>& fastest)
+      : stride_(chunks + 1), runs_(layout.pools() * stride_) {
+    for (size_t pool = 0; pool < layout.pools(); ++pool)
+      for (uint32_t chunk = 0; chunk < chunks; ++chunk) {
+        auto first = fastest.begin() + static_cast<ptrdiff_t>(size_t{chunk} * layout.objects_per_chunk() +
+                                                              layout.first_object(pool));
+        bool whole =
+            std::find(first, first + layout.ranks(pool), tier_kind::none) == first + layout.ranks(pool);
+        runs_[pool * stride_ + chunk + 1] = whole ? runs_[pool * stride_ + chunk] + 1 : 0;
+      }
+  }
+  uint32_t at(size_t pool, uint32_t length) const { return runs_[pool * stride_ + length]; }
+
+ private:
+  size_t stride_;
+  std::vector<uint32_t> runs_;
+};
+
+/// The longest prefix of at most `limit` chunks at which every pool's rule holds.
+uint32_t longest(const space_spec& spec, const run_lengths& runs, uint32_t limit) {
+  for (uint32_t length = limit; length > 0; --length) {
+    bool holds = true;
+    for (size_t pool = 0; pool < spec.pools.size() && holds; ++pool) {
+      bool all = spec.pools[pool].rule == hit_rule::all_chunks;
+      holds = runs.at(pool, length) >= (all ? length : std::min(length, spec.pools[pool].trailing));
+    }
+    if (holds)
+      return length;
+  }
+  return 0;
+}
+
+void find_tiers(const space_spec& spec, const chunk_layout& layout, prefix_plan& plan) {
+  plan.chunk_tiers.assign(plan.found_chunks, tier_kind::none);
+  for (uint32_t chunk = 0; chunk < plan.found_chunks; ++chunk) {
+    bool any = false;
+    tier_kind slowest{};
+    for (size_t pool = 0; pool < layout.pools(); ++pool) {
+      if (!needs(spec.pools[pool], plan.found_chunks, chunk))
+        continue;
+      size_t object = size_t{chunk} * layout.objects_per_chunk() + layout.first_object(pool);
+      for (uint32_t rank = 0; rank < layout.ranks(pool); ++rank, ++object)
+        if (!std::exchange(any, true) || slower(plan.object_tiers[object], slowest))
+          slowest = plan.object_tiers[object];
+    }
+    if (any)
+      plan.chunk_tiers[chunk] = slowest;
+  }
+}
+
+} // namespace
+
+bool needs(const pool_spec& pool, uint32_t length, uint32_t chunk) {
+  if (chunk >= length)
+    return false;
+  return pool.rule == hit_rule::all_chunks || length - chunk <= pool.trailing;
+}
+
+prefix_plan make_prefix_plan(const space_spec& spec, const plan_request& request,
+                             const std::vector<tier_answer>& answers) {
+  chunk_layout layout(spec);
+  prefix_plan plan;
+  plan.requested_chunks = request.chunks;
+  plan.object_tiers = fastest_tiers(size_t{request.chunks} * layout.objects_per_chunk(), answers);
+  run_lengths runs(layout, request.chunks, plan.object_tiers);
+
+  plan.found_chunks = longest(spec, runs, request.chunks);
+  plan.found_tokens = uint64_t{plan.found_chunks} * spec.chunk_tokens;
+  plan.usable_chunks = plan.found_chunks;
+  plan.usable_tokens = plan.found_tokens;
+  if (plan.found_chunks > 0 && request.first_token + plan.found_tokens >= request.prompt_tokens) {
+    bool cut_by_token = std::all_of(spec.pools.begin(), spec.pools.end(),
+                                    [](const pool_spec& pool) { return pool.rule == hit_rule::all_chunks; });
+    if (cut_by_token) {
+      plan.usable_tokens = plan.found_tokens - 1;
+      plan.usable_chunks = plan.usable_tokens > 0 ? plan.found_chunks : 0; // chunks of one token
+    } else {
+      plan.usable_chunks = longest(spec, runs, plan.found_chunks - 1);
+      plan.usable_tokens = uint64_t{plan.usable_chunks} * spec.chunk_tokens;
+    }
+  }
+  plan.object_tiers.resize(size_t{plan.found_chunks} * layout.objects_per_chunk());
+  find_tiers(spec, layout, plan);
+  return plan;
+}
+
+} // namespace terrace

@@ -1,0 +1,73 @@
+// What the tiers' answers are worth together: how long a prefix is there, and where each part of it is fastest.
+#pragma once
+
+#include "base/ids.hpp"
+#include "index/chunk_layout.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace terrace {
+
+/// A set of a prefix's objects, numbered as chunk_layout.hpp says.
+class object_bitmap {
+ public:
+  object_bitmap() = default;
+  explicit object_bitmap(size_t objects) : words_((objects + 63) / 64), size_(objects) {}
+  void set(size_t object) { words_[object / 64] |= uint64_t{1} << object % 64; }
+  bool test(size_t object) const { return words_[object / 64] >> object % 64 & 1; }
+  size_t size() const { return size_; }
+
+ private:
+  std::vector<uint64_t> words_;
+  size_t size_ = 0;
+};
+
+/// One tier's answer.
+struct tier_answer {
+  tier_kind tier = tier_kind::none;
+  object_bitmap present;
+};
+
+/// What the plan is made for.
+struct plan_request {
+  uint32_t chunks = 0;        ///< asked for; they begin at `first_token`
+  uint64_t first_token = 0;   ///< of the request, 0 unless it continues a parent
+  uint64_t prompt_tokens = 0; ///< where the prompt ends
+};
+
+/// A prefix is found up to the longest number of chunks at which the hit rule of every pool holds, with all ranks of a
+/// chunk present in any tier; tiers may alternate from object to object. Pools with `trailing_chunks` are searched
+/// downward from what the others allow; a window reaches back to the request's first chunk at most, for what lies before
+/// it is the client's.
+///
+/// Usable is less when the found chunks end exactly at the prompt's end, for an engine must compute at least the last
+/// token to have logits. If every pool keeps `all_chunks`, all of them are loaded and the last token is computed
+/// again: usable ends one token before the prompt. A recurrent state or a window cannot be taken back by one token, so
+/// in a space with `trailing_chunks` pools usable ends at the next shorter prefix at which every rule holds.
+///
+/// Tokens are counted from the request's first chunk: tokens of a parent are not in them.
+struct prefix_plan {
+  uint32_t requested_chunks = 0;
+  uint32_t found_chunks = 0;
+  uint32_t usable_chunks = 0; ///< to be loaded so that `usable_tokens` can be used
+  uint64_t found_tokens = 0;  ///< found_chunks in tokens
+  uint64_t usable_tokens = 0;
+
+  /// Of each found chunk: the slowest of its required objects, each in its fastest tier; `none` for a chunk of which no
+  /// object is required (a space that has `trailing_chunks` pools only).
+  std::vector<tier_kind> chunk_tiers;
+
+  /// The fastest tier of each object of the found chunks, numbered as chunk_layout.hpp says; `none`: in no tier.
+  std::vector<tier_kind> object_tiers;
+};
+
+/// Whether a prefix of `length` chunks needs the objects that `pool` has of chunk number `chunk` (both from the request's
+/// first chunk).
+bool needs(const pool_spec& pool, uint32_t length, uint32_t chunk);
+
+/// Merges the answers. Each bitmap has `chunks` x `objects_per_chunk` bits.
+prefix_plan make_prefix_plan(const space_spec& spec, const plan_request& request,
+                             const std::vector<tier_answer>& answers);
+
+} // namespace terrace

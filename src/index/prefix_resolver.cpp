@@ -1,0 +1,155 @@
+#include "index/prefix_resolver.hpp"
+
+#include "index/chunk_layout.hpp"
+#include "index/tags.hpp"
+
+#include <cassert>
+
+namespace terrace {
+
+namespace {
+
+tl::unexpected<error> wrong(std::string what) {
+  return fail(errc::bad_request, "prefix: " + std::move(what));
+}
+
+std::string text(uint64_t number) { return std::to_string(number); }
+
+result<void> check_begin(const space_spec& spec, const token_hasher& hasher, const prefix_input& input) {
+  if (input.tokens.empty() == input.digests.empty())
+    return wrong(input.tokens.empty() ? "it has neither tokens nor digests: expected one of them"
+                                      : "it has tokens and digests: expected one of them");
+  if (input.parent_tokens % spec.chunk_tokens != 0 || input.parent_tokens > prefix_input::tokens_max)
+    return wrong("parent_tokens is " + text(input.parent_tokens) +
+                 ": expected a multiple of the chunk size (" + text(spec.chunk_tokens) + ") up to " +
+                 text(prefix_input::tokens_max));
+  if (!input.digests.empty()) {
+    if (!input.parent.empty() || !input.extra.empty())
+      return wrong("it has digests and a parent, LoRA name, salt or items, which digests contain already: "
+                   "leave these out");
+    return {};
+  }
+  if (!input.end_offsets.empty())
+    return wrong("it has tokens and end_offsets, which belong to digests: leave these out");
+  if (!input.parent.empty() && input.parent.size() != hasher.width())
+    return wrong("the parent has " + text(input.parent.size()) + " bytes: expected " + text(hasher.width()) +
+                 ", the width of " + std::string(to_string(spec.algorithm)));
+  if (input.parent.empty() && input.parent_tokens != 0)
+    return wrong("parent_tokens is " + text(input.parent_tokens) + " without a parent: expected its digest");
+  return input.extra.validate();
+}
+
+result<void> check_size(const space_spec& spec, uint64_t first, uint64_t tokens) {
+  if (first + tokens > prefix_input::tokens_max)
+    return wrong("it ends at token " + text(first + tokens) + ": expected at most " +
+                 text(prefix_input::tokens_max));
+  if (tokens / spec.chunk_tokens > prefix_input::chunks_max)
+    return wrong("it has " + text(tokens / spec.chunk_tokens) + " chunks: expected at most " +
+                 text(prefix_input::chunks_max));
+  uint64_t objects = tokens / spec.chunk_tokens * chunk_layout(spec).objects_per_chunk();
+  if (objects > prefix_input::objects_max)
+    return wrong("its chunks have " + text(objects) + " objects over all pools and ranks: expected at most " +
+                 text(prefix_input::objects_max) + "; ask for fewer chunks at a time");
+  return {};
+}
+
+/// The digests that end chunks, with the end of the last digest as the prompt's.
+result<chunk_prefix> chunks_of_digests(const space_spec& spec, const prefix_input& input) {
+  size_t width = input.digest_width;
+  if (width < digest::min_size || width > digest::max_size)
+    return wrong("digest_width is " + text(width) + ": expected 8 to 32");
+  if (input.digests.size() % width != 0)
+    return wrong("digests have " + text(input.digests.size()) +
+                 " bytes: expected a multiple of digest_width (" + text(width) + ")");
+  if (input.unit > digest_unit::hash_block)
+    return wrong("digest_unit is " + text(static_cast<uint64_t>(input.unit)) +
+                 ": expected 0 (chunk) or 1 (hash_block)");
+  size_t count = input.digests.size() / width;
+  if (!input.end_offsets.empty() && input.end_offsets.size() != count)
+    return wrong(text(input.end_offsets.size()) + " end_offsets for " + text(count) +
+                 " digests: expected as many");
+  if (count > prefix_input::tokens_max)
+    return wrong(text(count) + " digests: expected at most " + text(prefix_input::tokens_max));
+
+  uint64_t unit = input.unit == digest_unit::chunk ? spec.chunk_tokens : spec.hash_block_tokens;
+  chunk_prefix prefix;
+  prefix.first_token = prefix.prompt_tokens = input.parent_tokens;
+  uint64_t chunk_end = input.parent_tokens + spec.chunk_tokens;
+  for (size_t i = 0; i < count; ++i) {
+    uint64_t end = input.end_offsets.empty() ? prefix.prompt_tokens + unit : input.end_offsets[i];
+    if (end <= prefix.prompt_tokens || end % spec.hash_block_tokens != 0)
+      return wrong("end_offset " + text(i) + " is " + text(end) +
+                   ": expected a multiple of the hash block (" + text(spec.hash_block_tokens) + ") above " +
+                   text(prefix.prompt_tokens));
+    if (end > chunk_end)
+      return wrong("end_offset " + text(i) + " is " + text(end) + " and no digest ends at token " +
+                   text(chunk_end) + ": expected one for the end of each chunk");
+    if (end == chunk_end) {
+      prefix.chunks.push_back(digest::from(input.digests.subspan(i * width, width)));
+      chunk_end += spec.chunk_tokens;
+    }
+    prefix.prompt_tokens = end;
+  }
+  if (auto valid = check_size(spec, input.parent_tokens, prefix.prompt_tokens - input.parent_tokens); !valid)
+    return tl::unexpected(valid.error());
+  return prefix;
+}
+
+} // namespace
+
+struct prefix_resolver::work {
+  prefix_input input;
+  size_t width;
+  std::optional<prefix_hasher> hashing;
+  chunk_prefix prefix;
+};
+
+void prefix_resolver::work_deleter::operator()(work* w) const { delete w; }
+
+result<prefix_resolver> prefix_resolver::make(const space_spec& spec, token_hasher& hasher,
+                                              prefix_input input) {
+  if (auto valid = check_begin(spec, hasher, input); !valid)
+    return tl::unexpected(valid.error());
+  if (auto valid = validate_tags(input.tags); !valid)
+    return tl::unexpected(valid.error());
+  std::unique_ptr<work, work_deleter> made(new work{std::move(input), hasher.width(), std::nullopt, {}});
+  prefix_input& kept = made->input;
+  if (!kept.digests.empty()) {
+    auto prefix = chunks_of_digests(spec, kept);
+    if (!prefix)
+      return tl::unexpected(prefix.error());
+    made->prefix = std::move(*prefix);
+    made->width = kept.digest_width;
+    return prefix_resolver(std::move(made));
+  }
+  if (auto valid = check_size(spec, kept.parent_tokens, kept.tokens.size()); !valid)
+    return tl::unexpected(valid.error());
+  prefix_hasher::position begin{std::nullopt, kept.parent_tokens};
+  if (!kept.parent.empty())
+    begin.parent = digest::from(kept.parent);
+  if (kept.parent_tokens > 0)
+    made->prefix.parent = begin.parent;
+  made->prefix.first_token = kept.parent_tokens;
+  made->prefix.prompt_tokens = kept.parent_tokens + kept.tokens.size();
+  made->hashing.emplace(hasher, chunk_shape{spec.chunk_tokens, spec.hash_block_tokens}, begin, kept.tokens,
+                        kept.extra);
+  return prefix_resolver(std::move(made));
+}
+
+bool prefix_resolver::step(size_t tokens_at_most) {
+  return !work_->hashing || work_->hashing->step(tokens_at_most);
+}
+
+chunk_prefix prefix_resolver::take() {
+  work& w = *work_;
+  if (w.hashing) {
+    assert(w.hashing->done());
+    w.prefix.chunks = w.hashing->take_chunks();
+  }
+  apply_tags(w.input.tags, w.width, w.prefix.chunks);
+  if (w.prefix.parent)
+    apply_tags(w.input.tags, w.width, {&*w.prefix.parent, 1});
+  return std::move(w.prefix);
+}
+
+} // namespace terrace

@@ -1,0 +1,43 @@
+#include "index/sha256.hpp"
+
+#include <openssl/evp.h>
+
+#include <cstdlib>
+
+namespace terrace {
+
+namespace {
+
+/// Lives as long as the process: libcrypto frees its own tables at exit.
+const EVP_MD* fetched() {
+  static const EVP_MD* algorithm = EVP_MD_fetch(nullptr, "SHA256", nullptr);
+  return algorithm;
+}
+
+void require(bool succeeded) {
+  if (!succeeded)
+    std::abort();
+}
+
+} // namespace
+
+void sha256::deleter::operator()(evp_md_ctx_st* context) const { EVP_MD_CTX_free(context); }
+
+sha256::sha256() : context_(EVP_MD_CTX_new()) {
+  require(context_ && fetched() && EVP_DigestInit_ex2(context_.get(), fetched(), nullptr) == 1);
+}
+
+void sha256::begin() { require(EVP_DigestInit_ex2(context_.get(), nullptr, nullptr) == 1); }
+
+void sha256::update(std::span<const uint8_t> bytes) {
+  require(EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size()) == 1);
+}
+
+digest sha256::finish() {
+  digest out;
+  unsigned length = 0;
+  require(EVP_DigestFinal_ex(context_.get(), out.bytes.data(), &length) == 1 && length == out.bytes.size());
+  return out;
+}
+
+} // namespace terrace

@@ -1,0 +1,33 @@
+// SHA-256 through OpenSSL, with the algorithm fetched once and the context used again and again.
+#pragma once
+
+#include "base/digest.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+struct evp_md_ctx_st;
+
+namespace terrace {
+
+/// begin, update as often as needed, finish; and again. Not thread-safe. A one-shot EVP_Digest looks the algorithm up at
+/// each call, which costs about as much as hashing 256 bytes. Aborts when libcrypto has no SHA-256.
+class sha256 {
+ public:
+  sha256();
+
+  void begin();
+  void update(std::span<const uint8_t> bytes);
+  void update(std::string_view text) { update({reinterpret_cast<const uint8_t*>(text.data()), text.size()}); }
+  digest finish();
+
+ private:
+  struct deleter {
+    void operator()(evp_md_ctx_st* context) const;
+  };
+  std::unique_ptr<evp_md_ctx_st, deleter> context_;
+};
+
+} // namespace terrace

@@ -1,0 +1,46 @@
+// The spaces of one trust group, by number.
+#pragma once
+
+#include "base/ids.hpp"
+#include "index/space_spec.hpp"
+
+#include <map>
+#include <memory>
+#include <vector>
+
+namespace terrace {
+
+/// Immutable, shared by everybody who works in the space, on any thread.
+struct opened_space {
+  space_id id{};
+  space_spec spec;
+  digest fingerprint;
+};
+
+/// Numbers begin at 1 and are not used again. Spaces stay open until the daemon ends: residents outlive the clients that
+/// stored them. Not thread-safe; belongs to one actor.
+class space_registry {
+ public:
+  struct options {
+    size_t spaces_max = 4'096;
+    bool isolated = false; ///< of the trust group: see `space_spec::validate`
+  };
+
+  space_registry() : space_registry(options{}) {}
+  explicit space_registry(const options& o) : options_(o) {}
+
+  /// The same spec gets the same space. Errors: those of `space_spec::validate`; `busy` at the bound.
+  result<std::shared_ptr<const opened_space>> open(const space_spec& spec);
+
+  /// nullptr for a number that was never given out.
+  std::shared_ptr<const opened_space> find(space_id id) const;
+
+  size_t size() const { return spaces_.size(); }
+
+ private:
+  options options_;
+  std::vector<std::shared_ptr<const opened_space>> spaces_; ///< the i-th has number i + 1
+  std::map<digest, size_t> by_fingerprint_;
+};
+
+} // namespace terrace

@@ -1,0 +1,126 @@
+#include "index/space_spec.hpp"
+
+#include "index/sha256.hpp"
+
+#include <set>
+
+namespace terrace {
+
+namespace {
+
+constexpr std::string_view fingerprint_version = "terrace space v1";
+
+using text = std::string;
+
+tl::unexpected<error> wrong(const text& field, const text& came, const text& expected) {
+  return fail(errc::bad_request, "space: " + field + " is " + came + ": expected " + expected);
+}
+
+tl::unexpected<error> wrong(const text& field, uint64_t came, uint64_t low, uint64_t high) {
+  return wrong(field, std::to_string(came), std::to_string(low) + " to " + std::to_string(high));
+}
+
+result<void> check_texts(const space_spec& s) {
+  struct {
+    const char* name;
+    const text& value;
+    size_t min;
+  } const fields[] = {{"model", s.model, 1},   {"revision", s.revision, 0}, {"dtype", s.dtype, 1},
+                      {"layout", s.layout, 1}, {"salt", s.salt, 0},         {"seed", s.seed, 0}};
+  for (auto& field : fields)
+    if (field.value.size() < field.min || field.value.size() > space_spec::text_bytes_max)
+      return wrong(text("the length of ") + field.name, field.value.size(), field.min,
+                   space_spec::text_bytes_max);
+  return {};
+}
+
+result<void> check_pools(const space_spec& s) {
+  if (s.pools.empty() || s.pools.size() > space_spec::pools_max)
+    return wrong("the number of pools", s.pools.size(), 1, space_spec::pools_max);
+  std::set<std::string_view> names;
+  for (auto& pool : s.pools) {
+    if (pool.name.empty() || pool.name.size() > space_spec::pool_name_bytes_max)
+      return wrong("the length of a pool's name", pool.name.size(), 1, space_spec::pool_name_bytes_max);
+    if (!names.insert(pool.name).second)
+      return wrong("the name of a second pool", "'" + pool.name + "'", "a name of its own for each pool");
+    auto of_pool = [&](const char* field) { return text(field) + " of pool '" + pool.name + "'"; };
+    if (pool.object_bytes == 0 || pool.object_bytes > space_spec::object_bytes_max)
+      return wrong(of_pool("object_bytes"), pool.object_bytes, 1, space_spec::object_bytes_max);
+    if (pool.rule > hit_rule::trailing_chunks)
+      return wrong(of_pool("hit_rule"), std::to_string(static_cast<int>(pool.rule)),
+                   "0 (all_chunks) or 1 (trailing_chunks)");
+    if (pool.rule == hit_rule::trailing_chunks &&
+        (pool.trailing == 0 || pool.trailing > space_spec::trailing_max))
+      return wrong(of_pool("trailing"), pool.trailing, 1, space_spec::trailing_max);
+  }
+  return {};
+}
+
+void put(sha256& hash, uint64_t number) {
+  uint8_t bytes[8];
+  for (auto& byte : bytes) {
+    byte = static_cast<uint8_t>(number);
+    number >>= 8;
+  }
+  hash.update(bytes);
+}
+
+void put(sha256& hash, std::string_view words) {
+  put(hash, words.size());
+  hash.update({reinterpret_cast<const uint8_t*>(words.data()), words.size()});
+}
+
+} // namespace
+
+std::string_view to_string(hash_algorithm algorithm) {
+  switch (algorithm) {
+    case hash_algorithm::sha256_cbor: return "sha256_cbor";
+    case hash_algorithm::sha256: return "sha256";
+    case hash_algorithm::xxh3_128: return "xxh3_128";
+  }
+  return "unknown";
+}
+
+result<void> space_spec::validate(bool isolated) const {
+  if (auto valid = check_texts(*this); !valid)
+    return valid;
+  if (chunk_tokens == 0 || chunk_tokens > chunk_tokens_max)
+    return wrong("chunk_tokens", chunk_tokens, 1, chunk_tokens_max);
+  if (hash_block_tokens == 0 || chunk_tokens % hash_block_tokens != 0)
+    return wrong("hash_block_tokens", std::to_string(hash_block_tokens),
+                 "a divisor of chunk_tokens (" + std::to_string(chunk_tokens) + ")");
+  if (world_size == 0 || world_size > world_size_max)
+    return wrong("world_size", world_size, 1, world_size_max);
+  if (algorithm > hash_algorithm::xxh3_128)
+    return wrong("algorithm", std::to_string(static_cast<int>(algorithm)),
+                 "0 (sha256_cbor), 1 (sha256) or 2 (xxh3_128)");
+  if (isolated && algorithm == hash_algorithm::xxh3_128)
+    return fail(errc::denied,
+                "space: algorithm xxh3_128 can be made to collide and is refused in an isolated trust "
+                "group: expected sha256_cbor or sha256");
+  return check_pools(*this);
+}
+
+digest space_spec::fingerprint() const {
+  sha256 hash;
+  hash.begin();
+  put(hash, fingerprint_version);
+  for (std::string_view field : {model, revision, dtype, layout})
+    put(hash, field);
+  for (uint64_t number : {chunk_tokens, hash_block_tokens, world_size})
+    put(hash, number);
+  put(hash, salt);
+  put(hash, static_cast<uint64_t>(algorithm));
+  put(hash, seed);
+  put(hash, pools.size());
+  for (auto& pool : pools) {
+    put(hash, pool.name);
+    put(hash, pool.object_bytes);
+    put(hash, static_cast<uint64_t>(pool.rule));
+    put(hash, pool.rule == hit_rule::trailing_chunks ? pool.trailing : 0);
+    put(hash, pool.replicated ? 1 : 0);
+  }
+  return hash.finish();
+}
+
+} // namespace terrace

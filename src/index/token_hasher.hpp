@@ -1,0 +1,36 @@
+// The hash of one block of tokens: the interface of every digest algorithm.
+#pragma once
+
+#include "base/digest.hpp"
+#include "index/space_spec.hpp"
+
+#include <memory>
+#include <optional>
+#include <span>
+
+namespace terrace {
+
+/// One block after the other, each chained to its parent. docs/hashing.md has the bytes of every algorithm. Keeps its
+/// context and buffers from call to call, so it is not thread-safe: an actor has its own.
+class token_hasher {
+ public:
+  virtual ~token_hasher() = default;
+
+  /// Bytes of its digests; the rest of a `digest` is zeros.
+  virtual size_t width() const = 0;
+
+  /// The parent of a prompt's first block, made from the space's seed; nothing when the first block has none.
+  virtual std::optional<digest> root() const = 0;
+
+  /// `extra` is the block's CBOR array of extra keys (extra_keys.hpp), or empty.
+  virtual digest hash_block(const std::optional<digest>& parent, std::span<const uint32_t> tokens,
+                            std::span<const uint8_t> extra) = 0;
+};
+
+/// The hasher of a valid spec's algorithm and seed.
+std::unique_ptr<token_hasher> make_token_hasher(const space_spec& spec);
+
+/// The bytes of tokens as they lie in memory: little-endian, 4 for each.
+std::span<const uint8_t> raw_bytes(std::span<const uint32_t> tokens);
+
+} // namespace terrace

@@ -1,0 +1,27 @@
+// XXH3 with 128 bits: fast, and not safe against somebody who wants a collision.
+#pragma once
+
+#include "index/token_hasher.hpp"
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace terrace {
+
+/// XXH3-128 (seed 0, canonical byte order) of the parent's 16 bytes and then the tokens as `sha256` has them; root and
+/// extra keys as there. Refused in isolated trust groups.
+class xxh3_hasher : public token_hasher {
+ public:
+  explicit xxh3_hasher(std::string_view seed);
+  size_t width() const override { return 16; }
+  std::optional<digest> root() const override { return root_; }
+  digest hash_block(const std::optional<digest>& parent, std::span<const uint32_t> tokens,
+                    std::span<const uint8_t> extra) override;
+
+ private:
+  std::vector<uint8_t> input_;
+  std::optional<digest> root_;
+};
+
+} // namespace terrace
