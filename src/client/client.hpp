@@ -145,7 +145,27 @@ class connection {
   lease adopt(const lease_id& id) const;
 
  private:
+  struct location {
+    uint64_t offset;
+    uint64_t bytes;
+    uint32_t segment;
+  };
+
   explicit connection(std::shared_ptr<detail::core> core);
+
+  template <class T, class Kind, class Build>
+  static result<ticket<T>> submit(const std::shared_ptr<detail::session>& to, Kind what, Build&& build,
+                                  deadline until);
+  template <class T, class Kind, class Request>
+  result<ticket<T>> submit_about(Kind what, const Request& request, uint32_t region, deadline until);
+  template <class Table, class T, class Read>
+  static auto take(ticket<T>& under_way, deadline until, Read&& read)
+      -> result<decltype(read(std::declval<const Table&>()))>;
+  template <class T>
+  result<T> finish(result<ticket<T>> submitted, deadline until);
+  result<uint32_t> region_id_of(const registered_region* region) const;
+  static result<void> map_segments(detail::session& in, std::span<const location> locations, deadline until);
+
   std::shared_ptr<detail::core> core_;
 };
 

@@ -1,0 +1,368 @@
+#include "client/client.hpp"
+#include "client/core.hpp"
+#include "client/decode.hpp"
+#include "client/socket.hpp"
+
+#include <cerrno>
+#include <cstring>
+
+#include <fcntl.h>
+
+namespace terrace::client {
+
+using detail::answer;
+using detail::body_builder;
+using detail::encode;
+using detail::milliseconds_left;
+using detail::request_context;
+using protocol::kind;
+
+namespace {
+
+template <class T>
+tl::unexpected<error> pass_on(const result<T>& failed) {
+  return tl::unexpected<error>(failed.error());
+}
+
+} // namespace
+
+// ---- the connection ----
+
+connection::connection(std::shared_ptr<detail::core> core) : core_(std::move(core)) {}
+connection::connection(connection&&) noexcept = default;
+
+connection& connection::operator=(connection&& other) noexcept {
+  std::swap(core_, other.core_);
+  return *this;
+}
+
+connection::~connection() {
+  if (core_)
+    core_->now()->end("this connection was closed by its owner");
+}
+
+result<connection> connection::connect(connect_options options, deadline until) {
+  auto socket = detail::connect_socket(options.path, until);
+  if (!socket)
+    return pass_on(socket);
+  return over(std::move(*socket), std::move(options), until);
+}
+
+result<connection> connection::over(unique_fd socket, connect_options options, deadline until) {
+  auto core = std::make_shared<detail::core>(std::move(options));
+  if (auto ok = core->start(std::move(socket), until); !ok)
+    return pass_on(ok);
+  return connection(std::move(core));
+}
+
+const daemon_info& connection::daemon() const { return core_->info(); }
+bool connection::alive() const { return core_->now()->alive(); }
+int connection::descriptor() const { return core_->now()->descriptor(); }
+result<bool> connection::reconnect(deadline until) { return core_->reconnect(until); }
+
+result<space> connection::open_space(const space_spec& spec, deadline until) {
+  return core_->open_space(spec, until);
+}
+
+result<registered_region> connection::register_region(int memory, uint64_t bytes, deadline until) {
+  unique_fd own(::fcntl(memory, F_DUPFD_CLOEXEC, 0));
+  if (!own)
+    return fail(errc::bad_request,
+                "cannot duplicate the region's descriptor: " + std::string(std::strerror(errno)));
+  auto slot = core_->register_region(std::move(own), bytes, until);
+  if (!slot)
+    return pass_on(slot);
+  registered_region made;
+  made.core_ = core_;
+  made.slot_ = *slot;
+  made.bytes_ = bytes;
+  made.mapped_ = core_->region_at(*slot).mapped;
+  return made;
+}
+
+lease connection::adopt(const lease_id& id) const { return lease(core_->now(), id); }
+
+// ---- submitting ----
+
+template <class T, class Kind, class Build>
+result<ticket<T>> connection::submit(const std::shared_ptr<detail::session>& to, Kind what, Build&& build,
+                                     deadline until) {
+  auto id = to->submit(what, std::forward<Build>(build), until);
+  if (!id)
+    return pass_on(id);
+  ticket<T> under_way;
+  under_way.session_ = to;
+  under_way.id_ = *id;
+  return under_way;
+}
+
+template <class T, class Kind, class Request>
+result<ticket<T>> connection::submit_about(Kind what, const Request& request, uint32_t region,
+                                           deadline until) {
+  auto space = core_->space_id_of(request.in);
+  if (!space)
+    return pass_on(space);
+  request_context in{*space, region, milliseconds_left(until)};
+  return submit<T>(
+      core_->now(), what, [&](body_builder& body) { return encode(body, request, in); }, until);
+}
+
+result<uint32_t> connection::region_id_of(const registered_region* region) const {
+  if (!region || region->core_ != core_)
+    return fail(errc::bad_request, "expected a region that is registered with this connection");
+  return core_->region_at(region->slot_).id;
+}
+
+result<ticket<lookup_result>> connection::submit_lookup(const lookup_request& request, deadline until) {
+  return submit_about<lookup_result>(kind::lookup, request, 0, until);
+}
+
+result<ticket<load_result>> connection::submit_load(const load_request& request, deadline until) {
+  auto region = region_id_of(request.region);
+  if (!region)
+    return pass_on(region);
+  if (!request.lease)
+    return submit_about<load_result>(kind::load, request, *region, until);
+  // The lease knows its space.
+  request_context in{0, *region, milliseconds_left(until)};
+  return submit<load_result>(
+      core_->now(), kind::load, [&](body_builder& body) { return encode(body, request, in); }, until);
+}
+
+result<ticket<store_result>> connection::submit_store(const store_request& request, deadline until) {
+  auto region = region_id_of(request.region);
+  if (!region)
+    return pass_on(region);
+  return submit_about<store_result>(kind::store, request, *region, until);
+}
+
+result<ticket<reservation>> connection::submit_reserve(const reserve_request& request, deadline until) {
+  return submit_about<reservation>(kind::reserve, request, 0, until);
+}
+
+result<ticket<store_result>> connection::submit_commit(reservation written, deadline until) {
+  if (!written)
+    return fail(errc::bad_request, "expected a reservation, got an empty handle");
+  auto sent = submit<store_result>(
+      written.session_, kind::commit,
+      [&](body_builder& body) { return wire::CreateCommit(body, written.id_, milliseconds_left(until)); },
+      until);
+  if (sent)
+    written.id_ = 0; // the daemon's from here on: nothing to abort
+  return sent;
+}
+
+result<ticket<located_objects>> connection::submit_read_lease(const lease_id& id, chunk_range range,
+                                                              deadline until) {
+  request_context in{0, 0, milliseconds_left(until)};
+  return submit<located_objects>(
+      core_->now(), kind::read_lease, [&](body_builder& body) { return encode(body, id, range, in); }, until);
+}
+
+// ---- waiting ----
+
+template <class Table, class T, class Read>
+auto connection::take(ticket<T>& under_way, deadline until, Read&& read)
+    -> result<decltype(read(std::declval<const Table&>()))> {
+  if (!under_way)
+    return fail(errc::bad_request, "expected a ticket of a request under way, got an empty one");
+  auto got = under_way.session_->wait(under_way.id_, until);
+  if (!got && got.error().code == errc::deadline)
+    return pass_on(got); // still in flight
+  under_way.id_ = 0;
+  if (!got)
+    return pass_on(got);
+  return detail::read_answer<Table>(*under_way.session_, *got,
+                                    [&](const Table& table, answer&) { return read(table); });
+}
+
+result<lookup_result> connection::wait(ticket<lookup_result>& under_way, deadline until) {
+  return take<wire::LookupAnswer>(under_way, until, [&](const wire::LookupAnswer& table) {
+    lookup_result found{.requested_chunks = table.requested_chunks(),
+                        .found_chunks = table.found_chunks(),
+                        .found_tokens = table.found_tokens(),
+                        .usable_tokens = table.usable_tokens(),
+                        .tiers = std::vector<tier_kind>(table.found_chunks()),
+                        .held = {}};
+    if (table.tiers() && table.found_chunks() > 0)
+      std::memcpy(found.tiers.data(), table.tiers()->data(), table.found_chunks());
+    if (table.lease())
+      found.held = lease(under_way.session_, protocol::to_lease_id(table.lease()));
+    return found;
+  });
+}
+
+result<load_result> connection::wait(ticket<load_result>& under_way, deadline until) {
+  return take<wire::LoadAnswer>(under_way, until, [](const auto& table) { return detail::decode(table); });
+}
+
+result<store_result> connection::wait(ticket<store_result>& under_way, deadline until) {
+  // Stores and commits end alike.
+  if (under_way && under_way.session_->request_of(under_way.id_) == kind::commit)
+    return take<wire::CommitAnswer>(under_way, until,
+                                    [](const auto& table) { return detail::decode(table); });
+  return take<wire::StoreAnswer>(under_way, until, [](const auto& table) { return detail::decode(table); });
+}
+
+result<void> connection::map_segments(detail::session& in, std::span<const location> locations,
+                                      deadline until) {
+  for (const auto& place : locations) {
+    if (place.bytes == 0 || in.mapped()->knows(place.segment))
+      continue;
+    auto id = in.submit(
+        kind::map_segment, [&](body_builder& body) { return wire::CreateMapSegment(body, place.segment); },
+        until);
+    if (!id)
+      return pass_on(id);
+    auto mapped = detail::take<wire::MapSegmentAnswer>(
+        in, *id, until, [&](const wire::MapSegmentAnswer& table, answer& with) -> result<void> {
+          if (with.descriptors.empty())
+            return fail(errc::internal, "expected a descriptor with the segment, got none");
+          return in.mapped()->map(place.segment, with.descriptors[0], table.bytes(), table.writable());
+        });
+    if (!mapped)
+      return pass_on(mapped);
+    if (!*mapped)
+      return pass_on(*mapped);
+  }
+  return {};
+}
+
+result<located_objects> connection::wait(ticket<located_objects>& under_way, deadline until) {
+  auto in = under_way.session_;
+  auto places = take<wire::ReadLeaseAnswer>(under_way, until, [](const auto& table) {
+    std::vector<location> list;
+    for (const auto* place : *table.locations())
+      list.push_back({place->offset(), place->bytes(), place->segment()});
+    return list;
+  });
+  if (!places)
+    return pass_on(places);
+  if (auto ok = map_segments(*in, *places, until); !ok)
+    return pass_on(ok);
+  located_objects located{.objects = {}, .mappings = in->mapped()};
+  located.objects.reserve(places->size());
+  for (const auto& place : *places) {
+    auto bytes = place.bytes == 0 ? result<std::span<uint8_t>>(std::span<uint8_t>())
+                                  : in->mapped()->at(place.segment, place.offset, place.bytes, false);
+    if (!bytes)
+      return pass_on(bytes);
+    located.objects.push_back(*bytes);
+  }
+  return located;
+}
+
+result<reservation> connection::wait(ticket<reservation>& under_way, deadline until) {
+  reservation made; // from the answer on it aborts itself if anything fails
+  auto in = under_way.session_;
+  auto places = take<wire::ReserveAnswer>(under_way, until, [&](const auto& table) {
+    made.session_ = in;
+    made.id_ = table.reservation();
+    std::vector<location> list;
+    for (const auto* place : *table.locations())
+      list.push_back({place->offset(), place->bytes(), place->segment()});
+    return list;
+  });
+  if (!places)
+    return pass_on(places);
+  if (auto ok = map_segments(*in, *places, until); !ok)
+    return pass_on(ok);
+  made.objects_.reserve(places->size());
+  for (const auto& place : *places) {
+    auto bytes = place.bytes == 0 ? result<std::span<uint8_t>>(std::span<uint8_t>())
+                                  : in->mapped()->at(place.segment, place.offset, place.bytes, true);
+    if (!bytes)
+      return pass_on(bytes);
+    made.objects_.push_back(*bytes);
+  }
+  return made;
+}
+
+result<uint32_t> connection::poll(deadline until) { return core_->now()->poll(until); }
+
+result<bool> connection::cancel(const detail::any_ticket& under_way, deadline until) {
+  if (!under_way)
+    return fail(errc::bad_request, "expected a ticket of a request under way, got an empty one");
+  auto& in = *under_way.session_;
+  auto id = in.submit(
+      kind::cancel, [&](body_builder& body) { return wire::CreateCancel(body, under_way.id_); }, until);
+  if (!id)
+    return pass_on(id);
+  return detail::take<wire::CancelAnswer>(in, *id, until,
+                                          [](const auto& table, answer&) { return table.found(); });
+}
+
+// ---- calls that wait for their answer ----
+
+template <class T>
+result<T> connection::finish(result<ticket<T>> submitted, deadline until) {
+  if (!submitted)
+    return pass_on(submitted);
+  auto done = wait(*submitted, until);
+  // A ticket that is still good here ran out of time: nobody will ask for its answer.
+  if (!done && *submitted)
+    submitted->session_->post_cancel(submitted->id_);
+  return done;
+}
+
+result<lookup_result> connection::lookup(const lookup_request& request, deadline until) {
+  return finish(submit_lookup(request, until), until);
+}
+
+result<located_objects> connection::read_lease(const lease_id& id, chunk_range range, deadline until) {
+  return finish(submit_read_lease(id, range, until), until);
+}
+
+result<load_result> connection::load(const load_request& request, deadline until) {
+  return finish(submit_load(request, until), until);
+}
+
+result<store_result> connection::store(const store_request& request, deadline until) {
+  return finish(submit_store(request, until), until);
+}
+
+result<reservation> connection::reserve(const reserve_request& request, deadline until) {
+  return finish(submit_reserve(request, until), until);
+}
+
+result<store_result> connection::commit(reservation written, deadline until) {
+  return finish(submit_commit(std::move(written), until), until);
+}
+
+result<daemon_status> connection::status(deadline until) {
+  auto& in = *core_->now();
+  auto id = in.submit(
+      kind::status, [](body_builder& body) { return wire::CreateStatus(body); }, until);
+  if (!id)
+    return pass_on(id);
+  return detail::take<wire::StatusAnswer>(in, *id, until,
+                                          [](const auto& table, answer&) { return detail::decode(table); });
+}
+
+result<uint64_t> connection::load_under_lease(const lease& held, chunk_range range,
+                                              std::span<const std::span<uint8_t>> into, deadline until) {
+  auto located = read_lease(held.id(), range, until);
+  if (!located)
+    return pass_on(located);
+  return copy_objects(located->objects, into);
+}
+
+result<uint64_t> copy_objects(std::span<const std::span<const uint8_t>> from,
+                              std::span<const std::span<uint8_t>> into) {
+  if (from.size() != into.size())
+    return fail(errc::bad_request, "expected one destination an object (" + std::to_string(from.size()) +
+                                       "), got " + std::to_string(into.size()));
+  for (size_t i = 0; i < from.size(); ++i)
+    if (from[i].size() != into[i].size())
+      return fail(errc::bad_request, "expected a destination of " + std::to_string(from[i].size()) +
+                                         " bytes for object " + std::to_string(i) + ", got " +
+                                         std::to_string(into[i].size()));
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < from.size(); ++i) {
+    std::memcpy(into[i].data(), from[i].data(), from[i].size());
+    bytes += from[i].size();
+  }
+  return bytes;
+}
+
+} // namespace terrace::client

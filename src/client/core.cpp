@@ -1,0 +1,171 @@
+#include "client/core.hpp"
+
+#include "client/decode.hpp"
+#include "client/socket.hpp"
+
+#include <algorithm>
+
+#include <fcntl.h>
+
+namespace terrace::client::detail {
+
+using namespace std::chrono;
+using protocol::kind;
+
+result<daemon_info> core::shake_hands(session& with, const hello_request& hello, deadline until) {
+  auto id = with.submit(
+      kind::hello, [&](body_builder& body) { return encode(body, hello); }, until);
+  if (!id)
+    return tl::unexpected<error>(id.error());
+  auto info =
+      take<wire::HelloAnswer>(with, *id, until, [](const auto& table, answer&) { return decode(table); });
+  if (info && info->protocol_version != protocol::version)
+    return fail(errc::unsupported, "expected a daemon of protocol version " +
+                                       std::to_string(protocol::version) + ", got one of version " +
+                                       std::to_string(info->protocol_version));
+  if (info)
+    with.set_credits(info->credit_requests, info->credit_bytes, info->frame_bytes_max);
+  return info;
+}
+
+result<void> core::start(unique_fd socket, deadline until) {
+  ask_for_buffers(socket.get(), options_.socket_buffer_bytes);
+  auto fresh = std::make_shared<session>(std::move(socket));
+
+  // Only what nobody here can touch any more is reported as done.
+  std::vector<uint64_t> resumes;
+  for (const auto& item : ended_)
+    if (item.past.use_count() == 1 && item.past->mapped().use_count() == 1 &&
+        resumes.size() < protocol::resumes_max)
+      resumes.push_back(item.connection);
+  auto info = shake_hands(*fresh, {options_.name, resumes, info_.boot}, until);
+  if (!info)
+    return tl::unexpected<error>(info.error());
+  for (auto& entry : spaces_)
+    if (auto ok = open(*fresh, entry, until); !ok)
+      return ok;
+  for (auto& entry : regions_)
+    if (entry.memory)
+      if (auto ok = announce(*fresh, entry, until); !ok)
+        return ok;
+
+  if (info->boot != info_.boot)
+    ended_.clear(); // their daemon has died, and its quarantine with it
+  std::erase_if(ended_, [&](const auto& item) {
+    return std::find(resumes.begin(), resumes.end(), item.connection) != resumes.end();
+  });
+  session_ = std::move(fresh);
+  started_ = true;
+  info_ = std::move(*info);
+  failures_ = 0;
+  return {};
+}
+
+void core::back_off() {
+  auto most = std::min(options_.backoff_most, options_.backoff_least * (1U << std::min(failures_, 16U)));
+  ++failures_;
+  // Full jitter: clients that lost the same daemon must not come back in step.
+  std::uniform_int_distribution<int64_t> pick(0, duration_cast<microseconds>(most).count());
+  next_attempt_ = steady_clock::now() + microseconds(pick(random_));
+}
+
+result<bool> core::reconnect(deadline until) {
+  if (session_ && session_->alive())
+    return true;
+  if (options_.path.empty())
+    return fail(errc::unsupported, "expected the path of the daemon's socket in the options, got none");
+  if (steady_clock::now() < next_attempt_)
+    return fail(errc::gone, "the daemon is gone; the next attempt to reach it is not due yet");
+  auto boot_before = info_.boot;
+  if (started_) {
+    auto reason = session_->state().error().text;
+    ended_.push_back({std::move(session_), static_cast<uint64_t>(info_.connection)});
+    session_ = std::make_shared<session>(unique_fd());
+    session_->end(reason);
+    started_ = false;
+  }
+  auto socket = connect_socket(options_.path, until);
+  auto ok = socket ? start(std::move(*socket), until) : result<void>(tl::unexpected<error>(socket.error()));
+  if (!ok) {
+    back_off();
+    return tl::unexpected<error>(ok.error());
+  }
+  return info_.boot == boot_before;
+}
+
+// ---- spaces ----
+
+result<void> core::open(session& at, space_entry& entry, deadline until) {
+  auto id = at.submit(
+      kind::open_space, [&](body_builder& body) { return encode(body, entry.spec); }, until);
+  if (!id)
+    return tl::unexpected<error>(id.error());
+  auto done = take<wire::OpenSpaceAnswer>(at, *id, until, [&](const auto& table, answer&) {
+    entry.id = table.space();
+    entry.fingerprint = digest::from({table.fingerprint()->data(), table.fingerprint()->size()});
+    return true;
+  });
+  return done ? result<void>() : tl::unexpected<error>(done.error());
+}
+
+result<space> core::open_space(const space_spec& spec, deadline until) {
+  space_entry entry{.spec = spec, .id = 0, .fingerprint = {}};
+  if (auto ok = open(*session_, entry, until); !ok)
+    return tl::unexpected<error>(ok.error());
+  auto known =
+      std::find_if(spaces_.begin(), spaces_.end(), [&](const auto& other) { return other.id == entry.id; });
+  auto slot = static_cast<uint32_t>(known - spaces_.begin());
+  if (known == spaces_.end())
+    spaces_.push_back(entry);
+  else
+    *known = entry; // opened twice, with another rank perhaps: the last one counts
+  return space{slot, entry.fingerprint};
+}
+
+result<uint32_t> core::space_id_of(const space& opened) const {
+  if (opened.slot < spaces_.size())
+    return spaces_[opened.slot].id;
+  return fail(errc::bad_request,
+              "expected a space that this connection opened, got slot " + std::to_string(opened.slot));
+}
+
+// ---- regions ----
+
+result<void> core::announce(session& at, region_entry& entry, deadline until) {
+  int memory = entry.memory.get();
+  auto id = at.submit(kind::register_region,
+                      [&](body_builder& body) {
+                        return wire::CreateRegisterRegion(body, wire::RegionKind::memfd, entry.bytes);
+                      },
+                      until, {&memory, 1});
+  if (!id)
+    return tl::unexpected<error>(id.error());
+  auto done = take<wire::RegisterRegionAnswer>(at, *id, until, [&](const auto& table, answer&) {
+    entry.id = table.region();
+    entry.mapped = table.mapped();
+    return true;
+  });
+  return done ? result<void>() : tl::unexpected<error>(done.error());
+}
+
+result<uint32_t> core::register_region(unique_fd memory, uint64_t bytes, deadline until) {
+  region_entry entry{.memory = std::move(memory), .bytes = bytes};
+  if (auto ok = announce(*session_, entry, until); !ok)
+    return tl::unexpected<error>(ok.error());
+  auto free = std::find_if(regions_.begin(), regions_.end(), [](const auto& other) { return !other.memory; });
+  auto slot = static_cast<uint32_t>(free - regions_.begin());
+  if (free == regions_.end())
+    regions_.push_back(std::move(entry));
+  else
+    *free = std::move(entry);
+  return slot;
+}
+
+void core::unregister_region(uint32_t slot) {
+  auto& entry = regions_[slot];
+  session_->post(kind::unregister_region,
+                 [&](body_builder& body) { return wire::CreateUnregisterRegion(body, entry.id); });
+  entry = {};
+}
+
+} // namespace terrace::client::detail

@@ -1,0 +1,130 @@
+#include "client/decode.hpp"
+
+namespace terrace::client::detail {
+
+namespace {
+
+boot_id to_boot(const flatbuffers::Vector<uint8_t>& bytes) {
+  boot_id boot;
+  std::copy_n(bytes.begin(), std::min<size_t>(bytes.size(), boot.bytes.size()), boot.bytes.begin());
+  return boot;
+}
+
+std::vector<std::string> to_texts(const flatbuffers::Vector<flatbuffers::Offset<flatbuffers::String>>& list) {
+  std::vector<std::string> texts;
+  for (const auto* text : list)
+    texts.push_back(text->str());
+  return texts;
+}
+
+tier_status to_tier(const wire::TierStatus& table) {
+  return {
+      .tier = to_text(table.tier()),
+      .state = to_text(table.state()),
+      .reason = to_text(table.reason()),
+      .capacity_bytes = table.capacity_bytes(),
+      .used_bytes = table.used_bytes(),
+      .free_bytes = table.free_bytes(),
+      .largest_free_run = table.largest_free_run(),
+      .objects = table.objects(),
+      .leased_objects = table.leased_objects(),
+      .waiting_requests = table.waiting_requests(),
+      .hits = table.hits(),
+      .misses = table.misses(),
+      .evictions = table.evictions(),
+      .bytes_read = table.bytes_read(),
+      .bytes_written = table.bytes_written(),
+      .errors = table.errors(),
+      .allocator = to_text(table.allocator()),
+      .policy = to_text(table.policy()),
+  };
+}
+
+group_status to_group(const wire::GroupStatus& table) {
+  group_status group{.name = to_text(table.name()),
+                     .path = to_text(table.path()),
+                     .isolated = table.isolated(),
+                     .spaces = table.spaces(),
+                     .leases = table.leases(),
+                     .tiers = {}};
+  for (const auto* tier : *table.tiers())
+    group.tiers.push_back(to_tier(*tier));
+  return group;
+}
+
+client_status to_client(const wire::ClientStatus& table) {
+  return {
+      .connection = connection_id{table.connection()},
+      .name = to_text(table.name()),
+      .pid = table.pid(),
+      .uid = table.uid(),
+      .group = to_text(table.group()),
+      .state = to_text(table.state()),
+      .requests_in_flight = table.requests_in_flight(),
+      .regions = table.regions(),
+      .region_bytes = table.region_bytes(),
+      .leases = table.leases(),
+      .reservations = table.reservations(),
+      .requests = table.requests(),
+  };
+}
+
+} // namespace
+
+daemon_info decode(const wire::HelloAnswer& table) {
+  return {
+      .protocol_version = table.version(),
+      .version = to_text(table.daemon_version()),
+      .boot = to_boot(*table.boot()),
+      .connection = connection_id{table.connection()},
+      .group = to_text(table.group()),
+      .features = to_texts(*table.features()),
+      .credit_requests = std::max<uint32_t>(table.credit_requests(), 1),
+      .credit_bytes = table.credit_bytes(),
+      .frame_bytes_max = table.frame_bytes_max(),
+  };
+}
+
+load_result decode(const wire::LoadAnswer& table) {
+  load_result loaded{.requested_chunks = table.requested_chunks(),
+                     .delivered_chunks = table.delivered_chunks(),
+                     .delivered_tokens = table.delivered_tokens(),
+                     .bytes = table.bytes(),
+                     .bytes_by_tier = {}};
+  if (const auto* by_tier = table.bytes_by_tier())
+    loaded.bytes_by_tier.assign(by_tier->begin(), by_tier->end());
+  return loaded;
+}
+
+store_result decode(const wire::StoreAnswer& table) {
+  return {table.stored_chunks(), table.present_chunks(), table.bytes()};
+}
+
+store_result decode(const wire::CommitAnswer& table) {
+  return {table.stored_chunks(), table.present_chunks(), table.bytes()};
+}
+
+daemon_status decode(const wire::StatusAnswer& table) {
+  daemon_status status{.version = to_text(table.daemon_version()),
+                       .boot = to_boot(*table.boot()),
+                       .uptime = std::chrono::milliseconds(table.uptime_ms()),
+                       .workers = table.workers(),
+                       .ring = to_texts(*table.ring()),
+                       .groups = {},
+                       .clients = {}};
+  for (const auto* group : *table.groups())
+    status.groups.push_back(to_group(*group));
+  for (const auto* client : *table.clients())
+    status.clients.push_back(to_client(*client));
+  return status;
+}
+
+} // namespace terrace::client::detail
+
+namespace terrace::client {
+
+bool daemon_info::has(std::string_view feature) const {
+  return std::find(features.begin(), features.end(), feature) != features.end();
+}
+
+} // namespace terrace::client

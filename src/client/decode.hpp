@@ -1,0 +1,21 @@
+// From verified tables of the wire to libterrace's values.
+#pragma once
+
+#include "client/status.hpp"
+#include "client/types.hpp"
+#include "protocol/verify.hpp"
+
+#include <algorithm>
+#include <string>
+
+namespace terrace::client::detail {
+
+inline std::string to_text(const flatbuffers::String* text) { return text ? text->str() : std::string(); }
+
+daemon_info decode(const wire::HelloAnswer& table);
+load_result decode(const wire::LoadAnswer& table);
+store_result decode(const wire::StoreAnswer& table);
+store_result decode(const wire::CommitAnswer& table);
+daemon_status decode(const wire::StatusAnswer& table);
+
+} // namespace terrace::client::detail

@@ -1,0 +1,120 @@
+#include "client/encode.hpp"
+
+#include <vector>
+
+namespace terrace::client::detail {
+
+namespace {
+
+using flatbuffers::Offset;
+using text = Offset<flatbuffers::String>;
+
+text optional_text(body_builder& body, std::string_view value) {
+  return value.empty() ? text() : body.CreateString(value.data(), value.size());
+}
+
+template <class T>
+Offset<flatbuffers::Vector<T>> optional_vector(body_builder& body, std::span<const T> values) {
+  if (values.empty())
+    return {};
+  return body.CreateVector(values.data(), values.size());
+}
+
+Offset<wire::Prefix> encode(body_builder& body, const prefix& what) {
+  std::vector<Offset<wire::Item>> items;
+  for (const auto& item : what.items)
+    items.push_back(wire::CreateItem(body, body.CreateString(item.identifier.data(), item.identifier.size()),
+                                     item.first_token, item.tokens));
+  std::vector<text> tags;
+  for (auto tag : what.tags)
+    tags.push_back(body.CreateString(tag.data(), tag.size()));
+  auto tokens = optional_vector(body, what.tokens);
+  auto parent = optional_vector(body, what.parent);
+  auto digests = optional_vector(body, what.digests);
+  auto end_offsets = optional_vector(body, what.end_offsets);
+  auto lora = optional_text(body, what.lora);
+  auto salt = optional_text(body, what.salt);
+  auto item_list = items.empty() ? 0 : body.CreateVector(items);
+  auto tag_list = tags.empty() ? 0 : body.CreateVector(tags);
+  return wire::CreatePrefix(body, tokens, parent, what.parent_tokens, digests, what.digest_width,
+                            static_cast<wire::DigestUnit>(what.unit), end_offsets, lora, salt, item_list,
+                            tag_list);
+}
+
+Offset<wire::Options> encode(body_builder& body, const request_options& options) {
+  if (options.priority == request_options{}.priority && options.trace.empty())
+    return {};
+  auto trace = optional_text(body, options.trace);
+  return wire::CreateOptions(body, options.priority, trace);
+}
+
+Offset<flatbuffers::Vector<const wire::Run*>> encode(body_builder& body, std::span<const run> runs) {
+  static_assert(sizeof(run) == sizeof(wire::Run) && offsetof(run, count) == 24, "copied as they are");
+  return body.CreateVectorOfStructs(reinterpret_cast<const wire::Run*>(runs.data()), runs.size());
+}
+
+} // namespace
+
+Offset<wire::Hello> encode(body_builder& body, const hello_request& request) {
+  auto name = body.CreateString(request.name.data(), request.name.size());
+  auto resumes = optional_vector(body, request.resumes);
+  auto boot = request.resumes.empty() ? 0 : body.CreateVector(request.resumes_boot.bytes.data(), 16);
+  return wire::CreateHello(body, protocol::version, name, resumes, boot);
+}
+
+Offset<wire::OpenSpace> encode(body_builder& body, const space_spec& spec) {
+  std::vector<Offset<wire::Pool>> pools;
+  for (const auto& pool : spec.pools)
+    pools.push_back(wire::CreatePool(body, body.CreateString(pool.name), pool.object_bytes,
+                                     static_cast<wire::HitRule>(pool.rule), pool.trailing, pool.replicated));
+  auto model = body.CreateString(spec.model);
+  auto revision = optional_text(body, spec.revision);
+  auto dtype = body.CreateString(spec.dtype);
+  auto layout = body.CreateString(spec.layout);
+  auto pool_list = body.CreateVector(pools);
+  auto salt = optional_text(body, spec.salt);
+  auto seed = optional_text(body, spec.seed);
+  return wire::CreateOpenSpace(body, model, revision, dtype, layout, spec.chunk_tokens,
+                               spec.hash_block_tokens, spec.world_size, pool_list, salt,
+                               static_cast<wire::HashAlgorithm>(spec.algorithm), seed, spec.rank);
+}
+
+Offset<wire::Lookup> encode(body_builder& body, const lookup_request& request, const request_context& in) {
+  auto what = encode(body, request.what);
+  auto options = encode(body, request.options);
+  return wire::CreateLookup(body, in.space, what, request.lease, request.tiers, in.deadline_ms, options);
+}
+
+Offset<wire::Load> encode(body_builder& body, const load_request& request, const request_context& in) {
+  auto what = request.lease ? Offset<wire::Prefix>() : encode(body, request.what);
+  auto lease = request.lease ? body.CreateVector(request.lease->bytes.data(), 16) : 0;
+  auto runs = encode(body, request.runs);
+  auto counts = optional_vector(body, request.runs_per_object);
+  auto options = encode(body, request.options);
+  return wire::CreateLoad(body, in.space, what, lease, request.range.first, request.range.count, in.region,
+                          runs, counts, in.deadline_ms, options);
+}
+
+Offset<wire::Store> encode(body_builder& body, const store_request& request, const request_context& in) {
+  auto what = encode(body, request.what);
+  auto runs = encode(body, request.runs);
+  auto counts = optional_vector(body, request.runs_per_object);
+  auto options = encode(body, request.options);
+  return wire::CreateStore(body, in.space, what, request.range.first, request.range.count, in.region, runs,
+                           counts, in.deadline_ms, options);
+}
+
+Offset<wire::Reserve> encode(body_builder& body, const reserve_request& request, const request_context& in) {
+  auto what = encode(body, request.what);
+  auto options = encode(body, request.options);
+  return wire::CreateReserve(body, in.space, what, request.range.first, request.range.count, in.deadline_ms,
+                             options);
+}
+
+Offset<wire::ReadLease> encode(body_builder& body, const lease_id& lease, chunk_range range,
+                               const request_context& in) {
+  auto id = body.CreateVector(lease.bytes.data(), lease.bytes.size());
+  return wire::CreateReadLease(body, id, range.first, range.count, in.deadline_ms);
+}
+
+} // namespace terrace::client::detail

@@ -1,0 +1,41 @@
+// From libterrace's values to the tables of the wire.
+#pragma once
+
+#include "client/types.hpp"
+#include "protocol/kinds.hpp"
+#include "protocol/terrace_generated.h"
+
+#include <cstdint>
+#include <span>
+
+namespace terrace::client::detail {
+
+using body_builder = flatbuffers::FlatBufferBuilder;
+
+/// What the connection adds to a request: ids of the wire for the handles, and the time that is left.
+struct request_context {
+  uint32_t space = 0;
+  uint32_t region = 0;
+  uint32_t deadline_ms = 0;
+};
+
+struct hello_request {
+  std::string_view name;
+  std::span<const uint64_t> resumes;
+  boot_id resumes_boot;
+};
+
+flatbuffers::Offset<wire::Hello> encode(body_builder& body, const hello_request& request);
+flatbuffers::Offset<wire::OpenSpace> encode(body_builder& body, const space_spec& spec);
+flatbuffers::Offset<wire::Lookup> encode(body_builder& body, const lookup_request& request,
+                                         const request_context& in);
+flatbuffers::Offset<wire::Load> encode(body_builder& body, const load_request& request,
+                                       const request_context& in);
+flatbuffers::Offset<wire::Store> encode(body_builder& body, const store_request& request,
+                                        const request_context& in);
+flatbuffers::Offset<wire::Reserve> encode(body_builder& body, const reserve_request& request,
+                                          const request_context& in);
+flatbuffers::Offset<wire::ReadLease> encode(body_builder& body, const lease_id& lease, chunk_range range,
+                                            const request_context& in);
+
+} // namespace terrace::client::detail
