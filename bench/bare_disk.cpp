@@ -1,0 +1,81 @@
+#include "bench/bare_disk.hpp"
+
+#include "bench/harness.hpp"
+
+#include <fcntl.h>
+#include <liburing.h>
+#include <unistd.h>
+
+#include <vector>
+
+namespace terrace::bench {
+
+bare_disk::bare_disk(const std::string& folder, uint64_t bytes, uint32_t block_bytes, uint32_t depth)
+    : path_(folder + "/bare-disk"), bytes_(bytes / block_bytes * block_bytes), block_bytes_(block_bytes),
+      depth_(depth), memory_(size_t{block_bytes} * depth) {
+  forget();
+}
+
+bare_disk::~bare_disk() { ::unlink(path_.c_str()); }
+
+void bare_disk::forget() {
+  fd_.reset();
+  ::unlink(path_.c_str());
+  constexpr int flags = O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC;
+  fd_.reset(::open(path_.c_str(), flags | O_DIRECT, 0600));
+  direct_ = static_cast<bool>(fd_);
+  if (!direct_)
+    fd_.reset(::open(path_.c_str(), flags, 0600));
+  if (!fd_ || ::fallocate(fd_.get(), 0, 0, static_cast<off_t>(bytes_)) != 0)
+    give_up("cannot allocate " + std::to_string(bytes_) + " bytes in " + path_);
+}
+
+double bare_disk::pass(bool writing) {
+  io_uring ring;
+  unsigned flags = IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN;
+  if (io_uring_queue_init(depth_ * 2, &ring, flags) != 0 && io_uring_queue_init(depth_ * 2, &ring, 0) != 0)
+    give_up("io_uring is not permitted here");
+  // Registered where memlock allows it, as the daemon does with its arenas.
+  iovec all{memory_.bytes().data(), memory_.bytes().size()};
+  bool fixed = io_uring_register_buffers(&ring, &all, 1) == 0;
+  uint64_t next = 0, running = 0;
+  std::vector<uint32_t> free_slots;
+  for (uint32_t i = 0; i < depth_; ++i)
+    free_slots.push_back(i);
+  double begin = seconds_now();
+  while (next < bytes_ || running > 0) {
+    while (next < bytes_ && !free_slots.empty()) {
+      uint32_t slot = free_slots.back();
+      free_slots.pop_back();
+      io_uring_sqe* sqe = io_uring_get_sqe(&ring);
+      void* at = memory_.bytes().data() + size_t{slot} * block_bytes_;
+      if (writing && fixed)
+        io_uring_prep_write_fixed(sqe, fd_.get(), at, block_bytes_, next, 0);
+      else if (writing)
+        io_uring_prep_write(sqe, fd_.get(), at, block_bytes_, next);
+      else if (fixed)
+        io_uring_prep_read_fixed(sqe, fd_.get(), at, block_bytes_, next, 0);
+      else
+        io_uring_prep_read(sqe, fd_.get(), at, block_bytes_, next);
+      io_uring_sqe_set_data64(sqe, slot);
+      next += block_bytes_;
+      ++running;
+    }
+    io_uring_submit_and_wait(&ring, 1);
+    io_uring_cqe* cqe;
+    unsigned head, seen = 0;
+    io_uring_for_each_cqe(&ring, head, cqe) {
+      ++seen;
+      if (cqe->res != static_cast<int>(block_bytes_))
+        give_up("a bare read or write was short: " + std::to_string(cqe->res));
+      free_slots.push_back(static_cast<uint32_t>(io_uring_cqe_get_data64(cqe)));
+    }
+    io_uring_cq_advance(&ring, seen);
+    running -= seen;
+  }
+  double seconds = seconds_now() - begin;
+  io_uring_queue_exit(&ring);
+  return static_cast<double>(bytes_) / seconds;
+}
+
+} // namespace terrace::bench

@@ -1,0 +1,42 @@
+// The limit of the disk tier: a bare io_uring loop with O_DIRECT on a file in the same state.
+#pragma once
+
+#include "base/unique_fd.hpp"
+#include "bench/shared_memory.hpp"
+
+#include <cstdint>
+#include <string>
+
+namespace terrace::bench {
+
+/// A file of its own, fallocated and not written yet, removed at the end; blocks go to and from a memfd.
+class bare_disk {
+ public:
+  bare_disk(const std::string& folder, uint64_t bytes, uint32_t block_bytes, uint32_t depth = 32);
+  bare_disk(const bare_disk&) = delete;
+  bare_disk& operator=(const bare_disk&) = delete;
+  ~bare_disk();
+
+  /// Every block of the file once, in order, `depth` at a time. Gives bytes a second.
+  double write_all() { return pass(true); }
+  double read_all() { return pass(false); }
+
+  /// Back to unwritten extents.
+  void forget();
+
+  /// Whether the file system took O_DIRECT; without it the page cache is measured.
+  bool direct() const { return direct_; }
+
+ private:
+  double pass(bool writing);
+
+  std::string path_;
+  uint64_t bytes_;
+  uint32_t block_bytes_;
+  uint32_t depth_;
+  shared_memory memory_;
+  unique_fd fd_;
+  bool direct_ = true;
+};
+
+} // namespace terrace::bench

@@ -1,0 +1,26 @@
+// The limit of a request's latency: the same bytes between two processes, and nothing done with them.
+#pragma once
+
+#include "bench/child_process.hpp"
+#include "bench/sockets.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace terrace::bench {
+
+/// A process that reads `request_bytes` and writes `answer_bytes`, with blocking calls.
+class bare_echo {
+ public:
+  bare_echo(size_t request_bytes, size_t answer_bytes);
+
+  void round_trip();
+
+ private:
+  std::vector<uint8_t> request_;
+  std::vector<uint8_t> answer_;
+  unique_fd socket_;
+  child_process server_;
+};
+
+} // namespace terrace::bench

@@ -1,0 +1,24 @@
+// The limit of the request rate: an echo server for many connections on one io_uring thread.
+#pragma once
+
+#include "bench/child_process.hpp"
+#include "bench/sockets.hpp"
+
+#include <vector>
+
+namespace terrace::bench {
+
+/// A process with one thread and one ring: it receives `request_bytes` on any connection and sends `answer_bytes`.
+class bare_echo_server {
+ public:
+  bare_echo_server(int connections, size_t request_bytes, size_t answer_bytes);
+
+  /// The clients' ends.
+  const std::vector<unique_fd>& clients() const { return clients_; }
+
+ private:
+  std::vector<unique_fd> clients_;
+  child_process server_;
+};
+
+} // namespace terrace::bench

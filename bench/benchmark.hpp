@@ -1,0 +1,40 @@
+// The registry: to add a benchmark, write a function in a `*_bench.cpp` and name it in benchmarks.cpp.
+#pragma once
+
+#include "bench/harness.hpp"
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace terrace::bench {
+
+struct settings {
+  std::string terraced; ///< the daemon's program
+  std::string folder;   ///< where daemons and limits keep their files; on the disk that is to be measured
+  int rounds = 5;       ///< at least 5
+};
+
+/// A benchmark hands its figures to `report` as it gets them.
+using reporter = std::function<void(const figure&)>;
+
+struct benchmark {
+  std::string_view name;
+  std::string_view summary;
+  void (*run)(const settings&, const reporter&);
+};
+
+std::span<const benchmark> benchmarks();
+
+void lookup_latency(const settings&, const reporter&);
+void lookup_tokens(const settings&, const reporter&);
+void lookup_throughput(const settings&, const reporter&);
+void imbalance(const settings&, const reporter&);
+void host_load(const settings&, const reporter&);
+void host_store(const settings&, const reporter&);
+void disk_load(const settings&, const reporter&);
+void disk_store(const settings&, const reporter&);
+void idle_cpu(const settings&, const reporter&);
+
+} // namespace terrace::bench

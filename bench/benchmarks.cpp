@@ -1,0 +1,20 @@
+#include "bench/benchmark.hpp"
+
+namespace terrace::bench {
+
+std::span<const benchmark> benchmarks() {
+  static constexpr benchmark all[] = {
+      {"lookup_latency", "lookup of 128 digests, one client, over the socket", lookup_latency},
+      {"lookup_tokens", "lookup of 131,072 unknown tokens, hashed by the daemon", lookup_tokens},
+      {"lookup_throughput", "lookups of 128 digests on 64 connections, one worker", lookup_throughput},
+      {"imbalance", "a light client beside heavy ones on its worker", imbalance},
+      {"host_load", "4 MiB objects out of host memory, mapped and isolated", host_load},
+      {"host_store", "4 MiB objects from a sealed region into host memory", host_store},
+      {"disk_load", "1 and 4 MiB objects from disk, depth 32", disk_load},
+      {"disk_store", "1 and 4 MiB objects to disk, first pass and steady state", disk_store},
+      {"idle_cpu", "what a daemon with 100 idle connections uses", idle_cpu},
+  };
+  return all;
+}
+
+} // namespace terrace::bench

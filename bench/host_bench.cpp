@@ -1,0 +1,181 @@
+// Objects into and out of host memory, beside memcpy between the same kinds of mappings.
+#include "bench/benchmark.hpp"
+#include "bench/daemon_process.hpp"
+#include "bench/shared_memory.hpp"
+#include "bench/workload.hpp"
+
+#include <cstring>
+#include <deque>
+
+namespace terrace::bench {
+
+namespace {
+
+constexpr uint64_t object_bytes = 4ULL << 20;
+constexpr size_t depth = 4;
+constexpr size_t objects = 160; // 640 MiB, far beyond any cache
+constexpr uint64_t total_bytes = objects * object_bytes;
+
+double gigabytes(uint64_t bytes, double seconds) { return static_cast<double>(bytes) / 1e9 / seconds; }
+
+// memcpy of `total_bytes` in objects, from and to; the smaller side is used round and round.
+double bare_copy(std::span<uint8_t> to, std::span<const uint8_t> from) {
+  return seconds_of([&] {
+    for (uint64_t at = 0; at < total_bytes; at += object_bytes)
+      std::memcpy(to.data() + at % to.size(), from.data() + at % from.size(), object_bytes);
+  });
+}
+
+struct group {
+  daemon_process daemon;
+  client::connection connection;
+  client::space space;
+  client::region memory;
+  client::registered_region region;
+
+  group(const settings& options, bool isolated)
+      : daemon(options.terraced, options.folder, {.host_bytes = 1ULL << 30, .isolated = isolated}),
+        connection(connect(daemon.socket_path())),
+        space(must(connection.open_space(space_of(object_bytes)), "opening a space")),
+        memory(must(client::region::create("terrace-bench", depth * object_bytes), "making a region")) {
+    std::memset(memory.data(), 0x3c, memory.size());
+    region = must(connection.register_region(memory), "registering a region");
+  }
+};
+
+// In a mapped group: a lease for each `depth` objects, copied by this process.
+void load_mapped(const settings& options, const reporter& report) {
+  group g(options, false);
+  auto chain = digests_of(objects, 4);
+  store_chain(g.connection, g.space, chain, g.region, object_bytes);
+  shared_memory target(depth * object_bytes);
+  std::vector<std::span<uint8_t>> into;
+  for (size_t i = 0; i < depth; ++i)
+    into.push_back(target.bytes().subspan(i * object_bytes, object_bytes));
+
+  auto lookup = [&](bool lease) {
+    return must(
+        g.connection.lookup({.in = g.space, .what = client::prefix::of_digests(chain), .lease = lease}),
+        "looking up");
+  };
+  auto value = [&] {
+    double seconds = seconds_of([&] {
+      auto hit = lookup(true);
+      if (hit.found_chunks != objects)
+        give_up("a stored chunk was not found");
+      for (uint32_t first = 0; first < objects; first += depth)
+        must(g.connection.load_under_lease(hit.held, {.first = first, .count = depth}, into), "loading");
+    });
+    return std::vector{gigabytes(total_bytes, seconds)};
+  };
+  auto hit = lookup(true); // held, so that the limit copies from where the objects really are
+  auto located = must(g.connection.read_lease(hit.held.id()), "reading a lease");
+  auto limit = [&] {
+    double seconds = seconds_of([&] {
+      for (size_t i = 0; i < objects; ++i)
+        std::memcpy(into[i % depth].data(), located.objects[i].data(), object_bytes);
+    });
+    return std::vector{gigabytes(total_bytes, seconds)};
+  };
+  value();
+  auto sides = interleave(options.rounds, value, limit);
+  report({.name = "host_load_mapped",
+          .unit = "GB/s",
+          .value = sides.value[0],
+          .limit = sides.limit[0],
+          .floor = 0.9,
+          .aim = 0.97,
+          .rounds = options.rounds,
+          .direction = better::higher});
+}
+
+// Any number of requests about one object each, `depth` of them in flight, each with its own part of the region.
+template <class Submit>
+double pipelined(client::connection& connection, Submit&& submit) {
+  return seconds_of([&] {
+    std::deque<decltype(submit(size_t{0}))> under_way;
+    for (size_t i = 0; i < objects; ++i) {
+      if (under_way.size() == depth) {
+        must(connection.wait(under_way.front()), "waiting");
+        under_way.pop_front();
+      }
+      under_way.push_back(submit(i));
+    }
+    for (auto& ticket : under_way)
+      must(connection.wait(ticket), "waiting");
+  });
+}
+
+// In an isolated group: the daemon copies into a region.
+void load_isolated(const settings& options, const reporter& report) {
+  group g(options, true);
+  auto chain = digests_of(objects, 5);
+  store_chain(g.connection, g.space, chain, g.region, object_bytes);
+  shared_memory arena(total_bytes), target(depth * object_bytes);
+  auto value = [&] {
+    double seconds = pipelined(g.connection, [&](size_t i) {
+      client::run run{.offset = i % depth * object_bytes, .bytes = object_bytes};
+      client::load_request request;
+      request.in = g.space;
+      request.what = client::prefix::of_digests(chain);
+      request.range = {.first = static_cast<uint32_t>(i), .count = 1};
+      request.region = &g.region;
+      request.runs = {&run, 1};
+      return must(g.connection.submit_load(request), "loading");
+    });
+    return std::vector{gigabytes(total_bytes, seconds)};
+  };
+  value();
+  auto sides = interleave(options.rounds, value, [&] {
+    return std::vector{gigabytes(total_bytes, bare_copy(target.bytes(), arena.bytes()))};
+  });
+  report({.name = "host_load_isolated",
+          .unit = "GB/s",
+          .value = sides.value[0],
+          .limit = sides.limit[0],
+          .floor = 0.7,
+          .aim = 0.85,
+          .rounds = options.rounds,
+          .direction = better::higher});
+}
+
+} // namespace
+
+void host_load(const settings& options, const reporter& report) {
+  load_mapped(options, report);
+  load_isolated(options, report);
+}
+
+void host_store(const settings& options, const reporter& report) {
+  group g(options, false);
+  shared_memory arena(total_bytes);
+  uint64_t seed = 100;
+  auto value = [&] {
+    auto fresh = digests_of(objects, ++seed); // the arena fills, and from then on each store evicts
+    double seconds = pipelined(g.connection, [&](size_t i) {
+      client::run run{.offset = i % depth * object_bytes, .bytes = object_bytes};
+      client::store_request request;
+      request.in = g.space;
+      request.what = client::prefix::of_digests({&fresh[i], 1});
+      request.region = &g.region;
+      request.runs = {&run, 1};
+      return must(g.connection.submit_store(request), "storing");
+    });
+    return std::vector{gigabytes(total_bytes, seconds)};
+  };
+  value();
+  value();
+  auto sides = interleave(options.rounds, value, [&] {
+    return std::vector{gigabytes(total_bytes, bare_copy(arena.bytes(), g.memory.bytes()))};
+  });
+  report({.name = "host_store",
+          .unit = "GB/s",
+          .value = sides.value[0],
+          .limit = sides.limit[0],
+          .floor = 0.85,
+          .aim = 0.95,
+          .rounds = options.rounds,
+          .direction = better::higher});
+}
+
+} // namespace terrace::bench

@@ -1,0 +1,46 @@
+// What a daemon costs that nobody uses.
+#include "bench/benchmark.hpp"
+#include "bench/child_process.hpp"
+#include "bench/daemon_process.hpp"
+#include "bench/workload.hpp"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <thread>
+
+namespace terrace::bench {
+
+namespace {
+
+constexpr int connections = 100;
+constexpr std::chrono::seconds window{2};
+
+double percent_of_a_core(pid_t pid) {
+  double before = cpu_seconds_of(pid);
+  double seconds = seconds_of([] { std::this_thread::sleep_for(window); });
+  return (cpu_seconds_of(pid) - before) / seconds * 100;
+}
+
+} // namespace
+
+void idle_cpu(const settings& options, const reporter& report) {
+  daemon_process daemon(options.terraced, options.folder, {});
+  child_process sleeper([] { ::pause(); });
+  std::vector<client::connection> idle;
+  for (int i = 0; i < connections; ++i)
+    idle.push_back(connect(daemon.socket_path()));
+  auto sides = interleave(
+      options.rounds, [&] { return std::vector{percent_of_a_core(daemon.pid())}; },
+      [&] { return std::vector{percent_of_a_core(sleeper.pid())}; });
+  report({.name = "idle_cpu",
+          .unit = "% of a core",
+          .value = sides.value[0],
+          .limit = sides.limit[0],
+          .floor = 0.2,
+          .aim = 0.0005, // what rounds to nothing
+          .rounds = options.rounds,
+          .absolute = true});
+}
+
+} // namespace terrace::bench

@@ -1,0 +1,78 @@
+#include "bench/bare_disk.hpp"
+#include "bench/bare_echo.hpp"
+#include "bench/bare_echo_server.hpp"
+#include "bench/bare_hash.hpp"
+#include "bench/load_generator.hpp"
+#include "bench/shared_memory.hpp"
+
+#include <gtest/gtest.h>
+
+#include <openssl/sha.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+
+namespace terrace::bench {
+namespace {
+
+TEST(BareEcho, AnswersEveryRequestWhateverItsSize) {
+  for (size_t bytes : {1, 4096, 524'288}) {
+    bare_echo echo(bytes, bytes / 2 + 1);
+    for (int i = 0; i < 3; ++i)
+      echo.round_trip();
+  }
+}
+
+TEST(BareEchoServer, AnswersManyConnectionsUntilEachHasItsAnswer) {
+  bare_echo_server server(8, 5000, 300);
+  std::vector<uint8_t> request(5000, 1);
+  // No time at all: one request on each connection, each answered.
+  EXPECT_GT(requests_per_second(server.clients(), request, 300, 0), 0);
+  EXPECT_GT(requests_per_second(server.clients(), request, 300, 0), 0) << "nothing was left over from before";
+}
+
+TEST(BareHash, IsAChainOfSha256) {
+  std::vector<uint8_t> bytes(512);
+  for (size_t i = 0; i < bytes.size(); ++i)
+    bytes[i] = static_cast<uint8_t>(i * 7);
+  std::array<uint8_t, 32 + 256> message{};
+  std::array<uint8_t, 32> digest{};
+  for (size_t block = 0; block < 2; ++block) {
+    std::memcpy(message.data(), digest.data(), 32);
+    std::memcpy(message.data() + 32, bytes.data() + block * 256, 256);
+    SHA256(message.data(), message.size(), digest.data());
+  }
+  uint64_t head;
+  std::memcpy(&head, digest.data(), sizeof head);
+  EXPECT_EQ(bare_sha256_chain(bytes, 256), head);
+  EXPECT_NE(bare_xxh3_chain(bytes, 256), bare_xxh3_chain(bytes, 128));
+}
+
+TEST(SharedMemory, IsTheSameThroughItsDescriptor) {
+  shared_memory memory(1 << 16);
+  void* second = ::mmap(nullptr, 1 << 16, PROT_READ, MAP_SHARED, memory.descriptor(), 0);
+  ASSERT_NE(second, MAP_FAILED);
+  memory.bytes()[100] = 0x11;
+  EXPECT_EQ(static_cast<uint8_t*>(second)[100], 0x11);
+  ::munmap(second, 1 << 16);
+}
+
+TEST(BareDisk, WritesAndReadsEveryBlockAndLeavesNothingBehind) {
+  std::string folder = (std::filesystem::temp_directory_path() / "terrace-bench-XXXXXX").string();
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  {
+    bare_disk disk(folder, 8 << 20, 1 << 20, 4);
+    EXPECT_GT(disk.write_all(), 0);
+    EXPECT_GT(disk.read_all(), 0);
+    EXPECT_EQ(std::filesystem::file_size(folder + "/bare-disk"), 8u << 20);
+    disk.forget();
+    EXPECT_GT(disk.write_all(), 0);
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(folder));
+  std::filesystem::remove(folder);
+}
+
+} // namespace
+} // namespace terrace::bench

@@ -1,0 +1,33 @@
+// Frames as bytes, for what must be the same on both sides of a comparison: a load generator that knows no protocol.
+#pragma once
+
+#include "base/digest.hpp"
+#include "base/unique_fd.hpp"
+#include "client/types.hpp"
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace terrace::bench {
+
+/// A connection that has shaken hands and opened a space, and nothing else.
+class raw_client {
+ public:
+  raw_client(const std::string& socket_path, const client::space_spec& spec);
+
+  /// A lookup of these digests in the space, as it goes over the wire. Its request id is always the same: one in flight.
+  std::vector<uint8_t> lookup_frame(std::span<const digest> digests) const;
+
+  /// Sends a frame; the whole frame that comes back.
+  std::vector<uint8_t> exchange(std::span<const uint8_t> frame);
+
+  unique_fd release() { return std::move(socket_); }
+
+ private:
+  unique_fd socket_;
+  uint32_t space_ = 0;
+};
+
+} // namespace terrace::bench

@@ -1,0 +1,151 @@
+// How many lookups one worker answers, and how a light client fares beside heavy ones.
+#include "bench/bare_echo_server.hpp"
+#include "bench/benchmark.hpp"
+#include "bench/daemon_process.hpp"
+#include "bench/load_generator.hpp"
+#include "bench/raw_client.hpp"
+#include "bench/workload.hpp"
+
+namespace terrace::bench {
+
+namespace {
+
+constexpr uint64_t small_object = 4096;
+constexpr size_t chunks = 128;
+constexpr int connections = 64;
+constexpr double round_seconds = 1.0;
+
+constexpr size_t heavy_chunks = 4096;
+constexpr int heavy_connections = 8;
+
+// So that lookups find what they ask for.
+void store(const std::string& socket_path, const client::space_spec& spec,
+           const std::vector<digest>& digests) {
+  auto connection = connect(socket_path);
+  auto space = must(connection.open_space(spec), "opening a space");
+  auto memory = must(client::region::create("terrace-bench", small_object), "making a region");
+  auto region = must(connection.register_region(memory), "registering a region");
+  store_chain(connection, space, digests, region, small_object);
+}
+
+// Lookups in a process of their own, on demand, for so long.
+class heavy_clients {
+ public:
+  heavy_clients(std::vector<unique_fd> sockets, std::vector<uint8_t> frame, size_t answer_bytes) {
+    auto [ours, theirs] = socket_pair();
+    process_ = child_process([&, fd = theirs.get()] {
+      ours.reset();
+      uint8_t word;
+      while (read_all(fd, {&word, 1})) {
+        requests_per_second(sockets, frame, answer_bytes, round_seconds);
+        write_all(fd, {&word, 1});
+      }
+    });
+    control_ = std::move(ours);
+    sockets_ = std::move(sockets);
+  }
+
+  void begin() {
+    uint8_t word = 1;
+    write_all(control_.get(), {&word, 1});
+  }
+  void wait() {
+    uint8_t word;
+    if (!read_all(control_.get(), {&word, 1}))
+      give_up("the heavy clients ended");
+  }
+
+ private:
+  unique_fd control_;
+  child_process process_;
+  std::vector<unique_fd> sockets_; // kept open here as well
+};
+
+} // namespace
+
+void lookup_throughput(const settings& options, const reporter& report) {
+  daemon_process daemon(options.terraced, options.folder, {.workers = 1});
+  auto spec = space_of(small_object);
+  auto digests = digests_of(chunks, 2);
+  store(daemon.socket_path(), spec, digests);
+
+  std::vector<unique_fd> sockets;
+  std::vector<uint8_t> frame;
+  size_t answer_bytes = 0;
+  for (int i = 0; i < connections; ++i) {
+    raw_client raw(daemon.socket_path(), spec);
+    auto mine = raw.lookup_frame(digests);
+    if (i > 0 && mine != frame)
+      give_up("one spec opened two spaces");
+    frame = std::move(mine);
+    answer_bytes = raw.exchange(frame).size();
+    sockets.push_back(raw.release());
+  }
+  bare_echo_server echo(connections, frame.size(), answer_bytes);
+  auto sides = interleave(
+      options.rounds,
+      [&] { return std::vector{requests_per_second(sockets, frame, answer_bytes, round_seconds)}; },
+      [&] { return std::vector{requests_per_second(echo.clients(), frame, answer_bytes, round_seconds)}; });
+  report({.name = "lookup_throughput",
+          .unit = "requests/s",
+          .value = sides.value[0],
+          .limit = sides.limit[0],
+          .floor = 0.3,
+          .aim = 0.45,
+          .rounds = options.rounds,
+          .direction = better::higher});
+}
+
+void imbalance(const settings& options, const reporter& report) {
+  daemon_process daemon(options.terraced, options.folder, {.workers = 2});
+  auto spec = space_of(small_object);
+  auto many = digests_of(heavy_chunks, 3);
+  store(daemon.socket_path(), spec, many);
+  auto few = std::vector(many.begin(), many.begin() + chunks);
+
+  // An idle daemon deals connections to its workers in turn, so every second one is on the same worker: the heavy ones
+  // and the light one. Those between stay idle.
+  std::vector<unique_fd> heavy, idle;
+  std::vector<uint8_t> frame;
+  size_t answer_bytes = 0;
+  for (int i = 0; i < heavy_connections; ++i) {
+    raw_client raw(daemon.socket_path(), spec);
+    frame = raw.lookup_frame(many);
+    heavy.push_back(raw.release());
+    idle.push_back(raw_client(daemon.socket_path(), spec).release());
+  }
+  auto light = connect(daemon.socket_path());
+  auto space = must(light.open_space(spec), "opening a space");
+  answer_bytes = raw_client(daemon.socket_path(), spec).exchange(frame).size();
+  heavy_clients others(std::move(heavy), frame, answer_bytes);
+
+  auto p99 = [&] {
+    std::vector<double> samples;
+    for (double end = seconds_now() + round_seconds; seconds_now() < end;)
+      samples.push_back(seconds_of([&] {
+                          must(light.lookup({.in = space, .what = client::prefix::of_digests(few)}),
+                               "looking up");
+                        }) *
+                        1e6);
+    return percentile(std::move(samples), 0.99);
+  };
+  p99();
+  auto sides = interleave(
+      options.rounds,
+      [&] {
+        others.begin();
+        double value = p99();
+        others.wait();
+        return std::vector{value};
+      },
+      [&] { return std::vector{p99()}; });
+  report({.name = "imbalance",
+          .unit = "us",
+          .value = sides.value[0],
+          .limit = sides.limit[0],
+          .floor = 2,
+          .aim = 1.5,
+          .rounds = options.rounds});
+}
+
+} // namespace terrace::bench

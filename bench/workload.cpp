@@ -1,0 +1,57 @@
+#include "bench/workload.hpp"
+
+#include "bench/harness.hpp"
+
+#include <cstring>
+#include <random>
+
+namespace terrace::bench {
+
+client::space_spec space_of(uint64_t object_bytes) {
+  client::space_spec spec;
+  spec.model = "bench";
+  spec.dtype = "bf16";
+  spec.layout = "opaque";
+  spec.pools = {{.name = "kv", .object_bytes = object_bytes}};
+  return spec;
+}
+
+std::vector<digest> digests_of(size_t count, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<digest> out(count);
+  for (digest& d : out)
+    for (size_t i = 0; i < digest::max_size; i += sizeof(uint64_t)) {
+      uint64_t word = random();
+      std::memcpy(d.bytes.data() + i, &word, sizeof word);
+    }
+  return out;
+}
+
+client::connection connect(const std::string& socket_path) {
+  return must(client::connection::connect({.path = socket_path, .name = "terrace-bench"}), "connecting");
+}
+
+void store_chain(client::connection& to, const client::space& in, const std::vector<digest>& chain,
+                 const client::registered_region& region, uint64_t object_bytes) {
+  // A stride of 0 takes the same bytes for each chunk.
+  client::run run{.offset = 0, .bytes = object_bytes, .stride = 0, .count = chain.size()};
+  client::store_request request;
+  request.in = in;
+  request.what = client::prefix::of_digests(chain);
+  request.region = &region;
+  request.runs = {&run, 1};
+  auto stored = must(to.store(request), "storing");
+  if (stored.stored_chunks + stored.present_chunks != chain.size())
+    give_up("not every chunk was stored");
+}
+
+client::tier_status tier_of(client::connection& from, const std::string& tier) {
+  auto status = must(from.status(), "asking for the status");
+  for (auto& group : status.groups)
+    for (auto& t : group.tiers)
+      if (t.tier == tier)
+        return t;
+  give_up("the daemon has no tier " + tier);
+}
+
+} // namespace terrace::bench
