@@ -1,0 +1,181 @@
+// What holds between options of different structs: sockets, their groups, and how groups share the tiers.
+#include "daemon/settings.hpp"
+
+#include "daemon/settings_units.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace terrace {
+namespace {
+
+using problems = std::vector<option_problem>;
+
+constexpr size_t sockets_max = 64;
+constexpr uint64_t share_bytes_min = 1 * mebibyte;
+constexpr uint64_t huge_page_bytes = 2 * mebibyte;
+
+std::string socket_option(size_t socket, std::string_view key) {
+  return "listen[" + std::to_string(socket) + "]." + std::string(key);
+}
+
+/// The sockets of each group, in the order in which groups appear.
+std::vector<group_options> gather(const std::vector<listen_options>& listen) {
+  std::vector<group_options> groups;
+  for (size_t i = 0; i < listen.size(); ++i) {
+    auto found =
+        std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.name == listen[i].group; });
+    if (found == groups.end()) {
+      groups.push_back({.name = listen[i].group});
+      found = groups.end() - 1;
+      found->isolated = listen[i].isolated;
+      found->write_in_place = listen[i].write_in_place;
+    }
+    found->sockets.push_back(i);
+  }
+  return groups;
+}
+
+/// The share that a group's sockets ask for: any of them may say it.
+std::optional<uint64_t> asked_share(const settings& s, const group_options& group,
+                                    std::optional<uint64_t> listen_options::*share) {
+  for (auto socket : group.sockets)
+    if (s.listen[socket].*share)
+      return s.listen[socket].*share;
+  return std::nullopt;
+}
+
+uint64_t round_down(uint64_t value, uint64_t unit) { return value / unit * unit; }
+
+/// Divides a tier: shares that were asked for first, then equal parts of what is left.
+void divide(const settings& s, std::vector<group_options>& groups, uint64_t bytes, uint64_t unit,
+            std::optional<uint64_t> listen_options::*share, uint64_t group_options::*target) {
+  uint64_t left = bytes;
+  size_t without = 0;
+  for (auto& group : groups) {
+    auto asked = asked_share(s, group, share);
+    group.*target = asked ? round_down(*asked, unit) : 0;
+    left -= std::min(left, asked.value_or(0));
+    without += asked ? 0 : 1;
+  }
+  for (auto& group : groups)
+    if (!asked_share(s, group, share))
+      group.*target = round_down(left / without, unit);
+}
+
+void check_paths(problems& found, const std::vector<listen_options>& listen) {
+  for (size_t i = 0; i < listen.size(); ++i)
+    for (size_t j = 0; j < i; ++j)
+      if (listen[i].path == listen[j].path) {
+        found.push_back({socket_option(i, "path"),
+                         "is \"" + listen[i].path + "\", as is that of listen[" + std::to_string(j) + "]",
+                         "a path of its own for each socket", "change one of the two paths"});
+        break;
+      }
+}
+
+/// Sockets of one group must describe it alike.
+void check_alike(problems& found, const settings& s, const group_options& group) {
+  auto first = group.sockets.front();
+  auto say = [&](size_t socket, std::string_view key, const std::string& value) {
+    found.push_back({socket_option(socket, key),
+                     "is " + value + ", but listen[" + std::to_string(first) +
+                         "] describes the same group '" + group.name + "' differently",
+                     "the same " + std::string(key) + " at every socket of a group",
+                     "make them equal, or give this socket a group of its own"});
+  };
+  for (auto socket : group.sockets)
+    if (s.listen[socket].isolated != group.isolated)
+      say(socket, "isolated", s.listen[socket].isolated ? "true" : "false");
+  for (auto share : {&listen_options::host_bytes, &listen_options::disk_bytes}) {
+    auto asked = asked_share(s, group, share);
+    for (auto socket : group.sockets)
+      if (const auto& own = s.listen[socket].*share; own && own != asked)
+        found.push_back(
+            {socket_option(socket, share == &listen_options::host_bytes ? "host_bytes" : "disk_bytes"),
+             "is " + format_bytes(*own) + ", but another socket of the group '" + group.name + "' says " +
+                 format_bytes(*asked),
+             "one share for a group", "say it at one socket of the group only"});
+  }
+}
+
+void check_shares(problems& found, const settings& s, const std::vector<group_options>& groups,
+                  std::string_view tier, uint64_t bytes, std::optional<uint64_t> listen_options::*share) {
+  uint64_t asked = 0;
+  size_t without = 0;
+  for (const auto& group : groups) {
+    auto own = asked_share(s, group, share);
+    auto sum = asked + own.value_or(0);
+    asked = sum < asked ? UINT64_MAX : sum;
+    without += own ? 0 : 1;
+  }
+  auto option = std::string(tier) + ".bytes";
+  auto least = tier == "host" && s.host.huge_pages ? huge_page_bytes : share_bytes_min;
+  if (asked > bytes)
+    found.push_back(
+        {option, "is " + format_bytes(bytes) + ", but the groups' shares add up to " + format_bytes(asked),
+         "at least the sum of the shares",
+         "raise it, or lower the " + std::string(tier) + "_bytes of the sockets"});
+  else if (without > 0 && (bytes - asked) / without < least)
+    found.push_back({option,
+                     "is " + format_bytes(bytes) + ", which leaves less than " + format_bytes(least) +
+                         " for each group without a share of its own",
+                     "at least " + format_bytes(asked + without * least), "raise it"});
+}
+
+void append(problems& all, problems more) {
+  all.insert(all.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
+
+} // namespace
+
+problems settings::validate() const {
+  problems found = daemon.validate();
+  if (listen.empty() || listen.size() > sockets_max)
+    found.push_back({"listen", "has " + std::to_string(listen.size()) + " sockets",
+                     "1 to " + std::to_string(sockets_max), "add or remove [[listen]] sections"});
+  for (size_t i = 0; i < listen.size(); ++i) {
+    auto own = listen[i].validate();
+    for (auto& problem : own)
+      problem.option = socket_option(i, std::string_view(problem.option).substr(sizeof "listen." - 1));
+    append(found, std::move(own));
+    if (const auto& share = listen[i].host_bytes; share && host.huge_pages && *share % huge_page_bytes != 0)
+      found.push_back({socket_option(i, "host_bytes"), "is " + format_bytes(*share),
+                       "a multiple of 2MiB, since "
+                       "host.huge_pages is true",
+                       "round it"});
+  }
+  append(found, connection.validate());
+  append(found, host.validate());
+  append(found, disk.validate());
+  append(found, copier.validate());
+  append(found, lease.validate());
+  append(found, metrics.validate());
+
+  if (listen.size() > sockets_max)
+    return found;
+  auto all = gather(listen);
+  check_paths(found, listen);
+  for (const auto& group : all)
+    check_alike(found, *this, group);
+  if (!all.empty()) {
+    check_shares(found, *this, all, "host", host.bytes, &listen_options::host_bytes);
+    if (disk.enabled)
+      check_shares(found, *this, all, "disk", disk.bytes, &listen_options::disk_bytes);
+  }
+  return found;
+}
+
+std::vector<group_options> settings::groups() const {
+  auto all = gather(listen);
+  divide(*this, all, host.bytes, host.huge_pages ? huge_page_bytes : 4 * kibibyte,
+         &listen_options::host_bytes, &group_options::host_bytes);
+  if (disk.enabled)
+    divide(*this, all, disk.bytes, 4 * kibibyte, &listen_options::disk_bytes, &group_options::disk_bytes);
+  for (auto& group : all)
+    group.disk_file =
+        disk.path + (group.name == "default" ? "/terrace.extents" : "/terrace-" + group.name + ".extents");
+  return all;
+}
+
+} // namespace terrace

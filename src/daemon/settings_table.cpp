@@ -1,0 +1,166 @@
+#include "daemon/settings_table.hpp"
+
+#include "daemon/settings_units.hpp"
+
+namespace terrace {
+namespace {
+
+constexpr bool now = true;      // SIGHUP applies it
+constexpr bool restart = false; // it shapes memory, files or threads that exist from the start
+
+template <auto Section, auto Member>
+option_ref in(settings& s, size_t) {
+  return &(s.*Section.*Member);
+}
+
+template <auto Member>
+option_ref in_socket(settings& s, size_t socket) {
+  return &(s.listen.at(socket).*Member);
+}
+
+using s = settings;
+using kind = option_kind;
+
+constexpr option_spec table[] = {
+    {"daemon", "workers", kind::count, restart, in<&s::daemon, &daemon_options::workers>},
+    {"daemon", "log_level", kind::text, now, in<&s::daemon, &daemon_options::log_level>},
+    {"daemon", "log_json", kind::flag, restart, in<&s::daemon, &daemon_options::log_json>},
+    {"daemon", "shutdown_grace", kind::duration, now, in<&s::daemon, &daemon_options::shutdown_grace>},
+
+    {"listen", "path", kind::place, restart, in_socket<&listen_options::path>},
+    {"listen", "group", kind::text, restart, in_socket<&listen_options::group>},
+    {"listen", "mode", kind::permissions, restart, in_socket<&listen_options::mode>},
+    {"listen", "uids", kind::ids, restart, in_socket<&listen_options::uids>},
+    {"listen", "gids", kind::ids, restart, in_socket<&listen_options::gids>},
+    {"listen", "isolated", kind::flag, restart, in_socket<&listen_options::isolated>},
+    {"listen", "write_in_place", kind::flag, restart, in_socket<&listen_options::write_in_place>},
+    {"listen", "host_bytes", kind::share, restart, in_socket<&listen_options::host_bytes>},
+    {"listen", "disk_bytes", kind::share, restart, in_socket<&listen_options::disk_bytes>},
+
+    {"connection", "credit_requests", kind::count, restart,
+     in<&s::connection, &connection_options::credit_requests>},
+    {"connection", "credit_bytes", kind::bytes, restart,
+     in<&s::connection, &connection_options::credit_bytes>},
+    {"connection", "staging_bytes", kind::bytes, restart,
+     in<&s::connection, &connection_options::staging_bytes>},
+    {"connection", "regions_max", kind::count, restart, in<&s::connection, &connection_options::regions_max>},
+    {"connection", "leases_max", kind::count, restart, in<&s::connection, &connection_options::leases_max>},
+    {"connection", "connections_max", kind::count, restart,
+     in<&s::connection, &connection_options::connections_max>},
+
+    {"host", "bytes", kind::bytes, restart, in<&s::host, &host_options::bytes>},
+    {"host", "segment_bytes", kind::bytes, restart, in<&s::host, &host_options::segment_bytes>},
+    {"host", "allocator", kind::text, restart, in<&s::host, &host_options::allocator>},
+    {"host", "slot_bytes", kind::bytes, restart, in<&s::host, &host_options::slot_bytes>},
+    {"host", "policy", kind::text, restart, in<&s::host, &host_options::policy>},
+    {"host", "low_watermark_percent", kind::count, restart,
+     in<&s::host, &host_options::low_watermark_percent>},
+    {"host", "huge_pages", kind::flag, restart, in<&s::host, &host_options::huge_pages>},
+    {"host", "prefault", kind::flag, restart, in<&s::host, &host_options::prefault>},
+    {"host", "prefault_piece_bytes", kind::bytes, restart, in<&s::host, &host_options::prefault_piece_bytes>},
+    {"host", "allocation_queue", kind::count, restart, in<&s::host, &host_options::allocation_queue>},
+
+    {"disk", "enabled", kind::flag, restart, in<&s::disk, &disk_options::enabled>},
+    {"disk", "path", kind::place, restart, in<&s::disk, &disk_options::path>},
+    {"disk", "bytes", kind::bytes, restart, in<&s::disk, &disk_options::bytes>},
+    {"disk", "allocator", kind::text, restart, in<&s::disk, &disk_options::allocator>},
+    {"disk", "slot_bytes", kind::bytes, restart, in<&s::disk, &disk_options::slot_bytes>},
+    {"disk", "policy", kind::text, restart, in<&s::disk, &disk_options::policy>},
+    {"disk", "low_watermark_percent", kind::count, restart,
+     in<&s::disk, &disk_options::low_watermark_percent>},
+    {"disk", "depth", kind::count, restart, in<&s::disk, &disk_options::depth>},
+    {"disk", "bytes_in_flight", kind::bytes, restart, in<&s::disk, &disk_options::bytes_in_flight>},
+    {"disk", "write_through", kind::flag, restart, in<&s::disk, &disk_options::write_through>},
+    {"disk", "allocation_queue", kind::count, restart, in<&s::disk, &disk_options::allocation_queue>},
+
+    {"copier", "threads", kind::count, restart, in<&s::copier, &copier_options::threads>},
+    {"copier", "piece_bytes", kind::bytes, restart, in<&s::copier, &copier_options::piece_bytes>},
+
+    {"lease", "warn_after", kind::duration, now, in<&s::lease, &lease_options::warn_after>},
+
+    {"metrics", "enabled", kind::flag, restart, in<&s::metrics, &metrics_options::enabled>},
+    {"metrics", "address", kind::text, restart, in<&s::metrics, &metrics_options::address>},
+    {"metrics", "spaces_max", kind::count, restart, in<&s::metrics, &metrics_options::spaces_max>},
+};
+
+constexpr std::string_view sections[] = {"daemon", "listen", "connection", "host",
+                                         "disk",   "copier", "lease",      "metrics"};
+
+std::string quoted(std::string_view text) {
+  std::string out = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\')
+      out.push_back('\\');
+    out.push_back(c);
+  }
+  return out + "\"";
+}
+
+struct formatter {
+  option_kind kind;
+
+  std::string operator()(const bool* value) const { return *value ? "true" : "false"; }
+  std::string operator()(const uint32_t* value) const {
+    return kind == option_kind::permissions ? quoted(format_permissions(*value)) : std::to_string(*value);
+  }
+  std::string operator()(const uint64_t* value) const {
+    return *value == 0 ? "0" : quoted(format_bytes(*value));
+  }
+  std::string operator()(const std::string* value) const { return quoted(*value); }
+  std::string operator()(const std::chrono::milliseconds* value) const {
+    return quoted(format_duration(*value));
+  }
+  std::string operator()(const std::vector<uint32_t>* value) const {
+    std::string text = "[";
+    for (auto id : *value)
+      text += (text.size() > 1 ? ", " : "") + std::to_string(id);
+    return text + "]";
+  }
+  std::string operator()(const std::optional<uint64_t>* value) const {
+    return *value ? quoted(format_bytes(**value)) : "\"auto\"";
+  }
+};
+
+} // namespace
+
+std::span<const option_spec> option_table() { return table; }
+
+std::span<const std::string_view> section_names() { return sections; }
+
+std::string option_name(const option_spec& spec, size_t socket) {
+  auto name = std::string(spec.section);
+  if (spec.section == "listen")
+    name += "[" + std::to_string(socket) + "]";
+  return name + "." + std::string(spec.key);
+}
+
+std::string format_option(const option_spec& spec, const settings& from, size_t socket) {
+  // The table hands out mutable places; a formatter only reads them.
+  return std::visit(formatter{spec.kind}, spec.at(const_cast<settings&>(from), socket));
+}
+
+std::string_view describe(option_kind kind) {
+  switch (kind) {
+  case option_kind::flag:
+    return "true or false";
+  case option_kind::count:
+    return "a whole number that is not negative, without quotes";
+  case option_kind::text:
+    return "a string in quotes";
+  case option_kind::place:
+    return "an absolute path in quotes, or \"auto\"";
+  case option_kind::bytes:
+    return "a size: bytes as a number, or a string with a unit such as \"64MiB\"";
+  case option_kind::share:
+    return "a size such as \"64MiB\", or \"auto\"";
+  case option_kind::duration:
+    return "a duration with its unit, such as \"250ms\", \"60s\" or \"5m\"";
+  case option_kind::permissions:
+    return "an octal string of at most \"0777\", such as \"0660\"";
+  case option_kind::ids:
+    return "an array of user or group numbers, such as [0, 1000]";
+  }
+  return "";
+}
+
+} // namespace terrace

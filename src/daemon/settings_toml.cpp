@@ -1,0 +1,319 @@
+#include "daemon/settings_toml.hpp"
+
+#include "daemon/settings_table.hpp"
+#include "daemon/settings_units.hpp"
+
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <map>
+
+namespace terrace {
+namespace {
+
+uint32_t line_of(const toml::node& node) { return node.source().begin.line; }
+
+std::string_view type_name(const toml::node& node) {
+  switch (node.type()) {
+  case toml::node_type::table:
+    return "a table";
+  case toml::node_type::array:
+    return "an array";
+  case toml::node_type::string:
+    return "a string";
+  case toml::node_type::integer:
+    return "a whole number";
+  case toml::node_type::floating_point:
+    return "a number with a fraction";
+  case toml::node_type::boolean:
+    return "true or false";
+  default:
+    return "a date or time";
+  }
+}
+
+/// Keys can be quoted and hold anything; messages go to terminals and logs.
+std::string printable(std::string_view text) {
+  std::string out;
+  for (unsigned char c : text.substr(0, 200))
+    out += c < 0x20 || c == 0x7f ? '?' : static_cast<char>(c);
+  return out;
+}
+
+class reader {
+ public:
+  reader(std::string_view file, const environment& env)
+      : file_(file), env_(env), settings_(default_settings(env)) {}
+
+  parsed_settings read(const toml::table& root) {
+    for (auto&& [key, node] : root)
+      read_section(key.str(), node);
+    check_values();
+    if (problems_.empty())
+      return std::move(settings_);
+    std::stable_sort(problems_.begin(), problems_.end(),
+                     [](const auto& a, const auto& b) { return a.line < b.line; });
+    return tl::unexpected(std::move(problems_));
+  }
+
+ private:
+  void say(uint32_t line, std::string wrong, std::string expected, std::string fix) {
+    problems_.push_back({file_, line, std::move(wrong), std::move(expected), std::move(fix)});
+  }
+
+  void read_section(std::string_view name, const toml::node& node) {
+    auto names = section_names();
+    if (std::find(names.begin(), names.end(), name) == names.end())
+      return unknown_section(name, node);
+    lines_[std::string(name)] = line_of(node);
+    if (name == "listen")
+      return read_sockets(node);
+    if (const auto* table = node.as_table())
+      return read_options(name, *table, 0);
+    say(line_of(node), "'" + std::string(name) + "' is " + std::string(type_name(node)), "a section",
+        "write [" + std::string(name) + "] on a line of its own, its options below it");
+  }
+
+  void read_sockets(const toml::node& node) {
+    const auto* sockets = node.as_array();
+    if (!sockets ||
+        !std::all_of(sockets->begin(), sockets->end(), [](const auto& e) { return e.is_table(); })) {
+      say(line_of(node), "'listen' is " + std::string(type_name(node)),
+          "one [[listen]] section for each socket", "write [[listen]] with double brackets");
+      return;
+    }
+    settings_.listen.clear();
+    for (const auto& socket : *sockets) {
+      auto index = settings_.listen.size();
+      settings_.listen.emplace_back().path = env_.socket_path();
+      lines_["listen[" + std::to_string(index) + "]"] = line_of(socket);
+      read_options("listen", *socket.as_table(), index);
+    }
+  }
+
+  void read_options(std::string_view section, const toml::table& table, size_t socket) {
+    for (auto&& [key, node] : table) {
+      auto name = key.str();
+      auto options = option_table();
+      auto found = std::find_if(options.begin(), options.end(), [&](const auto& spec) {
+        return spec.section == section && spec.key == name;
+      });
+      // A key's own line, for a value may be a table or an array that opens further below.
+      auto line = key.source().begin.line;
+      if (found == options.end()) {
+        unknown_option(section, name, line);
+        continue;
+      }
+      lines_[option_name(*found, socket)] = line;
+      read_value(*found, node, socket, line);
+    }
+  }
+
+  void unknown_section(std::string_view name, const toml::node& node) {
+    for (const auto& spec : option_table())
+      if (spec.key == name && !node.is_table())
+        return say(line_of(node), "'" + printable(name) + "' stands before any section",
+                   "it below its section", "move it below [" + std::string(spec.section) + "]");
+    auto nearest = nearest_name(name, section_names());
+    say(line_of(node), "unknown section '" + printable(name) + "'", "a section of docs/configuration.md",
+        nearest.empty() ? "remove it" : "did you mean [" + std::string(nearest) + "]?");
+  }
+
+  void unknown_option(std::string_view section, std::string_view name, uint32_t line) {
+    std::vector<std::string_view> keys;
+    std::string_view elsewhere;
+    for (const auto& spec : option_table()) {
+      if (spec.section == section)
+        keys.push_back(spec.key);
+      else if (spec.key == name && elsewhere.empty())
+        elsewhere = spec.section;
+    }
+    auto nearest = nearest_name(name, keys);
+    std::string fix = "remove it";
+    if (!nearest.empty())
+      fix = "did you mean '" + std::string(nearest) + "'?";
+    else if (!elsewhere.empty())
+      fix = "move it to [" + std::string(elsewhere) + "], which has such an option";
+    say(line, "unknown option '" + printable(name) + "' in [" + std::string(section) + "]",
+        "an option of this section, see docs/configuration.md", fix);
+  }
+
+  void read_value(const option_spec& spec, const toml::node& node, size_t socket, uint32_t line) {
+    auto stored = store(spec, node, spec.at(settings_, socket));
+    if (stored)
+      return;
+    auto name = option_name(spec, socket);
+    faulty_.push_back(name);
+    say(line, name + " " + stored.error(), std::string(describe(spec.kind)),
+        "write " + std::string(spec.key) + " = " + example(spec));
+  }
+
+  /// The default, or what a default of nothing would look like.
+  std::string example(const option_spec& spec) const {
+    auto defaults = default_settings(env_);
+    return spec.kind == option_kind::place ? "\"auto\"" : format_option(spec, defaults, 0);
+  }
+
+  using outcome = tl::expected<void, std::string>;
+
+  static outcome refuse(std::string text) { return tl::unexpected(std::move(text)); }
+
+  static outcome wrong_type(const toml::node& node) { return refuse("is " + std::string(type_name(node))); }
+
+  template <class T>
+  static outcome take(const toml::node& node, T& target, result<T> (*parse)(std::string_view)) {
+    auto text = node.value_exact<std::string_view>();
+    if (!text)
+      return wrong_type(node);
+    auto parsed = parse(*text);
+    if (!parsed)
+      return refuse("is \"" + printable(*text) + "\", which " + parsed.error().text);
+    target = *parsed;
+    return {};
+  }
+
+  template <class T>
+  static outcome take_number(const toml::node& node, T& target) {
+    auto number = node.value_exact<int64_t>();
+    if (!number)
+      return wrong_type(node);
+    if (*number < 0)
+      return refuse("is " + std::to_string(*number));
+    if (static_cast<uint64_t>(*number) > std::numeric_limits<T>::max())
+      return refuse("is " + std::to_string(*number) + ", which is too large");
+    target = static_cast<T>(*number);
+    return {};
+  }
+
+  static outcome take_bytes(const toml::node& node, uint64_t& target) {
+    return node.is_integer() ? take_number(node, target) : take<uint64_t>(node, target, parse_bytes);
+  }
+
+  static outcome take_ids(const toml::node& node, std::vector<uint32_t>& target) {
+    const auto* array = node.as_array();
+    if (!array)
+      return wrong_type(node);
+    std::vector<uint32_t> ids;
+    for (const auto& element : *array) {
+      if (auto taken = take_number(element, ids.emplace_back()); !taken)
+        return refuse("holds an element that " + taken.error());
+    }
+    target = std::move(ids);
+    return {};
+  }
+
+  outcome take_text(const option_spec& spec, const toml::node& node, std::string& target) const {
+    auto text = node.value_exact<std::string>();
+    if (!text)
+      return wrong_type(node);
+    if (spec.kind == option_kind::place && *text == "auto")
+      target = spec.section == "listen" ? env_.socket_path() : env_.state_path();
+    else
+      target = std::move(*text);
+    return {};
+  }
+
+  outcome store(const option_spec& spec, const toml::node& node, option_ref target) const {
+    switch (spec.kind) {
+    case option_kind::flag: {
+      auto flag = node.value_exact<bool>();
+      if (!flag)
+        return wrong_type(node);
+      *std::get<bool*>(target) = *flag;
+      return {};
+    }
+    case option_kind::count:
+      return take_number(node, *std::get<uint32_t*>(target));
+    case option_kind::text:
+    case option_kind::place:
+      return take_text(spec, node, *std::get<std::string*>(target));
+    case option_kind::bytes:
+      return take_bytes(node, *std::get<uint64_t*>(target));
+    case option_kind::share: {
+      auto& share = *std::get<std::optional<uint64_t>*>(target);
+      if (node.value_exact<std::string_view>() == "auto") {
+        share.reset();
+        return {};
+      }
+      return take_bytes(node, share.emplace());
+    }
+    case option_kind::duration:
+      return take<std::chrono::milliseconds>(node, *std::get<std::chrono::milliseconds*>(target),
+                                             parse_duration);
+    case option_kind::permissions:
+      return take<uint32_t>(node, *std::get<uint32_t*>(target), parse_permissions);
+    case option_kind::ids:
+      return take_ids(node, *std::get<std::vector<uint32_t>*>(target));
+    }
+    return {};
+  }
+
+  /// Bounds and contradictions, each at the line of its option, or of its section where the option is not
+  /// written.
+  void check_values() {
+    for (auto& problem : settings_.validate()) {
+      // Its value is the default or half read: what is wrong with it has been said.
+      if (std::find(faulty_.begin(), faulty_.end(), problem.option) != faulty_.end())
+        continue;
+      auto found = lines_.find(problem.option);
+      if (found == lines_.end())
+        found = lines_.find(problem.option.substr(0, problem.option.find('.')));
+      say(found == lines_.end() ? 1 : found->second, problem.option + " " + printable(problem.wrong),
+          std::move(problem.expected), std::move(problem.fix));
+    }
+  }
+
+  std::string file_;
+  const environment& env_;
+  settings settings_;
+  std::vector<settings_problem> problems_;
+  std::vector<std::string> faulty_;       // options whose value could not be read
+  std::map<std::string, uint32_t> lines_; // of sections and options
+};
+
+parsed_settings refuse_file(std::string_view file, uint32_t line, std::string wrong, std::string expected,
+                            std::string fix) {
+  return tl::unexpected(std::vector<settings_problem>{
+      {std::string(file), line, std::move(wrong), std::move(expected), std::move(fix)}});
+}
+
+} // namespace
+
+parsed_settings parse_settings(std::string_view text, std::string_view filename, const environment& env) {
+  if (text.size() > settings_text_max)
+    return refuse_file(filename, 1, "the file has " + std::to_string(text.size()) + " bytes",
+                       "at most " + std::to_string(settings_text_max), "check that it is the right file");
+  try {
+    return reader(filename, env).read(toml::parse(text, filename));
+  } catch (const toml::parse_error& e) {
+    return refuse_file(filename, e.source().begin.line, "this is not TOML: " + printable(e.description()),
+                       "sections [name] and lines of the form option = value",
+                       "correct this line; what follows it has not been looked at");
+  }
+}
+
+parsed_settings load_settings(const std::string& path, const environment& env) {
+  errno = 0;
+  std::ifstream file(path, std::ios::binary);
+  std::string text(settings_text_max + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (!file.eof() && file.fail())
+    return refuse_file(path, 0, "the file cannot be read: " + std::string(std::strerror(errno)),
+                       "a readable file", "check the path and its permissions");
+  text.resize(static_cast<size_t>(file.gcount()));
+  return parse_settings(text, path, env);
+}
+
+std::string render_problems(const std::vector<settings_problem>& problems) {
+  std::string text;
+  for (const auto& p : problems)
+    text += p.file + ":" + (p.line ? std::to_string(p.line) + ": " : " ") + p.wrong + "; expected " +
+            p.expected + "; fix: " + p.fix + "\n";
+  return text;
+}
+
+} // namespace terrace

@@ -1,0 +1,119 @@
+#include "daemon/settings_units.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <vector>
+
+namespace terrace {
+namespace {
+
+struct unit {
+  std::string_view name;
+  uint64_t factor;
+};
+
+constexpr unit byte_units[] = {
+    {"TiB", 1ULL << 40}, {"GiB", 1ULL << 30}, {"MiB", 1ULL << 20}, {"KiB", 1ULL << 10}, {"B", 1}, {"", 1}};
+constexpr unit time_units[] = {{"h", 3'600'000}, {"m", 60'000}, {"s", 1'000}, {"ms", 1}};
+
+/// A whole number, perhaps a space, and one of `units`. What is wrong goes into the error; the caller adds
+/// what was expected.
+result<uint64_t> parse_with_unit(std::string_view text, std::span<const unit> units) {
+  uint64_t number = 0;
+  auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (code == std::errc::result_out_of_range)
+    return fail(errc::bad_request, "is too large");
+  if (code != std::errc{})
+    return fail(errc::bad_request, "does not begin with a whole number");
+  auto name = text.substr(static_cast<size_t>(end - text.data()));
+  if (name.size() > 1 && name.front() == ' ')
+    name.remove_prefix(1);
+  auto found = std::find_if(units.begin(), units.end(), [&](const unit& u) { return u.name == name; });
+  if (found == units.end())
+    return fail(errc::bad_request,
+                name.empty() ? "has no unit" : "has the unknown unit '" + std::string(name) + "'");
+  if (number > std::numeric_limits<uint64_t>::max() / found->factor)
+    return fail(errc::bad_request, "is too large");
+  return number * found->factor;
+}
+
+std::string format_with_unit(uint64_t value, std::span<const unit> units) {
+  for (const auto& u : units)
+    if (value % u.factor == 0 && (value != 0 || u.factor == 1))
+      return std::to_string(value / u.factor) + std::string(u.name);
+  return std::to_string(value);
+}
+
+size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j)
+    row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      size_t substitute = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substitute});
+    }
+  }
+  return row.back();
+}
+
+} // namespace
+
+result<uint64_t> parse_bytes(std::string_view text) { return parse_with_unit(text, byte_units); }
+
+result<std::chrono::milliseconds> parse_duration(std::string_view text) {
+  auto parsed = parse_with_unit(text, time_units);
+  if (!parsed)
+    return tl::unexpected(parsed.error());
+  if (*parsed > static_cast<uint64_t>(std::chrono::milliseconds::max().count()))
+    return fail(errc::bad_request, "is too large");
+  return std::chrono::milliseconds(static_cast<int64_t>(*parsed));
+}
+
+result<uint32_t> parse_permissions(std::string_view text) {
+  uint32_t mode = 0;
+  auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), mode, 8);
+  if (code != std::errc{} || end != text.data() + text.size())
+    return fail(errc::bad_request, "is not an octal number");
+  if (mode > 0777)
+    return fail(errc::bad_request, "is more than 0777");
+  return mode;
+}
+
+std::string format_bytes(uint64_t bytes) { return format_with_unit(bytes, byte_units); }
+
+std::string format_duration(std::chrono::milliseconds duration) {
+  auto count = static_cast<uint64_t>(duration.count());
+  // Seconds are how people think of a minute and of a quarter of an hour; hours alone are shorter.
+  return count % 3'600'000 == 0 && count != 0 ? format_with_unit(count, time_units)
+                                              : format_with_unit(count, std::span(time_units).subspan(2));
+}
+
+std::string format_permissions(uint32_t mode) {
+  std::string text = "0";
+  for (int shift = 6; shift >= 0; shift -= 3)
+    text.push_back(static_cast<char>('0' + ((mode >> shift) & 7)));
+  return text;
+}
+
+std::string_view nearest_name(std::string_view word, std::span<const std::string_view> candidates) {
+  constexpr size_t word_max = 128; // the distance takes quadratic time, and nobody mistypes that much
+  std::string_view best;
+  size_t best_distance = std::numeric_limits<size_t>::max();
+  for (auto candidate : candidates) {
+    if (word.size() > word_max)
+      break;
+    auto distance = edit_distance(word, candidate);
+    if (distance < best_distance) {
+      best = candidate;
+      best_distance = distance;
+    }
+  }
+  return best_distance <= std::max(word.size(), best.size()) / 3 ? best : std::string_view{};
+}
+
+} // namespace terrace

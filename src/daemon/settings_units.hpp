@@ -1,0 +1,33 @@
+// How sizes, durations and permissions are written in the configuration file.
+#pragma once
+
+#include "base/error.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace terrace {
+
+/// "4096", "4096B", "64KiB", "1GiB", "2 TiB": whole numbers in powers of 1024. Errors: `bad_request`; decimal
+/// units (MB, GB) are refused, since half the world means something else by them.
+result<uint64_t> parse_bytes(std::string_view text);
+
+/// "250ms", "60s", "5m", "1h": a whole number and a unit. Errors: `bad_request`.
+result<std::chrono::milliseconds> parse_duration(std::string_view text);
+
+/// "0600", "660": octal, at most 0777. Errors: `bad_request`.
+result<uint32_t> parse_permissions(std::string_view text);
+
+/// The shortest text that parses to the same value.
+std::string format_bytes(uint64_t bytes);
+std::string format_duration(std::chrono::milliseconds duration);
+std::string format_permissions(uint32_t mode);
+
+/// The candidate with the smallest edit distance (Levenshtein 1966) to `word`, or empty when even that one
+/// differs in more than a third of its letters and so is no plausible typing mistake. The first wins a tie.
+std::string_view nearest_name(std::string_view word, std::span<const std::string_view> candidates);
+
+} // namespace terrace

@@ -1,0 +1,212 @@
+#include "daemon/settings.hpp"
+
+#include "daemon/settings_units.hpp"
+#include "memory/allocator.hpp"
+#include "metrics/loopback_address.hpp"
+#include "policy/eviction_policy.hpp"
+#include "protocol/limits.hpp"
+
+#include <sys/un.h>
+
+#include <algorithm>
+#include <array>
+
+namespace terrace {
+namespace {
+
+using problems = std::vector<option_problem>;
+
+constexpr uint64_t page_bytes = 4096; // what O_DIRECT and every allocator align to
+constexpr uint64_t huge_page_bytes = 2 * mebibyte;
+constexpr uint64_t slot_bytes_max = 1 * gibibyte; // a registered io_uring buffer may not be larger
+constexpr uint64_t tier_bytes_min = 1 * mebibyte;
+constexpr uint64_t host_bytes_max = 64 * tebibyte;
+constexpr uint64_t disk_bytes_max = 1024 * tebibyte;
+
+template <class Format>
+void in_range(problems& found, std::string option, auto value, auto low, auto high, Format format) {
+  if (value >= low && value <= high)
+    return;
+  found.push_back({std::move(option), "is " + format(value), format(low) + " to " + format(high),
+                   value < low ? "raise it" : "lower it"});
+}
+
+void count_in_range(problems& found, std::string option, uint64_t value, uint64_t low, uint64_t high) {
+  in_range(found, std::move(option), value, low, high, [](uint64_t n) { return std::to_string(n); });
+}
+
+void bytes_in_range(problems& found, std::string option, uint64_t value, uint64_t low, uint64_t high) {
+  in_range(found, std::move(option), value, low, high, format_bytes);
+}
+
+void multiple_of(problems& found, std::string option, uint64_t value, uint64_t unit) {
+  if (value % unit != 0)
+    found.push_back({std::move(option), "is " + format_bytes(value), "a multiple of " + format_bytes(unit),
+                     "round it to " + format_bytes(std::max(unit, value / unit * unit))});
+}
+
+void duration_in_range(problems& found, std::string option, std::chrono::milliseconds value,
+                       std::chrono::milliseconds low, std::chrono::milliseconds high) {
+  in_range(found, std::move(option), value, low, high, format_duration);
+}
+
+void one_of(problems& found, std::string option, std::string_view value,
+            std::span<const std::string_view> names) {
+  if (std::find(names.begin(), names.end(), value) != names.end())
+    return;
+  std::string list;
+  for (auto name : names)
+    list += (list.empty() ? "" : ", ") + std::string(name);
+  auto nearest = nearest_name(value, names);
+  found.push_back({std::move(option), "is \"" + std::string(value) + "\"", "one of " + list,
+                   nearest.empty() ? "name one of them" : "did you mean \"" + std::string(nearest) + "\"?"});
+}
+
+/// An absolute path without a NUL, which would end it early in the kernel.
+bool is_absolute(std::string_view path) {
+  return path.starts_with('/') && path.find('\0') == std::string_view::npos;
+}
+
+bool is_group_name(std::string_view name) {
+  return !name.empty() && name.size() <= 64 && std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
+  });
+}
+
+/// What host and disk have in common.
+template <class Tier>
+void validate_tier(problems& found, const std::string& section, const Tier& tier, uint64_t bytes_max) {
+  bytes_in_range(found, section + ".bytes", tier.bytes, tier_bytes_min, bytes_max);
+  multiple_of(found, section + ".bytes", tier.bytes, page_bytes);
+  one_of(found, section + ".allocator", tier.allocator, allocator_names());
+  one_of(found, section + ".policy", tier.policy, eviction_policy_names());
+  count_in_range(found, section + ".low_watermark_percent", tier.low_watermark_percent, 0, 50);
+  count_in_range(found, section + ".allocation_queue", tier.allocation_queue, 1, 1'000'000);
+  if (tier.allocator == "paged" && tier.slot_bytes == 0) {
+    found.push_back({section + ".allocator", "is \"paged\" without a slot size", section + ".slot_bytes",
+                     "set slot_bytes to the size of your largest object, rounded up to 4KiB"});
+  } else if (tier.allocator == "paged") {
+    bytes_in_range(found, section + ".slot_bytes", tier.slot_bytes, page_bytes, slot_bytes_max);
+    multiple_of(found, section + ".slot_bytes", tier.slot_bytes, page_bytes);
+  } else if (tier.slot_bytes != 0) {
+    found.push_back({section + ".slot_bytes", "is set, but the allocator is \"" + tier.allocator + "\"",
+                     "0, since only \"paged\" has slots", "remove it, or set allocator = \"paged\""});
+  }
+}
+
+} // namespace
+
+problems daemon_options::validate() const {
+  constexpr std::array<std::string_view, 5> levels{"trace", "debug", "info", "warning", "error"};
+  problems found;
+  count_in_range(found, "daemon.workers", workers, 0, 256);
+  one_of(found, "daemon.log_level", log_level, levels);
+  duration_in_range(found, "daemon.shutdown_grace", shutdown_grace, std::chrono::milliseconds(0),
+                    std::chrono::minutes(10));
+  return found;
+}
+
+problems listen_options::validate() const {
+  problems found;
+  constexpr size_t path_max = sizeof(sockaddr_un::sun_path) - 1;
+  if (!is_absolute(path))
+    found.push_back(
+        {"listen.path", "is \"" + path + "\"", "an absolute path", "begin it with '/', or write \"auto\""});
+  else if (path.size() > path_max)
+    found.push_back({"listen.path", "has " + std::to_string(path.size()) + " bytes",
+                     "at most " + std::to_string(path_max) + ", the kernel's limit for sockets",
+                     "choose a shorter path"});
+  if (!is_group_name(group))
+    found.push_back(
+        {"listen.group", "is \"" + group + "\"", "1 to 64 of a-z, 0-9, '-' and '_'", "rename the group"});
+  if (mode > 0777)
+    found.push_back(
+        {"listen.mode", "is " + format_permissions(mode), "at most 0777", "use the nine permission bits"});
+  count_in_range(found, "listen.uids", uids.size(), 0, 1024);
+  count_in_range(found, "listen.gids", gids.size(), 0, 1024);
+  if (write_in_place)
+    found.push_back({"listen.write_in_place", "is true",
+                     "false, since arenas that clients may write are not "
+                     "available in this version (unsupported)",
+                     "remove it; clients write through staging memory or from a region"});
+  if (host_bytes) {
+    bytes_in_range(found, "listen.host_bytes", *host_bytes, tier_bytes_min, host_bytes_max);
+    multiple_of(found, "listen.host_bytes", *host_bytes, page_bytes);
+  }
+  if (disk_bytes) {
+    bytes_in_range(found, "listen.disk_bytes", *disk_bytes, tier_bytes_min, disk_bytes_max);
+    multiple_of(found, "listen.disk_bytes", *disk_bytes, page_bytes);
+  }
+  return found;
+}
+
+bool listen_options::admits(uint32_t uid, uint32_t gid, uint32_t own_uid) const {
+  if (uids.empty() && gids.empty())
+    return uid == own_uid || uid == 0;
+  return std::find(uids.begin(), uids.end(), uid) != uids.end() ||
+         std::find(gids.begin(), gids.end(), gid) != gids.end();
+}
+
+problems connection_options::validate() const {
+  problems found;
+  count_in_range(found, "connection.credit_requests", credit_requests, 1, 65536);
+  // One frame of the largest size must fit, or its connection would wait for credit for ever.
+  bytes_in_range(found, "connection.credit_bytes", credit_bytes, protocol::frame_bytes_max, 4 * gibibyte);
+  bytes_in_range(found, "connection.staging_bytes", staging_bytes, tier_bytes_min, tebibyte);
+  multiple_of(found, "connection.staging_bytes", staging_bytes, page_bytes);
+  count_in_range(found, "connection.regions_max", regions_max, 1, 65536);
+  count_in_range(found, "connection.leases_max", leases_max, 1, 16'777'216);
+  count_in_range(found, "connection.connections_max", connections_max, 1, 65536);
+  return found;
+}
+
+problems host_options::validate() const {
+  problems found;
+  validate_tier(found, "host", *this, host_bytes_max);
+  bytes_in_range(found, "host.segment_bytes", segment_bytes, huge_page_bytes, slot_bytes_max);
+  multiple_of(found, "host.segment_bytes", segment_bytes, huge_page_bytes);
+  bytes_in_range(found, "host.prefault_piece_bytes", prefault_piece_bytes, huge_page_bytes, slot_bytes_max);
+  multiple_of(found, "host.prefault_piece_bytes", prefault_piece_bytes, huge_page_bytes);
+  if (huge_pages)
+    multiple_of(found, "host.bytes", bytes, huge_page_bytes);
+  if (allocator == "paged" && slot_bytes > segment_bytes && slot_bytes <= slot_bytes_max)
+    found.push_back({"host.slot_bytes", "is " + format_bytes(slot_bytes) + ", more than a segment",
+                     "at most host.segment_bytes, " + format_bytes(segment_bytes),
+                     "lower slot_bytes or raise segment_bytes"});
+  return found;
+}
+
+problems disk_options::validate() const {
+  problems found;
+  validate_tier(found, "disk", *this, disk_bytes_max);
+  if (!is_absolute(path))
+    found.push_back({"disk.path", "is \"" + path + "\"", "the absolute path of a directory",
+                     "begin it with '/', or write \"auto\""});
+  count_in_range(found, "disk.depth", depth, 1, 1024);
+  bytes_in_range(found, "disk.bytes_in_flight", bytes_in_flight, mebibyte, 64 * gibibyte);
+  return found;
+}
+
+problems copier_options::validate() const {
+  problems found;
+  count_in_range(found, "copier.threads", threads, 0, 64);
+  bytes_in_range(found, "copier.piece_bytes", piece_bytes, 64 * kibibyte, gibibyte);
+  return found;
+}
+
+problems lease_options::validate() const {
+  problems found;
+  duration_in_range(found, "lease.warn_after", warn_after, std::chrono::seconds(1), std::chrono::hours(168));
+  return found;
+}
+
+problems metrics_options::validate() const {
+  problems found;
+  count_in_range(found, "metrics.spaces_max", spaces_max, 0, 1000);
+  if (auto parsed = metrics::parse_loopback_address(address); !parsed)
+    found.push_back({"metrics.address", "is \"" + address + "\"", parsed.error().text,
+                     "write \"127.0.0.1:9464\", or \"127.0.0.1:0\" for any free port"});
+  return found;
+}
+
+} // namespace terrace
