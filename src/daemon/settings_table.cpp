@@ -141,24 +141,15 @@ std::string format_option(const option_spec& spec, const settings& from, size_t 
 
 std::string_view describe(option_kind kind) {
   switch (kind) {
-  case option_kind::flag:
-    return "true or false";
-  case option_kind::count:
-    return "a whole number that is not negative, without quotes";
-  case option_kind::text:
-    return "a string in quotes";
-  case option_kind::place:
-    return "an absolute path in quotes, or \"auto\"";
-  case option_kind::bytes:
-    return "a size: bytes as a number, or a string with a unit such as \"64MiB\"";
-  case option_kind::share:
-    return "a size such as \"64MiB\", or \"auto\"";
-  case option_kind::duration:
-    return "a duration with its unit, such as \"250ms\", \"60s\" or \"5m\"";
-  case option_kind::permissions:
-    return "an octal string of at most \"0777\", such as \"0660\"";
-  case option_kind::ids:
-    return "an array of user or group numbers, such as [0, 1000]";
+    case option_kind::flag: return "true or false";
+    case option_kind::count: return "a whole number that is not negative, without quotes";
+    case option_kind::text: return "a string in quotes";
+    case option_kind::place: return "an absolute path in quotes, or \"auto\"";
+    case option_kind::bytes: return "a size: bytes as a number, or a string with a unit such as \"64MiB\"";
+    case option_kind::share: return "a size such as \"64MiB\", or \"auto\"";
+    case option_kind::duration: return "a duration with its unit, such as \"250ms\", \"60s\" or \"5m\"";
+    case option_kind::permissions: return "an octal string of at most \"0777\", such as \"0660\"";
+    case option_kind::ids: return "an array of user or group numbers, such as [0, 1000]";
   }
   return "";
 }

@@ -19,20 +19,13 @@ uint32_t line_of(const toml::node& node) { return node.source().begin.line; }
 
 std::string_view type_name(const toml::node& node) {
   switch (node.type()) {
-  case toml::node_type::table:
-    return "a table";
-  case toml::node_type::array:
-    return "an array";
-  case toml::node_type::string:
-    return "a string";
-  case toml::node_type::integer:
-    return "a whole number";
-  case toml::node_type::floating_point:
-    return "a number with a fraction";
-  case toml::node_type::boolean:
-    return "true or false";
-  default:
-    return "a date or time";
+    case toml::node_type::table: return "a table";
+    case toml::node_type::array: return "an array";
+    case toml::node_type::string: return "a string";
+    case toml::node_type::integer: return "a whole number";
+    case toml::node_type::floating_point: return "a number with a fraction";
+    case toml::node_type::boolean: return "true or false";
+    default: return "a date or time";
   }
 }
 
@@ -219,35 +212,31 @@ class reader {
 
   outcome store(const option_spec& spec, const toml::node& node, option_ref target) const {
     switch (spec.kind) {
-    case option_kind::flag: {
-      auto flag = node.value_exact<bool>();
-      if (!flag)
-        return wrong_type(node);
-      *std::get<bool*>(target) = *flag;
-      return {};
-    }
-    case option_kind::count:
-      return take_number(node, *std::get<uint32_t*>(target));
-    case option_kind::text:
-    case option_kind::place:
-      return take_text(spec, node, *std::get<std::string*>(target));
-    case option_kind::bytes:
-      return take_bytes(node, *std::get<uint64_t*>(target));
-    case option_kind::share: {
-      auto& share = *std::get<std::optional<uint64_t>*>(target);
-      if (node.value_exact<std::string_view>() == "auto") {
-        share.reset();
+      case option_kind::flag: {
+        auto flag = node.value_exact<bool>();
+        if (!flag)
+          return wrong_type(node);
+        *std::get<bool*>(target) = *flag;
         return {};
       }
-      return take_bytes(node, share.emplace());
-    }
-    case option_kind::duration:
-      return take<std::chrono::milliseconds>(node, *std::get<std::chrono::milliseconds*>(target),
-                                             parse_duration);
-    case option_kind::permissions:
-      return take<uint32_t>(node, *std::get<uint32_t*>(target), parse_permissions);
-    case option_kind::ids:
-      return take_ids(node, *std::get<std::vector<uint32_t>*>(target));
+      case option_kind::count: return take_number(node, *std::get<uint32_t*>(target));
+      case option_kind::text:
+      case option_kind::place: return take_text(spec, node, *std::get<std::string*>(target));
+      case option_kind::bytes: return take_bytes(node, *std::get<uint64_t*>(target));
+      case option_kind::share: {
+        auto& share = *std::get<std::optional<uint64_t>*>(target);
+        if (node.value_exact<std::string_view>() == "auto") {
+          share.reset();
+          return {};
+        }
+        return take_bytes(node, share.emplace());
+      }
+      case option_kind::duration:
+        return take<std::chrono::milliseconds>(node, *std::get<std::chrono::milliseconds*>(target),
+                                               parse_duration);
+      case option_kind::permissions:
+        return take<uint32_t>(node, *std::get<uint32_t*>(target), parse_permissions);
+      case option_kind::ids: return take_ids(node, *std::get<std::vector<uint32_t>*>(target));
     }
     return {};
   }

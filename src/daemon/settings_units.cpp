@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <limits>
+#include <numeric>
 #include <vector>
 
 namespace terrace {
@@ -40,22 +41,23 @@ result<uint64_t> parse_with_unit(std::string_view text, std::span<const unit> un
 
 std::string format_with_unit(uint64_t value, std::span<const unit> units) {
   for (const auto& u : units)
-    if (value % u.factor == 0 && (value != 0 || u.factor == 1))
+    if (value % u.factor == 0)
       return std::to_string(value / u.factor) + std::string(u.name);
   return std::to_string(value);
 }
 
+/// Optimal string alignment: insertions, deletions, substitutions and swaps of neighbours cost 1 each.
 size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j)
-    row[j] = j;
+  std::vector<size_t> before_last(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
   for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
+    before_last.swap(last);
+    last.swap(row);
     row[0] = i;
     for (size_t j = 1; j <= b.size(); ++j) {
-      size_t substitute = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substitute});
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        row[j] = std::min(row[j], before_last[j - 2] + 1);
     }
   }
   return row.back();
@@ -84,13 +86,15 @@ result<uint32_t> parse_permissions(std::string_view text) {
   return mode;
 }
 
-std::string format_bytes(uint64_t bytes) { return format_with_unit(bytes, byte_units); }
+std::string format_bytes(uint64_t bytes) { return bytes == 0 ? "0" : format_with_unit(bytes, byte_units); }
 
 std::string format_duration(std::chrono::milliseconds duration) {
   auto count = static_cast<uint64_t>(duration.count());
-  // Seconds are how people think of a minute and of a quarter of an hour; hours alone are shorter.
-  return count % 3'600'000 == 0 && count != 0 ? format_with_unit(count, time_units)
-                                              : format_with_unit(count, std::span(time_units).subspan(2));
+  if (count == 0)
+    return "0s";
+  // Minutes are left out: "90s" and "60s" stand side by side more readably than "90s" and "1m".
+  auto units = count % 3'600'000 == 0 ? std::span(time_units) : std::span(time_units).subspan(2);
+  return format_with_unit(count, units);
 }
 
 std::string format_permissions(uint32_t mode) {

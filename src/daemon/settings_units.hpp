@@ -21,13 +21,13 @@ result<std::chrono::milliseconds> parse_duration(std::string_view text);
 /// "0600", "660": octal, at most 0777. Errors: `bad_request`.
 result<uint32_t> parse_permissions(std::string_view text);
 
-/// The shortest text that parses to the same value.
+/// A short text that parses to the same value.
 std::string format_bytes(uint64_t bytes);
 std::string format_duration(std::chrono::milliseconds duration);
 std::string format_permissions(uint32_t mode);
 
-/// The candidate with the smallest edit distance (Levenshtein 1966) to `word`, or empty when even that one
-/// differs in more than a third of its letters and so is no plausible typing mistake. The first wins a tie.
+/// The candidate with the smallest edit distance to `word` (with swaps of neighbours; Damerau 1964), or empty when even
+/// that one differs in more than a third of its letters and so is no plausible typing mistake. The first wins a tie.
 std::string_view nearest_name(std::string_view word, std::span<const std::string_view> candidates);
 
 } // namespace terrace

@@ -9,7 +9,6 @@
 #include <gtest/gtest.h>
 
 #include <map>
-#include <thread>
 
 namespace terrace::metrics {
 namespace {
@@ -45,41 +44,6 @@ class recorder final : public sample_sink {
     EXPECT_TRUE(samples.emplace(of.empty() ? key : key + "}", value).second) << key << " was said twice";
   }
 };
-
-TEST(LatencyHistogram, PutsABoundItselfIntoItsOwnBucket) {
-  latency_histogram histogram;
-  histogram.observe(10us);
-  histogram.observe(10us + 1ns);
-  auto now = histogram.read();
-  EXPECT_EQ(now.counts[0], 1u);
-  EXPECT_EQ(now.counts[1], 1u);
-  EXPECT_EQ(now.sum_ns, 20'001u);
-}
-
-TEST(LatencyHistogram, KeepsWhatIsSlowerThanTheLastBound) {
-  latency_histogram histogram;
-  histogram.observe(11s);
-  EXPECT_EQ(histogram.read().counts.back(), 1u);
-}
-
-TEST(LatencyHistogram, CountsANegativeLatencyAsNothing) {
-  latency_histogram histogram;
-  histogram.observe(-5ns);
-  EXPECT_EQ(histogram.read().counts.front(), 1u);
-  EXPECT_EQ(histogram.read().sum_ns, 0u);
-}
-
-TEST(LatencyHistogram, LosesNothingBetweenThreads) {
-  latency_histogram histogram;
-  auto observe = [&] {
-    for (int i = 0; i < 10'000; ++i)
-      histogram.observe(std::chrono::microseconds(i));
-  };
-  std::thread other(observe);
-  observe();
-  other.join();
-  EXPECT_EQ(histogram.read().count(), 20'000u);
-}
 
 TEST(RequestProbe, CountsOutcomesByVerb) {
   constexpr std::string_view names[] = {"", "hello", "lookup"};

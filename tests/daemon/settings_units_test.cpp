@@ -1,0 +1,79 @@
+#include "daemon/settings_units.hpp"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace terrace {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(ByteSizes, AreInPowersOf1024) {
+  EXPECT_EQ(parse_bytes("0"), 0u);
+  EXPECT_EQ(parse_bytes("4096"), 4096u);
+  EXPECT_EQ(parse_bytes("4096B"), 4096u);
+  EXPECT_EQ(parse_bytes("64KiB"), 65536u);
+  EXPECT_EQ(parse_bytes("2 TiB"), 2ULL << 40);
+}
+
+TEST(ByteSizes, RefuseWhatIsAmbiguousOrTooLarge) {
+  for (auto text : {"", " 1", "1GB", "1g", "1.5GiB", "-1", "+1", "GiB", "1  GiB", "1GiB ", "1 ", "0x10",
+                    "18446744073709551616", "16777216TiB"})
+    EXPECT_FALSE(parse_bytes(text)) << text;
+}
+
+TEST(Durations, HaveAUnit) {
+  EXPECT_EQ(parse_duration("250ms"), 250ms);
+  EXPECT_EQ(parse_duration("60s"), 60s);
+  EXPECT_EQ(parse_duration("5m"), 5min);
+  EXPECT_EQ(parse_duration("1h"), 1h);
+  for (auto text : {"", "60", "60sec", "-1s", "1d", "18446744073709551615ms", "9223372036854775808ms"})
+    EXPECT_FALSE(parse_duration(text)) << text;
+}
+
+TEST(Permissions, AreOctal) {
+  EXPECT_EQ(parse_permissions("0660"), 0660u);
+  EXPECT_EQ(parse_permissions("7"), 7u);
+  for (auto text : {"", "0888", "01777", "rw", "0660 "})
+    EXPECT_FALSE(parse_permissions(text)) << text;
+}
+
+TEST(Units, ReadWhatTheyWrote) {
+  unsigned seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  for (int i = 0; i < 1000; ++i) {
+    auto bytes = random() >> (random() % 64) << (random() % 40);
+    EXPECT_EQ(parse_bytes(format_bytes(bytes)), bytes);
+    auto duration = std::chrono::milliseconds(random() % 100'000'000'000);
+    EXPECT_EQ(parse_duration(format_duration(duration)), duration);
+    auto mode = static_cast<uint32_t>(random() % 01000);
+    EXPECT_EQ(parse_permissions(format_permissions(mode)), mode);
+  }
+}
+
+TEST(Units, WriteAShortForm) {
+  EXPECT_EQ(format_bytes(0), "0");
+  EXPECT_EQ(format_bytes(1ULL << 30), "1GiB");
+  EXPECT_EQ(format_bytes(1025), "1025B");
+  EXPECT_EQ(format_duration(60s), "60s");
+  EXPECT_EQ(format_duration(2h), "2h");
+  EXPECT_EQ(format_duration(90s), "90s");
+  EXPECT_EQ(format_duration(0ms), "0s");
+  EXPECT_EQ(format_permissions(0600), "0600");
+}
+
+TEST(NearestName, ForgivesATypingMistakeAndNoMore) {
+  constexpr std::string_view names[] = {"workers", "log_level", "bytes"};
+  EXPECT_EQ(nearest_name("worker", names), "workers");
+  EXPECT_EQ(nearest_name("loglevel", names), "log_level");
+  EXPECT_EQ(nearest_name("byets", names), "bytes");
+  EXPECT_EQ(nearest_name("byte", names), "bytes");
+  EXPECT_EQ(nearest_name("frobnicate", names), "");
+  EXPECT_EQ(nearest_name(std::string(100'000, 'x'), names), "");
+  EXPECT_EQ(nearest_name("x", {}), "");
+}
+
+} // namespace
+} // namespace terrace

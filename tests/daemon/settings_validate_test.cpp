@@ -1,0 +1,190 @@
+// Bounds of every option, and what must hold between options.
+#include "daemon/settings.hpp"
+
+#include "settings_support.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace terrace {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+std::vector<std::string> faulty_options(const settings& s) {
+  std::vector<std::string> names;
+  for (const auto& problem : s.validate())
+    names.push_back(problem.option);
+  return names;
+}
+
+/// Valid settings with sockets of these groups.
+settings with_groups(std::initializer_list<const char*> groups) {
+  auto s = default_settings(test_environment());
+  s.listen.clear();
+  for (auto group : groups) {
+    auto& socket = s.listen.emplace_back();
+    socket.path = "/run/" + std::to_string(s.listen.size()) + ".sock";
+    socket.group = group;
+  }
+  return s;
+}
+
+TEST(Settings, DefaultsAreValid) {
+  EXPECT_THAT(faulty_options(default_settings(test_environment())), IsEmpty());
+}
+
+TEST(Settings, EveryBoundIsEnforced) {
+  struct {
+    const char* option;
+    void (*spoil)(settings&);
+  } cases[] = {
+      {"daemon.workers", [](settings& s) { s.daemon.workers = 257; }},
+      {"daemon.log_level", [](settings& s) { s.daemon.log_level = "verbose"; }},
+      {"daemon.shutdown_grace", [](settings& s) { s.daemon.shutdown_grace = std::chrono::hours(1); }},
+      {"listen", [](settings& s) { s.listen.clear(); }},
+      {"listen[0].path", [](settings& s) { s.listen[0].path = "relative.sock"; }},
+      {"listen[0].path", [](settings& s) { s.listen[0].path = "/" + std::string(107, 'x'); }},
+      {"listen[0].path", [](settings& s) { s.listen[0].path = std::string("/a\0b", 4); }},
+      {"listen[0].group", [](settings& s) { s.listen[0].group = "../etc"; }},
+      {"listen[0].group", [](settings& s) { s.listen[0].group = ""; }},
+      {"listen[0].mode", [](settings& s) { s.listen[0].mode = 01777; }},
+      {"listen[0].uids", [](settings& s) { s.listen[0].uids.resize(1025); }},
+      {"listen[0].gids", [](settings& s) { s.listen[0].gids.resize(1025); }},
+      {"listen[0].write_in_place", [](settings& s) { s.listen[0].write_in_place = true; }},
+      {"listen[0].host_bytes", [](settings& s) { s.listen[0].host_bytes = 4097; }},
+      {"listen[0].disk_bytes", [](settings& s) { s.listen[0].disk_bytes = mebibyte + 1; }},
+      {"connection.credit_requests", [](settings& s) { s.connection.credit_requests = 0; }},
+      {"connection.credit_bytes", [](settings& s) { s.connection.credit_bytes = mebibyte; }},
+      {"connection.staging_bytes", [](settings& s) { s.connection.staging_bytes = 4096; }},
+      {"connection.regions_max", [](settings& s) { s.connection.regions_max = 0; }},
+      {"connection.leases_max", [](settings& s) { s.connection.leases_max = 0; }},
+      {"connection.connections_max", [](settings& s) { s.connection.connections_max = 0; }},
+      {"host.bytes", [](settings& s) { s.host.bytes = 0; }},
+      {"host.bytes", [](settings& s) { s.host.bytes = gibibyte + 1; }},
+      {"host.segment_bytes", [](settings& s) { s.host.segment_bytes = 2 * gibibyte; }},
+      {"host.allocator", [](settings& s) { s.host.allocator = "buddy"; }},
+      {"host.allocator", [](settings& s) { s.host.allocator = "paged"; }},
+      {"host.slot_bytes", [](settings& s) { s.host.slot_bytes = 4096; }},
+      {"host.policy", [](settings& s) { s.host.policy = "random"; }},
+      {"host.low_watermark_percent", [](settings& s) { s.host.low_watermark_percent = 51; }},
+      {"host.prefault_piece_bytes", [](settings& s) { s.host.prefault_piece_bytes = 0; }},
+      {"host.allocation_queue", [](settings& s) { s.host.allocation_queue = 0; }},
+      {"disk.path", [](settings& s) { s.disk.path = ""; }},
+      {"disk.bytes", [](settings& s) { s.disk.bytes = UINT64_MAX; }},
+      {"disk.allocator", [](settings& s) { s.disk.allocator = ""; }},
+      {"disk.slot_bytes", [](settings& s) { s.disk.slot_bytes = 1; }},
+      {"disk.policy", [](settings& s) { s.disk.policy = "lfo"; }},
+      {"disk.low_watermark_percent", [](settings& s) { s.disk.low_watermark_percent = 100; }},
+      {"disk.depth", [](settings& s) { s.disk.depth = 0; }},
+      {"disk.bytes_in_flight", [](settings& s) { s.disk.bytes_in_flight = 0; }},
+      {"disk.allocation_queue", [](settings& s) { s.disk.allocation_queue = 0; }},
+      {"copier.threads", [](settings& s) { s.copier.threads = 65; }},
+      {"copier.piece_bytes", [](settings& s) { s.copier.piece_bytes = 1; }},
+      {"lease.warn_after", [](settings& s) { s.lease.warn_after = std::chrono::milliseconds(0); }},
+      {"metrics.address", [](settings& s) { s.metrics.address = "0.0.0.0:9464"; }},
+      {"metrics.spaces_max", [](settings& s) { s.metrics.spaces_max = 1001; }},
+  };
+  for (const auto& c : cases) {
+    auto s = default_settings(test_environment());
+    c.spoil(s);
+    EXPECT_THAT(faulty_options(s), Contains(c.option));
+  }
+}
+
+TEST(Settings, APagedAllocatorTakesASlotSizeOfAtMostASegment) {
+  auto s = default_settings(test_environment());
+  s.host.allocator = s.disk.allocator = "paged";
+  s.host.slot_bytes = s.disk.slot_bytes = 4 * mebibyte;
+  EXPECT_THAT(faulty_options(s), IsEmpty());
+  s.host.segment_bytes = 2 * mebibyte;
+  EXPECT_THAT(faulty_options(s), ElementsAre("host.slot_bytes"));
+}
+
+TEST(Settings, HugePagesWantMultiplesOfThem) {
+  auto s = default_settings(test_environment());
+  s.host.huge_pages = true;
+  EXPECT_THAT(faulty_options(s), IsEmpty());
+  s.host.bytes += 4096;
+  s.listen[0].host_bytes = 3 * mebibyte;
+  EXPECT_THAT(faulty_options(s), ElementsAre("listen[0].host_bytes", "host.bytes"));
+}
+
+TEST(Settings, SocketsOfAGroupMustDescribeItAlike) {
+  auto s = with_groups({"a", "b", "a"});
+  s.listen[2].isolated = true;
+  s.listen[0].host_bytes = 8 * mebibyte;
+  s.listen[2].host_bytes = 16 * mebibyte;
+  EXPECT_THAT(faulty_options(s), ElementsAre("listen[2].isolated", "listen[2].host_bytes"));
+}
+
+TEST(Settings, SharesMustFitIntoTheirTier) {
+  auto s = with_groups({"a", "b"});
+  s.listen[0].host_bytes = s.host.bytes;
+  EXPECT_THAT(faulty_options(s), ElementsAre("host.bytes")) << "nothing is left for b";
+  s.listen[1].host_bytes = s.host.bytes;
+  EXPECT_THAT(faulty_options(s), ElementsAre("host.bytes"));
+  s.listen[0].host_bytes = s.listen[1].host_bytes = s.host.bytes / 2;
+  EXPECT_THAT(faulty_options(s), IsEmpty());
+}
+
+TEST(Settings, SharesOfADisabledDiskDoNotMatter) {
+  auto s = with_groups({"a", "b"});
+  s.disk.enabled = false;
+  s.listen[0].disk_bytes = s.disk.bytes * 2;
+  EXPECT_THAT(faulty_options(s), IsEmpty());
+  EXPECT_EQ(s.groups()[0].disk_bytes, 0u);
+}
+
+TEST(Groups, ShareWhatIsLeftInEqualParts) {
+  auto s = with_groups({"a", "b", "c", "a"});
+  s.host.bytes = 10 * mebibyte;
+  s.listen[3].host_bytes = 4 * mebibyte;
+  auto groups = s.groups();
+  ASSERT_EQ(groups.size(), 3u);
+  EXPECT_EQ(groups[0].host_bytes, 4 * mebibyte);
+  EXPECT_EQ(groups[1].host_bytes, 3 * mebibyte);
+  EXPECT_EQ(groups[2].host_bytes, 3 * mebibyte);
+  EXPECT_THAT(groups[0].sockets, ElementsAre(0, 3));
+}
+
+TEST(Groups, NeverGetMoreThanTheTierHasHoweverItIsDivided) {
+  auto s = with_groups({"a", "b", "c"});
+  s.host.huge_pages = true;
+  s.host.bytes = 64 * mebibyte;
+  uint64_t sum = 0;
+  for (const auto& group : s.groups()) {
+    EXPECT_EQ(group.host_bytes % (2 * mebibyte), 0u);
+    sum += group.host_bytes;
+  }
+  EXPECT_LE(sum, s.host.bytes);
+  EXPECT_GT(sum, s.host.bytes - 3 * 2 * mebibyte);
+}
+
+TEST(Groups, HaveFilesOfTheirOwn) {
+  auto s = with_groups({"default", "tenant"});
+  s.disk.path = "/var/lib/terrace";
+  EXPECT_EQ(s.groups()[0].disk_file, "/var/lib/terrace/terrace.extents");
+  EXPECT_EQ(s.groups()[1].disk_file, "/var/lib/terrace/terrace-tenant.extents");
+}
+
+TEST(Listen, AdmitsItsOwnUserAndRootWhenNothingIsListed) {
+  listen_options socket;
+  EXPECT_TRUE(socket.admits(1000, 1000, 1000));
+  EXPECT_TRUE(socket.admits(0, 0, 1000));
+  EXPECT_FALSE(socket.admits(1001, 1000, 1000));
+}
+
+TEST(Listen, AdmitsWhoIsListedAndNobodyElse) {
+  listen_options socket;
+  socket.uids = {7};
+  socket.gids = {8};
+  EXPECT_TRUE(socket.admits(7, 1, 1000));
+  EXPECT_TRUE(socket.admits(1, 8, 1000));
+  EXPECT_FALSE(socket.admits(1000, 1, 1000)) << "a list replaces the default";
+}
+
+} // namespace
+} // namespace terrace
