@@ -19,14 +19,14 @@ class buffer_slots {
   explicit buffer_slots(uint32_t capacity) : capacity_(capacity) {}
 
   uint32_t capacity() const { return capacity_; }
-  bool any() const { return !slots_.empty(); }
+  bool any() const { return registered_ != 0; }
   void* data(uint32_t slot) const { return slots_[slot].data; }
   uint64_t size(uint32_t slot) const { return slots_[slot].size; }
 
   /// Cuts [data, data + size) into slots of `buffer_slot_bytes`, the last one shorter.
   range reserve(void* data, uint64_t size) {
     uint64_t count = (size + buffer_slot_bytes - 1) / buffer_slot_bytes;
-    if (size == 0 || count > capacity_ - slots_.size())
+    if (size == 0 || capacity_ < slots_.size() || count > capacity_ - slots_.size())
       return {};
     range out{static_cast<uint32_t>(slots_.size()), static_cast<uint32_t>(count)};
     for (uint64_t done = 0; done < size; done += buffer_slot_bytes)
@@ -34,12 +34,21 @@ class buffer_slots {
     return out;
   }
 
-  /// Takes back the last `reserve`, whose pages the kernel would not pin.
+  /// Slots are registered in order; the next one that is not, or -1.
+  int next_unregistered() const { return registered_ == slots_.size() ? -1 : static_cast<int>(registered_); }
+  void mark_registered() { ++registered_; }
+
+  /// The kernel refused the next slot: it and all after it stay plain memory for good.
+  void give_up() { capacity_ = 0; }
+  bool gave_up() const { return capacity_ == 0; }
+
+  /// Takes back the last `reserve`, none of whose slots was registered.
   void release(range last) { slots_.resize(last.first); }
 
-  /// Whether all of [data, data + length) lies in that slot: the kernel answers EFAULT otherwise.
+  /// Whether all of [data, data + length) lies in that slot and the slot is registered: the kernel answers EFAULT
+  /// otherwise.
   bool holds(int slot, const void* data, uint64_t length) const {
-    if (slot < 0 || static_cast<size_t>(slot) >= slots_.size())
+    if (slot < 0 || static_cast<size_t>(slot) >= registered_)
       return false;
     auto& s = slots_[static_cast<size_t>(slot)];
     auto* begin = static_cast<const std::byte*>(data);
@@ -55,6 +64,7 @@ class buffer_slots {
   };
   uint32_t capacity_;
   std::vector<piece> slots_;
+  size_t registered_ = 0;
 };
 
 } // namespace terrace::runtime

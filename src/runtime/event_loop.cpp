@@ -99,15 +99,17 @@ void event_loop::between_jobs() {
   if (has_external_.load(std::memory_order_acquire))
     take_external();
   deliver();
-  auto& ring = *port_.kernel();
-  bool owes_kernel = ring.has_unsubmitted() || ring.wants_enter();
   if (queue_.empty())
     return;
+  auto& ring = *port_.kernel();
+  bool owes_kernel = ring.has_unsubmitted() || ring.wants_enter();
   if (owes_kernel || pool_.size() > 1)
     read_clock();
   if (owes_kernel &&
       (jobs_since_enter_ >= jobs_between_enters || now_ns_ - last_enter_ns_ >= ns_between_enters))
     enter();
+  else if (jobs_since_enter_ >= jobs_between_enters)
+    account();
   if (pool_.size() > 1 && (queue_.floating() > floating_jobs_kept || waited_too_long_))
     push_load();
 }
@@ -135,14 +137,18 @@ void event_loop::deliver() {
 void event_loop::enter() {
   port_.kernel()->enter();
   counters_.enters.add();
-  counters_.heartbeat.add();
+  account();
+  last_enter_ns_ = now_ns_;
+  deliver();
+}
+
+void event_loop::account() {
   jobs_since_enter_ = 0;
   read_clock();
-  last_enter_ns_ = now_ns_;
   counters_.busy_ns.add(static_cast<uint64_t>(now_ns_ - busy_since_ns_));
   busy_since_ns_ = now_ns_;
+  counters_.heartbeat.add();
   counters_.in_flight.set(port_.in_flight());
-  deliver();
 }
 
 void event_loop::sleep() {
@@ -152,9 +158,7 @@ void event_loop::sleep() {
       return;
     asleep_.store(true, std::memory_order_release);
   }
-  read_clock();
-  counters_.busy_ns.add(static_cast<uint64_t>(now_ns_ - busy_since_ns_));
-  counters_.in_flight.set(port_.in_flight());
+  account();
   counters_.enters.add();
   pool_.set_asleep(index_, true);
   port_.kernel()->wait();
@@ -162,16 +166,15 @@ void event_loop::sleep() {
   asleep_.store(false, std::memory_order_release);
   read_clock();
   busy_since_ns_ = last_enter_ns_ = now_ns_;
-  jobs_since_enter_ = 0;
   counters_.wake_ups.add();
   counters_.heartbeat.add();
 }
 
 void event_loop::push_load() {
+  waited_too_long_ = false;
   auto* sleeper = pool_.find_sleeper(index_);
   if (sleeper == nullptr)
     return;
-  waited_too_long_ = false;
   auto share = queue_.take_half();
   if (share.empty())
     return;

@@ -38,8 +38,7 @@ class event_loop {
 
   event_loop(worker_pool& pool, size_t index, const runtime_options& options, caf::actor_system* system);
 
-  // -- any thread
-  // -------------------------------------------------------------------------------------------------
+  // -- any thread --
 
   /// Queues a job here: locally if this is the calling thread's loop, else through the external queue.
   void enqueue(caf::resumable* what, job_kind kind);
@@ -57,8 +56,7 @@ class event_loop {
   home_unit& unit() { return unit_; }
   const worker_counters& counters() const { return counters_; }
 
-  // -- the worker's thread
-  // ----------------------------------------------------------------------------------------
+  // -- the worker's thread --
 
   /// The next job; sleeps until there is one. `worker` executes completions' actors.
   caf::resumable* next(caf::execution_unit* worker);
@@ -69,8 +67,7 @@ class event_loop {
   /// Cancels all I/O and waits until none is in flight.
   void shut_down();
 
-  // -- after the threads have ended
-  // -------------------------------------------------------------------------------
+  // -- after the threads have ended --
 
   /// Takes one job out, or returns null.
   caf::resumable* drain_one();
@@ -92,6 +89,7 @@ class event_loop {
   void take_external();
   void deliver();
   void enter();
+  void account();
   void sleep();
   void push_load();
   int64_t read_clock();

@@ -36,8 +36,11 @@ class io_port {
   /// effect.
   virtual void cancel(operation_id id) = 0;
 
-  /// Registers [data, data + size) as fixed buffers in slots of 1 GiB and returns the index of the first
-  /// slot, or -1 when the kernel refuses (memlock): plain buffers work then, at more CPU for each byte.
+  /// Registers [data, data + size) as fixed buffers in slots of 1 GiB and returns the index of the first slot, or -1
+  /// when the kernel refuses (memlock): plain buffers work then, at more CPU for each byte. Slots after the first
+  /// are registered one by one while the worker idles; an operation in one that is not yet, or that crosses slots,
+  /// uses a plain buffer by itself. Touch the pages before: pinning a slot stops the worker 30 ms then, and seconds
+  /// otherwise.
   virtual int register_arena(void* data, uint64_t size) = 0;
 
   virtual ring_features features() const = 0;

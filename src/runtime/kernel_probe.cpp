@@ -29,28 +29,31 @@ std::string kernel_report::describe() const {
 std::string explain_setup_error(int error_number) {
   std::string text = "io_uring is not available: io_uring_setup failed with ";
   switch (error_number) {
-  case EPERM:
-  case EACCES:
-    return text +
-           "EPERM (permission denied); set the sysctl kernel.io_uring_disabled to 0 and, in a container, use "
-           "a "
-           "seccomp profile that allows io_uring_setup, io_uring_enter and io_uring_register (the default "
-           "profiles deny them)";
-  case ENOSYS:
-    return text +
-           "ENOSYS (not implemented); Linux 5.15 or newer with CONFIG_IO_URING is needed, and in a container "
-           "a "
-           "seccomp profile that allows io_uring_setup, io_uring_enter and io_uring_register; the sysctl "
-           "kernel.io_uring_disabled must be 0";
-  case ENOMEM:
-    return text + "ENOMEM (out of memory); raise RLIMIT_MEMLOCK (ulimit -l, LimitMEMLOCK= in systemd) or the "
-                  "container's memory limit, or lower runtime.ring_entries";
-  case EMFILE:
-  case ENFILE:
-    return text + "EMFILE (no descriptors left); raise RLIMIT_NOFILE (ulimit -n, LimitNOFILE= in systemd)";
-  default:
-    return text + "errno " + std::to_string(error_number) + " (" +
-           std::system_category().message(error_number) + "); Linux 5.15 or newer is needed";
+    case EPERM:
+    case EACCES:
+      return text +
+             "EPERM (permission denied); set the sysctl kernel.io_uring_disabled to 0 and, in a container, "
+             "use "
+             "a "
+             "seccomp profile that allows io_uring_setup, io_uring_enter and io_uring_register (the default "
+             "profiles deny them)";
+    case ENOSYS:
+      return text +
+             "ENOSYS (not implemented); Linux 5.15 or newer with CONFIG_IO_URING is needed, and in a "
+             "container "
+             "a "
+             "seccomp profile that allows io_uring_setup, io_uring_enter and io_uring_register; the sysctl "
+             "kernel.io_uring_disabled must be 0";
+    case ENOMEM:
+      return text +
+             "ENOMEM (out of memory); raise RLIMIT_MEMLOCK (ulimit -l, LimitMEMLOCK= in systemd) or the "
+             "container's memory limit, or lower runtime.ring_entries";
+    case EMFILE:
+    case ENFILE:
+      return text + "EMFILE (no descriptors left); raise RLIMIT_NOFILE (ulimit -n, LimitNOFILE= in systemd)";
+    default:
+      return text + "errno " + std::to_string(error_number) + " (" +
+             std::system_category().message(error_number) + "); Linux 5.15 or newer is needed";
   }
 }
 

@@ -58,7 +58,7 @@ class ring {
   /// From any thread, also between `close` and the destructor.
   virtual void wake() noexcept = 0;
 
-  /// See io_port. Pins pages: slow.
+  /// See io_port.
   virtual int register_arena(void* data, uint64_t size) = 0;
 
   virtual ring_features features() const = 0;

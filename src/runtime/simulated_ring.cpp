@@ -14,8 +14,10 @@ namespace {
 
 int32_t outcome(ssize_t n) { return n < 0 ? -errno : static_cast<int32_t>(n); }
 
-/// What poll(2) sees now; 0: nothing.
+/// What poll(2) sees now; 0: nothing; or -errno.
 int32_t poll_now(int fd, uint32_t events) {
+  if (fd < 0)
+    return -EBADF; // poll(2) would ignore it
   pollfd item{fd, static_cast<short>(events), 0};
   int n = ::poll(&item, 1, 0);
   return n < 0 ? -errno : item.revents;
@@ -132,22 +134,18 @@ void simulated_ring::complete(operation& op, int32_t result) {
 std::optional<int32_t> simulated_ring::attempt(const waiting& item) {
   auto& r = item.op->request;
   switch (r.code) {
-  case io_code::nop:
-    return 0;
-  case io_code::fsync:
-    return outcome(::fsync(r.fd));
-  case io_code::timeout:
-    return now_ >= item.deadline ? std::optional<int32_t>{-ETIME} : std::nullopt;
-  case io_code::poll: {
-    auto seen = poll_now(r.fd, r.events);
-    return seen != 0 ? std::optional<int32_t>{seen} : std::nullopt;
-  }
-  case io_code::accept:
-    if (poll_now(r.fd, POLLIN) == 0)
-      return std::nullopt;
-    return outcome(::accept4(r.fd, nullptr, nullptr, r.flags));
-  default:
-    return attempt_transfer(r);
+    case io_code::nop: return 0;
+    case io_code::fsync: return outcome(::fsync(r.fd));
+    case io_code::timeout: return now_ >= item.deadline ? std::optional<int32_t>{-ETIME} : std::nullopt;
+    case io_code::poll: {
+      auto seen = poll_now(r.fd, r.events);
+      return seen != 0 ? std::optional<int32_t>{seen} : std::nullopt;
+    }
+    case io_code::accept:
+      if (poll_now(r.fd, POLLIN) == 0)
+        return std::nullopt;
+      return outcome(::accept4(r.fd, nullptr, nullptr, r.flags));
+    default: return attempt_transfer(r);
   }
 }
 

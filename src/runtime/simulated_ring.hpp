@@ -25,8 +25,7 @@ class simulated_ring final : public ring {
   /// ready.
   explicit simulated_ring(uint64_t seed = 0) : seed_(seed), random_(seed) {}
 
-  // -- scripting
-  // --------------------------------------------------------------------------------------------------
+  // -- scripting --
 
   /// The next `count` operations of this kind fail with -`error_number` and touch nothing.
   void fail_next(io_code code, int error_number, size_t count = 1);
@@ -49,8 +48,7 @@ class simulated_ring final : public ring {
   /// Arenas get slots; false: they are refused, as without memlock.
   void grant_buffers(bool granted) { grant_buffers_ = granted; }
 
-  // -- looking
-  // ----------------------------------------------------------------------------------------------------
+  // -- looking --
 
   /// Operations that have been started and not reaped.
   size_t in_flight() const { return pending_.size() + ready_.size() + held_.size(); }
@@ -60,8 +58,7 @@ class simulated_ring final : public ring {
   uint64_t cancelled() const { return cancelled_; }
   bool closed() const { return closed_; }
 
-  // -- ring
-  // -------------------------------------------------------------------------------------------------------
+  // -- ring --
 
   void start(operation& op) override;
   void cancel(operation& op) override;

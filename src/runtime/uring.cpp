@@ -93,6 +93,12 @@ class uring final : public ring {
   void wait() override {
     drain_backlog();
     arm_wake();
+    if (slots_.next_unregistered() >= 0 && !slots_.gave_up()) {
+      if (!register_next_slot())
+        slots_.give_up();
+      (void) io_uring_submit_and_get_events(&ring_);
+      return;
+    }
     if (!ended_early_.empty() || !wake_armed_) {
       (void) io_uring_submit_and_get_events(&ring_);
       return;
@@ -151,6 +157,7 @@ class uring final : public ring {
   }
 
   void prepare(io_uring_sqe& sqe, operation& op) const;
+  bool register_next_slot();
   void arm_wake();
   void disarm_wake();
 
@@ -169,49 +176,41 @@ void uring::prepare(io_uring_sqe& sqe, operation& op) const {
   auto& r = op.request;
   bool fixed = slots_.holds(r.fixed_buffer, r.data, r.length);
   switch (r.code) {
-  case io_code::nop:
-    io_uring_prep_nop(&sqe);
-    break;
-  case io_code::accept:
-    io_uring_prep_accept(&sqe, r.fd, nullptr, nullptr, r.flags);
-    break;
-  case io_code::recvmsg:
-    io_uring_prep_recvmsg(&sqe, r.fd, r.message, static_cast<unsigned>(r.flags));
-    break;
-  case io_code::sendmsg:
-    io_uring_prep_sendmsg(&sqe, r.fd, r.message, static_cast<unsigned>(r.flags));
-    break;
-  case io_code::read:
-    if (fixed)
-      io_uring_prep_read_fixed(&sqe, r.fd, r.data, r.length, r.offset, r.fixed_buffer);
-    else
-      io_uring_prep_read(&sqe, r.fd, r.data, r.length, r.offset);
-    break;
-  case io_code::write:
-    if (fixed)
-      io_uring_prep_write_fixed(&sqe, r.fd, r.data, r.length, r.offset, r.fixed_buffer);
-    else
-      io_uring_prep_write(&sqe, r.fd, r.data, r.length, r.offset);
-    break;
-  case io_code::readv:
-    io_uring_prep_readv(&sqe, r.fd, static_cast<const iovec*>(r.data), r.length, r.offset);
-    break;
-  case io_code::writev:
-    io_uring_prep_writev(&sqe, r.fd, static_cast<const iovec*>(r.data), r.length, r.offset);
-    break;
-  case io_code::fsync:
-    io_uring_prep_fsync(&sqe, r.fd, 0);
-    break;
-  case io_code::poll:
-    io_uring_prep_poll_add(&sqe, r.fd, r.events);
-    break;
-  case io_code::timeout: {
-    auto ns = std::max<int64_t>(0, r.after.count());
-    op.after = {ns / 1'000'000'000, ns % 1'000'000'000};
-    static_assert(sizeof(op.after) == sizeof(__kernel_timespec));
-    io_uring_prep_timeout(&sqe, reinterpret_cast<__kernel_timespec*>(op.after.data()), 0, 0);
-    break;
-  }
+    case io_code::nop: io_uring_prep_nop(&sqe); break;
+    case io_code::accept: io_uring_prep_accept(&sqe, r.fd, nullptr, nullptr, r.flags); break;
+    case io_code::recvmsg:
+      io_uring_prep_recvmsg(&sqe, r.fd, r.message, static_cast<unsigned>(r.flags));
+      break;
+    case io_code::sendmsg:
+      io_uring_prep_sendmsg(&sqe, r.fd, r.message, static_cast<unsigned>(r.flags));
+      break;
+    case io_code::read:
+      if (fixed)
+        io_uring_prep_read_fixed(&sqe, r.fd, r.data, r.length, r.offset, r.fixed_buffer);
+      else
+        io_uring_prep_read(&sqe, r.fd, r.data, r.length, r.offset);
+      break;
+    case io_code::write:
+      if (fixed)
+        io_uring_prep_write_fixed(&sqe, r.fd, r.data, r.length, r.offset, r.fixed_buffer);
+      else
+        io_uring_prep_write(&sqe, r.fd, r.data, r.length, r.offset);
+      break;
+    case io_code::readv:
+      io_uring_prep_readv(&sqe, r.fd, static_cast<const iovec*>(r.data), r.length, r.offset);
+      break;
+    case io_code::writev:
+      io_uring_prep_writev(&sqe, r.fd, static_cast<const iovec*>(r.data), r.length, r.offset);
+      break;
+    case io_code::fsync: io_uring_prep_fsync(&sqe, r.fd, 0); break;
+    case io_code::poll: io_uring_prep_poll_add(&sqe, r.fd, r.events); break;
+    case io_code::timeout: {
+      auto ns = std::max<int64_t>(0, r.after.count());
+      op.after = {ns / 1'000'000'000, ns % 1'000'000'000};
+      static_assert(sizeof(op.after) == sizeof(__kernel_timespec));
+      io_uring_prep_timeout(&sqe, reinterpret_cast<__kernel_timespec*>(op.after.data()), 0, 0);
+      break;
+    }
   }
   io_uring_sqe_set_data64(&sqe, reinterpret_cast<uint64_t>(&op));
 }
@@ -239,31 +238,33 @@ void uring::disarm_wake() {
   }
 }
 
+// The first slot tells whether the kernel grants any; the others follow one by one when the worker has nothing to do,
+// because pinning a gibibyte takes 30 ms when its pages are there, and seconds when they are not. Until then, and where
+// memlock ends in the middle of an arena, operations in those slots use plain buffers.
 int uring::register_arena(void* data, uint64_t size) {
+  bool others_wait = slots_.next_unregistered() >= 0;
   auto range = slots_.reserve(data, size);
   if (range.count == 0)
     return -1;
+  if (others_wait || register_next_slot())
+    return static_cast<int>(range.first);
+  slots_.release(range);
+  return -1;
+}
+
+bool uring::register_next_slot() {
+  auto next = static_cast<uint32_t>(slots_.next_unregistered());
   if (!slots_.table_registered) {
-    if (io_uring_register_buffers_sparse(&ring_, slots_.capacity()) != 0) {
-      slots_.release(range);
-      return -1;
-    }
+    if (io_uring_register_buffers_sparse(&ring_, slots_.capacity()) != 0)
+      return false;
     slots_.table_registered = true;
   }
-  for (uint32_t i = 0; i < range.count; ++i) {
-    auto slot = range.first + i;
-    iovec piece{slots_.data(slot), slots_.size(slot)};
-    __u64 tag = 0;
-    if (io_uring_register_buffers_update_tag(&ring_, slot, &piece, &tag, 1) == 1)
-      continue;
-    for (uint32_t j = 0; j < i; ++j) {
-      iovec nothing{nullptr, 0};
-      (void) io_uring_register_buffers_update_tag(&ring_, range.first + j, &nothing, &tag, 1);
-    }
-    slots_.release(range);
-    return -1;
-  }
-  return static_cast<int>(range.first);
+  iovec piece{slots_.data(next), slots_.size(next)};
+  __u64 tag = 0;
+  if (io_uring_register_buffers_update_tag(&ring_, next, &piece, &tag, 1) != 1)
+    return false;
+  slots_.mark_registered();
+  return true;
 }
 
 } // namespace

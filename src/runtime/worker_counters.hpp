@@ -28,7 +28,7 @@ struct alignas(64) worker_counters {
   plain_counter wake_ups;    ///< times the worker left its sleep
   plain_counter pushes;      ///< times it pushed floating jobs to a sleeping worker
   plain_counter pushed_jobs; ///< the jobs in them
-  plain_counter busy_ns;     ///< time not asleep; brought up to date at least every 50 us of work
+  plain_counter busy_ns;     ///< time not asleep; brought up to date at least every 16 jobs
   plain_counter heartbeat; ///< advances with every turn of the loop; a busy worker that stands still is stuck
   plain_counter in_flight; ///< operations submitted and not reaped
   plain_counter queued;    ///< jobs in the local queue

@@ -5,6 +5,11 @@
 namespace terrace::runtime {
 namespace {
 
+void register_all(buffer_slots& slots) {
+  while (slots.next_unregistered() >= 0)
+    slots.mark_registered();
+}
+
 // Addresses only; nothing is read or written.
 void* at(uint64_t address) { return reinterpret_cast<void*>(address); }
 
@@ -25,6 +30,8 @@ TEST(BufferSlots, CutsAnArenaIntoSlotsOfOneGibibyte) {
 TEST(BufferSlots, HoldsOnlyWhatLiesInOneSlot) {
   buffer_slots slots{16};
   slots.reserve(at(base), 2 * gib);
+  EXPECT_FALSE(slots.holds(0, at(base), gib)) << "not registered yet";
+  register_all(slots);
   EXPECT_TRUE(slots.holds(0, at(base), gib));
   EXPECT_TRUE(slots.holds(1, at(base + gib + 4096), 4096));
   EXPECT_FALSE(slots.holds(0, at(base + gib - 4096), 8192)) << "across a slot";
@@ -42,6 +49,18 @@ TEST(BufferSlots, RefusesWhatTheTableCannotHoldAndForgetsAReleasedRange) {
   slots.release(range);
   EXPECT_FALSE(slots.any());
   EXPECT_EQ(slots.reserve(at(base), 2 * gib).first, 0u);
+}
+
+TEST(BufferSlots, ARefusedSlotEndsRegistrationForGoodButKeepsWhatIsRegistered) {
+  buffer_slots slots{16};
+  slots.reserve(at(base), 3 * gib);
+  slots.mark_registered();
+  EXPECT_EQ(slots.next_unregistered(), 1);
+  slots.give_up();
+  EXPECT_TRUE(slots.gave_up());
+  EXPECT_TRUE(slots.holds(0, at(base), 4096));
+  EXPECT_FALSE(slots.holds(1, at(base + gib), 4096));
+  EXPECT_EQ(slots.reserve(at(2 * base), 1).count, 0u);
 }
 
 } // namespace

@@ -104,8 +104,7 @@ TEST(Scheduler, PlacesHomesOnAllWorkersWhenNoneIsBusy) {
   caf::anon_send_exit(floating, caf::exit_reason::user_shutdown);
 }
 
-// -- no lost wake-up
-// ------------------------------------------------------------------------------------------------
+// -- no lost wake-up --
 
 /// Passes a counter back and forth until it is used up. Each message finds the other worker asleep or nearly
 /// so.
@@ -161,8 +160,7 @@ TEST(Scheduler, LosesNoWakeUpFromForeignThreads) {
   done->get_future().wait();
 }
 
-// -- homes
-// ----------------------------------------------------------------------------------------------------------
+// -- homes --
 
 caf::behavior names_its_thread(homed_actor*) {
   return {[](ask_atom) {
@@ -210,8 +208,30 @@ TEST(Scheduler, AnActorSpawnedWithoutAHomeFindsOne) {
   caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
 }
 
-// -- operations
-// -----------------------------------------------------------------------------------------------------
+using typed_io = caf::typed_actor<caf::reacts_to<io_done>, caf::replies_to<ask_atom>::with<int32_t>>;
+struct typed_state {
+  caf::typed_response_promise<int32_t> pending;
+};
+using typed_pointer = caf::stateful_actor<typed_state, homed<typed_io::base>>*;
+
+typed_io::behavior_type asks_the_ring(typed_pointer self) {
+  return {[self](const io_done& done) { self->state.pending.deliver(done.result); },
+          [self](ask_atom) -> caf::typed_response_promise<int32_t> {
+            self->port().submit({.code = io_code::fsync, .fd = -1}, self->ctrl(), 0);
+            return self->state.pending = self->make_response_promise<int32_t>();
+          }};
+}
+
+TEST(Scheduler, ATypedActorMayHaveAHomeToo) {
+  runtime_system sys{2};
+  caf::scoped_actor self{*sys};
+  typed_io actor = spawn_homed(*sys, sys.pool().at(1), asks_the_ring);
+  self->request(actor, caf::infinite, ask_atom::value)
+      .receive([](int32_t result) { EXPECT_EQ(result, -EBADF); }, [](caf::error&) { FAIL(); });
+  caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
+}
+
+// -- operations --
 
 caf::behavior submits_many(homed_actor* self, size_t count, outcome<size_t> done) {
   for (size_t i = 0; i < count; ++i)
@@ -265,8 +285,7 @@ TEST(Scheduler, CancelsFromAForeignThreadAndFromAnotherWorker) {
   }
 }
 
-// -- fairness
-// -------------------------------------------------------------------------------------------------------
+// -- fairness --
 
 /// Sends to itself for ever, until it has seen the ring's answers to all of its operations.
 caf::behavior babbles(homed_actor* self, uint32_t rounds, outcome<void> done) {
@@ -302,8 +321,7 @@ TEST(Scheduler, AnActorThatSendsToItselfDoesNotStarveIO) {
   caf::anon_send_exit(floating, caf::exit_reason::user_shutdown);
 }
 
-// -- pushed load
-// ----------------------------------------------------------------------------------------------------
+// -- pushed load --
 
 struct shared_log {
   std::mutex mutex;

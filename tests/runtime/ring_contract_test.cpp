@@ -1,0 +1,143 @@
+// What every ring must do, whoever executes the operations.
+#include "runtime/simulated_ring.hpp"
+#include "runtime/uring.hpp"
+#include "support/runtime_fixture.hpp"
+
+#include <gtest/gtest.h>
+
+#include <poll.h>
+#include <sys/mman.h>
+
+#include <array>
+#include <cerrno>
+#include <set>
+#include <vector>
+
+namespace terrace::runtime {
+namespace {
+
+struct kernel_maker {
+  static std::unique_ptr<ring> make() { return std::move(*make_uring({.ring_entries = 8})); }
+  static void pass_time(ring&) {}
+};
+
+struct simulated_maker {
+  static std::unique_ptr<ring> make() { return std::make_unique<simulated_ring>(); }
+  static void pass_time(ring& kernel) {
+    static_cast<simulated_ring&>(kernel).advance(std::chrono::milliseconds{1});
+  }
+};
+
+struct shuffled_maker {
+  static std::unique_ptr<ring> make() { return std::make_unique<simulated_ring>(42); }
+  static void pass_time(ring& kernel) { simulated_maker::pass_time(kernel); }
+};
+
+template <class Maker>
+class RingContract : public ::testing::Test {
+ public:
+  ~RingContract() override { kernel->close(); }
+
+  std::vector<completion> collect(size_t count) {
+    std::vector<completion> all;
+    std::array<completion, 4> some;
+    while (all.size() < count) {
+      auto n = kernel->reap(some);
+      all.insert(all.end(), some.begin(), some.begin() + static_cast<ptrdiff_t>(n));
+      if (n == 0)
+        kernel->wait();
+    }
+    return all;
+  }
+
+  std::unique_ptr<ring> kernel = Maker::make();
+};
+
+using rings = ::testing::Types<kernel_maker, simulated_maker, shuffled_maker>;
+TYPED_TEST_SUITE(RingContract, rings);
+
+TYPED_TEST(RingContract, CompletesEveryOperationExactlyOnce) {
+  std::vector<operation> operations(200);
+  std::set<operation*> ended;
+  for (auto& op : operations)
+    this->kernel->start(op);
+  for (auto& done : this->collect(operations.size()))
+    EXPECT_TRUE(ended.insert(done.op).second);
+  std::array<completion, 1> more;
+  this->kernel->enter();
+  EXPECT_EQ(this->kernel->reap(more), 0u);
+}
+
+TYPED_TEST(RingContract, ReadsWhatItWroteByAnyForm) {
+  int file = ::memfd_create("ring_contract", MFD_CLOEXEC);
+  std::string out = "written";
+  std::string in(7, '\0');
+  iovec out_vector{out.data(), out.size()};
+  iovec in_vector{in.data(), in.size()};
+  operation write{
+      .request = {.code = io_code::write, .fd = file, .offset = 100, .data = out.data(), .length = 7}};
+  operation read{
+      .request = {.code = io_code::read, .fd = file, .offset = 100, .data = in.data(), .length = 7}};
+  operation writev{
+      .request = {.code = io_code::writev, .fd = file, .offset = 900, .data = &out_vector, .length = 1}};
+  operation readv{
+      .request = {.code = io_code::readv, .fd = file, .offset = 900, .data = &in_vector, .length = 1}};
+  operation sync{.request = {.code = io_code::fsync, .fd = file}};
+  for (auto* op : {&write, &read}) {
+    this->kernel->start(*op);
+    EXPECT_EQ(this->collect(1)[0].result, 7);
+  }
+  EXPECT_EQ(in, out);
+  in.assign(7, '\0');
+  for (auto* op : {&writev, &readv}) {
+    this->kernel->start(*op);
+    EXPECT_EQ(this->collect(1)[0].result, 7);
+  }
+  EXPECT_EQ(in, out);
+  this->kernel->start(sync);
+  EXPECT_EQ(this->collect(1)[0].result, 0);
+  ::close(file);
+}
+
+TYPED_TEST(RingContract, AnErrorIsANegativeErrno) {
+  operation read{.request = {.code = io_code::read, .fd = -1}};
+  this->kernel->start(read);
+  EXPECT_EQ(this->collect(1)[0].result, -EBADF);
+}
+
+TYPED_TEST(RingContract, SendsReceivesAndPolls) {
+  test::socket_pair pair;
+  auto in = std::make_shared<test::message_buffer>(16);
+  auto out = test::message_buffer::of("hello");
+  operation receive{.request = test::receive_into(pair.fds[0], in)};
+  operation send{.request = test::send_from(pair.fds[1], out)};
+  operation poll{.request = {.code = io_code::poll, .fd = pair.fds[1], .events = POLLOUT}};
+  this->kernel->start(receive);
+  this->kernel->enter();
+  this->kernel->start(send);
+  for (auto& done : this->collect(2))
+    EXPECT_EQ(done.result, 5);
+  EXPECT_EQ(in->bytes.substr(0, 5), "hello");
+  this->kernel->start(poll);
+  EXPECT_NE(this->collect(1)[0].result & POLLOUT, 0);
+}
+
+TYPED_TEST(RingContract, ACancelledReceiveEndsOnceWithEcanceled) {
+  test::socket_pair pair;
+  operation receive{.request = test::receive_into(pair.fds[0], std::make_shared<test::message_buffer>(16))};
+  this->kernel->start(receive);
+  this->kernel->cancel(receive);
+  auto done = this->collect(1);
+  EXPECT_EQ(done[0].op, &receive);
+  EXPECT_EQ(done[0].result, -ECANCELED);
+}
+
+TYPED_TEST(RingContract, ATimeoutEndsWithEtime) {
+  operation timeout{.request = {.code = io_code::timeout, .after = std::chrono::milliseconds{1}}};
+  this->kernel->start(timeout);
+  TypeParam::pass_time(*this->kernel);
+  EXPECT_EQ(this->collect(1)[0].result, -ETIME);
+}
+
+} // namespace
+} // namespace terrace::runtime
