@@ -50,8 +50,8 @@ LIBRARIES = {
     "CLI/": {"cli", "daemon"},
     "spdlog/": {"actors", "daemon", "runtime"},
     "nlohmann/": {"cli"},
-    "openssl/": {"index"},
-    "xxhash.h": {"index", "storage"},
+    "openssl/": {"index", "cli"},
+    "xxhash.h": {"index", "storage", "cli"},
     "cuda": {"gpu"},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]', re.MULTILINE)

@@ -4,11 +4,43 @@
 
 namespace terrace::cli {
 
+std::unique_ptr<command> make_status_command();
+std::unique_ptr<command> make_lookup_command();
+std::unique_ptr<command> make_put_command();
+std::unique_ptr<command> make_get_command();
+std::unique_ptr<command> make_replay_command();
+std::unique_ptr<command> make_bench_command();
 std::unique_ptr<command> make_trace_generate_command();
 std::unique_ptr<command> make_trace_info_command();
 
 std::span<const command_entry> commands() {
   static const command_entry table[] = {
+      {"status", "Show what the daemon holds, and for whom",
+       "  terrace status\n"
+       "  terrace status --json | jq '.groups[].tiers[] | {tier, used_bytes}'\n",
+       make_status_command},
+      {"lookup", "Ask which leading chunks of a prompt are cached, and where",
+       "  terrace lookup --model llama --dtype bf16 --layout paged --pool kv:4MiB --tokens @prompt.json\n"
+       "  terrace lookup --model llama --dtype bf16 --layout paged --pool kv:4MiB --digests "
+       "d830de3d42c00f25,fedd9e4abebebbe6\n",
+       make_lookup_command},
+      {"put", "Store a file in the cache",
+       "  terrace put adapter.safetensors            prints the key, which is the file's SHA-256\n"
+       "  terrace put video.bin --object-bytes 4MiB\n",
+       make_put_command},
+      {"get", "Write a file from the cache, checked",
+       "  terrace get d2a84f4b8b650937ec8f73cd8be2c74add5a911ba64df27458ed8229da804a26 -o "
+       "adapter.safetensors\n",
+       make_get_command},
+      {"replay", "Drive the daemon with a trace and check every byte",
+       "  terrace replay trace.jsonl.gz --limit 2000\n"
+       "  terrace replay trace.jsonl --clients 4 --speed 10 --bytes-per-token 4096\n"
+       "  terrace replay trace.jsonl --mode daemon --json\n",
+       make_replay_command},
+      {"bench", "Measure lookups, stores and loads of a running daemon",
+       "  terrace bench\n"
+       "  terrace bench --objects 64 --object-bytes 1MiB --depth 8 --json\n",
+       make_bench_command},
       {"trace generate", "Make a trace of multi-turn conversations",
        "  terrace trace generate -o trace.jsonl --requests 5000 --seed 7\n"
        "  terrace trace generate --arrivals bursty --rate 4 | gzip > trace.jsonl.gz\n"

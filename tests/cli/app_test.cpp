@@ -79,5 +79,45 @@ TEST(App, SaysWhenTheOutputCannotBeWritten) {
   EXPECT_THAT(r.err, HasSubstr("/does/not/exist: cannot be written"));
 }
 
+TEST(App, WithoutADaemonSaysWhatToDo) {
+  temporary_file trace(R"({"timestamp": 0, "input_length": 512, "output_length": 1, "hash_ids": [1]})");
+  std::string key(64, 'a');
+  for (std::vector<std::string> words :
+       {std::vector<std::string>{"status"},
+        {"bench"},
+        {"replay", trace.path()},
+        {"put", trace.path()},
+        {"get", key, "-o", "/tmp/never-written"},
+        {"lookup", "--tokens", "1", "--model", "m", "--dtype", "d", "--layout", "l", "--pool", "kv:4KiB"}}) {
+    words.insert(words.end(), {"--socket", "/does/not/exist.sock"});
+    ran r = run(words);
+    EXPECT_EQ(r.code, exit_code::unreachable) << words[0];
+    EXPECT_THAT(r.err, HasSubstr("no daemon answers at /does/not/exist.sock"));
+    EXPECT_THAT(r.err, HasSubstr("start one with `terraced`"));
+    EXPECT_EQ(std::count(r.err.begin(), r.err.end(), '\n'), 1) << r.err;
+  }
+}
+
+TEST(App, ChecksArgumentsBeforeItConnects) {
+  expect_usage({"replay", "/does/not/exist"}, "expected a readable file");
+  expect_usage({"replay", "x", "--clients", "0"}, "--clients");
+  expect_usage({"replay", "x", "--mode", "magic"}, "{auto,mapped,daemon}");
+  expect_usage({"replay", "x", "--region", "big"}, "--region: expected a size such as");
+  expect_usage({"get", "abc", "-o", "x"}, "expected a key of 64 hexadecimal digits");
+  expect_usage({"put", "/does/not/exist"}, "/does/not/exist: expected a readable file");
+  expect_usage({"put", "/proc/self/exe", "--object-bytes", "1KiB"},
+               "--object-bytes: expected 4.00 KiB to 1.00 GiB");
+  expect_usage({"bench", "--object-bytes", "1"}, "--object-bytes: expected");
+  std::vector<std::string> lookup{"lookup", "--model", "m", "--dtype", "d", "--layout", "l", "--pool"};
+  auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), lookup.begin(), lookup.end());
+    return more;
+  };
+  expect_usage(with({"kv"}), "expected either --tokens or --digests");
+  expect_usage(with({"kv", "--tokens", "1"}), "--pool: expected NAME:OBJECT_BYTES");
+  expect_usage(with({"kv:4KiB", "--tokens", "x"}), "expected token ids");
+  expect_usage(with({"kv:4KiB", "--digests", "zz"}), "hexadecimal");
+}
+
 } // namespace
 } // namespace terrace::cli

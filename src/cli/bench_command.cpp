@@ -1,0 +1,97 @@
+// terrace bench
+
+#include "cli/byte_size_option.hpp"
+#include "cli/command.hpp"
+#include "cli/file_object.hpp"
+#include "cli/json.hpp"
+#include "cli/self_measure.hpp"
+#include "cli/table.hpp"
+
+#include <CLI/CLI.hpp>
+
+namespace terrace::cli {
+
+namespace {
+
+class bench_command final : public command {
+ public:
+  void declare(CLI::App& app) override {
+    app.add_option("--objects", options_.objects, "Stored and loaded once each")
+        ->check(CLI::Range(1, 4096))
+        ->capture_default_str();
+    add_size_option(app, "--object-bytes", options_.object_bytes, "Their size");
+    app.add_option("--depth", options_.depth, "Stores and loads in flight")
+        ->check(CLI::Range(1, 64))
+        ->capture_default_str();
+    app.add_option("--digests", options_.digests, "Of each lookup")
+        ->check(CLI::Range(1, 4096))
+        ->capture_default_str();
+    app.add_option("--lookups", options_.lookups, "How many are timed")
+        ->check(CLI::Range(1, 1'000'000))
+        ->capture_default_str();
+    daemon_.declare(app);
+  }
+
+  outcome<exit_code> run(console& to) override {
+    if (options_.object_bytes < file_object_bytes_least || options_.object_bytes > file_object_bytes_most)
+      return bad_usage(
+          fmt::format("--object-bytes: expected {} to {}, found {}", format_bytes(file_object_bytes_least),
+                      format_bytes(file_object_bytes_most), format_bytes(options_.object_bytes)));
+    auto result = measure_daemon(daemon_, options_);
+    if (!result)
+      return tl::unexpected(result.error());
+    if (daemon_.json)
+      print_json(to, describe(*result));
+    else
+      print(*result, to);
+    if (result->wrong_bytes != 0)
+      return failed(fmt::format("{} bytes came back wrong", result->wrong_bytes));
+    return exit_code::ok;
+  }
+
+ private:
+  json describe(const measured& m) const {
+    json mapped = m.mapped_load_bytes_per_second ? json(*m.mapped_load_bytes_per_second) : json(nullptr);
+    return {{"objects", options_.objects},
+            {"object_bytes", options_.object_bytes},
+            {"depth", options_.depth},
+            {"digests", options_.digests},
+            {"lookup_ns", to_json(m.lookup_ns)},
+            {"store_bytes_per_second", m.store_bytes_per_second},
+            {"daemon_load_bytes_per_second", m.daemon_load_bytes_per_second},
+            {"mapped_load_bytes_per_second", mapped},
+            {"memcpy_bytes_per_second", m.memcpy_bytes_per_second},
+            {"wrong_bytes", m.wrong_bytes}};
+  }
+
+  void print(const measured& m, console& to) const {
+    auto time = [](uint64_t ns) { return format_duration(static_cast<double>(ns)); };
+    fmt::print(to.out, "{}",
+               format_facts({{"lookup",
+                              fmt::format("p50 {}, p90 {}, p99 {}, max {} ({} digests, 1 client)",
+                                          time(m.lookup_ns.p50), time(m.lookup_ns.p90), time(m.lookup_ns.p99),
+                                          time(m.lookup_ns.max), options_.digests)}}));
+    table copies({{fmt::format("{} objects of {}", options_.objects, format_bytes(options_.object_bytes)),
+                   align::left},
+                  {"rate"},
+                  {"of memcpy"}});
+    auto add = [&](const std::string& name, double rate) {
+      copies.add({name, format_rate(rate), format_ratio(rate / m.memcpy_bytes_per_second)});
+    };
+    add(fmt::format("store, depth {}", options_.depth), m.store_bytes_per_second);
+    add(fmt::format("load by the daemon, depth {}", options_.depth), m.daemon_load_bytes_per_second);
+    if (m.mapped_load_bytes_per_second)
+      add("load under a lease", *m.mapped_load_bytes_per_second);
+    add("memcpy, one thread", m.memcpy_bytes_per_second);
+    fmt::print(to.out, "\n{}\n  wrong bytes  {}\n", copies.to_string(), format_count(m.wrong_bytes));
+  }
+
+  measure_options options_;
+  daemon_options daemon_;
+};
+
+} // namespace
+
+std::unique_ptr<command> make_bench_command() { return std::make_unique<bench_command>(); }
+
+} // namespace terrace::cli

@@ -1,0 +1,29 @@
+// Sizes on the command line: "64KiB".
+#pragma once
+
+#include "cli/units.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <string>
+
+namespace terrace::cli {
+
+/// `value` takes `text` such as "64KiB"; its present value is the default that --help shows.
+inline CLI::Option* add_size_option(CLI::App& app, const std::string& name, uint64_t& value,
+                                    const std::string& text) {
+  return app
+      .add_option_function<std::string>(
+          name,
+          [&value, name](const std::string& given) {
+            auto bytes = parse_bytes(given);
+            if (!bytes)
+              throw CLI::ValidationError(name, bytes.error().text); // CLI11's own way; caught in app.cpp
+            value = *bytes;
+          },
+          text)
+      ->default_str(format_bytes(value))
+      ->type_name("SIZE");
+}
+
+} // namespace terrace::cli

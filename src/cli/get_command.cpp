@@ -1,0 +1,156 @@
+// terrace get
+
+#include "cli/byte_size_option.hpp"
+#include "cli/command.hpp"
+#include "cli/file_object.hpp"
+#include "cli/json.hpp"
+#include "cli/object_client.hpp"
+#include "cli/progress.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+namespace terrace::cli {
+
+namespace {
+
+/// Written beside its name and renamed when whole, so that a failed get leaves no file that looks right.
+class pending_file {
+ public:
+  explicit pending_file(std::string path) : path_(std::move(path)), part_(path_ + ".part") {
+    file_.open(part_, std::ios::binary | std::ios::trunc);
+  }
+  ~pending_file() {
+    std::error_code ignored;
+    if (!kept_)
+      std::filesystem::remove(part_, ignored);
+  }
+  pending_file(const pending_file&) = delete;
+  pending_file& operator=(const pending_file&) = delete;
+
+  void write(std::span<const std::byte> bytes) {
+    file_.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  }
+  outcome<void> keep() {
+    file_.close();
+    if (!file_ || std::rename(part_.c_str(), path_.c_str()) != 0)
+      return failed(fmt::format("{}: cannot be written: {}", path_, std::strerror(errno)));
+    kept_ = true;
+    return {};
+  }
+
+ private:
+  std::string path_;
+  std::string part_;
+  std::ofstream file_;
+  bool kept_ = false;
+};
+
+class get_command final : public command {
+ public:
+  void declare(CLI::App& app) override {
+    app.add_option("KEY", key_, "What put printed: the SHA-256 of the file")->required();
+    app.add_option("-o,--output", output_, "File to write")->required();
+    add_size_option(app, "--object-bytes", object_bytes_, "Size of the pieces, as given to put");
+    daemon_.declare(app);
+  }
+
+  outcome<exit_code> run(console& to) override {
+    auto key = parse_file_key(key_);
+    if (!key)
+      return tl::unexpected(key.error());
+    if (object_bytes_ < file_object_bytes_least || object_bytes_ > file_object_bytes_most)
+      return bad_usage(fmt::format("--object-bytes: expected {} to {}", format_bytes(file_object_bytes_least),
+                                   format_bytes(file_object_bytes_most)));
+    auto daemon = connect(daemon_, "terrace get");
+    if (!daemon)
+      return tl::unexpected(daemon.error());
+    auto client = object_client::open(std::move(*daemon), {.space = file_space(object_bytes_)});
+    if (!client)
+      return tl::unexpected(client.error());
+    auto bytes = fetch(**client, *key, to);
+    if (!bytes)
+      return tl::unexpected(bytes.error());
+    if (daemon_.json)
+      print_json(to, {{"key", to_hex(*key)}, {"bytes", *bytes}, {"file", output_}});
+    else
+      fmt::print(to.out, "{} written to {}; its SHA-256 is right\n", format_bytes(*bytes), output_);
+    return exit_code::ok;
+  }
+
+ private:
+  /// The size of the file, from its first piece.
+  outcome<uint64_t> size_of(object_client& client, const digest& key) {
+    auto found = client.lookup(std::span(&key, 1));
+    if (!found)
+      return request_failed(client.daemon(), "looking up the first piece", found.error());
+    if (found->empty())
+      return failed(
+          fmt::format("{}: not in the cache with pieces of {}; it was never put, or has been evicted",
+                      to_hex(key), format_bytes(object_bytes_)));
+    auto loaded = client.load(0, 1);
+    if (!loaded)
+      return request_failed(client.daemon(), "loading the first piece", loaded.error());
+    auto bytes = *loaded == 1 ? read_file_header(client.buffer()) : std::nullopt;
+    if (!bytes || pieces_of(*bytes, object_bytes_) > file_pieces_max)
+      return failed(fmt::format("{}: the first piece did not come or is not that of a file", to_hex(key)));
+    return *bytes;
+  }
+
+  outcome<uint64_t> fetch(object_client& client, const digest& key, console& to) {
+    auto bytes = size_of(client, key);
+    if (!bytes)
+      return bytes;
+    uint64_t pieces = pieces_of(*bytes, object_bytes_);
+    auto found = client.lookup(piece_digests(key, pieces));
+    if (!found)
+      return request_failed(client.daemon(), "looking up the pieces", found.error());
+    if (found->size() < pieces)
+      return failed(fmt::format("{}: only {} of {} pieces are still in the cache; put the file again",
+                                to_hex(key), found->size(), pieces));
+    pending_file file(output_);
+    file_hasher hasher;
+    progress bar(to, "get", pieces);
+    size_t batch_max = client.buffer().size() / object_bytes_;
+    uint64_t left = *bytes;
+    for (uint64_t first = 0; first < pieces;) {
+      size_t count = std::min<uint64_t>(batch_max, pieces - first);
+      auto loaded = client.load(first, count);
+      if (!loaded)
+        return request_failed(client.daemon(), fmt::format("loading piece {} of {}", first + 1, pieces),
+                              loaded.error());
+      if (*loaded < count)
+        return failed(fmt::format("{}: piece {} of {} was found, but lost before it came; put the file again",
+                                  to_hex(key), first + *loaded + 1, pieces));
+      auto body = client.buffer().first(count * object_bytes_).subspan(first == 0 ? file_header_bytes : 0);
+      body = body.first(std::min<uint64_t>(body.size(), left));
+      hasher.add(body);
+      file.write(body);
+      left -= body.size();
+      first += count;
+      bar.advance(count, "pieces");
+    }
+    if (hasher.finish() != key)
+      return failed(
+          fmt::format("{}: the bytes that came have another SHA-256; nothing was written", to_hex(key)));
+    if (auto kept = file.keep(); !kept)
+      return tl::unexpected(kept.error());
+    return *bytes;
+  }
+
+  std::string key_;
+  std::string output_;
+  uint64_t object_bytes_ = 1ULL << 20;
+  daemon_options daemon_;
+};
+
+} // namespace
+
+std::unique_ptr<command> make_get_command() { return std::make_unique<get_command>(); }
+
+} // namespace terrace::cli

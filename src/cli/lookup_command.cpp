@@ -1,0 +1,171 @@
+// terrace lookup
+
+#include "cli/byte_size_option.hpp"
+#include "cli/command.hpp"
+#include "cli/digest_text.hpp"
+#include "cli/json.hpp"
+#include "cli/object_client.hpp"
+#include "cli/table.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <chrono>
+
+namespace terrace::cli {
+
+namespace {
+
+struct tier_run {
+  size_t first;
+  size_t count;
+  tier_kind tier;
+};
+
+std::vector<tier_run> runs_of(const std::vector<tier_kind>& tiers) {
+  std::vector<tier_run> runs;
+  for (size_t i = 0; i < tiers.size(); ++i) {
+    if (runs.empty() || runs.back().tier != tiers[i])
+      runs.push_back({i, 0, tiers[i]});
+    ++runs.back().count;
+  }
+  return runs;
+}
+
+class lookup_command final : public command {
+ public:
+  void declare(CLI::App& app) override {
+    auto* tokens = app.add_option("--tokens", tokens_,
+                                  "Token ids, as \"1 2 3\", [1, 2, 3], @FILE or @- (standard input)");
+    auto* digests = app.add_option("--digests", digests_,
+                                   "Chunk digests in hexadecimal, separated by commas or spaces, or @FILE");
+    tokens->excludes(digests);
+    app.add_option("--model", space_.model,
+                   "Of the space; all its fields must be those that the engine opened it with")
+        ->required();
+    app.add_option("--dtype", space_.dtype, "Of the space")->required();
+    app.add_option("--layout", space_.layout, "Of the space")->required();
+    app.add_option("--pool", pools_, "Of the space, as NAME:OBJECT_BYTES; once for each")->required();
+    app.add_option("--revision", space_.revision, "Of the space");
+    app.add_option("--chunk-tokens", space_.chunk_tokens, "Of the space")->capture_default_str();
+    app.add_option("--hash-block-tokens", space_.hash_block_tokens, "Of the space")->capture_default_str();
+    app.add_option("--world-size", space_.world_size, "Of the space")->capture_default_str();
+    app.add_option("--space-salt", space_.salt, "Of the space: the tenant's salt");
+    app.add_option("--algorithm", algorithm_, "Of the space")
+        ->check(CLI::IsMember({"sha256_cbor", "sha256", "xxh3_128"}))
+        ->capture_default_str();
+    app.add_option("--seed", space_.seed, "Of the space");
+    app.add_option("--lora", lora_, "Name of the LoRA adapter of the prompt");
+    app.add_option("--salt", salt_, "Cache salt of the prompt");
+    daemon_.declare(app);
+  }
+
+  outcome<exit_code> run(console& to) override {
+    if (auto read = read_arguments(); !read)
+      return tl::unexpected(read.error());
+    auto daemon = connect(daemon_, "terrace lookup");
+    if (!daemon)
+      return tl::unexpected(daemon.error());
+    auto space = daemon->open_space(space_, daemon_.until());
+    if (!space)
+      return request_failed(*daemon, "opening the space", space.error());
+    client::lookup_request request;
+    request.in = *space;
+    request.what = digests_.empty() ? client::prefix::of_tokens(token_ids_)
+                                    : client::prefix::of_digests(digest_list_.bytes, digest_list_.width);
+    request.what.lora = lora_;
+    request.what.salt = salt_;
+    auto begin = std::chrono::steady_clock::now();
+    auto found = daemon->lookup(request, daemon_.until());
+    auto took = std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin);
+    if (!found)
+      return request_failed(*daemon, "lookup", found.error());
+    if (daemon_.json)
+      print_json(to, describe(*found, *space, took));
+    else
+      print(*found, *space, took, to);
+    return exit_code::ok;
+  }
+
+ private:
+  outcome<void> read_arguments() {
+    if (tokens_.empty() == digests_.empty())
+      return bad_usage("expected either --tokens or --digests (see terrace lookup --help)");
+    auto text = text_or_file(tokens_.empty() ? digests_ : tokens_);
+    if (!text)
+      return tl::unexpected(text.error());
+    if (!tokens_.empty()) {
+      auto parsed = parse_tokens(*text);
+      if (!parsed)
+        return tl::unexpected(parsed.error());
+      token_ids_ = std::move(*parsed);
+    } else {
+      auto parsed = parse_digests(*text);
+      if (!parsed)
+        return tl::unexpected(parsed.error());
+      digest_list_ = std::move(*parsed);
+    }
+    space_.algorithm = algorithm_ == "sha256"     ? client::hash_algorithm::sha256
+                       : algorithm_ == "xxh3_128" ? client::hash_algorithm::xxh3_128
+                                                  : client::hash_algorithm::sha256_cbor;
+    for (const std::string& text_of_pool : pools_) {
+      size_t colon = text_of_pool.find(':');
+      auto bytes = colon == std::string::npos ? parse_bytes("") : parse_bytes(text_of_pool.substr(colon + 1));
+      if (!bytes || colon == 0)
+        return bad_usage(
+            fmt::format("--pool: expected NAME:OBJECT_BYTES such as kv:4MiB, found \"{}\"", text_of_pool));
+      space_.pools.push_back({.name = text_of_pool.substr(0, colon), .object_bytes = *bytes});
+    }
+    return {};
+  }
+
+  static json describe(const client::lookup_result& found, const client::space& space,
+                       std::chrono::nanoseconds took) {
+    json runs = json::array();
+    for (const tier_run& run : runs_of(found.tiers))
+      runs.push_back({{"first_chunk", run.first}, {"chunks", run.count}, {"tier", to_string(run.tier)}});
+    return {{"space", to_hex(space.fingerprint)},
+            {"requested_chunks", found.requested_chunks},
+            {"found_chunks", found.found_chunks},
+            {"found_tokens", found.found_tokens},
+            {"usable_tokens", found.usable_tokens},
+            {"tiers", runs},
+            {"latency_ns", took.count()}};
+  }
+
+  static void print(const client::lookup_result& found, const client::space& space,
+                    std::chrono::nanoseconds took, console& to) {
+    fmt::print(
+        to.out, "{}",
+        format_facts(
+            {{"found", fmt::format("{} of {} chunks, {} tokens", format_count(found.found_chunks),
+                                   format_count(found.requested_chunks), format_count(found.found_tokens))},
+             {"usable", format_count(found.usable_tokens) + " tokens"},
+             {"space", to_hex(space.fingerprint)},
+             {"took", format_duration(static_cast<double>(took.count()))}}));
+    if (found.tiers.empty())
+      return;
+    table runs({{"chunks", align::left}, {"tier", align::left}});
+    for (const tier_run& run : runs_of(found.tiers))
+      runs.add({run.count == 1 ? std::to_string(run.first)
+                               : fmt::format("{}-{}", run.first, run.first + run.count - 1),
+                to_string(run.tier)});
+    fmt::print(to.out, "\n{}", runs.to_string());
+  }
+
+  client::space_spec space_;
+  std::vector<std::string> pools_;
+  std::string algorithm_ = "sha256_cbor";
+  std::string tokens_;
+  std::string digests_;
+  std::string lora_;
+  std::string salt_;
+  std::vector<uint32_t> token_ids_;
+  digest_list digest_list_;
+  daemon_options daemon_;
+};
+
+} // namespace
+
+std::unique_ptr<command> make_lookup_command() { return std::make_unique<lookup_command>(); }
+
+} // namespace terrace::cli

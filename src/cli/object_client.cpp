@@ -1,0 +1,94 @@
+#include "cli/object_client.hpp"
+
+#include <algorithm>
+
+namespace terrace::cli {
+
+outcome<std::unique_ptr<object_client>> object_client::open(client::connection daemon,
+                                                            const object_client_options& options) {
+  std::unique_ptr<object_client> made(new object_client(std::move(daemon)));
+  client::connection& to = made->daemon_;
+  made->object_bytes_ = options.space.pools.front().object_bytes;
+  bool shares = to.daemon().has("mapped_arena");
+  if (options.mode == load_mode::mapped && !shares)
+    return bad_usage("--mode mapped: expected a group that maps its arena, but this one is isolated; "
+                     "use --mode daemon");
+  made->mapped_ = shares && options.mode != load_mode::daemon;
+  auto space = to.open_space(options.space);
+  if (!space)
+    return request_failed(to, "opening the space", space.error());
+  made->space_ = *space;
+  auto memory =
+      client::region::create("terrace-cli", std::max<uint64_t>(options.region_bytes, made->object_bytes_));
+  if (!memory)
+    return failed("making a region", memory.error());
+  made->memory_ = std::move(*memory);
+  auto registered = to.register_region(made->memory_);
+  if (!registered)
+    return request_failed(to, "registering a region", registered.error());
+  made->registered_ = std::move(*registered);
+  return made;
+}
+
+std::span<std::byte> object_client::buffer() { return std::as_writable_bytes(memory_.bytes()); }
+
+std::vector<client::run> object_client::runs(size_t first, size_t count) const {
+  std::vector<client::run> all(count);
+  for (size_t i = 0; i < count; ++i)
+    all[i] = {
+        .offset = (first + i) * object_bytes_, .bytes = object_bytes_, .stride = object_bytes_, .count = 1};
+  return all;
+}
+
+result<std::vector<tier_kind>> object_client::lookup(std::span<const digest> chunks) {
+  held_.release();
+  client::lookup_request request;
+  request.in = space_;
+  request.what = client::prefix::of_digests(chunks);
+  request.lease = true;
+  auto found = daemon_.lookup(request);
+  if (!found)
+    return tl::unexpected(found.error());
+  held_ = std::move(found->held);
+  return std::move(found->tiers);
+}
+
+result<size_t> object_client::load(size_t first, size_t count) {
+  client::chunk_range range{static_cast<uint32_t>(first), static_cast<uint32_t>(count)};
+  if (mapped_) {
+    std::vector<std::span<uint8_t>> into(count);
+    for (size_t i = 0; i < count; ++i)
+      into[i] = memory_.bytes().subspan(i * object_bytes_, object_bytes_);
+    auto bytes = daemon_.load_under_lease(held_, range, into);
+    if (!bytes)
+      return tl::unexpected(bytes.error());
+    return *bytes / object_bytes_;
+  }
+  auto pieces = runs(0, count);
+  client::load_request request;
+  request.in = space_;
+  request.lease = held_.id();
+  request.range = range;
+  request.region = &registered_;
+  request.runs = pieces;
+  auto loaded = daemon_.load(request);
+  if (!loaded)
+    return tl::unexpected(loaded.error());
+  return loaded->delivered_chunks;
+}
+
+result<replay_target::stored> object_client::store(std::span<const digest> prefix, size_t count) {
+  auto pieces = runs(0, count);
+  client::store_request request;
+  request.in = space_;
+  request.what = client::prefix::of_digests(prefix);
+  request.range = {static_cast<uint32_t>(prefix.size() - count), static_cast<uint32_t>(count)};
+  request.region = &registered_;
+  request.runs = pieces;
+  auto answer = daemon_.store(request);
+  if (!answer)
+    return tl::unexpected(answer.error());
+  return stored{answer->stored_chunks, answer->present_chunks};
+}
+
+} // namespace terrace::cli

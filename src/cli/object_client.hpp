@@ -1,0 +1,64 @@
+// One connection with one space of one pool and one region: what replay, put, get and bench work with.
+#pragma once
+
+#include "cli/daemon_connection.hpp"
+#include "cli/replay_target.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace terrace::cli {
+
+enum class load_mode {
+  automatic, ///< mapped where the group shares its arena, otherwise daemon
+  mapped,    ///< libterrace copies out of the mapped arena under the lease
+  daemon,    ///< the daemon copies into the region
+};
+
+struct object_client_options {
+  client::space_spec space;         ///< with exactly one pool
+  uint64_t region_bytes = 32 << 20; ///< made at least one object large
+  load_mode mode = load_mode::automatic;
+};
+
+/// The replay_target behind which the daemon is. Move nothing out of it; it belongs to one thread at a time.
+class object_client final : public replay_target {
+ public:
+  static outcome<std::unique_ptr<object_client>> open(client::connection daemon,
+                                                      const object_client_options& options);
+
+  std::span<std::byte> buffer() override;
+  size_t object_bytes() const override { return object_bytes_; }
+  result<std::vector<tier_kind>> lookup(std::span<const digest> chunks) override;
+  result<size_t> load(size_t first, size_t count) override;
+  result<stored> store(std::span<const digest> prefix, size_t count) override;
+  void release() override { held_.release(); }
+  bool alive() const override { return daemon_.alive(); }
+
+  /// True: load() copies out of the mapped arena.
+  bool mapped() const { return mapped_; }
+
+  client::connection& daemon() { return daemon_; }
+  const client::space& space() const { return space_; }
+  const client::registered_region& region() const { return registered_; }
+  const client::lease& held() const { return held_; }
+
+  /// Runs for `count` objects, one behind the other from slot `first` of the buffer on.
+  std::vector<client::run> runs(size_t first, size_t count) const;
+
+ private:
+  explicit object_client(client::connection daemon) : daemon_(std::move(daemon)) {}
+
+  client::connection daemon_;
+  client::region memory_;
+  client::registered_region registered_;
+  client::space space_;
+  client::lease held_;
+  size_t object_bytes_ = 0;
+  bool mapped_ = false;
+};
+
+} // namespace terrace::cli

@@ -1,0 +1,198 @@
+#include "cli/replay.hpp"
+
+#include "cli/content.hpp"
+#include "cli/conversations.hpp"
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cstring>
+#include <ctime>
+#include <thread>
+
+namespace terrace::cli {
+
+namespace {
+
+using steady = std::chrono::steady_clock;
+
+uint64_t nanoseconds_since(steady::time_point begin) {
+  return static_cast<uint64_t>(std::chrono::nanoseconds(steady::now() - begin).count());
+}
+
+digest child_of(const digest& parent, uint64_t id) {
+  unsigned char text[digest::max_size + sizeof id];
+  std::memcpy(text, parent.bytes.data(), digest::max_size);
+  std::memcpy(text + digest::max_size, &id, sizeof id);
+  digest child;
+  for (XXH64_hash_t half : {0, 1}) {
+    XXH128_canonical_t hash;
+    XXH128_canonicalFromHash(&hash, XXH3_128bits_withSeed(text, sizeof text, half));
+    std::memcpy(child.bytes.data() + half * sizeof hash, hash.digest, sizeof hash);
+  }
+  return child;
+}
+
+/// One request on its way: what its two halves share.
+struct exchange {
+  const std::vector<digest>& chunks;
+  size_t number;
+  replay_target& target;
+  replay_counts& counts;
+
+  std::span<std::byte> object(size_t i) const {
+    return target.buffer().subspan(i * target.object_bytes(), target.object_bytes());
+  }
+  size_t batch_max() const { return std::max<size_t>(1, target.buffer().size() / target.object_bytes()); }
+};
+
+void verify(const exchange& x, size_t first, size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    uint64_t wrong = count_wrong_bytes(x.object(i), x.chunks[first + i]);
+    if (wrong == 0)
+      continue;
+    x.counts.wrong_bytes += wrong;
+    ++x.counts.wrong_objects;
+    if (x.counts.first_wrong.empty())
+      x.counts.first_wrong = fmt::format("request {}, chunk {} ({}): {} of {} bytes", x.number + 1, first + i,
+                                         to_hex(x.chunks[first + i], 8), wrong, x.target.object_bytes());
+  }
+}
+
+/// Gives how many of the found chunks arrived.
+size_t load_hits(const exchange& x, const std::vector<tier_kind>& tiers) {
+  size_t loaded = 0;
+  while (loaded < tiers.size()) {
+    size_t wanted = std::min(x.batch_max(), tiers.size() - loaded);
+    auto begin = steady::now();
+    auto came = x.target.load(loaded, wanted);
+    uint64_t took = nanoseconds_since(begin);
+    if (!came) {
+      x.counts.note_error(came.error());
+      break;
+    }
+    x.counts.load.add(took);
+    x.counts.load_ns += took;
+    size_t count = std::min(*came, wanted);
+    for (size_t i = loaded; i < loaded + count; ++i)
+      if (auto tier = static_cast<size_t>(tiers[i]); tier < tier_count)
+        x.counts.loaded_bytes[tier] += x.target.object_bytes();
+    verify(x, loaded, count);
+    loaded += count;
+    if (count < wanted)
+      break;
+  }
+  x.counts.undelivered_chunks += tiers.size() - loaded;
+  return loaded;
+}
+
+void store_misses(const exchange& x, size_t first) {
+  while (first < x.chunks.size()) {
+    size_t count = std::min(x.batch_max(), x.chunks.size() - first);
+    for (size_t i = 0; i < count; ++i)
+      fill_content(x.object(i), x.chunks[first + i]);
+    auto begin = steady::now();
+    auto answer = x.target.store(std::span(x.chunks).first(first + count), count);
+    uint64_t took = nanoseconds_since(begin);
+    if (!answer) {
+      x.counts.note_error(answer.error());
+      return; // what follows could not be found behind the gap
+    }
+    x.counts.store.add(took);
+    x.counts.store_ns += took;
+    x.counts.stored_chunks += answer->written;
+    x.counts.present_chunks += answer->present;
+    x.counts.stored_bytes += answer->written * x.target.object_bytes();
+    first += count;
+  }
+}
+
+void sleep_until(steady::time_point due) { // on Linux the steady clock is CLOCK_MONOTONIC
+  auto since_boot = std::chrono::nanoseconds(due.time_since_epoch()).count();
+  timespec at{since_boot / 1'000'000'000, since_boot % 1'000'000'000};
+  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, nullptr) == EINTR) {
+  }
+}
+
+} // namespace
+
+std::vector<digest> chain_digests(const trace_request& request) {
+  std::vector<digest> chain;
+  digest parent;
+  for (size_t i = 0; i < request.full_blocks(); ++i)
+    chain.push_back(parent = child_of(parent, request.hash_ids[i]));
+  return chain;
+}
+
+void replay_request(const trace_request& request, size_t number, replay_target& target,
+                    replay_counts& counts) {
+  auto begin = steady::now();
+  ++counts.requests;
+  counts.input_tokens += request.input_length;
+  std::vector<digest> chunks = chain_digests(request);
+  if (chunks.empty())
+    return; // shorter than a block: nothing that could be shared
+  counts.chunk_tokens += chunks.size() * trace_block_tokens;
+  auto lookup_begin = steady::now();
+  auto found = target.lookup(chunks);
+  uint64_t took = nanoseconds_since(lookup_begin);
+  exchange x{chunks, number, target, counts};
+  size_t loaded = 0;
+  if (found) {
+    counts.lookup.add(took);
+    for (tier_kind tier : *found)
+      if (auto i = static_cast<size_t>(tier); i < tier_count)
+        counts.hit_tokens[i] += trace_block_tokens;
+    loaded = load_hits(x, *found);
+  } else {
+    counts.note_error(found.error());
+  }
+  target.release(); // a store may wait for memory, and who waits should hold none
+  if (target.alive())
+    store_misses(x, loaded);
+  counts.request.add(nanoseconds_since(begin));
+}
+
+replay_counts replay_trace(const trace& requests, std::span<const std::unique_ptr<replay_target>> targets,
+                           const replay_options& options,
+                           const std::function<void(const replay_counts&)>& done) {
+  auto shares = distribute(requests, targets.size());
+  std::vector<replay_counts> counts(targets.size());
+  uint64_t first_ms = requests.requests.empty() ? 0 : requests.requests.front().timestamp_ms;
+  auto begin = steady::now();
+  auto wait_for_arrival = [&](const trace_request& request, replay_counts& of) {
+    if (options.speed <= 0 || request.timestamp_ms <= first_ms)
+      return;
+    auto after = static_cast<double>(request.timestamp_ms - first_ms) * 1e6 / options.speed;
+    auto due = begin + std::chrono::nanoseconds(static_cast<int64_t>(after));
+    if (auto now = steady::now(); now < due)
+      sleep_until(due);
+    else
+      of.late_ns_max =
+          std::max(of.late_ns_max, static_cast<uint64_t>(std::chrono::nanoseconds(now - due).count()));
+  };
+  auto work = [&](size_t client) {
+    for (size_t i : shares[client]) {
+      wait_for_arrival(requests.requests[i], counts[client]);
+      replay_request(requests.requests[i], i, *targets[client], counts[client]);
+      done(counts[client]);
+      if (!targets[client]->alive()) {
+        counts[client].lost = true;
+        return;
+      }
+    }
+  };
+  {
+    std::vector<std::jthread> threads;
+    for (size_t client = 1; client < targets.size(); ++client)
+      threads.emplace_back(work, client);
+    work(0);
+  }
+  replay_counts sum;
+  for (const replay_counts& of : counts)
+    sum.merge(of);
+  return sum;
+}
+
+} // namespace terrace::cli

@@ -1,0 +1,39 @@
+// Drives a cache with a trace and checks every byte that it gives back.
+//
+// Each request of the trace: look up its whole blocks under a lease, load what was found and compare it with the
+// content that its digests imply, release them, then store the rest. The next request of the client begins when the last store has
+// been answered, so that with one client the hits depend on the trace and the cache alone.
+#pragma once
+
+#include "cli/replay_counts.hpp"
+#include "cli/replay_target.hpp"
+#include "cli/trace.hpp"
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace terrace::cli {
+
+/// The digests of a request's whole blocks. Each is a hash of its parent's and of the block's id, so that an id that
+/// a trace uses behind two prefixes gives two digests.
+std::vector<digest> chain_digests(const trace_request& request);
+
+/// Sends one request. Errors are counted, not returned; loads and stores go in pieces of the target's buffer.
+/// `number` is the request's place in the trace, for messages.
+void replay_request(const trace_request& request, size_t number, replay_target& target,
+                    replay_counts& counts);
+
+struct replay_options {
+  double speed = 0; ///< 0: as fast as answers come; 1: at the trace's timestamps; 2: twice as fast
+};
+
+/// Replays the trace with one thread a target; conversations are spread over them (conversations.hpp). A target that
+/// is lost ends its thread. `done` is called after each request, from any thread, with the counts of its client.
+replay_counts replay_trace(const trace& requests, std::span<const std::unique_ptr<replay_target>> targets,
+                           const replay_options& options,
+                           const std::function<void(const replay_counts&)>& done);
+
+} // namespace terrace::cli

@@ -1,0 +1,133 @@
+// terrace replay
+
+#include "cli/byte_size_option.hpp"
+#include "cli/command.hpp"
+#include "cli/conversations.hpp"
+#include "cli/object_client.hpp"
+#include "cli/progress.hpp"
+#include "cli/replay.hpp"
+#include "cli/replay_report.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <chrono>
+
+namespace terrace::cli {
+
+namespace {
+
+constexpr size_t clients_max = 256;
+
+class replay_command final : public command {
+ public:
+  void declare(CLI::App& app) override {
+    app.add_option("TRACE", path_, "JSON lines as Mooncake publishes them, plain or gzipped")->required();
+    app.add_option(
+           "--bytes-per-token", bytes_per_token_,
+           "KV bytes of a token; 64 makes objects of 32 KiB, a 7B model in 16 bits has 131072 (64 MiB)")
+        ->check(CLI::Range(1, 2'097'152))
+        ->capture_default_str();
+    app.add_option("--speed", options_.speed,
+                   "0: as fast as answers come; 1: at the trace's pace; 10: ten times that")
+        ->check(CLI::NonNegativeNumber)
+        ->capture_default_str();
+    app.add_option("--clients", clients_,
+                   "Connections, each with a thread and a region; a conversation stays with one")
+        ->check(CLI::Range(size_t{1}, clients_max))
+        ->capture_default_str();
+    app.add_option("--limit", limit_, "Only the first requests; 0: all")->capture_default_str();
+    app.add_option("--sessions", sessions_, "Only the first conversations; 0: all")->capture_default_str();
+    app.add_option(
+           "--mode", mode_,
+           "mapped: copy under the lease out of the mapped arena; daemon: the daemon copies into the region; "
+           "auto: mapped where the group shares its arena")
+        ->check(CLI::IsMember({"auto", "mapped", "daemon"}))
+        ->capture_default_str();
+    add_size_option(app, "--region", region_bytes_, "Memory of each client; longer prompts go in pieces");
+    app.add_option("--salt", salt_, "Replays of different salts share nothing");
+    daemon_.declare(app);
+  }
+
+  outcome<exit_code> run(console& to) override {
+    auto loaded = load_trace(path_, limit_);
+    if (!loaded)
+      return tl::unexpected(loaded.error());
+    if (sessions_ != 0)
+      *loaded = first_conversations(*loaded, sessions_);
+    std::vector<std::unique_ptr<replay_target>> targets;
+    replay_summary summary;
+    for (size_t i = 0; i < clients_; ++i) {
+      auto target = open_target(i);
+      if (!target)
+        return tl::unexpected(target.error());
+      summary.mode = (*target)->mapped() ? "mapped" : "daemon";
+      summary.object_bytes = (*target)->object_bytes();
+      targets.push_back(std::move(*target));
+    }
+    summary.clients = clients_;
+    auto begin = std::chrono::steady_clock::now();
+    {
+      progress bar(to, "replay", loaded->requests.size());
+      summary.counts = replay_trace(*loaded, targets, options_, [&](const replay_counts& so_far) {
+        bar.advance(1, fmt::format("requests, {:.1f} % hits", so_far.hit_ratio() * 100));
+      });
+    }
+    summary.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    if (daemon_.json)
+      print_json(to, to_json(summary));
+    else
+      fmt::print(to.out, "{}", format_summary(summary));
+    return judge(summary.counts);
+  }
+
+ private:
+  outcome<std::unique_ptr<object_client>> open_target(size_t i) {
+    auto daemon = connect(daemon_, fmt::format("terrace replay {}", i + 1));
+    if (!daemon)
+      return tl::unexpected(daemon.error());
+    object_client_options options;
+    options.space.model = "terrace-replay";
+    options.space.dtype = "u8";
+    options.space.layout = "generated";
+    options.space.chunk_tokens = trace_block_tokens;
+    options.space.hash_block_tokens = trace_block_tokens;
+    options.space.pools.push_back(
+        {.name = "kv", .object_bytes = uint64_t{trace_block_tokens} * bytes_per_token_});
+    options.space.salt = salt_;
+    options.space.algorithm = client::hash_algorithm::sha256;
+    options.region_bytes = region_bytes_;
+    options.mode = mode_ == "mapped"   ? load_mode::mapped
+                   : mode_ == "daemon" ? load_mode::daemon
+                                       : load_mode::automatic;
+    return object_client::open(std::move(*daemon), options);
+  }
+
+  static outcome<exit_code> judge(const replay_counts& counts) {
+    if (counts.wrong_bytes != 0)
+      return failed(fmt::format("{} wrong bytes; first: {}", counts.wrong_bytes, counts.first_wrong));
+    if (counts.lost)
+      return tl::unexpected(
+          failure{exit_code::unreachable,
+                  fmt::format("the daemon went away after {} requests; see its log", counts.requests)});
+    if (!counts.sound())
+      return failed("some requests failed; the summary lists their errors");
+    return exit_code::ok;
+  }
+
+  std::string path_;
+  uint32_t bytes_per_token_ = 64;
+  replay_options options_;
+  size_t clients_ = 1;
+  size_t limit_ = 0;
+  size_t sessions_ = 0;
+  std::string mode_ = "auto";
+  uint64_t region_bytes_ = 32ULL << 20;
+  std::string salt_;
+  daemon_options daemon_;
+};
+
+} // namespace
+
+std::unique_ptr<command> make_replay_command() { return std::make_unique<replay_command>(); }
+
+} // namespace terrace::cli

@@ -1,0 +1,50 @@
+// What a replay has seen.
+#pragma once
+
+#include "base/error.hpp"
+#include "cli/latency_recorder.hpp"
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace terrace::cli {
+
+constexpr size_t tier_count = 4; ///< gpu, host, disk, remote
+
+struct replay_counts {
+  uint64_t requests = 0;
+  uint64_t input_tokens = 0;
+  uint64_t chunk_tokens = 0; ///< of these, in whole chunks
+  std::array<uint64_t, tier_count> hit_tokens{};
+  std::array<uint64_t, tier_count> loaded_bytes{}; ///< by the tier that the lookup named
+  uint64_t stored_bytes = 0;
+  uint64_t stored_chunks = 0;
+  uint64_t present_chunks = 0;     ///< stores that found the chunk there already
+  uint64_t undelivered_chunks = 0; ///< found, but lost before they were loaded
+  uint64_t wrong_bytes = 0;
+  uint64_t wrong_objects = 0;
+  std::string first_wrong; ///< where the first wrong byte was
+  struct errors_of_code {
+    uint64_t count = 0;
+    std::string first_text;
+  };
+  std::map<errc, errors_of_code> errors;
+  latency_recorder lookup, load, store, request;
+  uint64_t load_ns = 0;
+  uint64_t store_ns = 0;
+  uint64_t late_ns_max = 0; ///< paced replays: how far the replay fell behind the trace
+  bool lost = false;        ///< the cache went away
+
+  uint64_t all_hit_tokens() const;
+  uint64_t all_loaded_bytes() const;
+  double hit_ratio() const; ///< of all input tokens
+  void note_error(const error& e);
+  void merge(const replay_counts& other);
+
+  /// Nothing came back wrong, and no error but those that a full or busy cache may give.
+  bool sound() const;
+};
+
+} // namespace terrace::cli

@@ -1,0 +1,128 @@
+#include "cli/replay_report.hpp"
+
+#include "base/ids.hpp"
+#include "cli/table.hpp"
+#include "cli/trace.hpp"
+#include "cli/units.hpp"
+
+namespace terrace::cli {
+
+namespace {
+
+double per_second(uint64_t bytes, double seconds) {
+  return seconds > 0 ? static_cast<double>(bytes) / seconds : 0;
+}
+
+double share(uint64_t part, uint64_t whole) {
+  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
+}
+
+const char* tier_name(size_t tier) { return to_string(static_cast<tier_kind>(tier)); }
+
+/// Calls `use(name, recorder)` for each verb.
+template <class Use>
+void for_each_verb(const replay_counts& c, Use use) {
+  use("lookup", c.lookup);
+  use("load", c.load);
+  use("store", c.store);
+  use("request", c.request);
+}
+
+std::string format_tiers(const replay_counts& c) {
+  table tiers({{"hits by tier", align::left}, {"tokens"}, {"of the input"}, {"bytes loaded"}});
+  for (size_t i = 0; i < tier_count; ++i)
+    if (c.hit_tokens[i] != 0 || static_cast<tier_kind>(i) == tier_kind::host ||
+        static_cast<tier_kind>(i) == tier_kind::disk)
+      tiers.add({tier_name(i), format_count(c.hit_tokens[i]),
+                 format_ratio(share(c.hit_tokens[i], c.input_tokens)), format_bytes(c.loaded_bytes[i])});
+  tiers.add({"all", format_count(c.all_hit_tokens()), format_ratio(c.hit_ratio()),
+             format_bytes(c.all_loaded_bytes())});
+  return tiers.to_string();
+}
+
+std::string format_latencies(const replay_counts& c) {
+  table verbs({{"latency", align::left}, {"count"}, {"p50"}, {"p90"}, {"p99"}, {"max"}});
+  for_each_verb(c, [&](const char* name, const latency_recorder& recorder) {
+    percentiles p = recorder.summary();
+    auto time = [](uint64_t ns) { return format_duration(static_cast<double>(ns)); };
+    verbs.add({name, format_count(p.count), time(p.p50), time(p.p90), time(p.p99), time(p.max)});
+  });
+  return verbs.to_string();
+}
+
+} // namespace
+
+std::string format_summary(const replay_summary& s) {
+  const replay_counts& c = s.counts;
+  uint64_t moved = c.all_loaded_bytes() + c.stored_bytes;
+  std::vector<std::pair<std::string, std::string>> facts{
+      {"requests", fmt::format("{} in {}, {} {}", format_count(c.requests), format_duration(s.seconds * 1e9),
+                               s.clients, s.clients == 1 ? "client" : "clients")},
+      {"input", fmt::format("{} tokens, {} in whole chunks of {}", format_count(c.input_tokens),
+                            format_count(c.chunk_tokens), format_bytes(s.object_bytes))},
+      {"hit ratio", format_ratio(c.hit_ratio()) + " of the input tokens"},
+      {"loaded",
+       fmt::format("{}, {} while loading ({} mode)", format_bytes(c.all_loaded_bytes()),
+                   format_rate(per_second(c.all_loaded_bytes(), static_cast<double>(c.load_ns) / 1e9)),
+                   s.mode)},
+      {"stored", fmt::format("{}, {} while storing; {} chunks, {} were present", format_bytes(c.stored_bytes),
+                             format_rate(per_second(c.stored_bytes, static_cast<double>(c.store_ns) / 1e9)),
+                             format_count(c.stored_chunks), format_count(c.present_chunks))},
+      {"moved",
+       fmt::format("{}, {} over all", format_bytes(moved), format_rate(per_second(moved, s.seconds)))}};
+  if (c.undelivered_chunks != 0)
+    facts.emplace_back("undelivered",
+                       format_count(c.undelivered_chunks) + " chunks were found but did not come");
+  if (c.late_ns_max != 0)
+    facts.emplace_back("behind",
+                       format_duration(static_cast<double>(c.late_ns_max)) + " at most behind the trace");
+  for (const auto& [code, of_code] : c.errors)
+    facts.emplace_back(fmt::format("error {}", to_string(code)),
+                       fmt::format("{} times, first: {}", format_count(of_code.count), of_code.first_text));
+  facts.emplace_back("wrong bytes",
+                     c.wrong_bytes == 0
+                         ? "0"
+                         : fmt::format("{} in {} objects, first: {}", format_count(c.wrong_bytes),
+                                       format_count(c.wrong_objects), c.first_wrong));
+  return format_facts(facts) + "\n" + format_tiers(c) + "\n" + format_latencies(c);
+}
+
+json to_json(const replay_summary& s) {
+  const replay_counts& c = s.counts;
+  json tiers = json::object(), latencies = json::object(), errors = json::object();
+  for (size_t i = 0; i < tier_count; ++i)
+    tiers[tier_name(i)] = {{"hit_tokens", c.hit_tokens[i]},
+                           {"hit_ratio", share(c.hit_tokens[i], c.input_tokens)},
+                           {"loaded_bytes", c.loaded_bytes[i]}};
+  for_each_verb(c,
+                [&](const char* name, const latency_recorder& r) { latencies[name] = to_json(r.summary()); });
+  for (const auto& [code, of_code] : c.errors)
+    errors[std::string(to_string(code))] = {{"count", of_code.count}, {"first", of_code.first_text}};
+  uint64_t moved = c.all_loaded_bytes() + c.stored_bytes;
+  return {{"requests", c.requests},
+          {"seconds", s.seconds},
+          {"clients", s.clients},
+          {"mode", s.mode},
+          {"object_bytes", s.object_bytes},
+          {"input_tokens", c.input_tokens},
+          {"chunk_tokens", c.chunk_tokens},
+          {"hit_tokens", c.all_hit_tokens()},
+          {"hit_ratio", c.hit_ratio()},
+          {"tiers", tiers},
+          {"loaded_bytes", c.all_loaded_bytes()},
+          {"loaded_bytes_per_second", per_second(c.all_loaded_bytes(), static_cast<double>(c.load_ns) / 1e9)},
+          {"stored_bytes", c.stored_bytes},
+          {"stored_bytes_per_second", per_second(c.stored_bytes, static_cast<double>(c.store_ns) / 1e9)},
+          {"moved_bytes_per_second", per_second(moved, s.seconds)},
+          {"stored_chunks", c.stored_chunks},
+          {"present_chunks", c.present_chunks},
+          {"undelivered_chunks", c.undelivered_chunks},
+          {"behind_ns_max", c.late_ns_max},
+          {"wrong_bytes", c.wrong_bytes},
+          {"wrong_objects", c.wrong_objects},
+          {"first_wrong", c.first_wrong},
+          {"errors", errors},
+          {"latency_ns", latencies}};
+}
+
+} // namespace terrace::cli

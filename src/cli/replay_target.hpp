@@ -1,0 +1,42 @@
+// What a replay needs of a cache; the daemon is behind it in production, a map in tests.
+#pragma once
+
+#include "base/digest.hpp"
+#include "base/error.hpp"
+#include "base/ids.hpp"
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace terrace::cli {
+
+/// One client of a cache: a connection, a region. Belongs to one thread at a time. Objects have one size, the target's.
+class replay_target {
+ public:
+  virtual ~replay_target() = default;
+
+  /// Loads write its beginning, stores read it; object i of a request lies at i * object_bytes().
+  virtual std::span<std::byte> buffer() = 0;
+  virtual size_t object_bytes() const = 0;
+
+  /// The fastest tier of each leading chunk that is present. They stay until release() or the next lookup.
+  virtual result<std::vector<tier_kind>> lookup(std::span<const digest> chunks) = 0;
+
+  /// Brings `count` of the chunks that were found, from `first` on, into the buffer. Gives how many came: a prefix.
+  virtual result<size_t> load(size_t first, size_t count) = 0;
+
+  struct stored {
+    size_t written = 0;
+    size_t present = 0; ///< were there already
+  };
+  /// The last `count` of `prefix` are in the buffer.
+  virtual result<stored> store(std::span<const digest> prefix, size_t count) = 0;
+
+  virtual void release() = 0;
+
+  /// False once the cache is lost for good: every call would fail.
+  virtual bool alive() const = 0;
+};
+
+} // namespace terrace::cli

@@ -1,0 +1,156 @@
+#include "cli/status_report.hpp"
+
+#include "base/digest.hpp"
+#include "cli/table.hpp"
+#include "cli/units.hpp"
+
+#include <fmt/format.h>
+
+namespace terrace::cli {
+
+namespace {
+
+std::string hex(const boot_id& boot) {
+  digest padded = digest::from(boot.bytes);
+  return to_hex(padded, boot.bytes.size());
+}
+
+double share(uint64_t part, uint64_t whole) {
+  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words)
+    text.append(text.empty() ? "" : ", ").append(word);
+  return text;
+}
+
+std::string format_group(const client::group_status& group) {
+  std::string text = fmt::format("\n  group {} at {}{}: {} spaces, {} leases\n", group.name,
+                                 group.path.empty() ? "-" : group.path, group.isolated ? ", isolated" : "",
+                                 format_count(group.spaces), format_count(group.leases));
+  table space({{"tier", align::left},
+               {"state", align::left},
+               {"capacity"},
+               {"used"},
+               {"", align::right},
+               {"largest free"},
+               {"objects"},
+               {"leased"},
+               {"waiting"},
+               {"allocator", align::left},
+               {"policy", align::left}});
+  table traffic({{"tier", align::left},
+                 {"hits"},
+                 {"misses"},
+                 {"hit ratio"},
+                 {"evictions"},
+                 {"read"},
+                 {"written"},
+                 {"errors"}});
+  for (const client::tier_status& tier : group.tiers) {
+    space.add({tier.tier, tier.state, format_bytes(tier.capacity_bytes), format_bytes(tier.used_bytes),
+               format_ratio(share(tier.used_bytes, tier.capacity_bytes)), format_bytes(tier.largest_free_run),
+               format_count(tier.objects), format_count(tier.leased_objects),
+               format_count(tier.waiting_requests), tier.allocator, tier.policy});
+    traffic.add({tier.tier, format_count(tier.hits), format_count(tier.misses),
+                 tier.hits + tier.misses == 0 ? "-" : format_ratio(share(tier.hits, tier.hits + tier.misses)),
+                 format_count(tier.evictions), format_bytes(tier.bytes_read),
+                 format_bytes(tier.bytes_written), format_count(tier.errors)});
+  }
+  text += space.to_string() + "\n" + traffic.to_string();
+  for (const client::tier_status& tier : group.tiers)
+    if (!tier.reason.empty())
+      text += fmt::format("  {} is {}: {}\n", tier.tier, tier.state, tier.reason);
+  return text;
+}
+
+json to_json(const client::tier_status& t) {
+  return {{"tier", t.tier},
+          {"state", t.state},
+          {"reason", t.reason},
+          {"capacity_bytes", t.capacity_bytes},
+          {"used_bytes", t.used_bytes},
+          {"free_bytes", t.free_bytes},
+          {"largest_free_run", t.largest_free_run},
+          {"objects", t.objects},
+          {"leased_objects", t.leased_objects},
+          {"waiting_requests", t.waiting_requests},
+          {"hits", t.hits},
+          {"misses", t.misses},
+          {"evictions", t.evictions},
+          {"bytes_read", t.bytes_read},
+          {"bytes_written", t.bytes_written},
+          {"errors", t.errors},
+          {"allocator", t.allocator},
+          {"policy", t.policy}};
+}
+
+json to_json(const client::client_status& c) {
+  return {{"connection", static_cast<uint64_t>(c.connection)},
+          {"name", c.name},
+          {"pid", c.pid},
+          {"uid", c.uid},
+          {"group", c.group},
+          {"state", c.state},
+          {"requests_in_flight", c.requests_in_flight},
+          {"regions", c.regions},
+          {"region_bytes", c.region_bytes},
+          {"leases", c.leases},
+          {"reservations", c.reservations},
+          {"requests", c.requests}};
+}
+
+} // namespace
+
+std::string format_status(const client::daemon_status& s) {
+  std::string text = format_facts({{"terraced", s.version},
+                                   {"boot", hex(s.boot)},
+                                   {"up", format_duration(static_cast<double>(s.uptime.count()) * 1e6)},
+                                   {"workers", format_count(s.workers)},
+                                   {"ring", s.ring.empty() ? std::string("no features") : joined(s.ring)}});
+  for (const client::group_status& group : s.groups)
+    text += format_group(group);
+  table clients({{"client", align::left},
+                 {"name", align::left},
+                 {"pid"},
+                 {"uid"},
+                 {"state", align::left},
+                 {"in flight"},
+                 {"requests"},
+                 {"regions"},
+                 {"region bytes"},
+                 {"leases"},
+                 {"reservations"}});
+  for (const client::client_status& c : s.clients)
+    clients.add({std::to_string(static_cast<uint64_t>(c.connection)), c.name, std::to_string(c.pid),
+                 std::to_string(c.uid), c.state, format_count(c.requests_in_flight), format_count(c.requests),
+                 format_count(c.regions), format_bytes(c.region_bytes), format_count(c.leases),
+                 format_count(c.reservations)});
+  if (!clients.empty())
+    text.append("\n").append(clients.to_string());
+  return text;
+}
+
+json to_json(const client::daemon_status& s) {
+  json groups = json::array(), clients = json::array();
+  for (const client::group_status& group : s.groups) {
+    json tiers = json::array();
+    for (const client::tier_status& tier : group.tiers)
+      tiers.push_back(to_json(tier));
+    groups.push_back({{"name", group.name},
+                      {"path", group.path},
+                      {"isolated", group.isolated},
+                      {"spaces", group.spaces},
+                      {"leases", group.leases},
+                      {"tiers", tiers}});
+  }
+  for (const client::client_status& client : s.clients)
+    clients.push_back(to_json(client));
+  return {{"version", s.version}, {"boot", hex(s.boot)}, {"uptime_ms", s.uptime.count()},
+          {"workers", s.workers}, {"ring", s.ring},      {"groups", groups},
+          {"clients", clients}};
+}
+
+} // namespace terrace::cli

@@ -1,0 +1,14 @@
+// A daemon's state for people and for programs.
+#pragma once
+
+#include "cli/json.hpp"
+#include "client/status.hpp"
+
+#include <string>
+
+namespace terrace::cli {
+
+std::string format_status(const client::daemon_status& status);
+json to_json(const client::daemon_status& status);
+
+} // namespace terrace::cli

@@ -1,0 +1,21 @@
+#include "cli/daemon_connection.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace terrace::cli {
+namespace {
+
+TEST(DaemonConnection, TheDefaultSocketIsAnAbsolutePath) { EXPECT_EQ(default_socket_path().front(), '/'); }
+
+TEST(DaemonConnection, ASocketThatNobodyServesIsUnreachable) {
+  daemon_options options;
+  options.socket = "/does/not/exist.sock";
+  auto daemon = connect(options, "test");
+  ASSERT_FALSE(daemon.has_value());
+  EXPECT_EQ(daemon.error().code, exit_code::unreachable);
+  EXPECT_THAT(daemon.error().text, testing::HasSubstr("name its socket with --socket"));
+}
+
+} // namespace
+} // namespace terrace::cli

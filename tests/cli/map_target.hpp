@@ -1,0 +1,93 @@
+// A cache that never evicts, in a map; faults on demand.
+#pragma once
+
+#include "cli/replay_target.hpp"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+namespace terrace::cli {
+
+/// What several targets share, as several connections share a daemon.
+struct map_cache {
+  std::mutex mutex;
+  std::map<digest, std::vector<std::byte>> objects;
+  size_t capacity = SIZE_MAX;            ///< objects; a store beyond it gives no_space
+  std::optional<size_t> corrupt_chunk;   ///< of each load: one bit of its first byte is flipped
+  std::optional<size_t> deliver_at_most; ///< chunks of each load
+  std::optional<size_t> lost_after;      ///< lookups, over all targets
+  size_t lookups = 0, loads = 0, stores = 0;
+  size_t largest_store = 0; ///< chunks
+};
+
+class map_target final : public replay_target {
+ public:
+  map_target(map_cache& cache, size_t object_bytes, size_t buffer_objects)
+      : cache_(cache), object_bytes_(object_bytes), buffer_(object_bytes * buffer_objects) {}
+
+  std::span<std::byte> buffer() override { return buffer_; }
+  size_t object_bytes() const override { return object_bytes_; }
+
+  result<std::vector<tier_kind>> lookup(std::span<const digest> chunks) override {
+    std::lock_guard lock(cache_.mutex);
+    if (cache_.lost_after && cache_.lookups >= *cache_.lost_after)
+      alive_ = false;
+    if (!alive_)
+      return fail(errc::gone, "the daemon has gone");
+    ++cache_.lookups;
+    found_.clear();
+    std::vector<tier_kind> tiers;
+    for (const digest& chunk : chunks) {
+      if (!cache_.objects.contains(chunk))
+        break;
+      found_.push_back(chunk);
+      tiers.push_back(tiers.size() % 2 == 0 ? tier_kind::host : tier_kind::disk);
+    }
+    return tiers;
+  }
+
+  result<size_t> load(size_t first, size_t count) override {
+    std::lock_guard lock(cache_.mutex);
+    ++cache_.loads;
+    count = std::min(count, cache_.deliver_at_most.value_or(count));
+    for (size_t i = 0; i < count; ++i) {
+      auto into = buffer_.begin() + static_cast<ptrdiff_t>(i * object_bytes_);
+      std::ranges::copy(cache_.objects.at(found_.at(first + i)), into);
+      if (cache_.corrupt_chunk == first + i)
+        *into ^= std::byte{1};
+    }
+    return count;
+  }
+
+  result<stored> store(std::span<const digest> prefix, size_t count) override {
+    std::lock_guard lock(cache_.mutex);
+    ++cache_.stores;
+    cache_.largest_store = std::max(cache_.largest_store, count);
+    stored answer;
+    for (size_t i = 0; i < count; ++i) {
+      const digest& chunk = prefix[prefix.size() - count + i];
+      if (cache_.objects.size() >= cache_.capacity && !cache_.objects.contains(chunk))
+        return fail(errc::no_space, "all objects are leased");
+      auto from = buffer_.begin() + static_cast<ptrdiff_t>(i * object_bytes_);
+      bool is_new =
+          cache_.objects.try_emplace(chunk, from, from + static_cast<ptrdiff_t>(object_bytes_)).second;
+      ++(is_new ? answer.written : answer.present);
+    }
+    return answer;
+  }
+
+  void release() override { found_.clear(); }
+  bool alive() const override { return alive_; }
+
+ private:
+  map_cache& cache_;
+  size_t object_bytes_;
+  std::vector<std::byte> buffer_;
+  std::vector<digest> found_;
+  bool alive_ = true;
+};
+
+} // namespace terrace::cli

@@ -1,0 +1,150 @@
+#include "cli/replay.hpp"
+#include "cli/trace_generator.hpp"
+#include "cli/trace_statistics.hpp"
+#include "map_target.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace terrace::cli {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr size_t object_bytes = 1000; // no multiple of the word that content is made of
+constexpr uint64_t block = trace_block_tokens;
+
+trace_request asking(std::vector<uint64_t> ids, uint32_t tail = 0) {
+  trace_request request;
+  request.input_length = static_cast<uint32_t>(ids.size() * block) - (tail == 0 ? 0 : block - tail);
+  request.hash_ids = std::move(ids);
+  return request;
+}
+
+replay_counts replayed(const trace& requests, map_cache& cache, size_t clients = 1,
+                       size_t buffer_objects = 4) {
+  std::vector<std::unique_ptr<replay_target>> targets;
+  for (size_t i = 0; i < clients; ++i)
+    targets.push_back(std::make_unique<map_target>(cache, object_bytes, buffer_objects));
+  return replay_trace(requests, targets, {}, [](const replay_counts&) {});
+}
+
+TEST(ChainDigests, NameWholePrefixes) {
+  auto a = chain_digests(asking({1, 2, 3}));
+  auto b = chain_digests(asking({1, 2, 4}));
+  auto c = chain_digests(asking({9, 2, 3}));
+  ASSERT_EQ(a.size(), 3U);
+  EXPECT_EQ(a[1], b[1]);
+  EXPECT_NE(a[2], b[2]);
+  EXPECT_NE(a[1], c[1]); // the same id behind another prefix
+}
+
+TEST(ChainDigests, LeaveOutTheBegunBlock) { EXPECT_EQ(chain_digests(asking({1, 2}, 100)).size(), 1U); }
+
+TEST(ChainDigests, StayTheSameBetweenVersions) { // a replay finds what an earlier one stored
+  EXPECT_EQ(to_hex(chain_digests(asking({1}))[0]), "");
+}
+
+TEST(Replay, HitsWhatItStored) {
+  map_cache cache;
+  replay_counts c = replayed({{asking({1, 2, 3}), asking({1, 2, 4})}}, cache);
+  EXPECT_EQ(c.requests, 2U);
+  EXPECT_EQ(c.input_tokens, 6 * block);
+  EXPECT_EQ(c.hit_tokens[static_cast<size_t>(tier_kind::host)], block);
+  EXPECT_EQ(c.hit_tokens[static_cast<size_t>(tier_kind::disk)], block);
+  EXPECT_EQ(c.loaded_bytes[static_cast<size_t>(tier_kind::host)], object_bytes);
+  EXPECT_EQ(c.stored_chunks, 4U);
+  EXPECT_EQ(c.stored_bytes, 4 * object_bytes);
+  EXPECT_EQ(c.wrong_bytes, 0U);
+  EXPECT_DOUBLE_EQ(c.hit_ratio(), 2.0 / 6);
+  EXPECT_TRUE(c.sound());
+}
+
+TEST(Replay, TheBegunBlockIsNeitherStoredNorCountedAsAHit) {
+  map_cache cache;
+  replay_counts c = replayed({{asking({1, 2}, 100), asking({1, 2}, 100), asking({7}, 10)}}, cache);
+  EXPECT_EQ(cache.objects.size(), 1U);
+  EXPECT_EQ(c.all_hit_tokens(), block);
+  EXPECT_EQ(c.requests, 3U);
+  EXPECT_EQ(cache.lookups, 2U); // the third has no whole block to look up
+}
+
+TEST(Replay, OfAGeneratedTraceReachesTheInfiniteCachesRatio) {
+  trace_options options;
+  options.requests = 200;
+  options.branch = 0.3;
+  trace t = *generate_trace(options);
+  map_cache cache;
+  replay_counts c = replayed(t, cache);
+  EXPECT_DOUBLE_EQ(c.hit_ratio(), measure(t).infinite_hit_ratio());
+  EXPECT_EQ(cache.objects.size(), measure(t).distinct_blocks);
+  EXPECT_EQ(c.wrong_bytes, 0U);
+  map_cache again;
+  EXPECT_EQ(replayed(t, again).all_hit_tokens(), c.all_hit_tokens());
+}
+
+TEST(Replay, GoesInPiecesOfTheBuffer) {
+  map_cache cache;
+  replay_counts c = replayed({{asking({1, 2, 3, 4, 5, 6, 7}), asking({1, 2, 3, 4, 5, 6, 7})}}, cache, 1, 3);
+  EXPECT_EQ(cache.stores, 3U);
+  EXPECT_EQ(cache.largest_store, 3U);
+  EXPECT_EQ(cache.loads, 3U);
+  EXPECT_EQ(c.all_hit_tokens(), 7 * block);
+  EXPECT_EQ(c.wrong_bytes, 0U);
+}
+
+TEST(Replay, SeesAWrongByteAndSaysWhere) {
+  map_cache cache;
+  cache.corrupt_chunk = 1;
+  replay_counts c = replayed({{asking({1, 2}), asking({1, 2})}}, cache);
+  EXPECT_EQ(c.wrong_bytes, 1U);
+  EXPECT_EQ(c.wrong_objects, 1U);
+  EXPECT_THAT(c.first_wrong, HasSubstr("request 2, chunk 1"));
+  EXPECT_FALSE(c.sound());
+}
+
+TEST(Replay, StoresAnewWhatWasFoundButDidNotCome) {
+  map_cache cache;
+  cache.deliver_at_most = 1;
+  replay_counts c = replayed({{asking({1, 2, 3}), asking({1, 2, 3})}}, cache);
+  EXPECT_EQ(c.undelivered_chunks, 2U);
+  EXPECT_EQ(c.present_chunks, 2U);
+  EXPECT_TRUE(c.sound());
+}
+
+TEST(Replay, CountsErrorsByCodeAndGoesOn) {
+  map_cache cache;
+  cache.capacity = 2;
+  replay_counts c = replayed({{asking({1, 2, 3}), asking({4, 5}), asking({1, 2})}}, cache);
+  EXPECT_EQ(c.requests, 3U);
+  EXPECT_EQ(c.errors[errc::no_space].count, 2U);
+  EXPECT_EQ(c.errors[errc::no_space].first_text, "all objects are leased");
+  EXPECT_EQ(c.all_hit_tokens(), 2 * block);
+  EXPECT_TRUE(c.sound()); // a full cache is no mistake
+}
+
+TEST(Replay, EndsWhenTheCacheIsLost) {
+  map_cache cache;
+  cache.lost_after = 2;
+  replay_counts c = replayed({{asking({1}), asking({2}), asking({3}), asking({4})}}, cache);
+  EXPECT_TRUE(c.lost);
+  EXPECT_EQ(c.requests, 3U);
+  EXPECT_EQ(c.errors[errc::gone].count, 1U);
+  EXPECT_FALSE(c.sound());
+}
+
+TEST(Replay, ManyClientsShareTheTraceAndTheCache) {
+  trace_options options;
+  options.requests = 300;
+  trace t = *generate_trace(options);
+  map_cache cache;
+  replay_counts c = replayed(t, cache, 4);
+  EXPECT_EQ(c.requests, 300U);
+  EXPECT_EQ(c.input_tokens, measure(t).input_tokens);
+  EXPECT_EQ(cache.objects.size(), measure(t).distinct_blocks);
+  EXPECT_EQ(c.wrong_bytes, 0U);
+  EXPECT_EQ(c.request.summary().count, c.lookup.summary().count);
+}
+
+} // namespace
+} // namespace terrace::cli

@@ -1,0 +1,61 @@
+#include "cli/status_report.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace terrace::cli {
+namespace {
+
+using testing::ContainsRegex;
+using testing::HasSubstr;
+
+client::daemon_status example() {
+  client::daemon_status s;
+  s.version = "0.1.0";
+  s.boot.bytes.fill(0xab);
+  s.uptime = std::chrono::seconds(75);
+  s.workers = 2;
+  s.ring = {"single_issuer", "defer_taskrun"};
+  client::group_status& group = s.groups.emplace_back();
+  group.name = "default";
+  group.path = "/run/terrace/terrace.sock";
+  client::tier_status& host = group.tiers.emplace_back();
+  host.tier = "host";
+  host.state = "ready";
+  host.capacity_bytes = 4ULL << 30;
+  host.used_bytes = 1ULL << 30;
+  host.objects = 12'031;
+  host.hits = 3;
+  host.misses = 1;
+  host.policy = "lru";
+  client::tier_status& disk = group.tiers.emplace_back();
+  disk.tier = "disk";
+  disk.state = "degraded";
+  disk.reason = "No space left on device";
+  client::client_status& client = s.clients.emplace_back();
+  client.connection = connection_id{7};
+  client.name = "vllm";
+  client.pid = 4242;
+  client.state = "open";
+  return s;
+}
+
+TEST(StatusReport, ShowsTiersWithUnits) {
+  std::string text = format_status(example());
+  EXPECT_THAT(text, HasSubstr("abababababababababababababababab"));
+  EXPECT_THAT(text, ContainsRegex("host +ready +4.00 GiB +1.00 GiB +25.0 %"));
+  EXPECT_THAT(text, ContainsRegex("host +3 +1 +75.0 %"));
+  EXPECT_THAT(text, HasSubstr("disk is degraded: No space left on device"));
+  EXPECT_THAT(text, ContainsRegex("7 +vllm +4242"));
+}
+
+TEST(StatusReport, JsonHasEveryField) {
+  json j = to_json(example());
+  EXPECT_EQ(j["uptime_ms"], 75'000);
+  EXPECT_EQ(j["groups"][0]["tiers"][0]["objects"], 12'031);
+  EXPECT_EQ(j["groups"][0]["tiers"][1]["reason"], "No space left on device");
+  EXPECT_EQ(j["clients"][0]["connection"], 7);
+}
+
+} // namespace
+} // namespace terrace::cli
