@@ -20,7 +20,8 @@ constexpr const char* footer =
     "  terrace status                          what the daemon holds, and for whom\n"
     "  terrace trace generate -o trace.jsonl   make a workload\n"
     "  terrace replay trace.jsonl              drive the daemon with it and check every byte\n"
-    "\n`terrace COMMAND --help` tells more. Exit codes: 0 done, 1 failed, 2 bad input, 3 no daemon.\n";
+    "\nThe options --socket, --timeout and --json stand behind the command or before it.\n"
+    "`terrace COMMAND --help` tells more. Exit codes: 0 done, 1 failed, 2 bad input, 3 no daemon.\n";
 
 struct declared_command {
   CLI::App* app;
@@ -85,6 +86,23 @@ std::string explain(const CLI::ParseError& e, CLI::App& root) {
   return text;
 }
 
+/// `terrace --socket PATH status` means `terrace status --socket PATH`: the options of the daemon may stand first.
+std::vector<std::string> with_command_first(const std::vector<std::string>& words) {
+  size_t at = 0;
+  while (at < words.size()) {
+    bool with_value = words[at] == "--socket" || words[at] == "--timeout";
+    if (!with_value && words[at] != "--json" && !words[at].starts_with("--socket=") &&
+        !words[at].starts_with("--timeout="))
+      break;
+    at += with_value ? 2 : 1;
+  }
+  if (at >= words.size() || words[at].starts_with('-'))
+    return words;
+  std::vector<std::string> moved(words.begin() + static_cast<ptrdiff_t>(at), words.end());
+  moved.insert(moved.end(), words.begin(), words.begin() + static_cast<ptrdiff_t>(at));
+  return moved;
+}
+
 exit_code report(const failure& f, const std::string& path, console& to) {
   fmt::print(to.err, "{}: {}\n", path, f.text);
   return f.code;
@@ -103,8 +121,10 @@ exit_code run_app(const std::vector<std::string>& words, console& to) {
     declared.back().made->declare(*declared.back().app);
   }
   try {
-    root.parse(std::vector<std::string>(words.rbegin(), words.rend())); // CLI11 takes them from the back
-  } catch (const CLI::Success& asked) {                                 // --help or --version
+    std::vector<std::string> ordered = with_command_first(words);
+    std::reverse(ordered.begin(), ordered.end()); // CLI11 takes them from the back
+    root.parse(ordered);
+  } catch (const CLI::Success& asked) { // --help or --version
     std::ostringstream text;
     root.exit(asked, text, text);
     fmt::print(to.out, "{}", text.str());

@@ -98,6 +98,14 @@ TEST(App, WithoutADaemonSaysWhatToDo) {
   }
 }
 
+TEST(App, TheDaemonsOptionsMayStandBeforeTheCommand) {
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"--socket", "/does/not/exist.sock", "--json", "status"},
+        {"--timeout=1", "--socket=/does/not/exist.sock", "status"}})
+    EXPECT_THAT(run(words).err, HasSubstr("no daemon answers at /does/not/exist.sock"));
+  expect_usage({"--socket"}, "--socket");
+}
+
 TEST(App, ChecksArgumentsBeforeItConnects) {
   expect_usage({"replay", "/does/not/exist"}, "expected a readable file");
   expect_usage({"replay", "x", "--clients", "0"}, "--clients");
