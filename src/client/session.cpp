@@ -89,8 +89,9 @@ result<size_t> session::send_some(std::span<const uint8_t> bytes, std::span<cons
 // The daemon may have told why before it closed: what it sent last is still in our buffer.
 void session::lost_while_sending(int reason) {
   outbox_.clear();
-  while (receive(std::chrono::steady_clock::now()))
+  do
     take_in();
+  while (receive(std::chrono::steady_clock::now()));
   end("the daemon is gone: " + std::string(std::strerror(reason)));
 }
 

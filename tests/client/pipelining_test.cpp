@@ -1,0 +1,258 @@
+#include "scripted_daemon.hpp"
+
+#include <future>
+#include <numeric>
+
+using namespace terrace;
+using namespace terrace::client;
+using namespace terrace::client::test;
+
+namespace {
+
+/// A connection with one open space.
+struct opened {
+  explicit opened(scripted_daemon& daemon) : connected(daemon.connect()) {
+    auto made = connected.open_space(some_space());
+    EXPECT_TRUE(made);
+    space = *made;
+  }
+  result<ticket<lookup_result>> submit(deadline until = {}) {
+    return connected.submit_lookup({.in = space, .what = prefix::of_digests(digests)}, until);
+  }
+
+  connection connected;
+  client::space space;
+  std::vector<digest> digests = some_digests(4);
+};
+
+script with_space(script rest, welcome_options options = {}) {
+  return [=](peer& client) {
+    client.welcome(options);
+    client.answer_open_space(5);
+    rest(client);
+  };
+}
+
+} // namespace
+
+TEST(Pipelining, AnswersMayComeInAnyOrder) {
+  scripted_daemon daemon(with_space([](peer& client) {
+    std::vector<request> asked;
+    for (int i = 0; i < 5; ++i)
+      asked.push_back(client.expect(kind::lookup));
+    for (size_t i : {3U, 0U, 4U, 2U, 1U})
+      client.answer_lookup(asked[i], static_cast<uint32_t>(i));
+  }));
+  opened client(daemon);
+  std::vector<ticket<lookup_result>> tickets;
+  for (int i = 0; i < 5; ++i)
+    tickets.push_back(std::move(*client.submit()));
+  for (size_t i = 0; i < 5; ++i) {
+    auto found = client.connected.wait(tickets[i]);
+    ASSERT_FINE(found);
+    EXPECT_EQ(found->found_chunks, i);
+    EXPECT_FALSE(tickets[i]);
+  }
+  EXPECT_FAILS(client.connected.wait(tickets[0]), errc::bad_request, "empty one");
+}
+
+TEST(Pipelining, PollTakesInWhatHasComeAndTicketsTellTheyAreReady) {
+  scripted_daemon daemon(with_space([](peer& client) {
+    auto first = client.expect(kind::lookup);
+    auto second = client.expect(kind::lookup);
+    client.answer_lookup(second, 2);
+    client.expect(kind::lookup); // the client has seen that the second is ready
+    client.answer_lookup(first, 1);
+    client.drain();
+  }));
+  opened client(daemon);
+  auto first = client.submit();
+  auto second = client.submit();
+  ASSERT_EQ(client.connected.poll(within(std::chrono::minutes(1))), 1U);
+  EXPECT_FALSE(first->ready());
+  EXPECT_TRUE(second->ready());
+  auto third = client.submit();
+  EXPECT_EQ(client.connected.wait(*second)->found_chunks, 2U);
+  EXPECT_EQ(client.connected.wait(*first)->found_chunks, 1U);
+  EXPECT_EQ(client.connected.poll(std::chrono::steady_clock::now()), 0U) << "the third is never answered";
+}
+
+TEST(Pipelining, NothingInFlightIsNothingToPoll) {
+  scripted_daemon daemon(with_space([](peer& client) { client.drain(); }));
+  opened client(daemon);
+  EXPECT_EQ(client.connected.poll({}), 0U);
+}
+
+TEST(Pipelining, StaysWithinTheCredits) {
+  scripted_daemon daemon(with_space(
+      [](peer& client) {
+        uint32_t served = 0;
+        std::vector<request> waiting;
+        while (served < 10) {
+          while (waiting.size() < std::min(2U, 10 - served))
+            waiting.push_back(client.expect(kind::lookup));
+          uint8_t more = 0;
+          EXPECT_EQ(::recv(client.socket(), &more, 1, MSG_DONTWAIT | MSG_PEEK), -1) << "a third is in flight";
+          client.answer_lookup(waiting.front(), served++);
+          waiting.erase(waiting.begin());
+        }
+      },
+      {.credit_requests = 2}));
+  opened client(daemon);
+  std::vector<ticket<lookup_result>> tickets;
+  for (int i = 0; i < 10; ++i)
+    tickets.push_back(std::move(*client.submit()));
+  for (uint32_t i = 0; i < 10; ++i)
+    EXPECT_EQ(client.connected.wait(tickets[i])->found_chunks, i);
+}
+
+TEST(Pipelining, OutOfCreditsASubmitKeepsItsDeadline) {
+  scripted_daemon daemon(with_space(
+      [](peer& client) {
+        auto first = client.expect(kind::lookup);
+        client.answer_lookup(first, 1);
+        client.answer_lookup(client.expect(kind::lookup), 2);
+        client.drain();
+      },
+      {.credit_requests = 1}));
+  opened client(daemon);
+  auto first = client.submit();
+  ASSERT_FINE(first);
+  EXPECT_EQ(client.connected.wait(*first)->found_chunks, 1U);
+  auto second = client.submit();
+  auto third = client.submit(std::chrono::steady_clock::now() - std::chrono::seconds(1));
+  if (!third) { // unless the answer to the second was faster
+    EXPECT_EQ(third.error().code, errc::deadline);
+  }
+  EXPECT_EQ(client.connected.wait(*second)->found_chunks, 2U);
+}
+
+TEST(Pipelining, BothSidesMaySendMoreThanTheBuffersHold) {
+  // The daemon answers 64 KiB to every request of 512 KiB, and reads nothing while its answer is not taken.
+  constexpr uint32_t requests = 48;
+  scripted_daemon daemon(with_space([](peer& client) {
+    for (uint32_t i = 0; i < requests; ++i)
+      client.answer_lookup(client.expect(kind::lookup), 65'000 + i);
+  }));
+  opened client(daemon);
+  std::vector<uint32_t> tokens(131'072);
+  std::iota(tokens.begin(), tokens.end(), 0);
+  std::vector<ticket<lookup_result>> tickets;
+  for (uint32_t i = 0; i < requests; ++i) {
+    auto sent = client.connected.submit_lookup({.in = client.space, .what = prefix::of_tokens(tokens)});
+    ASSERT_FINE(sent);
+    tickets.push_back(std::move(*sent));
+  }
+  for (uint32_t i = 0; i < requests; ++i)
+    EXPECT_EQ(client.connected.wait(tickets[i])->found_chunks, 65'000 + i);
+}
+
+TEST(Pipelining, AForgottenLookupGivesItsLeaseBack) {
+  scripted_daemon daemon(with_space([](peer& client) {
+    auto forgotten = client.expect(kind::lookup);
+    auto other = client.expect(kind::lookup);
+    client.answer_lookup(forgotten, 2, 0x55);
+    client.answer_lookup(other, 1);
+    auto release = client.expect(kind::release);
+    EXPECT_EQ(protocol::to_lease_id(release.as<wire::Release>().lease()), lease_of(0x55));
+  }));
+  opened client(daemon);
+  { auto forgotten = client.submit(); }
+  auto other = client.submit();
+  EXPECT_EQ(client.connected.wait(*other)->found_chunks, 1U);
+}
+
+TEST(Pipelining, ATicketDroppedAfterItsAnswerGivesTheLeaseBackToo) {
+  scripted_daemon daemon(with_space([](peer& client) {
+    client.answer_lookup(client.expect(kind::lookup), 2, 0x55);
+    client.expect(kind::release);
+  }));
+  opened client(daemon);
+  auto dropped = client.submit();
+  ASSERT_EQ(client.connected.poll({}), 1U);
+  EXPECT_TRUE(dropped->ready());
+}
+
+TEST(Pipelining, CancelTellsWhetherTheRequestWasFound) {
+  scripted_daemon daemon(with_space([](peer& client) {
+    auto lookup = client.expect(kind::lookup);
+    auto cancel = client.expect(kind::cancel);
+    EXPECT_EQ(cancel.as<wire::Cancel>().request(), lookup.id);
+    client.refuse(lookup.id, errc::cancelled, "cancelled by its client");
+    client.answer(cancel, [](body_builder& body) { return wire::CreateCancelAnswer(body, true); });
+  }));
+  opened client(daemon);
+  auto sent = client.submit();
+  auto found = client.connected.cancel(*sent);
+  ASSERT_FINE(found);
+  EXPECT_TRUE(*found);
+  EXPECT_FAILS(client.connected.wait(*sent), errc::cancelled, "by its client");
+}
+
+TEST(Deadlines, ACallThatRunsOutOfTimeIsCancelledAndItsAnswerDropped) {
+  scripted_daemon daemon(with_space([](peer& client) {
+    auto late = client.expect(kind::lookup);
+    EXPECT_EQ(late.as<wire::Lookup>().deadline_ms(), 1U);
+    auto cancel = client.expect(kind::cancel);
+    EXPECT_EQ(cancel.as<wire::Cancel>().request(), late.id);
+    client.answer_lookup(late, 3, 0x66);
+    client.answer(cancel, [](body_builder& body) { return wire::CreateCancelAnswer(body, false); });
+    client.answer_lookup(client.expect(kind::lookup), 1);
+    client.expect(kind::release); // of the lease that came too late
+  }));
+  opened client(daemon);
+  EXPECT_FAILS(
+      client.connected.lookup({.in = client.space, .what = prefix::of_digests(client.digests), .lease = true},
+                              std::chrono::steady_clock::now()),
+      errc::deadline, "did not answer in time");
+  EXPECT_TRUE(client.connected.alive());
+  auto next = client.submit();
+  EXPECT_EQ(client.connected.wait(*next)->found_chunks, 1U);
+}
+
+TEST(Deadlines, ATicketCanBeWaitedForAgain) {
+  scripted_daemon daemon(with_space([](peer& client) {
+    auto first = client.expect(kind::lookup);
+    client.expect(kind::status); // the client has given up once
+    client.answer_lookup(first, 1);
+    client.drain();
+  }));
+  opened client(daemon);
+  auto first = client.submit();
+  EXPECT_FAILS(client.connected.wait(*first, std::chrono::steady_clock::now()), errc::deadline, "in time");
+  ASSERT_TRUE(*first);
+  EXPECT_FAILS(client.connected.status(std::chrono::steady_clock::now()), errc::deadline, "in time");
+  EXPECT_EQ(client.connected.wait(*first)->found_chunks, 1U);
+}
+
+TEST(Deadlines, AConnectionWhoseDaemonDoesNotReadKeepsThem) {
+  // The socket is full, in the middle of a frame; later the rest goes out and all is well.
+  std::promise<void> may_read;
+  scripted_daemon daemon(with_space([&may_read](peer& client) {
+    may_read.get_future().wait();
+    uint32_t served = 0;
+    for (;;) {
+      auto asked = client.receive();
+      if (asked.kind == kind::lookup)
+        client.answer_lookup(asked, ++served);
+      else if (asked.kind != kind::cancel)
+        break;
+    }
+  }));
+  {
+    opened client(daemon);
+    std::vector<uint32_t> tokens(131'072);
+    result<lookup_result> outcome;
+    int attempts = 0;
+    do { // fills both socket buffers; each is cancelled, which goes out behind what is stuck
+      outcome = client.connected.lookup({.in = client.space, .what = prefix::of_tokens(tokens)},
+                                        std::chrono::steady_clock::now());
+      ASSERT_FALSE(outcome);
+      ASSERT_EQ(outcome.error().code, errc::deadline);
+    } while (++attempts < 12);
+    may_read.set_value();
+    auto last = client.submit();
+    ASSERT_FINE(last);
+    EXPECT_GE(client.connected.wait(*last)->found_chunks, 2U);
+  }
+}

@@ -1,0 +1,34 @@
+#include "scripted_daemon.hpp"
+
+#include <fcntl.h>
+
+using namespace terrace;
+using namespace terrace::client;
+using namespace terrace::client::test;
+
+TEST(Region, IsSealedAgainstShrinkingAndGrowing) {
+  auto memory = region::create("test", 4096);
+  ASSERT_FINE(memory);
+  EXPECT_EQ(::ftruncate(memory->descriptor(), 0), -1);
+  EXPECT_EQ(::ftruncate(memory->descriptor(), 8192), -1);
+  EXPECT_EQ(::fcntl(memory->descriptor(), F_GET_SEALS), F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+  memory->bytes()[4095] = 1;
+}
+
+TEST(Region, CanBeMoved) {
+  auto made = region::create("test", 4096);
+  ASSERT_FINE(made);
+  auto* data = made->data();
+  region moved = std::move(*made);
+  EXPECT_EQ(moved.data(), data);
+  EXPECT_EQ(made->data(), nullptr);
+  moved.data()[0] = 1;
+}
+
+TEST(Region, OfNoBytesIsRefused) {
+  EXPECT_FAILS(region::create("test", 0), errc::bad_request, "at least one byte");
+}
+
+TEST(Region, TooLargeForThisMachineIsRefused) {
+  EXPECT_FAILS(region::create("test", 1ULL << 62), errc::no_space, "cannot map");
+}
