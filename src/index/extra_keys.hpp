@@ -10,7 +10,7 @@
 
 namespace terrace {
 
-/// An image, a sound, ...: its placeholder tokens say nothing about its content, so its identifier is hashed.
+/// An image, a sound, ...: its tokens say nothing about its content, so its identifier is hashed.
 struct media_item {
   std::string identifier;
   uint32_t first_token = 0; ///< counted from the prompt's begin
