@@ -29,10 +29,10 @@ std::string_view type_name(const toml::node& node) {
   }
 }
 
-/// Keys can be quoted and hold anything; messages go to terminals and logs.
+/// Keys and strings can hold anything; messages go to terminals and logs.
 std::string printable(std::string_view text) {
   std::string out;
-  for (unsigned char c : text.substr(0, 200))
+  for (unsigned char c : text.substr(0, 500))
     out += c < 0x20 || c == 0x7f ? '?' : static_cast<char>(c);
   return out;
 }
@@ -54,8 +54,8 @@ class reader {
   }
 
  private:
-  void say(uint32_t line, std::string wrong, std::string expected, std::string fix) {
-    problems_.push_back({file_, line, std::move(wrong), std::move(expected), std::move(fix)});
+  void say(uint32_t line, const std::string& wrong, const std::string& expected, const std::string& fix) {
+    problems_.push_back({file_, line, printable(wrong), printable(expected), printable(fix)});
   }
 
   void read_section(std::string_view name, const toml::node& node) {
@@ -109,10 +109,10 @@ class reader {
   void unknown_section(std::string_view name, const toml::node& node) {
     for (const auto& spec : option_table())
       if (spec.key == name && !node.is_table())
-        return say(line_of(node), "'" + printable(name) + "' stands before any section",
+        return say(line_of(node), "'" + std::string(name) + "' stands before any section",
                    "it below its section", "move it below [" + std::string(spec.section) + "]");
     auto nearest = nearest_name(name, section_names());
-    say(line_of(node), "unknown section '" + printable(name) + "'", "a section of docs/configuration.md",
+    say(line_of(node), "unknown section '" + std::string(name) + "'", "a section of docs/configuration.md",
         nearest.empty() ? "remove it" : "did you mean [" + std::string(nearest) + "]?");
   }
 
@@ -131,7 +131,7 @@ class reader {
       fix = "did you mean '" + std::string(nearest) + "'?";
     else if (!elsewhere.empty())
       fix = "move it to [" + std::string(elsewhere) + "], which has such an option";
-    say(line, "unknown option '" + printable(name) + "' in [" + std::string(section) + "]",
+    say(line, "unknown option '" + std::string(name) + "' in [" + std::string(section) + "]",
         "an option of this section, see docs/configuration.md", fix);
   }
 
@@ -164,7 +164,7 @@ class reader {
       return wrong_type(node);
     auto parsed = parse(*text);
     if (!parsed)
-      return refuse("is \"" + printable(*text) + "\", which " + parsed.error().text);
+      return refuse("is \"" + std::string(*text) + "\", which " + parsed.error().text);
     target = *parsed;
     return {};
   }
@@ -251,8 +251,8 @@ class reader {
       auto found = lines_.find(problem.option);
       if (found == lines_.end())
         found = lines_.find(problem.option.substr(0, problem.option.find('.')));
-      say(found == lines_.end() ? 1 : found->second, problem.option + " " + printable(problem.wrong),
-          std::move(problem.expected), std::move(problem.fix));
+      say(found == lines_.end() ? 1 : found->second, problem.option + " " + problem.wrong, problem.expected,
+          problem.fix);
     }
   }
 

@@ -158,10 +158,11 @@ TEST(SettingsToml, ASyntaxErrorHasItsLine) {
 }
 
 TEST(SettingsToml, MessagesHoldNoControlCharacters) {
-  auto text = problems_of("[daemon]\n\"\\u001b[31m\" = 3\nlog_level = \"\\u0007\\n\"\n");
+  auto text =
+      problems_of("[daemon]\n\"\\u001b[31m\" = 3\nlog_level = \"\\u0007\\n\"\n[host]\nbytes = \"1\\tMiB\"\n");
   for (char c : text)
     EXPECT_TRUE(c == '\n' || static_cast<unsigned char>(c) >= 0x20) << text;
-  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2) << text;
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 3) << text;
 }
 
 TEST(SettingsToml, RefusesAFileThatCannotBeASettingsFile) {
