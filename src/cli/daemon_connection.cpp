@@ -44,13 +44,15 @@ outcome<client::connection> connect(const daemon_options& options, const std::st
   to.path = options.socket.empty() ? default_socket_path() : options.socket;
   to.name = name;
   auto connected = client::connection::connect(to, options.until());
-  if (!connected)
-    return tl::unexpected(failure{
-        exit_code::unreachable,
-        fmt::format(
-            "no daemon answers at {}: {}; start one with `terraced`, or name its socket with --socket",
-            to.path, connected.error().text)});
-  return std::move(*connected);
+  if (connected)
+    return std::move(*connected);
+  const error& e = connected.error();
+  if (e.code == errc::bad_request)
+    return bad_usage("--socket: " + e.text);
+  bool nobody_there = e.code == errc::gone || e.code == errc::not_found || e.code == errc::deadline;
+  return tl::unexpected(failure{
+      exit_code::unreachable,
+      e.text + (nobody_there ? " Start one with `terraced`, or name its socket with --socket." : "")});
 }
 
 tl::unexpected<failure> request_failed(const client::connection& daemon, const std::string& doing,

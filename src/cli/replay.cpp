@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <ctime>
 #include <thread>
 
 namespace terrace::cli {
@@ -108,13 +107,6 @@ void store_misses(const exchange& x, size_t first) {
   }
 }
 
-void sleep_until(steady::time_point due) { // on Linux the steady clock is CLOCK_MONOTONIC
-  auto since_boot = std::chrono::nanoseconds(due.time_since_epoch()).count();
-  timespec at{since_boot / 1'000'000'000, since_boot % 1'000'000'000};
-  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, nullptr) == EINTR) {
-  }
-}
-
 } // namespace
 
 std::vector<digest> chain_digests(const trace_request& request) {
@@ -155,7 +147,7 @@ void replay_request(const trace_request& request, size_t number, replay_target& 
 }
 
 replay_counts replay_trace(const trace& requests, std::span<const std::unique_ptr<replay_target>> targets,
-                           const replay_options& options,
+                           const replay_options& options, const interruption& stop,
                            const std::function<void(const replay_counts&)>& done) {
   auto shares = distribute(requests, targets.size());
   std::vector<replay_counts> counts(targets.size());
@@ -167,7 +159,7 @@ replay_counts replay_trace(const trace& requests, std::span<const std::unique_pt
     auto after = static_cast<double>(request.timestamp_ms - first_ms) * 1e6 / options.speed;
     auto due = begin + std::chrono::nanoseconds(static_cast<int64_t>(after));
     if (auto now = steady::now(); now < due)
-      sleep_until(due);
+      stop.sleep_until(due);
     else
       of.late_ns_max =
           std::max(of.late_ns_max, static_cast<uint64_t>(std::chrono::nanoseconds(now - due).count()));
@@ -175,6 +167,8 @@ replay_counts replay_trace(const trace& requests, std::span<const std::unique_pt
   auto work = [&](size_t client) {
     for (size_t i : shares[client]) {
       wait_for_arrival(requests.requests[i], counts[client]);
+      if (stop.requested())
+        return;
       replay_request(requests.requests[i], i, *targets[client], counts[client]);
       done(counts[client]);
       if (!targets[client]->alive()) {

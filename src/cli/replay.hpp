@@ -5,6 +5,7 @@
 // been answered, so that with one client the hits depend on the trace and the cache alone.
 #pragma once
 
+#include "cli/interruption.hpp"
 #include "cli/replay_counts.hpp"
 #include "cli/replay_target.hpp"
 #include "cli/trace.hpp"
@@ -31,9 +32,10 @@ struct replay_options {
 };
 
 /// Replays the trace with one thread a target; conversations are spread over them (conversations.hpp). A target that
-/// is lost ends its thread. `done` is called after each request, from any thread, with the counts of its client.
+/// is lost ends its thread; an interruption ends all after the request under way. `done` is called after each request,
+/// from any thread, with the counts of its client.
 replay_counts replay_trace(const trace& requests, std::span<const std::unique_ptr<replay_target>> targets,
-                           const replay_options& options,
+                           const replay_options& options, const interruption& stop,
                            const std::function<void(const replay_counts&)>& done);
 
 } // namespace terrace::cli

@@ -65,10 +65,11 @@ class replay_command final : public command {
       targets.push_back(std::move(*target));
     }
     summary.clients = clients_;
+    interruption stop;
     auto begin = std::chrono::steady_clock::now();
     {
       progress bar(to, "replay", loaded->requests.size());
-      summary.counts = replay_trace(*loaded, targets, options_, [&](const replay_counts& so_far) {
+      summary.counts = replay_trace(*loaded, targets, options_, stop, [&](const replay_counts& so_far) {
         bar.advance(1, fmt::format("requests, {:.1f} % hits", so_far.hit_ratio() * 100));
       });
     }
@@ -77,6 +78,9 @@ class replay_command final : public command {
       print_json(to, to_json(summary));
     else
       fmt::print(to.out, "{}", format_summary(summary));
+    if (stop.requested())
+      return failed(fmt::format("interrupted after {} of {} requests", summary.counts.requests,
+                                loaded->requests.size()));
     return judge(summary.counts);
   }
 

@@ -17,5 +17,11 @@ TEST(DaemonConnection, ASocketThatNobodyServesIsUnreachable) {
   EXPECT_THAT(daemon.error().text, testing::HasSubstr("name its socket with --socket"));
 }
 
+TEST(DaemonConnection, APathThatNoSocketCanHaveIsAMistakeOfTheCommandLine) {
+  daemon_options options;
+  options.socket = std::string(200, 'x');
+  EXPECT_EQ(connect(options, "test").error().code, exit_code::usage);
+}
+
 } // namespace
 } // namespace terrace::cli

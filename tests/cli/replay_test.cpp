@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
+
 namespace terrace::cli {
 namespace {
 
@@ -26,7 +28,8 @@ replay_counts replayed(const trace& requests, map_cache& cache, size_t clients =
   std::vector<std::unique_ptr<replay_target>> targets;
   for (size_t i = 0; i < clients; ++i)
     targets.push_back(std::make_unique<map_target>(cache, object_bytes, buffer_objects));
-  return replay_trace(requests, targets, {}, [](const replay_counts&) {});
+  interruption never;
+  return replay_trace(requests, targets, {}, never, [](const replay_counts&) {});
 }
 
 TEST(ChainDigests, NameWholePrefixes) {
@@ -132,6 +135,29 @@ TEST(Replay, EndsWhenTheCacheIsLost) {
   EXPECT_EQ(c.requests, 3U);
   EXPECT_EQ(c.errors[errc::gone].count, 1U);
   EXPECT_FALSE(c.sound());
+}
+
+TEST(Replay, EndsAfterTheRequestInWhichItIsInterrupted) {
+  map_cache cache;
+  std::vector<std::unique_ptr<replay_target>> targets;
+  targets.push_back(std::make_unique<map_target>(cache, object_bytes, 4));
+  interruption stop;
+  replay_counts c = replay_trace({{asking({1}), asking({2}), asking({3})}}, targets, {}, stop,
+                                 [&](const replay_counts&) { stop.request(); });
+  EXPECT_EQ(c.requests, 1U);
+  EXPECT_TRUE(c.sound());
+}
+
+TEST(Replay, AtATracesPaceDoesNotSleepBeyondAnInterruption) {
+  map_cache cache;
+  std::vector<std::unique_ptr<replay_target>> targets;
+  targets.push_back(std::make_unique<map_target>(cache, object_bytes, 4));
+  trace t{{asking({1}), asking({2})}};
+  t.requests[1].timestamp_ms = 1ULL << 40; // decades later
+  interruption stop;
+  replay_counts c =
+      replay_trace(t, targets, {.speed = 1}, stop, [](const replay_counts&) { std::raise(SIGINT); });
+  EXPECT_EQ(c.requests, 1U);
 }
 
 TEST(Replay, ManyClientsShareTheTraceAndTheCache) {
