@@ -19,6 +19,8 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
+#include <sstream>
 
 namespace terrace::metrics {
 namespace {
@@ -108,6 +110,20 @@ TEST(Exposition, ServesWhatTheProbesHoldAtTheMoment) {
   probe->missed(3);
   EXPECT_NE(scrape(all->port()).find("terrace_tier_misses_total{group=\"late\",tier=\"host\"} 5"),
             std::string::npos);
+}
+
+TEST(Exposition, ServesNothingThatIsNotDocumented) {
+  std::ifstream file(TERRACE_SOURCE_ROOT "/docs/metrics.md");
+  std::string documentation{std::istreambuf_iterator<char>(file), {}};
+  std::istringstream lines(scrape(serve_everything()->port()));
+  size_t families = 0;
+  for (std::string word, name; lines >> word;)
+    if (word == "HELP" && lines >> name && name.starts_with("terrace_")) {
+      EXPECT_NE(documentation.find("| `" + name + "` |"), std::string::npos)
+          << name << " is not in docs/metrics.md";
+      ++families;
+    }
+  EXPECT_GT(families, 40u);
 }
 
 TEST(Exposition, SatisfiesPromtool) {
