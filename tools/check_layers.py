@@ -2,8 +2,8 @@
 """Checks that the tree keeps its own rules (docs/architecture.md).
 
 - A room of src/ includes only the rooms and the libraries that its arrows allow.
-- Each room has a README.md, and each source file a test: one that is named after it, or that includes its header or
-  the interface behind which it stands (a registry's policies are tested by one suite).
+- Each room has a README.md, and each source file a test: one that is named after it, or that includes its header, the
+  interface behind which it stands (a registry's policies are tested by one suite), or that of a part built on it.
 - With --headers FOLDER (a configured build): every header compiles alone.
 Long files are warnings, the rest are errors. Prints one line for each finding.
 """
@@ -88,13 +88,28 @@ def check_companions():
     for room in sorted((ROOT / "src").iterdir()):
         if any(room.glob("*.[ch]pp")) and not (room / "README.md").exists():
             yield f"src/{room.name}: a room opens with a README.md of ten lines"
-    tested = {name for test in sources("tests", "bench") for name in included(test)}
+    tested = reached_by_tests()
     names = {test.name for test in sources("tests", suffixes=(".cpp", ".py"))}
     for path in sources("src", suffixes=(".cpp",)):
         # A program's main is run by its end-to-end tests.
         if path.stem == "main" or f"{path.stem}_test.cpp" in names or headers_behind(path) & tested:
             continue
         yield f"{path.relative_to(ROOT)}: no test includes its header, and none is named {path.stem}_test.cpp"
+
+
+def reached_by_tests():
+    """The headers that tests include, and those on which the parts behind these headers are built."""
+    found = set()
+    todo = [name for test in sources("tests", "bench") for name in included(test)]
+    while todo:
+        name = todo.pop()
+        if name in found:
+            continue
+        found.add(name)
+        for part in (ROOT / "src" / name, (ROOT / "src" / name).with_suffix(".cpp")):
+            if part.is_file():
+                todo.extend(included(part))
+    return found
 
 
 def headers_behind(path):
