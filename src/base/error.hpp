@@ -26,8 +26,9 @@ enum class errc : uint8_t {
 };
 
 constexpr std::string_view to_string(errc code) {
-  constexpr std::string_view names[] = {"ok",        "busy",     "not_found",   "gone",   "deadline",   "cancelled",
-                                        "no_space",  "bad_request", "denied",   "unsupported", "internal"};
+  constexpr std::string_view names[] = {"ok",       "busy",        "not_found", "gone",
+                                        "deadline", "cancelled",   "no_space",  "bad_request",
+                                        "denied",   "unsupported", "internal"};
   auto i = static_cast<size_t>(code);
   return i < std::size(names) ? names[i] : "unknown";
 }

@@ -4,38 +4,22 @@ namespace terrace::protocol {
 
 std::string_view to_string(kind k) {
   switch (k) {
-  case kind::hello:
-    return "hello";
-  case kind::open_space:
-    return "open_space";
-  case kind::register_region:
-    return "register_region";
-  case kind::unregister_region:
-    return "unregister_region";
-  case kind::map_segment:
-    return "map_segment";
-  case kind::lookup:
-    return "lookup";
-  case kind::read_lease:
-    return "read_lease";
-  case kind::load:
-    return "load";
-  case kind::store:
-    return "store";
-  case kind::reserve:
-    return "reserve";
-  case kind::commit:
-    return "commit";
-  case kind::abort:
-    return "abort";
-  case kind::release:
-    return "release";
-  case kind::cancel:
-    return "cancel";
-  case kind::status:
-    return "status";
-  case kind::error:
-    return "error";
+    case kind::hello: return "hello";
+    case kind::open_space: return "open_space";
+    case kind::register_region: return "register_region";
+    case kind::unregister_region: return "unregister_region";
+    case kind::map_segment: return "map_segment";
+    case kind::lookup: return "lookup";
+    case kind::read_lease: return "read_lease";
+    case kind::load: return "load";
+    case kind::store: return "store";
+    case kind::reserve: return "reserve";
+    case kind::commit: return "commit";
+    case kind::abort: return "abort";
+    case kind::release: return "release";
+    case kind::cancel: return "cancel";
+    case kind::status: return "status";
+    case kind::error: return "error";
   }
   constexpr std::string_view answers[] = {"",
                                           "answer to hello",
