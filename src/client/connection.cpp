@@ -123,8 +123,8 @@ result<ticket<load_result>> connection::submit_load(const load_request& request,
     return pass_on(region);
   if (!request.lease)
     return submit_about<load_result>(kind::load, request, *region, until);
-  // The lease knows its space.
-  request_context in{0, *region, milliseconds_left(until)};
+  // The lease knows its space; the one that the caller names is told where it is open here, as a check.
+  request_context in{core_->space_id_of(request.in).value_or(0), *region, milliseconds_left(until)};
   return submit<load_result>(
       core_->now(), kind::load, [&](body_builder& body) { return encode(body, request, in); }, until);
 }
