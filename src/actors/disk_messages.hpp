@@ -1,0 +1,65 @@
+// The messages that move objects between an arena and a disk.
+#pragma once
+
+#include "actors/group_messages.hpp"
+#include "actors/messages.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace terrace::actors {
+
+/// Header block and payload of one object in memory, 4 KiB aligned.
+struct sealed_object {
+  object_key key;
+  std::byte* begin = nullptr; ///< of the header block
+  uint64_t payload_bytes = 0;
+  uint64_t physical_bytes = 0; ///< header block, payload and padding
+};
+
+struct seal_request {
+  space_ptr in;
+  std::vector<sealed_object> objects;
+  std::vector<keep_alive> owners;
+};
+struct seal_answer {
+  error failure;
+};
+
+/// `good` is parallel to the objects: header and checksum are those of the key.
+struct check_request {
+  space_ptr in;
+  std::vector<sealed_object> objects;
+  std::vector<keep_alive> owners;
+};
+struct check_answer {
+  error failure;
+  std::vector<bool> good;
+};
+
+enum class disk_direction : uint8_t { read, write };
+struct disk_operation {
+  uint64_t file_offset = 0;
+  std::byte* memory = nullptr;
+  uint64_t bytes = 0; ///< a multiple of 4 KiB
+};
+/// (delayed: until every operation has completed.) `failed` is parallel to the operations: 0 or an errno.
+struct disk_request {
+  disk_direction direction = disk_direction::read;
+  std::vector<disk_operation> operations;
+  context_ptr context;
+  std::vector<keep_alive> owners; ///< kept until the kernel is done with the last byte
+};
+struct disk_answer {
+  error failure;
+  std::vector<int> failed;
+};
+
+/// Published host objects that should also be on disk. The hold keeps them until they are, or cannot be.
+struct write_through_notice {
+  space_ptr in;
+  batch_ptr objects;
+  hold_ptr held;
+};
+
+} // namespace terrace::actors

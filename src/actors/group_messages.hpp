@@ -1,0 +1,70 @@
+// What a trust group shares: its spaces, its leases and its actors.
+#pragma once
+
+#include "actors/messages.hpp"
+#include "index/space_spec.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace terrace::actors {
+
+/// An open space; immutable.
+struct space {
+  space_id id{};
+  space_spec spec;
+  digest fingerprint;
+};
+using space_ptr = std::shared_ptr<const space>;
+
+/// The right to read the objects of a found prefix. The lease lives as long as anybody shares it; by id it
+/// can be found until its owner ends it.
+struct lease {
+  lease_id id;
+  connection_id owner{};
+  space_ptr in;
+  std::vector<digest> chunks;  ///< of the found prefix
+  std::vector<hold_ptr> holds; ///< one for each tier that has any of its objects
+  std::chrono::steady_clock::time_point taken;
+};
+using lease_ptr = std::shared_ptr<const lease>;
+
+struct open_space_request {
+  space_spec spec;
+  bool isolated = false;
+};
+struct open_space_answer {
+  error failure;
+  space_ptr opened;
+};
+
+struct add_lease_notice {
+  lease_ptr added;
+};
+struct use_lease_request {
+  lease_id id;
+};
+struct use_lease_answer {
+  error failure;
+  lease_ptr found;
+};
+struct end_lease_notice {
+  lease_id id;
+  connection_id owner{};
+};
+struct end_owner_notice {
+  connection_id owner{};
+};
+
+struct group_status_request {};
+struct group_report {
+  error failure;
+  uint64_t spaces = 0;
+  uint64_t leases = 0;
+  uint64_t old_leases = 0;
+};
+
+} // namespace terrace::actors

@@ -1,0 +1,118 @@
+// The typed interfaces of the actors that others talk to. A sentence for each message says who sends it and
+// what comes back; messages marked (delayed) may wait, and say what releases them.
+#pragma once
+
+#include "actors/disk_messages.hpp"
+#include "actors/group_messages.hpp"
+#include "actors/messages.hpp"
+
+#include <caf/allowed_unsafe_message_type.hpp>
+#include <caf/typed_actor.hpp>
+
+#define TERRACE_MESSAGE(type) CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::type)
+TERRACE_MESSAGE(release_notice)
+TERRACE_MESSAGE(abandon_notice)
+TERRACE_MESSAGE(probe_request)
+TERRACE_MESSAGE(probe_answer)
+TERRACE_MESSAGE(acquire_request)
+TERRACE_MESSAGE(acquire_answer)
+TERRACE_MESSAGE(publish_request)
+TERRACE_MESSAGE(publish_answer)
+TERRACE_MESSAGE(await_request)
+TERRACE_MESSAGE(await_answer)
+TERRACE_MESSAGE(discard_notice)
+TERRACE_MESSAGE(sweep_notice)
+TERRACE_MESSAGE(tier_status_request)
+TERRACE_MESSAGE(tier_report)
+TERRACE_MESSAGE(allocate_request)
+TERRACE_MESSAGE(allocate_answer)
+TERRACE_MESSAGE(free_notice)
+TERRACE_MESSAGE(room_request)
+TERRACE_MESSAGE(room_made)
+TERRACE_MESSAGE(usage_request)
+TERRACE_MESSAGE(usage_answer)
+TERRACE_MESSAGE(policy_notes)
+TERRACE_MESSAGE(victim_request)
+TERRACE_MESSAGE(victim_answer)
+TERRACE_MESSAGE(copy_request)
+TERRACE_MESSAGE(copy_answer)
+TERRACE_MESSAGE(seal_request)
+TERRACE_MESSAGE(seal_answer)
+TERRACE_MESSAGE(check_request)
+TERRACE_MESSAGE(check_answer)
+TERRACE_MESSAGE(disk_request)
+TERRACE_MESSAGE(disk_answer)
+TERRACE_MESSAGE(write_through_notice)
+TERRACE_MESSAGE(open_space_request)
+TERRACE_MESSAGE(open_space_answer)
+TERRACE_MESSAGE(add_lease_notice)
+TERRACE_MESSAGE(use_lease_request)
+TERRACE_MESSAGE(use_lease_answer)
+TERRACE_MESSAGE(end_lease_notice)
+TERRACE_MESSAGE(end_owner_notice)
+TERRACE_MESSAGE(group_status_request)
+TERRACE_MESSAGE(group_report)
+#undef TERRACE_MESSAGE
+
+namespace terrace::actors {
+
+/// TIER: owns which objects exist in it, their states and their holds; it alone decides.
+using tier_actor = caf::typed_actor<
+    // From lookups: which are published; with `hold`, kept until the hold ends.
+    caf::replies_to<probe_request>::with<probe_answer>,
+    // From transfers: hold or reserve, whole or not at all. (delayed: until the allocator has room, or the
+    // context ends)
+    caf::replies_to<acquire_request>::with<acquire_answer>,
+    // From the transfer that wrote them.
+    caf::replies_to<publish_request>::with<publish_answer>,
+    // From transfers that met `pending`. (delayed: until those objects are published or abandoned)
+    caf::replies_to<await_request>::with<await_answer>,
+    // From handles that ended.
+    caf::reacts_to<release_notice>, caf::reacts_to<abandon_notice>,
+    // From whoever found an object's bytes wrong.
+    caf::reacts_to<discard_notice>,
+    // From a connection whose request ended early.
+    caf::reacts_to<sweep_notice>,
+    // From its allocator, short of space; answered by `room_made`.
+    caf::reacts_to<room_request>,
+    // From status requests.
+    caf::replies_to<tier_status_request>::with<tier_report>>;
+
+/// ALLOCATOR: owns the free space of one arena and the line of those who wait for it.
+using allocator_actor = caf::typed_actor<
+    // From its tier. (delayed: until enough is free, nothing more can be evicted and `may_wait` is false, or
+    // the context ends)
+    caf::replies_to<allocate_request>::with<allocate_answer>,
+    // From its tier: space that came back.
+    caf::reacts_to<free_notice>,
+    // From its tier, after `room_request`.
+    caf::reacts_to<room_made>,
+    // From its tier: look for waiting requests whose context ended.
+    caf::reacts_to<sweep_notice>, caf::replies_to<usage_request>::with<usage_answer>>;
+
+/// POLICY: the eviction order of every tier of a trust group.
+using policy_actor = caf::typed_actor<
+    // From tiers, one batch for each request.
+    caf::reacts_to<policy_notes>,
+    // From tiers: proposals, best victims first. What was pinned since is refused by the tier.
+    caf::replies_to<victim_request>::with<victim_answer>>;
+
+/// COPIER: a thread that moves and checks bytes. One job at a time, in arrival order.
+using copier_actor = caf::typed_actor<caf::replies_to<copy_request>::with<copy_answer>,
+                                      // Writes the header block in front of each payload, checksum included.
+                                      caf::replies_to<seal_request>::with<seal_answer>,
+                                      // Compares header and checksum of what came from disk.
+                                      caf::replies_to<check_request>::with<check_answer>>;
+
+/// GROUP: the spaces and leases of a trust group, by id.
+using group_actor =
+    caf::typed_actor<caf::replies_to<open_space_request>::with<open_space_answer>,
+                     // From the connection that took the lease, before the client learns the id.
+                     caf::reacts_to<add_lease_notice>,
+                     // From any connection of the group.
+                     caf::replies_to<use_lease_request>::with<use_lease_answer>,
+                     // From the owner: released, or its connection ended.
+                     caf::reacts_to<end_lease_notice>, caf::reacts_to<end_owner_notice>,
+                     caf::replies_to<group_status_request>::with<group_report>>;
+
+} // namespace terrace::actors

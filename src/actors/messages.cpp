@@ -1,0 +1,30 @@
+#include "actors/messages.hpp"
+
+#include "actors/interfaces.hpp"
+
+#include <caf/send.hpp>
+
+namespace terrace::actors {
+
+object_hold::~object_hold() { release(0); }
+
+void object_hold::keep_first(size_t count) {
+  release(count);
+  places_.resize(std::min(count, places_.size()));
+}
+
+void object_hold::release(size_t begin) {
+  release_notice notice;
+  for (size_t i = begin; i < places_.size(); ++i)
+    if (places_[i].present())
+      notice.ids.push_back(places_[i].id);
+  if (!notice.ids.empty())
+    caf::anon_send(tier_, std::move(notice));
+}
+
+object_reservation::~object_reservation() {
+  if (!ids_.empty())
+    caf::anon_send(tier_, abandon_notice{std::move(ids_)});
+}
+
+} // namespace terrace::actors

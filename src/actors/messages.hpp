@@ -1,0 +1,270 @@
+// The value types of the messages between actors, grouped by conversation. Requests travel as shared,
+// immutable batches: one message to a tier whatever the number of objects.
+#pragma once
+
+#include "base/error.hpp"
+#include "base/ids.hpp"
+#include "base/object_key.hpp"
+#include "index/resident_table.hpp"
+#include "memory/allocator.hpp"
+
+#include <caf/actor.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace terrace::actors {
+
+/// Keeps something alive until a message, and whatever it started, is done.
+using keep_alive = std::shared_ptr<const void>;
+
+/// One client request on its way through the actors. The connection ends it early (cancel, deadline, death);
+/// whoever works or waits for it looks here before it goes on.
+struct request_context {
+  connection_id connection{};
+  request_id request = 0;
+  std::atomic<errc> ended{errc::ok}; ///< ok while the request lives; else why it ended
+  bool live() const { return ended.load(std::memory_order_relaxed) == errc::ok; }
+};
+using context_ptr = std::shared_ptr<request_context>;
+
+/// Objects of one request, chunk by chunk. The three vectors are parallel.
+struct object_batch {
+  std::vector<object_key> keys;
+  std::vector<entry_key> parents; ///< policy name of the same object of the previous chunk, or empty
+  std::vector<uint64_t> payload_bytes;
+  size_t size() const { return keys.size(); }
+};
+using batch_ptr = std::shared_ptr<const object_batch>;
+
+/// Where an object lies in its tier's arena.
+struct object_place {
+  object_id id{};      ///< 0: not there
+  uint64_t offset = 0; ///< of the extent: the header block, then the payload (storage/object_header.hpp)
+  uint64_t payload_bytes = 0;
+  uint64_t physical_bytes = 0;
+  bool present() const { return id != object_id{}; }
+};
+
+// ---- ownership of objects in a tier ----
+
+/// Released or abandoned objects, on their way to their tier.
+struct release_notice {
+  std::vector<object_id> ids;
+};
+struct abandon_notice {
+  std::vector<object_id> ids;
+};
+
+/// Published objects that must not leave their tier. The hold ends with its last copy, on whatever thread, by
+/// a message to the tier.
+class object_hold {
+ public:
+  object_hold(caf::actor tier, std::vector<object_place> places)
+      : tier_(std::move(tier)), places_(std::move(places)) {}
+  object_hold(const object_hold&) = delete;
+  object_hold& operator=(const object_hold&) = delete;
+  ~object_hold();
+
+  /// Parallel to the keys that were asked for.
+  const std::vector<object_place>& places() const { return places_; }
+
+  /// Lets everything from `count` on go.
+  void keep_first(size_t count);
+
+ private:
+  void release(size_t begin);
+  caf::actor tier_;
+  std::vector<object_place> places_;
+};
+using hold_ptr = std::shared_ptr<object_hold>;
+
+/// Space for objects that their owner is writing; what is not published when the last copy goes is given
+/// back. Whoever writes into the extents keeps a copy until the last byte is written.
+class object_reservation {
+ public:
+  object_reservation(caf::actor tier, std::vector<object_id> ids)
+      : tier_(std::move(tier)), ids_(std::move(ids)) {}
+  object_reservation(const object_reservation&) = delete;
+  object_reservation& operator=(const object_reservation&) = delete;
+  ~object_reservation();
+
+ private:
+  caf::actor tier_;
+  std::vector<object_id> ids_;
+};
+using reservation_ptr = std::shared_ptr<object_reservation>;
+
+// ---- to a tier ----
+
+/// Which of these are published? `hold`: and keep them.
+struct probe_request {
+  batch_ptr objects;
+  bool hold = false;
+  bool note_use = false;
+};
+struct probe_answer {
+  error failure;
+  tier_kind tier = tier_kind::none;
+  std::vector<bool> present; ///< parallel to the keys
+  hold_ptr held;             ///< when asked for and anything is present
+};
+
+/// Hold what is published and reserve space for what is absent and `may_fill` (empty: everything may). Whole
+/// or not at all: while it waits for memory it holds nothing, so two requests cannot wait for each other.
+struct acquire_request {
+  batch_ptr objects;
+  std::vector<bool> may_fill;
+  bool fill = true;     ///< false: reserve nothing, as if `may_fill` were all false
+  bool may_wait = true; ///< false: `no_space` at once when eviction cannot make room now
+  bool note_use = true;
+  context_ptr context; ///< may be null: a request of the daemon itself
+};
+enum class acquired_state : uint8_t {
+  absent, ///< not there, and not to be filled (or gone since)
+  held,
+  reserved, ///< yours to write and publish
+  pending,  ///< somebody else is writing it: `await_request`, then acquire again
+};
+struct acquire_answer {
+  error failure;
+  std::vector<acquired_state> states; ///< parallel to the keys
+  std::vector<object_place> places;   ///< parallel; of held and reserved objects
+  hold_ptr held;
+  reservation_ptr reserved;
+};
+
+/// The reserved objects are complete. `hold`: and keep them.
+struct publish_request {
+  std::vector<object_place> places;
+  bool hold = false;
+};
+struct publish_answer {
+  error failure;
+  hold_ptr held;
+};
+
+/// Answered when none of these keys is being written any more.
+struct await_request {
+  batch_ptr objects;
+  context_ptr context;
+};
+struct await_answer {
+  error failure;
+};
+
+/// An object's bytes turned out wrong or unreadable: it is never served again.
+struct discard_notice {
+  std::vector<object_id> ids;
+};
+
+/// A request ended early: whatever waits for it is answered now.
+struct sweep_notice {};
+
+struct tier_status_request {};
+struct tier_report {
+  error failure;
+  tier_kind kind = tier_kind::none;
+  std::string state = "ready";
+  std::string reason;
+  std::string allocator;
+  std::string policy;
+  allocator_usage usage;
+  uint64_t objects = 0;
+  uint64_t held_objects = 0;
+  uint64_t waiting = 0;
+  uint64_t hits = 0, misses = 0, evictions = 0, bytes_read = 0, bytes_written = 0, errors = 0;
+};
+
+// ---- tier and allocator ----
+
+/// One extent for each size: all or none. Waits in arrival order while `may_wait` and eviction may still make
+/// room.
+struct allocate_request {
+  std::vector<uint64_t> sizes;
+  bool may_wait = true;
+  context_ptr context;
+};
+struct allocate_answer {
+  error failure;
+  std::vector<extent> extents;
+};
+struct free_notice {
+  std::vector<extent> extents;
+};
+/// From the allocator to its tier: evict at least this much.
+struct room_request {
+  uint64_t bytes = 0;
+};
+/// The tier's answer: what its victims gave back. `exhausted`: nothing more may leave now; the tier sends
+/// another `room_made` when that changes.
+struct room_made {
+  std::vector<extent> extents;
+  bool exhausted = false;
+  std::string holders;
+};
+struct usage_request {};
+struct usage_answer {
+  error failure;
+  allocator_usage usage;
+  uint64_t waiting = 0;
+  std::string allocator;
+};
+
+// ---- tier and policy ----
+
+enum class note_kind : uint8_t { insert, hit, erase, pin, unpin };
+struct policy_note {
+  note_kind kind;
+  entry_key key;
+  entry_key parent;
+  uint64_t bytes = 0;
+};
+/// One batch for each request, in the order of use: last chunk first.
+struct policy_notes {
+  tier_kind tier = tier_kind::none;
+  std::vector<policy_note> notes;
+};
+struct victim_request {
+  tier_kind tier = tier_kind::none;
+  uint64_t bytes = 0;
+};
+struct victim_answer {
+  error failure;
+  std::vector<entry_key> victims;
+};
+
+// ---- copier ----
+
+/// Memory outside the arenas: a client's region or a connection's staging memory.
+struct outside_memory {
+  std::byte* data = nullptr; ///< null: not mapped, so bytes go through `fd`
+  int fd = -1;
+  uint64_t bytes = 0;
+  keep_alive owner;
+};
+struct copy_piece {
+  std::byte* inside = nullptr;
+  uint64_t outside_offset = 0;
+  uint64_t bytes = 0;
+};
+enum class copy_direction : uint8_t { into_arena, out_of_arena };
+/// Pieces in order; ends early with `cancelled` when the context ended, with `gone` when the outside memory
+/// shrank.
+struct copy_request {
+  copy_direction direction = copy_direction::into_arena;
+  outside_memory outside;
+  std::vector<copy_piece> pieces;
+  context_ptr context;
+  std::vector<keep_alive> owners; ///< holds and reservations of every byte of the arena that is touched
+};
+struct copy_answer {
+  error failure;
+  size_t pieces_done = 0;
+  uint64_t bytes = 0;
+};
+
+} // namespace terrace::actors
