@@ -3,15 +3,23 @@
 
 #include "actors/group_messages.hpp"
 #include "actors/messages.hpp"
+#include "storage/store_id.hpp"
 
 #include <cstdint>
 #include <vector>
 
 namespace terrace::actors {
 
+/// The store that headers must name.
+struct store_identity {
+  store_id store;
+  uint64_t epoch = 0;
+};
+
 /// Header block and payload of one object in memory, 4 KiB aligned.
 struct sealed_object {
   object_key key;
+  uint64_t generation = 0;    ///< the object's id in the disk tier: one stay, never reused
   std::byte* begin = nullptr; ///< of the header block
   uint64_t payload_bytes = 0;
   uint64_t physical_bytes = 0; ///< header block, payload and padding
@@ -19,6 +27,7 @@ struct sealed_object {
 
 struct seal_request {
   space_ptr in;
+  store_identity store;
   std::vector<sealed_object> objects;
   std::vector<keep_alive> owners;
 };
@@ -29,6 +38,7 @@ struct seal_answer {
 /// `good` is parallel to the objects: header and checksum are those of the key.
 struct check_request {
   space_ptr in;
+  store_identity store;
   std::vector<sealed_object> objects;
   std::vector<keep_alive> owners;
 };

@@ -1,5 +1,6 @@
 #include "index/resident_table.hpp"
 
+#include <algorithm>
 #include <cassert>
 
 namespace terrace {
@@ -99,14 +100,25 @@ const resident* resident_table::get(object_id id) const {
 void resident_table::erase(object_id id) {
   resident* object = get(id);
   assert(object != nullptr && object->holds == 0);
-  size_t hole = find_bucket(object->name, &object->key);
-  assert(hole != not_found);
-  uint32_t slot = buckets_[hole];
-  if (object->state == object_state::published)
-    --published_;
+  if (object->state != object_state::removed)
+    unlink(*object);
   ++object->generation;
-  free_slots_.push_back(slot);
+  free_slots_.push_back(static_cast<uint32_t>(static_cast<uint64_t>(id)));
   --live_;
+}
+
+void resident_table::remove(object_id id) {
+  resident* object = get(id);
+  assert(object != nullptr && object->state == object_state::published);
+  unlink(*object);
+  object->state = object_state::removed;
+}
+
+void resident_table::unlink(const resident& object) {
+  size_t hole = find_bucket(object.name, &object.key);
+  assert(hole != not_found);
+  if (object.state == object_state::published)
+    --published_;
   // Backward shift: close the hole, so that no tombstones pile up.
   size_t mask = buckets_.size() - 1;
   for (size_t b = (hole + 1) & mask; buckets_[b] != empty; b = (b + 1) & mask) {

@@ -18,6 +18,7 @@ enum class object_id : uint64_t {};
 enum class object_state : uint8_t {
   reserved,  ///< being written by one owner; invisible to lookups
   published, ///< complete; may be found, held and evicted
+  removed,   ///< out of the index, alive until its last hold ends
 };
 
 struct resident {
@@ -56,6 +57,9 @@ class resident_table {
   /// Removes the object; its holds must be 0 (asserted).
   void erase(object_id id);
 
+  /// Takes a held object out of the index: nobody finds it again, and whoever drops the last hold erases it.
+  void remove(object_id id);
+
   size_t size() const { return live_; }
   size_t published() const { return published_; }
   size_t held() const { return held_; }
@@ -81,6 +85,7 @@ class resident_table {
   size_t find_bucket(entry_key name, const object_key* key) const;
   object_id id_of(uint32_t slot) const;
   void grow();
+  void unlink(const resident& object);
 
   std::vector<uint32_t> buckets_; // slot numbers; a power of two, at most three quarters full
   std::vector<resident> slots_;

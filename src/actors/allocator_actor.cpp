@@ -1,0 +1,65 @@
+#include "actors/allocator_actor.hpp"
+
+#include "actors/allocation_queue.hpp"
+#include "actors/answer.hpp"
+
+#include <caf/actor_system.hpp>
+#include <caf/typed_event_based_actor.hpp>
+
+namespace terrace::actors {
+
+namespace {
+
+struct allocator_state {
+  const char* name = "allocator";
+  std::unique_ptr<allocation_queue> queue;
+  tier_actor tier;
+};
+
+using self_pointer = allocator_actor::stateful_pointer<allocator_state>;
+
+void ask_for_room(self_pointer self) {
+  if (uint64_t bytes = self->state.queue->room_wanted())
+    self->send(self->state.tier, room_request{bytes});
+}
+
+allocator_actor::behavior_type allocator_behavior(self_pointer self, std::shared_ptr<allocator_arguments> arguments) {
+  self->state.queue = std::make_unique<allocation_queue>(std::move(arguments->space), arguments->free_ahead_bytes,
+                                                         arguments->waiting_max);
+  self->state.tier = std::move(arguments->tier);
+  return {
+    [self](const allocate_request& request) {
+      auto reply = make_answer<allocate_answer>(self);
+      self->state.queue->allocate(request, [reply](allocate_answer value) mutable { reply.deliver(std::move(value)); });
+      ask_for_room(self);
+      return reply.promise();
+    },
+    [self](const free_notice& notice) {
+      self->state.queue->free(notice.extents);
+      ask_for_room(self);
+    },
+    [self](const room_made& made) {
+      self->state.queue->room_made(made.extents, made.exhausted, made.holders);
+      ask_for_room(self);
+    },
+    [self](const sweep_notice&) {
+      self->state.queue->sweep();
+      ask_for_room(self);
+    },
+    [self](const usage_request&) {
+      usage_answer report;
+      report.usage = self->state.queue->space().usage();
+      report.waiting = self->state.queue->waiting();
+      report.allocator = self->state.queue->space().name();
+      return report;
+    },
+  };
+}
+
+} // namespace
+
+allocator_actor spawn_allocator(caf::actor_system& system, allocator_arguments arguments) {
+  return system.spawn(allocator_behavior, std::make_shared<allocator_arguments>(std::move(arguments)));
+}
+
+} // namespace terrace::actors

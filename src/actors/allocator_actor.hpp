@@ -1,0 +1,21 @@
+// ALLOCATOR: one arena's free space, and the line of those who wait for it.
+#pragma once
+
+#include "actors/interfaces.hpp"
+
+#include <caf/fwd.hpp>
+
+#include <memory>
+
+namespace terrace::actors {
+
+struct allocator_arguments {
+  std::unique_ptr<allocator> space;
+  tier_actor tier;                 ///< who makes room
+  uint64_t free_ahead_bytes = 0;
+  size_t waiting_max = 4096;
+};
+
+allocator_actor spawn_allocator(caf::actor_system& system, allocator_arguments arguments);
+
+} // namespace terrace::actors

@@ -1,0 +1,19 @@
+// What a copier does to bytes: plain, blocking functions.
+#pragma once
+
+#include "actors/disk_messages.hpp"
+#include "actors/messages.hpp"
+
+namespace terrace::actors {
+
+/// Moves the pieces in order. Mapped memory is copied; unmapped memory goes through its descriptor, where a file that
+/// shrank meanwhile is the error `gone` and no fault. Ends early with the context.
+copy_answer move_bytes(const copy_request& request, uint64_t piece_bytes);
+
+/// Writes the header block in front of each payload and zeroes the padding behind it.
+void seal_objects(const seal_request& request);
+
+/// Whether header and checksum are those of the expected object.
+std::vector<bool> check_objects(const check_request& request);
+
+} // namespace terrace::actors

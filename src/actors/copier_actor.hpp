@@ -1,0 +1,33 @@
+// COPIER: a thread of its own that moves bulk bytes, so that no worker does.
+#pragma once
+
+#include "actors/interfaces.hpp"
+
+#include <caf/fwd.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+namespace terrace::actors {
+
+struct copier_arguments {
+  uint64_t piece_bytes = 1 << 20; ///< copied between two looks at the request's context
+  bool detached = true;           ///< false in tests that run everything on one thread
+};
+
+copier_actor spawn_copier(caf::actor_system& system, copier_arguments arguments);
+
+/// The copiers of the daemon; immutable but for the turn. Any thread.
+class copier_pool {
+ public:
+  explicit copier_pool(std::vector<copier_actor> copiers) : copiers_(std::move(copiers)) {}
+  const copier_actor& next() { return copiers_[turn_.fetch_add(1, std::memory_order_relaxed) % copiers_.size()]; }
+  const std::vector<copier_actor>& all() const { return copiers_; }
+
+ private:
+  std::vector<copier_actor> copiers_;
+  std::atomic<size_t> turn_{0};
+};
+
+} // namespace terrace::actors

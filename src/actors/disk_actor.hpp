@@ -1,0 +1,31 @@
+// DISK: one file of extents. It submits reads and writes to the ring of its home worker and answers when they are done.
+//
+// Messages: `disk_request` -> `disk_answer` (delayed until its last operation completed). Every byte that the kernel
+// touches is kept by the request's owners until then, whoever has ended meanwhile.
+#pragma once
+
+#include "actors/disk_queue.hpp"
+#include "actors/interfaces.hpp"
+#include "runtime/homed.hpp"
+#include "storage/extent_file.hpp"
+
+#include <memory>
+#include <vector>
+
+namespace terrace::actors {
+
+struct disk_arguments {
+  std::shared_ptr<const extent_file> file;
+  disk_limits limits;
+  /// Memory to register as fixed buffers, by segment; kept by the caller for the daemon's life.
+  std::vector<std::pair<std::byte*, uint64_t>> arena;
+};
+
+/// The file offset of an extent of the disk tier's arena.
+inline uint64_t file_offset(const extent_file& file, const object_place& place) {
+  return file.extents_begin() + place.offset;
+}
+
+caf::actor spawn_disk(caf::actor_system& system, const runtime::home& home, disk_arguments arguments);
+
+} // namespace terrace::actors

@@ -1,0 +1,23 @@
+// POLICY: the eviction order of every tier of a trust group.
+#pragma once
+
+#include "actors/interfaces.hpp"
+
+#include <caf/fwd.hpp>
+
+#include <string>
+#include <vector>
+
+namespace terrace::actors {
+
+struct policy_arguments {
+  struct order {
+    tier_kind tier;
+    std::string policy; ///< a name that `make_eviction_policy` knows (asserted: settings checked it)
+  };
+  std::vector<order> orders;
+};
+
+policy_actor spawn_policy(caf::actor_system& system, policy_arguments arguments);
+
+} // namespace terrace::actors

@@ -1,0 +1,27 @@
+// TIER: the residency index of one tier of a trust group, with its allocator and its place in the group's policy.
+#pragma once
+
+#include "actors/interfaces.hpp"
+#include "metrics/tier_probe.hpp"
+
+#include <caf/fwd.hpp>
+
+#include <memory>
+#include <string>
+
+namespace terrace::actors {
+
+struct tier_arguments {
+  tier_kind kind = tier_kind::none;
+  std::unique_ptr<allocator> space;   ///< owned by the tier's allocator actor from here on
+  policy_actor policy;
+  std::string policy_name;            ///< for status
+  uint64_t free_ahead_bytes = 0;      ///< evict in advance while less than this is free
+  size_t waiting_max = 4096;          ///< allocation requests that may wait; further ones get `busy`
+  std::shared_ptr<metrics::tier_probe> probe;
+};
+
+/// Spawns the tier and, with it, its allocator. Ends on an exit message; linked to its allocator.
+tier_actor spawn_tier(caf::actor_system& system, tier_arguments arguments);
+
+} // namespace terrace::actors

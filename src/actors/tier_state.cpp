@@ -1,0 +1,256 @@
+#include "actors/tier_state.hpp"
+
+#include "storage/object_header.hpp"
+
+#include <algorithm>
+#include <cassert>
+
+namespace terrace::actors {
+
+namespace {
+extent extent_of(const resident& object) { return {object.offset, object.physical_bytes}; }
+} // namespace
+
+object_place tier_state::place_of(object_id id) const {
+  const resident* object = table_.get(id);
+  return {id, object->offset, object->payload_bytes, object->physical_bytes};
+}
+
+void tier_state::note(note_kind kind, const resident& object) {
+  notes_.notes.push_back({kind, object.name, object.parent, object.physical_bytes});
+}
+
+object_place tier_state::hold(object_id id) {
+  if (table_.hold(id))
+    note(note_kind::pin, *table_.get(id));
+  return place_of(id);
+}
+
+tier_state::found tier_state::probe(const object_batch& objects, bool hold, bool note_use) {
+  found answer;
+  std::vector<object_id> ids(objects.size());
+  table_.find_published(objects.keys, ids);
+  answer.present.resize(objects.size());
+  if (hold)
+    answer.places.resize(objects.size());
+  for (size_t i = ids.size(); i-- > 0;) { // last chunk first: the order in which use is noted
+    if (ids[i] == object_id{})
+      continue;
+    answer.present[i] = true;
+    answer.any = true;
+    ++hits;
+    if (note_use)
+      note(note_kind::hit, *table_.get(ids[i]));
+    if (hold)
+      answer.places[i] = this->hold(ids[i]);
+  }
+  misses += static_cast<uint64_t>(std::count(answer.present.begin(), answer.present.end(), false));
+  return answer;
+}
+
+tier_state::need tier_state::missing(const acquire_request& request) const {
+  need wanted;
+  if (!request.fill)
+    return wanted;
+  const object_batch& objects = *request.objects;
+  for (size_t i = 0; i < objects.size(); ++i) {
+    if (!request.may_fill.empty() && !request.may_fill[i])
+      continue;
+    if (table_.find(objects.keys[i]))
+      continue;
+    wanted.sizes.push_back(physical_bytes_for(objects.payload_bytes[i]));
+    wanted.objects.push_back(i);
+  }
+  return wanted;
+}
+
+tier_state::acquired tier_state::acquire(const acquire_request& request, const need& wanted,
+                                         const std::vector<extent>& granted) {
+  assert(granted.size() == wanted.objects.size());
+  const object_batch& objects = *request.objects;
+  acquired answer;
+  answer.states.resize(objects.size(), acquired_state::absent);
+  answer.places.resize(objects.size());
+  answer.held.resize(objects.size());
+  for (size_t i = objects.size(); i-- > 0;) {
+    auto id = table_.find(objects.keys[i]);
+    if (!id)
+      continue;
+    if (table_.get(*id)->state == object_state::reserved) {
+      answer.states[i] = acquired_state::pending;
+      continue;
+    }
+    if (request.note_use)
+      note(note_kind::hit, *table_.get(*id));
+    answer.states[i] = acquired_state::held;
+    answer.held[i] = hold(*id);
+    answer.places[i] = answer.held[i];
+  }
+  for (size_t n = 0; n < granted.size(); ++n) {
+    size_t i = wanted.objects[n];
+    if (answer.states[i] != acquired_state::absent || table_.find(objects.keys[i])) {
+      answer.unused.push_back(granted[n]); // somebody else brought it meanwhile, or the batch names it twice
+      if (answer.states[i] == acquired_state::absent)
+        answer.states[i] = acquired_state::pending;
+      continue;
+    }
+    resident object;
+    object.key = objects.keys[i];
+    object.parent = objects.parents[i];
+    object.offset = granted[n].offset;
+    object.physical_bytes = granted[n].size;
+    object.payload_bytes = objects.payload_bytes[i];
+    object_id id = table_.insert(object);
+    answer.states[i] = acquired_state::reserved;
+    answer.places[i] = place_of(id);
+    answer.reserved.push_back(id);
+  }
+  return answer;
+}
+
+std::vector<object_place> tier_state::publish(const std::vector<object_place>& places, bool hold) {
+  std::vector<object_place> published(places.size());
+  for (size_t i = places.size(); i-- > 0;) {
+    const resident* object = places[i].present() ? table_.get(places[i].id) : nullptr;
+    if (object == nullptr || object->state != object_state::reserved)
+      continue;
+    table_.publish(places[i].id);
+    note(note_kind::insert, *object);
+    if (hold)
+      published[i] = this->hold(places[i].id);
+    else
+      published[i] = place_of(places[i].id);
+    evictable_ = evictable_ || !hold;
+    settle(object->name);
+  }
+  return published;
+}
+
+std::vector<extent> tier_state::release(const std::vector<object_id>& ids) {
+  std::vector<extent> freed;
+  for (object_id id : ids) {
+    if (!table_.release(id))
+      continue;
+    const resident& object = *table_.get(id);
+    if (object.state == object_state::removed) {
+      freed.push_back(extent_of(object));
+      table_.erase(id);
+      continue;
+    }
+    note(note_kind::unpin, object);
+    evictable_ = true;
+  }
+  return freed;
+}
+
+std::vector<extent> tier_state::abandon(const std::vector<object_id>& ids) {
+  std::vector<extent> freed;
+  for (object_id id : ids) {
+    const resident* object = table_.get(id);
+    if (object == nullptr || object->state != object_state::reserved)
+      continue; // it was published in time
+    freed.push_back(extent_of(*object));
+    entry_key name = object->name;
+    table_.erase(id);
+    settle(name);
+  }
+  return freed;
+}
+
+std::vector<extent> tier_state::discard(const std::vector<object_id>& ids) {
+  std::vector<extent> freed;
+  for (object_id id : ids) {
+    const resident* object = table_.get(id);
+    if (object == nullptr || object->state != object_state::published)
+      continue;
+    ++discarded;
+    note(note_kind::erase, *object);
+    if (object->holds != 0) {
+      table_.remove(id);
+      continue;
+    }
+    freed.push_back(extent_of(*object));
+    table_.erase(id);
+  }
+  return freed;
+}
+
+tier_state::eviction tier_state::evict(const std::vector<entry_key>& victims) {
+  eviction answer;
+  for (entry_key name : victims) {
+    auto id = table_.find(name);
+    const resident* object = id ? table_.get(*id) : nullptr;
+    if (object == nullptr || object->holds != 0 || object->state != object_state::published) {
+      ++answer.refused;
+      continue;
+    }
+    answer.freed.push_back(extent_of(*object));
+    note(note_kind::erase, *object);
+    table_.erase(*id);
+    ++evictions;
+  }
+  return answer;
+}
+
+void tier_state::await(const object_batch& objects, context_ptr context, std::function<void(errc)> done) {
+  auto waiting = std::make_shared<waiter>();
+  for (const object_key& key : objects.keys) {
+    auto id = table_.find(key);
+    if (!id || table_.get(*id)->state != object_state::reserved)
+      continue;
+    waiters_[to_entry_key(key)].push_back(waiting);
+    ++waiting->left;
+  }
+  if (waiting->left == 0) {
+    done(errc::ok);
+    return;
+  }
+  waiting->context = std::move(context);
+  waiting->done = std::move(done);
+}
+
+void tier_state::settle(entry_key name) {
+  auto entry = waiters_.find(name);
+  if (entry == waiters_.end())
+    return;
+  auto settled = std::move(entry->second);
+  waiters_.erase(entry);
+  for (const auto& waiting : settled)
+    if (--waiting->left == 0 && waiting->done)
+      std::exchange(waiting->done, nullptr)(errc::ok);
+}
+
+void tier_state::sweep() {
+  for (auto entry = waiters_.begin(); entry != waiters_.end();) {
+    std::erase_if(entry->second, [](const std::shared_ptr<waiter>& waiting) {
+      if (!waiting->context || waiting->context->live())
+        return false;
+      if (waiting->done)
+        std::exchange(waiting->done, nullptr)(waiting->context->ended.load());
+      return true;
+    });
+    entry = entry->second.empty() ? waiters_.erase(entry) : std::next(entry);
+  }
+}
+
+policy_notes tier_state::take_notes() {
+  notes_.tier = kind_;
+  policy_notes taken = std::move(notes_);
+  notes_ = {};
+  return taken;
+}
+
+std::string tier_state::describe_holders() const {
+  uint64_t held = 0;
+  uint64_t reserved = 0;
+  table_.for_each([&](const resident& object) {
+    if (object.holds != 0)
+      held += object.physical_bytes;
+    else if (object.state == object_state::reserved)
+      reserved += object.physical_bytes;
+  });
+  return "leases and transfers hold " + std::to_string(held) + " bytes in " + std::to_string(table_.held()) +
+         " objects, writes in progress " + std::to_string(reserved) + " bytes";
+}
+
+} // namespace terrace::actors

@@ -1,0 +1,97 @@
+// The decisions of a tier: which objects exist, who holds them, who waits for them. No actor inside: `tier_actor` turns
+// messages into these calls and the results into messages.
+#pragma once
+
+#include "actors/messages.hpp"
+
+#include <functional>
+#include <unordered_map>
+
+namespace terrace::actors {
+
+class tier_state {
+ public:
+  explicit tier_state(tier_kind kind = tier_kind::none) : kind_(kind) {}
+
+  struct found {
+    std::vector<bool> present;
+    std::vector<object_place> places; ///< filled when held
+    bool any = false;
+  };
+  /// Parallel to the batch. `hold` takes a hold of everything published.
+  found probe(const object_batch& objects, bool hold, bool note_use);
+
+  /// What `acquire` would have to allocate now: physical sizes, and the index of the object each is for.
+  struct need {
+    std::vector<uint64_t> sizes;
+    std::vector<size_t> objects;
+  };
+  need missing(const acquire_request& request) const;
+
+  /// Holds and reserves. `granted` are the extents for `wanted`; those that are no longer needed go into `unused`.
+  struct acquired {
+    std::vector<acquired_state> states;
+    std::vector<object_place> places;
+    std::vector<object_place> held;  ///< parallel to the batch
+    std::vector<object_id> reserved;
+    std::vector<extent> unused;
+  };
+  acquired acquire(const acquire_request& request, const need& wanted, const std::vector<extent>& granted);
+
+  /// Makes reserved objects visible; those that are not reserved (any more) are skipped. Returns the places, parallel,
+  /// held when `hold`.
+  std::vector<object_place> publish(const std::vector<object_place>& places, bool hold);
+
+  /// Each returns the extents that are free now.
+  std::vector<extent> release(const std::vector<object_id>& ids);
+  std::vector<extent> abandon(const std::vector<object_id>& ids);
+  std::vector<extent> discard(const std::vector<object_id>& ids);
+
+  /// Removes the proposed victims that may leave. `refused` counts those that were held or gone meanwhile.
+  struct eviction {
+    std::vector<extent> freed;
+    size_t refused = 0;
+  };
+  eviction evict(const std::vector<entry_key>& victims);
+
+  /// Calls `done` when no object of the batch is reserved; at once if none is.
+  void await(const object_batch& objects, context_ptr context, std::function<void(errc)> done);
+  /// Calls `done` of the waiters whose context has ended.
+  void sweep();
+
+  /// What happened since the last call, in the order in which the policy should hear it.
+  policy_notes take_notes();
+
+  /// Whether an object became evictable since the last call.
+  bool take_evictable() { return std::exchange(evictable_, false); }
+
+  /// A text that says what keeps the tier's bytes, for `no_space`.
+  std::string describe_holders() const;
+
+  const resident_table& table() const { return table_; }
+
+  uint64_t hits = 0;
+  uint64_t misses = 0;
+  uint64_t evictions = 0;
+  uint64_t discarded = 0;
+
+ private:
+  struct waiter {
+    size_t left = 0;
+    context_ptr context;
+    std::function<void(errc)> done;
+  };
+
+  object_place hold(object_id id);
+  object_place place_of(object_id id) const;
+  void note(note_kind kind, const resident& object);
+  void settle(entry_key name); ///< the object is no longer reserved
+
+  tier_kind kind_;
+  resident_table table_;
+  std::unordered_map<entry_key, std::vector<std::shared_ptr<waiter>>> waiters_;
+  policy_notes notes_;
+  bool evictable_ = false;
+};
+
+} // namespace terrace::actors
