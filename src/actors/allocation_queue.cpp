@@ -4,28 +4,34 @@
 
 namespace terrace::actors {
 
-allocation_queue::allocation_queue(std::unique_ptr<allocator> space, uint64_t free_ahead_bytes, size_t waiting_max)
+allocation_queue::allocation_queue(std::unique_ptr<allocator> space, uint64_t free_ahead_bytes,
+                                   size_t waiting_max)
     : space_(std::move(space)), free_ahead_bytes_(free_ahead_bytes), waiting_max_(waiting_max) {}
 
 void allocation_queue::allocate(const allocate_request& request, reply answer) {
   uint64_t physical = 0;
   for (uint64_t size : request.sizes) {
     if (size == 0 || size > space_->largest_possible()) {
-      answer({error{errc::bad_request, "an object of " + std::to_string(size) + " bytes does not fit the arena, whose "
-                                       "largest extent is " + std::to_string(space_->largest_possible()) + " bytes"},
+      answer({error{errc::bad_request, "an object of " + std::to_string(size) +
+                                           " bytes does not fit the arena, whose "
+                                           "largest extent is " +
+                                           std::to_string(space_->largest_possible()) + " bytes"},
               {}});
       return;
     }
     physical += space_->physical_size(size);
   }
   if (physical > space_->usage().capacity_bytes) {
-    answer({error{errc::no_space, "the request needs " + std::to_string(physical) + " bytes at once, the arena has " +
-                                    std::to_string(space_->usage().capacity_bytes)},
+    answer({error{errc::no_space, "the request needs " + std::to_string(physical) +
+                                      " bytes at once, the arena has " +
+                                      std::to_string(space_->usage().capacity_bytes)},
             {}});
     return;
   }
   if (line_.size() >= waiting_max_) {
-    answer({error{errc::busy, std::to_string(line_.size()) + " requests wait for memory already; try again later"}, {}});
+    answer({error{errc::busy,
+                  std::to_string(line_.size()) + " requests wait for memory already; try again later"},
+            {}});
     return;
   }
   line_.push_back({request, physical, std::move(answer)});
@@ -37,7 +43,8 @@ void allocation_queue::free(const std::vector<extent>& extents) {
   serve();
 }
 
-void allocation_queue::room_made(const std::vector<extent>& extents, bool exhausted, const std::string& holders) {
+void allocation_queue::room_made(const std::vector<extent>& extents, bool exhausted,
+                                 const std::string& holders) {
   asked_ = false;
   exhausted_ = exhausted;
   holders_ = holders;
@@ -52,14 +59,15 @@ void allocation_queue::serve() {
     if (head.request.context && !head.request.context->live()) {
       errc why = head.request.context->ended.load();
       head.answer({error{why, "the request ended while it waited for " + std::to_string(head.physical_bytes) +
-                                " bytes of memory" + (holders_.empty() ? "" : ": " + holders_)},
+                                  " bytes of memory" + (holders_.empty() ? "" : ": " + holders_)},
                    {}});
     } else if (auto extents = space_->allocate(head.request.sizes)) {
       head.answer({{}, std::move(*extents)});
     } else if (exhausted_ && !head.request.may_wait) {
-      head.answer({error{errc::no_space, "nothing can be evicted to make " + std::to_string(head.physical_bytes) +
-                                           " bytes free: " + holders_},
-                   {}});
+      head.answer(
+          {error{errc::no_space, "nothing can be evicted to make " + std::to_string(head.physical_bytes) +
+                                     " bytes free: " + holders_},
+           {}});
     } else {
       return;
     }
@@ -77,7 +85,7 @@ void allocation_queue::sweep() {
     }
     errc why = entry.request.context->ended.load();
     entry.answer({error{why, "the request ended while it waited for " + std::to_string(entry.physical_bytes) +
-                               " bytes of memory" + (holders_.empty() ? "" : ": " + holders_)},
+                                 " bytes of memory" + (holders_.empty() ? "" : ": " + holders_)},
                   {}});
   }
   line_ = std::move(kept);

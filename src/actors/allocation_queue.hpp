@@ -47,9 +47,9 @@ class allocation_queue {
   uint64_t free_ahead_bytes_;
   size_t waiting_max_;
   std::deque<waiting_request> line_;
-  uint64_t retries_ = 0;       ///< of the head, with enough bytes free but in too many runs
-  bool asked_ = false;         ///< the tier owes an answer
-  bool exhausted_ = false;     ///< its last answer was "nothing may leave"
+  uint64_t retries_ = 0;   ///< of the head, with enough bytes free but in too many runs
+  bool asked_ = false;     ///< the tier owes an answer
+  bool exhausted_ = false; ///< its last answer was "nothing may leave"
   std::string holders_;
 };
 

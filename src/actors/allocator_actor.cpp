@@ -14,45 +14,56 @@ struct allocator_state {
   const char* name = "allocator";
   std::unique_ptr<allocation_queue> queue;
   tier_actor tier;
+  std::shared_ptr<metrics::tier_probe> probe;
 };
 
 using self_pointer = allocator_actor::stateful_pointer<allocator_state>;
 
-void ask_for_room(self_pointer self) {
-  if (uint64_t bytes = self->state.queue->room_wanted())
+/// After every change.
+void settle(self_pointer self) {
+  auto& queue = *self->state.queue;
+  allocator_usage usage = queue.space().usage();
+  self->state.probe->waiting(queue.waiting());
+  self->state.probe->occupies(
+      {usage.capacity_bytes, usage.used_bytes, usage.requested_bytes, usage.largest_free_run});
+  if (uint64_t bytes = queue.room_wanted())
     self->send(self->state.tier, room_request{bytes});
 }
 
-allocator_actor::behavior_type allocator_behavior(self_pointer self, std::shared_ptr<allocator_arguments> arguments) {
-  self->state.queue = std::make_unique<allocation_queue>(std::move(arguments->space), arguments->free_ahead_bytes,
-                                                         arguments->waiting_max);
+allocator_actor::behavior_type allocator_behavior(self_pointer self,
+                                                  std::shared_ptr<allocator_arguments> arguments) {
+  self->state.queue = std::make_unique<allocation_queue>(std::move(arguments->space),
+                                                         arguments->free_ahead_bytes, arguments->waiting_max);
   self->state.tier = std::move(arguments->tier);
+  self->state.probe = arguments->probe;
+  settle(self);
   return {
-    [self](const allocate_request& request) {
-      auto reply = make_answer<allocate_answer>(self);
-      self->state.queue->allocate(request, [reply](allocate_answer value) mutable { reply.deliver(std::move(value)); });
-      ask_for_room(self);
-      return reply.promise();
-    },
-    [self](const free_notice& notice) {
-      self->state.queue->free(notice.extents);
-      ask_for_room(self);
-    },
-    [self](const room_made& made) {
-      self->state.queue->room_made(made.extents, made.exhausted, made.holders);
-      ask_for_room(self);
-    },
-    [self](const sweep_notice&) {
-      self->state.queue->sweep();
-      ask_for_room(self);
-    },
-    [self](const usage_request&) {
-      usage_answer report;
-      report.usage = self->state.queue->space().usage();
-      report.waiting = self->state.queue->waiting();
-      report.allocator = self->state.queue->space().name();
-      return report;
-    },
+      [self](const allocate_request& request) {
+        auto reply = make_answer<allocate_answer>(self);
+        self->state.queue->allocate(
+            request, [reply](allocate_answer value) mutable { reply.deliver(std::move(value)); });
+        settle(self);
+        return reply.promise();
+      },
+      [self](const free_notice& notice) {
+        self->state.queue->free(notice.extents);
+        settle(self);
+      },
+      [self](const room_made& made) {
+        self->state.queue->room_made(made.extents, made.exhausted, made.holders);
+        settle(self);
+      },
+      [self](const sweep_notice&) {
+        self->state.queue->sweep();
+        settle(self);
+      },
+      [self](const usage_request&) {
+        usage_answer report;
+        report.usage = self->state.queue->space().usage();
+        report.waiting = self->state.queue->waiting();
+        report.allocator = self->state.queue->space().name();
+        return report;
+      },
   };
 }
 

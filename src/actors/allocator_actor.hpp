@@ -2,6 +2,7 @@
 #pragma once
 
 #include "actors/interfaces.hpp"
+#include "metrics/tier_probe.hpp"
 
 #include <caf/fwd.hpp>
 
@@ -11,9 +12,10 @@ namespace terrace::actors {
 
 struct allocator_arguments {
   std::unique_ptr<allocator> space;
-  tier_actor tier;                 ///< who makes room
+  tier_actor tier; ///< who makes room
   uint64_t free_ahead_bytes = 0;
   size_t waiting_max = 4096;
+  std::shared_ptr<metrics::tier_probe> probe; ///< of its tier
 };
 
 allocator_actor spawn_allocator(caf::actor_system& system, allocator_arguments arguments);

@@ -16,13 +16,13 @@ namespace {
 
 error shrunk(const outside_memory& outside, uint64_t offset, uint64_t bytes) {
   return {errc::gone, "the region's file no longer holds bytes " + std::to_string(offset) + " to " +
-                        std::to_string(offset + bytes) + " of " + std::to_string(outside.bytes) +
-                        "; seal it against shrinking (F_SEAL_SHRINK)"};
+                          std::to_string(offset + bytes) + " of " + std::to_string(outside.bytes) +
+                          "; seal it against shrinking (F_SEAL_SHRINK)"};
 }
 
 /// Through the descriptor: any number of short transfers, ended by an error or by the end of a file that shrank.
-error move_through_file(const outside_memory& outside, copy_direction direction, std::byte* inside, uint64_t offset,
-                        uint64_t bytes) {
+error move_through_file(const outside_memory& outside, copy_direction direction, std::byte* inside,
+                        uint64_t offset, uint64_t bytes) {
   if (direction == copy_direction::out_of_arena) {
     struct stat status {};
     // A write behind the end would grow the file: the client shrank it, so it is told instead.
@@ -31,8 +31,9 @@ error move_through_file(const outside_memory& outside, copy_direction direction,
   }
   for (uint64_t done = 0; done < bytes;) {
     auto at = static_cast<off_t>(offset + done);
-    ssize_t n = direction == copy_direction::into_arena ? ::pread(outside.fd, inside + done, bytes - done, at)
-                                                        : ::pwrite(outside.fd, inside + done, bytes - done, at);
+    ssize_t n = direction == copy_direction::into_arena
+                    ? ::pread(outside.fd, inside + done, bytes - done, at)
+                    : ::pwrite(outside.fd, inside + done, bytes - done, at);
     if (n < 0 && errno == EINTR)
       continue;
     if (n < 0)

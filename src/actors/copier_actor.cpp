@@ -11,12 +11,14 @@ namespace {
 
 copier_actor::behavior_type copier_behavior(copier_actor::pointer, uint64_t piece_bytes) {
   return {
-    [piece_bytes](const copy_request& request) { return move_bytes(request, piece_bytes); },
-    [](const seal_request& request) {
-      seal_objects(request);
-      return seal_answer{};
-    },
-    [](const check_request& request) { return check_answer{{}, check_objects(request)}; },
+      [piece_bytes](const copy_request& request) { return move_bytes(request, piece_bytes); },
+      [](const seal_request& request) {
+        seal_objects(request);
+        return seal_answer{};
+      },
+      [](const check_request& request) {
+        return check_answer{{}, check_objects(request)};
+      },
   };
 }
 

@@ -22,7 +22,9 @@ copier_actor spawn_copier(caf::actor_system& system, copier_arguments arguments)
 class copier_pool {
  public:
   explicit copier_pool(std::vector<copier_actor> copiers) : copiers_(std::move(copiers)) {}
-  const copier_actor& next() { return copiers_[turn_.fetch_add(1, std::memory_order_relaxed) % copiers_.size()]; }
+  const copier_actor& next() {
+    return copiers_[turn_.fetch_add(1, std::memory_order_relaxed) % copiers_.size()];
+  }
   const std::vector<copier_actor>& all() const { return copiers_; }
 
  private:

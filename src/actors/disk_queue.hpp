@@ -13,10 +13,10 @@
 namespace terrace::actors {
 
 struct disk_limits {
-  uint32_t depth = 32;                        ///< operations in the kernel
-  uint64_t bytes_in_flight = 256ULL << 20;    ///< of them; a single larger operation goes alone
-  uint64_t operation_bytes_max = 8ULL << 20;  ///< longer ones are cut, so that no reader waits behind a giant
-  uint32_t reads_before_write = 8;            ///< reads go first, but a waiting write follows at latest after so many
+  uint32_t depth = 32;                       ///< operations in the kernel
+  uint64_t bytes_in_flight = 256ULL << 20;   ///< of them; a single larger operation goes alone
+  uint64_t operation_bytes_max = 8ULL << 20; ///< longer ones are cut, so that no reader waits behind a giant
+  uint32_t reads_before_write = 8; ///< reads go first, but a waiting write follows at latest after so many
 };
 
 class disk_queue {

@@ -14,6 +14,8 @@ void object_hold::keep_first(size_t count) {
 }
 
 void object_hold::release(size_t begin) {
+  if (!tier_)
+    return;
   release_notice notice;
   for (size_t i = begin; i < places_.size(); ++i)
     if (places_[i].present())

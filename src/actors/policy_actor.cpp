@@ -48,22 +48,23 @@ policy_actor::behavior_type policy_behavior(policy_actor::stateful_pointer<polic
   for (const auto& order : arguments.orders)
     self->state.orders[order.tier].policy = std::move(make_eviction_policy(order.policy).value());
   return {
-    [self](const policy_notes& notes) {
-      if (auto order = self->state.orders.find(notes.tier); order != self->state.orders.end())
-        apply(order->second, notes);
-    },
-    [self](const victim_request& request) {
-      victim_answer answer;
-      auto order = self->state.orders.find(request.tier);
-      if (order == self->state.orders.end()) {
-        answer.failure = error{errc::internal, std::string("no policy for tier ") + to_string(request.tier)};
+      [self](const policy_notes& notes) {
+        if (auto order = self->state.orders.find(notes.tier); order != self->state.orders.end())
+          apply(order->second, notes);
+      },
+      [self](const victim_request& request) {
+        victim_answer answer;
+        auto order = self->state.orders.find(request.tier);
+        if (order == self->state.orders.end()) {
+          answer.failure =
+              error{errc::internal, std::string("no policy for tier ") + to_string(request.tier)};
+          return answer;
+        }
+        auto may_leave = [&](entry_key key) { return !order->second.pinned.contains(key); };
+        for (const victim& named : order->second.policy->victims(request.bytes, may_leave, now()))
+          answer.victims.push_back(named.key);
         return answer;
-      }
-      auto may_leave = [&](entry_key key) { return !order->second.pinned.contains(key); };
-      for (const victim& named : order->second.policy->victims(request.bytes, may_leave, now()))
-        answer.victims.push_back(named.key);
-      return answer;
-    },
+      },
   };
 }
 

@@ -36,41 +36,46 @@ void settle(self_pointer self, std::vector<extent> freed) {
     self->send(state.space, free_notice{std::move(freed)});
   if (state.objects.take_evictable() && std::exchange(state.exhausted, false))
     self->send(state.space, room_made{});
-  state.probe->set_objects(state.objects.table().published(), state.objects.table().held());
+  state.probe->holds(state.objects.table().published());
 }
 
 void make_room(self_pointer self, uint64_t bytes) {
   auto& state = self->state;
   self->request(state.policy, caf::infinite, victim_request{state.kind, bytes})
-    .then(
-      [self, bytes](const victim_answer& answer) {
-        auto& objects = self->state.objects;
-        auto evicted = objects.evict(answer.victims);
-        self->state.probe->evicted(evicted.freed.size());
-        if (evicted.freed.empty() && evicted.refused != 0) {
-          settle(self, {}); // they were leased meanwhile: the policy hears it first, and names others
-          make_room(self, bytes);
-          return;
-        }
-        room_made made{std::move(evicted.freed), false, {}};
-        if (made.extents.empty()) {
-          made.exhausted = true;
-          made.holders = objects.describe_holders();
-          self->state.exhausted = true;
-          self->state.probe->found_no_victim();
-        }
-        // Notes first, then the space: whoever gets the space finds a policy that knows.
-        objects.take_evictable();
-        settle(self, {});
-        self->send(self->state.space, std::move(made));
-      },
-      [self](const caf::error&) {
-        self->send(self->state.space, room_made{{}, true, "the eviction policy has ended"});
-      });
+      .then(
+          [self, bytes](const victim_answer& answer) {
+            auto& objects = self->state.objects;
+            auto evicted = objects.evict(answer.victims);
+            uint64_t freed_bytes = 0;
+            for (const extent& freed : evicted.freed)
+              freed_bytes += freed.size;
+            self->state.probe->evicted(metrics::eviction_reason::space, evicted.freed.size(), freed_bytes);
+            if (freed_bytes > bytes)
+              self->state.probe->evicted_too_much(freed_bytes - bytes);
+            if (evicted.freed.empty() && evicted.refused != 0) {
+              settle(self, {}); // they were leased meanwhile: the policy hears it first, and names others
+              make_room(self, bytes);
+              return;
+            }
+            room_made made{std::move(evicted.freed), false, {}};
+            if (made.extents.empty()) {
+              made.exhausted = true;
+              made.holders = objects.describe_holders();
+              self->state.exhausted = true;
+              self->state.probe->found_no_victim();
+            }
+            // Notes first, then the space: whoever gets the space finds a policy that knows.
+            objects.take_evictable();
+            settle(self, {});
+            self->send(self->state.space, std::move(made));
+          },
+          [self](const caf::error&) {
+            self->send(self->state.space, room_made{{}, true, "the eviction policy has ended"});
+          });
 }
 
-acquire_answer finish_acquire(self_pointer self, const acquire_request& request, const tier_state::need& wanted,
-                              const std::vector<extent>& granted) {
+acquire_answer finish_acquire(self_pointer self, const acquire_request& request,
+                              const tier_state::need& wanted, const std::vector<extent>& granted) {
   auto taken = self->state.objects.acquire(request, wanted, granted);
   acquire_answer answer;
   answer.states = std::move(taken.states);
@@ -89,15 +94,17 @@ caf::result<acquire_answer> acquire(self_pointer self, const acquire_request& re
   auto reply = make_answer<acquire_answer>(self);
   allocate_request space{wanted.sizes, request.may_wait, request.context};
   self->request(state.space, caf::infinite, std::move(space))
-    .then(
-      [self, reply, request, wanted](const allocate_answer& granted) mutable {
-        if (granted.failure.code != errc::ok) {
-          reply.fail(granted.failure);
-          return;
-        }
-        reply.deliver(finish_acquire(self, request, wanted, granted.extents));
-      },
-      [reply](const caf::error&) mutable { reply.fail({errc::internal, "the tier's allocator has ended"}); });
+      .then(
+          [self, reply, request, wanted](const allocate_answer& granted) mutable {
+            if (granted.failure.code != errc::ok) {
+              reply.fail(granted.failure);
+              return;
+            }
+            reply.deliver(finish_acquire(self, request, wanted, granted.extents));
+          },
+          [reply](const caf::error&) mutable {
+            reply.fail({errc::internal, "the tier's allocator has ended"});
+          });
   return reply.promise();
 }
 
@@ -110,7 +117,8 @@ probe_answer probe(self_pointer self, const probe_request& request) {
   size_t hits = 0;
   for (bool present : found.present)
     hits += present;
-  self->state.probe->probed(hits, found.present.size() - hits);
+  self->state.probe->hit(hits);
+  self->state.probe->missed(found.present.size() - hits);
   answer.present = std::move(found.present);
   settle(self, {});
   return answer;
@@ -119,25 +127,26 @@ probe_answer probe(self_pointer self, const probe_request& request) {
 caf::result<tier_report> report(self_pointer self) {
   auto reply = make_answer<tier_report>(self);
   self->request(self->state.space, caf::infinite, usage_request{})
-    .then(
-      [self, reply](const usage_answer& usage) mutable {
-        auto& state = self->state;
-        tier_report answer;
-        answer.kind = state.kind;
-        answer.allocator = usage.allocator;
-        answer.policy = state.policy_name;
-        answer.usage = usage.usage;
-        answer.waiting = usage.waiting;
-        answer.objects = state.objects.table().published();
-        answer.held_objects = state.objects.table().held();
-        answer.hits = state.objects.hits;
-        answer.misses = state.objects.misses;
-        answer.evictions = state.objects.evictions;
-        answer.errors = state.objects.discarded;
-        state.probe->set_usage(usage.usage, usage.waiting);
-        reply.deliver(std::move(answer));
-      },
-      [reply](const caf::error&) mutable { reply.fail({errc::internal, "the tier's allocator has ended"}); });
+      .then(
+          [self, reply](const usage_answer& usage) mutable {
+            auto& state = self->state;
+            tier_report answer;
+            answer.kind = state.kind;
+            answer.allocator = usage.allocator;
+            answer.policy = state.policy_name;
+            answer.usage = usage.usage;
+            answer.waiting = usage.waiting;
+            answer.objects = state.objects.table().published();
+            answer.held_objects = state.objects.table().held();
+            answer.hits = state.objects.hits;
+            answer.misses = state.objects.misses;
+            answer.evictions = state.objects.evictions;
+            answer.errors = state.objects.discarded;
+            reply.deliver(std::move(answer));
+          },
+          [reply](const caf::error&) mutable {
+            reply.fail({errc::internal, "the tier's allocator has ended"});
+          });
   return reply.promise();
 }
 
@@ -148,42 +157,45 @@ tier_actor::behavior_type tier_behavior(self_pointer self, std::shared_ptr<tier_
   state.policy = arguments->policy;
   state.policy_name = arguments->policy_name;
   state.probe = arguments->probe;
-  state.space = spawn_allocator(self->system(), {std::move(arguments->space), caf::actor_cast<tier_actor>(self),
-                                                 arguments->free_ahead_bytes, arguments->waiting_max});
+  state.space =
+      spawn_allocator(self->system(), {std::move(arguments->space), caf::actor_cast<tier_actor>(self),
+                                       arguments->free_ahead_bytes, arguments->waiting_max, state.probe});
   self->link_to(state.space);
   return {
-    [self](const probe_request& request) { return probe(self, request); },
-    [self](const acquire_request& request) { return acquire(self, request); },
-    [self](const publish_request& request) {
-      publish_answer answer;
-      auto places = self->state.objects.publish(request.places, request.hold);
-      if (request.hold)
-        answer.held = std::make_shared<object_hold>(handle_of(self), std::move(places));
-      settle(self, {});
-      return answer;
-    },
-    [self](const await_request& request) {
-      auto reply = make_answer<await_answer>(self);
-      self->state.objects.await(*request.objects, request.context, [reply](errc code) mutable {
-        await_answer answer;
-        if (code != errc::ok)
-          answer.failure = {code, "the request ended while it waited for another that writes the same objects"};
-        reply.deliver(std::move(answer));
-      });
-      return reply.promise();
-    },
-    [self](const release_notice& notice) { settle(self, self->state.objects.release(notice.ids)); },
-    [self](const abandon_notice& notice) { settle(self, self->state.objects.abandon(notice.ids)); },
-    [self](const discard_notice& notice) {
-      self->state.probe->discarded(notice.ids.size());
-      settle(self, self->state.objects.discard(notice.ids));
-    },
-    [self](const sweep_notice& notice) {
-      self->state.objects.sweep();
-      self->send(self->state.space, notice);
-    },
-    [self](const room_request& request) { make_room(self, request.bytes); },
-    [self](const tier_status_request&) { return report(self); },
+      [self](const probe_request& request) { return probe(self, request); },
+      [self](const acquire_request& request) { return acquire(self, request); },
+      [self](const publish_request& request) {
+        publish_answer answer;
+        auto places = self->state.objects.publish(request.places, request.hold);
+        self->state.probe->admitted(places.size());
+        if (request.hold)
+          answer.held = std::make_shared<object_hold>(handle_of(self), std::move(places));
+        settle(self, {});
+        return answer;
+      },
+      [self](const await_request& request) {
+        auto reply = make_answer<await_answer>(self);
+        self->state.objects.await(*request.objects, request.context, [reply](errc code) mutable {
+          await_answer answer;
+          if (code != errc::ok)
+            answer.failure = {code,
+                              "the request ended while it waited for another that writes the same objects"};
+          reply.deliver(std::move(answer));
+        });
+        return reply.promise();
+      },
+      [self](const release_notice& notice) { settle(self, self->state.objects.release(notice.ids)); },
+      [self](const abandon_notice& notice) { settle(self, self->state.objects.abandon(notice.ids)); },
+      [self](const discard_notice& notice) {
+        self->state.probe->evicted(metrics::eviction_reason::damaged, notice.ids.size(), 0);
+        settle(self, self->state.objects.discard(notice.ids));
+      },
+      [self](const sweep_notice& notice) {
+        self->state.objects.sweep();
+        self->send(self->state.space, notice);
+      },
+      [self](const room_request& request) { make_room(self, request.bytes); },
+      [self](const tier_status_request&) { return report(self); },
   };
 }
 

@@ -13,11 +13,11 @@ namespace terrace::actors {
 
 struct tier_arguments {
   tier_kind kind = tier_kind::none;
-  std::unique_ptr<allocator> space;   ///< owned by the tier's allocator actor from here on
+  std::unique_ptr<allocator> space; ///< owned by the tier's allocator actor from here on
   policy_actor policy;
-  std::string policy_name;            ///< for status
-  uint64_t free_ahead_bytes = 0;      ///< evict in advance while less than this is free
-  size_t waiting_max = 4096;          ///< allocation requests that may wait; further ones get `busy`
+  std::string policy_name;       ///< for status
+  uint64_t free_ahead_bytes = 0; ///< evict in advance while less than this is free
+  size_t waiting_max = 4096;     ///< allocation requests that may wait; further ones get `busy`
   std::shared_ptr<metrics::tier_probe> probe;
 };
 

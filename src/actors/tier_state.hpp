@@ -32,7 +32,7 @@ class tier_state {
   struct acquired {
     std::vector<acquired_state> states;
     std::vector<object_place> places;
-    std::vector<object_place> held;  ///< parallel to the batch
+    std::vector<object_place> held; ///< parallel to the batch
     std::vector<object_id> reserved;
     std::vector<extent> unused;
   };

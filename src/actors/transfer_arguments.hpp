@@ -3,7 +3,7 @@
 
 #include "actors/copier_actor.hpp"
 #include "actors/interfaces.hpp"
-#include "memory/arena.hpp"
+#include "memory/segmented_arena.hpp"
 #include "storage/extent_file.hpp"
 
 #include <caf/actor.hpp>
@@ -16,9 +16,9 @@ namespace terrace::actors {
 /// The disk half of a trust group.
 struct disk_parts {
   tier_actor tier;
-  caf::actor disk;                          ///< disk_actor
-  caf::actor write_through;                 ///< write_through_actor; takes `write_through_notice`
-  bool write_new = true;                    ///< stores go to disk as well
+  caf::actor disk;          ///< disk_actor
+  caf::actor write_through; ///< write_through_actor; takes `write_through_notice`
+  bool write_new = true;    ///< stores go to disk as well
   std::shared_ptr<const extent_file> file;
   store_identity store() const { return {file->store(), file->epoch()}; }
 };
@@ -30,10 +30,10 @@ struct group_parts {
   group_actor group;
   policy_actor policy;
   tier_actor host;
-  std::shared_ptr<arena> memory;            ///< the host tier's
+  std::shared_ptr<segmented_arena> memory; ///< the host tier's
   std::optional<disk_parts> disk;
   std::shared_ptr<copier_pool> copiers;
-  uint64_t window_bytes = 64ULL << 20;      ///< a transfer holds at most so much of the arena at a time
+  uint64_t window_bytes = 64ULL << 20; ///< a transfer holds at most so much of the arena at a time
 };
 using group_ptr = std::shared_ptr<const group_parts>;
 

@@ -1,6 +1,7 @@
 #include "actors/write_through_actor.hpp"
 
 #include "actors/disk_actor.hpp"
+#include "storage/object_header.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/event_based_actor.hpp>
@@ -26,8 +27,8 @@ struct passage {
   write_through_notice what;
   uint64_t bytes = 0;
   reservation_ptr reserved;
-  std::vector<sealed_object> objects;      ///< those that disk has room for and does not have
-  std::vector<object_place> disk_places;   ///< parallel to `objects`
+  std::vector<sealed_object> objects;    ///< those that disk has room for and does not have
+  std::vector<object_place> disk_places; ///< parallel to `objects`
 };
 using passage_ptr = std::shared_ptr<passage>;
 
@@ -40,7 +41,7 @@ void finish(self_pointer self, const passage_ptr& pass) {
 
 auto on_lost_actor(self_pointer self, const passage_ptr& pass) {
   return [self, pass](const caf::error&) {
-    self->state.with.probe->write_failed(pass->objects.size());
+    self->state.with.probe->dropped(pass->objects.size());
     finish(self, pass);
   };
 }
@@ -50,15 +51,15 @@ void publish(self_pointer self, const passage_ptr& pass, const disk_answer& writ
   uint64_t bytes = 0;
   for (size_t i = 0; i < pass->disk_places.size(); ++i) {
     if (written.failed[i] != 0) {
-      self->state.with.probe->write_failed(1);
+      self->state.with.probe->dropped(1);
       continue;
     }
     bytes += pass->objects[i].physical_bytes;
     request.places.push_back(pass->disk_places[i]);
   }
-  self->state.with.probe->wrote(bytes);
+  self->state.with.probe->written(bytes);
   self->request(self->state.with.disk_tier, caf::infinite, std::move(request))
-    .then([self, pass](const publish_answer&) { finish(self, pass); }, on_lost_actor(self, pass));
+      .then([self, pass](const publish_answer&) { finish(self, pass); }, on_lost_actor(self, pass));
 }
 
 void write(self_pointer self, const passage_ptr& pass) {
@@ -66,10 +67,11 @@ void write(self_pointer self, const passage_ptr& pass) {
   request.direction = disk_direction::write;
   request.owners = {pass->what.held, pass->reserved};
   for (size_t i = 0; i < pass->objects.size(); ++i)
-    request.operations.push_back({file_offset(*self->state.with.file, pass->disk_places[i]), pass->objects[i].begin,
-                                  pass->objects[i].physical_bytes});
+    request.operations.push_back({file_offset(*self->state.with.file, pass->disk_places[i]),
+                                  pass->objects[i].begin, pass->objects[i].physical_bytes});
   self->request(self->state.with.disk, caf::infinite, std::move(request))
-    .then([self, pass](const disk_answer& written) { publish(self, pass, written); }, on_lost_actor(self, pass));
+      .then([self, pass](const disk_answer& written) { publish(self, pass, written); },
+            on_lost_actor(self, pass));
 }
 
 void seal(self_pointer self, const passage_ptr& pass) {
@@ -79,12 +81,12 @@ void seal(self_pointer self, const passage_ptr& pass) {
   request.objects = pass->objects;
   request.owners = {pass->what.held};
   self->request(self->state.with.copiers->next(), caf::infinite, std::move(request))
-    .then([self, pass](const seal_answer&) { write(self, pass); }, on_lost_actor(self, pass));
+      .then([self, pass](const seal_answer&) { write(self, pass); }, on_lost_actor(self, pass));
 }
 
 void reserved(self_pointer self, const passage_ptr& pass, const acquire_answer& answer) {
   if (answer.failure.code != errc::ok) {
-    self->state.with.probe->write_refused(pass->what.objects->size());
+    self->state.with.probe->dropped(pass->what.objects->size());
     finish(self, pass);
     return;
   }
@@ -98,7 +100,7 @@ void reserved(self_pointer self, const passage_ptr& pass, const acquire_answer& 
     object.generation = static_cast<uint64_t>(answer.places[i].id);
     object.begin = self->state.with.memory->at(host_places[i].offset);
     object.payload_bytes = host_places[i].payload_bytes;
-    object.physical_bytes = answer.places[i].physical_bytes;
+    object.physical_bytes = physical_bytes_for(object.payload_bytes);
     pass->objects.push_back(object);
     pass->disk_places.push_back(answer.places[i]);
   }
@@ -124,33 +126,36 @@ void start(self_pointer self, write_through_notice notice) {
   for (size_t i = 0; i < places.size(); ++i)
     request.may_fill[i] = places[i].present();
   self->request(self->state.with.disk_tier, caf::infinite, std::move(request))
-    .then([self, pass](const acquire_answer& answer) { reserved(self, pass, answer); }, on_lost_actor(self, pass));
+      .then([self, pass](const acquire_answer& answer) { reserved(self, pass, answer); },
+            on_lost_actor(self, pass));
 }
 
 void start_next(self_pointer self) {
   auto& state = self->state;
-  while (!state.line.empty() && (state.bytes_in_progress == 0 || state.bytes_in_progress < state.with.bytes_in_progress)) {
+  while (!state.line.empty() &&
+         (state.bytes_in_progress == 0 || state.bytes_in_progress < state.with.bytes_in_progress)) {
     write_through_notice notice = std::move(state.line.front());
     state.line.pop_front();
     start(self, std::move(notice));
   }
-  state.with.probe->set_waiting_writes(state.line.size());
 }
 
-caf::behavior write_through_behavior(self_pointer self, const std::shared_ptr<write_through_arguments>& arguments) {
+caf::behavior write_through_behavior(self_pointer self,
+                                     const std::shared_ptr<write_through_arguments>& arguments) {
   self->state.with = *arguments;
   return {
-    [self](const write_through_notice& notice) {
-      self->state.line.push_back(notice);
-      start_next(self);
-    },
+      [self](const write_through_notice& notice) {
+        self->state.line.push_back(notice);
+        start_next(self);
+      },
   };
 }
 
 } // namespace
 
 caf::actor spawn_write_through(caf::actor_system& system, write_through_arguments arguments) {
-  return system.spawn(write_through_behavior, std::make_shared<write_through_arguments>(std::move(arguments)));
+  return system.spawn(write_through_behavior,
+                      std::make_shared<write_through_arguments>(std::move(arguments)));
 }
 
 } // namespace terrace::actors

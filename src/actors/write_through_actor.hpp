@@ -6,6 +6,7 @@
 #pragma once
 
 #include "actors/transfer_arguments.hpp"
+#include "metrics/tier_probe.hpp"
 
 namespace terrace::actors {
 
@@ -13,10 +14,11 @@ struct write_through_arguments {
   tier_actor disk_tier;
   caf::actor disk;
   std::shared_ptr<const extent_file> file;
-  std::shared_ptr<arena> memory;
+  std::shared_ptr<segmented_arena> memory;
   std::shared_ptr<copier_pool> copiers;
-  uint64_t bytes_in_progress = 128ULL << 20; ///< taken from the line at a time; a single larger notice goes alone
-  std::shared_ptr<metrics::disk_probe> probe;
+  uint64_t bytes_in_progress = 128ULL
+                               << 20; ///< taken from the line at a time; a single larger notice goes alone
+  std::shared_ptr<metrics::tier_probe> probe; ///< of the disk tier
 };
 
 caf::actor spawn_write_through(caf::actor_system& system, write_through_arguments arguments);

@@ -9,17 +9,20 @@ namespace {
 /// Whether offset + (count - 1) * stride + bytes lies inside the region, counted without overflow.
 bool inside(const region_run& run, uint64_t region_bytes) {
   uint64_t reach = 0;
-  return !__builtin_mul_overflow(run.count - 1, run.stride, &reach) && !__builtin_add_overflow(reach, run.offset, &reach) &&
+  return !__builtin_mul_overflow(run.count - 1, run.stride, &reach) &&
+         !__builtin_add_overflow(reach, run.offset, &reach) &&
          !__builtin_add_overflow(reach, run.bytes, &reach) && reach <= region_bytes;
 }
 
 } // namespace
 
-result<object_runs> object_runs::make(std::span<const region_run> runs, std::span<const uint32_t> runs_per_object,
+result<object_runs> object_runs::make(std::span<const region_run> runs,
+                                      std::span<const uint32_t> runs_per_object,
                                       std::span<const uint64_t> object_bytes, uint64_t region_bytes) {
   if (!runs_per_object.empty() && runs_per_object.size() != object_bytes.size())
     return fail(errc::bad_request, "runs_per_object has " + std::to_string(runs_per_object.size()) +
-                                     " entries for " + std::to_string(object_bytes.size()) + " objects; give one each, or none");
+                                       " entries for " + std::to_string(object_bytes.size()) +
+                                       " objects; give one each, or none");
   object_runs made;
   made.first_run_.reserve(object_bytes.size() + 1);
   size_t at = 0;
@@ -27,27 +30,31 @@ result<object_runs> object_runs::make(std::span<const region_run> runs, std::spa
     made.first_run_.push_back(at);
     size_t count = runs_per_object.empty() ? 1 : runs_per_object[i];
     if (count > runs.size() - at)
-      return fail(errc::bad_request, "object " + std::to_string(i) + " has no run: " + std::to_string(runs.size()) +
-                                       " runs came for " + std::to_string(object_bytes.size()) + " objects");
+      return fail(errc::bad_request, "object " + std::to_string(i) +
+                                         " has no run: " + std::to_string(runs.size()) + " runs came for " +
+                                         std::to_string(object_bytes.size()) + " objects");
     uint64_t sum = 0;
     for (size_t r = at; r < at + count; ++r) {
       const region_run& run = runs[r];
       uint64_t bytes = 0;
       if (run.count == 0 || run.bytes == 0 || !inside(run, region_bytes))
-        return fail(errc::bad_request, "run " + std::to_string(r) + " (offset " + std::to_string(run.offset) + ", " +
-                                         std::to_string(run.count) + " pieces of " + std::to_string(run.bytes) +
-                                         " bytes, stride " + std::to_string(run.stride) +
-                                         ") is empty or leaves the region of " + std::to_string(region_bytes) + " bytes");
+        return fail(errc::bad_request,
+                    "run " + std::to_string(r) + " (offset " + std::to_string(run.offset) + ", " +
+                        std::to_string(run.count) + " pieces of " + std::to_string(run.bytes) +
+                        " bytes, stride " + std::to_string(run.stride) +
+                        ") is empty or leaves the region of " + std::to_string(region_bytes) + " bytes");
       if (__builtin_mul_overflow(run.count, run.bytes, &bytes) || __builtin_add_overflow(sum, bytes, &sum))
         return fail(errc::bad_request, "run " + std::to_string(r) + " is longer than any object");
     }
     if (sum != object_bytes[i])
-      return fail(errc::bad_request, "the runs of object " + std::to_string(i) + " hold " + std::to_string(sum) +
-                                       " bytes, the object has " + std::to_string(object_bytes[i]));
+      return fail(errc::bad_request, "the runs of object " + std::to_string(i) + " hold " +
+                                         std::to_string(sum) + " bytes, the object has " +
+                                         std::to_string(object_bytes[i]));
     at += count;
   }
   if (at != runs.size())
-    return fail(errc::bad_request, std::to_string(runs.size()) + " runs came, the objects take " + std::to_string(at));
+    return fail(errc::bad_request,
+                std::to_string(runs.size()) + " runs came, the objects take " + std::to_string(at));
   made.first_run_.push_back(at);
   made.runs_.assign(runs.begin(), runs.end());
   return made;

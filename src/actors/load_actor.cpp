@@ -1,0 +1,376 @@
+#include "actors/load_actor.hpp"
+
+#include "actors/answer.hpp"
+#include "actors/disk_actor.hpp"
+#include "actors/object_slices.hpp"
+#include "storage/object_header.hpp"
+#include "transfer/windows.hpp"
+
+#include <caf/actor_system.hpp>
+#include <caf/event_based_actor.hpp>
+#include <caf/stateful_actor.hpp>
+
+#include <algorithm>
+
+namespace terrace::actors {
+
+namespace {
+
+/// After so many rounds in which others kept taking what a window waited for, the load delivers what it has.
+constexpr int window_attempts_max = 16;
+
+struct load_state {
+  const char* name = "load";
+  load_job job;
+  load_result result;
+  answer<load_result> reply;
+
+  // The window in work: objects [begin, end) of the job.
+  size_t begin = 0;
+  size_t end = 0;
+  int attempts = 0;
+  batch_ptr window;
+  std::vector<object_place> places; ///< host places of the window's objects
+  std::vector<bool> from_disk;      ///< which of them were read in this window
+  std::vector<hold_ptr> holds;
+  size_t usable = 0; ///< of the window's objects, from its begin
+};
+
+using self_pointer = caf::stateful_actor<load_state>*;
+
+void start_window(self_pointer self);
+void hold_window(self_pointer self);
+
+void finish(self_pointer self, error failure) {
+  auto& state = self->state;
+  state.result.failure = std::move(failure);
+  state.reply.deliver(std::move(state.result));
+  self->quit();
+}
+
+auto on_lost(self_pointer self, const char* who) {
+  return [self, who](const caf::error&) {
+    finish(self, {errc::internal, std::string("the ") + who + " has ended"});
+  };
+}
+
+bool ended(self_pointer self) {
+  const auto& context = self->state.job.context;
+  if (!context || context->live())
+    return false;
+  finish(self, {context->ended.load(), "the request ended before its load was complete"});
+  return true;
+}
+
+/// Accounts the window's first `objects` objects as delivered and goes on, or ends when the window was cut.
+void complete_window(self_pointer self, size_t objects) {
+  auto& state = self->state;
+  size_t per_chunk = state.job.objects_per_chunk;
+  objects -= objects % per_chunk;
+  for (size_t i = 0; i < objects; ++i) {
+    uint64_t bytes = state.window->payload_bytes[i];
+    state.result.bytes += bytes;
+    auto tier = state.from_disk[i] ? tier_kind::disk : tier_kind::host;
+    state.result.bytes_by_tier[static_cast<size_t>(tier)] += bytes;
+  }
+  state.result.chunks += objects / per_chunk;
+  if (!state.job.runs) {
+    state.result.places.insert(state.result.places.end(), state.places.begin(),
+                               state.places.begin() + static_cast<ptrdiff_t>(objects));
+    state.result.holds.insert(state.result.holds.end(), state.holds.begin(), state.holds.end());
+  }
+  bool cut = objects < state.end - state.begin;
+  state.holds.clear();
+  state.begin = state.end;
+  if (cut || state.begin == state.job.objects->size())
+    finish(self, {});
+  else
+    start_window(self);
+}
+
+void copy_window(self_pointer self) {
+  auto& state = self->state;
+  if (!state.job.runs || state.usable == 0) {
+    complete_window(self, state.usable);
+    return;
+  }
+  copy_request request;
+  request.direction = copy_direction::out_of_arena;
+  request.outside = state.job.target;
+  request.context = state.job.context;
+  request.owners.assign(state.holds.begin(), state.holds.end());
+  for (size_t i = 0; i < state.usable; ++i) {
+    std::byte* payload = state.job.group->memory->at(state.places[i].offset) + object_header_bytes;
+    for (const object_piece& piece : state.job.runs->pieces(state.begin + i))
+      request.pieces.push_back({payload + piece.object_offset, piece.region_offset, piece.bytes});
+  }
+  self->request(state.job.group->copiers->next(), caf::infinite, std::move(request))
+      .then(
+          [self](const copy_answer& copied) {
+            if (copied.failure.code != errc::ok)
+              finish(self, copied.failure);
+            else
+              complete_window(self, self->state.usable);
+          },
+          on_lost(self, "copier"));
+}
+
+/// The window counts up to the first object that is not there.
+void cut_at_first_gap(load_state& state) {
+  state.usable = static_cast<size_t>(std::find_if(state.places.begin(), state.places.end(),
+                                                  [](const object_place& p) { return !p.present(); }) -
+                                     state.places.begin());
+}
+
+/// Others are writing some of the window's objects: let go of everything, wait for them, begin again.
+void wait_for_others(self_pointer self) {
+  auto& state = self->state;
+  state.holds.clear();
+  if (++state.attempts > window_attempts_max) {
+    state.places.assign(state.window->size(), {});
+    state.usable = 0;
+    complete_window(self, 0);
+    return;
+  }
+  self->request(state.job.group->host, caf::infinite, await_request{state.window, state.job.context})
+      .then(
+          [self](const await_answer& answer) {
+            if (answer.failure.code != errc::ok)
+              finish(self, answer.failure);
+            else
+              hold_window(self);
+          },
+          on_lost(self, "host tier"));
+}
+
+/// What was read from disk and found good becomes visible; what was not is dropped from the disk tier.
+void publish_read(self_pointer self, const acquire_answer& acquired, const hold_ptr& disk_held,
+                  const std::vector<size_t>& reading, const std::vector<bool>& good, bool others) {
+  publish_request request;
+  request.hold = true;
+  discard_notice damaged;
+  std::vector<size_t> published;
+  for (size_t n = 0; n < reading.size(); ++n) {
+    if (good[n]) {
+      request.places.push_back(acquired.places[reading[n]]);
+      published.push_back(reading[n]);
+    } else {
+      damaged.ids.push_back(disk_held->places()[reading[n]].id);
+    }
+  }
+  if (!damaged.ids.empty())
+    self->send(self->state.job.group->disk->tier, std::move(damaged));
+  self->request(self->state.job.group->host, caf::infinite, std::move(request))
+      .then(
+          [self, published, others](const publish_answer& answer) {
+            auto& state = self->state;
+            for (size_t n = 0; n < published.size(); ++n) {
+              state.places[published[n]] = answer.held->places()[n];
+              state.from_disk[published[n]] = true;
+            }
+            state.holds.push_back(answer.held);
+            if (others) {
+              wait_for_others(self);
+              return;
+            }
+            cut_at_first_gap(state);
+            copy_window(self);
+          },
+          on_lost(self, "host tier"));
+}
+
+void check_read(self_pointer self, const acquire_answer& acquired, const hold_ptr& disk_held,
+                const std::vector<size_t>& reading, const std::vector<int>& failed, bool others) {
+  auto& state = self->state;
+  check_request request;
+  request.in = state.job.in;
+  request.store = state.job.group->disk->store();
+  request.owners = {acquired.reserved, disk_held};
+  std::vector<size_t> read;
+  for (size_t n = 0; n < reading.size(); ++n) {
+    if (failed[n] != 0)
+      continue;
+    size_t i = reading[n];
+    read.push_back(i);
+    sealed_object object;
+    object.key = state.window->keys[i];
+    object.generation = static_cast<uint64_t>(disk_held->places()[i].id);
+    object.begin = state.job.group->memory->at(acquired.places[i].offset);
+    object.payload_bytes = acquired.places[i].payload_bytes;
+    object.physical_bytes = physical_bytes_for(object.payload_bytes);
+    request.objects.push_back(object);
+  }
+  self->request(state.job.group->copiers->next(), caf::infinite, std::move(request))
+      .then(
+          [self, acquired, disk_held, read, others](const check_answer& answer) {
+            publish_read(self, acquired, disk_held, read, answer.good, others);
+          },
+          on_lost(self, "copier"));
+}
+
+/// Reads the reserved objects of the window from disk into their place in host memory.
+void read_window(self_pointer self, const acquire_answer& acquired, const hold_ptr& disk_held) {
+  auto& state = self->state;
+  const disk_parts& disk = *state.job.group->disk;
+  disk_request request;
+  request.direction = disk_direction::read;
+  request.context = state.job.context;
+  request.owners = {acquired.reserved, disk_held};
+  std::vector<size_t> reading;
+  bool others = false;
+  for (size_t i = 0; i < acquired.states.size(); ++i) {
+    others = others || acquired.states[i] == acquired_state::pending;
+    if (acquired.states[i] != acquired_state::reserved)
+      continue;
+    const object_place& place = disk_held->places()[i];
+    reading.push_back(i);
+    request.operations.push_back({file_offset(*disk.file, place),
+                                  state.job.group->memory->at(acquired.places[i].offset),
+                                  physical_bytes_for(place.payload_bytes)});
+  }
+  if (reading.empty()) {
+    if (others) {
+      wait_for_others(self);
+    } else {
+      cut_at_first_gap(state);
+      copy_window(self);
+    }
+    return;
+  }
+  self->request(disk.disk, caf::infinite, std::move(request))
+      .then(
+          [self, acquired, disk_held, reading, others](const disk_answer& answer) {
+            if (!ended(self))
+              check_read(self, acquired, disk_held, reading, answer.failed, others);
+          },
+          on_lost(self, "disk"));
+}
+
+/// Takes what the tier gave for the window; returns whether anything is held.
+void keep(load_state& state, const acquire_answer& acquired) {
+  state.places.assign(acquired.states.size(), {});
+  for (size_t i = 0; i < acquired.states.size(); ++i)
+    if (acquired.states[i] == acquired_state::held)
+      state.places[i] = acquired.places[i];
+  state.holds = {acquired.held};
+}
+
+/// Second round: the disk tier holds what it has, and the host tier reserves space for exactly that.
+void fill_window(self_pointer self, const hold_ptr& disk_held) {
+  auto& state = self->state;
+  acquire_request request;
+  request.objects = state.window;
+  request.note_use = false;
+  request.context = state.job.context;
+  request.may_fill.resize(state.window->size());
+  for (size_t i = 0; i < request.may_fill.size(); ++i)
+    request.may_fill[i] = disk_held->places()[i].present();
+  self->request(state.job.group->host, caf::infinite, std::move(request))
+      .then(
+          [self, disk_held](const acquire_answer& acquired) {
+            if (acquired.failure.code != errc::ok) {
+              finish(self, acquired.failure);
+              return;
+            }
+            keep(self->state, acquired);
+            read_window(self, acquired, disk_held);
+          },
+          on_lost(self, "host tier"));
+}
+
+/// The part of a lease's disk hold that belongs to the window; it shares the lease's ownership.
+hold_ptr window_of(const hold_ptr& held, size_t begin, size_t end) {
+  auto places = std::vector<object_place>(held->places().begin() + static_cast<ptrdiff_t>(begin),
+                                          held->places().begin() + static_cast<ptrdiff_t>(end));
+  return hold_ptr(new object_hold({}, std::move(places)), [held](object_hold* part) { delete part; });
+}
+
+void ask_disk(self_pointer self) {
+  auto& state = self->state;
+  state.holds.clear();
+  if (state.job.disk_held) {
+    fill_window(self, window_of(state.job.disk_held, state.begin, state.end));
+    return;
+  }
+  probe_request request{state.window, true, state.job.note_use};
+  self->request(state.job.group->disk->tier, caf::infinite, std::move(request))
+      .then(
+          [self](const probe_answer& answer) {
+            auto& now = self->state;
+            auto held = answer.held;
+            if (!held) // nothing on disk: what host memory has is all there is
+              held =
+                  std::make_shared<object_hold>(caf::actor{}, std::vector<object_place>(now.window->size()));
+            fill_window(self, held);
+          },
+          on_lost(self, "disk tier"));
+}
+
+/// First round: is everything in host memory?
+void hold_window(self_pointer self) {
+  if (ended(self))
+    return;
+  auto& state = self->state;
+  acquire_request request;
+  request.objects = state.window;
+  request.fill = false;
+  request.note_use = state.job.note_use && state.attempts == 0;
+  request.context = state.job.context;
+  self->request(state.job.group->host, caf::infinite, std::move(request))
+      .then(
+          [self](const acquire_answer& acquired) {
+            auto& now = self->state;
+            keep(now, acquired);
+            size_t held = static_cast<size_t>(
+                std::count(acquired.states.begin(), acquired.states.end(), acquired_state::held));
+            if (held == acquired.states.size()) {
+              now.usable = held;
+              copy_window(self);
+            } else if (std::count(acquired.states.begin(), acquired.states.end(), acquired_state::pending) !=
+                       0) {
+              wait_for_others(self);
+            } else if (now.job.group->disk) {
+              ask_disk(self);
+            } else {
+              cut_at_first_gap(now);
+              copy_window(self);
+            }
+          },
+          on_lost(self, "host tier"));
+}
+
+void start_window(self_pointer self) {
+  auto& state = self->state;
+  const object_batch& all = *state.job.objects;
+  if (state.begin == all.size()) {
+    finish(self, {});
+    return;
+  }
+  // Without a copy everything has to be held at once, so it is one window.
+  uint64_t bytes_max = state.job.runs ? state.job.group->window_bytes : UINT64_MAX;
+  state.end = window_end(all.payload_bytes, state.begin, state.job.objects_per_chunk, bytes_max);
+  state.window = slice(state.job.objects, state.begin, state.end);
+  state.from_disk.assign(state.window->size(), false);
+  state.attempts = 0;
+  hold_window(self);
+}
+
+caf::behavior load_behavior(self_pointer self, const std::shared_ptr<load_job>& job) {
+  self->state.job = std::move(*job);
+  return {
+      [self](start_load) {
+        self->state.reply = make_answer<load_result>(self);
+        auto promise = self->state.reply.promise();
+        start_window(self);
+        return promise;
+      },
+  };
+}
+
+} // namespace
+
+caf::actor spawn_load(caf::actor_system& system, load_job job) {
+  return system.spawn(load_behavior, std::make_shared<load_job>(std::move(job)));
+}
+
+} // namespace terrace::actors

@@ -1,0 +1,44 @@
+// TRANSFER (load): brings objects up to host memory, and from there into a region. One actor for each request.
+//
+// It works in windows: hold what is in host memory; read what only disk has into reserved space, check it, publish it;
+// copy. While it waits for memory it holds none, so two loads cannot wait for each other. What it delivers is always
+// whole chunks from the first on.
+#pragma once
+
+#include "actors/transfer_arguments.hpp"
+#include "transfer/object_runs.hpp"
+
+#include <array>
+#include <memory>
+
+namespace terrace::actors {
+
+struct load_job {
+  group_ptr group;
+  space_ptr in;
+  batch_ptr objects;
+  size_t objects_per_chunk = 1;
+  hold_ptr disk_held;                      ///< of a lease; null: the load asks the disk tier itself
+  std::shared_ptr<const object_runs> runs; ///< null: nothing is copied, the host objects stay held instead
+  outside_memory target;
+  context_ptr context;
+  bool note_use = true;
+};
+
+struct load_result {
+  error failure;     ///< what ended it early; what was delivered before stands
+  size_t chunks = 0; ///< delivered
+  uint64_t bytes = 0;
+  std::array<uint64_t, 4> bytes_by_tier{}; ///< by tier_kind: where they were found
+  std::vector<object_place> places;        ///< without runs: in host memory, of the delivered objects
+  std::vector<hold_ptr> holds;             ///< without runs: what keeps them there
+};
+
+/// The actor answers `start_load` with `load_result` and ends.
+struct start_load {};
+caf::actor spawn_load(caf::actor_system& system, load_job job);
+
+} // namespace terrace::actors
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::start_load)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::load_result)

@@ -1,0 +1,203 @@
+#include "actors/store_actor.hpp"
+
+#include "actors/answer.hpp"
+#include "actors/object_slices.hpp"
+#include "storage/object_header.hpp"
+#include "transfer/windows.hpp"
+
+#include <caf/actor_system.hpp>
+#include <caf/event_based_actor.hpp>
+#include <caf/stateful_actor.hpp>
+
+#include <algorithm>
+
+namespace terrace::actors {
+
+namespace {
+
+/// After so many rounds in which others kept abandoning what a window waited for, the store gives up.
+constexpr int window_attempts_max = 16;
+
+struct store_state {
+  const char* name = "store";
+  store_job job;
+  store_result result;
+  answer<store_result> reply;
+
+  size_t begin = 0; ///< the window in work: objects [begin, end) of the job
+  size_t end = 0;
+  int attempts = 0;
+  batch_ptr window;
+  std::vector<bool> copied; ///< of the window's objects
+};
+
+using self_pointer = caf::stateful_actor<store_state>*;
+
+void start_window(self_pointer self);
+void acquire_window(self_pointer self);
+
+void finish(self_pointer self, error failure) {
+  auto& state = self->state;
+  state.result.failure = std::move(failure);
+  state.reply.deliver(std::move(state.result));
+  self->quit();
+}
+
+auto on_lost(self_pointer self, const char* who) {
+  return [self, who](const caf::error&) {
+    finish(self, {errc::internal, std::string("the ") + who + " has ended"});
+  };
+}
+
+void complete_window(self_pointer self) {
+  auto& state = self->state;
+  size_t per_chunk = state.job.objects_per_chunk;
+  for (size_t i = 0; i < state.copied.size(); i += per_chunk) {
+    auto first = state.copied.begin() + static_cast<ptrdiff_t>(i);
+    bool any = std::find(first, first + static_cast<ptrdiff_t>(per_chunk), true) !=
+               first + static_cast<ptrdiff_t>(per_chunk);
+    ++(any ? state.result.stored_chunks : state.result.present_chunks);
+  }
+  state.begin = state.end;
+  start_window(self);
+}
+
+/// Others are writing some of the window's objects: once they are done, see what is left to do.
+void wait_for_others(self_pointer self) {
+  auto& state = self->state;
+  if (++state.attempts > window_attempts_max) {
+    finish(self, {errc::busy, "other clients kept abandoning stores of the same chunks; try again"});
+    return;
+  }
+  self->request(state.job.group->host, caf::infinite, await_request{state.window, state.job.context})
+      .then(
+          [self](const await_answer& answer) {
+            if (answer.failure.code != errc::ok)
+              finish(self, answer.failure);
+            else
+              acquire_window(self);
+          },
+          on_lost(self, "host tier"));
+}
+
+void publish_window(self_pointer self, const acquire_answer& acquired, bool again) {
+  auto& state = self->state;
+  bool write_through = state.job.group->disk && state.job.group->disk->write_new;
+  publish_request request;
+  request.hold = write_through;
+  request.places.resize(acquired.places.size());
+  for (size_t i = 0; i < acquired.states.size(); ++i) {
+    if (acquired.states[i] != acquired_state::reserved)
+      continue;
+    request.places[i] = acquired.places[i];
+    state.copied[i] = true;
+    state.result.bytes += acquired.places[i].payload_bytes;
+  }
+  // `acquired` stays alive until the answer: its reservation ends after the tier has published.
+  self->request(state.job.group->host, caf::infinite, std::move(request))
+      .then(
+          [self, acquired, write_through, again](const publish_answer& answer) {
+            auto& now = self->state;
+            if (write_through)
+              self->send(now.job.group->disk->write_through,
+                         write_through_notice{now.job.in, now.window, answer.held});
+            if (again)
+              wait_for_others(self);
+            else
+              complete_window(self);
+          },
+          on_lost(self, "host tier"));
+}
+
+void copy_window(self_pointer self, const acquire_answer& acquired, bool again) {
+  auto& state = self->state;
+  copy_request request;
+  request.direction = copy_direction::into_arena;
+  request.outside = state.job.source;
+  request.context = state.job.context;
+  request.owners = {acquired.reserved};
+  for (size_t i = 0; i < acquired.states.size(); ++i) {
+    if (acquired.states[i] != acquired_state::reserved)
+      continue;
+    std::byte* payload = state.job.group->memory->at(acquired.places[i].offset) + object_header_bytes;
+    for (const object_piece& piece : state.job.runs->pieces(state.begin + i))
+      request.pieces.push_back({payload + piece.object_offset, piece.region_offset, piece.bytes});
+  }
+  self->request(state.job.group->copiers->next(), caf::infinite, std::move(request))
+      .then(
+          [self, acquired, again](const copy_answer& copied) {
+            if (copied.failure.code != errc::ok)
+              finish(self,
+                     copied.failure); // the reservation goes with `acquired`: nothing of it was ever visible
+            else
+              publish_window(self, acquired, again);
+          },
+          on_lost(self, "copier"));
+}
+
+void acquire_window(self_pointer self) {
+  auto& state = self->state;
+  if (state.job.context && !state.job.context->live()) {
+    finish(self, {state.job.context->ended.load(), "the request ended before its store was complete"});
+    return;
+  }
+  acquire_request request;
+  request.objects = state.window;
+  request.note_use = state.attempts == 0;
+  request.context = state.job.context;
+  self->request(state.job.group->host, caf::infinite, std::move(request))
+      .then(
+          [self](const acquire_answer& acquired) {
+            if (acquired.failure.code != errc::ok) {
+              finish(self, acquired.failure);
+              return;
+            }
+            auto any = [&](acquired_state what) {
+              return std::find(acquired.states.begin(), acquired.states.end(), what) != acquired.states.end();
+            };
+            // `absent` was there when the space was asked for and left before it came.
+            bool again = any(acquired_state::pending) || any(acquired_state::absent);
+            if (any(acquired_state::reserved))
+              copy_window(self, acquired, again);
+            else if (again)
+              wait_for_others(self);
+            else
+              complete_window(self);
+          },
+          on_lost(self, "host tier"));
+}
+
+void start_window(self_pointer self) {
+  auto& state = self->state;
+  const object_batch& all = *state.job.objects;
+  if (state.begin == all.size()) {
+    finish(self, {});
+    return;
+  }
+  state.end =
+      window_end(all.payload_bytes, state.begin, state.job.objects_per_chunk, state.job.group->window_bytes);
+  state.window = slice(state.job.objects, state.begin, state.end);
+  state.copied.assign(state.window->size(), false);
+  state.attempts = 0;
+  acquire_window(self);
+}
+
+caf::behavior store_behavior(self_pointer self, const std::shared_ptr<store_job>& job) {
+  self->state.job = std::move(*job);
+  return {
+      [self](start_store) {
+        self->state.reply = make_answer<store_result>(self);
+        auto promise = self->state.reply.promise();
+        start_window(self);
+        return promise;
+      },
+  };
+}
+
+} // namespace
+
+caf::actor spawn_store(caf::actor_system& system, store_job job) {
+  return system.spawn(store_behavior, std::make_shared<store_job>(std::move(job)));
+}
+
+} // namespace terrace::actors
