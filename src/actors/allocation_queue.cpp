@@ -53,14 +53,19 @@ void allocation_queue::room_made(const std::vector<extent>& extents, bool exhaus
   serve();
 }
 
+error allocation_queue::ended(const waiting_request& waiting) const {
+  errc why = waiting.request.context->ended.load();
+  if (why == errc::deadline && exhausted_) // the wait was for memory that nobody gave back
+    why = errc::no_space;
+  return {why, "the request ended while it waited for " + std::to_string(waiting.physical_bytes) + " bytes of memory" +
+                 (holders_.empty() ? "" : ": " + holders_)};
+}
+
 void allocation_queue::serve() {
   while (!line_.empty()) {
     waiting_request& head = line_.front();
     if (head.request.context && !head.request.context->live()) {
-      errc why = head.request.context->ended.load();
-      head.answer({error{why, "the request ended while it waited for " + std::to_string(head.physical_bytes) +
-                                  " bytes of memory" + (holders_.empty() ? "" : ": " + holders_)},
-                   {}});
+      head.answer({ended(head), {}});
     } else if (auto extents = space_->allocate(head.request.sizes)) {
       head.answer({{}, std::move(*extents)});
     } else if (exhausted_ && !head.request.may_wait) {
@@ -83,10 +88,7 @@ void allocation_queue::sweep() {
       kept.push_back(std::move(entry));
       continue;
     }
-    errc why = entry.request.context->ended.load();
-    entry.answer({error{why, "the request ended while it waited for " + std::to_string(entry.physical_bytes) +
-                                 " bytes of memory" + (holders_.empty() ? "" : ": " + holders_)},
-                  {}});
+    entry.answer({ended(entry), {}});
   }
   line_ = std::move(kept);
   serve();

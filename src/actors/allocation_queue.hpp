@@ -42,6 +42,7 @@ class allocation_queue {
   };
 
   void serve();
+  error ended(const waiting_request& waiting) const;
 
   std::unique_ptr<allocator> space_;
   uint64_t free_ahead_bytes_;

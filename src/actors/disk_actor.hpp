@@ -6,6 +6,7 @@
 
 #include "actors/disk_queue.hpp"
 #include "actors/interfaces.hpp"
+#include "metrics/disk_probe.hpp"
 #include "runtime/homed.hpp"
 #include "storage/extent_file.hpp"
 
@@ -19,7 +20,12 @@ struct disk_arguments {
   disk_limits limits;
   /// Memory to register as fixed buffers, by segment; kept by the caller for the daemon's life.
   std::vector<std::pair<std::byte*, uint64_t>> arena;
+  std::shared_ptr<metrics::disk_probe> probe;
 };
+
+/// Once the arena's memory is committed: registers it with the ring, which pins it. Until then, and where the kernel
+/// refuses, plain buffers do.
+struct register_memory {};
 
 /// The file offset of an extent of the disk tier's arena.
 inline uint64_t file_offset(const extent_file& file, const object_place& place) {
@@ -29,3 +35,5 @@ inline uint64_t file_offset(const extent_file& file, const object_place& place) 
 caf::actor spawn_disk(caf::actor_system& system, const runtime::home& home, disk_arguments arguments);
 
 } // namespace terrace::actors
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::register_memory)

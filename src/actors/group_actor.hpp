@@ -5,16 +5,8 @@
 
 #include <caf/fwd.hpp>
 
-#include <chrono>
-#include <string>
-
 namespace terrace::actors {
 
-struct group_arguments {
-  std::string name;
-  std::chrono::milliseconds lease_warn_after{60000};
-};
-
-group_actor spawn_group(caf::actor_system& system, group_arguments arguments);
+group_actor spawn_group(caf::actor_system& system);
 
 } // namespace terrace::actors

@@ -1,0 +1,95 @@
+// Both halves of a connection's socket: frames in, frames out, each with at most one operation in the ring.
+#pragma once
+
+#include "base/unique_fd.hpp"
+#include "protocol/descriptors.hpp"
+#include "protocol/frame_builder.hpp"
+#include "protocol/frame_decoder.hpp"
+#include "runtime/io_port.hpp"
+
+#include <caf/actor_control_block.hpp>
+
+#include <deque>
+#include <memory>
+#include <vector>
+
+namespace terrace::actors {
+
+/// The tags of a connection's operations.
+namespace io_tag {
+constexpr uint64_t receive = 1;
+constexpr uint64_t send = 2;
+constexpr uint64_t peer_exit = 3;
+constexpr uint64_t timer = 4;
+} // namespace io_tag
+
+/// A finished frame, its descriptors, and what it answers.
+struct outgoing_frame {
+  std::unique_ptr<protocol::frame_builder> builder;
+  std::vector<unique_fd> descriptors;
+  uint64_t request = 0;
+};
+
+/// Belongs to one connection actor. What the kernel touches outlives it, in records shared with the ring.
+class frame_channel {
+ public:
+  frame_channel(unique_fd socket, runtime::io_port& port, caf::strong_actor_ptr owner);
+  ~frame_channel();
+
+  // ---- in ----
+
+  /// Submits a receive unless one is in the ring.
+  void receive();
+  /// The completion of `io_tag::receive`. False: end of file, or the peer is gone. Errors: the peer broke the protocol.
+  result<bool> received(int32_t result);
+  /// The next whole frame, if there is one; its body lives until the next `receive`, or as long as what `hold` gave.
+  std::optional<protocol::frame> next() { return in_->decoder.next(); }
+  std::shared_ptr<const void> hold() { return in_->decoder.hold(); }
+  bool receiving() const { return in_->armed; }
+  size_t pending_bytes() const { return in_->decoder.pending_bytes(); }
+  void set_frame_bytes_max(uint64_t bytes) { in_->decoder.set_frame_bytes_max(bytes); }
+
+  // ---- out ----
+
+  /// A builder to make the next frame with.
+  std::unique_ptr<protocol::frame_builder> builder();
+  void send(outgoing_frame frame);
+  /// The completion of `io_tag::send`: fills `done` with the requests whose answers are with the kernel now. False: the
+  /// peer takes no more.
+  bool sent(int32_t result, std::vector<uint64_t>& done);
+  bool sending() const { return out_->armed; }
+
+  /// Ends both directions; operations in the ring complete early.
+  void shut();
+
+  uint64_t received_bytes = 0;
+  uint64_t sent_bytes = 0;
+
+ private:
+  struct incoming {
+    std::shared_ptr<unique_fd> socket;
+    protocol::frame_decoder decoder{{}};
+    protocol::incoming_message message;
+    bool armed = false;
+  };
+  struct outgoing {
+    std::shared_ptr<unique_fd> socket;
+    protocol::outgoing_message message;
+    std::vector<outgoing_frame> frames;  ///< being sent
+    std::vector<uint8_t> joined;         ///< their bytes when they are several
+    std::span<const uint8_t> left;       ///< not sent yet
+    bool armed = false;
+  };
+  void send_more();
+  void submit_send(std::span<const int> descriptors);
+
+  runtime::io_port& port_;
+  caf::strong_actor_ptr owner_;
+  std::shared_ptr<unique_fd> socket_;
+  std::shared_ptr<incoming> in_;
+  std::shared_ptr<outgoing> out_;
+  std::deque<outgoing_frame> line_;
+  std::vector<std::unique_ptr<protocol::frame_builder>> builders_; ///< idle ones
+};
+
+} // namespace terrace::actors

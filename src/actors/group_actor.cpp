@@ -1,0 +1,88 @@
+#include "actors/group_actor.hpp"
+
+#include "index/space_registry.hpp"
+
+#include <caf/actor_system.hpp>
+#include <caf/typed_event_based_actor.hpp>
+
+#include <map>
+#include <unordered_map>
+#include <unordered_set>
+
+namespace terrace::actors {
+
+namespace {
+
+struct group_state {
+  const char* name = "group";
+  space_registry spaces;
+  std::map<space_id, space_ptr> opened;
+  std::unordered_map<lease_id, lease_ptr> leases;
+  std::map<connection_id, std::unordered_set<lease_id>> by_owner;
+};
+
+open_space_answer open_space(group_state& state, const open_space_request& request) {
+  open_space_answer answer;
+  auto opened = state.spaces.open(request.spec, request.isolated);
+  if (!opened) {
+    answer.failure = opened.error();
+    return answer;
+  }
+  space_ptr& known = state.opened[opened->id];
+  if (!known)
+    known = std::make_shared<space>(space{opened->id, request.spec, opened->fingerprint});
+  answer.opened = known;
+  return answer;
+}
+
+void end_lease(group_state& state, const end_lease_notice& notice) {
+  auto entry = state.leases.find(notice.id);
+  if (entry == state.leases.end() || entry->second->owner != notice.owner)
+    return;
+  state.leases.erase(entry);
+  auto owned = state.by_owner.find(notice.owner);
+  owned->second.erase(notice.id);
+  if (owned->second.empty())
+    state.by_owner.erase(owned);
+}
+
+void end_owner(group_state& state, connection_id owner) {
+  auto owned = state.by_owner.find(owner);
+  if (owned == state.by_owner.end())
+    return;
+  for (const lease_id& id : owned->second)
+    state.leases.erase(id);
+  state.by_owner.erase(owned);
+}
+
+group_actor::behavior_type group_behavior(group_actor::stateful_pointer<group_state> self) {
+  return {
+    [self](const open_space_request& request) { return open_space(self->state, request); },
+    [self](const add_lease_notice& notice) {
+      self->state.leases.emplace(notice.added->id, notice.added);
+      self->state.by_owner[notice.added->owner].insert(notice.added->id);
+    },
+    [self](const use_lease_request& request) {
+      use_lease_answer answer;
+      if (auto entry = self->state.leases.find(request.id); entry != self->state.leases.end())
+        answer.found = entry->second;
+      else
+        answer.failure = {errc::gone, "no such lease in this trust group: it was released, or its owner ended"};
+      return answer;
+    },
+    [self](const end_lease_notice& notice) { end_lease(self->state, notice); },
+    [self](const end_owner_notice& notice) { end_owner(self->state, notice.owner); },
+    [self](const group_status_request&) {
+      group_report report;
+      report.spaces = self->state.opened.size();
+      report.leases = self->state.leases.size();
+      return report;
+    },
+  };
+}
+
+} // namespace
+
+group_actor spawn_group(caf::actor_system& system) { return system.spawn(group_behavior); }
+
+} // namespace terrace::actors
