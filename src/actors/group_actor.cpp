@@ -16,22 +16,17 @@ namespace {
 struct group_state {
   const char* name = "group";
   space_registry spaces;
-  std::map<space_id, space_ptr> opened;
   std::unordered_map<lease_id, lease_ptr> leases;
   std::map<connection_id, std::unordered_set<lease_id>> by_owner;
 };
 
 open_space_answer open_space(group_state& state, const open_space_request& request) {
   open_space_answer answer;
-  auto opened = state.spaces.open(request.spec, request.isolated);
-  if (!opened) {
+  auto opened = state.spaces.open(request.spec);
+  if (opened)
+    answer.opened = std::move(*opened);
+  else
     answer.failure = opened.error();
-    return answer;
-  }
-  space_ptr& known = state.opened[opened->id];
-  if (!known)
-    known = std::make_shared<space>(space{opened->id, request.spec, opened->fingerprint});
-  answer.opened = known;
   return answer;
 }
 
@@ -55,7 +50,8 @@ void end_owner(group_state& state, connection_id owner) {
   state.by_owner.erase(owned);
 }
 
-group_actor::behavior_type group_behavior(group_actor::stateful_pointer<group_state> self) {
+group_actor::behavior_type group_behavior(group_actor::stateful_pointer<group_state> self, bool isolated) {
+  self->state.spaces = space_registry({.isolated = isolated});
   return {
     [self](const open_space_request& request) { return open_space(self->state, request); },
     [self](const add_lease_notice& notice) {
@@ -74,7 +70,7 @@ group_actor::behavior_type group_behavior(group_actor::stateful_pointer<group_st
     [self](const end_owner_notice& notice) { end_owner(self->state, notice.owner); },
     [self](const group_status_request&) {
       group_report report;
-      report.spaces = self->state.opened.size();
+      report.spaces = self->state.spaces.size();
       report.leases = self->state.leases.size();
       return report;
     },
@@ -83,6 +79,6 @@ group_actor::behavior_type group_behavior(group_actor::stateful_pointer<group_st
 
 } // namespace
 
-group_actor spawn_group(caf::actor_system& system) { return system.spawn(group_behavior); }
+group_actor spawn_group(caf::actor_system& system, bool isolated) { return system.spawn(group_behavior, isolated); }
 
 } // namespace terrace::actors

@@ -7,6 +7,7 @@
 
 namespace terrace::actors {
 
-group_actor spawn_group(caf::actor_system& system);
+/// `isolated`: spaces whose digests can be forged are refused.
+group_actor spawn_group(caf::actor_system& system, bool isolated);
 
 } // namespace terrace::actors

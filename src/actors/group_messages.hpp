@@ -2,23 +2,18 @@
 #pragma once
 
 #include "actors/messages.hpp"
-#include "index/space_spec.hpp"
+#include "index/space_registry.hpp"
 
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace terrace::actors {
 
-/// An open space; immutable.
-struct space {
-  space_id id{};
-  space_spec spec;
-  digest fingerprint;
-};
-using space_ptr = std::shared_ptr<const space>;
+using space_ptr = std::shared_ptr<const opened_space>;
 
 /// The right to read the objects of a found prefix. The lease lives as long as anybody shares it; by id it
 /// can be found until its owner ends it.
@@ -26,15 +21,16 @@ struct lease {
   lease_id id;
   connection_id owner{};
   space_ptr in;
-  std::vector<digest> chunks;  ///< of the found prefix
-  std::vector<hold_ptr> holds; ///< one for each tier that has any of its objects
+  std::vector<digest> chunks;   ///< of the found prefix
+  std::optional<digest> before; ///< the chunk in front of the first, if known
+  hold_ptr host;                ///< objects of all ranks of these chunks (index/chunk_layout.hpp); may be null
+  hold_ptr disk;
   std::chrono::steady_clock::time_point taken;
 };
 using lease_ptr = std::shared_ptr<const lease>;
 
 struct open_space_request {
   space_spec spec;
-  bool isolated = false;
 };
 struct open_space_answer {
   error failure;

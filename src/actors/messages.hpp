@@ -5,6 +5,7 @@
 #include "base/error.hpp"
 #include "base/ids.hpp"
 #include "base/object_key.hpp"
+#include "index/prefix_plan.hpp"
 #include "index/resident_table.hpp"
 #include "memory/allocator.hpp"
 
@@ -109,7 +110,7 @@ struct probe_request {
 struct probe_answer {
   error failure;
   tier_kind tier = tier_kind::none;
-  std::vector<bool> present; ///< parallel to the keys
+  object_bitmap present; ///< parallel to the keys
   hold_ptr held;             ///< when asked for and anything is present
 };
 

@@ -18,6 +18,7 @@ struct tier_shell {
   policy_actor policy;
   std::string policy_name;
   std::shared_ptr<metrics::tier_probe> probe;
+  std::shared_ptr<std::atomic<uint64_t>> population;
   tier_kind kind = tier_kind::none;
   bool exhausted = false; ///< the allocator was told that nothing may leave
 };
@@ -37,6 +38,7 @@ void settle(self_pointer self, std::vector<extent> freed) {
   if (state.objects.take_evictable() && std::exchange(state.exhausted, false))
     self->send(state.space, room_made{});
   state.probe->holds(state.objects.table().published());
+  state.population->store(state.objects.table().published(), std::memory_order_release);
 }
 
 void make_room(self_pointer self, uint64_t bytes) {
@@ -112,13 +114,10 @@ probe_answer probe(self_pointer self, const probe_request& request) {
   auto found = self->state.objects.probe(*request.objects, request.hold, request.note_use);
   probe_answer answer;
   answer.tier = self->state.kind;
-  if (request.hold && found.any)
+  if (request.hold && found.hits != 0)
     answer.held = std::make_shared<object_hold>(handle_of(self), std::move(found.places));
-  size_t hits = 0;
-  for (bool present : found.present)
-    hits += present;
-  self->state.probe->hit(hits);
-  self->state.probe->missed(found.present.size() - hits);
+  self->state.probe->hit(found.hits);
+  self->state.probe->missed(request.objects->size() - found.hits);
   answer.present = std::move(found.present);
   settle(self, {});
   return answer;
@@ -157,6 +156,7 @@ tier_actor::behavior_type tier_behavior(self_pointer self, std::shared_ptr<tier_
   state.policy = arguments->policy;
   state.policy_name = arguments->policy_name;
   state.probe = arguments->probe;
+  state.population = arguments->population;
   state.space =
       spawn_allocator(self->system(), {std::move(arguments->space), caf::actor_cast<tier_actor>(self),
                                        arguments->free_ahead_bytes, arguments->waiting_max, state.probe});

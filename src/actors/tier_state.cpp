@@ -30,21 +30,21 @@ tier_state::found tier_state::probe(const object_batch& objects, bool hold, bool
   found answer;
   std::vector<object_id> ids(objects.size());
   table_.find_published(objects.keys, ids);
-  answer.present.resize(objects.size());
+  answer.present = object_bitmap(objects.size());
   if (hold)
     answer.places.resize(objects.size());
   for (size_t i = ids.size(); i-- > 0;) { // last chunk first: the order in which use is noted
     if (ids[i] == object_id{})
       continue;
-    answer.present[i] = true;
-    answer.any = true;
-    ++hits;
+    answer.present.set(i);
+    ++answer.hits;
     if (note_use)
       note(note_kind::hit, *table_.get(ids[i]));
     if (hold)
       answer.places[i] = this->hold(ids[i]);
   }
-  misses += static_cast<uint64_t>(std::count(answer.present.begin(), answer.present.end(), false));
+  hits += answer.hits;
+  misses += objects.size() - answer.hits;
   return answer;
 }
 

@@ -14,9 +14,9 @@ class tier_state {
   explicit tier_state(tier_kind kind = tier_kind::none) : kind_(kind) {}
 
   struct found {
-    std::vector<bool> present;
+    object_bitmap present;
+    size_t hits = 0;
     std::vector<object_place> places; ///< filled when held
-    bool any = false;
   };
   /// Parallel to the batch. `hold` takes a hold of everything published.
   found probe(const object_batch& objects, bool hold, bool note_use);

@@ -1,0 +1,92 @@
+// Who is connected: what status shows of each client, and how to reach its connection.
+#pragma once
+
+#include "base/ids.hpp"
+
+#include <caf/actor.hpp>
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace terrace::actors {
+
+/// What one connection says about itself. The connection writes, status reads, on any thread.
+struct client_record {
+  connection_id id{};
+  std::string group;
+  pid_t pid = 0;
+  uid_t uid = 0;
+  gid_t gid = 0;
+  caf::actor actor;
+
+  std::atomic<uint32_t> requests_in_flight{0};
+  std::atomic<uint32_t> regions{0};
+  std::atomic<uint64_t> region_bytes{0};
+  std::atomic<uint32_t> leases{0};
+  std::atomic<uint32_t> reservations{0};
+  std::atomic<uint64_t> requests{0};
+  std::atomic<const char*> state{"handshake"}; ///< a literal
+
+  std::string name() const {
+    std::lock_guard guard(mutex_);
+    return name_;
+  }
+  void set_name(std::string name) {
+    std::lock_guard guard(mutex_);
+    name_ = std::move(name);
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::string name_;
+};
+using client_ptr = std::shared_ptr<client_record>;
+
+/// Thread-safe. An entry is there from `add` until `remove`, which its connection calls when it ends.
+class client_directory {
+ public:
+  void add(const client_ptr& client) {
+    std::lock_guard guard(mutex_);
+    clients_.emplace(client->id, client);
+  }
+  void remove(connection_id id) {
+    std::lock_guard guard(mutex_);
+    clients_.erase(id);
+  }
+  client_ptr find(connection_id id) const {
+    std::lock_guard guard(mutex_);
+    auto entry = clients_.find(id);
+    return entry == clients_.end() ? nullptr : entry->second;
+  }
+  std::vector<client_ptr> of_group(const std::string& group) const {
+    std::lock_guard guard(mutex_);
+    std::vector<client_ptr> list;
+    for (const auto& [id, client] : clients_)
+      if (client->group == group)
+        list.push_back(client);
+    return list;
+  }
+  std::vector<client_ptr> all() const {
+    std::lock_guard guard(mutex_);
+    std::vector<client_ptr> list;
+    for (const auto& [id, client] : clients_)
+      list.push_back(client);
+    return list;
+  }
+  size_t size() const {
+    std::lock_guard guard(mutex_);
+    return clients_.size();
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<connection_id, client_ptr> clients_;
+};
+
+} // namespace terrace::actors

@@ -1,0 +1,44 @@
+// From the prefix of a request to the objects it is about.
+#pragma once
+
+#include "actors/connection.hpp"
+#include "index/prefix_resolver.hpp"
+#include "transfer/object_runs.hpp"
+
+#include <functional>
+
+namespace terrace::actors {
+
+/// Calls `then` with the chunks that the prefix names, or refuses the request. At once for digests and few tokens; many
+/// tokens are hashed in slices between which others have their turn. The frame's body lives until `then` returns.
+void with_chunks(connection& client, const connection::request& what, const client_space& in,
+                 const wire::Prefix& prefix, std::function<void(const chunk_prefix&)> then);
+
+/// A range of chunks, checked: requests state it with `count` 0 for "all from `first`". Error: `bad_request`.
+struct chunk_range {
+  size_t first = 0;
+  size_t count = 0;
+};
+result<chunk_range> checked_range(size_t total, uint32_t first, uint32_t count);
+
+/// The objects of a range of chunks on one rank, chunk by chunk, pool by pool. `before`: the chunk in front of all of
+/// them, if known.
+batch_ptr objects_of(const opened_space& in, std::span<const digest> chunks, const std::optional<digest>& before,
+                     const chunk_range& range, uint16_t rank);
+
+/// The objects of all chunks on all ranks, numbered as index/chunk_layout.hpp says.
+batch_ptr objects_of_all_ranks(const opened_space& in, std::span<const digest> chunks,
+                               const std::optional<digest>& before);
+
+/// What a lease holds on disk of the objects that `objects_of` names for the same range and rank; null if nothing.
+hold_ptr leased_on_disk(const lease_ptr& from, const chunk_range& range, uint16_t rank);
+
+/// The runs of a load or store, checked against its objects and its region.
+result<std::shared_ptr<const object_runs>> runs_of(const protocol::run_vector& runs,
+                                                   const flatbuffers::Vector<uint32_t>* runs_per_object,
+                                                   const object_batch& objects, uint64_t region_bytes);
+
+/// A region as copiers see it; keeps it until the last copy of the answer goes.
+outside_memory outside(const std::shared_ptr<const client_region>& region);
+
+} // namespace terrace::actors

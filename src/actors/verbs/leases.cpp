@@ -1,0 +1,25 @@
+// release, cancel: the verbs that give something back.
+#include "actors/verbs.hpp"
+
+namespace terrace::actors::verbs {
+
+void release(connection& client, const connection::request& what, protocol::frame& frame) {
+  const auto* request = client.parse<wire::Release>(frame);
+  if (request == nullptr)
+    return;
+  if (!client.release_lease(protocol::to_lease_id(request->lease()))) {
+    client.refuse(what, {errc::gone, "this connection neither owns nor reads such a lease"});
+    return;
+  }
+  client.reply(what, [](flatbuffers::FlatBufferBuilder& body) { return wire::CreateReleaseAnswer(body); });
+}
+
+void cancel(connection& client, const connection::request& what, protocol::frame& frame) {
+  const auto* request = client.parse<wire::Cancel>(frame);
+  if (request == nullptr)
+    return;
+  bool found = request->request() != what.id && client.cancel(request->request(), errc::cancelled);
+  client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) { return wire::CreateCancelAnswer(body, found); });
+}
+
+} // namespace terrace::actors::verbs

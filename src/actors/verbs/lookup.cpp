@@ -1,0 +1,97 @@
+// lookup: how many leading chunks are there, where, and, if wanted, a lease on them.
+#include "actors/lookup_actor.hpp"
+#include "actors/prefixes.hpp"
+#include "actors/verbs.hpp"
+#include "base/random_id.hpp"
+
+namespace terrace::actors::verbs {
+
+namespace {
+
+constexpr size_t idle_lookups_max = 32;
+
+caf::actor take_lookup(connection& client) {
+  auto& idle = client.idle_lookups();
+  if (idle.empty())
+    return spawn_lookup(client.self->system());
+  caf::actor taken = std::move(idle.back());
+  idle.pop_back();
+  return taken;
+}
+
+void answer(connection& client, const connection::request& what, const client_space& in, bool lease_wanted,
+            const chunk_prefix& prefix, const lookup_answer& found) {
+  const prefix_plan& plan = found.plan;
+  in.probe->asked(uint64_t{plan.requested_chunks} * in.what->spec.chunk_tokens);
+  for (tier_kind tier : plan.chunk_tiers)
+    if (tier != tier_kind::none)
+      in.probe->hit(tier, in.what->spec.chunk_tokens);
+  lease_id id;
+  if (lease_wanted && plan.found_chunks != 0 && what.context->live()) {
+    if (!client.may_lease(what))
+      return;
+    auto taken = std::make_shared<lease>();
+    taken->id = id = random_lease_id();
+    taken->owner = client.record()->id;
+    taken->in = in.what;
+    taken->chunks.assign(prefix.chunks.begin(), prefix.chunks.begin() + plan.found_chunks);
+    taken->before = prefix.parent;
+    taken->host = found.host;
+    taken->disk = found.disk;
+    taken->taken = clock::now();
+    client.add_lease(std::move(taken));
+  }
+  client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
+    static_assert(sizeof(tier_kind) == 1);
+    auto tiers = body.CreateVector(reinterpret_cast<const uint8_t*>(plan.chunk_tiers.data()), plan.chunk_tiers.size());
+    auto lease = id.empty() ? flatbuffers::Offset<flatbuffers::Vector<uint8_t>>()
+                            : body.CreateVector(id.bytes.data(), id.bytes.size());
+    return wire::CreateLookupAnswer(body, plan.requested_chunks, plan.found_chunks, plan.found_tokens,
+                                    plan.usable_tokens, tiers, lease);
+  });
+}
+
+void look_up(connection& client, const connection::request& what, const client_space& in, bool lease_wanted,
+             uint32_t tiers, const chunk_prefix& prefix) {
+  lookup_request request;
+  request.group = client.group_handle();
+  request.in = in.what;
+  request.objects = objects_of_all_ranks(*in.what, prefix.chunks, prefix.parent);
+  request.plan = {static_cast<uint32_t>(prefix.chunks.size()), prefix.first_token, prefix.prompt_tokens};
+  request.tiers = tiers;
+  request.hold = lease_wanted;
+  caf::actor worker = take_lookup(client);
+  client.self->request(worker, caf::infinite, std::move(request))
+    .then(
+      [&client, what, in, lease_wanted, prefix, worker](const lookup_answer& found) {
+        if (client.idle_lookups().size() < idle_lookups_max)
+          client.idle_lookups().push_back(worker);
+        if (found.failure.code != errc::ok)
+          client.refuse(what, found.failure);
+        else if (!what.context->live())
+          client.refuse(what, {what.context->ended.load(), "the lookup ended before it was answered"});
+        else
+          answer(client, what, in, lease_wanted, prefix, found);
+      },
+      [&client, what](const caf::error&) { client.refuse(what, {errc::internal, "the lookup's actor has ended"}); });
+}
+
+} // namespace
+
+void lookup(connection& client, const connection::request& what, protocol::frame& frame) {
+  const auto* request = client.parse<wire::Lookup>(frame);
+  if (request == nullptr)
+    return;
+  const client_space* found = client.find_space(what, request->space());
+  if (found == nullptr)
+    return;
+  client.set_deadline(what, request->deadline_ms());
+  bool lease_wanted = request->lease();
+  uint32_t tiers = request->tiers();
+  with_chunks(client, what, *found, *request->prefix(),
+              [&client, what, in = *found, lease_wanted, tiers](const chunk_prefix& prefix) {
+                look_up(client, what, in, lease_wanted, tiers, prefix);
+              });
+}
+
+} // namespace terrace::actors::verbs

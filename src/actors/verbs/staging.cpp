@@ -1,0 +1,163 @@
+// reserve, commit, abort: chunks that the client writes into staging memory itself, published by one copy.
+#include "actors/prefixes.hpp"
+#include "actors/store_actor.hpp"
+#include "actors/verbs.hpp"
+
+namespace terrace::actors::verbs {
+
+namespace {
+
+/// Space for the objects of the range that are not in host memory yet.
+void reserve_absent(connection& client, const connection::request& what, const client_space& in, const batch_ptr& all,
+                    const object_bitmap& present) {
+  auto memory = client.staging_memory();
+  if (!memory) {
+    client.refuse(what, memory.error());
+    return;
+  }
+  // A chunk is written whole or not at all, so that a commit's chunks are whole.
+  size_t per_chunk = in.what->spec.pools.size();
+  auto absent = std::make_shared<object_batch>();
+  std::vector<bool> wanted(all->size());
+  for (size_t c = 0; c < all->size(); c += per_chunk) {
+    bool whole = true;
+    for (size_t i = c; i < c + per_chunk; ++i)
+      whole = whole && present.test(i);
+    for (size_t i = c; i < c + per_chunk && !whole; ++i) {
+      wanted[i] = true;
+      absent->keys.push_back(all->keys[i]);
+      absent->parents.push_back(all->parents[i]);
+      absent->payload_bytes.push_back(all->payload_bytes[i]);
+    }
+  }
+  staged reservation;
+  reservation.in = in.what;
+  reservation.objects = absent;
+  reservation.objects_per_chunk = per_chunk;
+  reservation.present_objects = all->size() - absent->size();
+  auto id = (*memory)->reserve(std::move(reservation), absent->payload_bytes);
+  if (!id) {
+    client.refuse(what, id.error());
+    return;
+  }
+  client.record()->reservations = static_cast<uint32_t>((*memory)->reservations());
+  const auto& extents = (*memory)->find(*id)->extents;
+  client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
+    std::vector<wire::Location> locations;
+    locations.reserve(all->size());
+    size_t next = 0;
+    for (size_t i = 0; i < all->size(); ++i)
+      if (wanted[i])
+        locations.emplace_back(extents[next++].offset, all->payload_bytes[i], staging_segment, 0);
+      else
+        locations.emplace_back(0, 0, staging_segment, 0);
+    return wire::CreateReserveAnswer(body, *id, staging_segment, body.CreateVectorOfStructs(locations));
+  });
+}
+
+} // namespace
+
+void reserve(connection& client, const connection::request& what, protocol::frame& frame) {
+  const auto* request = client.parse<wire::Reserve>(frame);
+  if (request == nullptr)
+    return;
+  if (client.group().isolated) {
+    client.refuse(what, {errc::denied, "nothing is mapped in the isolated group " + client.group().name +
+                                         "; use store with a region"});
+    return;
+  }
+  const client_space* found = client.find_space(what, request->space());
+  if (found == nullptr)
+    return;
+  client.set_deadline(what, request->deadline_ms());
+  uint32_t first = request->first_chunk();
+  uint32_t count = request->chunks();
+  with_chunks(client, what, *found, *request->prefix(),
+              [&client, what, in = *found, first, count](const chunk_prefix& prefix) {
+                auto range = checked_range(prefix.chunks.size(), first, count);
+                if (!range) {
+                  client.refuse(what, range.error());
+                  return;
+                }
+                auto objects = objects_of(*in.what, prefix.chunks, prefix.parent, *range, in.rank);
+                client.self->request(client.group().host, caf::infinite, probe_request{objects, false, false})
+                  .then([&client, what, in, objects](
+                          const probe_answer& found_now) { reserve_absent(client, what, in, objects, found_now.present); },
+                        [&client, what](const caf::error&) {
+                          client.refuse(what, {errc::internal, "the host tier has ended"});
+                        });
+              });
+}
+
+void commit(connection& client, const connection::request& what, protocol::frame& frame) {
+  const auto* request = client.parse<wire::Commit>(frame);
+  if (request == nullptr)
+    return;
+  auto memory = client.staging_memory();
+  auto taken = memory ? (*memory)->take(request->reservation()) : tl::unexpected(memory.error());
+  if (!taken) {
+    client.refuse(what, taken.error());
+    return;
+  }
+  client.set_deadline(what, request->deadline_ms());
+  std::shared_ptr<staged> reservation = *taken;
+  std::vector<region_run> runs;
+  for (size_t i = 0; i < reservation->extents.size(); ++i)
+    runs.push_back({reservation->extents[i].offset, reservation->objects->payload_bytes[i], 0, 1});
+  auto checked = object_runs::make(runs, {}, reservation->objects->payload_bytes, (*memory)->memory().size());
+  if (!checked) {
+    (*memory)->put_back(*reservation);
+    client.refuse(what, {errc::internal, checked.error().text});
+    return;
+  }
+  store_job job;
+  job.group = client.group_handle();
+  job.in = reservation->in;
+  job.objects = reservation->objects;
+  job.objects_per_chunk = reservation->objects_per_chunk;
+  job.runs = std::make_shared<const object_runs>(std::move(*checked));
+  job.source = (*memory)->source();
+  job.context = what.context;
+  auto* self = client.self;
+  auto worker = spawn_store(self->system(), std::move(job));
+  auto put_back = [&client, reservation] {
+    auto here = client.staging_memory();
+    (*here)->put_back(*reservation);
+    client.record()->reservations = static_cast<uint32_t>((*here)->reservations());
+  };
+  self->request(worker, caf::infinite, start_store{})
+    .then(
+      [&client, what, put_back, reservation](const store_result& done) {
+        put_back();
+        if (done.failure.code != errc::ok) {
+          client.refuse(what, done.failure);
+          return;
+        }
+        size_t present = reservation->present_objects / reservation->objects_per_chunk + done.present_chunks;
+        client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
+          return wire::CreateCommitAnswer(body, static_cast<uint32_t>(done.stored_chunks),
+                                          static_cast<uint32_t>(present), done.bytes);
+        });
+      },
+      [&client, what, put_back](const caf::error&) {
+        put_back();
+        client.refuse(what, {errc::internal, "the store's actor has ended"});
+      });
+}
+
+void abort(connection& client, const connection::request& what, protocol::frame& frame) {
+  const auto* request = client.parse<wire::Abort>(frame);
+  if (request == nullptr)
+    return;
+  auto memory = client.staging_memory();
+  auto taken = memory ? (*memory)->take(request->reservation()) : tl::unexpected(memory.error());
+  if (!taken) {
+    client.refuse(what, taken.error());
+    return;
+  }
+  (*memory)->put_back(**taken);
+  client.record()->reservations = static_cast<uint32_t>((*memory)->reservations());
+  client.reply(what, [](flatbuffers::FlatBufferBuilder& body) { return wire::CreateAbortAnswer(body); });
+}
+
+} // namespace terrace::actors::verbs

@@ -1,0 +1,139 @@
+// status: the daemon as the asking client's trust group may see it.
+#include "actors/verbs.hpp"
+
+namespace terrace::actors::verbs {
+
+namespace {
+
+/// The answers of the group's actors, gathered one by one.
+struct gathered {
+  std::vector<tier_report> tiers;
+  group_report group;
+  size_t waiting_for = 0;
+};
+
+flatbuffers::Offset<wire::TierStatus> write(flatbuffers::FlatBufferBuilder& body, const tier_report& tier) {
+  auto kind = body.CreateString(to_string(tier.kind));
+  auto state = body.CreateString(tier.state);
+  auto reason = body.CreateString(tier.reason);
+  auto allocator = body.CreateString(tier.allocator);
+  auto policy = body.CreateString(tier.policy);
+  wire::TierStatusBuilder out(body);
+  out.add_tier(kind);
+  out.add_state(state);
+  out.add_reason(reason);
+  out.add_allocator(allocator);
+  out.add_policy(policy);
+  out.add_capacity_bytes(tier.usage.capacity_bytes);
+  out.add_used_bytes(tier.usage.used_bytes);
+  out.add_free_bytes(tier.usage.free_bytes);
+  out.add_largest_free_run(tier.usage.largest_free_run);
+  out.add_objects(tier.objects);
+  out.add_leased_objects(tier.held_objects);
+  out.add_waiting_requests(tier.waiting);
+  out.add_hits(tier.hits);
+  out.add_misses(tier.misses);
+  out.add_evictions(tier.evictions);
+  out.add_bytes_read(tier.bytes_read);
+  out.add_bytes_written(tier.bytes_written);
+  out.add_errors(tier.errors);
+  return out.Finish();
+}
+
+flatbuffers::Offset<wire::ClientStatus> write(flatbuffers::FlatBufferBuilder& body, const client_record& client) {
+  auto name = body.CreateString(client.name());
+  auto group = body.CreateString(client.group);
+  auto state = body.CreateString(client.state.load());
+  wire::ClientStatusBuilder out(body);
+  out.add_connection(static_cast<uint64_t>(client.id));
+  out.add_name(name);
+  out.add_pid(client.pid);
+  out.add_uid(client.uid);
+  out.add_group(group);
+  out.add_state(state);
+  out.add_requests_in_flight(client.requests_in_flight);
+  out.add_regions(client.regions);
+  out.add_region_bytes(client.region_bytes);
+  out.add_leases(client.leases);
+  out.add_reservations(client.reservations);
+  out.add_requests(client.requests);
+  return out.Finish();
+}
+
+void answer(connection& client, const connection::request& what, const gathered& all) {
+  const auto& environment = client.environment();
+  client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
+    std::vector<flatbuffers::Offset<wire::TierStatus>> tiers;
+    for (const tier_report& tier : all.tiers)
+      tiers.push_back(write(body, tier));
+    auto group = wire::CreateGroupStatusDirect(body, client.group().name.c_str(), client.group().path.c_str(),
+                                               client.group().isolated, static_cast<uint32_t>(all.group.spaces),
+                                               static_cast<uint32_t>(all.group.leases), &tiers);
+    auto groups = body.CreateVector(&group, 1);
+    std::vector<flatbuffers::Offset<wire::ClientStatus>> clients;
+    for (const client_ptr& other : environment.clients->of_group(client.group().name))
+      clients.push_back(write(body, *other));
+    auto listed = body.CreateVector(clients);
+    auto ring = body.CreateVectorOfStrings(environment.ring_features);
+    auto boot = body.CreateVector(environment.boot.bytes.data(), environment.boot.bytes.size());
+    auto version = body.CreateString(TERRACE_VERSION);
+    auto uptime = std::chrono::duration_cast<std::chrono::milliseconds>(clock::now() - environment.started);
+    return wire::CreateStatusAnswer(body, version, boot, static_cast<uint64_t>(uptime.count()), environment.workers,
+                                    ring, groups, listed);
+  });
+}
+
+void gather_tier(connection& client, const connection::request& what, const std::shared_ptr<gathered>& all,
+                 const tier_actor& tier, size_t place) {
+  ++all->waiting_for;
+  auto arrived = [&client, what, all] {
+    if (--all->waiting_for == 0)
+      answer(client, what, *all);
+  };
+  client.self->request(tier, caf::infinite, tier_status_request{})
+    .then(
+      [all, place, arrived](const tier_report& report) {
+        all->tiers[place] = report;
+        arrived();
+      },
+      [all, place, arrived](const caf::error&) {
+        all->tiers[place].state = "degraded";
+        all->tiers[place].reason = "its actor has ended";
+        arrived();
+      });
+}
+
+/// A disk tier that could not be opened: the daemon serves on without it, and says why.
+tier_report refused_disk(const group_parts& group) {
+  tier_report report;
+  report.kind = tier_kind::disk;
+  report.state = "degraded";
+  report.reason = group.disk_refusal;
+  return report;
+}
+
+} // namespace
+
+void status(connection& client, const connection::request& what, protocol::frame& frame) {
+  if (client.parse<wire::Status>(frame) == nullptr)
+    return;
+  auto all = std::make_shared<gathered>();
+  const group_parts& group = client.group();
+  all->tiers.resize(group.disk ? 2 : 1);
+  ++all->waiting_for;
+  gather_tier(client, what, all, group.host, 0);
+  if (group.disk)
+    gather_tier(client, what, all, group.disk->tier, 1);
+  else if (!group.disk_refusal.empty())
+    all->tiers.push_back(refused_disk(group));
+  client.self->request(group.group, caf::infinite, group_status_request{})
+    .then(
+      [&client, what, all](const group_report& report) {
+        all->group = report;
+        if (--all->waiting_for == 0)
+          answer(client, what, *all);
+      },
+      [&client, what](const caf::error&) { client.refuse(what, {errc::internal, "the trust group's actor has ended"}); });
+}
+
+} // namespace terrace::actors::verbs
