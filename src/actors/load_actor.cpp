@@ -159,7 +159,7 @@ void publish_read(self_pointer self, const acquire_answer& acquired, const hold_
     }
   }
   if (!damaged.ids.empty())
-    self->send(self->state.job.group->disk->tier, std::move(damaged));
+    self->send(self->state.job.group->disk()->tier, std::move(damaged));
   self->request(self->state.job.group->host, caf::infinite, std::move(request))
       .then(
           [self, published, others](const publish_answer& answer) {
@@ -184,7 +184,7 @@ void check_read(self_pointer self, const acquire_answer& acquired, const hold_pt
   auto& state = self->state;
   check_request request;
   request.in = state.job.in;
-  request.store = state.job.group->disk->store();
+  request.store = state.job.group->disk()->store();
   request.owners = {acquired.reserved, disk_held};
   std::vector<size_t> read;
   for (size_t n = 0; n < reading.size(); ++n) {
@@ -211,7 +211,7 @@ void check_read(self_pointer self, const acquire_answer& acquired, const hold_pt
 /// Reads the reserved objects of the window from disk into their place in host memory.
 void read_window(self_pointer self, const acquire_answer& acquired, const hold_ptr& disk_held) {
   auto& state = self->state;
-  const disk_parts& disk = *state.job.group->disk;
+  const disk_parts& disk = *state.job.group->disk();
   disk_request request;
   request.direction = disk_direction::read;
   request.context = state.job.context;
@@ -293,7 +293,7 @@ void ask_disk(self_pointer self) {
     return;
   }
   probe_request request{state.window, true, state.job.note_use};
-  self->request(state.job.group->disk->tier, caf::infinite, std::move(request))
+  self->request(state.job.group->disk()->tier, caf::infinite, std::move(request))
       .then(
           [self](const probe_answer& answer) {
             auto& now = self->state;
@@ -329,7 +329,7 @@ void hold_window(self_pointer self) {
             } else if (std::count(acquired.states.begin(), acquired.states.end(), acquired_state::pending) !=
                        0) {
               wait_for_others(self);
-            } else if (now.job.group->disk) {
+            } else if (now.job.group->disk()) {
               ask_disk(self);
             } else {
               cut_at_first_gap(now);

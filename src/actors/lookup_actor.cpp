@@ -76,12 +76,12 @@ caf::behavior lookup_behavior(self_pointer self) {
       auto promise = state.reply.promise();
       const group_parts& group = *request.group;
       bool host = may_ask(request, tier_kind::host, *group.host_population);
-      bool disk = group.disk && may_ask(request, tier_kind::disk, *group.disk->population);
+      bool disk = group.disk() && may_ask(request, tier_kind::disk, *group.disk()->population);
       state.waiting_for = size_t{host} + size_t{disk};
       if (host)
         ask(self, group.host, &lookup_state::host);
       if (disk)
-        ask(self, group.disk->tier, &lookup_state::disk);
+        ask(self, group.disk()->tier, &lookup_state::disk);
       if (!host && !disk)
         finish(self);
       return promise;

@@ -22,7 +22,7 @@ prefix_input input_of(const wire::Prefix& prefix) {
   input.parent_tokens = prefix.parent_tokens();
   input.digests = span_of(prefix.digests());
   input.digest_width = prefix.digest_width();
-  input.unit = prefix.digest_unit() == wire::DigestUnit_chunk ? digest_unit::chunk : digest_unit::hash_block;
+  input.unit = prefix.digest_unit() == wire::DigestUnit::chunk ? digest_unit::chunk : digest_unit::hash_block;
   input.end_offsets = span_of(prefix.end_offsets());
   if (prefix.lora() != nullptr)
     input.extra.lora = prefix.lora()->str();

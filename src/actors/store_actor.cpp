@@ -82,7 +82,7 @@ void wait_for_others(self_pointer self) {
 
 void publish_window(self_pointer self, const acquire_answer& acquired, bool again) {
   auto& state = self->state;
-  bool write_through = state.job.group->disk && state.job.group->disk->write_new;
+  bool write_through = state.job.group->disk() && state.job.group->disk()->write_new;
   publish_request request;
   request.hold = write_through;
   request.places.resize(acquired.places.size());
@@ -99,7 +99,7 @@ void publish_window(self_pointer self, const acquire_answer& acquired, bool agai
           [self, acquired, write_through, again](const publish_answer& answer) {
             auto& now = self->state;
             if (write_through)
-              self->send(now.job.group->disk->write_through,
+              self->send(now.job.group->disk()->write_through,
                          write_through_notice{now.job.in, now.window, answer.held});
             if (again)
               wait_for_others(self);

@@ -10,7 +10,7 @@
 
 #include <atomic>
 #include <memory>
-#include <optional>
+#include <string>
 
 namespace terrace::actors {
 
@@ -25,7 +25,8 @@ struct disk_parts {
   store_identity store() const { return {file->store(), file->epoch()}; }
 };
 
-/// The actors and the arena of a trust group. Immutable once it serves; shared by all that works for the group.
+/// The actors and the arena of a trust group. Set up before it serves, but for the disk, which joins when its file is
+/// ready; shared by all that works for the group, on any thread.
 struct group_parts {
   std::string name;
   std::string path; ///< of its first socket
@@ -33,12 +34,35 @@ struct group_parts {
   group_actor group;
   policy_actor policy;
   tier_actor host;
-  std::shared_ptr<const std::atomic<uint64_t>> host_population;
-  std::shared_ptr<segmented_arena> memory; ///< the host tier's
-  std::optional<disk_parts> disk;
-  std::string disk_refusal;                 ///< why a disk tier that was asked for is not there; empty otherwise
+  std::shared_ptr<const std::atomic<uint64_t>> host_population; ///< objects in the tier: an empty one is not asked
+  std::shared_ptr<segmented_arena> memory;                      ///< the host tier's
   std::shared_ptr<copier_pool> copiers;
   uint64_t window_bytes = 64ULL << 20; ///< a transfer holds at most so much of the arena at a time
+
+  /// Null while there is no disk tier (yet).
+  const disk_parts* disk() const { return disk_ready_.load(std::memory_order_acquire); }
+
+  /// Once.
+  void join(std::unique_ptr<const disk_parts> disk) {
+    disk_ = std::move(disk);
+    disk_ready_.store(disk_.get(), std::memory_order_release);
+  }
+
+  enum class disk_phase : uint8_t { off, starting, ready, refused };
+  disk_phase phase() const { return phase_.load(std::memory_order_acquire); }
+  const std::string& refusal() const { return refusal_; } ///< once the phase is `refused`
+  void starting() { phase_ = disk_phase::starting; }
+  void ready() { phase_ = disk_phase::ready; }
+  void refuse(std::string why) {
+    refusal_ = std::move(why);
+    phase_ = disk_phase::refused;
+  }
+
+ private:
+  std::unique_ptr<const disk_parts> disk_;
+  std::atomic<const disk_parts*> disk_ready_{nullptr};
+  std::atomic<disk_phase> phase_{disk_phase::off};
+  std::string refusal_;
 };
 using group_ptr = std::shared_ptr<const group_parts>;
 

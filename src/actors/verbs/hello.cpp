@@ -39,7 +39,7 @@ void hello(connection& client, const connection::request& what, protocol::frame&
     std::vector<std::string> features{"sha256_cbor", "sha256", "xxh3_128", "memfd_regions"};
     if (!client.group().isolated)
       features.insert(features.end(), {"mapped_arena", "staging"});
-    if (client.group().disk)
+    if (client.group().disk())
       features.push_back("disk");
     const auto& limits = client.environment().limits;
     auto boot = body.CreateVector(client.environment().boot.bytes.data(), client.environment().boot.bytes.size());

@@ -7,7 +7,7 @@ void register_region(connection& client, const connection::request& what, protoc
   const auto* request = client.parse<wire::RegisterRegion>(frame);
   if (request == nullptr)
     return;
-  if (request->kind() != wire::RegionKind_memfd) {
+  if (request->kind() != wire::RegionKind::memfd) {
     client.refuse(what, {errc::unsupported, "this daemon was started without GPU memory; register a memfd"});
     return;
   }

@@ -103,12 +103,13 @@ void gather_tier(connection& client, const connection::request& what, const std:
       });
 }
 
-/// A disk tier that could not be opened: the daemon serves on without it, and says why.
-tier_report refused_disk(const group_parts& group) {
+/// A disk tier that is still starting, or could not be opened: the daemon serves without it, and says why.
+tier_report absent_disk(const group_parts& group) {
   tier_report report;
   report.kind = tier_kind::disk;
-  report.state = "degraded";
-  report.reason = group.disk_refusal;
+  bool refused = group.phase() == group_parts::disk_phase::refused;
+  report.state = refused ? "degraded" : "starting";
+  report.reason = refused ? group.refusal() : "its file is being prepared";
   return report;
 }
 
@@ -119,13 +120,15 @@ void status(connection& client, const connection::request& what, protocol::frame
     return;
   auto all = std::make_shared<gathered>();
   const group_parts& group = client.group();
-  all->tiers.resize(group.disk ? 2 : 1);
-  ++all->waiting_for;
+  all->tiers.resize(1);
+  ++all->waiting_for; // the group's own answer
   gather_tier(client, what, all, group.host, 0);
-  if (group.disk)
-    gather_tier(client, what, all, group.disk->tier, 1);
-  else if (!group.disk_refusal.empty())
-    all->tiers.push_back(refused_disk(group));
+  if (const disk_parts* disk = group.disk()) {
+    all->tiers.resize(2);
+    gather_tier(client, what, all, disk->tier, 1);
+  } else if (group.phase() != group_parts::disk_phase::off) {
+    all->tiers.push_back(absent_disk(group));
+  }
   client.self->request(group.group, caf::infinite, group_status_request{})
     .then(
       [&client, what, all](const group_report& report) {

@@ -1,0 +1,55 @@
+// Makes the actors of a trust group.
+#pragma once
+
+#include "actors/connection.hpp"
+#include "metrics/exposition.hpp"
+#include "runtime/workers.hpp"
+
+namespace terrace::actors {
+
+/// A tier as it is configured.
+struct tier_plan {
+  uint64_t bytes = 0;
+  std::string allocator = "free_list";
+  uint64_t slot_bytes = 0;
+  std::string policy = "lru";
+  uint64_t free_ahead_bytes = 0;
+  uint32_t waiting_max = 4096;
+};
+
+/// A trust group as it is configured.
+struct group_plan {
+  std::string name;
+  std::string path; ///< of its first socket
+  bool isolated = false;
+  tier_plan host;
+  uint64_t segment_bytes = 1ULL << 30;
+  bool huge_pages = false;
+  std::optional<tier_plan> disk;
+  std::string disk_file;
+  disk_limits disk_io;
+  bool write_new = true;
+};
+
+/// The probes of a group; registered with the exposition by whoever makes them.
+struct group_probes {
+  std::shared_ptr<metrics::tier_probe> host = std::make_shared<metrics::tier_probe>();
+  std::shared_ptr<metrics::tier_probe> disk_tier = std::make_shared<metrics::tier_probe>();
+  std::shared_ptr<metrics::disk_probe> disk = std::make_shared<metrics::disk_probe>();
+  std::shared_ptr<metrics::client_probe> clients = std::make_shared<metrics::client_probe>();
+  std::shared_ptr<metrics::request_probe> requests = std::make_shared<metrics::request_probe>();
+};
+
+/// The group without its disk, ready to serve. Errors: the arena's, the allocator's.
+result<std::shared_ptr<group_parts>> build_group(caf::actor_system& system, const group_plan& plan,
+                                                 const group_probes& probes, std::shared_ptr<copier_pool> copiers);
+
+/// The disk half, once its file is open. Errors: the allocator's.
+result<void> join_disk(caf::actor_system& system, group_parts& group, const group_plan& plan,
+                       const group_probes& probes, const runtime::home& home,
+                       std::shared_ptr<const extent_file> file);
+
+/// The long-lived actors of a group, in the order in which they end: from those that ask to those that are asked.
+std::vector<caf::actor> actors_of(const group_parts& group);
+
+} // namespace terrace::actors
