@@ -38,12 +38,12 @@ void connection::start() {
   environment_->client_probe->connected();
   channel_->set_frame_bytes_max(frame_bytes_before_hello);
   if (peer_.pidfd) {
-    runtime::io_request request;
-    request.code = runtime::io_code::poll;
-    request.fd = peer_.pidfd->get();
-    request.events = POLLIN;
-    request.keep_alive = peer_.pidfd;
-    self->port().submit(std::move(request), caf::actor_cast<caf::strong_actor_ptr>(self), io_tag::peer_exit);
+    runtime::io_request operation;
+    operation.code = runtime::io_code::poll;
+    operation.fd = peer_.pidfd->get();
+    operation.events = POLLIN;
+    operation.keep_alive = peer_.pidfd;
+    self->port().submit(std::move(operation), caf::actor_cast<caf::strong_actor_ptr>(self), io_tag::peer_exit);
   }
   channel_->receive();
 }
@@ -422,10 +422,10 @@ void connection::arm_timer(clock::time_point at) {
   if (timer_at_ != clock::time_point::max())
     self->port().cancel(timer_);
   timer_at_ = at;
-  runtime::io_request request;
-  request.code = runtime::io_code::timeout;
-  request.after = std::max(at - clock::now(), clock::duration(0));
-  timer_ = self->port().submit(std::move(request), caf::actor_cast<caf::strong_actor_ptr>(self), io_tag::timer);
+  runtime::io_request operation;
+  operation.code = runtime::io_code::timeout;
+  operation.after = std::max(at - clock::now(), clock::duration(0));
+  timer_ = self->port().submit(std::move(operation), caf::actor_cast<caf::strong_actor_ptr>(self), io_tag::timer);
 }
 
 void connection::timer_fired() {

@@ -14,7 +14,7 @@
 #include "metrics/request_probe.hpp"
 #include "metrics/space_table.hpp"
 #include "protocol/verify.hpp"
-#include "runtime/homed.hpp"
+#include "runtime/home.hpp"
 
 #include <caf/event_based_actor.hpp>
 #include <caf/stateful_actor.hpp>

@@ -7,7 +7,7 @@
 #include "actors/disk_queue.hpp"
 #include "actors/interfaces.hpp"
 #include "metrics/disk_probe.hpp"
-#include "runtime/homed.hpp"
+#include "runtime/home.hpp"
 #include "storage/extent_file.hpp"
 
 #include <memory>

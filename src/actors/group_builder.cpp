@@ -5,6 +5,7 @@
 #include "actors/policy_actor.hpp"
 #include "actors/tier_actor.hpp"
 #include "actors/write_through_actor.hpp"
+#include "storage/object_header.hpp"
 
 #include <algorithm>
 

@@ -2,7 +2,9 @@
 #pragma once
 
 #include "actors/connection.hpp"
-#include "metrics/exposition.hpp"
+#include "actors/disk_queue.hpp"
+#include "metrics/disk_probe.hpp"
+#include "metrics/tier_probe.hpp"
 #include "runtime/workers.hpp"
 
 namespace terrace::actors {

@@ -1,5 +1,6 @@
 // What almost every actor includes; precompiled, since CAF's headers are long.
-#pragma once
+#ifndef TERRACE_ACTORS_PCH_HPP
+#define TERRACE_ACTORS_PCH_HPP
 
 #include <caf/actor.hpp>
 #include <caf/actor_system.hpp>
@@ -16,3 +17,5 @@
 #include <string>
 #include <unordered_map>
 #include <vector>
+
+#endif
