@@ -295,6 +295,8 @@ void connection::peer_confirmed(pid_t pid) {
 }
 
 void connection::drain() {
+  if (phase_ == phase::quarantined)
+    self->quit();
   if (phase_ > phase::serving)
     return;
   set_phase(phase::draining);

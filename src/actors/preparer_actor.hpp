@@ -1,0 +1,38 @@
+// PREPARER: a thread of its own for what blocks while a trust group starts: it allocates the disk file and commits the
+// arena's memory piece by piece. It reports to the supervisor and ends.
+#pragma once
+
+#include "actors/group_builder.hpp"
+#include "storage/extent_file.hpp"
+
+#include <caf/allowed_unsafe_message_type.hpp>
+
+namespace terrace::actors {
+
+/// The group's disk file, open, or why not.
+struct disk_prepared {
+  size_t group = 0;
+  error failure;
+  std::shared_ptr<const extent_file> file;
+};
+
+/// All of the group's arena is committed; or the machine has less memory than was configured.
+struct memory_prepared {
+  size_t group = 0;
+  error failure;
+};
+
+struct preparer_arguments {
+  size_t group = 0; ///< for the reports
+  std::shared_ptr<segmented_arena> memory;
+  uint64_t prefault_piece_bytes = 0; ///< 0: memory is committed by whoever touches it first
+  std::optional<extent_file_options> disk;
+  caf::actor report_to;
+};
+
+caf::actor spawn_preparer(caf::actor_system& system, preparer_arguments arguments);
+
+} // namespace terrace::actors
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::disk_prepared)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::memory_prepared)

@@ -1,0 +1,288 @@
+#include "actors/supervisor_actor.hpp"
+
+#include "actors/disk_actor.hpp"
+#include "actors/metrics_actor.hpp"
+#include "actors/preparer_actor.hpp"
+#include "runtime/io_messages.hpp"
+
+#include <caf/exit_reason.hpp>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+namespace terrace::actors {
+
+namespace {
+
+constexpr uint64_t grace_tag = 1;
+
+struct supervisor_state {
+  const char* name = "supervisor";
+  supervisor_arguments with;
+  std::optional<runtime::workers> workers;
+  std::vector<std::shared_ptr<group_parts>> groups;
+  std::vector<bool> memory_ready;
+  std::shared_ptr<copier_pool> copiers;
+  std::shared_ptr<client_directory> clients = std::make_shared<client_directory>();
+  std::vector<caf::actor> preparers;
+  std::vector<caf::actor> listeners;
+  caf::actor metrics;
+
+  enum class phase { serving, closing_listeners, draining, ending } now = phase::serving;
+  std::set<caf::actor_addr> awaited; ///< whose end the present phase waits for
+  bool clean = true;
+};
+
+using self_pointer = caf::stateful_actor<supervisor_state, runtime::homed_actor>*;
+using phase = supervisor_state::phase;
+
+void drain(self_pointer self);
+void next_phase(self_pointer self);
+
+void await_end(self_pointer self, const caf::actor& which) {
+  self->monitor(which);
+  self->state.awaited.insert(which.address());
+}
+
+// ---- start ----
+
+std::shared_ptr<connection_environment> environment_of(self_pointer self, size_t group) {
+  auto& state = self->state;
+  auto environment = std::make_shared<connection_environment>();
+  environment->group = state.groups[group];
+  environment->limits = state.with.limits;
+  environment->boot = state.with.boot;
+  environment->started = clock::now();
+  environment->workers = static_cast<uint32_t>(state.workers->size());
+  environment->ring_features = state.with.ring_features;
+  environment->clients = state.clients;
+  environment->client_probe = state.with.probes[group].clients;
+  environment->request_probe = state.with.probes[group].requests;
+  environment->spaces = state.with.spaces;
+  environment->log = state.with.log;
+  return environment;
+}
+
+void prepare(self_pointer self, size_t group) {
+  auto& state = self->state;
+  const group_plan& plan = state.with.groups[group];
+  preparer_arguments work;
+  work.group = group;
+  work.memory = state.groups[group]->memory;
+  work.prefault_piece_bytes = state.with.prefault_piece_bytes;
+  work.report_to = caf::actor_cast<caf::actor>(self);
+  if (plan.disk) {
+    extent_file_options file;
+    file.path = plan.disk_file;
+    file.capacity_bytes = plan.disk->bytes;
+    file.boot = state.with.boot;
+    work.disk = std::move(file);
+  }
+  state.preparers.push_back(spawn_preparer(self->system(), std::move(work)));
+}
+
+error start(self_pointer self) {
+  auto& state = self->state;
+  std::vector<copier_actor> copiers;
+  for (uint32_t i = 0; i < state.with.copiers; ++i)
+    copiers.push_back(spawn_copier(self->system(), {.piece_bytes = state.with.copy_piece_bytes, .detached = true}));
+  state.copiers = std::make_shared<copier_pool>(std::move(copiers));
+  state.memory_ready.resize(state.with.groups.size(), state.with.prefault_piece_bytes == 0);
+  for (size_t i = 0; i < state.with.groups.size(); ++i) {
+    auto group = build_group(self->system(), state.with.groups[i], state.with.probes[i], state.copiers);
+    if (!group)
+      return group.error();
+    state.groups.push_back(*group);
+    for (const caf::actor& member : actors_of(**group))
+      self->monitor(member);
+    prepare(self, i);
+  }
+  auto next_id = std::make_shared<std::atomic<uint64_t>>(1);
+  std::vector<std::shared_ptr<connection_environment>> environments(state.groups.size());
+  for (const listen_plan& plan : state.with.listens) {
+    auto& environment = environments[plan.group];
+    if (!environment)
+      environment = environment_of(self, plan.group);
+    listener_arguments listener;
+    listener.socket = plan.socket;
+    listener.path = plan.path;
+    listener.admits = plan.admits;
+    listener.place = [workers = *state.workers]() mutable { return workers.place(); };
+    listener.next_id = next_id;
+    listener.connections_max = state.with.connections_max;
+    listener.environment = environment;
+    state.listeners.push_back(spawn_listener(self->system(), state.workers->place(), std::move(listener)));
+    self->monitor(state.listeners.back());
+  }
+  if (state.with.exposition)
+    state.metrics = spawn_metrics(self->system(), std::move(state.with.exposition));
+  return {};
+}
+
+// ---- while it serves ----
+
+/// Memory is registered with the disk's ring once both are there.
+void register_with_disk(self_pointer self, size_t group) {
+  const disk_parts* disk = self->state.groups[group]->disk();
+  if (disk != nullptr && self->state.memory_ready[group])
+    self->send(disk->disk, register_memory{});
+}
+
+void disk_is_prepared(self_pointer self, const disk_prepared& report) {
+  auto& state = self->state;
+  group_parts& group = *state.groups[report.group];
+  error failure = report.failure;
+  if (failure.code == errc::ok && state.now == phase::serving) {
+    auto joined = join_disk(self->system(), group, state.with.groups[report.group], state.with.probes[report.group],
+                            state.workers->place(), report.file);
+    if (!joined)
+      failure = joined.error();
+  }
+  if (failure.code != errc::ok) {
+    group.refuse(failure.text);
+    state.with.probes[report.group].disk_tier->degraded(true);
+    state.with.warn("the disk tier of group " + group.name + " is off: " + failure.text);
+    return;
+  }
+  if (group.disk() == nullptr)
+    return; // the daemon is ending
+  for (const caf::actor& member : {group.disk()->write_through, group.disk()->disk,
+                                   caf::actor_cast<caf::actor>(group.disk()->tier)})
+    self->monitor(member);
+  state.with.log("the disk tier of group " + group.name + " joined: " + std::to_string(report.file->extents_bytes()) +
+                 " bytes in " + report.file->path() +
+                 (report.file->direct() ? "" : ", through the page cache: " + report.file->buffered_reason()));
+  register_with_disk(self, report.group);
+}
+
+void memory_is_prepared(self_pointer self, const memory_prepared& report) {
+  auto& state = self->state;
+  if (report.failure.code != errc::ok) {
+    state.with.warn("the host memory of group " + state.groups[report.group]->name +
+                    " could not be committed: " + report.failure.text);
+    return;
+  }
+  state.memory_ready[report.group] = true;
+  register_with_disk(self, report.group);
+}
+
+// ---- end ----
+
+void drain(self_pointer self) {
+  auto& state = self->state;
+  if (state.now != phase::serving)
+    return;
+  state.now = phase::closing_listeners;
+  for (const listen_plan& plan : state.with.listens)
+    ::unlink(plan.path.c_str());
+  for (const caf::actor& listener : state.listeners) {
+    await_end(self, listener);
+    self->send(listener, drain_notice{});
+  }
+  runtime::io_request grace;
+  grace.code = runtime::io_code::timeout;
+  grace.after = state.with.shutdown_grace;
+  self->port().submit(std::move(grace), caf::actor_cast<caf::strong_actor_ptr>(self), grace_tag);
+  if (state.awaited.empty())
+    next_phase(self);
+}
+
+/// The listeners have ended, so the directory names every connection there will ever be.
+void drain_connections(self_pointer self) {
+  self->state.now = phase::draining;
+  for (const client_ptr& client : self->state.clients->all()) {
+    await_end(self, client->actor);
+    self->send(client->actor, drain_notice{});
+  }
+}
+
+void end_groups(self_pointer self) {
+  auto& state = self->state;
+  state.now = phase::ending;
+  auto end = [self](const caf::actor& which) {
+    await_end(self, which);
+    self->send_exit(which, caf::exit_reason::user_shutdown);
+  };
+  for (const caf::actor& preparer : state.preparers)
+    end(preparer);
+  for (const auto& group : state.groups)
+    for (const caf::actor& member : actors_of(*group))
+      end(member);
+  if (state.copiers)
+    for (const copier_actor& copier : state.copiers->all())
+      end(caf::actor_cast<caf::actor>(copier));
+  if (state.metrics)
+    end(state.metrics);
+}
+
+void next_phase(self_pointer self) {
+  auto& state = self->state;
+  if (state.now == phase::closing_listeners)
+    drain_connections(self);
+  else if (state.now == phase::draining)
+    end_groups(self);
+  else if (state.now == phase::ending) {
+    state.with.finished(state.clean);
+    self->quit();
+    return;
+  }
+  if (state.awaited.empty())
+    next_phase(self);
+}
+
+void grace_is_over(self_pointer self) {
+  auto& state = self->state;
+  if (state.now != phase::draining)
+    return;
+  auto left = state.clients->all();
+  state.with.warn(std::to_string(left.size()) + " connections did not finish within daemon.shutdown_grace");
+  for (const client_ptr& client : left)
+    self->send_exit(client->actor, caf::exit_reason::kill);
+}
+
+void somebody_ended(self_pointer self, const caf::down_msg& down) {
+  auto& state = self->state;
+  if (state.awaited.erase(down.source) != 0) {
+    if (state.awaited.empty())
+      next_phase(self);
+    return;
+  }
+  if (state.now != phase::serving)
+    return;
+  state.clean = false;
+  state.with.warn("an actor of the daemon ended unexpectedly (" + self->system().render(down.reason) +
+                  "); the daemon stops");
+  drain(self);
+}
+
+caf::behavior supervisor_behavior(self_pointer self, const std::shared_ptr<supervisor_arguments>& arguments,
+                                  runtime::workers workers) {
+  self->state.with = std::move(*arguments);
+  self->state.workers = workers;
+  self->set_down_handler([self](const caf::down_msg& down) { somebody_ended(self, down); });
+  error failure = start(self);
+  self->state.with.ready(failure);
+  if (failure.code != errc::ok) {
+    self->state.clean = false;
+    self->send(self, drain_notice{});
+  }
+  return {
+    [self](const disk_prepared& report) { disk_is_prepared(self, report); },
+    [self](const memory_prepared& report) { memory_is_prepared(self, report); },
+    [self](drain_notice) { drain(self); },
+    [self](const runtime::io_done& done) {
+      if (done.result == -ETIME)
+        grace_is_over(self);
+    },
+  };
+}
+
+} // namespace
+
+caf::actor spawn_supervisor(caf::actor_system& system, runtime::workers workers, supervisor_arguments arguments) {
+  return runtime::spawn_homed(system, workers.place(), supervisor_behavior,
+                              std::make_shared<supervisor_arguments>(std::move(arguments)), workers);
+}
+
+} // namespace terrace::actors
