@@ -1,0 +1,21 @@
+// The daemon's log: lines on standard error, as text or JSON.
+#pragma once
+
+#include "base/error.hpp"
+#include "daemon/settings.hpp"
+
+#include <string>
+
+namespace terrace {
+
+/// Before the actors start. Any thread may log afterwards.
+void start_logging(const daemon_options& options);
+
+/// At run time, after a reload.
+void set_log_level(const std::string& level);
+
+void log_info(const std::string& line);
+void log_warning(const std::string& line);
+void log_error(const std::string& line);
+
+} // namespace terrace

@@ -1,0 +1,228 @@
+// terraced: reads its settings, starts the actors, and waits for signals.
+#include "daemon/logging.hpp"
+#include "daemon/notify.hpp"
+#include "daemon/settings_reload.hpp"
+#include "daemon/settings_toml.hpp"
+#include "daemon/wiring.hpp"
+
+#include <CLI/CLI.hpp>
+#include <caf/actor_system.hpp>
+#include <caf/actor_system_config.hpp>
+#include <caf/send.hpp>
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <sys/timerfd.h>
+
+#include <csignal>
+#include <iostream>
+
+namespace {
+
+using namespace terrace;
+
+struct command_line {
+  std::string config;
+  std::string socket;
+  std::string state_dir;
+  std::string metrics;
+  bool check = false;
+};
+
+enum exit_code { clean = 0, failed = 1, wrong_usage = 2 };
+
+/// The file's settings with what the command line says on top.
+result<settings> read_settings(const command_line& given, const environment& env) {
+  settings with = default_settings(env);
+  if (!given.config.empty()) {
+    auto parsed = load_settings(given.config, env);
+    if (!parsed)
+      return fail(errc::bad_request, render_problems(parsed.error()));
+    with = std::move(*parsed);
+  }
+  if (!given.socket.empty()) {
+    if (with.listen.size() != 1)
+      return fail(errc::bad_request, "--socket replaces the path of one [[listen]]; the configuration has " +
+                                       std::to_string(with.listen.size()) + "\n");
+    with.listen.front().path = given.socket;
+  }
+  if (!given.state_dir.empty())
+    with.disk.path = given.state_dir;
+  if (!given.metrics.empty())
+    with.metrics.address = given.metrics;
+  std::string text;
+  for (const option_problem& problem : with.validate())
+    text += problem.option + ": " + problem.wrong + "; expected: " + problem.expected + "; fix: " + problem.fix + "\n";
+  if (!text.empty())
+    return fail(errc::bad_request, std::move(text));
+  return with;
+}
+
+/// Every thread inherits the mask, so that signals come to this one alone, through a descriptor.
+unique_fd block_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (int number : {SIGTERM, SIGINT, SIGHUP})
+    sigaddset(&set, number);
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);
+  return unique_fd(::signalfd(-1, &set, SFD_CLOEXEC));
+}
+
+/// Whether every worker that is awake has moved since the last look.
+class heartbeat {
+ public:
+  explicit heartbeat(const runtime::workers& workers) : workers_(workers), last_(workers.size()) {}
+  bool beats() {
+    bool all = true;
+    for (size_t i = 0; i < last_.size(); ++i) {
+      uint64_t now = workers_.counters(i).heartbeat.get();
+      all = all && (now != last_[i] || workers_.asleep(i));
+      last_[i] = now;
+    }
+    return all;
+  }
+
+ private:
+  runtime::workers workers_;
+  std::vector<uint64_t> last_;
+};
+
+unique_fd watchdog_timer(const environment& env) {
+  if (!env.watchdog)
+    return {};
+  auto half = std::chrono::duration_cast<std::chrono::nanoseconds>(*env.watchdog) / 2;
+  unique_fd timer(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC));
+  itimerspec every{};
+  every.it_interval = {half.count() / 1'000'000'000, half.count() % 1'000'000'000};
+  every.it_value = every.it_interval;
+  ::timerfd_settime(timer.get(), 0, &every, nullptr);
+  return timer;
+}
+
+void reload(const command_line& given, const environment& env, settings& in_force) {
+  auto read = read_settings(given, env);
+  if (!read) {
+    log_error("the configuration was not reloaded:\n" + read.error().text);
+    return;
+  }
+  auto changes = changes_at_run_time(in_force, *read);
+  if (changes.empty())
+    log_info("the configuration was read again: nothing has changed");
+  for (const option_change& change : changes)
+    log_info(change.text());
+  in_force = apply_at_run_time(in_force, *read);
+  set_log_level(in_force.daemon.log_level);
+}
+
+int serve(settings with, const command_line& given, const environment& env) {
+  unique_fd signals = block_signals();
+  auto kernel = runtime::probe_kernel();
+  if (!kernel) {
+    std::cerr << "terraced: " << kernel.error().text << "\n";
+    return failed;
+  }
+  start_logging(with.daemon);
+  log_info("terraced " TERRACE_VERSION " on Linux " + kernel->release + ": " + kernel->describe());
+  auto wired = wire(with, env, *kernel);
+  if (!wired) {
+    std::cerr << "terraced: " << wired.error().text << "\n";
+    return failed;
+  }
+
+  runtime::runtime_options runtime_with;
+  runtime_with.workers = with.daemon.workers;
+  caf::actor_system_config config;
+  runtime::workers::install(config, runtime_with);
+  caf::actor_system system{config};
+  runtime::workers workers{system};
+  if (auto started = workers.wait_started(); !started) {
+    std::cerr << "terraced: " << started.error().text << "\n";
+    return failed;
+  }
+  if (wired->exposition)
+    expose_workers(*wired->exposition, workers);
+
+  service_notifier notifier(env.notify_socket);
+  unique_fd over(::eventfd(0, EFD_CLOEXEC));
+  std::atomic<int> code{clean};
+  wired->log = log_info;
+  wired->warn = log_warning;
+  wired->ready = [&](const error& why) {
+    if (why.code != errc::ok) {
+      log_error("cannot start: " + why.text);
+      code = failed;
+      return;
+    }
+    for (const listen_options& listen : with.listen)
+      log_info("group " + listen.group + " listens on " + listen.path);
+    notifier.send("READY=1");
+  };
+  wired->finished = [&](bool all_well) {
+    if (!all_well)
+      code = failed;
+    uint64_t one = 1;
+    (void) !::write(over.get(), &one, sizeof one);
+  };
+  auto supervisor = actors::spawn_supervisor(system, workers, std::move(*wired));
+
+  heartbeat heart(workers);
+  unique_fd timer = watchdog_timer(env);
+  for (;;) {
+    pollfd watched[] = {{over.get(), POLLIN, 0}, {signals.get(), POLLIN, 0}, {timer.get(), POLLIN, 0}};
+    ::poll(watched, timer ? 3 : 2, -1);
+    if (watched[0].revents != 0)
+      break;
+    if (watched[1].revents != 0) {
+      signalfd_siginfo signal{};
+      (void) !::read(signals.get(), &signal, sizeof signal);
+      if (signal.ssi_signo == SIGHUP) {
+        reload(given, env, with);
+      } else {
+        log_info("draining: no new requests");
+        notifier.send("STOPPING=1");
+        caf::anon_send(supervisor, actors::drain_notice{});
+      }
+    }
+    if (timer && watched[2].revents != 0) {
+      uint64_t count = 0;
+      (void) !::read(timer.get(), &count, sizeof count);
+      if (heart.beats())
+        notifier.send("WATCHDOG=1");
+    }
+  }
+  supervisor = nullptr;
+  log_info("stopped");
+  return code;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  command_line given;
+  CLI::App app{"terraced keeps the KV cache of LLM engines: one daemon a machine, beside the engines."};
+  app.set_version_flag("--version", std::string("terraced " TERRACE_VERSION));
+  app.add_option("--config", given.config, "The configuration file; without one, the defaults");
+  app.add_option("--socket", given.socket, "Listen here instead of where the configuration says");
+  app.add_option("--state-dir", given.state_dir, "Keep the disk tier's files in this folder");
+  app.add_option("--metrics", given.metrics, "Serve metrics on this loopback address, such as 127.0.0.1:9464");
+  app.add_flag("--check", given.check, "Only check the configuration, and tell every mistake");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& problem) {
+    int code = app.exit(problem);
+    return code == 0 ? clean : wrong_usage;
+  }
+  auto env = environment::current();
+  auto with = read_settings(given, env);
+  if (!with) {
+    std::cerr << with.error().text;
+    return wrong_usage;
+  }
+  if (given.check) {
+    std::cout << (given.config.empty() ? "the defaults are" : given.config + " is") << " sound\n";
+    return clean;
+  }
+  return serve(std::move(*with), given, env);
+}

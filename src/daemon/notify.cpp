@@ -1,0 +1,28 @@
+#include "daemon/notify.hpp"
+
+#include "base/unique_fd.hpp"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <cstddef>
+#include <cstring>
+
+namespace terrace {
+
+void service_notifier::send(std::string_view state) const {
+  sockaddr_un address{};
+  if (socket_.empty() || socket_.size() >= sizeof address.sun_path)
+    return;
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, socket_.data(), socket_.size());
+  if (socket_.front() == '@') // an abstract socket
+    address.sun_path[0] = '\0';
+  unique_fd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + socket_.size());
+  // A manager that does not listen is no reason to stop serving.
+  (void) !::sendto(socket.get(), state.data(), state.size(), MSG_NOSIGNAL, reinterpret_cast<const sockaddr*>(&address),
+                   length);
+}
+
+} // namespace terrace

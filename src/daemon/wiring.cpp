@@ -1,0 +1,133 @@
+#include "daemon/wiring.hpp"
+
+#include "actors/listening_socket.hpp"
+#include "actors/verbs.hpp"
+#include "base/random_id.hpp"
+
+#include <unistd.h>
+
+namespace terrace {
+
+namespace {
+
+actors::tier_plan host_plan(const host_options& host, uint64_t bytes) {
+  return {bytes, host.allocator, host.slot_bytes, host.policy, host.low_watermark_bytes(bytes), host.allocation_queue};
+}
+
+actors::tier_plan disk_plan(const disk_options& disk, uint64_t bytes) {
+  return {bytes, disk.allocator, disk.slot_bytes, disk.policy, disk.low_watermark_bytes(bytes), disk.allocation_queue};
+}
+
+actors::group_plan plan_of(const settings& with, const group_options& group) {
+  actors::group_plan plan;
+  plan.name = group.name;
+  plan.path = with.listen[group.sockets.front()].path;
+  plan.isolated = group.isolated;
+  plan.host = host_plan(with.host, group.host_bytes);
+  plan.segment_bytes = with.host.segment_bytes;
+  plan.huge_pages = with.host.huge_pages;
+  if (with.disk.enabled && group.disk_bytes != 0) {
+    plan.disk = disk_plan(with.disk, group.disk_bytes);
+    plan.disk_file = group.disk_file;
+    plan.disk_io.depth = with.disk.depth;
+    plan.disk_io.bytes_in_flight = with.disk.bytes_in_flight;
+    plan.write_new = with.disk.write_through;
+  }
+  return plan;
+}
+
+std::vector<std::string_view> verb_names() {
+  std::vector<std::string_view> names;
+  for (const actors::verb& verb : actors::all_verbs()) {
+    auto number = static_cast<size_t>(verb.kind);
+    if (names.size() <= number)
+      names.resize(number + 1);
+    names[number] = verb.name;
+  }
+  return names;
+}
+
+void expose(metrics::exposition& exposition, const actors::group_plan& plan, const actors::group_probes& probes) {
+  metrics::labels group{{"group", plan.name}};
+  exposition.add(probes.host, metrics::with(group, "tier", "host"));
+  if (plan.disk) {
+    exposition.add(probes.disk_tier, metrics::with(group, "tier", "disk"));
+    exposition.add(probes.disk, group);
+  }
+  exposition.add(probes.clients, group);
+  exposition.add(std::shared_ptr<const metrics::request_probe>(probes.requests), verb_names(), group);
+}
+
+} // namespace
+
+result<actors::supervisor_arguments> wire(const settings& with, const environment& env,
+                                          const runtime::kernel_report& kernel) {
+  actors::supervisor_arguments wired;
+  wired.boot = random_boot_id();
+  wired.connections_max = with.connection.connections_max;
+  wired.limits.credit_requests = with.connection.credit_requests;
+  wired.limits.credit_bytes = with.connection.credit_bytes;
+  wired.limits.staging_bytes = with.connection.staging_bytes;
+  wired.limits.regions_max = with.connection.regions_max;
+  wired.limits.leases_max = with.connection.leases_max;
+  wired.limits.request_deadline = with.connection.request_deadline;
+  wired.limits.lease_warn_after = with.lease.warn_after;
+  wired.copiers = with.copier.threads == 0 ? env.default_copiers() : with.copier.threads;
+  wired.copy_piece_bytes = with.copier.piece_bytes;
+  wired.prefault_piece_bytes = with.host.prefault ? with.host.prefault_piece_bytes : 0;
+  wired.shutdown_grace = with.daemon.shutdown_grace;
+  wired.ring_features.push_back(kernel.describe());
+  wired.spaces = std::make_shared<metrics::space_table>(with.metrics.spaces_max);
+  if (with.metrics.enabled) {
+    auto serving = metrics::exposition::serve(with.metrics.address);
+    if (!serving)
+      return tl::unexpected(serving.error());
+    wired.exposition = std::move(*serving);
+    wired.exposition->add(wired.spaces);
+  }
+  auto groups = with.groups();
+  for (size_t i = 0; i < groups.size(); ++i) {
+    wired.groups.push_back(plan_of(with, groups[i]));
+    wired.probes.emplace_back();
+    if (wired.exposition)
+      expose(*wired.exposition, wired.groups[i], wired.probes[i]);
+    for (size_t socket : groups[i].sockets) {
+      const listen_options& listen = with.listen[socket];
+      auto opened = actors::open_listening_socket(listen.path, listen.mode);
+      if (!opened)
+        return tl::unexpected(opened.error());
+      actors::listen_plan plan;
+      plan.path = listen.path;
+      plan.group = i;
+      plan.socket = std::make_shared<unique_fd>(std::move(*opened));
+      plan.admits = [listen, own = static_cast<uint32_t>(::geteuid())](uid_t uid, gid_t gid) {
+        return listen.admits(uid, gid, own);
+      };
+      wired.listens.push_back(std::move(plan));
+    }
+  }
+  return wired;
+}
+
+void expose_workers(metrics::exposition& exposition, const runtime::workers& workers) {
+  exposition.add([workers](metrics::sample_sink& sink) {
+    for (size_t i = 0; i < workers.size(); ++i) {
+      const runtime::worker_counters& of = workers.counters(i);
+      metrics::labels label{{"worker", std::to_string(i)}};
+      auto count = [&](const char* name, const char* help, const runtime::plain_counter& value, double unit = 1) {
+        sink.counter(name, help, label, static_cast<double>(value.get()) * unit);
+      };
+      count("terrace_worker_jobs_total", "Actors that the worker resumed.", of.jobs);
+      count("terrace_worker_busy_seconds_total", "Time that the worker was not asleep.", of.busy_ns, 1e-9);
+      count("terrace_worker_completions_total", "I/O operations that the worker reaped.", of.completions);
+      count("terrace_worker_wakeups_total", "Times that the worker left its sleep.", of.wake_ups);
+      count("terrace_worker_pushed_jobs_total", "Jobs given to a sleeping worker.", of.pushed_jobs);
+      sink.gauge("terrace_worker_queued_jobs", "Jobs in the worker's queue.", label,
+                 static_cast<double>(of.queued.get()));
+      sink.gauge("terrace_worker_operations_in_flight", "I/O operations in the worker's ring.", label,
+                 static_cast<double>(of.in_flight.get()));
+    }
+  });
+}
+
+} // namespace terrace

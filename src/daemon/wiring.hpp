@@ -1,0 +1,19 @@
+// From settings to what the supervisor needs.
+#pragma once
+
+#include "actors/supervisor_actor.hpp"
+#include "daemon/settings.hpp"
+#include "runtime/kernel_probe.hpp"
+#include "runtime/workers.hpp"
+
+namespace terrace {
+
+/// Opens the sockets and the exposition and registers every probe. The callbacks are left for the caller to set.
+/// Errors: those of the sockets and of the metrics' address.
+result<actors::supervisor_arguments> wire(const settings& with, const environment& env,
+                                          const runtime::kernel_report& kernel);
+
+/// The workers' counters among the metrics.
+void expose_workers(metrics::exposition& exposition, const runtime::workers& workers);
+
+} // namespace terrace
