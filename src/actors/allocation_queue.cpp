@@ -57,8 +57,8 @@ error allocation_queue::ended(const waiting_request& waiting) const {
   errc why = waiting.request.context->ended.load();
   if (why == errc::deadline && exhausted_) // the wait was for memory that nobody gave back
     why = errc::no_space;
-  return {why, "the request ended while it waited for " + std::to_string(waiting.physical_bytes) + " bytes of memory" +
-                 (holders_.empty() ? "" : ": " + holders_)};
+  return {why, "the request ended while it waited for " + std::to_string(waiting.physical_bytes) +
+                   " bytes of memory" + (holders_.empty() ? "" : ": " + holders_)};
 }
 
 void allocation_queue::serve() {

@@ -56,7 +56,8 @@ error move_part(const copy_request& request, std::byte* inside, uint64_t offset,
   return {};
 }
 
-object_identity identity_of(const opened_space& in, const store_identity& store, const sealed_object& object) {
+object_identity identity_of(const opened_space& in, const store_identity& store,
+                            const sealed_object& object) {
   object_identity identity;
   identity.space = in.fingerprint.bytes;
   identity.pool = object.key.pool;

@@ -43,7 +43,8 @@ void connection::start() {
     operation.fd = peer_.pidfd->get();
     operation.events = POLLIN;
     operation.keep_alive = peer_.pidfd;
-    self->port().submit(std::move(operation), caf::actor_cast<caf::strong_actor_ptr>(self), io_tag::peer_exit);
+    self->port().submit(std::move(operation), caf::actor_cast<caf::strong_actor_ptr>(self),
+                        io_tag::peer_exit);
   }
   channel_->receive();
 }
@@ -107,7 +108,8 @@ void connection::io_completed(const runtime::io_done& done) {
 }
 
 bool connection::has_credit() const {
-  return requests_.size() < environment_->limits.credit_requests && bytes_in_flight_ < environment_->limits.credit_bytes;
+  return requests_.size() < environment_->limits.credit_requests &&
+         bytes_in_flight_ < environment_->limits.credit_bytes;
 }
 
 /// Serves what has been received while there is credit, then receives more. Out of credit it does neither: the socket
@@ -135,23 +137,26 @@ void connection::serve(protocol::frame& frame) {
   const verb* found = find_verb(frame.kind);
   request what{frame.request_id, frame.kind, nullptr};
   if (frame.request_id == 0 || requests_.contains(frame.request_id)) {
-    violation(frame, {errc::bad_request, frame.request_id == 0
-                                           ? "request id 0 is the daemon's own; expected 1 or more"
-                                           : "request id " + std::to_string(frame.request_id) + " is in flight already"});
+    violation(frame, {errc::bad_request,
+                      frame.request_id == 0
+                          ? "request id 0 is the daemon's own; expected 1 or more"
+                          : "request id " + std::to_string(frame.request_id) + " is in flight already"});
     return;
   }
   if (found == nullptr) {
     violation(frame, {errc::bad_request, "a client does not send frames of kind " +
-                                           std::to_string(static_cast<unsigned>(frame.kind))});
+                                             std::to_string(static_cast<unsigned>(frame.kind))});
     return;
   }
   if (phase_ == phase::handshake && frame.kind != protocol::kind::hello) {
-    violation(frame, {errc::bad_request, std::string("expected hello as the first frame, got ") + found->name});
+    violation(frame,
+              {errc::bad_request, std::string("expected hello as the first frame, got ") + found->name});
     return;
   }
   if (frame.descriptors.size() != found->descriptors) {
-    violation(frame, {errc::bad_request, std::string(found->name) + " takes " + std::to_string(found->descriptors) +
-                                           " descriptors, " + std::to_string(frame.descriptors.size()) + " came"});
+    violation(frame,
+              {errc::bad_request, std::string(found->name) + " takes " + std::to_string(found->descriptors) +
+                                      " descriptors, " + std::to_string(frame.descriptors.size()) + " came"});
     return;
   }
   what.context = std::make_shared<request_context>();
@@ -179,8 +184,8 @@ void connection::serve(protocol::frame& frame) {
 
 void connection::violation(const protocol::frame& frame, const error& why) {
   environment_->client_probe->refused(metrics::refusal::malformed);
-  end({why.code, why.text + " (frame of kind " + std::to_string(static_cast<unsigned>(frame.kind)) + ", request " +
-                   std::to_string(frame.request_id) + ")"});
+  end({why.code, why.text + " (frame of kind " + std::to_string(static_cast<unsigned>(frame.kind)) +
+                     ", request " + std::to_string(frame.request_id) + ")"});
 }
 
 // ---- answers ----
@@ -194,8 +199,9 @@ void connection::answer(const request& what, errc outcome, std::unique_ptr<proto
   auto latency = clock::now() - entry->second.arrived;
   environment_->request_probe->finished(static_cast<size_t>(what.kind), outcome, latency);
   if (frame->bytes().empty())
-    write_error(*frame, what.id,
-                {errc::unsupported, "the answer is longer than a frame may be; ask for fewer chunks at a time"});
+    write_error(
+        *frame, what.id,
+        {errc::unsupported, "the answer is longer than a frame may be; ask for fewer chunks at a time"});
   channel_->send({std::move(frame), std::move(descriptors), what.id});
 }
 
@@ -286,7 +292,8 @@ void connection::finish() {
   }
   set_phase(phase::quarantined);
   environment_->log("connection " + std::to_string(static_cast<uint64_t>(record_->id)) + " (pid " +
-                    std::to_string(record_->pid) + ") closed its socket; what it may be reading stays until it ends");
+                    std::to_string(record_->pid) +
+                    ") closed its socket; what it may be reading stays until it ends");
 }
 
 void connection::peer_confirmed(pid_t pid) {
@@ -311,7 +318,7 @@ const client_space* connection::find_space(const request& what, uint32_t id) {
   if (entry != spaces_.end())
     return &entry->second;
   refuse(what, {errc::not_found, "this connection has not opened space " + std::to_string(id) +
-                                   "; open_space comes first, on every connection"});
+                                     "; open_space comes first, on every connection"});
   return nullptr;
 }
 
@@ -326,7 +333,7 @@ std::shared_ptr<const client_region> connection::find_region(const request& what
 result<region_id> connection::add_region(std::shared_ptr<const client_region> region) {
   if (regions_.size() >= environment_->limits.regions_max)
     return fail(errc::busy, "the connection has " + std::to_string(regions_.size()) +
-                              " regions, as many as connection.regions_max allows; unregister one");
+                                " regions, as many as connection.regions_max allows; unregister one");
   auto id = static_cast<region_id>(next_region_++);
   environment_->client_probe->maps(region->size());
   record_->region_bytes += region->size();
@@ -360,7 +367,7 @@ bool connection::may_lease(const request& what) {
   if (leases_.size() < environment_->limits.leases_max)
     return true;
   refuse(what, {errc::busy, "the connection holds " + std::to_string(leases_.size()) +
-                              " leases, as many as connection.leases_max allows; release some"});
+                                " leases, as many as connection.leases_max allows; release some"});
   return false;
 }
 
@@ -400,20 +407,23 @@ held_lease& connection::reading(const lease_ptr& what) {
   return held;
 }
 
-void connection::with_lease(const request& what, const lease_id& id, std::function<void(const lease_ptr&)> then) {
+void connection::with_lease(const request& what, const lease_id& id,
+                            std::function<void(const lease_ptr&)> then) {
   if (auto entry = leases_.find(id); entry != leases_.end()) {
     then(entry->second.what);
     return;
   }
   self->request(group().group, caf::infinite, use_lease_request{id})
-    .then(
-      [this, what, then = std::move(then)](const use_lease_answer& answer) {
-        if (answer.failure.code != errc::ok)
-          refuse(what, answer.failure);
-        else
-          then(answer.found);
-      },
-      [this, what](const caf::error&) { refuse(what, {errc::internal, "the trust group's actor has ended"}); });
+      .then(
+          [this, what, then = std::move(then)](const use_lease_answer& answer) {
+            if (answer.failure.code != errc::ok)
+              refuse(what, answer.failure);
+            else
+              then(answer.found);
+          },
+          [this, what](const caf::error&) {
+            refuse(what, {errc::internal, "the trust group's actor has ended"});
+          });
 }
 
 // ---- time ----
@@ -427,7 +437,8 @@ void connection::arm_timer(clock::time_point at) {
   runtime::io_request operation;
   operation.code = runtime::io_code::timeout;
   operation.after = std::max(at - clock::now(), clock::duration(0));
-  timer_ = self->port().submit(std::move(operation), caf::actor_cast<caf::strong_actor_ptr>(self), io_tag::timer);
+  timer_ =
+      self->port().submit(std::move(operation), caf::actor_cast<caf::strong_actor_ptr>(self), io_tag::timer);
 }
 
 void connection::timer_fired() {
@@ -461,9 +472,9 @@ void connection::timer_fired() {
     }
     held.warned = true;
     environment_->client_probe->lease_old();
-    environment_->log("connection " + std::to_string(static_cast<uint64_t>(record_->id)) + " (" + record_->name() + ", pid " +
-                      std::to_string(record_->pid) + ") holds a lease on " + std::to_string(held.what->chunks.size()) +
-                      " chunks for longer than lease.warn_after");
+    environment_->log("connection " + std::to_string(static_cast<uint64_t>(record_->id)) + " (" +
+                      record_->name() + ", pid " + std::to_string(record_->pid) + ") holds a lease on " +
+                      std::to_string(held.what->chunks.size()) + " chunks for longer than lease.warn_after");
   }
   if (earliest != clock::time_point::max())
     arm_timer(earliest);

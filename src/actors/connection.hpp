@@ -93,8 +93,9 @@ class connection {
   // ---- what the actor tells it ----
 
   void io_completed(const runtime::io_done& done);
-  void peer_confirmed(pid_t pid); ///< the same process says that it touches nothing of this connection any more
-  void drain();                   ///< no new requests; close when those in flight are answered
+  void
+  peer_confirmed(pid_t pid); ///< the same process says that it touches nothing of this connection any more
+  void drain();              ///< no new requests; close when those in flight are answered
 
   // ---- for verbs ----
 
@@ -120,7 +121,8 @@ class connection {
   void reply(const request& what, F&& make, std::vector<unique_fd> descriptors = {}) {
     auto frame = channel_->builder();
     auto& body = frame->start();
-    frame->finish(protocol::answer_to(what.kind), what.id, make(body), static_cast<uint16_t>(descriptors.size()));
+    frame->finish(protocol::answer_to(what.kind), what.id, make(body),
+                  static_cast<uint16_t>(descriptors.size()));
     answer(what, errc::ok, std::move(frame), std::move(descriptors));
   }
   void refuse(const request& what, const error& why);
@@ -131,7 +133,8 @@ class connection {
   /// Ends a request early. False: no such request.
   bool cancel(request_id id, errc why);
 
-  const client_space* find_space(const request& what, uint32_t id); ///< refuses the request when there is none
+  const client_space* find_space(const request& what,
+                                 uint32_t id); ///< refuses the request when there is none
   std::shared_ptr<const client_region> find_region(const request& what, uint32_t id);
 
   /// Calls `then` with the lease, now or later, or refuses the request.

@@ -27,15 +27,16 @@ namespace terrace::actors {
 
 namespace {
 
-caf::behavior connection_behavior(connection::self_pointer self, const std::shared_ptr<connection_seed>& seed) {
-  self->state.work = std::make_unique<connection>(self, std::move(seed->socket), std::move(seed->who), seed->record,
-                                                  seed->environment);
+caf::behavior connection_behavior(connection::self_pointer self,
+                                  const std::shared_ptr<connection_seed>& seed) {
+  self->state.work = std::make_unique<connection>(self, std::move(seed->socket), std::move(seed->who),
+                                                  seed->record, seed->environment);
   return {
-    [self](begin_notice) { self->state.work->start(); },
-    [self](const runtime::io_done& done) { self->state.work->io_completed(done); },
-    [](const resume_notice& notice) { (*notice.work)(); },
-    [self](drain_notice) { self->state.work->drain(); },
-    [self](const confirm_notice& notice) { self->state.work->peer_confirmed(notice.pid); },
+      [self](begin_notice) { self->state.work->start(); },
+      [self](const runtime::io_done& done) { self->state.work->io_completed(done); },
+      [](const resume_notice& notice) { (*notice.work)(); },
+      [self](drain_notice) { self->state.work->drain(); },
+      [self](const confirm_notice& notice) { self->state.work->peer_confirmed(notice.pid); },
   };
 }
 
@@ -50,7 +51,7 @@ caf::actor spawn_connection(caf::actor_system& system, const runtime::home& home
   record->uid = who.uid;
   record->gid = who.gid;
   auto seed = std::make_shared<connection_seed>(
-    connection_seed{std::move(socket), std::move(who), record, environment});
+      connection_seed{std::move(socket), std::move(who), record, environment});
   caf::actor handle = runtime::spawn_homed(system, home, connection_behavior, seed);
   record->actor = handle;
   environment->clients->add(record);

@@ -9,10 +9,14 @@ namespace terrace::actors {
 struct drain_notice {};
 
 /// From a new connection of the process `pid`: it touches nothing of this one any more.
-struct confirm_notice { pid_t pid = 0; };
+struct confirm_notice {
+  pid_t pid = 0;
+};
 
 /// From a connection to itself: goes on with work that it does in slices.
-struct resume_notice { std::shared_ptr<std::function<void()>> work; };
+struct resume_notice {
+  std::shared_ptr<std::function<void()>> work;
+};
 
 /// Spawns the connection at that home; it enters itself into the directory before this returns.
 caf::actor spawn_connection(caf::actor_system& system, const runtime::home& home, unique_fd socket, peer who,

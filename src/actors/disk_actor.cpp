@@ -54,8 +54,8 @@ void submit(self_pointer self) {
     bool reads = transfer.direction == disk_direction::read;
     if (state.in_kernel.size() <= tag)
       state.in_kernel.resize(tag + 1);
-    state.in_kernel[tag] = {reads ? metrics::disk_operation::read : metrics::disk_operation::write, transfer.bytes,
-                            clock::now()};
+    state.in_kernel[tag] = {reads ? metrics::disk_operation::read : metrics::disk_operation::write,
+                            transfer.bytes, clock::now()};
     state.probe->started(state.in_kernel[tag].operation);
     runtime::io_request request;
     request.code = reads ? runtime::io_code::read : runtime::io_code::write;
@@ -73,7 +73,8 @@ void completed(self_pointer self, const runtime::io_done& done) {
   auto& state = self->state;
   const started& what = state.in_kernel[done.tag];
   bool failed = done.result <= 0;
-  state.probe->finished(what.operation, failed ? 0 : static_cast<uint64_t>(done.result), failed, clock::now() - what.at);
+  state.probe->finished(what.operation, failed ? 0 : static_cast<uint64_t>(done.result), failed,
+                        clock::now() - what.at);
   state.queue->completed(done.tag, done.result);
   submit(self);
 }
@@ -86,25 +87,27 @@ caf::behavior disk_behavior(self_pointer self, const std::shared_ptr<disk_argume
   for (auto [begin, bytes] : arguments->arena)
     state.segments.push_back({begin, bytes, -1});
   return {
-    [self](register_memory) {
-      for (registered_segment& segment : self->state.segments)
-        if (segment.slot < 0)
-          segment.slot = self->port().register_arena(segment.begin, segment.bytes);
-    },
-    [self](const disk_request& request) {
-      auto reply = make_answer<disk_answer>(self);
-      self->state.queue->add(request, [reply](disk_answer value) mutable { reply.deliver(std::move(value)); });
-      submit(self);
-      return reply.promise();
-    },
-    [self](const runtime::io_done& done) { completed(self, done); },
+      [self](register_memory) {
+        for (registered_segment& segment : self->state.segments)
+          if (segment.slot < 0)
+            segment.slot = self->port().register_arena(segment.begin, segment.bytes);
+      },
+      [self](const disk_request& request) {
+        auto reply = make_answer<disk_answer>(self);
+        self->state.queue->add(request,
+                               [reply](disk_answer value) mutable { reply.deliver(std::move(value)); });
+        submit(self);
+        return reply.promise();
+      },
+      [self](const runtime::io_done& done) { completed(self, done); },
   };
 }
 
 } // namespace
 
 caf::actor spawn_disk(caf::actor_system& system, const runtime::home& home, disk_arguments arguments) {
-  return runtime::spawn_homed(system, home, disk_behavior, std::make_shared<disk_arguments>(std::move(arguments)));
+  return runtime::spawn_homed(system, home, disk_behavior,
+                              std::make_shared<disk_arguments>(std::move(arguments)));
 }
 
 } // namespace terrace::actors

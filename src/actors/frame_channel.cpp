@@ -41,7 +41,9 @@ result<bool> frame_channel::received(int32_t result) {
     return false;
   received_bytes += static_cast<uint64_t>(result);
   auto descriptors = in_->message.take();
-  if (auto ok = in_->decoder.commit(static_cast<size_t>(result), std::move(descriptors), in_->message.truncated()); !ok)
+  if (auto ok =
+          in_->decoder.commit(static_cast<size_t>(result), std::move(descriptors), in_->message.truncated());
+      !ok)
     return tl::unexpected(ok.error());
   return result != 0;
 }

@@ -75,9 +75,9 @@ class frame_channel {
   struct outgoing {
     std::shared_ptr<unique_fd> socket;
     protocol::outgoing_message message;
-    std::vector<outgoing_frame> frames;  ///< being sent
-    std::vector<uint8_t> joined;         ///< their bytes when they are several
-    std::span<const uint8_t> left;       ///< not sent yet
+    std::vector<outgoing_frame> frames; ///< being sent
+    std::vector<uint8_t> joined;        ///< their bytes when they are several
+    std::span<const uint8_t> left;      ///< not sent yet
     bool armed = false;
   };
   void send_more();

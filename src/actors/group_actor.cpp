@@ -53,32 +53,35 @@ void end_owner(group_state& state, connection_id owner) {
 group_actor::behavior_type group_behavior(group_actor::stateful_pointer<group_state> self, bool isolated) {
   self->state.spaces = space_registry({.isolated = isolated});
   return {
-    [self](const open_space_request& request) { return open_space(self->state, request); },
-    [self](const add_lease_notice& notice) {
-      self->state.leases.emplace(notice.added->id, notice.added);
-      self->state.by_owner[notice.added->owner].insert(notice.added->id);
-    },
-    [self](const use_lease_request& request) {
-      use_lease_answer answer;
-      if (auto entry = self->state.leases.find(request.id); entry != self->state.leases.end())
-        answer.found = entry->second;
-      else
-        answer.failure = {errc::gone, "no such lease in this trust group: it was released, or its owner ended"};
-      return answer;
-    },
-    [self](const end_lease_notice& notice) { end_lease(self->state, notice); },
-    [self](const end_owner_notice& notice) { end_owner(self->state, notice.owner); },
-    [self](const group_status_request&) {
-      group_report report;
-      report.spaces = self->state.spaces.size();
-      report.leases = self->state.leases.size();
-      return report;
-    },
+      [self](const open_space_request& request) { return open_space(self->state, request); },
+      [self](const add_lease_notice& notice) {
+        self->state.leases.emplace(notice.added->id, notice.added);
+        self->state.by_owner[notice.added->owner].insert(notice.added->id);
+      },
+      [self](const use_lease_request& request) {
+        use_lease_answer answer;
+        if (auto entry = self->state.leases.find(request.id); entry != self->state.leases.end())
+          answer.found = entry->second;
+        else
+          answer.failure = {errc::gone,
+                            "no such lease in this trust group: it was released, or its owner ended"};
+        return answer;
+      },
+      [self](const end_lease_notice& notice) { end_lease(self->state, notice); },
+      [self](const end_owner_notice& notice) { end_owner(self->state, notice.owner); },
+      [self](const group_status_request&) {
+        group_report report;
+        report.spaces = self->state.spaces.size();
+        report.leases = self->state.leases.size();
+        return report;
+      },
   };
 }
 
 } // namespace
 
-group_actor spawn_group(caf::actor_system& system, bool isolated) { return system.spawn(group_behavior, isolated); }
+group_actor spawn_group(caf::actor_system& system, bool isolated) {
+  return system.spawn(group_behavior, isolated);
+}
 
 } // namespace terrace::actors

@@ -15,8 +15,8 @@ namespace {
 
 constexpr uint64_t window_share = 8; ///< a transfer's window is at most this part of the arena
 
-result<tier_actor> build_tier(caf::actor_system& system, tier_kind kind, const tier_plan& plan, uint64_t bytes,
-                              uint64_t boundary_bytes, const policy_actor& policy,
+result<tier_actor> build_tier(caf::actor_system& system, tier_kind kind, const tier_plan& plan,
+                              uint64_t bytes, uint64_t boundary_bytes, const policy_actor& policy,
                               std::shared_ptr<metrics::tier_probe> probe,
                               std::shared_ptr<std::atomic<uint64_t>> population) {
   auto space = make_allocator(plan.allocator, {.capacity_bytes = bytes,
@@ -40,7 +40,8 @@ result<tier_actor> build_tier(caf::actor_system& system, tier_kind kind, const t
 } // namespace
 
 result<std::shared_ptr<group_parts>> build_group(caf::actor_system& system, const group_plan& plan,
-                                                 const group_probes& probes, std::shared_ptr<copier_pool> copiers) {
+                                                 const group_probes& probes,
+                                                 std::shared_ptr<copier_pool> copiers) {
   auto memory = segmented_arena::create({.name = "terrace-" + plan.name,
                                          .bytes = plan.host.bytes,
                                          .segment_bytes = plan.segment_bytes,
@@ -53,7 +54,8 @@ result<std::shared_ptr<group_parts>> build_group(caf::actor_system& system, cons
   group->isolated = plan.isolated;
   group->memory = std::make_shared<segmented_arena>(std::move(*memory));
   group->copiers = std::move(copiers);
-  group->window_bytes = std::min<uint64_t>(64ULL << 20, std::max<uint64_t>(plan.host.bytes / window_share, 1));
+  group->window_bytes =
+      std::min<uint64_t>(64ULL << 20, std::max<uint64_t>(plan.host.bytes / window_share, 1));
   group->group = spawn_group(system, plan.isolated);
   policy_arguments orders;
   orders.orders.push_back({tier_kind::host, plan.host.policy});
@@ -78,8 +80,8 @@ result<void> join_disk(caf::actor_system& system, group_parts& group, const grou
   auto disk = std::make_unique<disk_parts>();
   auto population = std::make_shared<std::atomic<uint64_t>>(0);
   disk->population = population;
-  auto tier = build_tier(system, tier_kind::disk, *plan.disk, file->extents_bytes(), 0, group.policy, probes.disk_tier,
-                         population);
+  auto tier = build_tier(system, tier_kind::disk, *plan.disk, file->extents_bytes(), 0, group.policy,
+                         probes.disk_tier, population);
   if (!tier)
     return tl::unexpected(tier.error());
   disk->tier = *tier;

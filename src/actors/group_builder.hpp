@@ -44,7 +44,8 @@ struct group_probes {
 
 /// The group without its disk, ready to serve. Errors: the arena's, the allocator's.
 result<std::shared_ptr<group_parts>> build_group(caf::actor_system& system, const group_plan& plan,
-                                                 const group_probes& probes, std::shared_ptr<copier_pool> copiers);
+                                                 const group_probes& probes,
+                                                 std::shared_ptr<copier_pool> copiers);
 
 /// The disk half, once its file is open. Errors: the allocator's.
 result<void> join_disk(caf::actor_system& system, group_parts& group, const group_plan& plan,

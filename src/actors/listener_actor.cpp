@@ -19,7 +19,8 @@ namespace {
 
 constexpr uint64_t accept_tag = 1;
 constexpr uint64_t retry_tag = 2;
-constexpr auto retry_after = std::chrono::milliseconds(100); ///< without descriptors or memory, accept fails at once
+constexpr auto retry_after =
+    std::chrono::milliseconds(100); ///< without descriptors or memory, accept fails at once
 
 struct listener_state {
   const char* name = "listener";
@@ -76,15 +77,17 @@ void admit(self_pointer self, unique_fd socket) {
     return;
   if (!with.admits(who->uid, who->gid)) {
     environment.client_probe->refused(metrics::refusal::credentials);
-    environment.log("refused uid " + std::to_string(who->uid) + " (pid " + std::to_string(who->pid) + ") on " + with.path);
-    turn_away(socket, {errc::denied, "uid " + std::to_string(who->uid) + ", gid " + std::to_string(who->gid) +
-                                       " may not use " + with.path + "; see uids and gids in its [[listen]]"});
+    environment.log("refused uid " + std::to_string(who->uid) + " (pid " + std::to_string(who->pid) +
+                    ") on " + with.path);
+    turn_away(socket,
+              {errc::denied, "uid " + std::to_string(who->uid) + ", gid " + std::to_string(who->gid) +
+                                 " may not use " + with.path + "; see uids and gids in its [[listen]]"});
     return;
   }
   if (environment.clients->size() >= with.connections_max) {
     environment.client_probe->refused(metrics::refusal::connections_max);
     turn_away(socket, {errc::busy, "the daemon has " + std::to_string(with.connections_max) +
-                                     " connections, as many as connection.connections_max allows"});
+                                       " connections, as many as connection.connections_max allows"});
     return;
   }
   int bytes = protocol::socket_buffer_bytes;
@@ -114,22 +117,23 @@ caf::behavior listener_behavior(self_pointer self, const std::shared_ptr<listene
   self->state.with = *arguments;
   accept_next(self);
   return {
-    [self](const runtime::io_done& done) {
-      if (done.tag == accept_tag)
-        accepted(self, done.result);
-      else
-        accept_next(self);
-    },
-    [self](drain_notice) {
-      self->state.draining = true;
-      self->quit(); // the accept in the ring is cancelled with it
-    },
+      [self](const runtime::io_done& done) {
+        if (done.tag == accept_tag)
+          accepted(self, done.result);
+        else
+          accept_next(self);
+      },
+      [self](drain_notice) {
+        self->state.draining = true;
+        self->quit(); // the accept in the ring is cancelled with it
+      },
   };
 }
 
 } // namespace
 
-caf::actor spawn_listener(caf::actor_system& system, const runtime::home& home, listener_arguments arguments) {
+caf::actor spawn_listener(caf::actor_system& system, const runtime::home& home,
+                          listener_arguments arguments) {
   return runtime::spawn_homed(system, home, listener_behavior,
                               std::make_shared<listener_arguments>(std::move(arguments)));
 }

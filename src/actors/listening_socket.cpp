@@ -28,8 +28,10 @@ result<void> remove_stale(const std::string& path, const sockaddr_un& address) {
   if (!S_ISSOCK(status.st_mode))
     return fail(errc::bad_request, path + " exists and is not a socket; choose another path in [[listen]]");
   unique_fd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 || errno == EAGAIN)
-    return fail(errc::busy, "another process listens on " + path + "; stop it, or choose another path in [[listen]]");
+  if (::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ||
+      errno == EAGAIN)
+    return fail(errc::busy,
+                "another process listens on " + path + "; stop it, or choose another path in [[listen]]");
   if (errno != ECONNREFUSED)
     return failed("probe", path);
   return ::unlink(path.c_str()) == 0 ? result<void>() : failed("remove the stale socket", path);
@@ -42,7 +44,8 @@ result<unique_fd> open_listening_socket(const std::string& path, uint32_t mode) 
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof address.sun_path)
     return fail(errc::bad_request, "the socket path " + path + " has " + std::to_string(path.size()) +
-                                     " bytes; at most " + std::to_string(sizeof address.sun_path - 1) + " are possible");
+                                       " bytes; at most " + std::to_string(sizeof address.sun_path - 1) +
+                                       " are possible");
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
   auto folder = std::filesystem::path(path).parent_path();
   std::error_code ignored; // bind reports what matters

@@ -44,7 +44,7 @@ void finish(self_pointer self) {
   std::exchange(state.reply, {}).deliver(std::move(answer));
 }
 
-void merge(self_pointer self, const probe_answer& found, hold_ptr lookup_state::* held) {
+void merge(self_pointer self, const probe_answer& found, hold_ptr lookup_state::*held) {
   auto& state = self->state;
   state.answers.push_back({found.tier, found.present});
   state.*held = found.held;
@@ -52,14 +52,14 @@ void merge(self_pointer self, const probe_answer& found, hold_ptr lookup_state::
     finish(self);
 }
 
-void ask(self_pointer self, const tier_actor& tier, hold_ptr lookup_state::* held) {
+void ask(self_pointer self, const tier_actor& tier, hold_ptr lookup_state::*held) {
   const auto& request = self->state.request;
   self->request(tier, caf::infinite, probe_request{request.objects, request.hold, request.hold})
-    .then([self, held](const probe_answer& found) { merge(self, found, held); },
-          [self, held](const caf::error&) {
-            self->state.lost_tier = true;
-            merge(self, {}, held);
-          });
+      .then([self, held](const probe_answer& found) { merge(self, found, held); },
+            [self, held](const caf::error&) {
+              self->state.lost_tier = true;
+              merge(self, {}, held);
+            });
 }
 
 bool may_ask(const lookup_request& request, tier_kind tier, const std::atomic<uint64_t>& population) {
@@ -69,23 +69,23 @@ bool may_ask(const lookup_request& request, tier_kind tier, const std::atomic<ui
 
 caf::behavior lookup_behavior(self_pointer self) {
   return {
-    [self](const lookup_request& request) {
-      auto& state = self->state;
-      state.request = request;
-      state.reply = make_answer<lookup_answer>(self);
-      auto promise = state.reply.promise();
-      const group_parts& group = *request.group;
-      bool host = may_ask(request, tier_kind::host, *group.host_population);
-      bool disk = group.disk() && may_ask(request, tier_kind::disk, *group.disk()->population);
-      state.waiting_for = size_t{host} + size_t{disk};
-      if (host)
-        ask(self, group.host, &lookup_state::host);
-      if (disk)
-        ask(self, group.disk()->tier, &lookup_state::disk);
-      if (!host && !disk)
-        finish(self);
-      return promise;
-    },
+      [self](const lookup_request& request) {
+        auto& state = self->state;
+        state.request = request;
+        state.reply = make_answer<lookup_answer>(self);
+        auto promise = state.reply.promise();
+        const group_parts& group = *request.group;
+        bool host = may_ask(request, tier_kind::host, *group.host_population);
+        bool disk = group.disk() && may_ask(request, tier_kind::disk, *group.disk()->population);
+        state.waiting_for = size_t{host} + size_t{disk};
+        if (host)
+          ask(self, group.host, &lookup_state::host);
+        if (disk)
+          ask(self, group.disk()->tier, &lookup_state::disk);
+        if (!host && !disk)
+          finish(self);
+        return promise;
+      },
   };
 }
 

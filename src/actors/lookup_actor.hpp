@@ -10,10 +10,10 @@ namespace terrace::actors {
 struct lookup_request {
   group_ptr group;
   space_ptr in;
-  batch_ptr objects;     ///< of all ranks (index/chunk_layout.hpp)
+  batch_ptr objects; ///< of all ranks (index/chunk_layout.hpp)
   plan_request plan;
-  uint32_t tiers = 0;    ///< bit n: tier_kind n may be asked; 0: all
-  bool hold = false;     ///< keep what is found; that is a use, a bare probe is none
+  uint32_t tiers = 0; ///< bit n: tier_kind n may be asked; 0: all
+  bool hold = false;  ///< keep what is found; that is a use, a bare probe is none
 };
 struct lookup_answer {
   error failure;

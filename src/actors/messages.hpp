@@ -111,7 +111,7 @@ struct probe_answer {
   error failure;
   tier_kind tier = tier_kind::none;
   object_bitmap present; ///< parallel to the keys
-  hold_ptr held;             ///< when asked for and anything is present
+  hold_ptr held;         ///< when asked for and anything is present
 };
 
 /// Hold what is published and reserve space for what is absent and `may_fill` (empty: everything may). Whole

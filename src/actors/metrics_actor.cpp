@@ -17,7 +17,7 @@ caf::behavior metrics_behavior(caf::stateful_actor<metrics_state>* self,
                                const std::shared_ptr<metrics::exposition>& serving) {
   self->state.serving = serving;
   return {
-    [self](const add_source& more) { self->state.serving->add(more.source); },
+      [self](const add_source& more) { self->state.serving->add(more.source); },
   };
 }
 

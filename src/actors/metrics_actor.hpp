@@ -13,7 +13,9 @@
 namespace terrace::actors {
 
 /// More to be read at each scrape; `source` is thread-safe and lives as long as the metrics actor.
-struct add_source { std::function<void(metrics::sample_sink&)> source; };
+struct add_source {
+  std::function<void(metrics::sample_sink&)> source;
+};
 
 caf::actor spawn_metrics(caf::actor_system& system, std::unique_ptr<metrics::exposition> serving);
 

@@ -53,7 +53,8 @@ void hash_on(connection& client, const std::shared_ptr<hashing>& work) {
   }
   if (!work->body)
     work->body = client.channel().hold();
-  client.self->send(client.self, resume_notice{std::make_shared<std::function<void()>>([&client, work] { hash_on(client, work); })});
+  client.self->send(client.self, resume_notice{std::make_shared<std::function<void()>>(
+                                     [&client, work] { hash_on(client, work); })});
 }
 
 object_key key_of(const opened_space& in, size_t pool, uint16_t rank, const digest& chunk) {
@@ -101,19 +102,20 @@ void with_chunks(connection& client, const connection::request& what, const clie
     client.refuse(what, resolver.error());
     return;
   }
-  hash_on(client, std::make_shared<hashing>(
-                    hashing{std::move(hasher), in.what, std::move(*resolver), what.context, std::move(then), nullptr}));
+  hash_on(client, std::make_shared<hashing>(hashing{std::move(hasher), in.what, std::move(*resolver),
+                                                    what.context, std::move(then), nullptr}));
 }
 
 result<chunk_range> checked_range(size_t total, uint32_t first, uint32_t count) {
   if (first > total || count > total - first)
-    return fail(errc::bad_request, "chunks " + std::to_string(first) + " to " + std::to_string(uint64_t{first} + count) +
-                                     " were asked for, there are " + std::to_string(total));
+    return fail(errc::bad_request, "chunks " + std::to_string(first) + " to " +
+                                       std::to_string(uint64_t{first} + count) +
+                                       " were asked for, there are " + std::to_string(total));
   return chunk_range{first, count == 0 ? total - first : count};
 }
 
-batch_ptr objects_of(const opened_space& in, std::span<const digest> chunks, const std::optional<digest>& before,
-                     const chunk_range& range, uint16_t rank) {
+batch_ptr objects_of(const opened_space& in, std::span<const digest> chunks,
+                     const std::optional<digest>& before, const chunk_range& range, uint16_t rank) {
   auto batch = std::make_shared<object_batch>();
   reserve(*batch, range.count * in.spec.pools.size());
   for (size_t c = range.first; c < range.first + range.count; ++c)

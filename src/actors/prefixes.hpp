@@ -23,8 +23,8 @@ result<chunk_range> checked_range(size_t total, uint32_t first, uint32_t count);
 
 /// The objects of a range of chunks on one rank, chunk by chunk, pool by pool. `before`: the chunk in front of all of
 /// them, if known.
-batch_ptr objects_of(const opened_space& in, std::span<const digest> chunks, const std::optional<digest>& before,
-                     const chunk_range& range, uint16_t rank);
+batch_ptr objects_of(const opened_space& in, std::span<const digest> chunks,
+                     const std::optional<digest>& before, const chunk_range& range, uint16_t rank);
 
 /// The objects of all chunks on all ranks, numbered as index/chunk_layout.hpp says.
 batch_ptr objects_of_all_ranks(const opened_space& in, std::span<const digest> chunks,

@@ -57,20 +57,21 @@ caf::behavior preparer_behavior(self_pointer self, const std::shared_ptr<prepare
     self->send(self, prepare_disk{});
   self->send(self, commit_piece{});
   return {
-    [self](prepare_disk) { open_disk(self); },
-    [self](commit_piece) {
-      if (self->state.with.prefault_piece_bytes == 0)
-        self->quit();
-      else
-        commit(self);
-    },
+      [self](prepare_disk) { open_disk(self); },
+      [self](commit_piece) {
+        if (self->state.with.prefault_piece_bytes == 0)
+          self->quit();
+        else
+          commit(self);
+      },
   };
 }
 
 } // namespace
 
 caf::actor spawn_preparer(caf::actor_system& system, preparer_arguments arguments) {
-  return system.spawn<caf::detached>(preparer_behavior, std::make_shared<preparer_arguments>(std::move(arguments)));
+  return system.spawn<caf::detached>(preparer_behavior,
+                                     std::make_shared<preparer_arguments>(std::move(arguments)));
 }
 
 } // namespace terrace::actors

@@ -20,10 +20,11 @@ result<uint64_t> staging::reserve(staged what, const std::vector<uint64_t>& size
     auto extents = space_->allocate(sizes);
     if (!extents) {
       auto usage = space_->usage();
-      return fail(errc::no_space, "the connection's staging memory has " + std::to_string(usage.free_bytes) + " of " +
-                                    std::to_string(usage.capacity_bytes) +
-                                    " bytes free; commit or abort reservations, reserve fewer chunks at a time, or "
-                                    "raise connection.staging_bytes");
+      return fail(errc::no_space,
+                  "the connection's staging memory has " + std::to_string(usage.free_bytes) + " of " +
+                      std::to_string(usage.capacity_bytes) +
+                      " bytes free; commit or abort reservations, reserve fewer chunks at a time, or "
+                      "raise connection.staging_bytes");
     }
     what.extents = std::move(*extents);
   }
@@ -40,8 +41,9 @@ const staged* staging::find(uint64_t reservation) const {
 result<std::shared_ptr<staged>> staging::take(uint64_t reservation) {
   auto entry = reserved_.find(reservation);
   if (entry == reserved_.end())
-    return fail(errc::not_found, "reservation " + std::to_string(reservation) +
-                                   " does not exist: it was committed or aborted, or belongs to another connection");
+    return fail(errc::not_found,
+                "reservation " + std::to_string(reservation) +
+                    " does not exist: it was committed or aborted, or belongs to another connection");
   auto taken = std::make_shared<staged>(std::move(entry->second));
   reserved_.erase(entry);
   return taken;

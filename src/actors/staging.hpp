@@ -18,10 +18,10 @@ constexpr uint32_t staging_segment = 0x8000'0000;
 /// Objects that a client is writing, or that are being committed. Its end gives the space back.
 struct staged {
   space_ptr in;
-  batch_ptr objects;            ///< those that have space; the others were there already
+  batch_ptr objects; ///< those that have space; the others were there already
   size_t objects_per_chunk = 1;
-  size_t present_objects = 0;   ///< of the request: they were there already
-  std::vector<extent> extents;  ///< parallel to `objects`
+  size_t present_objects = 0;  ///< of the request: they were there already
+  std::vector<extent> extents; ///< parallel to `objects`
 };
 
 class staging {

@@ -86,7 +86,8 @@ error start(self_pointer self) {
   auto& state = self->state;
   std::vector<copier_actor> copiers;
   for (uint32_t i = 0; i < state.with.copiers; ++i)
-    copiers.push_back(spawn_copier(self->system(), {.piece_bytes = state.with.copy_piece_bytes, .detached = true}));
+    copiers.push_back(
+        spawn_copier(self->system(), {.piece_bytes = state.with.copy_piece_bytes, .detached = true}));
   state.copiers = std::make_shared<copier_pool>(std::move(copiers));
   state.memory_ready.resize(state.with.groups.size(), state.with.prefault_piece_bytes == 0);
   for (size_t i = 0; i < state.with.groups.size(); ++i) {
@@ -134,8 +135,8 @@ void disk_is_prepared(self_pointer self, const disk_prepared& report) {
   group_parts& group = *state.groups[report.group];
   error failure = report.failure;
   if (failure.code == errc::ok && state.now == phase::serving) {
-    auto joined = join_disk(self->system(), group, state.with.groups[report.group], state.with.probes[report.group],
-                            state.workers->place(), report.file);
+    auto joined = join_disk(self->system(), group, state.with.groups[report.group],
+                            state.with.probes[report.group], state.workers->place(), report.file);
     if (!joined)
       failure = joined.error();
   }
@@ -147,12 +148,13 @@ void disk_is_prepared(self_pointer self, const disk_prepared& report) {
   }
   if (group.disk() == nullptr)
     return; // the daemon is ending
-  for (const caf::actor& member : {group.disk()->write_through, group.disk()->disk,
-                                   caf::actor_cast<caf::actor>(group.disk()->tier)})
+  for (const caf::actor& member :
+       {group.disk()->write_through, group.disk()->disk, caf::actor_cast<caf::actor>(group.disk()->tier)})
     self->monitor(member);
-  state.with.log("the disk tier of group " + group.name + " joined: " + std::to_string(report.file->extents_bytes()) +
-                 " bytes in " + report.file->path() +
-                 (report.file->direct() ? "" : ", through the page cache: " + report.file->buffered_reason()));
+  state.with.log(
+      "the disk tier of group " + group.name + " joined: " + std::to_string(report.file->extents_bytes()) +
+      " bytes in " + report.file->path() +
+      (report.file->direct() ? "" : ", through the page cache: " + report.file->buffered_reason()));
   register_with_disk(self, report.group);
 }
 
@@ -268,19 +270,20 @@ caf::behavior supervisor_behavior(self_pointer self, const std::shared_ptr<super
     self->send(self, drain_notice{});
   }
   return {
-    [self](const disk_prepared& report) { disk_is_prepared(self, report); },
-    [self](const memory_prepared& report) { memory_is_prepared(self, report); },
-    [self](drain_notice) { drain(self); },
-    [self](const runtime::io_done& done) {
-      if (done.result == -ETIME)
-        grace_is_over(self);
-    },
+      [self](const disk_prepared& report) { disk_is_prepared(self, report); },
+      [self](const memory_prepared& report) { memory_is_prepared(self, report); },
+      [self](drain_notice) { drain(self); },
+      [self](const runtime::io_done& done) {
+        if (done.result == -ETIME)
+          grace_is_over(self);
+      },
   };
 }
 
 } // namespace
 
-caf::actor spawn_supervisor(caf::actor_system& system, runtime::workers workers, supervisor_arguments arguments) {
+caf::actor spawn_supervisor(caf::actor_system& system, runtime::workers workers,
+                            supervisor_arguments arguments) {
   return runtime::spawn_homed(system, workers.place(), supervisor_behavior,
                               std::make_shared<supervisor_arguments>(std::move(arguments)), workers);
 }

@@ -20,13 +20,13 @@ struct listen_plan {
 
 struct supervisor_arguments {
   std::vector<group_plan> groups;
-  std::vector<group_probes> probes;             ///< parallel to `groups`
+  std::vector<group_probes> probes; ///< parallel to `groups`
   std::vector<listen_plan> listens;
   connection_limits limits;
   uint32_t connections_max = 1024;
   uint32_t copiers = 1;
   uint64_t copy_piece_bytes = 1ULL << 20;
-  uint64_t prefault_piece_bytes = 0;            ///< 0: no prefault
+  uint64_t prefault_piece_bytes = 0; ///< 0: no prefault
   boot_id boot;
   std::vector<std::string> ring_features;
   std::chrono::milliseconds shutdown_grace{10000};
@@ -36,11 +36,13 @@ struct supervisor_arguments {
   // Called on the supervisor's thread.
   std::function<void(const std::string&)> log;
   std::function<void(const std::string&)> warn;
-  std::function<void(const error&)> ready;      ///< once: every socket accepts clients, or why that cannot be
-  std::function<void(bool clean)> finished;     ///< once: nothing is left to end; `clean` false after an actor's death
+  std::function<void(const error&)> ready; ///< once: every socket accepts clients, or why that cannot be
+  std::function<void(bool clean)>
+      finished; ///< once: nothing is left to end; `clean` false after an actor's death
 };
 
 /// Begins at once. Takes `drain_notice`: stop accepting, let requests in flight finish for `shutdown_grace`, end.
-caf::actor spawn_supervisor(caf::actor_system& system, runtime::workers workers, supervisor_arguments arguments);
+caf::actor spawn_supervisor(caf::actor_system& system, runtime::workers workers,
+                            supervisor_arguments arguments);
 
 } // namespace terrace::actors

@@ -20,7 +20,8 @@ struct tier_arguments {
   uint64_t free_ahead_bytes = 0; ///< evict in advance while less than this is free
   size_t waiting_max = 4096;     ///< allocation requests that may wait; further ones get `busy`
   std::shared_ptr<metrics::tier_probe> probe;
-  std::shared_ptr<std::atomic<uint64_t>> population; ///< kept at the number of published objects, for all to read
+  std::shared_ptr<std::atomic<uint64_t>>
+      population; ///< kept at the number of published objects, for all to read
 };
 
 /// Spawns the tier and, with it, its allocator. Ends on an exit message; linked to its allocator.

@@ -18,7 +18,7 @@ namespace terrace::actors {
 struct disk_parts {
   tier_actor tier;
   std::shared_ptr<const std::atomic<uint64_t>> population; ///< objects in the tier: an empty one is not asked
-  caf::actor disk;          ///< disk_actor
+  caf::actor disk;                                         ///< disk_actor
   caf::actor write_through; ///< write_through_actor; takes `write_through_notice`
   bool write_new = true;    ///< stores go to disk as well
   std::shared_ptr<const extent_file> file;
@@ -34,8 +34,9 @@ struct group_parts {
   group_actor group;
   policy_actor policy;
   tier_actor host;
-  std::shared_ptr<const std::atomic<uint64_t>> host_population; ///< objects in the tier: an empty one is not asked
-  std::shared_ptr<segmented_arena> memory;                      ///< the host tier's
+  std::shared_ptr<const std::atomic<uint64_t>>
+      host_population;                     ///< objects in the tier: an empty one is not asked
+  std::shared_ptr<segmented_arena> memory; ///< the host tier's
   std::shared_ptr<copier_pool> copiers;
   uint64_t window_bytes = 64ULL << 20; ///< a transfer holds at most so much of the arena at a time
 

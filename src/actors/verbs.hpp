@@ -14,8 +14,8 @@ struct verb {
   protocol::kind kind;
   const char* name;
   void (*serve)(connection& client, const connection::request& what, protocol::frame& frame);
-  size_t descriptors = 0;       ///< that its frame carries
-  bool while_draining = false;  ///< it gives something back, or only looks
+  size_t descriptors = 0;      ///< that its frame carries
+  bool while_draining = false; ///< it gives something back, or only looks
 };
 
 /// Null for a kind that no client sends.

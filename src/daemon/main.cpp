@@ -44,7 +44,7 @@ result<settings> read_settings(const command_line& given, const environment& env
   if (!given.socket.empty()) {
     if (with.listen.size() != 1)
       return fail(errc::bad_request, "--socket replaces the path of one [[listen]]; the configuration has " +
-                                       std::to_string(with.listen.size()) + "\n");
+                                         std::to_string(with.listen.size()) + "\n");
     with.listen.front().path = given.socket;
   }
   if (!given.state_dir.empty())
@@ -53,7 +53,8 @@ result<settings> read_settings(const command_line& given, const environment& env
     with.metrics.address = given.metrics;
   std::string text;
   for (const option_problem& problem : with.validate())
-    text += problem.option + ": " + problem.wrong + "; expected: " + problem.expected + "; fix: " + problem.fix + "\n";
+    text += problem.option + ": " + problem.wrong + "; expected: " + problem.expected +
+            "; fix: " + problem.fix + "\n";
   if (!text.empty())
     return fail(errc::bad_request, std::move(text));
   return with;
@@ -125,7 +126,7 @@ int serve(settings with, const command_line& given, const environment& env) {
   }
   start_logging(with.daemon);
   log_info("terraced " TERRACE_VERSION " on Linux " + kernel->release + ": " + kernel->describe());
-  auto wired = wire(with, env, *kernel);
+  auto wired = wire_up(with, env, *kernel);
   if (!wired) {
     std::cerr << "terraced: " << wired.error().text << "\n";
     return failed;
@@ -206,7 +207,8 @@ int main(int argc, char** argv) {
   app.add_option("--config", given.config, "The configuration file; without one, the defaults");
   app.add_option("--socket", given.socket, "Listen here instead of where the configuration says");
   app.add_option("--state-dir", given.state_dir, "Keep the disk tier's files in this folder");
-  app.add_option("--metrics", given.metrics, "Serve metrics on this loopback address, such as 127.0.0.1:9464");
+  app.add_option("--metrics", given.metrics,
+                 "Serve metrics on this loopback address, such as 127.0.0.1:9464");
   app.add_flag("--check", given.check, "Only check the configuration, and tell every mistake");
   try {
     app.parse(argc, argv);

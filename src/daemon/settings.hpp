@@ -73,6 +73,7 @@ struct connection_options {
   uint32_t regions_max = 64;       ///< registered regions of one connection
   uint32_t leases_max = 65536;     ///< leases of one connection
   uint32_t connections_max = 1024; ///< of the whole daemon
+  std::chrono::milliseconds request_deadline{30000}; ///< of requests that state none of their own
   std::vector<option_problem> validate() const;
   friend bool operator==(const connection_options&, const connection_options&) = default;
 };

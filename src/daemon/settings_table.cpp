@@ -25,7 +25,7 @@ constexpr option_spec table[] = {
     {"daemon", "workers", kind::count, restart, in<&s::daemon, &daemon_options::workers>},
     {"daemon", "log_level", kind::text, now, in<&s::daemon, &daemon_options::log_level>},
     {"daemon", "log_json", kind::flag, restart, in<&s::daemon, &daemon_options::log_json>},
-    {"daemon", "shutdown_grace", kind::duration, now, in<&s::daemon, &daemon_options::shutdown_grace>},
+    {"daemon", "shutdown_grace", kind::duration, restart, in<&s::daemon, &daemon_options::shutdown_grace>},
 
     {"listen", "path", kind::place, restart, in_socket<&listen_options::path>},
     {"listen", "group", kind::text, restart, in_socket<&listen_options::group>},
@@ -47,6 +47,8 @@ constexpr option_spec table[] = {
     {"connection", "leases_max", kind::count, restart, in<&s::connection, &connection_options::leases_max>},
     {"connection", "connections_max", kind::count, restart,
      in<&s::connection, &connection_options::connections_max>},
+    {"connection", "request_deadline", kind::duration, restart,
+     in<&s::connection, &connection_options::request_deadline>},
 
     {"host", "bytes", kind::bytes, restart, in<&s::host, &host_options::bytes>},
     {"host", "segment_bytes", kind::bytes, restart, in<&s::host, &host_options::segment_bytes>},
@@ -76,7 +78,7 @@ constexpr option_spec table[] = {
     {"copier", "threads", kind::count, restart, in<&s::copier, &copier_options::threads>},
     {"copier", "piece_bytes", kind::bytes, restart, in<&s::copier, &copier_options::piece_bytes>},
 
-    {"lease", "warn_after", kind::duration, now, in<&s::lease, &lease_options::warn_after>},
+    {"lease", "warn_after", kind::duration, restart, in<&s::lease, &lease_options::warn_after>},
 
     {"metrics", "enabled", kind::flag, restart, in<&s::metrics, &metrics_options::enabled>},
     {"metrics", "address", kind::text, restart, in<&s::metrics, &metrics_options::address>},

@@ -157,6 +157,8 @@ problems connection_options::validate() const {
   count_in_range(found, "connection.regions_max", regions_max, 1, 65536);
   count_in_range(found, "connection.leases_max", leases_max, 1, 16'777'216);
   count_in_range(found, "connection.connections_max", connections_max, 1, 65536);
+  duration_in_range(found, "connection.request_deadline", request_deadline, std::chrono::milliseconds(1),
+                    std::chrono::hours(1));
   return found;
 }
 

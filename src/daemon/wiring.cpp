@@ -11,11 +11,21 @@ namespace terrace {
 namespace {
 
 actors::tier_plan host_plan(const host_options& host, uint64_t bytes) {
-  return {bytes, host.allocator, host.slot_bytes, host.policy, host.low_watermark_bytes(bytes), host.allocation_queue};
+  return {bytes,
+          host.allocator,
+          host.slot_bytes,
+          host.policy,
+          host.low_watermark_bytes(bytes),
+          host.allocation_queue};
 }
 
 actors::tier_plan disk_plan(const disk_options& disk, uint64_t bytes) {
-  return {bytes, disk.allocator, disk.slot_bytes, disk.policy, disk.low_watermark_bytes(bytes), disk.allocation_queue};
+  return {bytes,
+          disk.allocator,
+          disk.slot_bytes,
+          disk.policy,
+          disk.low_watermark_bytes(bytes),
+          disk.allocation_queue};
 }
 
 actors::group_plan plan_of(const settings& with, const group_options& group) {
@@ -47,7 +57,8 @@ std::vector<std::string_view> verb_names() {
   return names;
 }
 
-void expose(metrics::exposition& exposition, const actors::group_plan& plan, const actors::group_probes& probes) {
+void expose(metrics::exposition& exposition, const actors::group_plan& plan,
+            const actors::group_probes& probes) {
   metrics::labels group{{"group", plan.name}};
   exposition.add(probes.host, metrics::with(group, "tier", "host"));
   if (plan.disk) {
@@ -60,8 +71,8 @@ void expose(metrics::exposition& exposition, const actors::group_plan& plan, con
 
 } // namespace
 
-result<actors::supervisor_arguments> wire(const settings& with, const environment& env,
-                                          const runtime::kernel_report& kernel) {
+result<actors::supervisor_arguments> wire_up(const settings& with, const environment& env,
+                                             const runtime::kernel_report& kernel) {
   actors::supervisor_arguments wired;
   wired.boot = random_boot_id();
   wired.connections_max = with.connection.connections_max;
@@ -114,7 +125,8 @@ void expose_workers(metrics::exposition& exposition, const runtime::workers& wor
     for (size_t i = 0; i < workers.size(); ++i) {
       const runtime::worker_counters& of = workers.counters(i);
       metrics::labels label{{"worker", std::to_string(i)}};
-      auto count = [&](const char* name, const char* help, const runtime::plain_counter& value, double unit = 1) {
+      auto count = [&](const char* name, const char* help, const runtime::plain_counter& value,
+                       double unit = 1) {
         sink.counter(name, help, label, static_cast<double>(value.get()) * unit);
       };
       count("terrace_worker_jobs_total", "Actors that the worker resumed.", of.jobs);

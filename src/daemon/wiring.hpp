@@ -10,8 +10,8 @@ namespace terrace {
 
 /// Opens the sockets and the exposition and registers every probe. The callbacks are left for the caller to set.
 /// Errors: those of the sockets and of the metrics' address.
-result<actors::supervisor_arguments> wire(const settings& with, const environment& env,
-                                          const runtime::kernel_report& kernel);
+result<actors::supervisor_arguments> wire_up(const settings& with, const environment& env,
+                                             const runtime::kernel_report& kernel);
 
 /// The workers' counters among the metrics.
 void expose_workers(metrics::exposition& exposition, const runtime::workers& workers);

@@ -37,12 +37,12 @@ TEST(Reload, SaysWhatIsInForceAndWhatNeedsARestart) {
 TEST(Reload, AppliesOnlyWhatCanChangeAtRunTime) {
   auto before = default_settings(test_environment());
   auto after = before;
-  after.lease.warn_after = 5s;
+  after.daemon.log_level = "debug";
   after.daemon.shutdown_grace = 1s;
   after.disk.depth = 64;
   auto merged = apply_at_run_time(before, after);
-  EXPECT_EQ(merged.lease.warn_after, 5s);
-  EXPECT_EQ(merged.daemon.shutdown_grace, 1s);
+  EXPECT_EQ(merged.daemon.log_level, "debug");
+  EXPECT_EQ(merged.daemon.shutdown_grace, 10s);
   EXPECT_EQ(merged.disk.depth, 32u);
   for (const auto& change : changes_at_run_time(merged, after))
     EXPECT_FALSE(change.at_run_time) << change.text();

@@ -62,6 +62,7 @@ TEST(Settings, EveryBoundIsEnforced) {
       {"connection.regions_max", [](settings& s) { s.connection.regions_max = 0; }},
       {"connection.leases_max", [](settings& s) { s.connection.leases_max = 0; }},
       {"connection.connections_max", [](settings& s) { s.connection.connections_max = 0; }},
+      {"connection.request_deadline", [](settings& s) { s.connection.request_deadline = std::chrono::milliseconds(0); }},
       {"host.bytes", [](settings& s) { s.host.bytes = 0; }},
       {"host.bytes", [](settings& s) { s.host.bytes = gibibyte + 1; }},
       {"host.segment_bytes", [](settings& s) { s.host.segment_bytes = 2 * gibibyte; }},

@@ -13,7 +13,8 @@ namespace {
 /// Ended connections of the same process that it no longer reads anything of.
 void confirm_ended(connection& client, const wire::Hello& hello) {
   const auto& boot = client.environment().boot.bytes;
-  if (hello.resumes() == nullptr || hello.resumes_boot() == nullptr || hello.resumes_boot()->size() != boot.size() ||
+  if (hello.resumes() == nullptr || hello.resumes_boot() == nullptr ||
+      hello.resumes_boot()->size() != boot.size() ||
       std::memcmp(hello.resumes_boot()->data(), boot.data(), boot.size()) != 0)
     return;
   for (uint64_t id : *hello.resumes())
@@ -30,7 +31,8 @@ void hello(connection& client, const connection::request& what, protocol::frame&
   if (hello->version() != protocol::version) {
     client.environment().client_probe->refused(metrics::refusal::version);
     client.refuse(what, {errc::unsupported, "protocol version " + std::to_string(hello->version()) +
-                                              " is not spoken here; expected " + std::to_string(protocol::version)});
+                                                " is not spoken here; expected " +
+                                                std::to_string(protocol::version)});
     return;
   }
   confirm_ended(client, *hello);
@@ -42,13 +44,14 @@ void hello(connection& client, const connection::request& what, protocol::frame&
     if (client.group().disk())
       features.push_back("disk");
     const auto& limits = client.environment().limits;
-    auto boot = body.CreateVector(client.environment().boot.bytes.data(), client.environment().boot.bytes.size());
+    auto boot =
+        body.CreateVector(client.environment().boot.bytes.data(), client.environment().boot.bytes.size());
     auto listed = body.CreateVectorOfStrings(features);
     auto group = body.CreateString(client.group().name);
     auto version = body.CreateString(TERRACE_VERSION);
     return wire::CreateHelloAnswer(body, protocol::version, version, boot,
-                                   static_cast<uint64_t>(client.record()->id), group, listed, limits.credit_requests,
-                                   limits.credit_bytes, protocol::frame_bytes_max);
+                                   static_cast<uint64_t>(client.record()->id), group, listed,
+                                   limits.credit_requests, limits.credit_bytes, protocol::frame_bytes_max);
   });
 }
 

@@ -19,7 +19,8 @@ void cancel(connection& client, const connection::request& what, protocol::frame
   if (request == nullptr)
     return;
   bool found = request->request() != what.id && client.cancel(request->request(), errc::cancelled);
-  client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) { return wire::CreateCancelAnswer(body, found); });
+  client.reply(what,
+               [&](flatbuffers::FlatBufferBuilder& body) { return wire::CreateCancelAnswer(body, found); });
 }
 
 } // namespace terrace::actors::verbs

@@ -43,7 +43,8 @@ void answer(connection& client, const connection::request& what, const client_sp
   }
   client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
     static_assert(sizeof(tier_kind) == 1);
-    auto tiers = body.CreateVector(reinterpret_cast<const uint8_t*>(plan.chunk_tiers.data()), plan.chunk_tiers.size());
+    auto tiers =
+        body.CreateVector(reinterpret_cast<const uint8_t*>(plan.chunk_tiers.data()), plan.chunk_tiers.size());
     auto lease = id.empty() ? flatbuffers::Offset<flatbuffers::Vector<uint8_t>>()
                             : body.CreateVector(id.bytes.data(), id.bytes.size());
     return wire::CreateLookupAnswer(body, plan.requested_chunks, plan.found_chunks, plan.found_tokens,
@@ -62,18 +63,20 @@ void look_up(connection& client, const connection::request& what, const client_s
   request.hold = lease_wanted;
   caf::actor worker = take_lookup(client);
   client.self->request(worker, caf::infinite, std::move(request))
-    .then(
-      [&client, what, in, lease_wanted, prefix, worker](const lookup_answer& found) {
-        if (client.idle_lookups().size() < idle_lookups_max)
-          client.idle_lookups().push_back(worker);
-        if (found.failure.code != errc::ok)
-          client.refuse(what, found.failure);
-        else if (!what.context->live())
-          client.refuse(what, {what.context->ended.load(), "the lookup ended before it was answered"});
-        else
-          answer(client, what, in, lease_wanted, prefix, found);
-      },
-      [&client, what](const caf::error&) { client.refuse(what, {errc::internal, "the lookup's actor has ended"}); });
+      .then(
+          [&client, what, in, lease_wanted, prefix, worker](const lookup_answer& found) {
+            if (client.idle_lookups().size() < idle_lookups_max)
+              client.idle_lookups().push_back(worker);
+            if (found.failure.code != errc::ok)
+              client.refuse(what, found.failure);
+            else if (!what.context->live())
+              client.refuse(what, {what.context->ended.load(), "the lookup ended before it was answered"});
+            else
+              answer(client, what, in, lease_wanted, prefix, found);
+          },
+          [&client, what](const caf::error&) {
+            client.refuse(what, {errc::internal, "the lookup's actor has ended"});
+          });
 }
 
 } // namespace

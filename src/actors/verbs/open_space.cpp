@@ -32,31 +32,35 @@ void open_space(connection& client, const connection::request& what, protocol::f
   if (request == nullptr)
     return;
   if (request->rank() >= request->world_size()) {
-    client.refuse(what, {errc::bad_request, "rank is " + std::to_string(request->rank()) + "; expected less than world_size, " +
-                                              std::to_string(request->world_size())});
+    client.refuse(what, {errc::bad_request, "rank is " + std::to_string(request->rank()) +
+                                                "; expected less than world_size, " +
+                                                std::to_string(request->world_size())});
     return;
   }
   auto rank = static_cast<uint16_t>(request->rank());
   client.self->request(client.group().group, caf::infinite, open_space_request{spec_of(*request)})
-    .then(
-      [&client, what, rank](const open_space_answer& answer) {
-        if (answer.failure.code != errc::ok) {
-          client.refuse(what, answer.failure);
-          return;
-        }
-        const opened_space& space = *answer.opened;
-        client_space mine;
-        mine.what = answer.opened;
-        mine.hasher = make_token_hasher(space.spec);
-        mine.rank = rank;
-        mine.probe = client.environment().spaces->probe(client.group().name, space.spec.model);
-        client.opened(mine);
-        client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
-          auto fingerprint = body.CreateVector(space.fingerprint.bytes.data(), space.fingerprint.bytes.size());
-          return wire::CreateOpenSpaceAnswer(body, static_cast<uint32_t>(space.id), fingerprint);
-        });
-      },
-      [&client, what](const caf::error&) { client.refuse(what, {errc::internal, "the trust group's actor has ended"}); });
+      .then(
+          [&client, what, rank](const open_space_answer& answer) {
+            if (answer.failure.code != errc::ok) {
+              client.refuse(what, answer.failure);
+              return;
+            }
+            const opened_space& space = *answer.opened;
+            client_space mine;
+            mine.what = answer.opened;
+            mine.hasher = make_token_hasher(space.spec);
+            mine.rank = rank;
+            mine.probe = client.environment().spaces->probe(client.group().name, space.spec.model);
+            client.opened(mine);
+            client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
+              auto fingerprint =
+                  body.CreateVector(space.fingerprint.bytes.data(), space.fingerprint.bytes.size());
+              return wire::CreateOpenSpaceAnswer(body, static_cast<uint32_t>(space.id), fingerprint);
+            });
+          },
+          [&client, what](const caf::error&) {
+            client.refuse(what, {errc::internal, "the trust group's actor has ended"});
+          });
 }
 
 } // namespace terrace::actors::verbs

@@ -32,10 +32,12 @@ void unregister_region(connection& client, const connection::request& what, prot
   if (request == nullptr)
     return;
   if (!client.remove_region(static_cast<region_id>(request->region()))) {
-    client.refuse(what, {errc::not_found, "this connection has not registered region " + std::to_string(request->region())});
+    client.refuse(what, {errc::not_found,
+                         "this connection has not registered region " + std::to_string(request->region())});
     return;
   }
-  client.reply(what, [](flatbuffers::FlatBufferBuilder& body) { return wire::CreateUnregisterRegionAnswer(body); });
+  client.reply(what,
+               [](flatbuffers::FlatBufferBuilder& body) { return wire::CreateUnregisterRegionAnswer(body); });
 }
 
 } // namespace terrace::actors::verbs

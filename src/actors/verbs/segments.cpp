@@ -9,7 +9,7 @@ void map_segment(connection& client, const connection::request& what, protocol::
     return;
   if (client.group().isolated) {
     client.refuse(what, {errc::denied, "nothing is mapped in the isolated group " + client.group().name +
-                                         "; use load and store with a region"});
+                                           "; use load and store with a region"});
     return;
   }
   const arena* memory = nullptr;
@@ -23,8 +23,9 @@ void map_segment(connection& client, const connection::request& what, protocol::
   } else if (request->segment() < client.group().memory->segments().size()) {
     memory = &client.group().memory->segments()[request->segment()];
   } else {
-    client.refuse(what, {errc::not_found, "there is no segment " + std::to_string(request->segment()) + "; the arena has " +
-                                            std::to_string(client.group().memory->segments().size())});
+    client.refuse(what, {errc::not_found, "there is no segment " + std::to_string(request->segment()) +
+                                              "; the arena has " +
+                                              std::to_string(client.group().memory->segments().size())});
     return;
   }
   auto descriptor = memory->duplicate();
@@ -35,11 +36,12 @@ void map_segment(connection& client, const connection::request& what, protocol::
   std::vector<unique_fd> descriptors;
   descriptors.push_back(std::move(*descriptor));
   client.reply(
-    what,
-    [&](flatbuffers::FlatBufferBuilder& body) {
-      return wire::CreateMapSegmentAnswer(body, request->segment(), memory->size(), memory->client_may_write());
-    },
-    std::move(descriptors));
+      what,
+      [&](flatbuffers::FlatBufferBuilder& body) {
+        return wire::CreateMapSegmentAnswer(body, request->segment(), memory->size(),
+                                            memory->client_may_write());
+      },
+      std::move(descriptors));
 }
 
 } // namespace terrace::actors::verbs

@@ -8,8 +8,8 @@ namespace terrace::actors::verbs {
 namespace {
 
 /// Space for the objects of the range that are not in host memory yet.
-void reserve_absent(connection& client, const connection::request& what, const client_space& in, const batch_ptr& all,
-                    const object_bitmap& present) {
+void reserve_absent(connection& client, const connection::request& what, const client_space& in,
+                    const batch_ptr& all, const object_bitmap& present) {
   auto memory = client.staging_memory();
   if (!memory) {
     client.refuse(what, memory.error());
@@ -63,7 +63,7 @@ void reserve(connection& client, const connection::request& what, protocol::fram
     return;
   if (client.group().isolated) {
     client.refuse(what, {errc::denied, "nothing is mapped in the isolated group " + client.group().name +
-                                         "; use store with a region"});
+                                           "; use store with a region"});
     return;
   }
   const client_space* found = client.find_space(what, request->space());
@@ -81,8 +81,10 @@ void reserve(connection& client, const connection::request& what, protocol::fram
                 }
                 auto objects = objects_of(*in.what, prefix.chunks, prefix.parent, *range, in.rank);
                 client.self->request(client.group().host, caf::infinite, probe_request{objects, false, false})
-                  .then([&client, what, in, objects](
-                          const probe_answer& found_now) { reserve_absent(client, what, in, objects, found_now.present); },
+                    .then(
+                        [&client, what, in, objects](const probe_answer& found_now) {
+                          reserve_absent(client, what, in, objects, found_now.present);
+                        },
                         [&client, what](const caf::error&) {
                           client.refuse(what, {errc::internal, "the host tier has ended"});
                         });
@@ -126,23 +128,24 @@ void commit(connection& client, const connection::request& what, protocol::frame
     client.record()->reservations = static_cast<uint32_t>((*here)->reservations());
   };
   self->request(worker, caf::infinite, start_store{})
-    .then(
-      [&client, what, put_back, reservation](const store_result& done) {
-        put_back();
-        if (done.failure.code != errc::ok) {
-          client.refuse(what, done.failure);
-          return;
-        }
-        size_t present = reservation->present_objects / reservation->objects_per_chunk + done.present_chunks;
-        client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
-          return wire::CreateCommitAnswer(body, static_cast<uint32_t>(done.stored_chunks),
-                                          static_cast<uint32_t>(present), done.bytes);
-        });
-      },
-      [&client, what, put_back](const caf::error&) {
-        put_back();
-        client.refuse(what, {errc::internal, "the store's actor has ended"});
-      });
+      .then(
+          [&client, what, put_back, reservation](const store_result& done) {
+            put_back();
+            if (done.failure.code != errc::ok) {
+              client.refuse(what, done.failure);
+              return;
+            }
+            size_t present =
+                reservation->present_objects / reservation->objects_per_chunk + done.present_chunks;
+            client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
+              return wire::CreateCommitAnswer(body, static_cast<uint32_t>(done.stored_chunks),
+                                              static_cast<uint32_t>(present), done.bytes);
+            });
+          },
+          [&client, what, put_back](const caf::error&) {
+            put_back();
+            client.refuse(what, {errc::internal, "the store's actor has ended"});
+          });
 }
 
 void abort(connection& client, const connection::request& what, protocol::frame& frame) {

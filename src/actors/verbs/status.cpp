@@ -40,7 +40,8 @@ flatbuffers::Offset<wire::TierStatus> write(flatbuffers::FlatBufferBuilder& body
   return out.Finish();
 }
 
-flatbuffers::Offset<wire::ClientStatus> write(flatbuffers::FlatBufferBuilder& body, const client_record& client) {
+flatbuffers::Offset<wire::ClientStatus> write(flatbuffers::FlatBufferBuilder& body,
+                                              const client_record& client) {
   auto name = body.CreateString(client.name());
   auto group = body.CreateString(client.group);
   auto state = body.CreateString(client.state.load());
@@ -66,9 +67,9 @@ void answer(connection& client, const connection::request& what, const gathered&
     std::vector<flatbuffers::Offset<wire::TierStatus>> tiers;
     for (const tier_report& tier : all.tiers)
       tiers.push_back(write(body, tier));
-    auto group = wire::CreateGroupStatusDirect(body, client.group().name.c_str(), client.group().path.c_str(),
-                                               client.group().isolated, static_cast<uint32_t>(all.group.spaces),
-                                               static_cast<uint32_t>(all.group.leases), &tiers);
+    auto group = wire::CreateGroupStatusDirect(
+        body, client.group().name.c_str(), client.group().path.c_str(), client.group().isolated,
+        static_cast<uint32_t>(all.group.spaces), static_cast<uint32_t>(all.group.leases), &tiers);
     auto groups = body.CreateVector(&group, 1);
     std::vector<flatbuffers::Offset<wire::ClientStatus>> clients;
     for (const client_ptr& other : environment.clients->of_group(client.group().name))
@@ -78,8 +79,8 @@ void answer(connection& client, const connection::request& what, const gathered&
     auto boot = body.CreateVector(environment.boot.bytes.data(), environment.boot.bytes.size());
     auto version = body.CreateString(TERRACE_VERSION);
     auto uptime = std::chrono::duration_cast<std::chrono::milliseconds>(clock::now() - environment.started);
-    return wire::CreateStatusAnswer(body, version, boot, static_cast<uint64_t>(uptime.count()), environment.workers,
-                                    ring, groups, listed);
+    return wire::CreateStatusAnswer(body, version, boot, static_cast<uint64_t>(uptime.count()),
+                                    environment.workers, ring, groups, listed);
   });
 }
 
@@ -91,16 +92,16 @@ void gather_tier(connection& client, const connection::request& what, const std:
       answer(client, what, *all);
   };
   client.self->request(tier, caf::infinite, tier_status_request{})
-    .then(
-      [all, place, arrived](const tier_report& report) {
-        all->tiers[place] = report;
-        arrived();
-      },
-      [all, place, arrived](const caf::error&) {
-        all->tiers[place].state = "degraded";
-        all->tiers[place].reason = "its actor has ended";
-        arrived();
-      });
+      .then(
+          [all, place, arrived](const tier_report& report) {
+            all->tiers[place] = report;
+            arrived();
+          },
+          [all, place, arrived](const caf::error&) {
+            all->tiers[place].state = "degraded";
+            all->tiers[place].reason = "its actor has ended";
+            arrived();
+          });
 }
 
 /// A disk tier that is still starting, or could not be opened: the daemon serves without it, and says why.
@@ -130,13 +131,15 @@ void status(connection& client, const connection::request& what, protocol::frame
     all->tiers.push_back(absent_disk(group));
   }
   client.self->request(group.group, caf::infinite, group_status_request{})
-    .then(
-      [&client, what, all](const group_report& report) {
-        all->group = report;
-        if (--all->waiting_for == 0)
-          answer(client, what, *all);
-      },
-      [&client, what](const caf::error&) { client.refuse(what, {errc::internal, "the trust group's actor has ended"}); });
+      .then(
+          [&client, what, all](const group_report& report) {
+            all->group = report;
+            if (--all->waiting_for == 0)
+              answer(client, what, *all);
+          },
+          [&client, what](const caf::error&) {
+            client.refuse(what, {errc::internal, "the trust group's actor has ended"});
+          });
 }
 
 } // namespace terrace::actors::verbs

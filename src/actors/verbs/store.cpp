@@ -7,23 +7,26 @@ namespace terrace::actors::verbs {
 
 namespace {
 
-void start(connection& client, const connection::request& what, store_job job, std::shared_ptr<metrics::space_probe> probe) {
+void start(connection& client, const connection::request& what, store_job job,
+           std::shared_ptr<metrics::space_probe> probe) {
   auto* self = client.self;
   auto worker = spawn_store(self->system(), std::move(job));
   self->request(worker, caf::infinite, start_store{})
-    .then(
-      [&client, what, probe](const store_result& done) {
-        probe->stored(done.bytes);
-        if (done.failure.code != errc::ok) {
-          client.refuse(what, done.failure);
-          return;
-        }
-        client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
-          return wire::CreateStoreAnswer(body, static_cast<uint32_t>(done.stored_chunks),
-                                         static_cast<uint32_t>(done.present_chunks), done.bytes);
-        });
-      },
-      [&client, what](const caf::error&) { client.refuse(what, {errc::internal, "the store's actor has ended"}); });
+      .then(
+          [&client, what, probe](const store_result& done) {
+            probe->stored(done.bytes);
+            if (done.failure.code != errc::ok) {
+              client.refuse(what, done.failure);
+              return;
+            }
+            client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
+              return wire::CreateStoreAnswer(body, static_cast<uint32_t>(done.stored_chunks),
+                                             static_cast<uint32_t>(done.present_chunks), done.bytes);
+            });
+          },
+          [&client, what](const caf::error&) {
+            client.refuse(what, {errc::internal, "the store's actor has ended"});
+          });
 }
 
 } // namespace
@@ -39,27 +42,29 @@ void store(connection& client, const connection::request& what, protocol::frame&
   if (!region)
     return;
   client.set_deadline(what, request->deadline_ms());
-  with_chunks(client, what, *in, *request->prefix(), [&client, what, request, region, space = *in](const chunk_prefix& prefix) {
-    auto range = checked_range(prefix.chunks.size(), request->first_chunk(), request->chunks());
-    if (!range) {
-      client.refuse(what, range.error());
-      return;
-    }
-    store_job job;
-    job.objects = objects_of(*space.what, prefix.chunks, prefix.parent, *range, space.rank);
-    auto runs = runs_of(*request->runs(), request->runs_per_object(), *job.objects, region->size());
-    if (!runs) {
-      client.refuse(what, runs.error());
-      return;
-    }
-    job.group = client.group_handle();
-    job.in = space.what;
-    job.objects_per_chunk = space.what->spec.pools.size();
-    job.runs = std::move(*runs);
-    job.source = outside(region);
-    job.context = what.context;
-    start(client, what, std::move(job), space.probe);
-  });
+  with_chunks(client, what, *in, *request->prefix(),
+              [&client, what, request, region, space = *in](const chunk_prefix& prefix) {
+                auto range = checked_range(prefix.chunks.size(), request->first_chunk(), request->chunks());
+                if (!range) {
+                  client.refuse(what, range.error());
+                  return;
+                }
+                store_job job;
+                job.objects = objects_of(*space.what, prefix.chunks, prefix.parent, *range, space.rank);
+                auto runs =
+                    runs_of(*request->runs(), request->runs_per_object(), *job.objects, region->size());
+                if (!runs) {
+                  client.refuse(what, runs.error());
+                  return;
+                }
+                job.group = client.group_handle();
+                job.in = space.what;
+                job.objects_per_chunk = space.what->spec.pools.size();
+                job.runs = std::move(*runs);
+                job.source = outside(region);
+                job.context = what.context;
+                start(client, what, std::move(job), space.probe);
+              });
 }
 
 } // namespace terrace::actors::verbs
