@@ -26,7 +26,7 @@ std::string format_bytes(uint64_t bytes) {
     return fmt::format("{} B", bytes);
   double value = static_cast<double>(bytes);
   size_t unit = 0;
-  while (value >= 1024 && unit + 1 < binary_units.size()) {
+  while (value >= 1023.5 && unit + 1 < binary_units.size()) {
     value /= 1024;
     ++unit;
   }

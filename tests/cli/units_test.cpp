@@ -10,6 +10,7 @@ TEST(Units, BytesArePowersOf1024) {
   EXPECT_EQ(format_bytes(1023), "1023 B");
   EXPECT_EQ(format_bytes(1536), "1.50 KiB");
   EXPECT_EQ(format_bytes(64ULL << 30), "64.0 GiB");
+  EXPECT_EQ(format_bytes((1ULL << 30) - 4096), "1.00 GiB");
   EXPECT_EQ(format_bytes(700ULL << 40), "700 TiB");
 }
 
