@@ -43,6 +43,15 @@ result<void> check_id(const char* field, const byte_vector* value, bool may_be_a
                 std::to_string(size));
 }
 
+// The verifier of FlatBuffers looks at the alignment of a vector's length only, not at that of 8-byte elements behind it.
+template <class Vector>
+result<void> check_aligned(const char* field, const Vector* vector) {
+  if (size_of(vector) == 0 || reinterpret_cast<uintptr_t>(vector->Data()) % frame_alignment == 0)
+    return {};
+  return refuse("expected the elements of " + std::string(field) + " on a boundary of " +
+                std::to_string(frame_alignment) + " bytes in the frame");
+}
+
 result<void> check_digests(const wire::Prefix& prefix) {
   size_t bytes = size_of(prefix.digests());
   size_t width = prefix.digest_width();
@@ -130,6 +139,8 @@ result<void> check_run_lists(const run_vector& runs, const flatbuffers::Vector<u
 }
 
 result<void> check_locations(const flatbuffers::Vector<const wire::Location*>& locations) {
+  if (auto ok = check_aligned("locations", &locations); !ok)
+    return ok;
   for (const auto* place : locations)
     if (place->bytes() > object_bytes_max || place->offset() > region_bytes_max - place->bytes())
       return refuse("expected locations of at most " + std::to_string(object_bytes_max) +
@@ -160,6 +171,8 @@ result<void> check(const wire::Options* options) {
 }
 
 result<run_totals> check_runs(const run_vector& runs, uint64_t region_bytes) {
+  if (auto ok = check_aligned("runs", &runs); !ok)
+    return tl::unexpected<error>(ok.error());
   run_totals totals;
   for (const auto* run : runs) {
     uint64_t count = run->count(), bytes = run->bytes();
@@ -187,6 +200,8 @@ result<run_totals> check_runs(const run_vector& runs, uint64_t region_bytes) {
 
 result<void> check(const wire::Hello& table) {
   if (auto ok = check_text("client_name", table.client_name(), name_bytes_max, false); !ok)
+    return ok;
+  if (auto ok = check_aligned("resumes", table.resumes()); !ok)
     return ok;
   if (auto ok = check_number("number of resumes", size_of(table.resumes()), 0, resumes_max); !ok)
     return ok;
@@ -322,7 +337,9 @@ result<void> check(const wire::LookupAnswer& table) {
 }
 
 result<void> check(const wire::ReadLeaseAnswer& table) { return check_locations(*table.locations()); }
-result<void> check(const wire::LoadAnswer&) { return {}; }
+result<void> check(const wire::LoadAnswer& table) {
+  return check_aligned("bytes_by_tier", table.bytes_by_tier());
+}
 result<void> check(const wire::StoreAnswer&) { return {}; }
 result<void> check(const wire::ReserveAnswer& table) { return check_locations(*table.locations()); }
 result<void> check(const wire::CommitAnswer&) { return {}; }
