@@ -33,13 +33,13 @@ client::connection connect(const std::string& socket_path) {
 
 void store_chain(client::connection& to, const client::space& in, const std::vector<digest>& chain,
                  const client::registered_region& region, uint64_t object_bytes) {
-  // A stride of 0 takes the same bytes for each chunk.
-  client::run run{.offset = 0, .bytes = object_bytes, .stride = 0, .count = chain.size()};
+  // The same bytes for each chunk: what they are does not matter here.
+  std::vector<client::run> runs(chain.size(), {.offset = 0, .bytes = object_bytes, .stride = 0, .count = 1});
   client::store_request request;
   request.in = in;
   request.what = client::prefix::of_digests(chain);
   request.region = &region;
-  request.runs = {&run, 1};
+  request.runs = runs;
   auto stored = must(to.store(request), "storing");
   if (stored.stored_chunks + stored.present_chunks != chain.size())
     give_up("not every chunk was stored");
