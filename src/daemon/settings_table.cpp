@@ -88,7 +88,7 @@ constexpr option_spec table[] = {
 constexpr std::string_view sections[] = {"daemon", "listen", "connection", "host",
                                          "disk",   "copier", "lease",      "metrics"};
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   std::string out = "\"";
   for (char c : text) {
     if (c == '"' || c == '\\')
@@ -103,14 +103,14 @@ struct formatter {
 
   std::string operator()(const bool* value) const { return *value ? "true" : "false"; }
   std::string operator()(const uint32_t* value) const {
-    return kind == option_kind::permissions ? quoted(format_permissions(*value)) : std::to_string(*value);
+    return kind == option_kind::permissions ? in_quotes(format_permissions(*value)) : std::to_string(*value);
   }
   std::string operator()(const uint64_t* value) const {
-    return *value == 0 ? "0" : quoted(format_bytes(*value));
+    return *value == 0 ? "0" : in_quotes(format_bytes(*value));
   }
-  std::string operator()(const std::string* value) const { return quoted(*value); }
+  std::string operator()(const std::string* value) const { return in_quotes(*value); }
   std::string operator()(const std::chrono::milliseconds* value) const {
-    return quoted(format_duration(*value));
+    return in_quotes(format_duration(*value));
   }
   std::string operator()(const std::vector<uint32_t>* value) const {
     std::string text = "[";
@@ -119,7 +119,7 @@ struct formatter {
     return text + "]";
   }
   std::string operator()(const std::optional<uint64_t>* value) const {
-    return *value ? quoted(format_bytes(**value)) : "\"auto\"";
+    return *value ? in_quotes(format_bytes(**value)) : "\"auto\"";
   }
 };
 
