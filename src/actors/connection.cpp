@@ -313,10 +313,10 @@ void connection::drain() {
 
 // ---- what it holds ----
 
-const client_space* connection::find_space(const request& what, uint32_t id) {
+client_space_ptr connection::find_space(const request& what, uint32_t id) {
   auto entry = spaces_.find(static_cast<space_id>(id));
   if (entry != spaces_.end())
-    return &entry->second;
+    return entry->second;
   refuse(what, {errc::not_found, "this connection has not opened space " + std::to_string(id) +
                                      "; open_space comes first, on every connection"});
   return nullptr;

@@ -67,6 +67,7 @@ struct client_space {
   uint16_t rank = 0;
   std::shared_ptr<metrics::space_probe> probe;
 };
+using client_space_ptr = std::shared_ptr<const client_space>;
 
 /// A lease that this connection owns or reads.
 struct held_lease {
@@ -133,8 +134,8 @@ class connection {
   /// Ends a request early. False: no such request.
   bool cancel(request_id id, errc why);
 
-  const client_space* find_space(const request& what,
-                                 uint32_t id); ///< refuses the request when there is none
+  client_space_ptr find_space(const request& what,
+                              uint32_t id); ///< refuses the request when there is none
   std::shared_ptr<const client_region> find_region(const request& what, uint32_t id);
 
   /// Calls `then` with the lease, now or later, or refuses the request.
@@ -142,9 +143,13 @@ class connection {
 
   uint16_t rank_in(space_id id) const { // of a space that another connection's lease is in, maybe: 0 then
     auto entry = spaces_.find(id);
-    return entry == spaces_.end() ? uint16_t{0} : entry->second.rank;
+    return entry == spaces_.end() ? uint16_t{0} : entry->second->rank;
   }
-  void opened(const client_space& space) { spaces_[space.what->id] = space; }
+  std::shared_ptr<metrics::space_probe> probe_of(space_id id) const {
+    auto entry = spaces_.find(id);
+    return entry == spaces_.end() ? nullptr : entry->second->probe;
+  }
+  void opened(client_space_ptr space) { spaces_[space->what->id] = std::move(space); }
   result<region_id> add_region(std::shared_ptr<const client_region> region);
   bool remove_region(region_id id);
   bool may_lease(const request& what); ///< refuses the request when there are too many
@@ -200,7 +205,7 @@ class connection {
   phase phase_ = phase::handshake;
   std::map<request_id, in_flight> requests_;
   uint64_t bytes_in_flight_ = 0;
-  std::map<space_id, client_space> spaces_;
+  std::map<space_id, client_space_ptr> spaces_;
   std::map<region_id, std::shared_ptr<const client_region>> regions_;
   uint32_t next_region_ = 1;
   std::unordered_map<lease_id, held_lease> leases_;

@@ -21,6 +21,7 @@ struct load_job {
   hold_ptr disk_held;                      ///< of a lease; null: the load asks the disk tier itself
   std::shared_ptr<const object_runs> runs; ///< null: nothing is copied, the host objects stay held instead
   outside_memory target;
+  std::shared_ptr<const lease> held_by; ///< by which it loads, kept until it is done; may be null
   context_ptr context;
   bool note_use = true;
 };

@@ -32,7 +32,7 @@ struct request_context {
 };
 using context_ptr = std::shared_ptr<request_context>;
 
-/// Objects of one request, chunk by chunk. The three vectors are parallel.
+/// Objects of one request, chunk by chunk. The vectors are parallel; a probe looks at the keys alone.
 struct object_batch {
   std::vector<object_key> keys;
   std::vector<entry_key> parents; ///< policy name of the same object of the previous chunk, or empty

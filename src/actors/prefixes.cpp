@@ -42,7 +42,7 @@ struct hashing {
   space_ptr in;
   prefix_resolver resolver;
   context_ptr context;
-  std::function<void(const chunk_prefix&)> then;
+  std::function<void(chunk_prefix)> then;
   keep_alive body; ///< of the frame, once the work is longer than a slice
 };
 
@@ -93,7 +93,7 @@ const digest* in_front_of(std::span<const digest> chunks, const std::optional<di
 } // namespace
 
 void with_chunks(connection& client, const connection::request& what, const client_space& in,
-                 const wire::Prefix& prefix, std::function<void(const chunk_prefix&)> then) {
+                 const wire::Prefix& prefix, std::function<void(chunk_prefix)> then) {
   auto input = input_of(prefix);
   bool short_work = input.tokens.size() <= slice_tokens;
   auto hasher = short_work ? in.hasher : std::shared_ptr<token_hasher>(make_token_hasher(in.what->spec));
@@ -124,15 +124,14 @@ batch_ptr objects_of(const opened_space& in, std::span<const digest> chunks,
   return batch;
 }
 
-batch_ptr objects_of_all_ranks(const opened_space& in, std::span<const digest> chunks,
-                               const std::optional<digest>& before) {
+batch_ptr keys_of_all_ranks(const opened_space& in, std::span<const digest> chunks) {
   chunk_layout layout(in.spec);
   auto batch = std::make_shared<object_batch>();
-  reserve(*batch, chunks.size() * layout.objects_per_chunk());
-  for (size_t c = 0; c < chunks.size(); ++c)
+  batch->keys.reserve(chunks.size() * layout.objects_per_chunk());
+  for (const digest& chunk : chunks)
     for (size_t pool = 0; pool < layout.pools(); ++pool)
       for (uint32_t rank = 0; rank < layout.ranks(pool); ++rank)
-        add(*batch, in, pool, static_cast<uint16_t>(rank), chunks[c], in_front_of(chunks, before, c));
+        batch->keys.push_back({in.id, static_cast<uint16_t>(pool), static_cast<uint16_t>(rank), chunk});
   return batch;
 }
 

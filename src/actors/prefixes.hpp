@@ -12,7 +12,7 @@ namespace terrace::actors {
 /// Calls `then` with the chunks that the prefix names, or refuses the request. At once for digests and few tokens; many
 /// tokens are hashed in slices between which others have their turn. The frame's body lives until `then` returns.
 void with_chunks(connection& client, const connection::request& what, const client_space& in,
-                 const wire::Prefix& prefix, std::function<void(const chunk_prefix&)> then);
+                 const wire::Prefix& prefix, std::function<void(chunk_prefix)> then);
 
 /// A range of chunks, checked: requests state it with `count` 0 for "all from `first`". Error: `bad_request`.
 struct chunk_range {
@@ -26,9 +26,9 @@ result<chunk_range> checked_range(size_t total, uint32_t first, uint32_t count);
 batch_ptr objects_of(const opened_space& in, std::span<const digest> chunks,
                      const std::optional<digest>& before, const chunk_range& range, uint16_t rank);
 
-/// The objects of all chunks on all ranks, numbered as index/chunk_layout.hpp says.
-batch_ptr objects_of_all_ranks(const opened_space& in, std::span<const digest> chunks,
-                               const std::optional<digest>& before);
+/// Only the keys of the objects of all chunks on all ranks, numbered as index/chunk_layout.hpp says: all that a probe
+/// needs.
+batch_ptr keys_of_all_ranks(const opened_space& in, std::span<const digest> chunks);
 
 /// What a lease holds on disk of the objects that `objects_of` names for the same range and rank; null if nothing.
 hold_ptr leased_on_disk(const lease_ptr& from, const chunk_range& range, uint16_t rank);

@@ -25,40 +25,88 @@ void start(connection& client, const connection::request& what, load_job job, F 
           });
 }
 
-/// Checks the runs and starts the load of `objects`.
+/// What a load is about, before its runs are checked.
+struct load_subject {
+  space_ptr in;
+  std::shared_ptr<metrics::space_probe> probe; ///< null when only a lease names the space
+  batch_ptr objects;
+  hold_ptr disk_held;
+  lease_ptr from; ///< null: by prefix, which is a use of its own
+};
+
+/// Checks the runs and starts the load.
 void load_objects(connection& client, const connection::request& what, const wire::Load& request,
-                  const space_ptr& in, const std::shared_ptr<metrics::space_probe>& probe, batch_ptr objects,
-                  hold_ptr disk_held, const std::shared_ptr<const client_region>& region, bool note_use) {
+                  const std::shared_ptr<const client_region>& region, const load_subject& subject) {
   if (region->mapped() && !region->writable()) {
     client.refuse(what,
                   {errc::denied, "the region is sealed against writing; register one that may be written"});
     return;
   }
-  auto runs = runs_of(*request.runs(), request.runs_per_object(), *objects, region->size());
+  auto runs = runs_of(*request.runs(), request.runs_per_object(), *subject.objects, region->size());
   if (!runs) {
     client.refuse(what, runs.error());
     return;
   }
   load_job job;
   job.group = client.group_handle();
-  job.in = in;
-  job.objects_per_chunk = in->spec.pools.size();
-  job.disk_held = std::move(disk_held);
+  job.in = subject.in;
+  job.objects = subject.objects;
+  job.objects_per_chunk = subject.in->spec.pools.size();
+  job.disk_held = subject.disk_held;
+  job.held_by = subject.from;
   job.runs = std::move(*runs);
   job.target = outside(region);
   job.context = what.context;
-  job.note_use = note_use;
-  size_t requested = objects->size() / job.objects_per_chunk;
-  job.objects = std::move(objects);
-  start(client, what, std::move(job), [&client, what, in, probe, requested](const load_result& done) {
-    probe->loaded(done.bytes);
+  job.note_use = !subject.from;
+  size_t requested = subject.objects->size() / job.objects_per_chunk;
+  start(client, what, std::move(job), [&client, what, subject, requested](const load_result& done) {
+    if (subject.probe)
+      subject.probe->loaded(done.bytes);
     client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
       auto tiers = body.CreateVector(done.bytes_by_tier.data(), done.bytes_by_tier.size());
       return wire::CreateLoadAnswer(body, static_cast<uint32_t>(requested),
-                                    static_cast<uint32_t>(done.chunks), done.chunks * in->spec.chunk_tokens,
-                                    done.bytes, tiers);
+                                    static_cast<uint32_t>(done.chunks),
+                                    done.chunks * subject.in->spec.chunk_tokens, done.bytes, tiers);
     });
   });
+}
+
+void load_prefix(connection& client, const connection::request& what, const wire::Load& request,
+                 const std::shared_ptr<const client_region>& region) {
+  auto in = client.find_space(what, request.space());
+  if (!in)
+    return;
+  with_chunks(client, what, *in, *request.prefix(),
+              [&client, what, &request, region, in](const chunk_prefix& prefix) {
+                auto range = checked_range(prefix.chunks.size(), request.first_chunk(), request.chunks());
+                if (!range) {
+                  client.refuse(what, range.error());
+                  return;
+                }
+                auto objects = objects_of(*in->what, prefix.chunks, prefix.parent, *range, in->rank);
+                load_objects(client, what, request, region,
+                             {in->what, in->probe, std::move(objects), nullptr, nullptr});
+              });
+}
+
+void load_leased(connection& client, const connection::request& what, const wire::Load& request,
+                 const std::shared_ptr<const client_region>& region, const lease_ptr& from) {
+  if (request.space() != 0 && static_cast<space_id>(request.space()) != from->in->id) {
+    client.refuse(what, {errc::bad_request, "the lease belongs to space " +
+                                                std::to_string(static_cast<uint32_t>(from->in->id)) +
+                                                ", not to space " + std::to_string(request.space())});
+    return;
+  }
+  auto range = checked_range(from->chunks.size(), request.first_chunk(), request.chunks());
+  if (!range) {
+    client.refuse(what, range.error());
+    return;
+  }
+  uint16_t rank = client.rank_in(from->in->id);
+  auto objects = objects_of(*from->in, from->chunks, from->before, *range, rank);
+  load_objects(client, what, request, region,
+               {from->in, client.probe_of(from->in->id), std::move(objects),
+                leased_on_disk(from, *range, rank), from});
 }
 
 /// From here on the client may read these places, until it releases the lease or ends.
@@ -86,42 +134,15 @@ void load(connection& client, const connection::request& what, protocol::frame& 
   auto region = client.find_region(what, request->region());
   if (!region)
     return;
-  const client_space* found = client.find_space(what, request->space());
-  if (found == nullptr)
-    return;
-  client_space in = *found;
   client.set_deadline(what, request->deadline_ms());
   if (request->prefix() != nullptr) {
-    with_chunks(client, what, in, *request->prefix(),
-                [&client, what, request, region, in](const chunk_prefix& prefix) {
-                  auto range = checked_range(prefix.chunks.size(), request->first_chunk(), request->chunks());
-                  if (!range) {
-                    client.refuse(what, range.error());
-                    return;
-                  }
-                  auto objects = objects_of(*in.what, prefix.chunks, prefix.parent, *range, in.rank);
-                  load_objects(client, what, *request, in.what, in.probe, std::move(objects), nullptr, region,
-                               true);
-                });
+    load_prefix(client, what, *request, region);
     return;
   }
-  auto keep = client.channel().hold(); // the lease may be another connection's
+  auto body = client.channel().hold(); // the lease may be another connection's: it is asked for
   client.with_lease(what, protocol::to_lease_id(request->lease()),
-                    [&client, what, request, region, in, keep](const lease_ptr& from) {
-                      if (from->in->id != in.what->id) {
-                        client.refuse(what, {errc::bad_request, "the lease belongs to another space"});
-                        return;
-                      }
-                      auto range =
-                          checked_range(from->chunks.size(), request->first_chunk(), request->chunks());
-                      if (!range) {
-                        client.refuse(what, range.error());
-                        return;
-                      }
-                      auto objects = objects_of(*in.what, from->chunks, from->before, *range, in.rank);
-                      auto disk = leased_on_disk(from, *range, in.rank);
-                      load_objects(client, what, *request, in.what, in.probe, std::move(objects),
-                                   std::move(disk), region, false);
+                    [&client, what, request, region, body](const lease_ptr& from) {
+                      load_leased(client, what, *request, region, from);
                     });
 }
 
@@ -152,6 +173,7 @@ void read_lease(connection& client, const connection::request& what, protocol::f
         job.objects_per_chunk = from->in->spec.pools.size();
         job.disk_held = leased_on_disk(from, *range, rank);
         job.context = what.context;
+        job.held_by = from;
         job.note_use = false; // the lookup that took the lease was the use
         start(client, what, std::move(job),
               [&client, what, from](const load_result& done) { tell_places(client, what, from, done); });

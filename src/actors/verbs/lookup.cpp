@@ -4,6 +4,8 @@
 #include "actors/verbs.hpp"
 #include "base/random_id.hpp"
 
+#include <algorithm>
+
 namespace terrace::actors::verbs {
 
 namespace {
@@ -19,13 +21,18 @@ caf::actor take_lookup(connection& client) {
   return taken;
 }
 
+void count_hits(const client_space& in, const prefix_plan& plan) {
+  uint64_t chunk_tokens = in.what->spec.chunk_tokens;
+  in.probe->asked(plan.requested_chunks * chunk_tokens);
+  for (tier_kind tier : {tier_kind::gpu, tier_kind::host, tier_kind::disk, tier_kind::remote})
+    if (auto chunks = std::count(plan.chunk_tiers.begin(), plan.chunk_tiers.end(), tier); chunks != 0)
+      in.probe->hit(tier, static_cast<uint64_t>(chunks) * chunk_tokens);
+}
+
 void answer(connection& client, const connection::request& what, const client_space& in, bool lease_wanted,
             const chunk_prefix& prefix, const lookup_answer& found) {
   const prefix_plan& plan = found.plan;
-  in.probe->asked(uint64_t{plan.requested_chunks} * in.what->spec.chunk_tokens);
-  for (tier_kind tier : plan.chunk_tiers)
-    if (tier != tier_kind::none)
-      in.probe->hit(tier, in.what->spec.chunk_tokens);
+  count_hits(in, plan);
   lease_id id;
   if (lease_wanted && plan.found_chunks != 0 && what.context->live()) {
     if (!client.may_lease(what))
@@ -52,19 +59,19 @@ void answer(connection& client, const connection::request& what, const client_sp
   });
 }
 
-void look_up(connection& client, const connection::request& what, const client_space& in, bool lease_wanted,
-             uint32_t tiers, const chunk_prefix& prefix) {
+void look_up(connection& client, const connection::request& what, const client_space_ptr& in,
+             bool lease_wanted, uint32_t tiers, std::shared_ptr<const chunk_prefix> prefix) {
   lookup_request request;
   request.group = client.group_handle();
-  request.in = in.what;
-  request.objects = objects_of_all_ranks(*in.what, prefix.chunks, prefix.parent);
-  request.plan = {static_cast<uint32_t>(prefix.chunks.size()), prefix.first_token, prefix.prompt_tokens};
+  request.in = in->what;
+  request.objects = keys_of_all_ranks(*in->what, prefix->chunks);
+  request.plan = {static_cast<uint32_t>(prefix->chunks.size()), prefix->first_token, prefix->prompt_tokens};
   request.tiers = tiers;
   request.hold = lease_wanted;
   caf::actor worker = take_lookup(client);
   client.self->request(worker, caf::infinite, std::move(request))
       .then(
-          [&client, what, in, lease_wanted, prefix, worker](const lookup_answer& found) {
+          [&client, what, in, lease_wanted, prefix = std::move(prefix), worker](const lookup_answer& found) {
             if (client.idle_lookups().size() < idle_lookups_max)
               client.idle_lookups().push_back(worker);
             if (found.failure.code != errc::ok)
@@ -72,7 +79,7 @@ void look_up(connection& client, const connection::request& what, const client_s
             else if (!what.context->live())
               client.refuse(what, {what.context->ended.load(), "the lookup ended before it was answered"});
             else
-              answer(client, what, in, lease_wanted, prefix, found);
+              answer(client, what, *in, lease_wanted, *prefix, found);
           },
           [&client, what](const caf::error&) {
             client.refuse(what, {errc::internal, "the lookup's actor has ended"});
@@ -85,16 +92,16 @@ void lookup(connection& client, const connection::request& what, protocol::frame
   const auto* request = client.parse<wire::Lookup>(frame);
   if (request == nullptr)
     return;
-  const client_space* found = client.find_space(what, request->space());
-  if (found == nullptr)
+  auto in = client.find_space(what, request->space());
+  if (!in)
     return;
   client.set_deadline(what, request->deadline_ms());
-  bool lease_wanted = request->lease();
-  uint32_t tiers = request->tiers();
-  with_chunks(client, what, *found, *request->prefix(),
-              [&client, what, in = *found, lease_wanted, tiers](const chunk_prefix& prefix) {
-                look_up(client, what, in, lease_wanted, tiers, prefix);
-              });
+  with_chunks(
+      client, what, *in, *request->prefix(),
+      [&client, what, in, lease_wanted = request->lease(), tiers = request->tiers()](chunk_prefix prefix) {
+        look_up(client, what, in, lease_wanted, tiers,
+                std::make_shared<const chunk_prefix>(std::move(prefix)));
+      });
 }
 
 } // namespace terrace::actors::verbs

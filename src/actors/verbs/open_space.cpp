@@ -46,12 +46,12 @@ void open_space(connection& client, const connection::request& what, protocol::f
               return;
             }
             const opened_space& space = *answer.opened;
-            client_space mine;
-            mine.what = answer.opened;
-            mine.hasher = make_token_hasher(space.spec);
-            mine.rank = rank;
-            mine.probe = client.environment().spaces->probe(client.group().name, space.spec.model);
-            client.opened(mine);
+            auto mine = std::make_shared<client_space>();
+            mine->what = answer.opened;
+            mine->hasher = make_token_hasher(space.spec);
+            mine->rank = rank;
+            mine->probe = client.environment().spaces->probe(client.group().name, space.spec.model);
+            client.opened(std::move(mine));
             client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
               auto fingerprint =
                   body.CreateVector(space.fingerprint.bytes.data(), space.fingerprint.bytes.size());

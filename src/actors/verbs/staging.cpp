@@ -66,24 +66,24 @@ void reserve(connection& client, const connection::request& what, protocol::fram
                                            "; use store with a region"});
     return;
   }
-  const client_space* found = client.find_space(what, request->space());
-  if (found == nullptr)
+  auto in = client.find_space(what, request->space());
+  if (!in)
     return;
   client.set_deadline(what, request->deadline_ms());
   uint32_t first = request->first_chunk();
   uint32_t count = request->chunks();
-  with_chunks(client, what, *found, *request->prefix(),
-              [&client, what, in = *found, first, count](const chunk_prefix& prefix) {
+  with_chunks(client, what, *in, *request->prefix(),
+              [&client, what, in, first, count](const chunk_prefix& prefix) {
                 auto range = checked_range(prefix.chunks.size(), first, count);
                 if (!range) {
                   client.refuse(what, range.error());
                   return;
                 }
-                auto objects = objects_of(*in.what, prefix.chunks, prefix.parent, *range, in.rank);
+                auto objects = objects_of(*in->what, prefix.chunks, prefix.parent, *range, in->rank);
                 client.self->request(client.group().host, caf::infinite, probe_request{objects, false, false})
                     .then(
                         [&client, what, in, objects](const probe_answer& found_now) {
-                          reserve_absent(client, what, in, objects, found_now.present);
+                          reserve_absent(client, what, *in, objects, found_now.present);
                         },
                         [&client, what](const caf::error&) {
                           client.refuse(what, {errc::internal, "the host tier has ended"});

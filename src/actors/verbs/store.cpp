@@ -35,22 +35,22 @@ void store(connection& client, const connection::request& what, protocol::frame&
   const auto* request = client.parse<wire::Store>(frame);
   if (request == nullptr)
     return;
-  const client_space* in = client.find_space(what, request->space());
-  if (in == nullptr)
+  auto in = client.find_space(what, request->space());
+  if (!in)
     return;
   auto region = client.find_region(what, request->region());
   if (!region)
     return;
   client.set_deadline(what, request->deadline_ms());
   with_chunks(client, what, *in, *request->prefix(),
-              [&client, what, request, region, space = *in](const chunk_prefix& prefix) {
+              [&client, what, request, region, in](const chunk_prefix& prefix) {
                 auto range = checked_range(prefix.chunks.size(), request->first_chunk(), request->chunks());
                 if (!range) {
                   client.refuse(what, range.error());
                   return;
                 }
                 store_job job;
-                job.objects = objects_of(*space.what, prefix.chunks, prefix.parent, *range, space.rank);
+                job.objects = objects_of(*in->what, prefix.chunks, prefix.parent, *range, in->rank);
                 auto runs =
                     runs_of(*request->runs(), request->runs_per_object(), *job.objects, region->size());
                 if (!runs) {
@@ -58,12 +58,12 @@ void store(connection& client, const connection::request& what, protocol::frame&
                   return;
                 }
                 job.group = client.group_handle();
-                job.in = space.what;
-                job.objects_per_chunk = space.what->spec.pools.size();
+                job.in = in->what;
+                job.objects_per_chunk = in->what->spec.pools.size();
                 job.runs = std::move(*runs);
                 job.source = outside(region);
                 job.context = what.context;
-                start(client, what, std::move(job), space.probe);
+                start(client, what, std::move(job), in->probe);
               });
 }
 
