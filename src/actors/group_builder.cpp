@@ -54,6 +54,7 @@ result<std::shared_ptr<group_parts>> build_group(caf::actor_system& system, cons
   group->isolated = plan.isolated;
   group->memory = std::make_shared<segmented_arena>(std::move(*memory));
   group->copiers = std::move(copiers);
+  group->host_probe = probes.host;
   group->window_bytes =
       std::min<uint64_t>(64ULL << 20, std::max<uint64_t>(plan.host.bytes / window_share, 1));
   group->group = spawn_group(system, plan.isolated);
@@ -87,6 +88,7 @@ result<void> join_disk(caf::actor_system& system, group_parts& group, const grou
   disk->tier = *tier;
   disk->file = file;
   disk->write_new = plan.write_new;
+  disk->probe = probes.disk_tier;
   disk_arguments io;
   io.file = file;
   io.limits = plan.disk_io;

@@ -72,6 +72,7 @@ void complete_window(self_pointer self, size_t objects) {
     state.result.bytes += bytes;
     auto tier = state.from_disk[i] ? tier_kind::disk : tier_kind::host;
     state.result.bytes_by_tier[static_cast<size_t>(tier)] += bytes;
+    (state.from_disk[i] ? state.job.group->disk()->probe : state.job.group->host_probe)->read(bytes);
   }
   state.result.chunks += objects / per_chunk;
   if (!state.job.runs) {

@@ -92,6 +92,7 @@ void publish_window(self_pointer self, const acquire_answer& acquired, bool agai
     request.places[i] = acquired.places[i];
     state.copied[i] = true;
     state.result.bytes += acquired.places[i].payload_bytes;
+    state.job.group->host_probe->written(acquired.places[i].payload_bytes);
   }
   // `acquired` stays alive until the answer: its reservation ends after the tier has published.
   self->request(state.job.group->host, caf::infinite, std::move(request))

@@ -141,6 +141,8 @@ caf::result<tier_report> report(self_pointer self) {
             answer.misses = state.objects.misses;
             answer.evictions = state.objects.evictions;
             answer.errors = state.objects.discarded;
+            answer.bytes_read = state.probe->read_bytes();
+            answer.bytes_written = state.probe->written_bytes();
             reply.deliver(std::move(answer));
           },
           [reply](const caf::error&) mutable {

@@ -4,6 +4,7 @@
 #include "actors/copier_actor.hpp"
 #include "actors/interfaces.hpp"
 #include "memory/segmented_arena.hpp"
+#include "metrics/tier_probe.hpp"
 #include "storage/extent_file.hpp"
 
 #include <caf/actor.hpp>
@@ -21,6 +22,7 @@ struct disk_parts {
   caf::actor disk;                                         ///< disk_actor
   caf::actor write_through; ///< write_through_actor; takes `write_through_notice`
   bool write_new = true;    ///< stores go to disk as well
+  std::shared_ptr<metrics::tier_probe> probe;
   std::shared_ptr<const extent_file> file;
   store_identity store() const { return {file->store(), file->epoch()}; }
 };
@@ -38,6 +40,7 @@ struct group_parts {
       host_population;                     ///< objects in the tier: an empty one is not asked
   std::shared_ptr<segmented_arena> memory; ///< the host tier's
   std::shared_ptr<copier_pool> copiers;
+  std::shared_ptr<metrics::tier_probe> host_probe;
   uint64_t window_bytes = 64ULL << 20; ///< a transfer holds at most so much of the arena at a time
 
   /// Null while there is no disk tier (yet).

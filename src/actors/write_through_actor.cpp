@@ -54,7 +54,7 @@ void publish(self_pointer self, const passage_ptr& pass, const disk_answer& writ
       self->state.with.probe->dropped(1);
       continue;
     }
-    bytes += pass->objects[i].physical_bytes;
+    bytes += pass->objects[i].payload_bytes;
     request.places.push_back(pass->disk_places[i]);
   }
   self->state.with.probe->written(bytes);

@@ -35,18 +35,26 @@ constexpr uint64_t mix64(uint64_t x) { // finaliser of splitmix64 (Steele, Lea, 
   x *= 0x94d049bb133111ebULL;
   return x ^ (x >> 31);
 }
+
+/// Both halves of a 64 x 64 bit product, folded (the mixing step of wyhash, Wang Yi 2019).
+constexpr uint64_t fold_product(uint64_t a, uint64_t b) {
+  __extension__ using wide = unsigned __int128;
+  wide product = static_cast<wide>(a) * b;
+  return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
+}
 } // namespace detail
 
-/// Digests are already uniform for the cryptographic algorithms; opaque ones of engines may not be, so all is mixed.
+/// Digests are uniform for the cryptographic algorithms; opaque ones of engines may not be, so all is mixed. Two lookups
+/// of a hash table a key depend on it, so it is a few multiplications.
 inline entry_key to_entry_key(const object_key& key) {
+  constexpr uint64_t odd[] = {0xa0761d6478bd642fULL, 0xe7037ed1a0b428dbULL, 0x8ebc6af09c88c6e3ULL,
+                              0x589965cc75374cc3ULL};
   uint64_t words[4];
   std::memcpy(words, key.chunk.bytes.data(), sizeof words);
   uint64_t place = static_cast<uint64_t>(key.space) << 32 | static_cast<uint64_t>(key.pool) << 16 | key.rank;
-  uint64_t high = detail::mix64(words[0] ^ detail::mix64(place + 0x9e3779b97f4a7c15ULL));
-  uint64_t low = detail::mix64(words[1] + high);
-  high ^= detail::mix64(words[2] + low);
-  low ^= detail::mix64(words[3] + high);
-  return {high, low};
+  uint64_t a = detail::fold_product(words[0] ^ odd[0], words[1] ^ odd[1] ^ place);
+  uint64_t b = detail::fold_product(words[2] ^ odd[2], words[3] ^ odd[3] ^ place);
+  return {detail::fold_product(a ^ odd[1], b ^ odd[2]), detail::fold_product(a ^ odd[3], b ^ odd[0])};
 }
 
 } // namespace terrace
