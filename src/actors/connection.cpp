@@ -153,6 +153,10 @@ void connection::serve(protocol::frame& frame) {
               {errc::bad_request, std::string("expected hello as the first frame, got ") + found->name});
     return;
   }
+  if (phase_ == phase::serving && frame.kind == protocol::kind::hello) {
+    violation(frame, {errc::bad_request, "hello was answered already; it comes once on a connection"});
+    return;
+  }
   if (frame.descriptors.size() != found->descriptors) {
     violation(frame,
               {errc::bad_request, std::string(found->name) + " takes " + std::to_string(found->descriptors) +
@@ -227,8 +231,8 @@ bool connection::cancel(request_id id, errc why) {
   if (entry == requests_.end() || entry->second.answered)
     return false;
   errc expected = errc::ok;
-  entry->second.context->ended.compare_exchange_strong(expected, why);
-  sweep();
+  if (entry->second.context->ended.compare_exchange_strong(expected, why))
+    sweep(); // once a request, however often it is cancelled
   return true;
 }
 
@@ -297,7 +301,8 @@ void connection::finish() {
 }
 
 void connection::peer_confirmed(pid_t pid) {
-  if (phase_ == phase::quarantined && pid == peer_.pid)
+  // Processes of a PID namespace that is not visible here all have the number 0: only their ends count.
+  if (phase_ == phase::quarantined && pid != 0 && pid == peer_.pid)
     self->quit();
 }
 
