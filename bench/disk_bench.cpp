@@ -17,7 +17,7 @@ constexpr uint32_t depth = 32;
 constexpr uint64_t total_bytes = 1ULL << 30;
 constexpr uint64_t header_bytes = 4096;     // in front of each object
 constexpr uint64_t superblock_area = 65536; // in front of the first
-constexpr double patience_seconds = 120;
+constexpr double patience_seconds = 30;
 
 double gigabytes(double bytes_a_second) { return bytes_a_second / 1e9; }
 
@@ -69,9 +69,11 @@ struct disk_group {
     for (auto& ticket : under_way)
       must(connection.wait(ticket), "storing");
     // A store is answered when host memory has it; the disk follows. A millisecond is a fraction of a percent.
-    while (tier_of(connection, "disk").bytes_written - before < total_bytes) {
+    for (uint64_t written = 0; written < total_bytes;
+         written = tier_of(connection, "disk").bytes_written - before) {
       if (seconds_now() - begin > patience_seconds)
-        give_up("the disk tier has not written what was stored");
+        give_up("the disk tier has written " + std::to_string(written) + " of " +
+                std::to_string(total_bytes) + " bytes that were stored");
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
     double seconds = seconds_now() - begin;

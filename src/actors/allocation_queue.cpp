@@ -1,5 +1,6 @@
 #include "actors/allocation_queue.hpp"
 
+#include <algorithm>
 #include <numeric>
 
 namespace terrace::actors {

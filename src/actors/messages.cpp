@@ -4,6 +4,8 @@
 
 #include <caf/send.hpp>
 
+#include <algorithm>
+
 namespace terrace::actors {
 
 object_hold::~object_hold() { release(0); }

@@ -1,5 +1,7 @@
 #include "client/decode.hpp"
 
+#include <algorithm>
+
 namespace terrace::client::detail {
 
 namespace {

@@ -1,6 +1,7 @@
 // What is left when the daemon is gone, or does what it must not.
 #include "scripted_daemon.hpp"
 
+#include <algorithm>
 #include <future>
 
 using namespace terrace;

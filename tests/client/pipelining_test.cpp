@@ -1,5 +1,6 @@
 #include "scripted_daemon.hpp"
 
+#include <algorithm>
 #include <future>
 #include <numeric>
 

@@ -8,6 +8,8 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+
 using namespace terrace;
 using namespace terrace::protocol;
 using namespace terrace::protocol::test;
