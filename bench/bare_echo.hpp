@@ -16,6 +16,8 @@ class bare_echo {
 
   void round_trip();
 
+  pid_t server() const { return server_.pid(); }
+
  private:
   std::vector<uint8_t> request_;
   std::vector<uint8_t> answer_;

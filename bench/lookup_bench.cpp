@@ -3,10 +3,13 @@
 #include "bench/bare_hash.hpp"
 #include "bench/benchmark.hpp"
 #include "bench/daemon_process.hpp"
+#include "bench/placement.hpp"
 #include "bench/raw_client.hpp"
 #include "bench/workload.hpp"
 
 #include <random>
+
+#include <unistd.h>
 
 namespace terrace::bench {
 
@@ -28,7 +31,7 @@ struct hash_case {
 };
 
 // Echo and hashing apart, so that each is the bare thing; the limit of one round is the sum of their medians.
-figure measure_tokens(const settings& options, const hash_case& hash, const std::string& socket_path) {
+figure measure_tokens(const settings& options, const hash_case& hash, const std::string& socket_path, pid_t daemon) {
   auto connection = connect(socket_path);
   auto spec = space_of(small_object);
   spec.algorithm = hash.algorithm;
@@ -58,10 +61,14 @@ figure measure_tokens(const settings& options, const hash_case& hash, const std:
     sink = hash.algorithm == client::hash_algorithm::xxh3_128 ? bare_xxh3_chain(hashed, block_bytes)
                                                               : bare_sha256_chain(hashed, block_bytes);
   };
+  place(::getpid(), 0);
+  place(daemon, 1);
+  place(echo.server(), 1);
   microseconds_each(token_lookups_a_round / 10, ask);
   auto sides = interleave(
       options.rounds, [&] { return std::vector{median(microseconds_each(token_lookups_a_round, ask))}; },
       [&] { return std::vector{median(microseconds_each(token_lookups_a_round, bare))}; });
+  release(::getpid());
   return {.name = hash.name,
           .unit = "us",
           .value = sides.value[0],
@@ -97,11 +104,22 @@ void lookup_latency(const settings& options, const reporter& report) {
   auto both = [](std::vector<double> samples) {
     return std::vector{percentile(samples, 0.5), percentile(samples, 0.99)};
   };
-  microseconds_each(warm_up, ask);
-  auto sides = interleave(
-      options.rounds, [&] { return both(microseconds_each(lookups_a_round, ask)); },
-      [&] { return both(microseconds_each(lookups_a_round, [&] { echo.round_trip(); })); });
-  figure f{.unit = "us", .rounds = options.rounds};
+  auto measure = [&] {
+    microseconds_each(warm_up, ask);
+    return interleave(
+        options.rounds, [&] { return both(microseconds_each(lookups_a_round, ask)); },
+        [&] { return both(microseconds_each(lookups_a_round, [&] { echo.round_trip(); })); });
+  };
+  figure f{.unit = "us", .rounds = options.rounds, .bounded = false};
+  auto anywhere = measure();
+  f.name = "lookup_latency_unplaced_p50", f.value = anywhere.value[0], f.limit = anywhere.limit[0];
+  report(f);
+  place(::getpid(), 0);
+  place(daemon.pid(), 1);
+  place(echo.server(), 1);
+  auto sides = measure();
+  release(::getpid());
+  f.bounded = true;
   f.name = "lookup_latency_p50", f.value = sides.value[0], f.limit = sides.limit[0], f.floor = 1.35,
   f.aim = 1.15;
   report(f);
@@ -121,7 +139,7 @@ void lookup_tokens(const settings& options, const reporter& report) {
       {"lookup_tokens_xxh3", hash_algorithm::xxh3_128, 256, false},
   };
   for (auto& c : cases)
-    report(measure_tokens(options, c, daemon.socket_path()));
+    report(measure_tokens(options, c, daemon.socket_path(), daemon.pid()));
 }
 
 } // namespace terrace::bench

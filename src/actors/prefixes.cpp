@@ -127,11 +127,16 @@ batch_ptr objects_of(const opened_space& in, std::span<const digest> chunks,
 batch_ptr keys_of_all_ranks(const opened_space& in, std::span<const digest> chunks) {
   chunk_layout layout(in.spec);
   auto batch = std::make_shared<object_batch>();
-  batch->keys.reserve(chunks.size() * layout.objects_per_chunk());
+  batch->keys.resize(chunks.size() * layout.objects_per_chunk());
+  object_key* key = batch->keys.data(); // written in place: a temporary costs a stalled load for each key
   for (const digest& chunk : chunks)
     for (size_t pool = 0; pool < layout.pools(); ++pool)
-      for (uint32_t rank = 0; rank < layout.ranks(pool); ++rank)
-        batch->keys.push_back({in.id, static_cast<uint16_t>(pool), static_cast<uint16_t>(rank), chunk});
+      for (uint32_t rank = 0; rank < layout.ranks(pool); ++rank, ++key) {
+        key->space = in.id;
+        key->pool = static_cast<uint16_t>(pool);
+        key->rank = static_cast<uint16_t>(rank);
+        key->chunk = chunk;
+      }
   return batch;
 }
 
