@@ -30,6 +30,7 @@ connection::connection(self_pointer owner, unique_fd socket, peer who, client_pt
 
 connection::~connection() {
   close();
+  environment_->client_probe->unquarantines(quarantined_bytes_);
   environment_->clients->remove(record_->id);
   environment_->client_probe->disconnected();
 }
@@ -202,6 +203,8 @@ void connection::answer(const request& what, errc outcome, std::unique_ptr<proto
   entry->second.answered = true;
   auto latency = clock::now() - entry->second.arrived;
   environment_->request_probe->finished(static_cast<size_t>(what.kind), outcome, latency);
+  if (outcome == errc::busy)
+    environment_->client_probe->refused(metrics::refusal::queue_full);
   if (frame->bytes().empty())
     write_error(
         *frame, what.id,
@@ -270,6 +273,8 @@ void connection::close() {
   for (const auto& [id, region] : regions_)
     environment_->client_probe->unmaps(region->size());
   regions_.clear();
+  if (staging_)
+    environment_->client_probe->unstages(environment_->limits.staging_bytes);
   staging_.reset();
   spaces_.clear();
   caf::anon_send(group().group, end_owner_notice{record_->id});
@@ -295,6 +300,11 @@ void connection::finish() {
     return;
   }
   set_phase(phase::quarantined);
+  for (const auto& [id, held] : leases_)
+    for (const hold_ptr& objects : held.reading)
+      for (const object_place& place : objects->places())
+        quarantined_bytes_ += place.physical_bytes;
+  environment_->client_probe->quarantines(quarantined_bytes_);
   environment_->log("connection " + std::to_string(static_cast<uint64_t>(record_->id)) + " (pid " +
                     std::to_string(record_->pid) +
                     ") closed its socket; what it may be reading stays until it ends");
@@ -364,6 +374,7 @@ result<staging*> connection::staging_memory() {
     if (!made)
       return tl::unexpected(made.error());
     staging_ = std::move(*made);
+    environment_->client_probe->stages(environment_->limits.staging_bytes);
   }
   return staging_.get();
 }

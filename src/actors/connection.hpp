@@ -23,6 +23,7 @@
 #include <functional>
 #include <map>
 #include <unordered_map>
+#include <unordered_set>
 
 namespace terrace::actors {
 
@@ -75,6 +76,7 @@ struct held_lease {
   bool owner = false;
   bool warned = false;
   std::vector<hold_ptr> reading; ///< host objects whose places the client was told: it may be reading them
+  std::unordered_set<object_id> told; ///< the objects of these places
 };
 
 class connection {
@@ -156,6 +158,7 @@ class connection {
   void add_lease(lease_ptr taken);
   bool release_lease(const lease_id& id);
   held_lease& reading(const lease_ptr& what);
+  bool holds(const lease_id& id) const { return leases_.contains(id); }
   result<staging*> staging_memory();
 
   void greeted(std::string client_name);
@@ -214,6 +217,7 @@ class connection {
   clock::time_point timer_at_ = clock::time_point::max(); ///< when the timer in the ring fires
   runtime::operation_id timer_{};
   bool pumping_ = false;
+  uint64_t quarantined_bytes_ = 0;
 };
 
 } // namespace terrace::actors

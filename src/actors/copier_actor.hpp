@@ -2,18 +2,21 @@
 #pragma once
 
 #include "actors/interfaces.hpp"
+#include "metrics/copier_probe.hpp"
 
 #include <caf/fwd.hpp>
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace terrace::actors {
 
 struct copier_arguments {
   uint64_t piece_bytes = 1 << 20; ///< copied between two looks at the request's context
-  bool detached = true;           ///< false in tests that run everything on one thread
+  std::shared_ptr<metrics::copier_probe> probe;
+  bool detached = true; ///< false in tests that run everything on one thread
 };
 
 copier_actor spawn_copier(caf::actor_system& system, copier_arguments arguments);

@@ -4,6 +4,8 @@
 #include <caf/event_based_actor.hpp>
 #include <caf/stateful_actor.hpp>
 
+#include <filesystem>
+
 namespace terrace::actors {
 
 namespace {
@@ -31,6 +33,8 @@ void open_disk(self_pointer self) {
   auto& with = self->state.with;
   disk_prepared report;
   report.group = with.group;
+  std::error_code ignored; // opening the file reports what matters
+  std::filesystem::create_directories(std::filesystem::path(with.disk->path).parent_path(), ignored);
   auto file = extent_file::open(*with.disk);
   if (file)
     report.file = std::make_shared<const extent_file>(std::move(*file));

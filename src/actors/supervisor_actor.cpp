@@ -86,8 +86,10 @@ error start(self_pointer self) {
   auto& state = self->state;
   std::vector<copier_actor> copiers;
   for (uint32_t i = 0; i < state.with.copiers; ++i)
-    copiers.push_back(
-        spawn_copier(self->system(), {.piece_bytes = state.with.copy_piece_bytes, .detached = true}));
+    copiers.push_back(spawn_copier(
+        self->system(), {.piece_bytes = state.with.copy_piece_bytes, .probe = state.with.copier_probe}));
+  for (const copier_actor& copier : copiers)
+    self->monitor(copier);
   state.copiers = std::make_shared<copier_pool>(std::move(copiers));
   state.memory_ready.resize(state.with.groups.size(), state.with.prefault_piece_bytes == 0);
   for (size_t i = 0; i < state.with.groups.size(); ++i) {
@@ -117,7 +119,7 @@ error start(self_pointer self) {
     self->monitor(state.listeners.back());
   }
   if (state.with.exposition)
-    state.metrics = spawn_metrics(self->system(), std::move(state.with.exposition));
+    self->monitor(state.metrics = spawn_metrics(self->system(), std::move(state.with.exposition)));
   return {};
 }
 

@@ -125,7 +125,7 @@ int serve(settings with, const command_line& given, const environment& env) {
     return failed;
   }
   start_logging(with.daemon);
-  log_info("terraced " TERRACE_VERSION " on Linux " + kernel->release + ": " + kernel->describe());
+  log_info("terraced " TERRACE_VERSION " on " + kernel->describe());
   auto wired = wire_up(with, env, *kernel);
   if (!wired) {
     std::cerr << "terraced: " << wired.error().text << "\n";
@@ -133,7 +133,7 @@ int serve(settings with, const command_line& given, const environment& env) {
   }
 
   runtime::runtime_options runtime_with;
-  runtime_with.workers = with.daemon.workers;
+  runtime_with.workers = with.daemon.workers == 0 ? env.default_workers() : with.daemon.workers;
   caf::actor_system_config config;
   runtime::workers::install(config, runtime_with);
   caf::actor_system system{config};

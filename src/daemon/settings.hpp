@@ -34,7 +34,7 @@ struct option_problem {
 
 /// [daemon]
 struct daemon_options {
-  uint32_t workers = 0;           ///< actor threads; 0: one for each processor we may run on, up to 16
+  uint32_t workers = 0; ///< actor threads; 0: 1 on up to 4 processors, else a quarter of them, at most 4
   std::string log_level = "info"; ///< trace, debug, info, warning, error
   bool log_json = false;          ///< one JSON object a line instead of text
   std::chrono::milliseconds shutdown_grace{
@@ -119,7 +119,7 @@ struct disk_options {
 
 /// [copier]: the threads that copy for isolated groups and into regions.
 struct copier_options {
-  uint32_t threads = 0;                ///< 0: one for each two processors, 1 to 8
+  uint32_t threads = 0;                ///< 0: one for each two processors, 2 to 8
   uint64_t piece_bytes = 1 * mebibyte; ///< copied between two looks at cancellation
   std::vector<option_problem> validate() const;
   friend bool operator==(const copier_options&, const copier_options&) = default;

@@ -77,9 +77,9 @@ std::string environment::state_path() const {
   return "/var/tmp/terrace-" + std::to_string(uid);
 }
 
-uint32_t environment::default_workers() const { return std::clamp(processors, 1U, 16U); }
+uint32_t environment::default_workers() const { return processors <= 4 ? 1 : std::min(4U, processors / 4); }
 
-uint32_t environment::default_copiers() const { return std::clamp(processors / 2, 1U, 8U); }
+uint32_t environment::default_copiers() const { return std::clamp(processors / 2, 2U, 8U); }
 
 settings default_settings(const environment& env) {
   settings defaults;

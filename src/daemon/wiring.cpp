@@ -95,6 +95,7 @@ result<actors::supervisor_arguments> wire_up(const settings& with, const environ
       return tl::unexpected(serving.error());
     wired.exposition = std::move(*serving);
     wired.exposition->add(wired.spaces);
+    wired.exposition->add(wired.copier_probe, {});
   }
   auto groups = with.groups();
   for (size_t i = 0; i < groups.size(); ++i) {
@@ -138,6 +139,8 @@ void expose_workers(metrics::exposition& exposition, const runtime::workers& wor
                  static_cast<double>(of.queued.get()));
       sink.gauge("terrace_worker_operations_in_flight", "I/O operations in the worker's ring.", label,
                  static_cast<double>(of.in_flight.get()));
+      sink.gauge("terrace_worker_sleeping", "1 while the worker sleeps in its ring, 0 otherwise.", label,
+                 workers.asleep(i) ? 1 : 0);
     }
   });
 }

@@ -32,7 +32,8 @@ class client_probe {
   void unmaps(uint64_t bytes) noexcept { region_bytes_.subtract(bytes); }
   void stages(uint64_t bytes) noexcept { staged_bytes_.add(bytes); }
   void unstages(uint64_t bytes) noexcept { staged_bytes_.subtract(bytes); }
-  void quarantined(uint64_t bytes) noexcept { quarantined_bytes_.set(bytes); }
+  void quarantines(uint64_t bytes) noexcept { quarantined_bytes_.add(bytes); }
+  void unquarantines(uint64_t bytes) noexcept { quarantined_bytes_.subtract(bytes); }
 
   void lease_taken() noexcept;
   void lease_ended() noexcept { leases_.subtract(); } ///< exactly once for every `lease_taken`

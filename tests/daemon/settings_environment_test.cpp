@@ -42,9 +42,9 @@ TEST(Environment, ZeroThreadsMeanWhatTheProcessorsAllow) {
   environment env;
   env.processors = 1;
   EXPECT_EQ(env.default_workers(), 1u);
-  EXPECT_EQ(env.default_copiers(), 1u);
+  EXPECT_EQ(env.default_copiers(), 2u);
   env.processors = 128;
-  EXPECT_EQ(env.default_workers(), 16u);
+  EXPECT_EQ(env.default_workers(), 4u);
   EXPECT_EQ(env.default_copiers(), 8u);
 }
 

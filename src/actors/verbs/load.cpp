@@ -113,7 +113,11 @@ void load_leased(connection& client, const connection::request& what, const wire
 void tell_places(connection& client, const connection::request& what, const lease_ptr& from,
                  const load_result& done) {
   auto& held = client.reading(from);
-  held.reading.insert(held.reading.end(), done.holds.begin(), done.holds.end());
+  bool news = false;
+  for (const object_place& place : done.places)
+    news = held.told.insert(place.id).second || news;
+  if (news) // places that were told before are held already, however often the client asks
+    held.reading.insert(held.reading.end(), done.holds.begin(), done.holds.end());
   client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
     std::vector<wire::Location> locations;
     locations.reserve(done.places.size());
@@ -160,6 +164,8 @@ void read_lease(connection& client, const connection::request& what, protocol::f
   uint32_t count = request->chunks();
   client.with_lease(
       what, protocol::to_lease_id(request->lease()), [&client, what, first, count](const lease_ptr& from) {
+        if (!client.holds(from->id) && !client.may_lease(what))
+          return;
         auto range = checked_range(from->chunks.size(), first, count);
         if (!range) {
           client.refuse(what, range.error());
