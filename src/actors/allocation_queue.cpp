@@ -84,6 +84,8 @@ void allocation_queue::serve() {
 
 void allocation_queue::sweep() {
   std::deque<waiting_request> kept;
+  if (!line_.empty() && line_.front().request.context && !line_.front().request.context->live())
+    retries_ = 0; // they were of the head
   for (waiting_request& entry : line_) {
     if (!entry.request.context || entry.request.context->live()) {
       kept.push_back(std::move(entry));
@@ -102,10 +104,12 @@ uint64_t allocation_queue::room_wanted() {
   uint64_t wanted = free_ahead_bytes_;
   if (!line_.empty()) {
     // Free bytes need not be one run: each further try asks for as much again, until it fits or nothing may leave.
-    wanted = std::max(wanted, line_.front().physical_bytes * (retries_ + 1));
+    uint64_t needed = line_.front().physical_bytes;
+    if (free >= needed)
+      ++retries_;
+    wanted = std::max(wanted, needed * (retries_ + 1));
     if (free >= wanted)
-      wanted = free + line_.front().physical_bytes;
-    ++retries_;
+      wanted = free + needed;
   }
   if (free >= wanted)
     return 0;

@@ -170,7 +170,7 @@ void connection::serve(protocol::frame& frame) {
   in_flight entry;
   entry.context = what.context;
   entry.kind = what.kind;
-  entry.arrived = clock::now();
+  entry.arrived = environment_->now();
   entry.deadline = entry.arrived + environment_->limits.request_deadline;
   entry.bytes = frame.body.size() + protocol::header_bytes;
   arm_timer(entry.deadline);
@@ -201,7 +201,7 @@ void connection::answer(const request& what, errc outcome, std::unique_ptr<proto
   if (entry == requests_.end() || entry->second.context != what.context || entry->second.answered)
     return; // the connection is ending
   entry->second.answered = true;
-  auto latency = clock::now() - entry->second.arrived;
+  auto latency = environment_->now() - entry->second.arrived;
   environment_->request_probe->finished(static_cast<size_t>(what.kind), outcome, latency);
   if (outcome == errc::busy)
     environment_->client_probe->refused(metrics::refusal::queue_full);
@@ -265,7 +265,7 @@ void connection::close() {
     any = entry.context->ended.compare_exchange_strong(expected, errc::cancelled) || any;
     if (!entry.answered)
       environment_->request_probe->finished(static_cast<size_t>(entry.kind), errc::cancelled,
-                                            clock::now() - entry.arrived);
+                                            environment_->now() - entry.arrived);
   }
   requests_.clear();
   if (any)
@@ -452,13 +452,13 @@ void connection::arm_timer(clock::time_point at) {
   timer_at_ = at;
   runtime::io_request operation;
   operation.code = runtime::io_code::timeout;
-  operation.after = std::max(at - clock::now(), clock::duration(0));
+  operation.after = std::max(at - environment_->now(), clock::duration(0));
   timer_ =
       self->port().submit(std::move(operation), caf::actor_cast<caf::strong_actor_ptr>(self), io_tag::timer);
 }
 
 void connection::timer_fired() {
-  auto now = clock::now();
+  auto now = environment_->now();
   if (now < timer_at_ && timer_at_ != clock::time_point::max())
     return; // an earlier one was armed in its place
   timer_at_ = clock::time_point::max();

@@ -45,6 +45,7 @@ struct connection_environment {
   connection_limits limits;
   boot_id boot;
   clock::time_point started;
+  std::function<clock::time_point()> now = clock::now; ///< for deadlines and ages; tests bring their own
   uint32_t workers = 1;
   std::vector<std::string> ring_features;
   std::shared_ptr<client_directory> clients;

@@ -64,7 +64,7 @@ void submit(self_pointer self) {
     request.data = transfer.memory;
     request.length = transfer.bytes;
     request.fixed_buffer = fixed_buffer(state, transfer.memory, transfer.bytes);
-    request.keep_alive = std::move(transfer.keep_alive);
+    request.keep_alive = std::const_pointer_cast<void>(std::move(transfer.keep_alive));
     self->port().submit(std::move(request), caf::actor_cast<caf::strong_actor_ptr>(self), tag);
   }
 }

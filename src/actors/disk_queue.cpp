@@ -8,16 +8,16 @@ namespace terrace::actors {
 
 void disk_queue::add(disk_request request, reply answer) {
   auto owner = std::make_shared<job>();
-  owner->request = std::move(request);
+  owner->request = std::make_shared<const disk_request>(std::move(request));
   owner->answer = std::move(answer);
-  owner->left = owner->request.operations.size();
+  owner->left = owner->request->operations.size();
   owner->result.failed.resize(owner->left);
   if (owner->left == 0) {
     owner->answer(std::move(owner->result));
     return;
   }
-  auto& line = line_of(owner->request.direction);
-  for (size_t i = 0; i < owner->request.operations.size(); ++i)
+  auto& line = line_of(owner->request->direction);
+  for (size_t i = 0; i < owner->left; ++i)
     line.push_back({owner, i, 0});
 }
 
@@ -30,7 +30,7 @@ std::optional<std::pair<uint64_t, disk_queue::transfer>> disk_queue::next() {
     if (line.empty())
       return std::nullopt;
     part& head = line.front();
-    const disk_request& request = head.owner->request;
+    const disk_request& request = *head.owner->request;
     if (request.context && !request.context->live()) {
       part ended = std::move(head);
       line.pop_front();
@@ -49,7 +49,7 @@ std::optional<std::pair<uint64_t, disk_queue::transfer>> disk_queue::next() {
       free_slots_.pop_back();
     }
     transfer out{request.direction, operation.file_offset + head.done, operation.memory + head.done,
-                 static_cast<uint32_t>(bytes), head.owner};
+                 static_cast<uint32_t>(bytes), head.owner->request};
     reads_in_row_ = request.direction == disk_direction::read ? reads_in_row_ + 1 : 0;
     slots_[tag] = {std::move(head), static_cast<uint32_t>(bytes), true};
     line.pop_front();
@@ -67,7 +67,7 @@ void disk_queue::completed(uint64_t tag, int32_t result) {
   --in_flight_;
   bytes_ -= finished.bytes;
   part& what = finished.what;
-  const disk_request& request = what.owner->request;
+  const disk_request& request = *what.owner->request;
   if (result == -EAGAIN || result == -EINTR) {
     line_of(request.direction).push_front(std::move(what));
     return;

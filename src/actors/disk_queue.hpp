@@ -34,7 +34,7 @@ class disk_queue {
     uint64_t file_offset = 0;
     std::byte* memory = nullptr;
     uint32_t bytes = 0;
-    std::shared_ptr<void> keep_alive;
+    std::shared_ptr<const void> keep_alive; ///< the request's owners
   };
   /// The tag that `completed` takes, and what to submit; nothing while the limits are reached or the line is empty.
   std::optional<std::pair<uint64_t, transfer>> next();
@@ -47,7 +47,9 @@ class disk_queue {
 
  private:
   struct job {
-    disk_request request;
+    std::shared_ptr<const disk_request>
+        request; ///< the kernel's share: its owners, never the answer, which may not
+                 ///< outlive the actor that owes it
     reply answer;
     size_t left = 0; ///< operations not done
     disk_answer result;

@@ -188,10 +188,13 @@ void check_read(self_pointer self, const acquire_answer& acquired, const hold_pt
   request.store = state.job.group->disk()->store();
   request.owners = {acquired.reserved, disk_held};
   std::vector<size_t> read;
+  discard_notice unreadable;
   for (size_t n = 0; n < reading.size(); ++n) {
-    if (failed[n] != 0)
-      continue;
     size_t i = reading[n];
+    if (failed[n] != 0) {
+      unreadable.ids.push_back(disk_held->places()[i].id);
+      continue;
+    }
     read.push_back(i);
     sealed_object object;
     object.key = state.window->keys[i];
@@ -201,6 +204,8 @@ void check_read(self_pointer self, const acquire_answer& acquired, const hold_pt
     object.physical_bytes = physical_bytes_for(object.payload_bytes);
     request.objects.push_back(object);
   }
+  if (!unreadable.ids.empty())
+    self->send(state.job.group->disk()->tier, std::move(unreadable));
   self->request(state.job.group->copiers->next(), caf::infinite, std::move(request))
       .then(
           [self, acquired, disk_held, read, others](const check_answer& answer) {
@@ -241,7 +246,9 @@ void read_window(self_pointer self, const acquire_answer& acquired, const hold_p
   self->request(disk.disk, caf::infinite, std::move(request))
       .then(
           [self, acquired, disk_held, reading, others](const disk_answer& answer) {
-            if (!ended(self))
+            if (answer.failure.code != errc::ok)
+              finish(self, answer.failure);
+            else if (!ended(self))
               check_read(self, acquired, disk_held, reading, answer.failed, others);
           },
           on_lost(self, "disk"));

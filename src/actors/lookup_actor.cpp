@@ -44,21 +44,24 @@ void finish(self_pointer self) {
   std::exchange(state.reply, {}).deliver(std::move(answer));
 }
 
-void merge(self_pointer self, const probe_answer& found, hold_ptr lookup_state::*held) {
-  auto& state = self->state;
-  state.answers.push_back({found.tier, found.present});
-  state.*held = found.held;
-  if (--state.waiting_for == 0)
+void one_less(self_pointer self) {
+  if (--self->state.waiting_for == 0)
     finish(self);
+}
+
+void merge(self_pointer self, const probe_answer& found, hold_ptr lookup_state::*held) {
+  self->state.answers.push_back({found.tier, found.present});
+  self->state.*held = found.held;
+  one_less(self);
 }
 
 void ask(self_pointer self, const tier_actor& tier, hold_ptr lookup_state::*held) {
   const auto& request = self->state.request;
   self->request(tier, caf::infinite, probe_request{request.objects, request.hold, request.hold})
       .then([self, held](const probe_answer& found) { merge(self, found, held); },
-            [self, held](const caf::error&) {
+            [self](const caf::error&) {
               self->state.lost_tier = true;
-              merge(self, {}, held);
+              one_less(self);
             });
 }
 

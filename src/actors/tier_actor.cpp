@@ -21,6 +21,8 @@ struct tier_shell {
   std::shared_ptr<std::atomic<uint64_t>> population;
   tier_kind kind = tier_kind::none;
   bool exhausted = false; ///< the allocator was told that nothing may leave
+  bool evictable =
+      false; ///< something may leave that the policy did not know of when it was asked for victims
 };
 
 using self_pointer = tier_actor::stateful_pointer<tier_shell>;
@@ -35,14 +37,18 @@ void settle(self_pointer self, std::vector<extent> freed) {
     self->send(state.policy, std::move(notes));
   if (!freed.empty())
     self->send(state.space, free_notice{std::move(freed)});
-  if (state.objects.take_evictable() && std::exchange(state.exhausted, false))
-    self->send(state.space, room_made{});
+  if (state.objects.take_evictable()) {
+    state.evictable = true;
+    if (std::exchange(state.exhausted, false))
+      self->send(state.space, room_made{});
+  }
   state.probe->holds(state.objects.table().published());
   state.population->store(state.objects.table().published(), std::memory_order_release);
 }
 
 void make_room(self_pointer self, uint64_t bytes) {
   auto& state = self->state;
+  state.evictable = false;
   self->request(state.policy, caf::infinite, victim_request{state.kind, bytes})
       .then(
           [self, bytes](const victim_answer& answer) {
@@ -54,8 +60,10 @@ void make_room(self_pointer self, uint64_t bytes) {
             self->state.probe->evicted(metrics::eviction_reason::space, evicted.freed.size(), freed_bytes);
             if (freed_bytes > bytes)
               self->state.probe->evicted_too_much(freed_bytes - bytes);
-            if (evicted.freed.empty() && evicted.refused != 0) {
-              settle(self, {}); // they were leased meanwhile: the policy hears it first, and names others
+            // Victims were leased meanwhile, or the first that may leave came after the question: the policy hears of
+            // it first, and names others.
+            if (evicted.freed.empty() && (evicted.refused != 0 || self->state.evictable)) {
+              settle(self, {});
               make_room(self, bytes);
               return;
             }

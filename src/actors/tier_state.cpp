@@ -181,6 +181,9 @@ tier_state::eviction tier_state::evict(const std::vector<entry_key>& victims) {
     auto id = table_.find(name);
     const resident* object = id ? table_.get(*id) : nullptr;
     if (object == nullptr || object->holds != 0 || object->state != object_state::published) {
+      // The policy hears it again: two objects may share a name, and what is refused must not be named for ever.
+      bool held = object != nullptr && object->state == object_state::published;
+      notes_.notes.push_back({held ? note_kind::pin : note_kind::erase, name, {}, 0});
       ++answer.refused;
       continue;
     }

@@ -70,8 +70,16 @@ void write(self_pointer self, const passage_ptr& pass) {
     request.operations.push_back({file_offset(*self->state.with.file, pass->disk_places[i]),
                                   pass->objects[i].begin, pass->objects[i].physical_bytes});
   self->request(self->state.with.disk, caf::infinite, std::move(request))
-      .then([self, pass](const disk_answer& written) { publish(self, pass, written); },
-            on_lost_actor(self, pass));
+      .then(
+          [self, pass](const disk_answer& written) {
+            if (written.failure.code == errc::ok) {
+              publish(self, pass, written);
+              return;
+            }
+            self->state.with.probe->dropped(pass->objects.size());
+            finish(self, pass);
+          },
+          on_lost_actor(self, pass));
 }
 
 void seal(self_pointer self, const passage_ptr& pass) {

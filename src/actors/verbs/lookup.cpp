@@ -45,7 +45,7 @@ void answer(connection& client, const connection::request& what, const client_sp
     taken->before = prefix.parent;
     taken->host = found.host;
     taken->disk = found.disk;
-    taken->taken = clock::now();
+    taken->taken = client.environment().now();
     client.add_lease(std::move(taken));
   }
   client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {

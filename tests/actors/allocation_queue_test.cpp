@@ -1,0 +1,223 @@
+#include "actors/allocation_queue.hpp"
+
+#include "objects.hpp"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+
+using namespace terrace;
+using namespace terrace::actors;
+using namespace terrace::actors::test;
+
+namespace {
+
+constexpr uint64_t page = 4096;
+
+struct AllocationQueue : ::testing::Test {
+  std::unique_ptr<allocation_queue> queue = make(8);
+
+  static std::unique_ptr<allocation_queue> make(uint64_t pages, uint64_t ahead = 0, size_t waiting_max = 4) {
+    auto space = make_allocator("free_list", {.capacity_bytes = pages * page, .boundary_bytes = 0});
+    return std::make_unique<allocation_queue>(std::move(*space), ahead, waiting_max);
+  }
+
+  using answer_ptr = std::shared_ptr<std::optional<allocate_answer>>;
+  answer_ptr ask(std::vector<uint64_t> pages, bool may_wait = true, context_ptr of = nullptr) {
+    auto answer = std::make_shared<std::optional<allocate_answer>>();
+    allocate_request request;
+    for (uint64_t count : pages)
+      request.sizes.push_back(count * page);
+    request.may_wait = may_wait;
+    request.context = std::move(of);
+    queue->allocate(request, [answer](allocate_answer value) {
+      EXPECT_FALSE(answer->has_value()) << "answered twice";
+      *answer = std::move(value);
+    });
+    return answer;
+  }
+  std::vector<extent> take(std::vector<uint64_t> pages) {
+    auto answer = ask(std::move(pages));
+    EXPECT_TRUE(answer->has_value() && (*answer)->failure.code == errc::ok);
+    return (*answer)->extents;
+  }
+  uint64_t free_bytes() { return queue->space().usage().free_bytes; }
+};
+
+} // namespace
+
+TEST_F(AllocationQueue, AnswersAtOnceWhileThereIsSpace) {
+  auto answer = ask({1, 2});
+  ASSERT_TRUE(*answer);
+  EXPECT_EQ((*answer)->extents.size(), 2u);
+  EXPECT_EQ(free_bytes(), 5 * page);
+  EXPECT_EQ(queue->room_wanted(), 0u);
+}
+
+TEST_F(AllocationQueue, ARequestWaitsWholeAndHoldsNothingWhileItWaits) {
+  auto taken = take({6});
+  auto waiting = ask({2, 2});
+  EXPECT_FALSE(*waiting);
+  EXPECT_EQ(free_bytes(), 2 * page);
+  EXPECT_EQ(queue->waiting(), 1u);
+  queue->free(taken);
+  ASSERT_TRUE(*waiting);
+  EXPECT_EQ((*waiting)->extents.size(), 2u);
+  EXPECT_EQ(queue->waiting(), 0u);
+}
+
+TEST_F(AllocationQueue, ServesInTheOrderOfArrivalEvenIfALaterOneWouldFit) {
+  auto taken = take({6});
+  auto large = ask({4});
+  auto small = ask({1});
+  EXPECT_FALSE(*large);
+  EXPECT_FALSE(*small); // or a stream of small ones would starve the large one
+  queue->free(taken);
+  EXPECT_TRUE(*large);
+  EXPECT_TRUE(*small);
+}
+
+TEST_F(AllocationQueue, AsksForTheBytesThatAreMissingAndOnlyOnceAtATime) {
+  take({6});
+  ask({4});
+  EXPECT_EQ(queue->room_wanted(), 2 * page);
+  EXPECT_EQ(queue->room_wanted(), 0u);
+  ask({4});
+  EXPECT_EQ(queue->room_wanted(), 0u); // the tier still owes an answer
+  queue->room_made({}, false, "");
+  EXPECT_NE(queue->room_wanted(), 0u);
+}
+
+TEST_F(AllocationQueue, AsksForMoreEachTimeItsBytesAreFreeButInTooManyRuns) {
+  auto taken = take({1, 1, 1, 1, 1, 1, 1, 1});
+  queue->free(std::vector{taken[0], taken[2]});
+  auto waiting = ask({2});
+  EXPECT_FALSE(*waiting);
+  EXPECT_EQ(queue->room_wanted(), 2 * page); // two pages are free, but they are no neighbours
+  queue->room_made({taken[4]}, false, "");
+  EXPECT_FALSE(*waiting);
+  EXPECT_EQ(queue->room_wanted(), 3 * page); // three of the six that the second try wants
+  queue->room_made({taken[6]}, false, "");
+  EXPECT_FALSE(*waiting);
+  EXPECT_EQ(queue->room_wanted(), 4 * page); // four of eight
+  queue->room_made({taken[1]}, false, "");
+  ASSERT_TRUE(*waiting);
+  EXPECT_EQ((*waiting)->failure.code, errc::ok);
+  EXPECT_EQ(queue->room_wanted(), 0u);
+}
+
+TEST_F(AllocationQueue, FragmentationOfOneRequestIsNotHeldAgainstTheNext) {
+  auto taken = take({1, 1, 1, 1, 1, 1, 1, 1});
+  queue->free(std::vector{taken[0], taken[2]});
+  auto ending = context();
+  ask({2}, true, ending);
+  queue->room_wanted();
+  queue->room_made({taken[4]}, false, "");
+  queue->room_wanted();
+  queue->room_made({taken[6]}, false, "");
+  ending->ended = errc::cancelled;
+  queue->sweep();
+  ask({5});
+  EXPECT_EQ(queue->room_wanted(), page);
+}
+
+TEST_F(AllocationQueue, KeepsSomeBytesFreeAhead) {
+  queue = make(8, 3 * page);
+  EXPECT_EQ(queue->room_wanted(), 0u);
+  take({6});
+  EXPECT_EQ(queue->room_wanted(), page);
+}
+
+TEST_F(AllocationQueue, RefusesAtOnceWhenNothingMayLeaveAndTheRequestMayNotWait) {
+  take({7});
+  auto impatient = ask({2}, false);
+  EXPECT_FALSE(*impatient); // eviction has not been tried
+  EXPECT_EQ(queue->room_wanted(), page);
+  queue->room_made({}, true, "leases hold it all");
+  ASSERT_TRUE(*impatient);
+  EXPECT_EQ((*impatient)->failure.code, errc::no_space);
+  EXPECT_NE((*impatient)->failure.text.find("leases hold it all"), std::string::npos);
+  auto second = ask({2}, false);
+  ASSERT_TRUE(*second);
+  EXPECT_EQ((*second)->failure.code, errc::no_space);
+}
+
+TEST_F(AllocationQueue, APatientRequestWaitsUntilSomethingMayLeaveAgain) {
+  auto taken = take({7});
+  auto patient = ask({2});
+  queue->room_wanted();
+  queue->room_made({}, true, "leases");
+  EXPECT_FALSE(*patient);
+  EXPECT_EQ(queue->room_wanted(), 0u); // asking again would be polling
+  queue->room_made({}, false, "");     // a lease ended
+  EXPECT_EQ(queue->room_wanted(), page);
+  queue->room_made(taken, false, "");
+  EXPECT_TRUE(*patient);
+}
+
+TEST_F(AllocationQueue, ADeadlineWhileNothingMayLeaveIsNoSpaceAndNamesTheHolders) {
+  take({8});
+  auto of = context();
+  auto waiting = ask({2}, true, of);
+  queue->room_wanted();
+  queue->room_made({}, true, "leases hold it all");
+  of->ended = errc::deadline;
+  queue->sweep();
+  ASSERT_TRUE(*waiting);
+  EXPECT_EQ((*waiting)->failure.code, errc::no_space);
+  EXPECT_NE((*waiting)->failure.text.find("leases hold it all"), std::string::npos);
+}
+
+TEST_F(AllocationQueue, ADeadlineWhileRoomIsBeingMadeIsADeadline) {
+  take({8});
+  auto of = context();
+  auto waiting = ask({2}, true, of);
+  of->ended = errc::deadline;
+  queue->sweep();
+  ASSERT_TRUE(*waiting);
+  EXPECT_EQ((*waiting)->failure.code, errc::deadline);
+}
+
+TEST_F(AllocationQueue, SweepEndsCancelledRequestsAnywhereInTheLineAndServesThoseBehind) {
+  take({6});
+  auto of = context();
+  auto large = ask({4}, true, of);
+  auto small = ask({2});
+  EXPECT_FALSE(*small);
+  of->ended = errc::cancelled;
+  queue->sweep();
+  ASSERT_TRUE(*large);
+  EXPECT_EQ((*large)->failure.code, errc::cancelled);
+  ASSERT_TRUE(*small);
+  EXPECT_EQ((*small)->failure.code, errc::ok);
+}
+
+TEST_F(AllocationQueue, ARequestThatHasEndedGetsNoMemory) {
+  auto answer = ask({1}, true, ended(errc::cancelled));
+  ASSERT_TRUE(*answer);
+  EXPECT_EQ((*answer)->failure.code, errc::cancelled);
+  EXPECT_EQ(free_bytes(), 8 * page);
+}
+
+TEST_F(AllocationQueue, TheLineIsBounded) {
+  take({8});
+  for (int i = 0; i < 4; ++i)
+    EXPECT_FALSE(*ask({1}));
+  auto one_more = ask({1});
+  ASSERT_TRUE(*one_more);
+  EXPECT_EQ((*one_more)->failure.code, errc::busy);
+  EXPECT_EQ(queue->waiting(), 4u);
+}
+
+TEST_F(AllocationQueue, WhatCanNeverFitIsRefusedAndNotQueued) {
+  auto too_much = ask({5, 5});
+  ASSERT_TRUE(*too_much);
+  EXPECT_EQ((*too_much)->failure.code, errc::no_space);
+  auto too_large = ask({9});
+  ASSERT_TRUE(*too_large);
+  EXPECT_EQ((*too_large)->failure.code, errc::bad_request);
+  auto nothing = ask({0});
+  ASSERT_TRUE(*nothing);
+  EXPECT_EQ((*nothing)->failure.code, errc::bad_request);
+  EXPECT_EQ(queue->waiting(), 0u);
+}

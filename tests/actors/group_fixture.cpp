@@ -1,0 +1,199 @@
+#include "group_fixture.hpp"
+
+#include "actors/answer.hpp"
+#include "actors/byte_moves.hpp"
+
+#include <deque>
+
+namespace terrace::actors::test {
+
+namespace {
+
+struct gated_state {
+  std::deque<std::pair<copy_request, answer<copy_answer>>> waiting;
+};
+
+caf::behavior gated_copier(caf::stateful_actor<gated_state>* self) {
+  return {
+      [self](const copy_request& request) {
+        auto reply = make_answer<copy_answer>(self);
+        self->state.waiting.emplace_back(request, reply);
+        return reply.promise();
+      },
+      [](const seal_request& request) {
+        seal_objects(request);
+        return seal_answer{};
+      },
+      [](const check_request& request) {
+        return check_answer{{}, check_objects(request)};
+      },
+      [self](open_gate) {
+        while (!self->state.waiting.empty()) {
+          auto [request, reply] = std::move(self->state.waiting.front());
+          self->state.waiting.pop_front();
+          reply.deliver(move_bytes(request, 4096));
+        }
+      },
+  };
+}
+
+} // namespace
+
+void group_fixture::start(const parts_wanted& wanted) {
+  auto spec = terrace::testing::small_space();
+  spec.pools[0].object_bytes = payload;
+  in = std::make_shared<opened_space>(opened_space{space_id{1}, spec, spec.fingerprint()});
+  copier_actor copier;
+  if (wanted.gated_copier) {
+    gate = sys.spawn(gated_copier);
+    copier = caf::actor_cast<copier_actor>(gate);
+  } else {
+    copier = spawn_copier(sys, {.piece_bytes = 4096, .detached = false});
+  }
+  copiers_ = std::make_shared<copier_pool>(std::vector{copier});
+  group_plan plan;
+  plan.name = "test";
+  plan.host.bytes = wanted.host_objects * physical;
+  plan.host.policy = wanted.policy;
+  if (wanted.disk_objects != 0)
+    plan.disk = tier_plan{.bytes = 0, .policy = wanted.policy};
+  auto built = build_group(sys, plan, probes, copiers_);
+  ASSERT_TRUE(built) << built.error().text;
+  group = *built;
+  group->window_bytes = wanted.host_objects * payload;
+  if (wanted.disk_objects != 0) {
+    std::string name = (std::filesystem::temp_directory_path() / "terrace-group-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    folder = name;
+    auto file =
+        extent_file::open({.path = folder / "store",
+                           .capacity_bytes = std::max<uint64_t>(1 << 20, wanted.disk_objects * physical),
+                           .direct = false});
+    ASSERT_TRUE(file) << file.error().text;
+    auto joined =
+        join_disk(sys, *group, plan, probes, home(), std::make_shared<const extent_file>(std::move(*file)));
+    ASSERT_TRUE(joined) << joined.error().text;
+  }
+  settle();
+}
+
+void group_fixture::TearDown() {
+  if (group)
+    for (const caf::actor& one : actors_of(*group))
+      stop(one);
+  if (copiers_)
+    for (const copier_actor& one : copiers_->all())
+      stop(one);
+  copiers_.reset();
+  gate = {};
+  group.reset();
+  settle();
+  if (!folder.empty())
+    std::filesystem::remove_all(folder);
+}
+
+std::shared_ptr<const object_runs> group_fixture::runs(uint64_t first, size_t count) {
+  std::vector<region_run> list;
+  for (uint64_t n = first; n < first + count; ++n)
+    list.push_back({n * payload, payload, 0, 1});
+  auto made = object_runs::make(list, {}, std::vector<uint64_t>(count, payload), region_.size());
+  return std::make_shared<const object_runs>(std::move(*made));
+}
+
+box<store_result> group_fixture::begin_store(uint64_t first, size_t count, context_ptr of,
+                                             caf::actor* worker) {
+  for (uint64_t n = first; n < first + count; ++n)
+    for (size_t i = 0; i < payload; ++i)
+      region_[n * payload + i] = content(n, i);
+  store_job job;
+  job.group = group;
+  job.in = in;
+  job.objects = chain(first, count, payload);
+  job.runs = runs(first, count);
+  job.source = outside();
+  job.context = std::move(of);
+  auto actor = spawn_store(sys, std::move(job));
+  if (worker != nullptr)
+    *worker = actor;
+  return ask<store_result>(actor, start_store{});
+}
+
+box<load_result> group_fixture::begin_load(uint64_t first, size_t count, context_ptr of, caf::actor* worker) {
+  std::fill_n(region_.begin() + static_cast<ptrdiff_t>(first * payload), count * payload, std::byte{0xcc});
+  load_job job;
+  job.group = group;
+  job.in = in;
+  job.objects = chain(first, count, payload);
+  job.runs = runs(first, count);
+  job.target = outside();
+  job.context = std::move(of);
+  auto actor = spawn_load(sys, std::move(job));
+  if (worker != nullptr)
+    *worker = actor;
+  return ask<load_result>(actor, start_load{});
+}
+
+store_result group_fixture::store(uint64_t first, size_t count) {
+  auto answer = begin_store(first, count);
+  settle();
+  EXPECT_TRUE(*answer) << "the store was not answered";
+  return answer->value_or(store_result{{errc::internal, "no answer"}});
+}
+
+load_result group_fixture::load(uint64_t first, size_t count) {
+  auto answer = begin_load(first, count);
+  settle();
+  EXPECT_TRUE(*answer) << "the load was not answered";
+  return answer->value_or(load_result{{errc::internal, "no answer"}});
+}
+
+lookup_answer group_fixture::lookup(const batch_ptr& objects, bool hold) {
+  lookup_request request;
+  request.group = group;
+  request.in = in;
+  request.objects = objects;
+  request.plan = {static_cast<uint32_t>(objects->size()), 0, UINT64_MAX};
+  request.hold = hold;
+  auto answer = ask<lookup_answer>(spawn_lookup(sys), std::move(request));
+  settle();
+  EXPECT_TRUE(*answer) << "the lookup was not answered";
+  return answer->value_or(lookup_answer{{errc::internal, "no answer"}, {}, {}, {}});
+}
+
+hold_ptr group_fixture::hold(const tier_actor& tier, uint64_t first, size_t count) {
+  auto answer = ask<probe_answer>(tier, probe_request{chain(first, count), true, false});
+  settle();
+  return (*answer)->held;
+}
+
+size_t group_fixture::present(const tier_actor& tier, uint64_t first, size_t count) {
+  auto answer = ask<probe_answer>(tier, probe_request{chain(first, count), false, false});
+  settle();
+  size_t found = 0;
+  for (size_t i = 0; i < count; ++i)
+    found += (*answer)->present.test(i);
+  return found;
+}
+
+tier_report group_fixture::report(const tier_actor& tier) {
+  auto answer = ask<tier_report>(tier, tier_status_request{});
+  settle();
+  return **answer;
+}
+
+void group_fixture::forget(const tier_actor& tier, uint64_t first, size_t count) {
+  discard_notice notice;
+  auto held = hold(tier, first, count);
+  for (const object_place& place : held->places())
+    notice.ids.push_back(place.id);
+  held.reset();
+  settle();
+  caf::anon_send(tier, std::move(notice));
+  settle();
+}
+
+uint64_t group_fixture::file_place(uint64_t number) {
+  return group->disk()->file->extents_begin() + hold(disk_tier(), number, 1)->places()[0].offset;
+}
+
+} // namespace terrace::actors::test

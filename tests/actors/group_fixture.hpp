@@ -1,0 +1,123 @@
+// A whole trust group on one thread: tiers, allocators, policy, copiers, and a disk over the simulated ring.
+//
+//   struct Loads : group_fixture { Loads() { start({.host_objects = 8, .disk_objects = 32}); } };
+//   TEST_F(Loads, ComeFromDisk) { store(0, 4); forget_host(0, 4); EXPECT_EQ(load(0, 4)->chunks, 4u); }
+//
+// A chunk is one object, named by a number; its bytes follow from that number.
+#pragma once
+
+#include "actors/group_builder.hpp"
+#include "actors/load_actor.hpp"
+#include "actors/lookup_actor.hpp"
+#include "actors/store_actor.hpp"
+#include "objects.hpp"
+#include "storage/object_header.hpp"
+#include "tests/index/spaces.hpp"
+#include "tests/support/actor_fixture.hpp"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <optional>
+
+namespace terrace::actors::test {
+
+/// A copier that does its copies when it is told to.
+struct open_gate {};
+
+/// Where the answer to `ask` will be.
+template <class T>
+using box = std::shared_ptr<std::optional<T>>;
+
+class group_fixture : public terrace::test::actor_fixture {
+ public:
+  static constexpr uint64_t payload = 8192;
+  static constexpr uint64_t physical = physical_bytes_for(payload);
+
+  struct parts_wanted {
+    uint64_t host_objects = 8;
+    uint64_t disk_objects = 0; ///< 0: no disk
+    bool gated_copier = false;
+    std::string policy = "lru";
+  };
+
+  void start(const parts_wanted& wanted);
+  void TearDown() override;
+
+  // ---- asking ----
+
+  /// Sends a request and keeps its answer; an actor that has ended answers `internal`.
+  template <class R, class Handle, class M>
+  box<R> ask(const Handle& who, M message) {
+    auto answer = std::make_shared<std::optional<R>>();
+    sys.spawn([answer, who, message = std::make_shared<M>(std::move(message))](caf::event_based_actor* self) {
+      self->request(who, caf::infinite, std::move(*message))
+          .then([answer](const R& value) { *answer = value; },
+                [answer](const caf::error&) {
+                  R lost;
+                  lost.failure = {errc::internal, "the test's peer has ended"};
+                  *answer = std::move(lost);
+                });
+    });
+    return answer;
+  }
+
+  box<store_result> begin_store(uint64_t first, size_t count, context_ptr of = nullptr,
+                                caf::actor* worker = nullptr);
+  box<load_result> begin_load(uint64_t first, size_t count, context_ptr of = nullptr,
+                              caf::actor* worker = nullptr);
+  store_result store(uint64_t first, size_t count);
+  load_result load(uint64_t first, size_t count);
+  lookup_answer lookup(const batch_ptr& objects, bool hold = false);
+
+  // ---- looking and preparing ----
+
+  hold_ptr hold(const tier_actor& tier, uint64_t first, size_t count);
+  size_t present(const tier_actor& tier, uint64_t first, size_t count);
+  tier_report report(const tier_actor& tier);
+  uint64_t host_used() { return report(group->host).usage.used_bytes; }
+
+  /// Takes objects out of one tier, as a discard does.
+  void forget(const tier_actor& tier, uint64_t first, size_t count);
+  void forget_host(uint64_t first, size_t count) { forget(group->host, first, count); }
+  const tier_actor& disk_tier() { return group->disk()->tier; }
+
+  /// Chunk `number`'s place in the region has its bytes, or has never been written to.
+  bool delivered(uint64_t number) const {
+    return region_is(number, [&](size_t i) { return content(number, i); });
+  }
+  bool untouched(uint64_t number) const {
+    return region_is(number, [](size_t) { return std::byte{0xcc}; });
+  }
+  static std::byte content(uint64_t number, size_t i) {
+    return static_cast<std::byte>(number * 31 + i % 253);
+  }
+
+  /// Where an object's header block lies in the disk's file.
+  uint64_t file_place(uint64_t number);
+
+  group_probes probes;
+  std::shared_ptr<group_parts> group;
+  space_ptr in;
+  caf::actor gate; ///< of a gated copier
+  std::filesystem::path folder;
+
+ private:
+  template <class F>
+  bool region_is(uint64_t number, F&& expected) const {
+    for (size_t i = 0; i < payload; ++i)
+      if (region_[number * payload + i] != expected(i))
+        return false;
+    return true;
+  }
+  outside_memory outside() { return {region_.data(), -1, region_.size(), nullptr}; }
+  std::shared_ptr<const object_runs> runs(uint64_t first, size_t count);
+
+  static constexpr size_t chunks_max = 256;
+  std::vector<std::byte> region_ = std::vector<std::byte>(chunks_max * payload);
+  std::shared_ptr<copier_pool> copiers_;
+};
+
+} // namespace terrace::actors::test
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::test::open_gate)

@@ -1,0 +1,105 @@
+#include "actors/listening_socket.hpp"
+
+#include <gtest/gtest.h>
+
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+using namespace terrace;
+using namespace terrace::actors;
+
+namespace {
+
+struct ListeningSocket : ::testing::Test {
+  std::filesystem::path folder;
+  std::string path;
+
+  void SetUp() override {
+    std::string name = (std::filesystem::temp_directory_path() / "terrace-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    folder = name;
+    path = (folder / "s").string();
+  }
+  void TearDown() override { std::filesystem::remove_all(folder); }
+
+  bool connects() const {
+    unique_fd client(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+    return ::connect(client.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+  }
+  mode_t mode_of(const std::string& what) const {
+    struct stat status {};
+    EXPECT_EQ(::stat(what.c_str(), &status), 0);
+    return status.st_mode & 0777;
+  }
+};
+
+} // namespace
+
+TEST_F(ListeningSocket, ListensWithItsMode) {
+  auto socket = open_listening_socket(path, 0660);
+  ASSERT_TRUE(socket) << socket.error().text;
+  EXPECT_TRUE(connects());
+  EXPECT_EQ(mode_of(path), 0660u);
+}
+
+TEST_F(ListeningSocket, MakesMissingFolders) {
+  path = (folder / "a" / "b" / "s").string();
+  auto socket = open_listening_socket(path, 0600);
+  ASSERT_TRUE(socket) << socket.error().text;
+  EXPECT_TRUE(connects());
+  EXPECT_EQ(mode_of(path), 0600u);
+}
+
+TEST_F(ListeningSocket, ReplacesTheSocketOfADaemonThatWasKilled) {
+  { auto killed = open_listening_socket(path, 0600); } // closed, and its file stays
+  ASSERT_TRUE(std::filesystem::exists(path));
+  ASSERT_FALSE(connects());
+  auto socket = open_listening_socket(path, 0600);
+  ASSERT_TRUE(socket) << socket.error().text;
+  EXPECT_TRUE(connects());
+}
+
+TEST_F(ListeningSocket, LeavesTheSocketOfALivingDaemonAlone) {
+  auto first = open_listening_socket(path, 0600);
+  ASSERT_TRUE(first);
+  auto second = open_listening_socket(path, 0600);
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code, errc::busy);
+  EXPECT_NE(second.error().text.find(path), std::string::npos);
+  EXPECT_TRUE(connects());
+}
+
+TEST_F(ListeningSocket, DoesNotTouchAFileThatIsNoSocket) {
+  std::ofstream(path) << "precious";
+  auto socket = open_listening_socket(path, 0600);
+  ASSERT_FALSE(socket);
+  EXPECT_EQ(socket.error().code, errc::bad_request);
+  std::string content;
+  std::ifstream(path) >> content;
+  EXPECT_EQ(content, "precious");
+}
+
+TEST_F(ListeningSocket, RefusesAPathThatTheKernelCannotTake) {
+  path = (folder / std::string(120, 'x')).string();
+  auto socket = open_listening_socket(path, 0600);
+  ASSERT_FALSE(socket);
+  EXPECT_EQ(socket.error().code, errc::bad_request);
+  EXPECT_NE(socket.error().text.find("107"), std::string::npos) << socket.error().text;
+}
+
+TEST_F(ListeningSocket, SaysWhatFailedWhenItCannotBind) {
+  std::ofstream(folder / "file") << "x";
+  path = (folder / "file" / "s").string(); // a file where a folder should be
+  auto socket = open_listening_socket(path, 0600);
+  ASSERT_FALSE(socket);
+  EXPECT_NE(socket.error().text.find(path), std::string::npos);
+}

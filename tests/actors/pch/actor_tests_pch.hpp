@@ -1,0 +1,16 @@
+// What every test of this room includes; precompiled, since CAF's headers are long.
+#ifndef TERRACE_ACTOR_TESTS_PCH_HPP
+#define TERRACE_ACTOR_TESTS_PCH_HPP
+
+#include <caf/all.hpp>
+#include <caf/scheduler/test_coordinator.hpp>
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#endif

@@ -1,0 +1,249 @@
+// Stores and loads through real tiers, allocators, policies and copiers, in host memory alone.
+#include "group_fixture.hpp"
+
+using namespace terrace;
+using namespace terrace::actors;
+using namespace terrace::actors::test;
+
+namespace {
+
+struct HostTransfers : group_fixture {
+  HostTransfers() { start({.host_objects = 8}); }
+};
+
+struct RoomyHost : group_fixture {
+  RoomyHost() { start({.host_objects = 200}); }
+  size_t jobs_of_a_store(uint64_t first, size_t count) {
+    auto answer = begin_store(first, count);
+    size_t jobs = settle();
+    EXPECT_TRUE(*answer && (*answer)->stored_chunks == count);
+    return jobs;
+  }
+};
+
+struct GatedTransfers : group_fixture {
+  GatedTransfers() { start({.host_objects = 4, .gated_copier = true}); }
+  void copy() {
+    caf::anon_send(gate, open_gate{});
+    settle();
+  }
+};
+
+} // namespace
+
+TEST_F(HostTransfers, WhatWasStoredIsLoadedBitByBit) {
+  auto stored = store(0, 4);
+  EXPECT_EQ(stored.failure.code, errc::ok) << stored.failure.text;
+  EXPECT_EQ(stored.stored_chunks, 4u);
+  EXPECT_EQ(stored.bytes, 4 * payload);
+  auto loaded = load(0, 4);
+  EXPECT_EQ(loaded.failure.code, errc::ok) << loaded.failure.text;
+  EXPECT_EQ(loaded.chunks, 4u);
+  EXPECT_EQ(loaded.bytes_by_tier[static_cast<size_t>(tier_kind::host)], 4 * payload);
+  for (uint64_t n = 0; n < 4; ++n)
+    EXPECT_TRUE(delivered(n)) << n;
+  EXPECT_EQ(report(group->host).held_objects, 0u);
+}
+
+TEST_F(HostTransfers, ALoadDeliversWholeChunksUpToTheFirstGap) {
+  store(0, 2);
+  store(3, 1);
+  auto loaded = load(0, 4);
+  EXPECT_EQ(loaded.failure.code, errc::ok);
+  EXPECT_EQ(loaded.chunks, 2u);
+  EXPECT_TRUE(delivered(1));
+  EXPECT_TRUE(untouched(2));
+  EXPECT_TRUE(untouched(3));
+}
+
+TEST_F(HostTransfers, StoringWhatIsThereCopiesNothing) {
+  store(0, 2);
+  auto again = store(0, 3);
+  EXPECT_EQ(again.present_chunks, 2u);
+  EXPECT_EQ(again.stored_chunks, 1u);
+  EXPECT_EQ(again.bytes, payload);
+}
+
+TEST_F(RoomyHost, AStoreTakesAtMostTenMessagesWhateverItsObjects) {
+  // Beside them: the test's own actor begins, asks, and is answered.
+  size_t of_one = jobs_of_a_store(0, 1);
+  EXPECT_EQ(jobs_of_a_store(1, 150), of_one);
+  EXPECT_LE(of_one, 10u + 4u);
+}
+
+TEST_F(HostTransfers, UnderPressureSuffixesLeaveBeforeTheirPrefixes) {
+  store(0, 8);
+  load(0, 8); // used as a whole
+  EXPECT_EQ(store(100, 3).stored_chunks, 3u);
+  EXPECT_EQ(present(group->host, 0, 5), 5u);
+  EXPECT_EQ(present(group->host, 5, 3), 0u);
+  EXPECT_EQ(lookup(chain(0, 8)).plan.found_chunks, 5u);
+}
+
+TEST_F(HostTransfers, TheChainThatWasUsedLastStays) {
+  store(0, 4);
+  store(100, 4);
+  load(0, 4);
+  store(50, 4);
+  EXPECT_EQ(present(group->host, 0, 4), 4u);
+  EXPECT_EQ(present(group->host, 100, 4), 0u);
+}
+
+TEST_F(HostTransfers, AStoreLongerThanTheArenaStreamsPastIt) {
+  auto stored = store(0, 20);
+  EXPECT_EQ(stored.failure.code, errc::ok) << stored.failure.text;
+  EXPECT_EQ(stored.stored_chunks, 20u);
+  EXPECT_LE(host_used(), 8 * physical);
+}
+
+TEST_F(HostTransfers, AStoreWaitsWhileAllIsHeldAndGoesOnWhenAHoldEnds) {
+  store(0, 8);
+  auto kept = hold(group->host, 0, 8);
+  auto waiting = begin_store(100, 2);
+  settle();
+  EXPECT_FALSE(*waiting);
+  EXPECT_EQ(report(group->host).waiting, 1u);
+  kept->keep_first(5);
+  settle();
+  ASSERT_TRUE(*waiting);
+  EXPECT_EQ((*waiting)->failure.code, errc::ok) << (*waiting)->failure.text;
+  EXPECT_EQ(present(group->host, 0, 5), 5u);
+}
+
+TEST_F(HostTransfers, AHoldThatEndsAtAnyMomentReleasesWhoeverWaitsForItsMemory) {
+  // The hold ends after so many steps of the store: before, while and after the policy is asked for victims.
+  for (size_t steps = 0; steps < 30; ++steps) {
+    SCOPED_TRACE(steps);
+    uint64_t first = steps % 2 == 0 ? 0 : 100;
+    store(first, 8);
+    ASSERT_EQ(present(group->host, first, 8), 8u);
+    auto kept = hold(group->host, first, 8);
+    auto waiting = begin_store(200, 1);
+    for (size_t i = 0; i < steps; ++i)
+      sched.try_run_once();
+    kept.reset();
+    settle();
+    ASSERT_TRUE(*waiting) << "nobody told the allocator that something may leave";
+    ASSERT_EQ((*waiting)->stored_chunks + (*waiting)->present_chunks, 1u);
+    forget_host(200, 1);
+  }
+}
+
+TEST_F(HostTransfers, ADeadlineWhileAllIsHeldIsNoSpaceAndNamesTheHolders) {
+  store(0, 8);
+  auto kept = hold(group->host, 0, 8);
+  auto of = context();
+  auto waiting = begin_store(100, 1, of);
+  settle();
+  ASSERT_FALSE(*waiting);
+  of->ended = errc::deadline;
+  caf::anon_send(group->host, sweep_notice{});
+  settle();
+  ASSERT_TRUE(*waiting);
+  EXPECT_EQ((*waiting)->failure.code, errc::no_space);
+  EXPECT_NE((*waiting)->failure.text.find("in 8 objects"), std::string::npos) << (*waiting)->failure.text;
+  EXPECT_EQ(report(group->host).waiting, 0u);
+}
+
+TEST_F(HostTransfers, WhoMayNotWaitIsRefusedAtOnce) {
+  store(0, 8);
+  auto kept = hold(group->host, 0, 8);
+  acquire_request request;
+  request.objects = chain(100, 1, payload);
+  request.may_wait = false;
+  auto answer = ask<acquire_answer>(group->host, request);
+  settle();
+  ASSERT_TRUE(*answer);
+  EXPECT_EQ((*answer)->failure.code, errc::no_space);
+}
+
+TEST_F(HostTransfers, AnAbandonedReservationGivesItsSpaceBack) {
+  acquire_request request;
+  request.objects = chain(0, 8, payload);
+  auto answer = ask<acquire_answer>(group->host, request);
+  settle();
+  EXPECT_EQ(host_used(), 8 * physical);
+  EXPECT_EQ(present(group->host, 0, 8), 0u);
+  answer->reset();
+  settle();
+  EXPECT_EQ(host_used(), 0u);
+}
+
+TEST_F(HostTransfers, AnAbandonedReservationReleasesWhoeverWaitsForTheSameObjects) {
+  acquire_request request;
+  request.objects = chain(0, 2, payload);
+  auto first = ask<acquire_answer>(group->host, request);
+  settle();
+  auto second = begin_store(0, 2);
+  settle();
+  EXPECT_FALSE(*second);
+  first->reset();
+  settle();
+  ASSERT_TRUE(*second);
+  EXPECT_EQ((*second)->stored_chunks, 2u);
+}
+
+TEST_F(HostTransfers, RequestsThatADeadTierOwesAnAnswerEndAsInternal) {
+  store(0, 8);
+  auto kept = hold(group->host, 0, 8);
+  auto waiting = begin_store(100, 1);
+  settle();
+  ASSERT_FALSE(*waiting);
+  stop(group->host);
+  ASSERT_TRUE(*waiting);
+  EXPECT_EQ((*waiting)->failure.code, errc::internal);
+  auto late = store(101, 1);
+  EXPECT_EQ(late.failure.code, errc::internal);
+  EXPECT_EQ(load(0, 1).failure.code, errc::internal);
+  EXPECT_EQ(lookup(chain(0, 1)).failure.code, errc::internal);
+}
+
+TEST_F(GatedTransfers, AnObjectIsInvisibleUntilItsLastByteIsCopied) {
+  auto storing = begin_store(0, 2);
+  settle();
+  EXPECT_FALSE(*storing);
+  EXPECT_EQ(present(group->host, 0, 2), 0u);
+  copy();
+  ASSERT_TRUE(*storing);
+  EXPECT_EQ(present(group->host, 0, 2), 2u);
+}
+
+TEST_F(GatedTransfers, TwoStoresOfTheSameChunksCopyThemOnce) {
+  auto first = begin_store(0, 2);
+  auto second = begin_store(0, 2);
+  settle();
+  copy();
+  ASSERT_TRUE(*first && *second);
+  EXPECT_EQ((*first)->bytes + (*second)->bytes, 2 * payload);
+  EXPECT_EQ((*first)->stored_chunks + (*second)->stored_chunks, 2u);
+  EXPECT_EQ((*first)->present_chunks + (*second)->present_chunks, 2u);
+}
+
+TEST_F(GatedTransfers, ACopyKeepsItsMemoryAlthoughItsTransferWasKilled) {
+  caf::actor worker;
+  auto killed = begin_store(0, 4, nullptr, &worker);
+  settle();
+  stop(worker);
+  EXPECT_TRUE(*killed);
+  EXPECT_EQ(host_used(), 4 * physical); // the copier may be writing there
+  auto next = begin_store(100, 1);
+  settle();
+  EXPECT_EQ(report(group->host).waiting, 1u);
+  copy();
+  EXPECT_EQ(report(group->host).waiting, 0u);
+  copy();
+  ASSERT_TRUE(*next);
+  EXPECT_EQ((*next)->stored_chunks, 1u);
+  EXPECT_EQ(present(group->host, 0, 4), 0u);
+}
+
+TEST_F(GatedTransfers, AStoreThatIsCancelledWhileItsBytesAreCopiedLeavesNothing) {
+  auto of = context();
+  auto storing = begin_store(0, 2, of);
+  settle();
+  of->ended = errc::cancelled;
+  copy();
+  ASSERT_TRUE(*storing);
+  EXPECT_EQ((*storing)->failure.code, errc::cancelled);
+  EXPECT_EQ(host_used(), 0u);
+}

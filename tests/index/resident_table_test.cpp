@@ -1,0 +1,251 @@
+#include "index/resident_table.hpp"
+
+#include "tests/support/seed.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+#include <vector>
+
+using namespace terrace;
+
+namespace {
+
+object_key key(uint64_t number) {
+  object_key made{space_id{1}, 0, 0, {}};
+  std::memcpy(made.chunk.bytes.data(), &number, sizeof number);
+  return made;
+}
+
+resident object(uint64_t number, uint64_t bytes = 4096) {
+  resident made;
+  made.key = key(number);
+  made.offset = number * 65536;
+  made.physical_bytes = bytes;
+  made.payload_bytes = bytes - 1;
+  return made;
+}
+
+object_id published(resident_table& table, uint64_t number) {
+  object_id id = table.insert(object(number));
+  table.publish(id);
+  return id;
+}
+
+object_id find_published(const resident_table& table, uint64_t number) {
+  object_key wanted = key(number);
+  object_id id{};
+  table.find_published({&wanted, 1}, {&id, 1});
+  return id;
+}
+
+} // namespace
+
+TEST(ResidentTable, AnObjectIsInvisibleUntilItIsPublished) {
+  resident_table table;
+  object_id id = table.insert(object(1));
+  EXPECT_EQ(table.find(key(1)), id);
+  EXPECT_EQ(find_published(table, 1), object_id{});
+  EXPECT_EQ(table.published(), 0u);
+  table.publish(id);
+  EXPECT_EQ(find_published(table, 1), id);
+  EXPECT_EQ(table.published(), 1u);
+}
+
+TEST(ResidentTable, IsFoundByItsPolicyNameToo) {
+  resident_table table;
+  object_id id = table.insert(object(7));
+  EXPECT_EQ(table.find(to_entry_key(key(7))), id);
+  EXPECT_EQ(table.get(id)->name, to_entry_key(key(7)));
+  EXPECT_FALSE(table.find(to_entry_key(key(8))));
+}
+
+TEST(ResidentTable, KeysThatDifferInOneFieldAreDifferentObjects) {
+  resident_table table;
+  object_id id = published(table, 1);
+  object_key other = key(1);
+  other.rank = 1;
+  EXPECT_FALSE(table.find(other));
+  other = key(1);
+  other.pool = 1;
+  EXPECT_FALSE(table.find(other));
+  other = key(1);
+  other.space = space_id{2};
+  EXPECT_FALSE(table.find(other));
+  EXPECT_EQ(table.find(key(1)), id);
+}
+
+TEST(ResidentTable, AnIdEndsWithItsStayAndIsNotUsedAgain) {
+  resident_table table;
+  object_id first = published(table, 1);
+  table.erase(first);
+  EXPECT_EQ(table.get(first), nullptr);
+  EXPECT_FALSE(table.find(key(1)));
+  object_id second = published(table, 1);
+  EXPECT_NE(first, second);
+  EXPECT_EQ(table.get(first), nullptr);
+  ASSERT_NE(table.get(second), nullptr);
+  EXPECT_EQ(table.get(second)->key, key(1));
+}
+
+TEST(ResidentTable, IdZeroAndUnknownIdsNameNothing) {
+  resident_table table;
+  EXPECT_EQ(table.get(object_id{}), nullptr);
+  EXPECT_EQ(table.get(object_id{uint64_t{1} << 32 | 5}), nullptr);
+  published(table, 1);
+  EXPECT_EQ(table.get(object_id{}), nullptr); // slot 0 is taken, but its generation is not 0
+}
+
+TEST(ResidentTable, CountsFirstAndLastHolds) {
+  resident_table table;
+  object_id id = published(table, 1);
+  EXPECT_TRUE(table.hold(id));
+  EXPECT_FALSE(table.hold(id));
+  EXPECT_EQ(table.held(), 1u);
+  EXPECT_FALSE(table.release(id));
+  EXPECT_EQ(table.held(), 1u);
+  EXPECT_TRUE(table.release(id));
+  EXPECT_EQ(table.held(), 0u);
+}
+
+TEST(ResidentTable, ARemovedObjectLivesOnUntilItsLastHoldButIsNotFound) {
+  resident_table table;
+  object_id id = published(table, 1);
+  table.hold(id);
+  table.remove(id);
+  EXPECT_FALSE(table.find(key(1)));
+  EXPECT_EQ(find_published(table, 1), object_id{});
+  ASSERT_NE(table.get(id), nullptr);
+  EXPECT_EQ(table.get(id)->state, object_state::removed);
+  EXPECT_EQ(table.size(), 1u);
+  EXPECT_EQ(table.published(), 0u);
+}
+
+TEST(ResidentTable, AKeyMayComeBackWhileItsRemovedObjectLives) {
+  resident_table table;
+  object_id old = published(table, 1);
+  table.hold(old);
+  table.remove(old);
+  object_id fresh = published(table, 1);
+  EXPECT_NE(old, fresh);
+  EXPECT_EQ(find_published(table, 1), fresh);
+  table.release(old);
+  table.erase(old);
+  EXPECT_EQ(find_published(table, 1), fresh); // the old one's end did not take the new one along
+  EXPECT_EQ(table.size(), 1u);
+}
+
+TEST(ResidentTable, FindsManyAtOnceInTheirOrder) {
+  resident_table table;
+  std::vector<object_key> keys;
+  std::vector<object_id> expected;
+  for (uint64_t n = 0; n < 100; ++n) {
+    keys.push_back(key(n));
+    expected.push_back(n % 3 == 0 ? published(table, n) : object_id{});
+    if (n % 3 == 1)
+      table.insert(object(n)); // reserved
+  }
+  std::vector<object_id> found(keys.size(), object_id{99});
+  table.find_published(keys, found);
+  EXPECT_EQ(found, expected);
+}
+
+TEST(ResidentTable, BehavesLikeAMapUnderRandomUse) {
+  uint64_t seed = terrace::testing::test_seed();
+  SCOPED_TRACE(terrace::testing::seed_text(seed));
+  std::mt19937_64 random(seed);
+
+  struct modelled {
+    uint64_t number = 0;
+    object_state state = object_state::reserved;
+    uint32_t holds = 0;
+  };
+  resident_table table;
+  std::map<object_id, modelled> model;
+  std::map<uint64_t, object_id> index; // what can be found
+  auto any = [&](auto&& accept) -> std::map<object_id, modelled>::iterator {
+    std::vector<std::map<object_id, modelled>::iterator> fit;
+    for (auto entry = model.begin(); entry != model.end(); ++entry)
+      if (accept(entry->second))
+        fit.push_back(entry);
+    return fit.empty() ? model.end() : fit[random() % fit.size()];
+  };
+  auto erase = [&](std::map<object_id, modelled>::iterator entry) {
+    table.erase(entry->first);
+    if (entry->second.state != object_state::removed)
+      index.erase(entry->second.number);
+    model.erase(entry);
+  };
+
+  for (int step = 0; step < 20'000; ++step) {
+    uint64_t number = random() % 400; // few keys: many meetings, and buckets that fill up
+    switch (random() % 7) {
+      case 0:
+      case 1:
+        if (!index.contains(number)) {
+          object_id id = table.insert(object(number));
+          ASSERT_FALSE(model.contains(id)) << "an id was used again";
+          model[id] = {number, object_state::reserved, 0};
+          index[number] = id;
+        }
+        break;
+      case 2:
+        if (auto one = any([](const modelled& m) { return m.state == object_state::reserved; });
+            one != model.end()) {
+          table.publish(one->first);
+          one->second.state = object_state::published;
+        }
+        break;
+      case 3:
+        if (auto one = any([](const modelled& m) { return m.state == object_state::published; });
+            one != model.end()) {
+          ASSERT_EQ(table.hold(one->first), one->second.holds == 0);
+          ++one->second.holds;
+        }
+        break;
+      case 4:
+        if (auto one = any([](const modelled& m) { return m.holds != 0; }); one != model.end()) {
+          ASSERT_EQ(table.release(one->first), one->second.holds == 1);
+          if (--one->second.holds == 0 && one->second.state == object_state::removed)
+            erase(one);
+        }
+        break;
+      case 5:
+        if (auto one = any([](const modelled& m) { return m.holds == 0; }); one != model.end())
+          erase(one);
+        break;
+      case 6:
+        if (auto one =
+                any([](const modelled& m) { return m.state == object_state::published && m.holds != 0; });
+            one != model.end()) {
+          table.remove(one->first);
+          one->second.state = object_state::removed;
+          index.erase(one->second.number);
+        }
+        break;
+    }
+    auto entry = index.find(number);
+    ASSERT_EQ(table.find(key(number)), entry == index.end() ? std::nullopt : std::optional(entry->second));
+    if (step % 100 != 0)
+      continue;
+    size_t visible = 0;
+    size_t held = 0;
+    for (const auto& [id, expected] : model) {
+      const resident* found = table.get(id);
+      ASSERT_NE(found, nullptr);
+      ASSERT_EQ(found->key, key(expected.number));
+      ASSERT_EQ(found->state, expected.state);
+      ASSERT_EQ(found->holds, expected.holds);
+      ASSERT_EQ(found->offset, expected.number * 65536);
+      visible += expected.state == object_state::published;
+      held += expected.holds != 0;
+    }
+    ASSERT_EQ(table.size(), model.size());
+    ASSERT_EQ(table.published(), visible);
+    ASSERT_EQ(table.held(), held);
+    size_t walked = 0;
+    table.for_each([&](const resident&) { ++walked; });
+    ASSERT_EQ(walked, model.size());
+  }
+}
