@@ -14,7 +14,7 @@
 namespace terrace::actors {
 
 struct copier_arguments {
-  uint64_t piece_bytes = 1 << 20; ///< copied between two looks at the request's context
+  uint64_t piece_bytes = 8 << 20; ///< copied between two looks at the request's context
   std::shared_ptr<metrics::copier_probe> probe;
   bool detached = true; ///< false in tests that run everything on one thread
 };

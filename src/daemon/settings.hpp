@@ -120,7 +120,7 @@ struct disk_options {
 /// [copier]: the threads that copy for isolated groups and into regions.
 struct copier_options {
   uint32_t threads = 0;                ///< 0: one for each two processors, 2 to 8
-  uint64_t piece_bytes = 1 * mebibyte; ///< copied between two looks at cancellation
+  uint64_t piece_bytes = 8 * mebibyte; ///< copied between two looks at cancellation
   std::vector<option_problem> validate() const;
   friend bool operator==(const copier_options&, const copier_options&) = default;
 };
