@@ -294,7 +294,7 @@ void connection::close() {
 /// The socket has ended. Memory that a living process may still be reading stays until it dies or confirms.
 void connection::finish() {
   close();
-  if (leases_.empty() || !peer_.pidfd) {
+  if (leases_.empty() || !peer_.pidfd || daemon_ends_) { // clients' mappings outlive the daemon's
     set_phase(phase::closing);
     self->quit();
     return;
@@ -317,6 +317,7 @@ void connection::peer_confirmed(pid_t pid) {
 }
 
 void connection::drain() {
+  daemon_ends_ = true;
   if (phase_ == phase::quarantined)
     self->quit();
   if (phase_ > phase::serving)

@@ -218,6 +218,7 @@ class connection {
   clock::time_point timer_at_ = clock::time_point::max(); ///< when the timer in the ring fires
   runtime::operation_id timer_{};
   bool pumping_ = false;
+  bool daemon_ends_ = false;
   uint64_t quarantined_bytes_ = 0;
 };
 
