@@ -31,7 +31,8 @@ struct hash_case {
 };
 
 // Echo and hashing apart, so that each is the bare thing; the limit of one round is the sum of their medians.
-figure measure_tokens(const settings& options, const hash_case& hash, const std::string& socket_path, pid_t daemon) {
+figure measure_tokens(const settings& options, const hash_case& hash, const std::string& socket_path,
+                      pid_t daemon) {
   auto connection = connect(socket_path);
   auto spec = space_of(small_object);
   spec.algorithm = hash.algorithm;

@@ -78,7 +78,8 @@ void answer(connection& client, const connection::request& what, const gathered&
     auto ring = body.CreateVectorOfStrings(environment.ring_features);
     auto boot = body.CreateVector(environment.boot.bytes.data(), environment.boot.bytes.size());
     auto version = body.CreateString(TERRACE_VERSION);
-    auto uptime = std::chrono::duration_cast<std::chrono::milliseconds>(environment.now() - environment.started);
+    auto uptime =
+        std::chrono::duration_cast<std::chrono::milliseconds>(environment.now() - environment.started);
     return wire::CreateStatusAnswer(body, version, boot, static_cast<uint64_t>(uptime.count()),
                                     environment.workers, ring, groups, listed);
   });
