@@ -198,8 +198,9 @@ void connection::violation(const protocol::frame& frame, const error& why) {
 void connection::answer(const request& what, errc outcome, std::unique_ptr<protocol::frame_builder> frame,
                         std::vector<unique_fd> descriptors) {
   auto entry = requests_.find(what.id);
-  if (entry == requests_.end() || entry->second.context != what.context || entry->second.answered)
-    return; // the connection is ending
+  if (phase_ >= phase::closing || entry == requests_.end() || entry->second.context != what.context ||
+      entry->second.answered)
+    return; // the connection is ending: the reason is the last frame it sends
   entry->second.answered = true;
   auto latency = environment_->now() - entry->second.arrived;
   environment_->request_probe->finished(static_cast<size_t>(what.kind), outcome, latency);

@@ -103,6 +103,8 @@ result<void> join_disk(caf::actor_system& system, group_parts& group, const grou
   down.memory = group.memory;
   down.copiers = group.copiers;
   down.probe = probes.disk_tier;
+  // Writes in progress cannot be evicted: they leave most of a small disk to what may make room for them.
+  down.bytes_in_progress = std::min(down.bytes_in_progress, file->extents_bytes() / 4);
   disk->write_through = spawn_write_through(system, std::move(down));
   group.join(std::move(disk));
   group.ready();

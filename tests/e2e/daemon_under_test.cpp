@@ -1,0 +1,149 @@
+#include "daemon_under_test.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <iostream>
+
+namespace terrace::e2e {
+
+namespace {
+
+unique_fd notify_socket(const std::string& path) {
+  unique_fd fd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  ::unlink(path.c_str());
+  if (::bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0)
+    ADD_FAILURE() << "cannot bind " << path;
+  return fd;
+}
+
+} // namespace
+
+daemon_under_test::daemon_under_test(daemon_options options) {
+  configure(options);
+  start();
+}
+
+daemon_under_test::~daemon_under_test() {
+  if (pid_ > 0)
+    kill();
+  if (::testing::Test::HasFailure())
+    std::cerr << "the daemon's log:\n" << log_ << std::flush;
+}
+
+void daemon_under_test::configure(const daemon_options& options) {
+  std::string state = options.state_dir.empty() ? folder_ / "state" : options.state_dir;
+  std::filesystem::create_directories(state);
+  std::string text = "[daemon]\nworkers = 2\nlog_level = \"" + options.log_level + "\"\n";
+  text += options.listen.empty() ? "[[listen]]\npath = \"" + socket() + "\"\n" : options.listen;
+  text += "[connection]\nstaging_bytes = \"8MiB\"\n" + options.connection;
+  text += "[host]\nbytes = " + std::to_string(options.host_bytes) + "\n";
+  text += "[disk]\nenabled = " + std::string(options.disk_bytes != 0 ? "true" : "false") + "\npath = \"" +
+          state + "\"\n";
+  if (options.disk_bytes != 0)
+    text += "bytes = " + std::to_string(options.disk_bytes) + "\n";
+  text += "[metrics]\n" + (options.metrics.empty() ? std::string("enabled = false\n")
+                                                   : "address = \"" + options.metrics + "\"\n");
+  write_file(configuration_path(), text);
+}
+
+void daemon_under_test::start() {
+  std::string notify_path = folder_ / "notify.sock";
+  unique_fd notify = notify_socket(notify_path);
+  std::array<int, 2> pipe{};
+  if (::pipe2(pipe.data(), O_CLOEXEC) != 0)
+    return;
+  // The daemon must never wait for the test to read its log.
+  ::fcntl(pipe[1], F_SETPIPE_SZ, 1 << 20);
+  log_pipe_.reset(pipe[0]);
+  log_.clear();
+  looked_at_ = 0;
+  std::string path = program("TERRACED");
+  std::string configuration = configuration_path();
+  pid_ = ::fork();
+  if (pid_ == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    ::setenv("NOTIFY_SOCKET", notify_path.c_str(), 1);
+    ::dup2(pipe[1], STDOUT_FILENO);
+    ::dup2(pipe[1], STDERR_FILENO);
+    ::execl(path.c_str(), path.c_str(), "--config", configuration.c_str(), nullptr);
+    ::_exit(127);
+  }
+  ::close(pipe[1]);
+  pidfd_.reset(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
+  await_ready(notify.get());
+}
+
+void daemon_under_test::await_ready(int notify) {
+  std::array<pollfd, 2> watched{{{notify, POLLIN, 0}, {pidfd_.get(), POLLIN, 0}}};
+  while (::poll(watched.data(), watched.size(), patience_ms) > 0 && watched[1].revents == 0) {
+    std::array<char, 4096> text{};
+    if (::recv(notify, text.data(), text.size() - 1, 0) > 0 && std::strstr(text.data(), "READY=1") != nullptr)
+      return;
+  }
+  ADD_FAILURE() << "terraced did not become ready";
+  kill();
+}
+
+bool daemon_under_test::read_log() {
+  pollfd watched{log_pipe_.get(), POLLIN, 0};
+  if (::poll(&watched, 1, patience_ms) != 1)
+    return false;
+  std::array<char, 4096> text;
+  ssize_t n = ::read(log_pipe_.get(), text.data(), text.size());
+  if (n <= 0)
+    return false;
+  log_.append(text.data(), static_cast<size_t>(n));
+  return true;
+}
+
+bool daemon_under_test::await_log(const std::string& text) {
+  for (;;) {
+    if (size_t at = log_.find(text, looked_at_); at != std::string::npos) {
+      looked_at_ = at + text.size();
+      return true;
+    }
+    if (!read_log())
+      return false;
+  }
+}
+
+int daemon_under_test::wait() {
+  if (pid_ < 0)
+    return -1;
+  while (read_log()) {
+  }
+  int status = 0;
+  ::waitpid(std::exchange(pid_, -1), &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+int daemon_under_test::kill() {
+  if (pid_ > 0)
+    ::kill(pid_, SIGKILL);
+  return wait();
+}
+
+int daemon_under_test::terminate() {
+  if (pid_ > 0)
+    ::kill(pid_, SIGTERM);
+  return wait();
+}
+
+} // namespace terrace::e2e

@@ -1,0 +1,187 @@
+// Malformed frames of every kind end their connection with a stated reason, and nobody else's.
+#include "raw_client.hpp"
+#include "workload.hpp"
+
+#include <fcntl.h>
+
+namespace terrace::e2e {
+namespace {
+
+using protocol::kind;
+
+/// A daemon, a sound client that must never notice anything, and one raw connection after the other.
+class Malformed : public ::testing::Test {
+ protected:
+  void SetUp() override { witness_.store(chain_); }
+
+  /// After the handshake, sends `bytes`; expects the reason, the end, and an undisturbed witness.
+  void expect_end(const frame_bytes& bytes, const std::string& reason, std::span<const int> descriptors = {},
+                  bool greet = true) {
+    SCOPED_TRACE("expecting: " + reason);
+    raw_client offender(daemon_.socket());
+    ASSERT_TRUE(!greet || offender.greet());
+    auto held = witness_->submit_lookup(witness_.lookup_of(chain_, true), patiently());
+    ASSERT_TRUE(held);
+    offender.send(bytes, descriptors);
+    auto said = offender.receive();
+    ASSERT_TRUE(said) << "closed without a word";
+    while (said && said->request != 0) // answers to sound requests in front of the malformed one
+      said = offender.receive();
+    ASSERT_TRUE(said) << "closed without a reason";
+    EXPECT_TRUE(said->is_error());
+    EXPECT_EQ(said->error_code, static_cast<uint8_t>(errc::bad_request));
+    EXPECT_NE(said->error_text.find(reason), std::string::npos) << said->error_text;
+    EXPECT_FALSE(offender.receive()) << "the connection should have ended";
+    auto found = witness_->wait(*held, patiently());
+    ASSERT_TRUE(found) << found.error().text;
+    EXPECT_EQ(found->found_chunks, chain_.size());
+    EXPECT_EQ(witness_.load_and_check(chain_), chain_.size());
+  }
+
+  int some_file() {
+    if (!file_)
+      file_.reset(::open("/dev/null", O_RDWR | O_CLOEXEC));
+    return file_.get();
+  }
+
+  daemon_under_test daemon_;
+  tester witness_{daemon_.socket(), "witness"};
+  std::vector<digest> chain_ = chain_of(1, 2);
+  unique_fd file_;
+};
+
+constexpr uint16_t status_kind = static_cast<uint16_t>(kind::status);
+
+TEST_F(Malformed, LengthBelowAHeader) { expect_end(frame_of(status_kind, 2, {}, 8), "length"); }
+TEST_F(Malformed, LengthZero) { expect_end(frame_of(status_kind, 2, {}, 0), "length"); }
+TEST_F(Malformed, LengthThatIsNoMultipleOfEight) {
+  expect_end(frame_of(status_kind, 2, {}, 20), "multiple of 8");
+}
+TEST_F(Malformed, LengthBeyondAFrame) {
+  expect_end(frame_of(status_kind, 2, {}, protocol::frame_bytes_max + 8), "length");
+}
+TEST_F(Malformed, LengthBeyondWhatComesBeforeTheHandshake) {
+  expect_end(frame_of(1, 1, {}, protocol::hello_bytes_max + 8), "length", {}, false);
+}
+TEST_F(Malformed, UnknownKinds) {
+  for (uint16_t unknown : {uint16_t{0}, uint16_t{16}, uint16_t{1000}, uint16_t{0xffff}})
+    expect_end(frame_of(unknown, 2), "kind");
+}
+TEST_F(Malformed, KindsThatOnlyTheDaemonSends) {
+  expect_end(frame_of(0x8006, 2), "kind");
+  expect_end(frame_of(static_cast<uint16_t>(kind::error), 2), "kind");
+}
+TEST_F(Malformed, HelloMissing) { expect_end(status_frame(1), "hello", {}, false); }
+TEST_F(Malformed, HelloTwice) { expect_end(hello_frame(2), "hello"); }
+TEST_F(Malformed, RequestIdZero) { expect_end(status_frame(0), "request id 0"); }
+TEST_F(Malformed, RequestIdInUse) {
+  auto twice = status_frame(7);
+  auto again = status_frame(7);
+  twice.insert(twice.end(), again.begin(),
+               again.end()); // one message, so the first cannot be answered before
+  expect_end(twice, "request id 7 is in flight already");
+}
+
+TEST_F(Malformed, DescriptorsOfAKindThatTakesNone) {
+  int file = some_file();
+  expect_end(frame_of(status_kind, 2, {}, {}, 1), "descriptors", {&file, 1});
+}
+TEST_F(Malformed, DescriptorsThatNoFrameAnnounces) {
+  int file = some_file();
+  expect_end(status_frame(2), "descriptors", {&file, 1});
+}
+TEST_F(Malformed, DescriptorsAnnouncedThatDoNotCome) {
+  expect_end(frame_of(static_cast<uint16_t>(kind::register_region), 2, {}, {}, 1), "descriptors");
+}
+TEST_F(Malformed, DescriptorThatTheRequestNeedsIsMissing) {
+  expect_end(
+      frame_with(kind::register_region, 2,
+                 [](auto& body) { return wire::CreateRegisterRegion(body, wire::RegionKind::memfd, 4096); }),
+      "descriptors");
+}
+TEST_F(Malformed, MoreDescriptorsThanAnyFrameTakes) {
+  std::vector<int> many(16, some_file());
+  expect_end(status_frame(2), "descriptors", many);
+  expect_end(frame_of(static_cast<uint16_t>(kind::register_region), 2, {}, {}, 9), "descriptors");
+}
+
+TEST_F(Malformed, GarbageInTheBodyOfEveryRequest) {
+  std::vector<uint8_t> garbage(64, 0xa5);
+  int file = some_file();
+  for (uint16_t number = 2; number <= protocol::last_request; ++number) {
+    bool takes_one = number == static_cast<uint16_t>(kind::register_region);
+    expect_end(frame_of(number, 2, garbage, {}, takes_one ? 1 : 0), "",
+               takes_one ? std::span<const int>(&file, 1) : std::span<const int>());
+  }
+  expect_end(frame_of(1, 1, garbage), "", {}, false);
+}
+TEST_F(Malformed, EmptyBodyOfEveryRequest) {
+  int file = some_file();
+  for (uint16_t number = 2; number <= protocol::last_request; ++number) {
+    bool takes_one = number == static_cast<uint16_t>(kind::register_region);
+    expect_end(frame_of(number, 2, {}, {}, takes_one ? 1 : 0), "",
+               takes_one ? std::span<const int>(&file, 1) : std::span<const int>());
+  }
+}
+TEST_F(Malformed, FieldsOutOfBounds) {
+  expect_end(frame_with(kind::lookup, 2,
+                        [](auto& body) {
+                          std::vector<uint8_t> digests(33, 1);
+                          auto list = body.CreateVector(digests);
+                          wire::PrefixBuilder prefix(body);
+                          prefix.add_digests(list);
+                          prefix.add_digest_width(33);
+                          return wire::CreateLookup(body, 1, prefix.Finish());
+                        }),
+             "digest");
+  expect_end(frame_with(kind::release, 2,
+                        [](auto& body) {
+                          std::vector<uint8_t> brief(15, 1);
+                          return wire::CreateRelease(body, body.CreateVector(brief));
+                        }),
+             "16");
+}
+
+TEST_F(Malformed, UnknownVersionIsToldWhichIsSpoken) {
+  raw_client client(daemon_.socket());
+  client.send(hello_frame(1, 999));
+  auto said = client.receive();
+  ASSERT_TRUE(said && said->is_error());
+  EXPECT_EQ(said->error_code, static_cast<uint8_t>(errc::unsupported));
+  EXPECT_NE(said->error_text.find("expected 1"), std::string::npos) << said->error_text;
+  client.send(status_frame(2)); // it is not served
+  auto next = client.receive();
+  EXPECT_TRUE(!next || next->request == 0);
+  EXPECT_FALSE(client.receive());
+}
+
+TEST_F(Malformed, FrameCutOffByTheEndOfTheConnectionHurtsNobody) {
+  raw_client client(daemon_.socket());
+  ASSERT_TRUE(client.greet());
+  auto whole = status_frame(2);
+  client.send(std::span(whole).first(whole.size() - 3));
+  client.close();
+  EXPECT_EQ(witness_.load_and_check(chain_), chain_.size());
+}
+
+TEST_F(Malformed, CudaRegionIsUnsupportedAndTheConnectionGoesOn) {
+  raw_client client(daemon_.socket());
+  ASSERT_TRUE(client.greet());
+  int file = some_file();
+  client.send(
+      frame_with(
+          kind::register_region, 2,
+          [](auto& body) { return wire::CreateRegisterRegion(body, wire::RegionKind::cuda_ipc, 4096); }, 1),
+      {&file, 1});
+  auto said = client.receive();
+  ASSERT_TRUE(said && said->is_error());
+  EXPECT_EQ(said->request, 2U);
+  EXPECT_EQ(said->error_code, static_cast<uint8_t>(errc::unsupported));
+  client.send(status_frame(3));
+  auto next = client.receive();
+  ASSERT_TRUE(next);
+  EXPECT_FALSE(next->is_error());
+}
+
+} // namespace
+} // namespace terrace::e2e

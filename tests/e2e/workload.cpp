@@ -1,0 +1,182 @@
+#include "workload.hpp"
+
+#include <cstring>
+
+namespace terrace::e2e {
+
+namespace {
+
+uint64_t mixed(uint64_t x) { // the finalizer of splitmix64
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
+  return x ^ (x >> 31);
+}
+
+uint64_t seed_of(const digest& chunk) {
+  uint64_t seed;
+  std::memcpy(&seed, chunk.bytes.data(), sizeof seed);
+  return seed;
+}
+
+} // namespace
+
+client::space_spec test_space() {
+  client::space_spec spec;
+  spec.model = "test";
+  spec.dtype = "u8";
+  spec.layout = "opaque";
+  spec.chunk_tokens = space_chunk_tokens;
+  spec.pools = {{.name = "kv", .object_bytes = object_bytes}};
+  return spec;
+}
+
+std::vector<digest> chain_of(uint64_t seed, size_t count) {
+  std::vector<digest> chain(count);
+  for (size_t i = 0; i < count; ++i)
+    for (size_t w = 0; w < digest::max_size / 8; ++w) {
+      uint64_t word = mixed(seed * 1'000'003 + i * 8 + w + 1);
+      std::memcpy(chain[i].bytes.data() + w * 8, &word, 8);
+    }
+  return chain;
+}
+
+void fill_content(const digest& chunk, std::span<uint8_t> memory) {
+  uint64_t seed = seed_of(chunk);
+  for (size_t at = 0; at + 8 <= memory.size(); at += 8) {
+    uint64_t word = mixed(seed + at);
+    std::memcpy(memory.data() + at, &word, 8);
+  }
+}
+
+bool has_content(const digest& chunk, std::span<const uint8_t> memory) {
+  std::vector<uint8_t> expected(memory.size());
+  fill_content(chunk, expected);
+  return std::memcmp(expected.data(), memory.data(), memory.size()) == 0;
+}
+
+uint64_t objects_in(uint64_t host_bytes) {
+  constexpr uint64_t header_bytes = 4096; // docs/disk-format.md: in front of every object
+  return host_bytes / (object_bytes + header_bytes);
+}
+
+tester::tester(const std::string& socket, const std::string& name, uint64_t region_bytes,
+               client::space_spec spec)
+    : daemon_(client::connection::connect({.path = socket, .name = name}, patiently())) {
+  if (!daemon_)
+    throw std::runtime_error("connecting: " + daemon_.error().text);
+  auto opened = daemon_->open_space(spec, patiently());
+  if (!opened)
+    throw std::runtime_error("opening the space: " + opened.error().text);
+  space_ = *opened;
+  memory_ = client::region::create("test", region_bytes).value();
+  auto registered = daemon_->register_region(memory_, patiently());
+  if (!registered)
+    throw std::runtime_error("registering the region: " + registered.error().text);
+  region_ = std::move(*registered);
+}
+
+client::store_request tester::store_of(const std::vector<digest>& chain, client::chunk_range range) {
+  size_t count = range.count != 0 ? range.count : chain.size() - range.first;
+  runs_.clear();
+  for (size_t i = 0; i < count; ++i)
+    runs_.push_back({.offset = i * object_bytes, .bytes = object_bytes});
+  client::store_request request;
+  request.in = space_;
+  request.what = client::prefix::of_digests(chain);
+  request.range = range;
+  request.region = &region_;
+  request.runs = runs_;
+  return request;
+}
+
+client::load_request tester::load_of(const std::vector<digest>& chain, client::chunk_range range) {
+  client::store_request same = store_of(chain, range);
+  client::load_request request;
+  request.in = same.in;
+  request.what = same.what;
+  request.range = range;
+  request.region = &region_;
+  request.runs = same.runs;
+  return request;
+}
+
+client::lookup_request tester::lookup_of(const std::vector<digest>& chain, bool lease, uint32_t tiers) const {
+  client::lookup_request request;
+  request.in = space_;
+  request.what = client::prefix::of_digests(chain);
+  request.lease = lease;
+  request.tiers = tiers;
+  return request;
+}
+
+uint32_t tester::store(const std::vector<digest>& chain) {
+  uint32_t stored = 0;
+  auto at_a_time = static_cast<uint32_t>(memory_.size() / object_bytes);
+  for (uint32_t first = 0; first < chain.size(); first += at_a_time) {
+    uint32_t count = std::min(at_a_time, static_cast<uint32_t>(chain.size()) - first);
+    for (uint32_t i = 0; i < count; ++i)
+      fill_content(chain[first + i], piece(i));
+    auto answer = daemon_->store(store_of(chain, {first, count}), patiently());
+    EXPECT_TRUE(answer) << answer.error().text;
+    if (!answer)
+      break;
+    stored += answer->stored_chunks;
+  }
+  return stored;
+}
+
+uint32_t tester::load_and_check(const std::vector<digest>& chain) {
+  uint32_t delivered = 0;
+  auto at_a_time = static_cast<uint32_t>(memory_.size() / object_bytes);
+  for (uint32_t first = 0; first < chain.size(); first += at_a_time) {
+    uint32_t count = std::min(at_a_time, static_cast<uint32_t>(chain.size()) - first);
+    std::memset(memory_.data(), 0, memory_.size());
+    auto answer = daemon_->load(load_of(chain, {first, count}), patiently());
+    EXPECT_TRUE(answer) << answer.error().text;
+    if (!answer)
+      break;
+    for (uint32_t i = 0; i < answer->delivered_chunks; ++i)
+      EXPECT_TRUE(has_content(chain[first + i], piece(i))) << "chunk " << first + i << " has wrong bytes";
+    delivered += answer->delivered_chunks;
+    if (answer->delivered_chunks != count)
+      break;
+  }
+  return delivered;
+}
+
+client::lookup_result tester::lookup(const std::vector<digest>& chain, bool lease, uint32_t tiers) {
+  auto found = daemon_->lookup(lookup_of(chain, lease, tiers), patiently());
+  EXPECT_TRUE(found) << found.error().text;
+  return found ? std::move(*found) : client::lookup_result{};
+}
+
+client::daemon_status tester::status() {
+  auto answer = daemon_->status(patiently());
+  EXPECT_TRUE(answer) << answer.error().text;
+  return answer ? *answer : client::daemon_status{};
+}
+
+client::tier_status tester::tier(const std::string& name) {
+  for (const auto& group : status().groups)
+    for (const auto& tier : group.tiers)
+      if (tier.tier == name)
+        return tier;
+  ADD_FAILURE() << "the daemon has no tier " << name;
+  return {};
+}
+
+std::vector<client::lease> occupy(tester& by, uint64_t seed, uint64_t objects) {
+  std::vector<client::lease> held;
+  for (uint64_t i = 0; i < objects; ++i) {
+    auto one = chain_of(seed + i, 1);
+    if (by.store(one) != 1)
+      break;
+    auto found = by.lookup(one, true, on_host);
+    EXPECT_EQ(found.found_chunks, 1U);
+    held.push_back(std::move(found.held));
+  }
+  EXPECT_EQ(held.size(), objects) << "memory that should be free is still held";
+  return held;
+}
+
+} // namespace terrace::e2e

@@ -1,0 +1,78 @@
+// Clients with a space and a region, and contents that can be checked byte by byte.
+#pragma once
+
+#include "client/client.hpp"
+#include "daemon_under_test.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace terrace::e2e {
+
+constexpr uint64_t object_bytes = mebibyte;
+constexpr uint32_t space_chunk_tokens = 16;
+
+/// For every call that must succeed: what does not come by then has failed.
+inline client::deadline patiently() { return client::within(std::chrono::milliseconds(patience_ms)); }
+
+client::space_spec test_space();
+
+/// A chain of `count` chunks that no other seed has.
+std::vector<digest> chain_of(uint64_t seed, size_t count);
+
+/// What the chunk's object holds.
+void fill_content(const digest& chunk, std::span<uint8_t> memory);
+bool has_content(const digest& chunk, std::span<const uint8_t> memory);
+
+/// Objects of `object_bytes` that a host arena takes at a time.
+uint64_t objects_in(uint64_t host_bytes);
+
+/// A connection with the space open and a region registered; any step that fails fails the test.
+class tester {
+ public:
+  explicit tester(const std::string& socket, const std::string& name = "tester",
+                  uint64_t region_bytes = 8 * object_bytes, client::space_spec spec = test_space());
+
+  client::connection& operator*() { return *daemon_; }
+  client::connection* operator->() { return &*daemon_; }
+  const client::space& space() const { return space_; }
+  const client::region& memory() const { return memory_; }
+  std::span<uint8_t> piece(size_t i) const { return memory_.bytes().subspan(i * object_bytes, object_bytes); }
+
+  /// Requests over the whole region; the i-th chunk of the range lies in piece i. They keep what they point to alive
+  /// until the next one is made.
+  client::store_request store_of(const std::vector<digest>& chain, client::chunk_range range = {});
+  client::load_request load_of(const std::vector<digest>& chain, client::chunk_range range = {});
+  client::lookup_request lookup_of(const std::vector<digest>& chain, bool lease = false,
+                                   uint32_t tiers = 0) const;
+
+  /// Stores the chain's contents, a regionful at a time; returns how many chunks were new.
+  uint32_t store(const std::vector<digest>& chain);
+
+  /// Loads the chain and checks every byte. Returns how many chunks were delivered.
+  uint32_t load_and_check(const std::vector<digest>& chain);
+
+  client::lookup_result lookup(const std::vector<digest>& chain, bool lease = false, uint32_t tiers = 0);
+
+  client::daemon_status status();
+  client::tier_status tier(const std::string& name);
+
+ private:
+  result<client::connection> daemon_;
+  client::space space_;
+  client::region memory_;
+  client::registered_region region_;
+  std::vector<client::run> runs_;
+};
+
+/// Leases that together hold all of a host arena: each chunk is stored while all before it are leased, so the call
+/// succeeds if and only if everything else in the arena can be freed. Fails the test otherwise.
+std::vector<client::lease> occupy(tester& by, uint64_t seed, uint64_t objects);
+
+constexpr uint32_t on_host = 1U << static_cast<unsigned>(tier_kind::host);
+constexpr uint32_t on_disk = 1U << static_cast<unsigned>(tier_kind::disk);
+
+} // namespace terrace::e2e
