@@ -88,6 +88,18 @@ TEST_F(ListeningSocket, DoesNotTouchAFileThatIsNoSocket) {
   EXPECT_EQ(content, "precious");
 }
 
+TEST_F(ListeningSocket, DoesNotTouchASocketThatItCannotProbe) {
+  unique_fd datagrams(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  ASSERT_EQ(::bind(datagrams.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  auto socket = open_listening_socket(path, 0600);
+  ASSERT_FALSE(socket);
+  EXPECT_NE(socket.error().text.find(path), std::string::npos);
+  EXPECT_TRUE(std::filesystem::exists(path));
+}
+
 TEST_F(ListeningSocket, RefusesAPathThatTheKernelCannotTake) {
   path = (folder / std::string(120, 'x')).string();
   auto socket = open_listening_socket(path, 0600);
