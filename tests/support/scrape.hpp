@@ -1,0 +1,36 @@
+// One scrape of an exposition, as a test reads it.
+#pragma once
+
+#include "base/unique_fd.hpp"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cstdint>
+#include <string>
+
+namespace terrace::test {
+
+/// The body of `GET /metrics` on loopback, asked without keep-alive, so that the end of the stream ends it.
+inline std::string scrape(uint16_t port) {
+  unique_fd socket_fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (connect(socket_fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0)
+    return "no connection";
+  std::string request = "GET /metrics HTTP/1.0\r\n\r\n";
+  if (send(socket_fd.get(), request.data(), request.size(), MSG_NOSIGNAL) !=
+      static_cast<ssize_t>(request.size()))
+    return "no request";
+  std::string answer;
+  char piece[4096];
+  for (ssize_t n; (n = recv(socket_fd.get(), piece, sizeof piece, 0)) > 0;)
+    answer.append(piece, static_cast<size_t>(n));
+  auto body = answer.find("\r\n\r\n");
+  return body == std::string::npos ? answer : answer.substr(body + 4);
+}
+
+} // namespace terrace::test
