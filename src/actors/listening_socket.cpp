@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 
@@ -20,7 +21,16 @@ tl::unexpected<error> failed(const std::string& what, const std::string& path) {
   return fail(code, "cannot " + what + " " + path + ": " + std::strerror(errno));
 }
 
-/// Makes way for our socket: only a socket file that refuses connections is stale.
+/// Whether the process that listens at the other end of `probe` has ended. The kernel takes a ring apart behind the end
+/// of its process, so for a moment the socket of a killed daemon still takes connections.
+bool listener_has_ended(const unique_fd& probe) {
+  ucred listener{};
+  socklen_t length = sizeof listener;
+  return ::getsockopt(probe.get(), SOL_SOCKET, SO_PEERCRED, &listener, &length) == 0 && listener.pid > 0 &&
+         ::kill(listener.pid, 0) != 0 && errno == ESRCH;
+}
+
+/// Makes way for our socket: only a socket file that refuses connections, or whose listener has ended, is stale.
 result<void> remove_stale(const std::string& path, const sockaddr_un& address) {
   struct stat status {};
   if (::lstat(path.c_str(), &status) != 0)
@@ -28,11 +38,11 @@ result<void> remove_stale(const std::string& path, const sockaddr_un& address) {
   if (!S_ISSOCK(status.st_mode))
     return fail(errc::bad_request, path + " exists and is not a socket; choose another path in [[listen]]");
   unique_fd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ||
-      errno == EAGAIN)
+  bool connected = ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+  if (connected ? !listener_has_ended(probe) : errno == EAGAIN)
     return fail(errc::busy,
                 "another process listens on " + path + "; stop it, or choose another path in [[listen]]");
-  if (errno != ECONNREFUSED)
+  if (!connected && errno != ECONNREFUSED)
     return failed("probe", path);
   return ::unlink(path.c_str()) == 0 ? result<void>() : failed("remove the stale socket", path);
 }

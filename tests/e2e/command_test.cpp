@@ -1,0 +1,127 @@
+// The terrace command and Prometheus, against the real daemon.
+#include "workload.hpp"
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <array>
+
+namespace terrace::e2e {
+namespace {
+
+ended_program terrace(const daemon_under_test& daemon, std::vector<std::string> words) {
+  words.insert(words.begin(), program("TERRACE"));
+  words.insert(words.end(), {"--socket", daemon.socket()});
+  return run(words);
+}
+
+TEST(Command, ReplayOfAGeneratedTraceFindsNoWrongByte) {
+  daemon_under_test daemon({.disk_bytes = 256 * mebibyte});
+  ASSERT_TRUE(daemon.await_log("joined"));
+  std::string trace = daemon.folder() / "trace.jsonl";
+  auto made = run({program("TERRACE"), "trace", "generate", "--requests", "60", "--seed", "7", "-o", trace});
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  for (const char* mode : {"mapped", "daemon"}) {
+    auto replayed = terrace(daemon, {"replay", trace, "--speed", "0", "--clients", "2", "--mode", mode,
+                                     "--salt", mode, "--bytes-per-token", "1024", "--json"});
+    EXPECT_EQ(replayed.exit_code, 0) << replayed.err << replayed.out;
+    EXPECT_NE(replayed.out.find("\"wrong_bytes\":0,"), std::string::npos) << replayed.out;
+    // More than host memory holds, so some of it came back from disk.
+    EXPECT_EQ(replayed.out.find("\"disk\":{\"hit_tokens\":0,"), std::string::npos) << replayed.out;
+    EXPECT_NE(replayed.out.find("\"requests\":60,"), std::string::npos) << replayed.out;
+  }
+  auto readable = terrace(daemon, {"replay", trace, "--speed", "0"});
+  EXPECT_EQ(readable.exit_code, 0) << readable.err;
+  EXPECT_NE(readable.out.find("wrong bytes"), std::string::npos) << readable.out;
+}
+
+TEST(Command, FileThatWasPutIsGotBackEqual) {
+  daemon_under_test daemon;
+  std::string file = daemon.folder() / "file";
+  std::string content(5 * mebibyte + 123, '\0');
+  fill_content(chain_of(1, 1)[0], {reinterpret_cast<uint8_t*>(content.data()), content.size()});
+  write_file(file, content);
+  auto put = terrace(daemon, {"put", file});
+  ASSERT_EQ(put.exit_code, 0) << put.err;
+  std::string key = put.out.substr(0, 64);
+  EXPECT_EQ(run({"sha256sum", file}).out.substr(0, 64), key);
+  auto got = terrace(daemon, {"get", key, "-o", daemon.folder() / "copy"});
+  ASSERT_EQ(got.exit_code, 0) << got.err;
+  EXPECT_TRUE(read_file(daemon.folder() / "copy") == content);
+  std::string unknown(64, '0');
+  EXPECT_EQ(terrace(daemon, {"get", unknown, "-o", daemon.folder() / "none"}).exit_code, 1);
+}
+
+TEST(Command, StatusShowsTiersAndClients) {
+  daemon_under_test daemon;
+  tester client(daemon.socket(), "an-engine");
+  auto status = terrace(daemon, {"status"});
+  EXPECT_EQ(status.exit_code, 0) << status.err;
+  EXPECT_NE(status.out.find("an-engine"), std::string::npos) << status.out;
+  EXPECT_NE(status.out.find("host"), std::string::npos) << status.out;
+}
+
+TEST(Command, WrongInputAndAMissingDaemonHaveExitCodesOfTheirOwn) {
+  daemon_under_test daemon;
+  EXPECT_EQ(terrace(daemon, {"no-such-command"}).exit_code, 2);
+  EXPECT_EQ(terrace(daemon, {"put", "/nonexistent/file"}).exit_code, 2);
+  EXPECT_EQ(terrace(daemon, {"status"}).exit_code, 0);
+  ASSERT_EQ(daemon.terminate(), 0);
+  auto missing = terrace(daemon, {"status"});
+  EXPECT_EQ(missing.exit_code, 3);
+  EXPECT_NE(missing.err.find(daemon.socket()), std::string::npos) << missing.err;
+}
+
+/// A port that nothing used a moment ago.
+uint16_t free_port() {
+  unique_fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof address;
+  (void) !::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), length);
+  ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &length);
+  return ntohs(address.sin_port);
+}
+
+std::string scrape(uint16_t port) {
+  unique_fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0)
+    return {};
+  std::string request = "GET /metrics HTTP/1.0\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n";
+  (void) !::send(socket.get(), request.data(), request.size(), MSG_NOSIGNAL);
+  std::string answer;
+  std::array<char, 4096> some;
+  for (ssize_t n; (n = ::recv(socket.get(), some.data(), some.size(), 0)) > 0;)
+    answer.append(some.data(), static_cast<size_t>(n));
+  size_t body = answer.find("\r\n\r\n");
+  return body == std::string::npos ? std::string() : answer.substr(body + 4);
+}
+
+TEST(Metrics, ARealPrometheusScrapesTheDaemonAndPromtoolFindsNoFault) {
+  uint16_t port = free_port();
+  std::string address = "127.0.0.1:" + std::to_string(port);
+  daemon_under_test daemon({.disk_bytes = 64 * mebibyte, .metrics = address});
+  ASSERT_TRUE(daemon.await_log("joined"));
+  tester client(daemon.socket());
+  auto chain = chain_of(1, 4);
+  client.store(chain);
+  client.load_and_check(chain);
+  client.lookup(chain);
+  std::string text = scrape(port);
+  EXPECT_NE(text.find("# TYPE terrace_"), std::string::npos) << text;
+  auto checked = run({"promtool", "check", "metrics"}, text);
+  if (checked.exit_code == 127)
+    GTEST_SKIP() << "no promtool on this machine; install the package `prometheus`";
+  EXPECT_EQ(checked.exit_code, 0) << checked.out << checked.err;
+  auto scraped =
+      run({"python3", program("PROMETHEUS_SCRAPE"), address, "up == 1", "terrace_worker_jobs_total > 0"});
+  EXPECT_EQ(scraped.exit_code, 0) << scraped.out << scraped.err;
+}
+
+} // namespace
+} // namespace terrace::e2e

@@ -1,0 +1,166 @@
+// Start, restart, reload and end of the daemon; what it says about its configuration.
+#include "workload.hpp"
+
+#include <sys/stat.h>
+
+#include <filesystem>
+
+namespace terrace::e2e {
+namespace {
+
+bool exists(const std::string& path) { return std::filesystem::exists(path); }
+
+ended_program terraced(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), program("TERRACED"));
+  return run(arguments);
+}
+
+TEST(Lifecycle, EndsInOrderUnderLoadAndStartsAgainOnTheSameState) {
+  daemon_options options{.disk_bytes = 64 * mebibyte};
+  daemon_under_test daemon(options);
+  ASSERT_TRUE(daemon.await_log("joined"));
+  forked_child load([&](const child_voice& voice) {
+    tester client(daemon.socket(), "load");
+    std::vector<std::vector<digest>> chains;
+    for (uint64_t i = 0; i < 32; ++i)
+      chains.push_back(chain_of(i, 2));
+    std::vector<client::ticket<client::store_result>> stores;
+    for (size_t next = 0;; ++next) {
+      auto ticket = client->submit_store(client.store_of(chains[next % 32]), patiently());
+      if (ticket)
+        stores.push_back(std::move(*ticket));
+      if (next == 64)
+        voice.say('w');
+      if (stores.size() < 16 && ticket)
+        continue;
+      if (stores.empty())
+        return ticket.error().code == errc::gone ? 0 : 3;
+      auto stored = client->wait(stores.front(), patiently());
+      stores.erase(stores.begin());
+      if (stored)
+        continue;
+      errc code = stored.error().code;
+      if (code != errc::gone && code != errc::busy && code != errc::cancelled)
+        return 4;
+      if (stored.error().text.empty())
+        return 5;
+      if (!client->alive())
+        return 0;
+    }
+  });
+  ASSERT_EQ(load.await_word(), 'w');
+  EXPECT_EQ(daemon.terminate(), 0);
+  EXPECT_EQ(load.wait(), 0);
+  EXPECT_FALSE(exists(daemon.socket()));
+  EXPECT_NE(daemon.log().find("stopped"), std::string::npos);
+
+  daemon.start();
+  ASSERT_TRUE(daemon.await_log("joined"));
+  tester client(daemon.socket());
+  auto chain = chain_of(500, 4);
+  EXPECT_EQ(client.store(chain), 4U);
+  EXPECT_EQ(client.load_and_check(chain), 4U);
+  EXPECT_EQ(client.tier("disk").state, "ready");
+}
+
+TEST(Lifecycle, ClientThatLostTheDaemonFindsTheNextOne) {
+  daemon_under_test daemon;
+  tester client(daemon.socket());
+  auto chain = chain_of(1, 2);
+  client.store(chain);
+  EXPECT_EQ(daemon.kill(), 128 + SIGKILL);
+  auto lost = client->lookup(client.lookup_of(chain), patiently());
+  ASSERT_FALSE(lost);
+  EXPECT_EQ(lost.error().code, errc::gone);
+  daemon.start();
+  auto same = client->reconnect(patiently());
+  ASSERT_TRUE(same) << same.error().text;
+  EXPECT_FALSE(*same); // another boot
+  EXPECT_EQ(client.lookup(chain).found_chunks, 0U);
+  EXPECT_EQ(client.store(chain), 2U);
+}
+
+TEST(Lifecycle, SocketFileOfAKilledDaemonIsReplaced) {
+  daemon_under_test daemon;
+  EXPECT_EQ(daemon.kill(), 128 + SIGKILL);
+  EXPECT_TRUE(exists(daemon.socket()));
+  daemon.start();
+  tester client(daemon.socket());
+  EXPECT_EQ(client.store(chain_of(1, 1)), 1U);
+}
+
+TEST(Lifecycle, SecondDaemonOnTheSameSocketIsRefusedInOneLine) {
+  daemon_under_test daemon({.log_level = "error"});
+  auto second = terraced({"--config", daemon.configuration_path()});
+  EXPECT_EQ(second.exit_code, 1);
+  EXPECT_NE(second.err.find("another process listens on " + daemon.socket()), std::string::npos)
+      << second.err;
+  EXPECT_EQ(std::count(second.err.begin(), second.err.end(), '\n'), 1) << second.err;
+  tester client(daemon.socket());
+  EXPECT_EQ(client.store(chain_of(1, 1)), 1U);
+}
+
+TEST(Lifecycle, FileThatIsNoSocketIsLeftAlone) {
+  scratch_folder folder;
+  write_file(folder / "precious", "text");
+  auto refused =
+      terraced({"--socket", folder / "precious", "--state-dir", folder.path(), "--metrics", "127.0.0.1:0"});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_NE(refused.err.find("is not a socket"), std::string::npos) << refused.err;
+  EXPECT_EQ(read_file(folder / "precious"), "text");
+}
+
+TEST(Lifecycle, HangUpChangesTheLogLevelOfTheRunningDaemon) {
+  daemon_under_test daemon;
+  daemon.configure({.host_bytes = 64 * mebibyte, .log_level = "error"});
+  daemon.signal(SIGHUP);
+  EXPECT_TRUE(daemon.await_log("daemon.log_level: \"info\" -> \"error\", in force now"));
+  EXPECT_TRUE(daemon.await_log("host.bytes")); // said to need a restart
+  tester client(daemon.socket());
+  EXPECT_EQ(client.tier("host").capacity_bytes, 32 * mebibyte);
+  EXPECT_EQ(daemon.terminate(), 0);
+  EXPECT_EQ(daemon.log().find("draining"), std::string::npos); // an info line: no longer logged
+}
+
+TEST(Lifecycle, HangUpWithAWrongConfigurationChangesNothing) {
+  daemon_under_test daemon;
+  write_file(daemon.configuration_path(), "[daemon]\nlog_level = 7\n");
+  daemon.signal(SIGHUP);
+  EXPECT_TRUE(daemon.await_log("the configuration was not reloaded"));
+  tester client(daemon.socket());
+  EXPECT_EQ(client.store(chain_of(1, 1)), 1U);
+}
+
+TEST(Configuration, CheckSaysThatASoundOneIsSoundAndStartsNothing) {
+  daemon_under_test daemon;
+  ASSERT_EQ(daemon.terminate(), 0);
+  auto checked = terraced({"--check", "--config", daemon.configuration_path()});
+  EXPECT_EQ(checked.exit_code, 0) << checked.err;
+  EXPECT_NE(checked.out.find("sound"), std::string::npos);
+  EXPECT_FALSE(exists(daemon.socket()));
+}
+
+TEST(Configuration, AllMistakesAreToldAtOnceWithTheirLines) {
+  scratch_folder folder;
+  std::string path = folder / "wrong.toml";
+  write_file(path,
+             "[daemon]\nlog_level = \"loud\"\n[host]\nbytes = \"many\"\ncolour = 1\n[disk]\ndepth = -1\n");
+  for (bool check : {true, false}) {
+    auto words = std::vector<std::string>{"--config", path};
+    if (check)
+      words.push_back("--check");
+    auto ended = terraced(words);
+    EXPECT_EQ(ended.exit_code, 2);
+    for (const char* mistake : {"log_level", "bytes", "colour", "depth", "wrong.toml:2", "wrong.toml:4",
+                                "wrong.toml:5", "wrong.toml:7"})
+      EXPECT_NE(ended.err.find(mistake), std::string::npos) << mistake << " is missing in\n" << ended.err;
+  }
+}
+
+TEST(Configuration, UnknownOptionOfTheCommandLineIsWrongUsage) {
+  EXPECT_EQ(terraced({"--no-such-option"}).exit_code, 2);
+  EXPECT_EQ(terraced({"--config", "/nonexistent/terraced.toml"}).exit_code, 2);
+}
+
+} // namespace
+} // namespace terrace::e2e
