@@ -1,0 +1,120 @@
+// What a connection holds for its client: spaces, regions, staging memory, leases. connection.cpp has its life.
+#include "actors/connection.hpp"
+
+namespace terrace::actors {
+
+client_space_ptr connection::find_space(const request& what, uint32_t id) {
+  auto entry = spaces_.find(static_cast<space_id>(id));
+  if (entry != spaces_.end())
+    return entry->second;
+  refuse(what, {errc::not_found, "this connection has not opened space " + std::to_string(id) +
+                                     "; open_space comes first, on every connection"});
+  return nullptr;
+}
+
+std::shared_ptr<const client_region> connection::find_region(const request& what, uint32_t id) {
+  auto entry = regions_.find(static_cast<region_id>(id));
+  if (entry != regions_.end())
+    return entry->second;
+  refuse(what, {errc::not_found, "this connection has not registered region " + std::to_string(id)});
+  return nullptr;
+}
+
+result<region_id> connection::add_region(std::shared_ptr<const client_region> region) {
+  if (regions_.size() >= environment_->limits.regions_max)
+    return fail(errc::busy, "the connection has " + std::to_string(regions_.size()) +
+                                " regions, as many as connection.regions_max allows; unregister one");
+  auto id = static_cast<region_id>(next_region_++);
+  environment_->client_probe->maps(region->size());
+  record_->region_bytes += region->size();
+  regions_.emplace(id, std::move(region));
+  record_->regions = static_cast<uint32_t>(regions_.size());
+  return id;
+}
+
+bool connection::remove_region(region_id id) {
+  auto entry = regions_.find(id);
+  if (entry == regions_.end())
+    return false;
+  environment_->client_probe->unmaps(entry->second->size());
+  record_->region_bytes -= entry->second->size();
+  regions_.erase(entry); // transfers in flight keep it until they are done
+  record_->regions = static_cast<uint32_t>(regions_.size());
+  return true;
+}
+
+result<staging*> connection::staging_memory() {
+  if (!staging_) {
+    auto made = staging::create(environment_->limits.staging_bytes);
+    if (!made)
+      return tl::unexpected(made.error());
+    staging_ = std::move(*made);
+    environment_->client_probe->stages(environment_->limits.staging_bytes);
+  }
+  return staging_.get();
+}
+
+bool connection::may_lease(const request& what) {
+  if (leases_.size() < environment_->limits.leases_max)
+    return true;
+  refuse(what, {errc::busy, "the connection holds " + std::to_string(leases_.size()) +
+                                " leases, as many as connection.leases_max allows; release some"});
+  return false;
+}
+
+void connection::add_lease(lease_ptr taken) {
+  self->send(group().group, add_lease_notice{taken});
+  environment_->client_probe->lease_taken();
+  arm_timer(taken->taken + environment_->limits.lease_warn_after);
+  auto id = taken->id;
+  leases_.emplace(id, held_lease{std::move(taken), true, false, {}});
+  record_->leases = static_cast<uint32_t>(leases_.size());
+}
+
+bool connection::release_lease(const lease_id& id) {
+  auto entry = leases_.find(id);
+  if (entry == leases_.end())
+    return false;
+  if (entry->second.owner)
+    self->send(group().group, end_lease_notice{id, record_->id});
+  lease_ended(entry->second);
+  leases_.erase(entry);
+  record_->leases = static_cast<uint32_t>(leases_.size());
+  return true;
+}
+
+void connection::lease_ended(const held_lease& held) {
+  if (!held.owner)
+    return;
+  environment_->client_probe->lease_ended();
+  if (held.warned)
+    environment_->client_probe->old_lease_ended();
+}
+
+held_lease& connection::reading(const lease_ptr& what) {
+  auto& held = leases_[what->id];
+  held.what = what;
+  record_->leases = static_cast<uint32_t>(leases_.size());
+  return held;
+}
+
+void connection::with_lease(const request& what, const lease_id& id,
+                            std::function<void(const lease_ptr&)> then) {
+  if (auto entry = leases_.find(id); entry != leases_.end()) {
+    then(entry->second.what);
+    return;
+  }
+  self->request(group().group, caf::infinite, use_lease_request{id})
+      .then(
+          [this, what, then = std::move(then)](const use_lease_answer& answer) {
+            if (answer.failure.code != errc::ok)
+              refuse(what, answer.failure);
+            else
+              then(answer.found);
+          },
+          [this, what](const caf::error&) {
+            refuse(what, {errc::internal, "the trust group's actor has ended"});
+          });
+}
+
+} // namespace terrace::actors
