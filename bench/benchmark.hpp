@@ -35,6 +35,7 @@ void host_load(const settings&, const reporter&);
 void host_store(const settings&, const reporter&);
 void disk_load(const settings&, const reporter&);
 void disk_store(const settings&, const reporter&);
+void index_cost(const settings&, const reporter&);
 void idle_cpu(const settings&, const reporter&);
 
 } // namespace terrace::bench

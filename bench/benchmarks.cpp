@@ -12,6 +12,7 @@ std::span<const benchmark> benchmarks() {
       {"host_store", "4 MiB objects from a sealed region into host memory", host_store},
       {"disk_load", "1 and 4 MiB objects from disk, depth 32", disk_load},
       {"disk_store", "1 and 4 MiB objects to disk, first pass and steady state", disk_store},
+      {"index_cost", "memory and lookups of an index of ten million chunks", index_cost},
       {"idle_cpu", "what a daemon with 100 idle connections uses", idle_cpu},
   };
   return all;

@@ -8,16 +8,16 @@
 namespace terrace::actors {
 
 namespace {
-extent extent_of(const resident& object) { return {object.offset, object.physical_bytes}; }
+extent extent_of(const resident& object) { return {object.offset(), object.physical_bytes()}; }
 } // namespace
 
 object_place tier_state::place_of(object_id id) const {
   const resident* object = table_.get(id);
-  return {id, object->offset, object->payload_bytes, object->physical_bytes};
+  return {id, object->offset(), object->payload_bytes(), object->physical_bytes()};
 }
 
-void tier_state::note(note_kind kind, const resident& object) {
-  notes_.notes.push_back({kind, object.name, object.parent, object.physical_bytes});
+void tier_state::note(note_kind kind, const resident& object, entry_key parent) {
+  notes_.notes.push_back({kind, object.name(), parent, object.physical_bytes()});
 }
 
 object_place tier_state::hold(object_id id) {
@@ -76,7 +76,7 @@ tier_state::acquired tier_state::acquire(const acquire_request& request, const n
     auto id = table_.find(objects.keys[i]);
     if (!id)
       continue;
-    if (table_.get(*id)->state == object_state::reserved) {
+    if (table_.get(*id)->state() == object_state::reserved) {
       answer.states[i] = acquired_state::pending;
       continue;
     }
@@ -94,13 +94,8 @@ tier_state::acquired tier_state::acquire(const acquire_request& request, const n
         answer.states[i] = acquired_state::pending;
       continue;
     }
-    resident object;
-    object.key = objects.keys[i];
-    object.parent = objects.parents[i];
-    object.offset = granted[n].offset;
-    object.physical_bytes = granted[n].size;
-    object.payload_bytes = objects.payload_bytes[i];
-    object_id id = table_.insert(object);
+    object_id id = table_.insert(
+        {objects.keys[i], objects.parents[i], granted[n].offset, granted[n].size, objects.payload_bytes[i]});
     answer.states[i] = acquired_state::reserved;
     answer.places[i] = place_of(id);
     answer.reserved.push_back(id);
@@ -112,16 +107,16 @@ std::vector<object_place> tier_state::publish(const std::vector<object_place>& p
   std::vector<object_place> published(places.size());
   for (size_t i = places.size(); i-- > 0;) {
     const resident* object = places[i].present() ? table_.get(places[i].id) : nullptr;
-    if (object == nullptr || object->state != object_state::reserved)
+    if (object == nullptr || object->state() != object_state::reserved)
       continue;
+    note(note_kind::insert, *object, table_.parent_of(places[i].id));
     table_.publish(places[i].id);
-    note(note_kind::insert, *object);
     if (hold)
       published[i] = this->hold(places[i].id);
     else
       published[i] = place_of(places[i].id);
     evictable_ = evictable_ || !hold;
-    settle(object->name);
+    settle(object->name());
   }
   return published;
 }
@@ -132,7 +127,7 @@ std::vector<extent> tier_state::release(const std::vector<object_id>& ids) {
     if (!table_.release(id))
       continue;
     const resident& object = *table_.get(id);
-    if (object.state == object_state::removed) {
+    if (object.state() == object_state::removed) {
       freed.push_back(extent_of(object));
       table_.erase(id);
       continue;
@@ -147,10 +142,10 @@ std::vector<extent> tier_state::abandon(const std::vector<object_id>& ids) {
   std::vector<extent> freed;
   for (object_id id : ids) {
     const resident* object = table_.get(id);
-    if (object == nullptr || object->state != object_state::reserved)
+    if (object == nullptr || object->state() != object_state::reserved)
       continue; // it was published in time
     freed.push_back(extent_of(*object));
-    entry_key name = object->name;
+    entry_key name = object->name();
     table_.erase(id);
     settle(name);
   }
@@ -161,11 +156,11 @@ std::vector<extent> tier_state::discard(const std::vector<object_id>& ids) {
   std::vector<extent> freed;
   for (object_id id : ids) {
     const resident* object = table_.get(id);
-    if (object == nullptr || object->state != object_state::published)
+    if (object == nullptr || !readable(object->state()))
       continue;
     ++discarded;
     note(note_kind::erase, *object);
-    if (object->holds != 0) {
+    if (object->holds() != 0) {
       table_.remove(id);
       continue;
     }
@@ -180,9 +175,9 @@ tier_state::eviction tier_state::evict(const std::vector<entry_key>& victims) {
   for (entry_key name : victims) {
     auto id = table_.find(name);
     const resident* object = id ? table_.get(*id) : nullptr;
-    if (object == nullptr || object->holds != 0 || object->state != object_state::published) {
+    if (object == nullptr || object->holds() != 0 || object->state() != object_state::published) {
       // The policy hears it again: two objects may share a name, and what is refused must not be named for ever.
-      bool held = object != nullptr && object->state == object_state::published;
+      bool held = object != nullptr && readable(object->state());
       notes_.notes.push_back({held ? note_kind::pin : note_kind::erase, name, {}, 0});
       ++answer.refused;
       continue;
@@ -199,7 +194,7 @@ void tier_state::await(const object_batch& objects, context_ptr context, std::fu
   auto waiting = std::make_shared<waiter>();
   for (const object_key& key : objects.keys) {
     auto id = table_.find(key);
-    if (!id || table_.get(*id)->state != object_state::reserved)
+    if (!id || table_.get(*id)->state() != object_state::reserved)
       continue;
     waiters_[to_entry_key(key)].push_back(waiting);
     ++waiting->left;
@@ -244,16 +239,9 @@ policy_notes tier_state::take_notes() {
 }
 
 std::string tier_state::describe_holders() const {
-  uint64_t held = 0;
-  uint64_t reserved = 0;
-  table_.for_each([&](const resident& object) {
-    if (object.holds != 0)
-      held += object.physical_bytes;
-    else if (object.state == object_state::reserved)
-      reserved += object.physical_bytes;
-  });
-  return "leases and transfers hold " + std::to_string(held) + " bytes in " + std::to_string(table_.held()) +
-         " objects, writes in progress " + std::to_string(reserved) + " bytes";
+  return "leases and transfers hold " + std::to_string(table_.held_bytes()) + " bytes in " +
+         std::to_string(table_.held()) + " objects, writes in progress " +
+         std::to_string(table_.reserved_bytes()) + " bytes";
 }
 
 } // namespace terrace::actors

@@ -84,7 +84,7 @@ class tier_state {
 
   object_place hold(object_id id);
   object_place place_of(object_id id) const;
-  void note(note_kind kind, const resident& object);
+  void note(note_kind kind, const resident& object, entry_key parent = {});
   void settle(entry_key name); ///< the object is no longer reserved
 
   tier_kind kind_;

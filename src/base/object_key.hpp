@@ -44,6 +44,22 @@ constexpr uint64_t fold_product(uint64_t a, uint64_t b) {
 }
 } // namespace detail
 
+/// Enters every policy name, so that a client that chooses its digests cannot choose two with one name: such twins would
+/// take turns in a policy's order and escape eviction.
+struct entry_key_salt {
+  uint64_t first = 0;
+  uint64_t second = 0;
+};
+
+namespace detail {
+inline constinit entry_key_salt
+    process_salt; ///< zero, so names are the same at every run, until a program sets it
+}
+
+/// Once, before the first name is made and before there are threads. Names mean nothing beyond the process: what goes to
+/// a disk is keys.
+inline void salt_entry_keys(const entry_key_salt& salt) { detail::process_salt = salt; }
+
 /// Digests are uniform for the cryptographic algorithms; opaque ones of engines may not be, so all is mixed. Two lookups
 /// of a hash table a key depend on it, so it is a few multiplications.
 inline entry_key to_entry_key(const object_key& key) {
@@ -52,8 +68,10 @@ inline entry_key to_entry_key(const object_key& key) {
   uint64_t words[4];
   std::memcpy(words, key.chunk.bytes.data(), sizeof words);
   uint64_t place = static_cast<uint64_t>(key.space) << 32 | static_cast<uint64_t>(key.pool) << 16 | key.rank;
-  uint64_t a = detail::fold_product(words[0] ^ odd[0], words[1] ^ odd[1] ^ place);
-  uint64_t b = detail::fold_product(words[2] ^ odd[2], words[3] ^ odd[3] ^ place);
+  uint64_t first = detail::process_salt.first;
+  uint64_t second = detail::process_salt.second;
+  uint64_t a = detail::fold_product(words[0] ^ odd[0] ^ first, words[1] ^ odd[1] ^ place ^ second);
+  uint64_t b = detail::fold_product(words[2] ^ odd[2] ^ second, words[3] ^ odd[3] ^ place ^ first);
   return {detail::fold_product(a ^ odd[1], b ^ odd[2]), detail::fold_product(a ^ odd[3], b ^ odd[0])};
 }
 

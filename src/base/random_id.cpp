@@ -8,9 +8,11 @@ namespace terrace {
 
 namespace {
 
-void fill(std::array<uint8_t, 16>& bytes) {
+template <class T>
+void fill(T& bytes) {
+  static_assert(sizeof bytes == 16);
   // Up to 256 bytes are never interrupted and never short (getrandom(2)).
-  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
+  if (::getrandom(&bytes, sizeof bytes, 0) != static_cast<ssize_t>(sizeof bytes))
     std::abort();
 }
 
@@ -26,6 +28,12 @@ boot_id random_boot_id() {
   boot_id id;
   fill(id.bytes);
   return id;
+}
+
+entry_key_salt random_entry_key_salt() {
+  entry_key_salt salt;
+  fill(salt);
+  return salt;
 }
 
 } // namespace terrace

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/ids.hpp"
+#include "base/object_key.hpp"
 
 namespace terrace {
 
@@ -9,5 +10,6 @@ namespace terrace {
 /// early boot.
 lease_id random_lease_id();
 boot_id random_boot_id();
+entry_key_salt random_entry_key_salt();
 
 } // namespace terrace

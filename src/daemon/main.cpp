@@ -1,4 +1,5 @@
 // terraced: reads its settings, starts the actors, and waits for signals.
+#include "base/random_id.hpp"
 #include "daemon/logging.hpp"
 #include "daemon/notify.hpp"
 #include "daemon/settings_reload.hpp"
@@ -226,5 +227,6 @@ int main(int argc, char** argv) {
     std::cout << (given.config.empty() ? "the defaults are" : given.config + " is") << " sound\n";
     return clean;
   }
+  salt_entry_keys(random_entry_key_salt());
   return serve(std::move(*with), given, env);
 }

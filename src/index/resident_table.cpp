@@ -6,168 +6,228 @@
 namespace terrace {
 
 namespace {
-constexpr size_t not_found = SIZE_MAX;
-constexpr size_t prefetch_batch = 16;
+constexpr size_t first_buckets = 64;
+constexpr size_t batch_size = 16; ///< cache misses that are in flight together
 } // namespace
 
-resident_table::resident_table() : buckets_(64, empty) {}
-
-object_id resident_table::id_of(uint32_t slot) const {
-  return static_cast<object_id>(static_cast<uint64_t>(slots_[slot].generation) << 32 | slot);
+resident_table::resident_table() : base_(first_buckets) {
+  for (size_t b = 0; b < first_buckets; ++b)
+    buckets_.push_back(none);
 }
 
-size_t resident_table::find_bucket(entry_key name, const object_key* key) const {
-  for (size_t b = bucket_of(name.low);; b = (b + 1) & (buckets_.size() - 1)) {
-    uint32_t slot = buckets_[b];
-    if (slot == empty)
-      return not_found;
-    const resident& object = slots_[slot];
-    if (object.name == name && (key == nullptr || object.key == *key))
-      return b;
-  }
+object_id resident_table::id_of(uint32_t slot) const {
+  return static_cast<object_id>(static_cast<uint64_t>(slots_[slot].generation_) << 32 | slot);
+}
+
+template <class Is>
+uint32_t resident_table::find_slot(uint64_t hash, Is&& is) const {
+  uint32_t slot = buckets_[bucket_of(hash)];
+  while (slot != none && !is(slots_[slot]))
+    slot = slots_[slot].next_;
+  return slot;
 }
 
 std::optional<object_id> resident_table::find(const object_key& key) const {
-  size_t b = find_bucket(to_entry_key(key), &key);
-  return b == not_found ? std::nullopt : std::optional(id_of(buckets_[b]));
+  uint32_t slot = find_slot(to_entry_key(key).low, [&](const resident& object) { return object.is(key); });
+  return slot == none ? std::nullopt : std::optional(id_of(slot));
 }
 
 std::optional<object_id> resident_table::find(entry_key name) const {
-  size_t b = find_bucket(name, nullptr);
-  return b == not_found ? std::nullopt : std::optional(id_of(buckets_[b]));
+  uint32_t slot = find_slot(name.low, [&](const resident& object) { return object.name() == name; });
+  return slot == none ? std::nullopt : std::optional(id_of(slot));
 }
 
 void resident_table::find_published(std::span<const object_key> keys, std::span<object_id> ids) const {
   assert(keys.size() == ids.size());
-  entry_key names[prefetch_batch];
-  for (size_t begin = 0; begin < keys.size(); begin += prefetch_batch) {
-    size_t n = std::min(prefetch_batch, keys.size() - begin);
+  struct cursor {
+    size_t at;
+    uint32_t slot;
+  };
+  size_t buckets[batch_size];
+  cursor open[batch_size];
+  for (size_t begin = 0; begin < keys.size(); begin += batch_size) {
+    size_t n = std::min(batch_size, keys.size() - begin);
     for (size_t i = 0; i < n; ++i) {
-      names[i] = to_entry_key(keys[begin + i]);
-      __builtin_prefetch(&buckets_[bucket_of(names[i].low)]);
+      buckets[i] = bucket_of(to_entry_key(keys[begin + i]).low);
+      __builtin_prefetch(&buckets_[buckets[i]]);
     }
-    for (size_t i = 0; i < n; ++i)
-      if (uint32_t slot = buckets_[bucket_of(names[i].low)]; slot != empty)
-        __builtin_prefetch(&slots_[slot]);
+    size_t left = 0;
+    auto look_at = [&](size_t at, uint32_t slot) {
+      if (slot == none)
+        return;
+      __builtin_prefetch(&slots_[slot]);
+      open[left++] = {at, slot};
+    };
     for (size_t i = 0; i < n; ++i) {
-      size_t b = find_bucket(names[i], &keys[begin + i]);
-      bool visible = b != not_found && slots_[buckets_[b]].state == object_state::published;
-      ids[begin + i] = visible ? id_of(buckets_[b]) : object_id{};
+      ids[begin + i] = object_id{};
+      look_at(begin + i, buckets_[buckets[i]]);
+    }
+    while (left != 0) {
+      size_t round = left;
+      left = 0; // who goes on takes the place of one that was looked at before it
+      for (size_t i = 0; i < round; ++i) {
+        auto [at, slot] = open[i];
+        const resident& object = slots_[slot];
+        if (!object.is(keys[at]))
+          look_at(at, object.next_);
+        else if (readable(object.state()))
+          ids[at] = id_of(slot);
+      }
     }
   }
 }
 
-object_id resident_table::insert(const resident& object) {
-  assert(!find(object.key));
-  if ((live_ + 1) * 4 > buckets_.size() * 3)
-    grow();
-  uint32_t slot;
-  uint32_t generation = 0;
-  if (free_slots_.empty()) {
+object_id resident_table::insert(const new_resident& from) {
+  assert(!find(from.key));
+  assert(from.key.pool <= UINT8_MAX && from.payload_bytes <= UINT32_MAX);
+  assert(from.offset % resident::page_bytes == 0 && from.offset / resident::page_bytes < 1ULL << 40);
+  assert(from.physical_bytes % resident::page_bytes == 0 &&
+         from.physical_bytes / resident::page_bytes < 1ULL << 24);
+  uint32_t slot = spare_;
+  if (slot == none) {
+    assert(slots_.size() < objects_max);
     slot = static_cast<uint32_t>(slots_.size());
-    slots_.emplace_back();
+    resident fresh{};
+    fresh.state_ = object_state::free;
+    slots_.push_back(fresh);
   } else {
-    slot = free_slots_.back();
-    free_slots_.pop_back();
-    generation = slots_[slot].generation;
+    spare_ = slots_[slot].next_;
   }
-  resident& place = slots_[slot];
-  place = object;
-  place.name = to_entry_key(object.key);
-  place.generation = generation + 1;
-  place.state = object_state::reserved;
-  place.holds = 0;
-  size_t b = bucket_of(place.name.low);
-  while (buckets_[b] != empty)
-    b = (b + 1) & (buckets_.size() - 1);
-  buckets_[b] = slot;
-  ++live_;
+  resident& object = slots_[slot];
+  object.chunk_ = from.key.chunk.bytes;
+  object.space_ = static_cast<uint32_t>(from.key.space);
+  object.pool_ = static_cast<uint8_t>(from.key.pool);
+  object.rank_ = from.key.rank;
+  object.offset_pages_ = from.offset / resident::page_bytes & ((1ULL << 40) - 1);
+  object.physical_pages_ = from.physical_bytes / resident::page_bytes & ((1ULL << 24) - 1);
+  object.payload_bytes_ = static_cast<uint32_t>(from.payload_bytes);
+  object.holds_ = 0;
+  ++object.generation_;
+  move(object, object_state::reserved);
+  if (!from.parent.empty())
+    parents_.emplace(slot, from.parent);
+  uint32_t& bucket = buckets_[bucket_of(object.name().low)];
+  object.next_ = bucket;
+  bucket = slot;
+  if (++live_ * 4 > buckets_.size() * 3)
+    divide_bucket();
   return id_of(slot);
-}
-
-resident* resident_table::get(object_id id) {
-  return const_cast<resident*>(static_cast<const resident_table*>(this)->get(id));
 }
 
 const resident* resident_table::get(object_id id) const {
   auto slot = static_cast<uint32_t>(static_cast<uint64_t>(id));
   auto generation = static_cast<uint32_t>(static_cast<uint64_t>(id) >> 32);
-  if (slot >= slots_.size() || slots_[slot].generation != generation || (generation & 1) == 0)
+  if (slot >= slots_.size())
     return nullptr;
-  return &slots_[slot];
+  const resident& object = slots_[slot];
+  return object.generation_ == generation && object.state_ != object_state::free ? &object : nullptr;
+}
+
+resident& resident_table::existing(object_id id) {
+  const resident* object = get(id);
+  assert(object != nullptr);
+  return const_cast<resident&>(*object);
+}
+
+entry_key resident_table::parent_of(object_id id) const {
+  auto parent = parents_.find(static_cast<uint32_t>(static_cast<uint64_t>(id)));
+  return get(id) == nullptr || parent == parents_.end() ? entry_key{} : parent->second;
+}
+
+void resident_table::forget_parent(object_id id) {
+  if (!parents_.empty())
+    parents_.erase(static_cast<uint32_t>(static_cast<uint64_t>(id)));
+}
+
+void resident_table::move(resident& object, object_state next) {
+  assert(may_move(object.state_, next));
+  readable_ = readable_ + readable(next) - readable(object.state_);
+  if (next == object_state::reserved)
+    reserved_bytes_ += object.physical_bytes();
+  else if (object.state_ == object_state::reserved)
+    reserved_bytes_ -= object.physical_bytes();
+  object.state_ = next;
+}
+
+void resident_table::publish(object_id id) {
+  resident& object = existing(id);
+  assert(object.state_ == object_state::reserved);
+  move(object, object_state::published);
+  forget_parent(id);
+}
+
+void resident_table::demote(object_id id) { move(existing(id), object_state::demoting); }
+
+void resident_table::keep(object_id id) {
+  resident& object = existing(id);
+  assert(object.state_ == object_state::demoting);
+  move(object, object_state::published);
 }
 
 void resident_table::erase(object_id id) {
-  resident* object = get(id);
-  assert(object != nullptr && object->holds == 0);
-  if (object->state != object_state::removed)
-    unlink(*object);
-  ++object->generation;
-  free_slots_.push_back(static_cast<uint32_t>(static_cast<uint64_t>(id)));
+  resident& object = existing(id);
+  assert(object.holds_ == 0);
+  auto slot = static_cast<uint32_t>(static_cast<uint64_t>(id));
+  if (object.state_ != object_state::removed)
+    unlink(slot);
+  forget_parent(id);
+  move(object, object_state::free);
+  object.next_ = spare_;
+  spare_ = slot;
   --live_;
 }
 
 void resident_table::remove(object_id id) {
-  resident* object = get(id);
-  assert(object != nullptr && object->state == object_state::published);
-  unlink(*object);
-  object->state = object_state::removed;
-}
-
-void resident_table::unlink(const resident& object) {
-  size_t hole = find_bucket(object.name, &object.key);
-  assert(hole != not_found);
-  if (object.state == object_state::published)
-    --published_;
-  // Backward shift: close the hole, so that no tombstones pile up.
-  size_t mask = buckets_.size() - 1;
-  for (size_t b = (hole + 1) & mask; buckets_[b] != empty; b = (b + 1) & mask) {
-    size_t home = bucket_of(slots_[buckets_[b]].name.low);
-    if (((b - home) & mask) >= ((b - hole) & mask)) {
-      buckets_[hole] = buckets_[b];
-      hole = b;
-    }
-  }
-  buckets_[hole] = empty;
-}
-
-void resident_table::publish(object_id id) {
-  resident* object = get(id);
-  assert(object != nullptr && object->state == object_state::reserved);
-  object->state = object_state::published;
-  ++published_;
+  resident& object = existing(id);
+  move(object, object_state::removed);
+  unlink(static_cast<uint32_t>(static_cast<uint64_t>(id)));
 }
 
 bool resident_table::hold(object_id id) {
-  resident* object = get(id);
-  assert(object != nullptr && object->state == object_state::published);
-  if (object->holds++ != 0)
+  resident& object = existing(id);
+  assert(readable(object.state_));
+  if (object.holds_++ != 0)
     return false;
   ++held_;
+  held_bytes_ += object.physical_bytes();
   return true;
 }
 
 bool resident_table::release(object_id id) {
-  resident* object = get(id);
-  assert(object != nullptr && object->holds > 0);
-  if (--object->holds != 0)
+  resident& object = existing(id);
+  assert(object.holds_ > 0);
+  if (--object.holds_ != 0)
     return false;
   --held_;
+  held_bytes_ -= object.physical_bytes();
   return true;
 }
 
-void resident_table::grow() {
-  std::vector<uint32_t> larger(buckets_.size() * 2, empty);
-  size_t mask = larger.size() - 1;
-  for (uint32_t slot : buckets_) {
-    if (slot == empty)
-      continue;
-    size_t b = slots_[slot].name.low & mask;
-    while (larger[b] != empty)
-      b = (b + 1) & mask;
-    larger[b] = slot;
+void resident_table::unlink(uint32_t slot) {
+  uint32_t* link = &buckets_[bucket_of(slots_[slot].name().low)];
+  while (*link != slot) {
+    assert(*link != none);
+    link = &slots_[*link].next_;
   }
-  buckets_.swap(larger);
+  *link = slots_[slot].next_;
+}
+
+void resident_table::divide_bucket() {
+  uint32_t slot = buckets_[divided_];
+  buckets_[divided_] = none;
+  buckets_.push_back(none);
+  if (++divided_ == base_) {
+    base_ *= 2;
+    divided_ = 0;
+  }
+  while (slot != none) {
+    resident& object = slots_[slot];
+    uint32_t next = object.next_;
+    uint32_t& bucket = buckets_[bucket_of(object.name().low)];
+    object.next_ = bucket;
+    bucket = slot;
+    slot = next;
+  }
 }
 
 } // namespace terrace

@@ -2,41 +2,30 @@
 // them.
 #pragma once
 
-#include "base/object_key.hpp"
+#include "index/resident.hpp"
+#include "index/segmented_array.hpp"
 
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <vector>
+#include <unordered_map>
 
 namespace terrace {
 
-/// Names one stay of an object in one tier; never reused while the daemon lives (slot and generation). 0:
-/// none.
+/// Names one stay of an object in one tier; never reused while the daemon lives (slot and generation). 0: none.
 enum class object_id : uint64_t {};
 
-enum class object_state : uint8_t {
-  reserved,  ///< being written by one owner; invisible to lookups
-  published, ///< complete; may be found, held and evicted
-  removed,   ///< out of the index, alive until its last hold ends
-};
-
-struct resident {
-  object_key key;
-  object_state state = object_state::reserved;
-  uint32_t generation = 0; ///< even: the slot is free
-  uint32_t holds = 0;      ///< leases and transfers that read it; evictable only at 0
-  entry_key name;          ///< to_entry_key(key), kept: it is the hash
-  entry_key parent;
-  uint64_t offset = 0;         ///< of the extent in the tier's arena
-  uint64_t physical_bytes = 0; ///< of the extent
-  uint64_t payload_bytes = 0;
-};
-
-/// Open addressing over 32-bit slot numbers, linear probing, backward-shift deletion. Not thread-safe: it
-/// belongs to one tier actor. All operations are O(1) but for growth.
+/// A chained hash table over 32-bit slot numbers that grows by linear hashing (Litwin 1980; Larson 1988): an insertion
+/// divides at most one bucket, so nothing is ever rehashed at large, no operation takes longer than some hundred
+/// nanoseconds because the table is big, and buckets stay at 4/3 of the objects. 64 bytes an object and some 6 for its
+/// bucket; slots that become free are used again, and their memory is kept.
+///
+/// Not thread-safe: it belongs to one tier actor. All operations are O(1). Every change of state is one that
+/// `object_moves` allows (asserted).
 class resident_table {
  public:
+  static constexpr uint32_t objects_max = UINT32_MAX - 1;
+
   resident_table();
 
   /// The object's id whatever its state, or none.
@@ -44,15 +33,22 @@ class resident_table {
   /// The same by policy name (a 128-bit digest of the key).
   std::optional<object_id> find(entry_key name) const;
 
-  /// Looks many keys up with their cache lines requested ahead; `ids[i]` is 0 where nothing is published.
+  /// Looks many keys up with their cache lines requested ahead; `ids[i]` is 0 where nothing readable is.
   void find_published(std::span<const object_key> keys, std::span<object_id> ids) const;
 
-  /// A new object in state `reserved`. The key must not be in the table (asserted).
-  object_id insert(const resident& object);
+  /// A new object in state `reserved`. The key must not be in the table, and sizes within bounds (asserted).
+  object_id insert(const new_resident& object);
 
-  /// Null when the id is not (or no longer) in the table.
-  resident* get(object_id id);
+  /// Null when the id is not (or no longer) in the table. Valid until the next insertion or erasure.
   const resident* get(object_id id) const;
+
+  /// What `insert` was told, while the object is reserved; empty afterwards.
+  entry_key parent_of(object_id id) const;
+
+  void publish(object_id id);
+  /// published -> demoting, and back if it stays after all.
+  void demote(object_id id);
+  void keep(object_id id);
 
   /// Removes the object; its holds must be 0 (asserted).
   void erase(object_id id);
@@ -60,39 +56,54 @@ class resident_table {
   /// Takes a held object out of the index: nobody finds it again, and whoever drops the last hold erases it.
   void remove(object_id id);
 
-  size_t size() const { return live_; }
-  size_t published() const { return published_; }
-  size_t held() const { return held_; }
-
-  /// State and hold changes go through the table so that its counters stay exact.
-  void publish(object_id id);
-  /// True when this was the first hold.
+  /// True when this was the first hold. The object must be readable (asserted).
   bool hold(object_id id);
   /// True when this was the last hold.
   bool release(object_id id);
 
+  size_t size() const { return live_; }
+  size_t published() const { return readable_; } ///< objects that lookups find
+  size_t held() const { return held_; }
+  uint64_t held_bytes() const { return held_bytes_; } ///< physical, as `reserved_bytes`
+  uint64_t reserved_bytes() const { return reserved_bytes_; }
+
+  /// Memory of the table: what it has taken, used or not.
+  size_t allocated_bytes() const { return slots_.allocated_bytes() + buckets_.allocated_bytes(); }
+
   template <class F>
   void for_each(F&& f) const {
-    for (const resident& object : slots_)
-      if ((object.generation & 1) != 0)
-        f(object);
+    for (size_t slot = 0; slot < slots_.size(); ++slot)
+      if (slots_[slot].state() != object_state::free)
+        f(slots_[slot]);
   }
 
  private:
-  static constexpr uint32_t empty = UINT32_MAX;
+  static constexpr uint32_t none = UINT32_MAX;
 
-  size_t bucket_of(uint64_t hash) const { return hash & (buckets_.size() - 1); }
-  size_t find_bucket(entry_key name, const object_key* key) const;
+  size_t bucket_of(uint64_t hash) const {
+    size_t b = hash & (base_ - 1);
+    return b < divided_ ? hash & (2 * base_ - 1) : b;
+  }
+  template <class Is>
+  uint32_t find_slot(uint64_t hash, Is&& is) const;
   object_id id_of(uint32_t slot) const;
-  void grow();
-  void unlink(const resident& object);
+  resident& existing(object_id id);
+  void move(resident& object, object_state next);
+  void forget_parent(object_id id);
+  void divide_bucket();
+  void unlink(uint32_t slot);
 
-  std::vector<uint32_t> buckets_; // slot numbers; a power of two, at most three quarters full
-  std::vector<resident> slots_;
-  std::vector<uint32_t> free_slots_;
+  segmented_array<resident, 1024> slots_;
+  segmented_array<uint32_t, 4096> buckets_;         ///< the first slot of each: base_ + divided_ of them
+  size_t base_;                                     ///< a power of two
+  size_t divided_ = 0;                              ///< buckets below it have been divided in two this round
+  uint32_t spare_ = none;                           ///< the first free slot
+  std::unordered_map<uint32_t, entry_key> parents_; ///< of the few that are reserved
   size_t live_ = 0;
-  size_t published_ = 0;
+  size_t readable_ = 0;
   size_t held_ = 0;
+  uint64_t held_bytes_ = 0;
+  uint64_t reserved_bytes_ = 0;
 };
 
 } // namespace terrace

@@ -30,5 +30,29 @@ TEST(EntryKey, DiffersWithEachPartOfTheObjectKey) {
   EXPECT_EQ(to_entry_key(key), base);
 }
 
+TEST(EntryKey, ASaltChangesEveryName) {
+  object_key one{.space = space_id{1}, .chunk = {}};
+  object_key other{.space = space_id{2}, .chunk = {}};
+  auto unsalted = to_entry_key(one);
+  salt_entry_keys({5, 6});
+  EXPECT_NE(to_entry_key(one), unsalted);
+  EXPECT_NE(to_entry_key(one), to_entry_key(other));
+  salt_entry_keys({});
+  EXPECT_EQ(to_entry_key(one), unsalted);
+}
+
+TEST(EntryKey, TwinsThatCancelOutTheKnownConstantsDifferUnderASalt) {
+  auto twin = [](uint64_t second) {
+    object_key key{.space = space_id{1}, .chunk = {}};
+    uint64_t words[2] = {0xa0761d6478bd642fULL, second};
+    std::memcpy(key.chunk.bytes.data(), words, sizeof words);
+    return key;
+  };
+  EXPECT_EQ(to_entry_key(twin(1)), to_entry_key(twin(2)));
+  salt_entry_keys({0x123456789abcdefULL, 77});
+  EXPECT_NE(to_entry_key(twin(1)), to_entry_key(twin(2)));
+  salt_entry_keys({});
+}
+
 } // namespace
 } // namespace terrace

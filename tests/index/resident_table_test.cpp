@@ -18,13 +18,8 @@ object_key key(uint64_t number) {
   return made;
 }
 
-resident object(uint64_t number, uint64_t bytes = 4096) {
-  resident made;
-  made.key = key(number);
-  made.offset = number * 65536;
-  made.physical_bytes = bytes;
-  made.payload_bytes = bytes - 1;
-  return made;
+new_resident object(uint64_t number, uint64_t bytes = 4096) {
+  return {key(number), {number, ~number}, number * 65536, bytes, bytes - 1};
 }
 
 object_id published(resident_table& table, uint64_t number) {
@@ -57,7 +52,7 @@ TEST(ResidentTable, IsFoundByItsPolicyNameToo) {
   resident_table table;
   object_id id = table.insert(object(7));
   EXPECT_EQ(table.find(to_entry_key(key(7))), id);
-  EXPECT_EQ(table.get(id)->name, to_entry_key(key(7)));
+  EXPECT_EQ(table.get(id)->name(), to_entry_key(key(7)));
   EXPECT_FALSE(table.find(to_entry_key(key(8))));
 }
 
@@ -86,7 +81,7 @@ TEST(ResidentTable, AnIdEndsWithItsStayAndIsNotUsedAgain) {
   EXPECT_NE(first, second);
   EXPECT_EQ(table.get(first), nullptr);
   ASSERT_NE(table.get(second), nullptr);
-  EXPECT_EQ(table.get(second)->key, key(1));
+  EXPECT_EQ(table.get(second)->key(), key(1));
 }
 
 TEST(ResidentTable, IdZeroAndUnknownIdsNameNothing) {
@@ -117,7 +112,7 @@ TEST(ResidentTable, ARemovedObjectLivesOnUntilItsLastHoldButIsNotFound) {
   EXPECT_FALSE(table.find(key(1)));
   EXPECT_EQ(find_published(table, 1), object_id{});
   ASSERT_NE(table.get(id), nullptr);
-  EXPECT_EQ(table.get(id)->state, object_state::removed);
+  EXPECT_EQ(table.get(id)->state(), object_state::removed);
   EXPECT_EQ(table.size(), 1u);
   EXPECT_EQ(table.published(), 0u);
 }
@@ -134,6 +129,95 @@ TEST(ResidentTable, AKeyMayComeBackWhileItsRemovedObjectLives) {
   table.erase(old);
   EXPECT_EQ(find_published(table, 1), fresh); // the old one's end did not take the new one along
   EXPECT_EQ(table.size(), 1u);
+}
+
+TEST(ResidentTable, KeepsPlacesAndSizesToTheirBounds) {
+  resident_table table;
+  new_resident large = object(1);
+  large.key.pool = 255;
+  large.key.rank = 1023;
+  large.offset = ((1ULL << 40) - 1) * 4096;
+  large.physical_bytes = ((1ULL << 24) - 1) * 4096;
+  large.payload_bytes = UINT32_MAX;
+  const resident* kept = table.get(table.insert(large));
+  EXPECT_EQ(kept->key(), large.key);
+  EXPECT_EQ(kept->offset(), large.offset);
+  EXPECT_EQ(kept->physical_bytes(), large.physical_bytes);
+  EXPECT_EQ(kept->payload_bytes(), large.payload_bytes);
+}
+
+TEST(ResidentTableDeathTest, RefusesWhatItCannotKeep) {
+  resident_table table;
+  new_resident odd = object(1);
+  odd.offset = 100;
+  EXPECT_DEATH(table.insert(odd), "offset");
+  new_resident large = object(1);
+  large.payload_bytes = 1ULL << 32;
+  EXPECT_DEATH(table.insert(large), "payload");
+}
+
+TEST(ResidentTable, KnowsAParentUntilThePolicyDoes) {
+  resident_table table;
+  object_id first = table.insert(object(1));
+  object_id second = table.insert(object(2));
+  EXPECT_EQ(table.parent_of(first), (entry_key{1, ~uint64_t{1}}));
+  table.publish(first);
+  EXPECT_TRUE(table.parent_of(first).empty());
+  table.erase(second);
+  EXPECT_TRUE(table.parent_of(second).empty());
+}
+
+TEST(ResidentTable, AnObjectOnItsWayDownIsFoundAndHeldAndMayStayAfterAll) {
+  resident_table table;
+  object_id id = published(table, 1);
+  table.demote(id);
+  EXPECT_EQ(find_published(table, 1), id);
+  EXPECT_EQ(table.published(), 1u);
+  EXPECT_TRUE(table.hold(id));
+  table.release(id);
+  table.keep(id);
+  EXPECT_EQ(table.get(id)->state(), object_state::published);
+  table.demote(id);
+  table.erase(id);
+  EXPECT_EQ(table.published(), 0u);
+}
+
+TEST(ResidentTableDeathTest, AssertsThatAMoveIsAllowed) {
+  resident_table table;
+  object_id id = table.insert(object(1));
+  EXPECT_DEATH(table.demote(id), "may_move");
+  EXPECT_DEATH(table.remove(id), "may_move");
+  table.publish(id);
+  EXPECT_DEATH(table.publish(id), "reserved");
+  EXPECT_DEATH(table.keep(id), "demoting");
+}
+
+TEST(ResidentTable, CountsTheBytesThatAreHeldAndReserved) {
+  resident_table table;
+  object_id one = table.insert(object(1, 8192));
+  object_id two = table.insert(object(2, 4096));
+  EXPECT_EQ(table.reserved_bytes(), 12288u);
+  table.publish(one);
+  table.hold(one);
+  table.hold(one);
+  EXPECT_EQ(table.reserved_bytes(), 4096u);
+  EXPECT_EQ(table.held_bytes(), 8192u);
+  table.release(one);
+  table.remove(one);
+  EXPECT_EQ(table.held_bytes(), 8192u);
+  table.release(one);
+  table.erase(two);
+  EXPECT_EQ(table.held_bytes(), 0u);
+  EXPECT_EQ(table.reserved_bytes(), 0u);
+}
+
+TEST(ResidentTable, TakesNoMoreThanEightyBytesAnObject) {
+  resident_table table;
+  for (uint64_t n = 0; n < 200'000; ++n)
+    published(table, n);
+  EXPECT_LE(table.allocated_bytes(), 200'000u * 80);
+  for (uint64_t n = 0; n < 200'000; n += 997)
+    ASSERT_NE(find_published(table, n), object_id{});
 }
 
 TEST(ResidentTable, FindsManyAtOnceInTheirOrder) {
@@ -234,10 +318,10 @@ TEST(ResidentTable, BehavesLikeAMapUnderRandomUse) {
     for (const auto& [id, expected] : model) {
       const resident* found = table.get(id);
       ASSERT_NE(found, nullptr);
-      ASSERT_EQ(found->key, key(expected.number));
-      ASSERT_EQ(found->state, expected.state);
-      ASSERT_EQ(found->holds, expected.holds);
-      ASSERT_EQ(found->offset, expected.number * 65536);
+      ASSERT_EQ(found->key(), key(expected.number));
+      ASSERT_EQ(found->state(), expected.state);
+      ASSERT_EQ(found->holds(), expected.holds);
+      ASSERT_EQ(found->offset(), expected.number * 65536);
       visible += expected.state == object_state::published;
       held += expected.holds != 0;
     }

@@ -1,0 +1,45 @@
+// The states of an object in one tier, and the moves between them.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace terrace {
+
+enum class object_state : uint8_t {
+  free,      ///< no object: the slot and its bytes may be given out
+  reserved,  ///< being written by one owner; invisible to lookups
+  published, ///< complete; may be found, held and evicted
+  demoting,  ///< on its way to a lower tier: still found and held, but no victim any more
+  removed,   ///< out of the index, alive until its last hold ends
+};
+
+constexpr size_t object_states = 5;
+
+constexpr std::string_view to_string(object_state state) {
+  constexpr std::string_view names[] = {"free", "reserved", "published", "demoting", "removed"};
+  return names[static_cast<size_t>(state)];
+}
+
+/// Rows: from; columns: to; both in the order of the enumeration.
+constexpr std::array<std::array<bool, object_states>, object_states> object_moves = {{
+    // free reserved published demoting removed
+    {false, true, false, false, false}, // free: somebody reserves
+    {true, false, true, false, false},  // reserved: given up, or complete
+    {true, false, false, true, true},   // published: evicted, demoted, or cleared while held
+    {true, false, true, false, true},   // demoting: gone down, kept after all, or cleared while held
+    {true, false, false, false, false}, // removed: its last hold ended
+}};
+
+constexpr bool may_move(object_state from, object_state to) {
+  return object_moves[static_cast<size_t>(from)][static_cast<size_t>(to)];
+}
+
+/// Whether lookups find it.
+constexpr bool readable(object_state state) {
+  return state == object_state::published || state == object_state::demoting;
+}
+
+} // namespace terrace

@@ -1,0 +1,59 @@
+// One object of a tier, in a cache line.
+#pragma once
+
+#include "base/object_key.hpp"
+#include "index/object_state.hpp"
+
+#include <array>
+#include <cstdint>
+
+namespace terrace {
+
+/// What a tier knows of an object that it takes in. Offset and physical size are multiples of 4,096.
+struct new_resident {
+  object_key key;              ///< pool below 256
+  entry_key parent;            ///< policy name of the object before it in its chain, or empty
+  uint64_t offset = 0;         ///< of the extent in the tier's arena; below 4 PiB
+  uint64_t physical_bytes = 0; ///< of the extent; below 64 GiB
+  uint64_t payload_bytes = 0;  ///< below 4 GiB
+};
+
+/// As `resident_table` keeps it: 64 bytes, so that a lookup touches one line of it. Only the table changes it. The policy
+/// name is computed and not kept; the parent's name is the table's business while the object is reserved, and the
+/// policy's from then on.
+class alignas(64) resident {
+ public:
+  static constexpr uint64_t page_bytes = 4096;
+
+  object_key key() const { return {static_cast<space_id>(space_), pool_, rank_, {chunk_}}; }
+  entry_key name() const { return to_entry_key(key()); }
+  object_state state() const { return state_; }
+  uint32_t holds() const { return holds_; } ///< leases and transfers that read it; it may leave only at 0
+  uint64_t offset() const { return offset_pages_ * page_bytes; }
+  uint64_t physical_bytes() const { return physical_pages_ * page_bytes; }
+  uint64_t payload_bytes() const { return payload_bytes_; }
+
+  /// Cheaper than a comparison with `key()`.
+  bool is(const object_key& other) const {
+    return chunk_ == other.chunk.bytes && space_ == static_cast<uint32_t>(other.space) &&
+           pool_ == other.pool && rank_ == other.rank;
+  }
+
+ private:
+  friend class resident_table;
+
+  std::array<uint8_t, digest::max_size> chunk_;
+  uint32_t space_;
+  uint32_t generation_; ///< grows when the slot is given out again
+  uint32_t holds_;
+  uint32_t next_; ///< slot behind it in its bucket, or among the free ones
+  uint32_t payload_bytes_;
+  uint16_t rank_;
+  uint8_t pool_;
+  object_state state_;
+  uint64_t offset_pages_ : 40;
+  uint64_t physical_pages_ : 24;
+};
+static_assert(sizeof(resident) == 64);
+
+} // namespace terrace
