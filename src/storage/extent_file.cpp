@@ -1,7 +1,8 @@
 #include "storage/extent_file.hpp"
 
+#include "storage/index_record.hpp"
 #include "storage/object_header.hpp"
-#include "storage/superblock.hpp"
+#include "storage/store_layout.hpp"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -9,6 +10,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -76,29 +78,53 @@ class size_guard {
   bool kept_ = false;
 };
 
-// What stands at the begin of the file; nothing for a new or unfinished one.
-result<std::optional<superblock>> read_superblock(const std::string& path, int fd, uint64_t size) {
-  if (size == 0)
-    return std::nullopt;
-  std::array<std::byte, superblock_bytes> bytes{};
-  ssize_t n = ::pread(fd, bytes.data(), bytes.size(), 0);
-  if (n < 0)
-    return fail_system(path, "reading the superblock", errno);
-  auto block = decode_superblock(bytes);
-  if (block)
-    return *block;
-  if (block.error().code == errc::not_found)
-    return std::nullopt;
-  return fail(block.error().code, path + ": " + block.error().text);
+store_owner owner_on_disk(store_owner owner) {
+  owner.group.resize(std::min(owner.group.size(), store_owner::group_bytes_max));
+  return owner;
 }
 
-result<void> write_superblock(const std::string& path, int fd, const superblock& block) {
+std::string describe(const store_owner& owner) {
+  return "group '" + owner.group + "' of machine " + to_hex(store_id{owner.machine});
+}
+
+// What stands at the begin of the file; nothing for a new or unfinished one.
+result<std::optional<superblock>> read_superblock(const extent_file_options& options, int fd, uint64_t size) {
+  if (size == 0)
+    return std::nullopt;
+  std::array<std::byte, 2 * superblock_bytes> bytes{};
+  ssize_t n = ::pread(fd, bytes.data(), bytes.size(), 0);
+  if (n < 0)
+    return fail_system(options.path, "reading the superblock", errno);
+  auto block = newest_superblock(bytes);
+  if (!block && block.error().code == errc::not_found)
+    return std::nullopt;
+  if (!block)
+    return fail(block.error().code, options.path + ": " + block.error().text);
+  if (!(block->owner == owner_on_disk(options.owner)))
+    return fail(errc::denied, options.path + ": this store belongs to " + describe(block->owner) + "; " +
+                                  describe(options.owner) +
+                                  " was expected. Choose another path, or wipe it (disk.on_mismatch = "
+                                  "\"wipe\") if nothing in it is needed");
+  if (block->path_count != 1)
+    return fail(errc::denied, options.path + ": this is path " + std::to_string(block->path_index) + " of " +
+                                  std::to_string(block->path_count) +
+                                  " of a striped store; a store of one path was expected");
+  return *block;
+}
+
+// Both copies, one after the other: a crash leaves one of them whole, and damage to one does not bring back what the
+// other says is forgotten.
+result<void> write_superblock(const std::string& path, int fd, superblock& block) {
   std::array<std::byte, superblock_bytes> bytes;
-  encode(block, bytes);
-  if (::pwrite(fd, bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
-    return fail_system(path, "writing the superblock", errno);
-  if (::fsync(fd) != 0)
-    return fail_system(path, "making the superblock durable", errno);
+  for (int copy = 0; copy < 2; ++copy) {
+    ++block.sequence;
+    encode(block, bytes);
+    if (::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(superblock_offset(block.sequence))) !=
+        static_cast<ssize_t>(bytes.size()))
+      return fail_system(path, "writing the superblock", errno);
+    if (::fsync(fd) != 0)
+      return fail_system(path, "making the superblock durable", errno);
+  }
   return {};
 }
 
@@ -171,18 +197,25 @@ result<extent_file> extent_file::open(const extent_file_options& options) {
     return fail(errc::unsupported, options.path + ": a store is a regular file; this is something else");
   size_guard guard(options.path, fd->get(), created, before.st_size);
 
-  auto found = read_superblock(options.path, fd->get(), static_cast<uint64_t>(before.st_size));
+  auto found = read_superblock(options, fd->get(), static_cast<uint64_t>(before.st_size));
   if (!found && !options.wipe_foreign) {
     guard.keep(); // nothing was changed
     return tl::unexpected(found.error());
   }
   if (auto done = allocate(options.path, fd->get(), before, capacity); !done)
     return tl::unexpected(done.error());
-  superblock block{.store = random_store_id(), .boot = options.boot, .epoch = 1, .capacity_bytes = capacity};
-  if (found && *found) {
-    block.store = (*found)->store;
-    block.epoch = (*found)->epoch + 1;
+  bool goes_on = found && *found && fits((*found)->layout, capacity) && (*found)->epoch < epoch_max;
+  superblock block;
+  if (goes_on) {
+    block = std::move(**found);
+  } else {
+    block.store = random_store_id();
+    block.owner = owner_on_disk(options.owner);
+    block.layout = layout_for(capacity);
   }
+  block.boot = options.boot;
+  block.capacity_bytes = capacity;
+  ++block.epoch;
   if (auto done = write_superblock(options.path, fd->get(), block); !done)
     return tl::unexpected(done.error());
   guard.keep();
@@ -190,15 +223,12 @@ result<extent_file> extent_file::open(const extent_file_options& options) {
   extent_file file;
   file.path_ = options.path;
   file.fd_ = std::move(*fd);
-  file.store_ = block.store;
-  file.epoch_ = block.epoch;
-  file.capacity_bytes_ = capacity;
+  file.block_ = std::move(block);
+  file.made_new_ = !goes_on;
   file.buffered_reason_ =
       options.direct ? try_direct(file.fd()) : "O_DIRECT is turned off in the configuration";
   return file;
 }
-
-uint64_t extent_file::extents_begin() const { return superblock_area_bytes; }
 
 uint64_t extent_file::alignment_bytes() const { return disk_alignment_bytes; }
 

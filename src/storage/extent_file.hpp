@@ -11,7 +11,7 @@
 #include "base/error.hpp"
 #include "base/ids.hpp"
 #include "base/unique_fd.hpp"
-#include "storage/store_id.hpp"
+#include "storage/superblock.hpp"
 
 #include <cstdint>
 #include <string>
@@ -23,31 +23,40 @@ struct extent_file_options {
   uint64_t capacity_bytes =
       0;              ///< of the whole file, all of it allocated; rounded down to 4 KiB; at least 1 MiB
   bool direct = true; ///< try O_DIRECT
-  bool wipe_foreign = false; ///< take over a file that is not a readable store of this version
-  boot_id boot;              ///< of this daemon; for whoever looks at the file later
+  /// Start over with an empty store where there is something else: bytes that are no store, a store of another version
+  /// or owner, or one that is damaged. Otherwise that is refused and left as it is.
+  bool wipe_foreign = false;
+  store_owner owner;
+  boot_id boot; ///< of this daemon; for whoever looks at the file later
 };
 
 /// An open store. It holds an exclusive lock, so two daemons never share a file; both end with the object.
-/// The index of objects is not kept in the file: opening raises the epoch and starts empty, whatever it held
-/// before.
+/// Opening raises the epoch, so that generations of this opening are new. What the store holds is found out by
+/// `recover` (recovery.hpp) and kept up to date by `index_journal`. A file that is shrunk so far that its metadata would
+/// take more than a quarter starts over empty.
 class extent_file {
  public:
   /// Errors: `bad_request` (options), `busy` (another process has the store open), `no_space` (naming path,
-  /// wanted and available bytes), `denied` (permissions; a file that is no store), `unsupported` (not a
-  /// regular file; a file system without fallocate; a store of another version), `internal` (damaged
+  /// wanted and available bytes), `denied` (permissions; a file that is no store; a store of another owner), `unsupported`
+  /// (not a regular file; a file system without fallocate; a store of another version), `internal` (damaged
   /// superblock, I/O errors). A failure leaves a file that existed at its former size, and none behind that
   /// did not.
   static result<extent_file> open(const extent_file_options& options);
 
   int fd() const { return fd_.get(); }
   const std::string& path() const { return path_; }
-  const store_id& store() const { return store_; }
-  uint64_t epoch() const { return epoch_; }
+  const store_id& store() const { return block_.store; }
+  uint64_t epoch() const { return block_.epoch; }
+
+  /// As it stands on disk, in both copies.
+  const superblock& block() const { return block_; }
+  /// The store was made by this opening: there is nothing to recover.
+  bool made_new() const { return made_new_; }
 
   /// Where offset 0 of the allocator's arena lies in the file, and how long that arena is.
-  uint64_t extents_begin() const;
-  uint64_t extents_bytes() const { return capacity_bytes_ - extents_begin(); }
-  uint64_t capacity_bytes() const { return capacity_bytes_; }
+  uint64_t extents_begin() const { return block_.layout.extents_begin; }
+  uint64_t extents_bytes() const { return capacity_bytes() - extents_begin(); }
+  uint64_t capacity_bytes() const { return block_.capacity_bytes; }
 
   /// With O_DIRECT, buffers, offsets and lengths must be multiples of `alignment_bytes()`. Without it the
   /// tier works through the page cache (a tmpfs in tests, say), and `buffered_reason()` says why, for the log
@@ -61,9 +70,8 @@ class extent_file {
 
   std::string path_;
   unique_fd fd_;
-  store_id store_;
-  uint64_t epoch_ = 0;
-  uint64_t capacity_bytes_ = 0;
+  superblock block_;
+  bool made_new_ = false;
   std::string buffered_reason_;
 };
 

@@ -3,8 +3,8 @@
 #include <xxhash.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
+#include <cassert>
 #include <cstring>
 
 namespace terrace {
@@ -13,38 +13,80 @@ namespace {
 
 constexpr std::array<char, 8> magic = {'T', 'E', 'R', 'R', 'S', 'T', 'O', 'R'};
 
-struct layout {
+struct raw_floor {
+  std::array<uint8_t, 32> space;
+  uint64_t epoch;
+};
+
+struct raw_superblock {
   std::array<char, 8> magic;
   uint32_t version;
   uint32_t zero;
   std::array<uint8_t, 16> store;
   std::array<uint8_t, 16> boot;
+  std::array<uint8_t, 16> machine;
+  std::array<char, store_owner::group_bytes_max> group;
+  uint64_t sequence;
   uint64_t epoch;
+  uint64_t forgotten_below;
   uint64_t capacity_bytes;
+  uint64_t journal_begin;
+  uint64_t journal_bytes;
+  uint64_t checkpoint_begin;
+  uint64_t checkpoint_bytes;
+  uint64_t extents_begin;
+  uint64_t stripe_bytes;
+  uint16_t path_index;
+  uint16_t path_count;
+  uint32_t floor_count;
   uint64_t checksum;
-  std::array<uint8_t, 4024> rest;
+  std::array<raw_floor, superblock::floors_max> floors;
+  std::array<uint8_t, 1312> rest;
 };
 
 static_assert(std::endian::native == std::endian::little);
-static_assert(std::is_trivially_copyable_v<layout> && sizeof(layout) == superblock_bytes);
-static_assert(offsetof(layout, store) == 16 && offsetof(layout, epoch) == 48 &&
-              offsetof(layout, checksum) == 64);
+static_assert(std::is_trivially_copyable_v<raw_superblock> && sizeof(raw_superblock) == superblock_bytes);
+static_assert(offsetof(raw_superblock, store) == 16 && offsetof(raw_superblock, machine) == 48 &&
+              offsetof(raw_superblock, group) == 64 && offsetof(raw_superblock, sequence) == 128 &&
+              offsetof(raw_superblock, journal_begin) == 160 && offsetof(raw_superblock, path_index) == 208 &&
+              offsetof(raw_superblock, checksum) == 216 && offsetof(raw_superblock, floors) == 224);
 
-uint64_t checksum_of(layout copy) {
+uint64_t checksum_of(raw_superblock copy) {
   copy.checksum = 0;
   return XXH3_64bits(&copy, sizeof copy);
+}
+
+tl::unexpected<error> damaged(const std::string& why) {
+  return fail(errc::internal, "the store's superblock is damaged (" + why +
+                                  "); remove the file to start with an empty store, and check the device");
 }
 
 } // namespace
 
 void encode(const superblock& block, std::span<std::byte, superblock_bytes> out) {
-  layout raw{};
+  assert(block.floors.size() <= superblock::floors_max);
+  raw_superblock raw{};
   raw.magic = magic;
   raw.version = superblock_version;
   raw.store = block.store.bytes;
   raw.boot = block.boot.bytes;
+  raw.machine = block.owner.machine;
+  block.owner.group.copy(raw.group.data(), raw.group.size());
+  raw.sequence = block.sequence;
   raw.epoch = block.epoch;
+  raw.forgotten_below = block.forgotten_below;
   raw.capacity_bytes = block.capacity_bytes;
+  raw.journal_begin = block.layout.journal_begin;
+  raw.journal_bytes = block.layout.journal_bytes;
+  raw.checkpoint_begin = block.layout.checkpoint_begin;
+  raw.checkpoint_bytes = block.layout.checkpoint_bytes;
+  raw.extents_begin = block.layout.extents_begin;
+  raw.stripe_bytes = block.stripe_bytes;
+  raw.path_index = block.path_index;
+  raw.path_count = block.path_count;
+  raw.floor_count = static_cast<uint32_t>(block.floors.size());
+  for (size_t i = 0; i < block.floors.size(); ++i)
+    raw.floors[i] = {block.floors[i].space, block.floors[i].epoch};
   raw.checksum = checksum_of(raw);
   std::memcpy(out.data(), &raw, sizeof raw);
 }
@@ -52,7 +94,7 @@ void encode(const superblock& block, std::span<std::byte, superblock_bytes> out)
 result<superblock> decode_superblock(std::span<const std::byte, superblock_bytes> bytes) {
   if (std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0}; }))
     return fail(errc::not_found, "no superblock yet");
-  layout raw;
+  raw_superblock raw;
   std::memcpy(&raw, bytes.data(), sizeof raw);
   if (raw.magic != magic)
     return fail(errc::denied, "not a Terrace store: the magic TERRSTOR was expected at its begin; "
@@ -62,9 +104,71 @@ result<superblock> decode_superblock(std::span<const std::byte, superblock_bytes
                                        std::to_string(raw.version) +
                                        " found; remove the file to start with an empty store");
   if (checksum_of(raw) != raw.checksum)
-    return fail(errc::internal, "the store's superblock is damaged (its checksum does not hold); "
-                                "remove the file to start with an empty store, and check the device");
-  return superblock{{raw.store}, {raw.boot}, raw.epoch, raw.capacity_bytes};
+    return damaged("its checksum does not hold");
+  if (raw.floor_count > superblock::floors_max)
+    return damaged(std::to_string(raw.floor_count) + " floors where " +
+                   std::to_string(superblock::floors_max) + " have room");
+  if (raw.path_count == 0 || raw.path_index >= raw.path_count)
+    return damaged("it says to be path " + std::to_string(raw.path_index) + " of " +
+                   std::to_string(raw.path_count));
+  superblock block;
+  block.store = {raw.store};
+  block.boot = {raw.boot};
+  block.owner.machine = raw.machine;
+  block.owner.group.assign(raw.group.begin(), std::find(raw.group.begin(), raw.group.end(), '\0'));
+  block.sequence = raw.sequence;
+  block.epoch = raw.epoch;
+  block.forgotten_below = raw.forgotten_below;
+  block.capacity_bytes = raw.capacity_bytes;
+  block.layout = {raw.journal_begin, raw.journal_bytes, raw.checkpoint_begin, raw.checkpoint_bytes,
+                  raw.extents_begin};
+  block.path_index = raw.path_index;
+  block.path_count = raw.path_count;
+  block.stripe_bytes = raw.stripe_bytes;
+  for (size_t i = 0; i < raw.floor_count; ++i)
+    block.floors.push_back({raw.floors[i].space, raw.floors[i].epoch});
+  return block;
+}
+
+result<superblock> newest_superblock(std::span<const std::byte, 2 * superblock_bytes> both) {
+  auto first = decode_superblock(both.first<superblock_bytes>());
+  auto second = decode_superblock(both.last<superblock_bytes>());
+  for (const auto* copy : {&first, &second})
+    if (!*copy && copy->error().code == errc::unsupported)
+      return *copy;
+  if (first && second)
+    return first->sequence > second->sequence ? first : second;
+  if (first || second)
+    return first ? first : second;
+  // Both bad: what is worth saying is what stands there, not what does not.
+  return first.error().code == errc::not_found ? second : first;
+}
+
+void forget_all(superblock& block) {
+  block.forgotten_below = ++block.epoch;
+  block.floors.clear();
+}
+
+void forget_space(superblock& block, const space_fingerprint& space) {
+  auto known = std::find_if(block.floors.begin(), block.floors.end(),
+                            [&](const space_floor& floor) { return floor.space == space; });
+  if (known == block.floors.end() && block.floors.size() == superblock::floors_max) {
+    forget_all(block);
+    return;
+  }
+  ++block.epoch;
+  if (known != block.floors.end())
+    known->epoch = block.epoch;
+  else
+    block.floors.push_back({space, block.epoch});
+}
+
+uint64_t floor_of(const superblock& block, const space_fingerprint& space) {
+  uint64_t floor = block.forgotten_below;
+  for (const space_floor& own : block.floors)
+    if (own.space == space)
+      floor = std::max(floor, own.epoch);
+  return floor;
 }
 
 } // namespace terrace

@@ -1,7 +1,5 @@
 #include "storage/extent_file.hpp"
 
-#include "storage/superblock.hpp"
-
 #include <gtest/gtest.h>
 
 #include <sys/stat.h>
@@ -28,6 +26,10 @@ class ExtentFile : public testing::Test {
     struct stat s {};
     ::stat(options_.path.c_str(), &s);
     return static_cast<uint64_t>(s.st_blocks) * 512;
+  }
+
+  void damage(int at) {
+    std::fstream(options_.path, std::ios::in | std::ios::out | std::ios::binary).seekp(at).put('!');
   }
 
   void write_file(const std::string& text) { std::ofstream(options_.path) << text; }
@@ -121,8 +123,65 @@ TEST_F(ExtentFile, RefusesAFileThatIsNoStoreUntilToldToTakeIt) {
 
 TEST_F(ExtentFile, ADamagedStoreIsReportedNotUsed) {
   ASSERT_TRUE(extent_file::open(options_));
-  std::fstream(options_.path, std::ios::in | std::ios::out | std::ios::binary).seekp(20).put('!');
+  damage(20);
+  EXPECT_TRUE(extent_file::open(options_)) << "there is a second copy";
+  damage(20);
+  damage(4096 + 20);
   EXPECT_EQ(extent_file::open(options_).error().code, errc::internal);
+  options_.wipe_foreign = true;
+  auto wiped = extent_file::open(options_);
+  ASSERT_TRUE(wiped);
+  EXPECT_TRUE(wiped->made_new());
+}
+
+TEST_F(ExtentFile, AStoreOfAnotherMachineOrGroupIsRefusedUntilToldToWipeIt) {
+  options_.owner = {{1, 2, 3}, "red"};
+  auto first = extent_file::open(options_);
+  ASSERT_TRUE(first);
+  auto store = first->store();
+  first = fail(errc::gone, "closed");
+  for (const store_owner& other : {store_owner{{1, 2, 4}, "red"}, store_owner{{1, 2, 3}, "blue"}}) {
+    options_.owner = other;
+    auto refused = extent_file::open(options_);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, errc::denied);
+    EXPECT_NE(refused.error().text.find("'red'"), std::string::npos) << refused.error().text;
+    EXPECT_NE(refused.error().text.find("'" + other.group + "'"), std::string::npos) << refused.error().text;
+  }
+  options_.owner = {{1, 2, 3}, "red"};
+  EXPECT_EQ(extent_file::open(options_)->store(), store) << "refusing changes nothing";
+  options_.owner = {{1, 2, 3}, "blue"};
+  options_.wipe_foreign = true;
+  auto wiped = extent_file::open(options_);
+  ASSERT_TRUE(wiped) << wiped.error().text;
+  EXPECT_NE(wiped->store(), store);
+  EXPECT_TRUE(wiped->made_new());
+}
+
+TEST_F(ExtentFile, KnowsItsOwnerByTheFirstBytesOfALongName) {
+  options_.owner.group = std::string(100, 'x');
+  ASSERT_TRUE(extent_file::open(options_));
+  EXPECT_TRUE(extent_file::open(options_));
+}
+
+TEST_F(ExtentFile, KeepsItsLayoutWhileItFitsAndStartsOverWhenItDoesNot) {
+  options_.capacity_bytes = 64 << 20;
+  auto large = extent_file::open(options_);
+  ASSERT_TRUE(large);
+  auto block = large->block();
+  EXPECT_TRUE(large->made_new());
+  large = fail(errc::gone, "closed");
+  options_.capacity_bytes = 16 << 20;
+  auto smaller = extent_file::open(options_);
+  ASSERT_TRUE(smaller);
+  EXPECT_FALSE(smaller->made_new());
+  EXPECT_EQ(smaller->block().layout, block.layout);
+  smaller = fail(errc::gone, "closed");
+  options_.capacity_bytes = 1 << 20;
+  auto tiny = extent_file::open(options_);
+  ASSERT_TRUE(tiny);
+  EXPECT_TRUE(tiny->made_new());
+  EXPECT_NE(tiny->store(), block.store);
 }
 
 TEST_F(ExtentFile, AnUnfinishedStoreIsStartedOver) {

@@ -1,0 +1,70 @@
+#include "storage/checkpoint_header.hpp"
+
+#include <xxhash.h>
+
+#include <array>
+#include <bit>
+#include <cstring>
+
+namespace terrace {
+
+namespace {
+
+constexpr std::array<char, 8> magic = {'T', 'E', 'R', 'R', 'C', 'H', 'K', 'P'};
+
+struct raw_header {
+  std::array<char, 8> magic;
+  uint32_t version;
+  uint32_t zero;
+  std::array<uint8_t, 16> store;
+  uint64_t number;
+  uint64_t journal_sequence;
+  uint64_t image_blocks;
+  uint64_t records;
+  uint64_t checksum;
+  std::array<uint8_t, 4024> rest;
+};
+
+static_assert(std::endian::native == std::endian::little);
+static_assert(std::is_trivially_copyable_v<raw_header> && sizeof(raw_header) == checkpoint_header_bytes);
+static_assert(offsetof(raw_header, store) == 16 && offsetof(raw_header, number) == 32 &&
+              offsetof(raw_header, checksum) == 64);
+
+uint64_t checksum_of(raw_header copy) {
+  copy.checksum = 0;
+  return XXH3_64bits(&copy, sizeof copy);
+}
+
+} // namespace
+
+void encode(const checkpoint_header& header, std::span<std::byte, checkpoint_header_bytes> out) {
+  raw_header raw{};
+  raw.magic = magic;
+  raw.version = checkpoint_header_version;
+  raw.store = header.store.bytes;
+  raw.number = header.number;
+  raw.journal_sequence = header.journal_sequence;
+  raw.image_blocks = header.image_blocks;
+  raw.records = header.records;
+  raw.checksum = checksum_of(raw);
+  std::memcpy(out.data(), &raw, sizeof raw);
+}
+
+result<checkpoint_header>
+decode_checkpoint_header(const store_id& store, std::span<const std::byte, checkpoint_header_bytes> bytes) {
+  raw_header raw;
+  std::memcpy(&raw, bytes.data(), sizeof raw);
+  if (raw.magic != magic)
+    return fail(errc::not_found, "no checkpoint here");
+  if (checksum_of(raw) != raw.checksum)
+    return fail(errc::internal, "the checkpoint's header is damaged: its checksum does not hold");
+  if (raw.version != checkpoint_header_version)
+    return fail(errc::unsupported, "checkpoint version " + std::to_string(checkpoint_header_version) +
+                                       " was expected, " + std::to_string(raw.version) + " found");
+  if (raw.store != store.bytes)
+    return fail(errc::gone,
+                "the checkpoint is of store " + to_hex(store_id{raw.store}) + ", not of " + to_hex(store));
+  return checkpoint_header{{raw.store}, raw.number, raw.journal_sequence, raw.image_blocks, raw.records};
+}
+
+} // namespace terrace

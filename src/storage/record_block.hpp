@@ -1,0 +1,59 @@
+// 4 KiB of index records: the unit of journal and checkpoint images, each with a checksum of its own
+// (docs/disk-format.md).
+#pragma once
+
+#include "storage/index_record.hpp"
+#include "storage/store_id.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace terrace {
+
+constexpr uint64_t record_block_bytes = 4096;
+constexpr uint16_t record_block_version = 1;
+constexpr uint64_t record_block_heading_bytes = 48;
+constexpr uint64_t records_per_block = (record_block_bytes - record_block_heading_bytes) / index_record_bytes;
+
+enum class block_kind : uint8_t { journal, image };
+
+/// What a block says of itself. A block counts only where all of it is what the reader expects: so neither blocks of
+/// another store nor those of an earlier round of the journal or of an earlier checkpoint are taken for new ones.
+struct block_heading {
+  block_kind kind = block_kind::journal;
+  store_id store;
+  uint64_t sequence =
+      0; ///< journal: number of the block since the store was made. Image: number of the checkpoint
+  uint32_t index = 0; ///< image: which block of it. Journal: 0
+
+  friend bool operator==(const block_heading&, const block_heading&) = default;
+};
+
+/// Fills all of `out`; at most `records_per_block` records (asserted).
+void encode_block(const block_heading& heading, std::span<const index_record> records,
+                  std::span<std::byte, record_block_bytes> out);
+
+enum class block_state : uint8_t {
+  good,
+  empty,   ///< never written
+  foreign, ///< a whole block of another store, version or kind
+  damaged, ///< torn, rotten, or no block of ours
+};
+
+/// A good block in place; refers to the bytes that were read.
+struct block_view {
+  block_state state = block_state::damaged;
+  block_heading heading;
+  uint16_t records = 0;
+  const std::byte* first = nullptr;
+
+  std::span<const std::byte, index_record_bytes> record(size_t i) const {
+    return std::span<const std::byte, index_record_bytes>(first + i * index_record_bytes, index_record_bytes);
+  }
+};
+
+block_view read_block(block_kind kind, const store_id& store,
+                      std::span<const std::byte, record_block_bytes> bytes);
+
+} // namespace terrace
