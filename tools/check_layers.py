@@ -37,7 +37,8 @@ ROOMS = {
     "metrics": {"base"},
     "actors": PURE | {"runtime", "protocol", "storage", "gpu", "metrics"},
     "client": {"base", "protocol"},
-    "cli": {"base", "index", "protocol", "client"},
+    "simulate": {"base", "policy"},
+    "cli": {"base", "index", "protocol", "client", "policy", "simulate", "storage"},
     "daemon": PURE | {"runtime", "protocol", "storage", "gpu", "metrics", "actors"},
 }
 # Which rooms may include a library. Not listed: everybody.

@@ -10,6 +10,7 @@ std::unique_ptr<command> make_put_command();
 std::unique_ptr<command> make_get_command();
 std::unique_ptr<command> make_replay_command();
 std::unique_ptr<command> make_bench_command();
+std::unique_ptr<command> make_simulate_command();
 std::unique_ptr<command> make_trace_generate_command();
 std::unique_ptr<command> make_trace_info_command();
 
@@ -41,6 +42,10 @@ std::span<const command_entry> commands() {
        "  terrace bench\n"
        "  terrace bench --objects 64 --object-bytes 1MiB --depth 8 --json\n",
        make_bench_command},
+      {"simulate", "Tell what each eviction policy would hit on a trace, without a daemon",
+       "  terrace simulate trace.jsonl.gz --plot hits.svg\n"
+       "  terrace simulate trace.jsonl --policies lru,fifo --capacity 512MiB,1GiB --json\n",
+       make_simulate_command},
       {"trace generate", "Make a trace of multi-turn conversations",
        "  terrace trace generate -o trace.jsonl --requests 5000 --seed 7\n"
        "  terrace trace generate --arrivals bursty --rate 4 | gzip > trace.jsonl.gz\n"

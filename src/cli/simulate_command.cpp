@@ -1,0 +1,177 @@
+// terrace simulate
+
+#include "cli/byte_size_option.hpp"
+#include "cli/capacity_option.hpp"
+#include "cli/command.hpp"
+#include "cli/progress.hpp"
+#include "cli/simulate_report.hpp"
+#include "cli/simulate_run.hpp"
+#include "cli/simulate_workload.hpp"
+#include "simulate/bounds.hpp"
+#include "storage/object_header.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+namespace terrace::cli {
+
+namespace {
+
+constexpr size_t jobs_max = 256;
+
+class simulate_command final : public command {
+ public:
+  void declare(CLI::App& app) override {
+    app.add_option("TRACE", path_, "JSON lines as Mooncake publishes them, plain or gzipped")->required();
+    app.add_option("--policies", policies_, "Names, separated by commas; all by default");
+    app.add_option(
+           "--capacity", capacities_,
+           "What the cache holds: shares of the trace's distinct chunks, or sizes of the host arena such as "
+           "512MiB; separated by commas")
+        ->capture_default_str();
+    app.add_option("--chunk-tokens", chunk_tokens_, "Tokens of a chunk; 512 is the trace's own block")
+        ->capture_default_str();
+    app.add_option("--bytes-per-token", bytes_per_token_, "KV bytes of a token, as `terrace replay` has it")
+        ->check(CLI::Range(1, 2'097'152))
+        ->capture_default_str();
+    add_size_option(app, "--region", objects_.region_bytes,
+                    "Memory of the client; longer prompts go in pieces");
+    add_size_option(app, "--segment", objects_.segment_bytes,
+                    "host.segment of the daemon; no object crosses one");
+    app.add_option("--limit", limit_, "Only the first requests; 0: all")->capture_default_str();
+    app.add_option("--jobs", jobs_, "Threads; each simulates one policy at one capacity at a time")
+        ->check(CLI::Range(size_t{1}, jobs_max))
+        ->capture_default_str();
+    app.add_option("--plot", plot_, "File for an SVG of the hit ratios over the capacities");
+    app.add_flag("--json", json_, "Print JSON");
+  }
+
+  outcome<exit_code> run(console& to) override {
+    simulate_plan plan;
+    if (auto checked = choose_policies(plan.policies); !checked)
+      return tl::unexpected(checked.error());
+    auto capacities = parse_capacities("--capacity", capacities_);
+    if (!capacities)
+      return tl::unexpected(capacities.error());
+    auto loaded = load_trace(path_, limit_);
+    if (!loaded)
+      return tl::unexpected(loaded.error());
+    auto work = to_workload(*loaded, chunk_tokens_);
+    if (!work)
+      return tl::unexpected(work.error());
+    simulate_summary summary = describe(*work);
+    if (auto checked = choose_shapes(*capacities, *work, plan, summary); !checked)
+      return tl::unexpected(checked.error());
+    interruption stop;
+    summary.policies = plan.policies;
+    {
+      progress bar(to, "simulate", plan.policies.size() * plan.shapes.size() * work->accesses().size());
+      summary.cells = run_cells(*work, plan, jobs_, stop,
+                                [&](uint64_t accesses) { bar.advance(accesses, "chunk accesses"); });
+    }
+    if (summary.cells.empty())
+      return failed("interrupted before all capacities were simulated");
+    if (auto written = write_plot(summary); !written)
+      return tl::unexpected(written.error());
+    if (json_)
+      print_json(to, to_json(summary));
+    else
+      fmt::print(to.out, "{}", format_summary(summary));
+    return exit_code::ok;
+  }
+
+ private:
+  outcome<void> choose_policies(std::vector<std::string>& chosen) const {
+    if (policies_.empty()) {
+      chosen.assign(eviction_policy_names().begin(), eviction_policy_names().end());
+      return {};
+    }
+    for (const std::string& name : split_list(policies_)) {
+      if (auto made = make_eviction_policy(name); !made)
+        return bad_usage("--policies: " + made.error().text);
+      if (std::find(chosen.begin(), chosen.end(), name) == chosen.end())
+        chosen.push_back(name);
+    }
+    return {};
+  }
+
+  simulate_summary describe(const simulate::workload& work) {
+    objects_.payload_bytes = uint64_t{chunk_tokens_} * bytes_per_token_;
+    objects_.physical_bytes = physical_bytes_for(objects_.payload_bytes);
+    simulate_summary summary;
+    summary.trace = std::filesystem::path(path_).filename().string();
+    summary.requests = work.requests().size();
+    summary.input_tokens = work.input_tokens();
+    summary.accesses = work.accesses().size();
+    summary.distinct_chunks = work.distinct_chunks();
+    summary.infinite_hits = simulate::infinite_cache_hits(work);
+    summary.chunk_tokens = chunk_tokens_;
+    summary.object_bytes = objects_.physical_bytes;
+    return summary;
+  }
+
+  /// Shapes and their bounds, from the smallest on.
+  outcome<void> choose_shapes(const std::vector<capacity_option>& capacities, const simulate::workload& work,
+                              simulate_plan& plan, simulate_summary& summary) const {
+    if (work.distinct_chunks() == 0)
+      return bad_usage(fmt::format("{}: expected prompts of at least {} tokens (--chunk-tokens), found none",
+                                   path_, chunk_tokens_));
+    if (objects_.segment_bytes < objects_.physical_bytes)
+      return bad_usage(fmt::format("--segment: expected room for a chunk of {}, found {}",
+                                   format_bytes(objects_.physical_bytes),
+                                   format_bytes(objects_.segment_bytes)));
+    for (const capacity_option& capacity : capacities) {
+      uint64_t bytes = capacity.bytes;
+      if (capacity.share > 0)
+        bytes = simulate::arena_for(
+            static_cast<uint64_t>(std::llround(capacity.share * static_cast<double>(work.distinct_chunks()))),
+            objects_);
+      uint64_t chunks = simulate::chunks_in(bytes, objects_);
+      if (chunks == 0)
+        return bad_usage(fmt::format("--capacity: expected room for at least one chunk of {}, found {}",
+                                     format_bytes(objects_.physical_bytes), capacity.label));
+      summary.capacities.push_back({capacity.label, bytes, chunks, 0});
+    }
+    std::stable_sort(summary.capacities.begin(), summary.capacities.end(),
+                     [](const auto& a, const auto& b) { return a.chunks < b.chunks; });
+    simulate::belady_bound best(work);
+    for (simulated_capacity& capacity : summary.capacities) {
+      capacity.belady_hits = best.hits(capacity.chunks);
+      plan.shapes.push_back(simulate::shape_of(capacity.arena_bytes, objects_));
+    }
+    return {};
+  }
+
+  outcome<void> write_plot(const simulate_summary& summary) const {
+    if (plot_.empty())
+      return {};
+    std::ofstream file(plot_, std::ios::binary | std::ios::trunc);
+    file << simulate::to_svg(to_plot(summary));
+    file.close();
+    if (!file)
+      return failed(plot_ + ": cannot be written: " + std::strerror(errno));
+    return {};
+  }
+
+  std::string path_;
+  std::string policies_;
+  std::string capacities_ = "1%,2%,5%,10%,20%,40%";
+  uint32_t chunk_tokens_ = trace_block_tokens;
+  uint32_t bytes_per_token_ = 64;
+  simulate::object_sizes objects_;
+  size_t limit_ = 0;
+  size_t jobs_ = 1;
+  std::string plot_;
+  bool json_ = false;
+};
+
+} // namespace
+
+std::unique_ptr<command> make_simulate_command() { return std::make_unique<simulate_command>(); }
+
+} // namespace terrace::cli

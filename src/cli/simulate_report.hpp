@@ -1,0 +1,48 @@
+// The result of a simulation, for people, for programs and as a picture.
+#pragma once
+
+#include "cli/json.hpp"
+#include "cli/simulate_run.hpp"
+#include "simulate/line_plot.hpp"
+
+#include <string>
+#include <vector>
+
+namespace terrace::cli {
+
+struct simulated_capacity {
+  std::string label;
+  uint64_t arena_bytes = 0;
+  uint64_t chunks = 0;
+  uint64_t belady_hits = 0; ///< chunks that the best of all choices hits
+};
+
+struct simulate_summary {
+  std::string trace; ///< its file's name
+  size_t requests = 0;
+  uint64_t input_tokens = 0;
+  uint64_t accesses = 0;
+  uint64_t distinct_chunks = 0;
+  uint64_t infinite_hits = 0;
+  uint32_t chunk_tokens = 0;
+  uint64_t object_bytes = 0;
+  std::vector<simulated_capacity> capacities; ///< rising
+  std::vector<std::string> policies;
+  std::vector<simulated_cell> cells; ///< capacities within policies
+
+  const simulated_cell& cell(size_t policy, size_t capacity) const {
+    return cells[policy * capacities.size() + capacity];
+  }
+  /// Of all input tokens, those in so many chunks.
+  double hit_ratio(uint64_t chunks) const;
+  /// Chunk accesses a second of processor time, over all capacities.
+  double accesses_per_second(size_t policy) const;
+};
+
+std::string format_summary(const simulate_summary& summary);
+json to_json(const simulate_summary& summary);
+
+/// The policies from the best to the worst at the smallest capacity, in the table as in the picture.
+simulate::line_plot to_plot(const simulate_summary& summary);
+
+} // namespace terrace::cli

@@ -1,0 +1,46 @@
+// How large the tiers of a simulated daemon are, and in which pieces it works: the daemon's own rules, in chunks.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace terrace::simulate {
+
+/// What the objects of a replay are like; one object a chunk.
+struct object_sizes {
+  uint64_t payload_bytes = 0;
+  uint64_t physical_bytes = 0;         ///< with header block and padding: what the arena loses to each
+  uint64_t region_bytes = 32ULL << 20; ///< of the client: a store or load carries no more at once
+  uint64_t segment_bytes = 1ULL << 30; ///< no object of the host arena crosses a segment
+};
+
+struct cache_shape {
+  uint64_t capacity_chunks = 0;
+  uint64_t object_bytes = 0;  ///< physical
+  uint64_t window_chunks = 1; ///< a transfer takes space for so many at once
+  uint64_t batch_chunks = 1;  ///< a request of the client carries so many
+};
+
+/// Whole objects of each segment. The rest of a segment is lost to objects of this size.
+inline uint64_t chunks_in(uint64_t arena_bytes, const object_sizes& objects) {
+  uint64_t segments = arena_bytes / objects.segment_bytes;
+  return segments * (objects.segment_bytes / objects.physical_bytes) +
+         arena_bytes % objects.segment_bytes / objects.physical_bytes;
+}
+
+/// The smallest arena in which `chunks` fit.
+inline uint64_t arena_for(uint64_t chunks, const object_sizes& objects) {
+  uint64_t in_segment = objects.segment_bytes / objects.physical_bytes;
+  return chunks / in_segment * objects.segment_bytes + chunks % in_segment * objects.physical_bytes;
+}
+
+/// The daemon's windows are at most 64 MiB of payload and an eighth of the arena, and never less than a chunk.
+inline cache_shape shape_of(uint64_t arena_bytes, const object_sizes& objects) {
+  uint64_t window = std::min<uint64_t>(64ULL << 20, arena_bytes / 8);
+  return {.capacity_chunks = chunks_in(arena_bytes, objects),
+          .object_bytes = objects.physical_bytes,
+          .window_chunks = std::max<uint64_t>(1, window / objects.payload_bytes),
+          .batch_chunks = std::max<uint64_t>(1, objects.region_bytes / objects.payload_bytes)};
+}
+
+} // namespace terrace::simulate

@@ -1,0 +1,69 @@
+// What a simulation replays: requests as chains of chunks, every distinct chunk with a number of its own.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+namespace terrace::simulate {
+
+/// The number of a distinct chunk, counted from 0 in order of first use. A number stands for a whole prefix.
+using chunk = uint32_t;
+constexpr chunk no_chunk = ~chunk{0};
+
+/// What a request says besides its chunks.
+struct request_facts {
+  uint64_t at_ns = 0; ///< since any fixed moment; requests come in the order in which they are served
+  uint32_t input_tokens = 0;
+  uint32_t output_tokens = 0; ///< known to a policy only when the request ends
+  uint64_t session = 0;       ///< 0: it names none
+  uint32_t turn = 0;          ///< from 1; 0: not told
+};
+
+struct request {
+  request_facts facts;
+  size_t first = 0; ///< its chain is accesses [first, first + chunks) of the workload
+  uint32_t chunks = 0;
+};
+
+/// Requests in the order in which they are served. Built once, then only read: many simulations may share it.
+class workload {
+ public:
+  /// `chunk_tokens`: the tokens of each chunk, at least 1.
+  explicit workload(uint32_t chunk_tokens) : chunk_tokens_(chunk_tokens) {}
+
+  /// `ids` name the request's whole chunks, root first. As in a daemon, a chunk is its id and all ids before it: an id
+  /// behind two prefixes makes two chunks.
+  void add(const request_facts& facts, std::span<const uint64_t> ids);
+
+  std::span<const request> requests() const { return requests_; }
+  std::span<const chunk> chain(const request& of) const { return {accesses_.data() + of.first, of.chunks}; }
+  /// The chains of all requests, one behind the other.
+  std::span<const chunk> accesses() const { return accesses_; }
+
+  chunk parent(chunk of) const { return parents_[of]; } ///< `no_chunk` for the first of a chain
+  size_t distinct_chunks() const { return parents_.size(); }
+  uint32_t chunk_tokens() const { return chunk_tokens_; }
+  uint64_t input_tokens() const { return input_tokens_; }
+
+ private:
+  struct link {
+    uint64_t id;
+    chunk parent;
+    friend bool operator==(const link&, const link&) = default;
+  };
+  struct link_hash {
+    size_t operator()(const link& of) const noexcept;
+  };
+
+  uint32_t chunk_tokens_;
+  uint64_t input_tokens_ = 0;
+  std::vector<request> requests_;
+  std::vector<chunk> accesses_;
+  std::vector<chunk> parents_;
+  std::unordered_map<link, chunk, link_hash> by_link_;
+};
+
+} // namespace terrace::simulate

@@ -1,0 +1,188 @@
+#include "simulate/one_tier_cache.hpp"
+
+#include "simulate/bounds.hpp"
+#include "tests/support/seed.hpp"
+#include "workloads.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <list>
+
+namespace terrace::simulate {
+namespace {
+
+constexpr uint64_t object = 4096;
+
+cache_shape shape(uint64_t chunks, uint64_t window = 100, uint64_t batch = 100) {
+  return {.capacity_chunks = chunks, .object_bytes = object, .window_chunks = window, .batch_chunks = batch};
+}
+
+one_tier_cache cache_of(const workload& w, const char* policy, const cache_shape& s) {
+  return {w, make_eviction_policy(policy).value(), s};
+}
+
+cache_counts served(const workload& w, const char* policy, const cache_shape& s) {
+  one_tier_cache cache = cache_of(w, policy, s);
+  for (const request& r : w.requests())
+    cache.serve(r);
+  return cache.counts();
+}
+
+/// Leaf-only LRU as a list, youngest first, for stores of one window.
+class naive_lru {
+ public:
+  naive_lru(const workload& w, size_t capacity) : w_(w), capacity_(capacity) {}
+
+  uint64_t serve(const request& r) {
+    auto chain = w_.chain(r);
+    size_t hits = 0;
+    while (hits < chain.size() && has(chain[hits]))
+      ++hits;
+    for (size_t i = hits; i-- > 0;)
+      touch(chain[i]);
+    if (chain.size() - hits > capacity_)
+      return hits;
+    while (order_.size() + chain.size() - hits > capacity_)
+      evict();
+    for (size_t i = chain.size(); i-- > hits;)
+      touch(chain[i]);
+    return hits;
+  }
+
+ private:
+  bool has(chunk c) const { return std::find(order_.begin(), order_.end(), c) != order_.end(); }
+  void touch(chunk c) {
+    order_.remove(c);
+    order_.push_front(c);
+  }
+  void evict() {
+    for (auto at = order_.rbegin(); at != order_.rend(); ++at) {
+      auto child = [&](chunk c) { return w_.parent(c) == *at; };
+      if (std::none_of(order_.begin(), order_.end(), child)) {
+        order_.erase(std::next(at).base());
+        return;
+      }
+    }
+  }
+
+  const workload& w_;
+  size_t capacity_;
+  std::list<chunk> order_;
+};
+
+TEST(OneTierCache, HitsTheLongestRunFromTheRoot) {
+  workload w = workload_of({{1, 2, 3}, {1, 2, 4}, {1, 2, 3, 5}});
+  cache_counts counts = served(w, "lru", shape(10));
+  EXPECT_EQ(counts.hits, 2U + 3U);
+  EXPECT_EQ(counts.accesses, 10U);
+  EXPECT_EQ(counts.inserted, 5U);
+  EXPECT_EQ(counts.evicted, 0U);
+}
+
+TEST(OneTierCache, EvictsTheLeastRecentLeaf) {
+  // Room for 3: 9 costs the suffix of the older chain, not its root.
+  workload w = workload_of({{1, 2}, {3}, {9}, {1}, {3}, {1, 2}});
+  cache_counts counts = served(w, "lru", shape(3));
+  EXPECT_EQ(counts.hits, 1U /* 1 */ + 1U /* 3 */ + 1U /* 1 of 1, 2 */);
+}
+
+TEST(OneTierCache, FifoIgnoresHits) {
+  workload w = workload_of({{1}, {2}, {1}, {3}, {1}});
+  EXPECT_EQ(served(w, "fifo", shape(2)).hits, 1U);
+  EXPECT_EQ(served(w, "lru", shape(2)).hits, 2U);
+}
+
+TEST(OneTierCache, AWindowThatCannotFitIsRefusedWhole) {
+  workload w = workload_of({{1, 2, 3}, {1, 2}, {1, 2}});
+  cache_counts counts = served(w, "lru", shape(2));
+  EXPECT_EQ(counts.refused, 3U);
+  EXPECT_EQ(counts.hits, 2U);
+}
+
+TEST(OneTierCache, LongChainsGoInWindows) {
+  workload w = workload_of({{1, 2, 3, 4, 5}, {1, 2, 3, 4, 5}});
+  EXPECT_EQ(served(w, "lru", shape(5, 2)).hits, 5U);
+  // The second window takes the place of the leaves of the first: what is left is a run from the root with a hole.
+  one_tier_cache cache = cache_of(w, "lru", shape(3, 2));
+  cache.serve(w.requests()[0]);
+  EXPECT_EQ(cache.used_chunks(), 3U);
+}
+
+TEST(OneTierCache, WhatLiesBehindAHoleMissesAndIsStoredAgainOnlyWhereItLacks) {
+  workload w = workload_of({{1, 2, 3, 4}, {1, 2, 3, 4}});
+  one_tier_cache cache = cache_of(w, "fifo", shape(3, 2));
+  cache.serve(w.requests()[0]); // 4 and 3 push out 2, whose place in line is first
+  ASSERT_TRUE(cache.holds(0));
+  ASSERT_FALSE(cache.holds(1));
+  cache.serve(w.requests()[1]);
+  EXPECT_EQ(cache.counts().hits, 1U);
+  EXPECT_EQ(cache.counts().behind_hole, 2U);
+}
+
+TEST(OneTierCache, IsTheNaiveLruOnDrawnTraces) {
+  uint64_t seed = testing::test_seed();
+  SCOPED_TRACE(testing::seed_text(seed));
+  std::mt19937_64 random(seed);
+  for (int round = 0; round < 30; ++round) {
+    workload w = drawn_workload(random, {.requests = 60, .depth_max = 5, .branches = 3});
+    size_t capacity = 5 + random() % 20;
+    naive_lru naive(w, capacity);
+    one_tier_cache cache = cache_of(w, "lru", shape(capacity));
+    for (const request& r : w.requests()) {
+      uint64_t before = cache.counts().hits;
+      cache.serve(r);
+      ASSERT_EQ(cache.counts().hits - before, naive.serve(r))
+          << "round " << round << ", capacity " << capacity;
+    }
+  }
+}
+
+class EveryPolicy : public ::testing::TestWithParam<std::string_view> {};
+
+TEST_P(EveryPolicy, StaysWithinTheBoundsAndTheCapacity) {
+  uint64_t seed = testing::test_seed();
+  SCOPED_TRACE(testing::seed_text(seed));
+  std::mt19937_64 random(seed);
+  workload w = drawn_workload(random, {.requests = 300, .depth_max = 6, .branches = 3});
+  belady_bound best(w);
+  std::string name(GetParam());
+  for (uint64_t capacity : {6U, 20U, 100U, 100'000U}) {
+    one_tier_cache cache = cache_of(w, name.c_str(), shape(capacity, 3));
+    for (const request& r : w.requests()) {
+      cache.serve(r);
+      ASSERT_LE(cache.used_chunks(), capacity);
+    }
+    const cache_counts& counts = cache.counts();
+    EXPECT_LE(counts.hits, best.hits(capacity)) << capacity;
+    EXPECT_EQ(counts.inserted - counts.evicted, cache.used_chunks());
+    if (capacity >= w.distinct_chunks()) {
+      EXPECT_EQ(counts.hits, infinite_cache_hits(w));
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Policies, EveryPolicy,
+                         ::testing::ValuesIn(eviction_policy_names().begin(), eviction_policy_names().end()),
+                         [](const auto& named) { return std::string(named.param); });
+
+TEST(CacheShape, CountsWholeObjectsOfEachSegment) {
+  object_sizes objects{
+      .payload_bytes = 90, .physical_bytes = 100, .region_bytes = 1000, .segment_bytes = 250};
+  EXPECT_EQ(chunks_in(250, objects), 2U);
+  EXPECT_EQ(chunks_in(500, objects), 4U);
+  EXPECT_EQ(chunks_in(600, objects), 5U);
+  for (uint64_t chunks : {1U, 2U, 3U, 7U})
+    EXPECT_EQ(chunks_in(arena_for(chunks, objects), objects), chunks);
+}
+
+TEST(CacheShape, WindowsAreAnEighthOfTheArenaAndAtMost64MiB) {
+  object_sizes objects{.payload_bytes = 1 << 20, .physical_bytes = (1 << 20) + 4096};
+  EXPECT_EQ(shape_of(1ULL << 30, objects).window_chunks, 64U);
+  EXPECT_EQ(shape_of(80ULL << 20, objects).window_chunks, 10U);
+  EXPECT_EQ(shape_of(2ULL << 20, objects).window_chunks, 1U);
+  EXPECT_EQ(shape_of(1ULL << 30, objects).batch_chunks, 32U);
+}
+
+} // namespace
+} // namespace terrace::simulate
