@@ -10,8 +10,9 @@ std::span<const benchmark> benchmarks() {
       {"imbalance", "a light client beside heavy ones on its worker", imbalance},
       {"host_load", "4 MiB objects out of host memory, mapped and isolated", host_load},
       {"host_store", "4 MiB objects from a sealed region into host memory", host_store},
-      {"disk_load", "1 and 4 MiB objects from disk, depth 32", disk_load},
-      {"disk_store", "1 and 4 MiB objects to disk, first pass and steady state", disk_store},
+      {"disk_load", "objects of 256 KiB to 16 MiB from disk, depth 32", disk_load},
+      {"disk_store", "objects of 256 KiB to 16 MiB to disk, first pass and steady state", disk_store},
+      {"disk_mixed", "objects from disk beside a burst of stores, and alone", disk_mixed},
       {"index_cost", "memory and lookups of an index of ten million chunks", index_cost},
       {"idle_cpu", "what a daemon with 100 idle connections uses", idle_cpu},
   };

@@ -1,10 +1,8 @@
-// Objects to and from disk, beside a bare io_uring loop on a file in the same state.
+// Objects to and from disk, beside a bare io_uring loop on a file in the same state, and reads beside a burst of stores.
 #include "bench/bare_disk.hpp"
-#include "bench/benchmark.hpp"
-#include "bench/daemon_process.hpp"
-#include "bench/workload.hpp"
+#include "bench/disk_group.hpp"
 
-#include <chrono>
+#include <atomic>
 #include <cstring>
 #include <deque>
 #include <thread>
@@ -13,105 +11,17 @@ namespace terrace::bench {
 
 namespace {
 
-constexpr uint32_t depth = 32;
+constexpr uint64_t kib = 1ULL << 10;
+constexpr uint64_t mib = 1ULL << 20;
 constexpr uint64_t total_bytes = 1ULL << 30;
-constexpr uint64_t header_bytes = 4096;     // in front of each object
-constexpr uint64_t superblock_area = 65536; // in front of the first
-constexpr double patience_seconds = 30;
+constexpr uint64_t sizes[] = {256 * kib, mib, 4 * mib, 16 * mib};
 
 double gigabytes(double bytes_a_second) { return bytes_a_second / 1e9; }
 
-std::string suffix(uint64_t object_bytes) { return object_bytes == 1ULL << 20 ? "_1m" : "_4m"; }
-
-// A daemon whose disk holds `total_bytes` of objects and whose host memory holds what is under way, and no more than
-// that: what is stored must go to disk, what is loaded must come from there.
-struct disk_group {
-  uint64_t object_bytes;
-  size_t objects;
-  daemon_process daemon;
-  client::connection connection;
-  client::space space;
-  client::region memory;
-  client::registered_region region;
-  uint64_t seed = 1000;
-
-  disk_group(const settings& options, uint64_t each, uint64_t host_bytes)
-      : object_bytes(each), objects(total_bytes / each),
-        daemon(options.terraced, options.folder,
-               {.host_bytes = host_bytes,
-                .disk_bytes = total_bytes + total_bytes / each * header_bytes + superblock_area}),
-        connection(connect(daemon.socket_path())),
-        space(must(connection.open_space(space_of(object_bytes)), "opening a space")),
-        memory(must(client::region::create("terrace-bench", depth * object_bytes), "making a region")) {
-    std::memset(memory.data(), 0x3c, memory.size());
-    region = must(connection.register_region(memory), "registering a region");
-  }
-
-  // Stores new objects, each a chain of its own, until all are on disk. Bytes a second.
-  double store(std::vector<digest>* names = nullptr) {
-    auto fresh = digests_of(objects, ++seed);
-    uint64_t before = tier_of(connection, "disk").bytes_written;
-    double begin = seconds_now();
-    std::deque<client::ticket<client::store_result>> under_way;
-    for (size_t i = 0; i < objects; ++i) {
-      if (under_way.size() == depth) {
-        must(connection.wait(under_way.front()), "storing");
-        under_way.pop_front();
-      }
-      client::run run{.offset = i % depth * object_bytes, .bytes = object_bytes};
-      client::store_request request;
-      request.in = space;
-      request.what = client::prefix::of_digests({&fresh[i], 1});
-      request.region = &region;
-      request.runs = {&run, 1};
-      under_way.push_back(must(connection.submit_store(request), "storing"));
-    }
-    for (auto& ticket : under_way)
-      must(connection.wait(ticket), "storing");
-    // A store is answered when host memory has it; the disk follows. A millisecond is a fraction of a percent.
-    for (uint64_t written = 0; written < total_bytes;
-         written = tier_of(connection, "disk").bytes_written - before) {
-      if (seconds_now() - begin > patience_seconds)
-        give_up("the disk tier has written " + std::to_string(written) + " of " +
-                std::to_string(total_bytes) + " bytes that were stored");
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    double seconds = seconds_now() - begin;
-    if (names)
-      *names = std::move(fresh);
-    return static_cast<double>(total_bytes) / seconds;
-  }
-
-  // Brings every object into host memory, in place and under a lease, `depth` at a time. Bytes a second.
-  double load(const std::vector<digest>& names) {
-    struct one {
-      client::lease held;
-      client::ticket<client::located_objects> reading;
-    };
-    uint64_t before = tier_of(connection, "disk").bytes_read;
-    double seconds = seconds_of([&] {
-      std::deque<one> under_way;
-      for (auto& name : names) {
-        if (under_way.size() == depth) {
-          must(connection.wait(under_way.front().reading), "reading");
-          under_way.pop_front();
-        }
-        auto hit = must(
-            connection.lookup({.in = space, .what = client::prefix::of_digests({&name, 1}), .lease = true}),
-            "looking up");
-        if (hit.found_chunks != 1)
-          give_up("an object that was written to disk was not found");
-        auto reading = must(connection.submit_read_lease(hit.held.id()), "reading");
-        under_way.push_back({std::move(hit.held), std::move(reading)});
-      }
-      for (auto& o : under_way)
-        must(connection.wait(o.reading), "reading");
-    });
-    if (tier_of(connection, "disk").bytes_read - before < total_bytes / 10 * 9)
-      give_up("objects came from host memory, not from disk");
-    return static_cast<double>(total_bytes) / seconds;
-  }
-};
+std::string suffix(uint64_t object_bytes) {
+  return object_bytes < mib ? "_" + std::to_string(object_bytes / kib) + "k"
+                            : "_" + std::to_string(object_bytes / mib) + "m";
+}
 
 figure disk_figure(std::string name, double value, double limit, int rounds) {
   return {.name = std::move(name),
@@ -124,32 +34,82 @@ figure disk_figure(std::string name, double value, double limit, int rounds) {
           .direction = better::higher};
 }
 
+// A client on a thread of its own that stores new objects as fast as the daemon takes them.
+class store_burst {
+ public:
+  store_burst(const std::string& socket, uint64_t object_bytes)
+      : thread_([this, socket, object_bytes] { work(socket, object_bytes); }) {}
+  store_burst(const store_burst&) = delete;
+  store_burst& operator=(const store_burst&) = delete;
+  ~store_burst() {
+    over_ = true;
+    thread_.join();
+  }
+
+ private:
+  void work(const std::string& socket, uint64_t object_bytes) {
+    auto connection = connect(socket);
+    auto space = must(connection.open_space(space_of(object_bytes)), "opening a space");
+    auto memory = must(client::region::create("terrace-burst", object_bytes), "making a region");
+    std::memset(memory.data(), 0x5a, memory.size());
+    auto region = must(connection.register_region(memory), "registering a region");
+    static std::atomic<uint64_t> seed = 1ULL << 32;
+    std::deque<client::ticket<client::store_result>> under_way;
+    std::vector<digest> names;
+    for (size_t i = 0; !over_; ++i) {
+      if (i % 1024 == 0)
+        names = digests_of(1024, ++seed);
+      if (under_way.size() == disk_depth) {
+        must(connection.wait(under_way.front()), "storing");
+        under_way.pop_front();
+      }
+      client::run run{.offset = 0, .bytes = object_bytes};
+      client::store_request request;
+      request.in = space;
+      request.what = client::prefix::of_digests({&names[i % 1024], 1});
+      request.region = &region;
+      request.runs = {&run, 1};
+      under_way.push_back(must(connection.submit_store(request), "storing"));
+    }
+    for (auto& ticket : under_way)
+      must(connection.wait(ticket), "storing");
+  }
+
+  std::atomic<bool> over_ = false;
+  std::thread thread_;
+};
+
 } // namespace
 
 void disk_load(const settings& options, const reporter& report) {
-  for (uint64_t object_bytes : {1ULL << 20, 4ULL << 20}) {
-    disk_group g(options, object_bytes, 3 * depth * object_bytes);
+  for (uint64_t object_bytes : sizes) {
+    size_t objects = total_bytes / object_bytes;
+    // Host memory for what is under way and little more: what is loaded must come from disk.
+    disk_group group(options, object_bytes, objects, 3 * disk_depth * object_bytes);
     std::vector<digest> names;
-    g.store(&names);
-    bare_disk bare(options.folder, total_bytes, static_cast<uint32_t>(object_bytes), depth);
+    group.store(objects, &names);
+    bare_disk bare(options.folder, total_bytes, static_cast<uint32_t>(object_bytes), disk_depth);
     bare.write_all(); // both files: fallocated, each block written once
+    if (object_bytes * disk_depth * 3 > total_bytes / 2)
+      group.load(names); // the first pass finds the last objects of the store in host memory
     auto sides = interleave(
-        options.rounds, [&] { return std::vector{g.load(names)}; },
+        options.rounds, [&] { return std::vector{group.load(names)}; },
         [&] { return std::vector{bare.read_all()}; });
     report(disk_figure("disk_load" + suffix(object_bytes), sides.value[0], sides.limit[0], options.rounds));
   }
 }
 
 void disk_store(const settings& options, const reporter& report) {
-  for (uint64_t object_bytes : {1ULL << 20, 4ULL << 20}) {
-    bare_disk bare(options.folder, total_bytes, static_cast<uint32_t>(object_bytes), depth);
+  for (uint64_t object_bytes : sizes) {
+    size_t objects = total_bytes / object_bytes;
+    bare_disk bare(options.folder, total_bytes, static_cast<uint32_t>(object_bytes), disk_depth);
     auto sides = interleave(
         options.rounds,
         [&] {
-          disk_group fresh(options, object_bytes,
-                           512ULL << 20); // its file is fallocated, and not written yet
-          double first = fresh.store();
-          double steady = fresh.store();
+          disk_group fresh(options, object_bytes, objects,
+                           512 * mib); // its file is fallocated, and not written yet
+          double first = fresh.store(objects);
+          double steady = fresh.store(objects);
           return std::vector{first, steady};
         },
         [&] {
@@ -161,6 +121,46 @@ void disk_store(const settings& options, const reporter& report) {
     std::string name = "disk_store" + suffix(object_bytes);
     report(disk_figure(name + "_first", sides.value[0], sides.limit[0], options.rounds));
     report(disk_figure(name + "_steady", sides.value[1], sides.limit[1], options.rounds));
+  }
+}
+
+void disk_mixed(const settings& options, const reporter& report) {
+  constexpr uint64_t read_bytes = total_bytes / 2;
+  for (uint64_t object_bytes : {mib, 4 * mib}) {
+    size_t objects = read_bytes / object_bytes;
+    // Room for the burst beside what is read, which stays because it is used.
+    disk_group group(options, object_bytes, objects * 5, 256 * mib);
+    std::vector<digest> names;
+    group.store(objects, &names);
+    double written = 0;
+    auto sides = interleave(
+        options.rounds,
+        [&] {
+          uint64_t before = tier_of(group.connection(), "disk").bytes_written;
+          double begin = seconds_now();
+          double rate = 0;
+          {
+            store_burst burst(group.socket_path(), object_bytes);
+            rate = group.load(names);
+            written = static_cast<double>(tier_of(group.connection(), "disk").bytes_written - before) /
+                      (seconds_now() - begin);
+          }
+          group.drain();
+          return std::vector{rate, written};
+        },
+        [&] {
+          group.load(names); // what was written last may still keep the device busy
+          return std::vector{group.load(names)};
+        });
+    figure reads =
+        disk_figure("disk_mixed" + suffix(object_bytes), sides.value[0], sides.limit[0], options.rounds);
+    reads.floor = 0.7;
+    reads.aim = 0.85;
+    report(reads);
+    figure writes =
+        disk_figure("disk_mixed" + suffix(object_bytes) + "_stored", sides.value[1], 0, options.rounds);
+    writes.bounded = false;
+    report(writes);
   }
 }
 

@@ -36,6 +36,8 @@ struct disk_state {
   bool registered = false;
 };
 
+static_assert(metrics::disk_lines.size() == io_classes);
+
 using self_pointer = caf::stateful_actor<disk_state, runtime::homed_actor>*;
 
 /// The registered buffer that holds the memory, or -1. An arena is registered in slots of 1 GiB, and a segment is at
@@ -54,8 +56,11 @@ void submit(self_pointer self) {
     bool reads = transfer.direction == disk_direction::read;
     if (state.in_kernel.size() <= tag)
       state.in_kernel.resize(tag + 1);
+    auto now = clock::now();
     state.in_kernel[tag] = {reads ? metrics::disk_operation::read : metrics::disk_operation::write,
-                            transfer.bytes, clock::now()};
+                            transfer.bytes, now};
+    if (transfer.first)
+      state.probe->waited(static_cast<size_t>(transfer.what), now - transfer.queued);
     state.probe->started(state.in_kernel[tag].operation);
     runtime::io_request request;
     request.code = reads ? runtime::io_code::read : runtime::io_code::write;
@@ -66,6 +71,10 @@ void submit(self_pointer self) {
     request.fixed_buffer = fixed_buffer(state, transfer.memory, transfer.bytes);
     request.keep_alive = std::const_pointer_cast<void>(std::move(transfer.keep_alive));
     self->port().submit(std::move(request), caf::actor_cast<caf::strong_actor_ptr>(self), tag);
+  }
+  for (size_t i = 0; i < io_classes; ++i) {
+    auto which = static_cast<io_class>(i);
+    state.probe->line(i, state.queue->waiting(which), state.queue->bytes_in_flight(which));
   }
 }
 
@@ -94,8 +103,8 @@ caf::behavior disk_behavior(self_pointer self, const std::shared_ptr<disk_argume
       },
       [self](const disk_request& request) {
         auto reply = make_answer<disk_answer>(self);
-        self->state.queue->add(request,
-                               [reply](disk_answer value) mutable { reply.deliver(std::move(value)); });
+        self->state.queue->add(
+            request, [reply](disk_answer value) mutable { reply.deliver(std::move(value)); }, clock::now());
         submit(self);
         return reply.promise();
       },

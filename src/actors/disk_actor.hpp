@@ -17,7 +17,7 @@ namespace terrace::actors {
 
 struct disk_arguments {
   std::shared_ptr<const extent_file> file;
-  disk_limits limits;
+  io_limits limits;
   /// Memory to register as fixed buffers, by segment; kept by the caller for the daemon's life.
   std::vector<std::pair<std::byte*, uint64_t>> arena;
   std::shared_ptr<metrics::disk_probe> probe;

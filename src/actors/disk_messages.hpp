@@ -4,6 +4,7 @@
 #include "actors/group_messages.hpp"
 #include "actors/messages.hpp"
 #include "storage/store_id.hpp"
+#include "transfer/io_shares.hpp"
 
 #include <cstdint>
 #include <vector>
@@ -56,10 +57,14 @@ struct disk_operation {
 /// (delayed: until every operation has completed.) `failed` is parallel to the operations: 0 or an errno.
 struct disk_request {
   disk_direction direction = disk_direction::read;
+  io_class urgency = io_class::load; ///< of a read; a write is always `io_class::write`
   std::vector<disk_operation> operations;
   context_ptr context;
   std::vector<keep_alive> owners; ///< kept until the kernel is done with the last byte
 };
+inline io_class class_of(const disk_request& request) {
+  return request.direction == disk_direction::write ? io_class::write : request.urgency;
+}
 struct disk_answer {
   error failure;
   std::vector<int> failed;

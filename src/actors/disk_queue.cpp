@@ -6,57 +6,76 @@
 
 namespace terrace::actors {
 
-void disk_queue::add(disk_request request, reply answer) {
+void disk_queue::add(disk_request request, reply answer, time_point now) {
   auto owner = std::make_shared<job>();
   owner->request = std::make_shared<const disk_request>(std::move(request));
   owner->answer = std::move(answer);
+  owner->queued = now;
   owner->left = owner->request->operations.size();
   owner->result.failed.resize(owner->left);
   if (owner->left == 0) {
     owner->answer(std::move(owner->result));
     return;
   }
-  auto& line = line_of(owner->request->direction);
-  for (size_t i = 0; i < owner->left; ++i)
+  auto& line = line_of(*owner->request);
+  for (size_t i = 0, count = owner->left; i < count; ++i)
     line.push_back({owner, i, 0});
 }
 
-std::optional<std::pair<uint64_t, disk_queue::transfer>> disk_queue::next() {
-  for (;;) {
-    if (in_flight_ >= limits_.depth)
-      return std::nullopt;
-    bool write_is_due = reads_.empty() || reads_in_row_ >= limits_.reads_before_write;
-    auto& line = !writes_.empty() && write_is_due ? writes_ : reads_;
-    if (line.empty())
-      return std::nullopt;
-    part& head = line.front();
-    const disk_request& request = *head.owner->request;
-    if (request.context && !request.context->live()) {
-      part ended = std::move(head);
+size_t disk_queue::waiting() const {
+  size_t count = 0;
+  for (const auto& line : lines_)
+    count += line.size();
+  return count;
+}
+
+/// Requests that ended give way at the head of their lines.
+void disk_queue::drop_ended() {
+  for (auto& line : lines_)
+    while (!line.empty()) {
+      const context_ptr& context = line.front().owner->request->context;
+      if (!context || context->live())
+        break;
+      part ended = std::move(line.front());
       line.pop_front();
       finish(ended, ECANCELED);
-      continue;
     }
-    const disk_operation& operation = request.operations[head.operation];
-    uint64_t bytes = std::min(operation.bytes - head.done, limits_.operation_bytes_max);
-    if (in_flight_ != 0 && bytes_ + bytes > limits_.bytes_in_flight)
-      return std::nullopt;
-    uint64_t tag = slots_.size();
-    if (free_slots_.empty()) {
-      slots_.emplace_back();
-    } else {
-      tag = free_slots_.back();
-      free_slots_.pop_back();
+}
+
+std::optional<std::pair<uint64_t, disk_queue::transfer>> disk_queue::next() {
+  drop_ended();
+  std::array<uint64_t, io_classes> heads{};
+  for (size_t i = 0; i < io_classes; ++i)
+    if (!lines_[i].empty()) {
+      const part& head = lines_[i].front();
+      heads[i] = head.owner->request->operations[head.operation].bytes - head.done;
     }
-    transfer out{request.direction, operation.file_offset + head.done, operation.memory + head.done,
-                 static_cast<uint32_t>(bytes), head.owner->request};
-    reads_in_row_ = request.direction == disk_direction::read ? reads_in_row_ + 1 : 0;
-    slots_[tag] = {std::move(head), static_cast<uint32_t>(bytes), true};
-    line.pop_front();
-    ++in_flight_;
-    bytes_ += bytes;
-    return std::pair(tag, std::move(out));
+  auto granted = shares_.next(heads);
+  if (!granted)
+    return std::nullopt;
+  auto& line = lines_[static_cast<size_t>(granted->what)];
+  part head = std::move(line.front());
+  line.pop_front();
+  uint64_t tag = slots_.size();
+  if (free_slots_.empty()) {
+    slots_.emplace_back();
+  } else {
+    tag = free_slots_.back();
+    free_slots_.pop_back();
   }
+  const disk_request& request = *head.owner->request;
+  const disk_operation& operation = request.operations[head.operation];
+  transfer out;
+  out.direction = request.direction;
+  out.what = granted->what;
+  out.file_offset = operation.file_offset + head.done;
+  out.memory = operation.memory + head.done;
+  out.bytes = static_cast<uint32_t>(granted->bytes);
+  out.first = head.done == 0;
+  out.queued = head.owner->queued;
+  out.keep_alive = head.owner->request;
+  slots_[tag] = {std::move(head), granted->what, granted->bytes, true};
+  return std::pair(tag, std::move(out));
 }
 
 void disk_queue::completed(uint64_t tag, int32_t result) {
@@ -64,12 +83,11 @@ void disk_queue::completed(uint64_t tag, int32_t result) {
   slot finished = std::move(slots_[tag]);
   slots_[tag] = {};
   free_slots_.push_back(tag);
-  --in_flight_;
-  bytes_ -= finished.bytes;
+  shares_.finished(finished.what_class, finished.bytes);
   part& what = finished.what;
   const disk_request& request = *what.owner->request;
   if (result == -EAGAIN || result == -EINTR) {
-    line_of(request.direction).push_front(std::move(what));
+    line_of(request).push_front(std::move(what));
     return;
   }
   if (result <= 0) {
@@ -78,7 +96,7 @@ void disk_queue::completed(uint64_t tag, int32_t result) {
   }
   what.done += static_cast<uint64_t>(result);
   if (what.done < request.operations[what.operation].bytes)
-    line_of(request.direction).push_front(std::move(what));
+    line_of(request).push_front(std::move(what));
   else
     finish(what, 0);
 }

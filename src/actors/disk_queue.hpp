@@ -1,9 +1,11 @@
-// The line in front of a disk: which operation goes to the kernel next, and what is still owed to whom. Pure: the disk
-// actor submits what `next` says and reports what completed.
+// The lines in front of a disk: which operation goes to the kernel next (transfer/io_shares.hpp has the rules), and what
+// is still owed to whom. Pure: the disk actor submits what `next` says and reports what completed.
 #pragma once
 
 #include "actors/disk_messages.hpp"
 
+#include <array>
+#include <chrono>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -12,38 +14,38 @@
 
 namespace terrace::actors {
 
-struct disk_limits {
-  uint32_t depth = 32;                       ///< operations in the kernel
-  uint64_t bytes_in_flight = 256ULL << 20;   ///< of them; a single larger operation goes alone
-  uint64_t operation_bytes_max = 8ULL << 20; ///< longer ones are cut, so that no reader waits behind a giant
-  uint32_t reads_before_write = 8; ///< reads go first, but a waiting write follows at latest after so many
-};
-
 class disk_queue {
  public:
   using reply = std::function<void(disk_answer)>;
+  using time_point = std::chrono::steady_clock::time_point;
 
-  explicit disk_queue(disk_limits limits) : limits_(limits) {}
+  explicit disk_queue(const io_limits& limits) : shares_(limits) {}
 
-  /// Answers when the last operation is done; at once for an empty request.
-  void add(disk_request request, reply answer);
+  /// Answers when the last operation is done; at once for an empty request. `now` comes back with its transfers.
+  void add(disk_request request, reply answer, time_point now = {});
 
   /// One transfer for the kernel.
   struct transfer {
     disk_direction direction = disk_direction::read;
+    io_class what = io_class::load;
     uint64_t file_offset = 0;
     std::byte* memory = nullptr;
     uint32_t bytes = 0;
+    bool first =
+        true; ///< of its operation: what follows a cut or a short transfer has not waited since `queued`
+    time_point queued;
     std::shared_ptr<const void> keep_alive; ///< the request's owners
   };
-  /// The tag that `completed` takes, and what to submit; nothing while the limits are reached or the line is empty.
+  /// The tag that `completed` takes, and what to submit; nothing while the limits are reached or nothing waits.
   std::optional<std::pair<uint64_t, transfer>> next();
 
   /// `result`: bytes moved, or -errno. A short transfer goes on behind its end; one of 0 bytes is EIO.
   void completed(uint64_t tag, int32_t result);
 
-  size_t in_flight() const { return in_flight_; }
-  size_t waiting() const { return reads_.size() + writes_.size(); }
+  size_t in_flight() const { return shares_.in_flight(); }
+  uint64_t bytes_in_flight(io_class what) const { return shares_.bytes_in_flight(what); }
+  size_t waiting(io_class what) const { return lines_[static_cast<size_t>(what)].size(); }
+  size_t waiting() const;
 
  private:
   struct job {
@@ -51,6 +53,7 @@ class disk_queue {
         request; ///< the kernel's share: its owners, never the answer, which may not
                  ///< outlive the actor that owes it
     reply answer;
+    time_point queued;
     size_t left = 0; ///< operations not done
     disk_answer result;
   };
@@ -62,23 +65,21 @@ class disk_queue {
   };
   struct slot {
     part what;
-    uint32_t bytes = 0;
+    io_class what_class = io_class::load;
+    uint64_t bytes = 0;
     bool used = false;
   };
 
-  std::deque<part>& line_of(disk_direction direction) {
-    return direction == disk_direction::read ? reads_ : writes_;
+  std::deque<part>& line_of(const disk_request& request) {
+    return lines_[static_cast<size_t>(class_of(request))];
   }
+  void drop_ended();
   void finish(const part& what, int error_number);
 
-  disk_limits limits_;
-  std::deque<part> reads_;
-  std::deque<part> writes_;
+  io_shares shares_;
+  std::array<std::deque<part>, io_classes> lines_;
   std::vector<slot> slots_;
   std::vector<uint64_t> free_slots_;
-  size_t in_flight_ = 0;
-  uint64_t bytes_ = 0;
-  uint32_t reads_in_row_ = 0;
 };
 
 } // namespace terrace::actors

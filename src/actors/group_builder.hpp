@@ -2,10 +2,10 @@
 #pragma once
 
 #include "actors/connection.hpp"
-#include "actors/disk_queue.hpp"
 #include "metrics/disk_probe.hpp"
 #include "metrics/tier_probe.hpp"
 #include "runtime/workers.hpp"
+#include "transfer/io_shares.hpp"
 
 namespace terrace::actors {
 
@@ -29,7 +29,7 @@ struct group_plan {
   bool huge_pages = false;
   std::optional<tier_plan> disk;
   std::string disk_file;
-  disk_limits disk_io;
+  io_limits disk_io;
   bool write_new = true;
 };
 

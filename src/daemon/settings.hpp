@@ -106,9 +106,11 @@ struct disk_options {
   uint64_t slot_bytes = 0; ///< allocator = "paged" only
   std::string policy = "lru";
   uint32_t low_watermark_percent = 0;
-  uint32_t depth = 32;                       ///< reads and writes in flight in the kernel
-  uint64_t bytes_in_flight = 256 * mebibyte; ///< bytes of them; a single larger object goes alone
-  bool write_through = true;                 ///< stores go to disk as well; false: disk holds nothing new
+  uint32_t depth = 32;                            ///< reads and writes in flight in the kernel
+  uint64_t bytes_in_flight = 256 * mebibyte;      ///< bytes of them; a single larger object goes alone
+  uint64_t write_bytes_in_flight = 64 * mebibyte; ///< of writes, while nobody reads
+  uint32_t write_share_percent = 10; ///< beside reads: of their bytes in flight; at least one write of 1 MiB
+  bool write_through = true;         ///< stores go to disk as well; false: disk holds nothing new
   uint32_t allocation_queue = 4096;
 
   uint64_t low_watermark_bytes(uint64_t capacity) const { return capacity / 100 * low_watermark_percent; }

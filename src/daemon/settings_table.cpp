@@ -72,6 +72,9 @@ constexpr option_spec table[] = {
      in<&s::disk, &disk_options::low_watermark_percent>},
     {"disk", "depth", kind::count, restart, in<&s::disk, &disk_options::depth>},
     {"disk", "bytes_in_flight", kind::bytes, restart, in<&s::disk, &disk_options::bytes_in_flight>},
+    {"disk", "write_bytes_in_flight", kind::bytes, restart,
+     in<&s::disk, &disk_options::write_bytes_in_flight>},
+    {"disk", "write_share_percent", kind::count, restart, in<&s::disk, &disk_options::write_share_percent>},
     {"disk", "write_through", kind::flag, restart, in<&s::disk, &disk_options::write_through>},
     {"disk", "allocation_queue", kind::count, restart, in<&s::disk, &disk_options::allocation_queue>},
 

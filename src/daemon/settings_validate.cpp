@@ -186,6 +186,8 @@ problems disk_options::validate() const {
                      "begin it with '/', or write \"auto\""});
   count_in_range(found, "disk.depth", depth, 1, 1024);
   bytes_in_range(found, "disk.bytes_in_flight", bytes_in_flight, mebibyte, 64 * gibibyte);
+  bytes_in_range(found, "disk.write_bytes_in_flight", write_bytes_in_flight, mebibyte, 64 * gibibyte);
+  count_in_range(found, "disk.write_share_percent", write_share_percent, 1, 100);
   return found;
 }
 

@@ -41,6 +41,8 @@ actors::group_plan plan_of(const settings& with, const group_options& group) {
     plan.disk_file = group.disk_file;
     plan.disk_io.depth = with.disk.depth;
     plan.disk_io.bytes_in_flight = with.disk.bytes_in_flight;
+    plan.disk_io.alone_bytes = with.disk.write_bytes_in_flight;
+    plan.disk_io.beside_percent[static_cast<size_t>(io_class::write)] = with.disk.write_share_percent;
     plan.write_new = with.disk.write_through;
   }
   return plan;

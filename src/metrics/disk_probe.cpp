@@ -24,6 +24,11 @@ void disk_probe::finished(disk_operation operation, uint64_t bytes, bool failed,
   counters.latency.observe(latency);
 }
 
+void disk_probe::line(size_t which, uint64_t waiting, uint64_t bytes_in_flight) noexcept {
+  lines_[which].waiting.set(waiting);
+  lines_[which].bytes_in_flight.set(bytes_in_flight);
+}
+
 void disk_probe::collect(const labels& of, sample_sink& sink) const {
   for (size_t i = 0; i < disk_operations; ++i) {
     const auto& counters = operations_[i];
@@ -36,6 +41,15 @@ void disk_probe::collect(const labels& of, sample_sink& sink) const {
                  static_cast<double>(counters.errors.value()));
     sink.histogram("terrace_disk_operation_duration_seconds", "Time from submission to completion.", labelled,
                    counters.latency.read());
+  }
+  for (size_t i = 0; i < disk_lines.size(); ++i) {
+    auto labelled = with(of, "line", disk_lines[i]);
+    sink.gauge("terrace_disk_queued", "Operations that wait for their turn at the device.", labelled,
+               static_cast<double>(lines_[i].waiting.value()));
+    sink.gauge("terrace_disk_in_flight_bytes", "Bytes of the operations that the kernel has taken.", labelled,
+               static_cast<double>(lines_[i].bytes_in_flight.value()));
+    sink.histogram("terrace_disk_wait_duration_seconds", "Time from a request to its submission.", labelled,
+                   lines_[i].waited.read());
   }
 }
 

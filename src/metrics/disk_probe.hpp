@@ -11,9 +11,20 @@ enum class disk_operation : uint8_t { read, write, sync };
 constexpr size_t disk_operations = 3;
 std::string_view to_string(disk_operation operation);
 
+/// The lines in front of a device (`io_class` in transfer/io_shares.hpp, in its order).
+constexpr std::array<std::string_view, 4> disk_lines{"load", "prefetch", "write", "scrub"};
+
 /// One for each extent file. Any thread.
 class disk_probe {
  public:
+  /// A line as it is now.
+  void line(size_t which, uint64_t waiting, uint64_t bytes_in_flight) noexcept;
+
+  /// An operation left its line for the kernel.
+  void waited(size_t which, std::chrono::nanoseconds how_long) noexcept {
+    lines_[which].waited.observe(how_long);
+  }
+
   void started(disk_operation operation) noexcept;
 
   /// Exactly once for every `started`. `bytes` is 0 for an operation that failed; a short read is a failure.
@@ -28,7 +39,12 @@ class disk_probe {
     counter bytes, errors;
     latency_histogram latency;
   };
+  struct line_counters {
+    gauge waiting, bytes_in_flight;
+    latency_histogram waited;
+  };
   std::array<operation_counters, disk_operations> operations_;
+  std::array<line_counters, disk_lines.size()> lines_;
 };
 
 } // namespace terrace::metrics

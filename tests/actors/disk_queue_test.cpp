@@ -17,8 +17,11 @@ constexpr uint64_t page = 4096;
 std::byte memory[64 * page];
 
 struct DiskQueue : ::testing::Test {
-  disk_queue queue{
-      {.depth = 4, .bytes_in_flight = 8 * page, .operation_bytes_max = 4 * page, .reads_before_write = 2}};
+  disk_queue queue{{.depth = 4,
+                    .bytes_in_flight = 8 * page,
+                    .piece_bytes = 4 * page,
+                    .alone_bytes = 8 * page,
+                    .beside_bytes = 4 * page}};
 
   using answer_ptr = std::shared_ptr<std::optional<disk_answer>>;
   using step = std::pair<uint64_t, disk_queue::transfer>;
@@ -96,7 +99,7 @@ TEST_F(DiskQueue, KeepsToItsBytes) {
 }
 
 TEST_F(DiskQueue, AnOperationLargerThanAllBytesGoesAlone) {
-  queue = disk_queue({.depth = 4, .bytes_in_flight = 2 * page, .operation_bytes_max = 4 * page});
+  queue = disk_queue({.depth = 4, .bytes_in_flight = 2 * page, .piece_bytes = 4 * page});
   read({4, 1});
   auto steps = all_next();
   ASSERT_EQ(steps.size(), 1u);
@@ -172,18 +175,49 @@ TEST_F(DiskQueue, ReadsGoBeforeWrites) {
   EXPECT_EQ(queue.next()->second.direction, disk_direction::write);
 }
 
-TEST_F(DiskQueue, AStreamOfReadsDoesNotStarveAWrite) {
+TEST_F(DiskQueue, AWriteBesideReadsIsCutSmallerAndGoesBetweenThem) {
+  queue = disk_queue({.depth = 3, .piece_bytes = 4 * page, .beside_bytes = 2 * page});
+  auto written = write({4});
+  read({4, 4, 4}, 8);
+  auto steps = all_next();
+  ASSERT_EQ(steps.size(), 3u);
+  EXPECT_EQ(steps[1].second.direction, disk_direction::write);
+  EXPECT_EQ(steps[1].second.bytes, 2 * page);
+  EXPECT_TRUE(steps[1].second.first);
+  complete(steps[1]);
+  auto rest = queue.next();
+  ASSERT_TRUE(rest);
+  EXPECT_EQ(rest->second.direction, disk_direction::write);
+  EXPECT_EQ(rest->second.file_offset, 2 * page);
+  EXPECT_FALSE(rest->second.first);
+  complete(*rest);
+  EXPECT_TRUE(*written);
+}
+
+TEST_F(DiskQueue, EachUrgencyHasALineOfItsOwn) {
+  auto prefetch = request(disk_direction::read, {1});
+  prefetch.urgency = io_class::prefetch;
+  auto scrub = request(disk_direction::read, {1});
+  scrub.urgency = io_class::scrub;
+  add(std::move(scrub));
   write({1});
-  std::vector<disk_direction> order;
-  for (uint64_t i = 0; i < 6; ++i) {
-    read({1}, 8 + i);
-    auto one = queue.next();
-    ASSERT_TRUE(one);
-    order.push_back(one->second.direction);
-    complete(*one);
-  }
-  EXPECT_EQ(order, (std::vector{disk_direction::read, disk_direction::read, disk_direction::write,
-                                disk_direction::read, disk_direction::read, disk_direction::read}));
+  add(std::move(prefetch));
+  read({1, 1});
+  EXPECT_EQ(queue.waiting(io_class::load), 2u);
+  EXPECT_EQ(queue.waiting(io_class::scrub), 1u);
+  EXPECT_EQ(queue.waiting(), 5u);
+  std::vector<io_class> order;
+  for (const auto& one : all_next())
+    order.push_back(one.second.what);
+  EXPECT_EQ(order, (std::vector{io_class::load, io_class::prefetch, io_class::write, io_class::scrub}));
+  EXPECT_EQ(queue.bytes_in_flight(io_class::write), page);
+}
+
+TEST_F(DiskQueue, ATransferKnowsSinceWhenItsRequestWaits) {
+  disk_queue::time_point then{std::chrono::seconds(5)};
+  queue.add(
+      request(disk_direction::read, {1}), [](disk_answer) {}, then);
+  EXPECT_EQ(queue.next()->second.queued, then);
 }
 
 TEST_F(DiskQueue, WhatWaitsForARequestThatEndedIsNotStarted) {
@@ -237,7 +271,7 @@ TEST_F(DiskQueue, OwnersAreKeptUntilTheKernelIsDone) {
 TEST_F(DiskQueue, OwnersOutliveTheQueueWhileATransferIsInTheKernel) {
   auto owner = std::make_shared<int>(1);
   std::weak_ptr<int> watched = owner;
-  auto short_lived = std::make_unique<disk_queue>(disk_limits{});
+  auto short_lived = std::make_unique<disk_queue>(io_limits{});
   disk_request what = request(disk_direction::write, {1});
   what.owners = {std::move(owner)};
   auto promise = std::make_shared<int>(2);

@@ -109,6 +109,21 @@ TEST(DiskProbe, CountsFailuresApartFromBytes) {
   EXPECT_EQ(now["terrace_disk_in_flight{operation=read}"], 0);
 }
 
+TEST(DiskProbe, TellsTheLinesInFrontOfTheDeviceApart) {
+  disk_probe probe;
+  probe.line(0, 3, 8192);
+  probe.line(2, 7, 4096);
+  probe.waited(2, 5ms);
+  recorder now;
+  probe.collect({}, now);
+  EXPECT_EQ(now["terrace_disk_queued{line=load}"], 3);
+  EXPECT_EQ(now["terrace_disk_in_flight_bytes{line=load}"], 8192);
+  EXPECT_EQ(now["terrace_disk_wait_duration_seconds{line=load}"], 0);
+  EXPECT_EQ(now["terrace_disk_queued{line=write}"], 7);
+  EXPECT_EQ(now["terrace_disk_wait_duration_seconds{line=write}"], 1);
+  EXPECT_EQ(now["terrace_disk_queued{line=scrub}"], 0);
+}
+
 TEST(ClientProbe, KeepsLevelsAndTotalsApart) {
   client_probe probe;
   probe.connected();

@@ -1,0 +1,111 @@
+#include "bench/disk_group.hpp"
+
+#include <chrono>
+#include <cstring>
+#include <deque>
+#include <thread>
+
+namespace terrace::bench {
+
+namespace {
+
+constexpr uint64_t header_bytes = 4096;     // in front of each object
+constexpr uint64_t superblock_area = 65536; // in front of the first
+constexpr double patience_seconds = 60;
+
+void a_moment() { std::this_thread::sleep_for(std::chrono::milliseconds(1)); }
+
+} // namespace
+
+disk_group::disk_group(const settings& options, uint64_t object_bytes, size_t disk_objects,
+                       uint64_t host_bytes)
+    : object_bytes_(object_bytes),
+      daemon_(options.terraced, options.folder,
+              {.host_bytes = host_bytes,
+               .disk_bytes = disk_objects * (object_bytes + header_bytes) + superblock_area}),
+      connection_(connect(daemon_.socket_path())),
+      space_(must(connection_.open_space(space_of(object_bytes)), "opening a space")),
+      memory_(must(client::region::create("terrace-bench", disk_depth * object_bytes), "making a region")) {
+  std::memset(memory_.data(), 0x3c, memory_.size());
+  region_ = must(connection_.register_region(memory_), "registering a region");
+}
+
+double disk_group::store(size_t objects, std::vector<digest>* names) {
+  auto fresh = digests_of(objects, ++seed_);
+  uint64_t total = objects * object_bytes_;
+  uint64_t before = tier_of(connection_, "disk").bytes_written;
+  double begin = seconds_now();
+  std::deque<client::ticket<client::store_result>> under_way;
+  for (size_t i = 0; i < objects; ++i) {
+    if (under_way.size() == disk_depth) {
+      must(connection_.wait(under_way.front()), "storing");
+      under_way.pop_front();
+    }
+    client::run run{.offset = i % disk_depth * object_bytes_, .bytes = object_bytes_};
+    client::store_request request;
+    request.in = space_;
+    request.what = client::prefix::of_digests({&fresh[i], 1});
+    request.region = &region_;
+    request.runs = {&run, 1};
+    under_way.push_back(must(connection_.submit_store(request), "storing"));
+  }
+  for (auto& ticket : under_way)
+    must(connection_.wait(ticket), "storing");
+  // A store is answered when host memory has it; the disk follows. A millisecond is a fraction of a percent.
+  for (uint64_t written = 0; written < total; written = tier_of(connection_, "disk").bytes_written - before) {
+    if (seconds_now() - begin > patience_seconds)
+      give_up("the disk tier has written " + std::to_string(written) + " of " + std::to_string(total) +
+              " bytes that were stored");
+    a_moment();
+  }
+  double seconds = seconds_now() - begin;
+  if (names)
+    *names = std::move(fresh);
+  return static_cast<double>(total) / seconds;
+}
+
+double disk_group::load(const std::vector<digest>& names) {
+  struct one {
+    client::lease held;
+    client::ticket<client::located_objects> reading;
+  };
+  uint64_t total = names.size() * object_bytes_;
+  uint64_t before = tier_of(connection_, "disk").bytes_read;
+  double seconds = seconds_of([&] {
+    // Lookups go ahead of the reads, so that no round trip stands between two reads.
+    std::deque<client::ticket<client::lookup_result>> looking;
+    std::deque<one> reading;
+    size_t next = 0;
+    while (next < names.size() || !looking.empty() || !reading.empty()) {
+      for (; next < names.size() && looking.size() < disk_depth; ++next)
+        looking.push_back(
+            must(connection_.submit_lookup(
+                     {.in = space_, .what = client::prefix::of_digests({&names[next], 1}), .lease = true}),
+                 "looking up"));
+      while (!looking.empty() && reading.size() < disk_depth) {
+        auto hit = must(connection_.wait(looking.front()), "looking up");
+        looking.pop_front();
+        if (hit.found_chunks != 1)
+          give_up("an object that was written to disk was not found");
+        auto ticket = must(connection_.submit_read_lease(hit.held.id()), "reading");
+        reading.push_back({std::move(hit.held), std::move(ticket)});
+      }
+      must(connection_.wait(reading.front().reading), "reading");
+      reading.pop_front();
+    }
+  });
+  if (tier_of(connection_, "disk").bytes_read - before < total / 10 * 9)
+    give_up("objects came from host memory, not from disk");
+  return static_cast<double>(total) / seconds;
+}
+
+void disk_group::drain() {
+  double begin = seconds_now();
+  while (tier_of(connection_, "host").leased_objects != 0) {
+    if (seconds_now() - begin > patience_seconds)
+      give_up("what was stored is still not on disk");
+    a_moment();
+  }
+}
+
+} // namespace terrace::bench

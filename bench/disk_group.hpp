@@ -1,0 +1,43 @@
+// A daemon with a disk tier and a client of it, and what the disk benchmarks do with them.
+#pragma once
+
+#include "bench/benchmark.hpp"
+#include "bench/daemon_process.hpp"
+#include "bench/workload.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace terrace::bench {
+
+constexpr uint32_t disk_depth = 32;
+
+class disk_group {
+ public:
+  /// Objects of one size; room on disk for `disk_objects` of them.
+  disk_group(const settings& options, uint64_t object_bytes, size_t disk_objects, uint64_t host_bytes);
+
+  /// Stores that many new objects, each a chain of its own, `disk_depth` at a time, until all are on disk. Bytes a second.
+  double store(size_t objects, std::vector<digest>* names = nullptr);
+
+  /// Brings every object into host memory, in place and under a lease, `disk_depth` at a time. Bytes a second. At least
+  /// nine in ten must come from disk.
+  double load(const std::vector<digest>& names);
+
+  /// Returns when nothing that was stored waits for the disk any more.
+  void drain();
+
+  const std::string& socket_path() const { return daemon_.socket_path(); }
+  client::connection& connection() { return connection_; }
+
+ private:
+  uint64_t object_bytes_;
+  daemon_process daemon_;
+  client::connection connection_;
+  client::space space_;
+  client::region memory_;
+  client::registered_region region_;
+  uint64_t seed_ = 1000;
+};
+
+} // namespace terrace::bench
