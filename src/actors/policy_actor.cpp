@@ -1,44 +1,36 @@
 #include "actors/policy_actor.hpp"
 
-#include "policy/eviction_policy.hpp"
+#include "policy/eviction_ledger.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
 #include <chrono>
-#include <map>
-#include <unordered_set>
+#include <cstdlib>
 
 namespace terrace::actors {
 
 namespace {
 
-struct tier_order {
-  std::unique_ptr<eviction_policy> policy;
-  std::unordered_set<entry_key> pinned;
-};
-
 struct policy_state {
   const char* name = "policy";
-  std::map<tier_kind, tier_order> orders;
+  eviction_ledger ledger;
 };
 
 policy_time now() {
   return static_cast<policy_time>(std::chrono::steady_clock::now().time_since_epoch().count());
 }
 
-void apply(tier_order& order, const policy_notes& notes) {
+void apply(eviction_ledger& ledger, const policy_notes& notes) {
   policy_time at = now();
+  auto tier = static_cast<tier_number>(notes.tier);
   for (const policy_note& note : notes.notes) {
     switch (note.kind) {
-      case note_kind::insert: order.policy->insert({note.key, note.parent, note.bytes}, at); break;
-      case note_kind::hit: order.policy->hit(note.key, at); break;
-      case note_kind::erase:
-        order.policy->erase(note.key);
-        order.pinned.erase(note.key);
-        break;
-      case note_kind::pin: order.pinned.insert(note.key); break;
-      case note_kind::unpin: order.pinned.erase(note.key); break;
+      case note_kind::insert: ledger.insert(tier, {note.key, note.parent, note.bytes}, at); break;
+      case note_kind::hit: ledger.hit(tier, note.key, at); break;
+      case note_kind::erase: ledger.erase(tier, note.key); break;
+      case note_kind::pin: ledger.pin(tier, note.key); break;
+      case note_kind::unpin: ledger.unpin(tier, note.key); break;
     }
   }
 }
@@ -46,22 +38,19 @@ void apply(tier_order& order, const policy_notes& notes) {
 policy_actor::behavior_type policy_behavior(policy_actor::stateful_pointer<policy_state> self,
                                             const policy_arguments& arguments) {
   for (const auto& order : arguments.orders)
-    self->state.orders[order.tier].policy = std::move(make_eviction_policy(order.policy).value());
+    if (!self->state.ledger.set_policy(static_cast<tier_number>(order.tier), order.policy))
+      std::abort(); // settings were checked
   return {
-      [self](const policy_notes& notes) {
-        if (auto order = self->state.orders.find(notes.tier); order != self->state.orders.end())
-          apply(order->second, notes);
-      },
+      [self](const policy_notes& notes) { apply(self->state.ledger, notes); },
       [self](const victim_request& request) {
         victim_answer answer;
-        auto order = self->state.orders.find(request.tier);
-        if (order == self->state.orders.end()) {
+        auto tier = static_cast<tier_number>(request.tier);
+        if (self->state.ledger.policy(tier).empty()) {
           answer.failure =
               error{errc::internal, std::string("no policy for tier ") + to_string(request.tier)};
           return answer;
         }
-        auto may_leave = [&](entry_key key) { return !order->second.pinned.contains(key); };
-        for (const victim& named : order->second.policy->victims(request.bytes, may_leave, now()))
+        for (const victim& named : self->state.ledger.victims(tier, {request.bytes}, now()))
           answer.victims.push_back(named.key);
         return answer;
       },

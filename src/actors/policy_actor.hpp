@@ -13,7 +13,7 @@ namespace terrace::actors {
 struct policy_arguments {
   struct order {
     tier_kind tier;
-    std::string policy; ///< a name that `make_eviction_policy` knows (asserted: settings checked it)
+    std::string policy; ///< a name of `eviction_policy_names` (asserted: settings checked it)
   };
   std::vector<order> orders;
 };

@@ -1,6 +1,7 @@
-#include "policy/fifo_policy.hpp"
-#include "policy/lru_policy.hpp"
+#include "policy/fifo_order.hpp"
+#include "policy/lru_order.hpp"
 
+#include <algorithm>
 #include <array>
 #include <string>
 
@@ -10,18 +11,18 @@ namespace {
 
 struct entry {
   std::string_view name;
-  std::unique_ptr<eviction_policy> (*make)();
+  std::unique_ptr<eviction_order> (*make)(const order_context&);
 };
 
-template <class Policy>
-std::unique_ptr<eviction_policy> make() {
-  return std::make_unique<Policy>();
+template <class Order>
+std::unique_ptr<eviction_order> make(const order_context& context) {
+  return std::make_unique<Order>(context);
 }
 
 // A new policy is one more line here.
 constexpr std::array registry{
-    entry{"lru", &make<lru_policy>},
-    entry{"fifo", &make<fifo_policy>},
+    entry{"lru", &make<lru_order>},
+    entry{"fifo", &make<fifo_order>},
 };
 
 constexpr auto names = [] {
@@ -35,15 +36,23 @@ constexpr auto names = [] {
 
 std::span<const std::string_view> eviction_policy_names() { return names; }
 
-result<std::unique_ptr<eviction_policy>> make_eviction_policy(std::string_view name) {
+result<void> check_eviction_policy(std::string_view name) {
   std::string known;
-  for (const entry& e : registry) {
-    if (e.name == name)
-      return e.make();
-    known += (known.empty() ? "" : ", ") + std::string(e.name);
+  for (std::string_view each : names) {
+    if (each == name)
+      return {};
+    known += (known.empty() ? "" : ", ") + std::string(each);
   }
   return fail(errc::bad_request,
               "unknown eviction policy '" + std::string(name) + "': expected one of " + known);
+}
+
+result<std::unique_ptr<eviction_order>> make_eviction_order(std::string_view name,
+                                                            const order_context& context) {
+  if (auto known = check_eviction_policy(name); !known)
+    return tl::unexpected(known.error());
+  return std::find_if(registry.begin(), registry.end(), [&](const entry& e) { return e.name == name; })
+      ->make(context);
 }
 
 } // namespace terrace

@@ -12,44 +12,43 @@ bool naive_forest::above(entry_key upper, entry_key lower) const {
   return false;
 }
 
-bool naive_forest::insert(const entry_info& entry) {
+void naive_forest::insert(int tier, const entry_info& entry) {
   place& p = places[entry.key];
-  if (p.resident)
-    return false;
-  p.resident = true;
-  p.bytes = entry.bytes;
+  if (p.resident[tier])
+    return;
+  p.resident[tier] = true;
+  p.bytes[tier] = entry.bytes;
   if (p.parent.empty() && !entry.parent.empty() && !above(entry.key, entry.parent)) {
     p.parent = entry.parent;
     places.try_emplace(entry.parent);
   }
-  return true;
 }
 
-void naive_forest::erase(entry_key key) {
-  if (!resident(key))
+void naive_forest::erase(int tier, entry_key key) {
+  if (!resident(tier, key))
     return;
-  places[key].resident = false;
+  places[key].resident[tier] = false;
   auto idle = [&](const auto& item) { // neither resident nor anybody's parent
-    return !item.second.resident && std::none_of(places.begin(), places.end(), [&](const auto& other) {
-      return other.second.parent == item.first;
-    });
+    return !item.second.resident[0] && !item.second.resident[1] &&
+           std::none_of(places.begin(), places.end(),
+                        [&](const auto& other) { return other.second.parent == item.first; });
   };
   for (auto it = places.begin(); (it = std::find_if(places.begin(), places.end(), idle)) != places.end();)
     places.erase(it);
 }
 
-size_t naive_forest::size() const {
+size_t naive_forest::size(int tier) const {
   return static_cast<size_t>(
-      std::count_if(places.begin(), places.end(), [](auto& p) { return p.second.resident; }));
+      std::count_if(places.begin(), places.end(), [&](auto& p) { return p.second.resident[tier]; }));
 }
 
-std::set<entry_key> naive_forest::leaves(const std::set<entry_key>& gone) const {
+std::set<entry_key> naive_forest::leaves(int tier, const std::set<entry_key>& gone) const {
   std::set<entry_key> bare;
   for (auto& [key, p] : places)
-    if (p.resident && !gone.contains(key))
+    if (p.resident[tier] && !gone.contains(key))
       bare.insert(key);
   for (auto& [key, p] : places)
-    if (p.resident && !gone.contains(key))
+    if (p.resident[tier] && !gone.contains(key))
       for (auto at = places.find(p.parent); at != places.end(); at = places.find(at->second.parent))
         bare.erase(at->first);
   return bare;
@@ -59,15 +58,15 @@ namespace {
 
 /// Victims are leaves at their turn, may leave, come once, and stop as soon as they suffice, or when nobody is left.
 std::optional<std::string> check_victims(const std::vector<victim>& named, const naive_forest& forest,
-                                         uint64_t bytes, const std::set<entry_key>& held) {
+                                         int tier, uint64_t bytes, const std::set<entry_key>& held) {
   std::set<entry_key> gone;
   uint64_t total = 0;
   for (auto& v : named) {
-    if (!forest.resident(v.key) || v.bytes != forest.places.at(v.key).bytes)
+    if (!forest.resident(tier, v.key) || v.bytes != forest.places.at(v.key).bytes[tier])
       return "a victim is not resident, or has the wrong size";
     if (held.contains(v.key))
-      return "a victim may not leave";
-    if (!forest.leaves(gone).contains(v.key))
+      return "a victim is pinned";
+    if (!forest.leaves(tier, gone).contains(v.key))
       return "a victim has a resident descendant, or was named twice";
     if (total >= bytes)
       return "more victims than needed";
@@ -75,66 +74,107 @@ std::optional<std::string> check_victims(const std::vector<victim>& named, const
     gone.insert(v.key);
   }
   if (total < bytes)
-    for (auto& key : forest.leaves(gone))
+    for (auto& key : forest.leaves(tier, gone))
       if (!held.contains(key))
         return "an entry that may leave was not named";
   return std::nullopt;
 }
 
+struct traffic {
+  std::mt19937_64 random;
+  uint64_t keys;
+
+  static entry_key key_of(uint64_t n) { return {detail::mix64(n + 1), n + 1}; }
+  entry_key some_key() { return key_of(random() % keys); }
+
+  /// Mostly a tree by number; now and then a root, or any parent at all: circles too.
+  entry_info some_entry() {
+    uint64_t n = random() % keys;
+    entry_key parent = n == 0 || random() % 16 == 0 ? entry_key{} : key_of((n - 1) / 2);
+    if (random() % 16 == 0)
+      parent = some_key();
+    return {key_of(n), parent, 1 + random() % 9};
+  }
+
+  /// From some entry up to its root by number, root first.
+  std::vector<entry_key> some_chain() {
+    std::vector<entry_key> chain;
+    for (uint64_t n = random() % keys;; n = (n - 1) / 2) {
+      chain.insert(chain.begin(), key_of(n));
+      if (n == 0)
+        return chain;
+    }
+  }
+};
+
 } // namespace
 
-std::optional<std::string> broken_promise(eviction_policy& policy, uint64_t seed, int steps, uint64_t keys) {
-  std::mt19937_64 random(seed);
+std::optional<std::string> broken_promise(policy_subject& subject, uint64_t seed, int steps, uint64_t keys) {
+  traffic traffic{std::mt19937_64(seed), keys};
+  auto& random = traffic.random;
   naive_forest forest;
-  auto key_of = [](uint64_t n) { return entry_key{detail::mix64(n + 1), n + 1}; };
-  auto some_key = [&] { return key_of(random() % keys); };
+  std::set<entry_key> held[2];
+  request_number open = 0;
   for (int step = 0; step < steps; ++step) {
-    policy_time now = static_cast<policy_time>(step);
-    uint64_t n = random() % keys;
-    switch (random() % 5) {
+    policy_time now = static_cast<policy_time>(step) * (random() % 2 == 0 ? 1'000 : 10'000'000);
+    auto tier = static_cast<tier_number>(random() % 2);
+    switch (random() % 7) {
       case 0:
-      case 1: { // mostly a tree by number; now and then a root, or any parent at all: circles too
-        entry_key parent = n == 0 || random() % 16 == 0 ? entry_key{} : key_of((n - 1) / 2);
-        if (random() % 16 == 0)
-          parent = some_key();
-        entry_info entry{key_of(n), parent, 1 + random() % 9};
-        forest.insert(entry);
-        policy.insert(entry, now);
+      case 1: {
+        entry_info entry = traffic.some_entry();
+        forest.insert(tier, entry);
+        subject.insert(tier, entry, now);
         break;
       }
-      case 2: policy.hit(some_key(), now); break;
-      case 3:
-        forest.erase(key_of(n));
-        policy.erase(key_of(n));
+      case 2: subject.ledger.hit(tier, traffic.some_key(), now); break;
+      case 3: {
+        entry_key key = traffic.some_key();
+        forest.erase(tier, key);
+        held[tier].erase(key);
+        subject.erase(tier, key);
         break;
+      }
       case 4: {
-        std::set<entry_key> held;
-        for (uint64_t i = random() % 4; i > 0; --i)
-          held.insert(some_key());
+        if (open != 0)
+          subject.ledger.end_request(open, {.output_tokens = static_cast<uint32_t>(random() % 500)}, now);
+        open = subject.ledger.begin_request(traffic.some_chain(), {}, now);
+        break;
+      }
+      case 5: {
+        entry_key key = traffic.some_key();
+        if (forest.resident(tier, key) && held[tier].insert(key).second)
+          subject.pin(tier, key);
+        if (held[tier].size() > 4) {
+          key = *held[tier].begin();
+          held[tier].erase(key);
+          subject.ledger.unpin(tier, key);
+        }
+        break;
+      }
+      case 6: {
         uint64_t bytes = random() % 3 == 0 ? ~uint64_t{0} : random() % 30;
-        auto may_leave = [&](entry_key key) { return !held.contains(key); };
-        auto named = policy.victims(bytes, may_leave, now);
-        if (auto broken = check_victims(named, forest, bytes, held))
+        auto named = subject.victims(tier, bytes, now);
+        if (auto broken = check_victims(named, forest, tier, bytes, held[tier]))
           return broken;
-        auto again = policy.victims(bytes, may_leave, now);
-        auto same = [](const victim& a, const victim& b) { return a.key == b.key; };
-        if (!std::equal(named.begin(), named.end(), again.begin(), again.end(), same))
-          return "naming victims changed something";
-        if (random() % 2 == 0)
+        if (random() % 4 != 0)
           for (auto& v : named)
-            forest.erase(v.key), policy.erase(v.key);
+            forest.erase(tier, v.key), subject.erase(tier, v.key);
       }
     }
-    if (policy.size() != forest.size())
-      return "size() is wrong";
+    for (tier_number t : {0, 1})
+      if (subject.ledger.residents(t) != forest.size(t))
+        return "residents() is wrong";
+    if (subject.ledger.ghosts() > std::max(eviction_ledger::ghosts_min, 2 * subject.ledger.tracked() / 3))
+      return "too many ghosts";
   }
-  for (uint64_t n = 0; n < keys; ++n)
-    policy.erase(key_of(n));
-  if (policy.size() != 0 || !policy
-                                 .victims(
-                                     1, [](entry_key) { return true; }, 0)
-                                 .empty())
-    return "an empty policy is not empty";
+  for (tier_number tier : {0, 1}) {
+    for (uint64_t n = 0; n < keys; ++n)
+      subject.erase(tier, traffic.key_of(n));
+    if (subject.ledger.residents(tier) != 0 || !subject.victims(tier, 1, 0).empty())
+      return "an empty tier is not empty";
+  }
+  if (subject.ledger.tracked() != subject.ledger.ghosts())
+    return "what is nowhere resident is not a ghost";
   return std::nullopt;
 }
 

@@ -1,35 +1,67 @@
 // What every eviction policy promises, as one check that the suite runs over the registry and a broken one must fail.
 #pragma once
 
-#include "policy/eviction_policy.hpp"
+#include "policy/eviction_ledger.hpp"
 
 #include <map>
 #include <optional>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 namespace terrace::testing {
 
-/// A forest of residents as a map: slow, obvious. It forgets a link when nothing resident hangs on it any more.
+/// A forest of residents of two tiers as a map: slow, obvious. It forgets a link when nothing resident hangs on it any
+/// more.
 struct naive_forest {
   struct place {
     entry_key parent;
-    uint64_t bytes = 0;
-    bool resident = false;
+    uint64_t bytes[2] = {0, 0};
+    bool resident[2] = {false, false};
   };
   std::map<entry_key, place> places;
 
-  bool resident(entry_key key) const { return places.contains(key) && places.at(key).resident; }
-  bool insert(const entry_info& entry);
-  void erase(entry_key key);
-  size_t size() const;
+  bool resident(int tier, entry_key key) const {
+    return places.contains(key) && places.at(key).resident[tier];
+  }
+  void insert(int tier, const entry_info& entry);
+  void erase(int tier, entry_key key);
+  size_t size(int tier) const;
   /// Residents without a resident descendant, when those in `gone` have left.
-  std::set<entry_key> leaves(const std::set<entry_key>& gone = {}) const;
+  std::set<entry_key> leaves(int tier, const std::set<entry_key>& gone = {}) const;
   bool above(entry_key upper, entry_key lower) const; ///< `upper` is on the way from `lower` to its root
 };
 
-/// Runs `steps` random events over `keys` entries. Nothing when every promise held, otherwise the first broken one.
-std::optional<std::string> broken_promise(eviction_policy& policy, uint64_t seed, int steps, uint64_t keys);
+/// For names that are known.
+inline void use_policy(eviction_ledger& ledger, tier_number tier, std::string_view name) {
+  if (auto set = ledger.set_policy(tier, name); !set)
+    throw std::invalid_argument(set.error().text);
+}
+
+/// A ledger with one policy in tiers 0 and 1. Canaries override what they break.
+class policy_subject {
+ public:
+  explicit policy_subject(std::string_view policy, uint64_t seed = 1) : ledger(seed) {
+    for (tier_number tier : {0, 1})
+      use_policy(ledger, tier, policy);
+  }
+  virtual ~policy_subject() = default;
+
+  virtual void insert(tier_number tier, const entry_info& entry, policy_time now) {
+    ledger.insert(tier, entry, now);
+  }
+  virtual void erase(tier_number tier, entry_key key) { ledger.erase(tier, key); }
+  virtual void pin(tier_number tier, entry_key key) { ledger.pin(tier, key); }
+  virtual std::vector<victim> victims(tier_number tier, uint64_t bytes, policy_time now) {
+    return ledger.victims(tier, {bytes}, now);
+  }
+
+  eviction_ledger ledger;
+};
+
+/// Runs `steps` random events over `keys` entries in two tiers. Nothing when every promise held, otherwise the first
+/// broken one.
+std::optional<std::string> broken_promise(policy_subject& subject, uint64_t seed, int steps, uint64_t keys);
 
 } // namespace terrace::testing

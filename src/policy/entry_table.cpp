@@ -1,0 +1,72 @@
+#include "policy/entry_table.hpp"
+
+#include <cassert>
+
+namespace terrace {
+
+entry_table::entry_table() { heads_.reach(1); }
+
+size_t entry_table::bucket_of(entry_key key) const {
+  // Keys of the daemon are mixed already; those of a trace may be small numbers.
+  uint64_t hash = detail::mix64(key.low ^ key.high * 0x9e3779b97f4a7c15ULL);
+  size_t bucket = hash & (2 * round_ - 1);
+  return bucket < buckets_ ? bucket : bucket - round_;
+}
+
+entry_index entry_table::find(entry_key key) const {
+  for (entry_index at = heads_[bucket_of(key)] - 1; at != no_entry; at = records_[at].next)
+    if (records_[at].key == key)
+      return at;
+  return no_entry;
+}
+
+entry_index entry_table::add(entry_key key) {
+  assert(find(key) == no_entry);
+  entry_index at = free_;
+  if (at == no_entry) {
+    at = end_++;
+    records_.reach(end_);
+  } else {
+    free_ = records_[at].next;
+  }
+  if (++size_ > buckets_ * entries_per_bucket)
+    add_bucket();
+  entry_index& head = heads_[bucket_of(key)];
+  records_[at] = {.key = key, .next = head - 1};
+  head = at + 1;
+  return at;
+}
+
+void entry_table::remove(entry_index at) {
+  entry_index& head = heads_[bucket_of(records_[at].key)];
+  if (head - 1 == at) {
+    head = records_[at].next + 1;
+  } else {
+    entry_index before = head - 1;
+    while (records_[before].next != at)
+      before = records_[before].next;
+    records_[before].next = records_[at].next;
+  }
+  records_[at] = {.key = {}, .next = free_};
+  free_ = at;
+  --size_;
+}
+
+void entry_table::add_bucket() {
+  size_t from = buckets_ - round_;
+  heads_.reach(++buckets_);
+  entry_index all = heads_[from] - 1;
+  heads_[from] = 0;
+  heads_[buckets_ - 1] = 0;
+  while (all != no_entry) {
+    entry_index at = all;
+    all = records_[at].next;
+    entry_index& head = heads_[bucket_of(records_[at].key)];
+    records_[at].next = head - 1;
+    head = at + 1;
+  }
+  if (buckets_ == 2 * round_)
+    round_ = buckets_;
+}
+
+} // namespace terrace

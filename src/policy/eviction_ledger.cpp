@@ -1,0 +1,396 @@
+#include "policy/eviction_ledger.hpp"
+
+#include <algorithm>
+
+namespace terrace {
+
+struct eviction_ledger::tier_state {
+  tier_forest forest;
+  std::unique_ptr<eviction_order> order;
+  std::string_view policy;
+  std::vector<entry_index> proposed; ///< named by the last call, out of the order's candidates
+};
+
+struct eviction_ledger::open_request {
+  uint32_t stamp = 0;
+};
+
+eviction_ledger::eviction_ledger(uint64_t seed, bool remember) : seed_(seed), remember_(remember) {}
+eviction_ledger::~eviction_ledger() = default;
+
+bool eviction_ledger::alive_somewhere(entry_index at) const {
+  return std::any_of(tiers_.begin(), tiers_.end(), [&](auto& t) { return t && t->forest.alive(at); });
+}
+
+bool eviction_ledger::resident_somewhere(entry_index at) const {
+  return std::any_of(tiers_.begin(), tiers_.end(), [&](auto& t) { return t && t->forest.resident(at); });
+}
+
+bool eviction_ledger::remembers() const {
+  return remember_ || std::any_of(tiers_.begin(), tiers_.end(), [](auto& t) {
+           return t && (t->order->keeps_ghosts() || t->order->learns());
+         });
+}
+
+// ---- time ----
+
+void eviction_ledger::advance(policy_time now, bool anew) {
+  clock_.advance(now, anew);
+  if (!clock_.overflows())
+    return;
+  clock_.rebase();
+  for (entry_index at = 0; at < table_.end(); ++at)
+    table_[at].stamp = use_clock::rebased(table_[at].stamp);
+  for (auto& [number, request] : open_)
+    request.stamp = use_clock::rebased(request.stamp);
+  for (auto& t : tiers_)
+    if (t)
+      t->order->rebased();
+}
+
+// ---- policies ----
+
+result<void> eviction_ledger::set_policy(tier_number number, std::string_view name) {
+  if (number >= tiers_max)
+    return fail(errc::bad_request,
+                "expected a tier below " + std::to_string(tiers_max) + ", got " + std::to_string(number));
+  auto fresh = tiers_[number] ? nullptr : std::make_unique<tier_state>();
+  tier_state& t = fresh ? *fresh : *tiers_[number];
+  auto order = make_eviction_order(name, {table_, t.forest, clock_, priority_, seed_ + number});
+  if (!order)
+    return tl::unexpected(order.error());
+  t.order = std::move(*order);
+  auto names = eviction_policy_names();
+  t.policy = *std::find(names.begin(), names.end(), name);
+  if (fresh) {
+    tiers_[number] = std::move(fresh);
+    return {};
+  }
+  t.proposed.clear();
+  std::vector<entry_index> residents;
+  for (entry_index at = 0; at < table_.end(); ++at) {
+    t.forest.set_listed(at, false);
+    t.forest.set_proposed(at, false);
+    if (t.forest.resident(at))
+      residents.push_back(at);
+  }
+  std::stable_sort(residents.begin(), residents.end(),
+                   [&](entry_index a, entry_index b) { return table_[a].stamp < table_[b].stamp; });
+  for (entry_index at : residents)
+    t.order->entered(at);
+  for (entry_index at : residents)
+    expose(t, at);
+  return {};
+}
+
+std::string_view eviction_ledger::policy(tier_number number) const {
+  const tier_state* t = tier(number);
+  return t ? t->policy : std::string_view{};
+}
+
+// ---- requests and uses ----
+
+request_number eviction_ledger::begin_request(std::span<const entry_key> chain, const request_hints& hints,
+                                              policy_time now) {
+  advance(now, true);
+  priority_ = std::min<uint8_t>(hints.priority, 7);
+  uint32_t stamp = clock_.stamp();
+  bool remember = remembers();
+  for (size_t i = chain.size(); i-- > 0;) {
+    entry_index at = table_.find(chain[i]);
+    if (at == no_entry) {
+      if (!remember || chain[i].empty())
+        continue;
+      at = table_.add(chain[i]);
+      ++ghosts_;
+    }
+    use(at, stamp);
+  }
+  limit_ghosts();
+  open_[++last_request_] = {stamp};
+  if (open_.size() > open_requests_max)
+    open_.erase(open_.begin());
+  return last_request_;
+}
+
+void eviction_ledger::end_request(request_number request, const request_outcome&, policy_time now) {
+  advance(now, false);
+  open_.erase(request);
+}
+
+void eviction_ledger::use(entry_index at, uint32_t stamp) {
+  entry_record& record = table_[at];
+  record.stamp = stamp;
+  if ((record.history & 7) < 7)
+    ++record.history;
+  for (auto& t : tiers_)
+    if (t && t->forest.resident(at))
+      t->order->used(at);
+}
+
+void eviction_ledger::hit(tier_number number, entry_key key, policy_time now) {
+  tier_state* t = tier(number);
+  entry_index at = table_.find(key);
+  if (!t || at == no_entry || !t->forest.resident(at))
+    return;
+  advance(now, false);
+  priority_ = 0;
+  use(at, clock_.stamp());
+}
+
+// ---- residents ----
+
+void eviction_ledger::insert(tier_number number, const entry_info& entry, policy_time now,
+                             request_number request) {
+  tier_state* t = tier(number);
+  if (!t || entry.key.empty())
+    return;
+  entry_index at = table_.find(entry.key);
+  if (at != no_entry && t->forest.resident(at)) {
+    if (request == 0)
+      hit(number, entry.key, now);
+    return;
+  }
+  advance(now, false);
+  auto open = open_.find(request);
+  if (at == no_entry) {
+    at = table_.add(entry.key);
+    ++ghosts_;
+    use(at, open == open_.end() ? clock_.stamp() : open->second.stamp);
+  } else if (request == 0 && !resident_somewhere(at)) {
+    priority_ = 0;
+    use(at, clock_.stamp());
+  }
+  bool was_alive_somewhere = alive_somewhere(at), was_alive = t->forest.alive(at);
+  if (!was_alive_somewhere)
+    --ghosts_;
+  t->forest.enter(at, entry.bytes);
+  t->order->entered(at);
+  if (!was_alive)
+    raise(*t, at);
+  if (table_[at].parent == no_entry && !entry.parent.empty())
+    link(at, entry.parent);
+  expose(*t, at);
+}
+
+void eviction_ledger::link(entry_index at, entry_key parent) {
+  if (parent == table_[at].key)
+    return;
+  entry_index above = table_.find(parent);
+  if (above == no_entry) {
+    above = table_.add(parent);
+    ++ghosts_;
+  } else {
+    bool inner =
+        std::any_of(tiers_.begin(), tiers_.end(), [&](auto& t) { return t && t->forest.has_children(at); });
+    for (entry_index i = above; inner && i != no_entry; i = table_[i].parent)
+      if (i == at)
+        return; // a circle, in which nothing could ever be a leaf
+  }
+  table_[at].parent = above;
+  if (!alive_somewhere(above))
+    --ghosts_;
+  for (auto& t : tiers_)
+    if (t && t->forest.alive(at)) {
+      bool was_alive = t->forest.alive(above);
+      t->forest.add_child(above);
+      if (!was_alive)
+        raise(*t, above);
+    }
+}
+
+void eviction_ledger::raise(tier_state& t, entry_index at) {
+  for (entry_index above = table_[at].parent; above != no_entry; above = table_[above].parent) {
+    bool was_alive = t.forest.alive(above);
+    t.forest.add_child(above);
+    if (was_alive)
+      return;
+  }
+}
+
+void eviction_ledger::lower(tier_state& t, entry_index at) {
+  while (at != no_entry && !t.forest.alive(at)) {
+    entry_index above = table_[at].parent;
+    if (!alive_somewhere(at))
+      set_ghost(at);
+    if (above == no_entry)
+      return;
+    t.forest.drop_child(above);
+    expose(t, above);
+    at = above;
+  }
+}
+
+void eviction_ledger::expose(tier_state& t, entry_index at) {
+  if (t.forest.may_leave(at))
+    t.order->exposed(at);
+}
+
+void eviction_ledger::erase(tier_number number, entry_key key) {
+  tier_state* t = tier(number);
+  entry_index at = table_.find(key);
+  if (!t || at == no_entry || !t->forest.resident(at))
+    return;
+  t->forest.leave(at);
+  t->order->left(at);
+  lower(*t, at);
+  limit_ghosts();
+}
+
+void eviction_ledger::pin(tier_number number, entry_key key) {
+  tier_state* t = tier(number);
+  entry_index at = table_.find(key);
+  if (t && at != no_entry && t->forest.resident(at))
+    t->forest.set_pinned(at, true);
+}
+
+void eviction_ledger::unpin(tier_number number, entry_key key) {
+  tier_state* t = tier(number);
+  entry_index at = table_.find(key);
+  if (!t || at == no_entry || !t->forest.pinned(at))
+    return;
+  t->forest.set_pinned(at, false);
+  expose(*t, at);
+}
+
+// ---- ghosts ----
+
+void eviction_ledger::set_ghost(entry_index at) {
+  table_[at].parent = no_entry;
+  ++ghosts_;
+  if (!remembers())
+    forget(at);
+}
+
+void eviction_ledger::forget(entry_index at) {
+  for (auto& t : tiers_)
+    if (t)
+      t->order->forgotten(at);
+  table_.remove(at);
+  --ghosts_;
+}
+
+void eviction_ledger::limit_ghosts() {
+  constexpr int draw = 16;
+  while (ghosts_ > std::max(ghosts_min, ghosts_per_resident * (table_.size() - ghosts_))) {
+    entry_index oldest = no_entry;
+    for (int seen = 0; seen < draw; ++ghost_hand_) {
+      if (ghost_hand_ >= table_.end())
+        ghost_hand_ = 0;
+      if (table_[ghost_hand_].key.empty() || alive_somewhere(ghost_hand_))
+        continue;
+      ++seen;
+      if (oldest == no_entry || table_[ghost_hand_].stamp < table_[oldest].stamp)
+        oldest = ghost_hand_;
+    }
+    forget(oldest);
+  }
+}
+
+// ---- victims ----
+
+void eviction_ledger::reconsider_proposed(tier_state& t) {
+  for (entry_index at : t.proposed)
+    if (t.forest.proposed(at)) {
+      t.forest.set_proposed(at, false);
+      expose(t, at);
+    }
+  t.proposed.clear();
+}
+
+std::vector<victim> eviction_ledger::victims(tier_number number, const victim_query& query, policy_time now) {
+  std::vector<victim> named;
+  tier_state* t = tier(number);
+  if (!t)
+    return named;
+  advance(now, false);
+  reconsider_proposed(*t);
+  auto spared = open_.find(query.spared);
+  auto is_spared = [&](entry_index at) {
+    return spared != open_.end() && table_[at].stamp == spared->second.stamp;
+  };
+  std::vector<entry_index> passed, bared; ///< `bared`: lost a child to this call, once for each
+  uint64_t total = 0;
+  while (total < query.bytes) {
+    entry_index at = t->order->pick();
+    if (at == no_entry)
+      break;
+    if (!t->forest.may_leave(at) || t->forest.proposed(at))
+      continue;
+    if (is_spared(at)) {
+      passed.push_back(at);
+      continue;
+    }
+    while (at != no_entry) {
+      t->forest.set_proposed(at, true);
+      t->proposed.push_back(at);
+      named.push_back({table_[at].key, t->forest.bytes_of(at)});
+      total += named.back().bytes;
+      entry_index above = table_[at].parent;
+      at = no_entry;
+      for (; above != no_entry; above = table_[above].parent) {
+        t->forest.drop_child(above);
+        bared.push_back(above);
+        if (t->forest.alive(above))
+          break;
+      }
+      if (above == no_entry || !t->forest.may_leave(above))
+        continue;
+      if (total < query.bytes && !is_spared(above) && t->order->follows(above))
+        at = above;
+      else
+        t->order->exposed(above);
+    }
+  }
+  for (entry_index at : bared)
+    t->forest.add_child(at);
+  for (entry_index at : passed)
+    t->order->exposed(at);
+  return named;
+}
+
+bool eviction_ledger::should_admit(tier_number number, const entry_info& entry, admission_rule rule,
+                                   policy_time now) {
+  tier_state* t = tier(number);
+  if (!t || rule == admission_rule::always)
+    return t != nullptr;
+  advance(now, false);
+  entry_index at = table_.find(entry.key);
+  if (at == no_entry)
+    return false;
+  if (rule == admission_rule::seen_twice)
+    return (table_[at].history & 7) >= 2 || resident(number, entry.parent);
+  reconsider_proposed(*t);
+  return t->order->beats_victim(at);
+}
+
+// ---- questions ----
+
+bool eviction_ledger::resident(tier_number number, entry_key key) const {
+  const tier_state* t = tier(number);
+  entry_index at = table_.find(key);
+  return t && at != no_entry && t->forest.resident(at);
+}
+
+size_t eviction_ledger::resident_prefix(tier_number number, std::span<const entry_key> chain) const {
+  size_t n = 0;
+  while (n < chain.size() && resident(number, chain[n]))
+    ++n;
+  return n;
+}
+
+size_t eviction_ledger::residents(tier_number number) const {
+  const tier_state* t = tier(number);
+  return t ? t->forest.residents() : 0;
+}
+
+size_t eviction_ledger::bytes() const {
+  size_t total = sizeof *this + table_.bytes();
+  for (auto& t : tiers_)
+    if (t)
+      total +=
+          sizeof *t + t->forest.bytes() + t->order->bytes() + t->proposed.capacity() * sizeof(entry_index);
+  return total;
+}
+
+} // namespace terrace

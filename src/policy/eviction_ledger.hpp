@@ -1,0 +1,160 @@
+// What a trust group knows of the use of its chunks, and who leaves which of its tiers next.
+#pragma once
+
+#include "policy/eviction_order.hpp"
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace terrace {
+
+struct entry_info {
+  entry_key key;
+  entry_key parent;   ///< the object of the previous chunk of the same chain; empty for the first chunk
+  uint64_t bytes = 0; ///< physical bytes that the entry's eviction frees
+};
+
+struct victim {
+  entry_key key;
+  uint64_t bytes = 0;
+};
+
+/// A number of the owner's choice for each tier, below `tiers_max`.
+using tier_number = uint8_t;
+constexpr tier_number tiers_max = 4;
+
+/// Names a request between its begin and its end. 0: none.
+using request_number = uint64_t;
+
+/// What a client may tell at the start of a request. All optional.
+struct request_hints {
+  uint64_t session = 0; ///< a name of the conversation, the same for all its turns; 0: not told
+  uint32_t turn = 0;    ///< from 1; 0: not told
+  uint8_t priority = 0; ///< higher stays longer under `priority`; at most 7
+};
+
+enum class finish_reason : uint8_t { unknown, stop, length, tool_call, aborted };
+
+/// What is known when a request ends. All optional.
+struct request_outcome {
+  std::optional<uint32_t> output_tokens;
+  finish_reason reason = finish_reason::unknown; ///< after a tool call the session returns soon
+  bool session_closed = false;                   ///< nothing follows in this session
+  std::optional<uint64_t> think_time_ns;         ///< expected until the next turn
+};
+
+/// Who shall leave, and who is spared.
+struct victim_query {
+  uint64_t bytes = 0;
+  request_number spared = 0; ///< entries that this request used last are passed over
+};
+
+enum class admission_rule : uint8_t {
+  always,
+  seen_twice,   ///< the chunk was asked for by two requests at least, or continues one that the tier has
+  beats_victim, ///< the tier's policy would rather lose its own next victim
+};
+
+/// The metadata of all tiers of a trust group: one record for each tracked chunk object, resident or ghost (known, but
+/// resident nowhere), the forest of each tier, its order, and its pins. Not thread-safe, no clock, no I/O: it belongs to
+/// one policy actor, or to a simulation.
+///
+/// A use is told once: with `begin_request` for a whole chain in all tiers at once, or, by callers that know no
+/// requests, entry by entry with `hit`. Times never go back (an earlier one counts as the latest).
+/// Suffix before prefix holds under every policy: only a leaf, an entry without a resident descendant in its tier, is
+/// ever named. Every event is O(1) or O(log n); `victims` is so for each entry that it names, however many are pinned.
+class eviction_ledger {
+ public:
+  /// `seed`: of the orders that draw lots. `remember`: keep ghosts even if no order asks for them.
+  explicit eviction_ledger(uint64_t seed = 0, bool remember = false);
+  eviction_ledger(const eviction_ledger&) = delete;
+  eviction_ledger& operator=(const eviction_ledger&) = delete;
+  ~eviction_ledger();
+
+  /// Gives the tier an order, or another order: then its residents, pins and links stay, and the new order learns them
+  /// from the least recently used on. A tier without one is not tracked. Errors: `bad_request` naming the known policies.
+  result<void> set_policy(tier_number tier, std::string_view name);
+  std::string_view policy(tier_number tier) const; ///< empty: none
+
+  /// A request for this chain, root first, of whole chunks, whether they are resident or not. Its uses are noted in every
+  /// tier where they are, last chunk first. A request over several pools or ranks is one call for each.
+  /// The number lives until `end_request`, or until `open_requests_max` younger ones have begun.
+  request_number begin_request(std::span<const entry_key> chain, const request_hints& hints, policy_time now);
+  void end_request(request_number request, const request_outcome& outcome, policy_time now);
+
+  /// The entry became resident. Is it resident already, this is a hit. `request`: the one that it was stored for, whose
+  /// use of it is noted already; without, the arrival of an entry that is resident in no tier is a use.
+  void insert(tier_number tier, const entry_info& entry, policy_time now, request_number request = 0);
+  /// One use of one resident entry, by a caller that does not tell requests.
+  void hit(tier_number tier, entry_key key, policy_time now);
+  /// The entry left the tier. The only way out: naming a victim does not remove it.
+  void erase(tier_number tier, entry_key key);
+  /// Held entries are never named. The caller counts its holds: pinning twice is pinning once. Unknown keys and
+  /// entries that are not resident are ignored, here and everywhere.
+  void pin(tier_number tier, entry_key key);
+  void unpin(tier_number tier, entry_key key);
+
+  /// Names entries, best victims first, until they add up to `bytes` or no more may leave. When the last child of an
+  /// entry was named, the entry counts as a leaf for the rest of this call. Removes nothing; what the caller does not
+  /// erase is as eligible in the next call as before.
+  std::vector<victim> victims(tier_number tier, const victim_query& query, policy_time now);
+
+  /// Whether the tier should take an entry that is not resident in it; its bytes do not matter. The rules need
+  /// ghosts: without an order that learns, ask `remember` of the constructor.
+  bool should_admit(tier_number tier, const entry_info& entry, admission_rule rule, policy_time now);
+
+  bool resident(tier_number tier, entry_key key) const;
+  /// How many leading chunks of a chain are resident in the tier.
+  size_t resident_prefix(tier_number tier, std::span<const entry_key> chain) const;
+
+  size_t residents(tier_number tier) const;
+  size_t tracked() const { return table_.size(); }
+  /// Tracked and resident in no tier. At most `ghosts_per_resident` times the residents (and never less than
+  /// `ghosts_min`), the least recently used of a few dozen leaving first.
+  size_t ghosts() const { return ghosts_; }
+  static constexpr size_t ghosts_per_resident = 2;
+  static constexpr size_t ghosts_min = 1024;
+  static constexpr size_t open_requests_max = 4096;
+
+  /// All bytes of bookkeeping but those of open requests: 34 for each tracked entry, 4 for each tier, and what the
+  /// orders take (docs/policies.md).
+  size_t bytes() const;
+
+ private:
+  struct tier_state;
+  struct open_request;
+
+  tier_state* tier(tier_number number) const { return number < tiers_max ? tiers_[number].get() : nullptr; }
+  bool alive_somewhere(entry_index at) const;
+  bool resident_somewhere(entry_index at) const;
+  bool remembers() const;
+  void advance(policy_time now, bool anew);
+  void use(entry_index at, uint32_t stamp);
+  void link(entry_index at, entry_key parent);
+  void raise(tier_state& t, entry_index at); ///< became alive
+  void lower(tier_state& t, entry_index at); ///< is alive no more
+  void expose(tier_state& t, entry_index at);
+  void reconsider_proposed(tier_state& t);
+  void set_ghost(entry_index at);
+  void forget(entry_index at);
+  void limit_ghosts();
+
+  uint64_t seed_;
+  bool remember_;
+  use_clock clock_;
+  entry_table table_;
+  std::array<std::unique_ptr<tier_state>, tiers_max> tiers_;
+  size_t ghosts_ = 0;
+  entry_index ghost_hand_ = 0;
+  uint8_t priority_ = 0;
+  request_number last_request_ = 0;
+  std::map<request_number, open_request> open_;
+};
+
+} // namespace terrace

@@ -1,0 +1,88 @@
+// The interface of an eviction policy: in which order the residents of one tier leave. And the registry.
+#pragma once
+
+#include "base/error.hpp"
+#include "policy/entry_table.hpp"
+#include "policy/tier_forest.hpp"
+#include "policy/use_clock.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+namespace terrace {
+
+/// What an order may read (and, in `forest`, its own mark `listed`). Outlives it.
+struct order_context {
+  const entry_table& table;
+  tier_forest& forest;
+  const use_clock& clock;
+  const uint8_t& priority; ///< of the request whose uses are noted now
+  uint64_t seed = 0;
+};
+
+/// The `eviction_ledger` owns the tree, the pins and the records, and tells the order of each tier what happens. An order
+/// keeps *candidates*: entries that were exposed, which is to say that they became leaves that nobody holds. It may be
+/// lazy: a candidate that is used, gets a child or is erased may stay where it is, for the ledger asks `may_leave` about
+/// each one picked, and exposes again what returns. Events are O(1) or O(log n), `pick` so in the mean.
+///
+/// Not thread-safe. Entries are places in `context.table`, valid from `entered` until `forgotten`.
+class eviction_order {
+ public:
+  explicit eviction_order(const order_context& context) : context_(context) {}
+  eviction_order(const eviction_order&) = delete;
+  eviction_order& operator=(const eviction_order&) = delete;
+  virtual ~eviction_order() = default;
+
+  /// Became resident. Its stamp is that of its last use.
+  virtual void entered(entry_index) {}
+  /// Was used while resident; its stamp is new.
+  virtual void used(entry_index) {}
+  /// Is no longer resident.
+  virtual void left(entry_index) {}
+  /// Is no longer known at all. Its place may be given to another.
+  virtual void forgotten(entry_index) {}
+
+  /// May be named from now on.
+  virtual void exposed(entry_index) = 0;
+
+  /// Takes the best candidate out, or `no_entry`. It may be out of date; then it is exposed again when it may leave again.
+  virtual entry_index pick() = 0;
+
+  /// After `picked` was named: whether its parent, now a leaf, should go before every other candidate. Saves exposing it.
+  virtual bool follows(entry_index parent) {
+    (void) parent;
+    return false;
+  }
+
+  /// Whether an entry that is not resident is worth more than what it would displace.
+  virtual bool beats_victim(entry_index) { return true; }
+
+  /// Whether it learns from entries that are no longer resident.
+  virtual bool keeps_ghosts() const { return false; }
+  /// Whether it reads the learned model.
+  virtual bool learns() const { return false; }
+
+  /// Every stamp became `use_clock::rebased(stamp)`.
+  virtual void rebased() {}
+
+  /// Bytes of its own, all of them.
+  virtual size_t bytes() const = 0;
+
+ protected:
+  uint32_t stamp(entry_index at) const { return context_.table[at].stamp; }
+
+  order_context context_;
+};
+
+/// The registry. Errors: `bad_request` naming the known ones.
+result<std::unique_ptr<eviction_order>> make_eviction_order(std::string_view name,
+                                                            const order_context& context);
+
+std::span<const std::string_view> eviction_policy_names();
+
+/// The error of an unknown name.
+result<void> check_eviction_policy(std::string_view name);
+
+} // namespace terrace

@@ -1,0 +1,61 @@
+// An array that grows page by page: nothing moves, and no capacity is held beyond the last page.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+namespace terrace {
+
+/// A `std::vector` doubles, so half of it may be slack, and the copy stalls its owner. A column has at most one page of
+/// slack. Elements are value-initialised.
+template <class T>
+class paged_column {
+ public:
+  static constexpr size_t page_elements = 4096;
+
+  T& operator[](size_t i) { return pages_[i / page_elements][i % page_elements]; }
+  const T& operator[](size_t i) const { return pages_[i / page_elements][i % page_elements]; }
+
+  /// Makes elements 0 to `count` - 1 exist.
+  void reach(size_t count) {
+    while (pages_.size() * page_elements < count)
+      pages_.push_back(std::make_unique<T[]>(page_elements));
+  }
+
+  /// Gives back the pages beyond `count` elements and one more, so that a size that swings round a page's edge is free.
+  void trim(size_t count) {
+    while (pages_.size() > count / page_elements + 2)
+      pages_.pop_back();
+  }
+
+  size_t bytes() const {
+    return pages_.size() * page_elements * sizeof(T) + pages_.capacity() * sizeof(pages_[0]);
+  }
+
+ private:
+  std::vector<std::unique_ptr<T[]>> pages_;
+};
+
+/// A stack on a column.
+template <class T>
+class paged_stack {
+ public:
+  void push(const T& value) {
+    column_.reach(size_ + 1);
+    column_[size_++] = value;
+  }
+  void pop() { column_.trim(--size_); }
+  T& back() { return column_[size_ - 1]; }
+  T& operator[](size_t i) { return column_[i]; }
+  const T& operator[](size_t i) const { return column_[i]; }
+  size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  size_t bytes() const { return column_.bytes(); }
+
+ private:
+  paged_column<T> column_;
+  size_t size_ = 0;
+};
+
+} // namespace terrace
