@@ -7,7 +7,7 @@ namespace terrace {
 
 namespace {
 constexpr size_t first_buckets = 64;
-constexpr size_t batch_size = 16; ///< cache misses that are in flight together
+constexpr size_t batch_size = 32; ///< cache misses that are in flight together
 } // namespace
 
 resident_table::resident_table() : base_(first_buckets) {
@@ -45,33 +45,41 @@ void resident_table::find_published(std::span<const object_key> keys, std::span<
   };
   size_t buckets[batch_size];
   cursor open[batch_size];
+  auto request_buckets = [&](size_t begin) {
+    size_t end = std::min(begin + batch_size, keys.size());
+    for (size_t i = begin; i < end; ++i) {
+      buckets[i - begin] = bucket_of(to_entry_key(keys[i]).low);
+      __builtin_prefetch(&buckets_[buckets[i - begin]]);
+    }
+  };
+  request_buckets(0);
   for (size_t begin = 0; begin < keys.size(); begin += batch_size) {
     size_t n = std::min(batch_size, keys.size() - begin);
-    for (size_t i = 0; i < n; ++i) {
-      buckets[i] = bucket_of(to_entry_key(keys[begin + i]).low);
-      __builtin_prefetch(&buckets_[buckets[i]]);
-    }
     size_t left = 0;
-    auto look_at = [&](size_t at, uint32_t slot) {
-      if (slot == none)
-        return;
-      __builtin_prefetch(&slots_[slot]);
-      open[left++] = {at, slot};
+    auto look_at = [&](size_t at, uint32_t slot) { // without a branch: what comes is as random as the keys
+      open[left] = {at, slot};
+      left += slot != none;
+      __builtin_prefetch(&slots_[slot != none ? slot : 0]);
     };
+    if (slots_.size() == 0) {
+      std::fill(ids.begin(), ids.end(), object_id{});
+      return;
+    }
     for (size_t i = 0; i < n; ++i) {
       ids[begin + i] = object_id{};
       look_at(begin + i, buckets_[buckets[i]]);
     }
+    request_buckets(begin + batch_size); // they arrive while the slots are looked at
     while (left != 0) {
       size_t round = left;
       left = 0; // who goes on takes the place of one that was looked at before it
       for (size_t i = 0; i < round; ++i) {
         auto [at, slot] = open[i];
         const resident& object = slots_[slot];
-        if (!object.is(keys[at]))
-          look_at(at, object.next_);
-        else if (readable(object.state()))
+        bool same = object.is(keys[at]);
+        if (same & readable(object.state()))
           ids[at] = id_of(slot);
+        look_at(at, same ? none : object.next_);
       }
     }
   }
