@@ -1,7 +1,10 @@
 #include "cli/simulate_run.hpp"
 
+#include "simulate/one_tier_cache.hpp"
+
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <ctime>
 #include <thread>
 
@@ -17,42 +20,90 @@ double thread_seconds() {
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
-/// False when interrupted.
-bool run_cell(const simulate::workload& of, const simulate_plan& plan, simulated_cell& cell,
-              const interruption& stop, const std::function<void(uint64_t)>& advanced) {
-  auto policy = make_eviction_policy(plan.policies[cell.policy]).value(); // the command checked the names
-  double begin = thread_seconds();
-  simulate::one_tier_cache cache(of, std::move(policy), plan.shapes[cell.capacity]);
+struct run_context {
+  const simulate::workload& of;
+  const simulate_plan& plan;
+  const interruption& stop;
+  const std::function<void(uint64_t)>& advanced;
+};
+
+/// Nothing when interrupted.
+template <class Cache>
+std::optional<simulate::cache_counts> serve_all(const run_context& with, Cache cache) {
   uint64_t unreported = 0;
-  for (const simulate::request& next : of.requests()) {
+  for (const simulate::request& next : with.of.requests()) {
     cache.serve(next);
     unreported += next.chunks;
     if (unreported < report_accesses)
       continue;
-    advanced(std::exchange(unreported, 0));
-    if (stop.requested())
-      return false;
+    with.advanced(std::exchange(unreported, 0));
+    if (with.stop.requested())
+      return std::nullopt;
   }
-  advanced(unreported);
-  cell.counts = cache.counts();
+  with.advanced(unreported);
+  return cache.counts();
+}
+
+std::optional<simulate::cache_counts> run_once(const run_context& with, const simulated_cell& cell, uint64_t seed) {
+  const simulate::cache_shape& host = with.plan.shapes[cell.capacity];
+  simulate::ledger_options options;
+  options.host_policy = with.plan.policies[cell.policy];
+  options.seed = seed;
+  options.object_bytes = host.object_bytes;
+  options.token_ns = with.plan.token_ns;
+  if (!with.plan.disk)
+    return serve_all(with, simulate::one_tier_cache(with.of, options, host));
+  const second_tier& disk = *with.plan.disk;
+  options.disk_policy = disk.disk_policy.empty() ? options.host_policy : disk.disk_policy;
+  options.remember = disk.admission != admission_rule::always;
+  return serve_all(with, simulate::two_tier_cache(with.of, options, host,
+                                                  {disk_chunks(disk, host), disk.admission, disk.writes}));
+}
+
+/// False when interrupted.
+bool run_cell(const run_context& with, simulated_cell& cell) {
+  double begin = thread_seconds();
+  uint64_t accesses = with.of.accesses().size();
+  for (uint64_t seed = 1; seed <= with.plan.seeds; ++seed) {
+    auto counts = run_once(with, cell, seed);
+    if (!counts)
+      return false;
+    cell.served += accesses;
+    if (seed == 2 && *counts == cell.runs.front()) {
+      with.advanced((with.plan.seeds - seed) * accesses);
+      break;
+    }
+    cell.runs.push_back(*counts);
+  }
   cell.seconds = thread_seconds() - begin;
   return true;
 }
 
 } // namespace
 
+double simulated_cell::mean(uint64_t simulate::cache_counts::*count) const {
+  double sum = 0;
+  for (const simulate::cache_counts& run : runs)
+    sum += static_cast<double>(run.*count);
+  return runs.empty() ? 0 : sum / static_cast<double>(runs.size());
+}
+
+uint64_t disk_chunks(const second_tier& disk, const simulate::cache_shape& host) {
+  return static_cast<uint64_t>(std::llround(disk.times * static_cast<double>(host.capacity_chunks)));
+}
+
 std::vector<simulated_cell> run_cells(const simulate::workload& of, const simulate_plan& plan, size_t jobs,
-                                      const interruption& stop,
-                                      const std::function<void(uint64_t)>& advanced) {
+                                      const interruption& stop, const std::function<void(uint64_t)>& advanced) {
   std::vector<simulated_cell> cells;
   for (size_t policy = 0; policy < plan.policies.size(); ++policy)
     for (size_t capacity = 0; capacity < plan.shapes.size(); ++capacity)
-      cells.push_back({policy, capacity, {}, 0});
+      cells.push_back({policy, capacity, {}, 0, 0});
+  run_context with{of, plan, stop, advanced};
   std::atomic<size_t> next{0};
   std::atomic<bool> whole{true};
   auto work = [&] {
     for (size_t i = next++; i < cells.size() && whole; i = next++)
-      if (!run_cell(of, plan, cells[i], stop, advanced))
+      if (!run_cell(with, cells[i]))
         whole = false;
   };
   {

@@ -1,11 +1,12 @@
-// The cells of a simulation, policy by capacity by seed, each on one thread.
+// The cells of a simulation, policy by capacity, each on one thread.
 #pragma once
 
 #include "cli/failure.hpp"
 #include "cli/interruption.hpp"
-#include "simulate/one_tier_cache.hpp"
+#include "simulate/two_tier_cache.hpp"
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,19 +16,37 @@ namespace terrace::cli {
 struct simulated_cell {
   size_t policy = 0;   ///< of simulate_plan::policies
   size_t capacity = 0; ///< of simulate_plan::shapes
-  simulate::cache_counts counts;
-  double seconds = 0; ///< of processor time
+  /// One for each seed. Only one when the first two were the same: then the policy draws no lots that matter here.
+  std::vector<simulate::cache_counts> runs;
+  double seconds = 0; ///< of processor time, of all runs that were made
+  uint64_t served = 0; ///< chunk accesses, of all runs that were made
+
+  /// The mean of one count over the runs.
+  double mean(uint64_t simulate::cache_counts::*count) const;
+};
+
+struct second_tier {
+  double times = 8;        ///< the capacity of the disk over that of host memory
+  std::string disk_policy; ///< empty: that of host memory
+  admission_rule admission = admission_rule::always;
+  simulate::disk_writes writes = simulate::disk_writes::on_use;
 };
 
 struct simulate_plan {
   std::vector<std::string> policies; ///< names that the registry knows
   std::vector<simulate::cache_shape> shapes;
+  std::optional<second_tier> disk;
+  uint64_t seeds = 1;
+  uint64_t token_ns = 0; ///< see ledger_options
 };
 
-/// Runs every cell on `jobs` threads; the answer is in the order of the plan, capacities within policies. Shorter
-/// when interrupted. `advanced` hears of chunk accesses as they are served, from any thread.
+/// Of host memory of that shape.
+uint64_t disk_chunks(const second_tier& disk, const simulate::cache_shape& host);
+
+/// Runs every cell on `jobs` threads; the answer is in the order of the plan, capacities within policies. Empty
+/// when interrupted. `advanced` hears of chunk accesses as they are served (or need not be), from any thread: each cell
+/// has those of the workload for each seed.
 std::vector<simulated_cell> run_cells(const simulate::workload& of, const simulate_plan& plan, size_t jobs,
-                                      const interruption& stop,
-                                      const std::function<void(uint64_t)>& advanced);
+                                      const interruption& stop, const std::function<void(uint64_t)>& advanced);
 
 } // namespace terrace::cli

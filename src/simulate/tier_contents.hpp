@@ -1,0 +1,41 @@
+// What one tier of a simulated daemon holds, and how it makes room.
+#pragma once
+
+#include "simulate/chunk_ledger.hpp"
+
+#include <functional>
+#include <vector>
+
+namespace terrace::simulate {
+
+class tier_contents {
+ public:
+  /// Room for `capacity` chunks of a workload with `distinct` ones. The ledger must outlive it.
+  tier_contents(chunk_ledger& ledger, tier_number tier, uint64_t capacity, size_t distinct)
+      : ledger_(ledger), tier_(tier), capacity_(capacity), resident_(distinct) {}
+
+  bool holds(chunk which) const { return resident_[which]; }
+  uint64_t used() const { return used_; }
+  uint64_t evicted() const { return evicted_; }
+  bool has_room(uint64_t chunks) const { return used_ + chunks <= capacity_; }
+
+  /// Evicts until `chunks` more fit, and tells `leaving` each one before it goes. False when they cannot be made to fit; what was
+  /// evicted until then is gone, as in a daemon.
+  bool make_room(uint64_t chunks, const std::function<void(chunk)>& leaving = {});
+
+  /// There must be room (asserted).
+  void insert(chunk which);
+
+  void pin(chunk which) { ledger_.pin(tier_, which); }
+  void unpin(chunk which) { ledger_.unpin(tier_, which); }
+
+ private:
+  chunk_ledger& ledger_;
+  tier_number tier_;
+  uint64_t capacity_;
+  std::vector<bool> resident_;
+  uint64_t used_ = 0;
+  uint64_t evicted_ = 0;
+};
+
+} // namespace terrace::simulate

@@ -1,0 +1,111 @@
+#include "simulate/two_tier_cache.hpp"
+
+#include <algorithm>
+#include <cassert>
+
+namespace terrace::simulate {
+
+namespace {
+
+/// Calls `work` with each window of the chain, root first.
+template <class Work>
+void in_windows(std::span<const chunk> chain, uint64_t window_chunks, Work work) {
+  for (size_t at = 0; at < chain.size(); at += window_chunks)
+    work(chain.subspan(at, std::min<size_t>(window_chunks, chain.size() - at)));
+}
+
+} // namespace
+
+two_tier_cache::two_tier_cache(const workload& of, const ledger_options& policies, const cache_shape& host,
+                               const disk_shape& disk)
+    : of_(of), shape_(host), disk_shape_(disk), ledger_(of, policies),
+      host_(ledger_, host_tier, host.capacity_chunks, of.distinct_chunks()),
+      disk_(ledger_, disk_tier, disk.capacity_chunks, of.distinct_chunks()) {
+  assert(host.window_chunks > 0 && !policies.disk_policy.empty());
+}
+
+void two_tier_cache::serve(const request& next) {
+  auto chain = of_.chain(next);
+  ledger_.begin(next);
+  size_t hits = look_up(chain);
+  counts_.accesses += chain.size();
+  counts_.hits += hits;
+  load(chain.first(hits));
+  store(chain.subspan(hits));
+  if (disk_shape_.writes == disk_writes::on_use)
+    for (chunk c : chain.first(hits))
+      if (host_.holds(c) && !disk_.holds(c))
+        offer(c);
+  counts_.evicted = host_.evicted();
+  counts_.disk_evicted = disk_.evicted();
+  ledger_.finish();
+}
+
+size_t two_tier_cache::look_up(std::span<const chunk> chain) {
+  auto there = [&](chunk c) { return host_.holds(c) || disk_.holds(c); };
+  size_t run = 0;
+  for (; run < chain.size() && there(chain[run]); ++run)
+    counts_.disk_hits += !host_.holds(chain[run]);
+  counts_.behind_hole +=
+      static_cast<uint64_t>(std::count_if(chain.begin() + static_cast<ptrdiff_t>(run), chain.end(), there));
+  return run;
+}
+
+/// Under a lease: what was found stays in either tier until all of it is loaded.
+void two_tier_cache::load(std::span<const chunk> run) {
+  for (chunk c : run) {
+    host_.pin(c);
+    disk_.pin(c);
+  }
+  in_windows(run, shape_.window_chunks, [&](std::span<const chunk> window) {
+    if (!make_host_room(window))
+      return; // read past host memory
+    for (size_t i = window.size(); i-- > 0;)
+      if (!host_.holds(window[i])) {
+        host_.insert(window[i]);
+        ++counts_.promoted;
+      }
+  });
+  for (chunk c : run) {
+    host_.unpin(c);
+    disk_.unpin(c);
+  }
+}
+
+void two_tier_cache::store(std::span<const chunk> rest) {
+  in_windows(rest, shape_.window_chunks, [&](std::span<const chunk> window) {
+    bool room = make_host_room(window);
+    for (size_t i = window.size(); i-- > 0 && room;)
+      if (!host_.holds(window[i])) {
+        host_.insert(window[i]);
+        ++counts_.stored;
+      }
+    if (!room)
+      counts_.no_room += window.size();
+    if (!room || disk_shape_.writes == disk_writes::on_use)
+      for (chunk c : window)
+        if (!disk_.holds(c))
+          offer(c);
+  });
+}
+
+/// For what the window lacks.
+bool two_tier_cache::make_host_room(std::span<const chunk> window) {
+  auto missing = std::count_if(window.begin(), window.end(), [&](chunk c) { return !host_.holds(c); });
+  return host_.make_room(static_cast<uint64_t>(missing), [&](chunk leaving) {
+    if (disk_shape_.writes == disk_writes::on_eviction && !disk_.holds(leaving))
+      offer(leaving);
+  });
+}
+
+void two_tier_cache::offer(chunk which) {
+  bool compare = disk_shape_.admission != admission_rule::beats_victim || !disk_.has_room(1);
+  if ((compare && !ledger_.admits(disk_tier, which, disk_shape_.admission)) || !disk_.make_room(1)) {
+    ++counts_.disk_refused;
+    return;
+  }
+  disk_.insert(which);
+  ++counts_.disk_written;
+}
+
+} // namespace terrace::simulate
