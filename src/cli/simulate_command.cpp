@@ -92,8 +92,8 @@ class simulate_command final : public command {
       return {};
     }
     for (const std::string& name : split_list(policies_)) {
-      if (auto made = make_eviction_policy(name); !made)
-        return bad_usage("--policies: " + made.error().text);
+      if (auto known = check_eviction_policy(name); !known)
+        return bad_usage("--policies: " + known.error().text);
       if (std::find(chosen.begin(), chosen.end(), name) == chosen.end())
         chosen.push_back(name);
     }

@@ -34,7 +34,7 @@ struct simulate_summary {
     return cells[policy * capacities.size() + capacity];
   }
   /// Of all input tokens, those in so many chunks.
-  double hit_ratio(uint64_t chunks) const;
+  double hit_ratio(double chunks) const;
   /// Chunk accesses a second of processor time, over all capacities.
   double accesses_per_second(size_t policy) const;
 };

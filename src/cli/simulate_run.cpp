@@ -44,7 +44,8 @@ std::optional<simulate::cache_counts> serve_all(const run_context& with, Cache c
   return cache.counts();
 }
 
-std::optional<simulate::cache_counts> run_once(const run_context& with, const simulated_cell& cell, uint64_t seed) {
+std::optional<simulate::cache_counts> run_once(const run_context& with, const simulated_cell& cell,
+                                               uint64_t seed) {
   const simulate::cache_shape& host = with.plan.shapes[cell.capacity];
   simulate::ledger_options options;
   options.host_policy = with.plan.policies[cell.policy];
@@ -93,7 +94,8 @@ uint64_t disk_chunks(const second_tier& disk, const simulate::cache_shape& host)
 }
 
 std::vector<simulated_cell> run_cells(const simulate::workload& of, const simulate_plan& plan, size_t jobs,
-                                      const interruption& stop, const std::function<void(uint64_t)>& advanced) {
+                                      const interruption& stop,
+                                      const std::function<void(uint64_t)>& advanced) {
   std::vector<simulated_cell> cells;
   for (size_t policy = 0; policy < plan.policies.size(); ++policy)
     for (size_t capacity = 0; capacity < plan.shapes.size(); ++capacity)

@@ -18,7 +18,7 @@ struct simulated_cell {
   size_t capacity = 0; ///< of simulate_plan::shapes
   /// One for each seed. Only one when the first two were the same: then the policy draws no lots that matter here.
   std::vector<simulate::cache_counts> runs;
-  double seconds = 0; ///< of processor time, of all runs that were made
+  double seconds = 0;  ///< of processor time, of all runs that were made
   uint64_t served = 0; ///< chunk accesses, of all runs that were made
 
   /// The mean of one count over the runs.
@@ -47,6 +47,7 @@ uint64_t disk_chunks(const second_tier& disk, const simulate::cache_shape& host)
 /// when interrupted. `advanced` hears of chunk accesses as they are served (or need not be), from any thread: each cell
 /// has those of the workload for each seed.
 std::vector<simulated_cell> run_cells(const simulate::workload& of, const simulate_plan& plan, size_t jobs,
-                                      const interruption& stop, const std::function<void(uint64_t)>& advanced);
+                                      const interruption& stop,
+                                      const std::function<void(uint64_t)>& advanced);
 
 } // namespace terrace::cli

@@ -1,6 +1,6 @@
 #include "captured_console.hpp"
 #include "cli/app.hpp"
-#include "policy/eviction_policy.hpp"
+#include "policy/eviction_order.hpp"
 #include "temporary_file.hpp"
 
 #include <gmock/gmock.h>
@@ -60,7 +60,7 @@ TEST(Simulate, JsonHoldsTheFiguresAndTheRate) {
   EXPECT_EQ(policy["policy"], "lru");
   EXPECT_GT(policy["accesses_per_second"], 0);
   EXPECT_DOUBLE_EQ(policy["cells"][0]["hit_ratio"], 4 * 512 / small_trace_tokens);
-  EXPECT_EQ(policy["cells"][0]["inserted_chunks"], 7);
+  EXPECT_EQ(policy["cells"][0]["chunks_stored"], 7);
   EXPECT_DOUBLE_EQ(told["capacities"][0]["belady_hit_ratio"], 4 * 512 / small_trace_tokens);
 }
 
