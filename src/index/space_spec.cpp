@@ -49,6 +49,14 @@ result<void> check_pools(const space_spec& s) {
     if (pool.rule > hit_rule::trailing_chunks)
       return wrong(of_pool("hit_rule"), std::to_string(static_cast<int>(pool.rule)),
                    "0 (all_chunks) or 1 (trailing_chunks)");
+    if (!pool.tensors.empty()) {
+      auto shape = object_shape::make(pool.tensors, s.chunk_tokens);
+      if (!shape)
+        return wrong(of_pool("shape"), "wrong", "another: " + shape.error().text);
+      if (shape->bytes() != pool.object_bytes)
+        return wrong(of_pool("object_bytes"), std::to_string(pool.object_bytes),
+                     std::to_string(shape->bytes()) + ", the size of its tensors");
+    }
     if (pool.rule == hit_rule::trailing_chunks &&
         (pool.trailing == 0 || pool.trailing > space_spec::trailing_max))
       return wrong(of_pool("trailing"), pool.trailing, 1, space_spec::trailing_max);
@@ -68,6 +76,22 @@ void put(sha256& hash, uint64_t number) {
 void put(sha256& hash, std::string_view words) {
   put(hash, words.size());
   hash.update({reinterpret_cast<const uint8_t*>(words.data()), words.size()});
+}
+
+/// Nothing for a space that states no shapes: its fingerprint is that of daemons which knew none.
+void put_shapes(sha256& hash, const std::vector<pool_spec>& pools) {
+  for (size_t i = 0; i < pools.size(); ++i) {
+    if (pools[i].tensors.empty())
+      continue;
+    put(hash, i);
+    put(hash, pools[i].tensors.size());
+    for (auto& tensor : pools[i].tensors) {
+      put(hash, static_cast<uint64_t>(tensor.format));
+      put(hash, tensor.dtype);
+      for (uint64_t number : {tensor.kv_size, tensor.layers, tensor.hidden, tensor.first_layer})
+        put(hash, number);
+    }
+  }
 }
 
 } // namespace
@@ -120,6 +144,7 @@ digest space_spec::fingerprint() const {
     put(hash, pool.rule == hit_rule::trailing_chunks ? pool.trailing : 0);
     put(hash, pool.replicated ? 1 : 0);
   }
+  put_shapes(hash, pools);
   return hash.finish();
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/digest.hpp"
 #include "base/error.hpp"
+#include "index/object_shape.hpp"
 
 #include <cstdint>
 #include <string>
@@ -29,6 +30,8 @@ struct pool_spec {
   hit_rule rule = hit_rule::all_chunks;
   uint32_t trailing = 1;   ///< `trailing_chunks` only: how many chunks
   bool replicated = false; ///< the same on all ranks, stored once
+  std::vector<tensor_shape>
+      tensors; ///< what an object consists of, if it was said; then they give `object_bytes`
 
   friend bool operator==(const pool_spec&, const pool_spec&) = default;
 };
@@ -38,7 +41,7 @@ struct space_spec {
   static constexpr size_t text_bytes_max = 4'096; ///< of each string
   static constexpr uint32_t chunk_tokens_max = 65'536;
   static constexpr uint32_t world_size_max = 1'024;
-  static constexpr size_t pools_max = 16;
+  static constexpr size_t pools_max = 128; ///< layer groups are pools of their own
   static constexpr size_t pool_name_bytes_max = 64;
   static constexpr uint64_t object_bytes_max = 1ULL << 30; ///< no object crosses a registered buffer
   static constexpr uint32_t trailing_max = 65'536;

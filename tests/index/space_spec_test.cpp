@@ -34,12 +34,14 @@ TEST(SpaceSpec, RefusesWrongFieldsByName) {
       {"world_size", [](auto& s) { s.world_size = 1'025; }},
       {"algorithm", [](auto& s) { s.algorithm = static_cast<hash_algorithm>(3); }},
       {"pools", [](auto& s) { s.pools.clear(); }},
-      {"pools", [](auto& s) { s.pools.resize(17); }},
+      {"pools", [](auto& s) { s.pools.resize(129); }},
       {"name", [](auto& s) { s.pools[0].name.clear(); }},
       {"second pool", [](auto& s) { s.pools.push_back(s.pools[0]); }},
       {"object_bytes of pool 'kv'", [](auto& s) { s.pools[0].object_bytes = 0; }},
       {"object_bytes of pool 'kv'", [](auto& s) { s.pools[0].object_bytes = (1ULL << 30) + 1; }},
       {"hit_rule of pool 'kv'", [](auto& s) { s.pools[0].rule = static_cast<hit_rule>(2); }},
+      {"shape of pool 'kv'", [](auto& s) { s.pools[0].tensors = {{.dtype = "nibble", .hidden = 1}}; }},
+      {"object_bytes of pool 'kv'", [](auto& s) { s.pools[0].tensors = {{.dtype = "int8", .hidden = 1}}; }},
       {"trailing of pool 'kv'",
        [](auto& s) {
          s.pools[0] = {"kv", 1, hit_rule::trailing_chunks, 0};
@@ -82,6 +84,16 @@ TEST(Fingerprint, DiffersWithEveryField) {
       [&](auto& s) { two_pools(s), s.pools[1].trailing = 2; },
       [&](auto& s) { two_pools(s), s.pools[1].rule = hit_rule::all_chunks; },
       [&](auto& s) { two_pools(s), std::swap(s.pools[0], s.pools[1]); },
+      [](auto& s) { s.pools[0].tensors = {{.dtype = "int8", .hidden = 1}}; },
+      [](auto& s) { s.pools[0].tensors = {{.dtype = "int8", .hidden = 2}}; },
+      [](auto& s) { s.pools[0].tensors = {{.dtype = "uint8", .hidden = 1}}; },
+      [](auto& s) { s.pools[0].tensors = {{.dtype = "int8", .hidden = 1, .first_layer = 1}}; },
+      [](auto& s) { s.pools[0].tensors = {{.dtype = "int8", .kv_size = 1, .hidden = 1}}; },
+      [](auto& s) { s.pools[0].tensors = {{.format = tensor_format::kv_t2d, .dtype = "int8", .hidden = 1}}; },
+      [](auto& s) { s.pools[0].tensors = {{.dtype = "int8", .layers = 2, .hidden = 1}}; },
+      [](auto& s) { s.pools[0].tensors.resize(2); },
+      [&](auto& s) { two_pools(s), s.pools[0].tensors.resize(1); },
+      [&](auto& s) { two_pools(s), s.pools[1].tensors.resize(1); },
       [](auto& s) { std::swap(s.model, s.revision); }, // lengths stand before the texts
   };
   std::set<digest> all;
