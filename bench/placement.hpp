@@ -10,6 +10,10 @@ namespace terrace::bench {
 /// Every thread of the process, on that processor alone.
 void place(pid_t process, int processor);
 
+/// The thread of the process that has used most processor time so far, such as the worker that heavy clients keep at
+/// work, on one processor, and its other threads on another.
+void place_busiest(pid_t process, int busiest, int other);
+
 /// Every thread of the process, on any processor.
 void release(pid_t process);
 

@@ -3,11 +3,14 @@
 #include "bench/benchmark.hpp"
 #include "bench/daemon_process.hpp"
 #include "bench/load_generator.hpp"
+#include "bench/placement.hpp"
 #include "bench/raw_client.hpp"
 #include "bench/workload.hpp"
 
 #include <chrono>
 #include <thread>
+
+#include <unistd.h>
 
 namespace terrace::bench {
 
@@ -47,6 +50,8 @@ class heavy_clients {
     control_ = std::move(ours);
     sockets_ = std::move(sockets);
   }
+
+  pid_t pid() const { return process_.pid(); }
 
   void begin() {
     uint8_t word = 1;
@@ -158,8 +163,17 @@ void imbalance(const settings& options, const reporter& report) {
   std::this_thread::sleep_for(std::chrono::milliseconds(200)); // until the listener has seen who is busy
   auto elsewhere = connect(daemon.socket_path());
   others.wait();
+  // On two processors: the heavy clients with the worker that serves them, the light one with the other worker.
+  place(others.pid(), 0);
+  place_busiest(daemon.pid(), 0, 1);
+  place(::getpid(), 1);
   auto space = must(elsewhere.open_space(spec), "opening a space");
   report(measure_imbalance(options, "imbalance", others, elsewhere, space, few));
+  for (pid_t process : {others.pid(), daemon.pid(), ::getpid()})
+    release(process);
+  auto unplaced = measure_imbalance(options, "imbalance_unplaced", others, elsewhere, space, few);
+  unplaced.bounded = false; // four busy threads on two processors: the kernel's slices
+  report(unplaced);
   auto shared = measure_imbalance(options, "imbalance_same_worker", others, beside, beside_space, few);
   shared.bounded = false; // it queues behind requests of 4,096 digests each
   report(shared);

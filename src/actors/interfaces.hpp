@@ -13,6 +13,7 @@
 TERRACE_MESSAGE(release_notice)
 TERRACE_MESSAGE(abandon_notice)
 TERRACE_MESSAGE(probe_request)
+TERRACE_MESSAGE(use_notice)
 TERRACE_MESSAGE(probe_answer)
 TERRACE_MESSAGE(acquire_request)
 TERRACE_MESSAGE(acquire_answer)
@@ -60,6 +61,8 @@ namespace terrace::actors {
 using tier_actor = caf::typed_actor<
     // From lookups: which are published; with `hold`, kept until the hold ends.
     caf::replies_to<probe_request>::with<probe_answer>,
+    // From lookups that probed in slices: what they found and keep was used.
+    caf::reacts_to<use_notice>,
     // From transfers: hold or reserve, whole or not at all. (delayed: until the allocator has room, or the
     // context ends)
     caf::replies_to<acquire_request>::with<acquire_answer>,

@@ -2,72 +2,159 @@
 
 #include "actors/answer.hpp"
 #include "index/chunk_layout.hpp"
+#include "runtime/home.hpp"
 
 #include <caf/actor_system.hpp>
-#include <caf/event_based_actor.hpp>
 #include <caf/stateful_actor.hpp>
+
+#include <algorithm>
+#include <numeric>
 
 namespace terrace::actors {
 
 namespace {
 
+/// Objects that a tier looks for between two looks at its other messages, some 10 us. Most lookups are one slice.
+constexpr size_t slice_objects = 256;
+
+/// What one tier has said so far.
+struct tier_share {
+  tier_actor tier;
+  tier_kind kind = tier_kind::none;
+  object_bitmap present; ///< of the whole request
+  object_bitmap slice;
+  hold_ptr held;
+  bool asked = false;
+};
+
 struct lookup_state {
   const char* name = "lookup";
   lookup_request request;
   answer<lookup_answer> reply;
-  std::vector<tier_answer> answers;
-  hold_ptr host;
-  hold_ptr disk;
+  tier_share host;
+  tier_share disk;
+  size_t first = 0; ///< of the slice that is asked for
+  size_t slice = 0; ///< objects in a slice: whole words of a bitmap, whole chunks
   size_t waiting_for = 0;
   bool lost_tier = false;
 };
 
-using self_pointer = caf::stateful_actor<lookup_state>*;
+using lookup_base = runtime::homed<caf::event_based_actor>;
+using self_pointer = caf::stateful_actor<lookup_state, lookup_base>*;
+
+bool one_slice(const lookup_state& state) { return state.request.objects->size() <= state.slice; }
+
+/// Probes in slices note no use: it is noted here, in one batch, for a chain's use is told from its end.
+hold_ptr take_found(self_pointer self, tier_share& share, size_t objects) {
+  if (!share.held)
+    return nullptr;
+  share.held->keep_first(objects);
+  if (objects == 0)
+    return nullptr;
+  if (!one_slice(self->state)) {
+    use_notice used;
+    for (const object_place& place : share.held->places())
+      if (place.present())
+        used.ids.push_back(place.id);
+    if (!used.ids.empty())
+      self->send(share.tier, std::move(used));
+  }
+  return std::move(share.held);
+}
 
 void finish(self_pointer self) {
   auto& state = self->state;
   lookup_answer answer;
   if (state.lost_tier)
     answer.failure = {errc::internal, "a tier has ended"};
-  answer.plan = make_prefix_plan(state.request.in->spec, state.request.plan, state.answers);
+  std::vector<tier_answer> answers;
+  for (tier_share* share : {&state.host, &state.disk})
+    if (share->asked)
+      answers.push_back({share->kind, std::move(share->present)});
+  answer.plan = make_prefix_plan(state.request.in->spec, state.request.plan, answers);
   size_t kept = answer.plan.found_chunks * chunk_layout(state.request.in->spec).objects_per_chunk();
-  for (hold_ptr* held : {&state.host, &state.disk})
-    if (*held)
-      (*held)->keep_first(kept);
-  answer.host = kept == 0 ? nullptr : std::move(state.host);
-  answer.disk = kept == 0 ? nullptr : std::move(state.disk);
-  state.host.reset();
-  state.disk.reset();
-  state.answers.clear();
+  answer.host = take_found(self, state.host, kept);
+  answer.disk = take_found(self, state.disk, kept);
+  state.host = {};
+  state.disk = {};
   state.lost_tier = false;
   state.request = {};
   std::exchange(state.reply, {}).deliver(std::move(answer));
 }
 
+/// Whether what lies behind this slice can still belong to a prefix. In spaces with trailing pools it may, whatever is
+/// missing here.
+bool goes_on(const lookup_state& state) {
+  const auto& pools = state.request.in->spec.pools;
+  if (std::any_of(pools.begin(), pools.end(),
+                  [](const pool_spec& pool) { return pool.rule == hit_rule::trailing_chunks; }))
+    return true;
+  object_bitmap either = state.host.asked ? state.host.slice : state.disk.slice;
+  if (state.host.asked && state.disk.asked)
+    either.merge(0, state.disk.slice);
+  return either.count() == either.size();
+}
+
+void ask_for_slice(self_pointer self);
+
 void one_less(self_pointer self) {
-  if (--self->state.waiting_for == 0)
+  auto& state = self->state;
+  if (--state.waiting_for != 0)
+    return;
+  state.first += state.slice;
+  if (state.first >= state.request.objects->size() || state.lost_tier || !goes_on(state))
     finish(self);
+  else
+    ask_for_slice(self);
 }
 
-void merge(self_pointer self, const probe_answer& found, hold_ptr lookup_state::*held) {
-  self->state.answers.push_back({found.tier, found.present});
-  self->state.*held = found.held;
-  one_less(self);
+void add_held(const lookup_state& state, tier_share& share, const hold_ptr& found) {
+  if (one_slice(state)) {
+    share.held = found;
+    return;
+  }
+  if (!share.held)
+    share.held =
+        std::make_shared<object_hold>(caf::actor_cast<caf::actor>(share.tier), std::vector<object_place>{});
+  share.held->append(state.first, std::move(*found));
 }
 
-void ask(self_pointer self, const tier_actor& tier, hold_ptr lookup_state::*held) {
-  const auto& request = self->state.request;
-  self->request(tier, caf::infinite, probe_request{request.objects, request.hold, request.hold})
-      .then([self, held](const probe_answer& found) { merge(self, found, held); },
-            [self](const caf::error&) {
-              self->state.lost_tier = true;
-              one_less(self);
-            });
+void ask(self_pointer self, tier_share& share) {
+  auto& state = self->state;
+  const auto& request = state.request;
+  ++state.waiting_for;
+  probe_request probe{
+      request.objects, request.hold, request.hold && one_slice(state), {state.first, state.slice}};
+  auto asked = one_slice(state) // a long lookup's slices do not stand in a short one's way
+                   ? self->request<caf::message_priority::high>(share.tier, caf::infinite, std::move(probe))
+                   : self->request(share.tier, caf::infinite, std::move(probe));
+  std::move(asked).then(
+      [self, &share](const probe_answer& found) {
+        share.slice = found.present;
+        share.present.merge(self->state.first, found.present);
+        if (found.held)
+          add_held(self->state, share, found.held);
+        one_less(self);
+      },
+      [self](const caf::error&) {
+        self->state.lost_tier = true;
+        one_less(self);
+      });
 }
 
-bool may_ask(const lookup_request& request, tier_kind tier, const std::atomic<uint64_t>& population) {
-  bool allowed = request.tiers == 0 || (request.tiers >> static_cast<unsigned>(tier) & 1) != 0;
-  return allowed && population.load(std::memory_order_acquire) != 0;
+void ask_for_slice(self_pointer self) {
+  auto& state = self->state;
+  for (tier_share* share : {&state.host, &state.disk})
+    if (share->asked)
+      ask(self, *share);
+}
+
+void add_tier(lookup_state& state, tier_share lookup_state::*which, const tier_actor& tier, tier_kind kind,
+              const std::atomic<uint64_t>& population) {
+  bool allowed = state.request.tiers == 0 || (state.request.tiers >> static_cast<unsigned>(kind) & 1) != 0;
+  if (!allowed || population.load(std::memory_order_acquire) == 0)
+    return;
+  state.*which = {tier, kind, object_bitmap(state.request.objects->size()), {}, nullptr, true};
 }
 
 caf::behavior lookup_behavior(self_pointer self) {
@@ -78,14 +165,16 @@ caf::behavior lookup_behavior(self_pointer self) {
         state.reply = make_answer<lookup_answer>(self);
         auto promise = state.reply.promise();
         const group_parts& group = *request.group;
-        bool host = may_ask(request, tier_kind::host, *group.host_population);
-        bool disk = group.disk() && may_ask(request, tier_kind::disk, *group.disk()->population);
-        state.waiting_for = size_t{host} + size_t{disk};
-        if (host)
-          ask(self, group.host, &lookup_state::host);
-        if (disk)
-          ask(self, group.disk()->tier, &lookup_state::disk);
-        if (!host && !disk)
+        add_tier(state, &lookup_state::host, group.host, tier_kind::host, *group.host_population);
+        if (const auto* disk = group.disk())
+          add_tier(state, &lookup_state::disk, disk->tier, tier_kind::disk, *disk->population);
+        size_t whole = std::lcm(size_t{64}, size_t{chunk_layout(request.in->spec).objects_per_chunk()});
+        state.slice = std::max(slice_objects / whole, size_t{1}) * whole;
+        state.first = 0;
+        state.waiting_for = 0;
+        if (state.host.asked || state.disk.asked)
+          ask_for_slice(self);
+        else
           finish(self);
         return promise;
       },
@@ -94,6 +183,8 @@ caf::behavior lookup_behavior(self_pointer self) {
 
 } // namespace
 
-caf::actor spawn_lookup(caf::actor_system& system) { return system.spawn(lookup_behavior); }
+caf::actor spawn_lookup(caf::actor_system& system, const runtime::home& home) {
+  return runtime::spawn_homed(system, home, lookup_behavior);
+}
 
 } // namespace terrace::actors

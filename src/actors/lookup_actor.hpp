@@ -4,6 +4,7 @@
 
 #include "actors/transfer_arguments.hpp"
 #include "index/prefix_plan.hpp"
+#include "runtime/home.hpp"
 
 namespace terrace::actors {
 
@@ -22,8 +23,9 @@ struct lookup_answer {
   hold_ptr disk;
 };
 
-/// Answers `lookup_request`, one at a time.
-caf::actor spawn_lookup(caf::actor_system& system);
+/// Answers `lookup_request`, one at a time. It lives with its connection: behind a tier that another worker runs, it would
+/// have to wait there for that worker's own connections.
+caf::actor spawn_lookup(caf::actor_system& system, const runtime::home& home);
 
 } // namespace terrace::actors
 

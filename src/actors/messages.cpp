@@ -5,6 +5,7 @@
 #include <caf/send.hpp>
 
 #include <algorithm>
+#include <cassert>
 
 namespace terrace::actors {
 
@@ -12,7 +13,14 @@ object_hold::~object_hold() { release(0); }
 
 void object_hold::keep_first(size_t count) {
   release(count);
-  places_.resize(std::min(count, places_.size()));
+  places_.resize(count);
+}
+
+void object_hold::append(size_t first, object_hold&& more) {
+  assert(more.tier_ == tier_ && first >= places_.size());
+  places_.resize(first);
+  places_.insert(places_.end(), more.places_.begin(), more.places_.end());
+  more.places_.clear();
 }
 
 void object_hold::release(size_t begin) {

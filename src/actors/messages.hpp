@@ -41,6 +41,12 @@ struct object_batch {
 };
 using batch_ptr = std::shared_ptr<const object_batch>;
 
+/// A part of a batch. `count` may reach over its end: up to there.
+struct object_range {
+  size_t first = 0;
+  size_t count = SIZE_MAX;
+};
+
 /// Where an object lies in its tier's arena.
 struct object_place {
   object_id id{};      ///< 0: not there
@@ -73,8 +79,11 @@ class object_hold {
   /// Parallel to the keys that were asked for.
   const std::vector<object_place>& places() const { return places_; }
 
-  /// Lets everything from `count` on go.
+  /// Lets everything from `count` on go; what is missing up to there counts as absent.
   void keep_first(size_t count);
+
+  /// Takes over what `more`, of the same tier, holds, from place `first` on. Precondition: nothing is held there yet.
+  void append(size_t first, object_hold&& more);
 
  private:
   void release(size_t begin);
@@ -106,12 +115,18 @@ struct probe_request {
   batch_ptr objects;
   bool hold = false;
   bool note_use = false;
+  object_range range{}; ///< of the batch: what to look at
 };
 struct probe_answer {
   error failure;
   tier_kind tier = tier_kind::none;
-  object_bitmap present; ///< parallel to the keys
-  hold_ptr held;         ///< when asked for and anything is present
+  object_bitmap present; ///< parallel to the range's keys
+  hold_ptr held;         ///< when asked for and anything is present; parallel to the range's keys
+};
+
+/// These were found by probes that noted no use, and are used now, together: a chain's objects in its order.
+struct use_notice {
+  std::vector<object_id> ids;
 };
 
 /// Hold what is published and reserve space for what is absent and `may_fill` (empty: everything may). Whole

@@ -119,13 +119,13 @@ caf::result<acquire_answer> acquire(self_pointer self, const acquire_request& re
 }
 
 probe_answer probe(self_pointer self, const probe_request& request) {
-  auto found = self->state.objects.probe(*request.objects, request.hold, request.note_use);
+  auto found = self->state.objects.probe(*request.objects, request.hold, request.note_use, request.range);
   probe_answer answer;
   answer.tier = self->state.kind;
   if (request.hold && found.hits != 0)
     answer.held = std::make_shared<object_hold>(handle_of(self), std::move(found.places));
   self->state.probe->hit(found.hits);
-  self->state.probe->missed(request.objects->size() - found.hits);
+  self->state.probe->missed(found.present.size() - found.hits);
   answer.present = std::move(found.present);
   settle(self, {});
   return answer;
@@ -173,6 +173,10 @@ tier_actor::behavior_type tier_behavior(self_pointer self, std::shared_ptr<tier_
   self->link_to(state.space);
   return {
       [self](const probe_request& request) { return probe(self, request); },
+      [self](const use_notice& notice) {
+        self->state.objects.use(notice.ids);
+        settle(self, {});
+      },
       [self](const acquire_request& request) { return acquire(self, request); },
       [self](const publish_request& request) {
         publish_answer answer;

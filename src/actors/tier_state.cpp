@@ -26,13 +26,17 @@ object_place tier_state::hold(object_id id) {
   return place_of(id);
 }
 
-tier_state::found tier_state::probe(const object_batch& objects, bool hold, bool note_use) {
+tier_state::found tier_state::probe(const object_batch& objects, bool hold, bool note_use,
+                                    object_range range) {
+  std::span keys(objects.keys);
+  size_t first = std::min(range.first, keys.size());
+  keys = keys.subspan(first, std::min(range.count, keys.size() - first));
   found answer;
-  std::vector<object_id> ids(objects.size());
-  table_.find_published(objects.keys, ids);
-  answer.present = object_bitmap(objects.size());
+  std::vector<object_id> ids(keys.size());
+  table_.find_published(keys, ids);
+  answer.present = object_bitmap(keys.size());
   if (hold)
-    answer.places.resize(objects.size());
+    answer.places.resize(keys.size());
   for (size_t i = ids.size(); i-- > 0;) { // last chunk first: the order in which use is noted
     if (ids[i] == object_id{})
       continue;
@@ -44,8 +48,15 @@ tier_state::found tier_state::probe(const object_batch& objects, bool hold, bool
       answer.places[i] = this->hold(ids[i]);
   }
   hits += answer.hits;
-  misses += objects.size() - answer.hits;
+  misses += keys.size() - answer.hits;
   return answer;
+}
+
+void tier_state::use(const std::vector<object_id>& ids) {
+  for (size_t i = ids.size(); i-- > 0;)
+    if (const resident* object = table_.get(ids[i]);
+        object != nullptr && object->state == object_state::published)
+      note(note_kind::hit, *object);
 }
 
 tier_state::need tier_state::missing(const acquire_request& request) const {

@@ -18,8 +18,11 @@ class tier_state {
     size_t hits = 0;
     std::vector<object_place> places; ///< filled when held
   };
-  /// Parallel to the batch. `hold` takes a hold of everything published.
-  found probe(const object_batch& objects, bool hold, bool note_use);
+  /// Parallel to the range of the batch. `hold` takes a hold of everything published.
+  found probe(const object_batch& objects, bool hold, bool note_use, object_range range = {});
+
+  /// Notes a use of what is still published of these, the last first.
+  void use(const std::vector<object_id>& ids);
 
   /// What `acquire` would have to allocate now: physical sizes, and the index of the object each is for.
   struct need {

@@ -135,6 +135,7 @@ int serve(settings with, const command_line& given, const environment& env) {
 
   runtime::runtime_options runtime_with;
   runtime_with.workers = with.daemon.workers == 0 ? env.default_workers() : with.daemon.workers;
+  runtime_with.slice_us = with.daemon.worker_slice_us;
   caf::actor_system_config config;
   runtime::workers::install(config, runtime_with);
   caf::actor_system system{config};

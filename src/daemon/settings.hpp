@@ -35,6 +35,7 @@ struct option_problem {
 /// [daemon]
 struct daemon_options {
   uint32_t workers = 0; ///< actor threads; 0: 1 on up to 4 processors, else a quarter of them, at most 4
+  uint32_t worker_slice_us = 100; ///< the workers' slices of processor time; 0: the kernel's own
   std::string log_level = "info"; ///< trace, debug, info, warning, error
   bool log_json = false;          ///< one JSON object a line instead of text
   std::chrono::milliseconds shutdown_grace{

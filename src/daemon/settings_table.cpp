@@ -23,6 +23,7 @@ using kind = option_kind;
 
 constexpr option_spec table[] = {
     {"daemon", "workers", kind::count, restart, in<&s::daemon, &daemon_options::workers>},
+    {"daemon", "worker_slice_us", kind::count, restart, in<&s::daemon, &daemon_options::worker_slice_us>},
     {"daemon", "log_level", kind::text, now, in<&s::daemon, &daemon_options::log_level>},
     {"daemon", "log_json", kind::flag, restart, in<&s::daemon, &daemon_options::log_json>},
     {"daemon", "shutdown_grace", kind::duration, restart, in<&s::daemon, &daemon_options::shutdown_grace>},

@@ -4,6 +4,8 @@
 #include "base/ids.hpp"
 #include "index/chunk_layout.hpp"
 
+#include <bit>
+#include <cassert>
 #include <cstdint>
 #include <vector>
 
@@ -17,6 +19,20 @@ class object_bitmap {
   void set(size_t object) { words_[object / 64] |= uint64_t{1} << object % 64; }
   bool test(size_t object) const { return words_[object / 64] >> object % 64 & 1; }
   size_t size() const { return size_; }
+
+  /// Adds what is set in `part`, whose first object is number `first` here: a multiple of 64. Preconditions: it fits.
+  void merge(size_t first, const object_bitmap& part) {
+    assert(first % 64 == 0 && first + part.size_ <= size_);
+    for (size_t i = 0; i < part.words_.size(); ++i)
+      words_[first / 64 + i] |= part.words_[i];
+  }
+
+  size_t count() const {
+    size_t set = 0;
+    for (uint64_t word : words_)
+      set += static_cast<size_t>(std::popcount(word));
+    return set;
+  }
 
  private:
   std::vector<uint64_t> words_;

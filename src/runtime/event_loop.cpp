@@ -1,6 +1,7 @@
 #include "runtime/event_loop.hpp"
 #include "runtime/uring.hpp"
 #include "runtime/worker_pool.hpp"
+#include "runtime/worker_thread.hpp"
 
 namespace terrace::runtime {
 
@@ -87,6 +88,7 @@ void event_loop::start(caf::execution_unit* worker) {
   // Here and not in the constructor: with SINGLE_ISSUER the ring belongs to the thread that made it.
   started_ = true;
   loop_of_this_thread = this;
+  prepare_worker_thread(index_, options_.slice_us);
   auto ring = options_.make_ring ? options_.make_ring(options_) : make_uring(options_);
   if (!ring)
     pool_.report_failure(index_, ring.error());

@@ -1,10 +1,9 @@
-// A worker's queue of jobs: first in, first out, with homed and floating jobs told apart.
+// A worker's queue of jobs: homed and floating ones told apart, each kind first in, first out.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <utility>
 #include <vector>
 
 namespace terrace::runtime {
@@ -21,48 +20,41 @@ struct job {
   int64_t since_ns = 0; ///< when it was queued, to the precision of the loop's clock
 };
 
-/// Used by one thread.
+/// Floating jobs go first: they are what homed ones, the connections, began and wait for, and others may wait for the same
+/// tier. After `floating_in_a_row` of them a homed job has its turn, so neither kind starves. Used by one thread.
 template <class T>
 class job_queue {
  public:
-  bool empty() const { return jobs_.empty(); }
-  size_t size() const { return jobs_.size(); }
-  size_t floating() const { return floating_; }
+  static constexpr uint32_t floating_in_a_row = 4;
 
-  void push(job<T> item) {
-    floating_ += item.kind == job_kind::floating;
-    jobs_.push_back(item);
-  }
+  bool empty() const { return homed_.empty() && floating_.empty(); }
+  size_t size() const { return homed_.size() + floating_.size(); }
+  size_t floating() const { return floating_.size(); }
+
+  void push(job<T> item) { (item.kind == job_kind::floating ? floating_ : homed_).push_back(item); }
 
   /// Precondition: not empty.
   job<T> pop() {
-    auto item = jobs_.front();
-    jobs_.pop_front();
-    floating_ -= item.kind == job_kind::floating;
+    bool homed = floating_.empty() || (!homed_.empty() && run_ == floating_in_a_row);
+    run_ = homed ? 0 : run_ + 1;
+    auto& from = homed ? homed_ : floating_;
+    auto item = from.front();
+    from.pop_front();
     return item;
   }
 
-  /// Takes the younger half of the floating jobs (rounded down) out, oldest first; the order of what stays is
-  /// kept.
+  /// Takes the younger half of the floating jobs (rounded down) out, oldest first.
   std::vector<job<T>> take_half() {
-    std::vector<job<T>> taken;
-    std::deque<job<T>> kept;
-    size_t stay = floating_ - floating_ / 2;
-    size_t seen = 0;
-    for (auto& item : jobs_) {
-      if (item.kind == job_kind::homed || seen++ < stay)
-        kept.push_back(item);
-      else
-        taken.push_back(item);
-    }
-    jobs_ = std::move(kept);
-    floating_ = stay;
+    auto begin = floating_.end() - static_cast<ptrdiff_t>(floating_.size() / 2);
+    std::vector<job<T>> taken(begin, floating_.end());
+    floating_.erase(begin, floating_.end());
     return taken;
   }
 
  private:
-  std::deque<job<T>> jobs_;
-  size_t floating_ = 0;
+  std::deque<job<T>> homed_;
+  std::deque<job<T>> floating_;
+  uint32_t run_ = 0; ///< floating jobs since the last homed one
 };
 
 } // namespace terrace::runtime

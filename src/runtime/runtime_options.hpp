@@ -15,7 +15,9 @@ struct runtime_options {
   size_t workers = 0; ///< threads; 0: 1 on up to 4 cores, else cores / 4, at most 4
   uint32_t ring_entries =
       256; ///< submission queue of each worker's ring; the completion queue is 4 times that
-  size_t max_throughput = 32;   ///< messages that an actor handles before others get their turn
+  size_t max_throughput = 32; ///< messages that an actor handles before others get their turn
+  uint32_t slice_us =
+      100; ///< of the kernel's scheduler for each worker (runtime/worker_thread.hpp); 0: the kernel's own
   uint32_t buffer_slots = 1024; ///< 1 GiB slots for registered arenas in each ring
 
   /// Called on each worker's thread. Unset: the kernel's io_uring.

@@ -15,16 +15,26 @@ struct fixture {
   void push(size_t i, job_kind kind) { queue.push({&items[i], kind, 0}); }
 };
 
-TEST(JobQueue, IsFirstInFirstOutAcrossKinds) {
+TEST(JobQueue, RunsFloatingJobsFirstAndEachKindInOrder) {
   fixture f;
-  f.push(0, job_kind::floating);
-  f.push(1, job_kind::homed);
-  f.push(2, job_kind::floating);
+  f.push(0, job_kind::homed);
+  f.push(1, job_kind::floating);
+  f.push(2, job_kind::homed);
+  f.push(3, job_kind::floating);
   EXPECT_EQ(f.queue.floating(), 2u);
-  for (int expected : {0, 1, 2})
+  for (int expected : {1, 3, 0, 2})
     EXPECT_EQ(*f.queue.pop().what, expected);
   EXPECT_TRUE(f.queue.empty());
   EXPECT_EQ(f.queue.floating(), 0u);
+}
+
+TEST(JobQueue, GivesAHomedJobItsTurnBetweenManyFloatingOnes) {
+  fixture f;
+  f.push(0, job_kind::homed);
+  for (size_t i = 1; i < 7; ++i)
+    f.push(i, job_kind::floating);
+  for (int expected : {1, 2, 3, 4, 0, 5, 6})
+    EXPECT_EQ(*f.queue.pop().what, expected);
 }
 
 TEST(JobQueue, GivesAwayTheYoungerHalfOfItsFloatingJobsInOrder) {
@@ -36,7 +46,7 @@ TEST(JobQueue, GivesAwayTheYoungerHalfOfItsFloatingJobsInOrder) {
   EXPECT_EQ(*taken[0].what, 6);
   EXPECT_EQ(*taken[1].what, 8);
   EXPECT_EQ(f.queue.floating(), 3u);
-  for (int expected : {0, 1, 2, 3, 4, 5, 7, 9})
+  for (int expected : {0, 2, 4, 1, 3, 5, 7, 9})
     EXPECT_EQ(*f.queue.pop().what, expected);
 }
 

@@ -15,7 +15,7 @@ constexpr size_t idle_lookups_max = 32;
 caf::actor take_lookup(connection& client) {
   auto& idle = client.idle_lookups();
   if (idle.empty())
-    return spawn_lookup(client.self->system());
+    return spawn_lookup(client.self->system(), client.self->where());
   caf::actor taken = std::move(idle.back());
   idle.pop_back();
   return taken;
