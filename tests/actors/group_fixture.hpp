@@ -113,7 +113,7 @@ class group_fixture : public terrace::test::actor_fixture {
   outside_memory outside() { return {region_.data(), -1, region_.size(), nullptr}; }
   std::shared_ptr<const object_runs> runs(uint64_t first, size_t count);
 
-  static constexpr size_t chunks_max = 256;
+  static constexpr size_t chunks_max = 640;
   std::vector<std::byte> region_ = std::vector<std::byte>(chunks_max * payload);
   std::shared_ptr<copier_pool> copiers_;
 };

@@ -21,6 +21,10 @@ struct RoomyHost : group_fixture {
   }
 };
 
+struct LongChains : group_fixture {
+  LongChains() { start({.host_objects = 700}); }
+};
+
 struct GatedTransfers : group_fixture {
   GatedTransfers() { start({.host_objects = 4, .gated_copier = true}); }
   void copy() {
@@ -285,4 +289,32 @@ TEST_F(GatedTransfers, AStoreThatIsCancelledWhileItsBytesAreCopiedLeavesNothing)
   ASSERT_TRUE(*storing);
   EXPECT_EQ((*storing)->failure.code, errc::cancelled);
   EXPECT_EQ(host_used(), 0u);
+}
+
+// ---- long lookups ----
+
+TEST_F(LongChains, ALookupOfManySlicesFindsAllOfALongChain) {
+  ASSERT_EQ(store(0, 600).failure.code, errc::ok);
+  auto found = lookup(chain(0, 600), true);
+  EXPECT_EQ(found.plan.found_chunks, 600u);
+  ASSERT_TRUE(found.host);
+  ASSERT_EQ(found.host->places().size(), 600u);
+  for (const object_place& place : found.host->places())
+    EXPECT_TRUE(place.present());
+  EXPECT_EQ(report(group->host).held_objects, 600u);
+  found = {};
+  settle();
+  EXPECT_EQ(report(group->host).held_objects, 0u);
+}
+
+TEST_F(LongChains, ALookupStopsAfterTheSliceThatBreaksTheChain) {
+  ASSERT_EQ(store(0, 600).failure.code, errc::ok);
+  forget(group->host, 10, 1);
+  uint64_t asked = report(group->host).hits + report(group->host).misses;
+  auto found = lookup(chain(0, 600), true);
+  EXPECT_EQ(found.plan.found_chunks, 10u);
+  ASSERT_TRUE(found.host);
+  EXPECT_EQ(found.host->places().size(), 10u);
+  EXPECT_EQ(report(group->host).held_objects, 10u); // what lies behind the hole is let go
+  EXPECT_LT(report(group->host).hits + report(group->host).misses, asked + 600);
 }
