@@ -55,7 +55,7 @@ tier_state::found tier_state::probe(const object_batch& objects, bool hold, bool
 void tier_state::use(const std::vector<object_id>& ids) {
   for (size_t i = ids.size(); i-- > 0;)
     if (const resident* object = table_.get(ids[i]);
-        object != nullptr && object->state == object_state::published)
+        object != nullptr && object->state() == object_state::published)
       note(note_kind::hit, *object);
 }
 
