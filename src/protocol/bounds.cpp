@@ -1,56 +1,9 @@
 #include "protocol/bounds.hpp"
-
-#include "protocol/limits.hpp"
-
-#include <string>
-#include <string_view>
+#include "protocol/bounds_checks.hpp"
 
 namespace terrace::protocol {
 
 namespace {
-
-using text = flatbuffers::String;
-
-constexpr size_t id_bytes = 16; // of leases and boots
-
-tl::unexpected<error> refuse(std::string expected) { return fail(errc::bad_request, std::move(expected)); }
-
-template <class Vector>
-size_t size_of(const Vector* vector) {
-  return vector ? vector->size() : 0;
-}
-
-result<void> check_number(const char* field, uint64_t value, uint64_t least, uint64_t most) {
-  if (value >= least && value <= most)
-    return {};
-  return refuse("expected " + std::string(field) + " of " + std::to_string(least) + " to " +
-                std::to_string(most) + ", got " + std::to_string(value));
-}
-
-result<void> check_text(const char* field, const text* value, size_t bytes_max, bool may_be_empty = true) {
-  size_t size = size_of(value);
-  if (size <= bytes_max && (size > 0 || may_be_empty))
-    return {};
-  return refuse("expected " + std::string(field) + " of " + (may_be_empty ? "at most " : "1 to ") +
-                std::to_string(bytes_max) + " bytes, got " + std::to_string(size));
-}
-
-result<void> check_id(const char* field, const byte_vector* value, bool may_be_absent) {
-  size_t size = size_of(value);
-  if (size == id_bytes || (size == 0 && may_be_absent))
-    return {};
-  return refuse("expected " + std::string(field) + " of " + std::to_string(id_bytes) + " bytes, got " +
-                std::to_string(size));
-}
-
-// The verifier of FlatBuffers looks at the alignment of a vector's length only, not at that of 8-byte elements behind it.
-template <class Vector>
-result<void> check_aligned(const char* field, const Vector* vector) {
-  if (size_of(vector) == 0 || reinterpret_cast<uintptr_t>(vector->Data()) % frame_alignment == 0)
-    return {};
-  return refuse("expected the elements of " + std::string(field) + " on a boundary of " +
-                std::to_string(frame_alignment) + " bytes in the frame");
-}
 
 result<void> check_digests(const wire::Prefix& prefix) {
   size_t bytes = size_of(prefix.digests());
@@ -138,14 +91,34 @@ result<void> check_run_lists(const run_vector& runs, const flatbuffers::Vector<u
   return {};
 }
 
-result<void> check_locations(const flatbuffers::Vector<const wire::Location*>& locations) {
-  if (auto ok = check_aligned("locations", &locations); !ok)
+/// That a space has these pools, and how large a tensor may be, is known where spaces are.
+result<void> check_shape(const wire::Pool& pool) {
+  if (auto ok = check_number("layer_groups of a pool", pool.layer_groups(), 1, open_pools_max); !ok)
     return ok;
-  for (const auto* place : locations)
-    if (place->bytes() > object_bytes_max || place->offset() > region_bytes_max - place->bytes())
-      return refuse("expected locations of at most " + std::to_string(object_bytes_max) +
-                    " bytes inside a segment, got " + std::to_string(place->bytes()) + " bytes at " +
-                    std::to_string(place->offset()));
+  if (!pool.tensors())
+    return check_number("object_bytes of a pool", pool.object_bytes(), 1, object_bytes_max);
+  if (auto ok = check_number("number of tensors", pool.tensors()->size(), 1, tensors_max); !ok)
+    return ok;
+  for (const auto* tensor : *pool.tensors()) {
+    if (auto ok = check_number("format of a tensor", static_cast<uint8_t>(tensor->format()), 0,
+                               static_cast<uint8_t>(wire::TensorFormat::MAX));
+        !ok)
+      return ok;
+    if (auto ok = check_text("dtype of a tensor", tensor->dtype(), name_bytes_max); !ok)
+      return ok;
+  }
+  return check_number("object_bytes of a pool", pool.object_bytes(), 0, object_bytes_max);
+}
+
+result<void> check_pool_numbers(const byte_vector* pools) {
+  if (!pools)
+    return {};
+  if (auto ok = check_number("number of pools", pools->size(), 1, open_pools_max); !ok)
+    return ok;
+  for (flatbuffers::uoffset_t i = 0; i < pools->size(); ++i)
+    if (pools->Get(i) >= open_pools_max || (i > 0 && pools->Get(i) <= pools->Get(i - 1)))
+      return refuse("expected numbers of pools that rise and are below " + std::to_string(open_pools_max) +
+                    ", got " + std::to_string(pools->Get(i)));
   return {};
 }
 
@@ -237,7 +210,7 @@ result<void> check(const wire::OpenSpace& table) {
   for (const auto* pool : *table.pools()) {
     if (auto ok = check_text("name of a pool", pool->name(), name_bytes_max, false); !ok)
       return ok;
-    if (auto ok = check_number("object_bytes of a pool", pool->object_bytes(), 1, object_bytes_max); !ok)
+    if (auto ok = check_shape(*pool); !ok)
       return ok;
     if (auto ok = check_number("hit_rule of a pool", static_cast<uint8_t>(pool->hit_rule()), 0,
                                static_cast<uint8_t>(wire::HitRule::MAX));
@@ -276,6 +249,8 @@ result<void> check(const wire::ReadLease& table) {
     return ok;
   if (auto ok = check_range(table.first_chunk(), table.chunks()); !ok)
     return ok;
+  if (auto ok = check_pool_numbers(table.pools()); !ok)
+    return ok;
   return check(table.options());
 }
 
@@ -289,6 +264,8 @@ result<void> check(const wire::Load& table) {
     return ok;
   if (auto ok = check_run_lists(*table.runs(), table.runs_per_object()); !ok)
     return ok;
+  if (auto ok = check_pool_numbers(table.pools()); !ok)
+    return ok;
   return check(table.options());
 }
 
@@ -299,6 +276,8 @@ result<void> check(const wire::Store& table) {
     return ok;
   if (auto ok = check_run_lists(*table.runs(), table.runs_per_object()); !ok)
     return ok;
+  if (auto ok = check_pool_numbers(table.pools()); !ok)
+    return ok;
   return check(table.options());
 }
 
@@ -306,6 +285,8 @@ result<void> check(const wire::Reserve& table) {
   if (auto ok = check(*table.prefix()); !ok)
     return ok;
   if (auto ok = check_range(table.first_chunk(), table.chunks()); !ok)
+    return ok;
+  if (auto ok = check_pool_numbers(table.pools()); !ok)
     return ok;
   return check(table.options());
 }
@@ -315,40 +296,5 @@ result<void> check(const wire::Abort&) { return {}; }
 result<void> check(const wire::Release& table) { return check_id("lease", table.lease(), false); }
 result<void> check(const wire::Cancel&) { return {}; }
 result<void> check(const wire::Status&) { return {}; }
-
-// ---- answers ----
-
-result<void> check(const wire::HelloAnswer& table) { return check_id("boot", table.boot(), false); }
-result<void> check(const wire::OpenSpaceAnswer&) { return {}; }
-result<void> check(const wire::RegisterRegionAnswer&) { return {}; }
-result<void> check(const wire::UnregisterRegionAnswer&) { return {}; }
-
-result<void> check(const wire::MapSegmentAnswer& table) {
-  return check_number("bytes of a segment", table.bytes(), 1, region_bytes_max);
-}
-
-result<void> check(const wire::LookupAnswer& table) {
-  if (size_of(table.tiers()) != table.found_chunks())
-    return refuse("expected one tier a found chunk (" + std::to_string(table.found_chunks()) + "), got " +
-                  std::to_string(size_of(table.tiers())));
-  if (auto ok = check_number("found_chunks", table.found_chunks(), 0, table.requested_chunks()); !ok)
-    return ok;
-  return check_id("lease", table.lease(), true);
-}
-
-result<void> check(const wire::ReadLeaseAnswer& table) { return check_locations(*table.locations()); }
-result<void> check(const wire::LoadAnswer& table) {
-  return check_aligned("bytes_by_tier", table.bytes_by_tier());
-}
-result<void> check(const wire::StoreAnswer&) { return {}; }
-result<void> check(const wire::ReserveAnswer& table) { return check_locations(*table.locations()); }
-result<void> check(const wire::CommitAnswer&) { return {}; }
-result<void> check(const wire::AbortAnswer&) { return {}; }
-result<void> check(const wire::ReleaseAnswer&) { return {}; }
-result<void> check(const wire::CancelAnswer&) { return {}; }
-result<void> check(const wire::StatusAnswer& table) { return check_id("boot", table.boot(), false); }
-result<void> check(const wire::Error& table) {
-  return check_number("code of an error", table.code(), 1, static_cast<uint8_t>(errc::internal));
-}
 
 } // namespace terrace::protocol

@@ -93,14 +93,24 @@ struct space_parts {
   std::vector<std::pair<std::string, uint64_t>> pools = {{"kv", 4096}};
   uint8_t algorithm = 0, rule = 0;
   uint32_t trailing = 1;
+  std::optional<size_t> tensors;
+  uint8_t format = 0;
+  std::string tensor_dtype = "int8";
+  uint32_t layer_groups = 1;
 };
 
 auto space_of(const space_parts& parts) {
   return [=](body_builder& b) {
     std::vector<flatbuffers::Offset<wire::Pool>> pools;
-    for (const auto& [name, bytes] : parts.pools)
+    for (const auto& [name, bytes] : parts.pools) {
+      std::vector<flatbuffers::Offset<wire::Tensor>> tensors;
+      for (size_t i = 0; i < parts.tensors.value_or(0); ++i)
+        tensors.push_back(wire::CreateTensor(b, static_cast<wire::TensorFormat>(parts.format),
+                                             b.CreateString(parts.tensor_dtype), 1, 1, 1));
+      auto tensor_list = parts.tensors ? b.CreateVector(tensors) : 0;
       pools.push_back(wire::CreatePool(b, b.CreateString(name), bytes, static_cast<wire::HitRule>(parts.rule),
-                                       parts.trailing));
+                                       parts.trailing, false, tensor_list, parts.layer_groups));
+    }
     auto model = b.CreateString(parts.model), dtype = b.CreateString(parts.dtype),
          layout = b.CreateString(parts.layout);
     auto pool_list = b.CreateVector(pools);
@@ -255,6 +265,35 @@ TEST(SpaceBounds, EveryFieldHasItsRange) {
   expect_refused<wire::OpenSpace>("algorithm", space_of({.algorithm = 3}));
   expect_refused<wire::OpenSpace>("hit_rule", space_of({.rule = 2}));
   expect_refused<wire::OpenSpace>("trailing", space_of({.trailing = 0}));
+}
+
+TEST(SpaceBounds, TensorsStandInPlaceOfBytes) {
+  expect_refused<wire::OpenSpace>("object_bytes", space_of({.pools = {{"kv", 0}}}));
+  expect_fine<wire::OpenSpace>(space_of({.pools = {{"kv", 0}}, .tensors = 1}));
+  expect_fine<wire::OpenSpace>(space_of({.tensors = 16, .layer_groups = 128}));
+  expect_refused<wire::OpenSpace>("number of tensors", space_of({.tensors = 0}));
+  expect_refused<wire::OpenSpace>("number of tensors", space_of({.tensors = 17}));
+  expect_refused<wire::OpenSpace>("format of a tensor", space_of({.tensors = 1, .format = 5}));
+  expect_refused<wire::OpenSpace>("dtype of a tensor",
+                                  space_of({.tensors = 1, .tensor_dtype = std::string(257, 'x')}));
+  expect_refused<wire::OpenSpace>("layer_groups", space_of({.tensors = 1, .layer_groups = 0}));
+  expect_refused<wire::OpenSpace>("layer_groups", space_of({.tensors = 1, .layer_groups = 129}));
+  expect_refused<wire::OpenSpace>("object_bytes",
+                                  space_of({.pools = {{"kv", object_bytes_max + 1}}, .tensors = 1}));
+}
+
+TEST(RequestBounds, NumbersOfPoolsRise) {
+  auto of = [](std::vector<uint8_t> pools) {
+    return [=](body_builder& b) {
+      auto lease = b.CreateVector(some_bytes(16));
+      return wire::CreateReadLease(b, lease, 0, 0, 0, 0, b.CreateVector(pools));
+    };
+  };
+  expect_fine<wire::ReadLease>(of({0, 3, 127}));
+  expect_refused<wire::ReadLease>("number of pools", of({}));
+  expect_refused<wire::ReadLease>("pools that rise", of({1, 1}));
+  expect_refused<wire::ReadLease>("pools that rise", of({2, 1}));
+  expect_refused<wire::ReadLease>("below 128", of({128}));
 }
 
 TEST(RequestBounds, LeasesHaveSixteenBytes) {

@@ -1,0 +1,70 @@
+// The bounds of answers, which clients check.
+#include "protocol/bounds_checks.hpp"
+
+namespace terrace::protocol {
+
+namespace {
+
+result<void> check_open_pools(const flatbuffers::Vector<flatbuffers::Offset<wire::OpenPool>>* pools) {
+  if (!pools)
+    return {};
+  for (const auto* pool : *pools)
+    if (auto ok = check_aligned("tensors", pool->tensors()); !ok)
+      return ok;
+  return {};
+}
+
+result<void> check_locations(const flatbuffers::Vector<const wire::Location*>& locations) {
+  if (auto ok = check_aligned("locations", &locations); !ok)
+    return ok;
+  for (const auto* place : locations)
+    if (place->bytes() > object_bytes_max || place->offset() > region_bytes_max - place->bytes())
+      return refuse("expected locations of at most " + std::to_string(object_bytes_max) +
+                    " bytes inside a segment, got " + std::to_string(place->bytes()) + " bytes at " +
+                    std::to_string(place->offset()));
+  return {};
+}
+
+} // namespace
+
+result<void> check(const wire::HelloAnswer& table) { return check_id("boot", table.boot(), false); }
+result<void> check(const wire::OpenSpaceAnswer& table) { return check_open_pools(table.pools()); }
+result<void> check(const wire::RegisterRegionAnswer&) { return {}; }
+result<void> check(const wire::UnregisterRegionAnswer&) { return {}; }
+
+result<void> check(const wire::MapSegmentAnswer& table) {
+  return check_number("bytes of a segment", table.bytes(), 1, region_bytes_max);
+}
+
+result<void> check(const wire::LookupAnswer& table) {
+  if (size_of(table.tiers()) != table.found_chunks())
+    return refuse("expected one tier a found chunk (" + std::to_string(table.found_chunks()) + "), got " +
+                  std::to_string(size_of(table.tiers())));
+  if (auto ok = check_number("found_chunks", table.found_chunks(), 0, table.requested_chunks()); !ok)
+    return ok;
+  return check_id("lease", table.lease(), true);
+}
+
+result<void> check(const wire::ReadLeaseAnswer& table) { return check_locations(*table.locations()); }
+result<void> check(const wire::LoadAnswer& table) {
+  return check_aligned("bytes_by_tier", table.bytes_by_tier());
+}
+result<void> check(const wire::StoreAnswer&) { return {}; }
+result<void> check(const wire::ReserveAnswer& table) { return check_locations(*table.locations()); }
+result<void> check(const wire::CommitAnswer&) { return {}; }
+result<void> check(const wire::AbortAnswer&) { return {}; }
+result<void> check(const wire::ReleaseAnswer&) { return {}; }
+result<void> check(const wire::CancelAnswer&) { return {}; }
+result<void> check(const wire::StatusAnswer& table) {
+  for (const auto* group : *table.groups())
+    if (group->open_spaces())
+      for (const auto* space : *group->open_spaces())
+        if (auto ok = check_open_pools(space->pools()); !ok)
+          return ok;
+  return check_id("boot", table.boot(), false);
+}
+result<void> check(const wire::Error& table) {
+  return check_number("code of an error", table.code(), 1, static_cast<uint8_t>(errc::internal));
+}
+
+} // namespace terrace::protocol
