@@ -38,5 +38,6 @@ void disk_store(const settings&, const reporter&);
 void index_cost(const settings&, const reporter&);
 void disk_mixed(const settings&, const reporter&);
 void idle_cpu(const settings&, const reporter&);
+void alloc_mixed(const settings&, const reporter&);
 
 } // namespace terrace::bench

@@ -37,6 +37,15 @@ struct allocator_usage {
   uint64_t largest_free_run = 0; ///< largest single request that would succeed
   uint64_t free_runs = 0;
   uint64_t allocations = 0; ///< live extents
+  uint64_t smallest_bytes =
+      0; ///< physical size of the smallest object since the arena was last empty; 0: none yet
+  uint64_t whole_bytes =
+      0; ///< free bytes that whole objects of that size would fill, end to end in each free run
+
+  /// The share of the free bytes that not even the smallest object can use, 0 to 1.
+  double fragmentation() const {
+    return free_bytes == 0 ? 0 : 1 - static_cast<double>(whole_bytes) / static_cast<double>(free_bytes);
+  }
 };
 
 /// Not thread-safe: an allocator belongs to one allocator actor. Deterministic: the same calls give the same extents.
@@ -59,10 +68,29 @@ class allocator {
   /// The largest request that can be met by an empty arena.
   virtual uint64_t largest_possible() const = 0;
 
+  /// O(1): an allocator actor asks after every change.
   virtual allocator_usage usage() const = 0;
+
+  /// The arena becomes larger by `bytes` at its end. Errors: `bad_request` when they are no multiple of the alignment,
+  /// or 0.
+  virtual result<void> grow(uint64_t bytes) = 0;
+
+  /// Nothing is allocated in `range` any more, for good. Its free bytes leave the capacity at once, the others as they
+  /// are freed; when `used_in(range)` is 0 its owner may take the memory away. Whole segments go, so `range` begins at a
+  /// boundary and ends at one or at the arena's end. Errors: `bad_request` for any other range, or one that went.
+  virtual result<void> retire(extent range) = 0;
+
+  /// Bytes of a retired range that are still allocated.
+  virtual uint64_t used_in(extent range) const = 0;
+
+  /// Which of `candidates` have to be freed so that `sizes` fit, where freed bytes need not be one run: the shortest
+  /// beginning of the list that is enough, and of it only those that lie where the objects would go, beside free runs or
+  /// beside each other. Indices, ascending; empty when all together are not enough, or none is needed. `candidates` are
+  /// live extents, those that should leave first in front. A batch may need a second try: packing is not searched.
+  virtual std::vector<size_t> choose(std::span<const uint64_t> sizes, std::span<const extent> candidates) = 0;
 };
 
-/// The registry: `free_list`, `paged`. Errors: `bad_request` naming the known ones, or the option that is wrong.
+/// The registry: `free_list`, `paged`, `size_class`. Errors: `bad_request` naming the known ones, or the option that is wrong.
 result<std::unique_ptr<allocator>> make_allocator(std::string_view name, const allocator_options& options);
 
 /// The names that `make_allocator` knows.

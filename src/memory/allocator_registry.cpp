@@ -2,9 +2,12 @@
 
 #include "memory/free_list_allocator.hpp"
 #include "memory/paged_allocator.hpp"
+#include "memory/size_class_allocator.hpp"
 
+#include <algorithm>
 #include <array>
 #include <bit>
+#include <numeric>
 
 namespace terrace {
 
@@ -19,6 +22,7 @@ struct entry {
 constexpr std::array registry{
     entry{"free_list", &free_list_allocator::make},
     entry{"paged", &paged_allocator::make},
+    entry{"size_class", &size_class_allocator::make},
 };
 
 constexpr auto names = [] {
@@ -78,6 +82,49 @@ tl::unexpected<error> fail_no_space(const allocator& from, size_t objects, uint6
                                   " of " + std::to_string(now.capacity_bytes) +
                                   " bytes are free, the largest run has " +
                                   std::to_string(now.largest_free_run));
+}
+
+result<void> validate_growth(const allocator_options& options, uint64_t bytes) {
+  if (bytes == 0 || bytes % options.alignment_bytes != 0)
+    return fail(errc::bad_request, "an arena cannot grow by " + std::to_string(bytes) +
+                                       " bytes: expected a multiple, not 0, of " +
+                                       std::to_string(options.alignment_bytes));
+  return {};
+}
+
+result<void> validate_segments(const allocator_options& options, extent range, uint64_t arena_end) {
+  uint64_t unit = options.boundary_bytes == 0 ? options.alignment_bytes : options.boundary_bytes;
+  uint64_t end = range.offset + range.size;
+  if (range.size == 0 || end < range.offset || end > arena_end || range.offset % unit != 0 ||
+      (end % unit != 0 && end != arena_end))
+    return fail(errc::bad_request, "bytes " + std::to_string(range.offset) + " to " + std::to_string(end) +
+                                       " are no segments of the arena: expected multiples of " +
+                                       std::to_string(unit) + " up to " + std::to_string(arena_end));
+  return {};
+}
+
+tl::unexpected<error> fail_retired_before(extent range) {
+  return fail(errc::bad_request, "part of bytes " + std::to_string(range.offset) + " to " +
+                                     std::to_string(range.offset + range.size) +
+                                     " was retired before: expected each segment once");
+}
+
+std::vector<std::vector<size_t>> placing_orders(std::span<const uint64_t> sizes) {
+  std::vector<size_t> order(sizes.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::vector<std::vector<size_t>> orders{order};
+  if (!sizes.empty() && !std::equal(sizes.begin() + 1, sizes.end(), sizes.begin())) {
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return sizes[a] > sizes[b]; });
+    orders.push_back(std::move(order));
+  }
+  return orders;
+}
+
+std::vector<extent> by_offset(std::span<const extent> extents) {
+  std::vector<extent> sorted(extents.begin(), extents.end());
+  std::sort(sorted.begin(), sorted.end(),
+            [](const extent& a, const extent& b) { return a.offset < b.offset; });
+  return sorted;
 }
 
 } // namespace terrace

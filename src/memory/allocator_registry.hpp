@@ -11,7 +11,23 @@ result<void> validate_arena(const allocator_options& options);
 /// The physical bytes of a batch. Errors: `bad_request` for a size of 0 or above `largest_possible()`.
 result<uint64_t> total_physical(const allocator& from, std::span<const uint64_t> sizes);
 
+/// `bytes` may be added to the arena. Errors: `bad_request`.
+result<void> validate_growth(const allocator_options& options, uint64_t bytes);
+
+/// `range` is made of whole segments of an arena that ends at `end`. Errors: `bad_request`.
+result<void> validate_segments(const allocator_options& options, extent range, uint64_t end);
+
+/// The `bad_request` error of a range that went before, in part at least.
+tl::unexpected<error> fail_retired_before(extent range);
+
 /// The `no_space` error of a batch that does not fit now.
 tl::unexpected<error> fail_no_space(const allocator& from, size_t objects, uint64_t physical_bytes);
+
+/// The orders of indices in which a batch that did not fit in one run is placed: as it came, and, where sizes differ,
+/// the largest first.
+std::vector<std::vector<size_t>> placing_orders(std::span<const uint64_t> sizes);
+
+/// The extents in the order of their addresses.
+std::vector<extent> by_offset(std::span<const extent> extents);
 
 } // namespace terrace

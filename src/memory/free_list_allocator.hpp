@@ -1,10 +1,7 @@
-// Address-ordered first fit: objects of any size, little fragmentation, neighbours stay neighbours.
+// Address-ordered first fit: objects of any size, neighbours stay neighbours.
 #pragma once
 
-#include "memory/allocator.hpp"
-#include "memory/free_runs.hpp"
-
-#include <unordered_map>
+#include "memory/extent_space.hpp"
 
 namespace terrace {
 
@@ -13,7 +10,7 @@ namespace terrace {
 /// With equal sizes a batch fails only if the arena cannot hold it; with mixed sizes packing is not searched further.
 /// Parts are freed singly or together; a batch that is freed is joined first and touches the free runs once for each
 /// joined run. A free run ends at a boundary, also when the bytes behind it are free: `largest_free_run` is what one
-/// request can have. All operations are O(log free runs) for each extent.
+/// request can have. Costs: see `free_runs`.
 class free_list_allocator : public allocator {
  public:
   static result<std::unique_ptr<allocator>> make(const allocator_options& options);
@@ -21,29 +18,23 @@ class free_list_allocator : public allocator {
   std::string_view name() const override { return "free_list"; }
   result<std::vector<extent>> allocate(std::span<const uint64_t> sizes) override;
   void free(std::span<const extent> extents) override;
-  uint64_t physical_size(uint64_t bytes) const override;
-  uint64_t largest_possible() const override;
-  allocator_usage usage() const override;
+  uint64_t physical_size(uint64_t bytes) const override { return space_.physical_size(bytes); }
+  uint64_t largest_possible() const override { return space_.largest_possible(); }
+  allocator_usage usage() const override { return space_.usage(); }
+  result<void> grow(uint64_t bytes) override { return space_.grow(bytes); }
+  result<void> retire(extent range) override { return space_.retire(range); }
+  uint64_t used_in(extent range) const override { return space_.used_in(range); }
+  std::vector<size_t> choose(std::span<const uint64_t> sizes, std::span<const extent> candidates) override {
+    return space_.choose(sizes, candidates);
+  }
 
  private:
-  struct allocation {
-    uint64_t physical = 0;
-    uint64_t requested = 0;
-  };
+  explicit free_list_allocator(const allocator_options& options) : space_(options) {}
 
-  explicit free_list_allocator(const allocator_options& options);
-
-  bool take_one_run(std::span<const uint64_t> sizes, std::vector<extent>& taken);
+  bool take_one_run(std::span<const uint64_t> sizes, uint64_t total, std::vector<extent>& taken);
   bool take_each(std::span<const uint64_t> sizes, std::span<const size_t> order, std::vector<extent>& taken);
-  extent take(extent run, uint64_t bytes);
-  void give_back(extent run);
-  void give_back_within_boundary(extent run);
 
-  allocator_options options_;
-  free_runs runs_;
-  std::unordered_map<uint64_t, allocation> live_; ///< by offset
-  uint64_t used_bytes_ = 0;
-  uint64_t requested_bytes_ = 0;
+  extent_space space_;
 };
 
 } // namespace terrace

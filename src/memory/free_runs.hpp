@@ -3,58 +3,82 @@
 
 #include "memory/allocator.hpp"
 
+#include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
 namespace terrace {
 
-/// A set of disjoint runs. A treap ordered by offset in which every node knows the largest run of its subtree, so that
-/// "the first run of at least n bytes" takes O(log n) steps, where a list would be walked past all its small holes.
-/// Source: Seidel and Aragon, "Randomized search trees" (1996); priorities are a hash of the offset, so the same calls
-/// build the same tree.
+/// A set of bytes, kept as maximal runs. Runs never reach across a multiple of the boundary, also when the bytes behind
+/// it are free: every run can be handed out whole.
+///
+/// Runs lie in sorted blocks of at most 64, as in the leaves of a B+ tree (Comer, "The Ubiquitous B-Tree", 1979), whose
+/// inner level is one flat array; each block knows its largest run, so that "the first run of at least n bytes" looks at
+/// one number a block. `give` and `take` touch one block or two. The same calls build the same blocks.
+/// Not thread-safe.
 class free_runs {
  public:
-  /// Adds a run that touches none of the others' bytes. It is not joined with its neighbours.
-  void insert(extent run);
+  explicit free_runs(uint64_t boundary_bytes = 0) : boundary_(boundary_bytes) {}
 
-  /// Removes the run that begins at `offset`; there must be one.
-  extent remove(uint64_t offset);
+  /// Adds bytes none of which is in the set yet (asserted where it is cheap), joined with their neighbours.
+  void give(extent range);
 
-  /// The run with the lowest offset that has at least `bytes`.
+  /// Removes bytes all of which are in the set (asserted), wherever they lie in their runs.
+  void take(extent range);
+
+  /// The run with the lowest offset that has at least `bytes`; `bytes` is not 0.
   std::optional<extent> first_fit(uint64_t bytes) const;
 
-  /// The run that ends exactly at `offset`, and the one that begins there.
-  std::optional<extent> ending_at(uint64_t offset) const;
-  std::optional<extent> beginning_at(uint64_t offset) const;
+  /// The part of the set that lies in `range`, in order.
+  std::vector<extent> within(extent range) const;
 
-  /// Size of the largest run, 0 when there is none. O(1).
-  uint64_t largest() const { return root_ == none ? 0 : nodes_[root_].largest; }
-
+  uint64_t largest() const; ///< 0 when the set is empty
   size_t count() const { return count_; }
+  uint64_t bytes() const { return bytes_; }
+
+  /// From now on `whole_units` is kept for objects of `unit` bytes. O(runs) when it changes.
+  void measure_in(uint64_t unit);
+  uint64_t unit() const { return unit_; }
+  /// The bytes of whole units that lie end to end in each run. O(1).
+  uint64_t whole_units() const { return whole_units_; }
 
  private:
-  using index = uint32_t;
-  static constexpr index none = ~index{0};
-
-  struct node {
-    extent run;
-    uint64_t largest = 0; ///< of the subtree
-    uint64_t priority = 0;
-    index left = none;
-    index right = none;
+  static constexpr uint32_t block_max = 64;
+  struct block {
+    uint32_t count = 0;
+    std::array<uint64_t, block_max> offsets;
+    std::array<uint64_t, block_max> sizes;
+  };
+  struct place {
+    size_t block;
+    uint32_t at;
   };
 
-  index make_node(extent run);
-  void update(index at);
-  /// Runs before `offset` go to `left`, the others to `right`.
-  void split(index at, uint64_t offset, index& left, index& right);
-  index merge(index left, index right);
+  std::optional<place> last_before(uint64_t offset) const; ///< the last run that begins before `offset`
+  std::optional<place> next(std::optional<place> of) const;
+  bool ends_run(uint64_t offset) const { return boundary_ != 0 && offset % boundary_ == 0; }
+  void give_within_boundary(extent range);
+  void insert(std::optional<place> before, extent run);
+  void erase(place at);
+  void resize(place at, extent run); ///< the order must stay
+  void split(size_t full);
+  void drop_block(size_t which);
+  void measure_block(size_t which);
+  void count_in(uint64_t size);
+  void count_out(uint64_t size);
 
-  std::vector<node> nodes_;
-  std::vector<index> spare_;
-  index root_ = none;
+  uint64_t boundary_;
+  uint64_t unit_ = 1;
+  std::vector<std::unique_ptr<block>> blocks_;
+  std::vector<uint64_t> first_;   ///< of each block: the offset of its first run
+  std::vector<uint64_t> largest_; ///< of each block: the size of its largest run
   size_t count_ = 0;
+  uint64_t bytes_ = 0;
+  uint64_t whole_units_ = 0;
+  mutable uint64_t largest_of_all_ = 0;
+  mutable bool largest_known_ = true;
 };
 
 } // namespace terrace

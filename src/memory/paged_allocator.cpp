@@ -18,16 +18,19 @@ result<std::unique_ptr<allocator>> paged_allocator::make(const allocator_options
                                        std::to_string(limit));
   uint64_t slot =
       (options.slot_bytes + options.alignment_bytes - 1) / options.alignment_bytes * options.alignment_bytes;
-  uint64_t per_boundary = boundary / slot;
-  uint64_t slots =
-      options.capacity_bytes / boundary * per_boundary + options.capacity_bytes % boundary / slot;
-  return std::unique_ptr<allocator>(new paged_allocator(slot, boundary, per_boundary, slots));
+  return std::unique_ptr<allocator>(new paged_allocator(options, slot));
 }
 
-paged_allocator::paged_allocator(uint64_t slot_bytes, uint64_t boundary_bytes, uint64_t slots_per_boundary,
-                                 uint64_t slots)
-    : slot_bytes_(slot_bytes), boundary_bytes_(boundary_bytes), slots_per_boundary_(slots_per_boundary),
-      slots_(slots) {}
+paged_allocator::paged_allocator(const allocator_options& options, uint64_t slot_bytes)
+    : options_(options), slot_bytes_(slot_bytes),
+      boundary_bytes_(options.boundary_bytes == 0 ? uint64_t{1} << 63 : options.boundary_bytes),
+      slots_per_boundary_(boundary_bytes_ / slot_bytes), end_(options.capacity_bytes),
+      slots_(slots_before(end_)) {}
+
+uint64_t paged_allocator::slots_before(uint64_t offset) const {
+  return offset / boundary_bytes_ * slots_per_boundary_ +
+         std::min(offset % boundary_bytes_ / slot_bytes_, slots_per_boundary_);
+}
 
 uint64_t paged_allocator::offset_of(uint64_t slot) const {
   return slot / slots_per_boundary_ * boundary_bytes_ + slot % slots_per_boundary_ * slot_bytes_;
@@ -41,7 +44,7 @@ result<std::vector<extent>> paged_allocator::allocate(std::span<const uint64_t> 
   auto total = total_physical(*this, sizes);
   if (!total)
     return tl::unexpected(total.error());
-  if (sizes.size() > slots_ - live_)
+  if (sizes.size() > slots_ - withdrawn_ - live_)
     return fail_no_space(*this, sizes.size(), *total);
   std::vector<extent> taken;
   taken.reserve(sizes.size());
@@ -68,20 +71,89 @@ void paged_allocator::free(std::span<const extent> extents) {
            e.size == slot_bytes_ && "freed twice, or never allocated");
     requested_bytes_ -= requested_[slot];
     requested_[slot] = 0;
-    freed_.push_back(slot);
+    if (retired(e))
+      ++withdrawn_;
+    else
+      freed_.push_back(slot);
   }
   live_ -= extents.size();
 }
 
 allocator_usage paged_allocator::usage() const {
-  uint64_t free_slots = slots_ - live_;
-  return {.capacity_bytes = slots_ * slot_bytes_,
+  uint64_t free_slots = slots_ - withdrawn_ - live_;
+  return {.capacity_bytes = (slots_ - withdrawn_) * slot_bytes_,
           .used_bytes = live_ * slot_bytes_,
           .requested_bytes = requested_bytes_,
           .free_bytes = free_slots * slot_bytes_,
           .largest_free_run = free_slots > 0 ? slot_bytes_ : 0,
           .free_runs = free_slots,
-          .allocations = live_};
+          .allocations = live_,
+          .smallest_bytes = slot_bytes_,
+          .whole_bytes = free_slots * slot_bytes_};
+}
+
+result<void> paged_allocator::grow(uint64_t bytes) {
+  if (auto valid = validate_growth(options_, bytes); !valid)
+    return valid;
+  end_ += bytes;
+  slots_ = slots_before(end_);
+  return {};
+}
+
+bool paged_allocator::retired(const extent& e) const {
+  return std::any_of(retired_.begin(), retired_.end(), [&](const extent& r) {
+    return e.offset < r.offset + r.size && r.offset < e.offset + e.size;
+  });
+}
+
+template <class F>
+void paged_allocator::for_slots_in(extent range, F&& f) const {
+  uint64_t end = range.offset + range.size;
+  for (uint64_t slot = std::min(slot_at(range.offset), slots_); slot < slots_ && offset_of(slot) < end;
+       ++slot)
+    if (offset_of(slot) + slot_bytes_ > range.offset)
+      f(slot);
+}
+
+result<void> paged_allocator::retire(extent range) {
+  if (auto valid = validate_segments(options_, range, end_); !valid)
+    return valid;
+  if (retired(range))
+    return fail_retired_before(range);
+  // Slots that were never used are the tail of the arena: from here on those before the end of `range` count as used.
+  uint64_t used = requested_.size();
+  for_slots_in(range, [&](uint64_t slot) { requested_.resize(std::max(requested_.size(), slot + 1)); });
+  for (uint64_t slot = requested_.size(); slot > used; --slot)
+    freed_.push_back(slot - 1);
+  std::erase_if(freed_, [&](uint64_t slot) {
+    uint64_t offset = offset_of(slot);
+    return offset < range.offset + range.size && range.offset < offset + slot_bytes_;
+  });
+  for_slots_in(range, [&](uint64_t slot) {
+    withdrawn_ += requested_[slot] == 0 && !retired({offset_of(slot), slot_bytes_}) ? 1 : 0;
+  });
+  retired_.push_back(range);
+  return {};
+}
+
+uint64_t paged_allocator::used_in(extent range) const {
+  uint64_t used = 0;
+  for_slots_in(range, [&](uint64_t slot) {
+    used += slot < requested_.size() && requested_[slot] > 0 ? slot_bytes_ : 0;
+  });
+  return used;
+}
+
+std::vector<size_t> paged_allocator::choose(std::span<const uint64_t> sizes,
+                                            std::span<const extent> candidates) {
+  uint64_t free_slots = slots_ - withdrawn_ - live_;
+  std::vector<size_t> chosen;
+  for (size_t i = 0; i < candidates.size() && free_slots + chosen.size() < sizes.size(); ++i)
+    if (!retired(candidates[i]))
+      chosen.push_back(i);
+  if (free_slots + chosen.size() < sizes.size())
+    chosen.clear();
+  return chosen;
 }
 
 } // namespace terrace

@@ -17,19 +17,31 @@ class paged_allocator : public allocator {
   result<std::vector<extent>> allocate(std::span<const uint64_t> sizes) override;
   void free(std::span<const extent> extents) override;
   uint64_t physical_size(uint64_t) const override { return slot_bytes_; }
-  uint64_t largest_possible() const override { return slot_bytes_; }
+  uint64_t largest_possible() const override { return slots_ > withdrawn_ ? slot_bytes_ : 0; }
   allocator_usage usage() const override;
+  result<void> grow(uint64_t bytes) override;
+  result<void> retire(extent range) override;
+  uint64_t used_in(extent range) const override;
+  std::vector<size_t> choose(std::span<const uint64_t> sizes, std::span<const extent> candidates) override;
 
  private:
-  paged_allocator(uint64_t slot_bytes, uint64_t boundary_bytes, uint64_t slots_per_boundary, uint64_t slots);
+  paged_allocator(const allocator_options& options, uint64_t slot_bytes);
 
   uint64_t offset_of(uint64_t slot) const;
   uint64_t slot_at(uint64_t offset) const;
+  uint64_t slots_before(uint64_t offset) const; ///< whole slots that begin and end before it
+  bool retired(const extent& e) const;
+  template <class F>
+  void for_slots_in(extent range, F&& f) const;
 
+  allocator_options options_;
   uint64_t slot_bytes_;
   uint64_t boundary_bytes_; ///< of the stride in which whole slots lie
   uint64_t slots_per_boundary_;
-  uint64_t slots_;
+  uint64_t end_;
+  uint64_t slots_;         ///< those that were withdrawn included
+  uint64_t withdrawn_ = 0; ///< retired and free
+  std::vector<extent> retired_;
   std::vector<uint64_t> requested_; ///< of each slot that was ever used; 0: free
   std::vector<uint64_t> freed_;     ///< slots to use again, the last one first
   uint64_t live_ = 0;

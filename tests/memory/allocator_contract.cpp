@@ -1,5 +1,6 @@
 #include "tests/memory/allocator_contract.hpp"
 
+#include <algorithm>
 #include <map>
 #include <random>
 #include <sstream>
@@ -42,6 +43,11 @@ struct naive_arena {
       return "used and free do not add up to the capacity";
     if ((usage.free_bytes > 0) != (usage.free_runs > 0))
       return "free bytes and free runs contradict each other";
+    if (usage.whole_bytes > usage.free_bytes ||
+        (usage.smallest_bytes > 0 && usage.whole_bytes % usage.smallest_bytes != 0) ||
+        (usage.smallest_bytes > 0 && usage.largest_free_run >= usage.smallest_bytes &&
+         usage.whole_bytes == 0))
+      return "the free bytes that whole objects would fill are miscounted";
     return std::nullopt;
   }
 };
@@ -61,6 +67,96 @@ std::optional<std::string> probe_largest(allocator& a) {
     return "more than the largest free run was had";
   if (taken.error().code != (more > a.largest_possible() ? errc::bad_request : errc::no_space))
     return "a request that does not fit has the wrong code";
+  return std::nullopt;
+}
+
+/// What `choose` names makes one request fit, and fewer than it names would not. `held` stays what is live.
+std::optional<std::string> probe_choice(allocator& a, std::vector<extent>& held, std::mt19937_64& random) {
+  for (int round = 0; round < 50 && !held.empty(); ++round) {
+    std::shuffle(held.begin(), held.end(), random);
+    uint64_t largest = a.usage().largest_free_run;
+    uint64_t size = 1 + random() % a.largest_possible();
+    auto before = a.usage();
+    auto chosen = a.choose({&size, 1}, held);
+    if (a.usage().largest_free_run != largest || a.usage().free_runs != before.free_runs ||
+        a.usage().free_bytes != before.free_bytes)
+      return "a choice changed something";
+    if (chosen.empty()) {
+      if (largest < size && a.choose({&size, 1}, held).empty() && size <= a.largest_possible() &&
+          a.usage().allocations == held.size())
+        return "everything may leave, and that is not enough";
+      continue;
+    }
+    if (largest >= a.physical_size(size))
+      return "something was chosen for a request that fits";
+    std::vector<extent> left;
+    for (size_t i = 0; i < held.size(); ++i) {
+      bool leaves = std::find(chosen.begin(), chosen.end(), i) != chosen.end();
+      if (leaves)
+        a.free({&held[i], 1});
+      else
+        left.push_back(held[i]);
+      if (leaves && i != chosen.back() && a.usage().largest_free_run >= a.physical_size(size))
+        return "more was chosen than is needed";
+    }
+    held = std::move(left);
+    auto taken = a.allocate({&size, 1});
+    if (!taken)
+      return "what was chosen is not enough";
+    held.push_back(taken->front());
+  }
+  return std::nullopt;
+}
+
+/// An empty arena grows, and loses whole segments.
+std::optional<std::string> probe_segments(allocator& a, const allocator_options& o, std::mt19937_64& random) {
+  uint64_t segment =
+      o.boundary_bytes != 0 ? o.boundary_bytes : o.capacity_bytes / o.alignment_bytes / 2 * o.alignment_bytes;
+  if (a.grow(0) || a.grow(o.alignment_bytes + 1) || a.retire({0, 0}) || a.retire({1, segment}) ||
+      a.retire({0, o.capacity_bytes + segment * 4}))
+    return "an arena changed its size by a broken number of bytes";
+  if (segment > o.capacity_bytes)
+    return std::nullopt; // growing by segments of that size would take all day
+  uint64_t before = a.usage().capacity_bytes;
+  uint64_t end = (o.capacity_bytes + segment - 1) / segment * segment + segment;
+  if (!a.grow(end - o.capacity_bytes) || a.usage().capacity_bytes <= before)
+    return "an arena did not grow";
+  std::vector<extent> held;
+  for (uint64_t size = 1 + a.largest_possible() / 20;;) {
+    auto taken = a.allocate({&size, 1});
+    if (!taken)
+      break;
+    held.push_back(taken->front());
+  }
+  for (uint64_t offset = 0; offset + segment < end; offset += segment) {
+    extent range{offset, segment};
+    if (!a.retire(range) || a.retire(range))
+      return "a segment cannot be retired once";
+    std::shuffle(held.begin(), held.end(), random);
+    std::vector<extent> left;
+    for (auto& e : held) {
+      uint64_t used = a.used_in(range);
+      a.free({&e, 1});
+      bool inside = e.offset < offset + segment && offset < e.offset + e.size;
+      if (inside != (a.used_in(range) < used))
+        return "what is used of a retired segment is miscounted";
+    }
+    held.clear();
+    if (a.used_in(range) != 0)
+      return "a retired segment whose objects were freed is still in use";
+    auto usage = a.usage();
+    if (usage.used_bytes != 0 || usage.free_bytes != usage.capacity_bytes)
+      return "the capacity is wrong after a segment went";
+    uint64_t size = 1 + a.largest_possible() / 20;
+    while (auto taken = a.allocate({&size, 1})) {
+      held.push_back(taken->front());
+      if (taken->front().offset < offset + segment)
+        return "an object was put into a retired segment";
+    }
+    if (held.empty())
+      return "an arena that lost a segment holds nothing";
+  }
+  a.free(held);
   return std::nullopt;
 }
 
@@ -118,11 +214,13 @@ std::optional<std::string> broken_promise(const allocator_maker& make, const all
       if (auto broken = probe_largest(*subject); broken || (broken = probe_largest(*twin)))
         return broken;
   }
+  if (auto broken = probe_choice(*subject, held, random))
+    return broken;
   subject->free(held);
   if (subject->usage().free_bytes != subject->usage().capacity_bytes ||
       subject->usage().largest_free_run != subject->largest_possible())
     return "an arena that was emptied is not whole";
-  return std::nullopt;
+  return probe_segments(*subject, options, random);
 }
 
 } // namespace terrace::testing

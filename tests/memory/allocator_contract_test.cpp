@@ -87,7 +87,7 @@ INSTANTIATE_TEST_SUITE_P(Registry, AllocatorContract, ::testing::ValuesIn(alloca
                          [](const auto& which) { return std::string(which.param); });
 
 TEST(AllocatorRegistry, NamesTheKnownOnesForAnUnknownName) {
-  auto made = make_allocator("buddy", {.capacity_bytes = 4096});
+  auto made = make_allocator("unheard_of", {.capacity_bytes = 4096});
   ASSERT_FALSE(made);
   EXPECT_EQ(made.error().code, errc::bad_request);
   for (auto name : allocator_names())
@@ -97,7 +97,16 @@ TEST(AllocatorRegistry, NamesTheKnownOnesForAnUnknownName) {
 // The canaries: each breaks one promise of a real allocator, and the check must notice.
 class canary : public allocator {
  public:
-  enum class flaw { none, overlaps, forgets_boundary, miscounts, leaks_on_failure, leaks_on_free };
+  enum class flaw {
+    none,
+    overlaps,
+    forgets_boundary,
+    miscounts,
+    leaks_on_failure,
+    leaks_on_free,
+    retires_nothing,
+    chooses_too_much
+  };
   canary(flaw f, const allocator_options& options) : flaw_(f) {
     auto inner = options;
     if (f == flaw::forgets_boundary)
@@ -124,6 +133,18 @@ class canary : public allocator {
       usage.requested_bytes = usage.used_bytes;
     return usage;
   }
+  result<void> grow(uint64_t bytes) override { return inner_->grow(bytes); }
+  result<void> retire(extent range) override {
+    return flaw_ == flaw::retires_nothing ? result<void>{} : inner_->retire(range);
+  }
+  uint64_t used_in(extent range) const override { return inner_->used_in(range); }
+  std::vector<size_t> choose(std::span<const uint64_t> sizes, std::span<const extent> candidates) override {
+    auto chosen = inner_->choose(sizes, candidates);
+    if (flaw_ == flaw::chooses_too_much && !chosen.empty())
+      for (chosen.clear(); chosen.size() < candidates.size();)
+        chosen.push_back(chosen.size());
+    return chosen;
+  }
 
  private:
   flaw flaw_;
@@ -141,6 +162,8 @@ TEST(AllocatorCanary, EveryBrokenAllocatorFailsTheCheck) {
   EXPECT_TRUE(check(canary::flaw::miscounts));
   EXPECT_TRUE(check(canary::flaw::leaks_on_failure));
   EXPECT_TRUE(check(canary::flaw::leaks_on_free));
+  EXPECT_TRUE(check(canary::flaw::retires_nothing));
+  EXPECT_TRUE(check(canary::flaw::chooses_too_much));
 }
 
 } // namespace

@@ -1,0 +1,163 @@
+#include "memory/extent_space.hpp"
+
+#include "memory/allocator_registry.hpp"
+
+#include <algorithm>
+#include <cassert>
+
+namespace terrace {
+
+namespace {
+
+uint64_t overlap(const extent& a, const extent& b) {
+  uint64_t begin = std::max(a.offset, b.offset);
+  uint64_t end = std::min(a.offset + a.size, b.offset + b.size);
+  return end > begin ? end - begin : 0;
+}
+
+} // namespace
+
+extent_space::extent_space(const allocator_options& options)
+    : options_(options), runs_(options.boundary_bytes), usable_(options.boundary_bytes),
+      end_(options.capacity_bytes) {
+  runs_.give({0, end_});
+  usable_.give({0, end_});
+}
+
+void extent_space::add(extent made, uint64_t requested, uint32_t tag) {
+  live_.insert({made.offset, made.size, requested, tag});
+  used_bytes_ += made.size;
+  requested_bytes_ += requested;
+  if (smallest_ == 0 || made.size < smallest_) {
+    smallest_ = made.size;
+    runs_.measure_in(smallest_);
+  }
+}
+
+live_extents::entry extent_space::remove(const extent& e) {
+  auto* found = live_.find(e.offset);
+  assert(found && found->physical == e.size && "freed twice, or never allocated");
+  auto gone = live_.remove(found);
+  used_bytes_ -= gone.physical;
+  requested_bytes_ -= gone.requested;
+  if (live_.size() == 0)
+    smallest_ = 0; // the next object sets it
+  return gone;
+}
+
+void extent_space::give_run(extent run) {
+  if (retired_.empty()) {
+    runs_.give(run);
+    return;
+  }
+  for (const extent& part : usable_.within(run))
+    runs_.give(part);
+  for (retired& r : retired_)
+    r.used -= overlap(r.range, run);
+}
+
+allocator_usage extent_space::usage() const {
+  return {.capacity_bytes = used_bytes_ + runs_.bytes(),
+          .used_bytes = used_bytes_,
+          .requested_bytes = requested_bytes_,
+          .free_bytes = runs_.bytes(),
+          .largest_free_run = runs_.largest(),
+          .free_runs = runs_.count(),
+          .allocations = live_.size(),
+          .smallest_bytes = smallest_,
+          .whole_bytes = smallest_ == 0 ? runs_.bytes() : runs_.whole_units()};
+}
+
+result<void> extent_space::grow(uint64_t bytes) {
+  if (auto valid = validate_growth(options_, bytes); !valid)
+    return valid;
+  runs_.give({end_, bytes});
+  usable_.give({end_, bytes});
+  end_ += bytes;
+  return {};
+}
+
+result<void> extent_space::retire(extent range) {
+  if (auto valid = validate_segments(options_, range, end_); !valid)
+    return valid;
+  uint64_t there = 0, free = 0;
+  for (const extent& part : usable_.within(range))
+    there += part.size;
+  if (there != range.size)
+    return fail_retired_before(range);
+  for (const extent& part : runs_.within(range)) {
+    runs_.take(part);
+    free += part.size;
+  }
+  usable_.take(range);
+  retired_.push_back({range, range.size - free});
+  return {};
+}
+
+uint64_t extent_space::used_in(extent range) const {
+  uint64_t used = 0;
+  for (const retired& r : retired_)
+    if (overlap(r.range, range) == r.range.size)
+      used += r.used;
+  return used;
+}
+
+std::vector<extent> extent_space::trial(std::span<const uint64_t> sorted_sizes) {
+  std::vector<extent> placed;
+  for (uint64_t bytes : sorted_sizes) {
+    auto run = runs_.first_fit(bytes);
+    if (!run)
+      break;
+    placed.push_back({run->offset, bytes});
+    runs_.take(placed.back());
+  }
+  for (const extent& e : placed)
+    runs_.give(e);
+  if (placed.size() < sorted_sizes.size())
+    placed.clear();
+  return placed;
+}
+
+std::vector<size_t> extent_space::choose(std::span<const uint64_t> sizes,
+                                         std::span<const extent> candidates) {
+  std::vector<uint64_t> sorted;
+  uint64_t needed = 0;
+  for (uint64_t bytes : sizes) {
+    sorted.push_back(physical_size(bytes));
+    needed += sorted.back();
+  }
+  std::sort(sorted.rbegin(), sorted.rend());
+  if (sorted.empty() || !trial(sorted).empty())
+    return {};
+  // Candidates are given for trial, and taken back before anybody sees. Enough bytes first; then every further candidate
+  // gets a trial while they are few, later each eighth more.
+  std::vector<extent> given;
+  std::vector<extent> placed;
+  size_t next_trial = 0;
+  for (size_t i = 0; i < candidates.size() && placed.empty(); ++i) {
+    for (const extent& part : usable_.within(candidates[i])) {
+      runs_.give(part);
+      given.push_back(part);
+    }
+    bool last = i + 1 == candidates.size();
+    if (runs_.bytes() >= needed && runs_.largest() >= sorted.front() && (i >= next_trial || last)) {
+      placed = trial(sorted);
+      next_trial = i + 1 + (sorted.size() == 1 ? 0 : i / 8);
+    }
+  }
+  for (const extent& part : given)
+    runs_.take(part);
+  std::sort(placed.begin(), placed.end(),
+            [](const extent& a, const extent& b) { return a.offset < b.offset; });
+  std::vector<size_t> chosen;
+  for (size_t i = 0; i < candidates.size() && !placed.empty(); ++i) {
+    const extent& e = candidates[i];
+    auto behind = std::lower_bound(placed.begin(), placed.end(), e.offset + e.size,
+                                   [](const extent& p, uint64_t end) { return p.offset < end; });
+    if (behind != placed.begin() && overlap(*std::prev(behind), e) > 0)
+      chosen.push_back(i);
+  }
+  return chosen;
+}
+
+} // namespace terrace

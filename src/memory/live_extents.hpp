@@ -1,0 +1,85 @@
+// The live extents of an arena, by offset.
+#pragma once
+
+#include "base/object_key.hpp"
+
+#include <cassert>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace terrace {
+
+/// A hash table with open addressing and linear probing (Knuth, volume 3, algorithms 6.4 L and R: removal moves entries
+/// back and leaves no marks). A live extent costs 64 to 128 bytes and no allocation of its own. Not thread-safe.
+class live_extents {
+ public:
+  struct entry {
+    uint64_t offset = empty;
+    uint64_t physical = 0;
+    uint64_t requested = 0;
+    uint32_t tag = 0; ///< the allocator's own
+  };
+
+  /// The offset must not be in the table.
+  void insert(const entry& added) {
+    if ((count_ + 1) * 2 > entries_.size())
+      grow();
+    place(added);
+    ++count_;
+  }
+
+  /// nullptr when there is none. Valid until the next insert or remove.
+  entry* find(uint64_t offset) {
+    if (entries_.empty())
+      return nullptr;
+    for (size_t at = home(offset); entries_[at].offset != empty; at = (at + 1) & mask())
+      if (entries_[at].offset == offset)
+        return &entries_[at];
+    return nullptr;
+  }
+
+  /// Takes an entry out that `find` gave.
+  entry remove(entry* found) {
+    entry removed = *found;
+    size_t hole = static_cast<size_t>(found - entries_.data());
+    for (size_t at = (hole + 1) & mask(); entries_[at].offset != empty; at = (at + 1) & mask()) {
+      size_t from_home = (at - home(entries_[at].offset)) & mask();
+      if (from_home >= ((at - hole) & mask())) {
+        entries_[hole] = entries_[at];
+        hole = at;
+      }
+    }
+    entries_[hole].offset = empty;
+    --count_;
+    return removed;
+  }
+
+  size_t size() const { return count_; }
+
+ private:
+  static constexpr uint64_t empty = ~uint64_t{0};
+
+  size_t mask() const { return entries_.size() - 1; }
+  size_t home(uint64_t offset) const { return detail::mix64(offset) & mask(); }
+  void place(const entry& added) {
+    size_t at = home(added.offset);
+    while (entries_[at].offset != empty) {
+      assert(entries_[at].offset != added.offset && "live already");
+      at = (at + 1) & mask();
+    }
+    entries_[at] = added;
+  }
+  void grow() {
+    std::vector<entry> before(entries_.empty() ? 64 : entries_.size() * 2);
+    before.swap(entries_);
+    for (const entry& e : before)
+      if (e.offset != empty)
+        place(e);
+  }
+
+  std::vector<entry> entries_; ///< a power of two, at most half of them in use
+  size_t count_ = 0;
+};
+
+} // namespace terrace

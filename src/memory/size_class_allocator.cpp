@@ -1,0 +1,203 @@
+#include "memory/size_class_allocator.hpp"
+
+#include "memory/allocator_registry.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cassert>
+
+namespace terrace {
+
+namespace {
+
+constexpr uint64_t slots_max = 64;       // bits of the map of free slots
+constexpr uint64_t objects_per_slot = 8; // of the class, for each slot of a new slab
+
+} // namespace
+
+result<std::unique_ptr<allocator>> size_class_allocator::make(const allocator_options& options) {
+  if (auto valid = validate_arena(options); !valid)
+    return tl::unexpected(valid.error());
+  return std::unique_ptr<allocator>(new size_class_allocator(options));
+}
+
+size_class_allocator::size_class_allocator(const allocator_options& options)
+    : space_(options), loose_(options.boundary_bytes) {
+  loose_.give({0, options.capacity_bytes});
+}
+
+result<std::vector<extent>> size_class_allocator::allocate(std::span<const uint64_t> sizes) {
+  auto total = total_physical(*this, sizes);
+  if (!total)
+    return tl::unexpected(total.error());
+  std::vector<extent> taken;
+  if (*total <= space_.free_bytes()) {
+    if (sizes.size() == 1) {
+      if (auto one = take_one(sizes[0])) {
+        taken.push_back(*one);
+        return taken;
+      }
+    } else {
+      for (const auto& order : placing_orders(sizes))
+        if (take_each(sizes, order, taken))
+          return taken;
+    }
+  }
+  return fail_no_space(*this, sizes.size(), *total);
+}
+
+bool size_class_allocator::take_each(std::span<const uint64_t> sizes, std::span<const size_t> order,
+                                     std::vector<extent>& taken) {
+  taken.assign(sizes.size(), {});
+  for (size_t i : order) {
+    auto one = take_one(sizes[i]);
+    if (!one) { // all or nothing
+      std::erase_if(taken, [](const extent& e) { return e.size == 0; });
+      free(taken);
+      taken.clear();
+      return false;
+    }
+    taken[i] = *one;
+  }
+  return true;
+}
+
+std::optional<extent> size_class_allocator::take_one(uint64_t requested) {
+  uint64_t physical = physical_size(requested);
+  size_class& of = classes_[physical];
+  extent made{0, physical};
+  slab_id in = no_slab;
+  if (!of.open.empty() || open_slab(of, physical)) {
+    in = of.open.back().second;
+    slab& s = slabs_[in];
+    made.offset = s.offset + static_cast<uint64_t>(std::countr_zero(s.free_slots)) * physical;
+    s.free_slots &= s.free_slots - 1;
+    if (s.free_slots == 0)
+      of.open.pop_back();
+  } else if (auto run = loose_.first_fit(physical)) {
+    made.offset = run->offset;
+    loose_.take(made);
+  } else if (auto cut = space_.runs().first_fit(physical)) {
+    made.offset = cut->offset;
+    dissolve_slabs_in(made);
+    loose_.take(made);
+  } else {
+    if (of.live == 0)
+      classes_.erase(physical);
+    return std::nullopt;
+  }
+  ++of.live;
+  space_.take_run(made);
+  space_.add(made, requested, in);
+  return made;
+}
+
+bool size_class_allocator::open_slab(size_class& of, uint64_t slot_bytes) {
+  uint64_t slots = std::bit_floor(std::min(of.live / objects_per_slot, slots_max));
+  for (; slots >= 2; slots /= 2) {
+    if (slots * slot_bytes > loose_.largest())
+      continue;
+    slab made{loose_.first_fit(slots * slot_bytes)->offset, slot_bytes, 0, static_cast<uint32_t>(slots)};
+    made.free_slots = made.all();
+    loose_.take(made.range());
+    slab_id id = static_cast<slab_id>(slabs_.size());
+    if (spare_.empty()) {
+      slabs_.push_back(made);
+    } else {
+      id = spare_.back();
+      spare_.pop_back();
+      slabs_[id] = made;
+    }
+    slab_at_.emplace(made.offset, id);
+    open(of, made, id);
+    return true;
+  }
+  return false;
+}
+
+void size_class_allocator::open(size_class& in, const slab& s, slab_id id) {
+  auto where = std::lower_bound(in.open.begin(), in.open.end(), s.offset,
+                                [](const auto& entry, uint64_t offset) { return entry.first > offset; });
+  in.open.insert(where, {s.offset, id});
+}
+
+void size_class_allocator::close(size_class& in, const slab& s) {
+  auto where = std::lower_bound(in.open.begin(), in.open.end(), s.offset,
+                                [](const auto& entry, uint64_t offset) { return entry.first > offset; });
+  if (where != in.open.end() && where->first == s.offset)
+    in.open.erase(where);
+}
+
+void size_class_allocator::forget_slab(slab_id which) {
+  slab& s = slabs_[which];
+  close(classes_.find(s.slot_bytes)->second, s);
+  slab_at_.erase(s.offset);
+  spare_.push_back(which);
+}
+
+void size_class_allocator::dissolve_slabs_in(extent range) {
+  uint64_t end = range.offset + range.size;
+  auto at = slab_at_.upper_bound(range.offset);
+  if (at != slab_at_.begin()) // the slab before may reach into the range
+    --at;
+  while (at != slab_at_.end() && at->first < end) {
+    slab_id which = (at++)->second;
+    slab s = slabs_[which];
+    if (s.offset + s.range().size <= range.offset)
+      continue;
+    for (uint32_t i = 0; i < s.slots; ++i) {
+      extent slot{s.offset + i * s.slot_bytes, s.slot_bytes};
+      if (s.free_slots >> i & 1)
+        loose_.give(slot);
+      else
+        space_.find(slot.offset)->tag = no_slab;
+    }
+    forget_slab(which);
+  }
+}
+
+void size_class_allocator::free(std::span<const extent> extents) {
+  for (const extent& e : extents) {
+    auto gone = space_.remove(e);
+    space_.give_run(e);
+    auto of = classes_.find(e.size);
+    if (gone.tag != no_slab) {
+      slab& s = slabs_[gone.tag];
+      if (s.free_slots == 0)
+        open(of->second, s, gone.tag);
+      s.free_slots |= uint64_t{1} << ((e.offset - s.offset) / s.slot_bytes);
+      if (s.free_slots == s.all()) {
+        extent range = s.range();
+        forget_slab(gone.tag);
+        loose_.give(range);
+      }
+    } else if (!space_.any_retired()) {
+      loose_.give(e);
+    } else {
+      for (const extent& part : space_.usable(e))
+        loose_.give(part);
+    }
+    if (--of->second.live == 0)
+      classes_.erase(of);
+  }
+}
+
+result<void> size_class_allocator::grow(uint64_t bytes) {
+  extent added{space_.end(), bytes};
+  auto grown = space_.grow(bytes);
+  if (grown)
+    loose_.give(added);
+  return grown;
+}
+
+result<void> size_class_allocator::retire(extent range) {
+  auto gone = space_.retire(range);
+  if (!gone)
+    return gone;
+  dissolve_slabs_in(range);
+  for (const extent& part : loose_.within(range))
+    loose_.take(part);
+  return {};
+}
+
+} // namespace terrace

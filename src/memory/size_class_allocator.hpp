@@ -1,0 +1,73 @@
+// Objects of equal size lie together: for arenas that several models, pools or ranks share.
+#pragma once
+
+#include "memory/extent_space.hpp"
+
+#include <map>
+#include <unordered_map>
+
+namespace terrace {
+
+/// Every physical size is a class, so nothing is rounded up beyond the alignment. A class with enough live objects takes
+/// its space by slabs of up to 64 slots, side by side, and fills the slot with the lowest address that is free; so holes
+/// are of a size that returns, and what is not in a slab stays in long runs. A slab has at most an eighth as many slots
+/// as its class has objects, so a small arena is divided as by first fit, with no more than that share set aside. An
+/// empty slab is ordinary free space at once. Slabs after Bonwick, "The Slab Allocator" (1994), without its fixed caches.
+///
+/// A slab is a preference, no border: a request that nothing else can serve takes a run of free bytes wherever first fit
+/// finds one, and the slabs that it cuts are dissolved, objects in place. So whatever would fit in a free list fits here.
+/// Sizes of a batch are placed one by one, in its order, then largest first; the parts are side by side where a slab is
+/// fresh. Deterministic. Costs: see `free_runs`, most calls without its search for a run.
+class size_class_allocator : public allocator {
+ public:
+  static result<std::unique_ptr<allocator>> make(const allocator_options& options);
+
+  std::string_view name() const override { return "size_class"; }
+  result<std::vector<extent>> allocate(std::span<const uint64_t> sizes) override;
+  void free(std::span<const extent> extents) override;
+  uint64_t physical_size(uint64_t bytes) const override { return space_.physical_size(bytes); }
+  uint64_t largest_possible() const override { return space_.largest_possible(); }
+  allocator_usage usage() const override { return space_.usage(); }
+  result<void> grow(uint64_t bytes) override;
+  result<void> retire(extent range) override;
+  uint64_t used_in(extent range) const override { return space_.used_in(range); }
+  std::vector<size_t> choose(std::span<const uint64_t> sizes, std::span<const extent> candidates) override {
+    return space_.choose(sizes, candidates);
+  }
+
+ private:
+  using slab_id = uint32_t;
+  static constexpr slab_id no_slab = ~slab_id{0};
+
+  struct slab {
+    uint64_t offset = 0;
+    uint64_t slot_bytes = 0;
+    uint64_t free_slots = 0; ///< a bit each
+    uint32_t slots = 0;
+    uint64_t all() const { return slots == 64 ? ~uint64_t{0} : (uint64_t{1} << slots) - 1; }
+    extent range() const { return {offset, slot_bytes * slots}; }
+  };
+  struct size_class {
+    uint64_t live = 0;
+    std::vector<std::pair<uint64_t, slab_id>> open; ///< with a free slot, by offset, the lowest last
+  };
+
+  explicit size_class_allocator(const allocator_options& options);
+
+  bool take_each(std::span<const uint64_t> sizes, std::span<const size_t> order, std::vector<extent>& taken);
+  std::optional<extent> take_one(uint64_t requested);
+  bool open_slab(size_class& of, uint64_t slot_bytes);
+  void dissolve_slabs_in(extent range);
+  void forget_slab(slab_id which);
+  static void open(size_class& in, const slab& s, slab_id id);
+  static void close(size_class& in, const slab& s);
+
+  extent_space space_;
+  free_runs loose_; ///< free, and in no slab
+  std::vector<slab> slabs_;
+  std::vector<slab_id> spare_;
+  std::map<uint64_t, slab_id> slab_at_;              ///< by offset
+  std::unordered_map<uint64_t, size_class> classes_; ///< by physical size
+};
+
+} // namespace terrace
