@@ -59,6 +59,11 @@ class allocator {
   /// them now, `bad_request` for a size of 0 or one that could never fit (`largest_possible()`).
   virtual result<std::vector<extent>> allocate(std::span<const uint64_t> sizes) = 0;
 
+  /// Takes exactly these places, as an index does that comes back after a restart: `extents[i]` was given for a request of
+  /// `requested[i]` bytes by the same allocator with the same options. All or nothing. Ascending offsets are fastest.
+  /// Errors: `bad_request` for a place that is not free, or that such a request could not have got.
+  virtual result<void> adopt(std::span<const extent> extents, std::span<const uint64_t> requested) = 0;
+
   /// Gives extents back; each must be one that `allocate` gave out and that is not free yet (asserted).
   virtual void free(std::span<const extent> extents) = 0;
 

@@ -75,6 +75,13 @@ result<uint64_t> total_physical(const allocator& from, std::span<const uint64_t>
   return total;
 }
 
+tl::unexpected<error> fail_place(extent place, uint64_t requested) {
+  return fail(errc::bad_request,
+              "bytes " + std::to_string(place.offset) + " to " + std::to_string(place.offset + place.size) +
+                  " for an object of " + std::to_string(requested) +
+                  " bytes: expected a place that is free and that this allocator would give");
+}
+
 tl::unexpected<error> fail_no_space(const allocator& from, size_t objects, uint64_t physical_bytes) {
   allocator_usage now = from.usage();
   return fail(errc::no_space, std::to_string(objects) + " objects of " + std::to_string(physical_bytes) +

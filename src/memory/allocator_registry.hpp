@@ -20,6 +20,9 @@ result<void> validate_segments(const allocator_options& options, extent range, u
 /// The `bad_request` error of a range that went before, in part at least.
 tl::unexpected<error> fail_retired_before(extent range);
 
+/// The `bad_request` error of a place that cannot be adopted.
+tl::unexpected<error> fail_place(extent place, uint64_t requested);
+
 /// The `no_space` error of a batch that does not fit now.
 tl::unexpected<error> fail_no_space(const allocator& from, size_t objects, uint64_t physical_bytes);
 

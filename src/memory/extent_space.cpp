@@ -25,7 +25,7 @@ extent_space::extent_space(const allocator_options& options)
 }
 
 void extent_space::add(extent made, uint64_t requested, uint32_t tag) {
-  live_.insert({made.offset, made.size, requested, tag});
+  live_.insert({made.offset, requested, tag});
   used_bytes_ += made.size;
   requested_bytes_ += requested;
   if (smallest_ == 0 || made.size < smallest_) {
@@ -36,16 +36,38 @@ void extent_space::add(extent made, uint64_t requested, uint32_t tag) {
 
 live_extents::entry extent_space::remove(const extent& e) {
   auto* found = live_.find(e.offset);
-  assert(found && found->physical == e.size && "freed twice, or never allocated");
+  assert(found && physical_size(found->requested) == e.size && "freed twice, or never allocated");
   auto gone = live_.remove(found);
-  used_bytes_ -= gone.physical;
+  used_bytes_ -= e.size;
   requested_bytes_ -= gone.requested;
   if (live_.size() == 0)
     smallest_ = 0; // the next object sets it
   return gone;
 }
 
+result<void> extent_space::adopt(std::span<const extent> extents, std::span<const uint64_t> requested,
+                                 uint32_t tag) {
+  assert(extents.size() == requested.size());
+  for (size_t i = 0; i < extents.size(); ++i) {
+    const extent& e = extents[i];
+    bool fits = e.size > 0 && e.offset % options_.alignment_bytes == 0 && e.offset < end_ &&
+                e.size <= end_ - e.offset && physical_size(requested[i]) == e.size && runs_.contains(e);
+    if (!fits) {
+      auto wrong = fail_place(e, requested[i]);
+      for (; i > 0; --i) {
+        give_run(extents[i - 1]);
+        remove(extents[i - 1]);
+      }
+      return wrong;
+    }
+    take_run(e);
+    add(e, requested[i], tag);
+  }
+  return {};
+}
+
 void extent_space::give_run(extent run) {
+  live_.prefetch(run.offset);
   if (retired_.empty()) {
     runs_.give(run);
     return;

@@ -22,12 +22,19 @@ class extent_space {
   const free_runs& runs() const { return runs_; }
 
   /// Makes one extent, or several side by side (`take_run`, then `add` for each), of free bytes.
-  void take_run(extent run) { runs_.take(run); }
+  void take_run(extent run) {
+    live_.prefetch(run.offset);
+    runs_.take(run);
+  }
   void add(extent made, uint64_t requested, uint32_t tag);
 
-  /// The entry of a live extent goes (asserted); its bytes are free after `give_run`, alone or joined with others.
-  live_extents::entry remove(const extent& e);
+  /// Takes given places, all or none. Errors: `bad_request` naming the first that is not free or has the wrong size.
+  result<void> adopt(std::span<const extent> extents, std::span<const uint64_t> requested, uint32_t tag);
+
+  /// The two halves of a free, in any order: the bytes, alone or joined with others, and the entry. Both assert that the
+  /// extent is live.
   void give_run(extent run);
+  live_extents::entry remove(const extent& e);
 
   /// For an allocator that changes its mind about a live extent.
   live_extents::entry* find(uint64_t offset) { return live_.find(offset); }

@@ -63,6 +63,11 @@ bool free_list_allocator::take_each(std::span<const uint64_t> sizes, std::span<c
   return true;
 }
 
+result<void> free_list_allocator::adopt(std::span<const extent> extents,
+                                        std::span<const uint64_t> requested) {
+  return space_.adopt(extents, requested, 0);
+}
+
 void free_list_allocator::free(std::span<const extent> extents) {
   extent joined;
   auto give = [&](const extent& e) {

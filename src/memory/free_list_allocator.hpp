@@ -17,6 +17,7 @@ class free_list_allocator : public allocator {
 
   std::string_view name() const override { return "free_list"; }
   result<std::vector<extent>> allocate(std::span<const uint64_t> sizes) override;
+  result<void> adopt(std::span<const extent> extents, std::span<const uint64_t> requested) override;
   void free(std::span<const extent> extents) override;
   uint64_t physical_size(uint64_t bytes) const override { return space_.physical_size(bytes); }
   uint64_t largest_possible() const override { return space_.largest_possible(); }

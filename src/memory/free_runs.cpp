@@ -162,8 +162,8 @@ void free_runs::give_within_boundary(extent range) {
   auto run_at = [&](place p) {
     return extent{blocks_[p.block]->offsets[p.at], blocks_[p.block]->sizes[p.at]};
   };
-  assert((!before || run_at(*before).offset + run_at(*before).size <= range.offset) && "free already");
-  assert((!after || run_at(*after).offset >= end) && "free already");
+  assert((!before || run_at(*before).offset + run_at(*before).size <= range.offset) && "freed twice");
+  assert((!after || run_at(*after).offset >= end) && "freed twice");
   bool joins_before =
       before && !ends_run(range.offset) && run_at(*before).offset + run_at(*before).size == range.offset;
   bool joins_after = after && !ends_run(end) && run_at(*after).offset == end;
@@ -211,6 +211,12 @@ std::optional<extent> free_runs::first_fit(uint64_t bytes) const {
           return extent{in.offsets[i], in.sizes[i]};
     }
   return std::nullopt;
+}
+
+bool free_runs::contains(extent range) const {
+  auto at = last_before(range.offset + 1);
+  return at &&
+         blocks_[at->block]->offsets[at->at] + blocks_[at->block]->sizes[at->at] >= range.offset + range.size;
 }
 
 std::vector<extent> free_runs::within(extent range) const {

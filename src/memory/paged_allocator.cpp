@@ -64,6 +64,38 @@ result<std::vector<extent>> paged_allocator::allocate(std::span<const uint64_t> 
   return taken;
 }
 
+result<void> paged_allocator::adopt(std::span<const extent> extents, std::span<const uint64_t> requested) {
+  uint64_t used = requested_.size();
+  size_t taken = 0;
+  for (; taken < extents.size(); ++taken) {
+    const extent& e = extents[taken];
+    uint64_t slot = slot_at(e.offset);
+    if (slot >= slots_ || offset_of(slot) != e.offset || e.size != slot_bytes_ || requested[taken] == 0 ||
+        requested[taken] > slot_bytes_ || retired(e) || (slot < requested_.size() && requested_[slot] != 0))
+      break;
+    if (slot >= requested_.size())
+      requested_.resize(slot + 1);
+    requested_[slot] = requested[taken];
+  }
+  bool all = taken == extents.size();
+  for (size_t i = 0; i < taken; ++i)
+    if (all)
+      requested_bytes_ += requested[i];
+    else
+      requested_[slot_at(extents[i].offset)] = 0;
+  live_ += all ? taken : 0;
+  // The slots up to the last one that was named count as used now; those of them that are free, the lowest goes first.
+  std::erase_if(freed_, [&](uint64_t slot) { return requested_[slot] != 0; });
+  std::vector<uint64_t> skipped;
+  for (uint64_t slot = requested_.size(); slot > used; --slot)
+    if (requested_[slot - 1] == 0)
+      skipped.push_back(slot - 1);
+  freed_.insert(freed_.end(), skipped.begin(), skipped.end());
+  if (!all)
+    return fail_place(extents[taken], requested[taken]);
+  return {};
+}
+
 void paged_allocator::free(std::span<const extent> extents) {
   for (const extent& e : extents) {
     uint64_t slot = slot_at(e.offset);

@@ -15,6 +15,7 @@ class paged_allocator : public allocator {
 
   std::string_view name() const override { return "paged"; }
   result<std::vector<extent>> allocate(std::span<const uint64_t> sizes) override;
+  result<void> adopt(std::span<const extent> extents, std::span<const uint64_t> requested) override;
   void free(std::span<const extent> extents) override;
   uint64_t physical_size(uint64_t) const override { return slot_bytes_; }
   uint64_t largest_possible() const override { return slots_ > withdrawn_ ? slot_bytes_ : 0; }

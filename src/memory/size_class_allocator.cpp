@@ -11,7 +11,7 @@ namespace terrace {
 namespace {
 
 constexpr uint64_t slots_max = 64;       // bits of the map of free slots
-constexpr uint64_t objects_per_slot = 8; // of the class, for each slot of a new slab
+constexpr uint64_t objects_per_slot = 4; // of the class, for each slot of a new slab
 
 } // namespace
 
@@ -97,7 +97,7 @@ bool size_class_allocator::open_slab(size_class& of, uint64_t slot_bytes) {
   for (; slots >= 2; slots /= 2) {
     if (slots * slot_bytes > loose_.largest())
       continue;
-    slab made{loose_.first_fit(slots * slot_bytes)->offset, slot_bytes, 0, static_cast<uint32_t>(slots)};
+    slab made{loose_.first_fit(slots * slot_bytes)->offset, slot_bytes, 0, &of, static_cast<uint32_t>(slots)};
     made.free_slots = made.all();
     loose_.take(made.range());
     slab_id id = static_cast<slab_id>(slabs_.size());
@@ -109,19 +109,21 @@ bool size_class_allocator::open_slab(size_class& of, uint64_t slot_bytes) {
       slabs_[id] = made;
     }
     slab_at_.emplace(made.offset, id);
-    open(of, made, id);
+    open(made, id);
     return true;
   }
   return false;
 }
 
-void size_class_allocator::open(size_class& in, const slab& s, slab_id id) {
+void size_class_allocator::open(const slab& s, slab_id id) {
+  size_class& in = *s.of;
   auto where = std::lower_bound(in.open.begin(), in.open.end(), s.offset,
                                 [](const auto& entry, uint64_t offset) { return entry.first > offset; });
   in.open.insert(where, {s.offset, id});
 }
 
-void size_class_allocator::close(size_class& in, const slab& s) {
+void size_class_allocator::close(const slab& s) {
+  size_class& in = *s.of;
   auto where = std::lower_bound(in.open.begin(), in.open.end(), s.offset,
                                 [](const auto& entry, uint64_t offset) { return entry.first > offset; });
   if (where != in.open.end() && where->first == s.offset)
@@ -130,7 +132,7 @@ void size_class_allocator::close(size_class& in, const slab& s) {
 
 void size_class_allocator::forget_slab(slab_id which) {
   slab& s = slabs_[which];
-  close(classes_.find(s.slot_bytes)->second, s);
+  close(s);
   slab_at_.erase(s.offset);
   spare_.push_back(which);
 }
@@ -156,27 +158,45 @@ void size_class_allocator::dissolve_slabs_in(extent range) {
   }
 }
 
+result<void> size_class_allocator::adopt(std::span<const extent> extents,
+                                         std::span<const uint64_t> requested) {
+  auto taken = space_.adopt(extents, requested, no_slab);
+  if (!taken)
+    return taken;
+  for (const extent& e : extents) {
+    dissolve_slabs_in(e);
+    loose_.take(e);
+    ++classes_[e.size].live;
+  }
+  return {};
+}
+
 void size_class_allocator::free(std::span<const extent> extents) {
   for (const extent& e : extents) {
-    auto gone = space_.remove(e);
     space_.give_run(e);
-    auto of = classes_.find(e.size);
+    auto gone = space_.remove(e);
     if (gone.tag != no_slab) {
       slab& s = slabs_[gone.tag];
+      size_class& of = *s.of;
+      --of.live;
       if (s.free_slots == 0)
-        open(of->second, s, gone.tag);
+        open(s, gone.tag);
       s.free_slots |= uint64_t{1} << ((e.offset - s.offset) / s.slot_bytes);
       if (s.free_slots == s.all()) {
         extent range = s.range();
         forget_slab(gone.tag);
         loose_.give(range);
+        if (of.live == 0)
+          classes_.erase(e.size);
       }
-    } else if (!space_.any_retired()) {
+      continue;
+    }
+    if (!space_.any_retired())
       loose_.give(e);
-    } else {
+    else
       for (const extent& part : space_.usable(e))
         loose_.give(part);
-    }
+    auto of = classes_.find(e.size);
     if (--of->second.live == 0)
       classes_.erase(of);
   }

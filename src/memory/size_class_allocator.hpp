@@ -10,7 +10,7 @@ namespace terrace {
 
 /// Every physical size is a class, so nothing is rounded up beyond the alignment. A class with enough live objects takes
 /// its space by slabs of up to 64 slots, side by side, and fills the slot with the lowest address that is free; so holes
-/// are of a size that returns, and what is not in a slab stays in long runs. A slab has at most an eighth as many slots
+/// are of a size that returns, and what is not in a slab stays in long runs. A slab has at most a quarter as many slots
 /// as its class has objects, so a small arena is divided as by first fit, with no more than that share set aside. An
 /// empty slab is ordinary free space at once. Slabs after Bonwick, "The Slab Allocator" (1994), without its fixed caches.
 ///
@@ -24,6 +24,7 @@ class size_class_allocator : public allocator {
 
   std::string_view name() const override { return "size_class"; }
   result<std::vector<extent>> allocate(std::span<const uint64_t> sizes) override;
+  result<void> adopt(std::span<const extent> extents, std::span<const uint64_t> requested) override;
   void free(std::span<const extent> extents) override;
   uint64_t physical_size(uint64_t bytes) const override { return space_.physical_size(bytes); }
   uint64_t largest_possible() const override { return space_.largest_possible(); }
@@ -39,17 +40,18 @@ class size_class_allocator : public allocator {
   using slab_id = uint32_t;
   static constexpr slab_id no_slab = ~slab_id{0};
 
+  struct size_class {
+    uint64_t live = 0;
+    std::vector<std::pair<uint64_t, slab_id>> open; ///< with a free slot, by offset, the lowest last
+  };
   struct slab {
     uint64_t offset = 0;
     uint64_t slot_bytes = 0;
     uint64_t free_slots = 0; ///< a bit each
+    size_class* of = nullptr;
     uint32_t slots = 0;
     uint64_t all() const { return slots == 64 ? ~uint64_t{0} : (uint64_t{1} << slots) - 1; }
     extent range() const { return {offset, slot_bytes * slots}; }
-  };
-  struct size_class {
-    uint64_t live = 0;
-    std::vector<std::pair<uint64_t, slab_id>> open; ///< with a free slot, by offset, the lowest last
   };
 
   explicit size_class_allocator(const allocator_options& options);
@@ -57,17 +59,18 @@ class size_class_allocator : public allocator {
   bool take_each(std::span<const uint64_t> sizes, std::span<const size_t> order, std::vector<extent>& taken);
   std::optional<extent> take_one(uint64_t requested);
   bool open_slab(size_class& of, uint64_t slot_bytes);
+  void release(const extent& e);
   void dissolve_slabs_in(extent range);
   void forget_slab(slab_id which);
-  static void open(size_class& in, const slab& s, slab_id id);
-  static void close(size_class& in, const slab& s);
+  static void open(const slab& s, slab_id id);
+  static void close(const slab& s);
 
   extent_space space_;
   free_runs loose_; ///< free, and in no slab
   std::vector<slab> slabs_;
   std::vector<slab_id> spare_;
   std::map<uint64_t, slab_id> slab_at_;              ///< by offset
-  std::unordered_map<uint64_t, size_class> classes_; ///< by physical size
+  std::unordered_map<uint64_t, size_class> classes_; ///< by physical size; they stay where they are
 };
 
 } // namespace terrace

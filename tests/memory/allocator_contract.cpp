@@ -70,6 +70,42 @@ std::optional<std::string> probe_largest(allocator& a) {
   return std::nullopt;
 }
 
+/// An allocator that adopts what another gave out is where that one was.
+std::optional<std::string> probe_adoption(allocator& heir, const naive_arena& model,
+                                          const allocator_usage& wanted) {
+  std::vector<extent> extents;
+  std::vector<uint64_t> requested;
+  for (auto& [offset, p] : model.live) {
+    extents.push_back({offset, p.physical});
+    requested.push_back(p.requested);
+  }
+  if (extents.empty())
+    return std::nullopt;
+  extents.push_back(extents.front());
+  requested.push_back(requested.front());
+  if (heir.adopt(extents, requested) || heir.usage().used_bytes != 0)
+    return "a place was adopted twice, or what was adopted before it stayed";
+  extents.pop_back();
+  requested.pop_back();
+  if (heir.adopt({{{extents[0].offset + 1, extents[0].size}}}, {{requested[0]}}))
+    return "a crooked place was adopted";
+  if (!heir.adopt(extents, requested))
+    return "what one allocator gave cannot be adopted by another";
+  auto usage = heir.usage();
+  if (usage.used_bytes != wanted.used_bytes || usage.requested_bytes != wanted.requested_bytes ||
+      usage.largest_free_run != wanted.largest_free_run || usage.allocations != wanted.allocations)
+    return "the heir's usage differs";
+  uint64_t size = usage.largest_free_run;
+  if (auto taken = size == 0 ? result<std::vector<extent>>{} : heir.allocate({&size, 1}); !taken)
+    return "the heir cannot allocate what it says is free";
+  else
+    heir.free(*taken);
+  heir.free(extents);
+  if (heir.usage().used_bytes != 0 || heir.usage().largest_free_run != heir.largest_possible())
+    return "the heir cannot free what it adopted";
+  return std::nullopt;
+}
+
 /// What `choose` names makes one request fit, and fewer than it names would not. `held` stays what is live.
 std::optional<std::string> probe_choice(allocator& a, std::vector<extent>& held, std::mt19937_64& random) {
   for (int round = 0; round < 50 && !held.empty(); ++round) {
@@ -214,6 +250,9 @@ std::optional<std::string> broken_promise(const allocator_maker& make, const all
       if (auto broken = probe_largest(*subject); broken || (broken = probe_largest(*twin)))
         return broken;
   }
+  auto heir = make();
+  if (auto broken = probe_adoption(*heir, model, subject->usage()))
+    return broken;
   if (auto broken = probe_choice(*subject, held, random))
     return broken;
   subject->free(held);

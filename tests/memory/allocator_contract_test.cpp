@@ -105,7 +105,8 @@ class canary : public allocator {
     leaks_on_failure,
     leaks_on_free,
     retires_nothing,
-    chooses_too_much
+    chooses_too_much,
+    adopts_blindly
   };
   canary(flaw f, const allocator_options& options) : flaw_(f) {
     auto inner = options;
@@ -121,6 +122,9 @@ class canary : public allocator {
     if (taken && flaw_ == flaw::overlaps && taken->size() > 1)
       (*taken)[1].offset = (*taken)[0].offset;
     return taken;
+  }
+  result<void> adopt(std::span<const extent> extents, std::span<const uint64_t> requested) override {
+    return flaw_ == flaw::adopts_blindly ? result<void>{} : inner_->adopt(extents, requested);
   }
   void free(std::span<const extent> extents) override {
     inner_->free(flaw_ == flaw::leaks_on_free && extents.size() > 3 ? extents.first(3) : extents);
@@ -164,6 +168,7 @@ TEST(AllocatorCanary, EveryBrokenAllocatorFailsTheCheck) {
   EXPECT_TRUE(check(canary::flaw::leaks_on_free));
   EXPECT_TRUE(check(canary::flaw::retires_nothing));
   EXPECT_TRUE(check(canary::flaw::chooses_too_much));
+  EXPECT_TRUE(check(canary::flaw::adopts_blindly));
 }
 
 } // namespace
