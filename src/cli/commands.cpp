@@ -44,7 +44,8 @@ std::span<const command_entry> commands() {
        make_bench_command},
       {"simulate", "Tell what each eviction policy would hit on a trace, without a daemon",
        "  terrace simulate trace.jsonl.gz --plot hits.svg\n"
-       "  terrace simulate trace.jsonl --policies lru,fifo --capacity 512MiB,1GiB --json\n",
+       "  terrace simulate trace.jsonl --policies lru,fifo --capacity 512MiB,1GiB --json\n"
+       "  terrace simulate trace.jsonl --second-tier 8x --admission seen-twice\n",
        make_simulate_command},
       {"trace generate", "Make a trace of multi-turn conversations",
        "  terrace trace generate -o trace.jsonl --requests 5000 --seed 7\n"

@@ -13,6 +13,7 @@
 #include <CLI/CLI.hpp>
 
 #include <cerrno>
+#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -43,6 +44,28 @@ class simulate_command final : public command {
                     "Memory of the client; longer prompts go in pieces");
     add_size_option(app, "--segment", objects_.segment_bytes,
                     "host.segment of the daemon; no object crosses one");
+    app.add_option("--second-tier", second_tier_,
+                   "A disk behind host memory, with so many times its capacity, such as 8x");
+    app.add_option("--admission", admission_,
+                   "What the disk takes: always; seen-twice: chunks of a second request; beats-victim: what "
+                   "its policy "
+                   "would rather keep than its own next victim")
+        ->check(CLI::IsMember({"always", "seen-twice", "beats-victim"}))
+        ->capture_default_str();
+    app.add_option("--disk-writes", disk_writes_,
+                   "When chunks are offered to the disk: on-use or on-eviction")
+        ->check(CLI::IsMember({"on-use", "on-eviction"}))
+        ->capture_default_str();
+    app.add_option("--disk-policy", disk_policy_, "Of the disk; that of host memory by default");
+    app.add_option("--seeds", seeds_, "Means over so many runs, for policies that draw lots")
+        ->check(CLI::Range(1, 1000))
+        ->capture_default_str();
+    app.add_option("--token-seconds", token_seconds_,
+                   "How long a token of an answer takes: policies hear of an answer's length when it is out; "
+                   "0: before "
+                   "the next request")
+        ->check(CLI::Range(0.0, 3600.0))
+        ->capture_default_str();
     app.add_option("--limit", limit_, "Only the first requests; 0: all")->capture_default_str();
     app.add_option("--jobs", jobs_, "Threads; each simulates one policy at one capacity at a time")
         ->check(CLI::Range(size_t{1}, jobs_max))
@@ -55,6 +78,10 @@ class simulate_command final : public command {
     simulate_plan plan;
     if (auto checked = choose_policies(plan.policies); !checked)
       return tl::unexpected(checked.error());
+    if (auto checked = choose_disk(plan); !checked)
+      return tl::unexpected(checked.error());
+    plan.seeds = seeds_;
+    plan.token_ns = static_cast<uint64_t>(token_seconds_ * 1e9);
     auto capacities = parse_capacities("--capacity", capacities_);
     if (!capacities)
       return tl::unexpected(capacities.error());
@@ -69,8 +96,13 @@ class simulate_command final : public command {
       return tl::unexpected(checked.error());
     interruption stop;
     summary.policies = plan.policies;
+    if (plan.disk)
+      summary.disk =
+          fmt::format("{:g} times host memory, policy {}, admission {}, written {}", plan.disk->times,
+                      disk_policy_.empty() ? "of host memory" : disk_policy_, admission_, disk_writes_);
     {
-      progress bar(to, "simulate", plan.policies.size() * plan.shapes.size() * work->accesses().size());
+      progress bar(to, "simulate",
+                   plan.seeds * plan.policies.size() * plan.shapes.size() * work->accesses().size());
       summary.cells = run_cells(*work, plan, jobs_, stop,
                                 [&](uint64_t accesses) { bar.advance(accesses, "chunk accesses"); });
     }
@@ -97,6 +129,32 @@ class simulate_command final : public command {
       if (std::find(chosen.begin(), chosen.end(), name) == chosen.end())
         chosen.push_back(name);
     }
+    return {};
+  }
+
+  outcome<void> choose_disk(simulate_plan& plan) const {
+    if (second_tier_.empty()) {
+      if (admission_ != "always" || disk_writes_ != "on-use" || !disk_policy_.empty())
+        return bad_usage("--admission, --disk-writes, --disk-policy: expected --second-tier beside them");
+      return {};
+    }
+    second_tier disk;
+    auto [end, status] =
+        std::from_chars(second_tier_.data(), second_tier_.data() + second_tier_.size(), disk.times);
+    constexpr double times_max = 1e6;
+    if (status != std::errc{} || std::string(end) != "x" || !(disk.times > 0) || disk.times > times_max)
+      return bad_usage(fmt::format(
+          "--second-tier: expected a multiple of host memory such as 8x, found \"{}\"", second_tier_));
+    if (!disk_policy_.empty())
+      if (auto known = check_eviction_policy(disk_policy_); !known)
+        return bad_usage("--disk-policy: " + known.error().text);
+    disk.disk_policy = disk_policy_;
+    disk.admission = admission_ == "always"       ? admission_rule::always
+                     : admission_ == "seen-twice" ? admission_rule::seen_twice
+                                                  : admission_rule::beats_victim;
+    disk.writes =
+        disk_writes_ == "on-use" ? simulate::disk_writes::on_use : simulate::disk_writes::on_eviction;
+    plan.disk = disk;
     return {};
   }
 
@@ -135,14 +193,17 @@ class simulate_command final : public command {
       if (chunks == 0)
         return bad_usage(fmt::format("--capacity: expected room for at least one chunk of {}, found {}",
                                      format_bytes(objects_.physical_bytes), capacity.label));
-      summary.capacities.push_back({capacity.label, bytes, chunks, 0});
+      summary.capacities.push_back({capacity.label, bytes, chunks, 0, 0, 0});
     }
     std::stable_sort(summary.capacities.begin(), summary.capacities.end(),
                      [](const auto& a, const auto& b) { return a.chunks < b.chunks; });
     simulate::belady_bound best(work);
     for (simulated_capacity& capacity : summary.capacities) {
-      capacity.belady_hits = best.hits(capacity.chunks);
       plan.shapes.push_back(simulate::shape_of(capacity.arena_bytes, objects_));
+      if (plan.disk)
+        capacity.disk_chunks = disk_chunks(*plan.disk, plan.shapes.back());
+      capacity.belady_host_hits = best.hits(capacity.chunks);
+      capacity.belady_hits = best.hits(capacity.chunks + capacity.disk_chunks);
     }
     return {};
   }
@@ -164,6 +225,12 @@ class simulate_command final : public command {
   uint32_t chunk_tokens_ = trace_block_tokens;
   uint32_t bytes_per_token_ = 64;
   simulate::object_sizes objects_;
+  std::string second_tier_;
+  std::string admission_ = "always";
+  std::string disk_writes_ = "on-use";
+  std::string disk_policy_;
+  uint64_t seeds_ = 1;
+  double token_seconds_ = 0;
   size_t limit_ = 0;
   size_t jobs_ = 1;
   std::string plot_;

@@ -14,7 +14,9 @@ struct simulated_capacity {
   std::string label;
   uint64_t arena_bytes = 0;
   uint64_t chunks = 0;
-  uint64_t belady_hits = 0; ///< chunks that the best of all choices hits
+  uint64_t disk_chunks = 0;      ///< 0: no disk
+  uint64_t belady_hits = 0;      ///< chunks that the best of all choices hits, in both tiers together
+  uint64_t belady_host_hits = 0; ///< and in host memory alone
 };
 
 struct simulate_summary {
@@ -26,6 +28,7 @@ struct simulate_summary {
   uint64_t infinite_hits = 0;
   uint32_t chunk_tokens = 0;
   uint64_t object_bytes = 0;
+  std::string disk;                           ///< what the second tier is, in words; empty: there is none
   std::vector<simulated_capacity> capacities; ///< rising
   std::vector<std::string> policies;
   std::vector<simulated_cell> cells; ///< capacities within policies
@@ -41,8 +44,6 @@ struct simulate_summary {
 
 std::string format_summary(const simulate_summary& summary);
 json to_json(const simulate_summary& summary);
-
-/// The policies from the best to the worst at the smallest capacity, in the table as in the picture.
 simulate::line_plot to_plot(const simulate_summary& summary);
 
 } // namespace terrace::cli

@@ -160,6 +160,8 @@ void eviction_ledger::insert(tier_number number, const entry_info& entry, policy
   } else if (request == 0 && !resident_somewhere(at)) {
     priority_ = 0;
     use(at, clock_.stamp());
+  } else if (table_[at].stamp == 0 && open != open_.end()) {
+    use(at, open->second.stamp); // an ancestor that its child made known after the request's begin
   }
   bool was_alive_somewhere = alive_somewhere(at), was_alive = t->forest.alive(at);
   if (!was_alive_somewhere)

@@ -33,9 +33,7 @@ void two_tier_cache::serve(const request& next) {
   load(chain.first(hits));
   store(chain.subspan(hits));
   if (disk_shape_.writes == disk_writes::on_use)
-    for (chunk c : chain.first(hits))
-      if (host_.holds(c) && !disk_.holds(c))
-        offer(c);
+    offer(chain);
   counts_.evicted = host_.evicted();
   counts_.disk_evicted = disk_.evicted();
   ledger_.finish();
@@ -74,18 +72,17 @@ void two_tier_cache::load(std::span<const chunk> run) {
 
 void two_tier_cache::store(std::span<const chunk> rest) {
   in_windows(rest, shape_.window_chunks, [&](std::span<const chunk> window) {
-    bool room = make_host_room(window);
-    for (size_t i = window.size(); i-- > 0 && room;)
+    if (!make_host_room(window)) { // written past host memory
+      counts_.no_room += window.size();
+      if (disk_shape_.writes == disk_writes::on_eviction)
+        offer(window);
+      return;
+    }
+    for (size_t i = window.size(); i-- > 0;)
       if (!host_.holds(window[i])) {
         host_.insert(window[i]);
         ++counts_.stored;
       }
-    if (!room)
-      counts_.no_room += window.size();
-    if (!room || disk_shape_.writes == disk_writes::on_use)
-      for (chunk c : window)
-        if (!disk_.holds(c))
-          offer(c);
   });
 }
 
@@ -93,19 +90,35 @@ void two_tier_cache::store(std::span<const chunk> rest) {
 bool two_tier_cache::make_host_room(std::span<const chunk> window) {
   auto missing = std::count_if(window.begin(), window.end(), [&](chunk c) { return !host_.holds(c); });
   return host_.make_room(static_cast<uint64_t>(missing), [&](chunk leaving) {
-    if (disk_shape_.writes == disk_writes::on_eviction && !disk_.holds(leaving))
-      offer(leaving);
+    if (disk_shape_.writes == disk_writes::on_eviction)
+      offer({&leaving, 1});
   });
 }
 
-void two_tier_cache::offer(chunk which) {
-  bool compare = disk_shape_.admission != admission_rule::beats_victim || !disk_.has_room(1);
-  if ((compare && !ledger_.admits(disk_tier, which, disk_shape_.admission)) || !disk_.make_room(1)) {
-    ++counts_.disk_refused;
-    return;
+/// The rule is asked about all before any of them is there, so that none comes in because its parent just did; and
+/// behind one that was refused nothing is taken that could not be found.
+void two_tier_cache::offer(std::span<const chunk> run) {
+  std::vector<chunk> taken;
+  for (chunk c : run) {
+    if (disk_.holds(c))
+      continue;
+    bool room = disk_.has_room(taken.size() + 1);
+    bool compare = disk_shape_.admission != admission_rule::beats_victim || !room;
+    if (compare && !ledger_.admits(disk_tier, c, disk_shape_.admission)) {
+      ++counts_.disk_refused;
+      break;
+    }
+    taken.push_back(c);
   }
-  disk_.insert(which);
-  ++counts_.disk_written;
+  in_windows(taken, shape_.window_chunks, [&](std::span<const chunk> window) {
+    if (!disk_.make_room(window.size())) {
+      counts_.disk_refused += window.size();
+      return;
+    }
+    for (size_t i = window.size(); i-- > 0;)
+      disk_.insert(window[i]);
+    counts_.disk_written += window.size();
+  });
 }
 
 } // namespace terrace::simulate

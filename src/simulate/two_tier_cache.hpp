@@ -20,8 +20,7 @@ struct disk_shape {
 };
 
 /// A prefix may alternate between the tiers. What is on disk alone is brought to host memory and keeps its copy on
-/// disk; a chain that is longer than host memory is read and written past it. Each chunk is offered to the disk by
-/// itself, root first; one that does not get room there is left out.
+/// disk; a chain that is longer than host memory is read and written past it.
 class two_tier_cache {
  public:
   /// `of` must outlive it.
@@ -41,7 +40,7 @@ class two_tier_cache {
   void load(std::span<const chunk> run);
   void store(std::span<const chunk> rest);
   bool make_host_room(std::span<const chunk> window);
-  void offer(chunk which);
+  void offer(std::span<const chunk> run);
 
   const workload& of_;
   cache_shape shape_;

@@ -103,6 +103,35 @@ TEST(Simulate, DrawsThePolicies) {
   EXPECT_THAT(svg, HasSubstr("</svg>"));
 }
 
+TEST(Simulate, ADiskServesWhatLeftHostMemory) {
+  temporary_file trace(small_trace);
+  ran r = simulate({trace.path(), "--policies", "lru", "--capacity", "45%", "--second-tier", "8x", "--json"});
+  ASSERT_EQ(r.code, exit_code::ok) << r.err;
+  auto told = nlohmann::json::parse(r.out);
+  EXPECT_EQ(told["capacities"][0]["chunks"], 3);
+  EXPECT_EQ(told["capacities"][0]["disk_chunks"], 24);
+  auto cell = told["policies"][0]["cells"][0];
+  EXPECT_DOUBLE_EQ(cell["hit_ratio"], 4 * 512 / small_trace_tokens);
+  EXPECT_GT(cell["disk_hit_ratio"], 0);
+  EXPECT_DOUBLE_EQ(cell["hit_ratio"],
+                   cell["host_hit_ratio"].get<double>() + cell["disk_hit_ratio"].get<double>());
+  EXPECT_EQ(cell["chunks_written_to_disk"], 7);
+  ran table =
+      simulate({trace.path(), "--capacity", "45%", "--second-tier", "8x", "--admission", "seen-twice"});
+  EXPECT_THAT(table.out, HasSubstr("of these from host memory"));
+  EXPECT_THAT(table.out, HasSubstr("chunks written to disk for each one served from it"));
+  EXPECT_THAT(table.out, HasSubstr("8 times host memory, policy of host memory, admission seen-twice"));
+}
+
+TEST(Simulate, SeedsThatChangeNothingAreNotRunAgain) {
+  temporary_file trace(small_trace);
+  ran r = simulate({trace.path(), "--policies", "lru", "--capacity", "50%", "--seeds", "5", "--json"});
+  ASSERT_EQ(r.code, exit_code::ok) << r.err;
+  auto cell = nlohmann::json::parse(r.out)["policies"][0]["cells"][0];
+  EXPECT_EQ(cell["runs"], 1);
+  EXPECT_EQ(cell["hit_ratio_min"], cell["hit_ratio_max"]);
+}
+
 TEST(Simulate, SaysWhatWasExpected) {
   temporary_file trace(small_trace);
   temporary_file short_prompts(R"({"timestamp": 0, "input_length": 9, "output_length": 9, "hash_ids": [1]})");
@@ -122,6 +151,14 @@ TEST(Simulate, SaysWhatWasExpected) {
   expect_usage({trace.path(), "--capacity", "much"}, "such as 512MiB, found \"much\"");
   expect_usage({trace.path(), "--chunk-tokens", "300"}, "--chunk-tokens: expected a multiple of 512");
   expect_usage({trace.path(), "--segment", "4KiB"}, "--segment: expected room for a chunk");
+  expect_usage({trace.path(), "--second-tier", "8"},
+               "--second-tier: expected a multiple of host memory such as 8x");
+  expect_usage({trace.path(), "--second-tier", "0x"}, "--second-tier: expected a multiple");
+  expect_usage({trace.path(), "--second-tier", "8x", "--disk-policy", "best"},
+               "--disk-policy: unknown eviction policy 'best'");
+  expect_usage({trace.path(), "--second-tier", "8x", "--admission", "never"}, "--admission");
+  expect_usage({trace.path(), "--admission", "seen-twice"}, "expected --second-tier beside them");
+  expect_usage({trace.path(), "--seeds", "0"}, "--seeds");
   expect_usage({short_prompts.path()}, "expected prompts of at least 512 tokens");
   expect_usage({"/does/not/exist"}, "/does/not/exist: expected a readable file");
 }
