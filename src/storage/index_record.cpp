@@ -20,8 +20,7 @@ struct raw_record {
   uint32_t space;
   uint32_t payload_bytes;
   std::array<uint8_t, 32> chunk;
-  uint64_t parent_high;
-  uint64_t parent_low;
+  std::array<uint8_t, 32> parent;
   uint64_t generation;
   uint64_t place;
 };
@@ -29,11 +28,11 @@ struct raw_record {
 static_assert(std::endian::native == std::endian::little);
 static_assert(std::is_trivially_copyable_v<raw_record> && sizeof(raw_record) == index_record_bytes);
 static_assert(offsetof(raw_record, space) == 8 && offsetof(raw_record, chunk) == 16 &&
-              offsetof(raw_record, parent_high) == 48 && offsetof(raw_record, generation) == 64 &&
-              offsetof(raw_record, place) == 72);
+              offsetof(raw_record, parent) == 48 && offsetof(raw_record, generation) == 80 &&
+              offsetof(raw_record, place) == 88);
 
 bool sound(const index_record& record) {
-  if (record.space == space_id{})
+  if (record.space == 0)
     return false;
   if (record.kind == record_kind::space)
     return true;
@@ -49,7 +48,7 @@ bool sound(const index_record& record) {
 
 } // namespace
 
-index_record space_record(space_id number, const space_fingerprint& fingerprint) {
+index_record space_record(uint32_t number, const space_fingerprint& fingerprint) {
   index_record record;
   record.kind = record_kind::space;
   record.space = number;
@@ -70,11 +69,10 @@ void encode(const index_record& record, std::span<std::byte, index_record_bytes>
   raw.digest_width = record.digest_width;
   raw.pool = record.pool;
   raw.rank = record.rank;
-  raw.space = static_cast<uint32_t>(record.space);
+  raw.space = record.space;
   raw.payload_bytes = record.payload_bytes;
   raw.chunk = record.chunk.bytes;
-  raw.parent_high = record.parent.high;
-  raw.parent_low = record.parent.low;
+  raw.parent = record.parent.bytes;
   raw.generation = record.generation;
   raw.place =
       record.offset / disk_alignment_bytes << block_count_bits | record.physical_bytes / disk_alignment_bytes;
@@ -89,10 +87,10 @@ std::optional<index_record> decode_record(std::span<const std::byte, index_recor
   record.digest_width = raw.digest_width;
   record.pool = raw.pool;
   record.rank = raw.rank;
-  record.space = static_cast<space_id>(raw.space);
+  record.space = raw.space;
   record.payload_bytes = raw.payload_bytes;
   record.chunk = {raw.chunk};
-  record.parent = {raw.parent_high, raw.parent_low};
+  record.parent = {raw.parent};
   record.generation = raw.generation;
   record.offset = (raw.place >> block_count_bits) * disk_alignment_bytes;
   record.physical_bytes = (raw.place & ((1ULL << block_count_bits) - 1)) * disk_alignment_bytes;

@@ -2,8 +2,6 @@
 #pragma once
 
 #include "base/digest.hpp"
-#include "base/ids.hpp"
-#include "base/object_key.hpp"
 #include "storage/object_header.hpp"
 
 #include <cstddef>
@@ -13,7 +11,7 @@
 
 namespace terrace {
 
-constexpr uint64_t index_record_bytes = 80;
+constexpr uint64_t index_record_bytes = 96;
 
 /// A write of an object has a generation that no other write to the store ever had: the store's epoch at that time, then
 /// a number. So generations grow over restarts and clears.
@@ -33,10 +31,10 @@ struct index_record {
   uint8_t digest_width = digest::max_size;
   uint16_t pool = 0;
   uint16_t rank = 0;
-  space_id space{};           ///< a number of this store; a `space` record says of which space
+  uint32_t space = 0;         ///< a number of this store, not 0; a `space` record says of which space
   uint32_t payload_bytes = 0; ///< at most 1 GiB
   digest chunk;               ///< `space` records: the fingerprint
-  entry_key parent;           ///< of the object of the previous chunk, or empty
+  digest parent; ///< of the chunk before it whose object of this pool and rank is here too, or zeros
   uint64_t generation = 0;
   uint64_t offset = 0;         ///< of the extent in the arena
   uint64_t physical_bytes = 0; ///< of the extent
@@ -44,7 +42,7 @@ struct index_record {
   friend bool operator==(const index_record&, const index_record&) = default;
 };
 
-index_record space_record(space_id number, const space_fingerprint& fingerprint);
+index_record space_record(uint32_t number, const space_fingerprint& fingerprint);
 /// What takes a published object out again.
 index_record removal_of(const index_record& published);
 

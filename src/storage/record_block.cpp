@@ -30,7 +30,7 @@ static_assert(std::endian::native == std::endian::little);
 static_assert(std::is_trivially_copyable_v<raw_heading> && sizeof(raw_heading) == record_block_heading_bytes);
 static_assert(offsetof(raw_heading, index) == 12 && offsetof(raw_heading, store) == 16 &&
               offsetof(raw_heading, sequence) == 32 && offsetof(raw_heading, checksum) == 40);
-static_assert(records_per_block == 50);
+static_assert(records_per_block == 42);
 
 constexpr size_t checksum_offset = offsetof(raw_heading, checksum);
 

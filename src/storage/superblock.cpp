@@ -133,9 +133,6 @@ result<superblock> decode_superblock(std::span<const std::byte, superblock_bytes
 result<superblock> newest_superblock(std::span<const std::byte, 2 * superblock_bytes> both) {
   auto first = decode_superblock(both.first<superblock_bytes>());
   auto second = decode_superblock(both.last<superblock_bytes>());
-  for (const auto* copy : {&first, &second})
-    if (!*copy && copy->error().code == errc::unsupported)
-      return *copy;
   if (first && second)
     return first->sequence > second->sequence ? first : second;
   if (first || second)

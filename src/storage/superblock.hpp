@@ -80,8 +80,8 @@ void encode(const superblock& block, std::span<std::byte, superblock_bytes> out)
 /// `unsupported` for another version, `internal` for a damaged block.
 result<superblock> decode_superblock(std::span<const std::byte, superblock_bytes> bytes);
 
-/// The newest sound one of both copies. A torn or damaged copy is passed over as long as the other is sound; one of
-/// another version is not: that store is somebody else's by now. Errors as above, `not_found` when both are zeros.
+/// The newest sound one of both copies; a torn or damaged copy is passed over as long as the other is sound. Errors as
+/// above, `not_found` when both are zeros.
 result<superblock> newest_superblock(std::span<const std::byte, 2 * superblock_bytes> both);
 
 /// Forgets: raises the epoch, and with it the floor of one space or of all. When there is no room for one more space,

@@ -1,0 +1,251 @@
+#include "storage/recovery.hpp"
+
+#include "storage/checkpoint_header.hpp"
+#include "storage/extent_claims.hpp"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <unordered_map>
+
+namespace terrace {
+
+namespace {
+
+constexpr uint64_t read_bytes = 4ULL << 20;
+
+/// The latest that the journal says of one extent offset.
+struct last_event {
+  uint64_t generation = 0;
+  bool removed = false;
+  index_record published; ///< if it was not removed
+};
+
+class recovery {
+ public:
+  recovery(store_reader& from, const superblock& block, uint64_t arena_bytes)
+      : from_(from), block_(block), arena_bytes_(arena_bytes),
+        buffer_(std::min(read_bytes, std::max(block.layout.journal_bytes, block.layout.checkpoint_bytes))) {}
+
+  recovered_store run() {
+    find_checkpoint();
+    read_journal();
+    read_image();
+    for (auto& [offset, event] : events_)
+      if (!event.removed)
+        found_.objects.push_back(event.published);
+    sort_by_generation();
+    // A clear that failed may have left objects of an epoch that the superblock does not know of.
+    found_.position.next_generation = first_generation(block_.epoch);
+    if (!found_.objects.empty())
+      found_.position.next_generation =
+          std::max(found_.position.next_generation, found_.objects.back().generation + 1);
+    keep_what_counts();
+    keep_the_newest_of_overlapping();
+    name_spaces();
+    return std::move(found_);
+  }
+
+ private:
+  /// Calls `use(block index, bytes)` for each block that could be read.
+  template <class Use>
+  void for_each_block(uint64_t begin, uint64_t blocks, Use&& use) {
+    for (uint64_t done = 0; done < blocks;) {
+      uint64_t part = std::min(blocks - done, buffer_.size() / record_block_bytes);
+      auto into = buffer_.bytes().first(part * record_block_bytes);
+      if (from_.read(begin + done * record_block_bytes, into)) {
+        found_.counts.bytes_read += into.size();
+        for (uint64_t b = 0; b < part; ++b)
+          use(done + b, std::span<const std::byte, record_block_bytes>(into.data() + b * record_block_bytes,
+                                                                       record_block_bytes));
+      } else {
+        read_one_by_one(begin, done, part, use);
+      }
+      done += part;
+    }
+  }
+
+  /// After an error: what is unreadable costs no more than itself.
+  template <class Use>
+  void read_one_by_one(uint64_t begin, uint64_t first, uint64_t count, Use&& use) {
+    auto into = buffer_.bytes().first<record_block_bytes>();
+    for (uint64_t b = first; b < first + count; ++b)
+      if (from_.read(begin + b * record_block_bytes, into)) {
+        found_.counts.bytes_read += into.size();
+        use(b, std::span<const std::byte, record_block_bytes>(into));
+      } else {
+        ++found_.counts.damaged_blocks;
+      }
+  }
+
+  void find_checkpoint() {
+    for (uint64_t area = 0; area < 2; ++area)
+      for_each_block(block_.layout.checkpoint_area(area), 1, [&](uint64_t, auto bytes) {
+        auto header = decode_checkpoint_header(block_.store, bytes);
+        if (!header || header->number % 2 != area ||
+            header->image_blocks >= block_.layout.checkpoint_bytes / record_block_bytes)
+          return;
+        if (!checkpoint_ || checkpoint_->number < header->number)
+          checkpoint_ = *header;
+      });
+  }
+
+  void read_journal() {
+    uint64_t ring = block_.layout.journal_bytes / record_block_bytes;
+    uint64_t from = checkpoint_ ? checkpoint_->journal_sequence : 1;
+    uint64_t lowest = UINT64_MAX;
+    uint64_t highest = 0;
+    for_each_block(block_.layout.journal_begin, ring, [&](uint64_t index, auto bytes) {
+      block_view view = read_block(block_kind::journal, block_.store, bytes);
+      if (view.state == block_state::damaged)
+        ++found_.counts.damaged_blocks;
+      if (view.state != block_state::good || view.heading.sequence % ring != index)
+        return;
+      highest = std::max(highest, view.heading.sequence);
+      if (view.heading.sequence < from)
+        return;
+      lowest = std::min(lowest, view.heading.sequence);
+      ++found_.counts.journal_blocks;
+      for (size_t i = 0; i < view.records; ++i)
+        if (auto record = decode_record(view.record(i)))
+          note(*record);
+        else
+          ++found_.counts.damaged_records;
+    });
+    found_.position.checkpoint_number = checkpoint_ ? checkpoint_->number : 0;
+    // Numbers are not used twice, so that no block of a former life can follow one of this life.
+    found_.position.next_sequence = std::max(highest + 1, from);
+    found_.position.live_from = checkpoint_ ? from : std::min(lowest, found_.position.next_sequence);
+    uint64_t expected = found_.position.next_sequence - found_.position.live_from;
+    if (expected > ring) { // only when a checkpoint was lost to damage
+      found_.position.live_from = found_.position.next_sequence - ring;
+      expected = ring;
+    }
+    found_.counts.missing_blocks += expected - std::min(expected, found_.counts.journal_blocks);
+  }
+
+  void note(const index_record& record) {
+    if (record.kind == record_kind::space) {
+      define(record);
+      return;
+    }
+    last_event& event = events_[record.offset];
+    bool removes = record.kind == record_kind::remove;
+    if (record.generation < event.generation || (record.generation == event.generation && !removes))
+      return;
+    event.generation = record.generation;
+    event.removed = removes;
+    if (!removes)
+      event.published = record;
+  }
+
+  void read_image() {
+    if (!checkpoint_)
+      return;
+    uint64_t area = block_.layout.checkpoint_area(checkpoint_->number % 2);
+    found_.objects.reserve(std::min(checkpoint_->records, checkpoint_->image_blocks * records_per_block) +
+                           events_.size());
+    uint64_t good = 0;
+    for_each_block(area + record_block_bytes, checkpoint_->image_blocks, [&](uint64_t index, auto bytes) {
+      block_view view = read_block(block_kind::image, block_.store, bytes);
+      if (view.state == block_state::damaged)
+        ++found_.counts.damaged_blocks;
+      if (view.state != block_state::good || view.heading.sequence != checkpoint_->number ||
+          view.heading.index != index)
+        return;
+      ++good;
+      for (size_t i = 0; i < view.records; ++i)
+        if (auto record = decode_record(view.record(i)))
+          add_from_image(*record);
+        else
+          ++found_.counts.damaged_records;
+    });
+    found_.counts.missing_blocks += checkpoint_->image_blocks - good;
+  }
+
+  void add_from_image(const index_record& record) {
+    if (record.kind == record_kind::space) {
+      define(record);
+      return;
+    }
+    if (record.kind != record_kind::publish)
+      return;
+    if (!events_.empty())
+      if (auto event = events_.find(record.offset);
+          event != events_.end() && event->second.generation >= record.generation)
+        return;
+    found_.objects.push_back(record);
+  }
+
+  void define(const index_record& record) {
+    spaces_[record.space] = {record.chunk.bytes, floor_of(block_, record.chunk.bytes), false};
+    found_.next_space_number = std::max(found_.next_space_number, record.space + 1);
+  }
+
+  void sort_by_generation() {
+    auto older = [](const index_record& a, const index_record& b) { return a.generation < b.generation; };
+    if (!std::is_sorted(found_.objects.begin(), found_.objects.end(), older))
+      std::sort(found_.objects.begin(), found_.objects.end(), older);
+  }
+
+  void keep_what_counts() {
+    auto& counts = found_.counts;
+    std::erase_if(found_.objects, [&](const index_record& object) {
+      found_.next_space_number = std::max(found_.next_space_number, object.space + 1);
+      auto space = spaces_.find(object.space);
+      bool forgotten = space != spaces_.end() && epoch_of(object.generation) < space->second.floor;
+      bool outside = object.offset >= arena_bytes_ || object.physical_bytes > arena_bytes_ - object.offset;
+      counts.unknown_space += space == spaces_.end();
+      counts.forgotten += forgotten;
+      counts.outside += outside;
+      return space == spaces_.end() || forgotten || outside;
+    });
+  }
+
+  void keep_the_newest_of_overlapping() {
+    extent_claims claims(arena_bytes_);
+    bool overlap = false;
+    for (const index_record& object : found_.objects)
+      overlap = !claims.claim(object.offset, object.physical_bytes) || overlap;
+    if (!overlap)
+      return;
+    extent_claims newest(arena_bytes_);
+    std::vector<bool> stays(found_.objects.size());
+    for (size_t i = found_.objects.size(); i-- > 0;)
+      stays[i] = newest.claim(found_.objects[i].offset, found_.objects[i].physical_bytes);
+    size_t i = 0;
+    found_.counts.overlapping +=
+        std::erase_if(found_.objects, [&](const index_record&) { return !stays[i++]; });
+  }
+
+  void name_spaces() {
+    for (const index_record& object : found_.objects)
+      spaces_[object.space].used = true;
+    for (const auto& [number, space] : spaces_)
+      if (space.used)
+        found_.spaces.push_back({number, space.fingerprint});
+  }
+
+  struct known_space {
+    space_fingerprint fingerprint{};
+    uint64_t floor = 0;
+    bool used = false;
+  };
+
+  store_reader& from_;
+  const superblock& block_;
+  uint64_t arena_bytes_;
+  aligned_buffer buffer_;
+  std::optional<checkpoint_header> checkpoint_;
+  std::unordered_map<uint64_t, last_event> events_; ///< by offset
+  std::map<uint32_t, known_space> spaces_;
+  recovered_store found_;
+};
+
+} // namespace
+
+recovered_store recover(store_reader& from, const superblock& block, uint64_t arena_bytes) {
+  return recovery(from, block, arena_bytes).run();
+}
+
+} // namespace terrace
