@@ -134,6 +134,11 @@ class connection {
   /// From now on the request may wait for at most so long; 0: the default.
   void set_deadline(const request& what, uint32_t deadline_ms);
 
+  /// Takes what the options say of the inference that the request serves.
+  static void set_inference(const request& what, const wire::Options* options);
+  /// Tells the policy of the inference's use of these objects, root first, unless the request belongs to none.
+  void use_for_inference(const request& what, const wire::Options* options, batch_ptr objects);
+
   /// Ends a request early. False: no such request.
   bool cancel(request_id id, errc why);
 

@@ -117,4 +117,20 @@ void connection::with_lease(const request& what, const lease_id& id,
           });
 }
 
+// ---- inferences ----
+
+void connection::set_inference(const request& what, const wire::Options* options) {
+  what.context->inference = options != nullptr ? options->inference() : 0;
+}
+
+void connection::use_for_inference(const request& what, const wire::Options* options, batch_ptr objects) {
+  if (what.context->inference == 0)
+    return;
+  request_hints hints;
+  hints.session = options->session();
+  hints.turn = options->turn();
+  hints.priority = static_cast<uint8_t>((255 - options->priority()) / 32); // 0 to 7, higher stays longer
+  self->send(group().policy, inference_begin{what.context->inference, std::move(objects), hints});
+}
+
 } // namespace terrace::actors

@@ -33,6 +33,8 @@ TERRACE_MESSAGE(room_made)
 TERRACE_MESSAGE(usage_request)
 TERRACE_MESSAGE(usage_answer)
 TERRACE_MESSAGE(policy_notes)
+TERRACE_MESSAGE(inference_begin)
+TERRACE_MESSAGE(inference_end)
 TERRACE_MESSAGE(victim_request)
 TERRACE_MESSAGE(victim_answer)
 TERRACE_MESSAGE(copy_request)
@@ -97,6 +99,8 @@ using allocator_actor = caf::typed_actor<
 using policy_actor = caf::typed_actor<
     // From tiers, one batch for each request.
     caf::reacts_to<policy_notes>,
+    // From connections: inference requests as they begin and end.
+    caf::reacts_to<inference_begin>, caf::reacts_to<inference_end>,
     // From tiers: proposals, best victims first. What was pinned since is refused by the tier.
     caf::replies_to<victim_request>::with<victim_answer>>;
 

@@ -149,6 +149,8 @@ void publish_read(self_pointer self, const acquire_answer& acquired, const hold_
                   const std::vector<size_t>& reading, const std::vector<bool>& good, bool others) {
   publish_request request;
   request.hold = true;
+  if (self->state.job.context)
+    request.inference = self->state.job.context->inference;
   discard_notice damaged;
   std::vector<size_t> published;
   for (size_t n = 0; n < reading.size(); ++n) {

@@ -51,7 +51,7 @@ hold_ptr take_found(self_pointer self, tier_share& share, size_t objects) {
   share.held->keep_first(objects);
   if (objects == 0)
     return nullptr;
-  if (!one_slice(self->state)) {
+  if (self->state.request.note_use && !one_slice(self->state)) {
     use_notice used;
     for (const object_place& place : share.held->places())
       if (place.present())
@@ -124,7 +124,7 @@ void ask(self_pointer self, tier_share& share) {
   const auto& request = state.request;
   ++state.waiting_for;
   probe_request probe{
-      request.objects, request.hold, request.hold && one_slice(state), {state.first, state.slice}};
+      request.objects, request.hold, request.note_use && one_slice(state), {state.first, state.slice}};
   auto asked = one_slice(state) // a long lookup's slices do not stand in a short one's way
                    ? self->request<caf::message_priority::high>(share.tier, caf::infinite, std::move(probe))
                    : self->request(share.tier, caf::infinite, std::move(probe));

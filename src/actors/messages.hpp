@@ -8,6 +8,7 @@
 #include "index/prefix_plan.hpp"
 #include "index/resident_table.hpp"
 #include "memory/allocator.hpp"
+#include "policy/eviction_ledger.hpp"
 
 #include <caf/actor.hpp>
 
@@ -27,6 +28,7 @@ using keep_alive = std::shared_ptr<const void>;
 struct request_context {
   connection_id connection{};
   request_id request = 0;
+  uint64_t inference = 0; ///< the client's number of the inference request that this serves; 0: not told
   std::atomic<errc> ended{errc::ok}; ///< ok while the request lives; else why it ended
   bool live() const { return ended.load(std::memory_order_relaxed) == errc::ok; }
 };
@@ -157,6 +159,7 @@ struct acquire_answer {
 struct publish_request {
   std::vector<object_place> places;
   bool hold = false;
+  uint64_t inference = 0; ///< that they were written for; 0: none that is known
 };
 struct publish_answer {
   error failure;
@@ -243,6 +246,21 @@ struct policy_note {
 struct policy_notes {
   tier_kind tier = tier_kind::none;
   std::vector<policy_note> notes;
+  uint64_t inference = 0; ///< that inserts are for: its use of them was told by `inference_begin`
+};
+
+/// From a connection, with the first request of an inference that leases or loads: its whole chain, present or not. It is
+/// the inference's one use of these objects, in all tiers. An inference that has begun already changes nothing.
+struct inference_begin {
+  uint64_t inference = 0;
+  batch_ptr objects; ///< root first
+  request_hints hints;
+};
+
+/// From a connection: what was told at an inference's end. One that nobody began changes nothing.
+struct inference_end {
+  uint64_t inference = 0;
+  request_outcome outcome;
 };
 struct victim_request {
   tier_kind tier = tier_kind::none;

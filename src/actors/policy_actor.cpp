@@ -1,6 +1,6 @@
 #include "actors/policy_actor.hpp"
 
-#include "policy/eviction_ledger.hpp"
+#include "actors/open_inferences.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/typed_event_based_actor.hpp>
@@ -15,18 +15,21 @@ namespace {
 struct policy_state {
   const char* name = "policy";
   eviction_ledger ledger;
+  open_inferences inferences;
 };
 
 policy_time now() {
   return static_cast<policy_time>(std::chrono::steady_clock::now().time_since_epoch().count());
 }
 
-void apply(eviction_ledger& ledger, const policy_notes& notes) {
+void apply(policy_state& state, const policy_notes& notes) {
+  eviction_ledger& ledger = state.ledger;
   policy_time at = now();
+  request_number request = notes.inference == 0 ? 0 : state.inferences.find(notes.inference);
   auto tier = static_cast<tier_number>(notes.tier);
   for (const policy_note& note : notes.notes) {
     switch (note.kind) {
-      case note_kind::insert: ledger.insert(tier, {note.key, note.parent, note.bytes}, at); break;
+      case note_kind::insert: ledger.insert(tier, {note.key, note.parent, note.bytes}, at, request); break;
       case note_kind::hit: ledger.hit(tier, note.key, at); break;
       case note_kind::erase: ledger.erase(tier, note.key); break;
       case note_kind::pin: ledger.pin(tier, note.key); break;
@@ -35,13 +38,30 @@ void apply(eviction_ledger& ledger, const policy_notes& notes) {
   }
 }
 
+void begin(policy_state& state, const inference_begin& what) {
+  if (state.inferences.contains(what.inference))
+    return;
+  std::vector<entry_key> chain;
+  chain.reserve(what.objects->size());
+  for (const object_key& key : what.objects->keys)
+    chain.push_back(to_entry_key(key));
+  state.inferences.begin(what.inference, state.ledger.begin_request(chain, what.hints, now()));
+}
+
+void end(policy_state& state, const inference_end& what) {
+  if (request_number request = state.inferences.end(what.inference); request != 0)
+    state.ledger.end_request(request, what.outcome, now());
+}
+
 policy_actor::behavior_type policy_behavior(policy_actor::stateful_pointer<policy_state> self,
                                             const policy_arguments& arguments) {
   for (const auto& order : arguments.orders)
     if (!self->state.ledger.set_policy(static_cast<tier_number>(order.tier), order.policy))
       std::abort(); // settings were checked
   return {
-      [self](const policy_notes& notes) { apply(self->state.ledger, notes); },
+      [self](const policy_notes& notes) { apply(self->state, notes); },
+      [self](const inference_begin& what) { begin(self->state, what); },
+      [self](const inference_end& what) { end(self->state, what); },
       [self](const victim_request& request) {
         victim_answer answer;
         auto tier = static_cast<tier_number>(request.tier);

@@ -84,6 +84,8 @@ void publish_window(self_pointer self, const acquire_answer& acquired, bool agai
   auto& state = self->state;
   bool write_through = state.job.group->disk() && state.job.group->disk()->write_new;
   publish_request request;
+  if (state.job.context)
+    request.inference = state.job.context->inference;
   request.hold = write_through;
   request.places.resize(acquired.places.size());
   for (size_t i = 0; i < acquired.states.size(); ++i) {
@@ -144,7 +146,8 @@ void acquire_window(self_pointer self) {
   }
   acquire_request request;
   request.objects = state.window;
-  request.note_use = state.attempts == 0;
+  bool told = state.job.context && state.job.context->inference != 0;
+  request.note_use = state.attempts == 0 && !told; // else its inference is the use
   request.context = state.job.context;
   self->request(state.job.group->host, caf::infinite, std::move(request))
       .then(

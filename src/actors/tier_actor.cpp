@@ -180,7 +180,7 @@ tier_actor::behavior_type tier_behavior(self_pointer self, std::shared_ptr<tier_
       [self](const acquire_request& request) { return acquire(self, request); },
       [self](const publish_request& request) {
         publish_answer answer;
-        auto places = self->state.objects.publish(request.places, request.hold);
+        auto places = self->state.objects.publish(request.places, request.hold, request.inference);
         self->state.probe->admitted(places.size());
         if (request.hold)
           answer.held = std::make_shared<object_hold>(handle_of(self), std::move(places));

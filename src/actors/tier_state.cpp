@@ -114,7 +114,9 @@ tier_state::acquired tier_state::acquire(const acquire_request& request, const n
   return answer;
 }
 
-std::vector<object_place> tier_state::publish(const std::vector<object_place>& places, bool hold) {
+std::vector<object_place> tier_state::publish(const std::vector<object_place>& places, bool hold,
+                                              uint64_t inference) {
+  notes_.inference = inference;
   std::vector<object_place> published(places.size());
   for (size_t i = places.size(); i-- > 0;) {
     const resident* object = places[i].present() ? table_.get(places[i].id) : nullptr;

@@ -43,7 +43,8 @@ class tier_state {
 
   /// Makes reserved objects visible; those that are not reserved (any more) are skipped. Returns the places, parallel,
   /// held when `hold`.
-  std::vector<object_place> publish(const std::vector<object_place>& places, bool hold);
+  std::vector<object_place> publish(const std::vector<object_place>& places, bool hold,
+                                    uint64_t inference = 0);
 
   /// Each returns the extents that are free now.
   std::vector<extent> release(const std::vector<object_id>& ids);

@@ -21,6 +21,7 @@ constexpr verb table[] = {
     {protocol::kind::abort, "abort", verbs::abort, 0, true},
     {protocol::kind::release, "release", verbs::release, 0, true},
     {protocol::kind::cancel, "cancel", verbs::cancel, 0, true},
+    {protocol::kind::end_inference, "end_inference", verbs::end_inference, 0, true},
     {protocol::kind::status, "status", verbs::status, 0, true},
 };
 

@@ -38,6 +38,7 @@ void commit(connection&, const connection::request&, protocol::frame&);
 void abort(connection&, const connection::request&, protocol::frame&);
 void release(connection&, const connection::request&, protocol::frame&);
 void cancel(connection&, const connection::request&, protocol::frame&);
+void end_inference(connection&, const connection::request&, protocol::frame&);
 void status(connection&, const connection::request&, protocol::frame&);
 } // namespace verbs
 

@@ -110,6 +110,9 @@ class connection {
   result<reservation> reserve(const reserve_request& request, deadline until = {});
   result<store_result> commit(reservation written, deadline until = {});
 
+  /// Tells how an inference request ended.
+  result<void> end_inference(const inference_end& what, deadline until = {});
+
   result<daemon_status> status(deadline until = {});
 
   // ---- the same, any number in flight; answers may come in any order ----

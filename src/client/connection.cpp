@@ -329,6 +329,33 @@ result<store_result> connection::commit(reservation written, deadline until) {
   return finish(submit_commit(std::move(written), until), until);
 }
 
+result<void> connection::end_inference(const inference_end& what, deadline until) {
+  auto optional = [](const auto& value) -> flatbuffers::Optional<uint32_t> {
+    if (!value)
+      return flatbuffers::nullopt;
+    return static_cast<uint32_t>(*value);
+  };
+  std::optional<int64_t> think_ms;
+  if (what.think_time)
+    think_ms = std::clamp<int64_t>(what.think_time->count(), 0, UINT32_MAX);
+  auto& in = *core_->now();
+  auto id = in.submit(
+      kind::end_inference,
+      [&](body_builder& body) {
+        return wire::CreateEndInference(body, what.inference, optional(what.output_tokens),
+                                        static_cast<wire::FinishReason>(what.reason), what.session_closed,
+                                        optional(think_ms));
+      },
+      until);
+  if (!id)
+    return pass_on(id);
+  auto answered =
+      detail::take<wire::EndInferenceAnswer>(in, *id, until, [](const auto&, answer&) { return true; });
+  if (!answered)
+    return pass_on(answered);
+  return {};
+}
+
 result<daemon_status> connection::status(deadline until) {
   auto& in = *core_->now();
   auto id = in.submit(

@@ -42,10 +42,10 @@ Offset<wire::Prefix> encode(body_builder& body, const prefix& what) {
 }
 
 Offset<wire::Options> encode(body_builder& body, const request_options& options) {
-  if (options.priority == request_options{}.priority && options.trace.empty())
+  if (options == request_options{})
     return {};
   auto trace = optional_text(body, options.trace);
-  return wire::CreateOptions(body, options.priority, trace);
+  return wire::CreateOptions(body, options.priority, trace, options.inference, options.session, options.turn);
 }
 
 Offset<flatbuffers::Vector<const wire::Run*>> encode(body_builder& body, std::span<const run> runs) {

@@ -113,6 +113,25 @@ struct chunk_range {
 struct request_options {
   uint8_t priority = 128; ///< the smaller, the more urgent
   std::string_view trace; ///< appears in the daemon's log and in error texts
+
+  /// The caller's number of the inference request that this belongs to, unique among the daemon's clients that share a
+  /// socket: lookup, loads and stores that carry the same one are one use of the prefix, and `connection::end_inference` tells
+  /// its end. 0: not told.
+  uint64_t inference = 0;
+  uint64_t session = 0; ///< hint: a number of the conversation, the same for all its turns. 0: not told
+  uint32_t turn = 0;    ///< hint: from 1. 0: not told
+  friend bool operator==(const request_options&, const request_options&) = default;
+};
+
+enum class finish_reason : uint8_t { unknown, stop, length, tool_call, aborted };
+
+/// How an inference request ended: hints on when its prefix is needed again.
+struct inference_end {
+  uint64_t inference = 0;
+  std::optional<uint32_t> output_tokens;
+  finish_reason reason = finish_reason::unknown;
+  bool session_closed = false;                         ///< nothing follows in this conversation
+  std::optional<std::chrono::milliseconds> think_time; ///< expected until the next turn
 };
 
 struct lookup_request {

@@ -296,5 +296,11 @@ result<void> check(const wire::Abort&) { return {}; }
 result<void> check(const wire::Release& table) { return check_id("lease", table.lease(), false); }
 result<void> check(const wire::Cancel&) { return {}; }
 result<void> check(const wire::Status&) { return {}; }
+result<void> check(const wire::EndInference& table) {
+  if (table.inference() == 0)
+    return refuse("inference is 0: expected the number that the inference's requests carried");
+  return check_number("reason", static_cast<uint64_t>(table.reason()), 0,
+                      static_cast<uint64_t>(wire::FinishReason::aborted));
+}
 
 } // namespace terrace::protocol

@@ -33,6 +33,7 @@ result<void> check(const wire::Abort& table);
 result<void> check(const wire::Release& table);
 result<void> check(const wire::Cancel& table);
 result<void> check(const wire::Status& table);
+result<void> check(const wire::EndInference& table);
 
 result<void> check(const wire::HelloAnswer& table);
 result<void> check(const wire::OpenSpaceAnswer& table);
@@ -49,6 +50,7 @@ result<void> check(const wire::AbortAnswer& table);
 result<void> check(const wire::ReleaseAnswer& table);
 result<void> check(const wire::CancelAnswer& table);
 result<void> check(const wire::StatusAnswer& table);
+result<void> check(const wire::EndInferenceAnswer& table);
 result<void> check(const wire::Error& table);
 
 struct run_totals {

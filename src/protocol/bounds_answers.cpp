@@ -63,6 +63,7 @@ result<void> check(const wire::StatusAnswer& table) {
           return ok;
   return check_id("boot", table.boot(), false);
 }
+result<void> check(const wire::EndInferenceAnswer&) { return {}; }
 result<void> check(const wire::Error& table) {
   return check_number("code of an error", table.code(), 1, static_cast<uint8_t>(errc::internal));
 }

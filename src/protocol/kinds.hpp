@@ -24,11 +24,12 @@ enum class kind : uint16_t {
   release = 13,
   cancel = 14,
   status = 15,
+  end_inference = 16,
   error = 0x7fff,
 };
 
 constexpr uint16_t answer_bit = 0x8000;
-constexpr uint16_t last_request = static_cast<uint16_t>(kind::status);
+constexpr uint16_t last_request = static_cast<uint16_t>(kind::end_inference);
 
 /// Request id 0 belongs to no request: an `error` that carries it concerns the whole connection.
 constexpr uint64_t connection_request_id = 0;

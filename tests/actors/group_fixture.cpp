@@ -154,6 +154,7 @@ lookup_answer group_fixture::lookup(const batch_ptr& objects, bool hold) {
   request.objects = objects;
   request.plan = {static_cast<uint32_t>(objects->size()), 0, UINT64_MAX};
   request.hold = hold;
+  request.note_use = hold;
   auto answer = ask<lookup_answer>(spawn_lookup(sys, {}), std::move(request));
   settle();
   EXPECT_TRUE(*answer) << "the lookup was not answered";

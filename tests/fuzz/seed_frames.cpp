@@ -81,6 +81,9 @@ int main(int argc, char** argv) {
   seed(kind::abort, [](builder& b) { return wire::CreateAbort(b, 1); });
   seed(kind::release, [&](builder& b) { return wire::CreateRelease(b, b.CreateVector(id)); });
   seed(kind::cancel, [](builder& b) { return wire::CreateCancel(b, 1); });
+  seed(kind::end_inference, [](builder& b) {
+    return wire::CreateEndInference(b, 7, 120, wire::FinishReason::tool_call, false, 500);
+  });
   seed(kind::status, [](builder& b) { return wire::CreateStatus(b); });
   seed(kind::error, [](builder& b) { return wire::CreateError(b, 7, b.CreateString("text")); });
   seed(answer_to(kind::lookup), [&](builder& b) {

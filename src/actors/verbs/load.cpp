@@ -57,7 +57,7 @@ void load_objects(connection& client, const connection::request& what, const wir
   job.runs = std::move(*runs);
   job.target = outside(region);
   job.context = what.context;
-  job.note_use = !subject.from;
+  job.note_use = !subject.from && what.context->inference == 0;
   size_t requested = subject.objects->size() / job.objects_per_chunk;
   start(client, what, std::move(job), [&client, what, subject, requested](const load_result& done) {
     if (subject.probe)
@@ -84,6 +84,7 @@ void load_prefix(connection& client, const connection::request& what, const wire
                   return;
                 }
                 auto objects = objects_of(*in->what, prefix.chunks, prefix.parent, *range, in->rank);
+                client.use_for_inference(what, request.options(), objects);
                 load_objects(client, what, request, region,
                              {in->what, in->probe, std::move(objects), nullptr, nullptr});
               });
@@ -139,6 +140,7 @@ void load(connection& client, const connection::request& what, protocol::frame& 
   if (!region)
     return;
   client.set_deadline(what, request->deadline_ms());
+  connection::set_inference(what, request->options());
   if (request->prefix() != nullptr) {
     load_prefix(client, what, *request, region);
     return;
@@ -160,6 +162,7 @@ void read_lease(connection& client, const connection::request& what, protocol::f
     return;
   }
   client.set_deadline(what, request->deadline_ms());
+  connection::set_inference(what, request->options());
   uint32_t first = request->first_chunk();
   uint32_t count = request->chunks();
   client.with_lease(

@@ -60,14 +60,18 @@ void answer(connection& client, const connection::request& what, const client_sp
 }
 
 void look_up(connection& client, const connection::request& what, const client_space_ptr& in,
-             bool lease_wanted, uint32_t tiers, std::shared_ptr<const chunk_prefix> prefix) {
+             const wire::Lookup& asked, std::shared_ptr<const chunk_prefix> prefix) {
+  bool lease_wanted = asked.lease();
   lookup_request request;
   request.group = client.group_handle();
   request.in = in->what;
   request.objects = keys_of_all_ranks(*in->what, prefix->chunks);
   request.plan = {static_cast<uint32_t>(prefix->chunks.size()), prefix->first_token, prefix->prompt_tokens};
-  request.tiers = tiers;
+  request.tiers = asked.tiers();
   request.hold = lease_wanted;
+  request.note_use = lease_wanted && what.context->inference == 0;
+  if (lease_wanted)
+    client.use_for_inference(what, asked.options(), request.objects);
   caf::actor worker = take_lookup(client);
   client.self->request(worker, caf::infinite, std::move(request))
       .then(
@@ -96,12 +100,10 @@ void lookup(connection& client, const connection::request& what, protocol::frame
   if (!in)
     return;
   client.set_deadline(what, request->deadline_ms());
-  with_chunks(
-      client, what, *in, *request->prefix(),
-      [&client, what, in, lease_wanted = request->lease(), tiers = request->tiers()](chunk_prefix prefix) {
-        look_up(client, what, in, lease_wanted, tiers,
-                std::make_shared<const chunk_prefix>(std::move(prefix)));
-      });
+  connection::set_inference(what, request->options());
+  with_chunks(client, what, *in, *request->prefix(), [&client, what, in, request](chunk_prefix prefix) {
+    look_up(client, what, in, *request, std::make_shared<const chunk_prefix>(std::move(prefix)));
+  });
 }
 
 } // namespace terrace::actors::verbs

@@ -70,6 +70,7 @@ void reserve(connection& client, const connection::request& what, protocol::fram
   if (!in)
     return;
   client.set_deadline(what, request->deadline_ms());
+  connection::set_inference(what, request->options());
   uint32_t first = request->first_chunk();
   uint32_t count = request->chunks();
   with_chunks(client, what, *in, *request->prefix(),
@@ -102,6 +103,7 @@ void commit(connection& client, const connection::request& what, protocol::frame
     return;
   }
   client.set_deadline(what, request->deadline_ms());
+  connection::set_inference(what, request->options());
   std::shared_ptr<staged> reservation = *taken;
   std::vector<region_run> runs;
   for (size_t i = 0; i < reservation->extents.size(); ++i)

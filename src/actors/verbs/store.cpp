@@ -42,6 +42,7 @@ void store(connection& client, const connection::request& what, protocol::frame&
   if (!region)
     return;
   client.set_deadline(what, request->deadline_ms());
+  connection::set_inference(what, request->options());
   with_chunks(client, what, *in, *request->prefix(),
               [&client, what, request, region, in](const chunk_prefix& prefix) {
                 auto range = checked_range(prefix.chunks.size(), request->first_chunk(), request->chunks());
