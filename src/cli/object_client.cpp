@@ -1,6 +1,8 @@
 #include "cli/object_client.hpp"
 
 #include <algorithm>
+#include <random>
+#include <utility>
 
 namespace terrace::cli {
 
@@ -27,6 +29,7 @@ outcome<std::unique_ptr<object_client>> object_client::open(client::connection d
   if (!registered)
     return request_failed(to, "registering a region", registered.error());
   made->registered_ = std::move(*registered);
+  made->next_inference_ = uint64_t{std::random_device()()} << 32 | 1;
   return made;
 }
 
@@ -40,12 +43,20 @@ std::vector<client::run> object_client::runs(size_t first, size_t count) const {
   return all;
 }
 
+result<void> object_client::end_inference(uint64_t output_tokens) {
+  client::inference_end end;
+  end.inference = std::exchange(inference_, 0);
+  end.output_tokens = static_cast<uint32_t>(std::min<uint64_t>(output_tokens, UINT32_MAX));
+  return daemon_.end_inference(end);
+}
+
 result<std::vector<tier_kind>> object_client::lookup(std::span<const digest> chunks) {
   held_.release();
   client::lookup_request request;
   request.in = space_;
   request.what = client::prefix::of_digests(chunks);
   request.lease = true;
+  request.options.inference = inference_;
   auto found = daemon_.lookup(request);
   if (!found)
     return tl::unexpected(found.error());
@@ -71,6 +82,7 @@ result<size_t> object_client::load(size_t first, size_t count) {
   request.range = range;
   request.region = &registered_;
   request.runs = pieces;
+  request.options.inference = inference_;
   auto loaded = daemon_.load(request);
   if (!loaded)
     return tl::unexpected(loaded.error());
@@ -85,6 +97,7 @@ result<replay_target::stored> object_client::store(std::span<const digest> prefi
   request.range = {static_cast<uint32_t>(prefix.size() - count), static_cast<uint32_t>(count)};
   request.region = &registered_;
   request.runs = pieces;
+  request.options.inference = inference_;
   auto answer = daemon_.store(request);
   if (!answer)
     return tl::unexpected(answer.error());

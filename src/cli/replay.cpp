@@ -126,6 +126,7 @@ void replay_request(const trace_request& request, size_t number, replay_target& 
   if (chunks.empty())
     return; // shorter than a block: nothing that could be shared
   counts.chunk_tokens += chunks.size() * trace_block_tokens;
+  target.begin_inference();
   auto lookup_begin = steady::now();
   auto found = target.lookup(chunks);
   uint64_t took = nanoseconds_since(lookup_begin);
@@ -143,6 +144,9 @@ void replay_request(const trace_request& request, size_t number, replay_target& 
   target.release(); // a store may wait for memory, and who waits should hold none
   if (target.alive())
     store_misses(x, loaded);
+  if (target.alive())
+    if (auto ended = target.end_inference(request.output_length); !ended)
+      counts.note_error(ended.error());
   counts.request.add(nanoseconds_since(begin));
 }
 

@@ -6,6 +6,7 @@
 #include "base/ids.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -19,6 +20,14 @@ class replay_target {
   /// Loads write its beginning, stores read it; object i of a request lies at i * object_bytes().
   virtual std::span<std::byte> buffer() = 0;
   virtual size_t object_bytes() const = 0;
+
+  /// An inference request begins: what is asked until its end belongs to it. Caches without such a notion ignore it.
+  virtual void begin_inference() {}
+  /// It has answered with so many tokens.
+  virtual result<void> end_inference(uint64_t output_tokens) {
+    (void) output_tokens;
+    return {};
+  }
 
   /// The fastest tier of each leading chunk that is present. They stay until release() or the next lookup.
   virtual result<std::vector<tier_kind>> lookup(std::span<const digest> chunks) = 0;
