@@ -13,6 +13,7 @@ struct eviction_ledger::tier_state {
 
 struct eviction_ledger::open_request {
   uint32_t stamp = 0;
+  std::vector<entry_index> chain; ///< when the length of the answer is worth knowing
 };
 
 eviction_ledger::eviction_ledger(uint64_t seed, bool remember) : seed_(seed), remember_(remember) {}
@@ -56,10 +57,12 @@ result<void> eviction_ledger::set_policy(tier_number number, std::string_view na
                 "expected a tier below " + std::to_string(tiers_max) + ", got " + std::to_string(number));
   auto fresh = tiers_[number] ? nullptr : std::make_unique<tier_state>();
   tier_state& t = fresh ? *fresh : *tiers_[number];
-  auto order = make_eviction_order(name, {table_, t.forest, clock_, priority_, seed_ + number});
+  auto order = make_eviction_order(name, {table_, t.forest, history_, clock_, priority_, seed_ + number});
   if (!order)
     return tl::unexpected(order.error());
   t.order = std::move(*order);
+  if (t.order->learns())
+    history_.start();
   auto names = eviction_policy_names();
   t.policy = *std::find(names.begin(), names.end(), name);
   if (fresh) {
@@ -94,35 +97,48 @@ request_number eviction_ledger::begin_request(std::span<const entry_key> chain, 
                                               policy_time now) {
   advance(now, true);
   priority_ = std::min<uint8_t>(hints.priority, 7);
-  uint32_t stamp = clock_.stamp();
   bool remember = remembers();
-  for (size_t i = chain.size(); i-- > 0;) {
-    entry_index at = table_.find(chain[i]);
+  size_t known = 0;
+  chain_.clear();
+  for (entry_key key : chain) {
+    entry_index at = table_.find(key);
     if (at == no_entry) {
-      if (!remember || chain[i].empty())
+      if (!remember || key.empty())
         continue;
-      at = table_.add(chain[i]);
+      at = table_.add(key);
       ++ghosts_;
+      chain_.push_back(at);
+    } else {
+      chain_.push_back(at);
+      known = chain_.size();
     }
-    use(at, stamp);
   }
+  history_.begin(chain_, known, hints.turn);
+  for (size_t i = chain_.size(); i-- > 0;)
+    use(chain_[i], clock_.stamp());
   limit_ghosts();
-  open_[++last_request_] = {stamp};
+  open_request& request = open_[++last_request_];
+  request.stamp = clock_.stamp();
+  if (history_.started())
+    request.chain = chain_;
   if (open_.size() > open_requests_max)
     open_.erase(open_.begin());
   return last_request_;
 }
 
-void eviction_ledger::end_request(request_number request, const request_outcome&, policy_time now) {
+void eviction_ledger::end_request(request_number number, const request_outcome& outcome, policy_time now) {
   advance(now, false);
+  auto request = open_.find(number);
+  if (request == open_.end())
+    return;
+  if (outcome.output_tokens)
+    history_.end(request->second.chain, request->second.stamp, *outcome.output_tokens);
   open_.erase(request);
 }
 
 void eviction_ledger::use(entry_index at, uint32_t stamp) {
-  entry_record& record = table_[at];
-  record.stamp = stamp;
-  if ((record.history & 7) < 7)
-    ++record.history;
+  history_.use(at, stamp);
+  table_[at].stamp = stamp;
   for (auto& t : tiers_)
     if (t && t->forest.resident(at))
       t->order->used(at);
@@ -265,6 +281,7 @@ void eviction_ledger::set_ghost(entry_index at) {
 }
 
 void eviction_ledger::forget(entry_index at) {
+  history_.forget(at);
   for (auto& t : tiers_)
     if (t)
       t->order->forgotten(at);
@@ -274,18 +291,23 @@ void eviction_ledger::forget(entry_index at) {
 
 void eviction_ledger::limit_ghosts() {
   constexpr int draw = 16;
+  auto before = [&](entry_index a, entry_index b) {
+    if (!history_.started())
+      return table_[a].stamp < table_[b].stamp;
+    return history_.value(a) < history_.value(b);
+  };
   while (ghosts_ > std::max(ghosts_min, ghosts_per_resident * (table_.size() - ghosts_))) {
-    entry_index oldest = no_entry;
+    entry_index least = no_entry;
     for (int seen = 0; seen < draw; ++ghost_hand_) {
       if (ghost_hand_ >= table_.end())
         ghost_hand_ = 0;
       if (table_[ghost_hand_].key.empty() || alive_somewhere(ghost_hand_))
         continue;
       ++seen;
-      if (oldest == no_entry || table_[ghost_hand_].stamp < table_[oldest].stamp)
-        oldest = ghost_hand_;
+      if (least == no_entry || before(ghost_hand_, least))
+        least = ghost_hand_;
     }
-    forget(oldest);
+    forget(least);
   }
 }
 
@@ -361,7 +383,7 @@ bool eviction_ledger::should_admit(tier_number number, const entry_info& entry, 
   if (at == no_entry)
     return false;
   if (rule == admission_rule::seen_twice)
-    return (table_[at].history & 7) >= 2 || resident(number, entry.parent);
+    return history_.uses(at) >= 2 || resident(number, entry.parent);
   reconsider_proposed(*t);
   return t->order->beats_victim(at);
 }
@@ -387,7 +409,7 @@ size_t eviction_ledger::residents(tier_number number) const {
 }
 
 size_t eviction_ledger::bytes() const {
-  size_t total = sizeof *this + table_.bytes();
+  size_t total = sizeof *this + table_.bytes() + history_.bytes();
   for (auto& t : tiers_)
     if (t)
       total +=

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "policy/eviction_order.hpp"
+#include "policy/use_history.hpp"
 
 #include <array>
 #include <cstdint>
@@ -114,9 +115,13 @@ class eviction_ledger {
   size_t resident_prefix(tier_number tier, std::span<const entry_key> chain) const;
 
   size_t residents(tier_number tier) const;
+  /// The learner; null until an order that learns is set.
+  const survival_model* model() const { return history_.model(); }
+
   size_t tracked() const { return table_.size(); }
   /// Tracked and resident in no tier. At most `ghosts_per_resident` times the residents (and never less than
-  /// `ghosts_min`), the least recently used of a few dozen leaving first.
+  /// `ghosts_min`). The one to forget is the best of 16 in turn: the least recently used, or with a learner the least
+  /// worth keeping, which holds on to conversations that will go on.
   size_t ghosts() const { return ghosts_; }
   static constexpr size_t ghosts_per_resident = 2;
   static constexpr size_t ghosts_min = 1024;
@@ -149,6 +154,8 @@ class eviction_ledger {
   bool remember_;
   use_clock clock_;
   entry_table table_;
+  use_history history_{table_, clock_};
+  std::vector<entry_index> chain_; ///< of the request that begins
   std::array<std::unique_ptr<tier_state>, tiers_max> tiers_;
   size_t ghosts_ = 0;
   entry_index ghost_hand_ = 0;

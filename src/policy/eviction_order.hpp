@@ -13,10 +13,13 @@
 
 namespace terrace {
 
+class use_history;
+
 /// What an order may read (and, in `forest`, its own mark `listed`). Outlives it.
 struct order_context {
   const entry_table& table;
   tier_forest& forest;
+  const use_history& history;
   const use_clock& clock;
   const uint8_t& priority; ///< of the request whose uses are noted now
   uint64_t seed = 0;

@@ -1,4 +1,5 @@
 #include "policy/fifo_order.hpp"
+#include "policy/kmg_order.hpp"
 #include "policy/lru_order.hpp"
 
 #include <algorithm>
@@ -23,6 +24,7 @@ std::unique_ptr<eviction_order> make(const order_context& context) {
 constexpr std::array registry{
     entry{"lru", &make<lru_order>},
     entry{"fifo", &make<fifo_order>},
+    entry{"kmg", &make<kmg_order>},
 };
 
 constexpr auto names = [] {

@@ -1,0 +1,41 @@
+// How many uses of each class still wait for the next one, by age.
+#pragma once
+
+#include "policy/age_bins.hpp"
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+namespace terrace {
+
+/// Counts by the time of the use, in slots of 2^7 ticks (an eighth of a second) for the young and twice as wide whenever
+/// 64 slots are full: a use's slot is a function of its time and the present, so that a use is taken out again without
+/// having been kept. The error of an age is below a thirty-second of it. Uses of more than 78 hours ago are let go.
+class open_ages {
+ public:
+  explicit open_ages(size_t classes);
+
+  /// Times in ticks; they never go back.
+  void advance(uint64_t now);
+  void add(size_t of_class, uint64_t time, int change);
+
+  /// Adds the uses to `into[bin]`, each to the bin that its age falls in.
+  void count(size_t of_class, std::array<double, age_bins::count>& into) const;
+
+  size_t bytes() const { return counts_.capacity() * sizeof(int32_t); }
+
+ private:
+  static constexpr int base_shift = 7, levels = 16;
+  static constexpr uint64_t slots = 64;
+
+  int32_t* slot(int level, uint64_t number) {
+    return counts_.data() + (static_cast<size_t>(level) * slots + number % slots) * classes_;
+  }
+
+  size_t classes_;
+  uint64_t now_ = 0;            ///< in units of the base slot
+  std::vector<int32_t> counts_; ///< by level, slot, class
+};
+
+} // namespace terrace

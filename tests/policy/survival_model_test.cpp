@@ -1,0 +1,134 @@
+#include "policy/survival_model.hpp"
+#include "tests/support/seed.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <set>
+
+namespace terrace::testing {
+namespace {
+
+TEST(AgeBins, HoldTheAgesBetweenTheirEdges) {
+  EXPECT_EQ(age_bins::of(0), 0);
+  EXPECT_EQ(age_bins::of(953), 0); // a second is 953.67 ticks
+  for (int bin = 1; bin < age_bins::count; ++bin) {
+    EXPECT_EQ(age_bins::of(age_bins::edge(bin)), bin);
+    EXPECT_EQ(age_bins::of(age_bins::edge(bin) - 1), bin - 1);
+  }
+  EXPECT_EQ(age_bins::of(~uint64_t{0}), age_bins::count - 1);
+  EXPECT_NEAR(age_bins::width_seconds(0), 1, 0.01);
+  EXPECT_NEAR(age_bins::width_seconds(3), 1.35 * 1.35 * 0.35, 0.01);
+}
+
+TEST(OpenAges, CountsEachUseInTheBinOfItsAge) {
+  uint64_t seed = test_seed();
+  SCOPED_TRACE(seed_text(seed));
+  std::mt19937_64 random(seed);
+  open_ages ages(2);
+  std::multiset<uint64_t> waiting;
+  uint64_t now = 1'000;
+  for (int step = 0; step < 20'000; ++step) {
+    now += random() % (random() % 1000 == 0 ? 5'000'000 : 300);
+    ages.advance(now);
+    if (random() % 5 < 3) {
+      ages.add(1, now, 1);
+      waiting.insert(now);
+    } else if (!waiting.empty()) {
+      auto gone = waiting.lower_bound(now - random() % 100'000);
+      gone = gone == waiting.end() ? std::prev(gone) : gone;
+      ages.add(1, *gone, -1);
+      waiting.erase(gone);
+    }
+  }
+  std::array<double, age_bins::count> bins{}, none{};
+  ages.count(1, bins);
+  ages.count(0, none);
+  EXPECT_EQ(std::count(none.begin(), none.end(), 0), age_bins::count);
+  // Cumulated counts lie between those of ages that are a sixteenth (and an eighth of a second) off.
+  double sum = 0;
+  constexpr uint64_t reach = uint64_t{60} * 3'600'000'000'000 >> 20;
+  for (int bin = 0; bin + 1 < age_bins::count; ++bin) {
+    sum += bins[static_cast<size_t>(bin)];
+    uint64_t edge = age_bins::edge(bin + 1), off = edge / 16 + 256;
+    auto younger = [&](uint64_t age) {
+      return std::count_if(waiting.begin(), waiting.end(),
+                           [&](uint64_t t) { return now - t < std::min(age, reach); });
+    };
+    EXPECT_GE(sum, static_cast<double>(younger(edge - off))) << "bin " << bin;
+    EXPECT_LE(sum, static_cast<double>(younger(edge + off))) << "bin " << bin;
+  }
+}
+
+constexpr uint64_t second = 954; // ticks
+
+/// Ten uses at 0: four return after 1.2 s (bin 1), two after 3 s (bin 4), one is forgotten after 2 s (bin 3), three are
+/// still open after 5 s (bin 6).
+survival_model ten_uses() {
+  survival_model model(2);
+  uint64_t start = 1'000'000;
+  model.advance(start);
+  for (int i = 0; i < 10; ++i)
+    model.opened(0, start);
+  model.advance(start + second * 12 / 10);
+  for (int i = 0; i < 4; ++i)
+    model.returned(0, start, start + second * 12 / 10);
+  model.advance(start + second * 2);
+  model.forgotten(0, start, start + second * 2);
+  model.advance(start + second * 3);
+  for (int i = 0; i < 2; ++i)
+    model.returned(0, start, start + second * 3);
+  model.advance(start + second * 5);
+  model.refresh();
+  return model;
+}
+
+TEST(SurvivalModel, CountsWhoReachedEachAgeWithTheOpenAndTheForgotten) {
+  auto model = ten_uses();
+  ASSERT_EQ(age_bins::of(second * 12 / 10), 1);
+  ASSERT_EQ(age_bins::of(second * 2), 3);
+  ASSERT_EQ(age_bins::of(second * 3), 4);
+  ASSERT_EQ(age_bins::of(second * 5), 6);
+  auto reached = model.reached(0);
+  EXPECT_EQ(std::vector(reached.begin(), reached.begin() + 8),
+            (std::vector<double>{10, 10, 6, 6, 5, 3, 3, 0}));
+  EXPECT_EQ(model.returns(0)[1], 4);
+  EXPECT_EQ(model.returns(0)[4], 2);
+}
+
+TEST(SurvivalModel, ShrinksEachBinTowardsAllClassesScaledByOneFactor) {
+  auto model = ten_uses();
+  double general_1 = 4.02 / 11, general_4 = 2.02 / 6;
+  // Bins 0, 2, 3, 5 and 6 were reached too, by 10, 6, 6, 3 and 3.
+  double expected = 10 * general_1 + 5 * general_4 + 10 * 0.02 / 11 + 6 * 0.02 / 7 + 6 * 0.02 / 7 +
+                    3 * 0.02 / 4 + 3 * 0.02 / 4;
+  double factor = (6.0 + 50) / (expected + 50);
+  EXPECT_NEAR(model.chance(0)[1], (4 + 1000 * factor * general_1) / (10 + 1000), 1e-9);
+  EXPECT_NEAR(model.chance(0)[4], (2 + 1000 * factor * general_4) / (5 + 1000), 1e-9);
+  EXPECT_NEAR(model.chance(1)[1], general_1, 1e-9); // never seen: all classes as they are
+}
+
+TEST(SurvivalModel, ValuesAFreshUseByItsLikelyReturnAndAnOldOneLittle) {
+  auto model = ten_uses();
+  // From age 0 the best plan waits through bins 0 and 1: S falls by p[1] (p[0] is nearly nothing).
+  auto& p = model.chance(0);
+  double waited =
+      (1 - p[0] / 2) * age_bins::width_seconds(0) + (1 - p[0]) * (1 - p[1] / 2) * age_bins::width_seconds(1);
+  double gained = 1 - (1 - p[0]) * (1 - p[1]);
+  EXPECT_NEAR(model.value(0, 0), gained / waited, 1e-5);
+  EXPECT_GT(model.value(0, second * 11 / 10), model.value(0, 0)); // the return is near
+  EXPECT_LT(model.value(0, second * 10), model.value(0, 0) / 4);
+}
+
+TEST(SurvivalModel, MovesAnOpenUseToItsClassOnceThatIsKnown) {
+  survival_model model(2);
+  model.advance(5'000);
+  model.opened(0, 5'000);
+  model.reclassified(0, 1, 5'000);
+  EXPECT_EQ(model.reached(0)[0], 0);
+  EXPECT_EQ(model.reached(1)[0], 1);
+}
+
+} // namespace
+} // namespace terrace::testing
