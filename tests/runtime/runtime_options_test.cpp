@@ -19,7 +19,8 @@ TEST(RuntimeOptions, OneWorkerUpToFourCoresThenAQuarterOfThemAtMostFour) {
 }
 
 TEST(RuntimeOptions, ValidateNamesEveryMistakeAtOnce) {
-  runtime_options options{.workers = 65, .ring_entries = 1, .max_throughput = 0, .slice_us = 7, .buffer_slots = 0};
+  runtime_options options{
+      .workers = 65, .ring_entries = 1, .max_throughput = 0, .slice_us = 7, .buffer_slots = 0};
   auto checked = options.validate();
   ASSERT_FALSE(checked);
   EXPECT_EQ(checked.error().code, errc::bad_request);
