@@ -35,7 +35,7 @@ void allocation_queue::allocate(const allocate_request& request, reply answer) {
             {}});
     return;
   }
-  line_.push_back({request, physical, std::move(answer)});
+  line_.push_back({request, physical, ++arrived_, std::move(answer)});
   serve();
 }
 
@@ -44,48 +44,68 @@ void allocation_queue::free(const std::vector<extent>& extents) {
   serve();
 }
 
-void allocation_queue::room_made(const std::vector<extent>& extents, bool exhausted,
-                                 const std::string& holders) {
+void allocation_queue::room_made(const actors::room_made& made) {
   asked_ = false;
-  exhausted_ = exhausted;
-  holders_ = holders;
-  if (!extents.empty())
-    space_->free(extents);
+  exhausted_ = made.exhausted;
+  exhausted_number_ = made.for_one ? std::optional(chosen_for_) : std::nullopt;
+  holders_ = made.holders;
+  if (!made.extents.empty())
+    space_->free(made.extents);
   serve();
+}
+
+const allocation_queue::waiting_request* allocation_queue::head() const {
+  for (const waiting_request& entry : line_)
+    if (entry.request.may_evict)
+      return &entry;
+  return nullptr;
+}
+
+choose_answer allocation_queue::choose(const std::vector<extent>& candidates) {
+  serve(); // what waits after this does not fit
+  choose_answer answer;
+  const waiting_request* first = head();
+  answer.waits = first != nullptr;
+  if (first) {
+    chosen_for_ = first->number;
+    answer.chosen = space_->choose(first->request.sizes, candidates);
+  }
+  return answer;
 }
 
 error allocation_queue::ended(const waiting_request& waiting) const {
   errc why = waiting.request.context->ended.load();
-  if (why == errc::deadline && exhausted_) // the wait was for memory that nobody gave back
+  if (why == errc::deadline && exhausted_for(waiting)) // the wait was for memory that nobody gave back
     why = errc::no_space;
   return {why, "the request ended while it waited for " + std::to_string(waiting.physical_bytes) +
                    " bytes of memory" + (holders_.empty() ? "" : ": " + holders_)};
 }
 
 void allocation_queue::serve() {
-  while (!line_.empty()) {
-    waiting_request& head = line_.front();
-    if (head.request.context && !head.request.context->live()) {
-      head.answer({ended(head), {}});
-    } else if (auto extents = space_->allocate(head.request.sizes)) {
-      head.answer({{}, std::move(*extents)});
-    } else if (exhausted_ && !head.request.may_wait) {
-      head.answer(
-          {error{errc::no_space, "nothing can be evicted to make " + std::to_string(head.physical_bytes) +
-                                     " bytes free: " + holders_},
-           {}});
+  for (auto entry = line_.begin(); entry != line_.end();) {
+    const allocate_request& request = entry->request;
+    if (request.context && !request.context->live()) {
+      entry->answer({ended(*entry), {}});
+    } else if (auto extents = space_->allocate(request.sizes)) {
+      entry->answer({{}, std::move(*extents)});
+    } else if (!request.may_wait && (!request.may_evict || exhausted_for(*entry))) {
+      entry->answer({error{errc::no_space, (request.may_evict ? "nothing can be evicted to make "
+                                                              : "nothing may be evicted to make ") +
+                                               std::to_string(entry->physical_bytes) + " bytes free" +
+                                               (holders_.empty() ? "" : ": " + holders_)},
+                     {}});
+    } else if (!request.may_evict) {
+      ++entry; // whoever may evict passes it
+      continue;
     } else {
       return;
     }
-    line_.pop_front();
-    retries_ = 0;
+    entry = line_.erase(entry);
   }
 }
 
 void allocation_queue::sweep() {
   std::deque<waiting_request> kept;
-  if (!line_.empty() && line_.front().request.context && !line_.front().request.context->live())
-    retries_ = 0; // they were of the head
   for (waiting_request& entry : line_) {
     if (!entry.request.context || entry.request.context->live()) {
       kept.push_back(std::move(entry));
@@ -97,24 +117,22 @@ void allocation_queue::sweep() {
   serve();
 }
 
-uint64_t allocation_queue::room_wanted() {
-  if (asked_ || exhausted_)
-    return 0;
+std::optional<room_request> allocation_queue::room_wanted() {
+  const waiting_request* first = head();
+  if (asked_ || (first ? exhausted_for(*first) : exhausted_ && !exhausted_number_))
+    return std::nullopt;
   uint64_t free = space_->usage().free_bytes;
-  uint64_t wanted = free_ahead_bytes_;
-  if (!line_.empty()) {
-    // Free bytes need not be one run: each further try asks for as much again, until it fits or nothing may leave.
-    uint64_t needed = line_.front().physical_bytes;
-    if (free >= needed)
-      ++retries_;
-    wanted = std::max(wanted, needed * (retries_ + 1));
-    if (free >= wanted)
-      wanted = free + needed;
+  room_request wanted;
+  if (first) {
+    wanted.needed = first->physical_bytes;
+    wanted.bytes = std::max(wanted.needed, free) - free;
+  } else if (free < free_ahead_bytes_) {
+    wanted.bytes = free_ahead_bytes_ - free;
+  } else {
+    return std::nullopt;
   }
-  if (free >= wanted)
-    return 0;
   asked_ = true;
-  return wanted - free;
+  return wanted;
 }
 
 } // namespace terrace::actors

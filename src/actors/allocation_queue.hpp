@@ -7,6 +7,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 
 namespace terrace::actors {
 
@@ -23,13 +24,17 @@ class allocation_queue {
   void free(const std::vector<extent>& extents);
 
   /// The tier's answer to `room_wanted`.
-  void room_made(const std::vector<extent>& extents, bool exhausted, const std::string& holders);
+  void room_made(const actors::room_made& made);
+
+  /// The tier's question before it evicts. Freed bytes need not be one run: only those candidates are chosen that make
+  /// the head of the line fit, which then surely does.
+  choose_answer choose(const std::vector<extent>& candidates);
 
   /// Answers the waiting requests whose context has ended.
   void sweep();
 
-  /// Bytes to ask the tier for now; 0 while it is being asked, or when nothing is wanted.
-  uint64_t room_wanted();
+  /// What to ask the tier for now; nothing while it is being asked, or when nothing is wanted.
+  std::optional<room_request> room_wanted();
 
   size_t waiting() const { return line_.size(); }
   const allocator& space() const { return *space_; }
@@ -38,19 +43,26 @@ class allocation_queue {
   struct waiting_request {
     allocate_request request;
     uint64_t physical_bytes = 0;
+    uint64_t number = 0; ///< in the order of arrival
     reply answer;
   };
 
   void serve();
   error ended(const waiting_request& waiting) const;
+  const waiting_request* head() const; ///< the first that may evict; those behind it wait for it
+  bool exhausted_for(const waiting_request& waiting) const {
+    return exhausted_ && (!exhausted_number_ || exhausted_number_ == waiting.number);
+  }
 
   std::unique_ptr<allocator> space_;
   uint64_t free_ahead_bytes_;
   size_t waiting_max_;
   std::deque<waiting_request> line_;
-  uint64_t retries_ = 0;   ///< of the head, with enough bytes free but in too many runs
-  bool asked_ = false;     ///< the tier owes an answer
-  bool exhausted_ = false; ///< its last answer was "nothing may leave"
+  uint64_t arrived_ = 0;
+  uint64_t chosen_for_ = 0;                  ///< the number of the request that the last choice was for
+  bool asked_ = false;                       ///< the tier owes an answer
+  bool exhausted_ = false;                   ///< its last answer was "nothing may leave"
+  std::optional<uint64_t> exhausted_number_; ///< and that was said of this request alone
   std::string holders_;
 };
 

@@ -26,8 +26,8 @@ void settle(self_pointer self) {
   self->state.probe->waiting(queue.waiting());
   self->state.probe->occupies(
       {usage.capacity_bytes, usage.used_bytes, usage.requested_bytes, usage.largest_free_run});
-  if (uint64_t bytes = queue.room_wanted())
-    self->send(self->state.tier, room_request{bytes});
+  if (auto wanted = queue.room_wanted())
+    self->send(self->state.tier, *wanted);
 }
 
 allocator_actor::behavior_type allocator_behavior(self_pointer self,
@@ -50,8 +50,13 @@ allocator_actor::behavior_type allocator_behavior(self_pointer self,
         settle(self);
       },
       [self](const room_made& made) {
-        self->state.queue->room_made(made.extents, made.exhausted, made.holders);
+        self->state.queue->room_made(made);
         settle(self);
+      },
+      [self](const choose_request& request) {
+        auto answer = self->state.queue->choose(request.candidates);
+        settle(self);
+        return answer;
       },
       [self](const sweep_notice&) {
         self->state.queue->sweep();

@@ -12,7 +12,7 @@ namespace terrace::actors {
 /// A tier as it is configured.
 struct tier_plan {
   uint64_t bytes = 0;
-  std::string allocator = "free_list";
+  std::string allocator = "size_class";
   uint64_t slot_bytes = 0;
   std::string policy = "lru";
   uint64_t free_ahead_bytes = 0;

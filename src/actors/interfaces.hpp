@@ -30,6 +30,8 @@ TERRACE_MESSAGE(allocate_answer)
 TERRACE_MESSAGE(free_notice)
 TERRACE_MESSAGE(room_request)
 TERRACE_MESSAGE(room_made)
+TERRACE_MESSAGE(choose_request)
+TERRACE_MESSAGE(choose_answer)
 TERRACE_MESSAGE(usage_request)
 TERRACE_MESSAGE(usage_answer)
 TERRACE_MESSAGE(policy_notes)
@@ -92,6 +94,8 @@ using allocator_actor = caf::typed_actor<
     caf::reacts_to<free_notice>,
     // From its tier, after `room_request`.
     caf::reacts_to<room_made>,
+    // From its tier, before it evicts: which of the candidates the waiting request needs.
+    caf::replies_to<choose_request>::with<choose_answer>,
     // From its tier: look for waiting requests whose context ended.
     caf::reacts_to<sweep_notice>, caf::replies_to<usage_request>::with<usage_answer>>;
 

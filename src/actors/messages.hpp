@@ -139,7 +139,8 @@ struct acquire_request {
   bool fill = true;     ///< false: reserve nothing, as if `may_fill` were all false
   bool may_wait = true; ///< false: `no_space` at once when eviction cannot make room now
   bool note_use = true;
-  context_ptr context; ///< may be null: a request of the daemon itself
+  bool may_evict = true; ///< false: take what is free
+  context_ptr context;   ///< may be null: a request of the daemon itself
 };
 enum class acquired_state : uint8_t {
   absent, ///< not there, and not to be filled (or gone since)
@@ -201,11 +202,12 @@ struct tier_report {
 // ---- tier and allocator ----
 
 /// One extent for each size: all or none. Waits in arrival order while `may_wait` and eviction may still make
-/// room.
+/// room. Without `may_evict` it takes what is free, and lets those behind it pass while it waits.
 struct allocate_request {
   std::vector<uint64_t> sizes;
   bool may_wait = true;
   context_ptr context;
+  bool may_evict = true;
 };
 struct allocate_answer {
   error failure;
@@ -216,14 +218,26 @@ struct free_notice {
 };
 /// From the allocator to its tier: evict at least this much.
 struct room_request {
-  uint64_t bytes = 0;
+  uint64_t bytes = 0;  ///< what is missing; 0 when enough is free, but not in runs of the right size
+  uint64_t needed = 0; ///< by the request that waits: the tier asks which victims serve it; 0: none waits
+  friend bool operator==(const room_request&, const room_request&) = default;
 };
-/// The tier's answer: what its victims gave back. `exhausted`: nothing more may leave now; the tier sends
-/// another `room_made` when that changes.
+/// The tier's answer: what its victims gave back. `exhausted`: nothing more may leave now (`for_one`: not enough for the
+/// request that waits); the tier sends another `room_made` when that changes.
 struct room_made {
   std::vector<extent> extents;
   bool exhausted = false;
   std::string holders;
+  bool for_one = false;
+};
+/// From the tier, between the two: these would leave, in this order. Which of them does the waiting request need?
+struct choose_request {
+  std::vector<extent> candidates;
+};
+struct choose_answer {
+  error failure;
+  bool waits = true;          ///< false: nobody needs room any more
+  std::vector<size_t> chosen; ///< indices, ascending; empty: not even all are enough
 };
 struct usage_request {};
 struct usage_answer {
@@ -269,6 +283,8 @@ struct victim_request {
 struct victim_answer {
   error failure;
   std::vector<entry_key> victims;
+  std::vector<entry_key> above; ///< parallel: the ancestor that may leave only when the victim does, or empty
+  uint64_t bytes = 0;           ///< of all victims; less than was asked for: no more may leave
 };
 
 // ---- copier ----

@@ -70,8 +70,11 @@ policy_actor::behavior_type policy_behavior(policy_actor::stateful_pointer<polic
               error{errc::internal, std::string("no policy for tier ") + to_string(request.tier)};
           return answer;
         }
-        for (const victim& named : self->state.ledger.victims(tier, {request.bytes}, now()))
+        for (const victim& named : self->state.ledger.victims(tier, {request.bytes}, now())) {
           answer.victims.push_back(named.key);
+          answer.above.push_back(named.above);
+          answer.bytes += named.bytes;
+        }
         return answer;
       },
   };

@@ -3,6 +3,7 @@
 #include "actors/allocator_actor.hpp"
 #include "actors/answer.hpp"
 #include "actors/tier_state.hpp"
+#include "actors/victim_choice.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/typed_event_based_actor.hpp>
@@ -46,42 +47,88 @@ void settle(self_pointer self, std::vector<extent> freed) {
   state.population->store(state.objects.table().published(), std::memory_order_release);
 }
 
-void make_room(self_pointer self, uint64_t bytes) {
+/// `asked`: bytes of victims to be named. More than are missing where what is free is not one run.
+void make_room(self_pointer self, const room_request& wanted, uint64_t asked);
+
+constexpr uint64_t asked_growth = 4;
+
+void no_room(self_pointer self, bool for_one) {
+  self->state.exhausted = true;
+  self->state.probe->found_no_victim();
+  self->send(self->state.space, room_made{{}, true, self->state.objects.describe_holders(), for_one});
+}
+
+void evict(self_pointer self, const room_request& wanted, uint64_t asked,
+           const std::vector<entry_key>& victims) {
+  auto& state = self->state;
+  auto evicted = state.objects.evict(victims);
+  uint64_t freed_bytes = 0;
+  for (const extent& freed : evicted.freed)
+    freed_bytes += freed.size;
+  state.probe->evicted(wanted.needed == 0 ? metrics::eviction_reason::ahead : metrics::eviction_reason::space,
+                       evicted.freed.size(), freed_bytes);
+  if (freed_bytes > wanted.bytes)
+    state.probe->evicted_too_much(freed_bytes - wanted.bytes);
+  // Victims were leased meanwhile, or the first that may leave came after the question: the policy hears of it first,
+  // and names others.
+  if (evicted.freed.empty() && (evicted.refused != 0 || state.evictable)) {
+    settle(self, {});
+    make_room(self, wanted, asked);
+    return;
+  }
+  // Notes first, then the space: whoever gets the space finds a policy that knows.
+  state.objects.take_evictable();
+  settle(self, {});
+  if (evicted.freed.empty())
+    no_room(self, false);
+  else
+    self->send(state.space, room_made{std::move(evicted.freed), false, {}, false});
+}
+
+/// The allocator has said which of the offered victims serve the request that waits.
+void evict_chosen(self_pointer self, const room_request& wanted, uint64_t asked, const victim_answer& named,
+                  const tier_state::offer& offer, const choose_answer& choice) {
+  auto& state = self->state;
+  if (!choice.waits) {
+    self->send(state.space, room_made{});
+  } else if (!choice.chosen.empty()) {
+    std::vector<size_t> chosen;
+    for (size_t i : choice.chosen)
+      chosen.push_back(offer.victims[i]);
+    evict(self, wanted, asked, with_descendants(named, chosen));
+  } else if (named.bytes >= asked) {
+    make_room(self, wanted, asked * asked_growth);
+  } else if (state.evictable) {
+    settle(self, {});
+    make_room(self, wanted, asked);
+  } else {
+    no_room(self, true); // all that may leave would not be enough, so it stays
+  }
+}
+
+void make_room(self_pointer self, const room_request& wanted, uint64_t asked) {
   auto& state = self->state;
   state.evictable = false;
-  self->request(state.policy, caf::infinite, victim_request{state.kind, bytes})
+  auto lost = [self](const caf::error&) {
+    self->send(self->state.space, room_made{{}, true, "the eviction policy has ended", false});
+  };
+  self->request(state.policy, caf::infinite, victim_request{state.kind, asked})
       .then(
-          [self, bytes](const victim_answer& answer) {
-            auto& objects = self->state.objects;
-            auto evicted = objects.evict(answer.victims);
-            uint64_t freed_bytes = 0;
-            for (const extent& freed : evicted.freed)
-              freed_bytes += freed.size;
-            self->state.probe->evicted(metrics::eviction_reason::space, evicted.freed.size(), freed_bytes);
-            if (freed_bytes > bytes)
-              self->state.probe->evicted_too_much(freed_bytes - bytes);
-            // Victims were leased meanwhile, or the first that may leave came after the question: the policy hears of
-            // it first, and names others.
-            if (evicted.freed.empty() && (evicted.refused != 0 || self->state.evictable)) {
-              settle(self, {});
-              make_room(self, bytes);
+          [self, wanted, asked](const victim_answer& named) {
+            auto offer = self->state.objects.offered(named.victims);
+            if (wanted.needed == 0 || offer.extents.empty()) {
+              evict(self, wanted, asked, named.victims);
               return;
             }
-            room_made made{std::move(evicted.freed), false, {}};
-            if (made.extents.empty()) {
-              made.exhausted = true;
-              made.holders = objects.describe_holders();
-              self->state.exhausted = true;
-              self->state.probe->found_no_victim();
-            }
-            // Notes first, then the space: whoever gets the space finds a policy that knows.
-            objects.take_evictable();
-            settle(self, {});
-            self->send(self->state.space, std::move(made));
+            choose_request question{offer.extents};
+            self->request(self->state.space, caf::infinite, std::move(question))
+                .then(
+                    [self, wanted, asked, named, offer = std::move(offer)](const choose_answer& choice) {
+                      evict_chosen(self, wanted, asked, named, offer, choice);
+                    },
+                    [](const caf::error&) {}); // the allocator has ended, and with it the tier
           },
-          [self](const caf::error&) {
-            self->send(self->state.space, room_made{{}, true, "the eviction policy has ended"});
-          });
+          lost);
 }
 
 acquire_answer finish_acquire(self_pointer self, const acquire_request& request,
@@ -102,7 +149,7 @@ caf::result<acquire_answer> acquire(self_pointer self, const acquire_request& re
   if (wanted.sizes.empty())
     return finish_acquire(self, request, wanted, {});
   auto reply = make_answer<acquire_answer>(self);
-  allocate_request space{wanted.sizes, request.may_wait, request.context};
+  allocate_request space{wanted.sizes, request.may_wait, request.context, request.may_evict};
   self->request(state.space, caf::infinite, std::move(space))
       .then(
           [self, reply, request, wanted](const allocate_answer& granted) mutable {
@@ -208,7 +255,9 @@ tier_actor::behavior_type tier_behavior(self_pointer self, std::shared_ptr<tier_
         self->state.objects.sweep();
         self->send(self->state.space, notice);
       },
-      [self](const room_request& request) { make_room(self, request.bytes); },
+      [self](const room_request& request) {
+        make_room(self, request, request.bytes != 0 ? request.bytes : request.needed);
+      },
       [self](const tier_status_request&) { return report(self); },
   };
 }

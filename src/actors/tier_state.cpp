@@ -183,6 +183,19 @@ std::vector<extent> tier_state::discard(const std::vector<object_id>& ids) {
   return freed;
 }
 
+tier_state::offer tier_state::offered(const std::vector<entry_key>& victims) const {
+  offer answer;
+  for (size_t i = 0; i < victims.size(); ++i) {
+    auto id = table_.find(victims[i]);
+    const resident* object = id ? table_.get(*id) : nullptr;
+    if (object == nullptr || object->holds() != 0 || object->state() != object_state::published)
+      continue;
+    answer.extents.push_back(extent_of(*object));
+    answer.victims.push_back(i);
+  }
+  return answer;
+}
+
 tier_state::eviction tier_state::evict(const std::vector<entry_key>& victims) {
   eviction answer;
   for (entry_key name : victims) {

@@ -51,6 +51,13 @@ class tier_state {
   std::vector<extent> abandon(const std::vector<object_id>& ids);
   std::vector<extent> discard(const std::vector<object_id>& ids);
 
+  /// The extents of those proposed victims that may leave now, and which of them they are.
+  struct offer {
+    std::vector<extent> extents;
+    std::vector<size_t> victims;
+  };
+  offer offered(const std::vector<entry_key>& victims) const;
+
   /// Removes the proposed victims that may leave. `refused` counts those that were held or gone meanwhile.
   struct eviction {
     std::vector<extent> freed;

@@ -83,7 +83,7 @@ struct connection_options {
 struct host_options {
   uint64_t bytes = 1 * gibibyte;         ///< hard capacity of all host arenas
   uint64_t segment_bytes = 1 * gibibyte; ///< an arena is one memfd for each so many bytes, at most 1 GiB
-  std::string allocator = "free_list";
+  std::string allocator = "size_class";
   uint64_t slot_bytes = 0; ///< allocator = "paged" only: the size of every slot
   std::string policy = "lru";
   uint32_t low_watermark_percent = 0; ///< free share that is evicted for ahead; 0: evict on demand alone
@@ -103,7 +103,7 @@ struct disk_options {
   bool enabled = true;
   std::string path;              ///< a directory; absolute; `default_settings` fills it in
   uint64_t bytes = 4 * gibibyte; ///< hard capacity of all extent files, preallocated
-  std::string allocator = "free_list";
+  std::string allocator = "size_class";
   uint64_t slot_bytes = 0; ///< allocator = "paged" only
   std::string policy = "lru";
   uint32_t low_watermark_percent = 0;

@@ -88,10 +88,11 @@ class allocator {
   /// Bytes of a retired range that are still allocated.
   virtual uint64_t used_in(extent range) const = 0;
 
-  /// Which of `candidates` have to be freed so that `sizes` fit, where freed bytes need not be one run: the shortest
-  /// beginning of the list that is enough, and of it only those that lie where the objects would go, beside free runs or
-  /// beside each other. Indices, ascending; empty when all together are not enough, or none is needed. `candidates` are
-  /// live extents, those that should leave first in front. A batch may need a second try: packing is not searched.
+  /// Which of `candidates` have to be freed so that `sizes` fit, where freed bytes need not be one run: a short beginning
+  /// of the list that is enough (for one size the shortest), and of it only those that lie where the objects would go,
+  /// beside free runs or beside each other. Freeing exactly these makes `allocate(sizes)` succeed. Indices, ascending;
+  /// empty when all together are not enough, or none is needed. `candidates` are live extents, those that should leave
+  /// first in front. Changes nothing that shows.
   virtual std::vector<size_t> choose(std::span<const uint64_t> sizes, std::span<const extent> candidates) = 0;
 };
 

@@ -33,24 +33,27 @@ result<std::vector<extent>> size_class_allocator::allocate(std::span<const uint6
   std::vector<extent> taken;
   if (*total <= space_.free_bytes()) {
     if (sizes.size() == 1) {
-      if (auto one = take_one(sizes[0])) {
+      if (auto one = take_one(sizes[0], false)) {
         taken.push_back(*one);
         return taken;
       }
     } else {
-      for (const auto& order : placing_orders(sizes))
-        if (take_each(sizes, order, taken))
+      auto orders = placing_orders(sizes);
+      for (const auto& order : orders)
+        if (take_each(sizes, order, taken, false))
           return taken;
+      if (take_each(sizes, orders.back(), taken, true))
+        return taken;
     }
   }
   return fail_no_space(*this, sizes.size(), *total);
 }
 
 bool size_class_allocator::take_each(std::span<const uint64_t> sizes, std::span<const size_t> order,
-                                     std::vector<extent>& taken) {
+                                     std::vector<extent>& taken, bool first_fit) {
   taken.assign(sizes.size(), {});
   for (size_t i : order) {
-    auto one = take_one(sizes[i]);
+    auto one = take_one(sizes[i], first_fit);
     if (!one) { // all or nothing
       std::erase_if(taken, [](const extent& e) { return e.size == 0; });
       free(taken);
@@ -62,19 +65,19 @@ bool size_class_allocator::take_each(std::span<const uint64_t> sizes, std::span<
   return true;
 }
 
-std::optional<extent> size_class_allocator::take_one(uint64_t requested) {
+std::optional<extent> size_class_allocator::take_one(uint64_t requested, bool first_fit) {
   uint64_t physical = physical_size(requested);
   size_class& of = classes_[physical];
   extent made{0, physical};
   slab_id in = no_slab;
-  if (!of.open.empty() || open_slab(of, physical)) {
+  if (!first_fit && (!of.open.empty() || open_slab(of, physical))) {
     in = of.open.back().second;
     slab& s = slabs_[in];
     made.offset = s.offset + static_cast<uint64_t>(std::countr_zero(s.free_slots)) * physical;
     s.free_slots &= s.free_slots - 1;
     if (s.free_slots == 0)
       of.open.pop_back();
-  } else if (auto run = loose_.first_fit(physical)) {
+  } else if (auto run = first_fit ? std::nullopt : loose_.first_fit(physical)) {
     made.offset = run->offset;
     loose_.take(made);
   } else if (auto cut = space_.runs().first_fit(physical)) {

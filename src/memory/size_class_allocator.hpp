@@ -16,8 +16,8 @@ namespace terrace {
 ///
 /// A slab is a preference, no border: a request that nothing else can serve takes a run of free bytes wherever first fit
 /// finds one, and the slabs that it cuts are dissolved, objects in place. So whatever would fit in a free list fits here.
-/// Sizes of a batch are placed one by one, in its order, then largest first; the parts are side by side where a slab is
-/// fresh. Deterministic. Costs: see `free_runs`, most calls without its search for a run.
+/// Sizes of a batch are placed one by one, in its order, then largest first, then so by plain first fit; the parts are
+/// side by side where a slab is fresh. Deterministic. Costs: see `free_runs`, most calls without its search for a run.
 class size_class_allocator : public allocator {
  public:
   static result<std::unique_ptr<allocator>> make(const allocator_options& options);
@@ -56,10 +56,10 @@ class size_class_allocator : public allocator {
 
   explicit size_class_allocator(const allocator_options& options);
 
-  bool take_each(std::span<const uint64_t> sizes, std::span<const size_t> order, std::vector<extent>& taken);
-  std::optional<extent> take_one(uint64_t requested);
+  bool take_each(std::span<const uint64_t> sizes, std::span<const size_t> order, std::vector<extent>& taken,
+                 bool first_fit);
+  std::optional<extent> take_one(uint64_t requested, bool first_fit); ///< `first_fit`: whatever it cuts
   bool open_slab(size_class& of, uint64_t slot_bytes);
-  void release(const extent& e);
   void dissolve_slabs_in(extent range);
   void forget_slab(slab_id which);
   static void open(const slab& s, slab_id id);

@@ -348,7 +348,7 @@ std::vector<victim> eviction_ledger::victims(tier_number number, const victim_qu
     while (at != no_entry) {
       t->forest.set_proposed(at, true);
       t->proposed.push_back(at);
-      named.push_back({table_[at].key, t->forest.bytes_of(at)});
+      named.push_back({table_[at].key, t->forest.bytes_of(at), {}});
       total += named.back().bytes;
       entry_index above = table_[at].parent;
       at = no_entry;
@@ -358,6 +358,8 @@ std::vector<victim> eviction_ledger::victims(tier_number number, const victim_qu
         if (t->forest.alive(above))
           break;
       }
+      if (above != no_entry)
+        named.back().above = table_[above].key;
       if (above == no_entry || !t->forest.may_leave(above))
         continue;
       if (total < query.bytes && !is_spared(above) && t->order->follows(above))

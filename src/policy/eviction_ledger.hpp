@@ -24,6 +24,8 @@ struct entry_info {
 struct victim {
   entry_key key;
   uint64_t bytes = 0;
+  entry_key
+      above; ///< the next ancestor that is resident in the tier: it may leave only when this one does; empty: none
 };
 
 /// A number of the owner's choice for each tier, below `tiers_max`.

@@ -1,10 +1,12 @@
 #include "actors/allocation_queue.hpp"
+#include "actors/victim_choice.hpp"
 
 #include "objects.hpp"
 
 #include <gtest/gtest.h>
 
 #include <optional>
+#include <utility>
 
 using namespace terrace;
 using namespace terrace::actors;
@@ -41,6 +43,15 @@ struct AllocationQueue : ::testing::Test {
     EXPECT_TRUE(answer->has_value() && (*answer)->failure.code == errc::ok);
     return (*answer)->extents;
   }
+  /// Bytes that the queue asks its tier for; 0: it asks for nothing.
+  uint64_t wanted() {
+    auto request = queue->room_wanted();
+    return request ? request->bytes : 0;
+  }
+  void made(std::vector<extent> extents, bool exhausted = false, std::string holders = "",
+            bool for_one = false) {
+    queue->room_made({std::move(extents), exhausted, std::move(holders), for_one});
+  }
   uint64_t free_bytes() { return queue->space().usage().free_bytes; }
 };
 
@@ -51,7 +62,7 @@ TEST_F(AllocationQueue, AnswersAtOnceWhileThereIsSpace) {
   ASSERT_TRUE(*answer);
   EXPECT_EQ((*answer)->extents.size(), 2u);
   EXPECT_EQ(free_bytes(), 5 * page);
-  EXPECT_EQ(queue->room_wanted(), 0u);
+  EXPECT_EQ(wanted(), 0u);
 }
 
 TEST_F(AllocationQueue, ARequestWaitsWholeAndHoldsNothingWhileItWaits) {
@@ -80,60 +91,107 @@ TEST_F(AllocationQueue, ServesInTheOrderOfArrivalEvenIfALaterOneWouldFit) {
 TEST_F(AllocationQueue, AsksForTheBytesThatAreMissingAndOnlyOnceAtATime) {
   take({6});
   ask({4});
-  EXPECT_EQ(queue->room_wanted(), 2 * page);
-  EXPECT_EQ(queue->room_wanted(), 0u);
+  EXPECT_EQ(wanted(), 2 * page);
+  EXPECT_EQ(wanted(), 0u);
   ask({4});
-  EXPECT_EQ(queue->room_wanted(), 0u); // the tier still owes an answer
-  queue->room_made({}, false, "");
-  EXPECT_NE(queue->room_wanted(), 0u);
+  EXPECT_FALSE(queue->room_wanted()); // the tier still owes an answer
+  made({});
+  EXPECT_NE(wanted(), 0u);
 }
 
-TEST_F(AllocationQueue, AsksForMoreEachTimeItsBytesAreFreeButInTooManyRuns) {
+TEST_F(AllocationQueue, AsksWhichVictimsHelpWhenBytesAreFreeInTooManyRuns) {
   auto taken = take({1, 1, 1, 1, 1, 1, 1, 1});
   queue->free(std::vector{taken[0], taken[2]});
   auto waiting = ask({2});
   EXPECT_FALSE(*waiting);
-  EXPECT_EQ(queue->room_wanted(), 2 * page); // two pages are free, but they are no neighbours
-  queue->room_made({taken[4]}, false, "");
-  EXPECT_FALSE(*waiting);
-  EXPECT_EQ(queue->room_wanted(), 3 * page); // three of the six that the second try wants
-  queue->room_made({taken[6]}, false, "");
-  EXPECT_FALSE(*waiting);
-  EXPECT_EQ(queue->room_wanted(), 4 * page); // four of eight
-  queue->room_made({taken[1]}, false, "");
+  EXPECT_EQ(queue->room_wanted(),
+            (room_request{0, 2 * page})); // two pages are free, but they are no neighbours
+  auto choice = queue->choose({taken[6], taken[4], taken[3], taken[1]});
+  EXPECT_TRUE(choice.waits);
+  EXPECT_EQ(choice.chosen, (std::vector<size_t>{2})); // beside the free page at 2
+  made({taken[3]});
   ASSERT_TRUE(*waiting);
   EXPECT_EQ((*waiting)->failure.code, errc::ok);
-  EXPECT_EQ(queue->room_wanted(), 0u);
+  EXPECT_FALSE(queue->room_wanted());
 }
 
-TEST_F(AllocationQueue, FragmentationOfOneRequestIsNotHeldAgainstTheNext) {
+TEST_F(AllocationQueue, ChoosesNothingWhileTheCandidatesAreNotEnoughAndNothingIsChanged) {
   auto taken = take({1, 1, 1, 1, 1, 1, 1, 1});
-  queue->free(std::vector{taken[0], taken[2]});
+  auto waiting = ask({3});
+  EXPECT_EQ(queue->room_wanted(), (room_request{3 * page, 3 * page}));
+  auto choice = queue->choose({taken[0], taken[2], taken[4]});
+  EXPECT_TRUE(choice.waits);
+  EXPECT_TRUE(choice.chosen.empty());
+  EXPECT_EQ(free_bytes(), 0u);
+  EXPECT_EQ(queue->choose({taken[0], taken[2], taken[4], taken[6], taken[5]}).chosen,
+            (std::vector<size_t>{2, 3, 4}));
+}
+
+TEST_F(AllocationQueue, SaysSoWhenNobodyNeedsTheVictimsAnyMore) {
+  auto taken = take({8});
   auto ending = context();
   ask({2}, true, ending);
-  queue->room_wanted();
-  queue->room_made({taken[4]}, false, "");
-  queue->room_wanted();
-  queue->room_made({taken[6]}, false, "");
+  EXPECT_NE(wanted(), 0u);
+  ending->ended = errc::cancelled;
+  EXPECT_FALSE(queue->choose(taken).waits);
+}
+
+TEST_F(AllocationQueue, ThatAllVictimsAreNotEnoughForOneIsNotHeldAgainstTheNext) {
+  auto taken = take({1, 1, 1, 1, 1, 1, 1, 1});
+  auto ending = context();
+  auto large = ask({4}, true, ending);
+  EXPECT_NE(wanted(), 0u);
+  EXPECT_TRUE(queue->choose({taken[0], taken[2]}).chosen.empty());
+  made({}, true, "leases", true);
+  EXPECT_FALSE(queue->room_wanted()); // until something else may leave
   ending->ended = errc::cancelled;
   queue->sweep();
-  ask({5});
-  EXPECT_EQ(queue->room_wanted(), page);
+  EXPECT_TRUE(*large);
+  auto small = ask({1});
+  EXPECT_EQ(wanted(), page);
+  EXPECT_EQ(queue->choose({taken[0], taken[2]}).chosen, (std::vector<size_t>{0}));
+  made({taken[0]});
+  EXPECT_TRUE(*small);
+}
+
+TEST_F(AllocationQueue, ARequestThatMayNotEvictTakesWhatIsFreeAndLetsOthersPass) {
+  auto taken = take({7});
+  auto modest = std::make_shared<std::optional<allocate_answer>>();
+  queue->allocate({{2 * page}, true, nullptr, false},
+                  [modest](allocate_answer value) { *modest = std::move(value); });
+  EXPECT_FALSE(*modest);
+  EXPECT_FALSE(queue->room_wanted()); // for nobody is evicted
+  EXPECT_TRUE(*ask({1}));
+  auto evicting = ask({1});
+  EXPECT_EQ(wanted(), page);
+  made(taken);
+  EXPECT_TRUE(*evicting);
+  ASSERT_TRUE(*modest);
+  EXPECT_EQ((*modest)->failure.code, errc::ok);
+}
+
+TEST_F(AllocationQueue, ARequestThatMayNeitherEvictNorWaitIsRefusedAtOnce) {
+  take({7});
+  std::optional<allocate_answer> answer;
+  queue->allocate({{2 * page}, false, nullptr, false},
+                  [&](allocate_answer value) { answer = std::move(value); });
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->failure.code, errc::no_space);
 }
 
 TEST_F(AllocationQueue, KeepsSomeBytesFreeAhead) {
   queue = make(8, 3 * page);
-  EXPECT_EQ(queue->room_wanted(), 0u);
+  EXPECT_EQ(wanted(), 0u);
   take({6});
-  EXPECT_EQ(queue->room_wanted(), page);
+  EXPECT_EQ(wanted(), page);
 }
 
 TEST_F(AllocationQueue, RefusesAtOnceWhenNothingMayLeaveAndTheRequestMayNotWait) {
   take({7});
   auto impatient = ask({2}, false);
   EXPECT_FALSE(*impatient); // eviction has not been tried
-  EXPECT_EQ(queue->room_wanted(), page);
-  queue->room_made({}, true, "leases hold it all");
+  EXPECT_EQ(wanted(), page);
+  made({}, true, "leases hold it all");
   ASSERT_TRUE(*impatient);
   EXPECT_EQ((*impatient)->failure.code, errc::no_space);
   EXPECT_NE((*impatient)->failure.text.find("leases hold it all"), std::string::npos);
@@ -146,12 +204,12 @@ TEST_F(AllocationQueue, APatientRequestWaitsUntilSomethingMayLeaveAgain) {
   auto taken = take({7});
   auto patient = ask({2});
   queue->room_wanted();
-  queue->room_made({}, true, "leases");
+  made({}, true, "leases");
   EXPECT_FALSE(*patient);
-  EXPECT_EQ(queue->room_wanted(), 0u); // asking again would be polling
-  queue->room_made({}, false, "");     // a lease ended
-  EXPECT_EQ(queue->room_wanted(), page);
-  queue->room_made(taken, false, "");
+  EXPECT_EQ(wanted(), 0u); // asking again would be polling
+  made({});                // a lease ended
+  EXPECT_EQ(wanted(), page);
+  made(taken);
   EXPECT_TRUE(*patient);
 }
 
@@ -160,7 +218,7 @@ TEST_F(AllocationQueue, ADeadlineWhileNothingMayLeaveIsNoSpaceAndNamesTheHolders
   auto of = context();
   auto waiting = ask({2}, true, of);
   queue->room_wanted();
-  queue->room_made({}, true, "leases hold it all");
+  made({}, true, "leases hold it all");
   of->ended = errc::deadline;
   queue->sweep();
   ASSERT_TRUE(*waiting);
@@ -220,4 +278,16 @@ TEST_F(AllocationQueue, WhatCanNeverFitIsRefusedAndNotQueued) {
   ASSERT_TRUE(*nothing);
   EXPECT_EQ((*nothing)->failure.code, errc::bad_request);
   EXPECT_EQ(queue->waiting(), 0u);
+}
+
+TEST(VictimChoice, AVictimTakesAlongWhatWasNamedBelowIt) {
+  // Two chains, named from their ends: c over b over a, and y over x.
+  entry_key a{1, 1}, b{1, 2}, c{1, 3}, x{2, 1}, y{2, 2}, root{3, 0};
+  victim_answer named;
+  named.victims = {c, y, b, x, a};
+  named.above = {b, x, a, root, {}}; // `root` was not named
+  EXPECT_EQ(with_descendants(named, {2}), (std::vector<entry_key>{c, b}));
+  EXPECT_EQ(with_descendants(named, {4}), (std::vector<entry_key>{c, b, a}));
+  EXPECT_EQ(with_descendants(named, {1}), (std::vector<entry_key>{y}));
+  EXPECT_EQ(with_descendants(named, {0, 3}), (std::vector<entry_key>{c, y, x}));
 }

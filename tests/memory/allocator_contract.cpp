@@ -144,6 +144,29 @@ std::optional<std::string> probe_choice(allocator& a, std::vector<extent>& held,
   return std::nullopt;
 }
 
+/// What `choose` names for a batch is enough for it.
+std::optional<std::string> probe_batch_choice(allocator& a, std::vector<extent>& held,
+                                              std::mt19937_64& random) {
+  for (int round = 0; round < 50 && !held.empty(); ++round) {
+    std::shuffle(held.begin(), held.end(), random);
+    std::vector<uint64_t> sizes(2 + random() % 4);
+    for (auto& size : sizes)
+      size = 1 + random() % (a.largest_possible() / 8 + 1);
+    auto chosen = a.choose(sizes, held);
+    std::vector<extent> left, back;
+    for (size_t i = 0; i < held.size(); ++i)
+      (std::find(chosen.begin(), chosen.end(), i) != chosen.end() ? back : left).push_back(held[i]);
+    a.free(back);
+    held = std::move(left);
+    auto taken = a.allocate(sizes);
+    if (!chosen.empty() && !taken)
+      return "what was chosen for a batch is not enough";
+    if (taken)
+      held.insert(held.end(), taken->begin(), taken->end());
+  }
+  return std::nullopt;
+}
+
 /// An empty arena grows, and loses whole segments.
 std::optional<std::string> probe_segments(allocator& a, const allocator_options& o, std::mt19937_64& random) {
   uint64_t segment =
@@ -254,6 +277,8 @@ std::optional<std::string> broken_promise(const allocator_maker& make, const all
   if (auto broken = probe_adoption(*heir, model, subject->usage()))
     return broken;
   if (auto broken = probe_choice(*subject, held, random))
+    return broken;
+  if (auto broken = probe_batch_choice(*subject, held, random))
     return broken;
   subject->free(held);
   if (subject->usage().free_bytes != subject->usage().capacity_bytes ||
