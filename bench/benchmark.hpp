@@ -14,6 +14,7 @@ struct settings {
   std::string terraced; ///< the daemon's program
   std::string folder;   ///< where daemons and limits keep their files; on the disk that is to be measured
   int rounds = 5;       ///< at least 5
+  std::string trace;    ///< of `hit_ratio`; empty: one is generated
 };
 
 /// A benchmark hands its figures to `report` as it gets them.
@@ -37,6 +38,7 @@ void disk_load(const settings&, const reporter&);
 void disk_store(const settings&, const reporter&);
 void index_cost(const settings&, const reporter&);
 void disk_mixed(const settings&, const reporter&);
+void hit_ratio(const settings&, const reporter&);
 void idle_cpu(const settings&, const reporter&);
 void alloc_mixed(const settings&, const reporter&);
 
