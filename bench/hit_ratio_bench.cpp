@@ -36,10 +36,12 @@ cli::trace trace_of(const settings& options) {
     return give(cli::load_trace(options.trace));
   cli::trace_options conversations;
   conversations.requests = 12'000;
-  conversations.session_rate = 1.5;
-  conversations.turns = 3;
-  conversations.think_seconds = 120;
-  conversations.user_tokens = 4096;
+  conversations.turns = 4;
+  conversations.think_seconds = 90;
+  conversations.user_tokens = 1500;
+  conversations.branch = 0.2;
+  conversations.system_prompts = 40;
+  conversations.system_prompt_tokens = 6000;
   return give(cli::generate_trace(conversations));
 }
 
