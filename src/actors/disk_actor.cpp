@@ -2,11 +2,16 @@
 
 #include "actors/answer.hpp"
 #include "runtime/io_messages.hpp"
+#include "storage/superblock.hpp"
 
 #include <caf/event_based_actor.hpp>
 #include <caf/stateful_actor.hpp>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
+#include <cstdlib>
+#include <cstring>
 
 namespace terrace::actors {
 
@@ -26,15 +31,27 @@ struct started {
   clock::time_point at;
 };
 
+/// A direction in which the device is used.
+struct direction_state {
+  device_health health;
+  bool in_trial = false; ///< a request, or a read of the superblock, decides whether the device is back
+};
+
 struct disk_state {
   const char* name = "disk";
-  std::shared_ptr<const extent_file> file;
+  disk_arguments with;
   std::unique_ptr<disk_queue> queue;
   std::vector<registered_segment> segments;
   std::vector<started> in_kernel; ///< by tag
-  std::shared_ptr<metrics::disk_probe> probe;
-  bool registered = false;
+  std::array<direction_state, 2> directions;
+  std::shared_ptr<std::byte> trial_block; ///< both copies of the superblock are read into it
+
+  direction_state& of(disk_direction direction) { return directions[static_cast<size_t>(direction)]; }
 };
+
+// Tags that are no operation of the queue: the end of a pause, by direction, and the read of the superblock.
+constexpr uint64_t pause_tag = 1ULL << 62;
+constexpr uint64_t trial_tag = 1ULL << 63;
 
 static_assert(metrics::disk_lines.size() == io_classes);
 
@@ -60,11 +77,11 @@ void submit(self_pointer self) {
     state.in_kernel[tag] = {reads ? metrics::disk_operation::read : metrics::disk_operation::write,
                             transfer.bytes, now};
     if (transfer.first)
-      state.probe->waited(static_cast<size_t>(transfer.what), now - transfer.queued);
-    state.probe->started(state.in_kernel[tag].operation);
+      state.with.probe->waited(static_cast<size_t>(transfer.what), now - transfer.queued);
+    state.with.probe->started(state.in_kernel[tag].operation);
     runtime::io_request request;
     request.code = reads ? runtime::io_code::read : runtime::io_code::write;
-    request.fd = state.file->fd();
+    request.fd = state.with.file->fd();
     request.offset = transfer.file_offset;
     request.data = transfer.memory;
     request.length = transfer.bytes;
@@ -74,26 +91,178 @@ void submit(self_pointer self) {
   }
   for (size_t i = 0; i < io_classes; ++i) {
     auto which = static_cast<io_class>(i);
-    state.probe->line(i, state.queue->waiting(which), state.queue->bytes_in_flight(which));
+    state.with.probe->line(i, state.queue->waiting(which), state.queue->bytes_in_flight(which));
   }
+}
+
+// ---- health ----
+
+const char* verb_of(disk_direction direction) {
+  return direction == disk_direction::read ? "read" : "written";
+}
+
+std::string describe(const disk_state& state, disk_direction direction) {
+  const device_health& health = state.directions[static_cast<size_t>(direction)].health;
+  return state.with.file->path() + " cannot be " + verb_of(direction) + ": " +
+         std::strerror(health.error_number()) + "; tried again every " +
+         std::to_string(health.pause().count()) + " ms";
+}
+
+void tell(self_pointer self) {
+  auto& state = self->state;
+  std::string reason;
+  for (disk_direction direction : {disk_direction::read, disk_direction::write})
+    if (!state.of(direction).health.healthy())
+      reason += (reason.empty() ? "" : "; ") + describe(state, direction);
+  const device_health& reads = state.of(disk_direction::read).health;
+  const device_health& writes = state.of(disk_direction::write).health;
+  // A device that cannot be read is not worth writing to.
+  bool may_write = reads.healthy() && writes.now() != device_health::state::degraded;
+  state.with.tier_probe->degraded(!reason.empty());
+  state.with.service->set(reads.healthy(), may_write, std::move(reason));
+}
+
+void start_pause(self_pointer self, disk_direction direction) {
+  runtime::io_request pause;
+  pause.code = runtime::io_code::timeout;
+  pause.after = self->state.of(direction).health.pause();
+  self->port().submit(std::move(pause), caf::actor_cast<caf::strong_actor_ptr>(self),
+                      pause_tag | static_cast<uint64_t>(direction));
+}
+
+void degraded(self_pointer self, disk_direction direction) {
+  auto& state = self->state;
+  state.with.probe->degraded(direction == disk_direction::read ? metrics::disk_operation::read
+                                                               : metrics::disk_operation::write);
+  state.with.warn("the disk tier is degraded: " + describe(state, direction));
+  start_pause(self, direction);
+  tell(self);
+}
+
+void end_trial(self_pointer self, disk_direction direction, int error_number) {
+  auto& state = self->state;
+  direction_state& tried = state.of(direction);
+  tried.in_trial = false;
+  if (tried.health.end_trial(error_number, clock::now()))
+    state.with.warn("the disk tier is back: " + state.with.file->path() + " can be " + verb_of(direction) +
+                    " again");
+  else
+    start_pause(self, direction);
+  tell(self);
+}
+
+void read_superblock(self_pointer self) {
+  auto& state = self->state;
+  if (!state.trial_block)
+    state.trial_block.reset(
+        static_cast<std::byte*>(std::aligned_alloc(disk_alignment_bytes, 2 * superblock_bytes)), std::free);
+  std::memset(state.trial_block.get(), 0, 2 * superblock_bytes);
+  runtime::io_request request;
+  request.code = runtime::io_code::read;
+  request.fd = state.with.file->fd();
+  request.data = state.trial_block.get();
+  request.length = 2 * superblock_bytes;
+  request.keep_alive = state.trial_block;
+  self->port().submit(std::move(request), caf::actor_cast<caf::strong_actor_ptr>(self), trial_tag);
+}
+
+/// The superblock must be there, and of this store: a file that was emptied and is long again is another one.
+int outcome_of_trial(const disk_state& state, int32_t result) {
+  if (result < 0)
+    return -result;
+  if (result != static_cast<int32_t>(2 * superblock_bytes))
+    return EIO;
+  std::span<const std::byte, 2 * superblock_bytes> both(state.trial_block.get(), 2 * superblock_bytes);
+  auto found = newest_superblock(both);
+  return found && found->store == state.with.file->store() ? 0 : ESTALE;
+}
+
+void pause_is_over(self_pointer self, disk_direction direction) {
+  direction_state& one = self->state.of(direction);
+  one.health.begin_trial();
+  if (direction == disk_direction::read) {
+    one.in_trial = true;
+    read_superblock(self);
+  }
+  tell(self);
+}
+
+// ---- requests and completions ----
+
+/// Whether the request may be tried; then whether its outcome decides.
+bool admit(self_pointer self, disk_direction direction, bool& trial) {
+  auto& state = self->state;
+  direction_state& one = state.of(direction);
+  if (direction == disk_direction::write && !state.of(disk_direction::read).health.healthy())
+    return false;
+  trial = direction == disk_direction::write && one.health.now() == device_health::state::probing &&
+          !one.in_trial;
+  one.in_trial = one.in_trial || trial;
+  return one.health.healthy() || trial;
+}
+
+caf::result<disk_answer> take(self_pointer self, const disk_request& request) {
+  auto reply = make_answer<disk_answer>(self);
+  bool trial = false;
+  if (!admit(self, request.direction, trial)) {
+    reply.fail({errc::busy, "the disk is out of service: " + self->state.with.service->reason()});
+    return reply.promise();
+  }
+  auto direction = request.direction;
+  auto answered = [self, reply, direction, trial](disk_answer value) mutable {
+    if (trial) {
+      auto bad = std::find_if(value.failed.begin(), value.failed.end(), [](int e) { return e != 0; });
+      end_trial(self, direction, bad == value.failed.end() ? 0 : *bad);
+    }
+    value.out_of_service = !self->state.of(direction).health.healthy();
+    reply.deliver(std::move(value));
+  };
+  self->state.queue->add(request, std::move(answered), clock::now());
+  submit(self);
+  return reply.promise();
 }
 
 void completed(self_pointer self, const runtime::io_done& done) {
   auto& state = self->state;
   const started& what = state.in_kernel[done.tag];
   bool failed = done.result <= 0;
-  state.probe->finished(what.operation, failed ? 0 : static_cast<uint64_t>(done.result), failed,
-                        clock::now() - what.at);
+  state.with.probe->finished(what.operation, failed ? 0 : static_cast<uint64_t>(done.result), failed,
+                             clock::now() - what.at);
+  auto direction =
+      what.operation == metrics::disk_operation::read ? disk_direction::read : disk_direction::write;
+  // Health first: the answers that follow say whether the device is in service.
+  bool now_degraded = false;
+  if (!failed)
+    state.of(direction).health.succeeded();
+  else if (done.result != -EAGAIN && done.result != -EINTR && done.result != -ECANCELED)
+    now_degraded = state.of(direction).health.failed(done.result == 0 ? EIO : -done.result, clock::now());
+  if (now_degraded)
+    degraded(self, direction);
   state.queue->completed(done.tag, done.result);
+  if (!state.of(direction).health.healthy() && !state.of(direction).in_trial)
+    state.queue->fail_waiting(direction, state.of(direction).health.error_number());
   submit(self);
+}
+
+void io_done(self_pointer self, const runtime::io_done& done) {
+  if (done.tag == trial_tag) {
+    if (done.result != -ECANCELED)
+      end_trial(self, disk_direction::read, outcome_of_trial(self->state, done.result));
+  } else if ((done.tag & pause_tag) != 0) {
+    if (done.result == -ETIME)
+      pause_is_over(self, static_cast<disk_direction>(done.tag & ~pause_tag));
+  } else {
+    completed(self, done);
+  }
 }
 
 caf::behavior disk_behavior(self_pointer self, const std::shared_ptr<disk_arguments>& arguments) {
   auto& state = self->state;
-  state.file = arguments->file;
-  state.queue = std::make_unique<disk_queue>(arguments->limits);
-  state.probe = arguments->probe;
-  for (auto [begin, bytes] : arguments->arena)
+  state.with = std::move(*arguments);
+  state.queue = std::make_unique<disk_queue>(state.with.limits);
+  for (direction_state& one : state.directions)
+    one.health = device_health(state.with.health);
+  for (auto [begin, bytes] : state.with.arena)
     state.segments.push_back({begin, bytes, -1});
   return {
       [self](register_memory) {
@@ -101,14 +270,8 @@ caf::behavior disk_behavior(self_pointer self, const std::shared_ptr<disk_argume
           if (segment.slot < 0)
             segment.slot = self->port().register_arena(segment.begin, segment.bytes);
       },
-      [self](const disk_request& request) {
-        auto reply = make_answer<disk_answer>(self);
-        self->state.queue->add(
-            request, [reply](disk_answer value) mutable { reply.deliver(std::move(value)); }, clock::now());
-        submit(self);
-        return reply.promise();
-      },
-      [self](const runtime::io_done& done) { completed(self, done); },
+      [self](const disk_request& request) { return take(self, request); },
+      [self](const runtime::io_done& done) { io_done(self, done); },
   };
 }
 

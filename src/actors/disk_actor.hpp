@@ -2,15 +2,24 @@
 //
 // Messages: `disk_request` -> `disk_answer` (delayed until its last operation completed). Every byte that the kernel
 // touches is kept by the request's owners until then, whoever has ended meanwhile.
+//
+// It also decides whether the device is to be used (transfer/device_health.hpp), for reads and writes apart, and says so
+// in `disk_service`. Out of service, it refuses at once. After a pause in the ring it tries again: by reading the
+// superblock, which must be that of its store; by one write of a request that comes then.
 #pragma once
 
 #include "actors/disk_queue.hpp"
+#include "actors/disk_service.hpp"
 #include "actors/interfaces.hpp"
 #include "metrics/disk_probe.hpp"
+#include "metrics/tier_probe.hpp"
 #include "runtime/home.hpp"
 #include "storage/extent_file.hpp"
+#include "transfer/device_health.hpp"
 
+#include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace terrace::actors {
@@ -18,9 +27,13 @@ namespace terrace::actors {
 struct disk_arguments {
   std::shared_ptr<const extent_file> file;
   io_limits limits;
+  health_options health;
   /// Memory to register as fixed buffers, by segment; kept by the caller for the daemon's life.
   std::vector<std::pair<std::byte*, uint64_t>> arena;
   std::shared_ptr<metrics::disk_probe> probe;
+  std::shared_ptr<metrics::tier_probe> tier_probe;
+  std::shared_ptr<disk_service> service;
+  std::function<void(const std::string&)> warn; ///< one line when it goes out of service, one when it is back
 };
 
 /// Once the arena's memory is committed: registers it with the ring, which pins it. Until then, and where the kernel

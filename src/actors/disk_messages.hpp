@@ -65,9 +65,39 @@ struct disk_request {
 inline io_class class_of(const disk_request& request) {
   return request.direction == disk_direction::write ? io_class::write : request.urgency;
 }
+/// `failure`: the disk is out of service in this direction, and nothing was tried.
 struct disk_answer {
   error failure;
   std::vector<int> failed;
+  bool out_of_service = false; ///< what failed may be good once the device is back
+};
+
+/// Leave to add so many bytes to what waits for the disk. Given back when the last copy goes, on whatever thread.
+class write_credit {
+ public:
+  write_credit(caf::actor write_through, uint64_t bytes)
+      : write_through_(std::move(write_through)), bytes_(bytes) {}
+  write_credit(const write_credit&) = delete;
+  write_credit& operator=(const write_credit&) = delete;
+  ~write_credit();
+
+ private:
+  caf::actor write_through_;
+  uint64_t bytes_;
+};
+using credit_ptr = std::shared_ptr<const write_credit>;
+
+/// (delayed: until so much of what waits for the disk is there, or the context ends)
+struct write_credit_request {
+  uint64_t bytes = 0;
+  context_ptr context;
+};
+struct write_credit_answer {
+  error failure;
+  credit_ptr credit;
+};
+struct write_credit_notice {
+  uint64_t bytes = 0;
 };
 
 /// Published host objects that should also be on disk. The hold keeps them until they are, or cannot be.
@@ -75,6 +105,9 @@ struct write_through_notice {
   space_ptr in;
   batch_ptr objects;
   hold_ptr held;
+  /// Null: they were used again, which may be reason enough for a disk that did not take them at first. Such a notice is
+  /// forgotten when there is no credit for it.
+  credit_ptr credit;
 };
 
 } // namespace terrace::actors

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cerrno>
+#include <utility>
 
 namespace terrace::actors {
 
@@ -99,6 +100,16 @@ void disk_queue::completed(uint64_t tag, int32_t result) {
     line_of(request).push_front(std::move(what));
   else
     finish(what, 0);
+}
+
+void disk_queue::fail_waiting(disk_direction direction, int error_number) {
+  for (size_t i = 0; i < io_classes; ++i) {
+    bool writes = static_cast<io_class>(i) == io_class::write;
+    if (writes != (direction == disk_direction::write))
+      continue;
+    for (auto line = std::exchange(lines_[i], {}); const part& what : line)
+      finish(what, error_number);
+  }
 }
 
 void disk_queue::finish(const part& what, int error_number) {

@@ -42,6 +42,9 @@ class disk_queue {
   /// `result`: bytes moved, or -errno. A short transfer goes on behind its end; one of 0 bytes is EIO.
   void completed(uint64_t tag, int32_t result);
 
+  /// Ends with this error what waits in this direction; what the kernel has, ends by itself.
+  void fail_waiting(disk_direction direction, int error_number);
+
   size_t in_flight() const { return shares_.in_flight(); }
   uint64_t bytes_in_flight(io_class what) const { return shares_.bytes_in_flight(what); }
   size_t waiting(io_class what) const { return lines_[static_cast<size_t>(what)].size(); }

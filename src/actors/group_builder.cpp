@@ -62,6 +62,7 @@ result<std::shared_ptr<group_parts>> build_group(caf::actor_system& system, cons
   orders.orders.push_back({tier_kind::host, plan.host.policy});
   if (plan.disk)
     orders.orders.push_back({tier_kind::disk, plan.disk->policy});
+  orders.remember = plan.admission.rule != admission_rule::always;
   group->policy = spawn_policy(system, std::move(orders));
   auto population = std::make_shared<std::atomic<uint64_t>>(0);
   group->host_population = population;
@@ -77,7 +78,8 @@ result<std::shared_ptr<group_parts>> build_group(caf::actor_system& system, cons
 
 result<void> join_disk(caf::actor_system& system, group_parts& group, const group_plan& plan,
                        const group_probes& probes, const runtime::home& home,
-                       std::shared_ptr<const extent_file> file) {
+                       std::shared_ptr<const extent_file> file,
+                       std::function<void(const std::string&)> warn) {
   auto disk = std::make_unique<disk_parts>();
   auto population = std::make_shared<std::atomic<uint64_t>>(0);
   disk->population = population;
@@ -88,16 +90,29 @@ result<void> join_disk(caf::actor_system& system, group_parts& group, const grou
   disk->tier = *tier;
   disk->file = file;
   disk->write_new = plan.write_new;
+  disk->second_looks = plan.write_new && plan.admission.rule != admission_rule::always;
+  auto service = std::make_shared<disk_service>();
+  disk->service = service;
   disk->probe = probes.disk_tier;
   disk_arguments io;
   io.file = file;
   io.limits = plan.disk_io;
+  io.health = plan.disk_health;
   io.probe = probes.disk;
+  io.tier_probe = probes.disk_tier;
+  io.service = service;
+  io.warn = [warn = std::move(warn), name = group.name](const std::string& line) {
+    warn("group " + name + ": " + line);
+  };
   for (const arena& segment : group.memory->segments())
     io.arena.emplace_back(segment.data(), segment.size());
   disk->disk = spawn_disk(system, home, std::move(io));
   write_through_arguments down;
   down.disk_tier = disk->tier;
+  down.policy = group.policy;
+  down.admission = plan.admission;
+  down.service = service;
+  down.waiting_bytes = group.memory->size() / 2; // the other half is for what is loaded meanwhile
   down.disk = disk->disk;
   down.file = file;
   down.memory = group.memory;

@@ -2,9 +2,11 @@
 #pragma once
 
 #include "actors/connection.hpp"
+#include "actors/write_through_actor.hpp"
 #include "metrics/disk_probe.hpp"
 #include "metrics/tier_probe.hpp"
 #include "runtime/workers.hpp"
+#include "transfer/device_health.hpp"
 #include "transfer/io_shares.hpp"
 
 namespace terrace::actors {
@@ -30,6 +32,8 @@ struct group_plan {
   std::optional<tier_plan> disk;
   std::string disk_file;
   io_limits disk_io;
+  health_options disk_health;
+  disk_admission admission;
   bool write_new = true;
 };
 
@@ -47,10 +51,11 @@ result<std::shared_ptr<group_parts>> build_group(caf::actor_system& system, cons
                                                  const group_probes& probes,
                                                  std::shared_ptr<copier_pool> copiers);
 
-/// The disk half, once its file is open. Errors: the allocator's.
-result<void> join_disk(caf::actor_system& system, group_parts& group, const group_plan& plan,
-                       const group_probes& probes, const runtime::home& home,
-                       std::shared_ptr<const extent_file> file);
+/// The disk half, once its file is open. `warn`: a line for the log, from any thread. Errors: the allocator's.
+result<void> join_disk(
+    caf::actor_system& system, group_parts& group, const group_plan& plan, const group_probes& probes,
+    const runtime::home& home, std::shared_ptr<const extent_file> file,
+    std::function<void(const std::string&)> warn = [](const std::string&) {});
 
 /// The long-lived actors of a group, in the order in which they end: from those that ask to those that are asked.
 std::vector<caf::actor> actors_of(const group_parts& group);

@@ -39,6 +39,8 @@ TERRACE_MESSAGE(inference_begin)
 TERRACE_MESSAGE(inference_end)
 TERRACE_MESSAGE(victim_request)
 TERRACE_MESSAGE(victim_answer)
+TERRACE_MESSAGE(admit_request)
+TERRACE_MESSAGE(admit_answer)
 TERRACE_MESSAGE(copy_request)
 TERRACE_MESSAGE(copy_answer)
 TERRACE_MESSAGE(seal_request)
@@ -48,6 +50,9 @@ TERRACE_MESSAGE(check_answer)
 TERRACE_MESSAGE(disk_request)
 TERRACE_MESSAGE(disk_answer)
 TERRACE_MESSAGE(write_through_notice)
+TERRACE_MESSAGE(write_credit_request)
+TERRACE_MESSAGE(write_credit_answer)
+TERRACE_MESSAGE(write_credit_notice)
 TERRACE_MESSAGE(open_space_request)
 TERRACE_MESSAGE(open_space_answer)
 TERRACE_MESSAGE(add_lease_notice)
@@ -106,7 +111,9 @@ using policy_actor = caf::typed_actor<
     // From connections: inference requests as they begin and end.
     caf::reacts_to<inference_begin>, caf::reacts_to<inference_end>,
     // From tiers: proposals, best victims first. What was pinned since is refused by the tier.
-    caf::replies_to<victim_request>::with<victim_answer>>;
+    caf::replies_to<victim_request>::with<victim_answer>,
+    // From write-through: what is worth its place in a tier.
+    caf::replies_to<admit_request>::with<admit_answer>>;
 
 /// COPIER: a thread that moves and checks bytes. One job at a time, in arrival order.
 using copier_actor = caf::typed_actor<caf::replies_to<copy_request>::with<copy_answer>,

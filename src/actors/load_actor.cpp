@@ -33,7 +33,9 @@ struct load_state {
   std::vector<object_place> places; ///< host places of the window's objects
   std::vector<bool> from_disk;      ///< which of them were read in this window
   std::vector<hold_ptr> holds;
-  size_t usable = 0; ///< of the window's objects, from its begin
+  reservation_ptr passing; ///< objects of the window that are delivered and not kept
+  uint64_t promoted = 0;   ///< bytes that were brought into host memory to stay
+  size_t usable = 0;       ///< of the window's objects, from its begin
 };
 
 using self_pointer = caf::stateful_actor<load_state>*;
@@ -62,6 +64,22 @@ bool ended(self_pointer self) {
   return true;
 }
 
+/// The disk tier, unless it cannot be read now.
+const disk_parts* usable_disk(const load_state& state) {
+  const disk_parts* disk = state.job.group->disk();
+  return disk != nullptr && disk->service->reads() ? disk : nullptr;
+}
+
+/// A chain longer than host memory cannot stay there: its first half stays, and the rest streams past instead of driving
+/// everything else out.
+bool passes(const load_state& state) {
+  uint64_t room = state.job.group->memory->size();
+  uint64_t bytes = 0;
+  for (uint64_t each : state.job.objects->payload_bytes)
+    bytes += physical_bytes_for(each);
+  return state.job.runs && bytes > room && state.promoted >= room / 2;
+}
+
 /// Accounts the window's first `objects` objects as delivered and goes on, or ends when the window was cut.
 void complete_window(self_pointer self, size_t objects) {
   auto& state = self->state;
@@ -80,8 +98,14 @@ void complete_window(self_pointer self, size_t objects) {
                                state.places.begin() + static_cast<ptrdiff_t>(objects));
     state.result.holds.insert(state.result.holds.end(), state.holds.begin(), state.holds.end());
   }
+  const disk_parts* disk = state.job.group->disk();
+  if (disk != nullptr && disk->second_looks && disk->service->writes() && !state.holds.empty() &&
+      std::find(state.from_disk.begin(), state.from_disk.end(), false) != state.from_disk.end())
+    self->send(disk->write_through,
+               write_through_notice{state.job.in, state.window, state.holds.front(), {}});
   bool cut = objects < state.end - state.begin;
   state.holds.clear();
+  state.passing.reset();
   state.begin = state.end;
   if (cut || state.begin == state.job.objects->size())
     finish(self, {});
@@ -100,6 +124,7 @@ void copy_window(self_pointer self) {
   request.outside = state.job.target;
   request.context = state.job.context;
   request.owners.assign(state.holds.begin(), state.holds.end());
+  request.owners.push_back(state.passing);
   for (size_t i = 0; i < state.usable; ++i) {
     std::byte* payload = state.job.group->memory->at(state.places[i].offset) + object_header_bytes;
     for (const object_piece& piece : state.job.runs->pieces(state.begin + i))
@@ -163,6 +188,17 @@ void publish_read(self_pointer self, const acquire_answer& acquired, const hold_
   }
   if (!damaged.ids.empty())
     self->send(self->state.job.group->disk()->tier, std::move(damaged));
+  if (!others && passes(self->state)) {
+    auto& state = self->state;
+    for (size_t n = 0; n < published.size(); ++n) {
+      state.places[published[n]] = request.places[n];
+      state.from_disk[published[n]] = true;
+    }
+    state.passing = acquired.reserved;
+    cut_at_first_gap(state);
+    copy_window(self);
+    return;
+  }
   self->request(self->state.job.group->host, caf::infinite, std::move(request))
       .then(
           [self, published, others](const publish_answer& answer) {
@@ -170,6 +206,7 @@ void publish_read(self_pointer self, const acquire_answer& acquired, const hold_
             for (size_t n = 0; n < published.size(); ++n) {
               state.places[published[n]] = answer.held->places()[n];
               state.from_disk[published[n]] = true;
+              state.promoted += physical_bytes_for(answer.held->places()[n].payload_bytes);
             }
             state.holds.push_back(answer.held);
             if (others) {
@@ -183,7 +220,7 @@ void publish_read(self_pointer self, const acquire_answer& acquired, const hold_
 }
 
 void check_read(self_pointer self, const acquire_answer& acquired, const hold_ptr& disk_held,
-                const std::vector<size_t>& reading, const std::vector<int>& failed, bool others) {
+                const std::vector<size_t>& reading, const disk_answer& answered, bool others) {
   auto& state = self->state;
   check_request request;
   request.in = state.job.in;
@@ -193,8 +230,9 @@ void check_read(self_pointer self, const acquire_answer& acquired, const hold_pt
   discard_notice unreadable;
   for (size_t n = 0; n < reading.size(); ++n) {
     size_t i = reading[n];
-    if (failed[n] != 0) {
-      unreadable.ids.push_back(disk_held->places()[i].id);
+    if (answered.failed[n] != 0) {
+      if (!answered.out_of_service)
+        unreadable.ids.push_back(disk_held->places()[i].id);
       continue;
     }
     read.push_back(i);
@@ -248,10 +286,19 @@ void read_window(self_pointer self, const acquire_answer& acquired, const hold_p
   self->request(disk.disk, caf::infinite, std::move(request))
       .then(
           [self, acquired, disk_held, reading, others](const disk_answer& answer) {
-            if (answer.failure.code != errc::ok)
+            if (ended(self))
+              return;
+            if (answer.failure.code == errc::ok) {
+              check_read(self, acquired, disk_held, reading, answer, others);
+              return;
+            }
+            if (answer.failure.code != errc::busy) {
               finish(self, answer.failure);
-            else if (!ended(self))
-              check_read(self, acquired, disk_held, reading, answer.failed, others);
+              return;
+            }
+            // The disk went out of service: what host memory has is all there is.
+            cut_at_first_gap(self->state);
+            copy_window(self);
           },
           on_lost(self, "disk"));
 }
@@ -339,7 +386,7 @@ void hold_window(self_pointer self) {
             } else if (std::count(acquired.states.begin(), acquired.states.end(), acquired_state::pending) !=
                        0) {
               wait_for_others(self);
-            } else if (now.job.group->disk()) {
+            } else if (usable_disk(now) != nullptr) {
               ask_disk(self);
             } else {
               cut_at_first_gap(now);

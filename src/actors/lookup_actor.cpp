@@ -166,7 +166,7 @@ caf::behavior lookup_behavior(self_pointer self) {
         auto promise = state.reply.promise();
         const group_parts& group = *request.group;
         add_tier(state, &lookup_state::host, group.host, tier_kind::host, *group.host_population);
-        if (const auto* disk = group.disk())
+        if (const auto* disk = group.disk(); disk != nullptr && disk->service->reads())
           add_tier(state, &lookup_state::disk, disk->tier, tier_kind::disk, *disk->population);
         size_t whole = std::lcm(size_t{64}, size_t{chunk_layout(request.in->spec).objects_per_chunk()});
         state.slice = std::max(slice_objects / whole, size_t{1}) * whole;

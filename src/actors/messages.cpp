@@ -34,6 +34,8 @@ void object_hold::release(size_t begin) {
     caf::anon_send(tier_, std::move(notice));
 }
 
+write_credit::~write_credit() { caf::anon_send(write_through_, write_credit_notice{bytes_}); }
+
 object_reservation::~object_reservation() {
   if (!ids_.empty())
     caf::anon_send(tier_, abandon_notice{std::move(ids_)});

@@ -286,6 +286,16 @@ struct victim_answer {
   std::vector<entry_key> above; ///< parallel: the ancestor that may leave only when the victim does, or empty
   uint64_t bytes = 0;           ///< of all victims; less than was asked for: no more may leave
 };
+/// Which of these, in the order of their chain, should the tier take? `admitted` is parallel to them.
+struct admit_request {
+  tier_kind tier = tier_kind::none;
+  admission_rule rule = admission_rule::always;
+  std::vector<entry_info> entries;
+};
+struct admit_answer {
+  error failure;
+  std::vector<bool> admitted;
+};
 
 // ---- copier ----
 

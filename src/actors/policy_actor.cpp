@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <memory>
 
 namespace terrace::actors {
 
@@ -14,7 +15,7 @@ namespace {
 
 struct policy_state {
   const char* name = "policy";
-  eviction_ledger ledger;
+  std::unique_ptr<eviction_ledger> ledger;
   open_inferences inferences;
 };
 
@@ -23,7 +24,7 @@ policy_time now() {
 }
 
 void apply(policy_state& state, const policy_notes& notes) {
-  eviction_ledger& ledger = state.ledger;
+  eviction_ledger& ledger = *state.ledger;
   policy_time at = now();
   request_number request = notes.inference == 0 ? 0 : state.inferences.find(notes.inference);
   auto tier = static_cast<tier_number>(notes.tier);
@@ -45,18 +46,19 @@ void begin(policy_state& state, const inference_begin& what) {
   chain.reserve(what.objects->size());
   for (const object_key& key : what.objects->keys)
     chain.push_back(to_entry_key(key));
-  state.inferences.begin(what.inference, state.ledger.begin_request(chain, what.hints, now()));
+  state.inferences.begin(what.inference, state.ledger->begin_request(chain, what.hints, now()));
 }
 
 void end(policy_state& state, const inference_end& what) {
   if (request_number request = state.inferences.end(what.inference); request != 0)
-    state.ledger.end_request(request, what.outcome, now());
+    state.ledger->end_request(request, what.outcome, now());
 }
 
 policy_actor::behavior_type policy_behavior(policy_actor::stateful_pointer<policy_state> self,
                                             const policy_arguments& arguments) {
+  self->state.ledger = std::make_unique<eviction_ledger>(0, arguments.remember);
   for (const auto& order : arguments.orders)
-    if (!self->state.ledger.set_policy(static_cast<tier_number>(order.tier), order.policy))
+    if (!self->state.ledger->set_policy(static_cast<tier_number>(order.tier), order.policy))
       std::abort(); // settings were checked
   return {
       [self](const policy_notes& notes) { apply(self->state, notes); },
@@ -65,16 +67,23 @@ policy_actor::behavior_type policy_behavior(policy_actor::stateful_pointer<polic
       [self](const victim_request& request) {
         victim_answer answer;
         auto tier = static_cast<tier_number>(request.tier);
-        if (self->state.ledger.policy(tier).empty()) {
+        if (self->state.ledger->policy(tier).empty()) {
           answer.failure =
               error{errc::internal, std::string("no policy for tier ") + to_string(request.tier)};
           return answer;
         }
-        for (const victim& named : self->state.ledger.victims(tier, {request.bytes}, now())) {
+        for (const victim& named : self->state.ledger->victims(tier, {request.bytes}, now())) {
           answer.victims.push_back(named.key);
           answer.above.push_back(named.above);
           answer.bytes += named.bytes;
         }
+        return answer;
+      },
+      [self](const admit_request& request) {
+        admit_answer answer;
+        auto tier = static_cast<tier_number>(request.tier);
+        for (const entry_info& entry : request.entries)
+          answer.admitted.push_back(self->state.ledger->should_admit(tier, entry, request.rule, now()));
         return answer;
       },
   };

@@ -16,6 +16,8 @@ struct policy_arguments {
     std::string policy; ///< a name of `eviction_policy_names` (asserted: settings checked it)
   };
   std::vector<order> orders;
+  bool remember =
+      false; ///< what left all tiers too, for rules of admission that ask how often a chunk was used
 };
 
 policy_actor spawn_policy(caf::actor_system& system, policy_arguments arguments);

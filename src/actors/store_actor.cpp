@@ -29,9 +29,15 @@ struct store_state {
   int attempts = 0;
   batch_ptr window;
   std::vector<bool> copied; ///< of the window's objects
+  credit_ptr credit;        ///< of the window, for what of it goes to disk
 };
 
 using self_pointer = caf::stateful_actor<store_state>*;
+
+bool writes_through(const store_state& state) {
+  const disk_parts* disk = state.job.group->disk();
+  return disk != nullptr && disk->write_new && disk->service->writes();
+}
 
 void start_window(self_pointer self);
 void acquire_window(self_pointer self);
@@ -82,7 +88,7 @@ void wait_for_others(self_pointer self) {
 
 void publish_window(self_pointer self, const acquire_answer& acquired, bool again) {
   auto& state = self->state;
-  bool write_through = state.job.group->disk() && state.job.group->disk()->write_new;
+  bool write_through = writes_through(state);
   publish_request request;
   if (state.job.context)
     request.inference = state.job.context->inference;
@@ -103,7 +109,7 @@ void publish_window(self_pointer self, const acquire_answer& acquired, bool agai
             auto& now = self->state;
             if (write_through)
               self->send(now.job.group->disk()->write_through,
-                         write_through_notice{now.job.in, now.window, answer.held});
+                         write_through_notice{now.job.in, now.window, answer.held, now.credit});
             if (again)
               wait_for_others(self);
             else
@@ -171,6 +177,31 @@ void acquire_window(self_pointer self) {
           on_lost(self, "host tier"));
 }
 
+/// Leave to add the window to what waits for the disk, before it takes any memory.
+void ask_credit(self_pointer self) {
+  auto& state = self->state;
+  state.credit.reset();
+  if (!writes_through(state)) {
+    acquire_window(self);
+    return;
+  }
+  write_credit_request request;
+  for (uint64_t each : state.window->payload_bytes)
+    request.bytes += physical_bytes_for(each);
+  request.context = state.job.context;
+  self->request(state.job.group->disk()->write_through, caf::infinite, std::move(request))
+      .then(
+          [self](const write_credit_answer& answer) {
+            if (answer.failure.code != errc::ok) {
+              finish(self, answer.failure);
+              return;
+            }
+            self->state.credit = answer.credit;
+            acquire_window(self);
+          },
+          on_lost(self, "write-through"));
+}
+
 void start_window(self_pointer self) {
   auto& state = self->state;
   const object_batch& all = *state.job.objects;
@@ -183,7 +214,7 @@ void start_window(self_pointer self) {
   state.window = slice(state.job.objects, state.begin, state.end);
   state.copied.assign(state.window->size(), false);
   state.attempts = 0;
-  acquire_window(self);
+  ask_credit(self);
 }
 
 caf::behavior store_behavior(self_pointer self, const std::shared_ptr<store_job>& job) {

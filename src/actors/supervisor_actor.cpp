@@ -137,8 +137,9 @@ void disk_is_prepared(self_pointer self, const disk_prepared& report) {
   group_parts& group = *state.groups[report.group];
   error failure = report.failure;
   if (failure.code == errc::ok && state.now == phase::serving) {
-    auto joined = join_disk(self->system(), group, state.with.groups[report.group],
-                            state.with.probes[report.group], state.workers->place(), report.file);
+    auto joined =
+        join_disk(self->system(), group, state.with.groups[report.group], state.with.probes[report.group],
+                  state.workers->place(), report.file, state.with.warn);
     if (!joined)
       failure = joined.error();
   }

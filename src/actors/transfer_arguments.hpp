@@ -2,6 +2,7 @@
 #pragma once
 
 #include "actors/copier_actor.hpp"
+#include "actors/disk_service.hpp"
 #include "actors/interfaces.hpp"
 #include "memory/segmented_arena.hpp"
 #include "metrics/tier_probe.hpp"
@@ -20,8 +21,10 @@ struct disk_parts {
   tier_actor tier;
   std::shared_ptr<const std::atomic<uint64_t>> population; ///< objects in the tier: an empty one is not asked
   caf::actor disk;                                         ///< disk_actor
-  caf::actor write_through; ///< write_through_actor; takes `write_through_notice`
-  bool write_new = true;    ///< stores go to disk as well
+  caf::actor write_through;  ///< write_through_actor; takes `write_through_notice`
+  bool write_new = true;     ///< stores go to disk as well
+  bool second_looks = false; ///< what host memory serves is offered to the disk again
+  std::shared_ptr<const disk_service> service;
   std::shared_ptr<metrics::tier_probe> probe;
   std::shared_ptr<const extent_file> file;
   store_identity store() const { return {file->store(), file->epoch()}; }

@@ -1,12 +1,17 @@
 #include "actors/write_through_actor.hpp"
 
+#include "actors/answer.hpp"
 #include "actors/disk_actor.hpp"
+#include "actors/write_credits.hpp"
 #include "storage/object_header.hpp"
+#include "transfer/write_budget.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/event_based_actor.hpp>
 #include <caf/stateful_actor.hpp>
 
+#include <algorithm>
+#include <chrono>
 #include <deque>
 
 namespace terrace::actors {
@@ -18,7 +23,12 @@ struct write_through_state {
   write_through_arguments with;
   std::deque<write_through_notice> line;
   uint64_t bytes_in_progress = 0;
+  std::unique_ptr<write_credits> credits;
+  std::unique_ptr<write_budget> budget;
 };
+
+using clock = std::chrono::steady_clock;
+using metrics::refusal_reason;
 
 using self_pointer = caf::stateful_actor<write_through_state>*;
 
@@ -27,6 +37,8 @@ struct passage {
   write_through_notice what;
   uint64_t bytes = 0;
   reservation_ptr reserved;
+  std::vector<bool> wanted;   ///< parallel to the notice's objects: still in host memory, and admitted
+  std::vector<uint64_t> paid; ///< parallel: bytes of the day's budget
   std::vector<sealed_object> objects;    ///< those that disk has room for and does not have
   std::vector<object_place> disk_places; ///< parallel to `objects`
 };
@@ -35,6 +47,8 @@ using passage_ptr = std::shared_ptr<passage>;
 void start_next(self_pointer self);
 
 void finish(self_pointer self, const passage_ptr& pass) {
+  for (uint64_t bytes : pass->paid)
+    self->state.budget->give_back(bytes);
   self->state.bytes_in_progress -= pass->bytes;
   start_next(self);
 }
@@ -76,7 +90,7 @@ void write(self_pointer self, const passage_ptr& pass) {
               publish(self, pass, written);
               return;
             }
-            self->state.with.probe->dropped(pass->objects.size());
+            self->state.with.probe->refused(refusal_reason::degraded, pass->objects.size());
             finish(self, pass);
           },
           on_lost_actor(self, pass));
@@ -111,6 +125,8 @@ void reserved(self_pointer self, const passage_ptr& pass, const acquire_answer& 
     object.physical_bytes = physical_bytes_for(object.payload_bytes);
     pass->objects.push_back(object);
     pass->disk_places.push_back(answer.places[i]);
+    if (!pass->paid.empty())
+      pass->paid[i] = 0; // it is spent
   }
   if (pass->objects.empty())
     finish(self, pass);
@@ -118,24 +134,105 @@ void reserved(self_pointer self, const passage_ptr& pass, const acquire_answer& 
     seal(self, pass);
 }
 
-void start(self_pointer self, write_through_notice notice) {
-  auto pass = std::make_shared<passage>();
-  pass->what = std::move(notice);
-  for (uint64_t bytes : pass->what.objects->payload_bytes)
-    pass->bytes += bytes;
-  self->state.bytes_in_progress += pass->bytes;
+/// Space on disk for what is wanted.
+void acquire(self_pointer self, const passage_ptr& pass) {
   acquire_request request;
   request.objects = pass->what.objects;
   request.may_wait = false; // a disk on which everything is leased refuses; host memory must not wait for it
   request.note_use = false;
-  // An object that is gone from the hold was never there: nothing to write.
-  const auto& places = pass->what.held->places();
-  request.may_fill.resize(places.size());
-  for (size_t i = 0; i < places.size(); ++i)
-    request.may_fill[i] = places[i].present();
+  request.may_fill = pass->wanted;
   self->request(self->state.with.disk_tier, caf::infinite, std::move(request))
       .then([self, pass](const acquire_answer& answer) { reserved(self, pass, answer); },
             on_lost_actor(self, pass));
+}
+
+/// Nothing from object `i` on is written.
+void refuse_from(self_pointer self, const passage_ptr& pass, size_t i, refusal_reason why) {
+  auto begin = pass->wanted.begin() + static_cast<ptrdiff_t>(i);
+  self->state.with.probe->refused(why, static_cast<uint64_t>(std::count(begin, pass->wanted.end(), true)));
+  std::fill(begin, pass->wanted.end(), false);
+}
+
+void pay(self_pointer self, const passage_ptr& pass) {
+  auto now = clock::now();
+  pass->paid.resize(pass->wanted.size());
+  for (size_t i = 0; i < pass->wanted.size(); ++i) {
+    if (!pass->wanted[i])
+      continue;
+    uint64_t bytes = physical_bytes_for(pass->what.objects->payload_bytes[i]);
+    if (!self->state.budget->take(bytes, now)) {
+      refuse_from(self, pass, i, refusal_reason::endurance);
+      break;
+    }
+    pass->paid[i] = bytes;
+  }
+  if (std::find(pass->wanted.begin(), pass->wanted.end(), true) == pass->wanted.end())
+    finish(self, pass);
+  else
+    acquire(self, pass);
+}
+
+void ask_policy(self_pointer self, const passage_ptr& pass) {
+  admit_request request;
+  request.tier = tier_kind::disk;
+  request.rule = self->state.with.admission.rule;
+  std::vector<size_t> asked;
+  const object_batch& objects = *pass->what.objects;
+  for (size_t i = 0; i < objects.size(); ++i) {
+    if (!pass->wanted[i])
+      continue;
+    asked.push_back(i);
+    request.entries.push_back(
+        {to_entry_key(objects.keys[i]), objects.parents[i], physical_bytes_for(objects.payload_bytes[i])});
+  }
+  self->request(self->state.with.policy, caf::infinite, std::move(request))
+      .then(
+          [self, pass, asked](const admit_answer& answer) {
+            auto no = std::find(answer.admitted.begin(), answer.admitted.end(), false);
+            if (no != answer.admitted.end())
+              refuse_from(self, pass, asked[static_cast<size_t>(no - answer.admitted.begin())],
+                          refusal_reason::admission);
+            pay(self, pass);
+          },
+          on_lost_actor(self, pass));
+}
+
+/// What the disk has already needs neither leave nor bytes.
+void ask_disk_tier(self_pointer self, const passage_ptr& pass) {
+  self->request(self->state.with.disk_tier, caf::infinite, probe_request{pass->what.objects, false, false})
+      .then(
+          [self, pass](const probe_answer& answer) {
+            for (size_t i = 0; i < pass->wanted.size(); ++i)
+              pass->wanted[i] = pass->wanted[i] && !answer.present.test(i);
+            if (self->state.with.admission.rule == admission_rule::always)
+              pay(self, pass);
+            else
+              ask_policy(self, pass);
+          },
+          on_lost_actor(self, pass));
+}
+
+void start(self_pointer self, write_through_notice notice) {
+  auto& state = self->state;
+  auto pass = std::make_shared<passage>();
+  pass->what = std::move(notice);
+  for (uint64_t bytes : pass->what.objects->payload_bytes)
+    pass->bytes += bytes;
+  state.bytes_in_progress += pass->bytes;
+  // An object that is gone from the hold was never there: nothing to write.
+  const auto& places = pass->what.held->places();
+  pass->wanted.resize(places.size());
+  for (size_t i = 0; i < places.size(); ++i)
+    pass->wanted[i] = places[i].present();
+  if (!state.with.service->writes()) {
+    refuse_from(self, pass, 0, refusal_reason::degraded);
+    state.bytes_in_progress -=
+        pass->bytes; // and not `finish`, which would come back here for each in the line
+  } else if (state.with.admission.rule == admission_rule::always && state.with.admission.bytes_per_day == 0) {
+    acquire(self, pass);
+  } else {
+    ask_disk_tier(self, pass);
+  }
 }
 
 void start_next(self_pointer self) {
@@ -148,14 +245,52 @@ void start_next(self_pointer self) {
   }
 }
 
+// ---- credits ----
+
+credit_ptr credit_of(self_pointer self, uint64_t bytes) {
+  return std::make_shared<write_credit>(caf::actor_cast<caf::actor>(self), bytes);
+}
+
+caf::result<write_credit_answer> ask_credit(self_pointer self, const write_credit_request& request) {
+  auto reply = make_answer<write_credit_answer>(self);
+  self->state.credits->ask(
+      request.bytes, request.context, [self, reply, bytes = request.bytes](errc code) mutable {
+        write_credit_answer answer;
+        if (code == errc::ok)
+          answer.credit = credit_of(self, bytes);
+        else
+          answer.failure = {
+              code, "the request ended while it waited for the disk: as much of host memory as may wait for "
+                    "it (half) holds objects that are not written yet"};
+        reply.deliver(std::move(answer));
+      });
+  return reply.promise();
+}
+
+void take(self_pointer self, write_through_notice notice) {
+  if (!notice.credit) {
+    uint64_t bytes = 0;
+    for (uint64_t each : notice.objects->payload_bytes)
+      bytes += physical_bytes_for(each);
+    if (!self->state.credits->try_take(bytes))
+      return;
+    notice.credit = credit_of(self, bytes);
+  }
+  self->state.line.push_back(std::move(notice));
+  start_next(self);
+}
+
 caf::behavior write_through_behavior(self_pointer self,
                                      const std::shared_ptr<write_through_arguments>& arguments) {
-  self->state.with = *arguments;
+  auto& state = self->state;
+  state.with = *arguments;
+  state.credits = std::make_unique<write_credits>(state.with.waiting_bytes);
+  state.budget = std::make_unique<write_budget>(state.with.admission.bytes_per_day, clock::now());
   return {
-      [self](const write_through_notice& notice) {
-        self->state.line.push_back(notice);
-        start_next(self);
-      },
+      [self](const write_through_notice& notice) { take(self, notice); },
+      [self](const write_credit_request& request) { return ask_credit(self, request); },
+      [self](const write_credit_notice& notice) { self->state.credits->give_back(notice.bytes); },
+      [self](sweep_notice) { self->state.credits->sweep(); },
   };
 }
 

@@ -2,16 +2,33 @@
 //
 // It takes `write_through_notice`. Each notice's hold keeps its objects in host memory until they are on disk or cannot
 // be: so a host tier under pressure waits for the disk instead of losing what was stored. It needs no host memory of its
-// own, so it always gets on.
+// own, so it always gets on. What may wait for the disk is bounded by credits (write_credits.hpp), which stores ask for
+// before they take memory: `write_credit_request` -> `write_credit_answer`.
+//
+// A chunk that is on disk already is not written again. What is not, must be admitted: by the policy where the rule is not
+// `always`, then by the day's budget of bytes. Objects come in the order of their chain, so that after one that is refused
+// the rest is refused as well: from disk alone nobody would find it.
 #pragma once
 
 #include "actors/transfer_arguments.hpp"
 #include "metrics/tier_probe.hpp"
+#include "policy/eviction_ledger.hpp"
 
 namespace terrace::actors {
 
+/// What is worth writing to disk.
+struct disk_admission {
+  admission_rule rule = admission_rule::always;
+  uint64_t bytes_per_day = 0; ///< 0: no limit
+};
+
 struct write_through_arguments {
   tier_actor disk_tier;
+  policy_actor policy;
+  disk_admission admission;
+  std::shared_ptr<const disk_service> service;
+  uint64_t waiting_bytes =
+      UINT64_MAX; ///< of host memory that may wait for the disk, this in progress included
   caf::actor disk;
   std::shared_ptr<const extent_file> file;
   std::shared_ptr<segmented_arena> memory;

@@ -8,6 +8,7 @@
 // without further checks. Plain values: copy them, compare them, hand a component its own struct.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -100,6 +101,9 @@ struct host_options {
 
 /// [disk]: the disk tier, all groups together.
 struct disk_options {
+  /// What `admission` may be, in the order of `admission_rule` (policy/eviction_ledger.hpp).
+  static constexpr std::array<std::string_view, 3> admissions{"always", "seen_twice", "beats_victim"};
+
   bool enabled = true;
   std::string path;              ///< a directory; absolute; `default_settings` fills it in
   uint64_t bytes = 4 * gibibyte; ///< hard capacity of all extent files, preallocated
@@ -111,6 +115,8 @@ struct disk_options {
   uint64_t bytes_in_flight = 256 * mebibyte;      ///< bytes of them; a single larger object goes alone
   uint64_t write_bytes_in_flight = 64 * mebibyte; ///< of writes, while nobody reads
   uint32_t write_share_percent = 10; ///< beside reads: of their bytes in flight; at least one write of 1 MiB
+  std::string admission = "always";  ///< what is written: always, seen_twice, beats_victim
+  uint64_t write_bytes_per_day = 0;  ///< 0: no limit
   bool write_through = true;         ///< stores go to disk as well; false: disk holds nothing new
   uint32_t allocation_queue = 4096;
 

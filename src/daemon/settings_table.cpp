@@ -75,6 +75,8 @@ constexpr option_spec table[] = {
     {"disk", "bytes_in_flight", kind::bytes, restart, in<&s::disk, &disk_options::bytes_in_flight>},
     {"disk", "write_bytes_in_flight", kind::bytes, restart,
      in<&s::disk, &disk_options::write_bytes_in_flight>},
+    {"disk", "admission", kind::text, restart, in<&s::disk, &disk_options::admission>},
+    {"disk", "write_bytes_per_day", kind::bytes, restart, in<&s::disk, &disk_options::write_bytes_per_day>},
     {"disk", "write_share_percent", kind::count, restart, in<&s::disk, &disk_options::write_share_percent>},
     {"disk", "write_through", kind::flag, restart, in<&s::disk, &disk_options::write_through>},
     {"disk", "allocation_queue", kind::count, restart, in<&s::disk, &disk_options::allocation_queue>},

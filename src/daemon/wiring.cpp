@@ -6,6 +6,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+
 namespace terrace {
 
 namespace {
@@ -43,6 +45,10 @@ actors::group_plan plan_of(const settings& with, const group_options& group) {
     plan.disk_io.bytes_in_flight = with.disk.bytes_in_flight;
     plan.disk_io.alone_bytes = with.disk.write_bytes_in_flight;
     plan.disk_io.beside_percent[static_cast<size_t>(io_class::write)] = with.disk.write_share_percent;
+    auto rule =
+        std::find(disk_options::admissions.begin(), disk_options::admissions.end(), with.disk.admission);
+    plan.admission.rule = static_cast<admission_rule>(rule - disk_options::admissions.begin());
+    plan.admission.bytes_per_day = with.disk.write_bytes_per_day;
     plan.write_new = with.disk.write_through;
   }
   return plan;

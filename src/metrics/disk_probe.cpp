@@ -39,6 +39,8 @@ void disk_probe::collect(const labels& of, sample_sink& sink) const {
                  labelled, static_cast<double>(counters.bytes.value()));
     sink.counter("terrace_disk_errors_total", "Operations that failed or came up short.", labelled,
                  static_cast<double>(counters.errors.value()));
+    sink.counter("terrace_disk_degradations_total", "Times that the device was taken out of service.",
+                 labelled, static_cast<double>(degradations_[i].value()));
     sink.histogram("terrace_disk_operation_duration_seconds", "Time from submission to completion.", labelled,
                    counters.latency.read());
   }

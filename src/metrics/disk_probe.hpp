@@ -20,6 +20,9 @@ class disk_probe {
   /// A line as it is now.
   void line(size_t which, uint64_t waiting, uint64_t bytes_in_flight) noexcept;
 
+  /// The device was taken out of service in this direction.
+  void degraded(disk_operation operation) noexcept { degradations_[static_cast<size_t>(operation)].add(); }
+
   /// An operation left its line for the kernel.
   void waited(size_t which, std::chrono::nanoseconds how_long) noexcept {
     lines_[which].waited.observe(how_long);
@@ -44,6 +47,7 @@ class disk_probe {
     latency_histogram waited;
   };
   std::array<operation_counters, disk_operations> operations_;
+  std::array<counter, disk_operations> degradations_;
   std::array<line_counters, disk_lines.size()> lines_;
 };
 

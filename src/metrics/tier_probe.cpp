@@ -14,6 +14,15 @@ std::string_view to_string(eviction_reason reason) {
   return "unknown";
 }
 
+std::string_view to_string(refusal_reason reason) {
+  switch (reason) {
+    case refusal_reason::admission: return "admission";
+    case refusal_reason::endurance: return "endurance";
+    case refusal_reason::degraded: return "degraded";
+  }
+  return "unknown";
+}
+
 void tier_probe::evicted(eviction_reason reason, uint64_t objects, uint64_t bytes) noexcept {
   auto i = static_cast<size_t>(reason);
   evictions_[i].add(objects);
@@ -55,6 +64,10 @@ void tier_probe::collect(const labels& of, sample_sink& sink) const {
     sink.counter("terrace_tier_evicted_bytes_total", "Bytes of objects that left the tier, by reason.",
                  labelled, static_cast<double>(evicted_bytes_[i].value()));
   }
+  for (size_t i = 0; i < refusal_reasons; ++i)
+    sink.counter("terrace_tier_refused_total", "Objects that were not admitted, by reason.",
+                 with(of, "reason", to_string(static_cast<refusal_reason>(i))),
+                 static_cast<double>(refusals_[i].value()));
   level("terrace_tier_objects", "Resident objects.", number(objects_));
   level("terrace_tier_waiting_requests", "Requests that wait for free bytes of the tier.", number(waiting_));
   level("terrace_tier_degraded", "1 while the tier is out of service, 0 otherwise.", number(degraded_));

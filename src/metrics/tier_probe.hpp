@@ -17,6 +17,15 @@ enum class eviction_reason : uint8_t {
 constexpr size_t eviction_reasons = 4;
 std::string_view to_string(eviction_reason reason);
 
+/// Why a tier did not take an object that it could have taken.
+enum class refusal_reason : uint8_t {
+  admission, ///< its rule of admission said no
+  endurance, ///< the day's bytes are written
+  degraded,  ///< the device is out of service
+};
+constexpr size_t refusal_reasons = 3;
+std::string_view to_string(refusal_reason reason);
+
 /// Any thread.
 class tier_probe {
  public:
@@ -39,6 +48,9 @@ class tier_probe {
   void dropped(uint64_t objects) noexcept {
     dropped_.add(objects);
   } ///< refused though eviction could have made room
+  void refused(refusal_reason reason, uint64_t objects) noexcept {
+    refusals_[static_cast<size_t>(reason)].add(objects);
+  }
   void holds(uint64_t objects) noexcept { objects_.set(objects); }
   void waiting(uint64_t requests) noexcept { waiting_.set(requests); }
   void degraded(bool is) noexcept { degraded_.set(is ? 1 : 0); }
@@ -52,6 +64,7 @@ class tier_probe {
  private:
   counter hits_, misses_, read_bytes_, written_bytes_, admitted_, no_victim_, over_evicted_bytes_, dropped_;
   std::array<counter, eviction_reasons> evictions_, evicted_bytes_;
+  std::array<counter, refusal_reasons> refusals_;
   gauge objects_, waiting_, degraded_, capacity_, used_, requested_, largest_run_;
 };
 

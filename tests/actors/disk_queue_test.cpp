@@ -238,6 +238,23 @@ TEST_F(DiskQueue, WhatWaitsForARequestThatEndedIsNotStarted) {
   EXPECT_EQ((*answer)->failed, (std::vector{0, 0, 0, 0, ECANCELED, ECANCELED}));
 }
 
+TEST_F(DiskQueue, WhatWaitsCanBeFailedByDirection) {
+  queue = disk_queue({.depth = 1});
+  auto written = write({1});
+  auto first = read({1, 1});
+  auto running = queue.next();
+  ASSERT_TRUE(running);
+  queue.fail_waiting(disk_direction::read, ENODEV);
+  EXPECT_FALSE(*first); // the kernel has its first operation
+  complete(*running);
+  ASSERT_TRUE(*first);
+  EXPECT_EQ((*first)->failed, (std::vector{0, ENODEV}));
+  EXPECT_EQ(queue.waiting(), 1u);
+  queue.fail_waiting(disk_direction::write, ENOSPC);
+  ASSERT_TRUE(*written);
+  EXPECT_EQ((*written)->failed, std::vector{ENOSPC});
+}
+
 TEST_F(DiskQueue, ACancelledRequestGivesWayToTheNext) {
   disk_request what = request(disk_direction::read, {1, 1});
   what.context = ended(errc::deadline);

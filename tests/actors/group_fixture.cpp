@@ -55,12 +55,13 @@ void group_fixture::start(const parts_wanted& wanted) {
   plan.name = "test";
   plan.host.bytes = wanted.host_objects * physical;
   plan.host.policy = wanted.policy;
+  plan.admission = wanted.admission;
   if (wanted.disk_objects != 0)
     plan.disk = tier_plan{.bytes = 0, .policy = wanted.policy};
   auto built = build_group(sys, plan, probes, copiers_);
   ASSERT_TRUE(built) << built.error().text;
   group = *built;
-  group->window_bytes = wanted.host_objects * payload;
+  group->window_bytes = (wanted.window_objects == 0 ? wanted.host_objects : wanted.window_objects) * payload;
   if (wanted.disk_objects != 0) {
     std::string name = (std::filesystem::temp_directory_path() / "terrace-group-XXXXXX").string();
     ASSERT_NE(::mkdtemp(name.data()), nullptr);
@@ -71,7 +72,8 @@ void group_fixture::start(const parts_wanted& wanted) {
                            .direct = false});
     ASSERT_TRUE(file) << file.error().text;
     auto joined =
-        join_disk(sys, *group, plan, probes, home(), std::make_shared<const extent_file>(std::move(*file)));
+        join_disk(sys, *group, plan, probes, home(), std::make_shared<const extent_file>(std::move(*file)),
+                  [this](const std::string& line) { disk_warnings.push_back(line); });
     ASSERT_TRUE(joined) << joined.error().text;
   }
   settle();

@@ -39,6 +39,8 @@ class group_fixture : public terrace::test::actor_fixture {
     uint64_t disk_objects = 0; ///< 0: no disk
     bool gated_copier = false;
     std::string policy = "lru";
+    uint64_t window_objects = 0; ///< of a transfer; 0: as many as host memory has
+    disk_admission admission;
   };
 
   void start(const parts_wanted& wanted);
@@ -97,6 +99,7 @@ class group_fixture : public terrace::test::actor_fixture {
   uint64_t file_place(uint64_t number);
 
   group_probes probes;
+  std::vector<std::string> disk_warnings; ///< of the disk
   std::shared_ptr<group_parts> group;
   space_ptr in;
   caf::actor gate; ///< of a gated copier

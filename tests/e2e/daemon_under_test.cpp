@@ -57,7 +57,7 @@ void daemon_under_test::configure(const daemon_options& options) {
   text += "[disk]\nenabled = " + std::string(options.disk_bytes != 0 ? "true" : "false") + "\npath = \"" +
           state + "\"\n";
   if (options.disk_bytes != 0)
-    text += "bytes = " + std::to_string(options.disk_bytes) + "\n";
+    text += "bytes = " + std::to_string(options.disk_bytes) + "\n" + options.disk;
   text += "[metrics]\n" + (options.metrics.empty() ? std::string("enabled = false\n")
                                                    : "address = \"" + options.metrics + "\"\n");
   write_file(configuration_path(), text);
@@ -101,9 +101,9 @@ void daemon_under_test::await_ready(int notify) {
   kill();
 }
 
-bool daemon_under_test::read_log() {
+bool daemon_under_test::read_log(int wait_ms) {
   pollfd watched{log_pipe_.get(), POLLIN, 0};
-  if (::poll(&watched, 1, patience_ms) != 1)
+  if (::poll(&watched, 1, wait_ms) != 1)
     return false;
   std::array<char, 4096> text;
   ssize_t n = ::read(log_pipe_.get(), text.data(), text.size());
@@ -119,15 +119,21 @@ bool daemon_under_test::await_log(const std::string& text) {
       looked_at_ = at + text.size();
       return true;
     }
-    if (!read_log())
+    if (!read_log(patience_ms))
       return false;
   }
+}
+
+bool daemon_under_test::has_logged(const std::string& text) {
+  while (read_log(0)) {
+  }
+  return log_.find(text) != std::string::npos;
 }
 
 int daemon_under_test::wait() {
   if (pid_ < 0)
     return -1;
-  while (read_log()) {
+  while (read_log(patience_ms)) {
   }
   int status = 0;
   ::waitpid(std::exchange(pid_, -1), &status, 0);

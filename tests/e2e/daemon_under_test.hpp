@@ -19,6 +19,7 @@ constexpr uint64_t mebibyte = 1ULL << 20;
 struct daemon_options {
   uint64_t host_bytes = 32 * mebibyte;
   uint64_t disk_bytes = 0; ///< 0: no disk tier
+  std::string disk;        ///< lines of [disk]
   std::string state_dir;   ///< default: a folder of the daemon's own
   std::string listen;      ///< [[listen]] sections; default: one, at `socket()`
   std::string connection;  ///< lines of [connection]
@@ -56,6 +57,9 @@ class daemon_under_test {
   /// Blocks until a line of the log has the text; looks at lines that were not looked at before. False: it ended.
   bool await_log(const std::string& text);
 
+  /// Whether the log has the text by now; does not wait.
+  bool has_logged(const std::string& text);
+
   /// SIGTERM, its whole log, its exit code.
   int terminate();
 
@@ -68,7 +72,7 @@ class daemon_under_test {
 
  private:
   void await_ready(int notify);
-  bool read_log();
+  bool read_log(int wait_ms);
 
   scratch_folder folder_;
   pid_t pid_ = -1;

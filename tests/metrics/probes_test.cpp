@@ -96,6 +96,28 @@ TEST(TierProbe, TellsEvictionsApartByReason) {
   EXPECT_EQ(now["terrace_tier_evictions_without_victim_total{tier=host}"], 1);
 }
 
+TEST(TierProbe, TellsRefusalsApartFromDrops) {
+  tier_probe probe;
+  probe.refused(refusal_reason::endurance, 3);
+  probe.refused(refusal_reason::degraded, 2);
+  probe.dropped(1);
+  recorder now;
+  probe.collect({}, now);
+  EXPECT_EQ(now["terrace_tier_refused_total{reason=endurance}"], 3);
+  EXPECT_EQ(now["terrace_tier_refused_total{reason=degraded}"], 2);
+  EXPECT_EQ(now["terrace_tier_refused_total{reason=admission}"], 0);
+  EXPECT_EQ(now["terrace_tier_dropped_total"], 1);
+}
+
+TEST(DiskProbe, CountsDegradationsByDirection) {
+  disk_probe probe;
+  probe.degraded(disk_operation::write);
+  recorder now;
+  probe.collect({}, now);
+  EXPECT_EQ(now["terrace_disk_degradations_total{operation=write}"], 1);
+  EXPECT_EQ(now["terrace_disk_degradations_total{operation=read}"], 0);
+}
+
 TEST(DiskProbe, CountsFailuresApartFromBytes) {
   disk_probe probe;
   probe.started(disk_operation::read);

@@ -61,7 +61,20 @@ flatbuffers::Offset<wire::ClientStatus> write(flatbuffers::FlatBufferBuilder& bo
   return out.Finish();
 }
 
-void answer(connection& client, const connection::request& what, const gathered& all) {
+/// What the disk's actor knows and its tier does not.
+void add_service(const group_parts& group, std::vector<tier_report>& tiers) {
+  std::string reason = group.disk() != nullptr ? group.disk()->service->reason() : std::string();
+  if (reason.empty())
+    return;
+  for (tier_report& tier : tiers)
+    if (tier.kind == tier_kind::disk) {
+      tier.state = "degraded";
+      tier.reason = reason;
+    }
+}
+
+void answer(connection& client, const connection::request& what, gathered& all) {
+  add_service(client.group(), all.tiers);
   const auto& environment = client.environment();
   client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
     std::vector<flatbuffers::Offset<wire::TierStatus>> tiers;

@@ -1,0 +1,93 @@
+// What is written to disk, and what is not worth it.
+#include "group_fixture.hpp"
+
+using namespace terrace;
+using namespace terrace::actors;
+using namespace terrace::actors::test;
+using runtime::io_code;
+
+namespace {
+
+struct DiskAdmission : group_fixture {
+  void begin(const disk_admission& admission) {
+    start({.host_objects = 32, .disk_objects = 85, .admission = admission});
+  }
+  uint64_t on_disk(uint64_t first, size_t count) { return present(disk_tier(), first, count); }
+};
+
+} // namespace
+
+TEST_F(DiskAdmission, WhatIsOnDiskIsNotWrittenAgain) {
+  begin({});
+  store(0, 4);
+  forget_host(0, 4);
+  uint64_t writes = ring.started(io_code::write);
+  EXPECT_EQ(store(0, 4).stored_chunks, 4u);
+  EXPECT_EQ(ring.started(io_code::write), writes);
+}
+
+TEST_F(DiskAdmission, APromotedObjectKeepsItsCopyOnDisk) {
+  begin({});
+  store(0, 4);
+  forget_host(0, 4);
+  EXPECT_EQ(load(0, 4).chunks, 4u);
+  EXPECT_EQ(on_disk(0, 4), 4u);
+  uint64_t writes = ring.started(io_code::write);
+  forget_host(0, 4);
+  EXPECT_EQ(load(0, 4).chunks, 4u);
+  EXPECT_EQ(ring.started(io_code::write), writes);
+}
+
+TEST_F(DiskAdmission, SeenTwiceWritesOnTheSecondUse) {
+  begin({.rule = admission_rule::seen_twice});
+  store(0, 4);
+  EXPECT_EQ(on_disk(0, 4), 0u);
+  EXPECT_EQ(load(0, 4).chunks, 4u); // out of host memory: a second use
+  EXPECT_EQ(on_disk(0, 4), 4u);
+  EXPECT_EQ(report(group->host).held_objects, 0u);
+}
+
+TEST_F(DiskAdmission, SeenTwiceWritesWhatCameBackAfterItWasLost) {
+  begin({.rule = admission_rule::seen_twice});
+  store(0, 4);
+  forget_host(0, 4);
+  store(0, 4);
+  EXPECT_EQ(on_disk(0, 4), 4u);
+}
+
+TEST_F(DiskAdmission, WhatIsWrittenOnceIsNotOfferedAgain) {
+  begin({.rule = admission_rule::seen_twice});
+  store(0, 4);
+  load(0, 4);
+  uint64_t writes = ring.started(io_code::write);
+  load(0, 4);
+  EXPECT_EQ(ring.started(io_code::write), writes);
+}
+
+TEST_F(DiskAdmission, ABudgetOfBytesEndsWritingAndKeepsPrefixesWhole) {
+  begin({.bytes_per_day = 24 * 2 * physical}); // two objects at once
+  EXPECT_EQ(store(0, 4).stored_chunks, 4u);
+  EXPECT_EQ(on_disk(0, 2), 2u);
+  EXPECT_EQ(on_disk(2, 2), 0u);
+  EXPECT_EQ(store(10, 1).stored_chunks, 1u);
+  EXPECT_EQ(on_disk(10, 1), 0u);
+  EXPECT_EQ(report(group->host).held_objects, 0u);
+}
+
+TEST_F(DiskAdmission, WhatIsOnDiskCostsNothingOfTheBudget) {
+  begin({.bytes_per_day = 24 * 4 * physical});
+  store(0, 2);
+  for (int i = 0; i < 5; ++i) {
+    forget_host(0, 2);
+    store(0, 2);
+  }
+  store(10, 2);
+  EXPECT_EQ(on_disk(10, 2), 2u);
+}
+
+TEST_F(DiskAdmission, BeatsVictimWritesWhileThereIsRoom) {
+  begin({.rule = admission_rule::beats_victim});
+  store(0, 4);
+  EXPECT_EQ(on_disk(0, 4), 4u);
+  EXPECT_EQ(report(group->host).held_objects, 0u);
+}
