@@ -34,6 +34,10 @@ class arrival_marks {
 /// once, however many are held. Four bytes an entry.
 class arrival_queue {
  public:
+  static constexpr int stay_shift =
+      28; ///< of a slot; below it is the entry, so a tier has at most 2^28 of them
+  static entry_index entry_of(uint32_t slot) { return slot & ((1U << stay_shift) - 1); }
+
   arrival_queue(const order_context& context, arrival_marks& marks) : context_(context), marks_(marks) {}
 
   /// At the end.
@@ -49,9 +53,7 @@ class arrival_queue {
   size_t bytes() const { return queue_.bytes() + overdue_.bytes(); }
 
  private:
-  static constexpr int stay_shift = 28; ///< so a tier has at most 2^28 entries here
   uint32_t slot_of(entry_index at) const { return at | static_cast<uint32_t>(marks_.stay(at)) << stay_shift; }
-  static entry_index entry_of(uint32_t slot) { return slot & ((1U << stay_shift) - 1); }
   bool present(uint32_t slot) const;
   void sweep();
 

@@ -1,6 +1,7 @@
 #include "policy/eviction_ledger.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace terrace {
 
@@ -13,6 +14,7 @@ struct eviction_ledger::tier_state {
 
 struct eviction_ledger::open_request {
   uint32_t stamp = 0;
+  uint8_t priority = 0;
   std::vector<entry_index> chain; ///< when the length of the answer is worth knowing
 };
 
@@ -119,6 +121,7 @@ request_number eviction_ledger::begin_request(std::span<const entry_key> chain, 
   limit_ghosts();
   open_request& request = open_[++last_request_];
   request.stamp = clock_.stamp();
+  request.priority = priority_;
   if (history_.started())
     request.chain = chain_;
   if (open_.size() > open_requests_max)
@@ -138,10 +141,12 @@ void eviction_ledger::end_request(request_number number, const request_outcome& 
 
 void eviction_ledger::use(entry_index at, uint32_t stamp) {
   history_.use(at, stamp);
-  table_[at].stamp = stamp;
+  uint32_t before = std::exchange(table_[at].stamp, stamp);
   for (auto& t : tiers_)
     if (t && t->forest.resident(at))
-      t->order->used(at);
+      t->order->used(at, before);
+    else if (t)
+      t->order->missed(at, before);
 }
 
 void eviction_ledger::hit(tier_number number, entry_key key, policy_time now) {
@@ -169,12 +174,12 @@ void eviction_ledger::insert(tier_number number, const entry_info& entry, policy
   }
   advance(now, false);
   auto open = open_.find(request);
+  priority_ = open == open_.end() ? 0 : open->second.priority;
   if (at == no_entry) {
     at = table_.add(entry.key);
     ++ghosts_;
     use(at, open == open_.end() ? clock_.stamp() : open->second.stamp);
   } else if (request == 0 && !resident_somewhere(at)) {
-    priority_ = 0;
     use(at, clock_.stamp());
   } else if (table_[at].stamp == 0 && open != open_.end()) {
     use(at, open->second.stamp); // an ancestor that its child made known after the request's begin

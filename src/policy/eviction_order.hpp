@@ -40,8 +40,10 @@ class eviction_order {
 
   /// Became resident. Its stamp is that of its last use.
   virtual void entered(entry_index) {}
-  /// Was used while resident; its stamp is new.
-  virtual void used(entry_index) {}
+  /// Was used while resident; its stamp is new, and was `before`.
+  virtual void used(entry_index, uint32_t before) { (void) before; }
+  /// The same while known and not resident. `before` is 0 for one that was unknown.
+  virtual void missed(entry_index, uint32_t before) { (void) before; }
   /// Is no longer resident.
   virtual void left(entry_index) {}
   /// Is no longer known at all. Its place may be given to another.

@@ -69,7 +69,7 @@ bool leaf_bands::settle(size_t band) {
     uint32_t rank = rank_of(top.at);
     if (now_in != band) {
       pop(h);
-      if (now_in > band)
+      if (now_in > band && changes_ == band_changes::found)
         push(now_in, {rank, top.at});
     } else if (rank != top.rank) {
       sink(h, 0, {rank, top.at});
@@ -112,19 +112,33 @@ entry_index leaf_bands::pick() {
 }
 
 bool leaf_bands::follows(entry_index parent) {
-  size_t own = band_of(parent);
-  for (size_t band = 0; band < own; ++band)
+  for (size_t band = 0; band < band_of(parent); ++band)
     if (!bands_[band].empty())
       return false;
-  const heap& h = bands_[own];
-  return h.empty() || !before(h[0], {rank_of(parent), parent});
+  return leads_band(parent);
 }
 
-void leaf_bands::rebased() {
-  for (heap& h : bands_)
-    for (size_t i = 0; i < h.size(); ++i) // rising ranks stay rising, so a heap stays one
-      h[i].rank = use_clock::rebased(h[i].rank);
+bool leaf_bands::leads_band(entry_index at) const {
+  const heap& h = bands_[band_of(at)];
+  return h.empty() || !before(h[0], {rank_of(at), at});
 }
+
+void leaf_bands::sank(entry_index at) {
+  if (!context_.forest.may_leave(at))
+    return; // told again when it is exposed
+  if (slots_ > 2 * context_.forest.residents() + 1024)
+    sweep();
+  context_.forest.set_listed(at, true);
+  push(band_of(at), {rank_of(at), at});
+}
+
+void leaf_bands::moved(entry_index at) {
+  context_.forest.set_listed(at, false); // the slot in the old band is dropped when met
+  if (context_.forest.may_leave(at))
+    exposed(at);
+}
+
+void leaf_bands::rebased() { sweep(); }
 
 size_t leaf_bands::bytes() const {
   size_t total = bands_.capacity() * sizeof(heap);

@@ -12,7 +12,12 @@ namespace terrace {
 /// right at most once between two uses. Eight bytes a candidate. An entry has one slot, which `tier_forest::listed` says.
 class leaf_bands : public eviction_order {
  public:
-  leaf_bands(const order_context& context, size_t bands) : eviction_order(context), bands_(bands) {}
+  enum class band_changes { found, told };
+
+  /// `found`: a candidate whose band has risen is found where it was. Exact for orders that always take from the lowest
+  /// band. Others tell with `moved`.
+  leaf_bands(const order_context& context, size_t bands, band_changes changes = band_changes::found)
+      : eviction_order(context), bands_(bands), changes_(changes) {}
 
   void left(entry_index at) override;
   void exposed(entry_index at) override;
@@ -25,19 +30,24 @@ class leaf_bands : public eviction_order {
   virtual size_t band_of(entry_index) const { return 0; }
   virtual uint32_t rank_of(entry_index at) const { return stamp(at); }
 
-  /// The entry's band sank, which needs saying: it gets another slot, and the one in the higher band is dropped when met.
-  void sank(entry_index at) { push(band_of(at), {rank_of(at), at}); }
+  /// The entry's band is another one.
+  void moved(entry_index at);
+
+  /// The entry's band or rank sank, which needs saying: it gets another slot.
+  void sank(entry_index at);
 
   bool band_empty(size_t band) const { return bands_[band].empty(); }
   /// The best candidate of a band.
   entry_index pick_from(size_t band);
+  /// Whether an entry that is no candidate comes before all of its band, by what the slots say.
+  bool leads_band(entry_index at) const;
 
  private:
   struct slot {
     uint32_t rank = 0;
     entry_index at = no_entry;
   };
-  using heap = paged_stack<slot>;
+  using heap = paged_stack<slot, 512>; // small pages: some orders have many bands
 
   static bool before(const slot& a, const slot& b) {
     return a.rank != b.rank ? a.rank < b.rank : a.at < b.at;
@@ -52,6 +62,7 @@ class leaf_bands : public eviction_order {
 
   size_t slots_ = 0;
   std::vector<heap> bands_;
+  band_changes changes_;
 };
 
 } // namespace terrace

@@ -9,10 +9,10 @@ namespace terrace {
 
 /// A `std::vector` doubles, so half of it may be slack, and the copy stalls its owner. A column has at most one page of
 /// slack. Elements are value-initialised.
-template <class T>
+template <class T, size_t PageElements = 4096>
 class paged_column {
  public:
-  static constexpr size_t page_elements = 4096;
+  static constexpr size_t page_elements = PageElements;
 
   T& operator[](size_t i) { return pages_[i / page_elements][i % page_elements]; }
   const T& operator[](size_t i) const { return pages_[i / page_elements][i % page_elements]; }
@@ -38,7 +38,7 @@ class paged_column {
 };
 
 /// A stack on a column.
-template <class T>
+template <class T, size_t PageElements = 4096>
 class paged_stack {
  public:
   void push(const T& value) {
@@ -54,7 +54,7 @@ class paged_stack {
   size_t bytes() const { return column_.bytes(); }
 
  private:
-  paged_column<T> column_;
+  paged_column<T, PageElements> column_;
   size_t size_ = 0;
 };
 

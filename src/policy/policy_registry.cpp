@@ -1,6 +1,14 @@
+#include "policy/arc_order.hpp"
 #include "policy/fifo_order.hpp"
 #include "policy/kmg_order.hpp"
+#include "policy/lfu_order.hpp"
+#include "policy/lru2_order.hpp"
 #include "policy/lru_order.hpp"
+#include "policy/mru_order.hpp"
+#include "policy/priority_order.hpp"
+#include "policy/s3fifo_order.hpp"
+#include "policy/sieve_order.hpp"
+#include "policy/slru_order.hpp"
 
 #include <algorithm>
 #include <array>
@@ -22,8 +30,11 @@ std::unique_ptr<eviction_order> make(const order_context& context) {
 
 // A new policy is one more line here.
 constexpr std::array registry{
-    entry{"lru", &make<lru_order>},
-    entry{"fifo", &make<fifo_order>},
+    entry{"lru", &make<lru_order>},   entry{"lfu", &make<lfu_order>},
+    entry{"fifo", &make<fifo_order>}, entry{"mru", &make<mru_order>},
+    entry{"slru", &make<slru_order>}, entry{"s3fifo", &make<s3fifo_order>},
+    entry{"arc", &make<arc_order>},   entry{"sieve", &make<sieve_order>},
+    entry{"lru2", &make<lru2_order>}, entry{"priority", &make<priority_order>},
     entry{"kmg", &make<kmg_order>},
 };
 

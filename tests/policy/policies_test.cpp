@@ -71,5 +71,129 @@ TEST(Fifo, CountsAReturnAsANewArrival) {
   EXPECT_EQ(order(test.ledger), (std::vector<uint64_t>{2, 3, 1}));
 }
 
+TEST(Lfu, NamesTheLeastUsedAndOfEqualsWhoReachedTheCountFirst) {
+  three_roots test("lfu");
+  for (auto [n, at] : {std::pair{2, 4}, {1, 5}, {1, 6}, {3, 7}})
+    test.ledger.hit(0, key(static_cast<uint64_t>(n)), static_cast<policy_time>(at));
+  EXPECT_EQ(order(test.ledger), (std::vector<uint64_t>{2, 3, 1})); // 2 and 3 have two uses, 2 since longer
+}
+
+TEST(Lfu, CountsFromOneForOneThatComesBack) {
+  three_roots test("lfu");
+  for (policy_time at : {4, 5, 6})
+    test.ledger.hit(0, key(1), at);
+  test.ledger.hit(0, key(2), 7);
+  test.ledger.erase(0, key(1));
+  test.ledger.insert(0, {key(1), {}, 1}, 8);
+  EXPECT_EQ(order(test.ledger), (std::vector<uint64_t>{3, 1, 2}));
+}
+
+TEST(Mru, NamesTheMostRecentlyUsedFirst) {
+  three_roots test("mru");
+  test.ledger.hit(0, key(1), 4);
+  EXPECT_EQ(order(test.ledger), (std::vector<uint64_t>{1, 3, 2}));
+}
+
+TEST(Slru, ProtectsWhoWasUsedAgain) {
+  three_roots test("slru");
+  test.ledger.hit(0, key(1), 4);
+  test.ledger.insert(0, {key(4), {}, 1}, 5);
+  EXPECT_EQ(order(test.ledger), (std::vector<uint64_t>{2, 3, 4, 1}));
+}
+
+TEST(Slru, SendsTheOldestBackOnProbationWhenMostAreProtected) {
+  three_roots test("slru");
+  for (uint64_t n : {1, 2, 3})
+    test.ledger.hit(0, key(n), 3 + n); // two of three fit in four fifths
+  test.ledger.insert(0, {key(4), {}, 1}, 9);
+  EXPECT_EQ(order(test.ledger), (std::vector<uint64_t>{1, 4, 2, 3}));
+}
+
+TEST(S3Fifo, MovesOnWhoWasUsedMoreThanOnce) {
+  three_roots test("s3fifo");
+  for (policy_time at : {4, 5})
+    test.ledger.hit(0, key(1), at);
+  test.ledger.hit(0, key(2), 6); // once is not enough
+  EXPECT_EQ(order(test.ledger), (std::vector<uint64_t>{2, 3, 1}));
+}
+
+TEST(S3Fifo, SendsAReturnStraightToTheMainQueue) {
+  three_roots test("s3fifo");
+  test.ledger.erase(0, key(1));
+  test.ledger.insert(0, {key(1), {}, 1}, 4);
+  for (uint64_t n : {5, 6})
+    test.ledger.insert(0, {key(n), {}, 1}, n);
+  auto named = test.ledger.victims(0, {4}, 7);
+  ASSERT_EQ(named.size(), 4u);
+  for (auto& v : named)
+    EXPECT_NE(v.key, key(1));
+}
+
+TEST(Sieve, PassesOverOnceWhoWasUsed) {
+  three_roots test("sieve");
+  test.ledger.hit(0, key(1), 4);
+  auto named = test.ledger.victims(0, {1}, 5);
+  ASSERT_EQ(named.size(), 1u);
+  EXPECT_EQ(named[0].key, key(2));
+  test.ledger.erase(0, key(2));
+  test.ledger.insert(0, {key(4), {}, 1}, 6);                       // ahead of the hand: 1 is behind it
+  EXPECT_EQ(order(test.ledger), (std::vector<uint64_t>{3, 4, 1})); // 1 has no mark left and comes next round
+}
+
+TEST(Arc, TakesWhoWasUsedOnceBeforeWhoWasUsedTwice) {
+  three_roots test("arc");
+  test.ledger.hit(0, key(1), 4);
+  test.ledger.insert(0, {key(4), {}, 1}, 5);
+  EXPECT_EQ(order(test.ledger), (std::vector<uint64_t>{2, 3, 4, 1}));
+}
+
+TEST(Arc, GivesMoreRoomToNewcomersAfterTheyCameBack) {
+  three_roots test("arc");
+  auto first_named = [&] { return test.ledger.victims(0, {1}, 20).at(0).key; };
+  test.ledger.hit(0, key(3), 4); // 3 is often used; 1 and 2 once
+  for (policy_time at = 5; at < 9; at += 2) {
+    auto gone = first_named();
+    test.ledger.erase(0, gone); // out of T1 ...
+    test.ledger.insert(0, {key(at + 10), {}, 1}, at);
+    test.ledger.insert(0, {gone, {}, 1}, at + 1); // ... and back: T1 was too small
+  }
+  EXPECT_EQ(first_named(), key(3)); // two newcomers are no longer too many
+}
+
+TEST(Lru2, NamesWhoWasUsedOnceBeforeAnybodyUsedTwice) {
+  three_roots test("lru2");
+  test.ledger.hit(0, key(2), 4'000'000'000);
+  test.ledger.hit(0, key(1), 9'000'000'000);
+  test.ledger.insert(0, {key(4), {}, 1}, 10'000'000'000);
+  test.ledger.hit(0, key(2),
+                  11'000'000'000); // now its last use but one is the 4th second, that of 1 the beginning
+  EXPECT_EQ(order(test.ledger), (std::vector<uint64_t>{3, 4, 1, 2}));
+}
+
+TEST(Lru2, RemembersAUseFromBeforeTheEviction) {
+  three_roots test("lru2");
+  test.ledger.erase(0, key(1));
+  test.ledger.insert(0, {key(1), {}, 1}, 4'000'000'000);
+  EXPECT_EQ(order(test.ledger), (std::vector<uint64_t>{2, 3, 1}));
+  test.ledger.insert(0, {key(4), {}, 1}, 5'000'000'000);
+  EXPECT_EQ(order(test.ledger), (std::vector<uint64_t>{2, 3, 4, 1}));
+}
+
+TEST(Priority, NamesTheLowestFirstAndInItTheLeastRecentlyUsed) {
+  eviction_ledger ledger;
+  use_policy(ledger, 0, "priority");
+  auto store = [&](uint64_t n, uint8_t priority) {
+    std::vector chain{key(n)};
+    auto request = ledger.begin_request(chain, {.priority = priority}, n);
+    ledger.insert(0, {key(n), {}, 1}, n, request);
+  };
+  for (auto [n, priority] : {std::pair{1, 5}, {2, 0}, {3, 2}, {4, 0}})
+    store(static_cast<uint64_t>(n), static_cast<uint8_t>(priority));
+  EXPECT_EQ(order(ledger), (std::vector<uint64_t>{2, 4, 3, 1}));
+  std::vector chain{key(1)};
+  ledger.begin_request(chain, {.priority = 0}, 9); // the last request decides
+  EXPECT_EQ(order(ledger), (std::vector<uint64_t>{2, 4, 1, 3}));
+}
+
 } // namespace
 } // namespace terrace::testing

@@ -1,0 +1,47 @@
+// Segmented LRU (Karedla, Love, Wherry 1994).
+#pragma once
+
+#include "policy/entry_marks.hpp"
+#include "policy/leaf_bands.hpp"
+
+namespace terrace {
+
+/// Arrivals are on probation; the first use protects. At most four fifths of the residents are protected: beyond, the
+/// least recently used leaf of them goes back on probation. Differs from the paper in that it comes back in the order of its
+/// last use, not as the youngest.
+class slru_order : public leaf_bands {
+ public:
+  explicit slru_order(const order_context& context) : leaf_bands(context, 2, band_changes::told) {}
+
+  void entered(entry_index at) override { protected_.set(at, 0); }
+  void used(entry_index at, uint32_t) override {
+    if (protected_.get(at) == 0) {
+      protected_.set(at, 1);
+      ++count_;
+      moved(at);
+    }
+    while (count_ * 5 > context_.forest.residents() * 4) {
+      entry_index oldest = pick_from(1);
+      if (oldest == no_entry)
+        return;
+      protected_.set(oldest, 0);
+      --count_;
+      exposed(oldest);
+    }
+  }
+  void left(entry_index at) override {
+    leaf_bands::left(at);
+    count_ -= protected_.get(at);
+    protected_.set(at, 0);
+  }
+  size_t bytes() const override { return leaf_bands::bytes() + protected_.bytes(); }
+
+ protected:
+  size_t band_of(entry_index at) const override { return protected_.get(at); }
+
+ private:
+  entry_marks<uint8_t> protected_;
+  size_t count_ = 0;
+};
+
+} // namespace terrace
