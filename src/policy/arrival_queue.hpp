@@ -49,7 +49,7 @@ class arrival_queue {
   /// The next one that may leave: the overdue, then the queued. Takes it out.
   entry_index pick();
 
-  size_t size() const { return queue_.size(); }
+  bool empty() const { return queue_.empty() && overdue_.empty(); }
   size_t bytes() const { return queue_.bytes() + overdue_.bytes(); }
 
  private:

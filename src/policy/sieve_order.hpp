@@ -9,7 +9,8 @@ namespace terrace {
 
 /// One queue in the order of arrival, and a hand that goes from the oldest to the youngest and round again. Who was used
 /// since the hand passed loses its mark and stays where it is; the first without a mark goes. Entries before and behind the
-/// hand are two queues here, which change places when the hand comes round.
+/// hand are two queues here, which change places when the hand comes round. On chats that is hardly ever: who was used
+/// again stays while there are others, so the ratios are those of `lfu`.
 class sieve_order : public eviction_order {
  public:
   explicit sieve_order(const order_context& context)
@@ -25,8 +26,11 @@ class sieve_order : public eviction_order {
   entry_index pick() override {
     for (int rounds = 0; rounds < 3; ++rounds, ahead_ = 1 - ahead_)
       for (entry_index at; (at = queues_[ahead_].pick()) != no_entry;) {
-        if (marks_.bits(at) == 0)
+        if (marks_.bits(at) == 0) {
+          if (queues_[ahead_].empty())
+            ahead_ = 1 - ahead_; // before the next arrival, which is the last of the new round
           return at;
+        }
         marks_.set_bits(at, 0);
         queues_[1 - ahead_].push(at);
       }

@@ -6,9 +6,10 @@
 
 namespace terrace {
 
-/// Arrivals are on probation; the first use protects. At most four fifths of the residents are protected: beyond, the
-/// least recently used leaf of them goes back on probation. Differs from the paper in that it comes back in the order of its
-/// last use, not as the youngest.
+/// Arrivals are on probation; the first use protects. At most half of the residents are protected: beyond, the least
+/// recently used leaf of them goes back on probation. Differs from the paper in that it comes back in the order of its last
+/// use, not as the youngest. With four fifths, as often chosen elsewhere, what was used twice long ago clogs the tier on
+/// chats: 6 to 8 points of hits where it holds 5 to 10 % of what is asked for.
 class slru_order : public leaf_bands {
  public:
   explicit slru_order(const order_context& context) : leaf_bands(context, 2, band_changes::told) {}
@@ -20,7 +21,7 @@ class slru_order : public leaf_bands {
       ++count_;
       moved(at);
     }
-    while (count_ * 5 > context_.forest.residents() * 4) {
+    while (count_ * 2 > context_.forest.residents()) {
       entry_index oldest = pick_from(1);
       if (oldest == no_entry)
         return;

@@ -1,8 +1,10 @@
 // The table of options, the commented file and the documentation say the same.
 #include "daemon/settings_table.hpp"
 
+#include "policy/eviction_order.hpp"
 #include "settings_support.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,6 +15,8 @@
 
 namespace terrace {
 namespace {
+
+using ::testing::Contains, ::testing::StartsWith;
 
 std::string contents(const std::string& path) {
   std::ifstream file(TERRACE_SOURCE_ROOT "/" + path);
@@ -74,6 +78,21 @@ TEST(Documentation, TellsEveryOptionItsDefaultAndWhenItApplies) {
     ASSERT_NE(found, lines.end()) << "docs/configuration.md, [" << spec.section << "] lacks a row " << row;
     EXPECT_NE(found->find("| `" + default_text(spec) + "` |"), std::string::npos) << *found;
     EXPECT_NE(found->find(spec.at_run_time ? "| yes |" : "| no |"), std::string::npos) << *found;
+  }
+}
+
+TEST(Documentation, ListsEveryPolicyWhereverOneIsNamed) {
+  std::string list;
+  for (auto name : eviction_policy_names()) {
+    EXPECT_NE(contents("docs/policies.md").find("\n| `" + std::string(name) + "` |"), std::string::npos)
+        << name;
+    list += (list.empty() ? "" : ", ") + std::string(name);
+  }
+  auto documented = by_section(contents("docs/configuration.md"), "## ");
+  auto commented = by_section(contents("config/terraced.toml"), "[");
+  for (auto section : {"host", "disk"}) {
+    EXPECT_THAT(documented[section], Contains(StartsWith("| `policy` | name | `\"lru\"` | " + list + " |")));
+    EXPECT_THAT(commented[section], Contains("# What leaves first: " + list + "."));
   }
 }
 
