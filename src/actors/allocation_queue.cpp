@@ -68,7 +68,8 @@ choose_answer allocation_queue::choose(const std::vector<extent>& candidates) {
   answer.waits = first != nullptr;
   if (first) {
     chosen_for_ = first->number;
-    answer.chosen = space_->choose(first->request.sizes, candidates);
+    if (auto chosen = space_->choose(first->request.sizes, candidates))
+      answer.chosen = std::move(*chosen);
   }
   return answer;
 }

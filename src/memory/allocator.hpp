@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -27,6 +28,10 @@ struct allocator_options {
       1ULL << 30;          ///< no extent crosses a multiple of this (0: no boundary); a registered
                            ///< io_uring buffer may not exceed 1 GiB
   uint64_t slot_bytes = 0; ///< `paged` only: the size of every slot
+  uint64_t reserved_bytes =
+      0; ///< at the arena's begin: another's, never given out and not counted. Not for `paged`
+  uint64_t small_max_bytes = 64 << 10; ///< `mixed` only: the largest object that counts as small
+  uint32_t small_percent = 5; ///< `mixed` only: the share of the arena that is kept for small objects
 };
 
 struct allocator_usage {
@@ -76,6 +81,10 @@ class allocator {
   /// O(1): an allocator actor asks after every change.
   virtual allocator_usage usage() const = 0;
 
+  /// Objects as small as this may come, physical size: `usage().whole_bytes` counts in it although none came yet. 0: takes
+  /// that back. An allocator whose objects have one size need not listen.
+  virtual void expect(uint64_t smallest_bytes) = 0;
+
   /// The arena becomes larger by `bytes` at its end. Errors: `bad_request` when they are no multiple of the alignment,
   /// or 0.
   virtual result<void> grow(uint64_t bytes) = 0;
@@ -91,12 +100,13 @@ class allocator {
   /// Which of `candidates` have to be freed so that `sizes` fit, where freed bytes need not be one run: a short beginning
   /// of the list that is enough (for one size the shortest), and of it only those that lie where the objects would go,
   /// beside free runs or beside each other. Freeing exactly these makes `allocate(sizes)` succeed. Indices, ascending;
-  /// empty when all together are not enough, or none is needed. `candidates` are live extents, those that should leave
-  /// first in front. Changes nothing that shows.
-  virtual std::vector<size_t> choose(std::span<const uint64_t> sizes, std::span<const extent> candidates) = 0;
+  /// none when the sizes fit already; nothing when all together are not enough. `candidates` are live extents, those that
+  /// should leave first in front. Changes nothing that shows.
+  virtual std::optional<std::vector<size_t>> choose(std::span<const uint64_t> sizes,
+                                                    std::span<const extent> candidates) = 0;
 };
 
-/// The registry: `free_list`, `paged`, `size_class`. Errors: `bad_request` naming the known ones, or the option that is wrong.
+/// The registry: `buffer`, `free_list`, `mixed`, `paged`, `size_class`. Errors: `bad_request` naming the known ones, or the option that is wrong.
 result<std::unique_ptr<allocator>> make_allocator(std::string_view name, const allocator_options& options);
 
 /// The names that `make_allocator` knows.

@@ -1,6 +1,8 @@
 #include "memory/allocator_registry.hpp"
 
+#include "memory/buffer_allocator.hpp"
 #include "memory/free_list_allocator.hpp"
+#include "memory/mixed_allocator.hpp"
 #include "memory/paged_allocator.hpp"
 #include "memory/size_class_allocator.hpp"
 
@@ -20,8 +22,8 @@ struct entry {
 
 // A new allocator is one more line here.
 constexpr std::array registry{
-    entry{"free_list", &free_list_allocator::make},
-    entry{"paged", &paged_allocator::make},
+    entry{"buffer", &buffer_allocator::make},         entry{"free_list", &free_list_allocator::make},
+    entry{"mixed", &mixed_allocator::make},           entry{"paged", &paged_allocator::make},
     entry{"size_class", &size_class_allocator::make},
 };
 
@@ -55,6 +57,11 @@ result<void> validate_arena(const allocator_options& options) {
     return fail(errc::bad_request, "capacity_bytes is " + text(options.capacity_bytes) +
                                        ": expected a multiple, not 0, of alignment_bytes (" +
                                        text(alignment) + ")");
+  if (options.reserved_bytes % alignment != 0 || options.reserved_bytes >= options.capacity_bytes)
+    return fail(errc::bad_request, "reserved_bytes is " + text(options.reserved_bytes) +
+                                       ": expected a multiple of alignment_bytes (" + text(alignment) +
+                                       ") that is less than capacity_bytes (" + text(options.capacity_bytes) +
+                                       ")");
   if (options.boundary_bytes % alignment != 0)
     return fail(errc::bad_request, "boundary_bytes is " + text(options.boundary_bytes) +
                                        ": expected 0 or a multiple of alignment_bytes (" + text(alignment) +
@@ -102,7 +109,9 @@ result<void> validate_growth(const allocator_options& options, uint64_t bytes) {
 result<void> validate_segments(const allocator_options& options, extent range, uint64_t arena_end) {
   uint64_t unit = options.boundary_bytes == 0 ? options.alignment_bytes : options.boundary_bytes;
   uint64_t end = range.offset + range.size;
-  if (range.size == 0 || end < range.offset || end > arena_end || range.offset % unit != 0 ||
+  bool begins = range.offset % unit == 0 ? range.offset >= options.reserved_bytes
+                                         : range.offset == options.reserved_bytes;
+  if (range.size == 0 || end < range.offset || end > arena_end || !begins ||
       (end % unit != 0 && end != arena_end))
     return fail(errc::bad_request, "bytes " + std::to_string(range.offset) + " to " + std::to_string(end) +
                                        " are no segments of the arena: expected multiples of " +

@@ -20,8 +20,9 @@ uint64_t overlap(const extent& a, const extent& b) {
 extent_space::extent_space(const allocator_options& options)
     : options_(options), runs_(options.boundary_bytes), usable_(options.boundary_bytes),
       end_(options.capacity_bytes) {
-  runs_.give({0, end_});
-  usable_.give({0, end_});
+  extent ours{options.reserved_bytes, end_ - options.reserved_bytes};
+  runs_.give(ours);
+  usable_.give(ours);
 }
 
 void extent_space::add(extent made, uint64_t requested, uint32_t tag) {
@@ -30,7 +31,8 @@ void extent_space::add(extent made, uint64_t requested, uint32_t tag) {
   requested_bytes_ += requested;
   if (smallest_ == 0 || made.size < smallest_) {
     smallest_ = made.size;
-    runs_.measure_in(smallest_);
+    if (smallest_ != runs_.unit())
+      runs_.measure_in(smallest_);
   }
 }
 
@@ -41,8 +43,17 @@ live_extents::entry extent_space::remove(const extent& e) {
   used_bytes_ -= e.size;
   requested_bytes_ -= gone.requested;
   if (live_.size() == 0)
-    smallest_ = 0; // the next object sets it
+    expect(expected_); // the next object may set it
   return gone;
+}
+
+void extent_space::expect(uint64_t smallest_bytes) {
+  expected_ = smallest_bytes;
+  if (live_.size() > 0 && (expected_ == 0 || smallest_ <= expected_))
+    return;
+  smallest_ = expected_;
+  if (smallest_ != 0 && smallest_ != runs_.unit())
+    runs_.measure_in(smallest_);
 }
 
 result<void> extent_space::adopt(std::span<const extent> extents, std::span<const uint64_t> requested,
@@ -140,8 +151,8 @@ std::vector<extent> extent_space::trial(std::span<const uint64_t> sorted_sizes) 
   return placed;
 }
 
-std::vector<size_t> extent_space::choose(std::span<const uint64_t> sizes,
-                                         std::span<const extent> candidates) {
+std::optional<std::vector<size_t>> extent_space::choose(std::span<const uint64_t> sizes,
+                                                        std::span<const extent> candidates) {
   std::vector<uint64_t> sorted;
   uint64_t needed = 0;
   for (uint64_t bytes : sizes) {
@@ -150,7 +161,7 @@ std::vector<size_t> extent_space::choose(std::span<const uint64_t> sizes,
   }
   std::sort(sorted.rbegin(), sorted.rend());
   if (sorted.empty() || !trial(sorted).empty())
-    return {};
+    return std::vector<size_t>{};
   // Candidates are given for trial, and taken back before anybody sees. Enough bytes first; then every further candidate
   // gets a trial while they are few, later each eighth more.
   std::vector<extent> given;
@@ -169,10 +180,12 @@ std::vector<size_t> extent_space::choose(std::span<const uint64_t> sizes,
   }
   for (const extent& part : given)
     runs_.take(part);
+  if (placed.empty())
+    return std::nullopt;
   std::sort(placed.begin(), placed.end(),
             [](const extent& a, const extent& b) { return a.offset < b.offset; });
   std::vector<size_t> chosen;
-  for (size_t i = 0; i < candidates.size() && !placed.empty(); ++i) {
+  for (size_t i = 0; i < candidates.size(); ++i) {
     const extent& e = candidates[i];
     auto behind = std::lower_bound(placed.begin(), placed.end(), e.offset + e.size,
                                    [](const extent& p, uint64_t end) { return p.offset < end; });

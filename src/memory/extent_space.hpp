@@ -40,13 +40,15 @@ class extent_space {
   live_extents::entry* find(uint64_t offset) { return live_.find(offset); }
 
   allocator_usage usage() const;
+  void expect(uint64_t smallest_bytes);
   result<void> grow(uint64_t bytes);
   result<void> retire(extent range);
   uint64_t used_in(extent range) const;
   /// The parts of `run` that were not retired.
   std::vector<extent> usable(extent run) const { return usable_.within(run); }
   bool any_retired() const { return !retired_.empty(); }
-  std::vector<size_t> choose(std::span<const uint64_t> sizes, std::span<const extent> candidates);
+  std::optional<std::vector<size_t>> choose(std::span<const uint64_t> sizes,
+                                            std::span<const extent> candidates);
 
  private:
   struct retired {
@@ -66,6 +68,7 @@ class extent_space {
   uint64_t used_bytes_ = 0;
   uint64_t requested_bytes_ = 0;
   uint64_t smallest_ = 0;
+  uint64_t expected_ = 0; ///< what `smallest_` is while nothing is live
 };
 
 } // namespace terrace

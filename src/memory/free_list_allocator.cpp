@@ -10,20 +10,10 @@ result<std::unique_ptr<allocator>> free_list_allocator::make(const allocator_opt
   return std::unique_ptr<allocator>(new free_list_allocator(options));
 }
 
-result<std::vector<extent>> free_list_allocator::allocate(std::span<const uint64_t> sizes) {
-  auto total = total_physical(*this, sizes);
-  if (!total)
-    return tl::unexpected(total.error());
-  std::vector<extent> taken;
-  if (*total <= space_.free_bytes()) {
-    if (take_one_run(sizes, *total, taken))
-      return taken;
-    if (sizes.size() > 1)
-      for (const auto& order : placing_orders(sizes))
-        if (take_each(sizes, order, taken))
-          return taken;
-  }
-  return fail_no_space(*this, sizes.size(), *total);
+bool free_list_allocator::place(std::span<const uint64_t> sizes, uint64_t total, std::vector<extent>& taken) {
+  if (take_one_run(sizes, total, taken))
+    return true;
+  return sizes.size() > 1 && space_allocator::place(sizes, total, taken);
 }
 
 bool free_list_allocator::take_one_run(std::span<const uint64_t> sizes, uint64_t total,
@@ -44,28 +34,14 @@ bool free_list_allocator::take_one_run(std::span<const uint64_t> sizes, uint64_t
   return true;
 }
 
-bool free_list_allocator::take_each(std::span<const uint64_t> sizes, std::span<const size_t> order,
-                                    std::vector<extent>& taken) {
-  taken.assign(sizes.size(), {});
-  for (size_t i : order) {
-    uint64_t physical = physical_size(sizes[i]);
-    auto run = space_.runs().first_fit(physical);
-    if (!run) { // all or nothing
-      std::erase_if(taken, [](const extent& e) { return e.size == 0; });
-      free(taken);
-      taken.clear();
-      return false;
-    }
-    taken[i] = {run->offset, physical};
-    space_.take_run(taken[i]);
-    space_.add(taken[i], sizes[i], 0);
-  }
-  return true;
-}
-
-result<void> free_list_allocator::adopt(std::span<const extent> extents,
-                                        std::span<const uint64_t> requested) {
-  return space_.adopt(extents, requested, 0);
+std::optional<extent> free_list_allocator::take_one(uint64_t requested, bool) {
+  auto run = space_.runs().first_fit(physical_size(requested));
+  if (!run)
+    return std::nullopt;
+  extent made{run->offset, physical_size(requested)};
+  space_.take_run(made);
+  space_.add(made, requested, 0);
+  return made;
 }
 
 void free_list_allocator::free(std::span<const extent> extents) {

@@ -213,10 +213,17 @@ std::optional<extent> free_runs::first_fit(uint64_t bytes) const {
   return std::nullopt;
 }
 
+std::optional<extent> free_runs::run_at(uint64_t offset) const {
+  auto at = last_before(offset + 1);
+  if (!at)
+    return std::nullopt;
+  extent run{blocks_[at->block]->offsets[at->at], blocks_[at->block]->sizes[at->at]};
+  return run.offset + run.size > offset ? std::optional(run) : std::nullopt;
+}
+
 bool free_runs::contains(extent range) const {
-  auto at = last_before(range.offset + 1);
-  return at &&
-         blocks_[at->block]->offsets[at->at] + blocks_[at->block]->sizes[at->at] >= range.offset + range.size;
+  auto run = run_at(range.offset);
+  return run && run->offset + run->size >= range.offset + range.size;
 }
 
 std::vector<extent> free_runs::within(extent range) const {

@@ -31,6 +31,9 @@ class free_runs {
   /// The run with the lowest offset that has at least `bytes`; `bytes` is not 0.
   std::optional<extent> first_fit(uint64_t bytes) const;
 
+  /// The run that `offset` lies in.
+  std::optional<extent> run_at(uint64_t offset) const;
+
   /// Whether all of `range` is in the set; a range across a boundary is not asked for.
   bool contains(extent range) const;
 

@@ -10,6 +10,9 @@ namespace terrace {
 result<std::unique_ptr<allocator>> paged_allocator::make(const allocator_options& options) {
   if (auto valid = validate_arena(options); !valid)
     return tl::unexpected(valid.error());
+  if (options.reserved_bytes != 0)
+    return fail(errc::bad_request, "reserved_bytes is " + std::to_string(options.reserved_bytes) +
+                                       ": expected 0, a paged arena has all of its bytes to itself");
   uint64_t boundary = options.boundary_bytes == 0 ? options.capacity_bytes : options.boundary_bytes;
   uint64_t limit = std::min(boundary, options.capacity_bytes);
   if (options.slot_bytes == 0 || options.slot_bytes > limit)
@@ -176,15 +179,15 @@ uint64_t paged_allocator::used_in(extent range) const {
   return used;
 }
 
-std::vector<size_t> paged_allocator::choose(std::span<const uint64_t> sizes,
-                                            std::span<const extent> candidates) {
+std::optional<std::vector<size_t>> paged_allocator::choose(std::span<const uint64_t> sizes,
+                                                           std::span<const extent> candidates) {
   uint64_t free_slots = slots_ - withdrawn_ - live_;
   std::vector<size_t> chosen;
   for (size_t i = 0; i < candidates.size() && free_slots + chosen.size() < sizes.size(); ++i)
     if (!retired(candidates[i]))
       chosen.push_back(i);
   if (free_slots + chosen.size() < sizes.size())
-    chosen.clear();
+    return std::nullopt;
   return chosen;
 }
 

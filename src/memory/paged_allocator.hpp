@@ -20,10 +20,12 @@ class paged_allocator : public allocator {
   uint64_t physical_size(uint64_t) const override { return slot_bytes_; }
   uint64_t largest_possible() const override { return slots_ > withdrawn_ ? slot_bytes_ : 0; }
   allocator_usage usage() const override;
+  void expect(uint64_t) override {} ///< every slot is whole
   result<void> grow(uint64_t bytes) override;
   result<void> retire(extent range) override;
   uint64_t used_in(extent range) const override;
-  std::vector<size_t> choose(std::span<const uint64_t> sizes, std::span<const extent> candidates) override;
+  std::optional<std::vector<size_t>> choose(std::span<const uint64_t> sizes,
+                                            std::span<const extent> candidates) override;
 
  private:
   paged_allocator(const allocator_options& options, uint64_t slot_bytes);

@@ -22,47 +22,8 @@ result<std::unique_ptr<allocator>> size_class_allocator::make(const allocator_op
 }
 
 size_class_allocator::size_class_allocator(const allocator_options& options)
-    : space_(options), loose_(options.boundary_bytes) {
-  loose_.give({0, options.capacity_bytes});
-}
-
-result<std::vector<extent>> size_class_allocator::allocate(std::span<const uint64_t> sizes) {
-  auto total = total_physical(*this, sizes);
-  if (!total)
-    return tl::unexpected(total.error());
-  std::vector<extent> taken;
-  if (*total <= space_.free_bytes()) {
-    if (sizes.size() == 1) {
-      if (auto one = take_one(sizes[0], false)) {
-        taken.push_back(*one);
-        return taken;
-      }
-    } else {
-      auto orders = placing_orders(sizes);
-      for (const auto& order : orders)
-        if (take_each(sizes, order, taken, false))
-          return taken;
-      if (take_each(sizes, orders.back(), taken, true))
-        return taken;
-    }
-  }
-  return fail_no_space(*this, sizes.size(), *total);
-}
-
-bool size_class_allocator::take_each(std::span<const uint64_t> sizes, std::span<const size_t> order,
-                                     std::vector<extent>& taken, bool first_fit) {
-  taken.assign(sizes.size(), {});
-  for (size_t i : order) {
-    auto one = take_one(sizes[i], first_fit);
-    if (!one) { // all or nothing
-      std::erase_if(taken, [](const extent& e) { return e.size == 0; });
-      free(taken);
-      taken.clear();
-      return false;
-    }
-    taken[i] = *one;
-  }
-  return true;
+    : space_allocator(options), loose_(options.boundary_bytes) {
+  loose_.give({options.reserved_bytes, options.capacity_bytes - options.reserved_bytes});
 }
 
 std::optional<extent> size_class_allocator::take_one(uint64_t requested, bool first_fit) {

@@ -1,7 +1,7 @@
 // Objects of equal size lie together: for arenas that several models, pools or ranks share.
 #pragma once
 
-#include "memory/extent_space.hpp"
+#include "memory/space_allocator.hpp"
 
 #include <map>
 #include <unordered_map>
@@ -16,25 +16,16 @@ namespace terrace {
 ///
 /// A slab is a preference, no border: a request that nothing else can serve takes a run of free bytes wherever first fit
 /// finds one, and the slabs that it cuts are dissolved, objects in place. So whatever would fit in a free list fits here.
-/// Sizes of a batch are placed one by one, in its order, then largest first, then so by plain first fit; the parts are
-/// side by side where a slab is fresh. Deterministic. Costs: see `free_runs`, most calls without its search for a run.
-class size_class_allocator : public allocator {
+/// The parts of a batch are side by side where a slab is fresh. Deterministic. Costs: see `free_runs`, most calls without its search for a run.
+class size_class_allocator : public space_allocator {
  public:
   static result<std::unique_ptr<allocator>> make(const allocator_options& options);
 
   std::string_view name() const override { return "size_class"; }
-  result<std::vector<extent>> allocate(std::span<const uint64_t> sizes) override;
   result<void> adopt(std::span<const extent> extents, std::span<const uint64_t> requested) override;
   void free(std::span<const extent> extents) override;
-  uint64_t physical_size(uint64_t bytes) const override { return space_.physical_size(bytes); }
-  uint64_t largest_possible() const override { return space_.largest_possible(); }
-  allocator_usage usage() const override { return space_.usage(); }
   result<void> grow(uint64_t bytes) override;
   result<void> retire(extent range) override;
-  uint64_t used_in(extent range) const override { return space_.used_in(range); }
-  std::vector<size_t> choose(std::span<const uint64_t> sizes, std::span<const extent> candidates) override {
-    return space_.choose(sizes, candidates);
-  }
 
  private:
   using slab_id = uint32_t;
@@ -56,16 +47,14 @@ class size_class_allocator : public allocator {
 
   explicit size_class_allocator(const allocator_options& options);
 
-  bool take_each(std::span<const uint64_t> sizes, std::span<const size_t> order, std::vector<extent>& taken,
-                 bool first_fit);
-  std::optional<extent> take_one(uint64_t requested, bool first_fit); ///< `first_fit`: whatever it cuts
+  std::optional<extent> take_one(uint64_t requested,
+                                 bool first_fit) override; ///< `first_fit`: whatever it cuts
   bool open_slab(size_class& of, uint64_t slot_bytes);
   void dissolve_slabs_in(extent range);
   void forget_slab(slab_id which);
   static void open(const slab& s, slab_id id);
   static void close(const slab& s);
 
-  extent_space space_;
   free_runs loose_; ///< free, and in no slab
   std::vector<slab> slabs_;
   std::vector<slab_id> spare_;

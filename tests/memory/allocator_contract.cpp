@@ -106,6 +106,34 @@ std::optional<std::string> probe_adoption(allocator& heir, const naive_arena& mo
   return std::nullopt;
 }
 
+/// `whole_bytes` is what objects of the smallest size can have, by trying it.
+std::optional<std::string> probe_fragmentation(allocator& a, const naive_arena& model) {
+  std::vector<extent> extents, filled;
+  std::vector<uint64_t> requested;
+  for (auto& [offset, p] : model.live) {
+    extents.push_back({offset, p.physical});
+    requested.push_back(p.requested);
+  }
+  a.expect(a.physical_size(1));
+  if (a.usage().smallest_bytes != a.physical_size(1))
+    return "an expected size is not the smallest";
+  if (!a.adopt(extents, requested))
+    return "what one allocator gave cannot be adopted by another";
+  auto before = a.usage();
+  uint64_t allocatable = 0, smallest = before.smallest_bytes;
+  while (auto taken = a.allocate({&smallest, 1})) {
+    filled.push_back(taken->front());
+    allocatable += taken->front().size;
+  }
+  if (smallest != a.physical_size(1) || allocatable != before.whole_bytes)
+    return "an expected size was not counted exactly";
+  a.free(filled);
+  a.expect(0);
+  if (a.usage().whole_bytes > before.whole_bytes)
+    return "more is free after a free than before";
+  return std::nullopt;
+}
+
 /// What `choose` names makes one request fit, and fewer than it names would not. `held` stays what is live.
 std::optional<std::string> probe_choice(allocator& a, std::vector<extent>& held, std::mt19937_64& random) {
   for (int round = 0; round < 50 && !held.empty(); ++round) {
@@ -117,22 +145,22 @@ std::optional<std::string> probe_choice(allocator& a, std::vector<extent>& held,
     if (a.usage().largest_free_run != largest || a.usage().free_runs != before.free_runs ||
         a.usage().free_bytes != before.free_bytes)
       return "a choice changed something";
-    if (chosen.empty()) {
-      if (largest < size && a.choose({&size, 1}, held).empty() && size <= a.largest_possible() &&
-          a.usage().allocations == held.size())
-        return "everything may leave, and that is not enough";
+    if (!chosen)
+      return "everything may leave, and that is not enough";
+    if (chosen->empty() != (largest >= a.physical_size(size)))
+      return "something was chosen for a request that fits, or nothing for one that does not";
+    if (chosen->empty())
       continue;
-    }
-    if (largest >= a.physical_size(size))
-      return "something was chosen for a request that fits";
+    if (a.choose({&size, 1}, {}))
+      return "a request that does not fit was said to";
     std::vector<extent> left;
     for (size_t i = 0; i < held.size(); ++i) {
-      bool leaves = std::find(chosen.begin(), chosen.end(), i) != chosen.end();
+      bool leaves = std::find(chosen->begin(), chosen->end(), i) != chosen->end();
       if (leaves)
         a.free({&held[i], 1});
       else
         left.push_back(held[i]);
-      if (leaves && i != chosen.back() && a.usage().largest_free_run >= a.physical_size(size))
+      if (leaves && i != chosen->back() && a.usage().largest_free_run >= a.physical_size(size))
         return "more was chosen than is needed";
     }
     held = std::move(left);
@@ -155,11 +183,12 @@ std::optional<std::string> probe_batch_choice(allocator& a, std::vector<extent>&
     auto chosen = a.choose(sizes, held);
     std::vector<extent> left, back;
     for (size_t i = 0; i < held.size(); ++i)
-      (std::find(chosen.begin(), chosen.end(), i) != chosen.end() ? back : left).push_back(held[i]);
+      (chosen && std::find(chosen->begin(), chosen->end(), i) != chosen->end() ? back : left)
+          .push_back(held[i]);
     a.free(back);
     held = std::move(left);
     auto taken = a.allocate(sizes);
-    if (!chosen.empty() && !taken)
+    if (chosen && !taken)
       return "what was chosen for a batch is not enough";
     if (taken)
       held.insert(held.end(), taken->begin(), taken->end());
@@ -275,6 +304,8 @@ std::optional<std::string> broken_promise(const allocator_maker& make, const all
   }
   auto heir = make();
   if (auto broken = probe_adoption(*heir, model, subject->usage()))
+    return broken;
+  if (auto broken = probe_fragmentation(*heir, model))
     return broken;
   if (auto broken = probe_choice(*subject, held, random))
     return broken;

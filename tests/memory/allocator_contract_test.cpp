@@ -66,6 +66,8 @@ TEST_P(AllocatorContract, RefusesOptionsThatContradictEachOther) {
       {.capacity_bytes = 8192, .alignment_bytes = 0, .slot_bytes = 4096},
       {.capacity_bytes = 8192, .alignment_bytes = 3, .slot_bytes = 4096},
       {.capacity_bytes = 8192, .boundary_bytes = 4097, .slot_bytes = 4096},
+      {.capacity_bytes = 8192, .slot_bytes = 4096, .reserved_bytes = 4097},
+      {.capacity_bytes = 8192, .slot_bytes = 4096, .reserved_bytes = 8192},
   };
   for (auto& options : wrong) {
     auto made = make_allocator(GetParam(), options);
@@ -106,7 +108,8 @@ class canary : public allocator {
     leaks_on_free,
     retires_nothing,
     chooses_too_much,
-    adopts_blindly
+    adopts_blindly,
+    expects_nothing
   };
   canary(flaw f, const allocator_options& options) : flaw_(f) {
     auto inner = options;
@@ -137,16 +140,18 @@ class canary : public allocator {
       usage.requested_bytes = usage.used_bytes;
     return usage;
   }
+  void expect(uint64_t bytes) override { inner_->expect(flaw_ == flaw::expects_nothing ? 0 : bytes); }
   result<void> grow(uint64_t bytes) override { return inner_->grow(bytes); }
   result<void> retire(extent range) override {
     return flaw_ == flaw::retires_nothing ? result<void>{} : inner_->retire(range);
   }
   uint64_t used_in(extent range) const override { return inner_->used_in(range); }
-  std::vector<size_t> choose(std::span<const uint64_t> sizes, std::span<const extent> candidates) override {
+  std::optional<std::vector<size_t>> choose(std::span<const uint64_t> sizes,
+                                            std::span<const extent> candidates) override {
     auto chosen = inner_->choose(sizes, candidates);
-    if (flaw_ == flaw::chooses_too_much && !chosen.empty())
-      for (chosen.clear(); chosen.size() < candidates.size();)
-        chosen.push_back(chosen.size());
+    if (flaw_ == flaw::chooses_too_much && chosen && !chosen->empty())
+      for (chosen->clear(); chosen->size() < candidates.size();)
+        chosen->push_back(chosen->size());
     return chosen;
   }
 
@@ -169,6 +174,7 @@ TEST(AllocatorCanary, EveryBrokenAllocatorFailsTheCheck) {
   EXPECT_TRUE(check(canary::flaw::retires_nothing));
   EXPECT_TRUE(check(canary::flaw::chooses_too_much));
   EXPECT_TRUE(check(canary::flaw::adopts_blindly));
+  EXPECT_TRUE(check(canary::flaw::expects_nothing));
 }
 
 } // namespace

@@ -99,9 +99,9 @@ TEST_F(SizeClass, ChoosesVictimsThatLieBesideAFreeRun) {
   uint64_t bytes = 4 * page;
   EXPECT_EQ(arena->choose({&bytes, 1}, candidates), (std::vector<size_t>{2}));
   bytes = 2 * page;
-  EXPECT_TRUE(arena->choose({&bytes, 1}, candidates).empty()); // fits already
+  EXPECT_EQ(arena->choose({&bytes, 1}, candidates), std::vector<size_t>{}); // fits already
   bytes = 12 * page;
-  EXPECT_TRUE(arena->choose({&bytes, 1}, candidates).empty()); // all together are not enough
+  EXPECT_EQ(arena->choose({&bytes, 1}, candidates), std::nullopt); // all together are not enough
 }
 
 TEST_F(SizeClass, ChoosesForAWholeBatch) {

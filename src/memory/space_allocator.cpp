@@ -1,0 +1,46 @@
+#include "memory/space_allocator.hpp"
+
+#include "memory/allocator_registry.hpp"
+
+namespace terrace {
+
+result<std::vector<extent>> space_allocator::allocate(std::span<const uint64_t> sizes) {
+  auto total = total_physical(*this, sizes);
+  if (!total)
+    return tl::unexpected(total.error());
+  std::vector<extent> taken;
+  if (*total <= space_.free_bytes() && place(sizes, *total, taken))
+    return taken;
+  return fail_no_space(*this, sizes.size(), *total);
+}
+
+bool space_allocator::place(std::span<const uint64_t> sizes, uint64_t, std::vector<extent>& taken) {
+  if (sizes.size() == 1) {
+    if (auto one = take_one(sizes[0], false))
+      taken.push_back(*one);
+    return !taken.empty();
+  }
+  auto orders = placing_orders(sizes);
+  for (const auto& order : orders)
+    if (take_each(sizes, order, taken, false))
+      return true;
+  return take_each(sizes, orders.back(), taken, true);
+}
+
+bool space_allocator::take_each(std::span<const uint64_t> sizes, std::span<const size_t> order,
+                                std::vector<extent>& taken, bool first_fit) {
+  taken.assign(sizes.size(), {});
+  for (size_t i : order) {
+    auto one = take_one(sizes[i], first_fit);
+    if (!one) { // all or nothing
+      std::erase_if(taken, [](const extent& e) { return e.size == 0; });
+      free(taken);
+      taken.clear();
+      return false;
+    }
+    taken[i] = *one;
+  }
+  return true;
+}
+
+} // namespace terrace
