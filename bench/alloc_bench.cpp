@@ -109,7 +109,7 @@ void alloc_mixed(const settings& options, const reporter& report) {
     std::vector<uint64_t> sizes;
     for (uint64_t payload : mix.payloads)
       sizes.push_back(payload + header_bytes);
-    for (std::string name : {"free_list", "size_class"}) {
+    for (std::string name : {"buffer", "free_list", "mixed", "size_class"}) {
       uint64_t seed = 0;
       auto ran = interleave(
           options.rounds,
@@ -122,7 +122,7 @@ void alloc_mixed(const settings& options, const reporter& report) {
             return std::vector{o.mean_ns, o.p99_ns, o.fragmentation_percent};
           });
       std::string base = "alloc_mixed " + name + " " + std::string(mix.name);
-      // `size_class` is the default and has to reach the aims; the free list stands beside it.
+      // `size_class` is the default and has to reach the aims; the others stand beside it.
       bool judged = name == "size_class";
       report({.name = base + ", a call",
               .unit = "ns",

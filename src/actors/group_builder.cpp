@@ -22,7 +22,9 @@ result<tier_actor> build_tier(caf::actor_system& system, tier_kind kind, const t
   auto space = make_allocator(plan.allocator, {.capacity_bytes = bytes,
                                                .alignment_bytes = disk_alignment_bytes,
                                                .boundary_bytes = boundary_bytes,
-                                               .slot_bytes = plan.slot_bytes});
+                                               .slot_bytes = plan.slot_bytes,
+                                               .small_max_bytes = plan.small_max_bytes,
+                                               .small_percent = plan.small_percent});
   if (!space)
     return tl::unexpected(space.error());
   tier_arguments arguments;

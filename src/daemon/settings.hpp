@@ -86,6 +86,9 @@ struct host_options {
   uint64_t segment_bytes = 1 * gibibyte; ///< an arena is one memfd for each so many bytes, at most 1 GiB
   std::string allocator = "size_class";
   uint64_t slot_bytes = 0; ///< allocator = "paged" only: the size of every slot
+  uint64_t small_max_bytes =
+      64 * kibibyte;          ///< allocator = "mixed" only: the largest extent that counts as small
+  uint32_t small_percent = 5; ///< allocator = "mixed" only: the share of the arena kept for small ones
   std::string policy = "lru";
   uint32_t low_watermark_percent = 0; ///< free share that is evicted for ahead; 0: evict on demand alone
   bool huge_pages = false;            ///< memfds of 2 MiB pages
@@ -108,7 +111,9 @@ struct disk_options {
   std::string path;              ///< a directory; absolute; `default_settings` fills it in
   uint64_t bytes = 4 * gibibyte; ///< hard capacity of all extent files, preallocated
   std::string allocator = "size_class";
-  uint64_t slot_bytes = 0; ///< allocator = "paged" only
+  uint64_t slot_bytes = 0;                  ///< allocator = "paged" only
+  uint64_t small_max_bytes = 64 * kibibyte; ///< allocator = "mixed" only
+  uint32_t small_percent = 5;               ///< allocator = "mixed" only
   std::string policy = "lru";
   uint32_t low_watermark_percent = 0;
   uint32_t depth = 32;                            ///< reads and writes in flight in the kernel

@@ -82,6 +82,9 @@ void validate_tier(problems& found, const std::string& section, const Tier& tier
   one_of(found, section + ".policy", tier.policy, eviction_policy_names());
   count_in_range(found, section + ".low_watermark_percent", tier.low_watermark_percent, 0, 50);
   count_in_range(found, section + ".allocation_queue", tier.allocation_queue, 1, 1'000'000);
+  bytes_in_range(found, section + ".small_max_bytes", tier.small_max_bytes, page_bytes, slot_bytes_max);
+  multiple_of(found, section + ".small_max_bytes", tier.small_max_bytes, page_bytes);
+  count_in_range(found, section + ".small_percent", tier.small_percent, 1, 99);
   if (tier.allocator == "paged" && tier.slot_bytes == 0) {
     found.push_back({section + ".allocator", "is \"paged\" without a slot size", section + ".slot_bytes",
                      "set slot_bytes to the size of your largest object, rounded up to 4KiB"});

@@ -16,6 +16,8 @@ actors::tier_plan host_plan(const host_options& host, uint64_t bytes) {
   return {bytes,
           host.allocator,
           host.slot_bytes,
+          host.small_max_bytes,
+          host.small_percent,
           host.policy,
           host.low_watermark_bytes(bytes),
           host.allocation_queue};
@@ -25,6 +27,8 @@ actors::tier_plan disk_plan(const disk_options& disk, uint64_t bytes) {
   return {bytes,
           disk.allocator,
           disk.slot_bytes,
+          disk.small_max_bytes,
+          disk.small_percent,
           disk.policy,
           disk.low_watermark_bytes(bytes),
           disk.allocation_queue};
