@@ -1,6 +1,8 @@
 #include "policy/survival_model.hpp"
 
 #include <algorithm>
+#include <cassert>
+#include <utility>
 
 namespace terrace {
 
@@ -9,7 +11,7 @@ namespace {
 constexpr int bin_count = age_bins::count;
 constexpr double chance_max = 0.98; ///< no class is that sure
 constexpr double chance_max_of_all = 0.9;
-constexpr double prior_uses = 1000;  ///< weight of the scaled estimate of all classes in each bin of one
+constexpr double prior_uses = 1000;  ///< weight of the scaled estimate of a broader class in each bin
 constexpr double prior_returns = 50; ///< weight of factor 1 in a class's factor
 constexpr double memory_uses = 1 << 22;
 
@@ -29,10 +31,42 @@ void find_values(const survival_model::bins& chance, float* values) {
   }
 }
 
+struct counts {
+  survival_model::bins returns{};
+  survival_model::bins reached{};
+
+  void add(const counts& more) {
+    for (size_t bin = 0; bin < index(bin_count); ++bin) {
+      returns[bin] += more.returns[bin];
+      reached[bin] += more.reached[bin];
+    }
+  }
+};
+
+/// The chance of a return in each bin: what was counted, and `prior_uses` more that behave like `broader`, scaled by how
+/// much likelier returns are here.
+survival_model::bins estimate(const counts& of, const survival_model::bins& broader) {
+  double seen = prior_returns, expected = prior_returns;
+  for (size_t bin = 0; bin < index(bin_count); ++bin) {
+    seen += of.returns[bin];
+    expected += of.reached[bin] * broader[bin];
+  }
+  double factor = seen / expected;
+  survival_model::bins chance;
+  for (size_t bin = 0; bin < index(bin_count); ++bin) {
+    double prior = std::min(chance_max_of_all, factor * broader[bin]);
+    chance[bin] =
+        std::min(chance_max, (of.returns[bin] + prior_uses * prior) / (of.reached[bin] + prior_uses));
+  }
+  return chance;
+}
+
 } // namespace
 
-survival_model::survival_model(size_t classes)
-    : classes_(classes), open_(classes), values_(classes * index(bin_count)) {
+survival_model::survival_model(std::vector<size_t> pool_of)
+    : pool_of_(std::move(pool_of)), classes_(pool_of_.size()), open_(pool_of_.size()),
+      values_(pool_of_.size() * index(bin_count)) {
+  assert(std::all_of(pool_of_.begin(), pool_of_.end(), [&](size_t pool) { return pool_of_[pool] == pool; }));
   refresh();
 }
 
@@ -75,36 +109,31 @@ survival_model::bins survival_model::reached(size_t of_class) const {
 }
 
 void survival_model::refresh() {
-  std::vector<bins> all_reached(classes_.size());
-  bins returns{}, uses{};
+  counts all;
+  std::vector<counts> each(classes_.size());
   for (size_t c = 0; c < classes_.size(); ++c) {
-    all_reached[c] = reached(c);
-    for (size_t bin = 0; bin < index(bin_count); ++bin) {
-      returns[bin] += classes_[c].returns[bin];
-      uses[bin] += all_reached[c][bin];
-    }
+    each[c] = {classes_[c].returns, reached(c)};
+    all.add(each[c]);
   }
+  for (size_t c = 0; c < classes_.size(); ++c)
+    if (pool_of_[c] != c)
+      each[pool_of_[c]].add(each[c]);
   bins general;
   for (size_t bin = 0; bin < index(bin_count); ++bin)
-    general[bin] = (returns[bin] + 0.02) / (uses[bin] + 1);
+    general[bin] = (all.returns[bin] + 0.02) / (all.reached[bin] + 1);
+  for (size_t c = 0; c < classes_.size(); ++c) // pools before those that lean on them
+    if (pool_of_[c] == c)
+      classes_[c].chance = estimate(each[c], general);
   for (size_t c = 0; c < classes_.size(); ++c) {
-    double seen = prior_returns, expected = prior_returns;
-    for (size_t bin = 0; bin < index(bin_count); ++bin) {
-      seen += classes_[c].returns[bin];
-      expected += all_reached[c][bin] * general[bin];
-    }
-    double factor = seen / expected;
-    for (size_t bin = 0; bin < index(bin_count); ++bin) {
-      double prior = std::min(chance_max_of_all, factor * general[bin]);
-      double p = (classes_[c].returns[bin] + prior_uses * prior) / (all_reached[c][bin] + prior_uses);
-      classes_[c].chance[bin] = std::min(chance_max, p);
-    }
+    if (pool_of_[c] != c)
+      classes_[c].chance = estimate(each[c], classes_[pool_of_[c]].chance);
     find_values(classes_[c].chance, values_.data() + c * index(bin_count));
   }
 }
 
 size_t survival_model::bytes() const {
-  return classes_.capacity() * sizeof(class_counts) + open_.bytes() + values_.capacity() * sizeof(float);
+  return pool_of_.capacity() * sizeof(size_t) + classes_.capacity() * sizeof(class_counts) + open_.bytes() +
+         values_.capacity() * sizeof(float);
 }
 
 } // namespace terrace

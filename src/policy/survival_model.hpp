@@ -15,6 +15,9 @@ namespace terrace {
 /// the uses that reached it. Sparse classes lean on all classes together, scaled by one factor each (proportional hazards,
 /// Cox 1972).
 ///
+/// A class may be a *pool* of others: its estimate is made of its own uses and of theirs, and theirs lean on it instead
+/// of on all. That is the class of uses of which less is known yet: they are worth what the mixture is worth.
+///
 /// The value of keeping an entry of class c and age a is its Gittins index (Gittins 1979; for caches, Aalto et al. 2009
 /// give the form for a hazard that rises and falls): the most returns to be had per second of waiting, over all times
 /// to wait.
@@ -22,7 +25,8 @@ class survival_model {
  public:
   using bins = std::array<double, age_bins::count>;
 
-  explicit survival_model(size_t classes);
+  /// One class for each number, which is that of its pool; a class in no pool, and a pool, name themselves (asserted).
+  explicit survival_model(std::vector<size_t> pool_of);
 
   /// `time` in ticks, as in use_clock::ticks.
   void opened(size_t of_class, uint64_t time) { open_.add(of_class, time, 1); }
@@ -58,6 +62,7 @@ class survival_model {
 
   void forget_the_past();
 
+  std::vector<size_t> pool_of_;
   std::vector<class_counts> classes_;
   open_ages open_;
   std::vector<float> values_;

@@ -12,17 +12,25 @@ constexpr uint32_t refresh_uses = 1024; ///< at least: a refresh costs as much a
 
 void use_history::start() {
   if (!model_)
-    model_ = std::make_unique<survival_model>(classes);
+    model_ = std::make_unique<survival_model>(pools());
+}
+
+std::vector<size_t> use_history::pools() {
+  std::vector<size_t> pool_of(classes);
+  for (size_t c = 0; c < classes; ++c)
+    pool_of[c] = c < count_max * answers ? c - c % answers : c;
+  return pool_of;
 }
 
 size_t use_history::class_at(uint32_t uses, uint32_t starts, uint32_t answer) {
   if (starts >= 2)
-    return 11 + std::min(9U, static_cast<uint32_t>(std::bit_width(starts)) - 1);
-  return (std::clamp(uses, 1U, count_max) - 1) * 3 + answer;
+    return count_max * answers + std::min(trunks, static_cast<size_t>(std::bit_width(starts)) - 1) -
+           1; // from 2 on
+  return (std::clamp(uses, 1U, count_max) - 1) * answers + answer;
 }
 
-size_t use_history::class_for(uint32_t uses, uint32_t starts, uint32_t output_tokens) {
-  return class_at(uses, starts, answer_of(output_tokens));
+size_t use_history::class_for(uint32_t uses, uint32_t starts, std::optional<uint32_t> output_tokens) {
+  return class_at(uses, starts, output_tokens ? answer_of(*output_tokens) : no_answer);
 }
 
 uint32_t use_history::classified(uint32_t word) {
@@ -61,7 +69,7 @@ void use_history::use(entry_index at, uint32_t stamp) {
   if (word & open_bit)
     model_->returned(class_of(word), clock_.ticks(record.stamp),
                      std::max(clock_.ticks(stamp), clock_.ticks(record.stamp)));
-  word = (word & ~(3U << answer_shift)) | middling_answer << answer_shift | open_bit;
+  word = (word & ~(3U << answer_shift)) | no_answer << answer_shift | open_bit;
   word = classified(word);
   model_->opened(class_of(word), clock_.ticks(stamp));
   if (++uses_ >= refresh_uses && requests_ >= refresh_requests) {

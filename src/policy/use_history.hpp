@@ -7,7 +7,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
+#include <vector>
 
 namespace terrace {
 
@@ -16,7 +18,8 @@ namespace terrace {
 /// A request continues a conversation when the deepest of its chunks that is known had at most one successor so far (a
 /// client may tell the turn instead); otherwise it starts one. An entry that several conversations start with is a
 /// *trunk*: a system prompt, tools, a document. Its class is how often that happened, by powers of two. All others are
-/// classed by how often they were used and how long the answer of the last request was, which is middling until it is told.
+/// classed by how often they were used and how long the answer of the last request was. Until that is told they are in
+/// the pool of those classes.
 class use_history {
  public:
   use_history(entry_table& table, const use_clock& clock) : table_(table), clock_(clock) {}
@@ -44,20 +47,22 @@ class use_history {
   size_t bytes() const { return model_ ? model_->bytes() + sizeof *model_ : 0; }
 
   static constexpr uint32_t count_max = 4;
-  static constexpr size_t classes = 21;
-  /// The class of an entry with so many uses and conversations that start with it, after an answer of that length.
-  static size_t class_for(uint32_t uses, uint32_t starts, uint32_t output_tokens);
+  /// The class of an entry with so many uses and conversations that start with it, after an answer of that length, if
+  /// it is known.
+  static size_t class_for(uint32_t uses, uint32_t starts, std::optional<uint32_t> output_tokens);
 
  private:
   // The word: uses 3 bits, open 1, answer's length 2, successors 2, starts 10, class 5.
   static constexpr uint32_t count_mask = 7, open_bit = 8;
   static constexpr int answer_shift = 4, successor_shift = 6, start_shift = 8, class_shift = 18;
   static constexpr uint32_t start_max = 1023;
-  static constexpr uint32_t middling_answer = 1;
+  static constexpr uint32_t no_answer = 0;
+  static constexpr size_t answers = 4, trunks = 9, classes = count_max * answers + trunks;
 
   static uint32_t answer_of(uint32_t output_tokens) {
-    return output_tokens < 40 ? 0 : output_tokens < 300 ? 1 : 2;
+    return output_tokens < 40 ? 1 : output_tokens < 300 ? 2 : 3;
   }
+  static std::vector<size_t> pools();
   static size_t class_of(uint32_t word) { return word >> class_shift & 31; }
   static uint32_t classified(uint32_t word);
   static size_t class_at(uint32_t uses, uint32_t starts, uint32_t answer);

@@ -66,7 +66,7 @@ constexpr uint64_t second = 954; // ticks
 /// Ten uses at 0: four return after 1.2 s (bin 1), two after 3 s (bin 4), one is forgotten after 2 s (bin 3), three are
 /// still open after 5 s (bin 6).
 survival_model ten_uses() {
-  survival_model model(2);
+  survival_model model({0, 1});
   uint64_t start = 1'000'000;
   model.advance(start);
   for (int i = 0; i < 10; ++i)
@@ -122,12 +122,36 @@ TEST(SurvivalModel, ValuesAFreshUseByItsLikelyReturnAndAnOldOneLittle) {
 }
 
 TEST(SurvivalModel, MovesAnOpenUseToItsClassOnceThatIsKnown) {
-  survival_model model(2);
+  survival_model model({0, 1});
   model.advance(5'000);
   model.opened(0, 5'000);
   model.reclassified(0, 1, 5'000);
   EXPECT_EQ(model.reached(0)[0], 0);
   EXPECT_EQ(model.reached(1)[0], 1);
+}
+
+TEST(SurvivalModel, MakesAPoolOfItsOwnUsesAndItsMembersAndLetsThemLeanOnIt) {
+  survival_model model({0, 0, 0, 3});
+  uint64_t start = 1'000'000, age = second * 12 / 10;
+  model.advance(start);
+  for (size_t c : {0, 1, 1, 2, 2, 2, 3, 3, 3, 3})
+    model.opened(c, start);
+  model.advance(start + age);
+  model.returned(1, start, start + age);
+  model.returned(1, start, start + age);
+  model.advance(start + age + 1);
+  model.refresh();
+  ASSERT_EQ(age_bins::of(age), 1);
+  // All classes: 10 reached bin 1, 2 returned in it. The pool has 6 of these, and the same 2.
+  double none = 0.02 / 11, general = 2.02 / 11;
+  double pool_factor = (2.0 + 50) / (6 * none + 6 * general + 50);
+  double pool = (2 + 1000 * pool_factor * general) / (6 + 1000);
+  EXPECT_NEAR(model.chance(0)[1], pool, 1e-9);
+  double pool_before = 1000 * pool_factor * none / (6 + 1000);
+  double never_factor = 50.0 / (3 * pool_before + 3 * pool + 50);
+  EXPECT_NEAR(model.chance(2)[1], 1000 * never_factor * pool / (3 + 1000), 1e-9);
+  EXPECT_GT(model.chance(1)[1], pool);
+  EXPECT_LT(model.chance(3)[1], general); // it leans on all
 }
 
 } // namespace

@@ -21,7 +21,7 @@ struct learner {
     return ledger.begin_request(keys, {.turn = turn}, at * 1'000'000'000);
   }
   /// Open uses of a class.
-  double open(uint32_t uses, uint32_t starts, uint32_t output = 100) {
+  double open(uint32_t uses, uint32_t starts, std::optional<uint32_t> output = std::nullopt) {
     size_t of_class = use_history::class_for(uses, starts, output);
     auto& returns = ledger.model()->returns(of_class);
     return ledger.model()->reached(of_class)[0] - std::accumulate(returns.begin(), returns.end(), 0.0);
@@ -45,11 +45,13 @@ TEST(UseHistory, ClassesByCountAndAnswer) {
   EXPECT_EQ(test.open(2, 1), 0);
 }
 
-TEST(UseHistory, KeepsTheMiddlingAnswerWhenNoneIsTold) {
+TEST(UseHistory, StaysInThePoolOfAllAnswersWhenNoneIsTold) {
   learner test;
   auto first = test.request({1, 2}, 10);
   test.ledger.end_request(first, {}, 11'000'000'000);
-  EXPECT_EQ(test.open(1, 1, 100), 2);
+  EXPECT_EQ(test.open(1, 1), 2);
+  for (uint32_t output : {10, 100, 1'000})
+    EXPECT_EQ(test.open(1, 1, output), 0);
 }
 
 TEST(UseHistory, LeavesWhatALaterRequestUsedToThat) {
