@@ -26,6 +26,15 @@ struct digest {
   }
 
   friend auto operator<=>(const digest&, const digest&) = default;
+  friend bool operator==(const digest& a, const digest& b) { return same_bytes(a.bytes, b.bytes); }
+
+  /// In words: a call of memcmp for each key that is looked up costs more than the comparison.
+  static bool same_bytes(const std::array<uint8_t, max_size>& a, const std::array<uint8_t, max_size>& b) {
+    uint64_t x[max_size / sizeof(uint64_t)], y[max_size / sizeof(uint64_t)];
+    std::memcpy(x, a.data(), sizeof x);
+    std::memcpy(y, b.data(), sizeof y);
+    return ((x[0] ^ y[0]) | (x[1] ^ y[1]) | (x[2] ^ y[2]) | (x[3] ^ y[3])) == 0;
+  }
 };
 
 /// Lower-case hexadecimal of the first `width` bytes.

@@ -10,13 +10,25 @@ namespace {
 
 bool slower(tier_kind a, tier_kind b) { return static_cast<uint8_t>(a) > static_cast<uint8_t>(b); }
 
+/// Of 64 objects, of which a tier has those in `word`. Most words are full.
+void merge_word(tier_kind* fastest, uint64_t word, tier_kind tier) {
+  if (word == ~uint64_t{0}) {
+    for (size_t i = 0; i < 64; ++i)
+      fastest[i] = slower(fastest[i], tier) ? tier : fastest[i];
+    return;
+  }
+  for (; word != 0; word &= word - 1) {
+    tier_kind& one = fastest[std::countr_zero(word)];
+    one = slower(one, tier) ? tier : one;
+  }
+}
+
 std::vector<tier_kind> fastest_tiers(size_t objects, const std::vector<tier_answer>& answers) {
   std::vector<tier_kind> fastest(objects, tier_kind::none); // the slowest of all by its number
   for (auto& answer : answers) {
     assert(answer.present.size() == objects);
-    for (size_t i = 0; i < objects; ++i)
-      if (answer.present.test(i) && slower(fastest[i], answer.tier))
-        fastest[i] = answer.tier;
+    for (size_t i = 0; i < answer.present.words().size(); ++i)
+      merge_word(&fastest[i * 64], answer.present.words()[i], answer.tier);
   }
   return fastest;
 }

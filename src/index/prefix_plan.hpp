@@ -7,6 +7,7 @@
 #include <bit>
 #include <cassert>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace terrace {
@@ -19,6 +20,9 @@ class object_bitmap {
   void set(size_t object) { words_[object / 64] |= uint64_t{1} << object % 64; }
   bool test(size_t object) const { return words_[object / 64] >> object % 64 & 1; }
   size_t size() const { return size_; }
+
+  /// Object n is bit n % 64 of word n / 64.
+  std::span<const uint64_t> words() const { return words_; }
 
   /// Adds what is set in `part`, whose first object is number `first` here: a multiple of 64. Preconditions: it fits.
   void merge(size_t first, const object_bitmap& part) {

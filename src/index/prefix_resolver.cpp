@@ -4,6 +4,7 @@
 #include "index/tags.hpp"
 
 #include <cassert>
+#include <cstring>
 
 namespace terrace {
 
@@ -53,6 +54,19 @@ result<void> check_size(const space_spec& spec, uint64_t first, uint64_t tokens)
   return {};
 }
 
+/// A digest for each chunk, one after the other: what most clients send, and nothing to check in it.
+std::vector<digest> one_for_each_chunk(const prefix_input& input, size_t count) {
+  size_t width = input.digest_width;
+  std::vector<digest> chunks(count);
+  if (width == digest::max_size)
+    std::memcpy(chunks.data(), input.digests.data(), count * width);
+  else
+    for (size_t i = 0; i < count; ++i)
+      chunks[i] = digest::from(input.digests.subspan(i * width, width));
+  return chunks;
+}
+static_assert(sizeof(digest) == digest::max_size);
+
 /// The digests that end chunks, with the end of the last digest as the prompt's.
 result<chunk_prefix> chunks_of_digests(const space_spec& spec, const prefix_input& input) {
   size_t width = input.digest_width;
@@ -74,6 +88,13 @@ result<chunk_prefix> chunks_of_digests(const space_spec& spec, const prefix_inpu
   uint64_t unit = input.unit == digest_unit::chunk ? spec.chunk_tokens : spec.hash_block_tokens;
   chunk_prefix prefix;
   prefix.first_token = prefix.prompt_tokens = input.parent_tokens;
+  if (unit == spec.chunk_tokens && input.end_offsets.empty()) {
+    prefix.prompt_tokens += count * unit;
+    if (auto valid = check_size(spec, input.parent_tokens, count * unit); !valid)
+      return tl::unexpected(valid.error());
+    prefix.chunks = one_for_each_chunk(input, count);
+    return prefix;
+  }
   uint64_t chunk_end = input.parent_tokens + spec.chunk_tokens;
   for (size_t i = 0; i < count; ++i) {
     uint64_t end = input.end_offsets.empty() ? prefix.prompt_tokens + unit : input.end_offsets[i];

@@ -35,7 +35,7 @@ class alignas(64) resident {
 
   /// Cheaper than a comparison with `key()`.
   bool is(const object_key& other) const {
-    return chunk_ == other.chunk.bytes && space_ == static_cast<uint32_t>(other.space) &&
+    return digest::same_bytes(chunk_, other.chunk.bytes) && space_ == static_cast<uint32_t>(other.space) &&
            pool_ == other.pool && rank_ == other.rank;
   }
 

@@ -5,6 +5,7 @@
 #include "base/random_id.hpp"
 
 #include <algorithm>
+#include <array>
 
 namespace terrace::actors::verbs {
 
@@ -24,9 +25,16 @@ caf::actor take_lookup(connection& client) {
 void count_hits(const client_space& in, const prefix_plan& plan) {
   uint64_t chunk_tokens = in.what->spec.chunk_tokens;
   in.probe->asked(plan.requested_chunks * chunk_tokens);
+  std::array<uint64_t, 5> chunks{}; // by tier; the last: in none
+  for (auto begin = plan.chunk_tiers.begin(); begin != plan.chunk_tiers.end();) { // run by run: there are few
+    auto end = std::find_if(begin, plan.chunk_tiers.end(),
+                            [tier = *begin](tier_kind other) { return other != tier; });
+    chunks[std::min(static_cast<size_t>(*begin), chunks.size() - 1)] += static_cast<uint64_t>(end - begin);
+    begin = end;
+  }
   for (tier_kind tier : {tier_kind::gpu, tier_kind::host, tier_kind::disk, tier_kind::remote})
-    if (auto chunks = std::count(plan.chunk_tiers.begin(), plan.chunk_tiers.end(), tier); chunks != 0)
-      in.probe->hit(tier, static_cast<uint64_t>(chunks) * chunk_tokens);
+    if (uint64_t found = chunks[static_cast<size_t>(tier)]; found != 0)
+      in.probe->hit(tier, found * chunk_tokens);
 }
 
 void answer(connection& client, const connection::request& what, const client_space& in, bool lease_wanted,
