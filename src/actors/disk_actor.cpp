@@ -3,6 +3,7 @@
 #include "actors/answer.hpp"
 #include "runtime/io_messages.hpp"
 #include "storage/superblock.hpp"
+#include "transfer/stall_watch.hpp"
 
 #include <caf/event_based_actor.hpp>
 #include <caf/stateful_actor.hpp>
@@ -29,13 +30,18 @@ struct started {
   metrics::disk_operation operation{};
   uint32_t bytes = 0;
   clock::time_point at;
+  runtime::operation_id id{};
 };
 
 /// A direction in which the device is used.
 struct direction_state {
   device_health health;
-  bool in_trial = false; ///< a request, or a read of the superblock, decides whether the device is back
+  bool in_trial = false;       ///< a request, or a read of the superblock, decides whether the device is back
+  bool awaits_stalled = false; ///< the pause is over, and the trial waits for what is stalled
 };
+
+/// Ticks that an operation may see before it is stalled; `stall_after` has as many.
+constexpr uint32_t ticks_of_patience = 4;
 
 struct disk_state {
   const char* name = "disk";
@@ -43,13 +49,17 @@ struct disk_state {
   std::unique_ptr<disk_queue> queue;
   std::vector<registered_segment> segments;
   std::vector<started> in_kernel; ///< by tag
+  stall_watch watch{ticks_of_patience};
+  bool ticking = false; ///< a tick of the watch is in the ring
   std::array<direction_state, 2> directions;
   std::shared_ptr<std::byte> trial_block; ///< both copies of the superblock are read into it
 
   direction_state& of(disk_direction direction) { return directions[static_cast<size_t>(direction)]; }
 };
 
-// Tags that are no operation of the queue: the end of a pause, by direction, and the read of the superblock.
+// Tags that are no operation of the queue: a tick of the watch, the end of a pause, by direction, and the read of the
+// superblock.
+constexpr uint64_t tick_tag = 1ULL << 61;
 constexpr uint64_t pause_tag = 1ULL << 62;
 constexpr uint64_t trial_tag = 1ULL << 63;
 
@@ -66,6 +76,25 @@ int fixed_buffer(const disk_state& state, const std::byte* memory, uint64_t byte
   return -1;
 }
 
+metrics::disk_operation operation_of(disk_direction direction) {
+  return direction == disk_direction::read ? metrics::disk_operation::read : metrics::disk_operation::write;
+}
+
+disk_direction direction_of(const started& what) {
+  return what.operation == metrics::disk_operation::read ? disk_direction::read : disk_direction::write;
+}
+
+void keep_watch(self_pointer self) {
+  auto& state = self->state;
+  if (state.ticking || !state.watch.worth_a_tick())
+    return;
+  state.ticking = true;
+  runtime::io_request tick;
+  tick.code = runtime::io_code::timeout;
+  tick.after = std::chrono::nanoseconds(state.with.health.stall_after) / ticks_of_patience;
+  self->port().submit(std::move(tick), caf::actor_cast<caf::strong_actor_ptr>(self), tick_tag);
+}
+
 void submit(self_pointer self) {
   auto& state = self->state;
   while (auto next = state.queue->next()) {
@@ -74,8 +103,8 @@ void submit(self_pointer self) {
     if (state.in_kernel.size() <= tag)
       state.in_kernel.resize(tag + 1);
     auto now = clock::now();
-    state.in_kernel[tag] = {reads ? metrics::disk_operation::read : metrics::disk_operation::write,
-                            transfer.bytes, now};
+    state.in_kernel[tag] = {operation_of(transfer.direction), transfer.bytes, now, {}};
+    state.watch.started(tag, static_cast<size_t>(transfer.direction));
     if (transfer.first)
       state.with.probe->waited(static_cast<size_t>(transfer.what), now - transfer.queued);
     state.with.probe->started(state.in_kernel[tag].operation);
@@ -87,8 +116,10 @@ void submit(self_pointer self) {
     request.length = transfer.bytes;
     request.fixed_buffer = fixed_buffer(state, transfer.memory, transfer.bytes);
     request.keep_alive = std::const_pointer_cast<void>(std::move(transfer.keep_alive));
-    self->port().submit(std::move(request), caf::actor_cast<caf::strong_actor_ptr>(self), tag);
+    state.in_kernel[tag].id =
+        self->port().submit(std::move(request), caf::actor_cast<caf::strong_actor_ptr>(self), tag);
   }
+  keep_watch(self);
   for (size_t i = 0; i < io_classes; ++i) {
     auto which = static_cast<io_class>(i);
     state.with.probe->line(i, state.queue->waiting(which), state.queue->bytes_in_flight(which));
@@ -103,8 +134,12 @@ const char* verb_of(disk_direction direction) {
 
 std::string describe(const disk_state& state, disk_direction direction) {
   const device_health& health = state.directions[static_cast<size_t>(direction)].health;
-  return state.with.file->path() + " cannot be " + verb_of(direction) + ": " +
-         std::strerror(health.error_number()) + "; tried again every " +
+  std::string text = state.with.file->path() + " cannot be " + verb_of(direction) + ": ";
+  if (size_t stalled = state.watch.stalled(static_cast<size_t>(direction)); stalled != 0)
+    return text + std::to_string(stalled) + (stalled == 1 ? " operation has" : " operations have") +
+           " not come back for more than " + std::to_string(state.with.health.stall_after.count()) +
+           " ms; tried again when the kernel gives back what it has";
+  return text + std::strerror(health.error_number()) + "; tried again every " +
          std::to_string(health.pause().count()) + " ms";
 }
 
@@ -132,8 +167,7 @@ void start_pause(self_pointer self, disk_direction direction) {
 
 void degraded(self_pointer self, disk_direction direction) {
   auto& state = self->state;
-  state.with.probe->degraded(direction == disk_direction::read ? metrics::disk_operation::read
-                                                               : metrics::disk_operation::write);
+  state.with.probe->degraded(operation_of(direction));
   state.with.warn("the disk tier is degraded: " + describe(state, direction));
   start_pause(self, direction);
   tell(self);
@@ -179,11 +213,49 @@ int outcome_of_trial(const disk_state& state, int32_t result) {
 
 void pause_is_over(self_pointer self, disk_direction direction) {
   direction_state& one = self->state.of(direction);
+  one.awaits_stalled = self->state.watch.stalled(static_cast<size_t>(direction)) != 0;
+  if (one.awaits_stalled)
+    return;
   one.health.begin_trial();
   if (direction == disk_direction::read) {
     one.in_trial = true;
     read_superblock(self);
   }
+  tell(self);
+}
+
+// ---- stalls ----
+
+/// Its request hears that it failed, and nothing new goes where it hangs; its bytes stay with the kernel.
+void stalled(self_pointer self, uint64_t tag) {
+  auto& state = self->state;
+  const started& what = state.in_kernel[tag];
+  auto direction = direction_of(what);
+  state.with.probe->stalled(what.operation);
+  self->port().cancel(what.id); // where the kernel can
+  if (state.of(direction).health.stalled(clock::now()))
+    degraded(self, direction);
+  state.queue->stalled(tag);
+  state.queue->fail_waiting(direction, ETIMEDOUT);
+}
+
+void tick(self_pointer self) {
+  self->state.ticking = false;
+  auto told = self->state.watch.tick();
+  for (uint64_t tag : told)
+    stalled(self, tag);
+  if (!told.empty())
+    tell(self);
+  submit(self);
+}
+
+/// An operation came back that nobody waits for any more.
+void came_back(self_pointer self, uint64_t tag, disk_direction direction) {
+  auto& state = self->state;
+  state.with.probe->unstalled(operation_of(direction));
+  state.queue->completed(tag, -ETIMEDOUT);
+  if (state.of(direction).awaits_stalled)
+    pause_is_over(self, direction);
   tell(self);
 }
 
@@ -228,8 +300,11 @@ void completed(self_pointer self, const runtime::io_done& done) {
   bool failed = done.result <= 0;
   state.with.probe->finished(what.operation, failed ? 0 : static_cast<uint64_t>(done.result), failed,
                              clock::now() - what.at);
-  auto direction =
-      what.operation == metrics::disk_operation::read ? disk_direction::read : disk_direction::write;
+  auto direction = direction_of(what);
+  if (state.watch.ended(done.tag)) {
+    came_back(self, done.tag, direction);
+    return;
+  }
   // Health first: the answers that follow say whether the device is in service.
   bool now_degraded = false;
   if (!failed)
@@ -248,6 +323,9 @@ void io_done(self_pointer self, const runtime::io_done& done) {
   if (done.tag == trial_tag) {
     if (done.result != -ECANCELED)
       end_trial(self, disk_direction::read, outcome_of_trial(self->state, done.result));
+  } else if (done.tag == tick_tag) {
+    if (done.result == -ETIME)
+      tick(self);
   } else if ((done.tag & pause_tag) != 0) {
     if (done.result == -ETIME)
       pause_is_over(self, static_cast<disk_direction>(done.tag & ~pause_tag));

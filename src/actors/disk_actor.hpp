@@ -6,6 +6,9 @@
 // It also decides whether the device is to be used (transfer/device_health.hpp), for reads and writes apart, and says so
 // in `disk_service`. Out of service, it refuses at once. After a pause in the ring it tries again: by reading the
 // superblock, which must be that of its store; by one write of a request that comes then.
+//
+// An operation that does not come back in `health.stall_after` takes the device out of service as well. Its request is
+// answered without it, the kernel is asked to end it, and the device is not tried again before all such operations have come back.
 #pragma once
 
 #include "actors/disk_queue.hpp"

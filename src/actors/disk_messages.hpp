@@ -54,7 +54,7 @@ struct disk_operation {
   std::byte* memory = nullptr;
   uint64_t bytes = 0; ///< a multiple of 4 KiB
 };
-/// (delayed: until every operation has completed.) `failed` is parallel to the operations: 0 or an errno.
+/// (delayed: until every operation has completed or is stalled.)
 struct disk_request {
   disk_direction direction = disk_direction::read;
   io_class urgency = io_class::load; ///< of a read; a write is always `io_class::write`
@@ -65,7 +65,8 @@ struct disk_request {
 inline io_class class_of(const disk_request& request) {
   return request.direction == disk_direction::write ? io_class::write : request.urgency;
 }
-/// `failure`: the disk is out of service in this direction, and nothing was tried.
+/// `failure`: the disk is out of service in this direction, and nothing was tried. `failed` is parallel to the operations: 0
+/// or an errno. ETIMEDOUT may mean that the kernel still has the operation: its memory belongs to the request's owners.
 struct disk_answer {
   error failure;
   std::vector<int> failed;

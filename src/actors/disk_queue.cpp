@@ -75,7 +75,7 @@ std::optional<std::pair<uint64_t, disk_queue::transfer>> disk_queue::next() {
   out.first = head.done == 0;
   out.queued = head.owner->queued;
   out.keep_alive = head.owner->request;
-  slots_[tag] = {std::move(head), granted->what, granted->bytes, true};
+  slots_[tag] = {std::move(head), granted->what, granted->bytes, true, false};
   return std::pair(tag, std::move(out));
 }
 
@@ -84,6 +84,8 @@ void disk_queue::completed(uint64_t tag, int32_t result) {
   slot finished = std::move(slots_[tag]);
   slots_[tag] = {};
   free_slots_.push_back(tag);
+  if (finished.stalled)
+    return;
   shares_.finished(finished.what_class, finished.bytes);
   part& what = finished.what;
   const disk_request& request = *what.owner->request;
@@ -100,6 +102,14 @@ void disk_queue::completed(uint64_t tag, int32_t result) {
     line_of(request).push_front(std::move(what));
   else
     finish(what, 0);
+}
+
+void disk_queue::stalled(uint64_t tag) {
+  assert(tag < slots_.size() && slots_[tag].used && !slots_[tag].stalled);
+  slot& kept = slots_[tag];
+  kept.stalled = true;
+  shares_.finished(kept.what_class, kept.bytes);
+  finish(std::exchange(kept.what, {}), ETIMEDOUT);
 }
 
 void disk_queue::fail_waiting(disk_direction direction, int error_number) {

@@ -42,6 +42,10 @@ class disk_queue {
   /// `result`: bytes moved, or -errno. A short transfer goes on behind its end; one of 0 bytes is EIO.
   void completed(uint64_t tag, int32_t result);
 
+  /// The kernel keeps this one: it is answered with ETIMEDOUT and counts as in flight no more. Its memory stays its own,
+  /// by `keep_alive`, and its tag until `completed`.
+  void stalled(uint64_t tag);
+
   /// Ends with this error what waits in this direction; what the kernel has, ends by itself.
   void fail_waiting(disk_direction direction, int error_number);
 
@@ -71,6 +75,7 @@ class disk_queue {
     io_class what_class = io_class::load;
     uint64_t bytes = 0;
     bool used = false;
+    bool stalled = false;
   };
 
   std::deque<part>& line_of(const disk_request& request) {

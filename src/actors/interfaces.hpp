@@ -12,6 +12,7 @@
 #define TERRACE_MESSAGE(type) CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::type)
 TERRACE_MESSAGE(release_notice)
 TERRACE_MESSAGE(abandon_notice)
+TERRACE_MESSAGE(detach_notice)
 TERRACE_MESSAGE(probe_request)
 TERRACE_MESSAGE(use_notice)
 TERRACE_MESSAGE(probe_answer)
@@ -81,6 +82,8 @@ using tier_actor = caf::typed_actor<
     caf::replies_to<await_request>::with<await_answer>,
     // From handles that ended.
     caf::reacts_to<release_notice>, caf::reacts_to<abandon_notice>,
+    // From loads whose read is stalled.
+    caf::reacts_to<detach_notice>,
     // From whoever found an object's bytes wrong.
     caf::reacts_to<discard_notice>,
     // From a connection whose request ended early.

@@ -11,6 +11,7 @@
 #include <caf/stateful_actor.hpp>
 
 #include <algorithm>
+#include <cerrno>
 
 namespace terrace::actors {
 
@@ -228,11 +229,14 @@ void check_read(self_pointer self, const acquire_answer& acquired, const hold_pt
   request.owners = {acquired.reserved, disk_held};
   std::vector<size_t> read;
   discard_notice unreadable;
+  detach_notice stalled;
   for (size_t n = 0; n < reading.size(); ++n) {
     size_t i = reading[n];
     if (answered.failed[n] != 0) {
       if (!answered.out_of_service)
         unreadable.ids.push_back(disk_held->places()[i].id);
+      if (answered.failed[n] == ETIMEDOUT)
+        stalled.ids.push_back(acquired.places[i].id);
       continue;
     }
     read.push_back(i);
@@ -246,6 +250,8 @@ void check_read(self_pointer self, const acquire_answer& acquired, const hold_pt
   }
   if (!unreadable.ids.empty())
     self->send(state.job.group->disk()->tier, std::move(unreadable));
+  if (!stalled.ids.empty()) // nobody should wait for the kernel to give their memory back
+    self->send(state.job.group->host, std::move(stalled));
   self->request(state.job.group->copiers->next(), caf::infinite, std::move(request))
       .then(
           [self, acquired, disk_held, read, others](const check_answer& answer) {

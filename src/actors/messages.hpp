@@ -67,6 +67,11 @@ struct release_notice {
 struct abandon_notice {
   std::vector<object_id> ids;
 };
+/// Reserved objects that will not be published, and whose memory something still writes into: their keys are free at once,
+/// their space when the reservation ends.
+struct detach_notice {
+  std::vector<object_id> ids;
+};
 
 /// Published objects that must not leave their tier. The hold ends with its last copy, on whatever thread, by
 /// a message to the tier.

@@ -247,6 +247,10 @@ tier_actor::behavior_type tier_behavior(self_pointer self, std::shared_ptr<tier_
       },
       [self](const release_notice& notice) { settle(self, self->state.objects.release(notice.ids)); },
       [self](const abandon_notice& notice) { settle(self, self->state.objects.abandon(notice.ids)); },
+      [self](const detach_notice& notice) {
+        self->state.objects.detach(notice.ids);
+        settle(self, {});
+      },
       [self](const discard_notice& notice) {
         self->state.probe->evicted(metrics::eviction_reason::damaged, notice.ids.size(), 0);
         settle(self, self->state.objects.discard(notice.ids));

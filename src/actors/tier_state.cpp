@@ -155,14 +155,32 @@ std::vector<extent> tier_state::abandon(const std::vector<object_id>& ids) {
   std::vector<extent> freed;
   for (object_id id : ids) {
     const resident* object = table_.get(id);
-    if (object == nullptr || object->state() != object_state::reserved)
+    bool detached = detached_.erase(id) != 0;
+    if (detached)
+      table_.release(id);
+    else if (object == nullptr || object->state() != object_state::reserved)
       continue; // it was published in time
     freed.push_back(extent_of(*object));
     entry_key name = object->name();
     table_.erase(id);
-    settle(name);
+    if (!detached) // its key may be another's by now
+      settle(name);
   }
   return freed;
+}
+
+void tier_state::detach(const std::vector<object_id>& ids) {
+  for (object_id id : ids) {
+    const resident* object = table_.get(id);
+    if (object == nullptr || object->state() != object_state::reserved)
+      continue;
+    entry_key name = object->name();
+    table_.publish(id); // for nobody to see: a removed object keeps its space while it is held
+    table_.hold(id);
+    table_.remove(id);
+    detached_.insert(id);
+    settle(name);
+  }
 }
 
 std::vector<extent> tier_state::discard(const std::vector<object_id>& ids) {

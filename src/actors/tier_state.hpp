@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <unordered_map>
+#include <unordered_set>
 
 namespace terrace::actors {
 
@@ -49,6 +50,8 @@ class tier_state {
   /// Each returns the extents that are free now.
   std::vector<extent> release(const std::vector<object_id>& ids);
   std::vector<extent> abandon(const std::vector<object_id>& ids);
+  /// Takes reserved objects out of the index, and lets go of those who await them; `abandon` frees them.
+  void detach(const std::vector<object_id>& ids);
   std::vector<extent> discard(const std::vector<object_id>& ids);
 
   /// The extents of those proposed victims that may leave now, and which of them they are.
@@ -101,6 +104,7 @@ class tier_state {
   tier_kind kind_;
   resident_table table_;
   std::unordered_map<entry_key, std::vector<std::shared_ptr<waiter>>> waiters_;
+  std::unordered_set<object_id> detached_;
   policy_notes notes_;
   bool evictable_ = false;
 };

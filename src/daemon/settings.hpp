@@ -122,7 +122,9 @@ struct disk_options {
   uint32_t write_share_percent = 10; ///< beside reads: of their bytes in flight; at least one write of 1 MiB
   std::string admission = "always";  ///< what is written: always, seen_twice, beats_victim
   uint64_t write_bytes_per_day = 0;  ///< 0: no limit
-  bool write_through = true;         ///< stores go to disk as well; false: disk holds nothing new
+  std::chrono::milliseconds stall_after{
+      10'000};               ///< an operation that takes longer takes the tier out of service
+  bool write_through = true; ///< stores go to disk as well; false: disk holds nothing new
   uint32_t allocation_queue = 4096;
 
   uint64_t low_watermark_bytes(uint64_t capacity) const { return capacity / 100 * low_watermark_percent; }

@@ -81,6 +81,7 @@ constexpr option_spec table[] = {
      in<&s::disk, &disk_options::write_bytes_in_flight>},
     {"disk", "admission", kind::text, restart, in<&s::disk, &disk_options::admission>},
     {"disk", "write_bytes_per_day", kind::bytes, restart, in<&s::disk, &disk_options::write_bytes_per_day>},
+    {"disk", "stall_after", kind::duration, restart, in<&s::disk, &disk_options::stall_after>},
     {"disk", "write_share_percent", kind::count, restart, in<&s::disk, &disk_options::write_share_percent>},
     {"disk", "write_through", kind::flag, restart, in<&s::disk, &disk_options::write_through>},
     {"disk", "allocation_queue", kind::count, restart, in<&s::disk, &disk_options::allocation_queue>},

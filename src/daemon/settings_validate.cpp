@@ -195,6 +195,8 @@ problems disk_options::validate() const {
   one_of(found, "disk.admission", admission, disk_options::admissions);
   if (write_bytes_per_day != 0)
     bytes_in_range(found, "disk.write_bytes_per_day", write_bytes_per_day, mebibyte, 1024 * tebibyte);
+  duration_in_range(found, "disk.stall_after", stall_after, std::chrono::milliseconds(100),
+                    std::chrono::hours(1));
   count_in_range(found, "disk.write_share_percent", write_share_percent, 1, 100);
   return found;
 }

@@ -52,6 +52,7 @@ actors::group_plan plan_of(const settings& with, const group_options& group) {
     auto rule =
         std::find(disk_options::admissions.begin(), disk_options::admissions.end(), with.disk.admission);
     plan.admission.rule = static_cast<admission_rule>(rule - disk_options::admissions.begin());
+    plan.disk_health.stall_after = with.disk.stall_after;
     plan.admission.bytes_per_day = with.disk.write_bytes_per_day;
     plan.write_new = with.disk.write_through;
   }

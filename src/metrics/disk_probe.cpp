@@ -41,6 +41,10 @@ void disk_probe::collect(const labels& of, sample_sink& sink) const {
                  static_cast<double>(counters.errors.value()));
     sink.counter("terrace_disk_degradations_total", "Times that the device was taken out of service.",
                  labelled, static_cast<double>(degradations_[i].value()));
+    sink.counter("terrace_disk_stalls_total", "Operations that did not come back in disk.stall_after.",
+                 labelled, static_cast<double>(stalls_[i].value()));
+    sink.gauge("terrace_disk_stalled", "Operations that are stalled now.", labelled,
+               static_cast<double>(stalled_now_[i].value()));
     sink.histogram("terrace_disk_operation_duration_seconds", "Time from submission to completion.", labelled,
                    counters.latency.read());
   }

@@ -23,6 +23,15 @@ class disk_probe {
   /// The device was taken out of service in this direction.
   void degraded(disk_operation operation) noexcept { degradations_[static_cast<size_t>(operation)].add(); }
 
+  /// An operation did not come back in time; and it came back after all.
+  void stalled(disk_operation operation) noexcept {
+    stalls_[static_cast<size_t>(operation)].add();
+    stalled_now_[static_cast<size_t>(operation)].add();
+  }
+  void unstalled(disk_operation operation) noexcept {
+    stalled_now_[static_cast<size_t>(operation)].subtract();
+  }
+
   /// An operation left its line for the kernel.
   void waited(size_t which, std::chrono::nanoseconds how_long) noexcept {
     lines_[which].waited.observe(how_long);
@@ -47,7 +56,8 @@ class disk_probe {
     latency_histogram waited;
   };
   std::array<operation_counters, disk_operations> operations_;
-  std::array<counter, disk_operations> degradations_;
+  std::array<counter, disk_operations> degradations_, stalls_;
+  std::array<gauge, disk_operations> stalled_now_;
   std::array<line_counters, disk_lines.size()> lines_;
 };
 

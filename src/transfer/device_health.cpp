@@ -35,6 +35,13 @@ bool device_health::failed(int error_number, time_point now) {
   return true;
 }
 
+bool device_health::stalled(time_point now) {
+  if (state_ != state::healthy)
+    return false;
+  degrade(ETIMEDOUT, now);
+  return true;
+}
+
 void device_health::begin_trial() {
   assert(state_ == state::degraded);
   state_ = state::probing;

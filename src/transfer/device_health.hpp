@@ -1,7 +1,7 @@
 // Whether a device is to be used: out of service after errors that are its own, tried again after a pause, and back when a
 // trial succeeds. Errors of single operations are not its business: whoever reads an unreadable block sees that alone.
 //
-//   healthy --(failures in a row, or one that speaks for the whole device)--> degraded
+//   healthy --(failures in a row, one that speaks for the whole device, or a stall)--> degraded
 //   degraded --(the pause is over: `begin_trial`)--> probing
 //   probing --(the trial succeeded)--> healthy, or --(it failed)--> degraded, for twice as long
 //
@@ -17,7 +17,8 @@ struct health_options {
   uint32_t failures_max = 4;                   ///< in a row
   std::chrono::milliseconds first_pause{1000}; ///< doubled with each failure that follows
   std::chrono::milliseconds longest_pause{60'000};
-  uint32_t recovered_after = 64; ///< successes after which the next pause is the first again
+  uint32_t recovered_after = 64;                 ///< successes after which the next pause is the first again
+  std::chrono::milliseconds stall_after{10'000}; ///< an operation that takes so long speaks for the device
 };
 
 class device_health {
@@ -31,6 +32,8 @@ class device_health {
   void succeeded();
   /// True when this took the device out of service.
   bool failed(int error_number, time_point now);
+  /// An operation has not come back in `stall_after`. The same.
+  bool stalled(time_point now);
 
   /// Precondition: degraded, and `retry_at` has come.
   void begin_trial();

@@ -301,3 +301,31 @@ TEST_F(DiskQueue, OwnersOutliveTheQueueWhileATransferIsInTheKernel) {
   started.reset();
   EXPECT_TRUE(watched.expired());
 }
+
+TEST_F(DiskQueue, AStalledOperationIsAnsweredAndMakesRoomWhileItsOwnersStay) {
+  auto owner = std::make_shared<int>(1);
+  std::weak_ptr<int> watched = owner;
+  disk_request what = request(disk_direction::read, {1, 1, 1, 1, 1});
+  what.owners = {std::move(owner)};
+  auto answer = add(std::move(what));
+  {
+    auto steps = all_next();
+    ASSERT_EQ(steps.size(), 4u);
+    queue.stalled(steps[1].first);
+    EXPECT_EQ(queue.in_flight(), 3u);
+    auto last = all_next();
+    ASSERT_EQ(last.size(), 1u);
+    EXPECT_NE(last[0].first, steps[1].first); // the tag is the stalled operation's
+    for (size_t i : {0, 2, 3})
+      complete(steps[i]);
+    complete(last[0]);
+    ASSERT_TRUE(*answer);
+    EXPECT_EQ((*answer)->failed, (std::vector{0, ETIMEDOUT, 0, 0, 0}));
+    EXPECT_FALSE(watched.expired());
+    complete(steps[1]); // long after
+    EXPECT_EQ(queue.in_flight(), 0u);
+    read({1});
+    EXPECT_EQ(queue.next()->first, steps[1].first);
+  }
+  EXPECT_TRUE(watched.expired());
+}

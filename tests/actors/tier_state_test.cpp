@@ -293,3 +293,31 @@ TEST_F(TierState, SaysWhatHoldsItsBytes) {
   EXPECT_NE(text.find("hold 8192 bytes in 1 objects"), std::string::npos) << text;
   EXPECT_NE(text.find("writes in progress 16384 bytes"), std::string::npos) << text;
 }
+
+TEST_F(TierState, ADetachedObjectFreesItsKeyAtOnceAndItsSpaceWhenItIsAbandoned) {
+  auto first = acquire(chain(0, 2));
+  std::optional<errc> heard;
+  tier.await(*chain(0, 1), nullptr, [&heard](errc code) { heard = code; });
+  tier.detach({first.reserved[0], first.reserved[1]});
+  EXPECT_EQ(heard, errc::ok); // nobody waits for what will not come
+  EXPECT_FALSE(sees(0));
+  auto second = acquire(chain(0, 1));
+  EXPECT_EQ(second.states, std::vector{acquired_state::reserved});
+  heard.reset();
+  tier.await(*chain(0, 1), nullptr, [&heard](errc code) { heard = code; });
+  auto freed = tier.abandon(first.reserved);
+  ASSERT_EQ(freed.size(), 2u);
+  EXPECT_EQ(freed[0].offset, first.places[0].offset);
+  EXPECT_FALSE(heard); // the second writer of the key is still at work
+  tier.publish(second.places, false);
+  EXPECT_EQ(heard, errc::ok);
+  EXPECT_TRUE(sees(0));
+  EXPECT_TRUE(tier.abandon(first.reserved).empty());
+  EXPECT_EQ(tier.table().held(), 0u);
+}
+
+TEST_F(TierState, PublishedObjectsAreNotDetached) {
+  auto places = published(chain(0, 1));
+  tier.detach({places[0].id});
+  EXPECT_TRUE(sees(0));
+}

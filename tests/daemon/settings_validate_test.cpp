@@ -89,6 +89,7 @@ TEST(Settings, EveryBoundIsEnforced) {
       {"disk.write_bytes_in_flight", [](settings& s) { s.disk.write_bytes_in_flight = 1; }},
       {"disk.admission", [](settings& s) { s.disk.admission = "sometimes"; }},
       {"disk.write_bytes_per_day", [](settings& s) { s.disk.write_bytes_per_day = 1; }},
+      {"disk.stall_after", [](settings& s) { s.disk.stall_after = std::chrono::milliseconds(99); }},
       {"disk.write_share_percent", [](settings& s) { s.disk.write_share_percent = 0; }},
       {"disk.allocation_queue", [](settings& s) { s.disk.allocation_queue = 0; }},
       {"copier.threads", [](settings& s) { s.copier.threads = 65; }},

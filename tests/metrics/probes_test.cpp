@@ -118,6 +118,17 @@ TEST(DiskProbe, CountsDegradationsByDirection) {
   EXPECT_EQ(now["terrace_disk_degradations_total{operation=read}"], 0);
 }
 
+TEST(DiskProbe, CountsStallsAndThoseThatLast) {
+  disk_probe probe;
+  probe.stalled(disk_operation::read);
+  probe.stalled(disk_operation::read);
+  probe.unstalled(disk_operation::read);
+  recorder now;
+  probe.collect({}, now);
+  EXPECT_EQ(now["terrace_disk_stalls_total{operation=read}"], 2);
+  EXPECT_EQ(now["terrace_disk_stalled{operation=read}"], 1);
+  EXPECT_EQ(now["terrace_disk_stalled{operation=write}"], 0);
+}
 TEST(DiskProbe, CountsFailuresApartFromBytes) {
   disk_probe probe;
   probe.started(disk_operation::read);

@@ -31,6 +31,14 @@ TEST_F(DeviceHealth, SingleErrorsAreNotTheDevices) {
   EXPECT_TRUE(health.healthy());
 }
 
+TEST_F(DeviceHealth, OneStallSpeaksForTheDevice) {
+  EXPECT_TRUE(health.stalled(now));
+  EXPECT_EQ(health.error_number(), ETIMEDOUT);
+  EXPECT_FALSE(health.stalled(now)); // told once
+  health.begin_trial();
+  EXPECT_FALSE(health.stalled(now)); // the trial says it itself
+}
+
 TEST_F(DeviceHealth, ErrorsInARowTakeItOutOfServiceAndAreToldOnce) {
   EXPECT_FALSE(health.failed(EIO, now));
   EXPECT_FALSE(health.failed(EIO, now));
