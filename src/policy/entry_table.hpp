@@ -21,7 +21,7 @@ struct entry_record {
 };
 static_assert(sizeof(entry_record) == 32);
 
-/// Chained hashing that grows by one bucket at a time (linear hashing, Litwin 1980), two entries a bucket: 34 bytes an
+/// Chained hashing that grows by one bucket at a time (linear hashing, Litwin 1980), three entries a bucket: 34 bytes an
 /// entry at every size, and no insertion that moves everything.
 class entry_table {
  public:
@@ -42,7 +42,7 @@ class entry_table {
   size_t bytes() const { return records_.bytes() + heads_.bytes(); }
 
  private:
-  static constexpr size_t entries_per_bucket = 2;
+  static constexpr size_t entries_per_bucket = 3;
 
   size_t bucket_of(entry_key key) const;
   void add_bucket();

@@ -48,9 +48,12 @@ void leaf_bands::push(size_t band, slot entry) {
 void leaf_bands::left(entry_index at) { context_.forest.set_listed(at, false); }
 
 void leaf_bands::exposed(entry_index at) {
-  if (context_.forest.listed(at))
-    return;
-  if (slots_ > 2 * context_.forest.residents() + 1024)
+  if (!context_.forest.listed(at))
+    list(at);
+}
+
+void leaf_bands::list(entry_index at) {
+  if (slots_ > context_.forest.residents() / 8 * 9 + 1024)
     sweep();
   context_.forest.set_listed(at, true);
   push(band_of(at), {rank_of(at), at});
@@ -124,12 +127,10 @@ bool leaf_bands::leads_band(entry_index at) const {
 }
 
 void leaf_bands::sank(entry_index at) {
-  if (!context_.forest.may_leave(at))
-    return; // told again when it is exposed
-  if (slots_ > 2 * context_.forest.residents() + 1024)
-    sweep();
-  context_.forest.set_listed(at, true);
-  push(band_of(at), {rank_of(at), at});
+  if (context_.forest.may_leave(at))
+    list(at);
+  else
+    context_.forest.set_listed(at, false); // its slot is worth nothing; it gets another when it is exposed
 }
 
 void leaf_bands::moved(entry_index at) {

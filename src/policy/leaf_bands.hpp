@@ -52,6 +52,7 @@ class leaf_bands : public eviction_order {
   static bool before(const slot& a, const slot& b) {
     return a.rank != b.rank ? a.rank < b.rank : a.at < b.at;
   }
+  void list(entry_index at);
   void push(size_t band, slot entry);
   static void rise(heap& h, size_t i, slot entry);
   static void sink(heap& h, size_t i, slot entry);

@@ -195,5 +195,18 @@ TEST(Priority, NamesTheLowestFirstAndInItTheLeastRecentlyUsed) {
   EXPECT_EQ(order(ledger), (std::vector<uint64_t>{2, 4, 1, 3}));
 }
 
+TEST(Priority, FindsAPrefixWhosePrioritySankWhileASuffixHungOnIt) {
+  eviction_ledger ledger;
+  use_policy(ledger, 0, "priority");
+  std::vector chain{key(1), key(2)};
+  auto request = ledger.begin_request(chain, {.priority = 5}, 1);
+  ledger.insert(0, {key(1), {}, 1}, 1, request);
+  ledger.insert(0, {key(2), key(1), 1}, 1, request);
+  std::vector prefix{key(1)};
+  ledger.begin_request(prefix, {.priority = 0}, 2);
+  ledger.erase(0, key(2));
+  EXPECT_EQ(order(ledger), (std::vector<uint64_t>{1}));
+}
+
 } // namespace
 } // namespace terrace::testing
