@@ -1,10 +1,12 @@
 #include "actors/group_actor.hpp"
 
 #include "index/space_registry.hpp"
+#include "protocol/limits.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
+#include <algorithm>
 #include <map>
 #include <unordered_map>
 #include <unordered_set>
@@ -73,6 +75,8 @@ group_actor::behavior_type group_behavior(group_actor::stateful_pointer<group_st
         group_report report;
         report.spaces = self->state.spaces.size();
         report.leases = self->state.leases.size();
+        for (uint32_t id = 1; id <= std::min<size_t>(report.spaces, protocol::status_spaces_max); ++id)
+          report.open_spaces.push_back(self->state.spaces.find(space_id{id}));
         return report;
       },
   };

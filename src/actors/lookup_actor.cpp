@@ -44,14 +44,36 @@ using self_pointer = caf::stateful_actor<lookup_state, lookup_base>*;
 
 bool one_slice(const lookup_state& state) { return state.request.objects->size() <= state.slice; }
 
-/// Probes in slices note no use: it is noted here, in one batch, for a chain's use is told from its end.
-hold_ptr take_found(self_pointer self, tier_share& share, size_t objects) {
+bool has_trailing_pools(const lookup_state& state) {
+  const auto& pools = state.request.in->spec.pools;
+  return std::any_of(pools.begin(), pools.end(),
+                     [](const pool_spec& pool) { return pool.rule == hit_rule::trailing_chunks; });
+}
+
+/// Probes note a use only where what they see is all there is to know.
+bool probes_note_use(const lookup_state& state) { return one_slice(state) && !has_trailing_pools(state); }
+
+/// A state that no window of the found prefix needs is not used, and a lease does not hold it.
+void let_go_of_unneeded(const space_spec& spec, uint32_t found_chunks, object_hold& held) {
+  chunk_layout layout(spec);
+  std::vector<bool> keeps;
+  keeps.reserve(held.places().size());
+  for (uint32_t chunk = 0; chunk < found_chunks; ++chunk)
+    for (size_t pool = 0; pool < layout.pools(); ++pool)
+      keeps.insert(keeps.end(), layout.ranks(pool), needs(spec.pools[pool], found_chunks, chunk));
+  held.keep_only(keeps);
+}
+
+/// What probes did not note is noted here, in one batch, for a chain's use is told from its end.
+hold_ptr take_found(self_pointer self, tier_share& share, uint32_t found_chunks, size_t objects) {
   if (!share.held)
     return nullptr;
   share.held->keep_first(objects);
   if (objects == 0)
     return nullptr;
-  if (self->state.request.note_use && !one_slice(self->state)) {
+  if (has_trailing_pools(self->state))
+    let_go_of_unneeded(self->state.request.in->spec, found_chunks, *share.held);
+  if (self->state.request.note_use && !probes_note_use(self->state)) {
     use_notice used;
     for (const object_place& place : share.held->places())
       if (place.present())
@@ -73,8 +95,8 @@ void finish(self_pointer self) {
       answers.push_back({share->kind, std::move(share->present)});
   answer.plan = make_prefix_plan(state.request.in->spec, state.request.plan, answers);
   size_t kept = answer.plan.found_chunks * chunk_layout(state.request.in->spec).objects_per_chunk();
-  answer.host = take_found(self, state.host, kept);
-  answer.disk = take_found(self, state.disk, kept);
+  answer.host = take_found(self, state.host, answer.plan.found_chunks, kept);
+  answer.disk = take_found(self, state.disk, answer.plan.found_chunks, kept);
   state.host = {};
   state.disk = {};
   state.lost_tier = false;
@@ -85,9 +107,7 @@ void finish(self_pointer self) {
 /// Whether what lies behind this slice can still belong to a prefix. In spaces with trailing pools it may, whatever is
 /// missing here.
 bool goes_on(const lookup_state& state) {
-  const auto& pools = state.request.in->spec.pools;
-  if (std::any_of(pools.begin(), pools.end(),
-                  [](const pool_spec& pool) { return pool.rule == hit_rule::trailing_chunks; }))
+  if (has_trailing_pools(state))
     return true;
   object_bitmap either = state.host.asked ? state.host.slice : state.disk.slice;
   if (state.host.asked && state.disk.asked)
@@ -124,7 +144,7 @@ void ask(self_pointer self, tier_share& share) {
   const auto& request = state.request;
   ++state.waiting_for;
   probe_request probe{
-      request.objects, request.hold, request.note_use && one_slice(state), {state.first, state.slice}};
+      request.objects, request.hold, request.note_use && probes_note_use(state), {state.first, state.slice}};
   auto asked = one_slice(state) // a long lookup's slices do not stand in a short one's way
                    ? self->request<caf::message_priority::high>(share.tier, caf::infinite, std::move(probe))
                    : self->request(share.tier, caf::infinite, std::move(probe));

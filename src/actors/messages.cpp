@@ -23,6 +23,15 @@ void object_hold::append(size_t first, object_hold&& more) {
   more.places_.clear();
 }
 
+void object_hold::keep_only(const std::vector<bool>& keeps) {
+  release_notice notice;
+  for (size_t i = 0; i < places_.size(); ++i)
+    if (places_[i].present() && !keeps[i])
+      notice.ids.push_back(std::exchange(places_[i], {}).id);
+  if (tier_ && !notice.ids.empty())
+    caf::anon_send(tier_, std::move(notice));
+}
+
 void object_hold::release(size_t begin) {
   if (!tier_)
     return;

@@ -13,6 +13,7 @@
 #include <caf/actor.hpp>
 
 #include <atomic>
+#include <bitset>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -39,6 +40,8 @@ struct object_batch {
   std::vector<object_key> keys;
   std::vector<entry_key> parents; ///< policy name of the same object of the previous chunk, or empty
   std::vector<uint64_t> payload_bytes;
+  std::bitset<space_spec::pools_max>
+      trailing; ///< the pools of which only the last states of a prefix are needed
   size_t size() const { return keys.size(); }
 };
 using batch_ptr = std::shared_ptr<const object_batch>;
@@ -91,6 +94,9 @@ class object_hold {
 
   /// Takes over what `more`, of the same tier, holds, from place `first` on. Precondition: nothing is held there yet.
   void append(size_t first, object_hold&& more);
+
+  /// Lets those places go that `keeps` (parallel to them) does not keep.
+  void keep_only(const std::vector<bool>& keeps);
 
  private:
   void release(size_t begin);

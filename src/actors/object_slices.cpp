@@ -12,6 +12,7 @@ batch_ptr slice(const batch_ptr& all, size_t begin, size_t end) {
   cut(all->keys, part->keys);
   cut(all->parents, part->parents);
   cut(all->payload_bytes, part->payload_bytes);
+  part->trailing = all->trailing;
   return part;
 }
 

@@ -3,6 +3,8 @@
 #include "actors/connection_actor.hpp"
 #include "index/chunk_layout.hpp"
 
+#include <numeric>
+
 namespace terrace::actors {
 
 namespace {
@@ -61,14 +63,21 @@ object_key key_of(const opened_space& in, size_t pool, uint16_t rank, const dige
   return {in.id, static_cast<uint16_t>(pool), in.spec.pools[pool].replicated ? uint16_t{0} : rank, chunk};
 }
 
-/// Prefix order binds the objects of pools that need every chunk. States of trailing pools stand alone: an old one may
-/// go while a newer one stays.
+/// In the order of eviction an object of a pool that needs every chunk follows the one before it. States of trailing
+/// pools follow the chunk that they belong to, in the first pool that needs every chunk: without it no prefix ends
+/// there, so a state goes before it, and an old state may go while a newer one stays.
 entry_key parent_of(const opened_space& in, size_t pool, const object_key& key, const digest* before) {
-  if (before == nullptr || in.spec.pools[pool].rule == hit_rule::trailing_chunks)
-    return {};
   object_key parent = key;
-  parent.chunk = *before;
-  return to_entry_key(parent);
+  if (in.spec.pools[pool].rule == hit_rule::all_chunks) {
+    if (before == nullptr)
+      return {};
+    parent.chunk = *before;
+    return to_entry_key(parent);
+  }
+  for (size_t other = 0; other < in.spec.pools.size(); ++other)
+    if (in.spec.pools[other].rule == hit_rule::all_chunks)
+      return to_entry_key(key_of(in, other, key.rank, key.chunk));
+  return {};
 }
 
 void add(object_batch& batch, const opened_space& in, size_t pool, uint16_t rank, const digest& chunk,
@@ -114,12 +123,36 @@ result<chunk_range> checked_range(size_t total, uint32_t first, uint32_t count) 
   return chunk_range{first, count == 0 ? total - first : count};
 }
 
+result<pool_list> checked_pools(const space_spec& spec, const flatbuffers::Vector<uint8_t>* named,
+                                size_t chunks) {
+  pool_list pools;
+  if (named == nullptr) {
+    pools.resize(spec.pools.size());
+    std::iota(pools.begin(), pools.end(), uint16_t{0});
+  } else {
+    pools.assign(named->begin(), named->end());
+  }
+  if (pools.back() >= spec.pools.size())
+    return fail(errc::bad_request, "pool number " + std::to_string(pools.back()) +
+                                       " was asked for, the space has " + std::to_string(spec.pools.size()) +
+                                       " pools");
+  if (chunks > transfer_objects_max / pools.size())
+    return fail(errc::bad_request, std::to_string(chunks) + " chunks in " + std::to_string(pools.size()) +
+                                       " pools were asked for; at most " +
+                                       std::to_string(transfer_objects_max) +
+                                       " objects may be in one request: ask for fewer chunks or pools");
+  return pools;
+}
+
 batch_ptr objects_of(const opened_space& in, std::span<const digest> chunks,
-                     const std::optional<digest>& before, const chunk_range& range, uint16_t rank) {
+                     const std::optional<digest>& before, const chunk_range& range, const pool_list& pools,
+                     uint16_t rank) {
   auto batch = std::make_shared<object_batch>();
-  reserve(*batch, range.count * in.spec.pools.size());
+  reserve(*batch, range.count * pools.size());
+  for (size_t pool : pools)
+    batch->trailing.set(pool, in.spec.pools[pool].rule == hit_rule::trailing_chunks);
   for (size_t c = range.first; c < range.first + range.count; ++c)
-    for (size_t pool = 0; pool < in.spec.pools.size(); ++pool)
+    for (size_t pool : pools)
       add(*batch, in, pool, rank, chunks[c], in_front_of(chunks, before, c));
   return batch;
 }
@@ -140,14 +173,15 @@ batch_ptr keys_of_all_ranks(const opened_space& in, std::span<const digest> chun
   return batch;
 }
 
-hold_ptr leased_on_disk(const lease_ptr& from, const chunk_range& range, uint16_t rank) {
+hold_ptr leased_on_disk(const lease_ptr& from, const chunk_range& range, const pool_list& pools,
+                        uint16_t rank) {
   if (!from->disk)
     return nullptr;
   chunk_layout layout(from->in->spec);
   std::vector<object_place> places;
-  places.reserve(range.count * layout.pools());
+  places.reserve(range.count * pools.size());
   for (size_t c = range.first; c < range.first + range.count; ++c)
-    for (size_t pool = 0; pool < layout.pools(); ++pool)
+    for (size_t pool : pools)
       places.push_back(from->disk->places()[c * layout.objects_per_chunk() + layout.object_of(pool, rank)]);
   return hold_ptr(new object_hold({}, std::move(places)), [from](object_hold* view) { delete view; });
 }

@@ -21,17 +21,29 @@ struct chunk_range {
 };
 result<chunk_range> checked_range(size_t total, uint32_t first, uint32_t count);
 
-/// The objects of a range of chunks on one rank, chunk by chunk, pool by pool. `before`: the chunk in front of all of
-/// them, if known.
+/// Which of a space's pools a transfer is about, by number, rising.
+using pool_list = std::vector<uint16_t>;
+constexpr size_t transfer_objects_max = 1'048'576;
+
+/// What a request names, or all when it names none. Errors (`bad_request`): a pool that the space does not have, or more
+/// objects of `chunks` chunks than a transfer may have.
+result<pool_list> checked_pools(const space_spec& spec, const flatbuffers::Vector<uint8_t>* named,
+                                size_t chunks);
+
+/// The objects of a range of chunks in some pools on one rank, chunk by chunk, pool by pool. `before`: the chunk in front
+/// of all of them, if known.
 batch_ptr objects_of(const opened_space& in, std::span<const digest> chunks,
-                     const std::optional<digest>& before, const chunk_range& range, uint16_t rank);
+                     const std::optional<digest>& before, const chunk_range& range, const pool_list& pools,
+                     uint16_t rank);
 
 /// Only the keys of the objects of all chunks on all ranks, numbered as index/chunk_layout.hpp says: all that a probe
 /// needs.
 batch_ptr keys_of_all_ranks(const opened_space& in, std::span<const digest> chunks);
 
-/// What a lease holds on disk of the objects that `objects_of` names for the same range and rank; null if nothing.
-hold_ptr leased_on_disk(const lease_ptr& from, const chunk_range& range, uint16_t rank);
+/// What a lease holds on disk of the objects that `objects_of` names for the same range, pools and rank; null if
+/// nothing.
+hold_ptr leased_on_disk(const lease_ptr& from, const chunk_range& range, const pool_list& pools,
+                        uint16_t rank);
 
 /// The runs of a load or store, checked against its objects and its region.
 result<std::shared_ptr<const object_runs>> runs_of(const protocol::run_vector& runs,

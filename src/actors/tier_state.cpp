@@ -9,6 +9,26 @@ namespace terrace::actors {
 
 namespace {
 extent extent_of(const resident& object) { return {object.offset(), object.physical_bytes()}; }
+
+/// The order in which use is noted, so that an order by use is the order of leaving: the last chunk first, for a prefix is
+/// worth something without its end; but states of trailing pools after that from the first on, for the last of them are
+/// those that are needed. `of(i)`: the i-th object, or null.
+template <class Of, class F>
+void in_order_of_use(size_t objects, Of&& of, F&& f) {
+  bool states = false;
+  for (size_t i = objects; i-- > 0;) {
+    const resident* object = of(i);
+    if (object == nullptr)
+      continue;
+    if (object->trailing())
+      states = true;
+    else
+      f(i, *object);
+  }
+  for (size_t i = 0; states && i < objects; ++i)
+    if (const resident* object = of(i); object != nullptr && object->trailing())
+      f(i, *object);
+}
 } // namespace
 
 object_place tier_state::place_of(object_id id) const {
@@ -37,26 +57,28 @@ tier_state::found tier_state::probe(const object_batch& objects, bool hold, bool
   answer.present = object_bitmap(keys.size());
   if (hold)
     answer.places.resize(keys.size());
-  for (size_t i = ids.size(); i-- > 0;) { // last chunk first: the order in which use is noted
-    if (ids[i] == object_id{})
-      continue;
-    answer.present.set(i);
-    ++answer.hits;
-    if (note_use)
-      note(note_kind::hit, *table_.get(ids[i]));
-    if (hold)
-      answer.places[i] = this->hold(ids[i]);
-  }
+  in_order_of_use(
+      ids.size(), [&](size_t i) { return table_.get(ids[i]); },
+      [&](size_t i, const resident& object) {
+        answer.present.set(i);
+        ++answer.hits;
+        if (note_use)
+          note(note_kind::hit, object);
+        if (hold)
+          answer.places[i] = this->hold(ids[i]);
+      });
   hits += answer.hits;
   misses += keys.size() - answer.hits;
   return answer;
 }
 
 void tier_state::use(const std::vector<object_id>& ids) {
-  for (size_t i = ids.size(); i-- > 0;)
-    if (const resident* object = table_.get(ids[i]);
-        object != nullptr && object->state() == object_state::published)
-      note(note_kind::hit, *object);
+  in_order_of_use(
+      ids.size(), [&](size_t i) { return table_.get(ids[i]); },
+      [&](size_t, const resident& object) {
+        if (readable(object.state()))
+          note(note_kind::hit, object);
+      });
 }
 
 tier_state::need tier_state::missing(const acquire_request& request) const {
@@ -83,20 +105,22 @@ tier_state::acquired tier_state::acquire(const acquire_request& request, const n
   answer.states.resize(objects.size(), acquired_state::absent);
   answer.places.resize(objects.size());
   answer.held.resize(objects.size());
-  for (size_t i = objects.size(); i-- > 0;) {
-    auto id = table_.find(objects.keys[i]);
-    if (!id)
-      continue;
-    if (table_.get(*id)->state() == object_state::reserved) {
-      answer.states[i] = acquired_state::pending;
-      continue;
-    }
-    if (request.note_use)
-      note(note_kind::hit, *table_.get(*id));
-    answer.states[i] = acquired_state::held;
-    answer.held[i] = hold(*id);
-    answer.places[i] = answer.held[i];
-  }
+  std::vector<object_id> ids(objects.size());
+  for (size_t i = 0; i < ids.size(); ++i)
+    ids[i] = table_.find(objects.keys[i]).value_or(object_id{});
+  in_order_of_use(
+      ids.size(), [&](size_t i) { return table_.get(ids[i]); },
+      [&](size_t i, const resident& object) {
+        if (object.state() == object_state::reserved) {
+          answer.states[i] = acquired_state::pending;
+          return;
+        }
+        if (request.note_use)
+          note(note_kind::hit, object);
+        answer.states[i] = acquired_state::held;
+        answer.held[i] = hold(ids[i]);
+        answer.places[i] = answer.held[i];
+      });
   for (size_t n = 0; n < granted.size(); ++n) {
     size_t i = wanted.objects[n];
     if (answer.states[i] != acquired_state::absent || table_.find(objects.keys[i])) {
@@ -105,8 +129,8 @@ tier_state::acquired tier_state::acquire(const acquire_request& request, const n
         answer.states[i] = acquired_state::pending;
       continue;
     }
-    object_id id = table_.insert(
-        {objects.keys[i], objects.parents[i], granted[n].offset, granted[n].size, objects.payload_bytes[i]});
+    object_id id = table_.insert({objects.keys[i], objects.parents[i], granted[n].offset, granted[n].size,
+                                  objects.payload_bytes[i], objects.trailing.test(objects.keys[i].pool)});
     answer.states[i] = acquired_state::reserved;
     answer.places[i] = place_of(id);
     answer.reserved.push_back(id);
@@ -118,19 +142,20 @@ std::vector<object_place> tier_state::publish(const std::vector<object_place>& p
                                               uint64_t inference) {
   notes_.inference = inference;
   std::vector<object_place> published(places.size());
-  for (size_t i = places.size(); i-- > 0;) {
-    const resident* object = places[i].present() ? table_.get(places[i].id) : nullptr;
-    if (object == nullptr || object->state() != object_state::reserved)
-      continue;
-    note(note_kind::insert, *object, table_.parent_of(places[i].id));
-    table_.publish(places[i].id);
-    if (hold)
-      published[i] = this->hold(places[i].id);
-    else
-      published[i] = place_of(places[i].id);
-    evictable_ = evictable_ || !hold;
-    settle(object->name());
-  }
+  in_order_of_use(
+      places.size(), [&](size_t i) { return table_.get(places[i].id); },
+      [&](size_t i, const resident& object) {
+        if (object.state() != object_state::reserved)
+          return;
+        note(note_kind::insert, object, table_.parent_of(places[i].id));
+        table_.publish(places[i].id);
+        if (hold)
+          published[i] = this->hold(places[i].id);
+        else
+          published[i] = place_of(places[i].id);
+        evictable_ = evictable_ || !hold;
+        settle(object.name());
+      });
   return published;
 }
 

@@ -66,6 +66,44 @@ std::string format_group(const client::group_status& group) {
   return text;
 }
 
+std::string format_spaces(const client::group_status& group) {
+  if (group.open_spaces.empty())
+    return {};
+  table pools({{"space"},
+               {"model", align::left},
+               {"fingerprint", align::left},
+               {"pool", align::left},
+               {"object"},
+               {"tensors"},
+               {"layers", align::left}});
+  for (const client::space_status& space : group.open_spaces)
+    for (const client::open_pool& pool : space.pools) {
+      std::string layers;
+      for (const client::tensor_place& tensor : pool.tensors)
+        layers += fmt::format("{}{} to {}", layers.empty() ? "" : ", ", tensor.first_layer,
+                              tensor.first_layer + tensor.layers - 1);
+      pools.add({std::to_string(space.space), space.model, to_hex(space.fingerprint, 4), pool.name,
+                 format_bytes(pool.object_bytes),
+                 pool.tensors.empty() ? "-" : format_count(pool.tensors.size()),
+                 layers.empty() ? "-" : layers});
+    }
+  return "\n" + pools.to_string();
+}
+
+json to_json(const client::space_status& s) {
+  json pools = json::array();
+  for (const client::open_pool& pool : s.pools) {
+    json tensors = json::array();
+    for (const client::tensor_place& tensor : pool.tensors)
+      tensors.push_back({{"offset", tensor.offset},
+                         {"bytes", tensor.bytes},
+                         {"first_layer", tensor.first_layer},
+                         {"layers", tensor.layers}});
+    pools.push_back({{"name", pool.name}, {"object_bytes", pool.object_bytes}, {"tensors", tensors}});
+  }
+  return {{"space", s.space}, {"model", s.model}, {"fingerprint", to_hex(s.fingerprint)}, {"pools", pools}};
+}
+
 json to_json(const client::tier_status& t) {
   return {{"tier", t.tier},
           {"state", t.state},
@@ -111,7 +149,7 @@ std::string format_status(const client::daemon_status& s) {
                                    {"workers", format_count(s.workers)},
                                    {"ring", s.ring.empty() ? std::string("no features") : joined(s.ring)}});
   for (const client::group_status& group : s.groups)
-    text += format_group(group);
+    text += format_group(group) + format_spaces(group);
   table clients({{"client", align::left},
                  {"name", align::left},
                  {"pid"},
@@ -139,12 +177,16 @@ json to_json(const client::daemon_status& s) {
     json tiers = json::array();
     for (const client::tier_status& tier : group.tiers)
       tiers.push_back(to_json(tier));
+    json spaces = json::array();
+    for (const client::space_status& space : group.open_spaces)
+      spaces.push_back(to_json(space));
     groups.push_back({{"name", group.name},
                       {"path", group.path},
                       {"isolated", group.isolated},
                       {"spaces", group.spaces},
                       {"leases", group.leases},
-                      {"tiers", tiers}});
+                      {"tiers", tiers},
+                      {"open_spaces", spaces}});
   }
   for (const client::client_status& client : s.clients)
     clients.push_back(to_json(client));

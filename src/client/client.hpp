@@ -82,6 +82,9 @@ class connection {
 
   result<space> open_space(const space_spec& spec, deadline until = {});
 
+  /// The pools that the space has, with one for each layer group. Valid until a space is opened. Empty: no such space.
+  std::span<const open_pool> pools_of(const space& opened) const;
+
   /// `memory` may be any memfd; it should carry F_SEAL_SHRINK. The descriptor is duplicated.
   result<registered_region> register_region(int memory, uint64_t bytes, deadline until = {});
   result<registered_region> register_region(const region& memory, deadline until = {}) {
@@ -93,13 +96,15 @@ class connection {
   result<lookup_result> lookup(const lookup_request& request, deadline until = {});
 
   /// Where leased objects lie. Maps segments of the daemon's arena when they are first met. `denied` in a group whose
-  /// memory is not shared: use `load`.
-  result<located_objects> read_lease(const lease_id& id, chunk_range range = {}, deadline until = {});
+  /// memory is not shared: use `load`. `pools`: numbers of those that are wanted, rising; empty: all.
+  result<located_objects> read_lease(const lease_id& id, chunk_range range = {}, deadline until = {},
+                                     std::span<const uint8_t> pools = {});
 
   /// Copies leased objects out of the mapped arena: on this thread, without the daemon. `into` has one destination an
   /// object (chunk by chunk, pool by pool), each of the object's size. Gives the number of bytes.
   result<uint64_t> load_under_lease(const lease& held, chunk_range range,
-                                    std::span<const std::span<uint8_t>> into, deadline until = {});
+                                    std::span<const std::span<uint8_t>> into, deadline until = {},
+                                    std::span<const uint8_t> pools = {});
 
   /// The daemon copies into a region.
   result<load_result> load(const load_request& request, deadline until = {});
@@ -122,7 +127,7 @@ class connection {
 
   result<ticket<lookup_result>> submit_lookup(const lookup_request& request, deadline until = {});
   result<ticket<located_objects>> submit_read_lease(const lease_id& id, chunk_range range = {},
-                                                    deadline until = {});
+                                                    deadline until = {}, std::span<const uint8_t> pools = {});
   result<ticket<load_result>> submit_load(const load_request& request, deadline until = {});
   result<ticket<store_result>> submit_store(const store_request& request, deadline until = {});
   result<ticket<reservation>> submit_reserve(const reserve_request& request, deadline until = {});

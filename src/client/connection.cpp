@@ -64,6 +64,8 @@ result<space> connection::open_space(const space_spec& spec, deadline until) {
   return core_->open_space(spec, until);
 }
 
+std::span<const open_pool> connection::pools_of(const space& opened) const { return core_->pools_of(opened); }
+
 result<registered_region> connection::register_region(int memory, uint64_t bytes, deadline until) {
   unique_fd own(::fcntl(memory, F_DUPFD_CLOEXEC, 0));
   if (!own)
@@ -153,10 +155,12 @@ result<ticket<store_result>> connection::submit_commit(reservation written, dead
 }
 
 result<ticket<located_objects>> connection::submit_read_lease(const lease_id& id, chunk_range range,
-                                                              deadline until) {
+                                                              deadline until,
+                                                              std::span<const uint8_t> pools) {
   request_context in{0, 0, milliseconds_left(until)};
   return submit<located_objects>(
-      core_->now(), kind::read_lease, [&](body_builder& body) { return encode(body, id, range, in); }, until);
+      core_->now(), kind::read_lease, [&](body_builder& body) { return encode(body, id, range, pools, in); },
+      until);
 }
 
 // ---- waiting ----
@@ -309,8 +313,9 @@ result<lookup_result> connection::lookup(const lookup_request& request, deadline
   return finish(submit_lookup(request, until), until);
 }
 
-result<located_objects> connection::read_lease(const lease_id& id, chunk_range range, deadline until) {
-  return finish(submit_read_lease(id, range, until), until);
+result<located_objects> connection::read_lease(const lease_id& id, chunk_range range, deadline until,
+                                               std::span<const uint8_t> pools) {
+  return finish(submit_read_lease(id, range, until, pools), until);
 }
 
 result<load_result> connection::load(const load_request& request, deadline until) {
@@ -367,8 +372,9 @@ result<daemon_status> connection::status(deadline until) {
 }
 
 result<uint64_t> connection::load_under_lease(const lease& held, chunk_range range,
-                                              std::span<const std::span<uint8_t>> into, deadline until) {
-  auto located = read_lease(held.id(), range, until);
+                                              std::span<const std::span<uint8_t>> into, deadline until,
+                                              std::span<const uint8_t> pools) {
+  auto located = read_lease(held.id(), range, until, pools);
   if (!located)
     return pass_on(located);
   return copy_objects(located->objects, into);

@@ -103,13 +103,14 @@ result<void> core::open(session& at, space_entry& entry, deadline until) {
   auto done = take<wire::OpenSpaceAnswer>(at, *id, until, [&](const auto& table, answer&) {
     entry.id = table.space();
     entry.fingerprint = digest::from({table.fingerprint()->data(), table.fingerprint()->size()});
+    entry.pools = decode(table.pools());
     return true;
   });
   return done ? result<void>() : tl::unexpected<error>(done.error());
 }
 
 result<space> core::open_space(const space_spec& spec, deadline until) {
-  space_entry entry{.spec = spec, .id = 0, .fingerprint = {}};
+  space_entry entry{.spec = spec, .id = 0, .fingerprint = {}, .pools = {}};
   if (auto ok = open(*session_, entry, until); !ok)
     return tl::unexpected<error>(ok.error());
   auto known =
@@ -127,6 +128,11 @@ result<uint32_t> core::space_id_of(const space& opened) const {
     return spaces_[opened.slot].id;
   return fail(errc::bad_request,
               "expected a space that this connection opened, got slot " + std::to_string(opened.slot));
+}
+
+std::span<const open_pool> core::pools_of(const space& opened) const {
+  return opened.slot < spaces_.size() ? std::span<const open_pool>(spaces_[opened.slot].pools)
+                                      : std::span<const open_pool>();
 }
 
 // ---- regions ----

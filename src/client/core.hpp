@@ -28,6 +28,7 @@ class core {
 
   result<space> open_space(const space_spec& spec, deadline until);
   result<uint32_t> space_id_of(const space& opened) const;
+  std::span<const open_pool> pools_of(const space& opened) const;
 
   /// Gives the slot; `region_at` knows the rest.
   result<uint32_t> register_region(unique_fd memory, uint64_t bytes, deadline until);
@@ -46,6 +47,7 @@ class core {
     space_spec spec;
     uint32_t id = 0; ///< in the current session
     digest fingerprint;
+    std::vector<open_pool> pools;
   };
   /// A session that ended while its daemon lived on. Its memory there is quarantined until we say we are done.
   struct ended_session {

@@ -42,15 +42,26 @@ tier_status to_tier(const wire::TierStatus& table) {
   };
 }
 
+space_status to_space(const wire::SpaceStatus& table) {
+  return {.space = table.space(),
+          .model = to_text(table.model()),
+          .fingerprint = digest::from({table.fingerprint()->data(), table.fingerprint()->size()}),
+          .pools = decode(table.pools())};
+}
+
 group_status to_group(const wire::GroupStatus& table) {
   group_status group{.name = to_text(table.name()),
                      .path = to_text(table.path()),
                      .isolated = table.isolated(),
                      .spaces = table.spaces(),
                      .leases = table.leases(),
-                     .tiers = {}};
+                     .tiers = {},
+                     .open_spaces = {}};
   for (const auto* tier : *table.tiers())
     group.tiers.push_back(to_tier(*tier));
+  if (table.open_spaces() != nullptr)
+    for (const auto* space : *table.open_spaces())
+      group.open_spaces.push_back(to_space(*space));
   return group;
 }
 
@@ -85,6 +96,20 @@ daemon_info decode(const wire::HelloAnswer& table) {
       .credit_bytes = table.credit_bytes(),
       .frame_bytes_max = table.frame_bytes_max(),
   };
+}
+
+std::vector<open_pool> decode(const flatbuffers::Vector<flatbuffers::Offset<wire::OpenPool>>* list) {
+  std::vector<open_pool> pools;
+  if (list == nullptr)
+    return pools;
+  for (const auto* pool : *list) {
+    pools.push_back({.name = to_text(pool->name()), .object_bytes = pool->object_bytes(), .tensors = {}});
+    if (pool->tensors() != nullptr)
+      for (const auto* tensor : *pool->tensors())
+        pools.back().tensors.push_back(
+            {tensor->offset(), tensor->bytes(), tensor->first_layer(), tensor->layers()});
+  }
+  return pools;
 }
 
 load_result decode(const wire::LoadAnswer& table) {

@@ -17,5 +17,6 @@ load_result decode(const wire::LoadAnswer& table);
 store_result decode(const wire::StoreAnswer& table);
 store_result decode(const wire::CommitAnswer& table);
 daemon_status decode(const wire::StatusAnswer& table);
+std::vector<open_pool> decode(const flatbuffers::Vector<flatbuffers::Offset<wire::OpenPool>>* list);
 
 } // namespace terrace::client::detail

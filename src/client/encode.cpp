@@ -53,6 +53,17 @@ Offset<flatbuffers::Vector<const wire::Run*>> encode(body_builder& body, std::sp
   return body.CreateVectorOfStructs(reinterpret_cast<const wire::Run*>(runs.data()), runs.size());
 }
 
+Offset<flatbuffers::Vector<Offset<wire::Tensor>>> encode(body_builder& body,
+                                                         const std::vector<tensor_shape>& shapes) {
+  std::vector<Offset<wire::Tensor>> tensors;
+  for (const auto& shape : shapes) {
+    auto dtype = optional_text(body, shape.dtype);
+    tensors.push_back(wire::CreateTensor(body, static_cast<wire::TensorFormat>(shape.format), dtype,
+                                         shape.kv_size, shape.layers, shape.hidden, shape.first_layer));
+  }
+  return tensors.empty() ? 0 : body.CreateVector(tensors);
+}
+
 } // namespace
 
 Offset<wire::Hello> encode(body_builder& body, const hello_request& request) {
@@ -64,9 +75,12 @@ Offset<wire::Hello> encode(body_builder& body, const hello_request& request) {
 
 Offset<wire::OpenSpace> encode(body_builder& body, const space_spec& spec) {
   std::vector<Offset<wire::Pool>> pools;
-  for (const auto& pool : spec.pools)
+  for (const auto& pool : spec.pools) {
+    auto tensors = encode(body, pool.tensors);
     pools.push_back(wire::CreatePool(body, body.CreateString(pool.name), pool.object_bytes,
-                                     static_cast<wire::HitRule>(pool.rule), pool.trailing, pool.replicated));
+                                     static_cast<wire::HitRule>(pool.rule), pool.trailing, pool.replicated,
+                                     tensors, pool.layer_groups));
+  }
   auto model = body.CreateString(spec.model);
   auto revision = optional_text(body, spec.revision);
   auto dtype = body.CreateString(spec.dtype);
@@ -91,8 +105,9 @@ Offset<wire::Load> encode(body_builder& body, const load_request& request, const
   auto runs = encode(body, request.runs);
   auto counts = optional_vector(body, request.runs_per_object);
   auto options = encode(body, request.options);
+  auto pools = optional_vector(body, request.pools);
   return wire::CreateLoad(body, in.space, what, lease, request.range.first, request.range.count, in.region,
-                          runs, counts, in.deadline_ms, options);
+                          runs, counts, in.deadline_ms, options, pools);
 }
 
 Offset<wire::Store> encode(body_builder& body, const store_request& request, const request_context& in) {
@@ -100,21 +115,24 @@ Offset<wire::Store> encode(body_builder& body, const store_request& request, con
   auto runs = encode(body, request.runs);
   auto counts = optional_vector(body, request.runs_per_object);
   auto options = encode(body, request.options);
+  auto pools = optional_vector(body, request.pools);
   return wire::CreateStore(body, in.space, what, request.range.first, request.range.count, in.region, runs,
-                           counts, in.deadline_ms, options);
+                           counts, in.deadline_ms, options, pools);
 }
 
 Offset<wire::Reserve> encode(body_builder& body, const reserve_request& request, const request_context& in) {
   auto what = encode(body, request.what);
   auto options = encode(body, request.options);
+  auto pools = optional_vector(body, request.pools);
   return wire::CreateReserve(body, in.space, what, request.range.first, request.range.count, in.deadline_ms,
-                             options);
+                             options, pools);
 }
 
 Offset<wire::ReadLease> encode(body_builder& body, const lease_id& lease, chunk_range range,
-                               const request_context& in) {
+                               std::span<const uint8_t> pools, const request_context& in) {
   auto id = body.CreateVector(lease.bytes.data(), lease.bytes.size());
-  return wire::CreateReadLease(body, id, range.first, range.count, in.deadline_ms);
+  auto wanted = optional_vector(body, pools);
+  return wire::CreateReadLease(body, id, range.first, range.count, in.deadline_ms, 0, wanted);
 }
 
 } // namespace terrace::client::detail

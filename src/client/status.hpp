@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/ids.hpp"
+#include "client/types.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -31,6 +32,13 @@ struct tier_status {
   std::string policy;
 };
 
+struct space_status {
+  uint32_t space = 0;
+  std::string model;
+  digest fingerprint;
+  std::vector<open_pool> pools;
+};
+
 struct group_status {
   std::string name;
   std::string path;
@@ -38,6 +46,7 @@ struct group_status {
   uint32_t spaces = 0;
   uint32_t leases = 0;
   std::vector<tier_status> tiers;
+  std::vector<space_status> open_spaces; ///< the first 64
 };
 
 struct client_status {

@@ -25,13 +25,27 @@ enum class hash_algorithm : uint8_t { sha256_cbor = 0, sha256 = 1, xxh3_128 = 2 
 
 enum class hit_rule : uint8_t { all_chunks = 0, trailing_chunks = 1 };
 
+/// The order of a tensor's dimensions, slowest first (docs/protocol.md).
+enum class tensor_format : uint8_t { binary = 0, kv_2ltd = 1, kv_t2d = 2, kv_2td = 3, kv_mla = 4 };
+
+struct tensor_shape {
+  tensor_format format = tensor_format::kv_2ltd;
+  std::string dtype;    ///< empty: the space's
+  uint32_t kv_size = 2; ///< 2, or 1 where K and V are one; `kv_mla` and `binary`: 1
+  uint32_t layers = 1;
+  uint32_t hidden = 0; ///< elements of a token in one layer of K or V; `binary`: of a layer
+  uint32_t first_layer = 0;
+};
+
 /// One kind of state inside a space: attention KV, Mamba states, a sliding window.
 struct pool_spec {
   std::string name = "kv";
-  uint64_t object_bytes = 0; ///< of one chunk of this pool on one rank
+  uint64_t object_bytes = 0; ///< of one chunk of this pool on one rank; 0 where `tensors` tell it
   hit_rule rule = hit_rule::all_chunks;
-  uint32_t trailing = 1;   ///< trailing_chunks: how many
-  bool replicated = false; ///< stored once for all ranks
+  uint32_t trailing = 1;             ///< trailing_chunks: how many
+  bool replicated = false;           ///< stored once for all ranks
+  std::vector<tensor_shape> tensors; ///< what an object consists of
+  uint32_t layer_groups = 1; ///< with tensors: a pool "NAME.0", "NAME.1", ... for each group of layers
 };
 
 /// Everything that must match for KV to be interchangeable. Clients whose specs differ in any field but `rank` share
@@ -55,6 +69,21 @@ struct space_spec {
 struct space {
   uint32_t slot = 0;
   digest fingerprint; ///< of all fields of the spec, as the daemon computed it
+};
+
+/// A tensor of an object: where it lies there, and which layers it has.
+struct tensor_place {
+  uint64_t offset = 0;
+  uint64_t bytes = 0;
+  uint32_t first_layer = 0;
+  uint32_t layers = 0;
+};
+
+/// A pool of an open space; its place in the list is the number by which requests name it.
+struct open_pool {
+  std::string name;
+  uint64_t object_bytes = 0;
+  std::vector<tensor_place> tensors;
 };
 
 // ---- which chunks ----
@@ -161,6 +190,7 @@ struct load_request {
   const registered_region* region = nullptr;
   std::span<const run> runs;
   std::span<const uint32_t> runs_per_object; ///< empty: one run each
+  std::span<const uint8_t> pools;            ///< numbers of the pools that are wanted, rising; empty: all
   request_options options;
 };
 
@@ -171,6 +201,7 @@ struct store_request {
   const registered_region* region = nullptr;
   std::span<const run> runs;
   std::span<const uint32_t> runs_per_object; ///< empty: one run each
+  std::span<const uint8_t> pools;            ///< as in load_request
   request_options options;
 };
 
@@ -178,6 +209,7 @@ struct reserve_request {
   space in;
   prefix what;
   chunk_range range;
+  std::span<const uint8_t> pools; ///< as in load_request
   request_options options;
 };
 

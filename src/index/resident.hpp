@@ -14,8 +14,9 @@ struct new_resident {
   object_key key;              ///< pool below 256
   entry_key parent;            ///< policy name of the object before it in its chain, or empty
   uint64_t offset = 0;         ///< of the extent in the tier's arena; below 4 PiB
-  uint64_t physical_bytes = 0; ///< of the extent; below 64 GiB
+  uint64_t physical_bytes = 0; ///< of the extent; below 32 GiB
   uint64_t payload_bytes = 0;  ///< below 4 GiB
+  bool trailing = false;       ///< a state of which only the last of a prefix are needed
 };
 
 /// As `resident_table` keeps it: 64 bytes, so that a lookup touches one line of it. Only the table changes it. The policy
@@ -32,6 +33,7 @@ class alignas(64) resident {
   uint64_t offset() const { return offset_pages_ * page_bytes; }
   uint64_t physical_bytes() const { return physical_pages_ * page_bytes; }
   uint64_t payload_bytes() const { return payload_bytes_; }
+  bool trailing() const { return trailing_ != 0; }
 
   /// Cheaper than a comparison with `key()`.
   bool is(const object_key& other) const {
@@ -52,7 +54,8 @@ class alignas(64) resident {
   uint8_t pool_;
   object_state state_;
   uint64_t offset_pages_ : 40;
-  uint64_t physical_pages_ : 24;
+  uint64_t physical_pages_ : 23;
+  uint64_t trailing_ : 1;
 };
 static_assert(sizeof(resident) == 64);
 

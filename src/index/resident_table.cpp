@@ -90,7 +90,7 @@ object_id resident_table::insert(const new_resident& from) {
   assert(from.key.pool <= UINT8_MAX && from.payload_bytes <= UINT32_MAX);
   assert(from.offset % resident::page_bytes == 0 && from.offset / resident::page_bytes < 1ULL << 40);
   assert(from.physical_bytes % resident::page_bytes == 0 &&
-         from.physical_bytes / resident::page_bytes < 1ULL << 24);
+         from.physical_bytes / resident::page_bytes < 1ULL << 23);
   uint32_t slot = spare_;
   if (slot == none) {
     assert(slots_.size() < objects_max);
@@ -107,7 +107,8 @@ object_id resident_table::insert(const new_resident& from) {
   object.pool_ = static_cast<uint8_t>(from.key.pool);
   object.rank_ = from.key.rank;
   object.offset_pages_ = from.offset / resident::page_bytes & ((1ULL << 40) - 1);
-  object.physical_pages_ = from.physical_bytes / resident::page_bytes & ((1ULL << 24) - 1);
+  object.physical_pages_ = from.physical_bytes / resident::page_bytes & ((1ULL << 23) - 1);
+  object.trailing_ = from.trailing ? 1 : 0;
   object.payload_bytes_ = static_cast<uint32_t>(from.payload_bytes);
   object.holds_ = 0;
   ++object.generation_;

@@ -137,13 +137,15 @@ TEST(ResidentTable, KeepsPlacesAndSizesToTheirBounds) {
   large.key.pool = 255;
   large.key.rank = 1023;
   large.offset = ((1ULL << 40) - 1) * 4096;
-  large.physical_bytes = ((1ULL << 24) - 1) * 4096;
+  large.physical_bytes = ((1ULL << 23) - 1) * 4096;
   large.payload_bytes = UINT32_MAX;
+  large.trailing = true;
   const resident* kept = table.get(table.insert(large));
   EXPECT_EQ(kept->key(), large.key);
   EXPECT_EQ(kept->offset(), large.offset);
   EXPECT_EQ(kept->physical_bytes(), large.physical_bytes);
   EXPECT_EQ(kept->payload_bytes(), large.payload_bytes);
+  EXPECT_TRUE(kept->trailing());
 }
 
 TEST(ResidentTableDeathTest, RefusesWhatItCannotKeep) {

@@ -30,6 +30,7 @@ struct load_subject {
   space_ptr in;
   std::shared_ptr<metrics::space_probe> probe; ///< null when only a lease names the space
   batch_ptr objects;
+  size_t pools = 1; ///< objects of a chunk
   hold_ptr disk_held;
   lease_ptr from; ///< null: by prefix, which is a use of its own
 };
@@ -51,7 +52,7 @@ void load_objects(connection& client, const connection::request& what, const wir
   job.group = client.group_handle();
   job.in = subject.in;
   job.objects = subject.objects;
-  job.objects_per_chunk = subject.in->spec.pools.size();
+  job.objects_per_chunk = subject.pools;
   job.disk_held = subject.disk_held;
   job.held_by = subject.from;
   job.runs = std::move(*runs);
@@ -83,10 +84,15 @@ void load_prefix(connection& client, const connection::request& what, const wire
                   client.refuse(what, range.error());
                   return;
                 }
-                auto objects = objects_of(*in->what, prefix.chunks, prefix.parent, *range, in->rank);
+                auto pools = checked_pools(in->what->spec, request.pools(), range->count);
+                if (!pools) {
+                  client.refuse(what, pools.error());
+                  return;
+                }
+                auto objects = objects_of(*in->what, prefix.chunks, prefix.parent, *range, *pools, in->rank);
                 client.use_for_inference(what, request.options(), objects);
                 load_objects(client, what, request, region,
-                             {in->what, in->probe, std::move(objects), nullptr, nullptr});
+                             {in->what, in->probe, std::move(objects), pools->size(), nullptr, nullptr});
               });
 }
 
@@ -103,11 +109,16 @@ void load_leased(connection& client, const connection::request& what, const wire
     client.refuse(what, range.error());
     return;
   }
+  auto pools = checked_pools(from->in->spec, request.pools(), range->count);
+  if (!pools) {
+    client.refuse(what, pools.error());
+    return;
+  }
   uint16_t rank = client.rank_in(from->in->id);
-  auto objects = objects_of(*from->in, from->chunks, from->before, *range, rank);
+  auto objects = objects_of(*from->in, from->chunks, from->before, *range, *pools, rank);
   load_objects(client, what, request, region,
-               {from->in, client.probe_of(from->in->id), std::move(objects),
-                leased_on_disk(from, *range, rank), from});
+               {from->in, client.probe_of(from->in->id), std::move(objects), pools->size(),
+                leased_on_disk(from, *range, *pools, rank), from});
 }
 
 /// From here on the client may read these places, until it releases the lease or ends.
@@ -165,28 +176,35 @@ void read_lease(connection& client, const connection::request& what, protocol::f
   connection::set_inference(what, request->options());
   uint32_t first = request->first_chunk();
   uint32_t count = request->chunks();
-  client.with_lease(
-      what, protocol::to_lease_id(request->lease()), [&client, what, first, count](const lease_ptr& from) {
-        if (!client.holds(from->id) && !client.may_lease(what))
-          return;
-        auto range = checked_range(from->chunks.size(), first, count);
-        if (!range) {
-          client.refuse(what, range.error());
-          return;
-        }
-        uint16_t rank = client.rank_in(from->in->id);
-        load_job job;
-        job.group = client.group_handle();
-        job.in = from->in;
-        job.objects = objects_of(*from->in, from->chunks, from->before, *range, rank);
-        job.objects_per_chunk = from->in->spec.pools.size();
-        job.disk_held = leased_on_disk(from, *range, rank);
-        job.context = what.context;
-        job.held_by = from;
-        job.note_use = false; // the lookup that took the lease was the use
-        start(client, what, std::move(job),
-              [&client, what, from](const load_result& done) { tell_places(client, what, from, done); });
-      });
+  auto body = client.channel().hold(); // `request` lies in it
+  client.with_lease(what, protocol::to_lease_id(request->lease()),
+                    [&client, what, first, count, request, body](const lease_ptr& from) {
+                      if (!client.holds(from->id) && !client.may_lease(what))
+                        return;
+                      auto range = checked_range(from->chunks.size(), first, count);
+                      if (!range) {
+                        client.refuse(what, range.error());
+                        return;
+                      }
+                      auto pools = checked_pools(from->in->spec, request->pools(), range->count);
+                      if (!pools) {
+                        client.refuse(what, pools.error());
+                        return;
+                      }
+                      uint16_t rank = client.rank_in(from->in->id);
+                      load_job job;
+                      job.group = client.group_handle();
+                      job.in = from->in;
+                      job.objects = objects_of(*from->in, from->chunks, from->before, *range, *pools, rank);
+                      job.objects_per_chunk = pools->size();
+                      job.disk_held = leased_on_disk(from, *range, *pools, rank);
+                      job.context = what.context;
+                      job.held_by = from;
+                      job.note_use = false; // the lookup that took the lease was the use
+                      start(client, what, std::move(job), [&client, what, from](const load_result& done) {
+                        tell_places(client, what, from, done);
+                      });
+                    });
 }
 
 } // namespace terrace::actors::verbs

@@ -1,5 +1,7 @@
 // open_space: what the client's KV is, so that only interchangeable KV is shared.
+#include "actors/open_pools.hpp"
 #include "actors/verbs.hpp"
+#include "index/shaped_pools.hpp"
 
 namespace terrace::actors::verbs {
 
@@ -7,7 +9,17 @@ namespace {
 
 std::string text(const flatbuffers::String* from) { return from == nullptr ? std::string() : from->str(); }
 
-space_spec spec_of(const wire::OpenSpace& request) {
+std::vector<tensor_shape> tensors_of(const wire::Pool& pool, const std::string& dtype) {
+  std::vector<tensor_shape> tensors;
+  if (pool.tensors() != nullptr)
+    for (const wire::Tensor* tensor : *pool.tensors())
+      tensors.push_back({static_cast<tensor_format>(tensor->format()),
+                         tensor->dtype() == nullptr ? dtype : tensor->dtype()->str(), tensor->kv_size(),
+                         tensor->layers(), tensor->hidden(), tensor->first_layer()});
+  return tensors;
+}
+
+result<space_spec> spec_of(const wire::OpenSpace& request) {
   space_spec spec;
   spec.model = text(request.model());
   spec.revision = text(request.revision());
@@ -16,9 +28,15 @@ space_spec spec_of(const wire::OpenSpace& request) {
   spec.chunk_tokens = request.chunk_tokens();
   spec.hash_block_tokens = request.hash_block_tokens();
   spec.world_size = request.world_size();
-  for (const wire::Pool* pool : *request.pools())
-    spec.pools.push_back({pool->name()->str(), pool->object_bytes(), static_cast<hit_rule>(pool->hit_rule()),
-                          pool->trailing(), pool->replicated()});
+  for (const wire::Pool* pool : *request.pools()) {
+    auto pools =
+        shaped_pools({pool->name()->str(), pool->object_bytes(), static_cast<hit_rule>(pool->hit_rule()),
+                      pool->trailing(), pool->replicated(), tensors_of(*pool, spec.dtype)},
+                     pool->layer_groups(), spec.chunk_tokens);
+    if (!pools)
+      return tl::unexpected(pools.error());
+    spec.pools.insert(spec.pools.end(), pools->begin(), pools->end());
+  }
   spec.salt = text(request.salt());
   spec.algorithm = static_cast<hash_algorithm>(request.algorithm());
   spec.seed = text(request.seed());
@@ -37,8 +55,13 @@ void open_space(connection& client, const connection::request& what, protocol::f
                                                 std::to_string(request->world_size())});
     return;
   }
+  auto spec = spec_of(*request);
+  if (!spec) {
+    client.refuse(what, spec.error());
+    return;
+  }
   auto rank = static_cast<uint16_t>(request->rank());
-  client.self->request(client.group().group, caf::infinite, open_space_request{spec_of(*request)})
+  client.self->request(client.group().group, caf::infinite, open_space_request{std::move(*spec)})
       .then(
           [&client, what, rank](const open_space_answer& answer) {
             if (answer.failure.code != errc::ok) {
@@ -55,7 +78,8 @@ void open_space(connection& client, const connection::request& what, protocol::f
             client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
               auto fingerprint =
                   body.CreateVector(space.fingerprint.bytes.data(), space.fingerprint.bytes.size());
-              return wire::CreateOpenSpaceAnswer(body, static_cast<uint32_t>(space.id), fingerprint);
+              auto pools = write_open_pools(body, space.spec);
+              return wire::CreateOpenSpaceAnswer(body, static_cast<uint32_t>(space.id), fingerprint, pools);
             });
           },
           [&client, what](const caf::error&) {

@@ -9,15 +9,15 @@ namespace {
 
 /// Space for the objects of the range that are not in host memory yet.
 void reserve_absent(connection& client, const connection::request& what, const client_space& in,
-                    const batch_ptr& all, const object_bitmap& present) {
+                    const batch_ptr& all, size_t per_chunk, const object_bitmap& present) {
   auto memory = client.staging_memory();
   if (!memory) {
     client.refuse(what, memory.error());
     return;
   }
   // A chunk is written whole or not at all, so that a commit's chunks are whole.
-  size_t per_chunk = in.what->spec.pools.size();
   auto absent = std::make_shared<object_batch>();
+  absent->trailing = all->trailing;
   std::vector<bool> wanted(all->size());
   for (size_t c = 0; c < all->size(); c += per_chunk) {
     bool whole = true;
@@ -74,17 +74,23 @@ void reserve(connection& client, const connection::request& what, protocol::fram
   uint32_t first = request->first_chunk();
   uint32_t count = request->chunks();
   with_chunks(client, what, *in, *request->prefix(),
-              [&client, what, in, first, count](const chunk_prefix& prefix) {
+              [&client, what, in, request, first, count](const chunk_prefix& prefix) {
                 auto range = checked_range(prefix.chunks.size(), first, count);
                 if (!range) {
                   client.refuse(what, range.error());
                   return;
                 }
-                auto objects = objects_of(*in->what, prefix.chunks, prefix.parent, *range, in->rank);
+                auto pools = checked_pools(in->what->spec, request->pools(), range->count);
+                if (!pools) {
+                  client.refuse(what, pools.error());
+                  return;
+                }
+                size_t per_chunk = pools->size();
+                auto objects = objects_of(*in->what, prefix.chunks, prefix.parent, *range, *pools, in->rank);
                 client.self->request(client.group().host, caf::infinite, probe_request{objects, false, false})
                     .then(
-                        [&client, what, in, objects](const probe_answer& found_now) {
-                          reserve_absent(client, what, *in, objects, found_now.present);
+                        [&client, what, in, objects, per_chunk](const probe_answer& found_now) {
+                          reserve_absent(client, what, *in, objects, per_chunk, found_now.present);
                         },
                         [&client, what](const caf::error&) {
                           client.refuse(what, {errc::internal, "the host tier has ended"});

@@ -1,4 +1,5 @@
 // status: the daemon as the asking client's trust group may see it.
+#include "actors/open_pools.hpp"
 #include "actors/verbs.hpp"
 
 namespace terrace::actors::verbs {
@@ -61,6 +62,14 @@ flatbuffers::Offset<wire::ClientStatus> write(flatbuffers::FlatBufferBuilder& bo
   return out.Finish();
 }
 
+flatbuffers::Offset<wire::SpaceStatus> write(flatbuffers::FlatBufferBuilder& body,
+                                             const opened_space& space) {
+  auto model = body.CreateString(space.spec.model);
+  auto fingerprint = body.CreateVector(space.fingerprint.bytes.data(), space.fingerprint.bytes.size());
+  auto pools = write_open_pools(body, space.spec);
+  return wire::CreateSpaceStatus(body, static_cast<uint32_t>(space.id), model, fingerprint, pools);
+}
+
 /// What the disk's actor knows and its tier does not.
 void add_service(const group_parts& group, std::vector<tier_report>& tiers) {
   std::string reason = group.disk() != nullptr ? group.disk()->service->reason() : std::string();
@@ -80,9 +89,12 @@ void answer(connection& client, const connection::request& what, gathered& all) 
     std::vector<flatbuffers::Offset<wire::TierStatus>> tiers;
     for (const tier_report& tier : all.tiers)
       tiers.push_back(write(body, tier));
+    std::vector<flatbuffers::Offset<wire::SpaceStatus>> spaces;
+    for (const space_ptr& space : all.group.open_spaces)
+      spaces.push_back(write(body, *space));
     auto group = wire::CreateGroupStatusDirect(
         body, client.group().name.c_str(), client.group().path.c_str(), client.group().isolated,
-        static_cast<uint32_t>(all.group.spaces), static_cast<uint32_t>(all.group.leases), &tiers);
+        static_cast<uint32_t>(all.group.spaces), static_cast<uint32_t>(all.group.leases), &tiers, &spaces);
     auto groups = body.CreateVector(&group, 1);
     std::vector<flatbuffers::Offset<wire::ClientStatus>> clients;
     for (const client_ptr& other : environment.clients->of_group(client.group().name))

@@ -50,8 +50,13 @@ void store(connection& client, const connection::request& what, protocol::frame&
                   client.refuse(what, range.error());
                   return;
                 }
+                auto pools = checked_pools(in->what->spec, request->pools(), range->count);
+                if (!pools) {
+                  client.refuse(what, pools.error());
+                  return;
+                }
                 store_job job;
-                job.objects = objects_of(*in->what, prefix.chunks, prefix.parent, *range, in->rank);
+                job.objects = objects_of(*in->what, prefix.chunks, prefix.parent, *range, *pools, in->rank);
                 auto runs =
                     runs_of(*request->runs(), request->runs_per_object(), *job.objects, region->size());
                 if (!runs) {
@@ -60,7 +65,7 @@ void store(connection& client, const connection::request& what, protocol::frame&
                 }
                 job.group = client.group_handle();
                 job.in = in->what;
-                job.objects_per_chunk = in->what->spec.pools.size();
+                job.objects_per_chunk = pools->size();
                 job.runs = std::move(*runs);
                 job.source = outside(region);
                 job.context = what.context;
