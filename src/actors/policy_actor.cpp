@@ -1,10 +1,12 @@
 #include "actors/policy_actor.hpp"
 
 #include "actors/open_inferences.hpp"
+#include "actors/use_order.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <memory>
@@ -42,10 +44,14 @@ void apply(policy_state& state, const policy_notes& notes) {
 void begin(policy_state& state, const inference_begin& what) {
   if (state.inferences.contains(what.inference))
     return;
+  const object_batch& objects = *what.objects;
   std::vector<entry_key> chain;
-  chain.reserve(what.objects->size());
-  for (const object_key& key : what.objects->keys)
-    chain.push_back(to_entry_key(key));
+  chain.reserve(objects.size());
+  in_order_of_use(
+      objects.size(), [](size_t) { return true; },
+      [&](size_t i) { return objects.trailing.test(objects.keys[i].pool); },
+      [&](size_t i) { chain.push_back(to_entry_key(objects.keys[i])); });
+  std::reverse(chain.begin(), chain.end()); // the ledger notes the use of a chain from its end on
   state.inferences.begin(what.inference, state.ledger->begin_request(chain, what.hints, now()));
 }
 

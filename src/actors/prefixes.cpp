@@ -160,6 +160,8 @@ batch_ptr objects_of(const opened_space& in, std::span<const digest> chunks,
 batch_ptr keys_of_all_ranks(const opened_space& in, std::span<const digest> chunks) {
   chunk_layout layout(in.spec);
   auto batch = std::make_shared<object_batch>();
+  for (size_t pool = 0; pool < layout.pools(); ++pool)
+    batch->trailing.set(pool, in.spec.pools[pool].rule == hit_rule::trailing_chunks);
   batch->keys.resize(chunks.size() * layout.objects_per_chunk());
   object_key* key = batch->keys.data(); // written in place: a temporary costs a stalled load for each key
   for (const digest& chunk : chunks)

@@ -36,8 +36,8 @@ batch_ptr objects_of(const opened_space& in, std::span<const digest> chunks,
                      const std::optional<digest>& before, const chunk_range& range, const pool_list& pools,
                      uint16_t rank);
 
-/// Only the keys of the objects of all chunks on all ranks, numbered as index/chunk_layout.hpp says: all that a probe
-/// needs.
+/// Only the keys and `trailing` of the objects of all chunks on all ranks, numbered as index/chunk_layout.hpp says: all
+/// that a probe needs.
 batch_ptr keys_of_all_ranks(const opened_space& in, std::span<const digest> chunks);
 
 /// What a lease holds on disk of the objects that `objects_of` names for the same range, pools and rank; null if

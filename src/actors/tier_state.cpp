@@ -1,5 +1,6 @@
 #include "actors/tier_state.hpp"
 
+#include "actors/use_order.hpp"
 #include "storage/object_header.hpp"
 
 #include <algorithm>
@@ -10,24 +11,12 @@ namespace terrace::actors {
 namespace {
 extent extent_of(const resident& object) { return {object.offset(), object.physical_bytes()}; }
 
-/// The order in which use is noted, so that an order by use is the order of leaving: the last chunk first, for a prefix is
-/// worth something without its end; but states of trailing pools after that from the first on, for the last of them are
-/// those that are needed. `of(i)`: the i-th object, or null.
-template <class Of, class F>
-void in_order_of_use(size_t objects, Of&& of, F&& f) {
-  bool states = false;
-  for (size_t i = objects; i-- > 0;) {
-    const resident* object = of(i);
-    if (object == nullptr)
-      continue;
-    if (object->trailing())
-      states = true;
-    else
-      f(i, *object);
-  }
-  for (size_t i = 0; states && i < objects; ++i)
-    if (const resident* object = of(i); object != nullptr && object->trailing())
-      f(i, *object);
+/// `of(i)`: the i-th object, or null.
+template <class Of, class Visit>
+void objects_in_order_of_use(size_t objects, Of&& of, Visit&& visit) {
+  in_order_of_use(
+      objects, [&](size_t i) { return of(i) != nullptr; }, [&](size_t i) { return of(i)->trailing(); },
+      [&](size_t i) { visit(i, *of(i)); });
 }
 } // namespace
 
@@ -57,7 +46,7 @@ tier_state::found tier_state::probe(const object_batch& objects, bool hold, bool
   answer.present = object_bitmap(keys.size());
   if (hold)
     answer.places.resize(keys.size());
-  in_order_of_use(
+  objects_in_order_of_use(
       ids.size(), [&](size_t i) { return table_.get(ids[i]); },
       [&](size_t i, const resident& object) {
         answer.present.set(i);
@@ -73,7 +62,7 @@ tier_state::found tier_state::probe(const object_batch& objects, bool hold, bool
 }
 
 void tier_state::use(const std::vector<object_id>& ids) {
-  in_order_of_use(
+  objects_in_order_of_use(
       ids.size(), [&](size_t i) { return table_.get(ids[i]); },
       [&](size_t, const resident& object) {
         if (readable(object.state()))
@@ -108,7 +97,7 @@ tier_state::acquired tier_state::acquire(const acquire_request& request, const n
   std::vector<object_id> ids(objects.size());
   for (size_t i = 0; i < ids.size(); ++i)
     ids[i] = table_.find(objects.keys[i]).value_or(object_id{});
-  in_order_of_use(
+  objects_in_order_of_use(
       ids.size(), [&](size_t i) { return table_.get(ids[i]); },
       [&](size_t i, const resident& object) {
         if (object.state() == object_state::reserved) {
@@ -142,7 +131,7 @@ std::vector<object_place> tier_state::publish(const std::vector<object_place>& p
                                               uint64_t inference) {
   notes_.inference = inference;
   std::vector<object_place> published(places.size());
-  in_order_of_use(
+  objects_in_order_of_use(
       places.size(), [&](size_t i) { return table_.get(places[i].id); },
       [&](size_t i, const resident& object) {
         if (object.state() != object_state::reserved)

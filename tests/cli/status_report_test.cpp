@@ -49,6 +49,32 @@ TEST(StatusReport, ShowsTiersWithUnits) {
   EXPECT_THAT(text, ContainsRegex("7 +vllm +4242"));
 }
 
+client::daemon_status with_a_space() {
+  auto status = example();
+  client::space_status& space = status.groups[0].open_spaces.emplace_back();
+  space.space = 2;
+  space.model = "llama";
+  space.fingerprint.bytes.fill(0xcd);
+  space.pools.push_back({"kv.1", 3 << 20, {{0, 2 << 20, 16, 8}, {2 << 20, 1 << 20, 40, 1}}});
+  space.pools.push_back({"state", 4096, {}});
+  return status;
+}
+
+TEST(StatusReport, ShowsThePoolsOfSpaces) {
+  std::string text = format_status(with_a_space());
+  EXPECT_THAT(text, ContainsRegex("2 +llama +cdcdcdcd +kv.1 +3.00 MiB +2 +16 to 23, 40 to 40"));
+  EXPECT_THAT(text, ContainsRegex("2 +llama +cdcdcdcd +state +4.00 KiB +- +-"));
+  EXPECT_THAT(format_status(example()), testing::Not(HasSubstr("fingerprint")));
+}
+
+TEST(StatusReport, JsonHasThePoolsOfSpaces) {
+  json space = to_json(with_a_space())["groups"][0]["open_spaces"][0];
+  EXPECT_EQ(space["model"], "llama");
+  EXPECT_EQ(space["pools"][0]["tensors"][1]["offset"], 2 << 20);
+  EXPECT_EQ(space["pools"][0]["tensors"][1]["first_layer"], 40);
+  EXPECT_EQ(space["pools"][1]["object_bytes"], 4096);
+}
+
 TEST(StatusReport, JsonHasEveryField) {
   json j = to_json(example());
   EXPECT_EQ(j["uptime_ms"], 75'000);
