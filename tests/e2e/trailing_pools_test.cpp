@@ -1,0 +1,99 @@
+// States of which only the last of a prefix are needed, beside attention that needs every chunk.
+#include "pool_client.hpp"
+
+namespace terrace::e2e {
+namespace {
+
+/// Attention in objects of 256 KiB, and a state of 64 KiB a chunk, of which the last `trailing` are needed.
+client::space_spec hybrid_space(uint32_t trailing) {
+  auto spec = test_space();
+  spec.pools = {{.name = "kv", .object_bytes = 256 << 10},
+                {.name = "state",
+                 .object_bytes = 64 << 10,
+                 .rule = client::hit_rule::trailing_chunks,
+                 .trailing = trailing}};
+  return spec;
+}
+
+TEST(TrailingPools, TheFoundPrefixIsTheLongestAtWhichEveryRuleHolds) {
+  daemon_under_test daemon;
+  pool_client client(daemon.socket(), hybrid_space(2));
+  auto chain = chain_of(1, 8);
+  ASSERT_TRUE(client.store(chain, {0, 8}, {0}));
+  EXPECT_EQ((*client).lookup(chain).found_chunks, 0U) << "no state at all";
+  ASSERT_TRUE(client.store(chain, {0, 1}, {1}));
+  EXPECT_EQ((*client).lookup(chain).found_chunks, 1U) << "a window reaches back to the root at most";
+  ASSERT_TRUE(client.store(chain, {3, 2}, {1}));
+  EXPECT_EQ((*client).lookup(chain).found_chunks, 5U) << "states 3 and 4, though 1 and 2 are missing";
+  ASSERT_TRUE(client.store(chain, {6, 2}, {1}));
+  EXPECT_EQ((*client).lookup(chain).found_chunks, 8U);
+  auto more = chain_of(1, 9);
+  ASSERT_EQ(more[7], chain[7]);
+  ASSERT_TRUE(client.store(more, {8, 1}, {1}));
+  EXPECT_EQ((*client).lookup(more).found_chunks, 8U) << "a state without its chunk";
+  EXPECT_EQ(client.load_and_check(chain, {0, 8}, {0}), 8U);
+  EXPECT_EQ(client.load_and_check(chain, {6, 2}, {1}), 2U);
+}
+
+TEST(TrailingPools, ALeaseHoldsTheWindowAndNoOtherState) {
+  daemon_under_test daemon;
+  pool_client client(daemon.socket(), hybrid_space(2));
+  auto chain = chain_of(1, 8);
+  ASSERT_TRUE(client.store(chain, {0, 8}, {0, 1}));
+  auto found = (*client).lookup(chain, true);
+  ASSERT_EQ(found.found_chunks, 8U);
+  EXPECT_EQ((*client).tier("host").leased_objects, 8U + 2U);
+  std::vector<uint8_t> state{1};
+  auto window = client->read_lease(found.held.id(), {6, 2}, patiently(), state);
+  ASSERT_TRUE(window) << window.error().text;
+  EXPECT_TRUE(has_content(content_of(chain[7], 1), window->objects[1]));
+  found.held.release();
+  EXPECT_EQ((*client).tier("host").leased_objects, 0U);
+}
+
+/// Stores chunks that take room from others.
+void press(pool_client& client, uint64_t seed, uint64_t objects) {
+  for (uint64_t i = 0; i < objects; ++i)
+    ASSERT_TRUE(client.store(chain_of(seed + i, 1), {0, 1}, {0}));
+}
+
+uint32_t states_left(pool_client& client, const std::vector<digest>& chain) {
+  uint32_t left = 0;
+  for (uint32_t i = 0; i < chain.size(); ++i)
+    left += client.load_and_check(chain, {i, 1}, {1});
+  return left;
+}
+
+TEST(TrailingPools, StatesThatNoWindowNeedsLeaveFirst) {
+  // 12 chunks of 260 KiB and their states of 68 KiB take 3,936 KiB of 4,096.
+  daemon_under_test daemon({.host_bytes = 4 * mebibyte});
+  pool_client client(daemon.socket(), hybrid_space(1));
+  auto chain = chain_of(1, 12);
+  ASSERT_TRUE(client.store(chain, {0, 12}, {0, 1}));
+  ASSERT_EQ((*client).lookup(chain, true).found_chunks, 12U); // a use
+  press(client, 100, 2);
+  EXPECT_EQ((*client).lookup(chain).found_chunks, 12U) << "the window and its chunks are still there";
+  for (uint64_t seed : {100, 101})
+    EXPECT_EQ(client.load_and_check(chain_of(seed, 1), {0, 1}, {0}), 1U);
+  uint32_t left = states_left(client, chain);
+  EXPECT_LT(left, 12U);
+  EXPECT_GE(left, 1U);
+  EXPECT_EQ(client.load_and_check(chain, {0, 1}, {1}), 0U) << "the oldest state is the first that left";
+  EXPECT_EQ(client.load_and_check(chain, {11, 1}, {1}), 1U);
+}
+
+TEST(TrailingPools, WithAnInferenceNumberAsWell) {
+  daemon_under_test daemon({.host_bytes = 4 * mebibyte});
+  pool_client client(daemon.socket(), hybrid_space(1));
+  auto chain = chain_of(1, 12);
+  ASSERT_TRUE(client.store(chain, {0, 12}, {0, 1}));
+  auto request = (*client).lookup_of(chain, true);
+  request.options.inference = 77;
+  ASSERT_EQ(client->lookup(request, patiently())->found_chunks, 12U);
+  press(client, 100, 2);
+  EXPECT_EQ((*client).lookup(chain).found_chunks, 12U);
+  EXPECT_EQ(client.load_and_check(chain, {0, 1}, {1}), 0U);
+}
+
+} // namespace
+} // namespace terrace::e2e
