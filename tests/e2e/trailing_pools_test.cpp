@@ -4,12 +4,12 @@
 namespace terrace::e2e {
 namespace {
 
-/// Attention in objects of 256 KiB, and a state of 64 KiB a chunk, of which the last `trailing` are needed.
-client::space_spec hybrid_space(uint32_t trailing) {
+/// Attention in objects of 256 KiB, and a state a chunk, of which the last `trailing` are needed.
+client::space_spec hybrid_space(uint32_t trailing, uint64_t state_bytes = 64 << 10) {
   auto spec = test_space();
   spec.pools = {{.name = "kv", .object_bytes = 256 << 10},
                 {.name = "state",
-                 .object_bytes = 64 << 10,
+                 .object_bytes = state_bytes,
                  .rule = client::hit_rule::trailing_chunks,
                  .trailing = trailing}};
   return spec;
@@ -57,42 +57,49 @@ void press(pool_client& client, uint64_t seed, uint64_t objects) {
     ASSERT_TRUE(client.store(chain_of(seed + i, 1), {0, 1}, {0}));
 }
 
-uint32_t states_left(pool_client& client, const std::vector<digest>& chain) {
-  uint32_t left = 0;
-  for (uint32_t i = 0; i < chain.size(); ++i)
-    left += client.load_and_check(chain, {i, 1}, {1});
-  return left;
+/// A chain of 7 chunks whose states are as large as they are, so that each may take the place of any: 14 of the 15
+/// objects that the daemon has room for.
+struct FullOfStates : ::testing::Test {
+  FullOfStates() { EXPECT_TRUE(client.store(chain, {0, 7}, {0, 1})); }
+
+  /// Two objects leave, and they are the two oldest states.
+  void expect_old_states_leave_first() {
+    press(client, 100, 3);
+    EXPECT_EQ((*client).tier("host").evictions, 2U);
+    for (uint64_t seed : {100, 101, 102})
+      EXPECT_EQ(client.load_and_check(chain_of(seed, 1), {0, 1}, {0}), 1U);
+    EXPECT_EQ((*client).lookup(chain).found_chunks, 7U) << "the window and its chunks are still there";
+    for (uint32_t i = 0; i < 7; ++i)
+      EXPECT_EQ(client.load_and_check(chain, {i, 1}, {1}), i < 2 ? 0U : 1U) << "state " << i;
+  }
+
+  daemon_under_test daemon{daemon_options{.host_bytes = 4 * mebibyte}};
+  pool_client client{daemon.socket(), hybrid_space(1, 256 << 10)};
+  std::vector<digest> chain = chain_of(1, 7);
+};
+
+TEST_F(FullOfStates, ThoseThatNoWindowNeedsLeaveFirst) { expect_old_states_leave_first(); }
+
+TEST_F(FullOfStates, AlsoAfterAUse) {
+  ASSERT_EQ((*client).lookup(chain, true).found_chunks, 7U);
+  expect_old_states_leave_first();
 }
 
-TEST(TrailingPools, StatesThatNoWindowNeedsLeaveFirst) {
-  // 12 chunks of 260 KiB and their states of 68 KiB take 3,936 KiB of 4,096.
-  daemon_under_test daemon({.host_bytes = 4 * mebibyte});
-  pool_client client(daemon.socket(), hybrid_space(1));
-  auto chain = chain_of(1, 12);
-  ASSERT_TRUE(client.store(chain, {0, 12}, {0, 1}));
-  ASSERT_EQ((*client).lookup(chain, true).found_chunks, 12U); // a use
-  press(client, 100, 2);
-  EXPECT_EQ((*client).lookup(chain).found_chunks, 12U) << "the window and its chunks are still there";
-  for (uint64_t seed : {100, 101})
-    EXPECT_EQ(client.load_and_check(chain_of(seed, 1), {0, 1}, {0}), 1U);
-  uint32_t left = states_left(client, chain);
-  EXPECT_LT(left, 12U);
-  EXPECT_GE(left, 1U);
-  EXPECT_EQ(client.load_and_check(chain, {0, 1}, {1}), 0U) << "the oldest state is the first that left";
-  EXPECT_EQ(client.load_and_check(chain, {11, 1}, {1}), 1U);
-}
-
-TEST(TrailingPools, WithAnInferenceNumberAsWell) {
-  daemon_under_test daemon({.host_bytes = 4 * mebibyte});
-  pool_client client(daemon.socket(), hybrid_space(1));
-  auto chain = chain_of(1, 12);
-  ASSERT_TRUE(client.store(chain, {0, 12}, {0, 1}));
+TEST_F(FullOfStates, AlsoAfterTheUseOfAnInference) {
   auto request = (*client).lookup_of(chain, true);
   request.options.inference = 77;
-  ASSERT_EQ(client->lookup(request, patiently())->found_chunks, 12U);
-  press(client, 100, 2);
-  EXPECT_EQ((*client).lookup(chain).found_chunks, 12U);
-  EXPECT_EQ(client.load_and_check(chain, {0, 1}, {1}), 0U);
+  ASSERT_EQ(client->lookup(request, patiently())->found_chunks, 7U);
+  expect_old_states_leave_first();
+}
+
+TEST_F(FullOfStates, TheStateOfAPrefixThatIsUsedAgainStays) {
+  auto beginning = std::vector<digest>(chain.begin(), chain.begin() + 1);
+  ASSERT_EQ((*client).lookup(beginning, true).found_chunks,
+            1U); // another conversation begins as this one did
+  press(client, 100, 3);
+  EXPECT_EQ((*client).lookup(beginning).found_chunks, 1U);
+  EXPECT_EQ(client.load_and_check(chain, {1, 1}, {1}), 0U);
+  EXPECT_EQ(client.load_and_check(chain, {2, 1}, {1}), 0U);
 }
 
 } // namespace
