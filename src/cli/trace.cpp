@@ -137,7 +137,7 @@ std::string format_trace_line(const trace_request& request) {
   line += ']';
   if (!request.session_id.empty())
     line += fmt::format(R"(, "session_id": {})",
-                        json(request.session_id).dump(-1, ' ', false, json::error_handler_t::replace));
+                        nlohmann::json(request.session_id).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   if (request.turn != 0)
     line += fmt::format(R"(, "turn": {})", request.turn);
   return line + "}\n";

@@ -22,6 +22,7 @@ constexpr uint64_t kibibyte = 1ULL << 10;
 constexpr uint64_t mebibyte = 1ULL << 20;
 constexpr uint64_t gibibyte = 1ULL << 30;
 constexpr uint64_t tebibyte = 1ULL << 40;
+constexpr uint64_t huge_page_bytes = 2 * mebibyte;
 
 /// What is wrong with one option. `option` is its name in the file, such as `host.bytes`, or `listen[1].path`
 /// for the second [[listen]] (counted from 0).

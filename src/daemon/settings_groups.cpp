@@ -13,7 +13,6 @@ using problems = std::vector<option_problem>;
 
 constexpr size_t sockets_max = 64;
 constexpr uint64_t share_bytes_min = 1 * mebibyte;
-constexpr uint64_t huge_page_bytes = 2 * mebibyte;
 
 std::string socket_option(size_t socket, std::string_view key) {
   return "listen[" + std::to_string(socket) + "]." + std::string(key);

@@ -17,7 +17,6 @@ namespace {
 using problems = std::vector<option_problem>;
 
 constexpr uint64_t page_bytes = 4096; // what O_DIRECT and every allocator align to
-constexpr uint64_t huge_page_bytes = 2 * mebibyte;
 constexpr uint64_t slot_bytes_max = 1 * gibibyte; // a registered io_uring buffer may not be larger
 constexpr uint64_t tier_bytes_min = 1 * mebibyte;
 constexpr uint64_t host_bytes_max = 64 * tebibyte;

@@ -10,7 +10,7 @@ namespace terrace {
 
 namespace {
 
-constexpr std::array<char, 8> magic = {'T', 'E', 'R', 'R', 'C', 'H', 'K', 'P'};
+constexpr std::array<char, 8> checkpoint_magic = {'T', 'E', 'R', 'R', 'C', 'H', 'K', 'P'};
 
 struct raw_header {
   std::array<char, 8> magic;
@@ -39,7 +39,7 @@ uint64_t checksum_of(raw_header copy) {
 
 void encode(const checkpoint_header& header, std::span<std::byte, checkpoint_header_bytes> out) {
   raw_header raw{};
-  raw.magic = magic;
+  raw.magic = checkpoint_magic;
   raw.version = checkpoint_header_version;
   raw.store = header.store.bytes;
   raw.number = header.number;
@@ -54,7 +54,7 @@ result<checkpoint_header>
 decode_checkpoint_header(const store_id& store, std::span<const std::byte, checkpoint_header_bytes> bytes) {
   raw_header raw;
   std::memcpy(&raw, bytes.data(), sizeof raw);
-  if (raw.magic != magic)
+  if (raw.magic != checkpoint_magic)
     return fail(errc::not_found, "no checkpoint here");
   if (checksum_of(raw) != raw.checksum)
     return fail(errc::internal, "the checkpoint's header is damaged: its checksum does not hold");

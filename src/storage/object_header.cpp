@@ -11,7 +11,7 @@ namespace terrace {
 
 namespace {
 
-constexpr std::array<char, 8> magic = {'T', 'E', 'R', 'R', 'O', 'B', 'J', '\0'};
+constexpr std::array<char, 8> object_magic = {'T', 'E', 'R', 'R', 'O', 'B', 'J', '\0'};
 
 // The bytes themselves. Little-endian, as is every machine that this builds for.
 struct layout {
@@ -61,7 +61,7 @@ const char* contradiction(const object_header& header) {
 void encode(const object_header& header, std::span<std::byte, object_header_bytes> out) {
   assert(!contradiction(header));
   layout raw{};
-  raw.magic = magic;
+  raw.magic = object_magic;
   raw.version = object_header_version;
   raw.pool = header.identity.pool;
   raw.rank = header.identity.rank;
@@ -81,7 +81,7 @@ void encode(const object_header& header, std::span<std::byte, object_header_byte
 result<object_header> decode(std::span<const std::byte, object_header_bytes> bytes) {
   layout raw;
   std::memcpy(&raw, bytes.data(), sizeof raw);
-  if (raw.magic != magic)
+  if (raw.magic != object_magic)
     return fail(errc::not_found,
                 "no object header here: the magic TERROBJ was expected; the extent was never written");
   if (raw.version != object_header_version)

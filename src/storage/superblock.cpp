@@ -11,7 +11,7 @@ namespace terrace {
 
 namespace {
 
-constexpr std::array<char, 8> magic = {'T', 'E', 'R', 'R', 'S', 'T', 'O', 'R'};
+constexpr std::array<char, 8> store_magic = {'T', 'E', 'R', 'R', 'S', 'T', 'O', 'R'};
 
 struct raw_floor {
   std::array<uint8_t, 32> space;
@@ -66,7 +66,7 @@ tl::unexpected<error> damaged(const std::string& why) {
 void encode(const superblock& block, std::span<std::byte, superblock_bytes> out) {
   assert(block.floors.size() <= superblock::floors_max);
   raw_superblock raw{};
-  raw.magic = magic;
+  raw.magic = store_magic;
   raw.version = superblock_version;
   raw.store = block.store.bytes;
   raw.boot = block.boot.bytes;
@@ -96,7 +96,7 @@ result<superblock> decode_superblock(std::span<const std::byte, superblock_bytes
     return fail(errc::not_found, "no superblock yet");
   raw_superblock raw;
   std::memcpy(&raw, bytes.data(), sizeof raw);
-  if (raw.magic != magic)
+  if (raw.magic != store_magic)
     return fail(errc::denied, "not a Terrace store: the magic TERRSTOR was expected at its begin; "
                               "choose another path, or remove the file if nothing in it is needed");
   if (raw.version != superblock_version)
