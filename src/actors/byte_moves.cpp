@@ -1,5 +1,6 @@
 #include "actors/byte_moves.hpp"
 
+#include "storage/index_record.hpp"
 #include "storage/object_header.hpp"
 #include "storage/payload_checksum.hpp"
 
@@ -56,16 +57,15 @@ error move_part(const copy_request& request, std::byte* inside, uint64_t offset,
   return {};
 }
 
-object_identity identity_of(const opened_space& in, const store_identity& store,
-                            const sealed_object& object) {
+object_identity identity_of(const opened_space& in, const store_id& store, const sealed_object& object) {
   object_identity identity;
   identity.space = in.fingerprint.bytes;
   identity.pool = object.key.pool;
   identity.rank = object.key.rank;
   identity.chunk = object.key.chunk;
   identity.generation = object.generation;
-  identity.epoch = store.epoch;
-  identity.store = store.store;
+  identity.epoch = epoch_of(object.generation);
+  identity.store = store;
   return identity;
 }
 

@@ -168,21 +168,22 @@ void start_pause(self_pointer self, disk_direction direction) {
 void degraded(self_pointer self, disk_direction direction) {
   auto& state = self->state;
   state.with.probe->degraded(operation_of(direction));
-  state.with.warn("the disk tier is degraded: " + describe(state, direction));
   start_pause(self, direction);
-  tell(self);
+  tell(self); // who reads of it in the log finds it in the status
+  state.with.warn("the disk tier is degraded: " + describe(state, direction));
 }
 
 void end_trial(self_pointer self, disk_direction direction, int error_number) {
   auto& state = self->state;
   direction_state& tried = state.of(direction);
   tried.in_trial = false;
-  if (tried.health.end_trial(error_number, clock::now()))
-    state.with.warn("the disk tier is back: " + state.with.file->path() + " can be " + verb_of(direction) +
-                    " again");
-  else
+  bool back = tried.health.end_trial(error_number, clock::now());
+  if (!back)
     start_pause(self, direction);
   tell(self);
+  if (back)
+    state.with.warn("the disk tier is back: " + state.with.file->path() + " can be " + verb_of(direction) +
+                    " again");
 }
 
 void read_superblock(self_pointer self) {

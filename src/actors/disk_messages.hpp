@@ -11,16 +11,10 @@
 
 namespace terrace::actors {
 
-/// The store that headers must name.
-struct store_identity {
-  store_id store;
-  uint64_t epoch = 0;
-};
-
 /// Header block and payload of one object in memory, 4 KiB aligned.
 struct sealed_object {
   object_key key;
-  uint64_t generation = 0;    ///< the object's id in the disk tier: one stay, never reused
+  uint64_t generation = 0;    ///< of its write to the store (storage/index_record.hpp)
   std::byte* begin = nullptr; ///< of the header block
   uint64_t payload_bytes = 0;
   uint64_t physical_bytes = 0; ///< header block, payload and padding
@@ -28,7 +22,7 @@ struct sealed_object {
 
 struct seal_request {
   space_ptr in;
-  store_identity store;
+  store_id store; ///< that headers must name
   std::vector<sealed_object> objects;
   std::vector<keep_alive> owners;
 };
@@ -39,7 +33,7 @@ struct seal_answer {
 /// `good` is parallel to the objects: header and checksum are those of the key.
 struct check_request {
   space_ptr in;
-  store_identity store;
+  store_id store; ///< that headers must name
   std::vector<sealed_object> objects;
   std::vector<keep_alive> owners;
 };
@@ -109,6 +103,12 @@ struct write_through_notice {
   /// Null: they were used again, which may be reason enough for a disk that did not take them at first. Such a notice is
   /// forgotten when there is no credit for it.
   credit_ptr credit;
+};
+
+/// From the supervisor, when nothing is stored any more. (delayed: until nothing waits to be written)
+struct finish_writes_request {};
+struct finish_writes_answer {
+  error failure;
 };
 
 } // namespace terrace::actors

@@ -56,6 +56,12 @@ group_actor::behavior_type group_behavior(group_actor::stateful_pointer<group_st
   self->state.spaces = space_registry({.isolated = isolated});
   return {
       [self](const open_space_request& request) { return open_space(self->state, request); },
+      [self](const reserve_spaces_request& request) {
+        reserve_spaces_answer answer;
+        for (const digest& fingerprint : request.fingerprints)
+          answer.ids.push_back(self->state.spaces.reserve(fingerprint).value_or(space_id{}));
+        return answer;
+      },
       [self](const add_lease_notice& notice) {
         self->state.leases.emplace(notice.added->id, notice.added);
         self->state.by_owner[notice.added->owner].insert(notice.added->id);

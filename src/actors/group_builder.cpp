@@ -2,10 +2,13 @@
 
 #include "actors/disk_actor.hpp"
 #include "actors/group_actor.hpp"
+#include "actors/journal_actor.hpp"
 #include "actors/policy_actor.hpp"
 #include "actors/tier_actor.hpp"
 #include "actors/write_through_actor.hpp"
 #include "storage/object_header.hpp"
+
+#include <caf/send.hpp>
 
 #include <algorithm>
 
@@ -15,31 +18,32 @@ namespace {
 
 constexpr uint64_t window_share = 8; ///< a transfer's window is at most this part of the arena
 
-result<tier_actor> build_tier(caf::actor_system& system, tier_kind kind, const tier_plan& plan,
-                              uint64_t bytes, uint64_t boundary_bytes, const policy_actor& policy,
-                              std::shared_ptr<metrics::tier_probe> probe,
-                              std::shared_ptr<std::atomic<uint64_t>> population) {
-  auto space = make_allocator(plan.allocator, {.capacity_bytes = bytes,
-                                               .alignment_bytes = disk_alignment_bytes,
-                                               .boundary_bytes = boundary_bytes,
-                                               .slot_bytes = plan.slot_bytes,
-                                               .small_max_bytes = plan.small_max_bytes,
-                                               .small_percent = plan.small_percent});
-  if (!space)
-    return tl::unexpected(space.error());
+tier_arguments tier_of(tier_kind kind, const tier_plan& plan, std::unique_ptr<allocator> space,
+                       const policy_actor& policy, std::shared_ptr<metrics::tier_probe> probe,
+                       std::shared_ptr<std::atomic<uint64_t>> population) {
   tier_arguments arguments;
   arguments.kind = kind;
-  arguments.space = std::move(*space);
+  arguments.space = std::move(space);
   arguments.policy = policy;
   arguments.policy_name = plan.policy;
   arguments.free_ahead_bytes = plan.free_ahead_bytes;
   arguments.waiting_max = plan.waiting_max;
   arguments.probe = std::move(probe);
   arguments.population = std::move(population);
-  return spawn_tier(system, std::move(arguments));
+  return arguments;
 }
 
 } // namespace
+
+result<std::unique_ptr<allocator>> make_space(const tier_plan& plan, uint64_t bytes,
+                                              uint64_t boundary_bytes) {
+  return make_allocator(plan.allocator, {.capacity_bytes = bytes,
+                                         .alignment_bytes = disk_alignment_bytes,
+                                         .boundary_bytes = boundary_bytes,
+                                         .slot_bytes = plan.slot_bytes,
+                                         .small_max_bytes = plan.small_max_bytes,
+                                         .small_percent = plan.small_percent});
+}
 
 result<std::shared_ptr<group_parts>> build_group(caf::actor_system& system, const group_plan& plan,
                                                  const group_probes& probes,
@@ -68,28 +72,39 @@ result<std::shared_ptr<group_parts>> build_group(caf::actor_system& system, cons
   group->policy = spawn_policy(system, std::move(orders));
   auto population = std::make_shared<std::atomic<uint64_t>>(0);
   group->host_population = population;
-  auto tier = build_tier(system, tier_kind::host, plan.host, plan.host.bytes, group->memory->segment_bytes(),
-                         group->policy, probes.host, population);
-  if (!tier)
-    return tl::unexpected(tier.error());
-  group->host = *tier;
+  auto space = make_space(plan.host, plan.host.bytes, group->memory->segment_bytes());
+  if (!space)
+    return tl::unexpected(space.error());
+  group->host = spawn_tier(
+      system, tier_of(tier_kind::host, plan.host, std::move(*space), group->policy, probes.host, population));
   if (plan.disk)
     group->starting();
   return group;
 }
 
-result<void> join_disk(caf::actor_system& system, group_parts& group, const group_plan& plan,
-                       const group_probes& probes, const runtime::home& home,
-                       std::shared_ptr<const extent_file> file,
-                       std::function<void(const std::string&)> warn) {
+void join_disk(caf::actor_system& system, group_parts& group, const group_plan& plan,
+               const group_probes& probes, const runtime::home& home, opened_disk opened,
+               std::function<void(const std::string&)> warn) {
+  auto named_warn = [warn = std::move(warn), name = group.name](const std::string& line) {
+    warn("group " + name + ": " + line);
+  };
+  auto file = opened.file;
   auto disk = std::make_unique<disk_parts>();
   auto population = std::make_shared<std::atomic<uint64_t>>(0);
   disk->population = population;
-  auto tier = build_tier(system, tier_kind::disk, *plan.disk, file->extents_bytes(), 0, group.policy,
-                         probes.disk_tier, population);
-  if (!tier)
-    return tl::unexpected(tier.error());
-  disk->tier = *tier;
+  journal_arguments journal;
+  journal.file = file;
+  journal.position = opened.position;
+  journal.spaces = std::move(opened.spaces);
+  journal.probe = probes.journal;
+  journal.warn = named_warn;
+  disk->journal = spawn_journal(system, home, std::move(journal));
+  auto tier = tier_of(tier_kind::disk, *plan.disk, std::move(opened.space), group.policy, probes.disk_tier,
+                      population);
+  tier.objects = std::move(opened.objects);
+  tier.journal = disk->journal;
+  disk->tier = spawn_tier(system, std::move(tier));
+  caf::anon_send(disk->journal, start_journal{disk->tier});
   disk->file = file;
   disk->write_new = plan.write_new;
   disk->second_looks = plan.write_new && plan.admission.rule != admission_rule::always;
@@ -103,13 +118,12 @@ result<void> join_disk(caf::actor_system& system, group_parts& group, const grou
   io.probe = probes.disk;
   io.tier_probe = probes.disk_tier;
   io.service = service;
-  io.warn = [warn = std::move(warn), name = group.name](const std::string& line) {
-    warn("group " + name + ": " + line);
-  };
+  io.warn = named_warn;
   for (const arena& segment : group.memory->segments())
     io.arena.emplace_back(segment.data(), segment.size());
   disk->disk = spawn_disk(system, home, std::move(io));
   write_through_arguments down;
+  down.host_tier = group.host;
   down.disk_tier = disk->tier;
   down.policy = group.policy;
   down.admission = plan.admission;
@@ -125,16 +139,17 @@ result<void> join_disk(caf::actor_system& system, group_parts& group, const grou
   disk->write_through = spawn_write_through(system, std::move(down));
   group.join(std::move(disk));
   group.ready();
-  return {};
+}
+
+std::vector<caf::actor> actors_of_disk(const group_parts& group) {
+  const disk_parts* disk = group.disk();
+  if (disk == nullptr)
+    return {};
+  return {disk->write_through, disk->disk, caf::actor_cast<caf::actor>(disk->tier), disk->journal};
 }
 
 std::vector<caf::actor> actors_of(const group_parts& group) {
-  std::vector<caf::actor> list;
-  if (const disk_parts* disk = group.disk()) {
-    list.push_back(disk->write_through);
-    list.push_back(disk->disk);
-    list.push_back(caf::actor_cast<caf::actor>(disk->tier));
-  }
+  std::vector<caf::actor> list = actors_of_disk(group);
   list.push_back(caf::actor_cast<caf::actor>(group.host));
   list.push_back(caf::actor_cast<caf::actor>(group.policy));
   list.push_back(caf::actor_cast<caf::actor>(group.group));

@@ -2,26 +2,17 @@
 #pragma once
 
 #include "actors/connection.hpp"
+#include "actors/disk_opening.hpp"
+#include "actors/tier_plan.hpp"
 #include "actors/write_through_actor.hpp"
 #include "metrics/disk_probe.hpp"
+#include "metrics/journal_probe.hpp"
 #include "metrics/tier_probe.hpp"
 #include "runtime/workers.hpp"
 #include "transfer/device_health.hpp"
 #include "transfer/io_shares.hpp"
 
 namespace terrace::actors {
-
-/// A tier as it is configured.
-struct tier_plan {
-  uint64_t bytes = 0;
-  std::string allocator = "size_class";
-  uint64_t slot_bytes = 0;
-  uint64_t small_max_bytes = 64 << 10;
-  uint32_t small_percent = 5;
-  std::string policy = "lru";
-  uint64_t free_ahead_bytes = 0;
-  uint32_t waiting_max = 4096;
-};
 
 /// A trust group as it is configured.
 struct group_plan {
@@ -33,6 +24,7 @@ struct group_plan {
   bool huge_pages = false;
   std::optional<tier_plan> disk;
   std::string disk_file;
+  bool wipe_foreign = false; ///< start over where the file is not a store of this machine and group
   io_limits disk_io;
   health_options disk_health;
   disk_admission admission;
@@ -44,6 +36,7 @@ struct group_probes {
   std::shared_ptr<metrics::tier_probe> host = std::make_shared<metrics::tier_probe>();
   std::shared_ptr<metrics::tier_probe> disk_tier = std::make_shared<metrics::tier_probe>();
   std::shared_ptr<metrics::disk_probe> disk = std::make_shared<metrics::disk_probe>();
+  std::shared_ptr<metrics::journal_probe> journal = std::make_shared<metrics::journal_probe>();
   std::shared_ptr<metrics::client_probe> clients = std::make_shared<metrics::client_probe>();
   std::shared_ptr<metrics::request_probe> requests = std::make_shared<metrics::request_probe>();
 };
@@ -53,11 +46,14 @@ result<std::shared_ptr<group_parts>> build_group(caf::actor_system& system, cons
                                                  const group_probes& probes,
                                                  std::shared_ptr<copier_pool> copiers);
 
-/// The disk half, once its file is open. `warn`: a line for the log, from any thread. Errors: the allocator's.
-result<void> join_disk(
+/// The disk half, once its file is open. `warn`: a line for the log, from any thread.
+void join_disk(
     caf::actor_system& system, group_parts& group, const group_plan& plan, const group_probes& probes,
-    const runtime::home& home, std::shared_ptr<const extent_file> file,
+    const runtime::home& home, opened_disk disk,
     std::function<void(const std::string&)> warn = [](const std::string&) {});
+
+/// Those of them that joined with the disk.
+std::vector<caf::actor> actors_of_disk(const group_parts& group);
 
 /// The long-lived actors of a group, in the order in which they end: from those that ask to those that are asked.
 std::vector<caf::actor> actors_of(const group_parts& group);

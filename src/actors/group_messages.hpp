@@ -13,8 +13,6 @@
 
 namespace terrace::actors {
 
-using space_ptr = std::shared_ptr<const opened_space>;
-
 /// The right to read the objects of a found prefix. The lease lives as long as anybody shares it; by id it
 /// can be found until its owner ends it.
 struct lease {
@@ -35,6 +33,15 @@ struct open_space_request {
 struct open_space_answer {
   error failure;
   space_ptr opened;
+};
+
+struct reserve_spaces_request {
+  std::vector<digest> fingerprints;
+};
+/// Parallel; 0 for those that there is no room for.
+struct reserve_spaces_answer {
+  error failure;
+  std::vector<space_id> ids;
 };
 
 struct add_lease_notice {

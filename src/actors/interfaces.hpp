@@ -4,6 +4,7 @@
 
 #include "actors/disk_messages.hpp"
 #include "actors/group_messages.hpp"
+#include "actors/journal_messages.hpp"
 #include "actors/messages.hpp"
 
 #include <caf/allowed_unsafe_message_type.hpp>
@@ -23,6 +24,10 @@ TERRACE_MESSAGE(publish_answer)
 TERRACE_MESSAGE(await_request)
 TERRACE_MESSAGE(await_answer)
 TERRACE_MESSAGE(discard_notice)
+TERRACE_MESSAGE(confirm_request)
+TERRACE_MESSAGE(confirm_answer)
+TERRACE_MESSAGE(clear_request)
+TERRACE_MESSAGE(clear_answer)
 TERRACE_MESSAGE(sweep_notice)
 TERRACE_MESSAGE(tier_status_request)
 TERRACE_MESSAGE(tier_report)
@@ -36,6 +41,8 @@ TERRACE_MESSAGE(choose_answer)
 TERRACE_MESSAGE(usage_request)
 TERRACE_MESSAGE(usage_answer)
 TERRACE_MESSAGE(policy_notes)
+TERRACE_MESSAGE(restored_request)
+TERRACE_MESSAGE(restored_answer)
 TERRACE_MESSAGE(inference_begin)
 TERRACE_MESSAGE(inference_end)
 TERRACE_MESSAGE(victim_request)
@@ -51,12 +58,23 @@ TERRACE_MESSAGE(check_answer)
 TERRACE_MESSAGE(disk_request)
 TERRACE_MESSAGE(disk_answer)
 TERRACE_MESSAGE(write_through_notice)
+TERRACE_MESSAGE(finish_writes_request)
+TERRACE_MESSAGE(finish_writes_answer)
 TERRACE_MESSAGE(write_credit_request)
 TERRACE_MESSAGE(write_credit_answer)
 TERRACE_MESSAGE(write_credit_notice)
+TERRACE_MESSAGE(index_changes)
+TERRACE_MESSAGE(image_request)
+TERRACE_MESSAGE(image_answer)
+TERRACE_MESSAGE(forget_request)
+TERRACE_MESSAGE(forget_answer)
+TERRACE_MESSAGE(close_journal_request)
+TERRACE_MESSAGE(close_journal_answer)
 TERRACE_MESSAGE(open_space_request)
 TERRACE_MESSAGE(open_space_answer)
 TERRACE_MESSAGE(add_lease_notice)
+TERRACE_MESSAGE(reserve_spaces_request)
+TERRACE_MESSAGE(reserve_spaces_answer)
 TERRACE_MESSAGE(use_lease_request)
 TERRACE_MESSAGE(use_lease_answer)
 TERRACE_MESSAGE(end_lease_notice)
@@ -86,6 +104,12 @@ using tier_actor = caf::typed_actor<
     caf::reacts_to<detach_notice>,
     // From whoever found an object's bytes wrong.
     caf::reacts_to<discard_notice>,
+    // From transfers between tiers, when their destination is reserved: is the source still there?
+    caf::replies_to<confirm_request>::with<confirm_answer>,
+    // From clear requests. (delayed, in a durable tier: until what was cleared cannot come back)
+    caf::replies_to<clear_request>::with<clear_answer>,
+    // From its journal, while it takes a checkpoint.
+    caf::replies_to<image_request>::with<image_answer>,
     // From a connection whose request ended early.
     caf::reacts_to<sweep_notice>,
     // From its allocator, short of space; answered by `room_made`.
@@ -111,6 +135,8 @@ using allocator_actor = caf::typed_actor<
 using policy_actor = caf::typed_actor<
     // From tiers, one batch for each request.
     caf::reacts_to<policy_notes>,
+    // From the preparer, before the tier that they belong to serves.
+    caf::replies_to<restored_request>::with<restored_answer>,
     // From connections: inference requests as they begin and end.
     caf::reacts_to<inference_begin>, caf::reacts_to<inference_end>,
     // From tiers: proposals, best victims first. What was pinned since is refused by the tier.
@@ -128,6 +154,8 @@ using copier_actor = caf::typed_actor<caf::replies_to<copy_request>::with<copy_a
 /// GROUP: the spaces and leases of a trust group, by id.
 using group_actor =
     caf::typed_actor<caf::replies_to<open_space_request>::with<open_space_answer>,
+                     // From the preparer: spaces that a disk has objects of, before anybody opens them.
+                     caf::replies_to<reserve_spaces_request>::with<reserve_spaces_answer>,
                      // From the connection that took the lease, before the client learns the id.
                      caf::reacts_to<add_lease_notice>,
                      // From any connection of the group.

@@ -170,25 +170,16 @@ void wait_for_others(self_pointer self) {
           on_lost(self, "host tier"));
 }
 
-/// What was read from disk and found good becomes visible; what was not is dropped from the disk tier.
-void publish_read(self_pointer self, const acquire_answer& acquired, const hold_ptr& disk_held,
-                  const std::vector<size_t>& reading, const std::vector<bool>& good, bool others) {
+/// What was read from disk and found good becomes visible.
+void publish_read(self_pointer self, const acquire_answer& acquired, const std::vector<size_t>& published,
+                  bool others) {
   publish_request request;
   request.hold = true;
+  request.in = self->state.job.in;
   if (self->state.job.context)
     request.inference = self->state.job.context->inference;
-  discard_notice damaged;
-  std::vector<size_t> published;
-  for (size_t n = 0; n < reading.size(); ++n) {
-    if (good[n]) {
-      request.places.push_back(acquired.places[reading[n]]);
-      published.push_back(reading[n]);
-    } else {
-      damaged.ids.push_back(disk_held->places()[reading[n]].id);
-    }
-  }
-  if (!damaged.ids.empty())
-    self->send(self->state.job.group->disk()->tier, std::move(damaged));
+  for (size_t i : published)
+    request.places.push_back(acquired.places[i]);
   if (!others && passes(self->state)) {
     auto& state = self->state;
     for (size_t n = 0; n < published.size(); ++n) {
@@ -220,12 +211,42 @@ void publish_read(self_pointer self, const acquire_answer& acquired, const hold_
           on_lost(self, "host tier"));
 }
 
+/// What was found damaged is dropped from the disk tier. What was cleared from it meanwhile is not brought back.
+void confirm_read(self_pointer self, const acquire_answer& acquired, const hold_ptr& disk_held,
+                  const std::vector<size_t>& reading, const std::vector<bool>& good, bool others) {
+  discard_notice damaged;
+  confirm_request request;
+  std::vector<size_t> sound;
+  for (size_t n = 0; n < reading.size(); ++n) {
+    object_id id = disk_held->places()[reading[n]].id;
+    if (good[n]) {
+      request.ids.push_back(id);
+      sound.push_back(reading[n]);
+    } else {
+      damaged.ids.push_back(id);
+    }
+  }
+  const tier_actor& disk_tier = self->state.job.group->disk()->tier;
+  if (!damaged.ids.empty())
+    self->send(disk_tier, std::move(damaged));
+  self->request(disk_tier, caf::infinite, std::move(request))
+      .then(
+          [self, acquired, disk_held, sound, others](const confirm_answer& answer) {
+            std::vector<size_t> still;
+            for (size_t n = 0; n < sound.size(); ++n)
+              if (answer.present[n])
+                still.push_back(sound[n]);
+            publish_read(self, acquired, still, others);
+          },
+          on_lost(self, "disk tier"));
+}
+
 void check_read(self_pointer self, const acquire_answer& acquired, const hold_ptr& disk_held,
                 const std::vector<size_t>& reading, const disk_answer& answered, bool others) {
   auto& state = self->state;
   check_request request;
   request.in = state.job.in;
-  request.store = state.job.group->disk()->store();
+  request.store = state.job.group->disk()->file->store();
   request.owners = {acquired.reserved, disk_held};
   std::vector<size_t> read;
   discard_notice unreadable;
@@ -242,7 +263,7 @@ void check_read(self_pointer self, const acquire_answer& acquired, const hold_pt
     read.push_back(i);
     sealed_object object;
     object.key = state.window->keys[i];
-    object.generation = static_cast<uint64_t>(disk_held->places()[i].id);
+    object.generation = disk_held->places()[i].generation;
     object.begin = state.job.group->memory->at(acquired.places[i].offset);
     object.payload_bytes = acquired.places[i].payload_bytes;
     object.physical_bytes = physical_bytes_for(object.payload_bytes);
@@ -255,7 +276,7 @@ void check_read(self_pointer self, const acquire_answer& acquired, const hold_pt
   self->request(state.job.group->copiers->next(), caf::infinite, std::move(request))
       .then(
           [self, acquired, disk_held, read, others](const check_answer& answer) {
-            publish_read(self, acquired, disk_held, read, answer.good, others);
+            confirm_read(self, acquired, disk_held, read, answer.good, others);
           },
           on_lost(self, "copier"));
 }

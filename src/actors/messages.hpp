@@ -16,10 +16,17 @@
 #include <bitset>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+namespace terrace {
+struct opened_space;
+}
+
 namespace terrace::actors {
+
+using space_ptr = std::shared_ptr<const opened_space>;
 
 /// Keeps something alive until a message, and whatever it started, is done.
 using keep_alive = std::shared_ptr<const void>;
@@ -58,6 +65,7 @@ struct object_place {
   uint64_t offset = 0; ///< of the extent: the header block, then the payload (storage/object_header.hpp)
   uint64_t payload_bytes = 0;
   uint64_t physical_bytes = 0;
+  uint64_t generation = 0; ///< of its write, in a tier that outlives the daemon (storage/index_record.hpp)
   bool present() const { return id != object_id{}; }
 };
 
@@ -172,6 +180,7 @@ struct publish_request {
   std::vector<object_place> places;
   bool hold = false;
   uint64_t inference = 0; ///< that they were written for; 0: none that is known
+  space_ptr in;           ///< of all of them; a durable tier has to know
 };
 struct publish_answer {
   error failure;
@@ -190,6 +199,27 @@ struct await_answer {
 /// An object's bytes turned out wrong or unreadable: it is never served again.
 struct discard_notice {
   std::vector<object_id> ids;
+};
+
+/// Which of these are published still? Asked of the tier that bytes come from, by a transfer whose destination is reserved.
+/// A clear goes through the tiers from the fastest down and through the fastest once more, and takes what is published
+/// and what is reserved: so nothing that it took comes back by a transfer that was under way.
+struct confirm_request {
+  std::vector<object_id> ids;
+};
+struct confirm_answer {
+  error failure;
+  std::vector<bool> present; ///< parallel
+};
+
+/// Forget all objects of the space, or all there are, also those that are held: whoever holds them may read on.
+struct clear_request {
+  std::optional<space_id> space;
+};
+struct clear_answer {
+  error failure; ///< they are gone, but may come back after a restart
+  uint64_t objects = 0;
+  uint64_t bytes = 0; ///< physical
 };
 
 /// A request ended early: whatever waits for it is answered now.
@@ -272,6 +302,15 @@ struct policy_notes {
   tier_kind tier = tier_kind::none;
   std::vector<policy_note> notes;
   uint64_t inference = 0; ///< that inserts are for: its use of them was told by `inference_begin`
+};
+
+/// From the preparer: residents that were found after a restart, root first. Answered when the policy knows them, so that
+/// millions of them do not wait in its mailbox.
+struct restored_request {
+  policy_notes found;
+};
+struct restored_answer {
+  error failure;
 };
 
 /// From a connection, with the first request of an inference that leases or loads: its whole chain, present or not. It is

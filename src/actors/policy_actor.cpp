@@ -68,6 +68,10 @@ policy_actor::behavior_type policy_behavior(policy_actor::stateful_pointer<polic
       std::abort(); // settings were checked
   return {
       [self](const policy_notes& notes) { apply(self->state, notes); },
+      [self](const restored_request& request) {
+        apply(self->state, request.found);
+        return restored_answer{};
+      },
       [self](const inference_begin& what) { begin(self->state, what); },
       [self](const inference_end& what) { end(self->state, what); },
       [self](const victim_request& request) {

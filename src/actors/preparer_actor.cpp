@@ -4,6 +4,7 @@
 #include <caf/event_based_actor.hpp>
 #include <caf/stateful_actor.hpp>
 
+#include <chrono>
 #include <filesystem>
 
 namespace terrace::actors {
@@ -25,22 +26,76 @@ namespace {
 struct preparer_state {
   const char* name = "preparer";
   preparer_arguments with;
+  std::optional<disk_opening> disk;
+  std::chrono::steady_clock::time_point begun;
+  bool disk_done = false;
+  bool memory_done = false;
 };
 
 using self_pointer = caf::stateful_actor<preparer_state>*;
 
-void open_disk(self_pointer self) {
-  auto& with = self->state.with;
+constexpr size_t restored_together = 4096; ///< objects, between two messages to the policy
+
+void end_if_done(self_pointer self) {
+  if (self->state.disk_done && self->state.memory_done)
+    self->quit();
+}
+
+void report_disk(self_pointer self, error failure) {
+  auto& state = self->state;
   disk_prepared report;
-  report.group = with.group;
+  report.group = state.with.group;
+  report.failure = std::move(failure);
+  if (report.failure.code == errc::ok)
+    report.disk = std::make_shared<opened_disk>(state.disk->finish());
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - state.begun).count();
+  self->send(state.with.report_to, std::move(report));
+  state.disk_done = true;
+  end_if_done(self);
+}
+
+auto on_lost(self_pointer self, const char* who) {
+  return [self, who](const caf::error&) {
+    report_disk(self, {errc::internal, std::string("the ") + who + " has ended"});
+  };
+}
+
+/// The policy learns one part while the next one is brought back.
+void restore(self_pointer self, bool more) {
+  auto& state = self->state;
+  auto then = [self, more](const restored_answer&) {
+    if (more)
+      restore(self, self->state.disk->restore(restored_together));
+    else
+      report_disk(self, {});
+  };
+  if (!more)
+    state.disk->place();
+  self->request(state.with.policy, caf::infinite, restored_request{state.disk->take_notes()})
+      .then(std::move(then), on_lost(self, "policy"));
+}
+
+void open_disk(self_pointer self) {
+  auto& state = self->state;
+  state.begun = std::chrono::steady_clock::now();
   std::error_code ignored; // opening the file reports what matters
-  std::filesystem::create_directories(std::filesystem::path(with.disk->path).parent_path(), ignored);
-  auto file = extent_file::open(*with.disk);
-  if (file)
-    report.file = std::make_shared<const extent_file>(std::move(*file));
-  else
-    report.failure = file.error();
-  self->send(with.report_to, std::move(report));
+  std::filesystem::create_directories(std::filesystem::path(state.with.disk->path).parent_path(), ignored);
+  auto disk = disk_opening::open(*state.with.disk, state.with.disk_plan);
+  if (!disk) {
+    report_disk(self, disk.error());
+    return;
+  }
+  state.disk.emplace(std::move(*disk));
+  reserve_spaces_request request;
+  for (const recovered_space& space : state.disk->spaces())
+    request.fingerprints.push_back({space.fingerprint});
+  self->request(state.with.spaces, caf::infinite, std::move(request))
+      .then(
+          [self](const reserve_spaces_answer& answer) {
+            self->state.disk->name_spaces(answer.ids);
+            restore(self, self->state.disk->restore(restored_together));
+          },
+          on_lost(self, "group"));
 }
 
 /// One piece a message, so that an exit message gets through between two of them.
@@ -52,19 +107,22 @@ void commit(self_pointer self) {
     return;
   }
   self->send(with.report_to, memory_prepared{with.group, done ? error{} : done.error()});
-  self->quit();
+  self->state.memory_done = true;
+  end_if_done(self);
 }
 
 caf::behavior preparer_behavior(self_pointer self, const std::shared_ptr<preparer_arguments>& arguments) {
   self->state.with = std::move(*arguments);
-  if (self->state.with.disk)
+  self->state.disk_done = !self->state.with.disk;
+  self->state.memory_done = self->state.with.prefault_piece_bytes == 0;
+  if (!self->state.disk_done)
     self->send(self, prepare_disk{});
   self->send(self, commit_piece{});
   return {
       [self](prepare_disk) { open_disk(self); },
       [self](commit_piece) {
-        if (self->state.with.prefault_piece_bytes == 0)
-          self->quit();
+        if (self->state.memory_done)
+          end_if_done(self);
         else
           commit(self);
       },

@@ -1,19 +1,19 @@
-// PREPARER: a thread of its own for what blocks while a trust group starts: it allocates the disk file and commits the
-// arena's memory piece by piece. It reports to the supervisor and ends.
+// PREPARER: a thread of its own for what blocks while a trust group starts: it allocates the disk file, brings back what the
+// file holds, and commits the arena's memory piece by piece. It reports to the supervisor and ends.
 #pragma once
 
 #include "actors/group_builder.hpp"
-#include "storage/extent_file.hpp"
 
 #include <caf/allowed_unsafe_message_type.hpp>
 
 namespace terrace::actors {
 
-/// The group's disk file, open, or why not.
+/// The group's disk, open, its residents known to the policy; or why not.
 struct disk_prepared {
   size_t group = 0;
   error failure;
-  std::shared_ptr<const extent_file> file;
+  std::shared_ptr<opened_disk> disk; ///< the receiver takes what is in it
+  double seconds = 0;                ///< that it took
 };
 
 /// All of the group's arena is committed; or the machine has less memory than was configured.
@@ -27,6 +27,9 @@ struct preparer_arguments {
   std::shared_ptr<segmented_arena> memory;
   uint64_t prefault_piece_bytes = 0; ///< 0: memory is committed by whoever touches it first
   std::optional<extent_file_options> disk;
+  tier_plan disk_plan;
+  group_actor spaces;  ///< gives the spaces on disk their ids
+  policy_actor policy; ///< hears of the residents
   caf::actor report_to;
 };
 

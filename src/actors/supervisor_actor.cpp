@@ -4,6 +4,7 @@
 #include "actors/metrics_actor.hpp"
 #include "actors/preparer_actor.hpp"
 #include "runtime/io_messages.hpp"
+#include "storage/machine_identity.hpp"
 
 #include <caf/exit_reason.hpp>
 
@@ -15,7 +16,9 @@ namespace terrace::actors {
 
 namespace {
 
-constexpr uint64_t grace_tag = 1;
+// Tags of the two timers: until the connections are done, and until the disks are.
+constexpr uint64_t drain_tag = 1;
+constexpr uint64_t settle_tag = 2;
 
 struct supervisor_state {
   const char* name = "supervisor";
@@ -29,8 +32,9 @@ struct supervisor_state {
   std::vector<caf::actor> listeners;
   caf::actor metrics;
 
-  enum class phase { serving, closing_listeners, draining, ending } now = phase::serving;
+  enum class phase { serving, closing_listeners, draining, settling, ending } now = phase::serving;
   std::set<caf::actor_addr> awaited; ///< whose end the present phase waits for
+  size_t unsettled = 0;              ///< disks that are not written down yet
   bool clean = true;
 };
 
@@ -39,6 +43,7 @@ using phase = supervisor_state::phase;
 
 void drain(self_pointer self);
 void next_phase(self_pointer self);
+void end_groups(self_pointer self);
 
 void await_end(self_pointer self, const caf::actor& which) {
   self->monitor(which);
@@ -77,7 +82,12 @@ void prepare(self_pointer self, size_t group) {
     file.path = plan.disk_file;
     file.capacity_bytes = plan.disk->bytes;
     file.boot = state.with.boot;
+    file.owner = {machine_identity(), plan.name};
+    file.wipe_foreign = plan.wipe_foreign;
     work.disk = std::move(file);
+    work.disk_plan = *plan.disk;
+    work.spaces = state.groups[group]->group;
+    work.policy = state.groups[group]->policy;
   }
   state.preparers.push_back(spawn_preparer(self->system(), std::move(work)));
 }
@@ -135,29 +145,34 @@ void register_with_disk(self_pointer self, size_t group) {
 void disk_is_prepared(self_pointer self, const disk_prepared& report) {
   auto& state = self->state;
   group_parts& group = *state.groups[report.group];
-  error failure = report.failure;
-  if (failure.code == errc::ok && state.now == phase::serving) {
-    auto joined =
-        join_disk(self->system(), group, state.with.groups[report.group], state.with.probes[report.group],
-                  state.workers->place(), report.file, state.with.warn);
-    if (!joined)
-      failure = joined.error();
-  }
-  if (failure.code != errc::ok) {
-    group.refuse(failure.text);
-    state.with.probes[report.group].disk_tier->degraded(true);
-    state.with.warn("the disk tier of group " + group.name + " is off: " + failure.text);
+  const group_probes& probes = state.with.probes[report.group];
+  if (report.failure.code != errc::ok) {
+    group.refuse(report.failure.text);
+    probes.disk_tier->degraded(true);
+    state.with.warn("the disk tier of group " + group.name + " is off: " + report.failure.text);
     return;
   }
-  if (group.disk() == nullptr)
-    return; // the daemon is ending
-  for (const caf::actor& member :
-       {group.disk()->write_through, group.disk()->disk, caf::actor_cast<caf::actor>(group.disk()->tier)})
+  if (state.now != phase::serving)
+    return;
+  auto file = report.disk->file;
+  const recovery_counts& found = report.disk->found;
+  uint64_t damaged = found.damaged_blocks + found.missing_blocks + found.damaged_records;
+  uint64_t objects = report.disk->objects->table().published();
+  probes.journal->recovered({objects, damaged, report.seconds});
+  state.with.log("the disk tier of group " + group.name +
+                 " joined: " + std::to_string(file->extents_bytes()) + " bytes in " + file->path() + ", " +
+                 std::to_string(objects) + " objects found in " +
+                 std::to_string(static_cast<uint64_t>(report.seconds * 1000)) + " ms" +
+                 (file->direct() ? "" : ", through the page cache: " + file->buffered_reason()));
+  if (damaged + found.overlapping + report.disk->unplaced != 0)
+    state.with.warn(file->path() + ": " + std::to_string(damaged) +
+                    " blocks of its index are damaged or missing, " + std::to_string(found.overlapping) +
+                    " objects gave way to newer ones, " + std::to_string(report.disk->unplaced) +
+                    " have no place under the present configuration");
+  join_disk(self->system(), group, state.with.groups[report.group], probes, state.workers->place(),
+            std::move(*report.disk), state.with.warn);
+  for (const caf::actor& member : actors_of_disk(group))
     self->monitor(member);
-  state.with.log(
-      "the disk tier of group " + group.name + " joined: " + std::to_string(report.file->extents_bytes()) +
-      " bytes in " + report.file->path() +
-      (report.file->direct() ? "" : ", through the page cache: " + report.file->buffered_reason()));
   register_with_disk(self, report.group);
 }
 
@@ -174,6 +189,13 @@ void memory_is_prepared(self_pointer self, const memory_prepared& report) {
 
 // ---- end ----
 
+void start_grace(self_pointer self, uint64_t tag) {
+  runtime::io_request grace;
+  grace.code = runtime::io_code::timeout;
+  grace.after = self->state.with.shutdown_grace;
+  self->port().submit(std::move(grace), caf::actor_cast<caf::strong_actor_ptr>(self), tag);
+}
+
 void drain(self_pointer self) {
   auto& state = self->state;
   if (state.now != phase::serving)
@@ -185,10 +207,7 @@ void drain(self_pointer self) {
     await_end(self, listener);
     self->send(listener, drain_notice{});
   }
-  runtime::io_request grace;
-  grace.code = runtime::io_code::timeout;
-  grace.after = state.with.shutdown_grace;
-  self->port().submit(std::move(grace), caf::actor_cast<caf::strong_actor_ptr>(self), grace_tag);
+  start_grace(self, drain_tag);
   if (state.awaited.empty())
     next_phase(self);
 }
@@ -200,6 +219,38 @@ void drain_connections(self_pointer self) {
     await_end(self, client->actor);
     self->send(client->actor, drain_notice{});
   }
+}
+
+void disk_is_settled(self_pointer self) {
+  if (--self->state.unsettled == 0 && self->state.now == phase::settling)
+    end_groups(self);
+}
+
+/// No connection is left: what waits for a disk is written, and then the disk's index.
+void settle_disks(self_pointer self) {
+  auto& state = self->state;
+  state.now = phase::settling;
+  start_grace(self, settle_tag);
+  for (const auto& group : state.groups) {
+    const disk_parts* disk = group->disk();
+    if (disk == nullptr)
+      continue;
+    ++state.unsettled;
+    auto close = [self, journal = disk->journal] {
+      self->request(journal, caf::infinite, close_journal_request{})
+          .then(
+              [self](const close_journal_answer& answer) {
+                if (answer.failure.code != errc::ok)
+                  self->state.with.warn(answer.failure.text);
+                disk_is_settled(self);
+              },
+              [self](const caf::error&) { disk_is_settled(self); });
+    };
+    self->request(disk->write_through, caf::infinite, finish_writes_request{})
+        .then([close](const finish_writes_answer&) { close(); }, [close](const caf::error&) { close(); });
+  }
+  if (state.unsettled == 0)
+    end_groups(self);
 }
 
 void end_groups(self_pointer self) {
@@ -226,19 +277,25 @@ void next_phase(self_pointer self) {
   if (state.now == phase::closing_listeners)
     drain_connections(self);
   else if (state.now == phase::draining)
-    end_groups(self);
+    settle_disks(self);
   else if (state.now == phase::ending) {
     state.with.finished(state.clean);
     self->quit();
     return;
   }
-  if (state.awaited.empty())
+  if (state.awaited.empty() && state.now != phase::settling)
     next_phase(self);
 }
 
-void grace_is_over(self_pointer self) {
+void grace_is_over(self_pointer self, uint64_t tag) {
   auto& state = self->state;
-  if (state.now != phase::draining)
+  if (tag == settle_tag && state.now == phase::settling) {
+    state.with.warn(
+        "the disk tier did not finish within daemon.shutdown_grace: what was stored last may be missing "
+        "after the restart");
+    end_groups(self);
+  }
+  if (tag != drain_tag || state.now != phase::draining)
     return;
   auto left = state.clients->all();
   state.with.warn(std::to_string(left.size()) + " connections did not finish within daemon.shutdown_grace");
@@ -249,7 +306,7 @@ void grace_is_over(self_pointer self) {
 void somebody_ended(self_pointer self, const caf::down_msg& down) {
   auto& state = self->state;
   if (state.awaited.erase(down.source) != 0) {
-    if (state.awaited.empty())
+    if (state.awaited.empty() && state.now != phase::settling)
       next_phase(self);
     return;
   }
@@ -278,7 +335,7 @@ caf::behavior supervisor_behavior(self_pointer self, const std::shared_ptr<super
       [self](drain_notice) { drain(self); },
       [self](const runtime::io_done& done) {
         if (done.result == -ETIME)
-          grace_is_over(self);
+          grace_is_over(self, done.tag);
       },
   };
 }

@@ -6,7 +6,10 @@
 #include "actors/victim_choice.hpp"
 
 #include <caf/actor_system.hpp>
+#include <caf/send.hpp>
 #include <caf/typed_event_based_actor.hpp>
+
+#include <algorithm>
 
 namespace terrace::actors {
 
@@ -17,6 +20,7 @@ struct tier_shell {
   tier_state objects;
   allocator_actor space;
   policy_actor policy;
+  caf::actor journal;
   std::string policy_name;
   std::shared_ptr<metrics::tier_probe> probe;
   std::shared_ptr<std::atomic<uint64_t>> population;
@@ -30,10 +34,12 @@ using self_pointer = tier_actor::stateful_pointer<tier_shell>;
 
 caf::actor handle_of(self_pointer self) { return caf::actor_cast<caf::actor>(self); }
 
-/// After every change: the policy hears of it, freed space goes back, and an allocator that found nothing to evict gets
-/// another try when something became evictable.
-void settle(self_pointer self, std::vector<extent> freed) {
+/// After every change: policy and journal hear of it, freed space goes back, and an allocator that found nothing to evict
+/// gets another try when something became evictable. `of`: the space of what was published.
+void settle(self_pointer self, std::vector<extent> freed, const space_ptr& of = nullptr) {
   auto& state = self->state;
+  if (auto changes = state.objects.take_changes(); !changes.empty())
+    caf::anon_send(state.journal, index_changes{std::move(changes), of});
   if (auto notes = state.objects.take_notes(); !notes.notes.empty())
     self->send(state.policy, std::move(notes));
   if (!freed.empty())
@@ -178,6 +184,37 @@ probe_answer probe(self_pointer self, const probe_request& request) {
   return answer;
 }
 
+caf::result<clear_answer> clear(self_pointer self, const clear_request& request) {
+  auto& state = self->state;
+  auto cleared = state.objects.clear(request.space);
+  state.probe->evicted(metrics::eviction_reason::cleared, cleared.objects, cleared.bytes);
+  settle(self, std::move(cleared.freed));
+  clear_answer answer{{}, cleared.objects, cleared.bytes};
+  if (!state.objects.durable())
+    return answer;
+  auto reply = make_answer<clear_answer>(self);
+  self->request(state.journal, caf::infinite, forget_request{request.space})
+      .then(
+          [self, reply, answer](const forget_answer& forgotten) mutable {
+            self->state.objects.begin_epoch(forgotten.epoch);
+            answer.failure = forgotten.failure;
+            reply.deliver(std::move(answer));
+          },
+          [reply](const caf::error&) mutable {
+            reply.fail({errc::internal, "the journal of the tier has ended"});
+          });
+  return reply.promise();
+}
+
+image_answer image(self_pointer self, const image_request& request) {
+  auto& objects = self->state.objects;
+  image_answer part;
+  part.objects = objects.image(request.first, request.count);
+  part.next = request.first + request.count;
+  part.last = part.next >= objects.table().slots();
+  return part;
+}
+
 caf::result<tier_report> report(self_pointer self) {
   auto reply = make_answer<tier_report>(self);
   self->request(self->state.space, caf::infinite, usage_request{})
@@ -209,7 +246,8 @@ caf::result<tier_report> report(self_pointer self) {
 tier_actor::behavior_type tier_behavior(self_pointer self, std::shared_ptr<tier_arguments> arguments) {
   auto& state = self->state;
   state.kind = arguments->kind;
-  state.objects = tier_state(arguments->kind);
+  state.objects = arguments->objects ? std::move(*arguments->objects) : tier_state(arguments->kind);
+  state.journal = arguments->journal;
   state.policy = arguments->policy;
   state.policy_name = arguments->policy_name;
   state.probe = arguments->probe;
@@ -218,6 +256,7 @@ tier_actor::behavior_type tier_behavior(self_pointer self, std::shared_ptr<tier_
       spawn_allocator(self->system(), {std::move(arguments->space), caf::actor_cast<tier_actor>(self),
                                        arguments->free_ahead_bytes, arguments->waiting_max, state.probe});
   self->link_to(state.space);
+  settle(self, {});
   return {
       [self](const probe_request& request) { return probe(self, request); },
       [self](const use_notice& notice) {
@@ -228,10 +267,11 @@ tier_actor::behavior_type tier_behavior(self_pointer self, std::shared_ptr<tier_
       [self](const publish_request& request) {
         publish_answer answer;
         auto places = self->state.objects.publish(request.places, request.hold, request.inference);
-        self->state.probe->admitted(places.size());
+        self->state.probe->admitted(static_cast<uint64_t>(std::count_if(
+            places.begin(), places.end(), [](const object_place& place) { return place.present(); })));
         if (request.hold)
           answer.held = std::make_shared<object_hold>(handle_of(self), std::move(places));
-        settle(self, {});
+        settle(self, {}, request.in);
         return answer;
       },
       [self](const await_request& request) {
@@ -255,6 +295,11 @@ tier_actor::behavior_type tier_behavior(self_pointer self, std::shared_ptr<tier_
         self->state.probe->evicted(metrics::eviction_reason::damaged, notice.ids.size(), 0);
         settle(self, self->state.objects.discard(notice.ids));
       },
+      [self](const confirm_request& request) {
+        return confirm_answer{{}, self->state.objects.confirm(request.ids)};
+      },
+      [self](const clear_request& request) { return clear(self, request); },
+      [self](const image_request& request) { return image(self, request); },
       [self](const sweep_notice& notice) {
         self->state.objects.sweep();
         self->send(self->state.space, notice);

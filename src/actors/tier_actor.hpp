@@ -2,6 +2,7 @@
 #pragma once
 
 #include "actors/interfaces.hpp"
+#include "actors/tier_state.hpp"
 #include "metrics/tier_probe.hpp"
 
 #include <caf/fwd.hpp>
@@ -14,7 +15,9 @@ namespace terrace::actors {
 
 struct tier_arguments {
   tier_kind kind = tier_kind::none;
-  std::unique_ptr<allocator> space; ///< owned by the tier's allocator actor from here on
+  std::unique_ptr<allocator> space;    ///< owned by the tier's allocator actor from here on
+  std::unique_ptr<tier_state> objects; ///< what `space` has extents of; null: nothing
+  caf::actor journal;                  ///< of a durable tier (journal_actor.hpp)
   policy_actor policy;
   std::string policy_name;       ///< for status
   uint64_t free_ahead_bytes = 0; ///< evict in advance while less than this is free

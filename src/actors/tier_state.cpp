@@ -22,7 +22,8 @@ void objects_in_order_of_use(size_t objects, Of&& of, Visit&& visit) {
 
 object_place tier_state::place_of(object_id id) const {
   const resident* object = table_.get(id);
-  return {id, object->offset(), object->payload_bytes(), object->physical_bytes()};
+  return {id, object->offset(), object->payload_bytes(), object->physical_bytes(),
+          durable_ ? durable_->generation_of(id) : 0};
 }
 
 void tier_state::note(note_kind kind, const resident& object, entry_key parent) {
@@ -120,6 +121,8 @@ tier_state::acquired tier_state::acquire(const acquire_request& request, const n
     }
     object_id id = table_.insert({objects.keys[i], objects.parents[i], granted[n].offset, granted[n].size,
                                   objects.payload_bytes[i], objects.trailing.test(objects.keys[i].pool)});
+    if (durable_)
+      durable_->reserve(table_, id, objects.parents[i]);
     answer.states[i] = acquired_state::reserved;
     answer.places[i] = place_of(id);
     answer.reserved.push_back(id);
@@ -138,6 +141,8 @@ std::vector<object_place> tier_state::publish(const std::vector<object_place>& p
           return;
         note(note_kind::insert, object, table_.parent_of(places[i].id));
         table_.publish(places[i].id);
+        if (durable_)
+          durable_->published(table_, places[i].id);
         if (hold)
           published[i] = this->hold(places[i].id);
         else
@@ -169,10 +174,9 @@ std::vector<extent> tier_state::abandon(const std::vector<object_id>& ids) {
   std::vector<extent> freed;
   for (object_id id : ids) {
     const resident* object = table_.get(id);
-    bool detached = detached_.erase(id) != 0;
-    if (detached)
-      table_.release(id);
-    else if (object == nullptr || object->state() != object_state::reserved)
+    // Out of the index and held by nobody: it is its writer's alone.
+    bool detached = object != nullptr && object->state() == object_state::removed && object->holds() == 0;
+    if (object == nullptr || (object->state() != object_state::reserved && !detached))
       continue; // it was published in time
     freed.push_back(extent_of(*object));
     entry_key name = object->name();
@@ -189,10 +193,7 @@ void tier_state::detach(const std::vector<object_id>& ids) {
     if (object == nullptr || object->state() != object_state::reserved)
       continue;
     entry_key name = object->name();
-    table_.publish(id); // for nobody to see: a removed object keeps its space while it is held
-    table_.hold(id);
     table_.remove(id);
-    detached_.insert(id);
     settle(name);
   }
 }
@@ -205,6 +206,8 @@ std::vector<extent> tier_state::discard(const std::vector<object_id>& ids) {
       continue;
     ++discarded;
     note(note_kind::erase, *object);
+    if (durable_)
+      durable_->removed(table_, id);
     if (object->holds() != 0) {
       table_.remove(id);
       continue;
@@ -213,6 +216,86 @@ std::vector<extent> tier_state::discard(const std::vector<object_id>& ids) {
     table_.erase(id);
   }
   return freed;
+}
+
+void tier_state::restore(std::span<const index_record> records, std::span<const space_id> spaces) {
+  constexpr size_t together = 64; // so many parents are looked up at a time, while their memory arrives
+  std::vector<std::pair<object_id, size_t>> added; // and which record
+  std::vector<object_key> parents;
+  std::vector<object_id> befores;
+  auto has_parent = [&](size_t i) { return records[i].parent != digest{}; };
+  auto parent_of = [&](size_t i) {
+    return object_key{spaces[i], records[i].pool, records[i].rank, records[i].parent};
+  };
+  for (size_t begin = 0; begin < records.size(); begin += together) {
+    added.clear();
+    for (size_t i = begin; i < std::min(begin + together, records.size()); ++i) {
+      const index_record& record = records[i];
+      if (spaces[i] == space_id{})
+        continue;
+      object_key key{spaces[i], record.pool, record.rank, record.chunk};
+      if (auto former = table_.find(key)) {
+        std::erase_if(added, [&](const auto& one) { return one.first == *former; });
+        note(note_kind::erase, *table_.get(*former));
+        table_.erase(*former);
+      }
+      object_id id = table_.insert(
+          {key, {}, record.offset, record.physical_bytes, record.payload_bytes, record.trailing});
+      table_.publish(id);
+      durable_->restore(id, record.generation, std::nullopt);
+      note(note_kind::insert, *table_.get(id), has_parent(i) ? to_entry_key(parent_of(i)) : entry_key{});
+      if (has_parent(i))
+        added.emplace_back(id, i);
+    }
+    parents.clear();
+    for (const auto& [id, i] : added)
+      parents.push_back(parent_of(i));
+    befores.resize(parents.size());
+    table_.find_published(parents, befores);
+    for (size_t n = 0; n < added.size(); ++n)
+      if (befores[n] != object_id{})
+        durable_->restore(added[n].first, records[added[n].second].generation, befores[n]);
+  }
+  evictable_ = true;
+}
+
+tier_state::cleared tier_state::clear(std::optional<space_id> space) {
+  cleared answer;
+  std::vector<object_id> ids;
+  for (uint32_t slot = 0; slot < table_.slots(); ++slot) {
+    const resident& object = table_.at_slot(slot);
+    bool counts = readable(object.state()) || object.state() == object_state::reserved;
+    if (counts && (!space || object.key().space == *space))
+      ids.push_back(table_.id_at(slot));
+  }
+  for (object_id id : ids) {
+    const resident& object = *table_.get(id);
+    entry_key name = object.name();
+    if (object.state() == object_state::reserved) {
+      table_.remove(id); // its writer gives it back
+      settle(name);
+      continue;
+    }
+    ++answer.objects;
+    answer.bytes += object.physical_bytes();
+    note(note_kind::erase, object);
+    if (object.holds() != 0) {
+      table_.remove(id);
+      continue;
+    }
+    answer.freed.push_back(extent_of(object));
+    table_.erase(id);
+  }
+  return answer;
+}
+
+std::vector<bool> tier_state::confirm(const std::vector<object_id>& ids) const {
+  std::vector<bool> answer(ids.size());
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const resident* object = table_.get(ids[i]);
+    answer[i] = object != nullptr && readable(object->state());
+  }
+  return answer;
 }
 
 tier_state::offer tier_state::offered(const std::vector<entry_key>& victims) const {
@@ -242,6 +325,8 @@ tier_state::eviction tier_state::evict(const std::vector<entry_key>& victims) {
     }
     answer.freed.push_back(extent_of(*object));
     note(note_kind::erase, *object);
+    if (durable_)
+      durable_->removed(table_, *id);
     table_.erase(*id);
     ++evictions;
   }

@@ -2,17 +2,26 @@
 // messages into these calls and the results into messages.
 #pragma once
 
+#include "actors/durable_index.hpp"
 #include "actors/messages.hpp"
 
 #include <functional>
+#include <optional>
+#include <span>
 #include <unordered_map>
-#include <unordered_set>
 
 namespace terrace::actors {
 
 class tier_state {
  public:
-  explicit tier_state(tier_kind kind = tier_kind::none) : kind_(kind) {}
+  /// `durable`: of a tier that outlives the daemon.
+  explicit tier_state(tier_kind kind = tier_kind::none, std::optional<durable_index> durable = std::nullopt)
+      : kind_(kind), durable_(std::move(durable)) {}
+
+  /// Objects that were found after a restart, by ascending generation; `spaces` is parallel, 0 for a space that nobody
+  /// knows any more, whose objects are left out. Of two with one key the later counts. For a durable tier before it
+  /// serves.
+  void restore(std::span<const index_record> records, std::span<const space_id> spaces);
 
   struct found {
     object_bitmap present;
@@ -61,6 +70,28 @@ class tier_state {
   };
   offer offered(const std::vector<entry_key>& victims) const;
 
+  /// Takes all objects of the space out, or all there are, whoever holds or writes them: what is being written is not
+  /// published any more. Of a durable tier nothing is told to the journal: who asks for this raises the epoch.
+  struct cleared {
+    std::vector<extent> freed;
+    uint64_t objects = 0;
+    uint64_t bytes = 0; ///< physical
+  };
+  cleared clear(std::optional<space_id> space);
+
+  /// Which of these are published still. Parallel.
+  std::vector<bool> confirm(const std::vector<object_id>& ids) const;
+
+  /// Of a durable tier: what its journal should hear, in order.
+  std::vector<index_change> take_changes() {
+    return durable_ ? durable_->take_changes() : std::vector<index_change>{};
+  }
+  std::vector<index_change> image(uint32_t first, uint32_t count) const {
+    return durable_->image(table_, first, count);
+  }
+  void begin_epoch(uint64_t epoch) { durable_->begin_epoch(epoch); }
+  bool durable() const { return durable_.has_value(); }
+
   /// Removes the proposed victims that may leave. `refused` counts those that were held or gone meanwhile.
   struct eviction {
     std::vector<extent> freed;
@@ -102,9 +133,9 @@ class tier_state {
   void settle(entry_key name); ///< the object is no longer reserved
 
   tier_kind kind_;
+  std::optional<durable_index> durable_;
   resident_table table_;
   std::unordered_map<entry_key, std::vector<std::shared_ptr<waiter>>> waiters_;
-  std::unordered_set<object_id> detached_;
   policy_notes notes_;
   bool evictable_ = false;
 };

@@ -27,7 +27,7 @@ struct disk_parts {
   std::shared_ptr<const disk_service> service;
   std::shared_ptr<metrics::tier_probe> probe;
   std::shared_ptr<const extent_file> file;
-  store_identity store() const { return {file->store(), file->epoch()}; }
+  caf::actor journal; ///< journal_actor
 };
 
 /// The actors and the arena of a trust group. Set up before it serves, but for the disk, which joins when its file is

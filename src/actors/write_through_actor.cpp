@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <chrono>
 #include <deque>
+#include <utility>
 
 namespace terrace::actors {
 
@@ -25,6 +26,8 @@ struct write_through_state {
   uint64_t bytes_in_progress = 0;
   std::unique_ptr<write_credits> credits;
   std::unique_ptr<write_budget> budget;
+  size_t in_progress = 0;                              ///< passages
+  std::vector<answer<finish_writes_answer>> finishing; ///< who waits for the last of them
 };
 
 using clock = std::chrono::steady_clock;
@@ -40,16 +43,25 @@ struct passage {
   std::vector<bool> wanted;   ///< parallel to the notice's objects: still in host memory, and admitted
   std::vector<uint64_t> paid; ///< parallel: bytes of the day's budget
   std::vector<sealed_object> objects;    ///< those that disk has room for and does not have
+  std::vector<object_place> host_places; ///< parallel to `objects`, until they are confirmed
   std::vector<object_place> disk_places; ///< parallel to `objects`
 };
 using passage_ptr = std::shared_ptr<passage>;
 
 void start_next(self_pointer self);
 
+void answer_if_idle(self_pointer self) {
+  auto& state = self->state;
+  if (state.in_progress == 0 && state.line.empty())
+    for (auto& waiting : std::exchange(state.finishing, {}))
+      waiting.deliver({});
+}
+
 void finish(self_pointer self, const passage_ptr& pass) {
   for (uint64_t bytes : pass->paid)
     self->state.budget->give_back(bytes);
   self->state.bytes_in_progress -= pass->bytes;
+  --self->state.in_progress;
   start_next(self);
 }
 
@@ -71,6 +83,7 @@ void publish(self_pointer self, const passage_ptr& pass, const disk_answer& writ
     bytes += pass->objects[i].payload_bytes;
     request.places.push_back(pass->disk_places[i]);
   }
+  request.in = pass->what.in;
   self->state.with.probe->written(bytes);
   self->request(self->state.with.disk_tier, caf::infinite, std::move(request))
       .then([self, pass](const publish_answer&) { finish(self, pass); }, on_lost_actor(self, pass));
@@ -99,11 +112,35 @@ void write(self_pointer self, const passage_ptr& pass) {
 void seal(self_pointer self, const passage_ptr& pass) {
   seal_request request;
   request.in = pass->what.in;
-  request.store = {self->state.with.file->store(), self->state.with.file->epoch()};
+  request.store = self->state.with.file->store();
   request.objects = pass->objects;
   request.owners = {pass->what.held};
   self->request(self->state.with.copiers->next(), caf::infinite, std::move(request))
       .then([self, pass](const seal_answer&) { write(self, pass); }, on_lost_actor(self, pass));
+}
+
+/// What was cleared from host memory before disk had a place for it is not written: nobody would find it there to clear.
+void confirm(self_pointer self, const passage_ptr& pass) {
+  confirm_request request;
+  for (const object_place& place : pass->host_places)
+    request.ids.push_back(place.id);
+  self->request(self->state.with.host_tier, caf::infinite, std::move(request))
+      .then(
+          [self, pass](const confirm_answer& answer) {
+            size_t kept = 0;
+            for (size_t i = 0; i < pass->objects.size(); ++i)
+              if (answer.present[i]) {
+                pass->objects[kept] = pass->objects[i];
+                pass->disk_places[kept++] = pass->disk_places[i];
+              }
+            pass->objects.resize(kept);
+            pass->disk_places.resize(kept);
+            if (kept == 0)
+              finish(self, pass);
+            else
+              seal(self, pass);
+          },
+          on_lost_actor(self, pass));
 }
 
 void reserved(self_pointer self, const passage_ptr& pass, const acquire_answer& answer) {
@@ -119,11 +156,12 @@ void reserved(self_pointer self, const passage_ptr& pass, const acquire_answer& 
       continue;
     sealed_object object;
     object.key = pass->what.objects->keys[i];
-    object.generation = static_cast<uint64_t>(answer.places[i].id);
+    object.generation = answer.places[i].generation;
     object.begin = self->state.with.memory->at(host_places[i].offset);
     object.payload_bytes = host_places[i].payload_bytes;
     object.physical_bytes = physical_bytes_for(object.payload_bytes);
     pass->objects.push_back(object);
+    pass->host_places.push_back(host_places[i]);
     pass->disk_places.push_back(answer.places[i]);
     if (!pass->paid.empty())
       pass->paid[i] = 0; // it is spent
@@ -131,7 +169,7 @@ void reserved(self_pointer self, const passage_ptr& pass, const acquire_answer& 
   if (pass->objects.empty())
     finish(self, pass);
   else
-    seal(self, pass);
+    confirm(self, pass);
 }
 
 /// Space on disk for what is wanted.
@@ -219,6 +257,7 @@ void start(self_pointer self, write_through_notice notice) {
   for (uint64_t bytes : pass->what.objects->payload_bytes)
     pass->bytes += bytes;
   state.bytes_in_progress += pass->bytes;
+  ++state.in_progress;
   // An object that is gone from the hold was never there: nothing to write.
   const auto& places = pass->what.held->places();
   pass->wanted.resize(places.size());
@@ -226,6 +265,7 @@ void start(self_pointer self, write_through_notice notice) {
     pass->wanted[i] = places[i].present();
   if (!state.with.service->writes()) {
     refuse_from(self, pass, 0, refusal_reason::degraded);
+    --state.in_progress;
     state.bytes_in_progress -=
         pass->bytes; // and not `finish`, which would come back here for each in the line
   } else if (state.with.admission.rule == admission_rule::always && state.with.admission.bytes_per_day == 0) {
@@ -243,6 +283,7 @@ void start_next(self_pointer self) {
     state.line.pop_front();
     start(self, std::move(notice));
   }
+  answer_if_idle(self);
 }
 
 // ---- credits ----
@@ -288,6 +329,12 @@ caf::behavior write_through_behavior(self_pointer self,
   state.budget = std::make_unique<write_budget>(state.with.admission.bytes_per_day, clock::now());
   return {
       [self](const write_through_notice& notice) { take(self, notice); },
+      [self](finish_writes_request) {
+        auto reply = make_answer<finish_writes_answer>(self);
+        self->state.finishing.push_back(reply);
+        answer_if_idle(self);
+        return reply.promise();
+      },
       [self](const write_credit_request& request) { return ask_credit(self, request); },
       [self](const write_credit_notice& notice) { self->state.credits->give_back(notice.bytes); },
       [self](sweep_notice) { self->state.credits->sweep(); },

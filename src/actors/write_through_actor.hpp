@@ -23,6 +23,7 @@ struct disk_admission {
 };
 
 struct write_through_arguments {
+  tier_actor host_tier;
   tier_actor disk_tier;
   policy_actor policy;
   disk_admission admission;

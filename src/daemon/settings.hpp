@@ -108,6 +108,8 @@ struct disk_options {
   /// What `admission` may be, in the order of `admission_rule` (policy/eviction_ledger.hpp).
   static constexpr std::array<std::string_view, 3> admissions{"always", "seen_twice", "beats_victim"};
 
+  static constexpr std::array<std::string_view, 2> mismatches{"refuse", "wipe"};
+
   bool enabled = true;
   std::string path;              ///< a directory; absolute; `default_settings` fills it in
   uint64_t bytes = 4 * gibibyte; ///< hard capacity of all extent files, preallocated
@@ -120,9 +122,10 @@ struct disk_options {
   uint32_t depth = 32;                            ///< reads and writes in flight in the kernel
   uint64_t bytes_in_flight = 256 * mebibyte;      ///< bytes of them; a single larger object goes alone
   uint64_t write_bytes_in_flight = 64 * mebibyte; ///< of writes, while nobody reads
-  uint32_t write_share_percent = 10; ///< beside reads: of their bytes in flight; at least one write of 1 MiB
-  std::string admission = "always";  ///< what is written: always, seen_twice, beats_victim
-  uint64_t write_bytes_per_day = 0;  ///< 0: no limit
+  uint32_t write_share_percent = 10;  ///< beside reads: of their bytes in flight; at least one write of 1 MiB
+  std::string on_mismatch = "refuse"; ///< a file that is no store of this machine and group: refuse, wipe
+  std::string admission = "always";   ///< what is written: always, seen_twice, beats_victim
+  uint64_t write_bytes_per_day = 0;   ///< 0: no limit
   std::chrono::milliseconds stall_after{
       10'000};               ///< an operation that takes longer takes the tier out of service
   bool write_through = true; ///< stores go to disk as well; false: disk holds nothing new

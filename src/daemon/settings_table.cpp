@@ -79,6 +79,7 @@ constexpr option_spec table[] = {
     {"disk", "bytes_in_flight", kind::bytes, restart, in<&s::disk, &disk_options::bytes_in_flight>},
     {"disk", "write_bytes_in_flight", kind::bytes, restart,
      in<&s::disk, &disk_options::write_bytes_in_flight>},
+    {"disk", "on_mismatch", kind::text, restart, in<&s::disk, &disk_options::on_mismatch>},
     {"disk", "admission", kind::text, restart, in<&s::disk, &disk_options::admission>},
     {"disk", "write_bytes_per_day", kind::bytes, restart, in<&s::disk, &disk_options::write_bytes_per_day>},
     {"disk", "stall_after", kind::duration, restart, in<&s::disk, &disk_options::stall_after>},

@@ -45,6 +45,7 @@ actors::group_plan plan_of(const settings& with, const group_options& group) {
   if (with.disk.enabled && group.disk_bytes != 0) {
     plan.disk = disk_plan(with.disk, group.disk_bytes);
     plan.disk_file = group.disk_file;
+    plan.wipe_foreign = with.disk.on_mismatch == "wipe";
     plan.disk_io.depth = with.disk.depth;
     plan.disk_io.bytes_in_flight = with.disk.bytes_in_flight;
     plan.disk_io.alone_bytes = with.disk.write_bytes_in_flight;
@@ -77,6 +78,7 @@ void expose(metrics::exposition& exposition, const actors::group_plan& plan,
   if (plan.disk) {
     exposition.add(probes.disk_tier, metrics::with(group, "tier", "disk"));
     exposition.add(probes.disk, group);
+    exposition.add(probes.journal, group);
   }
   exposition.add(probes.clients, group);
   exposition.add(std::shared_ptr<const metrics::request_probe>(probes.requests), verb_names(), group);

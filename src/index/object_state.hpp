@@ -13,7 +13,7 @@ enum class object_state : uint8_t {
   reserved,  ///< being written by one owner; invisible to lookups
   published, ///< complete; may be found, held and evicted
   demoting,  ///< on its way to a lower tier: still found and held, but no victim any more
-  removed,   ///< out of the index, alive until its last hold ends
+  removed,   ///< out of the index, its bytes in use until its last hold or its writer ends
 };
 
 constexpr size_t object_states = 5;
@@ -27,10 +27,10 @@ constexpr std::string_view to_string(object_state state) {
 constexpr std::array<std::array<bool, object_states>, object_states> object_moves = {{
     // free reserved published demoting removed
     {false, true, false, false, false}, // free: somebody reserves
-    {true, false, true, false, false},  // reserved: given up, or complete
+    {true, false, true, false, true},   // reserved: given up, complete, or cleared while it is written
     {true, false, false, true, true},   // published: evicted, demoted, or cleared while held
     {true, false, true, false, true},   // demoting: gone down, kept after all, or cleared while held
-    {true, false, false, false, false}, // removed: its last hold ended
+    {true, false, false, false, false}, // removed: its last user ended
 }};
 
 constexpr bool may_move(object_state from, object_state to) {

@@ -15,7 +15,7 @@ resident_table::resident_table() : base_(first_buckets) {
     buckets_.push_back(none);
 }
 
-object_id resident_table::id_of(uint32_t slot) const {
+object_id resident_table::id_at(uint32_t slot) const {
   return static_cast<object_id>(static_cast<uint64_t>(slots_[slot].generation_) << 32 | slot);
 }
 
@@ -29,12 +29,12 @@ uint32_t resident_table::find_slot(uint64_t hash, Is&& is) const {
 
 std::optional<object_id> resident_table::find(const object_key& key) const {
   uint32_t slot = find_slot(to_entry_key(key).low, [&](const resident& object) { return object.is(key); });
-  return slot == none ? std::nullopt : std::optional(id_of(slot));
+  return slot == none ? std::nullopt : std::optional(id_at(slot));
 }
 
 std::optional<object_id> resident_table::find(entry_key name) const {
   uint32_t slot = find_slot(name.low, [&](const resident& object) { return object.name() == name; });
-  return slot == none ? std::nullopt : std::optional(id_of(slot));
+  return slot == none ? std::nullopt : std::optional(id_at(slot));
 }
 
 void resident_table::find_published(std::span<const object_key> keys, std::span<object_id> ids) const {
@@ -78,7 +78,7 @@ void resident_table::find_published(std::span<const object_key> keys, std::span<
         const resident& object = slots_[slot];
         bool same = object.is(keys[at]);
         if (same & readable(object.state()))
-          ids[at] = id_of(slot);
+          ids[at] = id_at(slot);
         look_at(at, same ? none : object.next_);
       }
     }
@@ -120,7 +120,7 @@ object_id resident_table::insert(const new_resident& from) {
   bucket = slot;
   if (++live_ * 4 > buckets_.size() * 3)
     divide_bucket();
-  return id_of(slot);
+  return id_at(slot);
 }
 
 const resident* resident_table::get(object_id id) const {

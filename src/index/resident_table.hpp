@@ -53,7 +53,8 @@ class resident_table {
   /// Removes the object; its holds must be 0 (asserted).
   void erase(object_id id);
 
-  /// Takes a held object out of the index: nobody finds it again, and whoever drops the last hold erases it.
+  /// Takes an object out of the index whose bytes are still in use: nobody finds it again. Whoever drops the last hold,
+  /// or writes it, erases it.
   void remove(object_id id);
 
   /// True when this was the first hold. The object must be readable (asserted).
@@ -70,9 +71,16 @@ class resident_table {
   /// Memory of the table: what it has taken, used or not.
   size_t allocated_bytes() const { return slots_.allocated_bytes() + buckets_.allocated_bytes(); }
 
+  /// Slots are numbered from 0; an object keeps its own while it is in the table.
+  static uint32_t slot_of(object_id id) { return static_cast<uint32_t>(static_cast<uint64_t>(id)); }
+  uint32_t slots() const { return static_cast<uint32_t>(slots_.size()); }
+  /// Whatever is there now, in state `free` as well.
+  const resident& at_slot(uint32_t slot) const { return slots_[slot]; }
+  object_id id_at(uint32_t slot) const;
+
   template <class F>
   void for_each(F&& f) const {
-    for (size_t slot = 0; slot < slots_.size(); ++slot)
+    for (uint32_t slot = 0; slot < slots(); ++slot)
       if (slots_[slot].state() != object_state::free)
         f(slots_[slot]);
   }
@@ -86,7 +94,6 @@ class resident_table {
   }
   template <class Is>
   uint32_t find_slot(uint64_t hash, Is&& is) const;
-  object_id id_of(uint32_t slot) const;
   resident& existing(object_id id);
   void move(resident& object, object_state next);
   void forget_parent(object_id id);

@@ -6,15 +6,26 @@ result<std::shared_ptr<const opened_space>> space_registry::open(const space_spe
   if (auto valid = spec.validate(options_.isolated); !valid)
     return tl::unexpected(valid.error());
   digest fingerprint = spec.fingerprint();
+  auto id = reserve(fingerprint);
+  if (!id)
+    return tl::unexpected(id.error());
+  auto& space = spaces_[static_cast<size_t>(*id) - 1];
+  if (!space) {
+    space = std::make_shared<const opened_space>(opened_space{*id, spec, fingerprint});
+    ++open_;
+  }
+  return space;
+}
+
+result<space_id> space_registry::reserve(const digest& fingerprint) {
   if (auto found = by_fingerprint_.find(fingerprint); found != by_fingerprint_.end())
-    return spaces_[found->second];
+    return static_cast<space_id>(found->second + 1);
   if (spaces_.size() >= options_.spaces_max)
     return fail(errc::busy, "the trust group has " + std::to_string(spaces_.size()) +
                                 " spaces already, as many as it may: open one of them, or raise the bound");
   by_fingerprint_.emplace(fingerprint, spaces_.size());
-  auto id = static_cast<space_id>(spaces_.size() + 1);
-  spaces_.push_back(std::make_shared<const opened_space>(opened_space{id, spec, fingerprint}));
-  return spaces_.back();
+  spaces_.push_back(nullptr);
+  return static_cast<space_id>(spaces_.size());
 }
 
 std::shared_ptr<const opened_space> space_registry::find(space_id id) const {

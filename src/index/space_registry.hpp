@@ -32,14 +32,19 @@ class space_registry {
   /// The same spec gets the same space. Errors: those of `space_spec::validate`; `busy` at the bound.
   result<std::shared_ptr<const opened_space>> open(const space_spec& spec);
 
-  /// nullptr for a number that was never given out.
+  /// The number that a space with this fingerprint has, or will have once it is opened. Error: `busy` at the bound.
+  result<space_id> reserve(const digest& fingerprint);
+
+  /// nullptr for a number of no open space.
   std::shared_ptr<const opened_space> find(space_id id) const;
 
-  size_t size() const { return spaces_.size(); }
+  /// Open ones.
+  size_t size() const { return open_; }
 
  private:
   options options_;
-  std::vector<std::shared_ptr<const opened_space>> spaces_; ///< the i-th has number i + 1
+  std::vector<std::shared_ptr<const opened_space>> spaces_; ///< the i-th has number i + 1; null: reserved
+  size_t open_ = 0;
   std::map<digest, size_t> by_fingerprint_;
 };
 

@@ -10,6 +10,7 @@ std::string_view to_string(eviction_reason reason) {
     case eviction_reason::ahead: return "ahead";
     case eviction_reason::damaged: return "damaged";
     case eviction_reason::unusable: return "unusable";
+    case eviction_reason::cleared: return "cleared";
   }
   return "unknown";
 }

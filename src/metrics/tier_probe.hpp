@@ -13,8 +13,9 @@ enum class eviction_reason : uint8_t {
   ahead,    ///< the low watermark asked for free bytes
   damaged,  ///< its checksum or header did not match
   unusable, ///< its ranks can never be complete again
+  cleared,  ///< somebody asked for it
 };
-constexpr size_t eviction_reasons = 4;
+constexpr size_t eviction_reasons = 5;
 std::string_view to_string(eviction_reason reason);
 
 /// Why a tier did not take an object that it could have taken.

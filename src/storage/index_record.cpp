@@ -11,12 +11,15 @@ namespace {
 
 constexpr unsigned block_count_bits = 24; ///< of an extent's blocks; its first block takes the other 40 bits
 
+constexpr uint8_t trailing_flag = 1;
+
 struct raw_record {
   uint8_t kind;
   uint8_t digest_width;
   uint16_t pool;
   uint16_t rank;
-  uint16_t zero;
+  uint8_t flags; ///< `trailing_flag`
+  uint8_t zero;
   uint32_t space;
   uint32_t payload_bytes;
   std::array<uint8_t, 32> chunk;
@@ -69,6 +72,7 @@ void encode(const index_record& record, std::span<std::byte, index_record_bytes>
   raw.digest_width = record.digest_width;
   raw.pool = record.pool;
   raw.rank = record.rank;
+  raw.flags = record.trailing ? trailing_flag : 0;
   raw.space = record.space;
   raw.payload_bytes = record.payload_bytes;
   raw.chunk = record.chunk.bytes;
@@ -87,6 +91,7 @@ std::optional<index_record> decode_record(std::span<const std::byte, index_recor
   record.digest_width = raw.digest_width;
   record.pool = raw.pool;
   record.rank = raw.rank;
+  record.trailing = (raw.flags & trailing_flag) != 0;
   record.space = raw.space;
   record.payload_bytes = raw.payload_bytes;
   record.chunk = {raw.chunk};

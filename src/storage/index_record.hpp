@@ -31,6 +31,7 @@ struct index_record {
   uint8_t digest_width = digest::max_size;
   uint16_t pool = 0;
   uint16_t rank = 0;
+  bool trailing = false;      ///< of a pool of which only the last objects of a prefix are needed
   uint32_t space = 0;         ///< a number of this store, not 0; a `space` record says of which space
   uint32_t payload_bytes = 0; ///< at most 1 GiB
   digest chunk;               ///< `space` records: the fingerprint

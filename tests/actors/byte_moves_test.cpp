@@ -3,6 +3,7 @@
 #include "base/mapping.hpp"
 #include "base/unique_fd.hpp"
 #include "objects.hpp"
+#include "storage/index_record.hpp"
 #include "storage/object_header.hpp"
 #include "tests/index/spaces.hpp"
 
@@ -140,13 +141,13 @@ struct SealedObjects : ::testing::Test {
   space_ptr in = std::make_shared<opened_space>(opened_space{space_id{1}, terrace::testing::small_space(),
                                                              terrace::testing::small_space().fingerprint()});
   std::vector<std::byte> memory = std::vector<std::byte>(2 * physical, std::byte{0x5a});
-  store_identity store{};
+  store_id store = random_store_id();
   std::vector<sealed_object> objects;
 
   void SetUp() override {
-    store.epoch = 3;
     for (uint64_t n : {0, 1})
-      objects.push_back({key_of(n), 70 + n, memory.data() + n * physical, payload, physical});
+      objects.push_back(
+          {key_of(n), first_generation(3) + n, memory.data() + n * physical, payload, physical});
     seal_objects({in, store, objects, {}});
   }
   std::vector<bool> check() { return check_objects({in, store, objects, {}}); }
@@ -177,13 +178,14 @@ TEST_F(SealedObjects, AnotherStayOfTheSameObjectIsNotThisOne) {
   EXPECT_EQ(check(), (std::vector{true, false}));
 }
 
-TEST_F(SealedObjects, WhatAnEarlierEpochWroteIsNotServed) {
-  ++store.epoch;
+TEST_F(SealedObjects, WhatAnEarlierEpochWroteIsNotWhatThisOneDid) {
+  for (sealed_object& object : objects)
+    object.generation += first_generation(4) - first_generation(3);
   EXPECT_EQ(check(), (std::vector{false, false}));
 }
 
 TEST_F(SealedObjects, AnotherStoreIsNotThisOne) {
-  store.store = random_store_id();
+  store = random_store_id();
   EXPECT_EQ(check(), (std::vector{false, false}));
 }
 

@@ -39,7 +39,8 @@ caf::behavior gated_copier(caf::stateful_actor<gated_state>* self) {
 
 } // namespace
 
-void group_fixture::start(const parts_wanted& wanted) {
+void group_fixture::start(const parts_wanted& parts) {
+  wanted = parts;
   auto spec = terrace::testing::small_space();
   spec.pools[0].object_bytes = payload;
   in = std::make_shared<opened_space>(opened_space{space_id{1}, spec, spec.fingerprint()});
@@ -51,35 +52,55 @@ void group_fixture::start(const parts_wanted& wanted) {
     copier = spawn_copier(sys, {.piece_bytes = 4096, .detached = false});
   }
   copiers_ = std::make_shared<copier_pool>(std::vector{copier});
-  group_plan plan;
-  plan.name = "test";
-  plan.host.bytes = wanted.host_objects * physical;
-  plan.host.policy = wanted.policy;
-  plan.admission = wanted.admission;
+  plan_ = {};
+  plan_.name = "test";
+  plan_.host.bytes = wanted.host_objects * physical;
+  plan_.host.policy = wanted.policy;
+  plan_.admission = wanted.admission;
   if (wanted.disk_objects != 0)
-    plan.disk = tier_plan{.bytes = 0, .policy = wanted.policy};
-  auto built = build_group(sys, plan, probes, copiers_);
+    plan_.disk = tier_plan{.bytes = 0,
+                           .allocator = wanted.disk_allocator,
+                           .slot_bytes = wanted.disk_slot_bytes,
+                           .policy = wanted.policy};
+  auto built = build_group(sys, plan_, probes, copiers_);
   ASSERT_TRUE(built) << built.error().text;
   group = *built;
   group->window_bytes = (wanted.window_objects == 0 ? wanted.host_objects : wanted.window_objects) * payload;
-  if (wanted.disk_objects != 0) {
-    std::string name = (std::filesystem::temp_directory_path() / "terrace-group-XXXXXX").string();
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    folder = name;
-    auto file =
-        extent_file::open({.path = folder / "store",
-                           .capacity_bytes = std::max<uint64_t>(1 << 20, wanted.disk_objects * physical),
-                           .direct = false});
-    ASSERT_TRUE(file) << file.error().text;
-    auto joined =
-        join_disk(sys, *group, plan, probes, home(), std::make_shared<const extent_file>(std::move(*file)),
-                  [this](const std::string& line) { disk_warnings.push_back(line); });
-    ASSERT_TRUE(joined) << joined.error().text;
-  }
+  if (wanted.disk_objects != 0)
+    join();
   settle();
 }
 
-void group_fixture::TearDown() {
+void group_fixture::join() {
+  if (folder.empty()) {
+    std::string name = (std::filesystem::temp_directory_path() / "terrace-group-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    folder = name;
+  }
+  auto disk =
+      disk_opening::open({.path = folder / "store",
+                          .capacity_bytes = std::max<uint64_t>(1 << 20, wanted.disk_objects * physical),
+                          .direct = false},
+                         *plan_.disk);
+  ASSERT_TRUE(disk) << disk.error().text;
+  std::vector<space_id> ids;
+  for (const recovered_space& space : disk->spaces())
+    ids.push_back(space.fingerprint == in->fingerprint.bytes ? in->id : space_id{});
+  disk->name_spaces(ids);
+  while (disk->restore(7)) {
+  }
+  disk->place();
+  auto told = ask<restored_answer>(group->policy, restored_request{disk->take_notes()});
+  settle();
+  ASSERT_TRUE(*told);
+  opened_disk opened = disk->finish();
+  recovered = opened.found;
+  unplaced = opened.unplaced;
+  join_disk(sys, *group, plan_, probes, home(), std::move(opened),
+            [this](const std::string& line) { disk_warnings.push_back(line); });
+}
+
+void group_fixture::end() {
   if (group)
     for (const caf::actor& one : actors_of(*group))
       stop(one);
@@ -90,8 +111,33 @@ void group_fixture::TearDown() {
   gate = {};
   group.reset();
   settle();
+}
+
+void group_fixture::restart(bool in_order) {
+  if (in_order) {
+    auto written = ask<finish_writes_answer>(group->disk()->write_through, finish_writes_request{});
+    settle();
+    ASSERT_TRUE(*written);
+    auto closed = ask<close_journal_answer>(group->disk()->journal, close_journal_request{});
+    settle();
+    ASSERT_TRUE(*closed);
+    EXPECT_EQ((*closed)->failure.code, errc::ok) << (*closed)->failure.text;
+  }
+  end();
+  start(parts_wanted(wanted));
+}
+
+void group_fixture::TearDown() {
+  end();
   if (!folder.empty())
     std::filesystem::remove_all(folder);
+}
+
+clear_answer group_fixture::clear(const tier_actor& tier, std::optional<space_id> space) {
+  auto answer = ask<clear_answer>(tier, clear_request{space});
+  settle();
+  EXPECT_TRUE(*answer) << "the clear was not answered";
+  return answer->value_or(clear_answer{{errc::internal, "no answer"}});
 }
 
 std::shared_ptr<const object_runs> group_fixture::runs(uint64_t first, size_t count) {

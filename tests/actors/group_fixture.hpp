@@ -41,10 +41,16 @@ class group_fixture : public terrace::test::actor_fixture {
     std::string policy = "lru";
     uint64_t window_objects = 0; ///< of a transfer; 0: as many as host memory has
     disk_admission admission;
+    std::string disk_allocator = "size_class";
+    uint64_t disk_slot_bytes = 0;
   };
 
   void start(const parts_wanted& wanted);
   void TearDown() override;
+
+  /// Ends the group and starts it again on the same file: after all was written down, or as a crash of the daemon leaves
+  /// it (what the ring took is in the file).
+  void restart(bool in_order = true);
 
   // ---- asking ----
 
@@ -79,6 +85,8 @@ class group_fixture : public terrace::test::actor_fixture {
   tier_report report(const tier_actor& tier);
   uint64_t host_used() { return report(group->host).usage.used_bytes; }
 
+  clear_answer clear(const tier_actor& tier, std::optional<space_id> space = std::nullopt);
+
   /// Takes objects out of one tier, as a discard does.
   void forget(const tier_actor& tier, uint64_t first, size_t count);
   void forget_host(uint64_t first, size_t count) { forget(group->host, first, count); }
@@ -98,8 +106,11 @@ class group_fixture : public terrace::test::actor_fixture {
   /// Where an object's header block lies in the disk's file.
   uint64_t file_place(uint64_t number);
 
+  parts_wanted wanted; ///< as it was started; what is changed counts from a restart on
   group_probes probes;
   std::vector<std::string> disk_warnings; ///< of the disk
+  recovery_counts recovered;              ///< by the last start
+  uint64_t unplaced = 0;
   std::shared_ptr<group_parts> group;
   space_ptr in;
   caf::actor gate; ///< of a gated copier
@@ -113,12 +124,16 @@ class group_fixture : public terrace::test::actor_fixture {
         return false;
     return true;
   }
+  void end();
+  void join();
+
   outside_memory outside() { return {region_.data(), -1, region_.size(), nullptr}; }
   std::shared_ptr<const object_runs> runs(uint64_t first, size_t count);
 
   static constexpr size_t chunks_max = 640;
   std::vector<std::byte> region_ = std::vector<std::byte>(chunks_max * payload);
   std::shared_ptr<copier_pool> copiers_;
+  group_plan plan_;
 };
 
 } // namespace terrace::actors::test

@@ -188,10 +188,11 @@ TEST(ResidentTableDeathTest, AssertsThatAMoveIsAllowed) {
   resident_table table;
   object_id id = table.insert(object(1));
   EXPECT_DEATH(table.demote(id), "may_move");
-  EXPECT_DEATH(table.remove(id), "may_move");
   table.publish(id);
   EXPECT_DEATH(table.publish(id), "reserved");
   EXPECT_DEATH(table.keep(id), "demoting");
+  table.remove(id);
+  EXPECT_DEATH(table.demote(id), "may_move");
 }
 
 TEST(ResidentTable, CountsTheBytesThatAreHeldAndReserved) {

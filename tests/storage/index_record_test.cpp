@@ -60,6 +60,13 @@ TEST(IndexRecord, HasItsGoldenBytes) {
                                                                 "01020300");
 }
 
+TEST(IndexRecord, AnObjectOfATrailingPoolIsKnownByABit) {
+  auto record = sample();
+  record.trailing = true;
+  EXPECT_EQ(decode_record(encoded(record)), record);
+  EXPECT_EQ(hex_of(encoded(record), 4, 4), "02010100");
+}
+
 TEST(IndexRecord, PlacesUpTo4PebibytesKeepTheirBytes) {
   auto record = sample();
   record.offset = (1ULL << 52) - disk_alignment_bytes;

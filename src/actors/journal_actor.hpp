@@ -1,0 +1,41 @@
+// JOURNAL: keeps the index of a disk tier on its disk (storage/index_journal.hpp decides what is written when). It writes
+// and syncs through the ring of its home worker, one operation at a time and past the lines of the disk: what it writes is
+// a hundredth of what the objects take, and nobody who stores waits for it.
+//
+// Messages: `start_journal` once; `index_changes` from the tier; `forget_request` -> `forget_answer`;
+// `close_journal_request` -> `close_journal_answer`. It asks the tier for its index, part by part, while it takes a
+// checkpoint; changes that happen meanwhile are in the journal as well.
+#pragma once
+
+#include "actors/interfaces.hpp"
+#include "actors/journal_messages.hpp"
+#include "metrics/journal_probe.hpp"
+#include "runtime/home.hpp"
+#include "storage/extent_file.hpp"
+#include "storage/index_journal.hpp"
+#include "storage/store_spaces.hpp"
+
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace terrace::actors {
+
+struct journal_arguments {
+  std::shared_ptr<const extent_file> file;
+  journal_position position;
+  store_spaces spaces;
+  std::shared_ptr<metrics::journal_probe> probe;
+  std::function<void(const std::string&)> warn; ///< one line when it begins to fail, one when it works again
+};
+
+/// The tier whose index it keeps. Before any other message.
+struct start_journal {
+  tier_actor tier;
+};
+
+caf::actor spawn_journal(caf::actor_system& system, const runtime::home& home, journal_arguments arguments);
+
+} // namespace terrace::actors
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::start_journal)

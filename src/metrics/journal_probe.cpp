@@ -1,0 +1,43 @@
+#include "metrics/journal_probe.hpp"
+
+namespace terrace::metrics {
+
+void journal_probe::now(const journal& values) noexcept {
+  records_.store(values.records, std::memory_order_relaxed);
+  blocks_.store(values.blocks, std::memory_order_relaxed);
+  lost_.store(values.lost, std::memory_order_relaxed);
+  checkpoints_.store(values.checkpoints, std::memory_order_relaxed);
+  failures_.store(values.failures, std::memory_order_relaxed);
+  unrecorded_.store(values.unrecorded, std::memory_order_relaxed);
+  fill_.store(values.fill, std::memory_order_relaxed);
+}
+
+void journal_probe::recovered(const recovery& values) noexcept {
+  objects_.store(values.objects, std::memory_order_relaxed);
+  damaged_.store(values.damaged, std::memory_order_relaxed);
+  seconds_.store(values.seconds, std::memory_order_relaxed);
+}
+
+void journal_probe::collect(const labels& of, sample_sink& sink) const {
+  auto count = [&](const char* name, const char* help, const std::atomic<uint64_t>& value) {
+    sink.counter(name, help, of, static_cast<double>(value.load(std::memory_order_relaxed)));
+  };
+  count("terrace_journal_records_total", "Changes of the disk tier's index.", records_);
+  count("terrace_journal_blocks_total", "Blocks of 4 KiB written to the journal.", blocks_);
+  count("terrace_journal_lost_total", "Changes that did not reach the journal; the next checkpoint has them.",
+        lost_);
+  count("terrace_journal_checkpoints_total", "Checkpoints of the index that were completed.", checkpoints_);
+  count("terrace_journal_errors_total", "Operations of the journal that failed.", failures_);
+  sink.gauge("terrace_journal_unrecorded_objects", "Objects that the last checkpoint had no room for.", of,
+             static_cast<double>(unrecorded_.load(std::memory_order_relaxed)));
+  sink.gauge("terrace_journal_fill_ratio", "Share of the journal that a recovery would need.", of,
+             fill_.load(std::memory_order_relaxed));
+  sink.gauge("terrace_recovery_objects", "Objects that were found on disk at start.", of,
+             static_cast<double>(objects_.load(std::memory_order_relaxed)));
+  sink.gauge("terrace_recovery_damaged", "Blocks and records that were not usable at start.", of,
+             static_cast<double>(damaged_.load(std::memory_order_relaxed)));
+  sink.gauge("terrace_recovery_duration_seconds", "Time that it took to find the disk's objects at start.",
+             of, seconds_.load(std::memory_order_relaxed));
+}
+
+} // namespace terrace::metrics

@@ -1,0 +1,38 @@
+// The journal of a disk tier's index, and what its last recovery found.
+#pragma once
+
+#include "metrics/samples.hpp"
+
+#include <atomic>
+#include <cstdint>
+
+namespace terrace::metrics {
+
+/// One for each extent file. Any thread; the setters belong to one actor each.
+class journal_probe {
+ public:
+  /// All since the store was opened (`journal_counts` in storage/index_journal.hpp), but for `fill`.
+  struct journal {
+    uint64_t records = 0, blocks = 0, lost = 0, checkpoints = 0, failures = 0;
+    uint64_t unrecorded = 0; ///< objects that the last checkpoint had no room for
+    double fill = 0;         ///< of the journal, 0 to 1
+  };
+  void now(const journal& values) noexcept;
+
+  /// At start.
+  struct recovery {
+    uint64_t objects = 0;
+    uint64_t damaged = 0; ///< blocks and records that were not usable
+    double seconds = 0;
+  };
+  void recovered(const recovery& values) noexcept;
+
+  void collect(const labels& of, sample_sink& sink) const;
+
+ private:
+  std::atomic<uint64_t> records_{0}, blocks_{0}, lost_{0}, checkpoints_{0}, failures_{0}, unrecorded_{0};
+  std::atomic<uint64_t> objects_{0}, damaged_{0};
+  std::atomic<double> fill_{0}, seconds_{0};
+};
+
+} // namespace terrace::metrics
