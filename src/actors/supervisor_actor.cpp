@@ -4,11 +4,15 @@
 #include "actors/metrics_actor.hpp"
 #include "actors/preparer_actor.hpp"
 #include "runtime/io_messages.hpp"
+#include "storage/lock_watch.hpp"
 #include "storage/machine_identity.hpp"
 
 #include <caf/exit_reason.hpp>
 
+#include <poll.h>
+
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 
@@ -19,6 +23,8 @@ namespace {
 // Tags of the two timers: until the connections are done, and until the disks are.
 constexpr uint64_t drain_tag = 1;
 constexpr uint64_t settle_tag = 2;
+// And of the polls for the locks of disks, by group.
+constexpr uint64_t lock_tag = 1ULL << 32;
 
 struct supervisor_state {
   const char* name = "supervisor";
@@ -34,6 +40,7 @@ struct supervisor_state {
 
   enum class phase { serving, closing_listeners, draining, settling, ending } now = phase::serving;
   std::set<caf::actor_addr> awaited; ///< whose end the present phase waits for
+  std::map<size_t, unique_fd> locks; ///< of groups whose disk another process has open
   size_t unsettled = 0;              ///< disks that are not written down yet
   bool clean = true;
 };
@@ -69,13 +76,14 @@ std::shared_ptr<connection_environment> environment_of(self_pointer self, size_t
   return environment;
 }
 
-void prepare(self_pointer self, size_t group) {
+/// `memory`: its arena as well.
+void prepare(self_pointer self, size_t group, bool memory = true) {
   auto& state = self->state;
   const group_plan& plan = state.with.groups[group];
   preparer_arguments work;
   work.group = group;
   work.memory = state.groups[group]->memory;
-  work.prefault_piece_bytes = state.with.prefault_piece_bytes;
+  work.prefault_piece_bytes = memory ? state.with.prefault_piece_bytes : 0;
   work.report_to = caf::actor_cast<caf::actor>(self);
   if (plan.disk) {
     extent_file_options file;
@@ -142,10 +150,42 @@ void register_with_disk(self_pointer self, size_t group) {
     self->send(disk->disk, register_memory{});
 }
 
+/// A daemon that was killed leaves operations behind in the kernel; only then is its file free.
+void await_lock(self_pointer self, const disk_prepared& report) {
+  auto& state = self->state;
+  group_parts& group = *state.groups[report.group];
+  auto event = watch_lock(state.with.groups[report.group].disk_file);
+  if (!event) {
+    group.refuse(event.error().text);
+    return;
+  }
+  group.locked();
+  state.with.warn("the disk tier of group " + group.name + " waits: " + report.failure.text);
+  runtime::io_request poll;
+  poll.code = runtime::io_code::poll;
+  poll.fd = event->get();
+  poll.events = POLLIN;
+  state.locks[report.group] = std::move(*event);
+  self->port().submit(std::move(poll), caf::actor_cast<caf::strong_actor_ptr>(self), lock_tag | report.group);
+}
+
+void lock_is_free(self_pointer self, size_t group, int32_t result) {
+  auto& state = self->state;
+  if (result < 0 || state.now != phase::serving)
+    return;
+  state.locks.erase(group);
+  state.groups[group]->starting();
+  prepare(self, group, false);
+}
+
 void disk_is_prepared(self_pointer self, const disk_prepared& report) {
   auto& state = self->state;
   group_parts& group = *state.groups[report.group];
   const group_probes& probes = state.with.probes[report.group];
+  if (report.failure.code == errc::busy && state.now == phase::serving) {
+    await_lock(self, report);
+    return;
+  }
   if (report.failure.code != errc::ok) {
     group.refuse(report.failure.text);
     probes.disk_tier->degraded(true);
@@ -334,7 +374,9 @@ caf::behavior supervisor_behavior(self_pointer self, const std::shared_ptr<super
       [self](const memory_prepared& report) { memory_is_prepared(self, report); },
       [self](drain_notice) { drain(self); },
       [self](const runtime::io_done& done) {
-        if (done.result == -ETIME)
+        if ((done.tag & lock_tag) != 0)
+          lock_is_free(self, static_cast<size_t>(done.tag & ~lock_tag), done.result);
+        else if (done.result == -ETIME)
           grace_is_over(self, done.tag);
       },
   };

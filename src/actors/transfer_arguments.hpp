@@ -55,10 +55,11 @@ struct group_parts {
     disk_ready_.store(disk_.get(), std::memory_order_release);
   }
 
-  enum class disk_phase : uint8_t { off, starting, ready, refused };
+  enum class disk_phase : uint8_t { off, starting, locked, ready, refused };
   disk_phase phase() const { return phase_.load(std::memory_order_acquire); }
   const std::string& refusal() const { return refusal_; } ///< once the phase is `refused`
   void starting() { phase_ = disk_phase::starting; }
+  void locked() { phase_ = disk_phase::locked; } ///< another process has the file open
   void ready() { phase_ = disk_phase::ready; }
   void refuse(std::string why) {
     refusal_ = std::move(why);

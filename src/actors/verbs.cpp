@@ -22,6 +22,7 @@ constexpr verb table[] = {
     {protocol::kind::release, "release", verbs::release, 0, true},
     {protocol::kind::cancel, "cancel", verbs::cancel, 0, true},
     {protocol::kind::end_inference, "end_inference", verbs::end_inference, 0, true},
+    {protocol::kind::clear, "clear", verbs::clear},
     {protocol::kind::status, "status", verbs::status, 0, true},
 };
 

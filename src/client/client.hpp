@@ -118,6 +118,9 @@ class connection {
   /// Tells how an inference request ended.
   result<void> end_inference(const inference_end& what, deadline until = {});
 
+  /// Forgets all objects of the space, or of the whole trust group; when it returns, no restart brings them back.
+  result<clear_result> clear(const space* only = nullptr, deadline until = {});
+
   result<daemon_status> status(deadline until = {});
 
   // ---- the same, any number in flight; answers may come in any order ----

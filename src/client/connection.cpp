@@ -361,6 +361,29 @@ result<void> connection::end_inference(const inference_end& what, deadline until
   return {};
 }
 
+result<clear_result> connection::clear(const space* only, deadline until) {
+  uint32_t number = 0;
+  if (only != nullptr) {
+    auto known = core_->space_id_of(*only);
+    if (!known)
+      return pass_on(known);
+    number = *known;
+  }
+  auto& in = *core_->now();
+  auto id = in.submit(
+      kind::clear, [&](body_builder& body) { return wire::CreateClear(body, number); }, until);
+  if (!id)
+    return pass_on(id);
+  clear_result cleared;
+  auto answered = detail::take<wire::ClearAnswer>(in, *id, until, [&](const auto& table, answer&) {
+    cleared = {table.objects(), table.bytes()};
+    return true;
+  });
+  if (!answered)
+    return pass_on(answered);
+  return cleared;
+}
+
 result<daemon_status> connection::status(deadline until) {
   auto& in = *core_->now();
   auto id = in.submit(

@@ -163,6 +163,12 @@ struct inference_end {
   std::optional<std::chrono::milliseconds> think_time; ///< expected until the next turn
 };
 
+/// What was forgotten: an object counts once for each tier that it was in.
+struct clear_result {
+  uint64_t objects = 0;
+  uint64_t bytes = 0;
+};
+
 struct lookup_request {
   space in;
   prefix what;

@@ -296,6 +296,7 @@ result<void> check(const wire::Abort&) { return {}; }
 result<void> check(const wire::Release& table) { return check_id("lease", table.lease(), false); }
 result<void> check(const wire::Cancel&) { return {}; }
 result<void> check(const wire::Status&) { return {}; }
+result<void> check(const wire::Clear&) { return {}; }
 result<void> check(const wire::EndInference& table) {
   if (table.inference() == 0)
     return refuse("inference is 0: expected the number that the inference's requests carried");

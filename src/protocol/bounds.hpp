@@ -34,6 +34,7 @@ result<void> check(const wire::Release& table);
 result<void> check(const wire::Cancel& table);
 result<void> check(const wire::Status& table);
 result<void> check(const wire::EndInference& table);
+result<void> check(const wire::Clear& table);
 
 result<void> check(const wire::HelloAnswer& table);
 result<void> check(const wire::OpenSpaceAnswer& table);
@@ -51,6 +52,7 @@ result<void> check(const wire::ReleaseAnswer& table);
 result<void> check(const wire::CancelAnswer& table);
 result<void> check(const wire::StatusAnswer& table);
 result<void> check(const wire::EndInferenceAnswer& table);
+result<void> check(const wire::ClearAnswer& table);
 result<void> check(const wire::Error& table);
 
 struct run_totals {

@@ -64,6 +64,7 @@ result<void> check(const wire::StatusAnswer& table) {
   return check_id("boot", table.boot(), false);
 }
 result<void> check(const wire::EndInferenceAnswer&) { return {}; }
+result<void> check(const wire::ClearAnswer&) { return {}; }
 result<void> check(const wire::Error& table) {
   return check_number("code of an error", table.code(), 1, static_cast<uint8_t>(errc::internal));
 }

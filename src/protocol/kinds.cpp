@@ -20,6 +20,7 @@ std::string_view to_string(kind k) {
     case kind::cancel: return "cancel";
     case kind::status: return "status";
     case kind::end_inference: return "end_inference";
+    case kind::clear: return "clear";
     case kind::error: return "error";
   }
   constexpr std::string_view answers[] = {"",
@@ -38,7 +39,8 @@ std::string_view to_string(kind k) {
                                           "answer to release",
                                           "answer to cancel",
                                           "answer to status",
-                                          "answer to end_inference"};
+                                          "answer to end_inference",
+                                          "answer to clear"};
   static_assert(std::size(answers) == last_request + 1);
   return is_answer(k) ? answers[static_cast<uint16_t>(k) & 0xff] : "unknown";
 }

@@ -97,8 +97,9 @@ result<superblock> decode_superblock(std::span<const std::byte, superblock_bytes
   raw_superblock raw;
   std::memcpy(&raw, bytes.data(), sizeof raw);
   if (raw.magic != store_magic)
-    return fail(errc::denied, "not a Terrace store: the magic TERRSTOR was expected at its begin; "
-                              "choose another path, or remove the file if nothing in it is needed");
+    return fail(errc::denied,
+                "not a Terrace store: the magic TERRSTOR was expected at its begin; "
+                "choose another path, or wipe it (disk.on_mismatch = \"wipe\") if nothing in it is needed");
   if (raw.version != superblock_version)
     return fail(errc::unsupported, "store version " + std::to_string(superblock_version) + " was expected, " +
                                        std::to_string(raw.version) +

@@ -136,7 +136,10 @@ tier_report absent_disk(const group_parts& group) {
   report.kind = tier_kind::disk;
   bool refused = group.phase() == group_parts::disk_phase::refused;
   report.state = refused ? "degraded" : "starting";
-  report.reason = refused ? group.refusal() : "its file is being prepared";
+  bool locked = group.phase() == group_parts::disk_phase::locked;
+  report.reason = refused  ? group.refusal()
+                  : locked ? "another process has its file open; it joins when that process is done with it"
+                           : "its file is being prepared";
   return report;
 }
 
