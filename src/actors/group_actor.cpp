@@ -81,8 +81,7 @@ group_actor::behavior_type group_behavior(group_actor::stateful_pointer<group_st
         group_report report;
         report.spaces = self->state.spaces.size();
         report.leases = self->state.leases.size();
-        for (uint32_t id = 1; id <= std::min<size_t>(report.spaces, protocol::status_spaces_max); ++id)
-          report.open_spaces.push_back(self->state.spaces.find(space_id{id}));
+        report.open_spaces = self->state.spaces.list(protocol::status_spaces_max);
         return report;
       },
   };

@@ -28,6 +28,14 @@ result<space_id> space_registry::reserve(const digest& fingerprint) {
   return static_cast<space_id>(spaces_.size());
 }
 
+std::vector<std::shared_ptr<const opened_space>> space_registry::list(size_t count_max) const {
+  std::vector<std::shared_ptr<const opened_space>> open;
+  for (size_t i = 0; i < spaces_.size() && open.size() < count_max; ++i)
+    if (spaces_[i])
+      open.push_back(spaces_[i]);
+  return open;
+}
+
 std::shared_ptr<const opened_space> space_registry::find(space_id id) const {
   auto number = static_cast<size_t>(id);
   return number == 0 || number > spaces_.size() ? nullptr : spaces_[number - 1];

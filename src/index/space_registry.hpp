@@ -38,6 +38,9 @@ class space_registry {
   /// nullptr for a number of no open space.
   std::shared_ptr<const opened_space> find(space_id id) const;
 
+  /// The first open ones, by number.
+  std::vector<std::shared_ptr<const opened_space>> list(size_t count_max) const;
+
   /// Open ones.
   size_t size() const { return open_; }
 

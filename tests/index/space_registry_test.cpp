@@ -30,6 +30,23 @@ TEST(SpaceRegistry, FindsByNumber) {
   EXPECT_EQ(registry.find(space_id{2}), nullptr);
 }
 
+TEST(SpaceRegistry, AReservedNumberIsThatOfTheSpaceOnceItIsOpened) {
+  space_registry registry;
+  auto reserved = registry.reserve(of_model("a").fingerprint());
+  ASSERT_TRUE(reserved);
+  EXPECT_EQ(registry.reserve(of_model("a").fingerprint()), reserved);
+  EXPECT_EQ(registry.find(*reserved), nullptr);
+  EXPECT_EQ(registry.size(), 0u);
+  auto other = registry.open(of_model("b")).value();
+  EXPECT_NE(other->id, *reserved);
+  EXPECT_EQ(registry.list(9), std::vector{other});
+  auto opened = registry.open(of_model("a")).value();
+  EXPECT_EQ(opened->id, *reserved);
+  EXPECT_EQ(registry.find(*reserved), opened);
+  EXPECT_EQ(registry.list(9), (std::vector{opened, other}));
+  EXPECT_EQ(registry.list(1), std::vector{opened});
+}
+
 TEST(SpaceRegistry, HasABound) {
   space_registry registry({.spaces_max = 1});
   ASSERT_TRUE(registry.open(of_model("a")));
@@ -37,6 +54,7 @@ TEST(SpaceRegistry, HasABound) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, errc::busy);
   EXPECT_TRUE(registry.open(of_model("a")));
+  EXPECT_EQ(registry.reserve(of_model("b").fingerprint()).error().code, errc::busy);
 }
 
 TEST(SpaceRegistry, ChecksASpecAsItsTrustGroupDemands) {
