@@ -8,6 +8,7 @@ std::unique_ptr<command> make_status_command();
 std::unique_ptr<command> make_lookup_command();
 std::unique_ptr<command> make_put_command();
 std::unique_ptr<command> make_get_command();
+std::unique_ptr<command> make_clear_command();
 std::unique_ptr<command> make_replay_command();
 std::unique_ptr<command> make_bench_command();
 std::unique_ptr<command> make_simulate_command();
@@ -33,6 +34,10 @@ std::span<const command_entry> commands() {
        "  terrace get d2a84f4b8b650937ec8f73cd8be2c74add5a911ba64df27458ed8229da804a26 -o "
        "adapter.safetensors\n",
        make_get_command},
+      {"clear", "Forget what is cached, for good",
+       "  terrace clear --all\n"
+       "  terrace clear --model llama --dtype bf16 --layout paged --pool kv:4MiB\n",
+       make_clear_command},
       {"replay", "Drive the daemon with a trace and check every byte",
        "  terrace replay trace.jsonl.gz --limit 2000\n"
        "  terrace replay trace.jsonl --clients 4 --speed 10 --bytes-per-token 4096\n"

@@ -1,11 +1,12 @@
 // terrace lookup
 
-#include "cli/byte_size_option.hpp"
 #include "cli/command.hpp"
 #include "cli/digest_text.hpp"
 #include "cli/json.hpp"
 #include "cli/object_client.hpp"
+#include "cli/space_options.hpp"
 #include "cli/table.hpp"
+#include "cli/units.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -39,21 +40,7 @@ class lookup_command final : public command {
     auto* digests = app.add_option("--digests", digests_,
                                    "Chunk digests in hexadecimal, separated by commas or spaces, or @FILE");
     tokens->excludes(digests);
-    app.add_option("--model", space_.model,
-                   "Of the space; all its fields must be those that the engine opened it with")
-        ->required();
-    app.add_option("--dtype", space_.dtype, "Of the space")->required();
-    app.add_option("--layout", space_.layout, "Of the space")->required();
-    app.add_option("--pool", pools_, "Of the space, as NAME:OBJECT_BYTES; once for each")->required();
-    app.add_option("--revision", space_.revision, "Of the space");
-    app.add_option("--chunk-tokens", space_.chunk_tokens, "Of the space")->capture_default_str();
-    app.add_option("--hash-block-tokens", space_.hash_block_tokens, "Of the space")->capture_default_str();
-    app.add_option("--world-size", space_.world_size, "Of the space")->capture_default_str();
-    app.add_option("--space-salt", space_.salt, "Of the space: the tenant's salt");
-    app.add_option("--algorithm", algorithm_, "Of the space")
-        ->check(CLI::IsMember({"sha256_cbor", "sha256", "xxh3_128"}))
-        ->capture_default_str();
-    app.add_option("--seed", space_.seed, "Of the space");
+    space_.declare(app, true);
     app.add_option("--lora", lora_, "Name of the LoRA adapter of the prompt");
     app.add_option("--salt", salt_, "Cache salt of the prompt");
     daemon_.declare(app);
@@ -62,10 +49,13 @@ class lookup_command final : public command {
   outcome<exit_code> run(console& to) override {
     if (auto read = read_arguments(); !read)
       return tl::unexpected(read.error());
+    auto spec = space_.read();
+    if (!spec)
+      return tl::unexpected(spec.error());
     auto daemon = connect(daemon_, "terrace lookup");
     if (!daemon)
       return tl::unexpected(daemon.error());
-    auto space = daemon->open_space(space_, daemon_.until());
+    auto space = daemon->open_space(*spec, daemon_.until());
     if (!space)
       return request_failed(*daemon, "opening the space", space.error());
     client::lookup_request request;
@@ -104,17 +94,6 @@ class lookup_command final : public command {
         return tl::unexpected(parsed.error());
       digest_list_ = std::move(*parsed);
     }
-    space_.algorithm = algorithm_ == "sha256"     ? client::hash_algorithm::sha256
-                       : algorithm_ == "xxh3_128" ? client::hash_algorithm::xxh3_128
-                                                  : client::hash_algorithm::sha256_cbor;
-    for (const std::string& text_of_pool : pools_) {
-      size_t colon = text_of_pool.find(':');
-      auto bytes = colon == std::string::npos ? parse_bytes("") : parse_bytes(text_of_pool.substr(colon + 1));
-      if (!bytes || colon == 0)
-        return bad_usage(
-            fmt::format("--pool: expected NAME:OBJECT_BYTES such as kv:4MiB, found \"{}\"", text_of_pool));
-      space_.pools.push_back({.name = text_of_pool.substr(0, colon), .object_bytes = *bytes});
-    }
     return {};
   }
 
@@ -152,9 +131,7 @@ class lookup_command final : public command {
     fmt::print(to.out, "\n{}", runs.to_string());
   }
 
-  client::space_spec space_;
-  std::vector<std::string> pools_;
-  std::string algorithm_ = "sha256_cbor";
+  space_options space_;
   std::string tokens_;
   std::string digests_;
   std::string lora_;

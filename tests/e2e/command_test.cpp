@@ -52,6 +52,38 @@ TEST(Command, FileThatWasPutIsGotBackEqual) {
   EXPECT_EQ(terrace(daemon, {"get", unknown, "-o", daemon.folder() / "none"}).exit_code, 1);
 }
 
+TEST(Command, ClearForgetsEverythingOrOneSpace) {
+  daemon_under_test daemon;
+  tester client(daemon.socket());
+  auto chain = chain_of(1, 3);
+  client.store(chain);
+  std::vector<std::string> space{"--model", "test",    "--dtype",        "u8", "--layout", "opaque",
+                                 "--pool",  "kv:1MiB", "--chunk-tokens", "16"};
+  auto clear = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), "clear");
+    return terrace(daemon, words);
+  };
+  EXPECT_EQ(clear({}).exit_code, 2);
+  auto both = space;
+  both.emplace_back("--all");
+  EXPECT_EQ(clear(both).exit_code, 2);
+  auto other = space;
+  other.insert(other.end(), {"--revision", "another"});
+  auto nothing = clear(other);
+  EXPECT_EQ(nothing.exit_code, 0) << nothing.err;
+  EXPECT_EQ(client.lookup(chain).found_chunks, 3U);
+  space.emplace_back("--json");
+  auto cleared = clear(space);
+  EXPECT_EQ(cleared.exit_code, 0) << cleared.err;
+  EXPECT_NE(cleared.out.find("\"objects\":3"), std::string::npos) << cleared.out;
+  EXPECT_EQ(client.lookup(chain).found_chunks, 0U);
+  client.store(chain);
+  auto all = clear({"--all"});
+  EXPECT_EQ(all.exit_code, 0) << all.err;
+  EXPECT_NE(all.out.find("3 objects"), std::string::npos) << all.out;
+  EXPECT_EQ(client.lookup(chain).found_chunks, 0U);
+}
+
 TEST(Command, StatusShowsTiersAndClients) {
   daemon_under_test daemon;
   tester client(daemon.socket(), "an-engine");

@@ -1,0 +1,32 @@
+// The options that name a space: all its fields, as the engine opened it.
+#pragma once
+
+#include "cli/failure.hpp"
+#include "client/types.hpp"
+
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace terrace::cli {
+
+class space_options {
+ public:
+  /// `required`: the command means nothing without a space.
+  void declare(CLI::App& app, bool required);
+
+  /// Whether any of them was given.
+  bool given() const { return !spec_.model.empty() || !pools_.empty(); }
+
+  outcome<client::space_spec> read() const;
+
+ private:
+  client::space_spec spec_;
+  std::vector<std::string> pools_;
+  std::string algorithm_ = "sha256_cbor";
+};
+
+} // namespace terrace::cli
