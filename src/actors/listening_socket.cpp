@@ -1,12 +1,13 @@
 #include "actors/listening_socket.hpp"
 
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <csignal>
 #include <cstring>
 #include <filesystem>
 
@@ -26,8 +27,13 @@ tl::unexpected<error> failed(const std::string& what, const std::string& path) {
 bool listener_has_ended(const unique_fd& probe) {
   ucred listener{};
   socklen_t length = sizeof listener;
-  return ::getsockopt(probe.get(), SOL_SOCKET, SO_PEERCRED, &listener, &length) == 0 && listener.pid > 0 &&
-         ::kill(listener.pid, 0) != 0 && errno == ESRCH;
+  if (::getsockopt(probe.get(), SOL_SOCKET, SO_PEERCRED, &listener, &length) != 0 || listener.pid <= 0)
+    return false;
+  unique_fd process(static_cast<int>(::syscall(SYS_pidfd_open, listener.pid, 0)));
+  if (!process)
+    return errno == ESRCH;
+  pollfd ended{process.get(), POLLIN, 0}; // also one that its parent has not waited for yet
+  return ::poll(&ended, 1, 0) == 1;
 }
 
 /// Makes way for our socket: only a socket file that refuses connections, or whose listener has ended, is stale.

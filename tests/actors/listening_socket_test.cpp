@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -66,6 +67,24 @@ TEST_F(ListeningSocket, ReplacesTheSocketOfADaemonThatWasKilled) {
   auto socket = open_listening_socket(path, 0600);
   ASSERT_TRUE(socket) << socket.error().text;
   EXPECT_TRUE(connects());
+}
+
+TEST_F(ListeningSocket, ReplacesASocketThatStillListensForADaemonThatHasEnded) {
+  // As the kernel keeps it for a while behind a killed process; this one's parent has not waited for it either.
+  unique_fd kept(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  ASSERT_EQ(::bind(kept.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  pid_t listener = ::fork();
+  if (listener == 0)
+    ::_exit(::listen(kept.get(), 1));
+  siginfo_t ended{};
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(listener), &ended, WEXITED | WNOWAIT), 0);
+  ASSERT_TRUE(connects());
+  auto socket = open_listening_socket(path, 0600);
+  EXPECT_TRUE(socket) << socket.error().text;
+  EXPECT_EQ(::waitpid(listener, nullptr, 0), listener);
 }
 
 TEST_F(ListeningSocket, LeavesTheSocketOfALivingDaemonAlone) {
