@@ -84,8 +84,9 @@ class store_burst {
 void disk_load(const settings& options, const reporter& report) {
   for (uint64_t object_bytes : sizes) {
     size_t objects = total_bytes / object_bytes;
-    // Host memory for what is under way and little more: what is loaded must come from disk.
-    disk_group group(options, object_bytes, objects, 3 * disk_depth * object_bytes);
+    // Host memory for what is under way and little more, and no more than half of what is loaded: that must come from disk.
+    disk_group group(options, object_bytes, objects,
+                     std::min(3 * disk_depth * object_bytes, total_bytes / 2 + 2 * object_bytes));
     std::vector<digest> names;
     group.store(objects, &names);
     bare_disk bare(options.folder, total_bytes, static_cast<uint32_t>(object_bytes), disk_depth);

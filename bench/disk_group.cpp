@@ -9,8 +9,11 @@ namespace terrace::bench {
 
 namespace {
 
-constexpr uint64_t header_bytes = 4096;     // in front of each object
-constexpr uint64_t superblock_area = 65536; // in front of the first
+constexpr uint64_t header_bytes = 4096; // in front of each object
+
+/// What the store itself needs of its file: superblock, journal and checkpoints are below 1 %.
+uint64_t with_metadata(uint64_t bytes) { return bytes / 4096 * 41 / 40 * 4096 + (8ULL << 20); }
+
 constexpr double patience_seconds = 60;
 
 void a_moment() { std::this_thread::sleep_for(std::chrono::milliseconds(1)); }
@@ -22,7 +25,7 @@ disk_group::disk_group(const settings& options, uint64_t object_bytes, size_t di
     : object_bytes_(object_bytes),
       daemon_(options.terraced, options.folder,
               {.host_bytes = host_bytes,
-               .disk_bytes = disk_objects * (object_bytes + header_bytes) + superblock_area}),
+               .disk_bytes = with_metadata(disk_objects * (object_bytes + header_bytes))}),
       connection_(connect(daemon_.socket_path())),
       space_(must(connection_.open_space(space_of(object_bytes)), "opening a space")),
       memory_(must(client::region::create("terrace-bench", disk_depth * object_bytes), "making a region")) {

@@ -129,6 +129,7 @@ TEST(DiskProbe, CountsStallsAndThoseThatLast) {
   EXPECT_EQ(now["terrace_disk_stalled{operation=read}"], 1);
   EXPECT_EQ(now["terrace_disk_stalled{operation=write}"], 0);
 }
+
 TEST(DiskProbe, CountsFailuresApartFromBytes) {
   disk_probe probe;
   probe.started(disk_operation::read);
