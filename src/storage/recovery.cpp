@@ -14,6 +14,18 @@ namespace {
 
 constexpr uint64_t read_bytes = 4ULL << 20;
 
+// No store ever counts this far. What claims to have is not believed: going on from there would count round.
+constexpr uint64_t sequence_max = 1ULL << 63; ///< of journal blocks, and the number of a checkpoint
+constexpr uint32_t space_number_max = 1U << 31;
+
+/// `decode_record`, and numbers after which others follow.
+std::optional<index_record> believable(std::span<const std::byte, index_record_bytes> bytes) {
+  auto record = decode_record(bytes);
+  if (record && (record->space > space_number_max || epoch_of(record->generation) >= epoch_max))
+    return std::nullopt;
+  return record;
+}
+
 /// The latest that the journal says of one extent offset.
 struct last_event {
   uint64_t generation = 0;
@@ -82,7 +94,8 @@ class recovery {
     for (uint64_t area = 0; area < 2; ++area)
       for_each_block(block_.layout.checkpoint_area(area), 1, [&](uint64_t, auto bytes) {
         auto header = decode_checkpoint_header(block_.store, bytes);
-        if (!header || header->number % 2 != area ||
+        if (!header || header->number % 2 != area || header->number > sequence_max ||
+            header->journal_sequence > sequence_max ||
             header->image_blocks >= block_.layout.checkpoint_bytes / record_block_bytes)
           return;
         if (!checkpoint_ || checkpoint_->number < header->number)
@@ -99,7 +112,8 @@ class recovery {
       block_view view = read_block(block_kind::journal, block_.store, bytes);
       if (view.state == block_state::damaged)
         ++found_.counts.damaged_blocks;
-      if (view.state != block_state::good || view.heading.sequence % ring != index)
+      if (view.state != block_state::good || view.heading.sequence % ring != index ||
+          view.heading.sequence > sequence_max)
         return;
       highest = std::max(highest, view.heading.sequence);
       if (view.heading.sequence < from)
@@ -107,7 +121,7 @@ class recovery {
       lowest = std::min(lowest, view.heading.sequence);
       ++found_.counts.journal_blocks;
       for (size_t i = 0; i < view.records; ++i)
-        if (auto record = decode_record(view.record(i)))
+        if (auto record = believable(view.record(i)))
           note(*record);
         else
           ++found_.counts.damaged_records;
@@ -155,7 +169,7 @@ class recovery {
         return;
       ++good;
       for (size_t i = 0; i < view.records; ++i)
-        if (auto record = decode_record(view.record(i)))
+        if (auto record = believable(view.record(i)))
           add_from_image(*record);
         else
           ++found_.counts.damaged_records;

@@ -38,11 +38,13 @@ store_layout layout_for(uint64_t capacity_bytes) {
 }
 
 bool fits(const store_layout& layout, uint64_t capacity_bytes) {
-  return aligned(layout.journal_begin) && aligned(layout.journal_bytes) && aligned(layout.checkpoint_begin) &&
-         aligned(layout.checkpoint_bytes) && aligned(layout.extents_begin) &&
-         layout.journal_begin >= superblock_area_bytes && layout.journal_bytes >= journal_bytes_min &&
-         layout.journal_bytes <= capacity_bytes && layout.checkpoint_bytes >= 2 * record_block_bytes &&
-         layout.checkpoint_bytes <= capacity_bytes &&
+  // None beyond the file, so that no sum below can wrap.
+  for (uint64_t place : {layout.journal_begin, layout.journal_bytes, layout.checkpoint_begin,
+                         layout.checkpoint_bytes, layout.extents_begin})
+    if (!aligned(place) || place > capacity_bytes)
+      return false;
+  return layout.journal_begin >= superblock_area_bytes && layout.journal_bytes >= journal_bytes_min &&
+         layout.checkpoint_bytes >= 2 * record_block_bytes &&
          layout.checkpoint_begin >= layout.journal_begin + layout.journal_bytes &&
          layout.extents_begin >= layout.checkpoint_area(2) && layout.extents_begin <= capacity_bytes / 4;
 }

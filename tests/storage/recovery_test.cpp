@@ -186,6 +186,24 @@ TEST_F(Recovery, GenerationsGoOnBehindAllThatWereFound) {
   EXPECT_EQ(found.position.next_generation, object(1, 0).generation + 1);
 }
 
+TEST_F(Recovery, NumbersAfterWhichNoneFollowAreNotBelieved) {
+  auto last_space = object(2, 8192);
+  last_space.space = UINT32_MAX;
+  auto last_generation = object(3, 16384);
+  last_generation.generation = UINT64_MAX;
+  journal(1, {space, object(1, 0), last_space, last_generation, space_record(UINT32_MAX, {9})});
+  uint64_t ring = block.layout.journal_bytes / record_block_bytes;
+  journal(UINT64_MAX / ring * ring, {object(4, 24576)});
+  checkpoint(2, UINT64_MAX, {space, object(5, 32768)});
+  checkpoint(UINT64_MAX, 1, {space, object(6, 40960)});
+  EXPECT_EQ(offsets(), list{0});
+  EXPECT_EQ(found.counts.damaged_records, 3u);
+  EXPECT_EQ(found.next_space_number, 2u);
+  EXPECT_EQ(found.position.next_generation, first_generation(4));
+  EXPECT_EQ(found.position.next_sequence, 2u);
+  EXPECT_EQ(found.position.checkpoint_number, 0u);
+}
+
 TEST_F(Recovery, ACheckpointThatClaimsMoreThanItsAreaHoldsIsNone) {
   std::array<std::byte, record_block_bytes> bytes;
   encode(checkpoint_header{block.store, 1, 1, 1ULL << 40, 1ULL << 50}, bytes);

@@ -48,6 +48,8 @@ TEST(StoreLayout, LayoutsThatOverlapDoNotFit) {
   EXPECT_FALSE(with(&store_layout::journal_begin, superblock_area_bytes + 512));
   EXPECT_FALSE(with(&store_layout::journal_bytes, good.journal_bytes + 4096));
   EXPECT_FALSE(with(&store_layout::journal_bytes, UINT64_MAX - 4095));
+  EXPECT_FALSE(with(&store_layout::journal_begin, 0 - good.journal_bytes)) << "its end counts round to 0";
+  EXPECT_FALSE(with(&store_layout::checkpoint_begin, 0 - 2 * good.checkpoint_bytes));
   EXPECT_FALSE(with(&store_layout::checkpoint_bytes, good.checkpoint_bytes + 4096));
   EXPECT_FALSE(with(&store_layout::extents_begin, good.extents_begin - 4096));
 }
