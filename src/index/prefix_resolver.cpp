@@ -14,16 +14,16 @@ tl::unexpected<error> wrong(std::string what) {
   return fail(errc::bad_request, "prefix: " + std::move(what));
 }
 
-std::string text(uint64_t number) { return std::to_string(number); }
+std::string decimal(uint64_t number) { return std::to_string(number); }
 
 result<void> check_begin(const space_spec& spec, const token_hasher& hasher, const prefix_input& input) {
   if (input.tokens.empty() == input.digests.empty())
     return wrong(input.tokens.empty() ? "it has neither tokens nor digests: expected one of them"
                                       : "it has tokens and digests: expected one of them");
   if (input.parent_tokens % spec.chunk_tokens != 0 || input.parent_tokens > prefix_input::tokens_max)
-    return wrong("parent_tokens is " + text(input.parent_tokens) +
-                 ": expected a multiple of the chunk size (" + text(spec.chunk_tokens) + ") up to " +
-                 text(prefix_input::tokens_max));
+    return wrong("parent_tokens is " + decimal(input.parent_tokens) +
+                 ": expected a multiple of the chunk size (" + decimal(spec.chunk_tokens) + ") up to " +
+                 decimal(prefix_input::tokens_max));
   if (!input.digests.empty()) {
     if (!input.parent.empty() || !input.extra.empty())
       return wrong("it has digests and a parent, LoRA name, salt or items, which digests contain already: "
@@ -33,24 +33,26 @@ result<void> check_begin(const space_spec& spec, const token_hasher& hasher, con
   if (!input.end_offsets.empty())
     return wrong("it has tokens and end_offsets, which belong to digests: leave these out");
   if (!input.parent.empty() && input.parent.size() != hasher.width())
-    return wrong("the parent has " + text(input.parent.size()) + " bytes: expected " + text(hasher.width()) +
-                 ", the width of " + std::string(to_string(spec.algorithm)));
+    return wrong("the parent has " + decimal(input.parent.size()) + " bytes: expected " +
+                 decimal(hasher.width()) + ", the width of " + std::string(to_string(spec.algorithm)));
   if (input.parent.empty() && input.parent_tokens != 0)
-    return wrong("parent_tokens is " + text(input.parent_tokens) + " without a parent: expected its digest");
+    return wrong("parent_tokens is " + decimal(input.parent_tokens) +
+                 " without a parent: expected its digest");
   return input.extra.validate();
 }
 
 result<void> check_size(const space_spec& spec, uint64_t first, uint64_t tokens) {
   if (first + tokens > prefix_input::tokens_max)
-    return wrong("it ends at token " + text(first + tokens) + ": expected at most " +
-                 text(prefix_input::tokens_max));
+    return wrong("it ends at token " + decimal(first + tokens) + ": expected at most " +
+                 decimal(prefix_input::tokens_max));
   if (tokens / spec.chunk_tokens > prefix_input::chunks_max)
-    return wrong("it has " + text(tokens / spec.chunk_tokens) + " chunks: expected at most " +
-                 text(prefix_input::chunks_max));
+    return wrong("it has " + decimal(tokens / spec.chunk_tokens) + " chunks: expected at most " +
+                 decimal(prefix_input::chunks_max));
   uint64_t objects = tokens / spec.chunk_tokens * chunk_layout(spec).objects_per_chunk();
   if (objects > prefix_input::objects_max)
-    return wrong("its chunks have " + text(objects) + " objects over all pools and ranks: expected at most " +
-                 text(prefix_input::objects_max) + "; ask for fewer chunks at a time");
+    return wrong("its chunks have " + decimal(objects) +
+                 " objects over all pools and ranks: expected at most " + decimal(prefix_input::objects_max) +
+                 "; ask for fewer chunks at a time");
   return {};
 }
 
@@ -71,19 +73,19 @@ static_assert(sizeof(digest) == digest::max_size);
 result<chunk_prefix> chunks_of_digests(const space_spec& spec, const prefix_input& input) {
   size_t width = input.digest_width;
   if (width < digest::min_size || width > digest::max_size)
-    return wrong("digest_width is " + text(width) + ": expected 8 to 32");
+    return wrong("digest_width is " + decimal(width) + ": expected 8 to 32");
   if (input.digests.size() % width != 0)
-    return wrong("digests have " + text(input.digests.size()) +
-                 " bytes: expected a multiple of digest_width (" + text(width) + ")");
+    return wrong("digests have " + decimal(input.digests.size()) +
+                 " bytes: expected a multiple of digest_width (" + decimal(width) + ")");
   if (input.unit > digest_unit::hash_block)
-    return wrong("digest_unit is " + text(static_cast<uint64_t>(input.unit)) +
+    return wrong("digest_unit is " + decimal(static_cast<uint64_t>(input.unit)) +
                  ": expected 0 (chunk) or 1 (hash_block)");
   size_t count = input.digests.size() / width;
   if (!input.end_offsets.empty() && input.end_offsets.size() != count)
-    return wrong(text(input.end_offsets.size()) + " end_offsets for " + text(count) +
+    return wrong(decimal(input.end_offsets.size()) + " end_offsets for " + decimal(count) +
                  " digests: expected as many");
   if (count > prefix_input::tokens_max)
-    return wrong(text(count) + " digests: expected at most " + text(prefix_input::tokens_max));
+    return wrong(decimal(count) + " digests: expected at most " + decimal(prefix_input::tokens_max));
 
   uint64_t unit = input.unit == digest_unit::chunk ? spec.chunk_tokens : spec.hash_block_tokens;
   chunk_prefix prefix;
@@ -99,12 +101,12 @@ result<chunk_prefix> chunks_of_digests(const space_spec& spec, const prefix_inpu
   for (size_t i = 0; i < count; ++i) {
     uint64_t end = input.end_offsets.empty() ? prefix.prompt_tokens + unit : input.end_offsets[i];
     if (end <= prefix.prompt_tokens || end % spec.hash_block_tokens != 0)
-      return wrong("end_offset " + text(i) + " is " + text(end) +
-                   ": expected a multiple of the hash block (" + text(spec.hash_block_tokens) + ") above " +
-                   text(prefix.prompt_tokens));
+      return wrong("end_offset " + decimal(i) + " is " + decimal(end) +
+                   ": expected a multiple of the hash block (" + decimal(spec.hash_block_tokens) +
+                   ") above " + decimal(prefix.prompt_tokens));
     if (end > chunk_end)
-      return wrong("end_offset " + text(i) + " is " + text(end) + " and no digest ends at token " +
-                   text(chunk_end) + ": expected one for the end of each chunk");
+      return wrong("end_offset " + decimal(i) + " is " + decimal(end) + " and no digest ends at token " +
+                   decimal(chunk_end) + ": expected one for the end of each chunk");
     if (end == chunk_end) {
       prefix.chunks.push_back(digest::from(input.digests.subspan(i * width, width)));
       chunk_end += spec.chunk_tokens;
