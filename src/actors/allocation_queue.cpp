@@ -126,6 +126,7 @@ std::optional<room_request> allocation_queue::room_wanted() {
   room_request wanted;
   if (first) {
     wanted.needed = first->physical_bytes;
+    wanted.inference = first->request.context ? first->request.context->inference : 0;
     wanted.bytes = std::max(wanted.needed, free) - free;
   } else if (free < free_ahead_bytes_) {
     wanted.bytes = free_ahead_bytes_ - free;

@@ -63,7 +63,7 @@ bool connection::may_lease(const request& what) {
 }
 
 void connection::add_lease(lease_ptr taken) {
-  self->send(group().group, add_lease_notice{taken});
+  self->send(group().group, add_lease_notice{taken->id, taken->owner, taken});
   environment_->client_probe->lease_taken();
   arm_timer(taken->taken + environment_->limits.lease_warn_after);
   auto id = taken->id;
@@ -130,7 +130,10 @@ void connection::use_for_inference(const request& what, const wire::Options* opt
   hints.session = options->session();
   hints.turn = options->turn();
   hints.priority = static_cast<uint8_t>((255 - options->priority()) / 32); // 0 to 7, higher stays longer
-  self->send(group().policy, inference_begin{what.context->inference, std::move(objects), hints});
+  std::optional<policy_time> told;
+  if (auto time = options->time_ns())
+    told = *time;
+  self->send(group().policy, inference_begin{what.context->inference, std::move(objects), hints, told});
 }
 
 } // namespace terrace::actors

@@ -18,7 +18,7 @@ namespace {
 struct group_state {
   const char* name = "group";
   space_registry spaces;
-  std::unordered_map<lease_id, lease_ptr> leases;
+  std::unordered_map<lease_id, std::weak_ptr<const lease>> leases; ///< found by name; their owners keep them
   std::map<connection_id, std::unordered_set<lease_id>> by_owner;
 };
 
@@ -34,11 +34,10 @@ open_space_answer open_space(group_state& state, const open_space_request& reque
 
 void end_lease(group_state& state, const end_lease_notice& notice) {
   auto entry = state.leases.find(notice.id);
-  if (entry == state.leases.end() || entry->second->owner != notice.owner)
+  auto owned = state.by_owner.find(notice.owner);
+  if (entry == state.leases.end() || owned == state.by_owner.end() || owned->second.erase(notice.id) == 0)
     return;
   state.leases.erase(entry);
-  auto owned = state.by_owner.find(notice.owner);
-  owned->second.erase(notice.id);
   if (owned->second.empty())
     state.by_owner.erase(owned);
 }
@@ -63,14 +62,14 @@ group_actor::behavior_type group_behavior(group_actor::stateful_pointer<group_st
         return answer;
       },
       [self](const add_lease_notice& notice) {
-        self->state.leases.emplace(notice.added->id, notice.added);
-        self->state.by_owner[notice.added->owner].insert(notice.added->id);
+        self->state.leases.emplace(notice.id, notice.added);
+        self->state.by_owner[notice.owner].insert(notice.id);
       },
       [self](const use_lease_request& request) {
         use_lease_answer answer;
         if (auto entry = self->state.leases.find(request.id); entry != self->state.leases.end())
-          answer.found = entry->second;
-        else
+          answer.found = entry->second.lock();
+        if (!answer.found)
           answer.failure = {errc::gone,
                             "no such lease in this trust group: it was released, or its owner ended"};
         return answer;

@@ -68,6 +68,7 @@ result<std::shared_ptr<group_parts>> build_group(caf::actor_system& system, cons
   orders.orders.push_back({tier_kind::host, plan.host.policy});
   if (plan.disk)
     orders.orders.push_back({tier_kind::disk, plan.disk->policy});
+  orders.clock = plan.policy_time;
   orders.remember = plan.admission.rule != admission_rule::always;
   group->policy = spawn_policy(system, std::move(orders));
   auto population = std::make_shared<std::atomic<uint64_t>>(0);

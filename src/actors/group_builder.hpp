@@ -3,6 +3,7 @@
 
 #include "actors/connection.hpp"
 #include "actors/disk_opening.hpp"
+#include "actors/policy_clock.hpp"
 #include "actors/tier_plan.hpp"
 #include "actors/write_through_actor.hpp"
 #include "metrics/disk_probe.hpp"
@@ -19,6 +20,7 @@ struct group_plan {
   std::string name;
   std::string path; ///< of its first socket
   bool isolated = false;
+  clock_source policy_time = clock_source::steady;
   tier_plan host;
   uint64_t segment_bytes = 1ULL << 30;
   bool huge_pages = false;

@@ -13,8 +13,8 @@
 
 namespace terrace::actors {
 
-/// The right to read the objects of a found prefix. The lease lives as long as anybody shares it; by id it
-/// can be found until its owner ends it.
+/// The right to read the objects of a found prefix. Its owner's connection keeps it, and whoever reads under it; by id it
+/// can be found until its owner ends it. Its holds end when the last of them lets go.
 struct lease {
   lease_id id;
   connection_id owner{};
@@ -45,7 +45,9 @@ struct reserve_spaces_answer {
 };
 
 struct add_lease_notice {
-  lease_ptr added;
+  lease_id id;
+  connection_id owner{};
+  std::weak_ptr<const lease> added; ///< a name for it, which keeps nothing
 };
 struct use_lease_request {
   lease_id id;

@@ -261,6 +261,7 @@ struct free_notice {
 struct room_request {
   uint64_t bytes = 0;  ///< what is missing; 0 when enough is free, but not in runs of the right size
   uint64_t needed = 0; ///< by the request that waits: the tier asks which victims serve it; 0: none waits
+  uint64_t inference = 0; ///< that the request serves; 0: none that is known
   friend bool operator==(const room_request&, const room_request&) = default;
 };
 /// The tier's answer: what its victims gave back. `exhausted`: nothing more may leave now (`for_one`: not enough for the
@@ -319,16 +320,19 @@ struct inference_begin {
   uint64_t inference = 0;
   batch_ptr objects; ///< root first
   request_hints hints;
+  std::optional<policy_time> told; ///< by the client's clock
 };
 
 /// From a connection: what was told at an inference's end. One that nobody began changes nothing.
 struct inference_end {
   uint64_t inference = 0;
   request_outcome outcome;
+  std::optional<policy_time> told; ///< by the client's clock
 };
 struct victim_request {
   tier_kind tier = tier_kind::none;
   uint64_t bytes = 0;
+  uint64_t inference = 0; ///< room is made for it: what it uses itself is not named; 0: for none that is known
 };
 struct victim_answer {
   error failure;

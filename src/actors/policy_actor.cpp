@@ -7,7 +7,6 @@
 #include <caf/typed_event_based_actor.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <memory>
 
@@ -19,15 +18,15 @@ struct policy_state {
   const char* name = "policy";
   std::unique_ptr<eviction_ledger> ledger;
   open_inferences inferences;
+  policy_clock clock;
 };
 
-policy_time now() {
-  return static_cast<policy_time>(std::chrono::steady_clock::now().time_since_epoch().count());
-}
+/// Of the lots that policies draw. Fixed, so that the same events have the same victims; it is the simulator's first.
+constexpr uint64_t policy_seed = 1;
 
 void apply(policy_state& state, const policy_notes& notes) {
   eviction_ledger& ledger = *state.ledger;
-  policy_time at = now();
+  policy_time at = state.clock.now();
   request_number request = notes.inference == 0 ? 0 : state.inferences.find(notes.inference);
   auto tier = static_cast<tier_number>(notes.tier);
   for (const policy_note& note : notes.notes) {
@@ -44,6 +43,7 @@ void apply(policy_state& state, const policy_notes& notes) {
 void begin(policy_state& state, const inference_begin& what) {
   if (state.inferences.contains(what.inference))
     return;
+  state.clock.hear(what.told);
   const object_batch& objects = *what.objects;
   std::vector<entry_key> chain;
   chain.reserve(objects.size());
@@ -52,17 +52,19 @@ void begin(policy_state& state, const inference_begin& what) {
       [&](size_t i) { return objects.trailing.test(objects.keys[i].pool); },
       [&](size_t i) { chain.push_back(to_entry_key(objects.keys[i])); });
   std::reverse(chain.begin(), chain.end()); // the ledger notes the use of a chain from its end on
-  state.inferences.begin(what.inference, state.ledger->begin_request(chain, what.hints, now()));
+  state.inferences.begin(what.inference, state.ledger->begin_request(chain, what.hints, state.clock.now()));
 }
 
 void end(policy_state& state, const inference_end& what) {
+  state.clock.hear(what.told);
   if (request_number request = state.inferences.end(what.inference); request != 0)
-    state.ledger->end_request(request, what.outcome, now());
+    state.ledger->end_request(request, what.outcome, state.clock.now());
 }
 
 policy_actor::behavior_type policy_behavior(policy_actor::stateful_pointer<policy_state> self,
                                             const policy_arguments& arguments) {
-  self->state.ledger = std::make_unique<eviction_ledger>(0, arguments.remember);
+  self->state.ledger = std::make_unique<eviction_ledger>(policy_seed, arguments.remember);
+  self->state.clock = policy_clock(arguments.clock);
   for (const auto& order : arguments.orders)
     if (!self->state.ledger->set_policy(static_cast<tier_number>(order.tier), order.policy))
       std::abort(); // settings were checked
@@ -82,7 +84,9 @@ policy_actor::behavior_type policy_behavior(policy_actor::stateful_pointer<polic
               error{errc::internal, std::string("no policy for tier ") + to_string(request.tier)};
           return answer;
         }
-        for (const victim& named : self->state.ledger->victims(tier, {request.bytes}, now())) {
+        request_number spared = request.inference == 0 ? 0 : self->state.inferences.find(request.inference);
+        for (const victim& named :
+             self->state.ledger->victims(tier, {request.bytes, spared}, self->state.clock.now())) {
           answer.victims.push_back(named.key);
           answer.above.push_back(named.above);
           answer.bytes += named.bytes;
@@ -93,7 +97,8 @@ policy_actor::behavior_type policy_behavior(policy_actor::stateful_pointer<polic
         admit_answer answer;
         auto tier = static_cast<tier_number>(request.tier);
         for (const entry_info& entry : request.entries)
-          answer.admitted.push_back(self->state.ledger->should_admit(tier, entry, request.rule, now()));
+          answer.admitted.push_back(
+              self->state.ledger->should_admit(tier, entry, request.rule, self->state.clock.now()));
         return answer;
       },
   };

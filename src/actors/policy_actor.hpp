@@ -2,6 +2,7 @@
 #pragma once
 
 #include "actors/interfaces.hpp"
+#include "actors/policy_clock.hpp"
 
 #include <caf/fwd.hpp>
 
@@ -16,6 +17,7 @@ struct policy_arguments {
     std::string policy; ///< a name of `eviction_policy_names` (asserted: settings checked it)
   };
   std::vector<order> orders;
+  clock_source clock = clock_source::steady;
   bool remember =
       false; ///< what left all tiers too, for rules of admission that ask how often a chunk was used
 };

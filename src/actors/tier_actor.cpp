@@ -118,7 +118,7 @@ void make_room(self_pointer self, const room_request& wanted, uint64_t asked) {
   auto lost = [self](const caf::error&) {
     self->send(self->state.space, room_made{{}, true, "the eviction policy has ended", false});
   };
-  self->request(state.policy, caf::infinite, victim_request{state.kind, asked})
+  self->request(state.policy, caf::infinite, victim_request{state.kind, asked, wanted.inference})
       .then(
           [self, wanted, asked](const victim_answer& named) {
             auto offer = self->state.objects.offered(named.victims);

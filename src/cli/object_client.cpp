@@ -43,10 +43,19 @@ std::vector<client::run> object_client::runs(size_t first, size_t count) const {
   return all;
 }
 
-result<void> object_client::end_inference(uint64_t output_tokens) {
+uint64_t object_client::begin_inference(const inference_facts& facts) {
+  options_.inference = next_inference_++;
+  options_.session = facts.session;
+  options_.turn = facts.turn;
+  options_.time = facts.time;
+  return options_.inference;
+}
+
+result<void> object_client::end_inference(uint64_t inference, const inference_outcome& outcome) {
   client::inference_end end;
-  end.inference = std::exchange(inference_, 0);
-  end.output_tokens = static_cast<uint32_t>(std::min<uint64_t>(output_tokens, UINT32_MAX));
+  end.inference = inference;
+  end.output_tokens = static_cast<uint32_t>(std::min<uint64_t>(outcome.output_tokens, UINT32_MAX));
+  end.time = outcome.time;
   return daemon_.end_inference(end);
 }
 
@@ -56,7 +65,7 @@ result<std::vector<tier_kind>> object_client::lookup(std::span<const digest> chu
   request.in = space_;
   request.what = client::prefix::of_digests(chunks);
   request.lease = true;
-  request.options.inference = inference_;
+  request.options = options_;
   auto found = daemon_.lookup(request);
   if (!found)
     return tl::unexpected(found.error());
@@ -82,7 +91,7 @@ result<size_t> object_client::load(size_t first, size_t count) {
   request.range = range;
   request.region = &registered_;
   request.runs = pieces;
-  request.options.inference = inference_;
+  request.options = options_;
   auto loaded = daemon_.load(request);
   if (!loaded)
     return tl::unexpected(loaded.error());
@@ -97,7 +106,7 @@ result<replay_target::stored> object_client::store(std::span<const digest> prefi
   request.range = {static_cast<uint32_t>(prefix.size() - count), static_cast<uint32_t>(count)};
   request.region = &registered_;
   request.runs = pieces;
-  request.options.inference = inference_;
+  request.options = options_;
   auto answer = daemon_.store(request);
   if (!answer)
     return tl::unexpected(answer.error());

@@ -32,8 +32,8 @@ class object_client final : public replay_target {
 
   std::span<std::byte> buffer() override;
   size_t object_bytes() const override { return object_bytes_; }
-  void begin_inference() override { inference_ = next_inference_++; }
-  result<void> end_inference(uint64_t output_tokens) override;
+  uint64_t begin_inference(const inference_facts& facts) override;
+  result<void> end_inference(uint64_t inference, const inference_outcome& outcome) override;
   result<std::vector<tier_kind>> lookup(std::span<const digest> chunks) override;
   result<size_t> load(size_t first, size_t count) override;
   result<stored> store(std::span<const digest> prefix, size_t count) override;
@@ -59,8 +59,8 @@ class object_client final : public replay_target {
   client::registered_region registered_;
   client::space space_;
   client::lease held_;
-  uint64_t inference_ = 0;      ///< of the present request; 0: none
-  uint64_t next_inference_ = 0; ///< counted from a random number, for other clients count too
+  client::request_options options_; ///< of the present inference request
+  uint64_t next_inference_ = 0;     ///< counted from a random number, for other clients count too
   size_t object_bytes_ = 0;
   bool mapped_ = false;
 };

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <queue>
 #include <thread>
 
 namespace terrace::cli {
@@ -107,6 +108,81 @@ void store_misses(const exchange& x, size_t first) {
   }
 }
 
+/// One client on its way through its share of the trace.
+class player {
+ public:
+  player(replay_target& target, replay_counts& counts, const replay_options& options)
+      : target_(target), counts_(counts), options_(options) {}
+
+  /// `at`: of the trace's clock, which never goes back. `number`: the request's place in the trace, for messages.
+  void play(const trace_request& request, size_t number, std::chrono::nanoseconds at) {
+    auto begin = steady::now();
+    ++counts_.requests;
+    counts_.input_tokens += request.input_length;
+    std::vector<digest> chunks = chain_digests(request);
+    if (chunks.empty())
+      return; // shorter than a block: nothing that could be shared
+    counts_.chunk_tokens += chunks.size() * trace_block_tokens;
+    now_ = std::max(now_, at);
+    end_those_due(now_);
+    answer present{now_, target_.begin_inference({request.session_number(), request.turn, now_}),
+                   request.output_length};
+    present.end += options_.token_time * request.output_length;
+    ask(chunks, number);
+    if (target_.alive()) {
+      answering_.push(present);
+      end_those_due(now_);
+    }
+    counts_.request.add(nanoseconds_since(begin));
+  }
+
+  void finish() { end_those_due(std::chrono::nanoseconds::max()); }
+
+ private:
+  struct answer {
+    std::chrono::nanoseconds end;
+    uint64_t inference;
+    uint64_t output_tokens;
+    bool operator>(const answer& other) const {
+      return end != other.end ? end > other.end : inference > other.inference;
+    }
+  };
+
+  void ask(const std::vector<digest>& chunks, size_t number) {
+    auto begin = steady::now();
+    auto found = target_.lookup(chunks);
+    uint64_t took = nanoseconds_since(begin);
+    exchange x{chunks, number, target_, counts_};
+    size_t loaded = 0;
+    if (found) {
+      counts_.lookup.add(took);
+      for (tier_kind tier : *found)
+        if (auto i = static_cast<size_t>(tier); i < tier_count)
+          counts_.hit_tokens[i] += trace_block_tokens;
+      loaded = load_hits(x, *found);
+    } else {
+      counts_.note_error(found.error());
+    }
+    target_.release(); // a store may wait for memory, and who waits should hold none
+    if (target_.alive())
+      store_misses(x, loaded);
+  }
+
+  void end_those_due(std::chrono::nanoseconds now) {
+    for (; target_.alive() && !answering_.empty() && answering_.top().end <= now; answering_.pop()) {
+      const answer& due = answering_.top();
+      if (auto ended = target_.end_inference(due.inference, {due.output_tokens, due.end}); !ended)
+        counts_.note_error(ended.error());
+    }
+  }
+
+  replay_target& target_;
+  replay_counts& counts_;
+  const replay_options& options_;
+  std::chrono::nanoseconds now_{};
+  std::priority_queue<answer, std::vector<answer>, std::greater<>> answering_;
+};
+
 } // namespace
 
 std::vector<digest> chain_digests(const trace_request& request) {
@@ -115,39 +191,6 @@ std::vector<digest> chain_digests(const trace_request& request) {
   for (size_t i = 0; i < request.full_blocks(); ++i)
     chain.push_back(parent = child_of(parent, request.hash_ids[i]));
   return chain;
-}
-
-void replay_request(const trace_request& request, size_t number, replay_target& target,
-                    replay_counts& counts) {
-  auto begin = steady::now();
-  ++counts.requests;
-  counts.input_tokens += request.input_length;
-  std::vector<digest> chunks = chain_digests(request);
-  if (chunks.empty())
-    return; // shorter than a block: nothing that could be shared
-  counts.chunk_tokens += chunks.size() * trace_block_tokens;
-  target.begin_inference();
-  auto lookup_begin = steady::now();
-  auto found = target.lookup(chunks);
-  uint64_t took = nanoseconds_since(lookup_begin);
-  exchange x{chunks, number, target, counts};
-  size_t loaded = 0;
-  if (found) {
-    counts.lookup.add(took);
-    for (tier_kind tier : *found)
-      if (auto i = static_cast<size_t>(tier); i < tier_count)
-        counts.hit_tokens[i] += trace_block_tokens;
-    loaded = load_hits(x, *found);
-  } else {
-    counts.note_error(found.error());
-  }
-  target.release(); // a store may wait for memory, and who waits should hold none
-  if (target.alive())
-    store_misses(x, loaded);
-  if (target.alive())
-    if (auto ended = target.end_inference(request.output_length); !ended)
-      counts.note_error(ended.error());
-  counts.request.add(nanoseconds_since(begin));
 }
 
 replay_counts replay_trace(const trace& requests, std::span<const std::unique_ptr<replay_target>> targets,
@@ -169,17 +212,20 @@ replay_counts replay_trace(const trace& requests, std::span<const std::unique_pt
           std::max(of.late_ns_max, static_cast<uint64_t>(std::chrono::nanoseconds(now - due).count()));
   };
   auto work = [&](size_t client) {
+    player of(*targets[client], counts[client], options);
     for (size_t i : shares[client]) {
       wait_for_arrival(requests.requests[i], counts[client]);
       if (stop.requested())
         return;
-      replay_request(requests.requests[i], i, *targets[client], counts[client]);
+      auto since_first = std::max(requests.requests[i].timestamp_ms, first_ms) - first_ms;
+      of.play(requests.requests[i], i, std::chrono::milliseconds(since_first));
       done(counts[client]);
       if (!targets[client]->alive()) {
         counts[client].lost = true;
         return;
       }
     }
+    of.finish();
   };
   {
     std::vector<std::jthread> threads;

@@ -22,17 +22,16 @@ namespace terrace::cli {
 /// a trace uses behind two prefixes gives two digests.
 std::vector<digest> chain_digests(const trace_request& request);
 
-/// Sends one request. Errors are counted, not returned; loads and stores go in pieces of the target's buffer.
-/// `number` is the request's place in the trace, for messages.
-void replay_request(const trace_request& request, size_t number, replay_target& target,
-                    replay_counts& counts);
-
 struct replay_options {
   double speed = 0; ///< 0: as fast as answers come; 1: at the trace's timestamps; 2: twice as fast
+  std::chrono::nanoseconds
+      token_time{}; ///< an inference ends so long after its begin for each token of its answer
 };
 
 /// Replays the trace with one thread a target; conversations are spread over them (conversations.hpp). A target that
-/// is lost ends its thread; an interruption ends all after the request under way. `done` is called after each request,
+/// is lost ends its thread; an interruption ends all after the request under way. Errors are counted, not returned; loads and
+/// stores go in pieces of the target's buffer. The end of an inference is told when the trace's clock has reached it, before the
+/// client's next request, or after its last. `done` is called after each request,
 /// from any thread, with the counts of its client.
 replay_counts replay_trace(const trace& requests, std::span<const std::unique_ptr<replay_target>> targets,
                            const replay_options& options, const interruption& stop,

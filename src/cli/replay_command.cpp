@@ -31,6 +31,11 @@ class replay_command final : public command {
                    "0: as fast as answers come; 1: at the trace's pace; 10: ten times that")
         ->check(CLI::NonNegativeNumber)
         ->capture_default_str();
+    app.add_option("--token-seconds", token_seconds_,
+                   "How long a token of an answer takes, by the trace's clock: the daemon hears of an answer's "
+                   "length when it is out; 0: before the next request")
+        ->check(CLI::Range(0.0, 3600.0))
+        ->capture_default_str();
     app.add_option("--clients", clients_,
                    "Connections, each with a thread and a region; a conversation stays with one")
         ->check(CLI::Range(size_t{1}, clients_max))
@@ -65,6 +70,7 @@ class replay_command final : public command {
       targets.push_back(std::move(*target));
     }
     summary.clients = clients_;
+    options_.token_time = std::chrono::nanoseconds(static_cast<int64_t>(token_seconds_ * 1e9));
     interruption stop;
     auto begin = std::chrono::steady_clock::now();
     {
@@ -121,6 +127,7 @@ class replay_command final : public command {
   std::string path_;
   uint32_t bytes_per_token_ = 64;
   replay_options options_;
+  double token_seconds_ = 0;
   size_t clients_ = 1;
   size_t limit_ = 0;
   size_t sessions_ = 0;

@@ -5,12 +5,26 @@
 #include "base/error.hpp"
 #include "base/ids.hpp"
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 namespace terrace::cli {
+
+/// What a client says of an inference request as it begins.
+struct inference_facts {
+  uint64_t session = 0;            ///< 0: not told
+  uint32_t turn = 0;               ///< 0: not told
+  std::chrono::nanoseconds time{}; ///< by the trace's clock
+};
+
+/// And as it ends.
+struct inference_outcome {
+  uint64_t output_tokens = 0;
+  std::chrono::nanoseconds time{};
+};
 
 /// One client of a cache: a connection, a region. Belongs to one thread at a time. Objects have one size, the target's.
 class replay_target {
@@ -21,11 +35,12 @@ class replay_target {
   virtual std::span<std::byte> buffer() = 0;
   virtual size_t object_bytes() const = 0;
 
-  /// An inference request begins: what is asked until its end belongs to it. Caches without such a notion ignore it.
-  virtual void begin_inference() {}
-  /// It has answered with so many tokens.
-  virtual result<void> end_inference(uint64_t output_tokens) {
-    (void) output_tokens;
+  /// An inference request begins: what is asked until the next one begins belongs to it. Returns its number. Caches
+  /// without such a notion ignore it.
+  virtual uint64_t begin_inference(const inference_facts&) { return 0; }
+  /// It has answered.
+  virtual result<void> end_inference(uint64_t inference, const inference_outcome&) {
+    (void) inference;
     return {};
   }
 

@@ -3,7 +3,6 @@
 #include "cli/random_source.hpp"
 
 #include <fmt/format.h>
-#include <xxhash.h>
 
 #include <algorithm>
 
@@ -44,8 +43,7 @@ outcome<simulate::workload> to_workload(const trace& requests, uint32_t chunk_to
     facts.at_ns = (now_ms - first_ms) * 1'000'000;
     facts.input_tokens = request.input_length;
     facts.output_tokens = request.output_length;
-    if (!request.session_id.empty())
-      facts.session = XXH3_64bits(request.session_id.data(), request.session_id.size()) | 1;
+    facts.session = request.session_number();
     facts.turn = request.turn;
     made.add(facts, chunk_ids(request, chunk_tokens));
   }

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <xxhash.h>
 
 #include <limits>
 
@@ -76,6 +77,10 @@ outcome<std::vector<uint64_t>> parse_ids(const json& line, uint64_t input_length
 }
 
 } // namespace
+
+uint64_t trace_request::session_number() const {
+  return session_id.empty() ? 0 : XXH3_64bits(session_id.data(), session_id.size()) | 1;
+}
 
 outcome<trace_request> parse_trace_line(std::string_view text) {
   auto line = parse_object(text);

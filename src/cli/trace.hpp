@@ -28,6 +28,9 @@ struct trace_request {
   /// How many of the ids stand for whole blocks, which are what a cache can share.
   size_t full_blocks() const { return input_length / trace_block_tokens; }
 
+  /// A number for the session; 0 when it has none.
+  uint64_t session_number() const;
+
   friend bool operator==(const trace_request&, const trace_request&) = default;
 };
 

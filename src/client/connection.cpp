@@ -349,7 +349,7 @@ result<void> connection::end_inference(const inference_end& what, deadline until
       [&](body_builder& body) {
         return wire::CreateEndInference(body, what.inference, optional(what.output_tokens),
                                         static_cast<wire::FinishReason>(what.reason), what.session_closed,
-                                        optional(think_ms));
+                                        optional(think_ms), detail::to_wire(what.time));
       },
       until);
   if (!id)

@@ -45,7 +45,8 @@ Offset<wire::Options> encode(body_builder& body, const request_options& options)
   if (options == request_options{})
     return {};
   auto trace = optional_text(body, options.trace);
-  return wire::CreateOptions(body, options.priority, trace, options.inference, options.session, options.turn);
+  return wire::CreateOptions(body, options.priority, trace, options.inference, options.session, options.turn,
+                             to_wire(options.time));
 }
 
 Offset<flatbuffers::Vector<const wire::Run*>> encode(body_builder& body, std::span<const run> runs) {

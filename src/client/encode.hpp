@@ -19,6 +19,12 @@ struct request_context {
   uint32_t deadline_ms = 0;
 };
 
+inline flatbuffers::Optional<uint64_t> to_wire(const std::optional<std::chrono::nanoseconds>& time) {
+  if (!time)
+    return flatbuffers::nullopt;
+  return time->count() < 0 ? 0 : static_cast<uint64_t>(time->count());
+}
+
 struct hello_request {
   std::string_view name;
   std::span<const uint64_t> resumes;

@@ -149,6 +149,7 @@ struct request_options {
   uint64_t inference = 0;
   uint64_t session = 0; ///< hint: a number of the conversation, the same for all its turns. 0: not told
   uint32_t turn = 0;    ///< hint: from 1. 0: not told
+  std::optional<std::chrono::nanoseconds> time; ///< by a clock of the caller; for daemons whose policy.clock is "told"
   friend bool operator==(const request_options&, const request_options&) = default;
 };
 
@@ -161,6 +162,7 @@ struct inference_end {
   finish_reason reason = finish_reason::unknown;
   bool session_closed = false;                         ///< nothing follows in this conversation
   std::optional<std::chrono::milliseconds> think_time; ///< expected until the next turn
+  std::optional<std::chrono::nanoseconds> time;        ///< as in request_options
 };
 
 /// What was forgotten: an object counts once for each tier that it was in.

@@ -137,6 +137,16 @@ struct disk_options {
   friend bool operator==(const disk_options&, const disk_options&) = default;
 };
 
+/// [policy]: what the eviction policies of all tiers share.
+struct policy_options {
+  /// What `clock` may be, in the order of `clock_source` (actors/policy_clock.hpp).
+  static constexpr std::array<std::string_view, 2> clocks{"steady", "told"};
+
+  std::string clock = "steady"; ///< by which ages are counted
+  std::vector<option_problem> validate() const;
+  friend bool operator==(const policy_options&, const policy_options&) = default;
+};
+
 /// [copier]: the threads that copy for isolated groups and into regions.
 struct copier_options {
   uint32_t threads = 0;                ///< 0: one for each two processors, 2 to 8
@@ -179,6 +189,7 @@ struct settings {
   connection_options connection;
   host_options host;
   disk_options disk;
+  policy_options policy;
   copier_options copier;
   lease_options lease;
   metrics_options metrics;

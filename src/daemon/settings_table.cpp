@@ -87,6 +87,8 @@ constexpr option_spec table[] = {
     {"disk", "write_through", kind::flag, restart, in<&s::disk, &disk_options::write_through>},
     {"disk", "allocation_queue", kind::count, restart, in<&s::disk, &disk_options::allocation_queue>},
 
+    {"policy", "clock", kind::text, restart, in<&s::policy, &policy_options::clock>},
+
     {"copier", "threads", kind::count, restart, in<&s::copier, &copier_options::threads>},
     {"copier", "piece_bytes", kind::bytes, restart, in<&s::copier, &copier_options::piece_bytes>},
 
@@ -97,8 +99,8 @@ constexpr option_spec table[] = {
     {"metrics", "spaces_max", kind::count, restart, in<&s::metrics, &metrics_options::spaces_max>},
 };
 
-constexpr std::string_view sections[] = {"daemon", "listen", "connection", "host",
-                                         "disk",   "copier", "lease",      "metrics"};
+constexpr std::string_view sections[] = {"daemon", "listen", "connection", "host",   "disk",
+                                         "policy", "copier", "lease",      "metrics"};
 
 std::string in_quotes(std::string_view text) {
   std::string out = "\"";

@@ -201,6 +201,12 @@ problems disk_options::validate() const {
   return found;
 }
 
+problems policy_options::validate() const {
+  problems found;
+  one_of(found, "policy.clock", clock, policy_options::clocks);
+  return found;
+}
+
 problems copier_options::validate() const {
   problems found;
   count_in_range(found, "copier.threads", threads, 0, 64);

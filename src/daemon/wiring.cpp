@@ -39,6 +39,8 @@ actors::group_plan plan_of(const settings& with, const group_options& group) {
   plan.name = group.name;
   plan.path = with.listen[group.sockets.front()].path;
   plan.isolated = group.isolated;
+  auto clock = std::find(policy_options::clocks.begin(), policy_options::clocks.end(), with.policy.clock);
+  plan.policy_time = static_cast<actors::clock_source>(clock - policy_options::clocks.begin());
   plan.host = host_plan(with.host, group.host_bytes);
   plan.segment_bytes = with.host.segment_bytes;
   plan.huge_pages = with.host.huge_pages;

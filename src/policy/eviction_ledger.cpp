@@ -59,7 +59,8 @@ result<void> eviction_ledger::set_policy(tier_number number, std::string_view na
                 "expected a tier below " + std::to_string(tiers_max) + ", got " + std::to_string(number));
   auto fresh = tiers_[number] ? nullptr : std::make_unique<tier_state>();
   tier_state& t = fresh ? *fresh : *tiers_[number];
-  auto order = make_eviction_order(name, {table_, t.forest, history_, clock_, priority_, seed_ + number});
+  auto order =
+      make_eviction_order(name, {table_, t.forest, history_, clock_, priority_, spared_, seed_ + number});
   if (!order)
     return tl::unexpected(order.error());
   t.order = std::move(*order);
@@ -318,6 +319,13 @@ void eviction_ledger::limit_ghosts() {
 
 // ---- victims ----
 
+struct eviction_ledger::naming {
+  uint64_t bytes = 0; ///< wanted
+  uint64_t total = 0;
+  std::vector<victim> named;
+  std::vector<entry_index> bared; ///< lost a child to this call, once for each
+};
+
 void eviction_ledger::reconsider_proposed(tier_state& t) {
   for (entry_index at : t.proposed)
     if (t.forest.proposed(at)) {
@@ -328,56 +336,61 @@ void eviction_ledger::reconsider_proposed(tier_state& t) {
 }
 
 std::vector<victim> eviction_ledger::victims(tier_number number, const victim_query& query, policy_time now) {
-  std::vector<victim> named;
   tier_state* t = tier(number);
   if (!t)
-    return named;
+    return {};
   advance(now, false);
   reconsider_proposed(*t);
-  auto spared = open_.find(query.spared);
-  auto is_spared = [&](entry_index at) {
-    return spared != open_.end() && table_[at].stamp == spared->second.stamp;
-  };
-  std::vector<entry_index> passed, bared; ///< `bared`: lost a child to this call, once for each
-  uint64_t total = 0;
-  while (total < query.bytes) {
-    entry_index at = t->order->pick();
+  if (auto request = open_.find(query.spared); request != open_.end())
+    spared_ = request->second.stamp;
+  naming names;
+  names.bytes = query.bytes;
+  name_victims(*t, names);
+  if (std::exchange(spared_, 0) != 0)
+    name_victims(*t, names);
+  for (entry_index at : names.bared)
+    t->forest.add_child(at);
+  return std::move(names.named);
+}
+
+void eviction_ledger::name_victims(tier_state& t, naming& into) {
+  auto is_spared = [&](entry_index at) { return spared_ != 0 && table_[at].stamp == spared_; };
+  std::vector<entry_index> passed;
+  while (into.total < into.bytes) {
+    entry_index at = t.order->pick();
     if (at == no_entry)
       break;
-    if (!t->forest.may_leave(at) || t->forest.proposed(at))
+    if (!t.forest.may_leave(at) || t.forest.proposed(at))
       continue;
     if (is_spared(at)) {
       passed.push_back(at);
       continue;
     }
     while (at != no_entry) {
-      t->forest.set_proposed(at, true);
-      t->proposed.push_back(at);
-      named.push_back({table_[at].key, t->forest.bytes_of(at), {}});
-      total += named.back().bytes;
+      t.forest.set_proposed(at, true);
+      t.proposed.push_back(at);
+      into.named.push_back({table_[at].key, t.forest.bytes_of(at), {}});
+      into.total += into.named.back().bytes;
       entry_index above = table_[at].parent;
       at = no_entry;
       for (; above != no_entry; above = table_[above].parent) {
-        t->forest.drop_child(above);
-        bared.push_back(above);
-        if (t->forest.alive(above))
+        t.forest.drop_child(above);
+        into.bared.push_back(above);
+        if (t.forest.alive(above))
           break;
       }
       if (above != no_entry)
-        named.back().above = table_[above].key;
-      if (above == no_entry || !t->forest.may_leave(above))
+        into.named.back().above = table_[above].key;
+      if (above == no_entry || !t.forest.may_leave(above))
         continue;
-      if (total < query.bytes && !is_spared(above) && t->order->follows(above))
+      if (into.total < into.bytes && !is_spared(above) && t.order->follows(above))
         at = above;
       else
-        t->order->exposed(above);
+        t.order->exposed(above);
     }
   }
-  for (entry_index at : bared)
-    t->forest.add_child(at);
   for (entry_index at : passed)
-    t->order->exposed(at);
-  return named;
+    t.order->exposed(at);
 }
 
 bool eviction_ledger::should_admit(tier_number number, const entry_info& entry, admission_rule rule,

@@ -55,7 +55,7 @@ struct request_outcome {
 /// Who shall leave, and who is spared.
 struct victim_query {
   uint64_t bytes = 0;
-  request_number spared = 0; ///< entries that this request used last are passed over
+  request_number spared = 0; ///< entries that this request used last go only when nothing else may
 };
 
 enum class admission_rule : uint8_t {
@@ -148,6 +148,8 @@ class eviction_ledger {
   void lower(tier_state& t, entry_index at); ///< is alive no more
   void expose(tier_state& t, entry_index at);
   void reconsider_proposed(tier_state& t);
+  struct naming;
+  void name_victims(tier_state& t, naming& into);
   void set_ghost(entry_index at);
   void forget(entry_index at);
   void limit_ghosts();
@@ -162,6 +164,7 @@ class eviction_ledger {
   size_t ghosts_ = 0;
   entry_index ghost_hand_ = 0;
   uint8_t priority_ = 0;
+  uint32_t spared_ = 0;
   request_number last_request_ = 0;
   std::map<request_number, open_request> open_;
 };

@@ -22,6 +22,7 @@ struct order_context {
   const use_history& history;
   const use_clock& clock;
   const uint8_t& priority; ///< of the request whose uses are noted now
+  const uint32_t& spared;  ///< the ledger passes over candidates with this stamp; 0: none
   uint64_t seed = 0;
 };
 

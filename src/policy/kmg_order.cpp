@@ -2,6 +2,7 @@
 
 #include "policy/use_history.hpp"
 
+#include <algorithm>
 #include <limits>
 
 namespace terrace {
@@ -27,7 +28,7 @@ void kmg_order::sweep() {
   for (size_t i = 0; i < leaves_.size(); ++i)
     context_.forest.set_listed(leaves_[i], false);
   for (size_t i = leaves_.size(); i-- > 0;) {
-    if (context_.forest.may_leave(leaves_[i]) && !context_.forest.listed(leaves_[i])) {
+    if (context_.forest.leaf(leaves_[i]) && !context_.forest.listed(leaves_[i])) {
       context_.forest.set_listed(leaves_[i], true);
       continue;
     }
@@ -36,39 +37,50 @@ void kmg_order::sweep() {
   }
 }
 
-size_t kmg_order::draw() {
-  constexpr worth highest{std::numeric_limits<float>::infinity(), ~0U};
-  worth least = highest;
-  second_ = highest;
-  size_t best = leaves_.size();
-  bool all = leaves_.size() <= draws;
-  for (size_t drawn = 0; drawn < (all ? leaves_.size() : draws);) {
-    size_t place = drawn;
-    if (!all) {
-      random_ += 0x9e3779b97f4a7c15ULL; // splitmix64
-      place = (detail::mix64(random_) >> 32) * leaves_.size() >> 32;
-    }
-    entry_index at = leaves_[place];
-    if (!context_.forest.may_leave(at) || context_.forest.proposed(at)) {
-      remove(place);
-      if (best == leaves_.size())
-        best = place; // the last moved here
-      all = all || leaves_.empty();
-      continue;
-    }
-    ++drawn;
-    if (place == best)
-      continue;
-    worth w = worth_of(at);
-    if (w < least) {
-      second_ = least;
-      least = w;
-      best = place;
-    } else if (w < second_) {
-      second_ = w;
-    }
+struct kmg_order::drawing {
+  static constexpr worth highest{std::numeric_limits<float>::infinity(), ~0U};
+  size_t best = ~size_t{0};
+  worth least = highest, second = highest;
+};
+
+bool kmg_order::consider(size_t place, bool drop_held, drawing& so_far) {
+  entry_index at = leaves_[place];
+  const tier_forest& forest = context_.forest;
+  if (!forest.leaf(at) || forest.proposed(at) || (drop_held && forest.pinned(at))) {
+    remove(place);
+    if (so_far.best == leaves_.size())
+      so_far.best = place; // the last moved here
+    return false;
   }
-  return least < highest ? best : leaves_.size();
+  if (forest.pinned(at) || (context_.spared != 0 && stamp(at) == context_.spared))
+    return false;
+  if (place == so_far.best)
+    return true;
+  worth w = worth_of(at);
+  if (w < so_far.least) {
+    so_far.second = so_far.least;
+    so_far.least = w;
+    so_far.best = place;
+  } else if (w < so_far.second) {
+    so_far.second = w;
+  }
+  return true;
+}
+
+size_t kmg_order::draw() {
+  drawing drawn;
+  size_t seen = 0;
+  for (size_t tries = 0; leaves_.size() > draws && seen < draws && tries < tries_max; ++tries) {
+    random_ += 0x9e3779b97f4a7c15ULL; // splitmix64
+    seen += consider((detail::mix64(random_) >> 32) * leaves_.size() >> 32, tries > crowded, drawn);
+  }
+  if (seen < draws) {
+    bool many = leaves_.size() > draws;
+    for (size_t place = leaves_.size(); place-- > 0;)
+      consider(place, many, drawn);
+  }
+  second_ = drawn.second;
+  return std::min(drawn.best, leaves_.size());
 }
 
 entry_index kmg_order::pick() {

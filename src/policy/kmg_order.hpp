@@ -34,7 +34,14 @@ class kmg_order : public eviction_order {
   worth worth_of(entry_index at) const;
   void remove(size_t place);
   void sweep();
-  /// Draws; the place of the least, or the size when there is no leaf. Sets `second_`.
+
+  /// Held and spared leaves stay where they are, so that what is drawn does not depend on when a hold ends. When most are
+  /// held, those go until they are exposed again.
+  static constexpr size_t crowded = 4 * draws, tries_max = 16 * draws;
+  struct drawing;
+  /// Whether the leaf at `place` may leave. `place` may have another leaf, or none, afterwards.
+  bool consider(size_t place, bool drop_held, drawing& so_far);
+  /// Draws; the place of the least, or the size when no leaf may leave. Sets `second_`.
   size_t draw();
   paged_stack<entry_index> leaves_; ///< and what were leaves; `listed` says who is here
   uint64_t random_;

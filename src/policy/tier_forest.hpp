@@ -20,6 +20,8 @@ class tier_forest {
   bool has_children(entry_index at) const { return word(at) & children_mask; }
   bool pinned(entry_index at) const { return word(at) & pinned_bit; }
   bool proposed(entry_index at) const { return word(at) & proposed_bit; }
+  /// A resident without a child, held or not.
+  bool leaf(entry_index at) const { return (word(at) & (resident_bit | children_mask)) == resident_bit; }
   /// A leaf that nobody holds.
   bool may_leave(entry_index at) const {
     return (word(at) & (resident_bit | pinned_bit | children_mask)) == resident_bit;

@@ -28,8 +28,7 @@ entry_key chunk_ledger::key_of(chunk which) {
 }
 
 void chunk_ledger::begin(const request& next) {
-  constexpr uint64_t start_ns = 1'000'000'000; // a monotonic clock is not at 0 when a daemon starts
-  now_ns_ = start_ns + next.facts.at_ns;
+  now_ns_ = next.facts.at_ns;
   end_those_due();
   chain_.clear();
   for (chunk c : of_.chain(next))

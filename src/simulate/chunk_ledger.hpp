@@ -1,6 +1,7 @@
 // The daemon's ledger of uses and evictions, spoken to in chunk numbers.
 #pragma once
 
+#include "base/ids.hpp"
 #include "policy/eviction_ledger.hpp"
 #include "simulate/workload.hpp"
 
@@ -10,8 +11,9 @@
 
 namespace terrace::simulate {
 
-constexpr tier_number host_tier = 0;
-constexpr tier_number disk_tier = 1;
+// The daemon's numbers: policies that draw lots draw by them.
+constexpr auto host_tier = static_cast<tier_number>(tier_kind::host);
+constexpr auto disk_tier = static_cast<tier_number>(tier_kind::disk);
 
 struct ledger_options {
   std::string host_policy;
@@ -40,7 +42,7 @@ class chunk_ledger {
   void unpin(tier_number tier, chunk which) { ledger_.unpin(tier, key_of(which)); }
 
   /// Enough chunks to make `chunks` places free, best victims first; fewer when no more may leave. The present request's
-  /// own are spared.
+  /// own go only when nothing else may.
   std::vector<chunk> victims(tier_number tier, uint64_t chunks);
 
   /// Whether the tier should take a chunk that it has not.

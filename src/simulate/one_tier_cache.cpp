@@ -13,11 +13,13 @@ one_tier_cache::one_tier_cache(const workload& of, const ledger_options& policy,
 
 void one_tier_cache::serve(const request& next) {
   auto chain = of_.chain(next);
+  if (chain.empty())
+    return; // nothing that could be shared: a client asks for nothing
   ledger_.begin(next);
   size_t hits = look_up(chain);
   counts_.accesses += chain.size();
   counts_.hits += hits;
-  // The lease has ended here: who waits for memory holds none. The ledger spares what the request used.
+  // The lease has ended here: who waits for memory holds none. What the request used goes last all the same.
   store_rest(chain.subspan(hits));
   counts_.evicted = host_.evicted();
   ledger_.finish();

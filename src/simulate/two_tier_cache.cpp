@@ -26,6 +26,8 @@ two_tier_cache::two_tier_cache(const workload& of, const ledger_options& policie
 
 void two_tier_cache::serve(const request& next) {
   auto chain = of_.chain(next);
+  if (chain.empty())
+    return; // nothing that could be shared: a client asks for nothing
   ledger_.begin(next);
   size_t hits = look_up(chain);
   counts_.accesses += chain.size();

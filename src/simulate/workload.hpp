@@ -15,7 +15,7 @@ constexpr chunk no_chunk = ~chunk{0};
 
 /// What a request says besides its chunks.
 struct request_facts {
-  uint64_t at_ns = 0; ///< since any fixed moment; requests come in the order in which they are served
+  uint64_t at_ns = 0; ///< since the first request; requests come in the order in which they are served
   uint32_t input_tokens = 0;
   uint32_t output_tokens = 0; ///< known to a policy only when the request ends
   uint64_t session = 0;       ///< 0: it names none

@@ -16,7 +16,7 @@ struct GroupActor : group_fixture {
     taken->id.bytes[0] = number;
     taken->owner = connection_id{owner};
     taken->host = std::move(held);
-    caf::anon_send(group->group, add_lease_notice{taken});
+    caf::anon_send(group->group, add_lease_notice{taken->id, taken->owner, taken});
     settle();
     return taken;
   }
@@ -69,6 +69,16 @@ TEST_F(GroupActor, WhatALeaseHeldIsHeldUntilTheLastUserLetsGo) {
   used.reset();
   settle();
   EXPECT_EQ(report(group->host).held_objects, 0u);
+}
+
+TEST_F(GroupActor, ItsNameAloneKeepsNothing) {
+  store(0, 2);
+  auto taken = take(1, 10, hold(group->host, 0, 2));
+  lease_id id = taken->id;
+  taken.reset();
+  settle();
+  EXPECT_EQ(report(group->host).held_objects, 0u);
+  EXPECT_EQ(use(id).failure.code, errc::gone);
 }
 
 TEST_F(GroupActor, TheSameSpecIsTheSameSpaceForAll) {

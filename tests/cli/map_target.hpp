@@ -21,6 +21,8 @@ struct map_cache {
   std::optional<size_t> lost_after;      ///< lookups, over all targets
   size_t lookups = 0, loads = 0, stores = 0;
   size_t largest_store = 0; ///< chunks
+  std::vector<inference_facts> begun;
+  std::vector<std::pair<uint64_t, inference_outcome>> ended;
 };
 
 class map_target final : public replay_target {
@@ -30,6 +32,17 @@ class map_target final : public replay_target {
 
   std::span<std::byte> buffer() override { return buffer_; }
   size_t object_bytes() const override { return object_bytes_; }
+
+  uint64_t begin_inference(const inference_facts& facts) override {
+    std::lock_guard lock(cache_.mutex);
+    cache_.begun.push_back(facts);
+    return cache_.begun.size();
+  }
+  result<void> end_inference(uint64_t inference, const inference_outcome& outcome) override {
+    std::lock_guard lock(cache_.mutex);
+    cache_.ended.emplace_back(inference, outcome);
+    return {};
+  }
 
   result<std::vector<tier_kind>> lookup(std::span<const digest> chunks) override {
     std::lock_guard lock(cache_.mutex);

@@ -127,6 +127,37 @@ TEST(Replay, CountsErrorsByCodeAndGoesOn) {
   EXPECT_TRUE(c.sound()); // a full cache is no mistake
 }
 
+TEST(Replay, TellsEachInferenceAndItsEndInTheTracesTime) {
+  trace t{{asking({1}), asking({2}), asking({3}), asking({4})}};
+  for (size_t i = 0; i < 4; ++i)
+    t.requests[i].timestamp_ms = 5'000 + 1'000 * i;
+  t.requests[0].output_length = 1'500;
+  t.requests[1].output_length = 20;
+  t.requests[0].session_id = "a";
+  t.requests[0].turn = 3;
+  t.requests[2].timestamp_ms = 0; // a clock that went back
+  map_cache cache;
+  std::vector<std::unique_ptr<replay_target>> targets;
+  targets.push_back(std::make_unique<map_target>(cache, object_bytes, 4));
+  interruption never;
+  replay_trace(t, targets, {.token_time = std::chrono::milliseconds(1)}, never, [](const replay_counts&) {});
+  ASSERT_EQ(cache.begun.size(), 4U);
+  EXPECT_EQ(cache.begun[0].session, t.requests[0].session_number());
+  EXPECT_EQ(cache.begun[0].turn, 3U);
+  std::vector<int64_t> begun, ended;
+  for (auto& facts : cache.begun)
+    begun.push_back(facts.time / std::chrono::milliseconds(1));
+  EXPECT_EQ(begun, (std::vector<int64_t>{0, 1'000, 1'000, 3'000}));
+  std::vector<uint64_t> order;
+  for (auto& [inference, outcome] : cache.ended) {
+    order.push_back(inference);
+    ended.push_back(outcome.time / std::chrono::milliseconds(1));
+  }
+  EXPECT_EQ(order, (std::vector<uint64_t>{3, 2, 1, 4}));
+  EXPECT_EQ(ended, (std::vector<int64_t>{1'000, 1'020, 1'500, 3'000}));
+  EXPECT_EQ(cache.ended[2].second.output_tokens, 1'500U);
+}
+
 TEST(Replay, EndsWhenTheCacheIsLost) {
   map_cache cache;
   cache.lost_after = 2;

@@ -53,7 +53,8 @@ void daemon_under_test::configure(const daemon_options& options) {
   std::string text = "[daemon]\nworkers = 2\nlog_level = \"" + options.log_level + "\"\n";
   text += options.listen.empty() ? "[[listen]]\npath = \"" + socket() + "\"\n" : options.listen;
   text += "[connection]\nstaging_bytes = \"8MiB\"\n" + options.connection;
-  text += "[host]\nbytes = " + std::to_string(options.host_bytes) + "\n";
+  text += "[host]\nbytes = " + std::to_string(options.host_bytes) + "\n" + options.host;
+  text += "[policy]\n" + options.policy;
   text += "[disk]\nenabled = " + std::string(options.disk_bytes != 0 ? "true" : "false") + "\npath = \"" +
           state + "\"\n";
   if (options.disk_bytes != 0)

@@ -19,6 +19,8 @@ constexpr uint64_t mebibyte = 1ULL << 20;
 struct daemon_options {
   uint64_t host_bytes = 32 * mebibyte;
   uint64_t disk_bytes = 0; ///< 0: no disk tier
+  std::string host;        ///< lines of [host]
+  std::string policy;      ///< lines of [policy]
   std::string disk;        ///< lines of [disk]
   std::string state_dir;   ///< default: a folder of the daemon's own
   std::string listen;      ///< [[listen]] sections; default: one, at `socket()`

@@ -74,18 +74,21 @@ TEST_P(PolicyContract, SparesTheRequestThatAsks) {
   std::vector chain{key(2)};
   auto request = ledger.begin_request(chain, {}, 9);
   ledger.insert(0, {key(4), key(2), 1}, 9, request);
+  EXPECT_EQ(ledger.victims(0, {2, request}, 9).size(), 2u);
   auto named = ledger.victims(0, {9, request}, 9);
-  ASSERT_EQ(named.size(), 2u);
-  for (auto& v : named)
-    EXPECT_TRUE(v.key == key(1) || v.key == key(3));
-  EXPECT_EQ(ledger.victims(0, {9}, 9).size(), 4u); // and nobody else
+  ASSERT_EQ(named.size(), 4u); // its own go last, and suffix first
+  EXPECT_TRUE(named[0].key == key(1) || named[0].key == key(3));
+  EXPECT_TRUE(named[1].key == key(1) || named[1].key == key(3));
+  EXPECT_EQ(named[2].key, key(4));
+  EXPECT_EQ(named[3].key, key(2));
+  EXPECT_EQ(ledger.victims(0, {9}, 9).size(), 4u); // and nobody else's
 }
 
-TEST_P(PolicyContract, GivesTheSameVictimsForTheSameSeed) {
+TEST_P(PolicyContract, GivesTheSameVictimsForTheSameSeedWheneverHoldsOfTheRequestThatAsksEnd) {
   uint64_t seed = test_seed();
   SCOPED_TRACE(seed_text(seed));
-  auto run = [&] {
-    std::mt19937_64 random(seed);
+  auto run = [&](bool holds) {
+    std::mt19937_64 random(seed), when(seed + 1);
     eviction_ledger ledger(seed);
     use_policy(ledger, 0, GetParam());
     std::vector<entry_key> all;
@@ -94,16 +97,26 @@ TEST_P(PolicyContract, GivesTheSameVictimsForTheSameSeed) {
       for (uint64_t n = 1 + random() % 500; n > 0; n /= 2)
         chain.insert(chain.begin(), key(n));
       auto request = ledger.begin_request(chain, {}, now);
+      for (size_t i = 0; holds && i < chain.size(); ++i)
+        ledger.pin(0, chain[i]);
+      size_t until = when() % 20;
       for (size_t i = 0; i < chain.size(); ++i)
         ledger.insert(0, {chain[i], i == 0 ? entry_key{} : chain[i - 1], 1}, now, request);
       while (ledger.residents(0) > 100)
-        for (auto& v : ledger.victims(0, {4, request}, now))
+        for (auto& v : ledger.victims(0, {4, request}, now)) {
           all.push_back(v.key), ledger.erase(0, v.key);
+          if (until-- == 0)
+            for (auto& held : chain)
+              ledger.unpin(0, held);
+        }
+      for (auto& held : chain)
+        ledger.unpin(0, held);
       ledger.end_request(request, {.output_tokens = static_cast<uint32_t>(random() % 500)}, now);
     }
     return all;
   };
-  EXPECT_EQ(run(), run());
+  EXPECT_EQ(run(false), run(false));
+  EXPECT_EQ(run(false), run(true));
 }
 
 TEST_P(PolicyContract, KeepsResidentsAndPinsWhenThePolicyIsChanged) {

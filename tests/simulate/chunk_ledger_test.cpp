@@ -18,7 +18,8 @@ TEST(ChunkLedger, NamesVictimsByTheirNumbers) {
   }
   ledger.begin(w.requests()[2]);
   EXPECT_EQ(ledger.victims(host_tier, 3), (std::vector<chunk>{1, 0, 2}));
-  EXPECT_EQ(ledger.victims(host_tier, 10).size(), 3U) << "the present request's own chunk is spared";
+  EXPECT_EQ(ledger.victims(host_tier, 10), (std::vector<chunk>{1, 0, 2, 3}))
+      << "the present request's own is last";
 }
 
 TEST(ChunkLedger, AnAncestorThatIsStoredAfterItsChildIsAsYoung) {

@@ -1,0 +1,61 @@
+// terrace simulate tells what a daemon hits under terrace replay.
+#include "daemon_under_test.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+namespace terrace::e2e {
+namespace {
+
+/// The first number behind `"key":`, or -1.
+double number_of(const std::string& json, const std::string& key) {
+  size_t at = json.find("\"" + key + "\":");
+  return at == std::string::npos ? -1 : std::strtod(json.c_str() + at + key.size() + 3, nullptr);
+}
+
+struct SimulateAndReplay : ::testing::TestWithParam<const char*> {
+  /// Chats that branch, some shared beginnings, and answers that are still being written when others ask.
+  std::string make_trace(const scratch_folder& in) {
+    std::string trace = in / "trace.jsonl";
+    auto made = run({program("TERRACE"), "trace", "generate", "--requests", "500", "--seed", "3", "--turns",
+                     "4", "--think-seconds", "40", "--user-tokens", "3000", "--branch", "0.2", "--rate", "2",
+                     "-o", trace});
+    EXPECT_EQ(made.exit_code, 0) << made.err;
+    return trace;
+  }
+  double simulated(const std::string& trace, const std::string& policy, uint64_t bytes) {
+    auto told = run({program("TERRACE"), "simulate", trace, "--policies", policy, "--capacity",
+                     std::to_string(bytes), "--token-seconds", "0.02", "--json"});
+    EXPECT_EQ(told.exit_code, 0) << told.err;
+    return number_of(told.out, "hit_tokens");
+  }
+  double replayed(const std::string& trace, const std::string& policy, uint64_t bytes) {
+    daemon_under_test daemon({.host_bytes = bytes,
+                              .host = "policy = \"" + policy + "\"\nallocator = \"free_list\"\n",
+                              .policy = "clock = \"told\"\n"});
+    auto told = run({program("TERRACE"), "replay", trace, "--token-seconds", "0.02", "--json", "--socket",
+                     daemon.socket()});
+    EXPECT_EQ(told.exit_code, 0) << told.err << told.out;
+    return number_of(told.out, "hit_tokens");
+  }
+};
+
+TEST_P(SimulateAndReplay, HitTheSameTokens) {
+  scratch_folder folder;
+  std::string trace = make_trace(folder);
+  constexpr uint64_t object_bytes = 512 * 64 + 4096;
+  for (uint64_t objects : {150, 600}) { // the longest chains are longer than the smaller
+    SCOPED_TRACE(objects);
+    double expected = simulated(trace, GetParam(), objects * object_bytes);
+    EXPECT_GT(expected, 0);
+    EXPECT_EQ(replayed(trace, GetParam(), objects * object_bytes), expected);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Policies, SimulateAndReplay,
+                         ::testing::Values("fifo", "lru", "arc", "s3fifo", "kmg"),
+                         [](const auto& named) { return named.param; });
+
+} // namespace
+} // namespace terrace::e2e
