@@ -8,7 +8,7 @@
 #include "index/prefix_plan.hpp"
 #include "index/resident_table.hpp"
 #include "memory/allocator.hpp"
-#include "policy/eviction_ledger.hpp"
+#include "policy/ledger_types.hpp"
 
 #include <caf/actor.hpp>
 
@@ -259,8 +259,8 @@ struct free_notice {
 };
 /// From the allocator to its tier: evict at least this much.
 struct room_request {
-  uint64_t bytes = 0;  ///< what is missing; 0 when enough is free, but not in runs of the right size
-  uint64_t needed = 0; ///< by the request that waits: the tier asks which victims serve it; 0: none waits
+  uint64_t bytes = 0;     ///< what is missing; 0 when enough is free, but not in runs of the right size
+  uint64_t needed = 0;    ///< by the request that waits: the tier asks which victims serve it; 0: none waits
   uint64_t inference = 0; ///< that the request serves; 0: none that is known
   friend bool operator==(const room_request&, const room_request&) = default;
 };
@@ -332,7 +332,8 @@ struct inference_end {
 struct victim_request {
   tier_kind tier = tier_kind::none;
   uint64_t bytes = 0;
-  uint64_t inference = 0; ///< room is made for it: what it uses itself is not named; 0: for none that is known
+  uint64_t inference =
+      0; ///< room is made for it: what it uses itself is not named; 0: for none that is known
 };
 struct victim_answer {
   error failure;

@@ -2,6 +2,7 @@
 
 #include "actors/open_inferences.hpp"
 #include "actors/use_order.hpp"
+#include "policy/eviction_ledger.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/typed_event_based_actor.hpp>

@@ -12,7 +12,7 @@
 
 #include "actors/transfer_arguments.hpp"
 #include "metrics/tier_probe.hpp"
-#include "policy/eviction_ledger.hpp"
+#include "policy/ledger_types.hpp"
 
 namespace terrace::actors {
 

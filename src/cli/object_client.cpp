@@ -55,6 +55,10 @@ result<void> object_client::end_inference(uint64_t inference, const inference_ou
   client::inference_end end;
   end.inference = inference;
   end.output_tokens = static_cast<uint32_t>(std::min<uint64_t>(outcome.output_tokens, UINT32_MAX));
+  static_assert(static_cast<int>(finish_reason::aborted) == static_cast<int>(client::finish_reason::aborted));
+  end.reason = static_cast<client::finish_reason>(outcome.reason);
+  end.session_closed = outcome.session_closed;
+  end.think_time = outcome.think_time;
   end.time = outcome.time;
   return daemon_.end_inference(end);
 }

@@ -125,9 +125,10 @@ class player {
     counts_.chunk_tokens += chunks.size() * trace_block_tokens;
     now_ = std::max(now_, at);
     end_those_due(now_);
-    answer present{now_, target_.begin_inference({request.session_number(), request.turn, now_}),
-                   request.output_length};
-    present.end += options_.token_time * request.output_length;
+    answer present;
+    present.inference = target_.begin_inference({request.session_number(), request.turn, now_});
+    present.outcome = outcome_of(request);
+    present.outcome.time = now_ + options_.token_time * request.output_length;
     ask(chunks, number);
     if (target_.alive()) {
       answering_.push(present);
@@ -140,13 +141,23 @@ class player {
 
  private:
   struct answer {
-    std::chrono::nanoseconds end;
-    uint64_t inference;
-    uint64_t output_tokens;
+    uint64_t inference = 0;
+    inference_outcome outcome;
     bool operator>(const answer& other) const {
-      return end != other.end ? end > other.end : inference > other.inference;
+      return outcome.time != other.outcome.time ? outcome.time > other.outcome.time
+                                                : inference > other.inference;
     }
   };
+
+  static inference_outcome outcome_of(const trace_request& request) {
+    inference_outcome outcome;
+    outcome.output_tokens = request.output_length;
+    outcome.reason = request.reason;
+    outcome.session_closed = request.session_closed;
+    if (request.think_ms)
+      outcome.think_time = std::chrono::milliseconds(*request.think_ms);
+    return outcome;
+  }
 
   void ask(const std::vector<digest>& chunks, size_t number) {
     auto begin = steady::now();
@@ -169,9 +180,9 @@ class player {
   }
 
   void end_those_due(std::chrono::nanoseconds now) {
-    for (; target_.alive() && !answering_.empty() && answering_.top().end <= now; answering_.pop()) {
+    for (; target_.alive() && !answering_.empty() && answering_.top().outcome.time <= now; answering_.pop()) {
       const answer& due = answering_.top();
-      if (auto ended = target_.end_inference(due.inference, {due.output_tokens, due.end}); !ended)
+      if (auto ended = target_.end_inference(due.inference, due.outcome); !ended)
         counts_.note_error(ended.error());
     }
   }

@@ -4,10 +4,12 @@
 #include "base/digest.hpp"
 #include "base/error.hpp"
 #include "base/ids.hpp"
+#include "policy/ledger_types.hpp"
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -23,6 +25,9 @@ struct inference_facts {
 /// And as it ends.
 struct inference_outcome {
   uint64_t output_tokens = 0;
+  finish_reason reason = finish_reason::unknown;
+  bool session_closed = false;
+  std::optional<std::chrono::milliseconds> think_time;
   std::chrono::nanoseconds time{};
 };
 

@@ -43,6 +43,10 @@ outcome<simulate::workload> to_workload(const trace& requests, uint32_t chunk_to
     facts.at_ns = (now_ms - first_ms) * 1'000'000;
     facts.input_tokens = request.input_length;
     facts.output_tokens = request.output_length;
+    facts.reason = request.reason;
+    facts.session_closed = request.session_closed;
+    if (request.think_ms)
+      facts.think_time_ns = uint64_t{*request.think_ms} * 1'000'000;
     facts.session = request.session_number();
     facts.turn = request.turn;
     made.add(facts, chunk_ids(request, chunk_tokens));

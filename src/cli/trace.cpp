@@ -4,9 +4,12 @@
 #include "protocol/limits.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 #include <xxhash.h>
 
+#include <algorithm>
+#include <array>
 #include <limits>
 
 namespace terrace::cli {
@@ -14,6 +17,8 @@ namespace terrace::cli {
 namespace {
 
 using nlohmann::json;
+
+constexpr std::array<std::string_view, 5> reason_names{"unknown", "stop", "length", "tool_call", "aborted"};
 
 std::string shown(const json& value) {
   std::string text = value.dump(-1, ' ', false, json::error_handler_t::replace);
@@ -76,6 +81,31 @@ outcome<std::vector<uint64_t>> parse_ids(const json& line, uint64_t input_length
   return ids;
 }
 
+outcome<void> parse_hints(const json& line, trace_request& request) {
+  if (auto reason = line.find("finish_reason"); reason != line.end()) {
+    auto known = reason_names.end();
+    if (reason->is_string())
+      known = std::find(reason_names.begin(), reason_names.end(), reason->get<std::string>());
+    if (known == reason_names.end())
+      return bad_usage(fmt::format("expected \"finish_reason\" to be one of {}, found {}",
+                                   fmt::join(reason_names, ", "), shown(*reason)));
+    request.reason = static_cast<finish_reason>(known - reason_names.begin());
+  }
+  if (auto closed = line.find("session_closed"); closed != line.end()) {
+    if (!closed->is_boolean())
+      return bad_usage(
+          fmt::format("expected \"session_closed\" to be true or false, found {}", shown(*closed)));
+    request.session_closed = closed->get<bool>();
+  }
+  if (auto think = line.find("think_ms"); think != line.end()) {
+    auto number = whole_number(*think, "\"think_ms\"", std::numeric_limits<uint32_t>::max());
+    if (!number)
+      return tl::unexpected(number.error());
+    request.think_ms = static_cast<uint32_t>(*number);
+  }
+  return {};
+}
+
 } // namespace
 
 uint64_t trace_request::session_number() const {
@@ -107,6 +137,8 @@ outcome<trace_request> parse_trace_line(std::string_view text) {
     request.session_id = session->is_string() ? session->get<std::string>() : session->dump();
   if (auto turn = line->find("turn"); turn != line->end() && turn->is_number_unsigned())
     request.turn = static_cast<uint32_t>(turn->get<uint64_t>());
+  if (auto hints = parse_hints(*line, request); !hints)
+    return tl::unexpected(hints.error());
   return request;
 }
 
@@ -141,10 +173,17 @@ std::string format_trace_line(const trace_request& request) {
     line.append(i == 0 ? "" : ", ").append(std::to_string(request.hash_ids[i]));
   line += ']';
   if (!request.session_id.empty())
-    line += fmt::format(R"(, "session_id": {})",
-                        nlohmann::json(request.session_id).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    line += fmt::format(
+        R"(, "session_id": {})",
+        nlohmann::json(request.session_id).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   if (request.turn != 0)
     line += fmt::format(R"(, "turn": {})", request.turn);
+  if (request.reason != finish_reason::unknown)
+    line += fmt::format(R"(, "finish_reason": "{}")", reason_names[static_cast<size_t>(request.reason)]);
+  if (request.session_closed)
+    line += R"(, "session_closed": true)";
+  if (request.think_ms)
+    line += fmt::format(R"(, "think_ms": {})", *request.think_ms);
   return line + "}\n";
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cli/failure.hpp"
+#include "policy/ledger_types.hpp"
 
 #include <cstdint>
 #include <cstdio>
@@ -22,8 +23,11 @@ struct trace_request {
   uint32_t input_length = 0;
   uint32_t output_length = 0;
   std::vector<uint64_t> hash_ids;
-  std::string session_id; ///< optional extra key, empty when absent
-  uint32_t turn = 0;      ///< optional extra key, from 1; 0 when absent
+  std::string session_id;                        ///< optional extra key, empty when absent
+  uint32_t turn = 0;                             ///< optional extra key, from 1; 0 when absent
+  finish_reason reason = finish_reason::unknown; ///< optional extra key "finish_reason"
+  bool session_closed = false;                   ///< optional extra key
+  std::optional<uint32_t> think_ms; ///< optional extra key: what the client expects until the next turn
 
   /// How many of the ids stand for whole blocks, which are what a cache can share.
   size_t full_blocks() const { return input_length / trace_block_tokens; }
@@ -39,14 +43,14 @@ struct trace {
 };
 
 /// Parses one line; on failure the text says what was expected and what came, without file and line.
-/// Keys that are not named above are ignored.
+/// Keys that are not named above are ignored. What is known of a request's end counts once its answer is out.
 outcome<trace_request> parse_trace_line(std::string_view line);
 
 /// Reads at most `limit` requests (0: all). Failures read "file:line: expected ...". Empty lines are skipped;
 /// a file without any request is a failure.
 outcome<trace> load_trace(const std::string& path, size_t limit = 0);
 
-/// The line of a request, with a newline. session_id and turn are written when present.
+/// The line of a request, with a newline. Optional keys are written when present.
 std::string format_trace_line(const trace_request& request);
 
 } // namespace terrace::cli

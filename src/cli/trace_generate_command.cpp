@@ -40,6 +40,16 @@ class trace_generate_command final : public command {
     option("--token-seconds", options_.token_seconds, "Time to decode one token of an answer");
     option("--branch", options_.branch,
            "Chance that a turn continues from an earlier one instead of the last");
+    option("--agents", options_.agents, "Share of the conversations whose answers call tools");
+    option("--tool-calls", options_.tool_calls,
+           "Mean calls before an answer to the user, each a turn of its own");
+    option("--tool-seconds", options_.tool_seconds, "Mean time from a call to the turn with its result");
+    option("--tool-tokens", options_.tool_tokens, "Mean result of a tool, the new input of its turn");
+    option("--call-tokens", options_.call_tokens, "Mean answer that calls a tool");
+    option("--hints", options_.hints,
+           "Share of the conversations whose lines tell why an answer ended, whether the conversation is "
+           "over and "
+           "when about the next turn is due");
     option("--context-max", options_.context_tokens_max, "Tokens; a conversation ends before it");
     app.add_flag("--json", json_, "With --output: say what was written as JSON (the trace itself always is)");
   }

@@ -16,6 +16,8 @@ namespace {
 constexpr double burst_share = 0.1; // of the time
 constexpr double length_sigma = 0.8;
 constexpr double think_sigma = 1.2;
+constexpr double tool_sigma = 1;
+constexpr double foresight_sigma = 0.5; // of what clients expect
 
 /// A prompt as a chain of block ids. Copying it is what forking a conversation means.
 class block_chain {
@@ -51,8 +53,12 @@ class block_chain {
 struct conversation {
   std::string id;
   std::vector<block_chain> contexts; ///< [0]: the system prompt; [n]: after the answer of turn n
-  uint64_t turns_left = 0;
+  uint64_t turns_left = 0;           ///< of the user
+  uint64_t calls_left = 0;           ///< before the next answer to the user
   uint32_t turn = 0;
+  bool agent = false;
+  bool tells = false;
+  bool called = false; ///< the last answer called a tool
 };
 
 struct event {
@@ -67,7 +73,8 @@ struct event {
 class generator {
  public:
   explicit generator(const trace_options& options)
-      : options_(options), arrivals_(options.seed), lengths_(splitmix64(options.seed ^ 1)) {
+      : options_(options), arrivals_(options.seed), lengths_(splitmix64(options.seed ^ 1)),
+        agents_(splitmix64(options.seed ^ 2)) {
     quiet_until_ = arrivals_.exponential(quiet_seconds());
     make_system_prompts();
   }
@@ -143,43 +150,65 @@ class generator {
     started.id = fmt::format("s{}", sessions_.size());
     started.contexts.push_back(pick_system_prompt());
     started.turns_left = lengths_.geometric(options_.turns);
+    started.agent = agents_.chance(options_.agents);
+    started.tells = agents_.chance(options_.hints);
     schedule_arrival();
   }
 
   void take_turn(const event& now, trace& made) {
     conversation& session = sessions_[now.session];
+    if (session.agent && !session.called)
+      session.calls_left = agents_.geometric(options_.tool_calls + 1) - 1;
     size_t from = session.contexts.size() - 1;
-    if (session.turn > 0 && lengths_.chance(options_.branch))
+    if (session.turn > 0 && !session.called && lengths_.chance(options_.branch))
       from = lengths_.below(session.contexts.size());
     block_chain context = session.contexts[from];
-    context.append(length(options_.user_tokens), next_id_);
+    context.append(length(session.called ? options_.tool_tokens : options_.user_tokens), next_id_);
     if (context.tokens() > options_.context_tokens_max) {
       session.contexts.clear();
       return;
     }
+    bool calls = session.calls_left > 0;
     trace_request request;
     request.timestamp_ms = static_cast<uint64_t>(now.at_seconds * 1000);
     request.input_length = static_cast<uint32_t>(context.tokens());
-    request.output_length = static_cast<uint32_t>(length(options_.output_tokens));
+    request.output_length =
+        static_cast<uint32_t>(length(calls ? options_.call_tokens : options_.output_tokens));
     request.hash_ids = context.ids(next_id_);
     request.session_id = session.id;
     request.turn = ++session.turn;
-    if (--session.turns_left > 0) {
+    bool over = !calls && --session.turns_left == 0;
+    double pause = over    ? 0
+                   : calls ? agents_.lognormal(options_.tool_seconds, tool_sigma)
+                           : lengths_.lognormal(options_.think_seconds, think_sigma);
+    if (session.tells)
+      tell_end(request, calls, over, pause);
+    if (!over) {
       context.append(request.output_length, next_id_);
       session.contexts.push_back(std::move(context));
-      double later = request.output_length * options_.token_seconds +
-                     lengths_.lognormal(options_.think_seconds, think_sigma);
+      double later = request.output_length * options_.token_seconds + pause;
       events_.push({now.at_seconds + later, order_++, now.session});
     } else {
       session.contexts.clear(); // its memory is not needed any more
     }
+    session.called = calls;
+    session.calls_left -= calls;
     made.requests.push_back(std::move(request));
+  }
+
+  void tell_end(trace_request& request, bool calls, bool over, double pause) {
+    request.reason = calls ? finish_reason::tool_call : finish_reason::stop;
+    request.session_closed = over;
+    double expected_ms = pause * 1000 * std::exp(foresight_sigma * agents_.normal());
+    if (!over)
+      request.think_ms = static_cast<uint32_t>(std::min(expected_ms, 4e9));
   }
 
   trace_options options_;
   random_source
       arrivals_; // apart from the lengths, so that changing one option leaves the other stream as it was
   random_source lengths_;
+  random_source agents_; ///< calls and hints
   std::vector<block_chain> system_prompts_;
   std::vector<double> popularity_; ///< running sums
   std::vector<conversation> sessions_;
@@ -212,12 +241,17 @@ outcome<void> trace_options::validate() const {
     return bad_usage(fmt::format("--turns: expected a mean of at least 1, found {}", turns));
   if (!(branch >= 0 && branch <= 1))
     return bad_usage(fmt::format("--branch: expected a chance from 0 to 1, found {}", branch));
-  if (!(think_seconds >= 0) || !(token_seconds >= 0))
-    return bad_usage("--think-seconds, --token-seconds: expected numbers of at least 0");
+  if (!(agents >= 0 && agents <= 1) || !(hints >= 0 && hints <= 1))
+    return bad_usage(
+        fmt::format("--agents, --hints: expected shares from 0 to 1, found {} and {}", agents, hints));
+  if (!(think_seconds >= 0) || !(token_seconds >= 0) || !(tool_calls >= 0) || !(tool_seconds >= 0))
+    return bad_usage(
+        "--think-seconds, --token-seconds, --tool-calls, --tool-seconds: expected numbers of at least 0");
   if (context_tokens_max < trace_block_tokens || context_tokens_max > protocol::tokens_max)
     return bad_usage(fmt::format("--context-max: expected {} to {} tokens, found {}", trace_block_tokens,
                                  protocol::tokens_max, context_tokens_max));
-  if (std::max({system_prompt_tokens, user_tokens, output_tokens}) > context_tokens_max)
+  if (std::max({system_prompt_tokens, user_tokens, output_tokens, tool_tokens, call_tokens}) >
+      context_tokens_max)
     return bad_usage(fmt::format("--context-max: expected more tokens than each mean length, found {}",
                                  context_tokens_max));
   return {};

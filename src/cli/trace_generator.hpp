@@ -30,6 +30,13 @@ struct trace_options {
   double think_seconds = 20;   ///< between an answer and the next turn (lognormal, heavy tail)
   double token_seconds = 0.02; ///< decoding time of one token of an answer
   double branch = 0.1;         ///< chance that a turn goes back to an earlier turn and continues from there
+  double agents = 0;     ///< share of the conversations whose answers call tools before they come to the user
+  double tool_calls = 6; ///< mean calls before an answer; each is a turn of its own
+  double tool_seconds = 5;  ///< from a call to its turn (lognormal, heavy tail)
+  double tool_tokens = 800; ///< of what a tool gives back: the new input of its turn
+  double call_tokens = 80;  ///< of an answer that calls a tool
+  double hints = 0; ///< share of the conversations whose clients tell how each request ended: why, whether
+                    ///< the conversation is over, and (roughly) when the next turn is due
   uint32_t context_tokens_max = 131'072; ///< a conversation ends before it
 
   /// A failure names the option as the command line spells it.

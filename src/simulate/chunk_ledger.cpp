@@ -38,7 +38,8 @@ void chunk_ledger::begin(const request& next) {
   hints.turn = next.facts.turn;
   present_.number = ledger_.begin_request(chain_, hints, now_ns_);
   present_.end_ns = now_ns_ + options_.token_ns * next.facts.output_tokens;
-  present_.output_tokens = next.facts.output_tokens;
+  present_.outcome = {next.facts.output_tokens, next.facts.reason, next.facts.session_closed,
+                      next.facts.think_time_ns};
 }
 
 void chunk_ledger::finish() {
@@ -48,9 +49,8 @@ void chunk_ledger::finish() {
 
 void chunk_ledger::end_those_due() {
   while (!answering_.empty() && answering_.top().end_ns <= now_ns_) {
-    request_outcome outcome;
-    outcome.output_tokens = answering_.top().output_tokens;
-    ledger_.end_request(answering_.top().number, outcome, answering_.top().end_ns);
+    const open_request& due = answering_.top();
+    ledger_.end_request(due.number, due.outcome, due.end_ns);
     answering_.pop();
   }
 }

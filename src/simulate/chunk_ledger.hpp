@@ -52,7 +52,7 @@ class chunk_ledger {
   struct open_request {
     uint64_t end_ns;
     request_number number;
-    uint32_t output_tokens;
+    request_outcome outcome;
     bool operator>(const open_request& other) const {
       return end_ns != other.end_ns ? end_ns > other.end_ns : number > other.number;
     }

@@ -1,6 +1,8 @@
 // What a simulation replays: requests as chains of chunks, every distinct chunk with a number of its own.
 #pragma once
 
+#include "policy/ledger_types.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -17,9 +19,12 @@ constexpr chunk no_chunk = ~chunk{0};
 struct request_facts {
   uint64_t at_ns = 0; ///< since the first request; requests come in the order in which they are served
   uint32_t input_tokens = 0;
-  uint32_t output_tokens = 0; ///< known to a policy only when the request ends
-  uint64_t session = 0;       ///< 0: it names none
-  uint32_t turn = 0;          ///< from 1; 0: not told
+  uint32_t output_tokens = 0; ///< known to a policy only when the request ends, as are these three:
+  finish_reason reason = finish_reason::unknown;
+  bool session_closed = false;
+  std::optional<uint64_t> think_time_ns;
+  uint64_t session = 0; ///< 0: it names none
+  uint32_t turn = 0;    ///< from 1; 0: not told
 };
 
 struct request {
