@@ -149,7 +149,8 @@ struct request_options {
   uint64_t inference = 0;
   uint64_t session = 0; ///< hint: a number of the conversation, the same for all its turns. 0: not told
   uint32_t turn = 0;    ///< hint: from 1. 0: not told
-  std::optional<std::chrono::nanoseconds> time; ///< by a clock of the caller; for daemons whose policy.clock is "told"
+  /// By a clock of the caller; for daemons whose policy.clock is "told".
+  std::optional<std::chrono::nanoseconds> time;
   friend bool operator==(const request_options&, const request_options&) = default;
 };
 

@@ -135,8 +135,7 @@ void eviction_ledger::end_request(request_number number, const request_outcome& 
   auto request = open_.find(number);
   if (request == open_.end())
     return;
-  if (outcome.output_tokens)
-    history_.end(request->second.chain, request->second.stamp, *outcome.output_tokens);
+  history_.end(request->second.chain, request->second.stamp, ending_of(outcome));
   open_.erase(request);
 }
 

@@ -77,7 +77,7 @@ class eviction_ledger {
   /// `ghosts_min`). The one to forget is the best of 16 in turn: the least recently used, or with a learner the least
   /// worth keeping, which holds on to conversations that will go on.
   size_t ghosts() const { return ghosts_; }
-  static constexpr size_t ghosts_per_resident = 2;
+  static constexpr size_t ghosts_per_resident = 4;
   static constexpr size_t ghosts_min = 1024;
   static constexpr size_t open_requests_max = 4096;
 

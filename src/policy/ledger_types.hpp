@@ -40,10 +40,10 @@ enum class finish_reason : uint8_t { unknown, stop, length, tool_call, aborted }
 
 /// What is known when a request ends. All optional.
 struct request_outcome {
-  std::optional<uint32_t> output_tokens;
+  std::optional<uint32_t> output_tokens{};
   finish_reason reason = finish_reason::unknown; ///< after a tool call the session returns soon
   bool session_closed = false;                   ///< nothing follows in this session
-  std::optional<uint64_t> think_time_ns;         ///< expected until the next turn
+  std::optional<uint64_t> think_time_ns{};       ///< expected until the next turn
 };
 
 /// Who shall leave, and who is spared.

@@ -4,48 +4,57 @@
 
 namespace terrace {
 
-open_ages::open_ages(size_t classes) : classes_(classes), counts_(levels * slots * classes) {}
-
 void open_ages::advance(uint64_t now) {
   now >>= base_shift;
-  // From the widest down, so that what a level hands on meets slots that are in their place.
-  for (int level = levels - 1; level >= 0; --level) {
-    uint64_t before = now_ >> level, after = now >> level;
-    uint64_t steps = std::min(after - before, slots);
-    for (uint64_t i = 1; i <= steps; ++i) {
-      uint64_t number = before + i - slots; // it is 64 slots old when `before + i` begins
-      int32_t* old = slot(level, number);
-      for (size_t c = 0; c < classes_; ++c) {
-        if (old[c] != 0 && before + i >= slots) {
-          uint64_t time = number << level;
-          for (int up = level + 1; up < levels; ++up)
-            if ((now >> up) - (time >> up) < slots) {
-              slot(up, time >> up)[c] += old[c];
-              break;
-            }
-        }
-        old[c] = 0;
-      }
-    }
-  }
+  if (now == now_)
+    return;
+  for (auto& of : columns_)
+    if (of)
+      advance(*of, now_, now);
   now_ = now;
 }
 
+void open_ages::advance(column& of, uint64_t before, uint64_t now) {
+  // From the widest down, so that what a level hands on meets slots that are in their place.
+  for (int level = levels - 1; level >= 0; --level) {
+    uint64_t from = before >> level;
+    uint64_t steps = std::min((now >> level) - from, slots);
+    for (uint64_t i = 1; i <= steps; ++i) {
+      uint64_t number = from + i - slots; // it is 32 slots old when `from + i` begins
+      int32_t& old = of[slot(level, number)];
+      if (old != 0 && from + i >= slots) {
+        uint64_t time = number << level;
+        for (int up = level + 1; up < levels; ++up)
+          if ((now >> up) - (time >> up) < slots) {
+            of[slot(up, time >> up)] += old;
+            break;
+          }
+      }
+      old = 0;
+    }
+  }
+}
+
 void open_ages::add(size_t of_class, uint64_t time, int change) {
+  auto& of = columns_[of_class];
+  if (!of)
+    of = std::make_unique<column>();
   time = std::min(time >> base_shift, now_);
   for (int level = 0; level < levels; ++level)
     if ((now_ >> level) - (time >> level) < slots) {
-      slot(level, time >> level)[of_class] += change;
+      (*of)[slot(level, time >> level)] += change;
       return;
     }
 }
 
 void open_ages::count(size_t of_class, std::array<double, age_bins::count>& into) const {
+  const auto& of = columns_[of_class];
+  if (!of)
+    return;
   for (int level = 0; level < levels; ++level) {
     uint64_t last = now_ >> level;
     for (uint64_t back = 0; back < slots && back <= last; ++back) {
-      size_t place = (static_cast<size_t>(level) * slots + (last - back) % slots) * classes_ + of_class;
-      int32_t waiting = counts_[place];
+      int32_t waiting = (*of)[slot(level, last - back)];
       if (waiting == 0)
         continue;
       uint64_t begin = (last - back) << level, end = std::min(begin + (uint64_t{1} << level), now_ + 1);
@@ -53,6 +62,11 @@ void open_ages::count(size_t of_class, std::array<double, age_bins::count>& into
       into[static_cast<size_t>(age_bins::of(age))] += waiting;
     }
   }
+}
+
+size_t open_ages::bytes() const {
+  auto used = std::count_if(columns_.begin(), columns_.end(), [](const auto& of) { return of != nullptr; });
+  return columns_.capacity() * sizeof(columns_[0]) + static_cast<size_t>(used) * sizeof(column);
 }
 
 } // namespace terrace

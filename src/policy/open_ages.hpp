@@ -5,16 +5,18 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace terrace {
 
 /// Counts by the time of the use, in slots of 2^7 ticks (an eighth of a second) for the young and twice as wide whenever
-/// 64 slots are full: a use's slot is a function of its time and the present, so that a use is taken out again without
-/// having been kept. The error of an age is below a thirty-second of it. Uses of more than 78 hours ago are let go.
+/// 32 slots are full: a use's slot is a function of its time and the present, so that a use is taken out again without
+/// having been kept. The error of an age is below a thirty-second of it. Uses of more than 78 hours ago are let go. A class
+/// takes 2 KiB from its first use on.
 class open_ages {
  public:
-  explicit open_ages(size_t classes);
+  explicit open_ages(size_t classes) : columns_(classes) {}
 
   /// Times in ticks; they never go back.
   void advance(uint64_t now);
@@ -23,19 +25,20 @@ class open_ages {
   /// Adds the uses to `into[bin]`, each to the bin that its age falls in.
   void count(size_t of_class, std::array<double, age_bins::count>& into) const;
 
-  size_t bytes() const { return counts_.capacity() * sizeof(int32_t); }
+  size_t bytes() const;
 
  private:
-  static constexpr int base_shift = 7, levels = 16;
-  static constexpr uint64_t slots = 64;
+  static constexpr int base_shift = 7, levels = 17;
+  static constexpr uint64_t slots = 32;
+  using column = std::array<int32_t, levels * slots>;
 
-  int32_t* slot(int level, uint64_t number) {
-    return counts_.data() + (static_cast<size_t>(level) * slots + number % slots) * classes_;
+  static size_t slot(int level, uint64_t number) {
+    return static_cast<size_t>(level) * slots + number % slots;
   }
+  static void advance(column& of, uint64_t before, uint64_t now);
 
-  size_t classes_;
-  uint64_t now_ = 0;            ///< in units of the base slot
-  std::vector<int32_t> counts_; ///< by level, slot, class
+  uint64_t now_ = 0; ///< in units of the base slot
+  std::vector<std::unique_ptr<column>> columns_;
 };
 
 } // namespace terrace

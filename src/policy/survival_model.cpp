@@ -64,76 +64,106 @@ survival_model::bins estimate(const counts& of, const survival_model::bins& broa
 } // namespace
 
 survival_model::survival_model(std::vector<size_t> pool_of)
-    : pool_of_(std::move(pool_of)), classes_(pool_of_.size()), open_(pool_of_.size()),
-      values_(pool_of_.size() * index(bin_count)) {
+    : pool_of_(std::move(pool_of)), classes_(pool_of_.size()), general_(std::make_unique<learned>()),
+      values_(pool_of_.size(), general_->values.data()), open_(pool_of_.size()) {
   assert(std::all_of(pool_of_.begin(), pool_of_.end(), [&](size_t pool) { return pool_of_[pool] == pool; }));
   refresh();
 }
 
+survival_model::learned& survival_model::use(size_t of_class) {
+  auto& known = classes_[of_class];
+  if (known)
+    return *known;
+  size_t pool = pool_of_[of_class];
+  if (pool != of_class)
+    use(pool);
+  ++in_use_;
+  known = std::make_unique<learned>(pool == of_class ? *general_ : *classes_[pool]);
+  known->returns = known->ended = {};
+  values_[of_class] = known->values.data();
+  for (size_t c = 0; pool == of_class && c < classes_.size(); ++c)
+    if (pool_of_[c] == pool)
+      values_[c] = known->values.data(); // its first: no member is in use
+  return *known;
+}
+
+void survival_model::opened(size_t of_class, uint64_t time) {
+  use(of_class);
+  open_.add(of_class, time, 1);
+}
+
 void survival_model::returned(size_t of_class, uint64_t time, uint64_t now) {
-  open_.add(of_class, time, -1);
-  size_t bin = index(age_bins::of(now - time));
-  ++classes_[of_class].returns[bin];
-  ++classes_[of_class].ended[bin];
-  if (++ended_ > memory_uses)
-    forget_the_past();
+  end(of_class, time, now, true);
 }
 
 void survival_model::forgotten(size_t of_class, uint64_t time, uint64_t now) {
+  end(of_class, time, now, false);
+}
+
+void survival_model::end(size_t of_class, uint64_t time, uint64_t now, bool by_return) {
   open_.add(of_class, time, -1);
-  ++classes_[of_class].ended[index(age_bins::of(now - time))];
+  learned& of = use(of_class);
+  size_t bin = index(age_bins::of(now - time));
+  of.returns[bin] += by_return;
+  ++of.ended[bin];
   if (++ended_ > memory_uses)
     forget_the_past();
 }
 
 void survival_model::reclassified(size_t from, size_t to, uint64_t time) {
+  use(to);
   open_.add(from, time, -1);
   open_.add(to, time, 1);
 }
 
 void survival_model::forget_the_past() {
   ended_ /= 2;
-  for (class_counts& c : classes_)
-    for (size_t bin = 0; bin < index(bin_count); ++bin) {
-      c.returns[bin] /= 2;
-      c.ended[bin] /= 2;
+  for (auto& of : classes_)
+    for (size_t bin = 0; of && bin < index(bin_count); ++bin) {
+      of->returns[bin] /= 2;
+      of->ended[bin] /= 2;
     }
 }
 
 survival_model::bins survival_model::reached(size_t of_class) const {
-  bins sum = classes_[of_class].ended;
+  bins sum = known(of_class).ended;
   open_.count(of_class, sum);
   for (int bin = bin_count - 2; bin >= 0; --bin)
     sum[index(bin)] += sum[index(bin + 1)];
   return sum;
 }
 
+const survival_model::bins& survival_model::chance(size_t of_class) const {
+  return classes_[of_class] ? classes_[of_class]->chance : known(pool_of_[of_class]).chance;
+}
+
 void survival_model::refresh() {
   counts all;
   std::vector<counts> each(classes_.size());
-  for (size_t c = 0; c < classes_.size(); ++c) {
-    each[c] = {classes_[c].returns, reached(c)};
-    all.add(each[c]);
-  }
   for (size_t c = 0; c < classes_.size(); ++c)
-    if (pool_of_[c] != c)
+    if (classes_[c]) {
+      each[c] = {classes_[c]->returns, reached(c)};
+      all.add(each[c]);
+    }
+  for (size_t c = 0; c < classes_.size(); ++c)
+    if (classes_[c] && pool_of_[c] != c)
       each[pool_of_[c]].add(each[c]);
   bins general;
   for (size_t bin = 0; bin < index(bin_count); ++bin)
     general[bin] = (all.returns[bin] + 0.02) / (all.reached[bin] + 1);
-  for (size_t c = 0; c < classes_.size(); ++c) // pools before those that lean on them
-    if (pool_of_[c] == c)
-      classes_[c].chance = estimate(each[c], general);
-  for (size_t c = 0; c < classes_.size(); ++c) {
-    if (pool_of_[c] != c)
-      classes_[c].chance = estimate(each[c], classes_[pool_of_[c]].chance);
-    find_values(classes_[c].chance, values_.data() + c * index(bin_count));
-  }
+  general_->chance = estimate({}, general);
+  find_values(general_->chance, general_->values.data());
+  for (bool pools : {true, false}) // before those that lean on them
+    for (size_t c = 0; c < classes_.size(); ++c)
+      if (classes_[c] && pools == (pool_of_[c] == c)) {
+        classes_[c]->chance = estimate(each[c], pools ? general : classes_[pool_of_[c]]->chance);
+        find_values(classes_[c]->chance, classes_[c]->values.data());
+      }
 }
 
 size_t survival_model::bytes() const {
-  return pool_of_.capacity() * sizeof(size_t) + classes_.capacity() * sizeof(class_counts) + open_.bytes() +
-         values_.capacity() * sizeof(float);
+  return pool_of_.capacity() * sizeof(size_t) + classes_.capacity() * sizeof(classes_[0]) +
+         values_.capacity() * sizeof(values_[0]) + (in_use_ + 1) * sizeof(learned) + open_.bytes();
 }
 
 } // namespace terrace

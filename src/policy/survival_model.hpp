@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace terrace {
@@ -28,8 +29,10 @@ class survival_model {
   /// One class for each number, which is that of its pool; a class in no pool, and a pool, name themselves (asserted).
   explicit survival_model(std::vector<size_t> pool_of);
 
+  survival_model(survival_model&&) = default;
+
   /// `time` in ticks, as in use_clock::ticks.
-  void opened(size_t of_class, uint64_t time) { open_.add(of_class, time, 1); }
+  void opened(size_t of_class, uint64_t time);
   /// The next use came, at `now`.
   void returned(size_t of_class, uint64_t time, uint64_t now);
   void forgotten(size_t of_class, uint64_t time, uint64_t now);
@@ -37,35 +40,43 @@ class survival_model {
 
   void advance(uint64_t now) { open_.advance(now); }
 
-  /// Computes the table of values anew from all counts.
+  /// Computes the tables of values anew from all counts. Costs a few microseconds for each class in use.
   void refresh();
 
   /// Returns per second; of no absolute meaning, but comparable between classes. By the last refresh.
   float value(size_t of_class, uint64_t age) const {
-    return values_[of_class * age_bins::count + static_cast<size_t>(age_bins::of(age))];
+    return values_[of_class][static_cast<size_t>(age_bins::of(age))];
   }
 
   /// Uses that reached each bin without a return, and returns in it: what the estimate is made of.
   bins reached(size_t of_class) const;
-  const bins& returns(size_t of_class) const { return classes_[of_class].returns; }
+  const bins& returns(size_t of_class) const { return known(of_class).returns; }
   /// The chance of a return in each bin, given that it was reached. By the last refresh.
-  const bins& chance(size_t of_class) const { return classes_[of_class].chance; }
+  const bins& chance(size_t of_class) const;
 
+  /// Classes that had uses, and their pools: the others take 32 bytes each and no time.
+  size_t classes_in_use() const { return in_use_; }
   size_t bytes() const;
 
  private:
-  struct class_counts {
+  struct learned {
     bins returns{};
     bins ended{}; ///< uses that ended in the bin, by a return or forgotten
     bins chance{};
+    std::array<float, age_bins::count> values{};
   };
 
+  learned& use(size_t of_class);
+  const learned& known(size_t of_class) const { return classes_[of_class] ? *classes_[of_class] : *general_; }
+  void end(size_t of_class, uint64_t time, uint64_t now, bool by_return);
   void forget_the_past();
 
   std::vector<size_t> pool_of_;
-  std::vector<class_counts> classes_;
+  std::vector<std::unique_ptr<learned>> classes_; ///< null until it is in use
+  std::unique_ptr<learned> general_;              ///< all classes together; counts nothing
+  std::vector<const float*> values_;              ///< of the class, or of its pool, or of all
+  size_t in_use_ = 0;
   open_ages open_;
-  std::vector<float> values_;
   double ended_ = 0;
 };
 

@@ -7,8 +7,27 @@ namespace terrace {
 
 namespace {
 constexpr uint32_t refresh_requests = 64;
-constexpr uint32_t refresh_uses = 1024; ///< at least: a refresh costs as much as a few hundred uses
+constexpr uint32_t refresh_uses = 1024; ///< at least, and
+constexpr size_t uses_per_class =
+    16; ///< so many for each class: a refresh costs as much as a few uses of each
 } // namespace
+
+use_ending ending_of(const request_outcome& outcome) {
+  constexpr uint64_t second = 1'000'000'000;
+  if (outcome.session_closed)
+    return use_ending::closed;
+  if (auto think = outcome.think_time_ns)
+    return *think < 15 * second   ? use_ending::soon
+           : *think < 60 * second ? use_ending::later
+                                  : use_ending::late;
+  if (outcome.reason == finish_reason::tool_call)
+    return use_ending::tool_call;
+  if (!outcome.output_tokens)
+    return use_ending::untold;
+  return *outcome.output_tokens < 40    ? use_ending::short_answer
+         : *outcome.output_tokens < 300 ? use_ending::middling_answer
+                                        : use_ending::long_answer;
+}
 
 void use_history::start() {
   if (!model_)
@@ -18,24 +37,31 @@ void use_history::start() {
 std::vector<size_t> use_history::pools() {
   std::vector<size_t> pool_of(classes);
   for (size_t c = 0; c < classes; ++c)
-    pool_of[c] = c < count_max * answers ? c - c % answers : c;
+    pool_of[c] = c < cells * use_endings ? c - c % use_endings : c;
   return pool_of;
 }
 
-size_t use_history::class_at(uint32_t uses, uint32_t starts, uint32_t answer) {
+uint32_t use_history::request_bits(size_t added, std::optional<uint32_t> pause_seconds) {
+  uint32_t size = added < 2 ? 0 : added < 8 ? 1 : added < 32 ? 2 : 3;
+  uint32_t pause = !pause_seconds ? 0 : *pause_seconds < 30 ? 1 : *pause_seconds < 150 ? 2 : 3;
+  return size << 2 | pause;
+}
+
+size_t use_history::class_at(uint32_t uses, uint32_t starts, uint32_t request, use_ending how) {
   if (starts >= 2)
-    return count_max * answers + std::min(trunks, static_cast<size_t>(std::bit_width(starts)) - 1) -
-           1; // from 2 on
-  return (std::clamp(uses, 1U, count_max) - 1) * answers + answer;
+    return cells * use_endings + std::min(trunks, static_cast<size_t>(std::bit_width(starts)) - 1) - 1;
+  size_t cell = (std::clamp(uses, 1U, count_max) - 1) * (request_mask + 1) + request;
+  return cell * use_endings + static_cast<size_t>(how);
 }
 
-size_t use_history::class_for(uint32_t uses, uint32_t starts, std::optional<uint32_t> output_tokens) {
-  return class_at(uses, starts, output_tokens ? answer_of(*output_tokens) : no_answer);
+size_t use_history::class_for(const kind& of) {
+  return class_at(of.uses, of.starts, request_bits(of.added, of.pause_seconds), of.how);
 }
 
-uint32_t use_history::classified(uint32_t word) {
-  size_t is = class_at(word & count_mask, word >> start_shift & start_max, word >> answer_shift & 3);
-  return (word & ~(31U << class_shift)) | static_cast<uint32_t>(is) << class_shift;
+uint32_t use_history::classified(uint32_t word, use_ending how) {
+  size_t is =
+      class_at(word & count_mask, word >> start_shift & start_max, word >> request_shift & request_mask, how);
+  return (word & ~(class_mask << class_shift)) | static_cast<uint32_t>(is) << class_shift;
 }
 
 void use_history::add_successor(entry_index at) {
@@ -49,6 +75,11 @@ void use_history::begin(std::span<const entry_index> chain, size_t known, uint32
     return;
   bool continues =
       turn != 0 ? turn > 1 : known > 0 && (table_[chain[known - 1]].history >> successor_shift & 3) <= 1;
+  std::optional<uint32_t> pause;
+  if (uint32_t before = known > 0 ? table_[chain[known - 1]].stamp : 0; continues && before != 0)
+    pause = static_cast<uint32_t>((clock_.stamp() - before) / age_bins::ticks_per_second);
+  begun_ = clock_.stamp();
+  request_ = request_bits(chain.size() - known, pause);
   for (size_t i = known == 0 ? 0 : known - 1; i + 1 < chain.size(); ++i)
     add_successor(chain[i]);
   if (!continues)
@@ -69,27 +100,29 @@ void use_history::use(entry_index at, uint32_t stamp) {
   if (word & open_bit)
     model_->returned(class_of(word), clock_.ticks(record.stamp),
                      std::max(clock_.ticks(stamp), clock_.ticks(record.stamp)));
-  word = (word & ~(3U << answer_shift)) | no_answer << answer_shift | open_bit;
-  word = classified(word);
+  uint32_t request = stamp == begun_ ? request_ : 0;
+  word = (word & ~(request_mask << request_shift)) | request << request_shift | open_bit;
+  word = classified(word, use_ending::untold);
   model_->opened(class_of(word), clock_.ticks(stamp));
-  if (++uses_ >= refresh_uses && requests_ >= refresh_requests) {
+  if (++uses_ >= std::max<size_t>(refresh_uses, uses_per_class * model_->classes_in_use()) &&
+      requests_ >= refresh_requests) {
     model_->refresh();
     uses_ = 0;
     requests_ = 0;
   }
 }
 
-void use_history::end(std::span<const entry_index> chain, uint32_t stamp, uint32_t output_tokens) {
-  if (!model_)
+void use_history::end(std::span<const entry_index> chain, uint32_t stamp, use_ending how) {
+  if (!model_ || how == use_ending::untold)
     return;
   for (entry_index at : chain) {
     uint32_t& word = table_[at].history;
     if (table_[at].stamp != stamp || !(word & open_bit))
       continue;
-    uint32_t before = word;
-    word = classified((word & ~(3U << answer_shift)) | answer_of(output_tokens) << answer_shift);
-    if (class_of(before) != class_of(word))
-      model_->reclassified(class_of(before), class_of(word), clock_.ticks(stamp));
+    size_t before = class_of(word);
+    word = classified(word, how);
+    if (class_of(word) != before)
+      model_->reclassified(before, class_of(word), clock_.ticks(stamp));
   }
 }
 

@@ -22,7 +22,7 @@ struct request_facts {
   uint32_t output_tokens = 0; ///< known to a policy only when the request ends, as are these three:
   finish_reason reason = finish_reason::unknown;
   bool session_closed = false;
-  std::optional<uint64_t> think_time_ns;
+  std::optional<uint64_t> think_time_ns{};
   uint64_t session = 0; ///< 0: it names none
   uint32_t turn = 0;    ///< from 1; 0: not told
 };

@@ -135,6 +135,9 @@ TEST(Replay, TellsEachInferenceAndItsEndInTheTracesTime) {
   t.requests[1].output_length = 20;
   t.requests[0].session_id = "a";
   t.requests[0].turn = 3;
+  t.requests[1].reason = finish_reason::tool_call;
+  t.requests[1].think_ms = 700;
+  t.requests[2].session_closed = true;
   t.requests[2].timestamp_ms = 0; // a clock that went back
   map_cache cache;
   std::vector<std::unique_ptr<replay_target>> targets;
@@ -156,6 +159,10 @@ TEST(Replay, TellsEachInferenceAndItsEndInTheTracesTime) {
   EXPECT_EQ(order, (std::vector<uint64_t>{3, 2, 1, 4}));
   EXPECT_EQ(ended, (std::vector<int64_t>{1'000, 1'020, 1'500, 3'000}));
   EXPECT_EQ(cache.ended[2].second.output_tokens, 1'500U);
+  EXPECT_EQ(cache.ended[1].second.reason, finish_reason::tool_call);
+  EXPECT_EQ(cache.ended[1].second.think_time, std::chrono::milliseconds(700));
+  EXPECT_TRUE(cache.ended[0].second.session_closed);
+  EXPECT_FALSE(cache.ended[1].second.session_closed);
 }
 
 TEST(Replay, EndsWhenTheCacheIsLost) {

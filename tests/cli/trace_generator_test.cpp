@@ -131,6 +131,47 @@ TEST(TraceGenerator, BurstsAreBurstier) {
   EXPECT_NEAR(bursty.seconds, poisson.seconds, 0.2 * poisson.seconds);
 }
 
+TEST(TraceGenerator, AgentsCallToolsAndReturnSoonWithShortAnswers) {
+  trace_options options;
+  options.requests = 20'000;
+  options.branch = 0;
+  options.agents = 0.5;
+  options.hints = 1;
+  double calls = 0, call_tokens = 0, pause = 0, answers = 0, over = 0;
+  for (const trace_request& request : generated(options).requests) {
+    EXPECT_EQ(request.session_closed, !request.think_ms.has_value());
+    over += request.session_closed;
+    if (request.reason != finish_reason::tool_call) {
+      EXPECT_EQ(request.reason, finish_reason::stop);
+      ++answers;
+      continue;
+    }
+    EXPECT_FALSE(request.session_closed);
+    ++calls;
+    call_tokens += request.output_length;
+    pause += *request.think_ms / 1000.0;
+  }
+  EXPECT_NEAR(calls / answers, 0.5 * options.tool_calls, 0.15 * options.tool_calls);
+  EXPECT_NEAR(call_tokens / calls, options.call_tokens, 0.05 * options.call_tokens);
+  EXPECT_GT(pause / calls,
+            options.tool_seconds); // clients expect what comes, times an error with a mean above one
+  EXPECT_LT(pause / calls, 1.5 * options.tool_seconds);
+  EXPECT_GT(over, 0);
+}
+
+TEST(TraceGenerator, OnlyTheShareThatWasAskedForTellsHowRequestsEnd) {
+  trace_options options;
+  options.requests = 5'000;
+  size_t silent = 0, telling = 0;
+  for (const trace_request& request : generated(options).requests)
+    silent += request.reason == finish_reason::unknown && !request.session_closed && !request.think_ms;
+  EXPECT_EQ(silent, 5'000U);
+  options.hints = 0.3;
+  for (const trace_request& request : generated(options).requests)
+    telling += request.reason != finish_reason::unknown;
+  EXPECT_NEAR(static_cast<double>(telling), 1'500, 400);
+}
+
 TEST(TraceGenerator, EndsWhenAllConversationsHaveEnded) {
   trace_options options;
   options.sessions = 5;

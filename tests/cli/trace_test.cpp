@@ -53,6 +53,21 @@ TEST(TraceLine, KeepsSessionAndTurn) {
   EXPECT_EQ(parse_trace_line(replaced(good, "{", R"({"session_id": 17, )"))->session_id, "17");
 }
 
+TEST(TraceLine, KeepsWhatIsToldOfItsEnd) {
+  std::string line =
+      replaced(good, "{", R"({"finish_reason": "tool_call", "session_closed": true, "think_ms": 1500, )");
+  auto request = parse_trace_line(line);
+  ASSERT_TRUE(request.has_value()) << request.error().text;
+  EXPECT_EQ(request->reason, finish_reason::tool_call);
+  EXPECT_TRUE(request->session_closed);
+  EXPECT_EQ(request->think_ms, 1500U);
+  EXPECT_EQ(parse_trace_line(format_trace_line(*request)).value(), *request);
+  expect_refused(replaced(good, "{", R"({"finish_reason": "bored", )"),
+                 R"(one of unknown, stop, length, tool_call, aborted, found "bored")");
+  expect_refused(replaced(good, "{", R"({"session_closed": 1, )"), "true or false, found 1");
+  expect_refused(replaced(good, "{", R"({"think_ms": -1, )"), "\"think_ms\" to be a whole number");
+}
+
 TEST(TraceLine, MayLeaveOutTheBegunBlock) {
   EXPECT_TRUE(parse_trace_line(replaced(good, "[0, 14, 15]", "[0, 14]")).has_value());
 }

@@ -164,7 +164,7 @@ std::optional<std::string> broken_promise(policy_subject& subject, uint64_t seed
     for (tier_number t : {0, 1})
       if (subject.ledger.residents(t) != forest.size(t))
         return "residents() is wrong";
-    if (subject.ledger.ghosts() > std::max(eviction_ledger::ghosts_min, 2 * subject.ledger.tracked() / 3))
+    if (subject.ledger.ghosts() > std::max(eviction_ledger::ghosts_min, 4 * subject.ledger.tracked() / 5))
       return "too many ghosts";
   }
   for (tier_number tier : {0, 1}) {

@@ -154,5 +154,27 @@ TEST(SurvivalModel, MakesAPoolOfItsOwnUsesAndItsMembersAndLetsThemLeanOnIt) {
   EXPECT_LT(model.chance(3)[1], general); // it leans on all
 }
 
+TEST(SurvivalModel, ClassesThatWereNeverUsedAreWorthWhatTheirPoolIsAndTakeNothing) {
+  survival_model model({0, 0, 2, 2});
+  uint64_t start = 1'000'000, age = second * 12 / 10;
+  EXPECT_EQ(model.classes_in_use(), 0U);
+  size_t empty = model.bytes();
+  model.advance(start);
+  for (int i = 0; i < 100; ++i)
+    model.opened(1, start);
+  model.advance(start + age);
+  for (int i = 0; i < 50; ++i)
+    model.returned(1, start, start + age);
+  model.refresh();
+  EXPECT_EQ(model.classes_in_use(), 2U); // and its pool
+  EXPECT_EQ(model.value(3, 0), model.value(2, 0));
+  EXPECT_GT(model.value(1, 0), model.value(0, 0));
+  EXPECT_LT(model.bytes(), empty + 10'000);
+  size_t before = model.bytes();
+  model.reclassified(1, 3, start);
+  EXPECT_GT(model.bytes(), before);
+  EXPECT_EQ(model.reached(3)[0], 1);
+}
+
 } // namespace
 } // namespace terrace::testing

@@ -20,69 +20,107 @@ struct learner {
       keys.push_back({n, n});
     return ledger.begin_request(keys, {.turn = turn}, at * 1'000'000'000);
   }
+  void end(request_number request, const request_outcome& outcome, uint64_t at) {
+    ledger.end_request(request, outcome, at * 1'000'000'000);
+  }
   /// Open uses of a class.
-  double open(uint32_t uses, uint32_t starts, std::optional<uint32_t> output = std::nullopt) {
-    size_t of_class = use_history::class_for(uses, starts, output);
+  double open(const use_history::kind& of) {
+    size_t of_class = use_history::class_for(of);
     auto& returns = ledger.model()->returns(of_class);
     return ledger.model()->reached(of_class)[0] - std::accumulate(returns.begin(), returns.end(), 0.0);
   }
+  /// Of trunks.
+  double open_trunks(uint32_t starts) { return open({.starts = starts}); }
 
   eviction_ledger ledger;
 };
 
-TEST(UseHistory, ClassesByCountAndAnswer) {
+TEST(UseHistory, ClassesByCountAndByTheRequestThatUsedItLast) {
   learner test;
-  auto first = test.request({1, 2}, 10);
-  EXPECT_EQ(test.open(1, 1), 2);
-  test.ledger.end_request(first, {.output_tokens = 10}, 11'000'000'000);
-  EXPECT_EQ(test.open(1, 1), 0);
-  EXPECT_EQ(test.open(1, 1, 10), 2);
-  auto second = test.request({1, 2, 3}, 20);
-  EXPECT_EQ(test.open(2, 1), 2);
-  EXPECT_EQ(test.open(1, 1), 1);
-  test.ledger.end_request(second, {.output_tokens = 1'000}, 11'000'000'000);
-  EXPECT_EQ(test.open(2, 1, 1'000), 2);
-  EXPECT_EQ(test.open(2, 1), 0);
+  test.request({1, 2}, 10);
+  EXPECT_EQ(test.open({.added = 2}), 2);
+  test.request({1, 2, 3}, 20);
+  EXPECT_EQ(test.open({.added = 2}), 0);
+  EXPECT_EQ(test.open({.uses = 2, .added = 1, .pause_seconds = 10}), 2);
+  EXPECT_EQ(test.open({.uses = 1, .added = 1, .pause_seconds = 10}), 1);
+  test.request({1, 2, 3, 4}, 120);
+  EXPECT_EQ(test.open({.uses = 3, .added = 1, .pause_seconds = 100}), 2);
+  test.request({50, 51, 52, 53, 54, 55, 56, 57}, 130);
+  EXPECT_EQ(test.open({.added = 8}), 8);
 }
 
-TEST(UseHistory, StaysInThePoolOfAllAnswersWhenNoneIsTold) {
-  learner test;
-  auto first = test.request({1, 2}, 10);
-  test.ledger.end_request(first, {}, 11'000'000'000);
-  EXPECT_EQ(test.open(1, 1), 2);
-  for (uint32_t output : {10, 100, 1'000})
-    EXPECT_EQ(test.open(1, 1, output), 0);
+TEST(UseHistory, LearnsHowARequestEnded) {
+  using enum use_ending;
+  auto told = [](const request_outcome& outcome, use_ending how) {
+    learner test;
+    auto request = test.request({1, 2}, 10);
+    EXPECT_EQ(test.open({.added = 2}), 2);
+    test.end(request, outcome, 11);
+    EXPECT_EQ(test.open({.added = 2}), how == untold ? 2 : 0);
+    EXPECT_EQ(test.open({.added = 2, .how = how}), 2) << static_cast<int>(how);
+  };
+  told({}, untold);
+  told({.reason = finish_reason::stop}, untold);
+  told({.output_tokens = 39}, short_answer);
+  told({.output_tokens = 40}, middling_answer);
+  told({.output_tokens = 300}, long_answer);
+  told({.output_tokens = 300, .reason = finish_reason::tool_call}, tool_call);
+  told({.reason = finish_reason::tool_call, .think_time_ns = 14'000'000'000}, soon);
+  told({.think_time_ns = 15'000'000'000}, later);
+  told({.think_time_ns = 60'000'000'000}, late);
+  told({.session_closed = true, .think_time_ns = 0}, closed);
+}
+
+TEST(UseHistory, WhatIsToldToCloseAndComesBackAllTheSameIsKept) {
+  // Conversations of two turns whose clients say "closed" after the first come back after 10 s; the silent ones never.
+  eviction_ledger ledger;
+  if (!ledger.set_policy(0, "kmg"))
+    throw std::invalid_argument("kmg");
+  uint64_t second = 1'000'000'000, now = 0;
+  for (uint64_t n = 1; n < 4'000; ++n) {
+    now += second;
+    std::vector<entry_key> chain{{n, 1}, {n, 2}};
+    auto first = ledger.begin_request(chain, {}, now);
+    ledger.end_request(first, {.session_closed = n % 2 == 0}, now);
+    if (n < 10 || n % 2 != 0)
+      continue;
+    std::vector<entry_key> back{{n - 10, 1}, {n - 10, 2}, {n - 10, 3}};
+    ledger.begin_request(back, {}, now);
+  }
+  const survival_model& model = *ledger.model();
+  EXPECT_GT(model.value(use_history::class_for({.added = 2, .how = use_ending::closed}), 0),
+            2 * model.value(use_history::class_for({.added = 2}), 0));
 }
 
 TEST(UseHistory, LeavesWhatALaterRequestUsedToThat) {
   learner test;
   auto first = test.request({1, 2}, 10);
   test.request({1, 5}, 12);
-  test.ledger.end_request(first, {.output_tokens = 10}, 13'000'000'000);
-  EXPECT_EQ(test.open(1, 1, 10), 1); // 2 alone
+  test.end(first, {.output_tokens = 10}, 13);
+  EXPECT_EQ(test.open({.added = 2, .how = use_ending::short_answer}), 1); // 2 alone
 }
 
 TEST(UseHistory, TakesAPrefixOfSeveralConversationsForATrunk) {
   learner test;
   test.request({1, 2}, 10);
   test.request({1, 3}, 20); // one successor so far: may be the conversation that went on
-  EXPECT_EQ(test.open(0, 2), 0);
+  EXPECT_EQ(test.open_trunks(2), 0);
   test.request({1, 4}, 30);
-  EXPECT_EQ(test.open(0, 2), 1);
+  EXPECT_EQ(test.open_trunks(2), 1);
   for (uint64_t n = 5; n < 7; ++n)
     test.request({1, n}, 10 * n);
-  EXPECT_EQ(test.open(0, 2), 0);
-  EXPECT_EQ(test.open(0, 4), 1); // by powers of two
+  EXPECT_EQ(test.open_trunks(2), 0);
+  EXPECT_EQ(test.open_trunks(4), 1); // by powers of two
 }
 
 TEST(UseHistory, BelievesTheTurnThatAClientTells) {
   learner test;
   test.request({1, 2}, 10, 1);
   test.request({1, 3}, 20, 1);
-  EXPECT_EQ(test.open(0, 2), 1);
+  EXPECT_EQ(test.open_trunks(2), 1);
   for (uint64_t n = 4; n < 10; ++n)
     test.request({1, n}, 10 * n, 5);
-  EXPECT_EQ(test.open(0, 2), 1); // no further starts
+  EXPECT_EQ(test.open_trunks(2), 1); // no further starts
 }
 
 } // namespace

@@ -1,0 +1,60 @@
+// What clients tell of their requests' ends is worth hits.
+#include "cli/simulate_workload.hpp"
+#include "cli/trace_generator.hpp"
+#include "simulate/one_tier_cache.hpp"
+
+#include <gtest/gtest.h>
+
+namespace terrace::cli {
+namespace {
+
+/// Chats and agents, with room for a fiftieth of their chunks.
+uint64_t hits_of_kmg(trace t, void (*forget)(trace_request&)) {
+  for (trace_request& request : t.requests)
+    forget(request);
+  auto made = to_workload(t, trace_block_tokens);
+  EXPECT_TRUE(made.has_value());
+  simulate::ledger_options options;
+  options.host_policy = "kmg";
+  options.seed = 1;
+  options.object_bytes = 1;
+  options.token_ns = 20'000'000;
+  simulate::cache_shape shape{made->distinct_chunks() / 50, 1, 64, 1024};
+  simulate::one_tier_cache cache(*made, options, shape);
+  for (const simulate::request& next : made->requests())
+    cache.serve(next);
+  return cache.counts().hits;
+}
+
+TEST(Hints, EachIsWorthHits) {
+  trace_options options;
+  options.seed = 4;
+  options.requests = 6'000;
+  options.session_rate = 0.6;
+  options.think_seconds = 90;
+  options.system_prompts = 20;
+  options.agents = 0.3;
+  options.hints = 1;
+  trace told = *generate_trace(options);
+  uint64_t none = hits_of_kmg(told, [](trace_request& r) {
+    r.reason = finish_reason::unknown;
+    r.session_closed = false;
+    r.think_ms.reset();
+  });
+  uint64_t closed = hits_of_kmg(told, [](trace_request& r) {
+    r.reason = finish_reason::unknown;
+    r.think_ms.reset();
+  });
+  uint64_t reason = hits_of_kmg(told, [](trace_request& r) {
+    r.session_closed = false;
+    r.think_ms.reset();
+  });
+  uint64_t all = hits_of_kmg(told, [](trace_request&) {});
+  EXPECT_GT(closed, none + none / 50);
+  EXPECT_GT(reason, none + none / 50);
+  EXPECT_GT(all, closed);
+  EXPECT_GT(all, reason);
+}
+
+} // namespace
+} // namespace terrace::cli
