@@ -26,6 +26,8 @@ constexpr uint64_t conversation_requests = 12'031, conversation_tokens = 144'793
 constexpr std::array<double, 6> conversation_kmg{9.8, 13.9, 22.0, 29.5, 34.8, 37.0};
 constexpr double slack = 0.5;
 
+constexpr uint64_t token_ns = 20'000'000; ///< policies hear of an answer's length when it is out
+
 cli::trace trace_of(const settings& options) {
   auto give = [](auto&& loaded) {
     if (!loaded)
@@ -45,6 +47,31 @@ cli::trace trace_of(const settings& options) {
   return give(cli::generate_trace(conversations));
 }
 
+struct sized_plan {
+  cli::simulate_plan plan;
+  std::array<double, percents.size()> belady{}; ///< in percent of the input
+};
+
+double percent_of_input(const simulate::workload& work, double chunks) {
+  return chunks * work.chunk_tokens() / static_cast<double>(work.input_tokens()) * 100;
+}
+
+sized_plan plan_for(const simulate::workload& work) {
+  simulate::object_sizes objects{.payload_bytes = 32 << 10, .physical_bytes = 36 << 10};
+  simulate::belady_bound best(work);
+  sized_plan made;
+  made.plan.seeds = seeds;
+  made.plan.token_ns = token_ns;
+  for (size_t i = 0; i < percents.size(); ++i) {
+    auto chunks = std::llround(percents[i] / 100 * static_cast<double>(work.distinct_chunks()));
+    uint64_t arena = simulate::arena_for(std::max<uint64_t>(1, static_cast<uint64_t>(chunks)), objects);
+    made.plan.shapes.push_back(simulate::shape_of(arena, objects));
+    made.belady[i] =
+        percent_of_input(work, static_cast<double>(best.hits(made.plan.shapes.back().capacity_chunks)));
+  }
+  return made;
+}
+
 figure ratio_figure(const std::string& policy, double percent, double value, double best,
                     std::optional<double> floor) {
   figure f{.name = "hit_ratio " + policy + " " + std::to_string(static_cast<int>(percent)) + " %",
@@ -62,6 +89,35 @@ figure ratio_figure(const std::string& policy, double percent, double value, dou
   return f;
 }
 
+/// What it is worth that clients tell how their requests end: chats and agents, told and untold.
+void hint_figures(const reporter& report) {
+  cli::trace_options chats_and_agents;
+  chats_and_agents.requests = 12'000;
+  chats_and_agents.session_rate = 0.6;
+  chats_and_agents.think_seconds = 90;
+  chats_and_agents.system_prompts = 20;
+  chats_and_agents.agents = 0.3;
+  chats_and_agents.hints = 1;
+  for (bool told : {false, true}) {
+    auto requests = cli::generate_trace(chats_and_agents);
+    for (cli::trace_request& request : requests->requests)
+      if (!told) {
+        request.reason = finish_reason::unknown;
+        request.session_closed = false;
+        request.think_ms.reset();
+      }
+    auto work = cli::to_workload(*requests, cli::trace_block_tokens);
+    auto [plan, limits] = plan_for(*work);
+    plan.policies = {std::string(judged_policy)};
+    cli::interruption never;
+    auto cells = cli::run_cells(*work, plan, 1, never, [](uint64_t) {});
+    for (size_t i = 0; i < percents.size(); ++i)
+      report(ratio_figure(std::string(judged_policy) + (told ? " with hints" : " without hints"), percents[i],
+                          percent_of_input(*work, cells[i].mean(&simulate::cache_counts::hits)), limits[i],
+                          std::nullopt));
+  }
+}
+
 } // namespace
 
 void hit_ratio(const settings& options, const reporter& report) {
@@ -71,21 +127,8 @@ void hit_ratio(const settings& options, const reporter& report) {
     give_up("hit_ratio: " + work.error().text);
   bool conversation =
       work->requests().size() == conversation_requests && work->input_tokens() == conversation_tokens;
-  simulate::object_sizes objects{.payload_bytes = 32 << 10, .physical_bytes = 36 << 10};
-  simulate::belady_bound best(*work);
-  auto percent_of_input = [&](double chunks) {
-    return chunks * work->chunk_tokens() / static_cast<double>(work->input_tokens()) * 100;
-  };
-  cli::simulate_plan plan;
+  auto [plan, limits] = plan_for(*work);
   plan.policies.assign(eviction_policy_names().begin(), eviction_policy_names().end());
-  plan.seeds = seeds;
-  std::array<double, percents.size()> limits{};
-  for (size_t i = 0; i < percents.size(); ++i) {
-    auto chunks = std::llround(percents[i] / 100 * static_cast<double>(work->distinct_chunks()));
-    uint64_t arena = simulate::arena_for(std::max<uint64_t>(1, static_cast<uint64_t>(chunks)), objects);
-    plan.shapes.push_back(simulate::shape_of(arena, objects));
-    limits[i] = percent_of_input(static_cast<double>(best.hits(plan.shapes.back().capacity_chunks)));
-  }
   cli::interruption never;
   auto cells = cli::run_cells(*work, plan, 1, never, [](uint64_t) {});
   for (size_t policy = 0; policy < plan.policies.size(); ++policy) {
@@ -98,8 +141,9 @@ void hit_ratio(const settings& options, const reporter& report) {
       std::optional<double> floor;
       if (conversation && name == judged_policy)
         floor = conversation_kmg[i];
-      report(ratio_figure(name, percents[i], percent_of_input(cell.mean(&simulate::cache_counts::hits)),
-                          limits[i], floor));
+      report(ratio_figure(name, percents[i],
+                          percent_of_input(*work, cell.mean(&simulate::cache_counts::hits)), limits[i],
+                          floor));
     }
     report({.name = "simulate_rate " + name,
             .unit = "M accesses/s",
@@ -110,6 +154,8 @@ void hit_ratio(const settings& options, const reporter& report) {
             .direction = better::higher,
             .absolute = true});
   }
+  if (options.trace.empty())
+    hint_figures(report);
 }
 
 } // namespace terrace::bench

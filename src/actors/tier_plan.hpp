@@ -15,7 +15,7 @@ struct tier_plan {
   uint64_t slot_bytes = 0;
   uint64_t small_max_bytes = 64 << 10;
   uint32_t small_percent = 5;
-  std::string policy = "lru";
+  std::string policy = "kmg";
   uint64_t free_ahead_bytes = 0;
   uint32_t waiting_max = 4096;
 };

@@ -90,7 +90,7 @@ struct host_options {
   uint64_t small_max_bytes =
       64 * kibibyte;          ///< allocator = "mixed" only: the largest extent that counts as small
   uint32_t small_percent = 5; ///< allocator = "mixed" only: the share of the arena kept for small ones
-  std::string policy = "lru";
+  std::string policy = "kmg";
   uint32_t low_watermark_percent = 0; ///< free share that is evicted for ahead; 0: evict on demand alone
   bool huge_pages = false;            ///< memfds of 2 MiB pages
   bool prefault = true;               ///< touch the arena at start, so that pages are charged to the daemon
@@ -117,7 +117,7 @@ struct disk_options {
   uint64_t slot_bytes = 0;                  ///< allocator = "paged" only
   uint64_t small_max_bytes = 64 * kibibyte; ///< allocator = "mixed" only
   uint32_t small_percent = 5;               ///< allocator = "mixed" only
-  std::string policy = "lru";
+  std::string policy = "kmg";
   uint32_t low_watermark_percent = 0;
   uint32_t depth = 32;                            ///< reads and writes in flight in the kernel
   uint64_t bytes_in_flight = 256 * mebibyte;      ///< bytes of them; a single larger object goes alone

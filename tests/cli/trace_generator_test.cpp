@@ -199,6 +199,8 @@ TEST(TraceGenerator, RefusesWhatMakesNoSense) {
   };
   refused([](trace_options& o) { o.requests = 0; }, "--requests: expected a number above 0");
   refused([](trace_options& o) { o.session_rate = -1; }, "--rate");
+  refused([](trace_options& o) { o.hints = 2; }, "--agents, --hints: expected shares from 0 to 1");
+  refused([](trace_options& o) { o.tool_seconds = -1; }, "--tool-seconds: expected numbers of at least 0");
   refused([](trace_options& o) { o.turns = 0; }, "--turns: expected a mean of at least 1");
   refused([](trace_options& o) { o.branch = 1.5; }, "--branch");
   refused([](trace_options& o) { o.burst_factor = 0.5; }, "--burst-factor");

@@ -91,7 +91,7 @@ TEST(Documentation, ListsEveryPolicyWhereverOneIsNamed) {
   auto documented = by_section(contents("docs/configuration.md"), "## ");
   auto commented = by_section(contents("config/terraced.toml"), "[");
   for (auto section : {"host", "disk"}) {
-    EXPECT_THAT(documented[section], Contains(StartsWith("| `policy` | name | `\"lru\"` | " + list + " |")));
+    EXPECT_THAT(documented[section], Contains(StartsWith("| `policy` | name | `\"kmg\"` | " + list + " |")));
     EXPECT_THAT(commented[section], Contains("# What leaves first: " + list + "."));
   }
 }
