@@ -45,7 +45,7 @@ TEST_P(SimulateAndReplay, HitTheSameTokens) {
   scratch_folder folder;
   std::string trace = make_trace(folder);
   constexpr uint64_t object_bytes = 512 * 64 + 4096;
-  for (uint64_t objects : {150, 600}) { // the longest chains are longer than the smaller
+  for (uint64_t objects : {150, 600}) {
     SCOPED_TRACE(objects);
     double expected = simulated(trace, GetParam(), objects * object_bytes);
     EXPECT_GT(expected, 0);
