@@ -31,9 +31,10 @@ class replay_command final : public command {
                    "0: as fast as answers come; 1: at the trace's pace; 10: ten times that")
         ->check(CLI::NonNegativeNumber)
         ->capture_default_str();
-    app.add_option("--token-seconds", token_seconds_,
-                   "How long a token of an answer takes, by the trace's clock: the daemon hears of an answer's "
-                   "length when it is out; 0: before the next request")
+    app.add_option(
+           "--token-seconds", token_seconds_,
+           "How long a token of an answer takes, by the trace's clock: the daemon hears of an answer's "
+           "length when it is out; 0: before the next request")
         ->check(CLI::Range(0.0, 3600.0))
         ->capture_default_str();
     app.add_option("--clients", clients_,
