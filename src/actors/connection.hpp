@@ -35,6 +35,8 @@ struct connection_limits {
   uint64_t staging_bytes = 256ULL << 20;
   uint32_t regions_max = 64;
   uint32_t leases_max = 65536;
+  uint32_t lease_objects_max =
+      4'194'304; ///< of all leases together; an object counts as often as it is named
   std::chrono::milliseconds request_deadline{30000}; ///< of requests that state none
   std::chrono::milliseconds lease_warn_after{60000};
 };
@@ -78,6 +80,7 @@ struct held_lease {
   bool warned = false;
   std::vector<hold_ptr> reading; ///< host objects whose places the client was told: it may be reading them
   std::unordered_set<object_id> told; ///< the objects of these places
+  uint64_t objects = 0;               ///< that this lease has in `lease_objects_max`
 };
 
 class connection {
@@ -161,12 +164,19 @@ class connection {
   result<region_id> add_region(std::shared_ptr<const client_region> region);
   bool remove_region(region_id id);
   bool may_lease(const request& what); ///< refuses the request when there are too many
+  /// Whether its leases may name so many objects more. Refuses the request when they may not.
+  bool may_name(const request& what, size_t objects);
   void add_lease(lease_ptr taken);
   bool release_lease(const lease_id& id);
   void end_unread_lease(const lease_id& id); ///< for another client: what this one may be reading in place stays
-  held_lease& reading(const lease_ptr& what);
+  /// The client is told these places and may read them from now on. False: it may not, and the request was refused.
+  bool reads(const request& what, const lease_ptr& from, const std::vector<object_place>& places,
+             const std::vector<hold_ptr>& holds);
   bool holds(const lease_id& id) const { return leases_.contains(id); }
-  result<staging*> staging_memory();
+  result<staging*> staging_memory(); ///< made when it is first asked for
+  staging* present_staging() {
+    return staging_.get();
+  } ///< null: never asked for, or the connection has closed
 
   void greeted(std::string client_name);
 
@@ -219,6 +229,7 @@ class connection {
   std::map<region_id, std::shared_ptr<const client_region>> regions_;
   uint32_t next_region_ = 1;
   std::unordered_map<lease_id, held_lease> leases_;
+  uint64_t lease_objects_ = 0;
   std::unique_ptr<staging> staging_;
   std::vector<caf::actor> idle_lookups_;
   clock::time_point timer_at_ = clock::time_point::max(); ///< when the timer in the ring fires

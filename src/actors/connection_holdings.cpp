@@ -1,6 +1,8 @@
 // What a connection holds for its client: spaces, regions, staging memory, leases. connection.cpp has its life.
 #include "actors/connection.hpp"
 
+#include <algorithm>
+
 namespace terrace::actors {
 
 client_space_ptr connection::find_space(const request& what, uint32_t id) {
@@ -62,12 +64,27 @@ bool connection::may_lease(const request& what) {
   return false;
 }
 
+bool connection::may_name(const request& what, size_t objects) {
+  uint64_t most = environment_->limits.lease_objects_max;
+  if (lease_objects_ + objects <= most)
+    return true;
+  refuse(what, {errc::busy, "the leases of the connection name " + std::to_string(lease_objects_) +
+                                " objects, and with " + std::to_string(objects) +
+                                " more they would be over connection.lease_objects_max (" +
+                                std::to_string(most) + "); release some"});
+  return false;
+}
+
 void connection::add_lease(lease_ptr taken) {
   self->send(group().group, add_lease_notice{taken->id, taken->owner, taken});
   environment_->client_probe->lease_taken();
   arm_timer(taken->taken + environment_->limits.lease_warn_after);
   auto id = taken->id;
-  leases_.emplace(id, held_lease{std::move(taken), true, false, {}});
+  held_lease held{std::move(taken), true, false, {}, {}};
+  for (const hold_ptr& objects : {held.what->host, held.what->disk})
+    held.objects += objects ? objects->places().size() : 0;
+  lease_objects_ += held.objects;
+  leases_.emplace(id, std::move(held));
   record_->leases = static_cast<uint32_t>(leases_.size());
 }
 
@@ -78,6 +95,7 @@ bool connection::release_lease(const lease_id& id) {
   if (entry->second.owner)
     self->send(group().group, end_lease_notice{id, record_->id});
   lease_ended(entry->second);
+  lease_objects_ -= entry->second.objects;
   leases_.erase(entry);
   record_->leases = static_cast<uint32_t>(leases_.size());
   return true;
@@ -96,11 +114,25 @@ void connection::lease_ended(const held_lease& held) {
     environment_->client_probe->old_lease_ended();
 }
 
-held_lease& connection::reading(const lease_ptr& what) {
-  auto& held = leases_[what->id];
-  held.what = what;
+bool connection::reads(const request& what, const lease_ptr& from, const std::vector<object_place>& places,
+                       const std::vector<hold_ptr>& holds) {
+  auto known = leases_.find(from->id);
+  bool news = known == leases_.end() || std::any_of(places.begin(), places.end(), [&](const object_place& p) {
+                return !known->second.told.contains(p.id);
+              });
+  if (!news)
+    return true; // what was told before is held already, however often the client asks
+  if (!may_name(what, places.size()))
+    return false;
+  auto& held = leases_[from->id];
+  held.what = from;
+  for (const object_place& place : places)
+    held.told.insert(place.id);
+  held.reading.insert(held.reading.end(), holds.begin(), holds.end());
+  held.objects += places.size();
+  lease_objects_ += places.size();
   record_->leases = static_cast<uint32_t>(leases_.size());
-  return held;
+  return true;
 }
 
 void connection::with_lease(const request& what, const lease_id& id,

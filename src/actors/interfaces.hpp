@@ -44,6 +44,7 @@ TERRACE_MESSAGE(usage_answer)
 TERRACE_MESSAGE(policy_notes)
 TERRACE_MESSAGE(restored_request)
 TERRACE_MESSAGE(restored_answer)
+TERRACE_MESSAGE(notes_mark)
 TERRACE_MESSAGE(inference_begin)
 TERRACE_MESSAGE(inference_end)
 TERRACE_MESSAGE(victim_request)
@@ -145,6 +146,8 @@ using policy_actor = caf::typed_actor<
     caf::reacts_to<policy_notes>,
     // From the preparer, before the tier that they belong to serves.
     caf::replies_to<restored_request>::with<restored_answer>,
+    // From tiers, behind batches of notes: all before it have been applied when it comes back (note_line.hpp).
+    caf::replies_to<notes_mark>::with<notes_mark>,
     // From connections: inference requests as they begin and end.
     caf::reacts_to<inference_begin>, caf::reacts_to<inference_end>,
     // From tiers: proposals, best victims first. What was pinned since is refused by the tier.

@@ -1,10 +1,7 @@
 #include "actors/load_actor.hpp"
 
-#include "actors/answer.hpp"
 #include "actors/disk_actor.hpp"
-#include "actors/object_slices.hpp"
-#include "storage/object_header.hpp"
-#include "transfer/windows.hpp"
+#include "actors/transfer_steps.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/event_based_actor.hpp>
@@ -17,20 +14,8 @@ namespace terrace::actors {
 
 namespace {
 
-/// After so many rounds in which others kept taking what a window waited for, the load delivers what it has.
-constexpr int window_attempts_max = 16;
-
-struct load_state {
+struct load_state : transfer_progress<load_job, load_result> {
   const char* name = "load";
-  load_job job;
-  load_result result;
-  answer<load_result> reply;
-
-  // The window in work: objects [begin, end) of the job.
-  size_t begin = 0;
-  size_t end = 0;
-  int attempts = 0;
-  batch_ptr window;
   std::vector<object_place> places; ///< host places of the window's objects
   std::vector<bool> from_disk;      ///< which of them were read in this window
   std::vector<hold_ptr> holds;
@@ -43,27 +28,6 @@ using self_pointer = caf::stateful_actor<load_state>*;
 
 void start_window(self_pointer self);
 void hold_window(self_pointer self);
-
-void finish(self_pointer self, error failure) {
-  auto& state = self->state;
-  state.result.failure = std::move(failure);
-  state.reply.deliver(std::move(state.result));
-  self->quit();
-}
-
-auto on_lost(self_pointer self, const char* who) {
-  return [self, who](const caf::error&) {
-    finish(self, {errc::internal, std::string("the ") + who + " has ended"});
-  };
-}
-
-bool ended(self_pointer self) {
-  const auto& context = self->state.job.context;
-  if (!context || context->live())
-    return false;
-  finish(self, {context->ended.load(), "the request ended before its load was complete"});
-  return true;
-}
 
 /// The disk tier, unless it cannot be read now.
 const disk_parts* usable_disk(const load_state& state) {
@@ -126,11 +90,8 @@ void copy_window(self_pointer self) {
   request.context = state.job.context;
   request.owners.assign(state.holds.begin(), state.holds.end());
   request.owners.push_back(state.passing);
-  for (size_t i = 0; i < state.usable; ++i) {
-    std::byte* payload = state.job.group->memory->at(state.places[i].offset) + object_header_bytes;
-    for (const object_piece& piece : state.job.runs->pieces(state.begin + i))
-      request.pieces.push_back({payload + piece.object_offset, piece.region_offset, piece.bytes});
-  }
+  for (size_t i = 0; i < state.usable; ++i)
+    add_pieces(state, request, state.places[i], i);
   self->request(state.job.group->copiers->next(), caf::infinite, std::move(request))
       .then(
           [self](const copy_answer& copied) {
@@ -149,7 +110,8 @@ void cut_at_first_gap(load_state& state) {
                                      state.places.begin());
 }
 
-/// Others are writing some of the window's objects: let go of everything, wait for them, begin again.
+/// Others are writing some of the window's objects: let go of everything, wait for them, begin again; at last deliver what
+/// is there.
 void wait_for_others(self_pointer self) {
   auto& state = self->state;
   state.holds.clear();
@@ -159,15 +121,7 @@ void wait_for_others(self_pointer self) {
     complete_window(self, 0);
     return;
   }
-  self->request(state.job.group->host, caf::infinite, await_request{state.window, state.job.context})
-      .then(
-          [self](const await_answer& answer) {
-            if (answer.failure.code != errc::ok)
-              finish(self, answer.failure);
-            else
-              hold_window(self);
-          },
-          on_lost(self, "host tier"));
+  await_others(self, hold_window);
 }
 
 /// What was read from disk and found good becomes visible.
@@ -313,7 +267,7 @@ void read_window(self_pointer self, const acquire_answer& acquired, const hold_p
   self->request(disk.disk, caf::infinite, std::move(request))
       .then(
           [self, acquired, disk_held, reading, others](const disk_answer& answer) {
-            if (ended(self))
+            if (ended(self, "load"))
               return;
             if (answer.failure.code == errc::ok) {
               check_read(self, acquired, disk_held, reading, answer, others);
@@ -392,7 +346,7 @@ void ask_disk(self_pointer self) {
 
 /// First round: is everything in host memory?
 void hold_window(self_pointer self) {
-  if (ended(self))
+  if (ended(self, "load"))
     return;
   auto& state = self->state;
   acquire_request request;
@@ -425,30 +379,17 @@ void hold_window(self_pointer self) {
 
 void start_window(self_pointer self) {
   auto& state = self->state;
-  const object_batch& all = *state.job.objects;
-  if (state.begin == all.size()) {
+  // Without a copy everything has to be held at once, so it is one window.
+  if (!next_window(state, state.job.runs ? state.job.group->window_bytes : UINT64_MAX)) {
     finish(self, {});
     return;
   }
-  // Without a copy everything has to be held at once, so it is one window.
-  uint64_t bytes_max = state.job.runs ? state.job.group->window_bytes : UINT64_MAX;
-  state.end = window_end(all.payload_bytes, state.begin, state.job.objects_per_chunk, bytes_max);
-  state.window = slice(state.job.objects, state.begin, state.end);
   state.from_disk.assign(state.window->size(), false);
-  state.attempts = 0;
   hold_window(self);
 }
 
 caf::behavior load_behavior(self_pointer self, const std::shared_ptr<load_job>& job) {
-  self->state.job = std::move(*job);
-  return {
-      [self](start_load) {
-        self->state.reply = make_answer<load_result>(self);
-        auto promise = self->state.reply.promise();
-        start_window(self);
-        return promise;
-      },
-  };
+  return transfer_behavior<start_load>(self, std::move(*job), start_window);
 }
 
 } // namespace

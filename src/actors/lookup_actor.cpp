@@ -14,8 +14,8 @@ namespace terrace::actors {
 
 namespace {
 
-/// Objects that a tier looks for between two looks at its other messages, some 10 us. Most lookups are one slice.
-constexpr size_t slice_objects = 256;
+/// Objects that a tier looks for between two looks at its other messages, some 10 us. Many lookups are one slice.
+constexpr size_t slice_objects = 128;
 
 /// What one tier has said so far.
 struct tier_share {

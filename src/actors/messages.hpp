@@ -314,6 +314,9 @@ struct restored_answer {
   error failure;
 };
 
+/// From a tier, behind some batches of notes; the policy gives it back when it has applied them.
+struct notes_mark {};
+
 /// From a connection, with the first request of an inference that leases or loads: its whole chain, present or not. It is
 /// the inference's one use of these objects, in all tiers. An inference that has begun already changes nothing.
 struct inference_begin {

@@ -75,6 +75,7 @@ policy_actor::behavior_type policy_behavior(policy_actor::stateful_pointer<polic
         apply(self->state, request.found);
         return restored_answer{};
       },
+      [](notes_mark mark) { return mark; },
       [self](const inference_begin& what) { begin(self->state, what); },
       [self](const inference_end& what) { end(self->state, what); },
       [self](const victim_request& request) {

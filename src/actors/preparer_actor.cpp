@@ -132,8 +132,10 @@ caf::behavior preparer_behavior(self_pointer self, const std::shared_ptr<prepare
 } // namespace
 
 caf::actor spawn_preparer(caf::actor_system& system, preparer_arguments arguments) {
-  return system.spawn<caf::detached>(preparer_behavior,
-                                     std::make_shared<preparer_arguments>(std::move(arguments)));
+  bool detached = arguments.detached;
+  auto seed = std::make_shared<preparer_arguments>(std::move(arguments));
+  return detached ? system.spawn<caf::detached>(preparer_behavior, seed)
+                  : system.spawn(preparer_behavior, seed);
 }
 
 } // namespace terrace::actors

@@ -31,6 +31,7 @@ struct preparer_arguments {
   group_actor spaces;  ///< gives the spaces on disk their ids
   policy_actor policy; ///< hears of the residents
   caf::actor report_to;
+  bool detached = true; ///< false in tests that run everything on one thread
 };
 
 caf::actor spawn_preparer(caf::actor_system& system, preparer_arguments arguments);

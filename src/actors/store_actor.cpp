@@ -1,9 +1,6 @@
 #include "actors/store_actor.hpp"
 
-#include "actors/answer.hpp"
-#include "actors/object_slices.hpp"
-#include "storage/object_header.hpp"
-#include "transfer/windows.hpp"
+#include "actors/transfer_steps.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/event_based_actor.hpp>
@@ -15,19 +12,8 @@ namespace terrace::actors {
 
 namespace {
 
-/// After so many rounds in which others kept abandoning what a window waited for, the store gives up.
-constexpr int window_attempts_max = 16;
-
-struct store_state {
+struct store_state : transfer_progress<store_job, store_result> {
   const char* name = "store";
-  store_job job;
-  store_result result;
-  answer<store_result> reply;
-
-  size_t begin = 0; ///< the window in work: objects [begin, end) of the job
-  size_t end = 0;
-  int attempts = 0;
-  batch_ptr window;
   std::vector<bool> copied; ///< of the window's objects
   credit_ptr credit;        ///< of the window, for what of it goes to disk
 };
@@ -41,19 +27,6 @@ bool writes_through(const store_state& state) {
 
 void start_window(self_pointer self);
 void acquire_window(self_pointer self);
-
-void finish(self_pointer self, error failure) {
-  auto& state = self->state;
-  state.result.failure = std::move(failure);
-  state.reply.deliver(std::move(state.result));
-  self->quit();
-}
-
-auto on_lost(self_pointer self, const char* who) {
-  return [self, who](const caf::error&) {
-    finish(self, {errc::internal, std::string("the ") + who + " has ended"});
-  };
-}
 
 void complete_window(self_pointer self) {
   auto& state = self->state;
@@ -75,15 +48,7 @@ void wait_for_others(self_pointer self) {
     finish(self, {errc::busy, "other clients kept abandoning stores of the same chunks; try again"});
     return;
   }
-  self->request(state.job.group->host, caf::infinite, await_request{state.window, state.job.context})
-      .then(
-          [self](const await_answer& answer) {
-            if (answer.failure.code != errc::ok)
-              finish(self, answer.failure);
-            else
-              acquire_window(self);
-          },
-          on_lost(self, "host tier"));
+  await_others(self, acquire_window);
 }
 
 void publish_window(self_pointer self, const acquire_answer& acquired, bool again) {
@@ -125,13 +90,9 @@ void copy_window(self_pointer self, const acquire_answer& acquired, bool again) 
   request.outside = state.job.source;
   request.context = state.job.context;
   request.owners = {acquired.reserved};
-  for (size_t i = 0; i < acquired.states.size(); ++i) {
-    if (acquired.states[i] != acquired_state::reserved)
-      continue;
-    std::byte* payload = state.job.group->memory->at(acquired.places[i].offset) + object_header_bytes;
-    for (const object_piece& piece : state.job.runs->pieces(state.begin + i))
-      request.pieces.push_back({payload + piece.object_offset, piece.region_offset, piece.bytes});
-  }
+  for (size_t i = 0; i < acquired.states.size(); ++i)
+    if (acquired.states[i] == acquired_state::reserved)
+      add_pieces(state, request, acquired.places[i], i);
   self->request(state.job.group->copiers->next(), caf::infinite, std::move(request))
       .then(
           [self, acquired, again](const copy_answer& copied) {
@@ -146,10 +107,8 @@ void copy_window(self_pointer self, const acquire_answer& acquired, bool again) 
 
 void acquire_window(self_pointer self) {
   auto& state = self->state;
-  if (state.job.context && !state.job.context->live()) {
-    finish(self, {state.job.context->ended.load(), "the request ended before its store was complete"});
+  if (ended(self, "store"))
     return;
-  }
   acquire_request request;
   request.objects = state.window;
   bool told = state.job.context && state.job.context->inference != 0;
@@ -204,29 +163,16 @@ void ask_credit(self_pointer self) {
 
 void start_window(self_pointer self) {
   auto& state = self->state;
-  const object_batch& all = *state.job.objects;
-  if (state.begin == all.size()) {
+  if (!next_window(state, state.job.group->window_bytes)) {
     finish(self, {});
     return;
   }
-  state.end =
-      window_end(all.payload_bytes, state.begin, state.job.objects_per_chunk, state.job.group->window_bytes);
-  state.window = slice(state.job.objects, state.begin, state.end);
   state.copied.assign(state.window->size(), false);
-  state.attempts = 0;
   ask_credit(self);
 }
 
 caf::behavior store_behavior(self_pointer self, const std::shared_ptr<store_job>& job) {
-  self->state.job = std::move(*job);
-  return {
-      [self](start_store) {
-        self->state.reply = make_answer<store_result>(self);
-        auto promise = self->state.reply.promise();
-        start_window(self);
-        return promise;
-      },
-  };
+  return transfer_behavior<start_store>(self, std::move(*job), start_window);
 }
 
 } // namespace

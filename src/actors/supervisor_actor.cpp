@@ -13,7 +13,6 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <set>
 
 namespace terrace::actors {
@@ -29,7 +28,6 @@ constexpr uint64_t lock_tag = 1ULL << 32;
 struct supervisor_state {
   const char* name = "supervisor";
   supervisor_arguments with;
-  std::optional<runtime::workers> workers;
   std::vector<std::shared_ptr<group_parts>> groups;
   std::vector<bool> memory_ready;
   std::shared_ptr<copier_pool> copiers;
@@ -66,7 +64,7 @@ std::shared_ptr<connection_environment> environment_of(self_pointer self, size_t
   environment->limits = state.with.limits;
   environment->boot = state.with.boot;
   environment->started = clock::now();
-  environment->workers = static_cast<uint32_t>(state.workers->size());
+  environment->workers = state.with.workers;
   environment->ring_features = state.with.ring_features;
   environment->clients = state.clients;
   environment->client_probe = state.with.probes[group].clients;
@@ -85,6 +83,7 @@ void prepare(self_pointer self, size_t group, bool memory = true) {
   work.memory = state.groups[group]->memory;
   work.prefault_piece_bytes = memory ? state.with.prefault_piece_bytes : 0;
   work.report_to = caf::actor_cast<caf::actor>(self);
+  work.detached = state.with.detached;
   if (plan.disk) {
     extent_file_options file;
     file.path = plan.disk_file;
@@ -104,8 +103,9 @@ error start(self_pointer self) {
   auto& state = self->state;
   std::vector<copier_actor> copiers;
   for (uint32_t i = 0; i < state.with.copiers; ++i)
-    copiers.push_back(spawn_copier(
-        self->system(), {.piece_bytes = state.with.copy_piece_bytes, .probe = state.with.copier_probe}));
+    copiers.push_back(spawn_copier(self->system(), {.piece_bytes = state.with.copy_piece_bytes,
+                                                    .probe = state.with.copier_probe,
+                                                    .detached = state.with.detached}));
   for (const copier_actor& copier : copiers)
     self->monitor(copier);
   state.copiers = std::make_shared<copier_pool>(std::move(copiers));
@@ -129,11 +129,11 @@ error start(self_pointer self) {
     listener.socket = plan.socket;
     listener.path = plan.path;
     listener.admits = plan.admits;
-    listener.place = [workers = *state.workers]() mutable { return workers.place(); };
+    listener.place = state.with.place;
     listener.next_id = next_id;
     listener.connections_max = state.with.connections_max;
     listener.environment = environment;
-    state.listeners.push_back(spawn_listener(self->system(), state.workers->place(), std::move(listener)));
+    state.listeners.push_back(spawn_listener(self->system(), state.with.place(), std::move(listener)));
     self->monitor(state.listeners.back());
   }
   if (state.with.exposition)
@@ -209,7 +209,7 @@ void disk_is_prepared(self_pointer self, const disk_prepared& report) {
                     " blocks of its index are damaged or missing, " + std::to_string(found.overlapping) +
                     " objects gave way to newer ones, " + std::to_string(report.disk->unplaced) +
                     " have no place under the present configuration");
-  join_disk(self->system(), group, state.with.groups[report.group], probes, state.workers->place(),
+  join_disk(self->system(), group, state.with.groups[report.group], probes, state.with.place(),
             std::move(*report.disk), state.with.warn);
   for (const caf::actor& member : actors_of_disk(group))
     self->monitor(member);
@@ -358,10 +358,8 @@ void somebody_ended(self_pointer self, const caf::down_msg& down) {
   drain(self);
 }
 
-caf::behavior supervisor_behavior(self_pointer self, const std::shared_ptr<supervisor_arguments>& arguments,
-                                  runtime::workers workers) {
+caf::behavior supervisor_behavior(self_pointer self, const std::shared_ptr<supervisor_arguments>& arguments) {
   self->state.with = std::move(*arguments);
-  self->state.workers = workers;
   self->set_down_handler([self](const caf::down_msg& down) { somebody_ended(self, down); });
   error failure = start(self);
   self->state.with.ready(failure);
@@ -384,10 +382,10 @@ caf::behavior supervisor_behavior(self_pointer self, const std::shared_ptr<super
 
 } // namespace
 
-caf::actor spawn_supervisor(caf::actor_system& system, runtime::workers workers,
-                            supervisor_arguments arguments) {
-  return runtime::spawn_homed(system, workers.place(), supervisor_behavior,
-                              std::make_shared<supervisor_arguments>(std::move(arguments)), workers);
+caf::actor spawn_supervisor(caf::actor_system& system, supervisor_arguments arguments) {
+  runtime::home home = arguments.place();
+  return runtime::spawn_homed(system, home, supervisor_behavior,
+                              std::make_shared<supervisor_arguments>(std::move(arguments)));
 }
 
 } // namespace terrace::actors

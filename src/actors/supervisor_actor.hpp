@@ -19,6 +19,8 @@ struct listen_plan {
 };
 
 struct supervisor_arguments {
+  std::function<runtime::home()> place; ///< of the next actor that does I/O; any thread
+  uint32_t workers = 1;                 ///< for status
   std::vector<group_plan> groups;
   std::vector<group_probes> probes; ///< parallel to `groups`
   std::vector<listen_plan> listens;
@@ -33,6 +35,7 @@ struct supervisor_arguments {
   std::chrono::milliseconds shutdown_grace{10000};
   std::shared_ptr<metrics::space_table> spaces;
   std::unique_ptr<metrics::exposition> exposition; ///< null: no metrics
+  bool detached = true; ///< false in tests that run what blocks on the same thread as all else
 
   // Called on the supervisor's thread.
   std::function<void(const std::string&)> log;
@@ -42,8 +45,7 @@ struct supervisor_arguments {
       finished; ///< once: nothing is left to end; `clean` false after an actor's death
 };
 
-/// Begins at once. Takes `drain_notice`: stop accepting, let requests in flight finish for `shutdown_grace`, end.
-caf::actor spawn_supervisor(caf::actor_system& system, runtime::workers workers,
-                            supervisor_arguments arguments);
+/// Begins at once, at a home that `place` gives. Takes `drain_notice`: stop accepting, let requests in flight finish for `shutdown_grace`, end.
+caf::actor spawn_supervisor(caf::actor_system& system, supervisor_arguments arguments);
 
 } // namespace terrace::actors

@@ -2,11 +2,14 @@
 
 #include "actors/allocator_actor.hpp"
 #include "actors/answer.hpp"
+#include "actors/note_line.hpp"
 #include "actors/tier_state.hpp"
 #include "actors/victim_choice.hpp"
+#include "runtime/short_turns.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/send.hpp>
+#include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
 #include <algorithm>
@@ -18,6 +21,7 @@ namespace {
 struct tier_shell {
   const char* name = "tier";
   tier_state objects;
+  note_line notes;
   allocator_actor space;
   policy_actor policy;
   caf::actor journal;
@@ -30,9 +34,38 @@ struct tier_shell {
       false; ///< something may leave that the policy did not know of when it was asked for victims
 };
 
-using self_pointer = tier_actor::stateful_pointer<tier_shell>;
+using self_pointer = caf::stateful_actor<tier_shell, runtime::short_turns<tier_actor::base>>*;
 
 caf::actor handle_of(self_pointer self) { return caf::actor_cast<caf::actor>(self); }
+
+/// Behind every so many batches, a mark: when it is back, what was kept since goes out.
+void mark_notes(self_pointer self);
+
+/// What the policy has not been told yet.
+void tell_kept(self_pointer self) {
+  for (policy_notes& batch : self->state.notes.take())
+    self->send(self->state.policy, std::move(batch));
+  mark_notes(self);
+}
+
+void mark_notes(self_pointer self) {
+  if (!self->state.notes.mark_due())
+    return;
+  self->request(self->state.policy, caf::infinite, notes_mark{})
+      .then(
+          [self](notes_mark) {
+            self->state.notes.marked();
+            tell_kept(self);
+          },
+          [](const caf::error&) {}); // the policy has ended: nobody is left to be told
+}
+
+void tell(self_pointer self, policy_notes notes) {
+  if (notes.notes.empty() || !self->state.notes.admits(notes))
+    return;
+  self->send(self->state.policy, std::move(notes));
+  mark_notes(self);
+}
 
 /// After every change: policy and journal hear of it, freed space goes back, and an allocator that found nothing to evict
 /// gets another try when something became evictable. `of`: the space of what was published.
@@ -40,8 +73,7 @@ void settle(self_pointer self, std::vector<extent> freed, const space_ptr& of = 
   auto& state = self->state;
   if (auto changes = state.objects.take_changes(); !changes.empty())
     caf::anon_send(state.journal, index_changes{std::move(changes), of});
-  if (auto notes = state.objects.take_notes(); !notes.notes.empty())
-    self->send(state.policy, std::move(notes));
+  tell(self, state.objects.take_notes());
   if (!freed.empty())
     self->send(state.space, free_notice{std::move(freed)});
   if (state.objects.take_evictable()) {
@@ -115,6 +147,7 @@ void evict_chosen(self_pointer self, const room_request& wanted, uint64_t asked,
 void make_room(self_pointer self, const room_request& wanted, uint64_t asked) {
   auto& state = self->state;
   state.evictable = false;
+  tell_kept(self); // the question stands behind all that happened before it
   auto lost = [self](const caf::error&) {
     self->send(self->state.space, room_made{{}, true, "the eviction policy has ended", false});
   };

@@ -2,6 +2,7 @@
 #include "client/client.hpp"
 #include "client/core.hpp"
 #include "client/decode.hpp"
+#include "client/encode.hpp"
 
 #include <algorithm>
 

@@ -168,7 +168,9 @@ int serve(settings with, const command_line& given, const environment& env) {
     uint64_t one = 1;
     (void) !::write(over.get(), &one, sizeof one);
   };
-  auto supervisor = actors::spawn_supervisor(system, workers, std::move(*wired));
+  wired->place = [workers]() mutable { return workers.place(); };
+  wired->workers = static_cast<uint32_t>(workers.size());
+  auto supervisor = actors::spawn_supervisor(system, std::move(*wired));
 
   heartbeat heart(workers);
   unique_fd timer = watchdog_timer(env);
@@ -215,8 +217,10 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& problem) {
-    int code = app.exit(problem);
-    return code == 0 ? clean : wrong_usage;
+    if (problem.get_exit_code() == 0)
+      return app.exit(problem); // --help, --version
+    std::cerr << "terraced: " << problem.what() << " (see terraced --help)\n";
+    return wrong_usage;
   }
   auto env = environment::current();
   auto with = read_settings(given, env);

@@ -72,10 +72,11 @@ struct connection_options {
   uint32_t credit_requests = 256;        ///< requests in flight before the daemon stops reading
   uint64_t credit_bytes = 32 * mebibyte; ///< bytes of frames in flight before it does
   uint64_t staging_bytes =
-      256 * mebibyte;              ///< memory for reserved, not yet committed objects of one connection
-  uint32_t regions_max = 64;       ///< registered regions of one connection
-  uint32_t leases_max = 65536;     ///< leases of one connection
-  uint32_t connections_max = 1024; ///< of the whole daemon
+      256 * mebibyte;          ///< memory for reserved, not yet committed objects of one connection
+  uint32_t regions_max = 64;   ///< registered regions of one connection
+  uint32_t leases_max = 65536; ///< leases of one connection
+  uint32_t lease_objects_max = 4'194'304;            ///< objects that these name, all together
+  uint32_t connections_max = 1024;                   ///< of the whole daemon
   std::chrono::milliseconds request_deadline{30000}; ///< of requests that state none of their own
   std::vector<option_problem> validate() const;
   friend bool operator==(const connection_options&, const connection_options&) = default;

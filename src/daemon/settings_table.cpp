@@ -46,6 +46,8 @@ constexpr option_spec table[] = {
      in<&s::connection, &connection_options::staging_bytes>},
     {"connection", "regions_max", kind::count, restart, in<&s::connection, &connection_options::regions_max>},
     {"connection", "leases_max", kind::count, restart, in<&s::connection, &connection_options::leases_max>},
+    {"connection", "lease_objects_max", kind::count, restart,
+     in<&s::connection, &connection_options::lease_objects_max>},
     {"connection", "connections_max", kind::count, restart,
      in<&s::connection, &connection_options::connections_max>},
     {"connection", "request_deadline", kind::duration, restart,

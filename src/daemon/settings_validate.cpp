@@ -16,7 +16,7 @@ namespace {
 
 using problems = std::vector<option_problem>;
 
-constexpr uint64_t page_bytes = 4096; // what O_DIRECT and every allocator align to
+constexpr uint64_t page_bytes = 4096;             // what O_DIRECT and every allocator align to
 constexpr uint64_t slot_bytes_max = 1 * gibibyte; // a registered io_uring buffer may not be larger
 constexpr uint64_t tier_bytes_min = 1 * mebibyte;
 constexpr uint64_t host_bytes_max = 64 * tebibyte;
@@ -160,6 +160,7 @@ problems connection_options::validate() const {
   multiple_of(found, "connection.staging_bytes", staging_bytes, page_bytes);
   count_in_range(found, "connection.regions_max", regions_max, 1, 65536);
   count_in_range(found, "connection.leases_max", leases_max, 1, 16'777'216);
+  count_in_range(found, "connection.lease_objects_max", lease_objects_max, 1, 1'073'741'824);
   count_in_range(found, "connection.connections_max", connections_max, 1, 65536);
   duration_in_range(found, "connection.request_deadline", request_deadline, std::chrono::milliseconds(1),
                     std::chrono::hours(1));

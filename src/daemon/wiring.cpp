@@ -86,6 +86,52 @@ void expose(metrics::exposition& exposition, const actors::group_plan& plan,
   exposition.add(std::shared_ptr<const metrics::request_probe>(probes.requests), verb_names(), group);
 }
 
+result<void> open_sockets(const settings& with, const group_options& group, size_t number,
+                          actors::supervisor_arguments& wired) {
+  for (size_t socket : group.sockets) {
+    const listen_options& listen = with.listen[socket];
+    auto opened = actors::open_listening_socket(listen.path, listen.mode);
+    if (!opened)
+      return tl::unexpected(opened.error());
+    actors::listen_plan plan;
+    plan.path = listen.path;
+    plan.group = number;
+    plan.socket = std::make_shared<unique_fd>(std::move(*opened));
+    plan.admits = [listen, own = static_cast<uint32_t>(::geteuid())](uid_t uid, gid_t gid) {
+      return listen.admits(uid, gid, own);
+    };
+    wired.listens.push_back(std::move(plan));
+  }
+  return {};
+}
+
+result<void> serve_metrics(const settings& with, actors::supervisor_arguments& wired) {
+  if (!with.metrics.enabled)
+    return {};
+  auto serving = metrics::exposition::serve(with.metrics.address);
+  if (!serving)
+    return tl::unexpected(serving.error());
+  wired.exposition = std::move(*serving);
+  wired.exposition->add(wired.spaces);
+  wired.exposition->add(wired.copier_probe, {});
+  for (size_t i = 0; i < wired.groups.size(); ++i)
+    expose(*wired.exposition, wired.groups[i], wired.probes[i]);
+  return {};
+}
+
+/// Sockets first: of two daemons with one configuration, the second is told that the first is there, not that a port is
+/// taken.
+result<void> open_all(const settings& with, actors::supervisor_arguments& wired) {
+  auto groups = with.groups();
+  for (size_t i = 0; i < groups.size(); ++i) {
+    wired.groups.push_back(plan_of(with, groups[i]));
+    wired.probes.emplace_back();
+    if (auto opened = open_sockets(with, groups[i], i, wired); !opened)
+      return opened;
+  }
+  return serve_metrics(with, wired);
+}
+
 } // namespace
 
 result<actors::supervisor_arguments> wire_up(const settings& with, const environment& env,
@@ -98,6 +144,7 @@ result<actors::supervisor_arguments> wire_up(const settings& with, const environ
   wired.limits.staging_bytes = with.connection.staging_bytes;
   wired.limits.regions_max = with.connection.regions_max;
   wired.limits.leases_max = with.connection.leases_max;
+  wired.limits.lease_objects_max = with.connection.lease_objects_max;
   wired.limits.request_deadline = with.connection.request_deadline;
   wired.limits.lease_warn_after = with.lease.warn_after;
   wired.copiers = with.copier.threads == 0 ? env.default_copiers() : with.copier.threads;
@@ -106,34 +153,10 @@ result<actors::supervisor_arguments> wire_up(const settings& with, const environ
   wired.shutdown_grace = with.daemon.shutdown_grace;
   wired.ring_features.push_back(kernel.describe());
   wired.spaces = std::make_shared<metrics::space_table>(with.metrics.spaces_max);
-  if (with.metrics.enabled) {
-    auto serving = metrics::exposition::serve(with.metrics.address);
-    if (!serving)
-      return tl::unexpected(serving.error());
-    wired.exposition = std::move(*serving);
-    wired.exposition->add(wired.spaces);
-    wired.exposition->add(wired.copier_probe, {});
-  }
-  auto groups = with.groups();
-  for (size_t i = 0; i < groups.size(); ++i) {
-    wired.groups.push_back(plan_of(with, groups[i]));
-    wired.probes.emplace_back();
-    if (wired.exposition)
-      expose(*wired.exposition, wired.groups[i], wired.probes[i]);
-    for (size_t socket : groups[i].sockets) {
-      const listen_options& listen = with.listen[socket];
-      auto opened = actors::open_listening_socket(listen.path, listen.mode);
-      if (!opened)
-        return tl::unexpected(opened.error());
-      actors::listen_plan plan;
-      plan.path = listen.path;
-      plan.group = i;
-      plan.socket = std::make_shared<unique_fd>(std::move(*opened));
-      plan.admits = [listen, own = static_cast<uint32_t>(::geteuid())](uid_t uid, gid_t gid) {
-        return listen.admits(uid, gid, own);
-      };
-      wired.listens.push_back(std::move(plan));
-    }
+  if (auto opened = open_all(with, wired); !opened) {
+    for (const actors::listen_plan& listen : wired.listens)
+      ::unlink(listen.path.c_str());
+    return tl::unexpected(opened.error());
   }
   return wired;
 }

@@ -82,7 +82,7 @@ caf::resumable* event_loop::next(caf::execution_unit* worker) {
   return item.what;
 }
 
-void event_loop::again(caf::resumable* what) { queue_.push({what, current_kind_, now_ns_}); }
+void event_loop::again(caf::resumable* what) { queue_.push_again({what, current_kind_, now_ns_}); }
 
 void event_loop::start(caf::execution_unit* worker) {
   // Here and not in the constructor: with SINGLE_ISSUER the ring belongs to the thread that made it.

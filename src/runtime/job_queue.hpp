@@ -21,7 +21,9 @@ struct job {
 };
 
 /// Floating jobs go first: they are what homed ones, the connections, began and wait for, and others may wait for the same
-/// tier. After `floating_in_a_row` of them a homed job has its turn, so neither kind starves. Used by one thread.
+/// tier. After `floating_in_a_row` of them a homed job has its turn, and also when a floating one was not done in its own
+/// turn: so neither kind starves, and who was answered by a busy actor need not wait for all its other clients. Used by
+/// one thread.
 template <class T>
 class job_queue {
  public:
@@ -33,9 +35,16 @@ class job_queue {
 
   void push(job<T> item) { (item.kind == job_kind::floating ? floating_ : homed_).push_back(item); }
 
+  /// A job that has had its turn and is not done.
+  void push_again(job<T> item) {
+    if (item.kind == job_kind::floating)
+      run_ = floating_in_a_row;
+    push(item);
+  }
+
   /// Precondition: not empty.
   job<T> pop() {
-    bool homed = floating_.empty() || (!homed_.empty() && run_ == floating_in_a_row);
+    bool homed = floating_.empty() || (!homed_.empty() && run_ >= floating_in_a_row);
     run_ = homed ? 0 : run_ + 1;
     auto& from = homed ? homed_ : floating_;
     auto item = from.front();

@@ -9,8 +9,11 @@
 #include <gtest/gtest.h>
 
 #include <sys/socket.h>
+#include <sys/un.h>
 
+#include <cstring>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace terrace::actors::test {
@@ -48,6 +51,10 @@ class client_end {
     protocol::outgoing_message message;
     ASSERT_EQ(::sendmsg(socket_.get(), message.prepare(builder_.bytes(), descriptors), protocol::send_flags),
               static_cast<ssize_t>(builder_.bytes().size()));
+  }
+  void send_hello() {
+    send(kind::hello, 1,
+         [](auto& body) { return wire::CreateHello(body, protocol::version, body.CreateString("test")); });
   }
   void send_raw(const std::vector<uint8_t>& bytes) {
     ASSERT_EQ(::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
@@ -87,5 +94,15 @@ class client_end {
   protocol::frame_decoder decoder_{{.accepts = protocol::direction::answers}};
   bool ended_ = false;
 };
+
+/// Connects to a listening socket; nobody need have accepted yet.
+inline client_end connect_to(const std::string& path) {
+  unique_fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  EXPECT_EQ(::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  return client_end(std::move(socket));
+}
 
 } // namespace terrace::actors::test

@@ -61,6 +61,7 @@ TEST(Settings, EveryBoundIsEnforced) {
       {"connection.staging_bytes", [](settings& s) { s.connection.staging_bytes = 4096; }},
       {"connection.regions_max", [](settings& s) { s.connection.regions_max = 0; }},
       {"connection.leases_max", [](settings& s) { s.connection.leases_max = 0; }},
+      {"connection.lease_objects_max", [](settings& s) { s.connection.lease_objects_max = 0; }},
       {"connection.connections_max", [](settings& s) { s.connection.connections_max = 0; }},
       {"connection.request_deadline",
        [](settings& s) { s.connection.request_deadline = std::chrono::milliseconds(0); }},

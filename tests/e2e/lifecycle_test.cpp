@@ -1,6 +1,8 @@
 // Start, restart, reload and end of the daemon; what it says about its configuration.
 #include "workload.hpp"
 
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include <filesystem>
@@ -14,6 +16,23 @@ ended_program terraced(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), program("TERRACED"));
   return run(arguments);
 }
+
+/// A port of the loopback that somebody else listens on.
+struct taken_port {
+  unique_fd socket{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  std::string address;
+
+  taken_port() {
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof at;
+    EXPECT_EQ(::bind(socket.get(), reinterpret_cast<sockaddr*>(&at), sizeof at), 0);
+    EXPECT_EQ(::listen(socket.get(), 1), 0);
+    EXPECT_EQ(::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&at), &length), 0);
+    address = "127.0.0.1:" + std::to_string(ntohs(at.sin_port));
+  }
+};
 
 TEST(Lifecycle, EndsInOrderUnderLoadAndStartsAgainOnTheSameState) {
   daemon_options options{.disk_bytes = 64 * mebibyte};
@@ -98,6 +117,34 @@ TEST(Lifecycle, SecondDaemonOnTheSameSocketIsRefusedInOneLine) {
   EXPECT_EQ(std::count(second.err.begin(), second.err.end(), '\n'), 1) << second.err;
   tester client(daemon.socket());
   EXPECT_EQ(client.store(chain_of(1, 1)), 1U);
+}
+
+TEST(Lifecycle, SecondDaemonHearsOfTheFirstAndNotOfItsPort) {
+  taken_port port;
+  daemon_under_test daemon({.log_level = "error"});
+  auto second = terraced({"--config", daemon.configuration_path(), "--metrics", port.address});
+  EXPECT_EQ(second.exit_code, 1);
+  EXPECT_NE(second.err.find("another process listens on " + daemon.socket()), std::string::npos)
+      << second.err;
+}
+
+TEST(Lifecycle, LeavesNoSocketBehindWhenItsPortIsTaken) {
+  taken_port port;
+  scratch_folder folder;
+  auto refused =
+      terraced({"--socket", folder / "s", "--state-dir", folder.path(), "--metrics", port.address});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_NE(refused.err.find("metrics.address"), std::string::npos) << refused.err;
+  EXPECT_FALSE(exists(folder / "s"));
+}
+
+TEST(Lifecycle, UnknownArgumentIsNamedInOneLine) {
+  auto refused = terraced({"--sokcet", "x"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_EQ(refused.err.find("terraced: "), 0U) << refused.err;
+  EXPECT_NE(refused.err.find("--sokcet"), std::string::npos) << refused.err;
+  EXPECT_NE(refused.err.find("terraced --help"), std::string::npos) << refused.err;
+  EXPECT_EQ(std::count(refused.err.begin(), refused.err.end(), '\n'), 1) << refused.err;
 }
 
 TEST(Lifecycle, FileThatIsNoSocketIsLeftAlone) {

@@ -37,6 +37,22 @@ TEST(JobQueue, GivesAHomedJobItsTurnBetweenManyFloatingOnes) {
     EXPECT_EQ(*f.queue.pop().what, expected);
 }
 
+TEST(JobQueue, AFloatingJobThatIsNotDoneLetsAHomedOneGoFirst) {
+  fixture f;
+  f.push(0, job_kind::floating);
+  f.push(1, job_kind::homed);
+  f.push(2, job_kind::homed);
+  auto busy = f.queue.pop();
+  EXPECT_EQ(*busy.what, 0);
+  f.queue.push_again(busy);
+  EXPECT_EQ(*f.queue.pop().what, 1);
+  EXPECT_EQ(*f.queue.pop().what, 0);
+  f.queue.push_again(busy);
+  EXPECT_EQ(*f.queue.pop().what, 2);
+  f.queue.push_again({&f.items[3], job_kind::homed, 0});
+  EXPECT_EQ(*f.queue.pop().what, 0) << "homed jobs take no such turns";
+}
+
 TEST(JobQueue, GivesAwayTheYoungerHalfOfItsFloatingJobsInOrder) {
   fixture f;
   for (size_t i = 0; i < 10; ++i)

@@ -2,6 +2,7 @@
 #include "actors/load_actor.hpp"
 #include "actors/prefixes.hpp"
 #include "actors/verbs.hpp"
+#include "actors/verbs/run_transfer.hpp"
 #include "storage/object_header.hpp"
 
 namespace terrace::actors::verbs {
@@ -10,19 +11,11 @@ namespace {
 
 template <class F>
 void start(connection& client, const connection::request& what, load_job job, F on_result) {
-  auto* self = client.self;
-  auto worker = spawn_load(self->system(), std::move(job));
-  self->request(worker, caf::infinite, start_load{})
-      .then(
-          [&client, what, on_result](const load_result& done) {
-            if (done.failure.code != errc::ok)
-              client.refuse(what, done.failure);
-            else
-              on_result(done);
-          },
-          [&client, what](const caf::error&) {
-            client.refuse(what, {errc::internal, "the load's actor has ended"});
-          });
+  run_transfer<load_result>(client, what, spawn_load(client.self->system(), std::move(job)), start_load{},
+                            [on_result](const load_result& done) {
+                              if (done.failure.code == errc::ok)
+                                on_result(done);
+                            });
 }
 
 /// What a load is about, before its runs are checked.
@@ -131,12 +124,8 @@ void load_leased(connection& client, const connection::request& what, const wire
 /// From here on the client may read these places, until it releases the lease or ends.
 void tell_places(connection& client, const connection::request& what, const lease_ptr& from,
                  uint64_t first_token, const load_result& done) {
-  auto& held = client.reading(from);
-  bool news = false;
-  for (const object_place& place : done.places)
-    news = held.told.insert(place.id).second || news;
-  if (news) // places that were told before are held already, however often the client asks
-    held.reading.insert(held.reading.end(), done.holds.begin(), done.holds.end());
+  if (!client.reads(what, from, done.places, done.holds))
+    return;
   client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
     std::vector<wire::Location> locations;
     locations.reserve(done.places.size());

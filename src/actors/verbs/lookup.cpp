@@ -80,7 +80,9 @@ void answer(connection& client, const connection::request& what, const subject& 
   count_hits(*of.in, plan);
   lease_ptr held;
   if (of.lease_wanted && plan.found_chunks != 0 && what.context->live()) {
-    if (!client.may_lease(what))
+    size_t objects =
+        (found.host ? found.host->places().size() : 0) + (found.disk ? found.disk->places().size() : 0);
+    if (!client.may_lease(what) || !client.may_name(what, objects))
       return;
     held = take_lease(client, of, found);
   }

@@ -2,6 +2,7 @@
 #include "actors/prefixes.hpp"
 #include "actors/store_actor.hpp"
 #include "actors/verbs.hpp"
+#include "actors/verbs/run_transfer.hpp"
 
 namespace terrace::actors::verbs {
 
@@ -55,6 +56,25 @@ void reserve_absent(connection& client, const connection::request& what, const c
   });
 }
 
+/// Null: there is no such reservation, and the request was refused.
+std::shared_ptr<staged> take(connection& client, const connection::request& what, uint64_t id) {
+  auto memory = client.staging_memory();
+  auto taken = memory ? (*memory)->take(id) : tl::unexpected(memory.error());
+  if (taken)
+    return *taken;
+  client.refuse(what, taken.error());
+  return nullptr;
+}
+
+/// Its memory can be reserved again.
+void put_back(connection& client, const staged& reservation) {
+  staging* memory = client.present_staging();
+  if (memory == nullptr)
+    return;
+  memory->put_back(reservation);
+  client.record()->reservations = static_cast<uint32_t>(memory->reservations());
+}
+
 } // namespace
 
 void reserve(connection& client, const connection::request& what, protocol::frame& frame) {
@@ -102,21 +122,18 @@ void commit(connection& client, const connection::request& what, protocol::frame
   const auto* request = client.parse<wire::Commit>(frame);
   if (request == nullptr)
     return;
-  auto memory = client.staging_memory();
-  auto taken = memory ? (*memory)->take(request->reservation()) : tl::unexpected(memory.error());
-  if (!taken) {
-    client.refuse(what, taken.error());
+  auto reservation = take(client, what, request->reservation());
+  if (!reservation)
     return;
-  }
+  staging& memory = *client.present_staging();
   client.set_deadline(what, request->deadline_ms());
   connection::set_inference(what, request->options());
-  std::shared_ptr<staged> reservation = *taken;
   std::vector<region_run> runs;
   for (size_t i = 0; i < reservation->extents.size(); ++i)
     runs.push_back({reservation->extents[i].offset, reservation->objects->payload_bytes[i], 0, 1});
-  auto checked = object_runs::make(runs, {}, reservation->objects->payload_bytes, (*memory)->memory().size());
+  auto checked = object_runs::make(runs, {}, reservation->objects->payload_bytes, memory.memory().size());
   if (!checked) {
-    (*memory)->put_back(*reservation);
+    put_back(client, *reservation);
     client.refuse(what, {errc::internal, checked.error().text});
     return;
   }
@@ -126,48 +143,30 @@ void commit(connection& client, const connection::request& what, protocol::frame
   job.objects = reservation->objects;
   job.objects_per_chunk = reservation->objects_per_chunk;
   job.runs = std::make_shared<const object_runs>(std::move(*checked));
-  job.source = (*memory)->source();
+  job.source = memory.source();
   job.context = what.context;
-  auto* self = client.self;
-  auto worker = spawn_store(self->system(), std::move(job));
-  auto put_back = [&client, reservation] {
-    auto here = client.staging_memory();
-    (*here)->put_back(*reservation);
-    client.record()->reservations = static_cast<uint32_t>((*here)->reservations());
-  };
-  self->request(worker, caf::infinite, start_store{})
-      .then(
-          [&client, what, put_back, reservation](const store_result& done) {
-            put_back();
-            if (done.failure.code != errc::ok) {
-              client.refuse(what, done.failure);
-              return;
-            }
-            size_t present =
-                reservation->present_objects / reservation->objects_per_chunk + done.present_chunks;
-            client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
-              return wire::CreateCommitAnswer(body, static_cast<uint32_t>(done.stored_chunks),
-                                              static_cast<uint32_t>(present), done.bytes);
-            });
-          },
-          [&client, what, put_back](const caf::error&) {
-            put_back();
-            client.refuse(what, {errc::internal, "the store's actor has ended"});
-          });
+  run_transfer<store_result>(
+      client, what, spawn_store(client.self->system(), std::move(job)), start_store{},
+      [&client, what, reservation](const store_result& done) {
+        put_back(client, *reservation);
+        if (done.failure.code != errc::ok)
+          return;
+        size_t present = reservation->present_objects / reservation->objects_per_chunk + done.present_chunks;
+        client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
+          return wire::CreateCommitAnswer(body, static_cast<uint32_t>(done.stored_chunks),
+                                          static_cast<uint32_t>(present), done.bytes);
+        });
+      });
 }
 
 void abort(connection& client, const connection::request& what, protocol::frame& frame) {
   const auto* request = client.parse<wire::Abort>(frame);
   if (request == nullptr)
     return;
-  auto memory = client.staging_memory();
-  auto taken = memory ? (*memory)->take(request->reservation()) : tl::unexpected(memory.error());
-  if (!taken) {
-    client.refuse(what, taken.error());
+  auto reservation = take(client, what, request->reservation());
+  if (!reservation)
     return;
-  }
-  (*memory)->put_back(**taken);
-  client.record()->reservations = static_cast<uint32_t>((*memory)->reservations());
+  put_back(client, *reservation);
   client.reply(what, [](flatbuffers::FlatBufferBuilder& body) { return wire::CreateAbortAnswer(body); });
 }
 

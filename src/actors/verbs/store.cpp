@@ -2,6 +2,7 @@
 #include "actors/prefixes.hpp"
 #include "actors/store_actor.hpp"
 #include "actors/verbs.hpp"
+#include "actors/verbs/run_transfer.hpp"
 
 namespace terrace::actors::verbs {
 
@@ -9,24 +10,17 @@ namespace {
 
 void start(connection& client, const connection::request& what, store_job job,
            std::shared_ptr<metrics::space_probe> probe) {
-  auto* self = client.self;
-  auto worker = spawn_store(self->system(), std::move(job));
-  self->request(worker, caf::infinite, start_store{})
-      .then(
-          [&client, what, probe](const store_result& done) {
-            probe->stored(done.bytes);
-            if (done.failure.code != errc::ok) {
-              client.refuse(what, done.failure);
-              return;
-            }
-            client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
-              return wire::CreateStoreAnswer(body, static_cast<uint32_t>(done.stored_chunks),
-                                             static_cast<uint32_t>(done.present_chunks), done.bytes);
-            });
-          },
-          [&client, what](const caf::error&) {
-            client.refuse(what, {errc::internal, "the store's actor has ended"});
-          });
+  run_transfer<store_result>(client, what, spawn_store(client.self->system(), std::move(job)), start_store{},
+                             [&client, what, probe](const store_result& done) {
+                               probe->stored(done.bytes);
+                               if (done.failure.code != errc::ok)
+                                 return;
+                               client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
+                                 return wire::CreateStoreAnswer(
+                                     body, static_cast<uint32_t>(done.stored_chunks),
+                                     static_cast<uint32_t>(done.present_chunks), done.bytes);
+                               });
+                             });
 }
 
 } // namespace
