@@ -82,7 +82,18 @@ caf::resumable* event_loop::next(caf::execution_unit* worker) {
   return item.what;
 }
 
-void event_loop::again(caf::resumable* what) { queue_.push_again({what, current_kind_, now_ns_}); }
+void event_loop::again(caf::resumable* what) {
+  // A busy floating actor and other work: they go on beside each other if a worker sleeps.
+  auto* sleeper =
+      current_kind_ == job_kind::floating && queue_.homed() != 0 ? pool_.find_sleeper(index_) : nullptr;
+  if (sleeper == nullptr) {
+    queue_.push_again({what, current_kind_, now_ns_});
+    return;
+  }
+  counters_.pushes.add();
+  counters_.pushed_jobs.add();
+  sleeper->post({what, job_kind::floating, 0, true});
+}
 
 void event_loop::start(caf::execution_unit* worker) {
   // Here and not in the constructor: with SINGLE_ISSUER the ring belongs to the thread that made it.
@@ -107,8 +118,10 @@ void event_loop::between_jobs() {
   bool owes_kernel = ring.has_unsubmitted() || ring.wants_enter();
   if (owes_kernel || pool_.size() > 1)
     read_clock();
-  if (owes_kernel &&
-      (jobs_since_enter_ >= jobs_between_enters || now_ns_ - last_enter_ns_ >= ns_between_enters))
+  // An actor that is busy for longer does not keep the kernel waiting: not with the answers it has just made possible, nor
+  // with what came in meanwhile.
+  if (owes_kernel && (queue_.next().again || jobs_since_enter_ >= jobs_between_enters ||
+                      now_ns_ - last_enter_ns_ >= ns_between_enters))
     enter();
   else if (jobs_since_enter_ >= jobs_between_enters)
     account();
@@ -125,7 +138,7 @@ void event_loop::take_external() {
     has_external_.store(false, std::memory_order_relaxed);
   }
   for (auto& item : taken_)
-    queue_.push({item.what, item.kind, now_ns_});
+    queue_.push({item.what, item.kind, now_ns_, item.again});
   taken_.clear();
   for (auto id : cancels)
     port_.cancel(id);

@@ -18,6 +18,7 @@ struct job {
   T* what = nullptr;
   job_kind kind = job_kind::floating;
   int64_t since_ns = 0; ///< when it was queued, to the precision of the loop's clock
+  bool again = false;   ///< it has had a turn and was not done
 };
 
 /// Floating jobs go first: they are what homed ones, the connections, began and wait for, and others may wait for the same
@@ -32,6 +33,7 @@ class job_queue {
   bool empty() const { return homed_.empty() && floating_.empty(); }
   size_t size() const { return homed_.size() + floating_.size(); }
   size_t floating() const { return floating_.size(); }
+  size_t homed() const { return homed_.size(); }
 
   void push(job<T> item) { (item.kind == job_kind::floating ? floating_ : homed_).push_back(item); }
 
@@ -39,12 +41,16 @@ class job_queue {
   void push_again(job<T> item) {
     if (item.kind == job_kind::floating)
       run_ = floating_in_a_row;
+    item.again = true;
     push(item);
   }
 
+  /// What `pop` would give. Precondition: not empty.
+  const job<T>& next() const { return next_is_homed() ? homed_.front() : floating_.front(); }
+
   /// Precondition: not empty.
   job<T> pop() {
-    bool homed = floating_.empty() || (!homed_.empty() && run_ >= floating_in_a_row);
+    bool homed = next_is_homed();
     run_ = homed ? 0 : run_ + 1;
     auto& from = homed ? homed_ : floating_;
     auto item = from.front();
@@ -61,6 +67,8 @@ class job_queue {
   }
 
  private:
+  bool next_is_homed() const { return floating_.empty() || (!homed_.empty() && run_ >= floating_in_a_row); }
+
   std::deque<job<T>> homed_;
   std::deque<job<T>> floating_;
   uint32_t run_ = 0; ///< floating jobs since the last homed one

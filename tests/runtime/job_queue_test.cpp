@@ -45,7 +45,9 @@ TEST(JobQueue, AFloatingJobThatIsNotDoneLetsAHomedOneGoFirst) {
   auto busy = f.queue.pop();
   EXPECT_EQ(*busy.what, 0);
   f.queue.push_again(busy);
+  EXPECT_FALSE(f.queue.next().again);
   EXPECT_EQ(*f.queue.pop().what, 1);
+  EXPECT_TRUE(f.queue.next().again);
   EXPECT_EQ(*f.queue.pop().what, 0);
   f.queue.push_again(busy);
   EXPECT_EQ(*f.queue.pop().what, 2);
