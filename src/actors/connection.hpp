@@ -168,7 +168,8 @@ class connection {
   bool may_name(const request& what, size_t objects);
   void add_lease(lease_ptr taken);
   bool release_lease(const lease_id& id);
-  void end_unread_lease(const lease_id& id); ///< for another client: what this one may be reading in place stays
+  void
+  end_unread_lease(const lease_id& id); ///< for another client: what this one may be reading in place stays
   /// The client is told these places and may read them from now on. False: it may not, and the request was refused.
   bool reads(const request& what, const lease_ptr& from, const std::vector<object_place>& places,
              const std::vector<hold_ptr>& holds);

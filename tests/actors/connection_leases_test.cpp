@@ -59,9 +59,9 @@ TEST_F(ConnectionLeases, WhatALivingProcessMayBeReadingStaysUntilItEnds) {
   auto found = answer();
   const auto* id = found.as<wire::LookupAnswer>().lease();
   ASSERT_NE(id, nullptr);
-  std::vector<uint8_t> lease(id->begin(), id->end());
+  std::vector<uint8_t> lease_name(id->begin(), id->end());
   send(kind::read_lease, 21, [&](auto& body) {
-    auto named = body.CreateVector(lease);
+    auto named = body.CreateVector(lease_name);
     return wire::CreateReadLease(body, named, 0, 2);
   });
   auto places = answer();

@@ -67,7 +67,7 @@ struct TierActor : terrace::test::actor_fixture {
   void TearDown() override {
     seen->marks.clear();
     stop(tier);
-    tier = {};
+    tier = tier_actor{};
     stop(policy);
     policy = {};
   }

@@ -19,7 +19,8 @@ void share(connection& client, const connection::request& what, const lookup_out
   if (held && !client.holds(held->id)) {
     if (!client.may_lease(what))
       return;
-    client.reading(held); // from now on its end is the end of its last holder
+    if (!client.reads(what, held, {}, {})) // from now on its end is the end of its last holder
+      return;
   }
   client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
     auto answer = write_lookup_answer(body, found.plan, held ? held->id : lease_id{});
