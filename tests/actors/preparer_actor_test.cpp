@@ -57,12 +57,13 @@ struct Preparer : group_fixture {
   bool prepare() {
     auto preparer = spawn_preparer(sys, with);
     bool ended = false;
-    sys.spawn([&](caf::event_based_actor* self) {
+    auto watcher = sys.spawn([&](caf::event_based_actor* self) {
       self->set_down_handler([&ended](const caf::down_msg&) { ended = true; });
       self->monitor(preparer);
       return caf::behavior{[](int) {}};
     });
     settle();
+    stop(watcher); // it looks at `ended`
     return ended;
   }
 };

@@ -17,6 +17,8 @@ using slow_actor = short_turns<caf::event_based_actor, test_clock>;
 struct ShortTurns : terrace::test::actor_fixture {
   std::vector<int> handled;
 
+  void TearDown() override { shut_down(); } // what waits in mailboxes is handled while `handled` is there
+
   /// An actor with messages 0, 1, ... in its mailbox, each of which takes so long.
   caf::actor busy(int messages, std::chrono::microseconds each) {
     auto actor = sys.spawn([this, each](slow_actor*) {
