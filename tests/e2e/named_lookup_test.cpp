@@ -18,7 +18,6 @@ struct NamedLookup : ::testing::Test {
     request.id = named(number);
     return scheduler->lookup(request, patiently());
   }
-  uint64_t leased() { return worker.tier("host").leased_objects; }
   /// The connection's messages up to here have been worked off by the daemon.
   void settle() { scheduler.status(); }
 
@@ -60,7 +59,8 @@ TEST_F(NamedLookup, WhoWaitsBeforeItBeginsHearsItToo) {
   ASSERT_TRUE(waits);
   EXPECT_EQ(worker.lookup(chain).found_chunks, 4U); // others are served meanwhile
   EXPECT_FALSE(waits->ready());
-  ASSERT_TRUE(look_up(1, chain));
+  auto found = look_up(1, chain);
+  ASSERT_TRUE(found);
   auto heard = worker->wait(*waits, patiently());
   ASSERT_TRUE(heard) << heard.error().text;
   EXPECT_EQ(heard->found_chunks, 4U);
@@ -70,16 +70,16 @@ TEST_F(NamedLookup, TheLeaseEndsWithItsLastHolder) {
   auto found = look_up(1, chain);
   auto heard = worker->await_lookup(named(1), patiently());
   ASSERT_TRUE(found && heard);
-  EXPECT_EQ(leased(), 4U);
+  EXPECT_EQ(leased_objects(worker, 4), 4U);
   found->held.release();
   settle();
-  EXPECT_EQ(leased(), 4U) << "the worker holds it";
+  EXPECT_EQ(leased_objects(worker, 4), 4U) << "the worker holds it";
   auto places = worker->read_lease(heard->held.id(), {2, 1}, patiently());
   ASSERT_TRUE(places) << places.error().text;
   EXPECT_EQ(places->first_token, 2 * space_chunk_tokens);
   EXPECT_TRUE(has_content(chain[2], places->objects[0]));
   heard->held.release();
-  EXPECT_EQ(leased(), 0U);
+  EXPECT_EQ(leased_objects(worker, 0), 0U);
   expect_error(worker->await_lookup(named(1), patiently()), errc::gone);
 }
 
@@ -106,7 +106,7 @@ TEST_F(NamedLookup, AMissIsAnsweredAtOnceAndHoldsNothing) {
   EXPECT_EQ(heard->requested_chunks, 4U);
   EXPECT_EQ(heard->found_chunks, 0U);
   EXPECT_FALSE(heard->held);
-  EXPECT_EQ(leased(), 0U);
+  EXPECT_EQ(leased_objects(worker, 0), 0U);
   EXPECT_FALSE(worker->cancel_lookup(named(1), patiently()).value());
 }
 
@@ -117,7 +117,7 @@ TEST_F(NamedLookup, CancelledByAnotherItsLeaseEnds) {
   ASSERT_TRUE(cancelled) << cancelled.error().text;
   EXPECT_TRUE(*cancelled);
   settle(); // its owner has been told
-  EXPECT_EQ(leased(), 0U);
+  EXPECT_EQ(leased_objects(worker, 0), 0U);
   EXPECT_FALSE(scheduler->read_lease(found->held.id(), {}, patiently()));
   expect_error(worker->await_lookup(named(1), patiently()), errc::gone);
   EXPECT_FALSE(worker->cancel_lookup(named(1), patiently()).value());
@@ -130,11 +130,11 @@ TEST_F(NamedLookup, CancelledByAnotherWhatItsOwnerReadsInPlaceStays) {
   ASSERT_TRUE(places) << places.error().text;
   ASSERT_TRUE(worker->cancel_lookup(named(1), patiently()).value());
   settle();
-  EXPECT_EQ(leased(), 4U);
+  EXPECT_EQ(leased_objects(worker, 4), 4U);
   EXPECT_TRUE(has_content(chain[3], places->objects[3]));
   found->held.release();
   settle();
-  EXPECT_EQ(leased(), 0U);
+  EXPECT_EQ(leased_objects(worker, 0), 0U);
 }
 
 TEST_F(NamedLookup, AWaitHasADeadlineAndCanBeCancelled) {
@@ -157,25 +157,11 @@ TEST_F(NamedLookup, ARefusedLookupIsHeardAsGone) {
   expect_error(worker->wait(*waits, patiently()), errc::gone);
 }
 
-TEST_F(NamedLookup, AnIdUnderWayIsRefusedAndLaterUsedAgain) {
-  // A prompt of two million tokens is hashed for a while.
-  std::vector<uint32_t> tokens(2'000'000, 7);
-  auto slow = scheduler.lookup_of(chain);
-  slow.what = client::prefix::of_tokens(tokens);
-  slow.id = named(1);
-  auto first = scheduler->submit_lookup(slow, patiently());
-  auto same = scheduler.lookup_of(chain);
-  same.id = named(1);
-  auto second = scheduler->submit_lookup(same, patiently());
-  ASSERT_TRUE(first && second);
-  auto refused = scheduler->wait(*second, patiently());
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().code, errc::bad_request);
-  EXPECT_NE(refused.error().text.find("is under way"), std::string::npos) << refused.error().text;
-  ASSERT_TRUE(worker->cancel_lookup(named(1), patiently()).value());
-  expect_error(worker->await_lookup(named(1), patiently()), errc::cancelled);
-  expect_error(scheduler->wait(*first, patiently()), errc::cancelled);
-  ASSERT_TRUE(look_up(1, chain));
+TEST_F(NamedLookup, AnIdMayBeUsedAgainForAnotherLookup) {
+  ASSERT_TRUE(look_up(1, chain_of(2, 3)));
+  EXPECT_EQ(worker->await_lookup(named(1), patiently())->found_chunks, 0U);
+  auto found = look_up(1, chain);
+  ASSERT_TRUE(found);
   EXPECT_EQ(worker->await_lookup(named(1), patiently())->found_chunks, 4U);
 }
 
