@@ -7,7 +7,9 @@
 
 namespace terrace {
 
-kmg_order::worth kmg_order::worth_of(entry_index at) const { return {context_.history.value(at), stamp(at)}; }
+kmg_order::worth kmg_order::worth_of(entry_index at) const {
+  return {context_.history.value(at), stamp(at), at};
+}
 
 void kmg_order::exposed(entry_index at) {
   if (context_.forest.listed(at))
@@ -38,7 +40,7 @@ void kmg_order::sweep() {
 }
 
 struct kmg_order::drawing {
-  static constexpr worth highest{std::numeric_limits<float>::infinity(), ~0U};
+  static constexpr worth highest{std::numeric_limits<float>::infinity(), ~0U, no_entry};
   size_t best = ~size_t{0};
   worth least = highest, second = highest;
 };

@@ -29,6 +29,7 @@ class kmg_order : public eviction_order {
   struct worth {
     float value;
     uint32_t stamp;
+    entry_index at; ///< of equals the one that was known first goes, as under lru
     friend auto operator<=>(const worth&, const worth&) = default;
   };
   worth worth_of(entry_index at) const;
