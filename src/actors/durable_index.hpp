@@ -57,8 +57,8 @@ class durable_index {
   index_change record_of(const resident_table& table, uint32_t slot) const;
 
   uint64_t next_generation_;
-  segmented_array<uint64_t, 4096> generations_; ///< by slot
-  segmented_array<uint32_t, 4096> parents_;     ///< by slot: the parent's slot, or `none`
+  segmented_array<uint64_t> generations_; ///< by slot
+  segmented_array<uint32_t> parents_;     ///< by slot: the parent's slot, or `none`
   std::vector<index_change> changes_;
 };
 

@@ -100,8 +100,8 @@ class resident_table {
   void divide_bucket();
   void unlink(uint32_t slot);
 
-  segmented_array<resident, 1024> slots_;
-  segmented_array<uint32_t, 4096> buckets_;         ///< the first slot of each: base_ + divided_ of them
+  segmented_array<resident> slots_;
+  segmented_array<uint32_t> buckets_;               ///< the first slot of each: base_ + divided_ of them
   size_t base_;                                     ///< a power of two
   size_t divided_ = 0;                              ///< buckets below it have been divided in two this round
   uint32_t spare_ = none;                           ///< the first free slot

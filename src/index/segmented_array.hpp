@@ -1,39 +1,44 @@
 // An array that grows without moving what it has.
 #pragma once
 
-#include <cstddef>
-#include <memory>
+#include "base/huge_memory.hpp"
+
 #include <type_traits>
 #include <vector>
 
 namespace terrace {
 
-/// Segments of `segment_size` elements behind a directory. Growing takes one segment, whose elements are left
-/// uninitialised and untouched; only the directory (a pointer a segment) is ever copied.
-template <class T, size_t segment_size>
+/// Segments of 2 MiB behind a directory. Growing takes one segment, whose pages are taken from the kernel when they are
+/// first written; only the directory (two words a segment) is ever copied. Segments are huge pages, but for the first: a
+/// small array stays small.
+template <class T>
 class segmented_array {
+  static_assert(std::is_trivially_copyable_v<T> && huge_memory::unit % sizeof(T) == 0);
+  static constexpr size_t segment_size = huge_memory::unit / sizeof(T);
   static_assert((segment_size & (segment_size - 1)) == 0);
-  static_assert(std::is_trivially_default_constructible_v<T>);
 
  public:
-  T& operator[](size_t i) { return segments_[i / segment_size][i % segment_size]; }
-  const T& operator[](size_t i) const { return segments_[i / segment_size][i % segment_size]; }
+  T& operator[](size_t i) { return segment(i)[i % segment_size]; }
+  const T& operator[](size_t i) const { return segment(i)[i % segment_size]; }
 
   size_t size() const { return size_; }
 
   void push_back(const T& element) {
     if (size_ == segments_.size() * segment_size)
-      segments_.push_back(std::make_unique_for_overwrite<T[]>(segment_size));
+      segments_.emplace_back(huge_memory::unit, !segments_.empty());
     ++size_;
     (*this)[size_ - 1] = element;
   }
 
+  /// What is mapped; what was never written of it is no memory yet.
   size_t allocated_bytes() const {
-    return segments_.size() * segment_size * sizeof(T) + segments_.capacity() * sizeof(segments_[0]);
+    return segments_.size() * huge_memory::unit + segments_.capacity() * sizeof(segments_[0]);
   }
 
  private:
-  std::vector<std::unique_ptr<T[]>> segments_;
+  T* segment(size_t i) const { return static_cast<T*>(segments_[i / segment_size].data()); }
+
+  std::vector<huge_memory> segments_;
   size_t size_ = 0;
 };
 

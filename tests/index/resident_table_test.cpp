@@ -216,10 +216,10 @@ TEST(ResidentTable, CountsTheBytesThatAreHeldAndReserved) {
 
 TEST(ResidentTable, TakesNoMoreThanEightyBytesAnObject) {
   resident_table table;
-  for (uint64_t n = 0; n < 200'000; ++n)
+  for (uint64_t n = 0; n < 500'000; ++n)
     published(table, n);
-  EXPECT_LE(table.allocated_bytes(), 200'000u * 80);
-  for (uint64_t n = 0; n < 200'000; n += 997)
+  EXPECT_LE(table.allocated_bytes(), 500'000u * 80);
+  for (uint64_t n = 0; n < 500'000; n += 997)
     ASSERT_NE(find_published(table, n), object_id{});
 }
 
