@@ -242,6 +242,7 @@ bool connection::cancel(request_id id, errc why) {
 
 /// Whoever waits on behalf of a request that ended is answered now.
 void connection::sweep() {
+  caf::anon_send(group().group, sweep_notice{});
   caf::anon_send(group().host, sweep_notice{});
   if (group().disk()) {
     caf::anon_send(group().disk()->tier, sweep_notice{});

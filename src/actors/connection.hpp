@@ -163,6 +163,7 @@ class connection {
   bool may_lease(const request& what); ///< refuses the request when there are too many
   void add_lease(lease_ptr taken);
   bool release_lease(const lease_id& id);
+  void end_unread_lease(const lease_id& id); ///< for another client: what this one may be reading in place stays
   held_lease& reading(const lease_ptr& what);
   bool holds(const lease_id& id) const { return leases_.contains(id); }
   result<staging*> staging_memory();

@@ -83,6 +83,11 @@ bool connection::release_lease(const lease_id& id) {
   return true;
 }
 
+void connection::end_unread_lease(const lease_id& id) {
+  if (auto entry = leases_.find(id); entry != leases_.end() && entry->second.reading.empty())
+    release_lease(id);
+}
+
 void connection::lease_ended(const held_lease& held) {
   if (!held.owner)
     return;

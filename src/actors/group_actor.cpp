@@ -1,5 +1,6 @@
 #include "actors/group_actor.hpp"
 
+#include "actors/answer.hpp"
 #include "index/space_registry.hpp"
 #include "protocol/limits.hpp"
 
@@ -20,6 +21,7 @@ struct group_state {
   space_registry spaces;
   std::unordered_map<lease_id, lease_ptr> leases;
   std::map<connection_id, std::unordered_set<lease_id>> by_owner;
+  lookup_registry lookups;
 };
 
 open_space_answer open_space(group_state& state, const open_space_request& request) {
@@ -52,6 +54,17 @@ void end_owner(group_state& state, connection_id owner) {
   state.by_owner.erase(owned);
 }
 
+caf::result<await_lookup_answer> await_lookup(group_actor::stateful_pointer<group_state> self,
+                                              const await_lookup_request& request) {
+  auto reply = make_answer<await_lookup_answer>(self);
+  auto promise = reply.promise();
+  self->state.lookups.await(request.id, request.context,
+                            [reply](const error& failure, const lookup_outcome_ptr& found) mutable {
+                              reply.deliver({failure, found});
+                            });
+  return promise;
+}
+
 group_actor::behavior_type group_behavior(group_actor::stateful_pointer<group_state> self, bool isolated) {
   self->state.spaces = space_registry({.isolated = isolated});
   return {
@@ -77,6 +90,18 @@ group_actor::behavior_type group_behavior(group_actor::stateful_pointer<group_st
       },
       [self](const end_lease_notice& notice) { end_lease(self->state, notice); },
       [self](const end_owner_notice& notice) { end_owner(self->state, notice.owner); },
+      [self](const begin_lookup_request& request) {
+        begin_lookup_answer answer;
+        if (auto begun = self->state.lookups.begin(request.id, request.context); !begun)
+          answer.failure = begun.error();
+        return answer;
+      },
+      [self](const finish_lookup_notice& notice) { self->state.lookups.finish(notice.id, notice.outcome); },
+      [self](const await_lookup_request& request) { return await_lookup(self, request); },
+      [self](const cancel_lookup_request& request) {
+        return cancel_lookup_answer{{}, self->state.lookups.cancel(request.id)};
+      },
+      [self](const sweep_notice&) { self->state.lookups.sweep(); },
       [self](const group_status_request&) {
         group_report report;
         report.spaces = self->state.spaces.size();

@@ -21,6 +21,7 @@ struct lease {
   space_ptr in;
   std::vector<digest> chunks;   ///< of the found prefix
   std::optional<digest> before; ///< the chunk in front of the first, if known
+  uint64_t first_token = 0;     ///< of the prompt: where the first chunk begins
   hold_ptr host; ///< objects of all ranks of these chunks (index/chunk_layout.hpp); may be null
   hold_ptr disk;
   std::chrono::steady_clock::time_point taken;

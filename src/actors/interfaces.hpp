@@ -5,6 +5,7 @@
 #include "actors/disk_messages.hpp"
 #include "actors/group_messages.hpp"
 #include "actors/journal_messages.hpp"
+#include "actors/lookup_messages.hpp"
 #include "actors/messages.hpp"
 
 #include <caf/allowed_unsafe_message_type.hpp>
@@ -79,6 +80,13 @@ TERRACE_MESSAGE(use_lease_request)
 TERRACE_MESSAGE(use_lease_answer)
 TERRACE_MESSAGE(end_lease_notice)
 TERRACE_MESSAGE(end_owner_notice)
+TERRACE_MESSAGE(begin_lookup_request)
+TERRACE_MESSAGE(begin_lookup_answer)
+TERRACE_MESSAGE(finish_lookup_notice)
+TERRACE_MESSAGE(await_lookup_request)
+TERRACE_MESSAGE(await_lookup_answer)
+TERRACE_MESSAGE(cancel_lookup_request)
+TERRACE_MESSAGE(cancel_lookup_answer)
 TERRACE_MESSAGE(group_status_request)
 TERRACE_MESSAGE(group_report)
 #undef TERRACE_MESSAGE
@@ -151,7 +159,7 @@ using copier_actor = caf::typed_actor<caf::replies_to<copy_request>::with<copy_a
                                       // Compares header and checksum of what came from disk.
                                       caf::replies_to<check_request>::with<check_answer>>;
 
-/// GROUP: the spaces and leases of a trust group, by id.
+/// GROUP: the spaces, the leases and the named lookups of a trust group, by id.
 using group_actor =
     caf::typed_actor<caf::replies_to<open_space_request>::with<open_space_answer>,
                      // From the preparer: spaces that a disk has objects of, before anybody opens them.
@@ -162,6 +170,16 @@ using group_actor =
                      caf::replies_to<use_lease_request>::with<use_lease_answer>,
                      // From the owner: released, or its connection ended.
                      caf::reacts_to<end_lease_notice>, caf::reacts_to<end_owner_notice>,
+                     // From the connection of a lookup that its client named: before its first I/O, and when it is
+                     // answered or dropped.
+                     caf::replies_to<begin_lookup_request>::with<begin_lookup_answer>,
+                     caf::reacts_to<finish_lookup_notice>,
+                     // From any connection of the group. (delayed: until the lookup is answered or dropped, or the
+                     // context ends)
+                     caf::replies_to<await_lookup_request>::with<await_lookup_answer>,
+                     caf::replies_to<cancel_lookup_request>::with<cancel_lookup_answer>,
+                     // From a connection whose request ended early.
+                     caf::reacts_to<sweep_notice>,
                      caf::replies_to<group_status_request>::with<group_report>>;
 
 } // namespace terrace::actors

@@ -23,6 +23,7 @@ constexpr verb table[] = {
     {protocol::kind::cancel, "cancel", verbs::cancel, 0, true},
     {protocol::kind::end_inference, "end_inference", verbs::end_inference, 0, true},
     {protocol::kind::clear, "clear", verbs::clear},
+    {protocol::kind::await_lookup, "await_lookup", verbs::await_lookup},
     {protocol::kind::status, "status", verbs::status, 0, true},
 };
 

@@ -40,6 +40,7 @@ void release(connection&, const connection::request&, protocol::frame&);
 void cancel(connection&, const connection::request&, protocol::frame&);
 void end_inference(connection&, const connection::request&, protocol::frame&);
 void clear(connection&, const connection::request&, protocol::frame&);
+void await_lookup(connection&, const connection::request&, protocol::frame&);
 void status(connection&, const connection::request&, protocol::frame&);
 } // namespace verbs
 

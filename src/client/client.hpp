@@ -40,6 +40,7 @@ struct lookup_result {
   uint64_t usable_tokens = 0;   ///< ends at least one token before the prompt's end
   std::vector<tier_kind> tiers; ///< of each found chunk: its fastest tier
   lease held;                   ///< when asked for, and anything was found
+  uint64_t first_token = 0;     ///< of the prompt: where the first chunk begins
 };
 
 struct connect_options {
@@ -95,6 +96,15 @@ class connection {
 
   result<lookup_result> lookup(const lookup_request& request, deadline until = {});
 
+  /// The answer of another connection's lookup, as soon as there is one: also of a lookup that comes after this call. Its
+  /// lease ends when all who hold it have released it. Errors: `gone` when the lookup had no answer or its lease has ended
+  /// already, `cancelled`, and `deadline`, also for a lookup that never comes.
+  result<lookup_result> await_lookup(const lookup_id& id, deadline until = {});
+
+  /// Ends another connection's lookup, or, if it has been answered, its lease for the one who looked up. False: the
+  /// daemon knows no such lookup, or nothing of it is left.
+  result<bool> cancel_lookup(const lookup_id& id, deadline until = {});
+
   /// Where leased objects lie. Maps segments of the daemon's arena when they are first met. `denied` in a group whose
   /// memory is not shared: use `load`. `pools`: numbers of those that are wanted, rising; empty: all.
   result<located_objects> read_lease(const lease_id& id, chunk_range range = {}, deadline until = {},
@@ -129,6 +139,7 @@ class connection {
   // is left as the request's deadline.
 
   result<ticket<lookup_result>> submit_lookup(const lookup_request& request, deadline until = {});
+  result<ticket<lookup_result>> submit_await_lookup(const lookup_id& id, deadline until = {});
   result<ticket<located_objects>> submit_read_lease(const lease_id& id, chunk_range range = {},
                                                     deadline until = {}, std::span<const uint8_t> pools = {});
   result<ticket<load_result>> submit_load(const load_request& request, deadline until = {});

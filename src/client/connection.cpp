@@ -119,6 +119,12 @@ result<ticket<lookup_result>> connection::submit_lookup(const lookup_request& re
   return submit_about<lookup_result>(kind::lookup, request, 0, until);
 }
 
+result<ticket<lookup_result>> connection::submit_await_lookup(const lookup_id& id, deadline until) {
+  request_context in{0, 0, milliseconds_left(until)};
+  return submit<lookup_result>(
+      core_->now(), kind::await_lookup, [&](body_builder& body) { return encode(body, id, in); }, until);
+}
+
 result<ticket<load_result>> connection::submit_load(const load_request& request, deadline until) {
   auto region = region_id_of(request.region);
   if (!region)
@@ -181,19 +187,24 @@ auto connection::take(ticket<T>& under_way, deadline until, Read&& read)
 }
 
 result<lookup_result> connection::wait(ticket<lookup_result>& under_way, deadline until) {
-  return take<wire::LookupAnswer>(under_way, until, [&](const wire::LookupAnswer& table) {
+  auto read = [&](const wire::LookupAnswer& table) {
     lookup_result found{.requested_chunks = table.requested_chunks(),
                         .found_chunks = table.found_chunks(),
                         .found_tokens = table.found_tokens(),
                         .usable_tokens = table.usable_tokens(),
                         .tiers = std::vector<tier_kind>(table.found_chunks()),
-                        .held = {}};
+                        .held = {},
+                        .first_token = table.first_token()};
     if (table.tiers() && table.found_chunks() > 0)
       std::memcpy(found.tiers.data(), table.tiers()->data(), table.found_chunks());
     if (table.lease())
       found.held = lease(under_way.session_, protocol::to_lease_id(table.lease()));
     return found;
-  });
+  };
+  if (under_way && under_way.session_->request_of(under_way.id_) == kind::await_lookup)
+    return take<wire::AwaitLookupAnswer>(
+        under_way, until, [&](const wire::AwaitLookupAnswer& table) { return read(*table.found()); });
+  return take<wire::LookupAnswer>(under_way, until, read);
 }
 
 result<load_result> connection::wait(ticket<load_result>& under_way, deadline until) {
@@ -234,7 +245,9 @@ result<void> connection::map_segments(detail::session& in, std::span<const locat
 
 result<located_objects> connection::wait(ticket<located_objects>& under_way, deadline until) {
   auto in = under_way.session_;
-  auto places = take<wire::ReadLeaseAnswer>(under_way, until, [](const auto& table) {
+  uint64_t first_token = 0;
+  auto places = take<wire::ReadLeaseAnswer>(under_way, until, [&](const auto& table) {
+    first_token = table.first_token();
     std::vector<location> list;
     for (const auto* place : *table.locations())
       list.push_back({place->offset(), place->bytes(), place->segment()});
@@ -244,7 +257,7 @@ result<located_objects> connection::wait(ticket<located_objects>& under_way, dea
     return pass_on(places);
   if (auto ok = map_segments(*in, *places, until); !ok)
     return pass_on(ok);
-  located_objects located{.objects = {}, .mappings = in->mapped()};
+  located_objects located{.objects = {}, .mappings = in->mapped(), .first_token = first_token};
   located.objects.reserve(places->size());
   for (const auto& place : *places) {
     auto bytes = place.bytes == 0 ? result<std::span<uint8_t>>(std::span<uint8_t>())
@@ -284,18 +297,6 @@ result<reservation> connection::wait(ticket<reservation>& under_way, deadline un
 
 result<uint32_t> connection::poll(deadline until) { return core_->now()->poll(until); }
 
-result<bool> connection::cancel(const detail::any_ticket& under_way, deadline until) {
-  if (!under_way)
-    return fail(errc::bad_request, "expected a ticket of a request under way, got an empty one");
-  auto& in = *under_way.session_;
-  auto id = in.submit(
-      kind::cancel, [&](body_builder& body) { return wire::CreateCancel(body, under_way.id_); }, until);
-  if (!id)
-    return pass_on(id);
-  return detail::take<wire::CancelAnswer>(in, *id, until,
-                                          [](const auto& table, answer&) { return table.found(); });
-}
-
 // ---- calls that wait for their answer ----
 
 template <class T>
@@ -311,6 +312,10 @@ result<T> connection::finish(result<ticket<T>> submitted, deadline until) {
 
 result<lookup_result> connection::lookup(const lookup_request& request, deadline until) {
   return finish(submit_lookup(request, until), until);
+}
+
+result<lookup_result> connection::await_lookup(const lookup_id& id, deadline until) {
+  return finish(submit_await_lookup(id, until), until);
 }
 
 result<located_objects> connection::read_lease(const lease_id& id, chunk_range range, deadline until,
@@ -332,93 +337,6 @@ result<reservation> connection::reserve(const reserve_request& request, deadline
 
 result<store_result> connection::commit(reservation written, deadline until) {
   return finish(submit_commit(std::move(written), until), until);
-}
-
-result<void> connection::end_inference(const inference_end& what, deadline until) {
-  auto optional = [](const auto& value) -> flatbuffers::Optional<uint32_t> {
-    if (!value)
-      return flatbuffers::nullopt;
-    return static_cast<uint32_t>(*value);
-  };
-  std::optional<int64_t> think_ms;
-  if (what.think_time)
-    think_ms = std::clamp<int64_t>(what.think_time->count(), 0, UINT32_MAX);
-  auto& in = *core_->now();
-  auto id = in.submit(
-      kind::end_inference,
-      [&](body_builder& body) {
-        return wire::CreateEndInference(body, what.inference, optional(what.output_tokens),
-                                        static_cast<wire::FinishReason>(what.reason), what.session_closed,
-                                        optional(think_ms));
-      },
-      until);
-  if (!id)
-    return pass_on(id);
-  auto answered =
-      detail::take<wire::EndInferenceAnswer>(in, *id, until, [](const auto&, answer&) { return true; });
-  if (!answered)
-    return pass_on(answered);
-  return {};
-}
-
-result<clear_result> connection::clear(const space* only, deadline until) {
-  uint32_t number = 0;
-  if (only != nullptr) {
-    auto known = core_->space_id_of(*only);
-    if (!known)
-      return pass_on(known);
-    number = *known;
-  }
-  auto& in = *core_->now();
-  auto id = in.submit(
-      kind::clear, [&](body_builder& body) { return wire::CreateClear(body, number); }, until);
-  if (!id)
-    return pass_on(id);
-  clear_result cleared;
-  auto answered = detail::take<wire::ClearAnswer>(in, *id, until, [&](const auto& table, answer&) {
-    cleared = {table.objects(), table.bytes()};
-    return true;
-  });
-  if (!answered)
-    return pass_on(answered);
-  return cleared;
-}
-
-result<daemon_status> connection::status(deadline until) {
-  auto& in = *core_->now();
-  auto id = in.submit(
-      kind::status, [](body_builder& body) { return wire::CreateStatus(body); }, until);
-  if (!id)
-    return pass_on(id);
-  return detail::take<wire::StatusAnswer>(in, *id, until,
-                                          [](const auto& table, answer&) { return detail::decode(table); });
-}
-
-result<uint64_t> connection::load_under_lease(const lease& held, chunk_range range,
-                                              std::span<const std::span<uint8_t>> into, deadline until,
-                                              std::span<const uint8_t> pools) {
-  auto located = read_lease(held.id(), range, until, pools);
-  if (!located)
-    return pass_on(located);
-  return copy_objects(located->objects, into);
-}
-
-result<uint64_t> copy_objects(std::span<const std::span<const uint8_t>> from,
-                              std::span<const std::span<uint8_t>> into) {
-  if (from.size() != into.size())
-    return fail(errc::bad_request, "expected one destination an object (" + std::to_string(from.size()) +
-                                       "), got " + std::to_string(into.size()));
-  for (size_t i = 0; i < from.size(); ++i)
-    if (from[i].size() != into[i].size())
-      return fail(errc::bad_request, "expected a destination of " + std::to_string(from[i].size()) +
-                                         " bytes for object " + std::to_string(i) + ", got " +
-                                         std::to_string(into[i].size()));
-  uint64_t bytes = 0;
-  for (size_t i = 0; i < from.size(); ++i) {
-    std::memcpy(into[i].data(), from[i].data(), from[i].size());
-    bytes += from[i].size();
-  }
-  return bytes;
 }
 
 } // namespace terrace::client

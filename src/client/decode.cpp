@@ -117,7 +117,8 @@ load_result decode(const wire::LoadAnswer& table) {
                      .delivered_chunks = table.delivered_chunks(),
                      .delivered_tokens = table.delivered_tokens(),
                      .bytes = table.bytes(),
-                     .bytes_by_tier = {}};
+                     .bytes_by_tier = {},
+                     .first_token = table.first_token()};
   if (const auto* by_tier = table.bytes_by_tier())
     loaded.bytes_by_tier.assign(by_tier->begin(), by_tier->end());
   return loaded;

@@ -96,7 +96,13 @@ Offset<wire::OpenSpace> encode(body_builder& body, const space_spec& spec) {
 Offset<wire::Lookup> encode(body_builder& body, const lookup_request& request, const request_context& in) {
   auto what = encode(body, request.what);
   auto options = encode(body, request.options);
-  return wire::CreateLookup(body, in.space, what, request.lease, request.tiers, in.deadline_ms, options);
+  auto id = request.id ? body.CreateVector(request.id->bytes.data(), request.id->bytes.size()) : 0;
+  return wire::CreateLookup(body, in.space, what, request.lease, request.tiers, in.deadline_ms, options, id);
+}
+
+Offset<wire::AwaitLookup> encode(body_builder& body, const lookup_id& lookup, const request_context& in) {
+  auto id = body.CreateVector(lookup.bytes.data(), lookup.bytes.size());
+  return wire::CreateAwaitLookup(body, id, in.deadline_ms);
 }
 
 Offset<wire::Load> encode(body_builder& body, const load_request& request, const request_context& in) {

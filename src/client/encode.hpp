@@ -29,6 +29,8 @@ flatbuffers::Offset<wire::Hello> encode(body_builder& body, const hello_request&
 flatbuffers::Offset<wire::OpenSpace> encode(body_builder& body, const space_spec& spec);
 flatbuffers::Offset<wire::Lookup> encode(body_builder& body, const lookup_request& request,
                                          const request_context& in);
+flatbuffers::Offset<wire::AwaitLookup> encode(body_builder& body, const lookup_id& lookup,
+                                              const request_context& in);
 flatbuffers::Offset<wire::Load> encode(body_builder& body, const load_request& request,
                                        const request_context& in);
 flatbuffers::Offset<wire::Store> encode(body_builder& body, const store_request& request,

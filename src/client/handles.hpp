@@ -54,6 +54,7 @@ class lease {
 struct located_objects {
   std::vector<std::span<const uint8_t>> objects; ///< chunk by chunk, pool by pool
   std::shared_ptr<const void> mappings;          ///< keeps the memory mapped, not leased
+  uint64_t first_token = 0;                      ///< of the prompt: where the first of their chunks begins
 };
 
 /// Staging memory of chunks that this client writes itself. Ends by commit; or by abort, which destruction does.

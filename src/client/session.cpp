@@ -297,6 +297,9 @@ void session::drop(kind what, std::span<const uint8_t> body) {
   if (what == protocol::answer_to(kind::lookup)) {
     if (auto table = protocol::parse<wire::LookupAnswer>(body); table && (*table)->lease())
       post_release(protocol::to_lease_id((*table)->lease()));
+  } else if (what == protocol::answer_to(kind::await_lookup)) {
+    if (auto table = protocol::parse<wire::AwaitLookupAnswer>(body); table && (*table)->found()->lease())
+      post_release(protocol::to_lease_id((*table)->found()->lease()));
   } else if (what == protocol::answer_to(kind::reserve)) {
     if (auto table = protocol::parse<wire::ReserveAnswer>(body))
       post_abort((*table)->reservation());

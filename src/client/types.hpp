@@ -3,6 +3,7 @@
 
 #include "base/digest.hpp"
 #include "base/ids.hpp"
+#include "base/lookup_id.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -175,6 +176,7 @@ struct lookup_request {
   bool lease = false;
   uint32_t tiers = 0; ///< bit n: tier_kind n may be searched; 0: all
   request_options options;
+  std::optional<lookup_id> id; ///< by which others of the trust group may wait for it or cancel it
 };
 
 /// `count` pieces of `bytes` each; the i-th lies at `offset + i * stride` of the region.
@@ -227,6 +229,7 @@ struct load_result {
   uint64_t delivered_tokens = 0;
   uint64_t bytes = 0;
   std::vector<uint64_t> bytes_by_tier; ///< indexed by tier_kind; may be shorter
+  uint64_t first_token = 0;            ///< of the prompt: where the first loaded chunk begins
 };
 
 struct store_result {

@@ -99,6 +99,7 @@ prefix_plan make_prefix_plan(const space_spec& spec, const plan_request& request
   chunk_layout layout(spec);
   prefix_plan plan;
   plan.requested_chunks = request.chunks;
+  plan.first_token = request.first_token;
   plan.object_tiers = fastest_tiers(size_t{request.chunks} * layout.objects_per_chunk(), answers);
   run_lengths runs(layout, request.chunks, plan.object_tiers);
 

@@ -71,6 +71,7 @@ struct prefix_plan {
   uint32_t requested_chunks = 0;
   uint32_t found_chunks = 0;
   uint32_t usable_chunks = 0; ///< to be loaded so that `usable_tokens` can be used
+  uint64_t first_token = 0;   ///< of the prompt: where the request's first chunk begins
   uint64_t found_tokens = 0;  ///< found_chunks in tokens
   uint64_t usable_tokens = 0;
 

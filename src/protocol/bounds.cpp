@@ -241,6 +241,14 @@ result<void> check(const wire::Lookup& table) {
     return ok;
   if (auto ok = check(*table.prefix()); !ok)
     return ok;
+  if (auto ok = check_id("lookup_id", table.lookup_id(), true); !ok)
+    return ok;
+  return check(table.options());
+}
+
+result<void> check(const wire::AwaitLookup& table) {
+  if (auto ok = check_id("lookup_id", table.lookup_id(), false); !ok)
+    return ok;
   return check(table.options());
 }
 
@@ -294,7 +302,12 @@ result<void> check(const wire::Reserve& table) {
 result<void> check(const wire::Commit& table) { return check(table.options()); }
 result<void> check(const wire::Abort&) { return {}; }
 result<void> check(const wire::Release& table) { return check_id("lease", table.lease(), false); }
-result<void> check(const wire::Cancel&) { return {}; }
+result<void> check(const wire::Cancel& table) {
+  if ((table.request() == 0) == (table.lookup_id() == nullptr))
+    return refuse("expected exactly one of request and lookup_id, got " +
+                  std::string(table.lookup_id() ? "both" : "neither"));
+  return check_id("lookup_id", table.lookup_id(), true);
+}
 result<void> check(const wire::Status&) { return {}; }
 result<void> check(const wire::Clear&) { return {}; }
 result<void> check(const wire::EndInference& table) {

@@ -6,6 +6,7 @@
 #include "base/digest.hpp"
 #include "base/error.hpp"
 #include "base/ids.hpp"
+#include "base/lookup_id.hpp"
 #include "protocol/terrace_generated.h"
 
 #include <cstdint>
@@ -35,6 +36,7 @@ result<void> check(const wire::Cancel& table);
 result<void> check(const wire::Status& table);
 result<void> check(const wire::EndInference& table);
 result<void> check(const wire::Clear& table);
+result<void> check(const wire::AwaitLookup& table);
 
 result<void> check(const wire::HelloAnswer& table);
 result<void> check(const wire::OpenSpaceAnswer& table);
@@ -53,6 +55,7 @@ result<void> check(const wire::CancelAnswer& table);
 result<void> check(const wire::StatusAnswer& table);
 result<void> check(const wire::EndInferenceAnswer& table);
 result<void> check(const wire::ClearAnswer& table);
+result<void> check(const wire::AwaitLookupAnswer& table);
 result<void> check(const wire::Error& table);
 
 struct run_totals {
@@ -82,5 +85,7 @@ inline lease_id to_lease_id(const byte_vector* bytes) {
     std::memcpy(id.bytes.data(), bytes->data(), id.bytes.size());
   return id;
 }
+
+inline lookup_id to_lookup_id(const byte_vector* bytes) { return {to_lease_id(bytes).bytes}; }
 
 } // namespace terrace::protocol

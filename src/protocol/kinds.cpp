@@ -21,6 +21,7 @@ std::string_view to_string(kind k) {
     case kind::status: return "status";
     case kind::end_inference: return "end_inference";
     case kind::clear: return "clear";
+    case kind::await_lookup: return "await_lookup";
     case kind::error: return "error";
   }
   constexpr std::string_view answers[] = {"",
@@ -40,7 +41,8 @@ std::string_view to_string(kind k) {
                                           "answer to cancel",
                                           "answer to status",
                                           "answer to end_inference",
-                                          "answer to clear"};
+                                          "answer to clear",
+                                          "answer to await_lookup"};
   static_assert(std::size(answers) == last_request + 1);
   return is_answer(k) ? answers[static_cast<uint16_t>(k) & 0xff] : "unknown";
 }

@@ -48,7 +48,7 @@ TEST(TrailingPools, ALeaseHoldsTheWindowAndNoOtherState) {
   ASSERT_TRUE(window) << window.error().text;
   EXPECT_TRUE(has_content(content_of(chain[7], 1), window->objects[1]));
   found.held.release();
-  EXPECT_EQ((*client).tier("host").leased_objects, 0U);
+  EXPECT_EQ(leased_objects(*client, 0), 0U);
 }
 
 /// Stores chunks that take room from others.

@@ -165,6 +165,14 @@ client::tier_status tester::tier(const std::string& name) {
   return {};
 }
 
+uint64_t leased_objects(tester& by, uint64_t expected) {
+  auto until = patiently();
+  uint64_t leased = by.tier("host").leased_objects;
+  while (leased != expected && !::testing::Test::HasFailure() && std::chrono::steady_clock::now() < *until)
+    leased = by.tier("host").leased_objects;
+  return leased;
+}
+
 std::vector<client::lease> occupy(tester& by, uint64_t seed, uint64_t objects) {
   std::vector<client::lease> held;
   for (uint64_t i = 0; i < objects; ++i) {

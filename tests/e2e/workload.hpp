@@ -68,6 +68,9 @@ class tester {
   std::vector<client::run> runs_;
 };
 
+/// Leased objects of host memory, asked again until they are `expected`: what a lease held is given back by messages.
+uint64_t leased_objects(tester& by, uint64_t expected);
+
 /// Leases that together hold all of a host arena: each chunk is stored while all before it are leased, so the call
 /// succeeds if and only if everything else in the arena can be freed. Fails the test otherwise.
 std::vector<client::lease> occupy(tester& by, uint64_t seed, uint64_t objects);

@@ -99,6 +99,7 @@ void read_frame(const frame& got) {
     case kind::release: return read_both<wire::Release, wire::ReleaseAnswer>(got, request);
     case kind::cancel: return read_both<wire::Cancel, wire::CancelAnswer>(got, request);
     case kind::clear: return read_both<wire::Clear, wire::ClearAnswer>(got, request);
+    case kind::await_lookup: return read_both<wire::AwaitLookup, wire::AwaitLookupAnswer>(got, request);
     case kind::end_inference: return read_both<wire::EndInference, wire::EndInferenceAnswer>(got, request);
     case kind::status: return read_both<wire::Status, wire::StatusAnswer>(got, request);
     case kind::error: read<wire::Error>(got.body); return;

@@ -81,6 +81,7 @@ int main(int argc, char** argv) {
   seed(kind::abort, [](builder& b) { return wire::CreateAbort(b, 1); });
   seed(kind::release, [&](builder& b) { return wire::CreateRelease(b, b.CreateVector(id)); });
   seed(kind::cancel, [](builder& b) { return wire::CreateCancel(b, 1); });
+  seed(kind::await_lookup, [&](builder& b) { return wire::CreateAwaitLookup(b, b.CreateVector(id), 5); });
   seed(kind::end_inference, [](builder& b) {
     return wire::CreateEndInference(b, 7, 120, wire::FinishReason::tool_call, false, 500);
   });

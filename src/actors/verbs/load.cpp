@@ -32,8 +32,14 @@ struct load_subject {
   batch_ptr objects;
   size_t pools = 1; ///< objects of a chunk
   hold_ptr disk_held;
-  lease_ptr from; ///< null: by prefix, which is a use of its own
+  lease_ptr from;           ///< null: by prefix, which is a use of its own
+  uint64_t first_token = 0; ///< of the prompt: where the first object's chunk begins
 };
+
+/// Where a range of the lease's chunks begins in the prompt.
+uint64_t token_of(const lease& from, const chunk_range& range) {
+  return from.first_token + range.first * from.in->spec.chunk_tokens;
+}
 
 /// Checks the runs and starts the load.
 void load_objects(connection& client, const connection::request& what, const wire::Load& request,
@@ -65,9 +71,9 @@ void load_objects(connection& client, const connection::request& what, const wir
       subject.probe->loaded(done.bytes);
     client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
       auto tiers = body.CreateVector(done.bytes_by_tier.data(), done.bytes_by_tier.size());
-      return wire::CreateLoadAnswer(body, static_cast<uint32_t>(requested),
-                                    static_cast<uint32_t>(done.chunks),
-                                    done.chunks * subject.in->spec.chunk_tokens, done.bytes, tiers);
+      return wire::CreateLoadAnswer(
+          body, static_cast<uint32_t>(requested), static_cast<uint32_t>(done.chunks),
+          done.chunks * subject.in->spec.chunk_tokens, done.bytes, tiers, subject.first_token);
     });
   });
 }
@@ -92,7 +98,8 @@ void load_prefix(connection& client, const connection::request& what, const wire
                 auto objects = objects_of(*in->what, prefix.chunks, prefix.parent, *range, *pools, in->rank);
                 client.use_for_inference(what, request.options(), objects);
                 load_objects(client, what, request, region,
-                             {in->what, in->probe, std::move(objects), pools->size(), nullptr, nullptr});
+                             {in->what, in->probe, std::move(objects), pools->size(), nullptr, nullptr,
+                              prefix.first_token + range->first * in->what->spec.chunk_tokens});
               });
 }
 
@@ -118,12 +125,12 @@ void load_leased(connection& client, const connection::request& what, const wire
   auto objects = objects_of(*from->in, from->chunks, from->before, *range, *pools, rank);
   load_objects(client, what, request, region,
                {from->in, client.probe_of(from->in->id), std::move(objects), pools->size(),
-                leased_on_disk(from, *range, *pools, rank), from});
+                leased_on_disk(from, *range, *pools, rank), from, token_of(*from, *range)});
 }
 
 /// From here on the client may read these places, until it releases the lease or ends.
 void tell_places(connection& client, const connection::request& what, const lease_ptr& from,
-                 const load_result& done) {
+                 uint64_t first_token, const load_result& done) {
   auto& held = client.reading(from);
   bool news = false;
   for (const object_place& place : done.places)
@@ -137,7 +144,7 @@ void tell_places(connection& client, const connection::request& what, const leas
       auto at = client.group().memory->locate(place.offset + object_header_bytes);
       locations.emplace_back(at.offset, place.payload_bytes, at.segment, 0);
     }
-    return wire::CreateReadLeaseAnswer(body, body.CreateVectorOfStructs(locations));
+    return wire::CreateReadLeaseAnswer(body, body.CreateVectorOfStructs(locations), first_token);
   });
 }
 
@@ -201,9 +208,10 @@ void read_lease(connection& client, const connection::request& what, protocol::f
                       job.context = what.context;
                       job.held_by = from;
                       job.note_use = false; // the lookup that took the lease was the use
-                      start(client, what, std::move(job), [&client, what, from](const load_result& done) {
-                        tell_places(client, what, from, done);
-                      });
+                      start(client, what, std::move(job),
+                            [&client, what, from, at = token_of(*from, *range)](const load_result& done) {
+                              tell_places(client, what, from, at, done);
+                            });
                     });
 }
 

@@ -1,8 +1,13 @@
 // lookup: how many leading chunks are there, where, and, if wanted, a lease on them.
+#include "actors/connection_actor.hpp"
 #include "actors/lookup_actor.hpp"
+#include "actors/lookup_answers.hpp"
+#include "actors/named_lookup.hpp"
 #include "actors/prefixes.hpp"
 #include "actors/verbs.hpp"
 #include "base/random_id.hpp"
+
+#include <caf/send.hpp>
 
 #include <algorithm>
 #include <array>
@@ -37,53 +42,80 @@ void count_hits(const client_space& in, const prefix_plan& plan) {
       in.probe->hit(tier, found * chunk_tokens);
 }
 
-void answer(connection& client, const connection::request& what, const client_space& in, bool lease_wanted,
-            const chunk_prefix& prefix, const lookup_answer& found) {
+/// A lookup under way.
+struct subject {
+  client_space_ptr in;
+  bool lease_wanted = false;
+  std::shared_ptr<const chunk_prefix> prefix;
+  std::shared_ptr<named_lookup> name; ///< null: nobody else knows of it
+};
+
+lease_ptr take_lease(connection& client, const subject& of, const lookup_answer& found) {
+  auto taken = std::make_shared<lease>();
+  taken->id = random_lease_id();
+  taken->owner = client.record()->id;
+  taken->in = of.in->what;
+  taken->chunks.assign(of.prefix->chunks.begin(), of.prefix->chunks.begin() + found.plan.found_chunks);
+  taken->before = of.prefix->parent;
+  taken->first_token = of.prefix->first_token;
+  taken->host = found.host;
+  taken->disk = found.disk;
+  taken->taken = client.environment().now();
+  client.add_lease(taken);
+  return taken;
+}
+
+/// Has the connection give the lease up, from whatever thread, if both are still there.
+std::function<void()> lease_ender(connection& client, const lease_id& id) {
+  auto work = std::make_shared<std::function<void()>>([&client, id] { client.end_unread_lease(id); });
+  return [owner = caf::actor_cast<caf::actor_addr>(client.self), work] {
+    if (auto there = caf::actor_cast<caf::actor>(owner))
+      caf::anon_send(there, resume_notice{work});
+  };
+}
+
+void answer(connection& client, const connection::request& what, const subject& of,
+            const lookup_answer& found) {
   const prefix_plan& plan = found.plan;
-  count_hits(in, plan);
-  lease_id id;
-  if (lease_wanted && plan.found_chunks != 0 && what.context->live()) {
+  count_hits(*of.in, plan);
+  lease_ptr held;
+  if (of.lease_wanted && plan.found_chunks != 0 && what.context->live()) {
     if (!client.may_lease(what))
       return;
-    auto taken = std::make_shared<lease>();
-    taken->id = id = random_lease_id();
-    taken->owner = client.record()->id;
-    taken->in = in.what;
-    taken->chunks.assign(prefix.chunks.begin(), prefix.chunks.begin() + plan.found_chunks);
-    taken->before = prefix.parent;
-    taken->host = found.host;
-    taken->disk = found.disk;
-    taken->taken = client.environment().now();
-    client.add_lease(std::move(taken));
+    held = take_lease(client, of, found);
+  }
+  if (of.name) {
+    lookup_outcome outcome;
+    outcome.in = of.in->what;
+    outcome.plan = plan;
+    outcome.plan.object_tiers = {}; // nobody asks for them any more
+    outcome.leased = held != nullptr;
+    outcome.held = held;
+    if (held)
+      outcome.end_lease = lease_ender(client, held->id);
+    of.name->answered(std::move(outcome));
   }
   client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
-    static_assert(sizeof(tier_kind) == 1);
-    auto tiers =
-        body.CreateVector(reinterpret_cast<const uint8_t*>(plan.chunk_tiers.data()), plan.chunk_tiers.size());
-    auto lease = id.empty() ? flatbuffers::Offset<flatbuffers::Vector<uint8_t>>()
-                            : body.CreateVector(id.bytes.data(), id.bytes.size());
-    return wire::CreateLookupAnswer(body, plan.requested_chunks, plan.found_chunks, plan.found_tokens,
-                                    plan.usable_tokens, tiers, lease);
+    return write_lookup_answer(body, plan, held ? held->id : lease_id{});
   });
 }
 
-void look_up(connection& client, const connection::request& what, const client_space_ptr& in,
-             const wire::Lookup& asked, std::shared_ptr<const chunk_prefix> prefix) {
-  bool lease_wanted = asked.lease();
+void look_up(connection& client, const connection::request& what, const wire::Lookup& asked, subject of) {
   lookup_request request;
   request.group = client.group_handle();
-  request.in = in->what;
-  request.objects = keys_of_all_ranks(*in->what, prefix->chunks);
-  request.plan = {static_cast<uint32_t>(prefix->chunks.size()), prefix->first_token, prefix->prompt_tokens};
+  request.in = of.in->what;
+  request.objects = keys_of_all_ranks(*of.in->what, of.prefix->chunks);
+  request.plan = {static_cast<uint32_t>(of.prefix->chunks.size()), of.prefix->first_token,
+                  of.prefix->prompt_tokens};
   request.tiers = asked.tiers();
-  request.hold = lease_wanted;
-  request.note_use = lease_wanted && what.context->inference == 0;
-  if (lease_wanted)
+  request.hold = of.lease_wanted;
+  request.note_use = of.lease_wanted && what.context->inference == 0;
+  if (of.lease_wanted)
     client.use_for_inference(what, asked.options(), request.objects);
   caf::actor worker = take_lookup(client);
   client.self->request(worker, caf::infinite, std::move(request))
       .then(
-          [&client, what, in, lease_wanted, prefix = std::move(prefix), worker](const lookup_answer& found) {
+          [&client, what, of = std::move(of), worker](const lookup_answer& found) {
             if (client.idle_lookups().size() < idle_lookups_max)
               client.idle_lookups().push_back(worker);
             if (found.failure.code != errc::ok)
@@ -91,10 +123,41 @@ void look_up(connection& client, const connection::request& what, const client_s
             else if (!what.context->live())
               client.refuse(what, {what.context->ended.load(), "the lookup ended before it was answered"});
             else
-              answer(client, what, *in, lease_wanted, *prefix, found);
+              answer(client, what, of, found);
           },
           [&client, what](const caf::error&) {
             client.refuse(what, {errc::internal, "the lookup's actor has ended"});
+          });
+}
+
+/// `body`: keeps the frame of `asked`; null while the frame is being served.
+void begin(connection& client, const connection::request& what, const wire::Lookup& asked, subject of,
+           keep_alive body) {
+  auto in = of.in;
+  with_chunks(client, what, *in, *asked.prefix(),
+              [&client, what, &asked, of = std::move(of), body = std::move(body)](chunk_prefix prefix) {
+                subject ready = of;
+                ready.prefix = std::make_shared<const chunk_prefix>(std::move(prefix));
+                look_up(client, what, asked, std::move(ready));
+              });
+}
+
+/// Others of the trust group know of it before it looks at anything.
+void begin_named(connection& client, const connection::request& what, const wire::Lookup& asked, subject of) {
+  auto id = protocol::to_lookup_id(asked.lookup_id());
+  auto body = client.channel().hold();
+  client.self->request(client.group().group, caf::infinite, begin_lookup_request{id, what.context})
+      .then(
+          [&client, what, &asked, of = std::move(of), id, body](const begin_lookup_answer& answer) mutable {
+            if (answer.failure.code != errc::ok) {
+              client.refuse(what, answer.failure);
+              return;
+            }
+            of.name = std::make_shared<named_lookup>(client.group().group, id, what.context);
+            begin(client, what, asked, std::move(of), std::move(body));
+          },
+          [&client, what](const caf::error&) {
+            client.refuse(what, {errc::internal, "the trust group's actor has ended"});
           });
 }
 
@@ -109,9 +172,11 @@ void lookup(connection& client, const connection::request& what, protocol::frame
     return;
   client.set_deadline(what, request->deadline_ms());
   connection::set_inference(what, request->options());
-  with_chunks(client, what, *in, *request->prefix(), [&client, what, in, request](chunk_prefix prefix) {
-    look_up(client, what, in, *request, std::make_shared<const chunk_prefix>(std::move(prefix)));
-  });
+  subject of{std::move(in), request->lease(), nullptr, nullptr};
+  if (request->lookup_id() != nullptr)
+    begin_named(client, what, *request, std::move(of));
+  else
+    begin(client, what, *request, std::move(of), nullptr);
 }
 
 } // namespace terrace::actors::verbs
