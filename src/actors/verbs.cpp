@@ -23,6 +23,8 @@ constexpr verb table[] = {
     {protocol::kind::cancel, "cancel", verbs::cancel, 0, true},
     {protocol::kind::end_inference, "end_inference", verbs::end_inference, 0, true},
     {protocol::kind::clear, "clear", verbs::clear},
+    {protocol::kind::policies, "policies", verbs::policies, 0, true},
+    {protocol::kind::set_policy, "set_policy", verbs::set_policy},
     {protocol::kind::status, "status", verbs::status, 0, true},
 };
 

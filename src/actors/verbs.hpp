@@ -40,6 +40,8 @@ void release(connection&, const connection::request&, protocol::frame&);
 void cancel(connection&, const connection::request&, protocol::frame&);
 void end_inference(connection&, const connection::request&, protocol::frame&);
 void clear(connection&, const connection::request&, protocol::frame&);
+void policies(connection&, const connection::request&, protocol::frame&);
+void set_policy(connection&, const connection::request&, protocol::frame&);
 void status(connection&, const connection::request&, protocol::frame&);
 } // namespace verbs
 

@@ -394,6 +394,29 @@ result<daemon_status> connection::status(deadline until) {
                                           [](const auto& table, answer&) { return detail::decode(table); });
 }
 
+result<policies_status> connection::policies(deadline until) {
+  auto& in = *core_->now();
+  auto id = in.submit(
+      kind::policies, [](body_builder& body) { return wire::CreatePolicies(body); }, until);
+  if (!id)
+    return pass_on(id);
+  return detail::take<wire::PoliciesAnswer>(in, *id, until,
+                                            [](const auto& table, answer&) { return detail::decode(table); });
+}
+
+result<std::string> connection::set_policy(const std::string& tier, const std::string& policy,
+                                           deadline until) {
+  auto& in = *core_->now();
+  auto id = in.submit(
+      kind::set_policy,
+      [&](body_builder& body) { return wire::CreateSetPolicyDirect(body, tier.c_str(), policy.c_str()); },
+      until);
+  if (!id)
+    return pass_on(id);
+  return detail::take<wire::SetPolicyAnswer>(
+      in, *id, until, [](const auto& table, answer&) { return detail::to_text(table.before()); });
+}
+
 result<uint64_t> connection::load_under_lease(const lease& held, chunk_range range,
                                               std::span<const std::span<uint8_t>> into, deadline until,
                                               std::span<const uint8_t> pools) {

@@ -137,6 +137,15 @@ struct disk_options {
   friend bool operator==(const disk_options&, const disk_options&) = default;
 };
 
+/// [shadow]: what other policies and capacities would have hit, watched on live traffic. Metadata alone.
+struct shadow_options {
+  std::vector<std::string> policies; ///< names; none: no shadows
+  std::vector<uint32_t> capacity_percents = {
+      100}; ///< of the group's host memory; each policy has all of them
+  std::vector<option_problem> validate() const;
+  friend bool operator==(const shadow_options&, const shadow_options&) = default;
+};
+
 /// [copier]: the threads that copy for isolated groups and into regions.
 struct copier_options {
   uint32_t threads = 0;                ///< 0: one for each two processors, 2 to 8
@@ -179,6 +188,7 @@ struct settings {
   connection_options connection;
   host_options host;
   disk_options disk;
+  shadow_options shadow;
   copier_options copier;
   lease_options lease;
   metrics_options metrics;

@@ -147,6 +147,7 @@ problems settings::validate() const {
   append(found, connection.validate());
   append(found, host.validate());
   append(found, disk.validate());
+  append(found, shadow.validate());
   append(found, copier.validate());
   append(found, lease.validate());
   append(found, metrics.validate());

@@ -336,7 +336,8 @@ std::vector<victim> eviction_ledger::victims(tier_number number, const victim_qu
   reconsider_proposed(*t);
   auto spared = open_.find(query.spared);
   auto is_spared = [&](entry_index at) {
-    return spared != open_.end() && table_[at].stamp == spared->second.stamp;
+    return (spared != open_.end() && table_[at].stamp == spared->second.stamp) ||
+           (query.spare_present && table_[at].stamp == clock_.stamp());
   };
   std::vector<entry_index> passed, bared; ///< `bared`: lost a child to this call, once for each
   uint64_t total = 0;

@@ -55,7 +55,8 @@ struct request_outcome {
 /// Who shall leave, and who is spared.
 struct victim_query {
   uint64_t bytes = 0;
-  request_number spared = 0; ///< entries that this request used last are passed over
+  request_number spared = 0;  ///< entries that this request used last are passed over
+  bool spare_present = false; ///< and those that were used at this moment, for callers that know no requests
 };
 
 enum class admission_rule : uint8_t {

@@ -25,6 +25,7 @@ struct Connection : group_fixture {
   std::optional<client_end> client;
   std::vector<std::string> log;
   uint64_t connections = 0;
+  uid_t uid = 0;
   uint32_t space = 0;
   uint32_t region = 0;
 
@@ -62,6 +63,7 @@ struct Connection : group_fixture {
     client.emplace(unique_fd(std::exchange(pair.fds[0], -1)));
     peer who;
     who.pid = 4711;
+    who.uid = uid;
     who.pidfd = process;
     spawn_connection(sys, home(), unique_fd(std::exchange(pair.fds[1], -1)), std::move(who),
                      connection_id{++connections}, environment);
@@ -395,4 +397,25 @@ TEST_F(Connection, AnOldLeaseIsReportedOnce) {
   EXPECT_EQ(warnings(), 1);
   pass(environment->limits.lease_warn_after);
   EXPECT_EQ(warnings(), 1);
+}
+
+TEST_F(Connection, OnlyTheDaemonsUserAndRootSetPolicies) {
+  auto set = [this](uint64_t id, const char* policy) {
+    send(kind::set_policy, id, [&](auto& body) { return wire::CreateSetPolicyDirect(body, "host", policy); });
+    return answer();
+  };
+  ready();
+  auto done = set(20, "arc");
+  ASSERT_EQ(done.code(), errc::ok) << done.text();
+  EXPECT_EQ(done.as<wire::SetPolicyAnswer>().before()->str(), "lru");
+  EXPECT_EQ(set(21, "clock").code(), errc::bad_request);
+  uid = ::geteuid() + 1;
+  ready();
+  auto refused = set(22, "fifo");
+  EXPECT_EQ(refused.code(), errc::denied);
+  EXPECT_NE(refused.text().find(std::to_string(uid)), std::string::npos) << refused.text();
+  send(kind::policies, 23, [](auto& body) { return wire::CreatePolicies(body); });
+  auto told = answer();
+  ASSERT_EQ(told.code(), errc::ok) << told.text();
+  EXPECT_EQ(told.as<wire::PoliciesAnswer>().tiers()->Get(0)->policy()->str(), "arc");
 }

@@ -53,14 +53,14 @@ void daemon_under_test::configure(const daemon_options& options) {
   std::string text = "[daemon]\nworkers = 2\nlog_level = \"" + options.log_level + "\"\n";
   text += options.listen.empty() ? "[[listen]]\npath = \"" + socket() + "\"\n" : options.listen;
   text += "[connection]\nstaging_bytes = \"8MiB\"\n" + options.connection;
-  text += "[host]\nbytes = " + std::to_string(options.host_bytes) + "\n";
+  text += "[host]\nbytes = " + std::to_string(options.host_bytes) + "\n" + options.host;
   text += "[disk]\nenabled = " + std::string(options.disk_bytes != 0 ? "true" : "false") + "\npath = \"" +
           state + "\"\n";
   if (options.disk_bytes != 0)
     text += "bytes = " + std::to_string(options.disk_bytes) + "\n" + options.disk;
   text += "[metrics]\n" + (options.metrics.empty() ? std::string("enabled = false\n")
                                                    : "address = \"" + options.metrics + "\"\n");
-  write_file(configuration_path(), text);
+  write_file(configuration_path(), text + options.more);
 }
 
 void daemon_under_test::start() {

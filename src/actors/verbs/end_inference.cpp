@@ -17,6 +17,8 @@ void end_inference(connection& client, const connection::request& what, protocol
   end.outcome.session_closed = request->session_closed();
   if (auto think = request->think_time_ms())
     end.outcome.think_time_ns = uint64_t{*think} * 1'000'000;
+  if (client.group().feed)
+    client.self->send(client.group().shadow, end);
   client.self->send(client.group().policy, std::move(end));
   client.reply(what,
                [](flatbuffers::FlatBufferBuilder& body) { return wire::CreateEndInferenceAnswer(body); });

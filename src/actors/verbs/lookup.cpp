@@ -78,8 +78,10 @@ void look_up(connection& client, const connection::request& what, const client_s
   request.tiers = asked.tiers();
   request.hold = lease_wanted;
   request.note_use = lease_wanted && what.context->inference == 0;
-  if (lease_wanted)
+  if (lease_wanted) {
     client.use_for_inference(what, asked.options(), request.objects);
+    client.tell_shadows(what, asked.options(), in->what, prefix);
+  }
   caf::actor worker = take_lookup(client);
   client.self->request(worker, caf::infinite, std::move(request))
       .then(
