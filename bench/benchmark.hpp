@@ -40,6 +40,7 @@ void index_cost(const settings&, const reporter&);
 void disk_mixed(const settings&, const reporter&);
 void hit_ratio(const settings&, const reporter&);
 void idle_cpu(const settings&, const reporter&);
+void policy_cost(const settings&, const reporter&);
 void alloc_mixed(const settings&, const reporter&);
 
 } // namespace terrace::bench

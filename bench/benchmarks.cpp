@@ -15,6 +15,7 @@ std::span<const benchmark> benchmarks() {
       {"disk_mixed", "objects from disk beside a burst of stores, and alone", disk_mixed},
       {"index_cost", "memory and lookups of an index of ten million chunks", index_cost},
       {"hit_ratio", "what each eviction policy hits on a trace (--trace), beside Belady", hit_ratio},
+      {"policy_cost", "what each eviction policy costs an access, a million chunks resident", policy_cost},
       {"idle_cpu", "what a daemon with 100 idle connections uses", idle_cpu},
       {"alloc_mixed", "allocators: three sizes of object, 80 % full, random frees", alloc_mixed},
   };

@@ -141,6 +141,9 @@ class connection {
   static void set_inference(const request& what, const wire::Options* options);
   /// Tells the policy of the inference's use of these objects, root first, unless the request belongs to none.
   void use_for_inference(const request& what, const wire::Options* options, batch_ptr objects);
+  /// The same for the shadow policies, of any use.
+  void tell_shadows(const request& what, const wire::Options* options, const space_ptr& in,
+                    std::shared_ptr<const chunk_prefix> prefix, std::optional<uint16_t> rank = {});
 
   /// Ends a request early. False: no such request.
   bool cancel(request_id id, errc why);

@@ -160,17 +160,32 @@ void connection::set_inference(const request& what, const wire::Options* options
   what.context->inference = options != nullptr ? options->inference() : 0;
 }
 
+namespace {
+request_hints hints_of(const wire::Options& options) {
+  request_hints hints;
+  hints.session = options.session();
+  hints.turn = options.turn();
+  hints.priority = static_cast<uint8_t>((255 - options.priority()) / 32); // 0 to 7, higher stays longer
+  return hints;
+}
+} // namespace
+
 void connection::use_for_inference(const request& what, const wire::Options* options, batch_ptr objects) {
   if (what.context->inference == 0)
     return;
-  request_hints hints;
-  hints.session = options->session();
-  hints.turn = options->turn();
-  hints.priority = static_cast<uint8_t>((255 - options->priority()) / 32); // 0 to 7, higher stays longer
   std::optional<policy_time> told;
   if (auto time = options->time_ns())
     told = *time;
-  self->send(group().policy, inference_begin{what.context->inference, std::move(objects), hints, told});
+  self->send(group().policy,
+             inference_begin{what.context->inference, std::move(objects), hints_of(*options), told});
+}
+
+void connection::tell_shadows(const request& what, const wire::Options* options, const space_ptr& in,
+                              std::shared_ptr<const chunk_prefix> prefix, std::optional<uint16_t> rank) {
+  if (!group().feed || prefix->chunks.empty() || !group().feed->offer(prefix->chunks.size()))
+    return;
+  self->send(group().shadow, shadow_use{in, std::move(prefix), rank, what.context->inference,
+                                        options == nullptr ? request_hints{} : hints_of(*options)});
 }
 
 } // namespace terrace::actors

@@ -25,7 +25,6 @@ tier_arguments tier_of(tier_kind kind, const tier_plan& plan, std::unique_ptr<al
   arguments.kind = kind;
   arguments.space = std::move(space);
   arguments.policy = policy;
-  arguments.policy_name = plan.policy;
   arguments.free_ahead_bytes = plan.free_ahead_bytes;
   arguments.waiting_max = plan.waiting_max;
   arguments.probe = std::move(probe);
@@ -71,6 +70,10 @@ result<std::shared_ptr<group_parts>> build_group(caf::actor_system& system, cons
   orders.clock = plan.policy_time;
   orders.remember = plan.admission.rule != admission_rule::always;
   group->policy = spawn_policy(system, std::move(orders));
+  if (!plan.shadows.empty()) {
+    group->feed = std::make_shared<shadow_feed>();
+    group->shadow = spawn_shadow(system, {plan.shadows, group->feed, probes.shadow});
+  }
   auto population = std::make_shared<std::atomic<uint64_t>>(0);
   group->host_population = population;
   auto space = make_space(plan.host, plan.host.bytes, group->memory->segment_bytes());
@@ -153,6 +156,8 @@ std::vector<caf::actor> actors_of(const group_parts& group) {
   std::vector<caf::actor> list = actors_of_disk(group);
   list.push_back(caf::actor_cast<caf::actor>(group.host));
   list.push_back(caf::actor_cast<caf::actor>(group.policy));
+  if (group.shadow)
+    list.push_back(caf::actor_cast<caf::actor>(group.shadow));
   list.push_back(caf::actor_cast<caf::actor>(group.group));
   return list;
 }

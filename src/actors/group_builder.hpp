@@ -4,6 +4,7 @@
 #include "actors/connection.hpp"
 #include "actors/disk_opening.hpp"
 #include "actors/policy_clock.hpp"
+#include "actors/shadow_actor.hpp"
 #include "actors/tier_plan.hpp"
 #include "actors/write_through_actor.hpp"
 #include "metrics/disk_probe.hpp"
@@ -31,12 +32,15 @@ struct group_plan {
   health_options disk_health;
   disk_admission admission;
   bool write_new = true;
+  std::vector<shadow_plan> shadows;
 };
 
 /// The probes of a group; registered with the exposition by whoever makes them.
 struct group_probes {
   std::shared_ptr<metrics::tier_probe> host = std::make_shared<metrics::tier_probe>();
   std::shared_ptr<metrics::tier_probe> disk_tier = std::make_shared<metrics::tier_probe>();
+  std::shared_ptr<metrics::shadow_probe> shadow =
+      std::make_shared<metrics::shadow_probe>(); ///< without lines
   std::shared_ptr<metrics::disk_probe> disk = std::make_shared<metrics::disk_probe>();
   std::shared_ptr<metrics::journal_probe> journal = std::make_shared<metrics::journal_probe>();
   std::shared_ptr<metrics::client_probe> clients = std::make_shared<metrics::client_probe>();

@@ -7,6 +7,7 @@
 #include "actors/journal_messages.hpp"
 #include "actors/lookup_messages.hpp"
 #include "actors/messages.hpp"
+#include "actors/policy_messages.hpp"
 
 #include <caf/allowed_unsafe_message_type.hpp>
 #include <caf/typed_actor.hpp>
@@ -51,6 +52,13 @@ TERRACE_MESSAGE(victim_request)
 TERRACE_MESSAGE(victim_answer)
 TERRACE_MESSAGE(admit_request)
 TERRACE_MESSAGE(admit_answer)
+TERRACE_MESSAGE(set_policy_request)
+TERRACE_MESSAGE(set_policy_answer)
+TERRACE_MESSAGE(policies_request)
+TERRACE_MESSAGE(policies_report)
+TERRACE_MESSAGE(shadow_use)
+TERRACE_MESSAGE(shadow_request)
+TERRACE_MESSAGE(shadow_report)
 TERRACE_MESSAGE(copy_request)
 TERRACE_MESSAGE(copy_answer)
 TERRACE_MESSAGE(seal_request)
@@ -153,7 +161,18 @@ using policy_actor = caf::typed_actor<
     // From tiers: proposals, best victims first. What was pinned since is refused by the tier.
     caf::replies_to<victim_request>::with<victim_answer>,
     // From write-through: what is worth its place in a tier.
-    caf::replies_to<admit_request>::with<admit_answer>>;
+    caf::replies_to<admit_request>::with<admit_answer>,
+    // From connections, and from the supervisor after a reload: the tier's residents stay.
+    caf::replies_to<set_policy_request>::with<set_policy_answer>,
+    // From connections, for status.
+    caf::replies_to<policies_request>::with<policies_report>>;
+
+/// SHADOW: what other policies and capacities would have hit. Gates nothing.
+using shadow_actor = caf::typed_actor<
+    // From connections, which ask the `shadow_feed` first: the use of a chain, and an inference's end.
+    caf::reacts_to<shadow_use>, caf::reacts_to<inference_end>,
+    // From connections, for status.
+    caf::replies_to<shadow_request>::with<shadow_report>>;
 
 /// COPIER: a thread that moves and checks bytes. One job at a time, in arrival order.
 using copier_actor = caf::typed_actor<caf::replies_to<copy_request>::with<copy_answer>,

@@ -62,6 +62,29 @@ void end(policy_state& state, const inference_end& what) {
     state.ledger->end_request(request, what.outcome, state.clock.now());
 }
 
+set_policy_answer set_policy(policy_state& state, const set_policy_request& request) {
+  set_policy_answer answer;
+  auto tier = static_cast<tier_number>(request.tier);
+  answer.before = state.ledger->policy(tier);
+  if (answer.before.empty())
+    answer.failure = {errc::not_found,
+                      std::string("this trust group has no ") + to_string(request.tier) + " tier"};
+  else if (auto set = state.ledger->set_policy(tier, request.policy); !set)
+    answer.failure = set.error();
+  return answer;
+}
+
+policies_report report(const eviction_ledger& ledger) {
+  policies_report made;
+  for (tier_kind kind : {tier_kind::host, tier_kind::disk})
+    if (auto tier = static_cast<tier_number>(kind); !ledger.policy(tier).empty())
+      made.tiers.push_back({kind, std::string(ledger.policy(tier)), ledger.residents(tier)});
+  made.tracked = ledger.tracked();
+  made.ghosts = ledger.ghosts();
+  made.bookkeeping_bytes = ledger.bytes();
+  return made;
+}
+
 policy_actor::behavior_type policy_behavior(policy_actor::stateful_pointer<policy_state> self,
                                             const policy_arguments& arguments) {
   self->state.ledger = std::make_unique<eviction_ledger>(policy_seed, arguments.remember);
@@ -103,6 +126,8 @@ policy_actor::behavior_type policy_behavior(policy_actor::stateful_pointer<polic
               self->state.ledger->should_admit(tier, entry, request.rule, self->state.clock.now()));
         return answer;
       },
+      [self](const set_policy_request& request) { return set_policy(self->state, request); },
+      [self](const policies_request&) { return report(*self->state.ledger); },
   };
 }
 

@@ -227,6 +227,30 @@ void memory_is_prepared(self_pointer self, const memory_prepared& report) {
   register_with_disk(self, report.group);
 }
 
+void set_policy(self_pointer self, const group_parts& group, tier_kind tier, const std::string& policy) {
+  self->request(group.policy, caf::infinite, set_policy_request{tier, policy})
+      .then(
+          [self, tier, policy, name = group.name](const set_policy_answer& answer) {
+            if (answer.failure.code != errc::ok)
+              self->state.with.warn("group " + name + ": the policy of " + to_string(tier) +
+                                    " was not changed: " + answer.failure.text);
+            else if (answer.before != policy)
+              self->state.with.log("group " + name + ": the policy of " + to_string(tier) + " is " + policy +
+                                   " now; it was " + answer.before);
+          },
+          [](const caf::error&) {}); // it is monitored
+}
+
+void set_policies(self_pointer self, const policies_notice& notice) {
+  auto& state = self->state;
+  for (size_t i = 0; i < state.groups.size(); ++i) {
+    if (!notice.host.empty())
+      set_policy(self, *state.groups[i], tier_kind::host, notice.host);
+    if (!notice.disk.empty() && state.with.groups[i].disk)
+      set_policy(self, *state.groups[i], tier_kind::disk, notice.disk);
+  }
+}
+
 // ---- end ----
 
 void start_grace(self_pointer self, uint64_t tag) {
@@ -370,6 +394,7 @@ caf::behavior supervisor_behavior(self_pointer self, const std::shared_ptr<super
   return {
       [self](const disk_prepared& report) { disk_is_prepared(self, report); },
       [self](const memory_prepared& report) { memory_is_prepared(self, report); },
+      [self](const policies_notice& notice) { set_policies(self, notice); },
       [self](drain_notice) { drain(self); },
       [self](const runtime::io_done& done) {
         if ((done.tag & lock_tag) != 0)

@@ -45,7 +45,15 @@ struct supervisor_arguments {
       finished; ///< once: nothing is left to end; `clean` false after an actor's death
 };
 
-/// Begins at once, at a home that `place` gives. Takes `drain_notice`: stop accepting, let requests in flight finish for `shutdown_grace`, end.
+/// Another policy for a tier in all groups, after a reload. Empty: as it was.
+struct policies_notice {
+  std::string host;
+  std::string disk;
+};
+
+/// Begins at once, at a home that `place` gives. Takes `policies_notice`; and `drain_notice`: stop accepting, let requests in flight finish for `shutdown_grace`, end.
 caf::actor spawn_supervisor(caf::actor_system& system, supervisor_arguments arguments);
 
 } // namespace terrace::actors
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::policies_notice)

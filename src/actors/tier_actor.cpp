@@ -25,7 +25,6 @@ struct tier_shell {
   allocator_actor space;
   policy_actor policy;
   caf::actor journal;
-  std::string policy_name;
   std::shared_ptr<metrics::tier_probe> probe;
   std::shared_ptr<std::atomic<uint64_t>> population;
   tier_kind kind = tier_kind::none;
@@ -257,7 +256,6 @@ caf::result<tier_report> report(self_pointer self) {
             tier_report answer;
             answer.kind = state.kind;
             answer.allocator = usage.allocator;
-            answer.policy = state.policy_name;
             answer.usage = usage.usage;
             answer.waiting = usage.waiting;
             answer.objects = state.objects.table().published();
@@ -282,7 +280,6 @@ tier_actor::behavior_type tier_behavior(self_pointer self, std::shared_ptr<tier_
   state.objects = arguments->objects ? std::move(*arguments->objects) : tier_state(arguments->kind);
   state.journal = arguments->journal;
   state.policy = arguments->policy;
-  state.policy_name = arguments->policy_name;
   state.probe = arguments->probe;
   state.population = arguments->population;
   state.space =

@@ -19,7 +19,6 @@ struct tier_arguments {
   std::unique_ptr<tier_state> objects; ///< what `space` has extents of; null: nothing
   caf::actor journal;                  ///< of a durable tier (journal_actor.hpp)
   policy_actor policy;
-  std::string policy_name;       ///< for status
   uint64_t free_ahead_bytes = 0; ///< evict in advance while less than this is free
   size_t waiting_max = 4096;     ///< allocation requests that may wait; further ones get `busy`
   std::shared_ptr<metrics::tier_probe> probe;

@@ -4,6 +4,7 @@
 #include "actors/copier_actor.hpp"
 #include "actors/disk_service.hpp"
 #include "actors/interfaces.hpp"
+#include "actors/shadow_feed.hpp"
 #include "memory/segmented_arena.hpp"
 #include "metrics/tier_probe.hpp"
 #include "storage/extent_file.hpp"
@@ -38,6 +39,8 @@ struct group_parts {
   bool isolated = false;
   group_actor group;
   policy_actor policy;
+  shadow_actor shadow;               ///< null while none is configured, as is its feed
+  std::shared_ptr<shadow_feed> feed; ///< asked before the shadows are told
   tier_actor host;
   std::shared_ptr<const std::atomic<uint64_t>>
       host_population;                     ///< objects in the tier: an empty one is not asked

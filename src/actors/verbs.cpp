@@ -24,6 +24,8 @@ constexpr verb table[] = {
     {protocol::kind::end_inference, "end_inference", verbs::end_inference, 0, true},
     {protocol::kind::clear, "clear", verbs::clear},
     {protocol::kind::await_lookup, "await_lookup", verbs::await_lookup},
+    {protocol::kind::policies, "policies", verbs::policies, 0, true},
+    {protocol::kind::set_policy, "set_policy", verbs::set_policy},
     {protocol::kind::status, "status", verbs::status, 0, true},
 };
 

@@ -41,6 +41,8 @@ void cancel(connection&, const connection::request&, protocol::frame&);
 void end_inference(connection&, const connection::request&, protocol::frame&);
 void clear(connection&, const connection::request&, protocol::frame&);
 void await_lookup(connection&, const connection::request&, protocol::frame&);
+void policies(connection&, const connection::request&, protocol::frame&);
+void set_policy(connection&, const connection::request&, protocol::frame&);
 void status(connection&, const connection::request&, protocol::frame&);
 } // namespace verbs
 

@@ -5,6 +5,7 @@
 namespace terrace::cli {
 
 std::unique_ptr<command> make_status_command();
+std::unique_ptr<command> make_policies_command();
 std::unique_ptr<command> make_lookup_command();
 std::unique_ptr<command> make_put_command();
 std::unique_ptr<command> make_get_command();
@@ -21,6 +22,11 @@ std::span<const command_entry> commands() {
        "  terrace status\n"
        "  terrace status --json | jq '.groups[].tiers[] | {tier, used_bytes}'\n",
        make_status_command},
+      {"policies", "Show what other eviction policies would have hit, or set the policy of a tier",
+       "  terrace policies\n"
+       "  terrace policies --json | jq '.shadows[] | {policy, capacity_bytes, hit_ratio}'\n"
+       "  terrace policies set host arc\n",
+       make_policies_command},
       {"lookup", "Ask which leading chunks of a prompt are cached, and where",
        "  terrace lookup --model llama --dtype bf16 --layout paged --pool kv:4MiB --tokens @prompt.json\n"
        "  terrace lookup --model llama --dtype bf16 --layout paged --pool kv:4MiB --digests "

@@ -20,6 +20,7 @@
 #include "base/error.hpp"
 #include "base/unique_fd.hpp"
 #include "client/handles.hpp"
+#include "client/policies.hpp"
 #include "client/region.hpp"
 #include "client/status.hpp"
 #include "client/types.hpp"
@@ -132,6 +133,13 @@ class connection {
   result<clear_result> clear(const space* only = nullptr, deadline until = {});
 
   result<daemon_status> status(deadline until = {});
+
+  /// The policy of each tier, and what the configured shadows would have hit.
+  result<policies_status> policies(deadline until = {});
+
+  /// Gives a tier ("host", "disk") another eviction policy; its residents stay. For the daemon's own user and root. Gives
+  /// the name of the one before. Errors: `denied`, `not_found`, `bad_request` naming the known policies.
+  result<std::string> set_policy(const std::string& tier, const std::string& policy, deadline until = {});
 
   // ---- the same, any number in flight; answers may come in any order ----
   //

@@ -147,6 +147,32 @@ daemon_status decode(const wire::StatusAnswer& table) {
   return status;
 }
 
+policies_status decode(const wire::PoliciesAnswer& table) {
+  policies_status status{.group = to_text(table.group()),
+                         .tiers = {},
+                         .tracked = table.tracked(),
+                         .ghosts = table.ghosts(),
+                         .bookkeeping_bytes = table.bookkeeping_bytes(),
+                         .shadows = {},
+                         .skipped_requests = table.skipped_requests(),
+                         .known = to_texts(*table.known())};
+  for (const auto* tier : *table.tiers())
+    status.tiers.push_back({to_text(tier->tier()), to_text(tier->policy()), tier->objects()});
+  for (const auto* shadow : *table.shadows())
+    status.shadows.push_back({.policy = to_text(shadow->policy()),
+                              .capacity_bytes = shadow->capacity_bytes(),
+                              .used_bytes = shadow->used_bytes(),
+                              .objects = shadow->objects(),
+                              .bookkeeping_bytes = shadow->bookkeeping_bytes(),
+                              .requests = shadow->requests(),
+                              .asked = shadow->asked(),
+                              .hits = shadow->hits(),
+                              .asked_bytes = shadow->asked_bytes(),
+                              .hit_bytes = shadow->hit_bytes(),
+                              .evictions = shadow->evictions()});
+  return status;
+}
+
 } // namespace terrace::client::detail
 
 namespace terrace::client {

@@ -1,6 +1,7 @@
 // From verified tables of the wire to libterrace's values.
 #pragma once
 
+#include "client/policies.hpp"
 #include "client/status.hpp"
 #include "client/types.hpp"
 #include "protocol/verify.hpp"
@@ -17,6 +18,7 @@ load_result decode(const wire::LoadAnswer& table);
 store_result decode(const wire::StoreAnswer& table);
 store_result decode(const wire::CommitAnswer& table);
 daemon_status decode(const wire::StatusAnswer& table);
+policies_status decode(const wire::PoliciesAnswer& table);
 std::vector<open_pool> decode(const flatbuffers::Vector<flatbuffers::Offset<wire::OpenPool>>* list);
 
 } // namespace terrace::client::detail

@@ -97,6 +97,29 @@ result<clear_result> connection::clear(const space* only, deadline until) {
   return cleared;
 }
 
+result<policies_status> connection::policies(deadline until) {
+  auto& in = *core_->now();
+  auto id = in.submit(
+      kind::policies, [](body_builder& body) { return wire::CreatePolicies(body); }, until);
+  if (!id)
+    return pass_on(id);
+  return detail::take<wire::PoliciesAnswer>(in, *id, until,
+                                            [](const auto& table, answer&) { return detail::decode(table); });
+}
+
+result<std::string> connection::set_policy(const std::string& tier, const std::string& policy,
+                                           deadline until) {
+  auto& in = *core_->now();
+  auto id = in.submit(
+      kind::set_policy,
+      [&](body_builder& body) { return wire::CreateSetPolicyDirect(body, tier.c_str(), policy.c_str()); },
+      until);
+  if (!id)
+    return pass_on(id);
+  return detail::take<wire::SetPolicyAnswer>(
+      in, *id, until, [](const auto& table, answer&) { return detail::to_text(table.before()); });
+}
+
 result<daemon_status> connection::status(deadline until) {
   auto& in = *core_->now();
   auto id = in.submit(

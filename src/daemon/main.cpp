@@ -183,7 +183,14 @@ int serve(settings with, const command_line& given, const environment& env) {
       signalfd_siginfo signal{};
       (void) !::read(signals.get(), &signal, sizeof signal);
       if (signal.ssi_signo == SIGHUP) {
+        auto before = with;
         reload(given, env, with);
+        actors::policies_notice changed;
+        if (with.host.policy != before.host.policy)
+          changed.host = with.host.policy;
+        if (with.disk.policy != before.disk.policy)
+          changed.disk = with.disk.policy;
+        caf::anon_send(supervisor, std::move(changed));
       } else {
         log_info("draining: no new requests");
         notifier.send("STOPPING=1");

@@ -148,6 +148,15 @@ struct policy_options {
   friend bool operator==(const policy_options&, const policy_options&) = default;
 };
 
+/// [shadow]: what other policies and capacities would have hit, watched on live traffic. Metadata alone.
+struct shadow_options {
+  std::vector<std::string> policies; ///< names; none: no shadows
+  std::vector<uint32_t> capacity_percents = {
+      100}; ///< of the group's host memory; each policy has all of them
+  std::vector<option_problem> validate() const;
+  friend bool operator==(const shadow_options&, const shadow_options&) = default;
+};
+
 /// [copier]: the threads that copy for isolated groups and into regions.
 struct copier_options {
   uint32_t threads = 0;                ///< 0: one for each two processors, 2 to 8
@@ -191,6 +200,7 @@ struct settings {
   host_options host;
   disk_options disk;
   policy_options policy;
+  shadow_options shadow;
   copier_options copier;
   lease_options lease;
   metrics_options metrics;

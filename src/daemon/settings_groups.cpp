@@ -148,6 +148,7 @@ problems settings::validate() const {
   append(found, host.validate());
   append(found, disk.validate());
   append(found, policy.validate());
+  append(found, shadow.validate());
   append(found, copier.validate());
   append(found, lease.validate());
   append(found, metrics.validate());

@@ -59,7 +59,7 @@ constexpr option_spec table[] = {
     {"host", "slot_bytes", kind::bytes, restart, in<&s::host, &host_options::slot_bytes>},
     {"host", "small_max_bytes", kind::bytes, restart, in<&s::host, &host_options::small_max_bytes>},
     {"host", "small_percent", kind::count, restart, in<&s::host, &host_options::small_percent>},
-    {"host", "policy", kind::text, restart, in<&s::host, &host_options::policy>},
+    {"host", "policy", kind::text, now, in<&s::host, &host_options::policy>},
     {"host", "low_watermark_percent", kind::count, restart,
      in<&s::host, &host_options::low_watermark_percent>},
     {"host", "huge_pages", kind::flag, restart, in<&s::host, &host_options::huge_pages>},
@@ -74,7 +74,7 @@ constexpr option_spec table[] = {
     {"disk", "slot_bytes", kind::bytes, restart, in<&s::disk, &disk_options::slot_bytes>},
     {"disk", "small_max_bytes", kind::bytes, restart, in<&s::disk, &disk_options::small_max_bytes>},
     {"disk", "small_percent", kind::count, restart, in<&s::disk, &disk_options::small_percent>},
-    {"disk", "policy", kind::text, restart, in<&s::disk, &disk_options::policy>},
+    {"disk", "policy", kind::text, now, in<&s::disk, &disk_options::policy>},
     {"disk", "low_watermark_percent", kind::count, restart,
      in<&s::disk, &disk_options::low_watermark_percent>},
     {"disk", "depth", kind::count, restart, in<&s::disk, &disk_options::depth>},
@@ -91,6 +91,10 @@ constexpr option_spec table[] = {
 
     {"policy", "clock", kind::text, restart, in<&s::policy, &policy_options::clock>},
 
+    {"shadow", "policies", kind::names, restart, in<&s::shadow, &shadow_options::policies>},
+    {"shadow", "capacity_percents", kind::counts, restart,
+     in<&s::shadow, &shadow_options::capacity_percents>},
+
     {"copier", "threads", kind::count, restart, in<&s::copier, &copier_options::threads>},
     {"copier", "piece_bytes", kind::bytes, restart, in<&s::copier, &copier_options::piece_bytes>},
 
@@ -101,8 +105,8 @@ constexpr option_spec table[] = {
     {"metrics", "spaces_max", kind::count, restart, in<&s::metrics, &metrics_options::spaces_max>},
 };
 
-constexpr std::string_view sections[] = {"daemon", "listen", "connection", "host",   "disk",
-                                         "policy", "copier", "lease",      "metrics"};
+constexpr std::string_view sections[] = {"daemon", "listen", "connection", "host",  "disk",
+                                         "policy", "shadow", "copier",     "lease", "metrics"};
 
 std::string in_quotes(std::string_view text) {
   std::string out = "\"";
@@ -132,6 +136,12 @@ struct formatter {
     std::string text = "[";
     for (auto id : *value)
       text += (text.size() > 1 ? ", " : "") + std::to_string(id);
+    return text + "]";
+  }
+  std::string operator()(const std::vector<std::string>* value) const {
+    std::string text = "[";
+    for (const auto& name : *value)
+      text += (text.size() > 1 ? ", " : "") + in_quotes(name);
     return text + "]";
   }
   std::string operator()(const std::optional<uint64_t>* value) const {
@@ -167,6 +177,8 @@ std::string_view describe(option_kind kind) {
     case option_kind::share: return "a size such as \"64MiB\", or \"auto\"";
     case option_kind::duration: return "a duration with its unit, such as \"250ms\", \"60s\" or \"5m\"";
     case option_kind::permissions: return "an octal string of at most \"0777\", such as \"0660\"";
+    case option_kind::counts: return "an array of whole numbers, such as [50, 100]";
+    case option_kind::names: return "an array of strings, such as [\"lru\", \"arc\"]";
     case option_kind::ids: return "an array of user or group numbers, such as [0, 1000]";
   }
   return "";

@@ -24,10 +24,12 @@ enum class option_kind : uint8_t {
   duration,    ///< a string such as "60s"
   permissions, ///< a string such as "0600"
   ids,         ///< an array of user or group numbers
+  counts,      ///< an array of whole numbers
+  names,       ///< an array of strings
 };
 
 using option_ref = std::variant<bool*, uint32_t*, uint64_t*, std::string*, std::chrono::milliseconds*,
-                                std::vector<uint32_t>*, std::optional<uint64_t>*>;
+                                std::vector<uint32_t>*, std::vector<std::string>*, std::optional<uint64_t>*>;
 
 struct option_spec {
   std::string_view section;

@@ -199,6 +199,21 @@ class reader {
     return {};
   }
 
+  static outcome take_names(const toml::node& node, std::vector<std::string>& target) {
+    const auto* array = node.as_array();
+    if (!array)
+      return wrong_type(node);
+    std::vector<std::string> names;
+    for (const auto& element : *array) {
+      auto name = element.value_exact<std::string>();
+      if (!name)
+        return refuse("holds an element that is no string");
+      names.push_back(std::move(*name));
+    }
+    target = std::move(names);
+    return {};
+  }
+
   outcome take_text(const option_spec& spec, const toml::node& node, std::string& target) const {
     auto text = node.value_exact<std::string>();
     if (!text)
@@ -236,6 +251,8 @@ class reader {
                                                parse_duration);
       case option_kind::permissions:
         return take<uint32_t>(node, *std::get<uint32_t*>(target), parse_permissions);
+      case option_kind::names: return take_names(node, *std::get<std::vector<std::string>*>(target));
+      case option_kind::counts:
       case option_kind::ids: return take_ids(node, *std::get<std::vector<uint32_t>*>(target));
     }
     return {};

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 namespace terrace {
 namespace {
@@ -218,6 +219,21 @@ problems copier_options::validate() const {
 problems lease_options::validate() const {
   problems found;
   duration_in_range(found, "lease.warn_after", warn_after, std::chrono::seconds(1), std::chrono::hours(168));
+  return found;
+}
+
+problems shadow_options::validate() const {
+  problems found;
+  for (const std::string& name : policies)
+    one_of(found, "shadow.policies", name, eviction_policy_names());
+  if (std::set<std::string>(policies.begin(), policies.end()).size() != policies.size())
+    found.push_back({"shadow.policies", "names a policy twice", "each name once", "remove one of them"});
+  for (uint32_t percent : capacity_percents)
+    count_in_range(found, "shadow.capacity_percents", percent, 1, 10'000);
+  if (std::set<uint32_t>(capacity_percents.begin(), capacity_percents.end()).size() !=
+      capacity_percents.size())
+    found.push_back({"shadow.capacity_percents", "has a number twice", "each once", "remove one of them"});
+  count_in_range(found, "shadow.capacity_percents", capacity_percents.size(), 1, 8);
   return found;
 }
 

@@ -44,6 +44,10 @@ actors::group_plan plan_of(const settings& with, const group_options& group) {
   plan.host = host_plan(with.host, group.host_bytes);
   plan.segment_bytes = with.host.segment_bytes;
   plan.huge_pages = with.host.huge_pages;
+  for (const std::string& policy : with.shadow.policies)
+    for (uint32_t percent : with.shadow.capacity_percents)
+      plan.shadows.push_back(
+          {policy, group.host_bytes / 100 * percent + group.host_bytes % 100 * percent / 100});
   if (with.disk.enabled && group.disk_bytes != 0) {
     plan.disk = disk_plan(with.disk, group.disk_bytes);
     plan.disk_file = group.disk_file;
@@ -82,6 +86,8 @@ void expose(metrics::exposition& exposition, const actors::group_plan& plan,
     exposition.add(probes.disk, group);
     exposition.add(probes.journal, group);
   }
+  if (!plan.shadows.empty())
+    exposition.add(probes.shadow, group);
   exposition.add(probes.clients, group);
   exposition.add(std::shared_ptr<const metrics::request_probe>(probes.requests), verb_names(), group);
 }
@@ -126,6 +132,8 @@ result<void> open_all(const settings& with, actors::supervisor_arguments& wired)
   for (size_t i = 0; i < groups.size(); ++i) {
     wired.groups.push_back(plan_of(with, groups[i]));
     wired.probes.emplace_back();
+    for (const actors::shadow_plan& shadow : wired.groups[i].shadows)
+      wired.probes[i].shadow->add_line(shadow.policy, shadow.capacity_bytes);
     if (auto opened = open_sockets(with, groups[i], i, wired); !opened)
       return opened;
   }

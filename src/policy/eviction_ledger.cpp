@@ -342,10 +342,12 @@ std::vector<victim> eviction_ledger::victims(tier_number number, const victim_qu
   reconsider_proposed(*t);
   if (auto request = open_.find(query.spared); request != open_.end())
     spared_ = request->second.stamp;
+  else if (query.spare_present)
+    spared_ = clock_.stamp();
   naming names;
   names.bytes = query.bytes;
   name_victims(*t, names);
-  if (std::exchange(spared_, 0) != 0)
+  if (std::exchange(spared_, 0) != 0 && !query.spare_present)
     name_victims(*t, names);
   for (entry_index at : names.bared)
     t->forest.add_child(at);

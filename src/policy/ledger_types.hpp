@@ -50,6 +50,8 @@ struct request_outcome {
 struct victim_query {
   uint64_t bytes = 0;
   request_number spared = 0; ///< entries that this request used last go only when nothing else may
+  bool spare_present =
+      false; ///< those that were used at this moment do not go at all, for callers that know no requests
 };
 
 enum class admission_rule : uint8_t {

@@ -310,6 +310,12 @@ result<void> check(const wire::Cancel& table) {
 }
 result<void> check(const wire::Status&) { return {}; }
 result<void> check(const wire::Clear&) { return {}; }
+result<void> check(const wire::Policies&) { return {}; }
+result<void> check(const wire::SetPolicy& table) {
+  if (auto ok = check_text("tier", table.tier(), name_bytes_max, false); !ok)
+    return ok;
+  return check_text("policy", table.policy(), name_bytes_max, false);
+}
 result<void> check(const wire::EndInference& table) {
   if (table.inference() == 0)
     return refuse("inference is 0: expected the number that the inference's requests carried");

@@ -37,6 +37,8 @@ result<void> check(const wire::Status& table);
 result<void> check(const wire::EndInference& table);
 result<void> check(const wire::Clear& table);
 result<void> check(const wire::AwaitLookup& table);
+result<void> check(const wire::Policies& table);
+result<void> check(const wire::SetPolicy& table);
 
 result<void> check(const wire::HelloAnswer& table);
 result<void> check(const wire::OpenSpaceAnswer& table);
@@ -56,6 +58,8 @@ result<void> check(const wire::StatusAnswer& table);
 result<void> check(const wire::EndInferenceAnswer& table);
 result<void> check(const wire::ClearAnswer& table);
 result<void> check(const wire::AwaitLookupAnswer& table);
+result<void> check(const wire::PoliciesAnswer& table);
+result<void> check(const wire::SetPolicyAnswer& table);
 result<void> check(const wire::Error& table);
 
 struct run_totals {

@@ -66,6 +66,8 @@ result<void> check(const wire::StatusAnswer& table) {
 result<void> check(const wire::EndInferenceAnswer&) { return {}; }
 result<void> check(const wire::ClearAnswer&) { return {}; }
 result<void> check(const wire::AwaitLookupAnswer& table) { return check(*table.found()); }
+result<void> check(const wire::PoliciesAnswer&) { return {}; }
+result<void> check(const wire::SetPolicyAnswer&) { return {}; }
 result<void> check(const wire::Error& table) {
   return check_number("code of an error", table.code(), 1, static_cast<uint8_t>(errc::internal));
 }

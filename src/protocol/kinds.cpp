@@ -22,6 +22,8 @@ std::string_view to_string(kind k) {
     case kind::end_inference: return "end_inference";
     case kind::clear: return "clear";
     case kind::await_lookup: return "await_lookup";
+    case kind::policies: return "policies";
+    case kind::set_policy: return "set_policy";
     case kind::error: return "error";
   }
   constexpr std::string_view answers[] = {"",
@@ -42,7 +44,9 @@ std::string_view to_string(kind k) {
                                           "answer to status",
                                           "answer to end_inference",
                                           "answer to clear",
-                                          "answer to await_lookup"};
+                                          "answer to await_lookup",
+                                          "answer to policies",
+                                          "answer to set_policy"};
   static_assert(std::size(answers) == last_request + 1);
   return is_answer(k) ? answers[static_cast<uint16_t>(k) & 0xff] : "unknown";
 }

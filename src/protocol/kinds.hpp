@@ -27,11 +27,13 @@ enum class kind : uint16_t {
   end_inference = 16,
   clear = 17,
   await_lookup = 18,
+  policies = 19,
+  set_policy = 20,
   error = 0x7fff,
 };
 
 constexpr uint16_t answer_bit = 0x8000;
-constexpr uint16_t last_request = static_cast<uint16_t>(kind::await_lookup);
+constexpr uint16_t last_request = static_cast<uint16_t>(kind::set_policy);
 
 /// Request id 0 belongs to no request: an `error` that carries it concerns the whole connection.
 constexpr uint64_t connection_request_id = 0;

@@ -21,6 +21,7 @@ struct connection_fixture : group_fixture {
   uint64_t connections = 0;
   uint32_t space = 0;
   uint32_t region = 0;
+  uid_t uid = 0; ///< of the next client
 
   connection_fixture() {
     start({.host_objects = 8});
@@ -56,6 +57,7 @@ struct connection_fixture : group_fixture {
     client.emplace(unique_fd(std::exchange(pair.fds[0], -1)));
     peer who;
     who.pid = 4711;
+    who.uid = uid;
     who.pidfd = process;
     spawn_connection(sys, home(), unique_fd(std::exchange(pair.fds[1], -1)), std::move(who),
                      connection_id{++connections}, environment);

@@ -205,3 +205,23 @@ TEST_F(Connection, ASendThatTheKernelPutOffIsTriedAgain) {
   hello();
   EXPECT_EQ(answer().code(), errc::ok);
 }
+TEST_F(Connection, OnlyTheDaemonsUserAndRootSetPolicies) {
+  auto set = [this](uint64_t id, const char* policy) {
+    send(kind::set_policy, id, [&](auto& body) { return wire::CreateSetPolicyDirect(body, "host", policy); });
+    return answer();
+  };
+  ready();
+  auto done = set(20, "arc");
+  ASSERT_EQ(done.code(), errc::ok) << done.text();
+  EXPECT_EQ(done.as<wire::SetPolicyAnswer>().before()->str(), "lru");
+  EXPECT_EQ(set(21, "clock").code(), errc::bad_request);
+  uid = ::geteuid() + 1;
+  ready();
+  auto refused = set(22, "fifo");
+  EXPECT_EQ(refused.code(), errc::denied);
+  EXPECT_NE(refused.text().find(std::to_string(uid)), std::string::npos) << refused.text();
+  send(kind::policies, 23, [](auto& body) { return wire::CreatePolicies(body); });
+  auto told = answer();
+  ASSERT_EQ(told.code(), errc::ok) << told.text();
+  EXPECT_EQ(told.as<wire::PoliciesAnswer>().tiers()->Get(0)->policy()->str(), "arc");
+}

@@ -55,7 +55,6 @@ struct TierActor : terrace::test::actor_fixture {
     arguments.kind = tier_kind::host;
     arguments.space = *make_allocator("free_list", {.capacity_bytes = 1 << 20, .alignment_bytes = 4096});
     arguments.policy = caf::actor_cast<policy_actor>(policy);
-    arguments.policy_name = "slow";
     arguments.probe = std::make_shared<metrics::tier_probe>();
     arguments.population = std::make_shared<std::atomic<uint64_t>>(0);
     tier = spawn_tier(sys, std::move(arguments));

@@ -35,6 +35,9 @@ uids = [0, 1000]
 bytes = 1073741824
 segment_bytes = "512MiB"
 policy = "fifo"
+[shadow]
+policies = ["lru", "arc"]
+capacity_percents = [50, 200]
 )");
   ASSERT_TRUE(parsed) << render_problems(parsed.error());
   EXPECT_EQ(parsed->daemon.workers, 3u);
@@ -45,6 +48,8 @@ policy = "fifo"
   EXPECT_EQ(parsed->host.bytes, gibibyte);
   EXPECT_EQ(parsed->host.segment_bytes, 512 * mebibyte);
   EXPECT_EQ(parsed->host.policy, "fifo");
+  EXPECT_THAT(parsed->shadow.policies, ElementsAre("lru", "arc"));
+  EXPECT_THAT(parsed->shadow.capacity_percents, ElementsAre(50, 200));
 }
 
 TEST(SettingsToml, AutoStandsForTheEnvironmentsPlaces) {
@@ -125,6 +130,9 @@ TEST(SettingsToml, RefusesWrongTypesEverywhere) {
                     "[[listen]]\nuids = [\"root\"]",
                     "[[listen]]\nuids = [-1]",
                     "[[listen]]\nhost_bytes = \"half\"",
+                    "[shadow]\npolicies = \"lru\"",
+                    "[shadow]\npolicies = [3]",
+                    "[shadow]\ncapacity_percents = [\"half\"]",
                     "[host]\nbytes = {}"})
     EXPECT_THAT(problems_of(text), HasSubstr("; fix: ")) << text;
 }

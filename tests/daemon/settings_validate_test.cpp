@@ -94,6 +94,20 @@ TEST(Settings, EveryBoundIsEnforced) {
       {"disk.stall_after", [](settings& s) { s.disk.stall_after = std::chrono::milliseconds(99); }},
       {"disk.write_share_percent", [](settings& s) { s.disk.write_share_percent = 0; }},
       {"disk.allocation_queue", [](settings& s) { s.disk.allocation_queue = 0; }},
+      {"shadow.policies",
+       [](settings& s) {
+         s.shadow.policies = {"lru", "clock"};
+       }},
+      {"shadow.policies",
+       [](settings& s) {
+         s.shadow.policies = {"lru", "lru"};
+       }},
+      {"shadow.capacity_percents", [](settings& s) { s.shadow.capacity_percents = {0}; }},
+      {"shadow.capacity_percents",
+       [](settings& s) {
+         s.shadow.capacity_percents = {50, 50};
+       }},
+      {"shadow.capacity_percents", [](settings& s) { s.shadow.capacity_percents = {}; }},
       {"copier.threads", [](settings& s) { s.copier.threads = 65; }},
       {"copier.piece_bytes", [](settings& s) { s.copier.piece_bytes = 1; }},
       {"lease.warn_after", [](settings& s) { s.lease.warn_after = std::chrono::milliseconds(0); }},

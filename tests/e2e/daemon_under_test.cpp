@@ -61,7 +61,7 @@ void daemon_under_test::configure(const daemon_options& options) {
     text += "bytes = " + std::to_string(options.disk_bytes) + "\n" + options.disk;
   text += "[metrics]\n" + (options.metrics.empty() ? std::string("enabled = false\n")
                                                    : "address = \"" + options.metrics + "\"\n");
-  write_file(configuration_path(), text);
+  write_file(configuration_path(), text + options.more);
 }
 
 void daemon_under_test::start() {

@@ -18,8 +18,8 @@ constexpr uint64_t mebibyte = 1ULL << 20;
 
 struct daemon_options {
   uint64_t host_bytes = 32 * mebibyte;
-  uint64_t disk_bytes = 0; ///< 0: no disk tier
   std::string host;        ///< lines of [host]
+  uint64_t disk_bytes = 0; ///< 0: no disk tier
   std::string policy;      ///< lines of [policy]
   std::string disk;        ///< lines of [disk]
   std::string state_dir;   ///< default: a folder of the daemon's own
@@ -27,6 +27,7 @@ struct daemon_options {
   std::string connection;  ///< lines of [connection]
   std::string metrics;     ///< address; default: off
   std::string log_level = "info";
+  std::string more; ///< further sections
 };
 
 class daemon_under_test {

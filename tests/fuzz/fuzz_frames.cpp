@@ -101,6 +101,8 @@ void read_frame(const frame& got) {
     case kind::clear: return read_both<wire::Clear, wire::ClearAnswer>(got, request);
     case kind::await_lookup: return read_both<wire::AwaitLookup, wire::AwaitLookupAnswer>(got, request);
     case kind::end_inference: return read_both<wire::EndInference, wire::EndInferenceAnswer>(got, request);
+    case kind::policies: return read_both<wire::Policies, wire::PoliciesAnswer>(got, request);
+    case kind::set_policy: return read_both<wire::SetPolicy, wire::SetPolicyAnswer>(got, request);
     case kind::status: return read_both<wire::Status, wire::StatusAnswer>(got, request);
     case kind::error: read<wire::Error>(got.body); return;
   }

@@ -86,6 +86,8 @@ int main(int argc, char** argv) {
     return wire::CreateEndInference(b, 7, 120, wire::FinishReason::tool_call, false, 500);
   });
   seed(kind::clear, [](builder& b) { return wire::CreateClear(b, 3); });
+  seed(kind::policies, [](builder& b) { return wire::CreatePolicies(b); });
+  seed(kind::set_policy, [](builder& b) { return wire::CreateSetPolicyDirect(b, "host", "arc"); });
   seed(kind::status, [](builder& b) { return wire::CreateStatus(b); });
   seed(kind::error, [](builder& b) { return wire::CreateError(b, 7, b.CreateString("text")); });
   seed(answer_to(kind::lookup), [&](builder& b) {

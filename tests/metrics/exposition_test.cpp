@@ -4,6 +4,7 @@
 #include "metrics/disk_probe.hpp"
 #include "metrics/exposition.hpp"
 #include "metrics/request_probe.hpp"
+#include "metrics/shadow_probe.hpp"
 #include "metrics/space_table.hpp"
 #include "metrics/tier_probe.hpp"
 #include "metrics/worker_probe.hpp"
@@ -67,6 +68,9 @@ std::unique_ptr<exposition> serve_everything() {
     all->add(std::make_shared<client_probe>(), {{"group", group}});
     all->add(std::make_shared<disk_probe>(), {{"group", group}});
   }
+  auto shadow = std::make_shared<shadow_probe>();
+  shadow->add_line("lru", 1 << 20);
+  all->add(shadow, {{"group", "default"}});
   all->add(std::make_shared<copier_probe>(), {});
   all->add(std::make_shared<worker_probe>(), {{"worker", "0"}});
   auto spaces = std::make_shared<space_table>(4);

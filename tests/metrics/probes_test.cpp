@@ -2,6 +2,7 @@
 #include "metrics/client_probe.hpp"
 #include "metrics/disk_probe.hpp"
 #include "metrics/request_probe.hpp"
+#include "metrics/shadow_probe.hpp"
 #include "metrics/space_table.hpp"
 #include "metrics/tier_probe.hpp"
 #include "metrics/worker_probe.hpp"
@@ -221,6 +222,23 @@ TEST(SpaceTable, ASpaceCalledOtherIsAmongTheOthers) {
   table.probe("default", "other");
   EXPECT_NE(table.probe("default", "a"), table.probe("default", "b"))
       << "'other' must not have used up the one name";
+}
+
+TEST(ShadowProbe, HasALineForEachPolicyAndCapacity) {
+  shadow_probe probe;
+  probe.add_line("lru", 4096);
+  probe.add_line("lru", 8192);
+  probe.set(1, {.asked = 10, .hits = 7, .evicted = 3, .used_bytes = 8000, .bookkeeping_bytes = 96});
+  probe.skipped(2);
+  recorder now;
+  probe.collect({{"group", "default"}}, now);
+  EXPECT_EQ(now["terrace_shadow_asked_total{group=default,policy=lru,capacity_bytes=4096}"], 0);
+  EXPECT_EQ(now["terrace_shadow_asked_total{group=default,policy=lru,capacity_bytes=8192}"], 10);
+  EXPECT_EQ(now["terrace_shadow_hits_total{group=default,policy=lru,capacity_bytes=8192}"], 7);
+  EXPECT_EQ(now["terrace_shadow_evictions_total{group=default,policy=lru,capacity_bytes=8192}"], 3);
+  EXPECT_EQ(now["terrace_shadow_used_bytes{group=default,policy=lru,capacity_bytes=8192}"], 8000);
+  EXPECT_EQ(now["terrace_shadow_bookkeeping_bytes{group=default,policy=lru,capacity_bytes=8192}"], 96);
+  EXPECT_EQ(now["terrace_shadow_skipped_total{group=default}"], 2);
 }
 
 } // namespace

@@ -10,7 +10,6 @@ namespace terrace::testing {
 namespace {
 
 constexpr double bytes_max = 48;
-constexpr double begun_bytes = 64 << 10; ///< of pages that are not full yet, however many entries there are
 constexpr uint64_t capacity = 150'000;
 constexpr policy_time step = 5'000'000;
 
@@ -30,8 +29,10 @@ class Bookkeeping : public ::testing::TestWithParam<std::string_view> {
     ledger.end_request(number, {.output_tokens = static_cast<uint32_t>(first % 700)}, now);
   }
 
+  /// Without the last pages of the columns, which may be nearly empty: 4,096 entries each.
   double bytes_per_entry() const {
-    return (static_cast<double>(ledger.bytes()) - begun_bytes) / static_cast<double>(ledger.tracked());
+    constexpr double pages = 4096 * bytes_max;
+    return (static_cast<double>(ledger.bytes()) - pages) / static_cast<double>(ledger.tracked());
   }
 
   eviction_ledger ledger;

@@ -305,6 +305,16 @@ TEST(RequestBounds, LeasesHaveSixteenBytes) {
   expect_refused<wire::Release>("lease of 16 bytes", release(0));
 }
 
+TEST(RequestBounds, ASetPolicyNamesATierAndAPolicy) {
+  auto set = [](const char* tier, const std::string& policy) {
+    return [=](body_builder& b) { return wire::CreateSetPolicyDirect(b, tier, policy.c_str()); };
+  };
+  expect_fine<wire::SetPolicy>(set("host", "arc"));
+  expect_refused<wire::SetPolicy>("tier of 1 to 256 bytes", set("", "arc"));
+  expect_refused<wire::SetPolicy>("policy of 1 to 256 bytes", set("host", ""));
+  expect_refused<wire::SetPolicy>("policy of 1 to 256 bytes", set("host", std::string(257, 'x')));
+}
+
 TEST(RequestBounds, ALoadNamesAPrefixOrALease) {
   auto load = [](bool prefix, bool lease) {
     return [=](body_builder& b) {

@@ -19,6 +19,8 @@ void end_inference(connection& client, const connection::request& what, protocol
     end.outcome.think_time_ns = uint64_t{*think} * 1'000'000;
   if (auto time = request->time_ns())
     end.told = *time;
+  if (client.group().feed)
+    client.self->send(client.group().shadow, end);
   client.self->send(client.group().policy, std::move(end));
   client.reply(what,
                [](flatbuffers::FlatBufferBuilder& body) { return wire::CreateEndInferenceAnswer(body); });

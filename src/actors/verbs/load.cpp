@@ -71,6 +71,14 @@ void load_objects(connection& client, const connection::request& what, const wir
   });
 }
 
+std::shared_ptr<const chunk_prefix> part_of(const chunk_prefix& whole, const chunk_range& range) {
+  auto part = std::make_shared<chunk_prefix>();
+  auto first = whole.chunks.begin() + static_cast<std::ptrdiff_t>(range.first);
+  part->chunks.assign(first, first + static_cast<std::ptrdiff_t>(range.count));
+  part->parent = range.first == 0 ? whole.parent : *std::prev(first);
+  return part;
+}
+
 void load_prefix(connection& client, const connection::request& what, const wire::Load& request,
                  const std::shared_ptr<const client_region>& region) {
   auto in = client.find_space(what, request.space());
@@ -90,6 +98,8 @@ void load_prefix(connection& client, const connection::request& what, const wire
                 }
                 auto objects = objects_of(*in->what, prefix.chunks, prefix.parent, *range, *pools, in->rank);
                 client.use_for_inference(what, request.options(), objects);
+                if (client.group().feed)
+                  client.tell_shadows(what, request.options(), in->what, part_of(prefix, *range), in->rank);
                 load_objects(client, what, request, region,
                              {in->what, in->probe, std::move(objects), pools->size(), nullptr, nullptr,
                               prefix.first_token + range->first * in->what->spec.chunk_tokens});

@@ -112,8 +112,10 @@ void look_up(connection& client, const connection::request& what, const wire::Lo
   request.tiers = asked.tiers();
   request.hold = of.lease_wanted;
   request.note_use = of.lease_wanted && what.context->inference == 0;
-  if (of.lease_wanted)
+  if (of.lease_wanted) {
     client.use_for_inference(what, asked.options(), request.objects);
+    client.tell_shadows(what, asked.options(), of.in->what, of.prefix);
+  }
   caf::actor worker = take_lookup(client);
   client.self->request(worker, caf::infinite, std::move(request))
       .then(

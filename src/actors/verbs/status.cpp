@@ -10,6 +10,7 @@ namespace {
 struct gathered {
   std::vector<tier_report> tiers;
   group_report group;
+  policies_report policies;
   size_t waiting_for = 0;
 };
 
@@ -83,6 +84,10 @@ void add_service(const group_parts& group, std::vector<tier_report>& tiers) {
 }
 
 void answer(connection& client, const connection::request& what, gathered& all) {
+  for (const policies_report::tier& each : all.policies.tiers)
+    for (tier_report& tier : all.tiers)
+      if (tier.kind == each.kind)
+        tier.policy = each.policy;
   add_service(client.group(), all.tiers);
   const auto& environment = client.environment();
   client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
@@ -159,6 +164,17 @@ void status(connection& client, const connection::request& what, protocol::frame
   } else if (group.phase() != group_parts::disk_phase::off) {
     all->tiers.push_back(absent_disk(group));
   }
+  ++all->waiting_for;
+  client.self->request(group.policy, caf::infinite, policies_request{})
+      .then(
+          [&client, what, all](const policies_report& report) {
+            all->policies = report;
+            if (--all->waiting_for == 0)
+              answer(client, what, *all);
+          },
+          [&client, what](const caf::error&) {
+            client.refuse(what, {errc::internal, "the policy's actor has ended"});
+          });
   client.self->request(group.group, caf::infinite, group_status_request{})
       .then(
           [&client, what, all](const group_report& report) {

@@ -1,0 +1,35 @@
+// The bound on what shadow policies have still to hear.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace terrace::actors {
+
+/// Connections ask before they tell, so that shadows that fall behind lose requests and no memory, and delay nobody. Any
+/// thread.
+class shadow_feed {
+ public:
+  /// Chunks that may wait; a longer request waits alone.
+  static constexpr uint64_t waiting_max = 1U << 17;
+
+  /// Whether a request of so many chunks may be told; counted as waiting until `heard`, or as skipped.
+  bool offer(uint64_t chunks) noexcept {
+    uint64_t before = waiting_.fetch_add(chunks, std::memory_order_relaxed);
+    if (before == 0 || before + chunks <= waiting_max)
+      return true;
+    heard(chunks);
+    skipped_.fetch_add(1, std::memory_order_relaxed);
+    return false;
+  }
+  void heard(uint64_t chunks) noexcept { waiting_.fetch_sub(chunks, std::memory_order_relaxed); }
+
+  /// Requests that no shadow heard of.
+  uint64_t skipped() const noexcept { return skipped_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<uint64_t> waiting_{0};
+  std::atomic<uint64_t> skipped_{0};
+};
+
+} // namespace terrace::actors

@@ -1,0 +1,14 @@
+// The policies of a trust group for people and for programs.
+#pragma once
+
+#include "cli/json.hpp"
+#include "client/policies.hpp"
+
+#include <string>
+
+namespace terrace::cli {
+
+std::string format_policies(const client::policies_status& status);
+json to_json(const client::policies_status& status);
+
+} // namespace terrace::cli

@@ -1,0 +1,100 @@
+#include "policy/shadow_cache.hpp"
+
+#include <algorithm>
+
+namespace terrace {
+
+result<std::unique_ptr<shadow_cache>> shadow_cache::make(std::string_view policy, uint64_t capacity_bytes,
+                                                         uint64_t seed) {
+  std::unique_ptr<shadow_cache> made(new shadow_cache(capacity_bytes, seed));
+  if (auto known = made->ledger_.set_policy(only_tier, policy); !known)
+    return tl::unexpected(known.error());
+  return made;
+}
+
+uint64_t shadow_cache::window_bytes(uint64_t capacity_bytes) {
+  return std::min<uint64_t>(64ULL << 20, std::max<uint64_t>(capacity_bytes / 8, 1));
+}
+
+request_number shadow_cache::begin(std::span<const entry_info> chain, const request_hints& hints,
+                                   policy_time now) {
+  count(chain);
+  keys_.clear();
+  for (const entry_info& entry : chain)
+    keys_.push_back(entry.key);
+  request_number request = ledger_.begin_request(keys_, hints, now);
+  store_missing(chain, request, now);
+  return request;
+}
+
+void shadow_cache::end(request_number request, const request_outcome& outcome, policy_time now) {
+  ledger_.end_request(request, outcome, now);
+}
+
+void shadow_cache::use(std::span<const entry_info> chain, policy_time now) {
+  count(chain);
+  for (size_t i = chain.size(); i-- > 0;)
+    ledger_.hit(only_tier, chain[i].key, now);
+  store_missing(chain, 0, now);
+}
+
+void shadow_cache::count(std::span<const entry_info> chain) {
+  ++counts_.requests;
+  for (const entry_info& entry : chain) {
+    ++counts_.asked;
+    counts_.asked_bytes += entry.bytes;
+    // Only leaves leave, so one whose parent is there is there with all before it.
+    if (!ledger_.resident(only_tier, entry.key) ||
+        (!entry.parent.empty() && !ledger_.resident(only_tier, entry.parent)))
+      continue;
+    ++counts_.hits;
+    counts_.hit_bytes += entry.bytes;
+  }
+}
+
+void shadow_cache::store_missing(std::span<const entry_info> chain, request_number request, policy_time now) {
+  const uint64_t most = window_bytes(capacity_bytes_);
+  auto missing = [&](const entry_info& entry) { return !ledger_.resident(only_tier, entry.key); };
+  chain =
+      chain.subspan(static_cast<size_t>(std::find_if(chain.begin(), chain.end(), missing) - chain.begin()));
+  while (!chain.empty()) {
+    uint64_t window = chain[0].bytes, needed = 0;
+    size_t taken = 1;
+    while (taken < chain.size() && window + chain[taken].bytes <= most)
+      window += chain[taken++].bytes;
+    auto part = chain.first(taken);
+    chain = chain.subspan(taken);
+    missing_.clear();
+    for (const entry_info& entry : part)
+      if (missing(entry)) {
+        needed += entry.bytes;
+        missing_.push_back(entry);
+      }
+    if (!make_room(needed, request, now))
+      return; // nor is there room for what continues it
+    for (size_t i = missing_.size(); i-- > 0;)
+      if (missing(missing_[i])) { // a chain may name one twice
+        ledger_.insert(only_tier, missing_[i], now, request);
+        used_bytes_ += missing_[i].bytes;
+      }
+  }
+}
+
+bool shadow_cache::make_room(uint64_t bytes, request_number request, policy_time now) {
+  if (bytes > capacity_bytes_)
+    return false;
+  while (used_bytes_ + bytes > capacity_bytes_) {
+    auto leaving =
+        ledger_.victims(only_tier, {used_bytes_ + bytes - capacity_bytes_, request, request == 0}, now);
+    if (leaving.empty())
+      return false;
+    for (const victim& each : leaving) {
+      ledger_.erase(only_tier, each.key);
+      used_bytes_ -= each.bytes;
+      ++counts_.evicted;
+    }
+  }
+  return true;
+}
+
+} // namespace terrace
