@@ -301,7 +301,8 @@ void eviction_ledger::limit_ghosts() {
       return table_[a].stamp < table_[b].stamp;
     return history_.value(a) < history_.value(b);
   };
-  while (ghosts_ > std::max(ghosts_min, ghosts_per_resident * (table_.size() - ghosts_))) {
+  size_t share = history_.started() ? ghosts_per_resident_learning : ghosts_per_resident;
+  while (ghosts_ > std::max(ghosts_min, share * (table_.size() - ghosts_))) {
     entry_index least = no_entry;
     for (int seen = 0; seen < draw; ++ghost_hand_) {
       if (ghost_hand_ >= table_.end())

@@ -73,11 +73,11 @@ class eviction_ledger {
   const survival_model* model() const { return history_.model(); }
 
   size_t tracked() const { return table_.size(); }
-  /// Tracked and resident in no tier. At most `ghosts_per_resident` times the residents (and never less than
-  /// `ghosts_min`). The one to forget is the best of 16 in turn: the least recently used, or with a learner the least
+  /// Tracked and resident in no tier. At most `ghosts_per_resident` times the residents, with a learner
+  /// `ghosts_per_resident_learning` times (and never less than `ghosts_min`). The one to forget is the best of 16 in turn: the least recently used, or with a learner the least
   /// worth keeping, which holds on to conversations that will go on.
   size_t ghosts() const { return ghosts_; }
-  static constexpr size_t ghosts_per_resident = 4;
+  static constexpr size_t ghosts_per_resident = 2, ghosts_per_resident_learning = 4;
   static constexpr size_t ghosts_min = 1024;
   static constexpr size_t open_requests_max = 4096;
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <map>
 #include <utility>
 
 namespace terrace {
@@ -43,15 +44,25 @@ struct counts {
   }
 };
 
-/// The chance of a return in each bin: what was counted, and `prior_uses` more that behave like `broader`, scaled by how
-/// much likelier returns are here.
-survival_model::bins estimate(const counts& of, const survival_model::bins& broader) {
-  double seen = prior_returns, expected = prior_returns;
-  for (size_t bin = 0; bin < index(bin_count); ++bin) {
-    seen += of.returns[bin];
-    expected += of.reached[bin] * broader[bin];
+/// Returns, and those that there would be if all went as `broader` says.
+struct likelihood {
+  double seen = 0, expected = 0;
+
+  void add(const counts& of, const survival_model::bins& broader) {
+    for (size_t bin = 0; bin < index(bin_count); ++bin) {
+      seen += of.returns[bin];
+      expected += of.reached[bin] * broader[bin];
+    }
   }
-  double factor = seen / expected;
+  /// How much likelier returns are here; `before` is what it is taken for without data.
+  double factor(double before) const { return (seen + prior_returns * before) / (expected + prior_returns); }
+};
+
+/// The chance of a return in each bin: what was counted, and `prior_uses` more that behave like `broader`, scaled.
+survival_model::bins estimate(const counts& of, const survival_model::bins& broader, double before) {
+  likelihood of_all;
+  of_all.add(of, broader);
+  double factor = of_all.factor(before);
   survival_model::bins chance;
   for (size_t bin = 0; bin < index(bin_count); ++bin) {
     double prior = std::min(chance_max_of_all, factor * broader[bin]);
@@ -151,14 +162,23 @@ void survival_model::refresh() {
   bins general;
   for (size_t bin = 0; bin < index(bin_count); ++bin)
     general[bin] = (all.returns[bin] + 0.02) / (all.reached[bin] + 1);
-  general_->chance = estimate({}, general);
+  general_->chance = estimate({}, general, 1);
   find_values(general_->chance, general_->values.data());
-  for (bool pools : {true, false}) // before those that lean on them
-    for (size_t c = 0; c < classes_.size(); ++c)
-      if (classes_[c] && pools == (pool_of_[c] == c)) {
-        classes_[c]->chance = estimate(each[c], pools ? general : classes_[pool_of_[c]]->chance);
-        find_values(classes_[c]->chance, classes_[c]->values.data());
-      }
+  for (size_t c = 0; c < classes_.size(); ++c)
+    if (classes_[c] && pool_of_[c] == c) {
+      classes_[c]->chance = estimate(each[c], general, 1);
+      find_values(classes_[c]->chance, classes_[c]->values.data());
+    }
+  std::map<size_t, likelihood> places; // of a member behind its pool
+  for (size_t c = 0; c < classes_.size(); ++c)
+    if (classes_[c] && pool_of_[c] != c)
+      places[c - pool_of_[c]].add(each[c], classes_[pool_of_[c]]->chance);
+  for (size_t c = 0; c < classes_.size(); ++c)
+    if (classes_[c] && pool_of_[c] != c) {
+      double before = places[c - pool_of_[c]].factor(1);
+      classes_[c]->chance = estimate(each[c], classes_[pool_of_[c]]->chance, before);
+      find_values(classes_[c]->chance, classes_[c]->values.data());
+    }
 }
 
 size_t survival_model::bytes() const {

@@ -17,7 +17,8 @@ namespace terrace {
 /// Cox 1972).
 ///
 /// A class may be a *pool* of others: its estimate is made of its own uses and of theirs, and theirs lean on it instead
-/// of on all. That is the class of uses of which less is known yet: they are worth what the mixture is worth.
+/// of on all. That is the class of uses of which less is known yet: they are worth what the mixture is worth. Members at
+/// the same place behind their pools are of one sort, and what is learned of a sort is where each of them begins.
 ///
 /// The value of keeping an entry of class c and age a is its Gittins index (Gittins 1979; for caches, Aalto et al. 2009
 /// give the form for a hazard that rises and falls): the most returns to be had per second of waiting, over all times

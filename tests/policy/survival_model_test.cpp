@@ -148,7 +148,8 @@ TEST(SurvivalModel, MakesAPoolOfItsOwnUsesAndItsMembersAndLetsThemLeanOnIt) {
   double pool = (2 + 1000 * pool_factor * general) / (6 + 1000);
   EXPECT_NEAR(model.chance(0)[1], pool, 1e-9);
   double pool_before = 1000 * pool_factor * none / (6 + 1000);
-  double never_factor = 50.0 / (3 * pool_before + 3 * pool + 50);
+  double sort_factor = 50.0 / (3 * pool_before + 3 * pool + 50); // it is the only one of its sort
+  double never_factor = 50.0 * sort_factor / (3 * pool_before + 3 * pool + 50);
   EXPECT_NEAR(model.chance(2)[1], 1000 * never_factor * pool / (3 + 1000), 1e-9);
   EXPECT_GT(model.chance(1)[1], pool);
   EXPECT_LT(model.chance(3)[1], general); // it leans on all
