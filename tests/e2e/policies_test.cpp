@@ -91,7 +91,7 @@ TEST(Policies, ChangeWhileTheDaemonRunsAndKeepTheResidents) {
     ASSERT_EQ(client.store(chain_of(chain, 1)), 1U);
   auto set = policies(daemon, {"set", "host", "fifo"});
   ASSERT_EQ(set.exit_code, 0) << set.err;
-  EXPECT_NE(set.out.find("fifo now; it was lru"), std::string::npos) << set.out;
+  EXPECT_NE(set.out.find("fifo now; it was kmg"), std::string::npos) << set.out;
   EXPECT_EQ(client.tier("host").policy, "fifo");
   EXPECT_EQ(client.tier("host").objects, 3U);
   client.lookup(chain_of(1, 1), true); // a use, which fifo ignores
@@ -112,7 +112,7 @@ TEST(Policies, RefuseWhatIsNoneAndSayWhatThereIs) {
   EXPECT_EQ(policies(daemon, {"set", "host"}).exit_code, 2);
   EXPECT_EQ(policies(daemon, {"drop", "host", "lru"}).exit_code, 2);
   tester client(daemon.socket());
-  EXPECT_EQ(client.tier("host").policy, "lru");
+  EXPECT_EQ(client.tier("host").policy, "kmg");
 }
 
 TEST(Policies, ChangeWithAReload) {

@@ -54,8 +54,15 @@ TEST_P(Shadow, HitsWhatASimulationOfTheSameRequestsHits) {
       shadow->end(shadow->begin(chain, {}, now), {.output_tokens = r.facts.output_tokens}, now);
     }
     EXPECT_EQ(shadow->counts().asked, simulated.counts().accesses);
-    EXPECT_EQ(shadow->counts().hits, simulated.counts().hits) << "of " << chunks << " chunks";
-    EXPECT_EQ(shadow->counts().evicted, simulated.counts().evicted);
+    // kmg draws lots among its candidates, which stand in another order here.
+    double apart = GetParam() == "kmg" ? 0.05 : 0;
+    auto near = [&](uint64_t seen, uint64_t expected) {
+      EXPECT_NEAR(static_cast<double>(seen), static_cast<double>(expected),
+                  apart * static_cast<double>(expected))
+          << "of " << chunks << " chunks";
+    };
+    near(shadow->counts().hits, simulated.counts().hits);
+    near(shadow->counts().evicted, simulated.counts().evicted);
     EXPECT_GT(shadow->counts().hits, 0U);
   }
 }
