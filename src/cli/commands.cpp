@@ -12,6 +12,8 @@ std::unique_ptr<command> make_clear_command();
 std::unique_ptr<command> make_replay_command();
 std::unique_ptr<command> make_bench_command();
 std::unique_ptr<command> make_simulate_command();
+std::unique_ptr<command> make_disk_inspect_command();
+std::unique_ptr<command> make_disk_verify_command();
 std::unique_ptr<command> make_trace_generate_command();
 std::unique_ptr<command> make_trace_info_command();
 
@@ -52,6 +54,14 @@ std::span<const command_entry> commands() {
        "  terrace simulate trace.jsonl --policies lru,fifo --capacity 512MiB,1GiB --json\n"
        "  terrace simulate trace.jsonl --second-tier 8x --admission seen-twice\n",
        make_simulate_command},
+      {"disk inspect", "Tell what the file of a disk tier is and holds",
+       "  terrace disk inspect /var/lib/terrace/default.store\n"
+       "  terrace disk inspect default.store --json | jq '.spaces[] | {fingerprint, objects}'\n",
+       make_disk_inspect_command},
+      {"disk verify", "Read every object of a disk tier's file and compare it with the index",
+       "  terrace disk verify /var/lib/terrace/default.store\n"
+       "  terrace disk verify default.store --jobs 16 --json | jq '.findings[]'\n",
+       make_disk_verify_command},
       {"trace generate", "Make a trace of multi-turn conversations",
        "  terrace trace generate -o trace.jsonl --requests 5000 --seed 7\n"
        "  terrace trace generate --arrivals bursty --rate 4 | gzip > trace.jsonl.gz\n"
