@@ -1,52 +1,17 @@
 // terrace disk inspect and verify, on files.
-#include "captured_console.hpp"
-#include "cli/app.hpp"
+#include "disk_command_fixture.hpp"
 #include "storage/extent_file.hpp"
-#include "temporary_file.hpp"
-#include "tests/support/stored_objects.hpp"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
-
-#include <fcntl.h>
 
 namespace terrace::cli {
 namespace {
 
 using ::testing::HasSubstr;
 
-constexpr uint64_t file_bytes = 2 << 20;
+class DiskInspectAndVerify : public disk_command_fixture {};
 
-class DiskCommands : public ::testing::Test {
- protected:
-  exit_code run(std::vector<std::string> words) {
-    captured_console to;
-    words.insert(words.begin(), "disk");
-    exit_code code = run_app(words, to.get());
-    out_ = to.out();
-    err_ = to.err();
-    return code;
-  }
-  nlohmann::json json() const { return nlohmann::json::parse(out_); }
-
-  void flip(uint64_t byte) {
-    char was = 0;
-    ASSERT_EQ(::pread(fd_.get(), &was, 1, static_cast<off_t>(byte)), 1);
-    was ^= 1;
-    ASSERT_EQ(::pwrite(fd_.get(), &was, 1, static_cast<off_t>(byte)), 1);
-  }
-  uint64_t place(const index_record& object) { return store_.block().layout.extents_begin + object.offset; }
-
-  temporary_file file_;
-  std::string path_ = file_.path();
-  unique_fd fd_{::open(path_.c_str(), O_RDWR | O_CLOEXEC)};
-  file_device device_{path_, fd_.get()};
-  ::terrace::testing::store_builder store_{device_, file_bytes};
-  std::string out_, err_;
-};
-
-TEST_F(DiskCommands, InspectTellsWhatTheStoreIsAndHolds) {
+TEST_F(DiskInspectAndVerify, InspectTellsWhatTheStoreIsAndHolds) {
   store_.add(1, 1, 5000);
   store_.checkpoint();
   store_.add(2, 2, 100);
@@ -67,7 +32,7 @@ TEST_F(DiskCommands, InspectTellsWhatTheStoreIsAndHolds) {
   EXPECT_EQ(json()["problems"], 0);
 }
 
-TEST_F(DiskCommands, InspectNamesWhatIsWrongWithTheMetadata) {
+TEST_F(DiskInspectAndVerify, InspectNamesWhatIsWrongWithTheMetadata) {
   store_.add(1, 1, 5000);
   flip(4096 + 64);
   flip(store_.block().layout.journal_begin + 4096 + 100);
@@ -79,7 +44,7 @@ TEST_F(DiskCommands, InspectNamesWhatIsWrongWithTheMetadata) {
   EXPECT_THAT(out_, HasSubstr("1.00 MiB where 2.00 MiB were expected"));
 }
 
-TEST_F(DiskCommands, VerifyOfASoundStoreSaysSo) {
+TEST_F(DiskInspectAndVerify, VerifyOfASoundStoreSaysSo) {
   for (uint64_t chunk = 0; chunk < 20; ++chunk)
     store_.add(1, chunk, 1000 * static_cast<uint32_t>(chunk));
   EXPECT_EQ(run({"verify", path_}), exit_code::ok) << out_;
@@ -90,7 +55,7 @@ TEST_F(DiskCommands, VerifyOfASoundStoreSaysSo) {
   EXPECT_EQ(json()["findings"].size(), 0u);
 }
 
-TEST_F(DiskCommands, VerifyListsWhatIsDamagedAndItsExitCodeSaysSo) {
+TEST_F(DiskInspectAndVerify, VerifyListsWhatIsDamagedAndItsExitCodeSaysSo) {
   std::vector<index_record> objects;
   for (uint64_t chunk = 0; chunk < 5; ++chunk)
     objects.push_back(store_.add(1, chunk, 5000));
@@ -107,7 +72,7 @@ TEST_F(DiskCommands, VerifyListsWhatIsDamagedAndItsExitCodeSaysSo) {
   EXPECT_THAT(out_, HasSubstr("and 1 more"));
 }
 
-TEST_F(DiskCommands, VerifyTakesAReusedExtentForNoDamage) {
+TEST_F(DiskInspectAndVerify, VerifyTakesAReusedExtentForNoDamage) {
   index_record old = store_.add(1, 1, 5000);
   index_record other = old;
   other.chunk = ::terrace::testing::digest_of(99);
@@ -116,14 +81,14 @@ TEST_F(DiskCommands, VerifyTakesAReusedExtentForNoDamage) {
   EXPECT_EQ(json()["superseded"], 1);
 }
 
-TEST_F(DiskCommands, VerifyFindsDamagedMetadata) {
+TEST_F(DiskInspectAndVerify, VerifyFindsDamagedMetadata) {
   store_.add(1, 1, 5000);
   flip(64);
   EXPECT_EQ(run({"verify", path_}), exit_code::damaged);
   EXPECT_THAT(out_, HasSubstr("1 problems"));
 }
 
-TEST_F(DiskCommands, RefuseAStoreThatADaemonHasOpen) {
+TEST_F(DiskInspectAndVerify, RefuseAStoreThatADaemonHasOpen) {
   auto daemon = extent_file::open({.path = path_, .capacity_bytes = file_bytes, .owner = {{}, "tests"}});
   ASSERT_TRUE(daemon) << daemon.error().text;
   for (const char* command : {"inspect", "verify"}) {
@@ -132,7 +97,7 @@ TEST_F(DiskCommands, RefuseAStoreThatADaemonHasOpen) {
   }
 }
 
-TEST_F(DiskCommands, RefuseWhatIsNoStore) {
+TEST_F(DiskInspectAndVerify, RefuseWhatIsNoStore) {
   temporary_file letter("a letter");
   for (const char* command : {"inspect", "verify"}) {
     EXPECT_EQ(run({command, letter.path()}), exit_code::usage);
