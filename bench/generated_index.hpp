@@ -21,11 +21,12 @@ class generated_index {
   /// Errors: the device's. It needs no more than `metadata_bytes()`.
   static result<generated_index> write(store_device& to, uint64_t objects) {
     generated_index made(objects);
+    if (auto done = to.resize(made.metadata_bytes()); !done)
+      return tl::unexpected(done.error());
     index_journal journal(made.block_, {});
     if (auto done = made.write_image(to, journal); !done)
       return tl::unexpected(done.error());
-    for (uint64_t n = 0; n < objects; n += 20) {
-      // The extent is reused by an object that is newer.
+    for (uint64_t n = 0; n < objects; n += replaced_one_in) {
       journal.add(removal_of(made.record(n, n)));
       journal.add(made.record(n, objects + n));
       if (n % 100'000 == 0)
@@ -41,6 +42,12 @@ class generated_index {
   uint64_t objects() const { return objects_; }
   uint64_t metadata_bytes() const { return block_.layout.extents_begin; }
   uint64_t arena_bytes() const { return block_.capacity_bytes - block_.layout.extents_begin; }
+
+  /// What is to be found at the n-th place.
+  index_record expected(uint64_t n) const { return record(n, n % replaced_one_in == 0 ? objects_ + n : n); }
+
+ private:
+  static constexpr uint64_t replaced_one_in = 20;
 
   /// The n-th object by its place, when it was written as the g-th.
   index_record record(uint64_t n, uint64_t g) const {
@@ -58,7 +65,6 @@ class generated_index {
     return r;
   }
 
- private:
   explicit generated_index(uint64_t objects) : objects_(objects) {
     block_.store.bytes = {1, 2, 3};
     block_.epoch = 1;

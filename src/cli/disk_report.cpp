@@ -14,7 +14,7 @@ constexpr size_t short_fingerprint = 8; ///< bytes of it that people see
 
 std::string hex(const std::array<uint8_t, 16>& bytes) { return to_hex(store_id{bytes}); }
 
-double share(uint64_t part, uint64_t whole) {
+double portion(uint64_t part, uint64_t whole) {
   return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
 }
 
@@ -60,7 +60,7 @@ std::string format_layout(const store_inspection& is) {
                        {"journal", fmt::format("{}; {} of {} blocks in use ({}), next is block {}",
                                                describe_part(layout.journal_begin, layout.journal_bytes),
                                                format_count(live), format_count(is.journal_blocks()),
-                                               format_ratio(share(live, is.journal_blocks())),
+                                               format_ratio(portion(live, is.journal_blocks())),
                                                is.found.position.next_sequence)},
                        {"checkpoint 0", describe_part(layout.checkpoint_area(0), layout.checkpoint_bytes) +
                                             "; " + describe_checkpoint(is.checkpoints[0])},
@@ -124,7 +124,7 @@ std::string format_inspection(const std::string& path, const store_inspection& i
        {"live objects",
         fmt::format("{}, {}; {} with headers and padding, {} of the arena", format_count(all.objects),
                     format_bytes(all.payload_bytes), format_bytes(all.physical_bytes),
-                    format_ratio(share(all.physical_bytes, is.arena_bytes)))}});
+                    format_ratio(portion(all.physical_bytes, is.arena_bytes)))}});
   text += "\n" + format_layout(is);
   table spaces({{"space", align::left}, {"number"}, {"objects"}, {"bytes"}, {"on disk"}});
   for (const space_sum& of : sum_by_space(is.found))
