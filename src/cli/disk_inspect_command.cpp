@@ -3,7 +3,6 @@
 #include "cli/command.hpp"
 #include "cli/disk_report.hpp"
 #include "storage/machine_identity.hpp"
-#include "storage/offline_store.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -19,16 +18,13 @@ class disk_inspect_command final : public command {
   }
 
   outcome<exit_code> run(console& to) override {
-    auto store = offline_store::open(path_, store_access::read);
-    if (!store)
-      return disk_failure(path_, store.error());
-    auto is = inspect(store->device());
-    if (!is)
-      return disk_failure(path_, is.error());
+    auto opened = open_and_inspect(path_);
+    if (!opened)
+      return tl::unexpected(opened.error());
     if (json_)
-      print_json(to, to_json(path_, *is));
+      print_json(to, to_json(path_, opened->is));
     else
-      fmt::print(to.out, "{}", format_inspection(path_, *is, machine_identity()));
+      fmt::print(to.out, "{}", format_inspection(path_, opened->is, machine_identity()));
     return exit_code::ok;
   }
 

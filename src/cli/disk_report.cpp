@@ -194,6 +194,16 @@ json to_json(const std::string& path, const store_inspection& is) {
   return value;
 }
 
+outcome<inspected_store> open_and_inspect(const std::string& path) {
+  auto store = offline_store::open(path, store_access::read);
+  if (!store)
+    return disk_failure(path, store.error());
+  auto is = inspect(store->device());
+  if (!is)
+    return disk_failure(path, is.error());
+  return inspected_store{std::move(*store), std::move(*is)};
+}
+
 tl::unexpected<failure> disk_failure(const std::string& path, const error& e) {
   std::string text = e.text.starts_with(path) ? e.text : path + ": " + e.text;
   switch (e.code) {

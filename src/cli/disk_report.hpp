@@ -3,6 +3,7 @@
 
 #include "cli/failure.hpp"
 #include "cli/json.hpp"
+#include "storage/offline_store.hpp"
 #include "storage/store_inspection.hpp"
 
 #include <string>
@@ -13,6 +14,14 @@ namespace terrace::cli {
 std::string format_inspection(const std::string& path, const store_inspection& is,
                               const std::array<uint8_t, 16>& machine);
 json to_json(const std::string& path, const store_inspection& is);
+
+struct inspected_store {
+  offline_store store; ///< locked
+  store_inspection is;
+};
+
+/// For commands that only read.
+outcome<inspected_store> open_and_inspect(const std::string& path);
 
 /// How `terrace disk` ends when a store cannot be worked on: `usage` for a path that is no store, else `failed`. Says what
 /// to do where the text does not.

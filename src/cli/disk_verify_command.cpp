@@ -3,7 +3,6 @@
 #include "cli/command.hpp"
 #include "cli/disk_report.hpp"
 #include "cli/disk_scrub.hpp"
-#include "storage/offline_store.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -24,19 +23,16 @@ class disk_verify_command final : public command {
   }
 
   outcome<exit_code> run(console& to) override {
-    auto store = offline_store::open(path_, store_access::read);
-    if (!store)
-      return disk_failure(path_, store.error());
-    auto is = inspect(store->device());
-    if (!is)
-      return disk_failure(path_, is.error());
+    auto opened = open_and_inspect(path_);
+    if (!opened)
+      return tl::unexpected(opened.error());
     interruption stop;
-    scrub_result scrubbed = scrub(store->device(), *is, jobs_, stop, to);
+    scrub_result scrubbed = scrub(opened->store.device(), opened->is, jobs_, stop, to);
     if (json_)
-      print_json(to, to_json(path_, *is, scrubbed, list_));
+      print_json(to, to_json(path_, opened->is, scrubbed, list_));
     else
-      fmt::print(to.out, "{}", format_scrub(path_, *is, scrubbed, list_));
-    if (scrubbed.bad() != 0 || is->problems() != 0)
+      fmt::print(to.out, "{}", format_scrub(path_, opened->is, scrubbed, list_));
+    if (scrubbed.bad() != 0 || opened->is.problems() != 0)
       return exit_code::damaged;
     return scrubbed.interrupted ? exit_code::failed : exit_code::ok;
   }
