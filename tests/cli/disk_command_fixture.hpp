@@ -1,6 +1,7 @@
 // A store in a file, for tests of `terrace disk`.
 #pragma once
 
+#include "base/unique_fd.hpp"
 #include "captured_console.hpp"
 #include "cli/app.hpp"
 #include "temporary_file.hpp"

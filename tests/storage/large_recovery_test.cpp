@@ -1,4 +1,5 @@
 // Recovery of many objects, written as a daemon writes them.
+#include "base/unique_fd.hpp"
 #include "bench/generated_index.hpp"
 #include "storage/recovery.hpp"
 
