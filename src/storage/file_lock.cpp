@@ -40,7 +40,9 @@ std::optional<std::string> lock_holder(int fd, const std::string& locks) {
         minor_number != minor(of.st_dev))
       continue;
     std::string name = name_of(pid);
-    return "process " + std::to_string(pid) + (name.empty() ? "" : " (" + name + ")");
+    // What a killed process had under way keeps the file open until the kernel is done with it.
+    return "process " + std::to_string(pid) + " (" +
+           (name.empty() ? "it has ended; the kernel finishes its work" : name) + ")";
   }
   return std::nullopt;
 }

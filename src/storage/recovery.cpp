@@ -71,7 +71,8 @@ class recovery {
       if (!good)
         read_one_by_one(begin, first, size(first) / record_block_bytes, use);
       if (first + piece < blocks)
-        next = std::async(std::launch::async, read, first + piece, std::ref(next_buffer_));
+        next =
+            std::async(read, first + piece, std::ref(next_buffer_)); // without a thread: when it is asked for
       if (good)
         use_each(first, buffer_.bytes().first(size(first)), use);
       if (next.valid()) {

@@ -1,6 +1,9 @@
 // terrace disk on a store that the real daemon wrote.
 #include "workload.hpp"
 
+#include <fcntl.h>
+#include <sys/file.h>
+
 namespace terrace::e2e {
 namespace {
 
@@ -39,6 +42,9 @@ TEST_F(DiskCommand, VerifiesWhatAKilledDaemonLeft) {
   tester client(daemon_.socket());
   client.store(chain_of(1, 120)); // more than the disk takes, so extents are reused
   daemon_.kill();
+  unique_fd file(::open(file_.c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_EQ(::flock(file.get(), LOCK_EX), 0) << "when the kernel is done with what the daemon had under way";
+  file.reset();
   auto verified = disk({"verify", file_, "--json"});
   EXPECT_EQ(verified.exit_code, 0) << verified.out;
   EXPECT_EQ(verified.out.find("\"intact\":0,"), std::string::npos) << verified.out;

@@ -5,8 +5,14 @@
 #include <gtest/gtest.h>
 
 #include <fcntl.h>
+#include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
 
 namespace terrace {
 namespace {
@@ -51,6 +57,22 @@ TEST_F(FileLock, EndsWithItsDescriptor) {
 }
 
 TEST_F(FileLock, HasNoHolderWhereNobodyHoldsIt) { EXPECT_EQ(lock_holder(file_.get()), std::nullopt); }
+
+TEST_F(FileLock, TellsAHolderThatHasEnded) {
+  struct stat is {};
+  ASSERT_EQ(::fstat(file_.get(), &is), 0);
+  std::string locks = (std::filesystem::temp_directory_path() / "terrace-locks-XXXXXX").string();
+  unique_fd file(::mkstemp(locks.data()));
+  char line[200];
+  // A number above the kernel's limit, so that no process has it.
+  int length = std::snprintf(
+      line, sizeof line,
+      "1: POSIX  ADVISORY  READ 1 0:0:1 0 EOF\n2: FLOCK  ADVISORY  WRITE 4194305 %x:%x:%lu 0 EOF\n",
+      major(is.st_dev), minor(is.st_dev), static_cast<unsigned long>(is.st_ino));
+  ASSERT_EQ(::write(file.get(), line, static_cast<size_t>(length)), length);
+  EXPECT_EQ(lock_holder(file_.get(), locks), "process 4194305 (it has ended; the kernel finishes its work)");
+  ::unlink(locks.c_str());
+}
 
 TEST_F(FileLock, SaysWhatCannotBeLocked) {
   auto locked = lock_file("a/path", -1, lock_kind::exclusive);
