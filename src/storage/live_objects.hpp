@@ -22,6 +22,12 @@ struct object_sum {
     payload_bytes += object.payload_bytes;
     physical_bytes += object.physical_bytes;
   }
+  object_sum& operator+=(const object_sum& other) {
+    objects += other.objects;
+    payload_bytes += other.payload_bytes;
+    physical_bytes += other.physical_bytes;
+    return *this;
+  }
   friend bool operator==(const object_sum&, const object_sum&) = default;
 };
 

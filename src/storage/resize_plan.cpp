@@ -72,16 +72,23 @@ store_layout layout_after(const store_layout& now, uint64_t capacity_bytes) {
   return apart(area(now, stays), area(next, 1 - stays)) ? next : now;
 }
 
-resize_plan plan_places(const superblock& block, uint64_t capacity_bytes,
+std::vector<resize_target> resize_targets(const superblock& block, uint64_t capacity_bytes) {
+  store_layout next = layout_after(block.layout, capacity_bytes);
+  if (next.extents_begin < block.layout.extents_begin && capacity_bytes < block.capacity_bytes)
+    return {{next, block.capacity_bytes}, {next, capacity_bytes}};
+  return {{next, capacity_bytes}};
+}
+
+resize_plan plan_places(const superblock& block, const resize_target& target,
                         const std::vector<index_record>& objects, size_t spaces) {
   resize_plan plan;
-  plan.capacity_bytes = capacity_bytes;
-  plan.layout = layout_after(block.layout, capacity_bytes);
+  plan.capacity_bytes = target.capacity_bytes;
+  plan.layout = target.layout;
   uint64_t records = records_in_checkpoint(plan.layout);
   uint64_t room = records - std::min<uint64_t>(records, spaces);
   size_t too_many = objects.size() - std::min<uint64_t>(objects.size(), room);
 
-  range window{std::max(block.layout.extents_begin, plan.layout.extents_begin), capacity_bytes};
+  range window{std::max(block.layout.extents_begin, plan.layout.extents_begin), plan.capacity_bytes};
   auto place = [&](const index_record& object) {
     uint64_t begin = block.layout.extents_begin + object.offset;
     return range{begin, begin + object.physical_bytes};

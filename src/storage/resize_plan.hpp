@@ -23,10 +23,20 @@ struct resize_plan {
   object_sum dropped;                 ///< have no room, or no record in the new checkpoint
 };
 
+/// One step of resizing: what it makes of the store.
+struct resize_target {
+  store_layout layout;
+  uint64_t capacity_bytes = 0;
+};
+
+/// The steps to that capacity. Where the parts of the index shrink as well as the file, their space is to be used for
+/// objects, so it is won first.
+std::vector<resize_target> resize_targets(const superblock& block, uint64_t capacity_bytes);
+
 /// `objects` by ascending generation, as recovery gives them. Objects that lie between the new begin of the arena and its
 /// new end stay. The others, the newest first, get the smallest gap that holds them, outside of everything that lives
 /// now: so nothing is overwritten before the new places count.
-resize_plan plan_places(const superblock& block, uint64_t capacity_bytes,
+resize_plan plan_places(const superblock& block, const resize_target& target,
                         const std::vector<index_record>& objects, size_t spaces);
 
 /// Of a checkpoint in that layout: how many records it can have.

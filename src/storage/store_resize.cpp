@@ -7,6 +7,7 @@
 #include "storage/superblock_copies.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace terrace {
 
@@ -16,14 +17,14 @@ constexpr uint64_t piece_bytes = 4ULL << 20;
 
 class resizing {
  public:
-  resizing(store_device& device, const resize_options& options, store_inspection is, resize_plan plan,
-           resize_report report)
-      : device_(device), options_(options), is_(std::move(is)), plan_(std::move(plan)),
-        report_(std::move(report)), block_(is_.block) {
+  resizing(store_device& device, const resize_options& options, store_inspection is, resize_report report)
+      : device_(device), options_(options), is_(std::move(is)), report_(std::move(report)),
+        block_(is_.block) {
     report_.moved = {}; // counted as they are
   }
 
-  result<resize_report> run() {
+  result<void> run(resize_plan plan) {
+    plan_ = std::move(plan);
     bool relayout = !(plan_.layout == block_.layout);
     bool new_places = plan_.moved.objects != 0 || plan_.dropped.objects != 0;
     auto steps = {
@@ -39,9 +40,15 @@ class resizing {
     for (const auto& [act, needed] : steps)
       if (needed)
         if (auto done = (this->*act)(); !done)
-          return tl::unexpected(done.error());
+          return done;
+    is_.block = block_;
+    is_.file_bytes = plan_.capacity_bytes;
+    return {};
+  }
+
+  resize_report report() && {
     report_.after = block_;
-    return report_;
+    return std::move(report_);
   }
 
  private:
@@ -208,9 +215,20 @@ class resizing {
 
 struct planned {
   store_inspection is;
-  resize_plan plan;
+  std::vector<resize_plan> plans;
   resize_report report;
 };
+
+/// Where they are when the plan was carried out.
+std::vector<index_record> objects_after(const resize_plan& plan) {
+  std::vector<index_record> objects;
+  objects.reserve(plan.objects.size());
+  for (const placed_object& one : plan.objects) {
+    objects.push_back(one.object);
+    objects.back().offset = one.to - plan.layout.extents_begin;
+  }
+  return objects;
+}
 
 result<planned> make_plan(store_device& device, uint64_t capacity_bytes) {
   capacity_bytes -= capacity_bytes % disk_alignment_bytes;
@@ -221,19 +239,23 @@ result<planned> make_plan(store_device& device, uint64_t capacity_bytes) {
   if (!is)
     return tl::unexpected(is.error());
   planned made{std::move(*is), {}, {}};
-  made.plan = plan_places(made.is.block, capacity_bytes, made.is.found.objects, made.is.found.spaces.size());
-  if (!fits(made.plan.layout, capacity_bytes))
-    return fail(errc::unsupported, "the parts of this store cannot be moved, and do not fit into " +
-                                       std::to_string(capacity_bytes) + " bytes; wipe it instead");
-  made.is.found.objects = {}; // the plan has them
   made.report.before = made.is.block;
-  made.report.after = made.is.block;
-  made.report.after.layout = made.plan.layout;
-  made.report.after.capacity_bytes = capacity_bytes;
-  for (const placed_object& one : made.plan.objects)
-    made.report.kept.add(one.object);
-  made.report.moved = made.plan.moved;
-  made.report.dropped = made.plan.dropped;
+  superblock block = made.is.block;
+  for (const resize_target& target : resize_targets(block, capacity_bytes)) {
+    if (!fits(target.layout, target.capacity_bytes))
+      return fail(errc::unsupported, "the parts of this store cannot be moved, and do not fit into " +
+                                         std::to_string(capacity_bytes) + " bytes; wipe it instead");
+    resize_plan plan = plan_places(block, target, made.is.found.objects, made.is.found.spaces.size());
+    made.is.found.objects = objects_after(plan);
+    block.layout = target.layout;
+    block.capacity_bytes = target.capacity_bytes;
+    made.report.moved += plan.moved;
+    made.report.dropped += plan.dropped;
+    made.plans.push_back(std::move(plan));
+  }
+  for (const index_record& object : std::exchange(made.is.found.objects, {})) // the plans have them
+    made.report.kept.add(object);
+  made.report.after = std::move(block);
   return made;
 }
 
@@ -250,14 +272,18 @@ result<resize_report> resize_store(store_device& device, const resize_options& o
   auto made = make_plan(device, options.capacity_bytes);
   if (!made)
     return tl::unexpected(made.error());
-  const object_sum& dropped = made->plan.dropped;
+  const object_sum& dropped = made->report.dropped;
   if (dropped.objects != 0 && !options.drop)
     return fail(errc::no_space, std::to_string(dropped.objects) + " of the store's objects (" +
                                     std::to_string(dropped.physical_bytes) +
                                     " bytes on disk) have no room in " +
-                                    std::to_string(made->plan.capacity_bytes) +
+                                    std::to_string(made->report.after.capacity_bytes) +
                                     " bytes; nothing was changed. Choose more, or let the oldest be dropped");
-  return resizing(device, options, std::move(made->is), std::move(made->plan), std::move(made->report)).run();
+  resizing work(device, options, std::move(made->is), std::move(made->report));
+  for (resize_plan& plan : made->plans)
+    if (auto done = work.run(std::move(plan)); !done)
+      return tl::unexpected(done.error());
+  return std::move(work).report();
 }
 
 } // namespace terrace
