@@ -107,6 +107,7 @@ class resizing {
   /// Into the area that the new layout leaves alone; if the last one lies there, the other area has its turn before.
   result<void> checkpoint_in_old_layout() {
     uint64_t stays = area_that_stays(block_.layout, plan_.layout);
+    is_.found.position.checkpoint_number += 2; // so that a lower number is left for the new layout
     do {
       if (auto done = write_checkpoint(); !done)
         return done;
@@ -120,6 +121,10 @@ class resizing {
     block_.layout = plan_.layout;
     if (auto done = erase_index(&resizing::outside_of_needed); !done)
       return done;
+    // Both layouts may have area 0 at the same place. Whoever reads it by the other one's superblock must prefer the
+    // checkpoint that is that one's: where the parts shrink, the new one in area 0 has the lower number.
+    if (area_that_stays(is_.block.layout, plan_.layout) == 1)
+      is_.found.position.checkpoint_number -= 2;
     return write_checkpoint();
   }
 
