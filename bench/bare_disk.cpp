@@ -6,6 +6,7 @@
 #include <liburing.h>
 #include <unistd.h>
 
+#include <utility>
 #include <vector>
 
 namespace terrace::bench {
@@ -16,7 +17,24 @@ bare_disk::bare_disk(const std::string& folder, uint64_t bytes, uint32_t block_b
   forget();
 }
 
-bare_disk::~bare_disk() { ::unlink(path_.c_str()); }
+bare_disk::bare_disk(unique_fd fd, bool direct, uint64_t bytes, uint32_t block_bytes, uint32_t depth)
+    : bytes_(bytes / block_bytes * block_bytes), block_bytes_(block_bytes), depth_(depth),
+      memory_(size_t{block_bytes} * depth), fd_(std::move(fd)), direct_(direct) {}
+
+bare_disk bare_disk::on(const std::string& file, uint64_t bytes, uint32_t block_bytes, uint32_t depth) {
+  unique_fd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT));
+  bool direct = static_cast<bool>(fd);
+  if (!direct)
+    fd.reset(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd)
+    give_up("cannot open " + file);
+  return bare_disk(std::move(fd), direct, bytes, block_bytes, depth);
+}
+
+bare_disk::~bare_disk() {
+  if (!path_.empty())
+    ::unlink(path_.c_str());
+}
 
 void bare_disk::forget() {
   fd_.reset();

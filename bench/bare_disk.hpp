@@ -13,6 +13,8 @@ namespace terrace::bench {
 class bare_disk {
  public:
   bare_disk(const std::string& folder, uint64_t bytes, uint32_t block_bytes, uint32_t depth = 32);
+  /// Reads the first bytes of a daemon's own file: the same blocks of the same device.
+  static bare_disk on(const std::string& file, uint64_t bytes, uint32_t block_bytes, uint32_t depth = 32);
   bare_disk(const bare_disk&) = delete;
   bare_disk& operator=(const bare_disk&) = delete;
   ~bare_disk();
@@ -28,9 +30,10 @@ class bare_disk {
   bool direct() const { return direct_; }
 
  private:
+  bare_disk(unique_fd fd, bool direct, uint64_t bytes, uint32_t block_bytes, uint32_t depth);
   double pass(bool writing);
 
-  std::string path_;
+  std::string path_; ///< empty: another's, not to be removed
   uint64_t bytes_;
   uint32_t block_bytes_;
   uint32_t depth_;

@@ -14,6 +14,7 @@ std::span<const benchmark> benchmarks() {
       {"disk_store", "objects of 256 KiB to 16 MiB to disk, first pass and steady state", disk_store},
       {"disk_mixed", "objects from disk beside a burst of stores, and alone", disk_mixed},
       {"index_cost", "memory and lookups of an index of ten million chunks", index_cost},
+      {"recover", "ten million objects found again after a restart, beside reading the same bytes", recover},
       {"hit_ratio", "what each eviction policy hits on a trace (--trace), beside Belady", hit_ratio},
       {"policy_cost", "what each eviction policy costs an access, a million chunks resident", policy_cost},
       {"idle_cpu", "what a daemon with 100 idle connections uses", idle_cpu},

@@ -26,6 +26,7 @@ class daemon_process {
   ~daemon_process();
 
   const std::string& socket_path() const { return socket_path_; }
+  std::string state_path() const { return folder_ + "/state"; }
   pid_t pid() const { return pid_; }
 
  private:

@@ -89,10 +89,9 @@ void disk_load(const settings& options, const reporter& report) {
                      std::min(3 * disk_depth * object_bytes, total_bytes / 2 + 2 * object_bytes));
     std::vector<digest> names;
     group.store(objects, &names);
-    bare_disk bare(options.folder, total_bytes, static_cast<uint32_t>(object_bytes), disk_depth);
-    bare.write_all(); // both files: fallocated, each block written once
-    if (object_bytes * disk_depth * 3 > total_bytes / 2)
-      group.load(names); // the first pass finds the last objects of the store in host memory
+    bare_disk bare =
+        bare_disk::on(group.file(), total_bytes, static_cast<uint32_t>(object_bytes), disk_depth);
+    group.load(names); // the first pass may find the last objects of the store in host memory
     auto sides = interleave(
         options.rounds, [&] { return std::vector{group.load(names)}; },
         [&] { return std::vector{bare.read_all()}; });
@@ -142,7 +141,11 @@ void disk_mixed(const settings& options, const reporter& report) {
           double rate = 0;
           {
             store_burst burst(group.socket_path(), object_bytes);
-            rate = group.load(names);
+            // Long enough for writes to come through: each waits behind some hundred milliseconds of reads.
+            double seconds = 0;
+            for (int pass = 0; pass < 3; ++pass)
+              seconds += static_cast<double>(read_bytes) / group.load(names);
+            rate = 3 * static_cast<double>(read_bytes) / seconds;
             written = static_cast<double>(tier_of(group.connection(), "disk").bytes_written - before) /
                       (seconds_now() - begin);
           }

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstring>
 #include <deque>
+#include <fstream>
 #include <thread>
 
 namespace terrace::bench {
@@ -18,6 +19,23 @@ constexpr double patience_seconds = 60;
 
 void a_moment() { std::this_thread::sleep_for(std::chrono::milliseconds(1)); }
 
+/// Until all of the daemon's arena is there: it touches it after it is ready, beside what is measured.
+void wait_for_memory(pid_t pid, uint64_t bytes) {
+  std::string path = "/proc/" + std::to_string(pid) + "/status";
+  for (double begin = seconds_now();; a_moment()) {
+    std::ifstream status(path);
+    uint64_t kibibytes = 0;
+    for (std::string word; status >> word;)
+      if (word == "RssShmem:")
+        status >> kibibytes;
+    if (kibibytes * 1024 >= bytes)
+      return;
+    if (seconds_now() - begin > patience_seconds)
+      give_up("the daemon's arena is not in memory: " + std::to_string(kibibytes) + " KiB of " +
+              std::to_string(bytes / 1024));
+  }
+}
+
 } // namespace
 
 disk_group::disk_group(const settings& options, uint64_t object_bytes, size_t disk_objects,
@@ -30,6 +48,7 @@ disk_group::disk_group(const settings& options, uint64_t object_bytes, size_t di
       space_(must(connection_.open_space(space_of(object_bytes)), "opening a space")),
       memory_(must(client::region::create("terrace-bench", disk_depth * object_bytes), "making a region")) {
   std::memset(memory_.data(), 0x3c, memory_.size());
+  wait_for_memory(daemon_.pid(), host_bytes);
   region_ = must(connection_.register_region(memory_), "registering a region");
 }
 

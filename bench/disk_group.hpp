@@ -27,6 +27,9 @@ class disk_group {
   /// Returns when nothing that was stored waits for the disk any more.
   void drain();
 
+  /// The daemon's file of extents.
+  std::string file() const { return daemon_.state_path() + "/terrace.extents"; }
+
   const std::string& socket_path() const { return daemon_.socket_path(); }
   client::connection& connection() { return connection_; }
 

@@ -21,12 +21,18 @@ constexpr const char* footer =
     "  terrace trace generate -o trace.jsonl   make a workload\n"
     "  terrace replay trace.jsonl              drive the daemon with it and check every byte\n"
     "\nThe options --socket, --timeout and --json stand behind the command or before it.\n"
-    "`terrace COMMAND --help` tells more. Exit codes: 0 done, 1 failed, 2 bad input, 3 no daemon.\n";
+    "`terrace COMMAND --help` tells more. Exit codes: 0 done, 1 failed, 2 bad input, 3 no daemon,\n"
+    "4 a damaged store.\n";
 
 struct declared_command {
   CLI::App* app;
   std::unique_ptr<command> made;
 };
+
+std::string about(const std::string& group) {
+  return group == "disk" ? "Commands about the file of a disk tier that no daemon has open"
+                         : "Commands about " + group + "s";
+}
 
 /// "trace generate" lies in the group "trace", which is made when first named.
 CLI::App* add_command(CLI::App& root, const command_entry& entry) {
@@ -36,7 +42,7 @@ CLI::App* add_command(CLI::App& root, const command_entry& entry) {
     std::string group = name.substr(0, space);
     name = name.substr(space + 1);
     auto groups = root.get_subcommands([&](CLI::App* app) { return app->get_name() == group; });
-    parent = groups.empty() ? root.add_subcommand(group, "Commands about " + group + "s") : groups.front();
+    parent = groups.empty() ? root.add_subcommand(group, about(group)) : groups.front();
     parent->require_subcommand(1);
   }
   CLI::App* app = parent->add_subcommand(name, entry.summary);

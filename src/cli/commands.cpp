@@ -13,6 +13,10 @@ std::unique_ptr<command> make_clear_command();
 std::unique_ptr<command> make_replay_command();
 std::unique_ptr<command> make_bench_command();
 std::unique_ptr<command> make_simulate_command();
+std::unique_ptr<command> make_disk_inspect_command();
+std::unique_ptr<command> make_disk_verify_command();
+std::unique_ptr<command> make_disk_wipe_command();
+std::unique_ptr<command> make_disk_resize_command();
 std::unique_ptr<command> make_trace_generate_command();
 std::unique_ptr<command> make_trace_info_command();
 
@@ -58,6 +62,23 @@ std::span<const command_entry> commands() {
        "  terrace simulate trace.jsonl --policies lru,fifo --capacity 512MiB,1GiB --json\n"
        "  terrace simulate trace.jsonl --second-tier 8x --admission seen-twice\n",
        make_simulate_command},
+      {"disk inspect", "Tell what the file of a disk tier is and holds",
+       "  terrace disk inspect /var/lib/terrace/terrace.extents\n"
+       "  terrace disk inspect terrace.extents --json | jq '.spaces[] | {fingerprint, objects}'\n",
+       make_disk_inspect_command},
+      {"disk verify", "Read every object of a disk tier's file and compare it with the index",
+       "  terrace disk verify /var/lib/terrace/terrace.extents\n"
+       "  terrace disk verify terrace.extents --jobs 16 --json | jq '.findings[]'\n",
+       make_disk_verify_command},
+      {"disk wipe", "Let a disk tier's file hold nothing any more",
+       "  terrace disk wipe /var/lib/terrace/terrace.extents\n"
+       "  terrace disk wipe terrace.extents --yes\n",
+       make_disk_wipe_command},
+      {"disk resize", "Grow or shrink a disk tier's file, and keep its objects",
+       "  terrace disk resize /var/lib/terrace/terrace.extents 500GiB\n"
+       "  terrace disk resize terrace.extents 100GiB --dry-run\n"
+       "  terrace disk resize terrace.extents 100GiB --drop\n",
+       make_disk_resize_command},
       {"trace generate", "Make a trace of multi-turn conversations",
        "  terrace trace generate -o trace.jsonl --requests 5000 --seed 7\n"
        "  terrace trace generate --arrivals bursty --rate 4 | gzip > trace.jsonl.gz\n"

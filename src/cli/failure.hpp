@@ -15,6 +15,7 @@ enum class exit_code : int {
   failed = 1,      ///< the daemon refused, bytes were wrong, a file could not be written
   usage = 2,       ///< the command line or an input file is not what was expected
   unreachable = 3, ///< no daemon answers at the socket
+  damaged = 4,     ///< the file of a disk tier is not what it should be
 };
 
 /// One line for standard error, without the program's name and without a newline.

@@ -1,6 +1,6 @@
 #include "storage/checkpoint_header.hpp"
 
-#include <xxhash.h>
+#include "storage/block_checksum.hpp"
 
 #include <array>
 #include <bit>
@@ -30,11 +30,6 @@ static_assert(std::is_trivially_copyable_v<raw_header> && sizeof(raw_header) == 
 static_assert(offsetof(raw_header, store) == 16 && offsetof(raw_header, number) == 32 &&
               offsetof(raw_header, checksum) == 64);
 
-uint64_t checksum_of(raw_header copy) {
-  copy.checksum = 0;
-  return XXH3_64bits(&copy, sizeof copy);
-}
-
 } // namespace
 
 void encode(const checkpoint_header& header, std::span<std::byte, checkpoint_header_bytes> out) {
@@ -46,7 +41,7 @@ void encode(const checkpoint_header& header, std::span<std::byte, checkpoint_hea
   raw.journal_sequence = header.journal_sequence;
   raw.image_blocks = header.image_blocks;
   raw.records = header.records;
-  raw.checksum = checksum_of(raw);
+  raw.checksum = block_checksum(raw, &raw_header::checksum);
   std::memcpy(out.data(), &raw, sizeof raw);
 }
 
@@ -56,7 +51,7 @@ decode_checkpoint_header(const store_id& store, std::span<const std::byte, check
   std::memcpy(&raw, bytes.data(), sizeof raw);
   if (raw.magic != checkpoint_magic)
     return fail(errc::not_found, "no checkpoint here");
-  if (checksum_of(raw) != raw.checksum)
+  if (block_checksum(raw, &raw_header::checksum) != raw.checksum)
     return fail(errc::internal, "the checkpoint's header is damaged: its checksum does not hold");
   if (raw.version != checkpoint_header_version)
     return fail(errc::unsupported, "checkpoint version " + std::to_string(checkpoint_header_version) +

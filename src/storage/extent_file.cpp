@@ -1,57 +1,22 @@
 #include "storage/extent_file.hpp"
 
+#include "storage/file_lock.hpp"
 #include "storage/index_record.hpp"
 #include "storage/object_header.hpp"
 #include "storage/store_layout.hpp"
+#include "storage/superblock_copies.hpp"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <cstring>
 #include <optional>
-#include <system_error>
 
 namespace terrace {
 
 namespace {
-
-constexpr uint64_t smallest_capacity_bytes = 1ULL << 20;
-
-std::string reason(int number) { return std::generic_category().message(number); }
-
-errc code_of(int number) {
-  switch (number) {
-    case EACCES:
-    case EPERM:
-    case EROFS: return errc::denied;
-    case ENOENT:
-    case ENOTDIR: return errc::not_found;
-    case EISDIR:
-    case EOPNOTSUPP: return errc::unsupported;
-    default: return errc::internal;
-  }
-}
-
-tl::unexpected<error> fail_system(const std::string& path, const char* what, int number) {
-  return fail(code_of(number), path + ": " + what + ": " + reason(number));
-}
-
-tl::unexpected<error> fail_space(const std::string& path, uint64_t wanted, uint64_t available) {
-  return fail(errc::no_space, path + ": " + std::to_string(wanted) +
-                                  " bytes more are wanted for the store, " + std::to_string(available) +
-                                  " are free on its file system; lower the tier's capacity or make room");
-}
-
-uint64_t free_bytes(int fd) {
-  struct statvfs fs {};
-  return ::fstatvfs(fd, &fs) == 0 ? static_cast<uint64_t>(fs.f_bfree) * fs.f_frsize : 0;
-}
 
 // Puts a file back as it was found unless `keep` was called.
 class size_guard {
@@ -88,14 +53,11 @@ std::string describe(const store_owner& owner) {
 }
 
 // What stands at the begin of the file; nothing for a new or unfinished one.
-result<std::optional<superblock>> read_superblock(const extent_file_options& options, int fd, uint64_t size) {
-  if (size == 0)
-    return std::nullopt;
-  std::array<std::byte, 2 * superblock_bytes> bytes{};
-  ssize_t n = ::pread(fd, bytes.data(), bytes.size(), 0);
-  if (n < 0)
-    return fail_system(options.path, "reading the superblock", errno);
-  auto block = newest_superblock(bytes);
+result<std::optional<superblock>> read_superblock(const extent_file_options& options, file_device& device) {
+  auto copies = read_superblocks(device);
+  if (!copies)
+    return tl::unexpected(copies.error());
+  const auto& block = copies->newest;
   if (!block && block.error().code == errc::not_found)
     return std::nullopt;
   if (!block)
@@ -112,55 +74,6 @@ result<std::optional<superblock>> read_superblock(const extent_file_options& opt
   return *block;
 }
 
-// Both copies, one after the other: a crash leaves one of them whole, and damage to one does not bring back what the
-// other says is forgotten.
-result<void> write_superblock(const std::string& path, int fd, superblock& block) {
-  std::array<std::byte, superblock_bytes> bytes;
-  for (int copy = 0; copy < 2; ++copy) {
-    ++block.sequence;
-    encode(block, bytes);
-    if (::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(superblock_offset(block.sequence))) !=
-        static_cast<ssize_t>(bytes.size()))
-      return fail_system(path, "writing the superblock", errno);
-    if (::fsync(fd) != 0)
-      return fail_system(path, "making the superblock durable", errno);
-  }
-  return {};
-}
-
-// Every byte is allocated before the first object, so that no write can run out of space later.
-result<void> allocate(const std::string& path, int fd, const struct stat& before, uint64_t capacity) {
-  auto present = static_cast<uint64_t>(before.st_blocks) * 512;
-  uint64_t wanted = capacity > present ? capacity - present : 0;
-  // Asked first because a file system may take minutes, or all memory of a tmpfs, to find out.
-  if (uint64_t available = free_bytes(fd); wanted > available)
-    return fail_space(path, wanted, available);
-  if (static_cast<uint64_t>(before.st_size) > capacity && ::ftruncate(fd, static_cast<off_t>(capacity)) != 0)
-    return fail_system(path, "shrinking the store", errno);
-  int rc;
-  do
-    rc = ::fallocate(fd, 0, 0, static_cast<off_t>(capacity));
-  while (rc != 0 && errno == EINTR);
-  if (rc == 0)
-    return {};
-  if (errno == ENOSPC || errno == EDQUOT)
-    return fail_space(path, wanted, free_bytes(fd));
-  return fail_system(path, "allocating the store (fallocate)", errno);
-}
-
-// Empty when reads past the page cache work, otherwise why they do not.
-std::string try_direct(int fd) {
-  int flags = ::fcntl(fd, F_GETFL);
-  if (::fcntl(fd, F_SETFL, flags | O_DIRECT) != 0)
-    return "the file system refuses O_DIRECT (" + reason(errno) + "); the page cache is used";
-  alignas(disk_alignment_bytes) std::array<std::byte, disk_alignment_bytes> probe;
-  if (::pread(fd, probe.data(), probe.size(), 0) == static_cast<ssize_t>(probe.size()))
-    return {};
-  std::string why = "a read of 4 KiB with O_DIRECT failed (" + reason(errno) + "); the page cache is used";
-  ::fcntl(fd, F_SETFL, flags);
-  return why;
-}
-
 result<unique_fd> open_locked(const std::string& path, bool& created) {
   created = true;
   unique_fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
@@ -170,12 +83,9 @@ result<unique_fd> open_locked(const std::string& path, bool& created) {
   }
   if (!fd)
     return fail_system(path, "opening the store", errno);
-  if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0)
-    return fd;
-  if (errno == EWOULDBLOCK)
-    return fail(errc::busy,
-                path + ": another process has this store open; give each daemon a path of its own");
-  return fail_system(path, "locking the store", errno);
+  if (auto locked = lock_file(path, fd.get(), lock_kind::exclusive); !locked)
+    return fail(locked.error().code, locked.error().text + "; give each daemon a path of its own");
+  return fd;
 }
 
 } // namespace
@@ -197,12 +107,14 @@ result<extent_file> extent_file::open(const extent_file_options& options) {
     return fail(errc::unsupported, options.path + ": a store is a regular file; this is something else");
   size_guard guard(options.path, fd->get(), created, before.st_size);
 
-  auto found = read_superblock(options, fd->get(), static_cast<uint64_t>(before.st_size));
+  file_device device(options.path, fd->get());
+  auto found = read_superblock(options, device);
   if (!found && !options.wipe_foreign) {
     guard.keep(); // nothing was changed
     return tl::unexpected(found.error());
   }
-  if (auto done = allocate(options.path, fd->get(), before, capacity); !done)
+  // Every byte is allocated before the first object, so that no write can run out of space later.
+  if (auto done = device.resize(capacity); !done)
     return tl::unexpected(done.error());
   bool goes_on = found && *found && fits((*found)->layout, capacity) && (*found)->epoch < epoch_max;
   superblock block;
@@ -216,7 +128,7 @@ result<extent_file> extent_file::open(const extent_file_options& options) {
   block.boot = options.boot;
   block.capacity_bytes = capacity;
   ++block.epoch;
-  if (auto done = write_superblock(options.path, fd->get(), block); !done)
+  if (auto done = write_superblocks(device, block); !done)
     return tl::unexpected(done.error());
   guard.keep();
 

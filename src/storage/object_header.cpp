@@ -1,6 +1,6 @@
 #include "storage/object_header.hpp"
 
-#include <xxhash.h>
+#include "storage/block_checksum.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -40,11 +40,6 @@ static_assert(offsetof(layout, space) == 16 && offsetof(layout, chunk) == 48 &&
 static_assert(offsetof(layout, generation) == 88 && offsetof(layout, store) == 104);
 static_assert(offsetof(layout, payload_bytes) == 120 && offsetof(layout, header_checksum) == 144);
 
-uint64_t checksum_of(layout copy) {
-  copy.header_checksum = 0;
-  return XXH3_64bits(&copy, sizeof copy);
-}
-
 // Why the fields contradict each other, or null.
 const char* contradiction(const object_header& header) {
   if (header.identity.digest_width < digest::min_size || header.identity.digest_width > digest::max_size)
@@ -74,7 +69,7 @@ void encode(const object_header& header, std::span<std::byte, object_header_byte
   raw.payload_bytes = header.payload_bytes;
   raw.physical_bytes = header.physical_bytes;
   raw.payload_checksum = header.payload_checksum;
-  raw.header_checksum = checksum_of(raw);
+  raw.header_checksum = block_checksum(raw, &layout::header_checksum);
   std::memcpy(out.data(), &raw, sizeof raw);
 }
 
@@ -88,7 +83,7 @@ result<object_header> decode(std::span<const std::byte, object_header_bytes> byt
     return fail(errc::unsupported, "object header version " + std::to_string(object_header_version) +
                                        " was expected, " + std::to_string(raw.version) +
                                        " found; the object counts as a miss");
-  if (uint64_t sum = checksum_of(raw); sum != raw.header_checksum)
+  if (uint64_t sum = block_checksum(raw, &layout::header_checksum); sum != raw.header_checksum)
     return fail(errc::internal, "object header is damaged: its checksum says " +
                                     std::to_string(raw.header_checksum) + ", its bytes say " +
                                     std::to_string(sum) + "; check the device");

@@ -2,11 +2,14 @@
 
 #include "storage/checkpoint_header.hpp"
 #include "storage/extent_claims.hpp"
+#include "storage/generation_order.hpp"
+#include "storage/journal_events.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <future>
 #include <map>
 #include <optional>
-#include <unordered_map>
 
 namespace terrace {
 
@@ -26,27 +29,18 @@ std::optional<index_record> believable(std::span<const std::byte, index_record_b
   return record;
 }
 
-/// The latest that the journal says of one extent offset.
-struct last_event {
-  uint64_t generation = 0;
-  bool removed = false;
-  index_record published; ///< if it was not removed
-};
-
 class recovery {
  public:
   recovery(store_reader& from, const superblock& block, uint64_t arena_bytes)
-      : from_(from), block_(block), arena_bytes_(arena_bytes),
-        buffer_(std::min(read_bytes, std::max(block.layout.journal_bytes, block.layout.checkpoint_bytes))) {}
+      : from_(from), block_(block), arena_bytes_(arena_bytes), buffer_(piece_bytes(block.layout)),
+        next_buffer_(buffer_.size()), events_(arena_bytes) {}
 
   recovered_store run() {
     find_checkpoint();
     read_journal();
     read_image();
-    for (auto& [offset, event] : events_)
-      if (!event.removed)
-        found_.objects.push_back(event.published);
-    sort_by_generation();
+    events_.for_each_published([this](const index_record& record) { found_.objects.push_back(record); });
+    sort_by_generation(found_.objects);
     // A clear that failed may have left objects of an epoch that the superblock does not know of.
     found_.position.next_generation = first_generation(block_.epoch);
     if (!found_.objects.empty())
@@ -59,22 +53,41 @@ class recovery {
   }
 
  private:
-  /// Calls `use(block index, bytes)` for each block that could be read.
+  static uint64_t piece_bytes(const store_layout& layout) {
+    return std::min(read_bytes, std::max(layout.journal_bytes, layout.checkpoint_bytes));
+  }
+
+  /// Calls `use(block index, bytes)` for each block that could be read. While one piece is looked at, the next is read.
   template <class Use>
   void for_each_block(uint64_t begin, uint64_t blocks, Use&& use) {
-    for (uint64_t done = 0; done < blocks;) {
-      uint64_t part = std::min(blocks - done, buffer_.size() / record_block_bytes);
-      auto into = buffer_.bytes().first(part * record_block_bytes);
-      if (from_.read(begin + done * record_block_bytes, into)) {
-        found_.counts.bytes_read += into.size();
-        for (uint64_t b = 0; b < part; ++b)
-          use(done + b, std::span<const std::byte, record_block_bytes>(into.data() + b * record_block_bytes,
-                                                                       record_block_bytes));
-      } else {
-        read_one_by_one(begin, done, part, use);
+    uint64_t piece = buffer_.size() / record_block_bytes;
+    auto size = [&](uint64_t first) { return std::min(blocks - first, piece) * record_block_bytes; };
+    auto read = [&](uint64_t first, aligned_buffer& into) {
+      return from_.read(begin + first * record_block_bytes, into.bytes().first(size(first))).has_value();
+    };
+    bool good = blocks != 0 && read(0, buffer_);
+    for (uint64_t first = 0; first < blocks; first += piece) {
+      std::future<bool> next;
+      if (!good)
+        read_one_by_one(begin, first, size(first) / record_block_bytes, use);
+      if (first + piece < blocks)
+        next =
+            std::async(read, first + piece, std::ref(next_buffer_)); // without a thread: when it is asked for
+      if (good)
+        use_each(first, buffer_.bytes().first(size(first)), use);
+      if (next.valid()) {
+        good = next.get();
+        std::swap(buffer_, next_buffer_);
       }
-      done += part;
     }
+  }
+
+  template <class Use>
+  void use_each(uint64_t first, std::span<const std::byte> bytes, Use& use) {
+    found_.counts.bytes_read += bytes.size();
+    for (uint64_t at = 0; at < bytes.size(); at += record_block_bytes)
+      use(first + at / record_block_bytes,
+          std::span<const std::byte, record_block_bytes>(bytes.data() + at, record_block_bytes));
   }
 
   /// After an error: what is unreadable costs no more than itself.
@@ -127,6 +140,7 @@ class recovery {
           ++found_.counts.damaged_records;
     });
     found_.position.checkpoint_number = checkpoint_ ? checkpoint_->number : 0;
+    events_.settle();
     // Numbers are not used twice, so that no block of a former life can follow one of this life.
     found_.position.next_sequence = std::max(highest + 1, from);
     found_.position.live_from = checkpoint_ ? from : std::min(lowest, found_.position.next_sequence);
@@ -139,18 +153,10 @@ class recovery {
   }
 
   void note(const index_record& record) {
-    if (record.kind == record_kind::space) {
+    if (record.kind == record_kind::space)
       define(record);
-      return;
-    }
-    last_event& event = events_[record.offset];
-    bool removes = record.kind == record_kind::remove;
-    if (record.generation < event.generation || (record.generation == event.generation && !removes))
-      return;
-    event.generation = record.generation;
-    event.removed = removes;
-    if (!removes)
-      event.published = record;
+    else
+      events_.add(record);
   }
 
   void read_image() {
@@ -184,22 +190,13 @@ class recovery {
     }
     if (record.kind != record_kind::publish)
       return;
-    if (!events_.empty())
-      if (auto event = events_.find(record.offset);
-          event != events_.end() && event->second.generation >= record.generation)
-        return;
-    found_.objects.push_back(record);
+    if (!events_.supersedes(record))
+      found_.objects.push_back(record);
   }
 
   void define(const index_record& record) {
     spaces_[record.space] = {record.chunk.bytes, floor_of(block_, record.chunk.bytes), false};
     found_.next_space_number = std::max(found_.next_space_number, record.space + 1);
-  }
-
-  void sort_by_generation() {
-    auto older = [](const index_record& a, const index_record& b) { return a.generation < b.generation; };
-    if (!std::is_sorted(found_.objects.begin(), found_.objects.end(), older))
-      std::sort(found_.objects.begin(), found_.objects.end(), older);
   }
 
   void keep_what_counts() {
@@ -250,8 +247,9 @@ class recovery {
   const superblock& block_;
   uint64_t arena_bytes_;
   aligned_buffer buffer_;
+  aligned_buffer next_buffer_;
   std::optional<checkpoint_header> checkpoint_;
-  std::unordered_map<uint64_t, last_event> events_; ///< by offset
+  journal_events events_;
   std::map<uint32_t, known_space> spaces_;
   recovered_store found_;
 };

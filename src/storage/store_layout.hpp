@@ -7,6 +7,8 @@
 
 namespace terrace {
 
+constexpr uint64_t smallest_capacity_bytes = 1ULL << 20;
+
 /// The parts of a store of so many bytes that is made now. The journal takes a thousandth, each of the two checkpoint
 /// areas has room for one object in 48 KiB (for one in 8 KiB while the store is small): 0.5 % together for a large
 /// store. What does not fit in a checkpoint is not recovered; nothing else depends on these sizes.

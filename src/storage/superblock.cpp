@@ -1,6 +1,6 @@
 #include "storage/superblock.hpp"
 
-#include <xxhash.h>
+#include "storage/block_checksum.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -51,11 +51,6 @@ static_assert(offsetof(raw_superblock, store) == 16 && offsetof(raw_superblock, 
               offsetof(raw_superblock, journal_begin) == 160 && offsetof(raw_superblock, path_index) == 208 &&
               offsetof(raw_superblock, checksum) == 216 && offsetof(raw_superblock, floors) == 224);
 
-uint64_t checksum_of(raw_superblock copy) {
-  copy.checksum = 0;
-  return XXH3_64bits(&copy, sizeof copy);
-}
-
 tl::unexpected<error> damaged(const std::string& why) {
   return fail(errc::internal, "the store's superblock is damaged (" + why +
                                   "); remove the file to start with an empty store, and check the device");
@@ -87,7 +82,7 @@ void encode(const superblock& block, std::span<std::byte, superblock_bytes> out)
   raw.floor_count = static_cast<uint32_t>(block.floors.size());
   for (size_t i = 0; i < block.floors.size(); ++i)
     raw.floors[i] = {block.floors[i].space, block.floors[i].epoch};
-  raw.checksum = checksum_of(raw);
+  raw.checksum = block_checksum(raw, &raw_superblock::checksum);
   std::memcpy(out.data(), &raw, sizeof raw);
 }
 
@@ -104,7 +99,7 @@ result<superblock> decode_superblock(std::span<const std::byte, superblock_bytes
     return fail(errc::unsupported, "store version " + std::to_string(superblock_version) + " was expected, " +
                                        std::to_string(raw.version) +
                                        " found; remove the file to start with an empty store");
-  if (checksum_of(raw) != raw.checksum)
+  if (block_checksum(raw, &raw_superblock::checksum) != raw.checksum)
     return damaged("its checksum does not hold");
   if (raw.floor_count > superblock::floors_max)
     return damaged(std::to_string(raw.floor_count) + " floors where " +

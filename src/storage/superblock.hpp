@@ -22,7 +22,7 @@ constexpr uint32_t superblock_version = 2;
 /// The begin of the file that nothing else may touch: two copies of the superblock and room for its successors.
 constexpr uint64_t superblock_area_bytes = 16 * superblock_bytes;
 
-/// Offsets in the file, fixed when the store is made. Two checkpoint areas of `checkpoint_bytes` follow each other.
+/// Offsets in the file, chosen when the store is made; only resizing (store_resize.hpp) changes them. Two checkpoint areas of `checkpoint_bytes` follow each other.
 struct store_layout {
   uint64_t journal_begin = 0;
   uint64_t journal_bytes = 0;

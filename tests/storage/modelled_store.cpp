@@ -1,9 +1,7 @@
 #include "modelled_store.hpp"
 
-#include "base/object_key.hpp"
-#include "storage/object_header.hpp"
-#include "storage/payload_checksum.hpp"
-#include "storage/store_layout.hpp"
+#include "storage/object_check.hpp"
+#include "tests/support/stored_objects.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,44 +9,7 @@
 
 namespace terrace {
 
-namespace {
-
-space_fingerprint fingerprint_of(uint32_t space) { return {static_cast<uint8_t>(space), 0x77}; }
-
-digest digest_of(uint64_t chunk) {
-  digest d;
-  for (size_t i = 0; i < d.bytes.size(); ++i)
-    d.bytes[i] = static_cast<uint8_t>(chunk >> 8 * (i % 8));
-  return d;
-}
-
-uint64_t chunk_of(const digest& d) {
-  uint64_t chunk;
-  std::memcpy(&chunk, d.bytes.data(), sizeof chunk);
-  return chunk;
-}
-
-std::vector<std::byte> content_of(const index_record& record) {
-  std::vector<std::byte> payload(record.payload_bytes);
-  uint64_t word = chunk_of(record.chunk) * 31 + record.space;
-  for (size_t at = 0; at + sizeof word <= payload.size(); at += sizeof word) {
-    word = detail::mix64(word + at);
-    std::memcpy(payload.data() + at, &word, sizeof word);
-  }
-  return payload;
-}
-
-object_identity identity_of(const index_record& record, const store_id& store) {
-  return {.space = fingerprint_of(record.space),
-          .pool = record.pool,
-          .rank = record.rank,
-          .chunk = record.chunk,
-          .generation = record.generation,
-          .epoch = epoch_of(record.generation),
-          .store = store};
-}
-
-} // namespace
+using namespace testing;
 
 modelled_store::modelled_store(uint64_t seed) : dice_(seed), device_(file_bytes) {
   superblock block;
@@ -103,7 +64,7 @@ void modelled_store::store(uint32_t space, uint64_t chunk) {
   if (record.offset + record.physical_bytes > file_bytes - journal_->block().layout.extents_begin)
     return;
   record.generation = next_generation_++;
-  write_object(record);
+  write_object(device_, journal_->block(), record);
   if (!std::exchange(told_[space], true))
     journal_->add(space_record(space, fingerprint_of(space)));
   journal_->add(record);
@@ -111,31 +72,17 @@ void modelled_store::store(uint32_t space, uint64_t chunk) {
   extents_[record.offset] = record.physical_bytes;
 }
 
-void modelled_store::write_object(const index_record& record) {
-  aligned_buffer bytes(record.physical_bytes);
-  auto payload = content_of(record);
-  std::copy(payload.begin(), payload.end(), bytes.data() + object_header_bytes);
-  encode(object_header{identity_of(record, journal_->block().store), record.payload_bytes,
-                       record.physical_bytes, payload_checksum(payload)},
-         std::span<std::byte, object_header_bytes>(bytes.data(), object_header_bytes));
-  device_.write(journal_->block().layout.extents_begin + record.offset, bytes.bytes());
-}
-
 /// As whoever loads it would find out. An object that passes and is not what was stored is the one thing that must never
 /// be.
 bool modelled_store::is_intact(const index_record& record) {
+  object_checker checker(device_, journal_->block(), 2 * disk_alignment_bytes);
+  if (checker.check(record, fingerprint_of(record.space)).state != object_state::intact)
+    return false;
   aligned_buffer bytes(record.physical_bytes);
-  uint64_t at = journal_->block().layout.extents_begin + record.offset;
-  if (!device_.read(at, bytes.bytes()))
-    return false;
-  auto header = decode(std::span<const std::byte, object_header_bytes>(bytes.data(), object_header_bytes));
-  if (!header || header->payload_bytes != record.payload_bytes ||
-      !matches(*header, identity_of(record, journal_->block().store)))
-    return false;
-  auto payload = bytes.bytes().subspan(object_header_bytes, record.payload_bytes);
-  if (payload_checksum(payload) != header->payload_checksum)
-    return false;
-  EXPECT_TRUE(std::ranges::equal(payload, content_of(record))) << "wrong bytes would be served";
+  EXPECT_TRUE(device_.read(journal_->block().layout.extents_begin + record.offset, bytes.bytes()));
+  EXPECT_TRUE(std::ranges::equal(bytes.bytes().subspan(object_header_bytes, record.payload_bytes),
+                                 content_of(record)))
+      << "wrong bytes would be served";
   return true;
 }
 

@@ -54,7 +54,6 @@ class modelled_store {
   using index = std::map<name, index_record>;
 
   void open(superblock block);
-  void write_object(const index_record& record);
   bool is_intact(const index_record& record);
   void remember(const journal_io& written);
   void apply(index& to, const index_record& record) const;

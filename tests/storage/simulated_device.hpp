@@ -2,7 +2,7 @@
 // in any order; what is torn, rotten or unreadable is so because the test's dice say so.
 #pragma once
 
-#include "storage/store_reader.hpp"
+#include "storage/store_device.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -13,38 +13,49 @@
 
 namespace terrace {
 
-class simulated_device : public store_reader {
+class simulated_device : public store_device {
  public:
   static constexpr uint64_t block_bytes = 4096;
 
   explicit simulated_device(uint64_t bytes) : now_(bytes), durable_(bytes) {}
 
-  /// Seen by reads at once, durable after a sync.
-  void write(uint64_t offset, std::span<const std::byte> bytes);
+  result<void> write(uint64_t offset, std::span<const std::byte> bytes) override;
+  result<void> sync() override;
+  result<uint64_t> size() override { return now_.size(); }
+  result<void> resize(uint64_t bytes) override;
+  result<void> read(uint64_t file_offset, std::span<std::byte> into) override;
+
   /// As a write that ends early: only its first `blocks` blocks.
   void write_part(uint64_t offset, std::span<const std::byte> bytes, uint64_t blocks);
-  void sync();
+
+  /// So many writes, syncs and resizes succeed; the one after that is a write of its first half or nothing, and it and all
+  /// that follow fail: whoever works on the device dies there.
+  void fail_after(uint64_t operations) { operations_left_ = operations; }
+  uint64_t operations() const { return operations_; }
 
   struct crash_faults {
     double lost = 0; ///< of each block that was not synced: gone
     double torn = 0; ///< of each of the others: only its first half was written
   };
-  /// Power cut. With no faults it is the death of the process: all that was written is there.
+  /// Power cut. With no faults it is the death of the process: all that was written is there. The device works again.
   void crash(const crash_faults& faults, std::mt19937_64& dice);
 
   void flip_bit(uint64_t bit);
   /// Reads of that block fail from now on.
   void make_unreadable(uint64_t offset) { unreadable_.insert(offset / block_bytes); }
 
-  result<void> read(uint64_t file_offset, std::span<std::byte> into) override;
-
   std::span<const std::byte> bytes() const { return now_; }
 
  private:
+  bool dies();
+
   std::vector<std::byte> now_;
   std::vector<std::byte> durable_;
   std::set<uint64_t> not_synced_; ///< blocks
   std::set<uint64_t> unreadable_;
+  uint64_t operations_ = 0;
+  uint64_t operations_left_ = UINT64_MAX;
+  bool dead_ = false;
 };
 
 } // namespace terrace

@@ -1,0 +1,15 @@
+// Asking before something is lost.
+#pragma once
+
+#include "cli/console.hpp"
+#include "cli/failure.hpp"
+
+#include <string>
+
+namespace terrace::cli {
+
+/// Says what will happen and reads a line from a terminal: only "yes" goes on. With `given` (--yes) nothing is asked. Without
+/// a terminal, or with another answer, that is a failure, and nothing may be changed.
+outcome<void> confirm(console& to, const std::string& what, bool given);
+
+} // namespace terrace::cli

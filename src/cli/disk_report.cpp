@@ -1,0 +1,218 @@
+#include "cli/disk_report.hpp"
+
+#include "cli/table.hpp"
+#include "cli/units.hpp"
+#include "storage/live_objects.hpp"
+
+#include <fmt/format.h>
+
+namespace terrace::cli {
+
+namespace {
+
+constexpr size_t short_fingerprint = 8; ///< bytes of it that people see
+
+std::string hex(const std::array<uint8_t, 16>& bytes) { return to_hex(store_id{bytes}); }
+
+double portion(uint64_t part, uint64_t whole) {
+  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
+}
+
+object_sum sum_of(const store_inspection& is) {
+  object_sum all;
+  for (const index_record& object : is.found.objects)
+    all.add(object);
+  return all;
+}
+
+std::string describe_machine(const superblock& block, const std::array<uint8_t, 16>& machine) {
+  if (block.owner.machine == machine)
+    return "this machine";
+  return "another machine, " + hex(block.owner.machine);
+}
+
+std::string describe_checkpoint(const inspected_checkpoint& checkpoint) {
+  if (!checkpoint.problem.empty())
+    return checkpoint.problem;
+  if (!checkpoint.header)
+    return "none yet";
+  return fmt::format("number {}: {} records in {} blocks, covers the journal up to block {}",
+                     checkpoint.header->number, format_count(checkpoint.header->records),
+                     format_count(checkpoint.header->image_blocks), checkpoint.header->journal_sequence);
+}
+
+std::string describe_superblocks(const store_inspection& is) {
+  std::string text;
+  for (size_t copy = 0; copy < 2; ++copy)
+    if (!is.superblock_problems[copy].empty())
+      text += fmt::format("{}copy {}: {}", text.empty() ? "" : "; ", copy, is.superblock_problems[copy]);
+  return text.empty() ? "both copies are sound" : text;
+}
+
+std::string describe_part(uint64_t begin, uint64_t bytes) {
+  return fmt::format("{} at {}", format_bytes(bytes), format_count(begin));
+}
+
+std::string format_layout(const store_inspection& is) {
+  const store_layout& layout = is.block.layout;
+  uint64_t live = is.journal_blocks_live();
+  return format_facts({{"superblock", describe_superblocks(is)},
+                       {"journal", fmt::format("{}; {} of {} blocks in use ({}), next is block {}",
+                                               describe_part(layout.journal_begin, layout.journal_bytes),
+                                               format_count(live), format_count(is.journal_blocks()),
+                                               format_ratio(portion(live, is.journal_blocks())),
+                                               is.found.position.next_sequence)},
+                       {"checkpoint 0", describe_part(layout.checkpoint_area(0), layout.checkpoint_bytes) +
+                                            "; " + describe_checkpoint(is.checkpoints[0])},
+                       {"checkpoint 1", describe_part(layout.checkpoint_area(1), layout.checkpoint_bytes) +
+                                            "; " + describe_checkpoint(is.checkpoints[1])},
+                       {"objects", describe_part(layout.extents_begin, is.arena_bytes)}});
+}
+
+std::string format_problems(const store_inspection& is) {
+  const recovery_counts& counts = is.found.counts;
+  std::string text;
+  auto add = [&](uint64_t count, const char* what) {
+    if (count != 0)
+      text += fmt::format("  {} {}\n", format_count(count), what);
+  };
+  if (is.file_bytes < is.block.capacity_bytes)
+    text += fmt::format("  the file has {} where {} were expected; `terrace disk resize` makes it whole\n",
+                        format_bytes(is.file_bytes), format_bytes(is.block.capacity_bytes));
+  add(counts.damaged_blocks, "blocks of the index are torn, rotten or unreadable");
+  add(counts.missing_blocks, "blocks of the index are missing");
+  add(counts.damaged_records, "records of the index contradict themselves");
+  add(counts.forgotten, "objects are forgotten: they were cleared");
+  add(counts.outside, "objects lie beyond the end of the file");
+  add(counts.overlapping, "objects were overwritten by newer ones");
+  add(counts.unknown_space, "objects are of a space that the index does not name");
+  add(is.superseded, "objects are there in a newer version, too");
+  return text.empty() ? text : "\n" + text;
+}
+
+void add_sum(json& to, const object_sum& sum) {
+  to["objects"] = sum.objects;
+  to["payload_bytes"] = sum.payload_bytes;
+  to["physical_bytes"] = sum.physical_bytes;
+}
+
+json to_json(const inspected_checkpoint& checkpoint) {
+  json value = {{"problem", checkpoint.problem}};
+  if (checkpoint.header) {
+    value["number"] = checkpoint.header->number;
+    value["records"] = checkpoint.header->records;
+    value["image_blocks"] = checkpoint.header->image_blocks;
+    value["journal_sequence"] = checkpoint.header->journal_sequence;
+  }
+  return value;
+}
+
+} // namespace
+
+std::string format_inspection(const std::string& path, const store_inspection& is,
+                              const std::array<uint8_t, 16>& machine) {
+  const superblock& block = is.block;
+  object_sum all = sum_of(is);
+  std::string text = format_facts(
+      {{"store", to_hex(block.store)},
+       {"file", fmt::format("{}, {}", path, format_bytes(is.file_bytes))},
+       {"owner", fmt::format("group {} of {}", block.owner.group.empty() ? "-" : block.owner.group,
+                             describe_machine(block, machine))},
+       {"last opened", "by boot " + hex(block.boot.bytes)},
+       {"epoch", fmt::format("{}; objects before {} are forgotten, and of {} spaces later ones", block.epoch,
+                             block.forgotten_below, block.floors.size())},
+       {"live objects",
+        fmt::format("{}, {}; {} with headers and padding, {} of the arena", format_count(all.objects),
+                    format_bytes(all.payload_bytes), format_bytes(all.physical_bytes),
+                    format_ratio(portion(all.physical_bytes, is.arena_bytes)))}});
+  text += "\n" + format_layout(is);
+  table spaces({{"space", align::left}, {"number"}, {"objects"}, {"bytes"}, {"on disk"}});
+  for (const space_sum& of : sum_by_space(is.found))
+    spaces.add({to_hex(digest{of.space.fingerprint}, short_fingerprint), std::to_string(of.space.number),
+                format_count(of.sum.objects), format_bytes(of.sum.payload_bytes),
+                format_bytes(of.sum.physical_bytes)});
+  table sizes({{"objects up to"}, {"objects"}, {"bytes"}, {"on disk"}});
+  for (const size_sum& of : sum_by_size(is.found))
+    sizes.add({format_bytes(of.payload_bytes_max), format_count(of.sum.objects),
+               format_bytes(of.sum.payload_bytes), format_bytes(of.sum.physical_bytes)});
+  if (!spaces.empty())
+    text += "\n" + spaces.to_string() + "\n" + sizes.to_string();
+  return text + format_problems(is);
+}
+
+json to_json(const std::string& path, const store_inspection& is) {
+  const superblock& block = is.block;
+  const store_layout& layout = block.layout;
+  const recovery_counts& counts = is.found.counts;
+  json spaces = json::array(), sizes = json::array(), checkpoints = json::array();
+  for (const space_sum& of : sum_by_space(is.found)) {
+    spaces.push_back({{"fingerprint", to_hex(digest{of.space.fingerprint})}, {"number", of.space.number}});
+    add_sum(spaces.back(), of.sum);
+  }
+  for (const size_sum& of : sum_by_size(is.found)) {
+    sizes.push_back({{"payload_bytes_max", of.payload_bytes_max}});
+    add_sum(sizes.back(), of.sum);
+  }
+  for (const inspected_checkpoint& checkpoint : is.checkpoints)
+    checkpoints.push_back(to_json(checkpoint));
+  json value = {{"path", path},
+                {"store", to_hex(block.store)},
+                {"file_bytes", is.file_bytes},
+                {"capacity_bytes", block.capacity_bytes},
+                {"arena_bytes", is.arena_bytes},
+                {"group", block.owner.group},
+                {"machine", hex(block.owner.machine)},
+                {"boot", hex(block.boot.bytes)},
+                {"epoch", block.epoch},
+                {"forgotten_below", block.forgotten_below},
+                {"forgotten_spaces", block.floors.size()},
+                {"superblock_problems", is.superblock_problems},
+                {"layout",
+                 {{"journal_begin", layout.journal_begin},
+                  {"journal_bytes", layout.journal_bytes},
+                  {"checkpoint_begin", layout.checkpoint_begin},
+                  {"checkpoint_bytes", layout.checkpoint_bytes},
+                  {"extents_begin", layout.extents_begin}}},
+                {"journal",
+                 {{"blocks", is.journal_blocks()},
+                  {"live_blocks", is.journal_blocks_live()},
+                  {"live_from", is.found.position.live_from},
+                  {"next_sequence", is.found.position.next_sequence}}},
+                {"checkpoints", checkpoints}};
+  add_sum(value, sum_of(is));
+  value["spaces"] = spaces;
+  value["sizes"] = sizes;
+  value["index"] = {{"damaged_blocks", counts.damaged_blocks},
+                    {"missing_blocks", counts.missing_blocks},
+                    {"damaged_records", counts.damaged_records},
+                    {"forgotten", counts.forgotten},
+                    {"outside", counts.outside},
+                    {"overlapping", counts.overlapping},
+                    {"unknown_space", counts.unknown_space},
+                    {"superseded", is.superseded}};
+  value["problems"] = is.problems();
+  return value;
+}
+
+outcome<inspected_store> open_and_inspect(const std::string& path) {
+  auto store = offline_store::open(path, store_access::read);
+  if (!store)
+    return disk_failure(path, store.error());
+  auto is = inspect(store->device());
+  if (!is)
+    return disk_failure(path, is.error());
+  return inspected_store{std::move(*store), std::move(*is)};
+}
+
+tl::unexpected<failure> disk_failure(const std::string& path, const error& e) {
+  std::string text = e.text.starts_with(path) ? e.text : path + ": " + e.text;
+  switch (e.code) {
+    case errc::not_found:
+    case errc::denied:
+    case errc::unsupported:
+    case errc::bad_request: return bad_usage(text);
+    default: return failed(text);
+  }
+}
+
+} // namespace terrace::cli

@@ -1,0 +1,99 @@
+// terrace disk resize
+
+#include "cli/command.hpp"
+#include "cli/disk_report.hpp"
+#include "cli/progress.hpp"
+#include "cli/units.hpp"
+#include "storage/offline_store.hpp"
+#include "storage/store_resize.hpp"
+
+#include <CLI/CLI.hpp>
+
+namespace terrace::cli {
+
+namespace {
+
+json to_json(const object_sum& sum) {
+  return {
+      {"objects", sum.objects}, {"payload_bytes", sum.payload_bytes}, {"physical_bytes", sum.physical_bytes}};
+}
+
+std::string describe(const object_sum& sum) {
+  return fmt::format("{} objects, {}", format_count(sum.objects), format_bytes(sum.payload_bytes));
+}
+
+class disk_resize_command final : public command {
+ public:
+  void declare(CLI::App& app) override {
+    app.add_option("PATH", path_, "The file of a disk tier that no daemon has open")->required();
+    app.add_option("BYTES", bytes_, "Its new capacity, such as 500GiB")->required();
+    app.add_flag("--drop", drop_, "Let the oldest objects go when not all have room");
+    app.add_flag("--dry-run", dry_run_, "Only tell what would happen");
+    app.add_flag("--json", json_, "Print JSON");
+  }
+
+  outcome<exit_code> run(console& to) override {
+    auto bytes = parse_bytes(bytes_);
+    if (!bytes)
+      return bad_usage("BYTES: " + bytes.error().text);
+    auto store = offline_store::open(path_, dry_run_ ? store_access::read : store_access::write);
+    if (!store)
+      return disk_failure(path_, store.error());
+    auto plan = plan_resize(store->device(), *bytes);
+    if (!plan)
+      return disk_failure(path_, plan.error());
+    bool no_room = plan->dropped.objects != 0 && !drop_;
+    if (!dry_run_) {
+      progress bar(to, "moving bytes", plan->moved.physical_bytes);
+      plan = resize_store(
+          store->device(),
+          {.capacity_bytes = *bytes, .drop = drop_, .moved = [&](uint64_t n) { bar.advance(n); }});
+    }
+    if (!plan && no_room)
+      return failed(path_ + ": " + plan.error().text + " (--drop)");
+    if (!plan)
+      return disk_failure(path_, plan.error());
+    if (json_)
+      print_json(to, describe_as_json(*plan));
+    else
+      print(to, *plan);
+    return exit_code::ok;
+  }
+
+ private:
+  void print(console& to, const resize_report& r) const {
+    fmt::print(to.out, "{}: {} instead of {}{}\n", path_, format_bytes(r.after.capacity_bytes),
+               format_bytes(r.before.capacity_bytes), dry_run_ ? " would be possible" : "");
+    fmt::print(to.out, "  kept        {}\n", describe(r.kept));
+    fmt::print(to.out, "  moved       {}\n", describe(r.moved));
+    fmt::print(to.out, "  dropped     {}\n", describe(r.dropped));
+    if (r.unreadable.objects != 0)
+      fmt::print(to.out, "  unreadable  {}\n", describe(r.unreadable));
+    if (!dry_run_)
+      fmt::print(to.out, "Set the capacity in the daemon's configuration to {} before it opens the store.\n",
+                 r.after.capacity_bytes);
+  }
+
+  json describe_as_json(const resize_report& r) const {
+    return {{"path", path_},
+            {"dry_run", dry_run_},
+            {"capacity_bytes_before", r.before.capacity_bytes},
+            {"capacity_bytes", r.after.capacity_bytes},
+            {"kept", to_json(r.kept)},
+            {"moved", to_json(r.moved)},
+            {"dropped", to_json(r.dropped)},
+            {"unreadable", to_json(r.unreadable)}};
+  }
+
+  std::string path_;
+  std::string bytes_;
+  bool drop_ = false;
+  bool dry_run_ = false;
+  bool json_ = false;
+};
+
+} // namespace
+
+std::unique_ptr<command> make_disk_resize_command() { return std::make_unique<disk_resize_command>(); }
+
+} // namespace terrace::cli

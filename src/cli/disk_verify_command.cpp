@@ -1,0 +1,51 @@
+// terrace disk verify
+
+#include "cli/command.hpp"
+#include "cli/disk_report.hpp"
+#include "cli/disk_scrub.hpp"
+
+#include <CLI/CLI.hpp>
+
+namespace terrace::cli {
+
+namespace {
+
+class disk_verify_command final : public command {
+ public:
+  void declare(CLI::App& app) override {
+    app.add_option("PATH", path_, "The file of a disk tier that no daemon has open")->required();
+    app.add_option("--jobs", jobs_, "Objects that are read at a time")
+        ->check(CLI::Range(1, 64))
+        ->capture_default_str();
+    app.add_option("--list", list_, "Name at most so many objects that are not intact; 0: all")
+        ->capture_default_str();
+    app.add_flag("--json", json_, "Print JSON");
+  }
+
+  outcome<exit_code> run(console& to) override {
+    auto opened = open_and_inspect(path_);
+    if (!opened)
+      return tl::unexpected(opened.error());
+    interruption stop;
+    scrub_result scrubbed = scrub(opened->store.device(), opened->is, jobs_, stop, to);
+    if (json_)
+      print_json(to, to_json(path_, opened->is, scrubbed, list_));
+    else
+      fmt::print(to.out, "{}", format_scrub(path_, opened->is, scrubbed, list_));
+    if (scrubbed.bad() != 0 || opened->is.problems() != 0)
+      return exit_code::damaged;
+    return scrubbed.interrupted ? exit_code::failed : exit_code::ok;
+  }
+
+ private:
+  std::string path_;
+  size_t jobs_ = 4;
+  size_t list_ = 100;
+  bool json_ = false;
+};
+
+} // namespace
+
+std::unique_ptr<command> make_disk_verify_command() { return std::make_unique<disk_verify_command>(); }
+
+} // namespace terrace::cli

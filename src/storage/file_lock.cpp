@@ -1,0 +1,58 @@
+#include "storage/file_lock.hpp"
+
+#include "storage/store_device.hpp"
+
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <fstream>
+
+namespace terrace {
+
+namespace {
+
+std::string name_of(long pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/comm");
+  std::string name;
+  std::getline(file, name);
+  return name;
+}
+
+} // namespace
+
+std::optional<std::string> lock_holder(int fd, const std::string& locks) {
+  struct stat of {};
+  if (::fstat(fd, &of) != 0)
+    return std::nullopt;
+  std::ifstream file(locks);
+  for (std::string line; std::getline(file, line);) {
+    // 12: FLOCK  ADVISORY  WRITE 4711 fe:01:1048601 0 EOF
+    long pid = 0;
+    unsigned major_number = 0, minor_number = 0;
+    unsigned long long inode = 0;
+    if (std::sscanf(line.c_str(), "%*d: FLOCK %*s %*s %ld %x:%x:%llu", &pid, &major_number, &minor_number,
+                    &inode) != 4)
+      continue;
+    if (pid <= 0 || inode != of.st_ino || major_number != major(of.st_dev) ||
+        minor_number != minor(of.st_dev))
+      continue;
+    std::string name = name_of(pid);
+    // What a killed process had under way keeps the file open until the kernel is done with it.
+    return "process " + std::to_string(pid) + " (" +
+           (name.empty() ? "it has ended; the kernel finishes its work" : name) + ")";
+  }
+  return std::nullopt;
+}
+
+result<void> lock_file(const std::string& path, int fd, lock_kind kind) {
+  if (::flock(fd, (kind == lock_kind::shared ? LOCK_SH : LOCK_EX) | LOCK_NB) == 0)
+    return {};
+  if (errno != EWOULDBLOCK)
+    return fail_system(path, "locking the store", errno);
+  return fail(errc::busy, path + ": " + lock_holder(fd).value_or("another process") + " has this store open");
+}
+
+} // namespace terrace

@@ -1,0 +1,65 @@
+#include "storage/object_check.hpp"
+
+#include "storage/payload_checksum.hpp"
+
+#include <algorithm>
+
+namespace terrace {
+
+namespace {
+
+/// What is wrong with the header of an object, if anything.
+checked_object check_header(const result<object_header>& header, const index_record& object,
+                            const object_identity& expected) {
+  if (!header)
+    return {object_state::damaged, header.error().text};
+  if (auto same = matches(*header, expected); !same)
+    return {object_state::superseded, same.error().text};
+  if (header->payload_bytes != object.payload_bytes)
+    return {object_state::damaged, "the index says that it has " + std::to_string(object.payload_bytes) +
+                                       " bytes, its header says " + std::to_string(header->payload_bytes)};
+  return {};
+}
+
+} // namespace
+
+checked_object object_checker::check(const index_record& object, const space_fingerprint& space) {
+  object_identity expected{.space = space,
+                           .pool = object.pool,
+                           .rank = object.rank,
+                           .chunk = object.chunk,
+                           .digest_width = object.digest_width,
+                           .generation = object.generation,
+                           .epoch = epoch_of(object.generation),
+                           .store = block_.store};
+  uint64_t begin = block_.layout.extents_begin + object.offset;
+  uint64_t wanted = physical_bytes_for(object.payload_bytes);
+  uint64_t sum = 0;
+  uint64_t payload_left = object.payload_bytes;
+  payload_checksummer summer;
+  for (uint64_t done = 0; done < wanted;) {
+    auto piece = buffer_.bytes().first(std::min(wanted - done, buffer_.size()));
+    if (auto read = from_.read(begin + done, piece); !read)
+      return {object_state::unreadable, read.error().text, done};
+    std::span<const std::byte> payload = piece;
+    if (done == 0) {
+      auto header =
+          decode(std::span<const std::byte, object_header_bytes>(piece.data(), object_header_bytes));
+      if (auto found = check_header(header, object, expected); found.state != object_state::intact) {
+        found.bytes_read = piece.size();
+        return found;
+      }
+      sum = header->payload_checksum;
+      payload = payload.subspan(object_header_bytes);
+    }
+    payload = payload.first(std::min<uint64_t>(payload.size(), payload_left));
+    summer.update(payload);
+    payload_left -= payload.size();
+    done += piece.size();
+  }
+  if (summer.value() != sum)
+    return {object_state::damaged, "its payload is not what its checksum says", wanted};
+  return {object_state::intact, {}, wanted};
+}
+
+} // namespace terrace

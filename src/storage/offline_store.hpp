@@ -1,0 +1,41 @@
+// A store's file, opened while no daemon has it: what `terrace disk` works on.
+#pragma once
+
+#include "base/unique_fd.hpp"
+#include "storage/store_device.hpp"
+#include "storage/superblock.hpp"
+
+#include <memory>
+
+namespace terrace {
+
+enum class store_access {
+  read,  ///< others may read it meanwhile; no daemon may open it
+  write, ///< nobody else may
+};
+
+/// Locked as long as it lives. Opening changes nothing in the file.
+class offline_store {
+ public:
+  /// Errors: `not_found` and `denied` (the path, permissions), `unsupported` (no regular file), `busy` (a daemon or
+  /// another command has it, and which).
+  static result<offline_store> open(const std::string& path, store_access access);
+
+  /// Past the page cache where the file system can.
+  file_device& device() { return *device_; }
+
+ private:
+  offline_store() = default;
+
+  unique_fd fd_;
+  std::unique_ptr<file_device> device_;
+};
+
+/// The store in that file. Errors: as `newest_superblock`; `internal` when its layout contradicts itself; `unsupported`
+/// for one path of several.
+result<superblock> read_store(store_device& from);
+
+/// Bytes of its arena that the file has.
+uint64_t arena_bytes(const superblock& block, uint64_t file_bytes);
+
+} // namespace terrace

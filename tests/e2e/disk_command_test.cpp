@@ -1,0 +1,88 @@
+// terrace disk on a store that the real daemon wrote.
+#include "workload.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+
+namespace terrace::e2e {
+namespace {
+
+constexpr uint64_t disk_bytes = 96 * mebibyte;
+
+class DiskCommand : public testing::Test {
+ protected:
+  DiskCommand() { EXPECT_TRUE(daemon_.await_log("joined")); }
+
+  ended_program disk(std::vector<std::string> words) {
+    words.insert(words.begin(), {program("TERRACE"), "disk"});
+    return run(words);
+  }
+
+  scratch_folder state_;
+  std::string file_ = state_ / "terrace.extents";
+  daemon_under_test daemon_{{.disk_bytes = disk_bytes, .state_dir = state_.path()}};
+};
+
+TEST_F(DiskCommand, InspectsAndVerifiesWhatTheDaemonWrote) {
+  tester(daemon_.socket()).store(chain_of(1, 12));
+  ASSERT_EQ(daemon_.terminate(), 0);
+  auto inspected = disk({"inspect", file_, "--json"});
+  EXPECT_EQ(inspected.exit_code, 0) << inspected.err;
+  EXPECT_NE(inspected.out.find("\"objects\":12,\"payload_bytes\":" + std::to_string(12 * object_bytes)),
+            std::string::npos)
+      << inspected.out;
+  EXPECT_NE(inspected.out.find("\"problems\":0"), std::string::npos) << inspected.out;
+  auto verified = disk({"verify", file_, "--json"});
+  EXPECT_EQ(verified.exit_code, 0) << verified.err;
+  EXPECT_NE(verified.out.find("\"intact\":12,\"superseded\":0,\"damaged\":0"), std::string::npos)
+      << verified.out;
+}
+
+TEST_F(DiskCommand, VerifiesWhatAKilledDaemonLeft) {
+  tester client(daemon_.socket());
+  client.store(chain_of(1, 120)); // more than the disk takes, so extents are reused
+  daemon_.kill();
+  unique_fd file(::open(file_.c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_EQ(::flock(file.get(), LOCK_EX), 0) << "when the kernel is done with what the daemon had under way";
+  file.reset();
+  auto verified = disk({"verify", file_, "--json"});
+  EXPECT_EQ(verified.exit_code, 0) << verified.out;
+  EXPECT_EQ(verified.out.find("\"intact\":0,"), std::string::npos) << verified.out;
+}
+
+TEST_F(DiskCommand, LeavesTheStoreOfARunningDaemonAlone) {
+  for (std::vector<std::string> words : {std::vector<std::string>{"inspect", file_},
+                                         {"verify", file_},
+                                         {"wipe", file_, "--yes"},
+                                         {"resize", file_, "64MiB"}}) {
+    auto refused = disk(words);
+    EXPECT_EQ(refused.exit_code, 1);
+    EXPECT_NE(
+        refused.err.find("process " + std::to_string(daemon_.pid()) + " (terraced) has this store open"),
+        std::string::npos)
+        << refused.err;
+  }
+}
+
+TEST_F(DiskCommand, TheDaemonServesWhatWasResizedAndNothingOfWhatWasWiped) {
+  auto chain = chain_of(1, 12);
+  tester(daemon_.socket()).store(chain);
+  ASSERT_EQ(daemon_.terminate(), 0);
+  for (uint64_t bytes : {256 * mebibyte, 48 * mebibyte}) {
+    auto resized = disk({"resize", file_, std::to_string(bytes)});
+    EXPECT_EQ(resized.exit_code, 0) << resized.err;
+    daemon_.configure({.disk_bytes = bytes, .state_dir = state_.path()});
+    daemon_.start();
+    ASSERT_TRUE(daemon_.await_log("12 objects found"));
+    EXPECT_EQ(tester(daemon_.socket()).load_and_check(chain), 12U);
+    ASSERT_EQ(daemon_.terminate(), 0);
+  }
+  EXPECT_EQ(disk({"wipe", file_}).exit_code, 2) << "nobody can be asked";
+  EXPECT_EQ(disk({"wipe", file_, "--yes"}).exit_code, 0);
+  daemon_.start();
+  ASSERT_TRUE(daemon_.await_log("joined"));
+  EXPECT_EQ(tester(daemon_.socket()).lookup(chain).found_chunks, 0U);
+}
+
+} // namespace
+} // namespace terrace::e2e
