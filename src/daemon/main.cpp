@@ -136,6 +136,10 @@ int serve(settings with, const command_line& given, const environment& env) {
   runtime::runtime_options runtime_with;
   runtime_with.workers = with.daemon.workers == 0 ? env.default_workers() : with.daemon.workers;
   runtime_with.slice_us = with.daemon.worker_slice_us;
+  // What the workers tell outlives them: the system waits for their threads when it goes.
+  unique_fd over(::eventfd(0, EFD_CLOEXEC));
+  std::atomic<int> code{clean};
+  service_notifier notifier(env.notify_socket);
   caf::actor_system_config config;
   runtime::workers::install(config, runtime_with);
   caf::actor_system system{config};
@@ -147,9 +151,6 @@ int serve(settings with, const command_line& given, const environment& env) {
   if (wired->exposition)
     expose_workers(*wired->exposition, workers);
 
-  service_notifier notifier(env.notify_socket);
-  unique_fd over(::eventfd(0, EFD_CLOEXEC));
-  std::atomic<int> code{clean};
   wired->log = log_info;
   wired->warn = log_warning;
   wired->ready = [&](const error& why) {

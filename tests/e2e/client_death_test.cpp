@@ -9,8 +9,9 @@ namespace {
 constexpr uint64_t host_objects = 31;
 
 /// Keeps 32 requests in flight, stores and loads of chunks of its own, until it is killed. Says 'w' once all 32 are out.
+/// Each load has a place of its own: what two would leave in one place is nobody's promise.
 int work_until_killed(const std::string& socket, const child_voice& voice) {
-  tester client(socket, "victim");
+  tester client(socket, "victim", (8 + 17) * object_bytes);
   std::vector<digest> shared = chain_of(1, 8);
   std::vector<std::vector<digest>> chains;
   for (uint64_t i = 0; i < 64; ++i)
@@ -30,7 +31,9 @@ int work_until_killed(const std::string& socket, const child_voice& voice) {
       loads.erase(loads.begin());
     }
     auto store = client->submit_store(client.store_of(chains[next % 64]), patiently());
-    auto load = client->submit_load(client.load_of(next % 2 == 0 ? shared : chains[next % 64]), patiently());
+    const auto& wanted = next % 2 == 0 ? shared : chains[next % 64];
+    auto part = static_cast<uint32_t>(next % 4);
+    auto load = client->submit_load(client.load_of(wanted, {part, 1}, 8 + next % 17), patiently());
     if (!store || !load)
       return 1;
     stores.push_back(std::move(*store));

@@ -89,8 +89,11 @@ client::store_request tester::store_of(const std::vector<digest>& chain, client:
   return request;
 }
 
-client::load_request tester::load_of(const std::vector<digest>& chain, client::chunk_range range) {
+client::load_request tester::load_of(const std::vector<digest>& chain, client::chunk_range range,
+                                     size_t first_piece) {
   client::store_request same = store_of(chain, range);
+  for (client::run& run : runs_)
+    run.offset += first_piece * object_bytes;
   client::load_request request;
   request.in = same.in;
   request.what = same.what;

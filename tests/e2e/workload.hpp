@@ -45,7 +45,9 @@ class tester {
   /// Requests over the whole region; the i-th chunk of the range lies in piece i. They keep what they point to alive
   /// until the next one is made.
   client::store_request store_of(const std::vector<digest>& chain, client::chunk_range range = {});
-  client::load_request load_of(const std::vector<digest>& chain, client::chunk_range range = {});
+  /// `first_piece`: where the first chunk goes instead.
+  client::load_request load_of(const std::vector<digest>& chain, client::chunk_range range = {},
+                               size_t first_piece = 0);
   client::lookup_request lookup_of(const std::vector<digest>& chain, bool lease = false,
                                    uint32_t tiers = 0) const;
 
