@@ -123,7 +123,7 @@ struct disk_options {
   uint32_t depth = 32;                            ///< reads and writes in flight in the kernel
   uint64_t bytes_in_flight = 256 * mebibyte;      ///< bytes of them; a single larger object goes alone
   uint64_t write_bytes_in_flight = 64 * mebibyte; ///< of writes, while nobody reads
-  uint32_t write_share_percent = 10;  ///< beside reads: of their bytes in flight; at least one write of 1 MiB
+  uint32_t write_share_percent = 20;  ///< beside reads: of their bytes in flight; at least one write of 1 MiB
   std::string on_mismatch = "refuse"; ///< a file that is no store of this machine and group: refuse, wipe
   std::string admission = "always";   ///< what is written: always, seen_twice, beats_victim
   uint64_t write_bytes_per_day = 0;   ///< 0: no limit

@@ -42,7 +42,8 @@ uint64_t io_shares::piece(size_t i, uint64_t head, bool beside) const {
     budget = mine.window;
     longest = std::min(longest, std::max(budget, limits_.beside_bytes));
   }
-  uint64_t bytes = std::min(head, longest);
+  uint64_t bytes =
+      head <= longest + longest / 8 ? head : longest; // no last piece that is hardly worth a trip
   if (mine.operations != 0 && mine.bytes + bytes > budget)
     return 0;
   return bytes;

@@ -38,11 +38,11 @@ std::string_view to_string(io_class which);
 struct io_limits {
   uint32_t depth = 32;                     ///< operations in flight, all classes
   uint64_t bytes_in_flight = 256ULL << 20; ///< of them; a single larger operation goes alone
-  uint64_t piece_bytes = 8ULL << 20;       ///< longer operations are cut
+  uint64_t piece_bytes = 8ULL << 20;       ///< longer operations are cut; a rest of an eighth goes along
   uint64_t alone_bytes = 64ULL << 20;      ///< what a class other than `load` has in flight at most
   uint64_t beside_bytes = 1ULL << 20;      ///< a piece, and the least share, beside a more urgent class
   /// Of the bytes that more urgent classes have in flight.
-  std::array<uint32_t, io_classes> beside_percent{100, 50, 10, 5};
+  std::array<uint32_t, io_classes> beside_percent{100, 50, 20, 5};
 };
 
 class io_shares {

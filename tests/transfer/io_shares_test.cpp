@@ -95,6 +95,16 @@ TEST(IoShares, LongOperationsAreCut) {
   EXPECT_EQ(disk.next()->bytes, 2 * mib);
 }
 
+TEST(IoShares, ASmallRestGoesWithTheLastPiece) {
+  device disk({.piece_bytes = 8 * mib});
+  disk.wait(load, 16 * mib + 4 * kib); // an object and its header block
+  EXPECT_EQ(disk.next()->bytes, 8 * mib);
+  EXPECT_EQ(disk.next()->bytes, 8 * mib + 4 * kib);
+  disk.wait(load, 9 * mib + 4 * kib);
+  EXPECT_EQ(disk.next()->bytes, 8 * mib);
+  EXPECT_EQ(disk.next()->bytes, mib + 4 * kib);
+}
+
 TEST(IoShares, TheMoreUrgentClassGoesFirst) {
   device disk({.depth = 8});
   for (auto what : {scrub, write, prefetch, load})
@@ -107,12 +117,12 @@ TEST(IoShares, TheMoreUrgentClassGoesFirst) {
 
 TEST(IoShares, BesideLoadsWritesKeepASmallShareInSmallPieces) {
   device disk({.depth = 32});
-  disk.wait(load, 4 * mib, 20);
+  disk.wait(load, 4 * mib, 10);
   disk.wait(write, 8 * mib, 20);
   disk.fill();
-  EXPECT_EQ(disk.running_of(load), 20u);
+  EXPECT_EQ(disk.running_of(load), 10u);
   uint64_t bytes = disk.shares.bytes_in_flight(write);
-  EXPECT_LE(bytes, 8 * mib); // a tenth of the loads' 80 MiB
+  EXPECT_LE(bytes, 8 * mib); // a fifth of the loads' 40 MiB
   EXPECT_GE(bytes, 7 * mib);
   for (const auto& one : disk.running)
     if (one.what == write) {
@@ -223,7 +233,7 @@ TEST(IoShares, PrefetchesGiveWayToLoadsAndWritesToPrefetches) {
   disk.fill();
   EXPECT_EQ(disk.running_of(load), 20u);
   EXPECT_EQ(disk.running_of(prefetch), 10u); // half of the loads
-  EXPECT_EQ(disk.running_of(write), 3u);     // a tenth of both
+  EXPECT_EQ(disk.running_of(write), 6u);     // a fifth of both
 }
 
 TEST(IoShares, NothingWaitsIsNoGrant) {
