@@ -71,7 +71,7 @@ std::string daemon_process::write_configuration(const daemon_options& options) c
   out << "[daemon]\nworkers = " << options.workers << "\nlog_level = \"warning\"\n"
       << "[[listen]]\npath = \"" << socket_path_ << "\"\nisolated = " << (options.isolated ? "true" : "false")
       << '\n'
-      << "[host]\nbytes = " << options.host_bytes << '\n'
+      << "[host]\npolicy = \"lru\"\nbytes = " << options.host_bytes << '\n'
       << "[metrics]\nenabled = false\n"
       << "[disk]\nenabled = " << (options.disk_bytes > 0 ? "true" : "false") << "\npath = \"" << folder_
       << "/state\"\n";
