@@ -7,6 +7,7 @@
 #include "actors/object_slices.hpp"
 #include "actors/transfer_arguments.hpp"
 #include "storage/object_header.hpp"
+#include "transfer/object_runs.hpp"
 #include "transfer/windows.hpp"
 
 #include <string>
