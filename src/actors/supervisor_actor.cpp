@@ -150,15 +150,14 @@ void register_with_disk(self_pointer self, size_t group) {
     self->send(disk->disk, register_memory{});
 }
 
-/// A daemon that was killed leaves operations behind in the kernel; only then is its file free.
-void await_lock(self_pointer self, const disk_prepared& report) {
+/// A daemon that was killed leaves operations behind in the kernel; only then is its file free. Returns why it cannot be
+/// waited for.
+error await_lock(self_pointer self, const disk_prepared& report) {
   auto& state = self->state;
   group_parts& group = *state.groups[report.group];
   auto event = watch_lock(state.with.groups[report.group].disk_file);
-  if (!event) {
-    group.refuse(event.error().text);
-    return;
-  }
+  if (!event)
+    return event.error();
   group.locked();
   state.with.warn("the disk tier of group " + group.name + " waits: " + report.failure.text);
   runtime::io_request poll;
@@ -167,6 +166,7 @@ void await_lock(self_pointer self, const disk_prepared& report) {
   poll.events = POLLIN;
   state.locks[report.group] = std::move(*event);
   self->port().submit(std::move(poll), caf::actor_cast<caf::strong_actor_ptr>(self), lock_tag | report.group);
+  return {};
 }
 
 void lock_is_free(self_pointer self, size_t group, int32_t result) {
@@ -182,14 +182,16 @@ void disk_is_prepared(self_pointer self, const disk_prepared& report) {
   auto& state = self->state;
   group_parts& group = *state.groups[report.group];
   const group_probes& probes = state.with.probes[report.group];
-  if (report.failure.code == errc::busy && state.now == phase::serving) {
-    await_lock(self, report);
-    return;
+  error failure = report.failure;
+  if (failure.code == errc::busy && state.now == phase::serving) {
+    failure = await_lock(self, report);
+    if (failure.code == errc::ok)
+      return;
   }
-  if (report.failure.code != errc::ok) {
-    group.refuse(report.failure.text);
+  if (failure.code != errc::ok) {
+    group.refuse(failure.text);
     probes.disk_tier->degraded(true);
-    state.with.warn("the disk tier of group " + group.name + " is off: " + report.failure.text);
+    state.with.warn("the disk tier of group " + group.name + " is off: " + failure.text);
     return;
   }
   if (state.now != phase::serving)
