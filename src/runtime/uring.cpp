@@ -26,7 +26,12 @@ class uring final : public ring {
 
   ~uring() override { close(); }
 
+  // Receives go to the kernel behind all else: they wait for a peer, while peers wait for the answers.
   void start(operation& op) override {
+    if (op.request.code == io_code::recvmsg) {
+      receives_.push_back(&op);
+      return;
+    }
     if (backlog_.empty()) {
       if (auto* sqe = next_sqe()) {
         prepare(*sqe, op);
@@ -37,9 +42,7 @@ class uring final : public ring {
   }
 
   void cancel(operation& op) override {
-    auto waiting = std::find(backlog_.begin(), backlog_.end(), &op);
-    if (waiting != backlog_.end()) {
-      backlog_.erase(waiting);
+    if (std::erase(backlog_, &op) + std::erase(receives_, &op) != 0) {
       ended_early_.push_back(&op);
       return;
     }
@@ -78,7 +81,7 @@ class uring final : public ring {
   }
 
   bool has_unsubmitted() const override {
-    return io_uring_sq_ready(&ring_) != 0 || !backlog_.empty() || !cancels_.empty();
+    return io_uring_sq_ready(&ring_) != 0 || !backlog_.empty() || !receives_.empty() || !cancels_.empty();
   }
 
   bool wants_enter() const override {
@@ -135,6 +138,8 @@ class uring final : public ring {
   }
 
   void drain_backlog() {
+    backlog_.insert(backlog_.end(), receives_.begin(), receives_.end());
+    receives_.clear();
     while (!cancels_.empty()) {
       auto* sqe = next_sqe();
       if (sqe == nullptr)
@@ -167,6 +172,7 @@ class uring final : public ring {
   wake_event wake_;
   bool wake_armed_ = false;
   bool closed_ = false;
+  std::vector<operation*> receives_;   // started since the last submission
   std::deque<operation*> backlog_;     // the kernel's queue was full
   std::deque<operation*> ended_early_; // cancelled before the kernel saw them
   std::vector<operation*> cancels_;    // the kernel's queue was full
@@ -180,6 +186,10 @@ void uring::prepare(io_uring_sqe& sqe, operation& op) const {
     case io_code::accept: io_uring_prep_accept(&sqe, r.fd, nullptr, nullptr, r.flags); break;
     case io_code::recvmsg:
       io_uring_prep_recvmsg(&sqe, r.fd, r.message, static_cast<unsigned>(r.flags));
+      // Seldom is anything there already: it does not look before it waits. Since Linux 5.19, as which deferred task
+      // work is younger.
+      if ((flags_ & IORING_SETUP_DEFER_TASKRUN) != 0)
+        sqe.ioprio |= IORING_RECVSEND_POLL_FIRST;
       break;
     case io_code::sendmsg:
       io_uring_prep_sendmsg(&sqe, r.fd, r.message, static_cast<unsigned>(r.flags));

@@ -114,6 +114,27 @@ TEST(Uring, AnArenaThatCannotBeRegisteredIsRefusedAndTheNextOneIsNot) {
   kernel->close();
 }
 
+TEST(Uring, AReceiveGoesBehindWhatIsStartedAfterItAndMayBeCancelledBefore) {
+  auto kernel = small_ring();
+  test::socket_pair pair;
+  ASSERT_EQ(::send(pair.fds[1], "x", 1, 0), 1);
+  operation receive{.request = test::receive_into(pair.fds[0], std::make_shared<test::message_buffer>(64))};
+  operation other{.request = {.code = io_code::nop}};
+  kernel->start(receive);
+  EXPECT_TRUE(kernel->has_unsubmitted());
+  kernel->start(other);
+  auto done = collect(*kernel, 2);
+  EXPECT_EQ(done[0].op, &other);
+  EXPECT_EQ(done[1].op, &receive);
+  EXPECT_EQ(done[1].result, 1);
+
+  kernel->start(receive);
+  kernel->cancel(receive);
+  EXPECT_EQ(collect(*kernel, 1)[0].result, -ECANCELED);
+  EXPECT_FALSE(kernel->has_unsubmitted());
+  kernel->close();
+}
+
 TEST(Uring, CancelsManyReceivesOfOneSocket) {
   test::socket_pair pair;
   auto kernel = small_ring(8);
