@@ -1,4 +1,4 @@
-// The preallocated file that holds a disk tier's extents.
+// The preallocated files that hold a disk tier's extents, one for each path.
 //
 //   auto file = extent_file::open({.path = "/var/lib/terrace/disk0", .capacity_bytes = 64ULL << 30, .boot =
 //   boot});
@@ -11,10 +11,12 @@
 #include "base/error.hpp"
 #include "base/ids.hpp"
 #include "base/unique_fd.hpp"
+#include "storage/path_set.hpp"
 #include "storage/superblock.hpp"
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace terrace {
 
@@ -30,7 +32,17 @@ struct extent_file_options {
   boot_id boot; ///< of this daemon; for whoever looks at the file later
 };
 
-/// An open store. It holds an exclusive lock, so two daemons never share a file; both end with the object.
+/// A store on several paths: a file for each.
+struct extent_files_options {
+  std::vector<std::string> paths; ///< in their order; at least one, at most `UINT16_MAX`
+  uint64_t capacity_bytes = 0;    ///< of each file, as above
+  bool direct = true;
+  mismatch_rule on_mismatch = mismatch_rule::refuse;
+  store_owner owner;
+  boot_id boot;
+};
+
+/// An open store, or one path of it. It holds an exclusive lock, so two daemons never share a file; both end with the object.
 /// Opening raises the epoch, so that generations of this opening are new. What the store holds is found out by
 /// `recover` (recovery.hpp) and kept up to date by `index_journal`. A file that is shrunk so far that its metadata would
 /// take more than a quarter starts over empty.
@@ -43,6 +55,11 @@ class extent_file {
   /// did not.
   static result<extent_file> open(const extent_file_options& options);
 
+  /// All paths of a store, in their order. All are locked and looked at before any is changed; what each may be is said in
+  /// path_set.hpp. They have one store id and one epoch, and forget what any of them was told to forget. Errors: as
+  /// `open`, and `denied` for files that do not belong together; then all of them are left as `open` leaves one.
+  static result<std::vector<extent_file>> open_all(const extent_files_options& options);
+
   int fd() const { return fd_.get(); }
   const std::string& path() const { return path_; }
   const store_id& store() const { return block_.store; }
@@ -50,7 +67,8 @@ class extent_file {
 
   /// As it stands on disk, in both copies.
   const superblock& block() const { return block_; }
-  /// The store was made by this opening: there is nothing to recover.
+  uint16_t path_index() const { return block_.path_index; }
+  /// This path was made by this opening: there is nothing to recover.
   bool made_new() const { return made_new_; }
 
   /// Where offset 0 of the allocator's arena lies in the file, and how long that arena is.

@@ -45,10 +45,6 @@ result<superblock> read_store(store_device& from) {
   if (!fits(block.layout, block.capacity_bytes))
     return fail(errc::internal, "the superblock contradicts itself: a layout that fits into " +
                                     std::to_string(block.capacity_bytes) + " bytes was expected");
-  if (block.path_count != 1)
-    return fail(errc::unsupported, "this file is path " + std::to_string(block.path_index) + " of " +
-                                       std::to_string(block.path_count) +
-                                       " of a striped store; a store of one path was expected");
   return block;
 }
 

@@ -31,8 +31,8 @@ class offline_store {
   std::unique_ptr<file_device> device_;
 };
 
-/// The store in that file. Errors: as `newest_superblock`; `internal` when its layout contradicts itself; `unsupported`
-/// for one path of several.
+/// The store in that file. Errors: as `newest_superblock`; `internal` when its layout contradicts itself.
+/// One path of several is a store like any other.
 result<superblock> read_store(store_device& from);
 
 /// Bytes of its arena that the file has.

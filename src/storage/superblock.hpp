@@ -54,7 +54,7 @@ struct space_floor {
 struct superblock {
   static constexpr size_t floors_max = 64;
 
-  store_id store; ///< the same on all paths of a striped store
+  store_id store; ///< the same on all paths of a store
   boot_id boot;   ///< of the daemon that opened the store last
   store_owner owner;
   uint64_t sequence = 0;        ///< of superblocks: the newest copy counts; even ones are copy 0
@@ -62,9 +62,9 @@ struct superblock {
   uint64_t forgotten_below = 0; ///< objects of lower epochs are forgotten, whatever their space
   uint64_t capacity_bytes = 0;  ///< of the whole file
   store_layout layout;
-  uint16_t path_index = 0; ///< which of the paths of a striped store this file is
+  uint16_t path_index = 0; ///< which of the store's paths this file is
   uint16_t path_count = 1;
-  uint64_t stripe_bytes = 0;       ///< unit in which extents go round the paths; 0 with one path
+  uint64_t stripe_bytes = 0;       ///< 0: each object lies whole on one path, the only thing there is
   std::vector<space_floor> floors; ///< at most `floors_max`
 
   friend bool operator==(const superblock&, const superblock&) = default;

@@ -1,0 +1,155 @@
+#include "storage/path_set.hpp"
+
+#include "storage/index_record.hpp"
+
+#include <algorithm>
+#include <cassert>
+
+namespace terrace {
+
+namespace {
+
+using kind = found_path::kind;
+
+constexpr const char* adapt_hint =
+    "; disk.on_mismatch = \"adapt\" takes the paths as they are now and keeps what is on them";
+
+std::string path_of(size_t index, size_t count) {
+  return "path " + std::to_string(index) + " of " + std::to_string(count);
+}
+
+class planner {
+ public:
+  planner(std::span<const std::string> names, std::span<const found_path> found, mismatch_rule rule)
+      : names_(names), found_(found), rule_(rule) {}
+
+  result<path_set> plan() {
+    if (rule_ != mismatch_rule::wipe)
+      for (const found_path& one : found_)
+        if (one.what == kind::other)
+          return tl::unexpected(one.why);
+    path_set set;
+    set.kept.resize(found_.size());
+    auto chosen = reference();
+    if (!chosen)
+      return set;
+    reference_ = *chosen;
+    for (size_t i = 0; i < found_.size(); ++i) {
+      if (found_[i].what != kind::store)
+        continue;
+      error wrong = mismatch(i, found_[i].block);
+      if (wrong.code != errc::ok && rule_ != mismatch_rule::wipe)
+        return tl::unexpected(std::move(wrong));
+      set.kept[i] = wrong.code == errc::ok;
+    }
+    for (size_t i = 0; i < found_.size(); ++i)
+      if (found_[i].what == kind::missing && rule_ == mismatch_rule::refuse)
+        return tl::unexpected(missing(i));
+    join(set);
+    return set;
+  }
+
+ private:
+  const superblock& expected() const { return found_[reference_].block; }
+
+  /// The path whose store counts: the one that most paths belong to, of several the first.
+  std::optional<size_t> reference() const {
+    std::optional<size_t> best;
+    std::ptrdiff_t most = 0;
+    for (size_t i = 0; i < found_.size(); ++i) {
+      if (found_[i].what != kind::store)
+        continue;
+      auto members = std::count_if(found_.begin(), found_.end(), [&](const found_path& other) {
+        return other.what == kind::store && other.block.store == found_[i].block.store;
+      });
+      if (members > most) {
+        best = i;
+        most = members;
+      }
+    }
+    return best;
+  }
+
+  error missing(size_t i) const {
+    return {errc::denied,
+            names_[i] + ": there is no file; " + path_of(i, found_.size()) + " of store " +
+                to_hex(expected().store) + ", as in " + names_[reference_] +
+                ", was expected. Is its device mounted? If its objects are lost, an empty file here, or "
+                "disk.on_mismatch = \"adapt\", starts this path over"};
+  }
+
+  /// Why path `i` may not be what it is; `ok` when it may.
+  error mismatch(size_t i, const superblock& block) const {
+    std::string is = names_[i] + ": this is " + path_of(block.path_index, block.path_count) + " of store " +
+                     to_hex(block.store);
+    if (block.store != expected().store)
+      return {errc::denied,
+              is + "; store " + to_hex(expected().store) + ", as in " + names_[reference_] +
+                  ", was expected. Choose another path, or wipe this one (`terrace disk wipe`) if "
+                  "nothing in it is needed"};
+    if (rule_ == mismatch_rule::refuse && block.path_count != found_.size())
+      return {errc::denied, is + "; a store of " + std::to_string(found_.size()) +
+                                (found_.size() == 1 ? " path" : " paths") + " was expected" + adapt_hint};
+    if (rule_ == mismatch_rule::refuse && block.path_index != i)
+      return {errc::denied, is + "; path " + std::to_string(i) +
+                                " was expected. Are the paths in another order than before?" + adapt_hint};
+    for (size_t before = 0; before < i; ++before)
+      if (found_[before].what == kind::store && found_[before].block.store == block.store &&
+          found_[before].block.path_index == block.path_index &&
+          found_[before].block.path_count == block.path_count)
+        return {errc::denied,
+                is + ", and so is " + names_[before] + ": a copy? Wipe one of them (`terrace disk wipe`)"};
+    return {};
+  }
+
+  void join(path_set& set) const {
+    set.store = expected().store;
+    uint64_t newest = 0;
+    for (size_t i = 0; i < found_.size(); ++i)
+      if (set.kept[i])
+        newest = std::max(newest, found_[i].block.epoch);
+    if (newest >= epoch_max) { // there are no generations left
+      std::fill(set.kept.begin(), set.kept.end(), false);
+      set.store.reset();
+      return;
+    }
+    set.epoch = newest + 1;
+    for (size_t i = 0; i < found_.size(); ++i) {
+      if (!set.kept[i])
+        continue;
+      const superblock& block = found_[i].block;
+      set.forgotten_below = std::max(set.forgotten_below, block.forgotten_below);
+      for (const space_floor& floor : block.floors)
+        add_floor(set, floor);
+    }
+    std::erase_if(set.floors, [&](const space_floor& f) { return f.epoch <= set.forgotten_below; });
+    if (set.floors.size() > superblock::floors_max) {
+      set.forgotten_below = set.epoch;
+      set.floors.clear();
+    }
+  }
+
+  static void add_floor(path_set& set, const space_floor& floor) {
+    auto known = std::find_if(set.floors.begin(), set.floors.end(),
+                              [&](const space_floor& own) { return own.space == floor.space; });
+    if (known == set.floors.end())
+      set.floors.push_back(floor);
+    else
+      known->epoch = std::max(known->epoch, floor.epoch);
+  }
+
+  std::span<const std::string> names_;
+  std::span<const found_path> found_;
+  mismatch_rule rule_;
+  size_t reference_ = 0;
+};
+
+} // namespace
+
+result<path_set> plan_paths(std::span<const std::string> names, std::span<const found_path> found,
+                            mismatch_rule rule) {
+  assert(names.size() == found.size() && !found.empty());
+  return planner(names, found, rule).plan();
+}
+
+} // namespace terrace

@@ -1,0 +1,49 @@
+// Which files make a store, when it lies on one path or on several: what each of them becomes when the store is opened.
+//
+// Every path's file is a store of its own, with its superblock, its journal and its objects, each of which lies wholly in
+// it. What makes them one are the store's id, their number and their order, which stand in every superblock, and the
+// epoch, which goes up in all of them together. Pure: `extent_file::open_all` reads the files and does what is said here.
+#pragma once
+
+#include "storage/superblock.hpp"
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace terrace {
+
+/// What to do with files that are not the store that was expected.
+enum class mismatch_rule : uint8_t {
+  refuse, ///< nothing is touched
+  adapt, ///< paths may come, go and change their order: what belongs to the store is kept, a missing file is made
+  wipe, ///< as `adapt`, and whatever does not belong to the store is overwritten
+};
+
+struct found_path {
+  enum class kind : uint8_t {
+    missing, ///< there was no file
+    blank,   ///< nothing stands in it: made, emptied or wiped, and no store yet
+    store,
+    other, ///< bytes that are no store, a store of another owner or version, a damaged one
+  };
+  kind what = kind::missing;
+  superblock block; ///< of a store
+  error why;        ///< of something else: what it is, naming the path
+};
+
+/// What the paths become, parallel to what was found.
+struct path_set {
+  std::optional<store_id> store; ///< nothing is kept: choose one
+  uint64_t epoch = 1;            ///< of this opening, in all superblocks; higher than all that were found
+  uint64_t forgotten_below = 0;
+  std::vector<space_floor> floors; ///< what any of the paths has been told to forget, all of them forget
+  std::vector<bool> kept;          ///< the others begin empty
+};
+
+/// Errors: those of the files that are no store; `denied` when files do not belong together, naming both and what to do.
+result<path_set> plan_paths(std::span<const std::string> names, std::span<const found_path> found,
+                            mismatch_rule rule);
+
+} // namespace terrace
