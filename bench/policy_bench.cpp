@@ -3,6 +3,7 @@
 #include "policy/eviction_ledger.hpp"
 
 #include <map>
+#include <memory>
 #include <random>
 
 namespace terrace::bench {
@@ -13,47 +14,41 @@ constexpr size_t residents_max = 1'000'000;
 constexpr uint64_t accesses = 10'000'000;
 constexpr policy_time pause_ns = 150'000'000;
 
-/// Conversations that come back: each request continues one of the last 30,000 with 16 chunks more, or begins one behind a
-/// system prompt of 16 chunks that many share.
-class conversations {
- public:
-  explicit conversations(uint64_t seed) : random_(seed) {}
+struct asking {
+  uint32_t conversation = 0;
+  uint32_t prompt = 0;
+  uint32_t turns = 0; ///< so far, this one included
+};
+constexpr uint32_t prompts = 200;
+constexpr uint64_t turn_chunks = 16;
 
-  /// The next request's chain, root first.
-  const std::vector<entry_key>& next() {
-    size_t at = random_() % recent_max;
-    if (at >= turns_.size() || random_() % 10 < 3) {
-      at = turns_.size() < recent_max ? turns_.size() : oldest_++ % recent_max;
-      turns_.resize(std::max(turns_.size(), at + 1));
-      turns_[at] = {++begun_, static_cast<uint32_t>(random_() % prompts), 0};
-    }
-    conversation& of = turns_[at];
-    of.turns = std::min(of.turns + 1, 15U);
-    chain_.clear();
-    for (uint64_t i = 0; i < turn_chunks; ++i)
-      chain_.push_back(key(of.prompt, i));
-    for (uint64_t i = 0; i < turn_chunks * of.turns; ++i)
-      chain_.push_back(key(prompts + of.number, i));
-    return chain_;
+/// Conversations that come back: each request continues one of the last 30,000 with 16 chunks more, or begins one behind a
+/// system prompt of 16 chunks that many share. Drawn once, the same for all policies.
+class request_list {
+ public:
+  const asking& operator[](size_t i) {
+    while (i >= drawn_.size())
+      draw();
+    return drawn_[i];
   }
 
  private:
   static constexpr size_t recent_max = 30'000;
-  static constexpr uint32_t prompts = 200;
-  static constexpr uint64_t turn_chunks = 16;
-  struct conversation {
-    uint32_t number = 0;
-    uint32_t prompt = 0;
-    uint32_t turns = 0;
-  };
-  static entry_key key(uint64_t of, uint64_t i) {
-    uint64_t name = of << 16 | i;
-    return {name + 1, terrace::detail::mix64(name + 1)};
+
+  void draw() {
+    size_t at = random_() % recent_max;
+    if (at >= recent_.size() || random_() % 10 < 3) {
+      at = recent_.size() < recent_max ? recent_.size() : oldest_++ % recent_max;
+      recent_.resize(std::max(recent_.size(), at + 1));
+      recent_[at] = {++begun_, static_cast<uint32_t>(random_() % prompts), 0};
+    }
+    recent_[at].turns = std::min(recent_[at].turns + 1, 15U);
+    drawn_.push_back(recent_[at]);
   }
 
-  std::mt19937_64 random_;
-  std::vector<conversation> turns_;
-  std::vector<entry_key> chain_;
+  std::mt19937_64 random_{1};
+  std::vector<asking> recent_;
+  std::vector<asking> drawn_;
   uint32_t begun_ = 0;
   size_t oldest_ = 0;
 };
@@ -61,30 +56,20 @@ class conversations {
 /// A tier that is full, as the policy actor drives its ledger: a request begins, what is missing is stored, it ends.
 class full_tier {
  public:
-  explicit full_tier(std::string_view policy) {
+  full_tier(std::string_view policy, request_list& requests) : requests_(requests) {
     must(ledger_.set_policy(0, policy), policy);
     while (ledger_.residents(0) < residents_max)
       serve();
   }
 
-  uint64_t serve() {
-    const auto& chain = requests_.next();
-    now_ += pause_ns;
-    auto request = ledger_.begin_request(chain, {}, now_);
-    size_t missing = 0;
-    for (entry_key key : chain)
-      missing += !ledger_.resident(0, key);
-    while (ledger_.residents(0) + missing > residents_max)
-      for (const victim& leaving :
-           ledger_.victims(0, {ledger_.residents(0) + missing - residents_max, request}, now_))
-        ledger_.erase(0, leaving.key);
-    for (size_t i = chain.size(); i-- > 0 && missing > 0;)
-      if (!ledger_.resident(0, chain[i])) {
-        ledger_.insert(0, {chain[i], i == 0 ? entry_key{} : chain[i - 1], 1}, now_, request);
-        --missing;
-      }
-    ledger_.end_request(request, {.output_tokens = static_cast<uint32_t>(now_ % 509)}, now_);
-    return chain.size();
+  /// Nanoseconds an access, of at least so many.
+  double ns_an_access(uint64_t count) {
+    uint64_t served = 0;
+    double took = seconds_of([&] {
+      while (served < count)
+        served += serve();
+    });
+    return took * 1e9 / static_cast<double>(served);
   }
 
   double bytes_per_entry() const {
@@ -92,40 +77,66 @@ class full_tier {
   }
 
  private:
+  static entry_key key(uint64_t of, uint64_t i) {
+    uint64_t name = of << 16 | i;
+    return {name + 1, terrace::detail::mix64(name + 1)};
+  }
+
+  /// Root first.
+  void make_chain(const asking& of) {
+    chain_.clear();
+    for (uint64_t i = 0; i < turn_chunks; ++i)
+      chain_.push_back(key(of.prompt, i));
+    for (uint64_t i = 0; i < turn_chunks * of.turns; ++i)
+      chain_.push_back(key(prompts + of.conversation, i));
+  }
+
+  uint64_t serve() {
+    make_chain(requests_[next_++]);
+    now_ += pause_ns;
+    auto request = ledger_.begin_request(chain_, {}, now_);
+    size_t missing = 0;
+    for (entry_key key : chain_)
+      missing += !ledger_.resident(0, key);
+    while (ledger_.residents(0) + missing > residents_max)
+      for (const victim& leaving :
+           ledger_.victims(0, {ledger_.residents(0) + missing - residents_max, request}, now_))
+        ledger_.erase(0, leaving.key);
+    for (size_t i = chain_.size(); i-- > 0 && missing > 0;)
+      if (!ledger_.resident(0, chain_[i])) {
+        ledger_.insert(0, {chain_[i], i == 0 ? entry_key{} : chain_[i - 1], 1}, now_, request);
+        --missing;
+      }
+    ledger_.end_request(request, {.output_tokens = static_cast<uint32_t>(now_ % 509)}, now_);
+    return chain_.size();
+  }
+
+  request_list& requests_;
+  size_t next_ = 0;
   eviction_ledger ledger_;
-  conversations requests_{1};
+  std::vector<entry_key> chain_;
   policy_time now_ = 0;
 };
-
-struct cost {
-  std::vector<double> ns;
-  std::vector<double> bytes;
-};
-
-void measure(std::string_view policy, cost& into) {
-  full_tier tier(policy);
-  uint64_t served = 0;
-  double took = seconds_of([&] {
-    while (served < accesses)
-      served += tier.serve();
-  });
-  into.ns.push_back(took * 1e9 / static_cast<double>(served));
-  into.bytes.push_back(tier.bytes_per_entry());
-}
 
 } // namespace
 
 void policy_cost(const settings& options, const reporter& report) {
-  std::map<std::string_view, cost> costs;
-  for (int round = 0; round < options.rounds; ++round)
-    for (std::string_view policy : eviction_policy_names())
-      measure(policy, costs[policy]);
-  double limit = percentile(costs["lru"].ns, 0.5);
+  // All tiers at once, each with its part of the accesses in every round: whatever the machine does besides meets all.
+  request_list requests;
+  std::map<std::string_view, std::unique_ptr<full_tier>> tiers;
+  std::map<std::string_view, std::vector<double>> ns;
+  for (std::string_view policy : eviction_policy_names())
+    tiers[policy] = std::make_unique<full_tier>(policy, requests);
+  const auto rounds = static_cast<uint64_t>(options.rounds);
+  for (uint64_t round = 0; round < rounds; ++round)
+    for (auto& [policy, tier] : tiers)
+      ns[policy].push_back(tier->ns_an_access((accesses + rounds - 1) / rounds));
+  double limit = percentile(ns["lru"], 0.5);
   for (std::string_view policy : eviction_policy_names()) {
     std::string base = "policy_cost " + std::string(policy);
     figure of{.name = base + ", an access",
               .unit = "ns",
-              .value = percentile(costs[policy].ns, 0.5),
+              .value = percentile(ns[policy], 0.5),
               .limit = limit,
               .floor = 3,
               .aim = 3,
@@ -140,8 +151,8 @@ void policy_cost(const settings& options, const reporter& report) {
     }
     report({.name = base + ", a tracked entry",
             .unit = "bytes",
-            .value = percentile(costs[policy].bytes, 0.5),
-            .limit = percentile(costs["lru"].bytes, 0.5),
+            .value = tiers[policy]->bytes_per_entry(),
+            .limit = tiers["lru"]->bytes_per_entry(),
             .floor = 48,
             .aim = 48,
             .rounds = options.rounds,

@@ -118,6 +118,11 @@ void allocation_queue::sweep() {
   serve();
 }
 
+uint64_t allocation_queue::room_bytes() const {
+  uint64_t free = space_->usage().free_bytes;
+  return free - std::min(free, free_ahead_bytes_);
+}
+
 std::optional<room_request> allocation_queue::room_wanted() {
   const waiting_request* first = head();
   if (asked_ || (first ? exhausted_for(*first) : exhausted_ && !exhausted_number_))

@@ -65,6 +65,7 @@ allocator_actor::behavior_type allocator_behavior(self_pointer self,
       [self](const usage_request&) {
         usage_answer report;
         report.usage = self->state.queue->space().usage();
+        report.room_bytes = self->state.queue->room_bytes();
         report.waiting = self->state.queue->waiting();
         report.allocator = self->state.queue->space().name();
         return report;

@@ -68,7 +68,7 @@ result<std::shared_ptr<group_parts>> build_group(caf::actor_system& system, cons
   if (plan.disk)
     orders.orders.push_back({tier_kind::disk, plan.disk->policy});
   orders.clock = plan.policy_time;
-  orders.remember = plan.admission.rule != admission_rule::always;
+  orders.remember = plan.admission.rule == admission_rule::seen_twice;
   group->policy = spawn_policy(system, std::move(orders));
   if (!plan.shadows.empty()) {
     group->feed = std::make_shared<shadow_feed>();

@@ -234,6 +234,7 @@ struct tier_report {
   std::string allocator;
   std::string policy;
   allocator_usage usage;
+  uint64_t room_bytes = 0; ///< of usage_answer
   uint64_t objects = 0;
   uint64_t held_objects = 0;
   uint64_t waiting = 0;
@@ -285,6 +286,7 @@ struct usage_request {};
 struct usage_answer {
   error failure;
   allocator_usage usage;
+  uint64_t room_bytes = 0; ///< free, and not kept free ahead of need: a store of so much makes nobody leave
   uint64_t waiting = 0;
   std::string allocator;
 };
@@ -344,7 +346,7 @@ struct victim_answer {
   std::vector<entry_key> above; ///< parallel: the ancestor that may leave only when the victim does, or empty
   uint64_t bytes = 0;           ///< of all victims; less than was asked for: no more may leave
 };
-/// Which of these, in the order of their chain, should the tier take? `admitted` is parallel to them.
+/// How many of these, from the first on, should the tier take (eviction_ledger::admitted)?
 struct admit_request {
   tier_kind tier = tier_kind::none;
   admission_rule rule = admission_rule::always;
@@ -352,7 +354,7 @@ struct admit_request {
 };
 struct admit_answer {
   error failure;
-  std::vector<bool> admitted;
+  size_t admitted = 0;
 };
 
 // ---- copier ----

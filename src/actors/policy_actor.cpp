@@ -120,10 +120,8 @@ policy_actor::behavior_type policy_behavior(policy_actor::stateful_pointer<polic
       },
       [self](const admit_request& request) {
         admit_answer answer;
-        auto tier = static_cast<tier_number>(request.tier);
-        for (const entry_info& entry : request.entries)
-          answer.admitted.push_back(
-              self->state.ledger->should_admit(tier, entry, request.rule, self->state.clock.now()));
+        answer.admitted = self->state.ledger->admitted(
+            static_cast<tier_number>(request.tier), request.entries, request.rule, self->state.clock.now());
         return answer;
       },
       [self](const set_policy_request& request) { return set_policy(self->state, request); },

@@ -257,6 +257,7 @@ caf::result<tier_report> report(self_pointer self) {
             answer.kind = state.kind;
             answer.allocator = usage.allocator;
             answer.usage = usage.usage;
+            answer.room_bytes = usage.room_bytes;
             answer.waiting = usage.waiting;
             answer.objects = state.objects.table().published();
             answer.held_objects = state.objects.table().held();

@@ -210,7 +210,8 @@ void pay(self_pointer self, const passage_ptr& pass) {
     acquire(self, pass);
 }
 
-void ask_policy(self_pointer self, const passage_ptr& pass) {
+/// Objects that fit into `room_bytes` are not asked about.
+void ask_policy(self_pointer self, const passage_ptr& pass, uint64_t room_bytes) {
   admit_request request;
   request.tier = tier_kind::disk;
   request.rule = self->state.with.admission.rule;
@@ -219,20 +220,33 @@ void ask_policy(self_pointer self, const passage_ptr& pass) {
   for (size_t i = 0; i < objects.size(); ++i) {
     if (!pass->wanted[i])
       continue;
+    uint64_t bytes = physical_bytes_for(objects.payload_bytes[i]);
+    if (asked.empty() && bytes <= room_bytes) {
+      room_bytes -= bytes;
+      continue;
+    }
     asked.push_back(i);
-    request.entries.push_back(
-        {to_entry_key(objects.keys[i]), objects.parents[i], physical_bytes_for(objects.payload_bytes[i])});
+    request.entries.push_back({to_entry_key(objects.keys[i]), objects.parents[i], bytes});
+  }
+  if (asked.empty()) {
+    pay(self, pass);
+    return;
   }
   self->request(self->state.with.policy, caf::infinite, std::move(request))
       .then(
           [self, pass, asked](const admit_answer& answer) {
-            auto no = std::find(answer.admitted.begin(), answer.admitted.end(), false);
-            if (no != answer.admitted.end())
-              refuse_from(self, pass, asked[static_cast<size_t>(no - answer.admitted.begin())],
-                          refusal_reason::admission);
+            if (answer.admitted < asked.size())
+              refuse_from(self, pass, asked[answer.admitted], refusal_reason::admission);
             pay(self, pass);
           },
           on_lost_actor(self, pass));
+}
+
+/// Where nobody must leave for it, everything beats its victim.
+void ask_room(self_pointer self, const passage_ptr& pass) {
+  self->request(self->state.with.disk_tier, caf::infinite, tier_status_request{})
+      .then([self, pass](const tier_report& now) { ask_policy(self, pass, now.room_bytes); },
+            on_lost_actor(self, pass));
 }
 
 /// What the disk has already needs neither leave nor bytes.
@@ -242,10 +256,15 @@ void ask_disk_tier(self_pointer self, const passage_ptr& pass) {
           [self, pass](const probe_answer& answer) {
             for (size_t i = 0; i < pass->wanted.size(); ++i)
               pass->wanted[i] = pass->wanted[i] && !answer.present.test(i);
-            if (self->state.with.admission.rule == admission_rule::always)
-              pay(self, pass);
-            else
-              ask_policy(self, pass);
+            if (std::find(pass->wanted.begin(), pass->wanted.end(), true) == pass->wanted.end()) {
+              finish(self, pass);
+              return;
+            }
+            switch (self->state.with.admission.rule) {
+              case admission_rule::always: pay(self, pass); break;
+              case admission_rule::seen_twice: ask_policy(self, pass, 0); break;
+              case admission_rule::beats_victim: ask_room(self, pass); break;
+            }
           },
           on_lost_actor(self, pass));
 }

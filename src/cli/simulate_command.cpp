@@ -134,7 +134,7 @@ class simulate_command final : public command {
 
   outcome<void> choose_disk(simulate_plan& plan) const {
     if (second_tier_.empty()) {
-      if (admission_ != "always" || disk_writes_ != "on-use" || !disk_policy_.empty())
+      if (admission_ != "beats-victim" || disk_writes_ != "on-use" || !disk_policy_.empty())
         return bad_usage("--admission, --disk-writes, --disk-policy: expected --second-tier beside them");
       return {};
     }
@@ -226,7 +226,7 @@ class simulate_command final : public command {
   uint32_t bytes_per_token_ = 64;
   simulate::object_sizes objects_;
   std::string second_tier_;
-  std::string admission_ = "always";
+  std::string admission_ = "beats-victim";
   std::string disk_writes_ = "on-use";
   std::string disk_policy_;
   uint64_t seeds_ = 1;

@@ -56,7 +56,7 @@ std::optional<simulate::cache_counts> run_once(const run_context& with, const si
     return serve_all(with, simulate::one_tier_cache(with.of, options, host));
   const second_tier& disk = *with.plan.disk;
   options.disk_policy = disk.disk_policy.empty() ? options.host_policy : disk.disk_policy;
-  options.remember = disk.admission != admission_rule::always;
+  options.remember = disk.admission == admission_rule::seen_twice;
   return serve_all(with, simulate::two_tier_cache(with.of, options, host,
                                                   {disk_chunks(disk, host), disk.admission, disk.writes}));
 }

@@ -28,7 +28,7 @@ struct simulated_cell {
 struct second_tier {
   double times = 8;        ///< the capacity of the disk over that of host memory
   std::string disk_policy; ///< empty: that of host memory
-  admission_rule admission = admission_rule::always;
+  admission_rule admission = admission_rule::beats_victim;
   simulate::disk_writes writes = simulate::disk_writes::on_use;
 };
 

@@ -125,7 +125,7 @@ struct disk_options {
   uint64_t write_bytes_in_flight = 64 * mebibyte; ///< of writes, while nobody reads
   uint32_t write_share_percent = 20;  ///< beside reads: of their bytes in flight; at least one write of 1 MiB
   std::string on_mismatch = "refuse"; ///< a file that is no store of this machine and group: refuse, wipe
-  std::string admission = "always";   ///< what is written: always, seen_twice, beats_victim
+  std::string admission = "beats_victim"; ///< what is written: always, seen_twice, beats_victim
   uint64_t write_bytes_per_day = 0;   ///< 0: no limit
   std::chrono::milliseconds stall_after{
       10'000};               ///< an operation that takes longer takes the tier out of service

@@ -395,19 +395,29 @@ void eviction_ledger::name_victims(tier_state& t, naming& into) {
     t.order->exposed(at);
 }
 
-bool eviction_ledger::should_admit(tier_number number, const entry_info& entry, admission_rule rule,
-                                   policy_time now) {
+size_t eviction_ledger::admitted(tier_number number, std::span<const entry_info> entries, admission_rule rule,
+                                 policy_time now) {
   tier_state* t = tier(number);
-  if (!t || rule == admission_rule::always)
-    return t != nullptr;
+  if (!t)
+    return 0;
+  if (rule == admission_rule::always)
+    return entries.size();
   advance(now, false);
-  entry_index at = table_.find(entry.key);
-  if (at == no_entry)
-    return false;
+  chain_.clear();
+  for (const entry_info& entry : entries) {
+    entry_index at = table_.find(entry.key);
+    if (rule == admission_rule::seen_twice && (at == no_entry || history_.uses(at) < 2) &&
+        !resident(number, entry.parent))
+      return static_cast<size_t>(&entry - entries.data());
+    chain_.push_back(at);
+  }
   if (rule == admission_rule::seen_twice)
-    return history_.uses(at) >= 2 || resident(number, entry.parent);
+    return entries.size();
   reconsider_proposed(*t);
-  return t->order->beats_victim(at);
+  auto unknown = std::find(chain_.begin(), chain_.end(), no_entry); // nothing speaks against it
+  chain_.erase(unknown, chain_.end());
+  size_t better = t->order->beating_victim(chain_);
+  return better == chain_.size() ? entries.size() : better;
 }
 
 // ---- questions ----

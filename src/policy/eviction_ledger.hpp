@@ -60,9 +60,11 @@ class eviction_ledger {
   /// erase is as eligible in the next call as before.
   std::vector<victim> victims(tier_number tier, const victim_query& query, policy_time now);
 
-  /// Whether the tier should take an entry that is not resident in it; its bytes do not matter. The rules need
-  /// ghosts: without an order that learns, ask `remember` of the constructor.
-  bool should_admit(tier_number tier, const entry_info& entry, admission_rule rule, policy_time now);
+  /// How many of these, from the first on, the tier should take: entries that are not resident in it, in the order of
+  /// their chain; their bytes do not matter. `beats_victim` is for a tier that is full: all are compared with the one that
+  /// would leave next. `seen_twice` needs ghosts: without an order that learns, ask `remember` of the constructor.
+  size_t admitted(tier_number tier, std::span<const entry_info> entries, admission_rule rule,
+                  policy_time now);
 
   bool resident(tier_number tier, entry_key key) const;
   /// How many leading chunks of a chain are resident in the tier.

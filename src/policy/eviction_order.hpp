@@ -62,8 +62,8 @@ class eviction_order {
     return false;
   }
 
-  /// Whether an entry that is not resident is worth more than what it would displace.
-  virtual bool beats_victim(entry_index) { return true; }
+  /// How many of these, from the first on, are each worth no less than what would leave for them. They are not resident.
+  virtual size_t beating_victim(std::span<const entry_index> candidates) { return candidates.size(); }
 
   /// Whether it learns from entries that are no longer resident.
   virtual bool keeps_ghosts() const { return false; }

@@ -96,10 +96,13 @@ entry_index kmg_order::pick() {
 
 bool kmg_order::follows(entry_index parent) { return worth_of(parent) < second_; }
 
-bool kmg_order::beats_victim(entry_index candidate) {
+size_t kmg_order::beating_victim(std::span<const entry_index> candidates) {
   size_t place = draw();
-  return place == leaves_.size() ||
-         context_.history.value(candidate) >= context_.history.value(leaves_[place]);
+  if (place == leaves_.size())
+    return candidates.size();
+  float least = context_.history.value(leaves_[place]);
+  auto worse = [&](entry_index at) { return context_.history.value(at) < least; };
+  return static_cast<size_t>(std::find_if(candidates.begin(), candidates.end(), worse) - candidates.begin());
 }
 
 } // namespace terrace

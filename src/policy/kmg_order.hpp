@@ -19,7 +19,7 @@ class kmg_order : public eviction_order {
   void exposed(entry_index at) override;
   entry_index pick() override;
   bool follows(entry_index parent) override;
-  bool beats_victim(entry_index candidate) override;
+  size_t beating_victim(std::span<const entry_index> candidates) override;
   bool keeps_ghosts() const override { return true; }
   bool learns() const override { return true; }
   size_t bytes() const override { return leaves_.bytes(); }

@@ -57,7 +57,7 @@ struct victim_query {
 enum class admission_rule : uint8_t {
   always,
   seen_twice,   ///< the chunk was asked for by two requests at least, or continues one that the tier has
-  beats_victim, ///< the tier's policy would rather lose its own next victim
+  beats_victim, ///< where something must leave for it, the tier's policy would rather lose its own next victim
 };
 
 } // namespace terrace

@@ -67,9 +67,11 @@ std::vector<chunk> chunk_ledger::victims(tier_number tier, uint64_t chunks) {
   return named;
 }
 
-bool chunk_ledger::admits(tier_number tier, chunk which, admission_rule rule) {
-  return ledger_.should_admit(tier, {key_of(which), key_of(of_.parent(which)), options_.object_bytes}, rule,
-                              now_ns_);
+size_t chunk_ledger::admitted(tier_number tier, std::span<const chunk> offered, admission_rule rule) {
+  offered_.clear();
+  for (chunk c : offered)
+    offered_.push_back({key_of(c), key_of(of_.parent(c)), options_.object_bytes});
+  return ledger_.admitted(tier, offered_, rule, now_ns_);
 }
 
 } // namespace terrace::simulate

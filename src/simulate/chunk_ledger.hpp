@@ -45,8 +45,8 @@ class chunk_ledger {
   /// own go only when nothing else may.
   std::vector<chunk> victims(tier_number tier, uint64_t chunks);
 
-  /// Whether the tier should take a chunk that it has not.
-  bool admits(tier_number tier, chunk which, admission_rule rule);
+  /// How many of these, from the first on, the tier should take. It has none of them.
+  size_t admitted(tier_number tier, std::span<const chunk> offered, admission_rule rule);
 
  private:
   struct open_request {
@@ -69,6 +69,7 @@ class chunk_ledger {
   open_request present_{};
   std::priority_queue<open_request, std::vector<open_request>, std::greater<>> answering_;
   std::vector<entry_key> chain_;
+  std::vector<entry_info> offered_;
 };
 
 } // namespace terrace::simulate

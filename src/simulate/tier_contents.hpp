@@ -17,7 +17,8 @@ class tier_contents {
   bool holds(chunk which) const { return resident_[which]; }
   uint64_t used() const { return used_; }
   uint64_t evicted() const { return evicted_; }
-  bool has_room(uint64_t chunks) const { return used_ + chunks <= capacity_; }
+  uint64_t room() const { return capacity_ - used_; }
+  bool has_room(uint64_t chunks) const { return chunks <= room(); }
 
   /// Evicts until `chunks` more fit, and tells `leaving` each one before it goes. False when they cannot be made to fit; what was
   /// evicted until then is gone, as in a daemon.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <iterator>
 
 namespace terrace::simulate {
 
@@ -58,13 +59,7 @@ void two_tier_cache::load(std::span<const chunk> run) {
     disk_.pin(c);
   }
   in_windows(run, shape_.window_chunks, [&](std::span<const chunk> window) {
-    if (!make_host_room(window))
-      return; // read past host memory
-    for (size_t i = window.size(); i-- > 0;)
-      if (!host_.holds(window[i])) {
-        host_.insert(window[i]);
-        ++counts_.promoted;
-      }
+    counts_.promoted += bring_to_host(window).value_or(0); // or it is read past host memory
   });
   for (chunk c : run) {
     host_.unpin(c);
@@ -74,44 +69,43 @@ void two_tier_cache::load(std::span<const chunk> run) {
 
 void two_tier_cache::store(std::span<const chunk> rest) {
   in_windows(rest, shape_.window_chunks, [&](std::span<const chunk> window) {
-    if (!make_host_room(window)) { // written past host memory
-      counts_.no_room += window.size();
-      if (disk_shape_.writes == disk_writes::on_eviction)
-        offer(window);
+    if (auto stored = bring_to_host(window)) {
+      counts_.stored += *stored;
       return;
     }
-    for (size_t i = window.size(); i-- > 0;)
-      if (!host_.holds(window[i])) {
-        host_.insert(window[i]);
-        ++counts_.stored;
-      }
+    counts_.no_room += window.size();
+    if (disk_shape_.writes == disk_writes::on_eviction)
+      offer(window); // written past host memory
   });
 }
 
-/// For what the window lacks.
-bool two_tier_cache::make_host_room(std::span<const chunk> window) {
-  auto missing = std::count_if(window.begin(), window.end(), [&](chunk c) { return !host_.holds(c); });
-  return host_.make_room(static_cast<uint64_t>(missing), [&](chunk leaving) {
+/// What the window lacks. Where room for it is made of its own end, that stays away, as in the daemon.
+std::optional<size_t> two_tier_cache::bring_to_host(std::span<const chunk> window) {
+  std::vector<chunk> missing;
+  std::copy_if(window.begin(), window.end(), std::back_inserter(missing),
+               [&](chunk c) { return !host_.holds(c); });
+  bool room = host_.make_room(missing.size(), [&](chunk leaving) {
     if (disk_shape_.writes == disk_writes::on_eviction)
       offer({&leaving, 1});
   });
+  if (!room)
+    return std::nullopt;
+  for (size_t i = missing.size(); i-- > 0;)
+    host_.insert(missing[i]);
+  return missing.size();
 }
 
 /// The rule is asked about all before any of them is there, so that none comes in because its parent just did; and
 /// behind one that was refused nothing is taken that could not be found.
 void two_tier_cache::offer(std::span<const chunk> run) {
-  std::vector<chunk> taken;
-  for (chunk c : run) {
-    if (disk_.holds(c))
-      continue;
-    bool room = disk_.has_room(taken.size() + 1);
-    bool compare = disk_shape_.admission != admission_rule::beats_victim || !room;
-    if (compare && !ledger_.admits(disk_tier, c, disk_shape_.admission)) {
-      ++counts_.disk_refused;
-      break;
-    }
-    taken.push_back(c);
-  }
+  std::vector<chunk> offered;
+  std::copy_if(run.begin(), run.end(), std::back_inserter(offered), [&](chunk c) { return !disk_.holds(c); });
+  std::span<const chunk> asked(offered);
+  if (disk_shape_.admission == admission_rule::beats_victim)
+    asked = asked.subspan(std::min<size_t>(disk_.room(), asked.size()));
+  size_t refused = asked.size() - ledger_.admitted(disk_tier, asked, disk_shape_.admission);
+  counts_.disk_refused += refused;
+  auto taken = std::span<const chunk>(offered).first(offered.size() - refused);
   in_windows(taken, shape_.window_chunks, [&](std::span<const chunk> window) {
     if (!disk_.make_room(window.size())) {
       counts_.disk_refused += window.size();

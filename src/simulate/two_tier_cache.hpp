@@ -5,6 +5,8 @@
 #include "simulate/cache_shape.hpp"
 #include "simulate/tier_contents.hpp"
 
+#include <optional>
+
 namespace terrace::simulate {
 
 /// When a chunk is offered to the disk, which asks its admission rule.
@@ -39,7 +41,8 @@ class two_tier_cache {
   size_t look_up(std::span<const chunk> chain);
   void load(std::span<const chunk> run);
   void store(std::span<const chunk> rest);
-  bool make_host_room(std::span<const chunk> window);
+  /// How many that was; nothing when there is no room.
+  std::optional<size_t> bring_to_host(std::span<const chunk> window);
   void offer(std::span<const chunk> run);
 
   const workload& of_;

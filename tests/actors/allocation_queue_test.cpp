@@ -182,8 +182,10 @@ TEST_F(AllocationQueue, ARequestThatMayNeitherEvictNorWaitIsRefusedAtOnce) {
 TEST_F(AllocationQueue, KeepsSomeBytesFreeAhead) {
   queue = make(8, 3 * page);
   EXPECT_EQ(wanted(), 0u);
+  EXPECT_EQ(queue->room_bytes(), 5 * page);
   take({6});
   EXPECT_EQ(wanted(), page);
+  EXPECT_EQ(queue->room_bytes(), 0u);
 }
 
 TEST_F(AllocationQueue, RefusesAtOnceWhenNothingMayLeaveAndTheRequestMayNotWait) {

@@ -9,8 +9,18 @@ using runtime::io_code;
 namespace {
 
 struct DiskAdmission : group_fixture {
+  static constexpr uint64_t disk_objects = 85;
   void begin(const disk_admission& admission) {
-    start({.host_objects = 32, .disk_objects = 85, .admission = admission});
+    start({.host_objects = 32, .disk_objects = disk_objects, .admission = admission});
+  }
+  /// Requests, each for eight chunks: every other one for chunks below 80, which come back, and for others that do not.
+  void learn() {
+    for (uint64_t i = 1; i <= 400; ++i) {
+      uint64_t first = i % 2 == 0 ? i / 2 % 10 * 8 : 10'000 + 8 * i;
+      caf::anon_send(group->policy, inference_begin{i, chain(first, 8), {}, {}});
+      caf::anon_send(group->policy, inference_end{i, {}, {}});
+    }
+    settle();
   }
   uint64_t on_disk(uint64_t first, size_t count) { return present(disk_tier(), first, count); }
 };
@@ -89,5 +99,27 @@ TEST_F(DiskAdmission, BeatsVictimWritesWhileThereIsRoom) {
   begin({.rule = admission_rule::beats_victim});
   store(0, 4);
   EXPECT_EQ(on_disk(0, 4), 4u);
+  EXPECT_EQ(report(group->host).held_objects, 0u);
+}
+
+TEST_F(DiskAdmission, BeatsVictimSparesAFullDiskWhatIsWorthLess) {
+  start({.host_objects = 32,
+         .disk_objects = disk_objects,
+         .policy = "kmg",
+         .admission = {.rule = admission_rule::beats_victim},
+         .clock = clock_source::told}); // nobody tells: it stands still
+  learn();
+  for (uint64_t first = 0; first < 64; first += 8)
+    EXPECT_EQ(store(first, 8).stored_chunks, 8u);
+  store(600, 4); // while there is room, whatever it is worth
+  EXPECT_EQ(on_disk(600, 4), 4u);
+  forget(disk_tier(), 600, 4);
+  store(64, 8);
+  ASSERT_LT(report(disk_tier()).room_bytes, physical);
+  forget(disk_tier(), 66, 2);
+  learn();
+  EXPECT_EQ(store(300, 4).stored_chunks, 4u);
+  EXPECT_EQ(on_disk(300, 2), 2u) << "there was room for two";
+  EXPECT_EQ(on_disk(302, 2), 0u);
   EXPECT_EQ(report(group->host).held_objects, 0u);
 }

@@ -57,6 +57,7 @@ void group_fixture::start(const parts_wanted& parts) {
   plan_.host.bytes = wanted.host_objects * physical;
   plan_.host.policy = wanted.policy;
   plan_.admission = wanted.admission;
+  plan_.policy_time = wanted.clock;
   if (wanted.disk_objects != 0)
     plan_.disk = tier_plan{.bytes = 0,
                            .allocator = wanted.disk_allocator,

@@ -41,6 +41,7 @@ class group_fixture : public terrace::test::actor_fixture {
     std::string policy = "lru";
     uint64_t window_objects = 0; ///< of a transfer; 0: as many as host memory has
     disk_admission admission;
+    clock_source clock = clock_source::steady;
     std::string disk_allocator = "size_class";
     uint64_t disk_slot_bytes = 0;
   };

@@ -103,22 +103,25 @@ TEST_P(Admission, StaysWithinTheBoundsAndTheCapacities) {
   std::mt19937_64 random(seed);
   workload w = drawn_workload(random, {.requests = 300, .depth_max = 6, .branches = 3});
   belady_bound best(w);
-  for (std::string_view policy : eviction_policy_names()) {
-    ledger_options options = lru_on_both(true);
-    options.host_policy = options.disk_policy = policy;
-    two_tier_cache cache(w, options, host_of(8, 3),
-                         {.capacity_chunks = 30, .admission = rule, .writes = writes});
-    for (const request& r : w.requests()) {
-      cache.serve(r);
-      ASSERT_LE(cache.host_used(), 8U);
-      ASSERT_LE(cache.disk_used(), 30U);
+  // With the small ones a chain may have to give up its end for its beginning.
+  for (auto [host, disk] : {std::pair{8U, 30U}, std::pair{3U, 4U}, std::pair{4U, 1U}})
+    for (std::string_view policy : eviction_policy_names()) {
+      SCOPED_TRACE(policy);
+      ledger_options options = lru_on_both(true);
+      options.host_policy = options.disk_policy = policy;
+      two_tier_cache cache(w, options, host_of(host, 3),
+                           {.capacity_chunks = disk, .admission = rule, .writes = writes});
+      for (const request& r : w.requests()) {
+        cache.serve(r);
+        ASSERT_LE(cache.host_used(), host);
+        ASSERT_LE(cache.disk_used(), disk);
+      }
+      const cache_counts& counts = cache.counts();
+      EXPECT_LE(counts.hits, best.hits(host + disk)) << policy;
+      EXPECT_LE(counts.hits - counts.disk_hits, best.hits(host)) << policy;
+      EXPECT_EQ(counts.stored + counts.promoted - counts.evicted, cache.host_used()) << policy;
+      EXPECT_EQ(counts.disk_written - counts.disk_evicted, cache.disk_used()) << policy;
     }
-    const cache_counts& counts = cache.counts();
-    EXPECT_LE(counts.hits, best.hits(38)) << policy;
-    EXPECT_LE(counts.hits - counts.disk_hits, best.hits(8)) << policy;
-    EXPECT_EQ(counts.stored + counts.promoted - counts.evicted, cache.host_used()) << policy;
-    EXPECT_EQ(counts.disk_written - counts.disk_evicted, cache.disk_used()) << policy;
-  }
 }
 
 INSTANTIATE_TEST_SUITE_P(
