@@ -7,26 +7,36 @@ namespace terrace::actors {
 
 allocation_queue::allocation_queue(std::unique_ptr<allocator> space, uint64_t free_ahead_bytes,
                                    size_t waiting_max)
-    : space_(std::move(space)), free_ahead_bytes_(free_ahead_bytes), waiting_max_(waiting_max) {}
+    : space_(std::move(space)), free_ahead_bytes_(free_ahead_bytes),
+      first_capacity_(space_->usage().capacity_bytes), waiting_max_(waiting_max) {}
+
+uint64_t allocation_queue::free_ahead(uint64_t capacity) const {
+  if (capacity == first_capacity_)
+    return free_ahead_bytes_;
+  return static_cast<uint64_t>(static_cast<double>(free_ahead_bytes_) * static_cast<double>(capacity) /
+                               static_cast<double>(first_capacity_));
+}
+
+std::optional<error> allocation_queue::never_fits(const allocate_request& request, uint64_t physical) const {
+  for (uint64_t size : request.sizes)
+    if (size == 0 || size > space_->largest_possible())
+      return error{errc::bad_request, "an object of " + std::to_string(size) +
+                                          " bytes does not fit the arena, whose "
+                                          "largest extent is " +
+                                          std::to_string(space_->largest_possible()) + " bytes"};
+  if (physical > space_->usage().capacity_bytes)
+    return error{errc::no_space, "the request needs " + std::to_string(physical) +
+                                     " bytes at once, the arena has " +
+                                     std::to_string(space_->usage().capacity_bytes)};
+  return std::nullopt;
+}
 
 void allocation_queue::allocate(const allocate_request& request, reply answer) {
   uint64_t physical = 0;
-  for (uint64_t size : request.sizes) {
-    if (size == 0 || size > space_->largest_possible()) {
-      answer({error{errc::bad_request, "an object of " + std::to_string(size) +
-                                           " bytes does not fit the arena, whose "
-                                           "largest extent is " +
-                                           std::to_string(space_->largest_possible()) + " bytes"},
-              {}});
-      return;
-    }
-    physical += space_->physical_size(size);
-  }
-  if (physical > space_->usage().capacity_bytes) {
-    answer({error{errc::no_space, "the request needs " + std::to_string(physical) +
-                                      " bytes at once, the arena has " +
-                                      std::to_string(space_->usage().capacity_bytes)},
-            {}});
+  for (uint64_t size : request.sizes)
+    physical += size > space_->largest_possible() ? 0 : space_->physical_size(size);
+  if (auto never = never_fits(request, physical)) {
+    answer({std::move(*never), {}});
     return;
   }
   if (line_.size() >= waiting_max_) {
@@ -52,6 +62,31 @@ void allocation_queue::room_made(const actors::room_made& made) {
   if (!made.extents.empty())
     space_->free(made.extents);
   serve();
+}
+
+void allocation_queue::grow(const grow_notice& notice) {
+  if (space_->grow(notice.bytes, notice.gap_bytes)) // its owner asks for what the arena has
+    serve();
+}
+
+void allocation_queue::retire(extent range, std::function<void(retire_answer)> empty) {
+  auto gone = space_->retire(range);
+  if (!gone) {
+    empty({gone.error()});
+    return;
+  }
+  retiring_.push_back({range, std::move(empty)});
+  refuse_what_never_fits();
+  serve();
+}
+
+void allocation_queue::refuse_what_never_fits() {
+  std::erase_if(line_, [&](waiting_request& entry) {
+    auto never = never_fits(entry.request, entry.physical_bytes);
+    if (never)
+      entry.answer({std::move(*never), {}});
+    return never.has_value();
+  });
 }
 
 const allocation_queue::waiting_request* allocation_queue::head() const {
@@ -83,6 +118,14 @@ error allocation_queue::ended(const waiting_request& waiting) const {
 }
 
 void allocation_queue::serve() {
+  auto emptied = std::erase_if(retiring_, [&](retiring& one) {
+    bool left = space_->used_in(one.range) == 0;
+    if (left)
+      one.empty({});
+    return left;
+  });
+  if (emptied != 0)
+    refuse_what_never_fits();
   for (auto entry = line_.begin(); entry != line_.end();) {
     const allocate_request& request = entry->request;
     if (request.context && !request.context->live()) {
@@ -119,22 +162,23 @@ void allocation_queue::sweep() {
 }
 
 uint64_t allocation_queue::room_bytes() const {
-  uint64_t free = space_->usage().free_bytes;
-  return free - std::min(free, free_ahead_bytes_);
+  auto usage = space_->usage();
+  return usage.free_bytes - std::min(usage.free_bytes, free_ahead(usage.capacity_bytes));
 }
 
 std::optional<room_request> allocation_queue::room_wanted() {
   const waiting_request* first = head();
   if (asked_ || (first ? exhausted_for(*first) : exhausted_ && !exhausted_number_))
     return std::nullopt;
-  uint64_t free = space_->usage().free_bytes;
+  auto usage = space_->usage();
+  uint64_t free = usage.free_bytes, ahead = free_ahead(usage.capacity_bytes);
   room_request wanted;
   if (first) {
     wanted.needed = first->physical_bytes;
     wanted.inference = first->request.context ? first->request.context->inference : 0;
     wanted.bytes = std::max(wanted.needed, free) - free;
-  } else if (free < free_ahead_bytes_) {
-    wanted.bytes = free_ahead_bytes_ - free;
+  } else if (free < ahead) {
+    wanted.bytes = ahead - free;
   } else {
     return std::nullopt;
   }

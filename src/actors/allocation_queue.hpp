@@ -30,6 +30,13 @@ class allocation_queue {
   /// the head of the line fit, which then surely does.
   choose_answer choose(const std::vector<extent>& candidates);
 
+  /// The arena became larger.
+  void grow(const grow_notice& notice);
+
+  /// Nothing new goes into these segments; `empty` is called when nothing lies there any more. Waiting requests that the
+  /// rest of the arena can never hold are answered with `no_space`. Errors: those of `allocator::retire`.
+  void retire(extent range, std::function<void(retire_answer)> empty);
+
   /// Answers the waiting requests whose context has ended.
   void sweep();
 
@@ -50,7 +57,15 @@ class allocation_queue {
     reply answer;
   };
 
+  struct retiring {
+    extent range;
+    std::function<void(retire_answer)> empty;
+  };
+
   void serve();
+  void refuse_what_never_fits();
+  std::optional<error> never_fits(const allocate_request& request, uint64_t physical) const;
+  uint64_t free_ahead(uint64_t capacity) const;
   error ended(const waiting_request& waiting) const;
   const waiting_request* head() const; ///< the first that may evict; those behind it wait for it
   bool exhausted_for(const waiting_request& waiting) const {
@@ -58,9 +73,11 @@ class allocation_queue {
   }
 
   std::unique_ptr<allocator> space_;
-  uint64_t free_ahead_bytes_;
+  uint64_t free_ahead_bytes_; ///< of `first_capacity_`; a larger or smaller arena keeps its share
+  uint64_t first_capacity_;
   size_t waiting_max_;
   std::deque<waiting_request> line_;
+  std::vector<retiring> retiring_;
   uint64_t arrived_ = 0;
   uint64_t chosen_for_ = 0;                  ///< the number of the request that the last choice was for
   bool asked_ = false;                       ///< the tier owes an answer

@@ -24,8 +24,8 @@ void settle(self_pointer self) {
   auto& queue = *self->state.queue;
   allocator_usage usage = queue.space().usage();
   self->state.probe->waiting(queue.waiting());
-  self->state.probe->occupies(
-      {usage.capacity_bytes, usage.used_bytes, usage.requested_bytes, usage.largest_free_run});
+  self->state.probe->occupies({usage.capacity_bytes, usage.used_bytes, usage.requested_bytes,
+                               usage.largest_free_run, usage.free_runs, usage.whole_bytes});
   if (auto wanted = queue.room_wanted())
     self->send(self->state.tier, *wanted);
 }
@@ -57,6 +57,17 @@ allocator_actor::behavior_type allocator_behavior(self_pointer self,
         auto answer = self->state.queue->choose(request.candidates);
         settle(self);
         return answer;
+      },
+      [self](const grow_notice& notice) {
+        self->state.queue->grow(notice);
+        settle(self);
+      },
+      [self](const retire_request& request) {
+        auto reply = make_answer<retire_answer>(self);
+        self->state.queue->retire(request.range,
+                                  [reply](retire_answer value) mutable { reply.deliver(std::move(value)); });
+        settle(self);
+        return reply.promise();
       },
       [self](const sweep_notice&) {
         self->state.queue->sweep();

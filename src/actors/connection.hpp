@@ -181,6 +181,8 @@ class connection {
   staging* present_staging() {
     return staging_.get();
   } ///< null: never asked for, or the connection has closed
+  /// A segment of the arena, for the client to map: kept until the connection ends. Null: there is none, or no longer.
+  std::shared_ptr<const arena> map_segment(uint32_t number);
 
   void greeted(std::string client_name);
 
@@ -235,6 +237,7 @@ class connection {
   std::unordered_map<lease_id, held_lease> leases_;
   uint64_t lease_objects_ = 0;
   std::unique_ptr<staging> staging_;
+  std::map<uint32_t, std::shared_ptr<const arena>> mapped_;
   std::vector<caf::actor> idle_lookups_;
   clock::time_point timer_at_ = clock::time_point::max(); ///< when the timer in the ring fires
   runtime::operation_id timer_{};

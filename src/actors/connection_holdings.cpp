@@ -56,6 +56,13 @@ result<staging*> connection::staging_memory() {
   return staging_.get();
 }
 
+std::shared_ptr<const arena> connection::map_segment(uint32_t number) {
+  auto memory = group().memory->lend(number);
+  if (memory)
+    mapped_[number] = memory;
+  return memory;
+}
+
 bool connection::may_lease(const request& what) {
   if (leases_.size() < environment_->limits.leases_max)
     return true;

@@ -21,8 +21,7 @@ namespace {
 using clock = std::chrono::steady_clock;
 
 struct registered_segment {
-  std::byte* begin = nullptr;
-  uint64_t bytes = 0;
+  std::shared_ptr<const arena> what;
   int slot = -1; ///< -1: plain buffers
 };
 
@@ -71,7 +70,8 @@ using self_pointer = caf::stateful_actor<disk_state, runtime::homed_actor>*;
 /// most one slot.
 int fixed_buffer(const disk_state& state, const std::byte* memory, uint64_t bytes) {
   for (const registered_segment& segment : state.segments)
-    if (segment.slot >= 0 && memory >= segment.begin && memory + bytes <= segment.begin + segment.bytes)
+    if (segment.slot >= 0 && memory >= segment.what->data() &&
+        memory + bytes <= segment.what->data() + segment.what->size())
       return segment.slot;
   return -1;
 }
@@ -341,13 +341,29 @@ caf::behavior disk_behavior(self_pointer self, const std::shared_ptr<disk_argume
   state.queue = std::make_unique<disk_queue>(state.with.limits);
   for (direction_state& one : state.directions)
     one.health = device_health(state.with.health);
-  for (auto [begin, bytes] : state.with.arena)
-    state.segments.push_back({begin, bytes, -1});
+  for (auto& segment : state.with.segments)
+    state.segments.push_back({std::move(segment), -1});
   return {
       [self](register_memory) {
         for (registered_segment& segment : self->state.segments)
           if (segment.slot < 0)
-            segment.slot = self->port().register_arena(segment.begin, segment.bytes);
+            segment.slot = self->port().register_arena(segment.what->data(), segment.what->size());
+      },
+      [self](const add_memory& added) {
+        for (const registered_segment& segment : self->state.segments)
+          if (segment.what == added.segment)
+            return; // it was there already when the disk joined
+        int slot = self->port().register_arena(added.segment->data(), added.segment->size());
+        self->state.segments.push_back({added.segment, slot});
+      },
+      [self](const forget_memory& gone) {
+        std::erase_if(self->state.segments, [&](const registered_segment& segment) {
+          bool is = segment.what->data() == gone.begin;
+          if (is)
+            self->port().unregister_arena(segment.slot, segment.what->size());
+          return is;
+        });
+        return retire_answer{};
       },
       [self](const disk_request& request) { return take(self, request); },
       [self](const runtime::io_done& done) { io_done(self, done); },

@@ -14,6 +14,7 @@
 #include "actors/disk_queue.hpp"
 #include "actors/disk_service.hpp"
 #include "actors/interfaces.hpp"
+#include "memory/arena.hpp"
 #include "metrics/disk_probe.hpp"
 #include "metrics/tier_probe.hpp"
 #include "runtime/home.hpp"
@@ -31,8 +32,7 @@ struct disk_arguments {
   std::shared_ptr<const extent_file> file;
   io_limits limits;
   health_options health;
-  /// Memory to register as fixed buffers, by segment; kept by the caller for the daemon's life.
-  std::vector<std::pair<std::byte*, uint64_t>> arena;
+  std::vector<std::shared_ptr<const arena>> segments; ///< memory to register as fixed buffers
   std::shared_ptr<metrics::disk_probe> probe;
   std::shared_ptr<metrics::tier_probe> tier_probe;
   std::shared_ptr<disk_service> service;
@@ -42,6 +42,14 @@ struct disk_arguments {
 /// Once the arena's memory is committed: registers it with the ring, which pins it. Until then, and where the kernel
 /// refuses, plain buffers do.
 struct register_memory {};
+/// The arena has another segment, which is committed.
+struct add_memory {
+  std::shared_ptr<const arena> segment;
+};
+/// A request, answered with `retire_answer`: nothing lies in the segment that begins there any more, and it is let go of.
+struct forget_memory {
+  const std::byte* begin = nullptr;
+};
 
 /// The file offset of an extent of the disk tier's arena.
 inline uint64_t file_offset(const extent_file& file, const object_place& place) {
@@ -53,3 +61,5 @@ caf::actor spawn_disk(caf::actor_system& system, const runtime::home& home, disk
 } // namespace terrace::actors
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::register_memory)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::add_memory)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::forget_memory)

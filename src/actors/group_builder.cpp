@@ -16,8 +16,6 @@ namespace terrace::actors {
 
 namespace {
 
-constexpr uint64_t window_share = 8; ///< a transfer's window is at most this part of the arena
-
 tier_arguments tier_of(tier_kind kind, const tier_plan& plan, std::unique_ptr<allocator> space,
                        const policy_actor& policy, std::shared_ptr<metrics::tier_probe> probe,
                        std::shared_ptr<std::atomic<uint64_t>> population) {
@@ -50,18 +48,18 @@ result<std::shared_ptr<group_parts>> build_group(caf::actor_system& system, cons
   auto memory = segmented_arena::create({.name = "terrace-" + plan.name,
                                          .bytes = plan.host.bytes,
                                          .segment_bytes = plan.segment_bytes,
-                                         .huge_pages = plan.huge_pages});
+                                         .huge_pages = plan.huge_pages,
+                                         .numa_node = plan.numa_node});
   if (!memory)
     return tl::unexpected(memory.error());
   auto group = std::make_shared<group_parts>();
   group->name = plan.name;
   group->path = plan.path;
   group->isolated = plan.isolated;
-  group->memory = std::make_shared<segmented_arena>(std::move(*memory));
+  group->memory = std::move(*memory);
   group->copiers = std::move(copiers);
   group->host_probe = probes.host;
-  group->window_bytes =
-      std::min<uint64_t>(64ULL << 20, std::max<uint64_t>(plan.host.bytes / window_share, 1));
+  group->fit_window();
   group->group = spawn_group(system, plan.isolated);
   policy_arguments orders;
   orders.orders.push_back({tier_kind::host, plan.host.policy});
@@ -123,8 +121,9 @@ void join_disk(caf::actor_system& system, group_parts& group, const group_plan& 
   io.tier_probe = probes.disk_tier;
   io.service = service;
   io.warn = named_warn;
-  for (const arena& segment : group.memory->segments())
-    io.arena.emplace_back(segment.data(), segment.size());
+  for (uint32_t i = 0; i < group.memory->segments(); ++i)
+    if (auto segment = group.memory->segment(i))
+      io.segments.push_back(std::move(segment));
   disk->disk = spawn_disk(system, home, std::move(io));
   write_through_arguments down;
   down.host_tier = group.host;

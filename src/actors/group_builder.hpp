@@ -25,6 +25,7 @@ struct group_plan {
   tier_plan host;
   uint64_t segment_bytes = 1ULL << 30;
   bool huge_pages = false;
+  std::optional<uint32_t> numa_node;
   std::optional<tier_plan> disk;
   std::string disk_file;
   bool wipe_foreign = false; ///< start over where the file is not a store of this machine and group

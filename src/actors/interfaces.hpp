@@ -40,6 +40,9 @@ TERRACE_MESSAGE(room_request)
 TERRACE_MESSAGE(room_made)
 TERRACE_MESSAGE(choose_request)
 TERRACE_MESSAGE(choose_answer)
+TERRACE_MESSAGE(grow_notice)
+TERRACE_MESSAGE(retire_request)
+TERRACE_MESSAGE(retire_answer)
 TERRACE_MESSAGE(usage_request)
 TERRACE_MESSAGE(usage_answer)
 TERRACE_MESSAGE(policy_notes)
@@ -131,6 +134,8 @@ using tier_actor = caf::typed_actor<
     caf::reacts_to<sweep_notice>,
     // From its allocator, short of space; answered by `room_made`.
     caf::reacts_to<room_request>,
+    // From whoever changes the arena. (delayed: until nothing is left in the segments that retire)
+    caf::reacts_to<grow_notice>, caf::replies_to<retire_request>::with<retire_answer>,
     // From status requests.
     caf::replies_to<tier_status_request>::with<tier_report>>;
 
@@ -145,6 +150,8 @@ using allocator_actor = caf::typed_actor<
     caf::reacts_to<room_made>,
     // From its tier, before it evicts: which of the candidates the waiting request needs.
     caf::replies_to<choose_request>::with<choose_answer>,
+    // From its tier. (delayed: until nothing is left in the segments that retire)
+    caf::reacts_to<grow_notice>, caf::replies_to<retire_request>::with<retire_answer>,
     // From its tier: look for waiting requests whose context ended.
     caf::reacts_to<sweep_notice>, caf::replies_to<usage_request>::with<usage_answer>>;
 

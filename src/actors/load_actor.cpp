@@ -380,7 +380,7 @@ void hold_window(self_pointer self) {
 void start_window(self_pointer self) {
   auto& state = self->state;
   // Without a copy everything has to be held at once, so it is one window.
-  if (!next_window(state, state.job.runs ? state.job.group->window_bytes : UINT64_MAX)) {
+  if (!next_window(state, state.job.runs ? state.job.group->window_bytes.load() : UINT64_MAX)) {
     finish(self, {});
     return;
   }

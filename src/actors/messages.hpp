@@ -235,6 +235,8 @@ struct tier_report {
   std::string policy;
   allocator_usage usage;
   uint64_t room_bytes = 0; ///< of usage_answer
+  uint64_t huge_page_bytes = 0, leaving_bytes = 0; ///< of host memory
+  std::string notice;
   uint64_t objects = 0;
   uint64_t held_objects = 0;
   uint64_t waiting = 0;
@@ -281,6 +283,19 @@ struct choose_answer {
   error failure;
   bool waits = true;          ///< false: nobody needs room any more
   std::vector<size_t> chosen; ///< indices, ascending; empty: not even all are enough
+};
+/// To a tier, and from it to its allocator: the arena is larger by `bytes`, behind `gap_bytes` of nothing.
+struct grow_notice {
+  uint64_t bytes = 0;
+  uint64_t gap_bytes = 0;
+};
+/// To a tier, and from it to its allocator: nothing new is put into these segments, and what lies there leaves as soon as
+/// nobody holds it. Answered when nothing does.
+struct retire_request {
+  extent range;
+};
+struct retire_answer {
+  error failure;
 };
 struct usage_request {};
 struct usage_answer {

@@ -106,7 +106,7 @@ void commit(self_pointer self) {
     self->send(self, commit_piece{});
     return;
   }
-  self->send(with.report_to, memory_prepared{with.group, done ? error{} : done.error()});
+  self->send(with.report_to, memory_committed{done ? error{} : done.error()});
   self->state.memory_done = true;
   end_if_done(self);
 }

@@ -1,5 +1,5 @@
-// PREPARER: a thread of its own for what blocks while a trust group starts: it allocates the disk file, brings back what the
-// file holds, and commits the arena's memory piece by piece. It reports to the supervisor and ends.
+// PREPARER: a thread of its own for what blocks: it allocates the disk file of a trust group and brings back what the file
+// holds, or commits an arena's memory piece by piece. It reports and ends.
 #pragma once
 
 #include "actors/group_builder.hpp"
@@ -16,14 +16,13 @@ struct disk_prepared {
   double seconds = 0;                ///< that it took
 };
 
-/// All of the group's arena is committed; or the machine has less memory than was configured.
-struct memory_prepared {
-  size_t group = 0;
+/// All of the arena is committed, or the machine has less memory.
+struct memory_committed {
   error failure;
 };
 
 struct preparer_arguments {
-  size_t group = 0; ///< for the reports
+  size_t group = 0; ///< for the report of the disk
   std::shared_ptr<segmented_arena> memory;
   uint64_t prefault_piece_bytes = 0; ///< 0: memory is committed by whoever touches it first
   std::optional<extent_file_options> disk;
@@ -39,4 +38,4 @@ caf::actor spawn_preparer(caf::actor_system& system, preparer_arguments argument
 } // namespace terrace::actors
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::disk_prepared)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::memory_prepared)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::memory_committed)

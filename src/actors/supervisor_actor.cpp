@@ -1,6 +1,7 @@
 #include "actors/supervisor_actor.hpp"
 
 #include "actors/disk_actor.hpp"
+#include "actors/memory_actor.hpp"
 #include "actors/metrics_actor.hpp"
 #include "actors/preparer_actor.hpp"
 #include "runtime/io_messages.hpp"
@@ -33,6 +34,7 @@ struct supervisor_state {
   std::shared_ptr<copier_pool> copiers;
   std::shared_ptr<client_directory> clients = std::make_shared<client_directory>();
   std::vector<caf::actor> preparers;
+  std::vector<caf::actor> memories; ///< parallel to the groups
   std::vector<caf::actor> listeners;
   caf::actor metrics;
 
@@ -74,17 +76,32 @@ std::shared_ptr<connection_environment> environment_of(self_pointer self, size_t
   return environment;
 }
 
-/// `memory`: its arena as well.
-void prepare(self_pointer self, size_t group, bool memory = true) {
+void prepare_memory(self_pointer self, size_t group) {
   auto& state = self->state;
   const group_plan& plan = state.with.groups[group];
-  preparer_arguments work;
-  work.group = group;
-  work.memory = state.groups[group]->memory;
-  work.prefault_piece_bytes = memory ? state.with.prefault_piece_bytes : 0;
-  work.report_to = caf::actor_cast<caf::actor>(self);
-  work.detached = state.with.detached;
+  state.memories.push_back(
+      spawn_memory(self->system(), {.group = group,
+                                    .parts = state.groups[group],
+                                    .prefault_piece_bytes = state.with.prefault_piece_bytes,
+                                    .report_to = caf::actor_cast<caf::actor>(self),
+                                    .log = state.with.log,
+                                    .warn = state.with.warn,
+                                    .detached = state.with.detached}));
+  self->monitor(state.memories.back());
+  if (auto why = state.groups[group]->memory->huge_pages_refusal(); !why.empty())
+    state.with.warn("host memory of group " + plan.name + ": " + why);
+  if (state.with.exposition)
+    expose_memory(*state.with.exposition, state.groups[group]->memory, {{"group", plan.name}});
+}
+
+void prepare_disk(self_pointer self, size_t group) {
+  auto& state = self->state;
+  const group_plan& plan = state.with.groups[group];
   if (plan.disk) {
+    preparer_arguments work;
+    work.group = group;
+    work.report_to = caf::actor_cast<caf::actor>(self);
+    work.detached = state.with.detached;
     extent_file_options file;
     file.path = plan.disk_file;
     file.capacity_bytes = plan.disk->bytes;
@@ -95,8 +112,8 @@ void prepare(self_pointer self, size_t group, bool memory = true) {
     work.disk_plan = *plan.disk;
     work.spaces = state.groups[group]->group;
     work.policy = state.groups[group]->policy;
+    state.preparers.push_back(spawn_preparer(self->system(), std::move(work)));
   }
-  state.preparers.push_back(spawn_preparer(self->system(), std::move(work)));
 }
 
 error start(self_pointer self) {
@@ -117,7 +134,8 @@ error start(self_pointer self) {
     state.groups.push_back(*group);
     for (const caf::actor& member : actors_of(**group))
       self->monitor(member);
-    prepare(self, i);
+    prepare_memory(self, i);
+    prepare_disk(self, i);
   }
   auto next_id = std::make_shared<std::atomic<uint64_t>>(1);
   std::vector<std::shared_ptr<connection_environment>> environments(state.groups.size());
@@ -175,7 +193,7 @@ void lock_is_free(self_pointer self, size_t group, int32_t result) {
     return;
   state.locks.erase(group);
   state.groups[group]->starting();
-  prepare(self, group, false);
+  prepare_disk(self, group);
 }
 
 void disk_is_prepared(self_pointer self, const disk_prepared& report) {
@@ -328,6 +346,8 @@ void end_groups(self_pointer self) {
   };
   for (const caf::actor& preparer : state.preparers)
     end(preparer);
+  for (const caf::actor& memory : state.memories)
+    end(memory);
   for (const auto& group : state.groups)
     for (const caf::actor& member : actors_of(*group))
       end(member);
@@ -397,6 +417,10 @@ caf::behavior supervisor_behavior(self_pointer self, const std::shared_ptr<super
       [self](const disk_prepared& report) { disk_is_prepared(self, report); },
       [self](const memory_prepared& report) { memory_is_prepared(self, report); },
       [self](const policies_notice& notice) { set_policies(self, notice); },
+      [self](const resize_groups& wanted) {
+        for (size_t i = 0; i < wanted.host_bytes.size() && i < self->state.memories.size(); ++i)
+          self->send(self->state.memories[i], resize_memory{wanted.host_bytes[i]});
+      },
       [self](drain_notice) { drain(self); },
       [self](const runtime::io_done& done) {
         if ((done.tag & lock_tag) != 0)

@@ -7,6 +7,8 @@
 #include "actors/listener_actor.hpp"
 #include "metrics/exposition.hpp"
 
+#include <caf/allowed_unsafe_message_type.hpp>
+
 #include <chrono>
 
 namespace terrace::actors {
@@ -37,9 +39,10 @@ struct supervisor_arguments {
   std::unique_ptr<metrics::exposition> exposition; ///< null: no metrics
   bool detached = true; ///< false in tests that run what blocks on the same thread as all else
 
-  // Called on the supervisor's thread.
+  // Called on any thread.
   std::function<void(const std::string&)> log;
   std::function<void(const std::string&)> warn;
+  // Called on the supervisor's thread.
   std::function<void(const error&)> ready; ///< once: every socket accepts clients, or why that cannot be
   std::function<void(bool clean)>
       finished; ///< once: nothing is left to end; `clean` false after an actor's death
@@ -51,9 +54,15 @@ struct policies_notice {
   std::string disk;
 };
 
-/// Begins at once, at a home that `place` gives. Takes `policies_notice`; and `drain_notice`: stop accepting, let requests in flight finish for `shutdown_grace`, end.
+/// Host memory that each group shall have from now on, in the order of `groups`. What could not be done is told to `warn`.
+struct resize_groups {
+  std::vector<uint64_t> host_bytes;
+};
+
+/// Begins at once, at a home that `place` gives. Takes `policies_notice` and `resize_groups`; and `drain_notice`: stop accepting, let requests in flight finish for `shutdown_grace`, end.
 caf::actor spawn_supervisor(caf::actor_system& system, supervisor_arguments arguments);
 
 } // namespace terrace::actors
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::policies_notice)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::resize_groups)

@@ -73,6 +73,13 @@ void settle(self_pointer self, std::vector<extent> freed, const space_ptr& of = 
   if (auto changes = state.objects.take_changes(); !changes.empty())
     caf::anon_send(state.journal, index_changes{std::move(changes), of});
   tell(self, state.objects.take_notes());
+  if (auto left = state.objects.take_retired(); !left.empty()) {
+    uint64_t bytes = 0;
+    for (const extent& one : left)
+      bytes += one.size;
+    state.probe->evicted(metrics::eviction_reason::retired, left.size(), bytes);
+    freed.insert(freed.end(), left.begin(), left.end());
+  }
   if (!freed.empty())
     self->send(state.space, free_notice{std::move(freed)});
   if (state.objects.take_evictable()) {
@@ -337,6 +344,13 @@ tier_actor::behavior_type tier_behavior(self_pointer self, std::shared_ptr<tier_
       },
       [self](const room_request& request) {
         make_room(self, request, request.bytes != 0 ? request.bytes : request.needed);
+      },
+      [self](const grow_notice& notice) { self->send(self->state.space, notice); },
+      [self](const retire_request& request) {
+        auto promise = self->delegate(self->state.space, request); // first, so that nothing new comes there
+        self->state.objects.retire(request.range);
+        settle(self, {});
+        return promise;
       },
       [self](const tier_status_request&) { return report(self); },
   };

@@ -148,7 +148,10 @@ std::vector<object_place> tier_state::publish(const std::vector<object_place>& p
         else
           published[i] = place_of(places[i].id);
         evictable_ = evictable_ || !hold;
-        settle(object.name());
+        entry_key name = object.name();
+        if (!hold)
+          leave(places[i].id);
+        settle(name);
       });
   return published;
 }
@@ -165,7 +168,7 @@ std::vector<extent> tier_state::release(const std::vector<object_id>& ids) {
       continue;
     }
     note(note_kind::unpin, object);
-    evictable_ = true;
+    evictable_ = !leave(id) || evictable_;
   }
   return freed;
 }
@@ -296,6 +299,35 @@ std::vector<bool> tier_state::confirm(const std::vector<object_id>& ids) const {
     answer[i] = object != nullptr && readable(object->state());
   }
   return answer;
+}
+
+void tier_state::retire(extent range) {
+  retired_.push_back(range);
+  std::vector<object_id> there;
+  for (uint32_t slot = 0; slot < table_.slots(); ++slot) {
+    const resident& object = table_.at_slot(slot);
+    if (object.state() == object_state::published && object.holds() == 0 && object.offset() >= range.offset &&
+        object.offset() < range.offset + range.size)
+      there.push_back(table_.id_at(slot));
+  }
+  for (object_id id : there)
+    leave(id);
+}
+
+bool tier_state::leave(object_id id) {
+  const resident& object = *table_.get(id);
+  auto holds = [&](const extent& range) {
+    return object.offset() >= range.offset && object.offset() < range.offset + range.size;
+  };
+  if (std::none_of(retired_.begin(), retired_.end(), holds))
+    return false;
+  left_.push_back(extent_of(object));
+  note(note_kind::erase, object);
+  if (durable_)
+    durable_->removed(table_, id);
+  table_.erase(id);
+  ++evictions;
+  return true;
 }
 
 tier_state::offer tier_state::offered(const std::vector<entry_key>& victims) const {

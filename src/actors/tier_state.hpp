@@ -63,6 +63,11 @@ class tier_state {
   void detach(const std::vector<object_id>& ids);
   std::vector<extent> discard(const std::vector<object_id>& ids);
 
+  /// What lies in `range` leaves as soon as nobody holds it, now or later.
+  void retire(extent range);
+  /// The extents of what left so since the last call, which are free now.
+  std::vector<extent> take_retired() { return std::exchange(left_, {}); }
+
   /// The extents of those proposed victims that may leave now, and which of them they are.
   struct offer {
     std::vector<extent> extents;
@@ -130,6 +135,7 @@ class tier_state {
   object_place hold(object_id id);
   object_place place_of(object_id id) const;
   void note(note_kind kind, const resident& object, entry_key parent = {});
+  bool leave(object_id id);    ///< when it lies in a retired range
   void settle(entry_key name); ///< the object is no longer reserved
 
   tier_kind kind_;
@@ -137,6 +143,8 @@ class tier_state {
   resident_table table_;
   std::unordered_map<entry_key, std::vector<std::shared_ptr<waiter>>> waiters_;
   policy_notes notes_;
+  std::vector<extent> retired_;
+  std::vector<extent> left_;
   bool evictable_ = false;
 };
 

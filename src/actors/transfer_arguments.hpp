@@ -11,6 +11,7 @@
 
 #include <caf/actor.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <string>
@@ -47,7 +48,13 @@ struct group_parts {
   std::shared_ptr<segmented_arena> memory; ///< the host tier's
   std::shared_ptr<copier_pool> copiers;
   std::shared_ptr<metrics::tier_probe> host_probe;
-  uint64_t window_bytes = 64ULL << 20; ///< a transfer holds at most so much of the arena at a time
+  std::atomic<uint64_t> window_bytes{64ULL
+                                     << 20}; ///< a transfer holds at most so much of the arena at a time
+
+  /// After the arena changed its size: a window is at most an eighth of it.
+  void fit_window() {
+    window_bytes = std::min<uint64_t>(64ULL << 20, std::max<uint64_t>(memory->size() / 8, 1));
+  }
 
   /// Null while there is no disk tier (yet).
   const disk_parts* disk() const { return disk_ready_.load(std::memory_order_acquire); }

@@ -36,6 +36,7 @@ std::string format_group(const client::group_status& group) {
                {"used"},
                {"", align::right},
                {"largest free"},
+               {"fragmented"},
                {"objects"},
                {"leased"},
                {"waiting"},
@@ -52,8 +53,9 @@ std::string format_group(const client::group_status& group) {
   for (const client::tier_status& tier : group.tiers) {
     space.add({tier.tier, tier.state, format_bytes(tier.capacity_bytes), format_bytes(tier.used_bytes),
                format_ratio(share(tier.used_bytes, tier.capacity_bytes)), format_bytes(tier.largest_free_run),
-               format_count(tier.objects), format_count(tier.leased_objects),
-               format_count(tier.waiting_requests), tier.allocator, tier.policy});
+               format_ratio(tier.fragmentation), format_count(tier.objects),
+               format_count(tier.leased_objects), format_count(tier.waiting_requests), tier.allocator,
+               tier.policy});
     traffic.add({tier.tier, format_count(tier.hits), format_count(tier.misses),
                  tier.hits + tier.misses == 0 ? "-" : format_ratio(share(tier.hits, tier.hits + tier.misses)),
                  format_count(tier.evictions), format_bytes(tier.bytes_read),
@@ -63,6 +65,13 @@ std::string format_group(const client::group_status& group) {
   for (const client::tier_status& tier : group.tiers)
     if (!tier.reason.empty())
       text += fmt::format("  {} is {}: {}\n", tier.tier, tier.state, tier.reason);
+  for (const client::tier_status& tier : group.tiers) {
+    if (!tier.notice.empty())
+      text += fmt::format("  {}: {}\n", tier.tier, tier.notice);
+    if (tier.leaving_bytes != 0)
+      text += fmt::format("  {}: {} of segments that leave are kept by leases or clients\n", tier.tier,
+                          format_bytes(tier.leaving_bytes));
+  }
   return text;
 }
 
@@ -122,7 +131,12 @@ json to_json(const client::tier_status& t) {
           {"bytes_written", t.bytes_written},
           {"errors", t.errors},
           {"allocator", t.allocator},
-          {"policy", t.policy}};
+          {"policy", t.policy},
+          {"free_runs", t.free_runs},
+          {"fragmentation", t.fragmentation},
+          {"huge_page_bytes", t.huge_page_bytes},
+          {"leaving_bytes", t.leaving_bytes},
+          {"notice", t.notice}};
 }
 
 json to_json(const client::client_status& c) {

@@ -39,6 +39,11 @@ tier_status to_tier(const wire::TierStatus& table) {
       .errors = table.errors(),
       .allocator = to_text(table.allocator()),
       .policy = to_text(table.policy()),
+      .free_runs = table.free_runs(),
+      .fragmentation = table.fragmentation(),
+      .huge_page_bytes = table.huge_page_bytes(),
+      .leaving_bytes = table.leaving_bytes(),
+      .notice = to_text(table.notice()),
   };
 }
 

@@ -30,6 +30,11 @@ struct tier_status {
   uint64_t errors = 0;
   std::string allocator;
   std::string policy;
+  uint64_t free_runs = 0;
+  double fragmentation = 0;     ///< share of the free bytes that not even the smallest object can use, 0 to 1
+  uint64_t huge_page_bytes = 0; ///< host memory: of its capacity
+  uint64_t leaving_bytes = 0;   ///< host memory: of segments that retired, which leases or clients keep
+  std::string notice;           ///< what an operator should know although the tier is ready
 };
 
 struct space_status {

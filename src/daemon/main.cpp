@@ -103,10 +103,27 @@ unique_fd watchdog_timer(const environment& env) {
   return timer;
 }
 
-void reload(const command_line& given, const environment& env, settings& in_force) {
+std::vector<uint64_t> host_bytes_of(const settings& with) {
+  std::vector<uint64_t> bytes;
+  for (const group_options& group : with.groups())
+    bytes.push_back(group.host_bytes);
+  return bytes;
+}
+
+void reload(const command_line& given, const environment& env, settings& in_force,
+            const caf::actor& supervisor) {
   auto read = read_settings(given, env);
   if (!read) {
     log_error("the configuration was not reloaded:\n" + read.error().text);
+    return;
+  }
+  auto merged = apply_at_run_time(in_force, *read);
+  if (auto problems = merged.validate(); !problems.empty()) {
+    std::string text;
+    for (const option_problem& problem : problems)
+      text += "\n" + problem.option + " " + problem.wrong + "; expected " + problem.expected;
+    log_error("the configuration was not reloaded: without the parts of it that need a restart it is wrong:" +
+              text);
     return;
   }
   auto changes = changes_at_run_time(in_force, *read);
@@ -114,8 +131,16 @@ void reload(const command_line& given, const environment& env, settings& in_forc
     log_info("the configuration was read again: nothing has changed");
   for (const option_change& change : changes)
     log_info(change.text());
-  in_force = apply_at_run_time(in_force, *read);
+  actors::policies_notice changed;
+  if (merged.host.policy != in_force.host.policy)
+    changed.host = merged.host.policy;
+  if (merged.disk.policy != in_force.disk.policy)
+    changed.disk = merged.disk.policy;
+  in_force = std::move(merged);
   set_log_level(in_force.daemon.log_level);
+  caf::anon_send(supervisor, std::move(changed));
+  // Also when it has not changed: what was not to be had before may be now.
+  caf::anon_send(supervisor, actors::resize_groups{host_bytes_of(in_force)});
 }
 
 int serve(settings with, const command_line& given, const environment& env) {
@@ -184,14 +209,7 @@ int serve(settings with, const command_line& given, const environment& env) {
       signalfd_siginfo signal{};
       (void) !::read(signals.get(), &signal, sizeof signal);
       if (signal.ssi_signo == SIGHUP) {
-        auto before = with;
-        reload(given, env, with);
-        actors::policies_notice changed;
-        if (with.host.policy != before.host.policy)
-          changed.host = with.host.policy;
-        if (with.disk.policy != before.disk.policy)
-          changed.disk = with.disk.policy;
-        caf::anon_send(supervisor, std::move(changed));
+        reload(given, env, with, supervisor);
       } else {
         log_info("draining: no new requests");
         notifier.send("STOPPING=1");

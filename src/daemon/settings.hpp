@@ -94,6 +94,7 @@ struct host_options {
   std::string policy = "kmg";
   uint32_t low_watermark_percent = 0; ///< free share that is evicted for ahead; 0: evict on demand alone
   bool huge_pages = false;            ///< memfds of 2 MiB pages
+  std::string numa_node = "any";      ///< the number of the node that all pages come from, or "any"
   bool prefault = true;               ///< touch the arena at start, so that pages are charged to the daemon
   uint64_t prefault_piece_bytes = 64 * mebibyte; ///< touched at a time, so that start-up answers meanwhile
   uint32_t allocation_queue = 4096;              ///< requests of one group that may wait for space

@@ -53,7 +53,7 @@ constexpr option_spec table[] = {
     {"connection", "request_deadline", kind::duration, restart,
      in<&s::connection, &connection_options::request_deadline>},
 
-    {"host", "bytes", kind::bytes, restart, in<&s::host, &host_options::bytes>},
+    {"host", "bytes", kind::bytes, now, in<&s::host, &host_options::bytes>},
     {"host", "segment_bytes", kind::bytes, restart, in<&s::host, &host_options::segment_bytes>},
     {"host", "allocator", kind::text, restart, in<&s::host, &host_options::allocator>},
     {"host", "slot_bytes", kind::bytes, restart, in<&s::host, &host_options::slot_bytes>},
@@ -63,6 +63,7 @@ constexpr option_spec table[] = {
     {"host", "low_watermark_percent", kind::count, restart,
      in<&s::host, &host_options::low_watermark_percent>},
     {"host", "huge_pages", kind::flag, restart, in<&s::host, &host_options::huge_pages>},
+    {"host", "numa_node", kind::text, restart, in<&s::host, &host_options::numa_node>},
     {"host", "prefault", kind::flag, restart, in<&s::host, &host_options::prefault>},
     {"host", "prefault_piece_bytes", kind::bytes, restart, in<&s::host, &host_options::prefault_piece_bytes>},
     {"host", "allocation_queue", kind::count, restart, in<&s::host, &host_options::allocation_queue>},

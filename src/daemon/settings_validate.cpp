@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <set>
 
 namespace terrace {
@@ -175,6 +176,12 @@ problems host_options::validate() const {
   multiple_of(found, "host.segment_bytes", segment_bytes, huge_page_bytes);
   bytes_in_range(found, "host.prefault_piece_bytes", prefault_piece_bytes, huge_page_bytes, slot_bytes_max);
   multiple_of(found, "host.prefault_piece_bytes", prefault_piece_bytes, huge_page_bytes);
+  uint32_t node = 0;
+  auto [end, wrong] = std::from_chars(numa_node.data(), numa_node.data() + numa_node.size(), node);
+  if (numa_node != "any" && (wrong != std::errc() || end != numa_node.data() + numa_node.size()))
+    found.push_back({"host.numa_node", "is \"" + numa_node + "\"",
+                     "\"any\", or the number of a node such as \"0\"",
+                     "look for the nodes in /sys/devices/system/node/online"});
   if (huge_pages)
     multiple_of(found, "host.bytes", bytes, huge_page_bytes);
   if (allocator == "paged" && slot_bytes > segment_bytes && slot_bytes <= slot_bytes_max)

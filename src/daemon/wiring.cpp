@@ -48,6 +48,8 @@ actors::group_plan plan_of(const settings& with, const group_options& group) {
     for (uint32_t percent : with.shadow.capacity_percents)
       plan.shadows.push_back(
           {policy, group.host_bytes / 100 * percent + group.host_bytes % 100 * percent / 100});
+  if (with.host.numa_node != "any")
+    plan.numa_node = static_cast<uint32_t>(std::stoul(with.host.numa_node)); // validated
   if (with.disk.enabled && group.disk_bytes != 0) {
     plan.disk = disk_plan(with.disk, group.disk_bytes);
     plan.disk_file = group.disk_file;

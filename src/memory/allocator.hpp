@@ -85,13 +85,15 @@ class allocator {
   /// that back. An allocator whose objects have one size need not listen.
   virtual void expect(uint64_t smallest_bytes) = 0;
 
-  /// The arena becomes larger by `bytes` at its end. Errors: `bad_request` when they are no multiple of the alignment,
-  /// or 0.
-  virtual result<void> grow(uint64_t bytes) = 0;
+  /// The arena becomes larger by `bytes` at its end, or behind `gap_bytes` there that are nobody's: the last segment may
+  /// end before a boundary, and the next one begins at it. Errors: `bad_request` when they are no multiple of the
+  /// alignment, `bytes` is 0, or the gap does not end at a boundary.
+  virtual result<void> grow(uint64_t bytes, uint64_t gap_bytes) = 0;
+  result<void> grow(uint64_t bytes) { return grow(bytes, 0); }
 
   /// Nothing is allocated in `range` any more, for good. Its free bytes leave the capacity at once, the others as they
   /// are freed; when `used_in(range)` is 0 its owner may take the memory away. Whole segments go, so `range` begins at a
-  /// boundary and ends at one or at the arena's end. Errors: `bad_request` for any other range, or one that went.
+  /// boundary and ends at one, at a gap or at the arena's end. Errors: `bad_request` for any other range, or one that went.
   virtual result<void> retire(extent range) = 0;
 
   /// Bytes of a retired range that are still allocated.

@@ -98,24 +98,28 @@ tl::unexpected<error> fail_no_space(const allocator& from, size_t objects, uint6
                                   std::to_string(now.largest_free_run));
 }
 
-result<void> validate_growth(const allocator_options& options, uint64_t bytes) {
+result<void> validate_growth(const allocator_options& options, uint64_t end, uint64_t bytes,
+                             uint64_t gap_bytes) {
   if (bytes == 0 || bytes % options.alignment_bytes != 0)
     return fail(errc::bad_request, "an arena cannot grow by " + std::to_string(bytes) +
                                        " bytes: expected a multiple, not 0, of " +
                                        std::to_string(options.alignment_bytes));
+  if (gap_bytes != 0 && (options.boundary_bytes == 0 || (end + gap_bytes) % options.boundary_bytes != 0))
+    return fail(errc::bad_request, "a gap of " + std::to_string(gap_bytes) + " bytes behind " +
+                                       std::to_string(end) + ": expected one that ends at a boundary");
   return {};
 }
 
-result<void> validate_segments(const allocator_options& options, extent range, uint64_t arena_end) {
+result<void> validate_segments(const allocator_options& options, extent range, uint64_t arena_end,
+                               bool ends_there) {
   uint64_t unit = options.boundary_bytes == 0 ? options.alignment_bytes : options.boundary_bytes;
   uint64_t end = range.offset + range.size;
   bool begins = range.offset % unit == 0 ? range.offset >= options.reserved_bytes
                                          : range.offset == options.reserved_bytes;
-  if (range.size == 0 || end < range.offset || end > arena_end || !begins ||
-      (end % unit != 0 && end != arena_end))
+  if (range.size == 0 || end < range.offset || end > arena_end || !begins || (end % unit != 0 && !ends_there))
     return fail(errc::bad_request, "bytes " + std::to_string(range.offset) + " to " + std::to_string(end) +
-                                       " are no segments of the arena: expected multiples of " +
-                                       std::to_string(unit) + " up to " + std::to_string(arena_end));
+                                       " are no whole segments of the arena: expected multiples of " +
+                                       std::to_string(unit) + ", or a segment's end");
   return {};
 }
 

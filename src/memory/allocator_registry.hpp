@@ -11,11 +11,14 @@ result<void> validate_arena(const allocator_options& options);
 /// The physical bytes of a batch. Errors: `bad_request` for a size of 0 or above `largest_possible()`.
 result<uint64_t> total_physical(const allocator& from, std::span<const uint64_t> sizes);
 
-/// `bytes` may be added to the arena. Errors: `bad_request`.
-result<void> validate_growth(const allocator_options& options, uint64_t bytes);
+/// `bytes` may be added to an arena that ends at `end`, behind such a gap. Errors: `bad_request`.
+result<void> validate_growth(const allocator_options& options, uint64_t end, uint64_t bytes,
+                             uint64_t gap_bytes);
 
-/// `range` is made of whole segments of an arena that ends at `end`. Errors: `bad_request`.
-result<void> validate_segments(const allocator_options& options, extent range, uint64_t end);
+/// `range` is made of whole segments of an arena that ends at `arena_end`; `ends_there`: a segment ends where the range
+/// does, at a boundary or not. Errors: `bad_request`.
+result<void> validate_segments(const allocator_options& options, extent range, uint64_t arena_end,
+                               bool ends_there);
 
 /// The `bad_request` error of a range that went before, in part at least.
 tl::unexpected<error> fail_retired_before(extent range);

@@ -1,5 +1,7 @@
 #include "memory/arena.hpp"
 
+#include "memory/numa.hpp"
+
 #include <fcntl.h>
 #include <linux/memfd.h>
 #include <sys/mman.h>
@@ -65,6 +67,9 @@ result<arena> arena::create_with(const arena_options& options, bool huge_pages) 
   if (!memory)
     return tl::unexpected(memory.error());
   made.memory_ = std::move(*memory);
+  if (options.numa_node)
+    if (auto bound = bind_to_node(made.data(), options.bytes, *options.numa_node); !bound)
+      return tl::unexpected(bound.error());
   int seals =
       F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL | (options.client_may_write ? 0 : F_SEAL_FUTURE_WRITE);
   if (::fcntl(made.fd_.get(), F_ADD_SEALS, seals) != 0)

@@ -6,6 +6,7 @@
 #include "base/unique_fd.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace terrace {
@@ -15,6 +16,7 @@ struct arena_options {
   uint64_t bytes = 0;                 ///< a multiple of 4 KiB (of 2 MiB with huge pages)
   bool client_may_write = false;      ///< staging memory, or a group with `write_in_place`
   bool huge_pages = false;            ///< 2 MiB pages of the kernel's pool; falls back to ordinary ones
+  std::optional<uint32_t> numa_node;  ///< all pages come from this node; none: where they are first touched
 
   /// Errors: `bad_request` naming the option and the fix.
   result<void> validate() const;
@@ -28,7 +30,7 @@ struct arena_options {
 /// so that start-up does not wait. Not thread-safe but for `data` and `size`; the bytes have no synchronisation here.
 class arena {
  public:
-  /// Errors: `bad_request` for wrong options, `no_space` when the kernel has no memory to map, `internal` for a system
+  /// Errors: `bad_request` for wrong options or a NUMA node that does not exist (`bind_to_node` has more), `no_space` when the kernel has no memory to map, `internal` for a system
   /// call that fails otherwise, or when the seals turn out not to hold.
   static result<arena> create(const arena_options& options);
 

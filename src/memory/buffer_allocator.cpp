@@ -25,7 +25,7 @@ std::optional<extent> buffer_allocator::take_one(uint64_t requested, bool first_
   if (run_bytes > made.size)
     by_size_.emplace(run_bytes - made.size, offset + made.size);
   space_.take_run(made);
-  space_.add(made, requested, 0);
+  space_.add(made, requested, no_tag);
   return made;
 }
 
@@ -42,28 +42,10 @@ void buffer_allocator::free(std::span<const extent> extents) {
   }
 }
 
-void buffer_allocator::index_runs() {
+void buffer_allocator::runs_changed() {
   by_size_.clear();
   for (const extent& run : space_.runs().within({0, space_.end()}))
     by_size_.emplace(run.size, run.offset);
-}
-
-result<void> buffer_allocator::adopt(std::span<const extent> extents, std::span<const uint64_t> requested) {
-  auto taken = space_allocator::adopt(extents, requested);
-  index_runs();
-  return taken;
-}
-
-result<void> buffer_allocator::grow(uint64_t bytes) {
-  auto grown = space_allocator::grow(bytes);
-  index_runs();
-  return grown;
-}
-
-result<void> buffer_allocator::retire(extent range) {
-  auto gone = space_allocator::retire(range);
-  index_runs();
-  return gone;
 }
 
 } // namespace terrace

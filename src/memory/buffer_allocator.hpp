@@ -17,16 +17,13 @@ class buffer_allocator : public space_allocator {
   static result<std::unique_ptr<allocator>> make(const allocator_options& options);
 
   std::string_view name() const override { return "buffer"; }
-  result<void> adopt(std::span<const extent> extents, std::span<const uint64_t> requested) override;
   void free(std::span<const extent> extents) override;
-  result<void> grow(uint64_t bytes) override;
-  result<void> retire(extent range) override;
 
  private:
-  explicit buffer_allocator(const allocator_options& options) : space_allocator(options) { index_runs(); }
+  explicit buffer_allocator(const allocator_options& options) : space_allocator(options) { runs_changed(); }
 
   std::optional<extent> take_one(uint64_t requested, bool first_fit) override;
-  void index_runs(); ///< anew
+  void runs_changed() override;
 
   std::set<std::pair<uint64_t, uint64_t>> by_size_; ///< size and offset of each free run
 };

@@ -101,9 +101,10 @@ allocator_usage extent_space::usage() const {
           .whole_bytes = smallest_ == 0 ? runs_.bytes() : runs_.whole_units()};
 }
 
-result<void> extent_space::grow(uint64_t bytes) {
-  if (auto valid = validate_growth(options_, bytes); !valid)
+result<void> extent_space::grow(uint64_t bytes, uint64_t gap_bytes) {
+  if (auto valid = validate_growth(options_, end_, bytes, gap_bytes); !valid)
     return valid;
+  end_ += gap_bytes;
   runs_.give({end_, bytes});
   usable_.give({end_, bytes});
   end_ += bytes;
@@ -111,7 +112,8 @@ result<void> extent_space::grow(uint64_t bytes) {
 }
 
 result<void> extent_space::retire(extent range) {
-  if (auto valid = validate_segments(options_, range, end_); !valid)
+  bool ends_there = !usable_.run_at(range.offset + range.size); // the arena's end, a gap, or what went before
+  if (auto valid = validate_segments(options_, range, end_, ends_there); !valid)
     return valid;
   uint64_t there = 0, free = 0;
   for (const extent& part : usable_.within(range))

@@ -41,7 +41,7 @@ class extent_space {
 
   allocator_usage usage() const;
   void expect(uint64_t smallest_bytes);
-  result<void> grow(uint64_t bytes);
+  result<void> grow(uint64_t bytes, uint64_t gap_bytes);
   result<void> retire(extent range);
   uint64_t used_in(extent range) const;
   /// The parts of `run` that were not retired.

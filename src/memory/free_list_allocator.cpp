@@ -28,7 +28,7 @@ bool free_list_allocator::take_one_run(std::span<const uint64_t> sizes, uint64_t
   uint64_t offset = run->offset;
   for (uint64_t bytes : sizes) {
     taken.push_back({offset, physical_size(bytes)});
-    space_.add(taken.back(), bytes, 0);
+    space_.add(taken.back(), bytes, no_tag);
     offset += taken.back().size;
   }
   return true;
@@ -40,7 +40,7 @@ std::optional<extent> free_list_allocator::take_one(uint64_t requested, bool) {
     return std::nullopt;
   extent made{run->offset, physical_size(requested)};
   space_.take_run(made);
-  space_.add(made, requested, 0);
+  space_.add(made, requested, no_tag);
   return made;
 }
 

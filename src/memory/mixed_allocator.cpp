@@ -46,7 +46,7 @@ result<std::unique_ptr<allocator>> mixed_allocator::make(const allocator_options
 }
 
 mixed_allocator::mixed_allocator(const allocator_options& options, uint64_t small_end)
-    : options_(options), small_end_(small_end), end_(options.capacity_bytes) {
+    : options_(options), small_end_(small_end) {
   allocator_options of_small = options, of_large = options;
   of_small.capacity_bytes = small_end;
   of_large.reserved_bytes = small_end;
@@ -171,26 +171,20 @@ allocator_usage mixed_allocator::usage() const {
           .whole_bytes = small.whole_bytes + large.whole_bytes};
 }
 
-result<void> mixed_allocator::grow(uint64_t bytes) {
-  auto grown = large_->grow(bytes);
-  if (grown)
-    end_ += bytes;
-  return grown;
+result<void> mixed_allocator::grow(uint64_t bytes, uint64_t gap_bytes) {
+  return large_->grow(bytes, gap_bytes);
 }
 
 result<void> mixed_allocator::retire(extent range) {
-  if (auto valid = validate_segments(options_, range, end_); !valid)
-    return valid;
   uint64_t end = range.offset + range.size;
-  if (range.offset < small_end_) {
-    extent part{range.offset, std::min(end, small_end_) - range.offset};
-    if (auto gone = small_->retire(part); !gone)
+  if (auto valid = validate_segments(options_, range, UINT64_MAX, end > small_end_); !valid)
+    return valid;
+  uint64_t middle = std::clamp(small_end_, range.offset, end);
+  if (end > middle)
+    if (auto gone = large_->retire({middle, end - middle}); !gone)
       return gone;
-  }
-  if (end > small_end_) {
-    uint64_t begin = std::max(range.offset, small_end_);
-    return large_->retire({begin, end - begin});
-  }
+  if (middle > range.offset)
+    return small_->retire({range.offset, middle - range.offset});
   return {};
 }
 

@@ -22,7 +22,8 @@ class mixed_allocator : public allocator {
   uint64_t largest_possible() const override;
   allocator_usage usage() const override;
   void expect(uint64_t smallest_bytes) override;
-  result<void> grow(uint64_t bytes) override;
+  using allocator::grow;
+  result<void> grow(uint64_t bytes, uint64_t gap_bytes) override;
   result<void> retire(extent range) override;
   uint64_t used_in(extent range) const override;
   std::optional<std::vector<size_t>> choose(std::span<const uint64_t> sizes,
@@ -42,7 +43,6 @@ class mixed_allocator : public allocator {
 
   allocator_options options_;
   uint64_t small_end_;
-  uint64_t end_;
   uint64_t expected_ = 0;
   std::unique_ptr<allocator> small_;
   std::unique_ptr<allocator> large_;

@@ -127,11 +127,14 @@ allocator_usage paged_allocator::usage() const {
           .whole_bytes = free_slots * slot_bytes_};
 }
 
-result<void> paged_allocator::grow(uint64_t bytes) {
-  if (auto valid = validate_growth(options_, bytes); !valid)
+result<void> paged_allocator::grow(uint64_t bytes, uint64_t gap_bytes) {
+  if (auto valid = validate_growth(options_, end_, bytes, gap_bytes); !valid)
     return valid;
-  end_ += bytes;
+  extent gap{end_, gap_bytes};
+  end_ += gap_bytes + bytes;
   slots_ = slots_before(end_);
+  if (gap.size > 0)
+    withdraw(gap);
   return {};
 }
 
@@ -151,10 +154,17 @@ void paged_allocator::for_slots_in(extent range, F&& f) const {
 }
 
 result<void> paged_allocator::retire(extent range) {
-  if (auto valid = validate_segments(options_, range, end_); !valid)
+  uint64_t end = range.offset + range.size;
+  bool ends_there = end == end_ || retired({end, 1});
+  if (auto valid = validate_segments(options_, range, end_, ends_there); !valid)
     return valid;
   if (retired(range))
     return fail_retired_before(range);
+  withdraw(range);
+  return {};
+}
+
+void paged_allocator::withdraw(extent range) {
   // Slots that were never used are the tail of the arena: from here on those before the end of `range` count as used.
   uint64_t used = requested_.size();
   for_slots_in(range, [&](uint64_t slot) { requested_.resize(std::max(requested_.size(), slot + 1)); });
@@ -168,7 +178,6 @@ result<void> paged_allocator::retire(extent range) {
     withdrawn_ += requested_[slot] == 0 && !retired({offset_of(slot), slot_bytes_}) ? 1 : 0;
   });
   retired_.push_back(range);
-  return {};
 }
 
 uint64_t paged_allocator::used_in(extent range) const {

@@ -21,7 +21,8 @@ class paged_allocator : public allocator {
   uint64_t largest_possible() const override { return slots_ > withdrawn_ ? slot_bytes_ : 0; }
   allocator_usage usage() const override;
   void expect(uint64_t) override {} ///< every slot is whole
-  result<void> grow(uint64_t bytes) override;
+  using allocator::grow;
+  result<void> grow(uint64_t bytes, uint64_t gap_bytes) override;
   result<void> retire(extent range) override;
   uint64_t used_in(extent range) const override;
   std::optional<std::vector<size_t>> choose(std::span<const uint64_t> sizes,
@@ -34,6 +35,7 @@ class paged_allocator : public allocator {
   uint64_t slot_at(uint64_t offset) const;
   uint64_t slots_before(uint64_t offset) const; ///< whole slots that begin and end before it
   bool retired(const extent& e) const;
+  void withdraw(extent range); ///< its free slots leave the capacity
   template <class F>
   void for_slots_in(extent range, F&& f) const;
 
@@ -42,9 +44,9 @@ class paged_allocator : public allocator {
   uint64_t boundary_bytes_; ///< of the stride in which whole slots lie
   uint64_t slots_per_boundary_;
   uint64_t end_;
-  uint64_t slots_;         ///< those that were withdrawn included
-  uint64_t withdrawn_ = 0; ///< retired and free
-  std::vector<extent> retired_;
+  uint64_t slots_;                  ///< those that were withdrawn included
+  uint64_t withdrawn_ = 0;          ///< retired and free
+  std::vector<extent> retired_;     ///< and gaps
   std::vector<uint64_t> requested_; ///< of each slot that was ever used; 0: free
   std::vector<uint64_t> freed_;     ///< slots to use again, the last one first
   uint64_t live_ = 0;

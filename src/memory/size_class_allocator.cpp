@@ -122,17 +122,12 @@ void size_class_allocator::dissolve_slabs_in(extent range) {
   }
 }
 
-result<void> size_class_allocator::adopt(std::span<const extent> extents,
-                                         std::span<const uint64_t> requested) {
-  auto taken = space_.adopt(extents, requested, no_slab);
-  if (!taken)
-    return taken;
+void size_class_allocator::adopted(std::span<const extent> extents) {
   for (const extent& e : extents) {
     dissolve_slabs_in(e);
     loose_.take(e);
     ++classes_[e.size].live;
   }
-  return {};
 }
 
 void size_class_allocator::free(std::span<const extent> extents) {
@@ -166,22 +161,12 @@ void size_class_allocator::free(std::span<const extent> extents) {
   }
 }
 
-result<void> size_class_allocator::grow(uint64_t bytes) {
-  extent added{space_.end(), bytes};
-  auto grown = space_.grow(bytes);
-  if (grown)
-    loose_.give(added);
-  return grown;
-}
+void size_class_allocator::grown(extent added) { loose_.give(added); }
 
-result<void> size_class_allocator::retire(extent range) {
-  auto gone = space_.retire(range);
-  if (!gone)
-    return gone;
+void size_class_allocator::retired(extent range) {
   dissolve_slabs_in(range);
   for (const extent& part : loose_.within(range))
     loose_.take(part);
-  return {};
 }
 
 } // namespace terrace

@@ -22,14 +22,11 @@ class size_class_allocator : public space_allocator {
   static result<std::unique_ptr<allocator>> make(const allocator_options& options);
 
   std::string_view name() const override { return "size_class"; }
-  result<void> adopt(std::span<const extent> extents, std::span<const uint64_t> requested) override;
   void free(std::span<const extent> extents) override;
-  result<void> grow(uint64_t bytes) override;
-  result<void> retire(extent range) override;
 
  private:
   using slab_id = uint32_t;
-  static constexpr slab_id no_slab = ~slab_id{0};
+  static constexpr slab_id no_slab = no_tag;
 
   struct size_class {
     uint64_t live = 0;
@@ -49,6 +46,9 @@ class size_class_allocator : public space_allocator {
 
   std::optional<extent> take_one(uint64_t requested,
                                  bool first_fit) override; ///< `first_fit`: whatever it cuts
+  void adopted(std::span<const extent> extents) override;
+  void grown(extent added) override;
+  void retired(extent range) override;
   bool open_slab(size_class& of, uint64_t slot_bytes);
   void dissolve_slabs_in(extent range);
   void forget_slab(slab_id which);

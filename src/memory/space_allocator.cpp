@@ -43,4 +43,26 @@ bool space_allocator::take_each(std::span<const uint64_t> sizes, std::span<const
   return true;
 }
 
+result<void> space_allocator::adopt(std::span<const extent> extents, std::span<const uint64_t> requested) {
+  auto taken = space_.adopt(extents, requested, no_tag);
+  if (taken)
+    adopted(extents);
+  return taken;
+}
+
+result<void> space_allocator::grow(uint64_t bytes, uint64_t gap_bytes) {
+  extent added{space_.end() + gap_bytes, bytes};
+  auto done = space_.grow(bytes, gap_bytes);
+  if (done)
+    grown(added);
+  return done;
+}
+
+result<void> space_allocator::retire(extent range) {
+  auto gone = space_.retire(range);
+  if (gone)
+    retired(range);
+  return gone;
+}
+
 } // namespace terrace

@@ -10,15 +10,14 @@ namespace terrace {
 class space_allocator : public allocator {
  public:
   result<std::vector<extent>> allocate(std::span<const uint64_t> sizes) override;
-  result<void> adopt(std::span<const extent> extents, std::span<const uint64_t> requested) override {
-    return space_.adopt(extents, requested, 0);
-  }
+  result<void> adopt(std::span<const extent> extents, std::span<const uint64_t> requested) final;
   uint64_t physical_size(uint64_t bytes) const override { return space_.physical_size(bytes); }
   uint64_t largest_possible() const override { return space_.largest_possible(); }
   allocator_usage usage() const override { return space_.usage(); }
   void expect(uint64_t smallest_bytes) override { space_.expect(smallest_bytes); }
-  result<void> grow(uint64_t bytes) override { return space_.grow(bytes); }
-  result<void> retire(extent range) override { return space_.retire(range); }
+  using allocator::grow;
+  result<void> grow(uint64_t bytes, uint64_t gap_bytes) final;
+  result<void> retire(extent range) final;
   uint64_t used_in(extent range) const override { return space_.used_in(range); }
   std::optional<std::vector<size_t>> choose(std::span<const uint64_t> sizes,
                                             std::span<const extent> candidates) override {
@@ -37,6 +36,13 @@ class space_allocator : public allocator {
   bool take_each(std::span<const uint64_t> sizes, std::span<const size_t> order, std::vector<extent>& taken,
                  bool first_fit);
 
+  /// For whoever keeps more than the space: these places were taken, these bytes came, these are not given out again.
+  virtual void adopted(std::span<const extent>) { runs_changed(); }
+  virtual void grown(extent) { runs_changed(); }
+  virtual void retired(extent) { runs_changed(); }
+  virtual void runs_changed() {}
+
+  static constexpr uint32_t no_tag = ~uint32_t{0};
   extent_space space_;
 };
 

@@ -11,6 +11,7 @@ std::string_view to_string(eviction_reason reason) {
     case eviction_reason::damaged: return "damaged";
     case eviction_reason::unusable: return "unusable";
     case eviction_reason::cleared: return "cleared";
+    case eviction_reason::retired: return "retired";
   }
   return "unknown";
 }
@@ -35,6 +36,8 @@ void tier_probe::occupies(const space& now) noexcept {
   used_.set(now.used_bytes);
   requested_.set(now.requested_bytes);
   largest_run_.set(now.largest_free_run);
+  free_runs_.set(now.free_runs);
+  whole_.set(now.whole_bytes);
 }
 
 void tier_probe::collect(const labels& of, sample_sink& sink) const {
@@ -73,7 +76,7 @@ void tier_probe::collect(const labels& of, sample_sink& sink) const {
   level("terrace_tier_waiting_requests", "Requests that wait for free bytes of the tier.", number(waiting_));
   level("terrace_tier_degraded", "1 while the tier is out of service, 0 otherwise.", number(degraded_));
 
-  // Four atomics read one by one may disagree for a moment: clamp, so that no level is ever negative.
+  // Atomics read one by one may disagree for a moment: clamp, so that no level is ever negative.
   double capacity = number(capacity_);
   double used = std::min(number(used_), capacity);
   double free = capacity - used;
@@ -83,8 +86,10 @@ void tier_probe::collect(const labels& of, sample_sink& sink) const {
   level("terrace_tier_requested_bytes", "Bytes taken by objects, without rounding.", number(requested_));
   level("terrace_tier_free_bytes", "Bytes that are not taken.", free);
   level("terrace_tier_largest_free_run_bytes", "Size of the largest run of free bytes.", largest);
-  level("terrace_tier_fragmentation_ratio", "Share of the free bytes that lies outside the largest run.",
-        free > 0 ? 1 - largest / free : 0);
+  level("terrace_tier_free_runs", "Runs of free bytes.", number(free_runs_));
+  level("terrace_tier_fragmentation_ratio",
+        "Share of the free bytes that not even objects of the smallest size can fill.",
+        free > 0 ? 1 - std::min(number(whole_), free) / free : 0);
 }
 
 } // namespace terrace::metrics

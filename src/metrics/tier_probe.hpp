@@ -14,8 +14,9 @@ enum class eviction_reason : uint8_t {
   damaged,  ///< its checksum or header did not match
   unusable, ///< its ranks can never be complete again
   cleared,  ///< somebody asked for it
+  retired,  ///< its segment leaves the arena
 };
-constexpr size_t eviction_reasons = 5;
+constexpr size_t eviction_reasons = 6;
 std::string_view to_string(eviction_reason reason);
 
 /// Why a tier did not take an object that it could have taken.
@@ -36,6 +37,8 @@ class tier_probe {
     uint64_t used_bytes = 0;
     uint64_t requested_bytes = 0; ///< what callers asked for, without rounding
     uint64_t largest_free_run = 0;
+    uint64_t free_runs = 0;
+    uint64_t whole_bytes = 0; ///< free bytes that whole objects of the smallest size can fill
   };
 
   void hit(uint64_t objects) noexcept { hits_.add(objects); }
@@ -66,7 +69,7 @@ class tier_probe {
   counter hits_, misses_, read_bytes_, written_bytes_, admitted_, no_victim_, over_evicted_bytes_, dropped_;
   std::array<counter, eviction_reasons> evictions_, evicted_bytes_;
   std::array<counter, refusal_reasons> refusals_;
-  gauge objects_, waiting_, degraded_, capacity_, used_, requested_, largest_run_;
+  gauge objects_, waiting_, degraded_, capacity_, used_, requested_, largest_run_, free_runs_, whole_;
 };
 
 } // namespace terrace::metrics

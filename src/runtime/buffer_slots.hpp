@@ -34,6 +34,16 @@ class buffer_slots {
     return out;
   }
 
+  /// Empties the slots of [data, data + size) from `first` on. They are not used again.
+  range forget(int first, uint64_t size) {
+    range gone{static_cast<uint32_t>(first),
+               static_cast<uint32_t>((size + buffer_slot_bytes - 1) / buffer_slot_bytes)};
+    for (uint32_t slot = gone.first; slot < gone.first + gone.count && slot < slots_.size(); ++slot)
+      slots_[slot] = {nullptr, 0};
+    return gone;
+  }
+  bool registered(uint32_t slot) const { return slot < registered_; }
+
   /// Slots are registered in order; the next one that is not, or -1.
   int next_unregistered() const { return registered_ == slots_.size() ? -1 : static_cast<int>(registered_); }
   void mark_registered() { ++registered_; }
@@ -52,7 +62,8 @@ class buffer_slots {
       return false;
     auto& s = slots_[static_cast<size_t>(slot)];
     auto* begin = static_cast<const std::byte*>(data);
-    return begin >= s.data && length <= s.size && static_cast<uint64_t>(begin - s.data) <= s.size - length;
+    return s.data != nullptr && begin >= s.data && length <= s.size &&
+           static_cast<uint64_t>(begin - s.data) <= s.size - length;
   }
 
   bool table_registered = false;

@@ -43,6 +43,10 @@ class io_port {
   /// otherwise.
   virtual int register_arena(void* data, uint64_t size) = 0;
 
+  /// Gives back what `register_arena` answered with `slot`: the kernel unpins the memory once operations in flight have
+  /// left it. Its slots are not used again. -1 has no effect.
+  virtual void unregister_arena(int slot, uint64_t size) = 0;
+
   virtual ring_features features() const = 0;
 };
 

@@ -37,6 +37,7 @@ class refusing_ring final : public ring {
 
   void wake() noexcept override { wake_.signal(); }
   int register_arena(void*, uint64_t) override { return -1; }
+  void unregister_arena(int, uint64_t) override {}
   ring_features features() const override { return {}; }
   void close() override {}
 

@@ -60,6 +60,7 @@ class ring {
 
   /// See io_port.
   virtual int register_arena(void* data, uint64_t size) = 0;
+  virtual void unregister_arena(int slot, uint64_t size) = 0;
 
   virtual ring_features features() const = 0;
 

@@ -51,6 +51,11 @@ int ring_port::register_arena(void* data, uint64_t size) {
   return closed_ || !ring_ ? -1 : ring_->register_arena(data, size);
 }
 
+void ring_port::unregister_arena(int slot, uint64_t size) {
+  if (!closed_ && ring_ && slot >= 0)
+    ring_->unregister_arena(slot, size);
+}
+
 ring_features ring_port::features() const { return ring_ ? ring_->features() : ring_features{}; }
 
 size_t ring_port::deliver() {

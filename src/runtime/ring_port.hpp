@@ -25,6 +25,7 @@ class ring_port final : public io_port {
   operation_id submit(io_request request, const caf::strong_actor_ptr& owner, uint64_t tag) override;
   void cancel(operation_id id) override;
   int register_arena(void* data, uint64_t size) override;
+  void unregister_arena(int slot, uint64_t size) override;
   ring_features features() const override;
 
   /// Cancels every operation of an actor; what an actor with a home does when it ends.

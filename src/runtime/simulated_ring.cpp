@@ -113,6 +113,8 @@ int simulated_ring::register_arena(void*, uint64_t size) {
   return first;
 }
 
+void simulated_ring::unregister_arena(int, uint64_t) {}
+
 void simulated_ring::turn() {
   for (auto i = pending_.begin(); i != pending_.end();) {
     auto result = attempt(*i);

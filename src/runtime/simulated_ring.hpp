@@ -70,6 +70,7 @@ class simulated_ring final : public ring {
   void wait() override { turn(); }
   void wake() noexcept override {}
   int register_arena(void* data, uint64_t size) override;
+  void unregister_arena(int slot, uint64_t size) override;
   ring_features features() const override { return {.registered_buffers = slots_ != 0}; }
   void close() override { closed_ = true; }
 

@@ -112,6 +112,7 @@ class uring final : public ring {
   void wake() noexcept override { wake_.signal(); }
 
   int register_arena(void* data, uint64_t size) override;
+  void unregister_arena(int slot, uint64_t size) override;
 
   ring_features features() const override {
     return {.single_issuer = (flags_ & IORING_SETUP_SINGLE_ISSUER) != 0,
@@ -260,6 +261,15 @@ int uring::register_arena(void* data, uint64_t size) {
     return static_cast<int>(range.first);
   slots_.release(range);
   return -1;
+}
+
+void uring::unregister_arena(int slot, uint64_t size) {
+  auto gone = slots_.forget(slot, size);
+  iovec nothing{nullptr, 0};
+  __u64 tag = 0;
+  for (uint32_t i = gone.first; i < gone.first + gone.count; ++i)
+    if (slots_.registered(i)) // one whose turn has not come is registered as nothing
+      (void) io_uring_register_buffers_update_tag(&ring_, i, &nothing, &tag, 1);
 }
 
 bool uring::register_next_slot() {

@@ -293,3 +293,64 @@ TEST(VictimChoice, AVictimTakesAlongWhatWasNamedBelowIt) {
   EXPECT_EQ(with_descendants(named, {1}), (std::vector<entry_key>{y}));
   EXPECT_EQ(with_descendants(named, {0, 3}), (std::vector<entry_key>{c, y, x}));
 }
+
+// ---- an arena that changes its size ----
+
+TEST_F(AllocationQueue, ServesThoseWhoWaitedWhenTheArenaGrows) {
+  take({8});
+  auto waits = ask({4});
+  EXPECT_FALSE(*waits);
+  queue->grow({4 * page, 0});
+  ASSERT_TRUE(*waits);
+  EXPECT_EQ((*waits)->extents[0].offset, 8 * page);
+}
+
+TEST_F(AllocationQueue, ToldWhenNothingIsLeftInWhatRetires) {
+  auto taken = take({2, 2, 2, 2});
+  int told = 0;
+  queue->retire({4 * page, 4 * page}, [&](const retire_answer& answer) {
+    EXPECT_EQ(answer.failure.code, errc::ok);
+    ++told;
+  });
+  queue->free({taken[0], taken[2]});
+  EXPECT_EQ(told, 0);
+  queue->free({taken[3]});
+  EXPECT_EQ(told, 1);
+  queue->free({taken[1]});
+  EXPECT_EQ(told, 1);
+  EXPECT_EQ(queue->space().usage().capacity_bytes, 4 * page);
+}
+
+TEST_F(AllocationQueue, ToldAtOnceOfWhatIsEmptyOrNoSegment) {
+  std::vector<errc> told;
+  auto tell = [&](const retire_answer& answer) { told.push_back(answer.failure.code); };
+  queue->retire({4 * page, 4 * page}, tell);
+  queue->retire({4 * page, 4 * page}, tell);
+  EXPECT_EQ(told, (std::vector{errc::ok, errc::bad_request}));
+}
+
+TEST_F(AllocationQueue, NobodyWaitsForWhatASmallerArenaCanNeverHold) {
+  auto taken = take({4, 2, 2});
+  auto large = ask({3, 3}), wide = ask({5}), fits = ask({2, 2});
+  queue->retire({4 * page, 4 * page}, [](const retire_answer&) {});
+  ASSERT_TRUE(*wide);
+  EXPECT_EQ((*wide)->failure.code, errc::bad_request);
+  EXPECT_FALSE(*large) << "as long as objects lie there, they count";
+  made({taken[1], taken[2]});
+  ASSERT_TRUE(*large);
+  EXPECT_EQ((*large)->failure.code, errc::no_space);
+  EXPECT_FALSE(*fits);
+  made({taken[0]});
+  EXPECT_TRUE(*fits);
+}
+
+TEST_F(AllocationQueue, KeepsTheShareThatItFreesAhead) {
+  queue = make(8, 4 * page);
+  auto taken = take({4, 2, 2});
+  EXPECT_EQ(wanted(), 4 * page);
+  made({taken[1], taken[2]});
+  queue->grow({8 * page, 0});
+  EXPECT_EQ(wanted(), 0u) << "12 of 16 are free";
+  queue->retire({4 * page, 12 * page}, [](const retire_answer&) {});
+  EXPECT_EQ(wanted(), 2 * page) << "half of what is left";
+}

@@ -56,6 +56,8 @@ void group_fixture::start(const parts_wanted& parts) {
   plan_.name = "test";
   plan_.host.bytes = wanted.host_objects * physical;
   plan_.host.policy = wanted.policy;
+  if (wanted.segment_objects != 0)
+    plan_.segment_bytes = wanted.segment_objects * physical;
   plan_.admission = wanted.admission;
   plan_.policy_time = wanted.clock;
   if (wanted.disk_objects != 0)

@@ -44,6 +44,7 @@ class group_fixture : public terrace::test::actor_fixture {
     clock_source clock = clock_source::steady;
     std::string disk_allocator = "size_class";
     uint64_t disk_slot_bytes = 0;
+    uint64_t segment_objects = 0; ///< of host memory; 0: one segment
   };
 
   void start(const parts_wanted& wanted);

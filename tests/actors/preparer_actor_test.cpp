@@ -18,7 +18,7 @@ constexpr uint64_t mebibyte = 1 << 20;
 
 struct reports {
   std::vector<disk_prepared> disk;
-  std::vector<memory_prepared> memory;
+  std::vector<memory_committed> memory;
 };
 
 struct Preparer : group_fixture {
@@ -36,11 +36,11 @@ struct Preparer : group_fixture {
     with.group = 3;
     with.spaces = group->group;
     with.policy = group->policy;
-    with.memory = std::make_shared<segmented_arena>(std::move(*memory));
+    with.memory = std::move(*memory);
     with.detached = false;
     with.report_to = sys.spawn([seen = seen]() -> caf::behavior {
       return {[seen](const disk_prepared& report) { seen->disk.push_back(report); },
-              [seen](const memory_prepared& report) { seen->memory.push_back(report); }};
+              [seen](const memory_committed& report) { seen->memory.push_back(report); }};
     });
   }
   void TearDown() override {
@@ -132,11 +132,10 @@ TEST_F(Preparer, CommitsMemoryPieceByPiece) {
   EXPECT_TRUE(prepare());
   ASSERT_EQ(seen->memory.size(), 1u) << "one report, when all is there";
   EXPECT_EQ(seen->memory[0].failure.code, errc::ok) << seen->memory[0].failure.text;
-  EXPECT_EQ(seen->memory[0].group, 3u);
   EXPECT_TRUE(seen->disk.empty());
   std::vector<unsigned char> resident(mebibyte / 4096);
-  for (const arena& segment : with.memory->segments()) {
-    ASSERT_EQ(::mincore(segment.data(), mebibyte, resident.data()), 0);
+  for (uint32_t i = 0; i < with.memory->segments(); ++i) {
+    ASSERT_EQ(::mincore(with.memory->segment(i)->data(), mebibyte, resident.data()), 0);
     for (unsigned char page : resident)
       ASSERT_EQ(page & 1, 1);
   }
@@ -145,8 +144,8 @@ TEST_F(Preparer, CommitsMemoryPieceByPiece) {
 TEST_F(Preparer, SaysThatMemoryCannotBeHad) {
   // Pages that no store can back: a mapping beyond its file's end takes the place of the second segment.
   unique_fd empty(::memfd_create("empty", MFD_CLOEXEC));
-  ASSERT_NE(::mmap(with.memory->segments()[1].data(), mebibyte, PROT_READ | PROT_WRITE,
-                   MAP_SHARED | MAP_FIXED, empty.get(), 0),
+  ASSERT_NE(::mmap(with.memory->segment(1)->data(), mebibyte, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+                   empty.get(), 0),
             MAP_FAILED);
   with.prefault_piece_bytes = mebibyte;
   EXPECT_TRUE(prepare());

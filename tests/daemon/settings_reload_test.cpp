@@ -26,12 +26,14 @@ TEST(Reload, SaysWhatIsInForceAndWhatNeedsARestart) {
   auto after = before;
   after.daemon.log_level = "debug";
   after.host.bytes = 2 * gibibyte;
+  after.host.huge_pages = true;
   after.listen[0].uids = {1, 2};
   EXPECT_EQ(texts(before, after),
             (std::vector<std::string>{
                 "daemon.log_level: \"info\" -> \"debug\", in force now",
                 "listen[0].uids: [] -> [1, 2], needs a restart; the old value stays in force",
-                "host.bytes: \"1GiB\" -> \"2GiB\", needs a restart; the old value stays in force"}));
+                "host.bytes: \"1GiB\" -> \"2GiB\", in force now",
+                "host.huge_pages: false -> true, needs a restart; the old value stays in force"}));
 }
 
 TEST(Reload, AppliesOnlyWhatCanChangeAtRunTime) {
@@ -40,10 +42,12 @@ TEST(Reload, AppliesOnlyWhatCanChangeAtRunTime) {
   after.daemon.log_level = "debug";
   after.daemon.shutdown_grace = 1s;
   after.disk.depth = 64;
+  after.host.bytes = 2 * gibibyte;
   auto merged = apply_at_run_time(before, after);
   EXPECT_EQ(merged.daemon.log_level, "debug");
   EXPECT_EQ(merged.daemon.shutdown_grace, 10s);
   EXPECT_EQ(merged.disk.depth, 32u);
+  EXPECT_EQ(merged.host.bytes, 2 * gibibyte);
   for (const auto& change : changes_at_run_time(merged, after))
     EXPECT_FALSE(change.at_run_time) << change.text();
 }

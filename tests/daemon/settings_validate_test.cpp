@@ -75,6 +75,8 @@ TEST(Settings, EveryBoundIsEnforced) {
       {"host.small_percent", [](settings& s) { s.host.small_percent = 100; }},
       {"host.policy", [](settings& s) { s.host.policy = "random"; }},
       {"host.low_watermark_percent", [](settings& s) { s.host.low_watermark_percent = 51; }},
+      {"host.numa_node", [](settings& s) { s.host.numa_node = "second"; }},
+      {"host.numa_node", [](settings& s) { s.host.numa_node = "1x"; }},
       {"host.prefault_piece_bytes", [](settings& s) { s.host.prefault_piece_bytes = 0; }},
       {"host.allocation_queue", [](settings& s) { s.host.allocation_queue = 0; }},
       {"disk.path", [](settings& s) { s.disk.path = ""; }},

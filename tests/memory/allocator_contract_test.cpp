@@ -85,6 +85,34 @@ TEST_P(AllocatorContract, DiesRatherThanFreeTwice) {
   EXPECT_DEATH(a->free(taken), "freed twice");
 }
 
+TEST_P(AllocatorContract, GrowsBehindAGapAndRetiresWhatIsBeforeIt) {
+  // A last segment of 8 KiB, then 8 KiB that are nobody's, then 16 KiB more.
+  auto a = make_allocator(GetParam(), {.capacity_bytes = 40 * kib,
+                                       .boundary_bytes = 16 * kib,
+                                       .slot_bytes = 4 * kib,
+                                       .small_percent = 10})
+               .value();
+  EXPECT_FALSE(a->grow(16 * kib, 4 * kib)) << "the gap ends before a boundary";
+  EXPECT_FALSE(a->grow(0, 8 * kib));
+  ASSERT_TRUE(a->grow(16 * kib, 8 * kib));
+  EXPECT_EQ(a->usage().capacity_bytes, 56 * kib);
+  std::vector<uint64_t> all(14, 4 * kib);
+  auto taken = a->allocate(all);
+  ASSERT_TRUE(taken) << taken.error().text;
+  for (const extent& e : *taken)
+    EXPECT_TRUE(e.offset < 40 * kib || e.offset >= 48 * kib) << e.offset;
+  EXPECT_FALSE(a->retire({32 * kib, 12 * kib})) << "some of it is gap";
+  ASSERT_TRUE(a->retire({32 * kib, 8 * kib}));
+  EXPECT_EQ(a->used_in({32 * kib, 8 * kib}), 8 * kib);
+  EXPECT_EQ(a->usage().capacity_bytes, 56 * kib) << "objects leave first";
+  a->free(*taken);
+  EXPECT_EQ(a->usage().capacity_bytes, 48 * kib);
+  EXPECT_EQ(a->used_in({32 * kib, 8 * kib}), 0u);
+  EXPECT_FALSE(a->retire({32 * kib, 8 * kib}));
+  EXPECT_TRUE(a->retire({48 * kib, 16 * kib}));
+  EXPECT_EQ(a->usage().capacity_bytes, 32 * kib);
+}
+
 INSTANTIATE_TEST_SUITE_P(Registry, AllocatorContract, ::testing::ValuesIn(allocator_names()),
                          [](const auto& which) { return std::string(which.param); });
 
@@ -141,7 +169,7 @@ class canary : public allocator {
     return usage;
   }
   void expect(uint64_t bytes) override { inner_->expect(flaw_ == flaw::expects_nothing ? 0 : bytes); }
-  result<void> grow(uint64_t bytes) override { return inner_->grow(bytes); }
+  result<void> grow(uint64_t bytes, uint64_t gap) override { return inner_->grow(bytes, gap); }
   result<void> retire(extent range) override {
     return flaw_ == flaw::retires_nothing ? result<void>{} : inner_->retire(range);
   }

@@ -67,12 +67,19 @@ TEST(RequestProbe, IgnoresKindsThatNobodyServes) {
   probe.finished(3, static_cast<errc>(200), 1us);
 }
 
-TEST(TierProbe, ReckonsFragmentationFromTheLargestRun) {
+TEST(TierProbe, ReckonsFragmentationFromWhatTheSmallestObjectCanUse) {
   tier_probe probe;
-  probe.occupies({.capacity_bytes = 100, .used_bytes = 60, .requested_bytes = 55, .largest_free_run = 10});
+  probe.occupies({.capacity_bytes = 100,
+                  .used_bytes = 60,
+                  .requested_bytes = 55,
+                  .largest_free_run = 12,
+                  .free_runs = 5,
+                  .whole_bytes = 10});
   recorder now;
   probe.collect({}, now);
   EXPECT_EQ(now["terrace_tier_free_bytes"], 40);
+  EXPECT_EQ(now["terrace_tier_largest_free_run_bytes"], 12);
+  EXPECT_EQ(now["terrace_tier_free_runs"], 5);
   EXPECT_DOUBLE_EQ(now["terrace_tier_fragmentation_ratio"], 0.75);
 }
 

@@ -27,6 +27,20 @@ TEST(BufferSlots, CutsAnArenaIntoSlotsOfOneGibibyte) {
   EXPECT_EQ(slots.reserve(at(2 * base), 1).first, 3u);
 }
 
+TEST(BufferSlots, ForgetsAnArenaForGood) {
+  buffer_slots slots{16};
+  slots.reserve(at(base), 2 * gib);
+  slots.reserve(at(2 * base), gib);
+  register_all(slots);
+  auto gone = slots.forget(0, 2 * gib);
+  EXPECT_EQ(gone.first, 0u);
+  EXPECT_EQ(gone.count, 2u);
+  EXPECT_FALSE(slots.holds(0, at(base), 4096));
+  EXPECT_FALSE(slots.holds(1, at(base + gib), 4096));
+  EXPECT_TRUE(slots.holds(2, at(2 * base), 4096));
+  EXPECT_EQ(slots.reserve(at(base), gib).first, 3u) << "what is in flight may still name the old slots";
+}
+
 TEST(BufferSlots, HoldsOnlyWhatLiesInOneSlot) {
   buffer_slots slots{16};
   slots.reserve(at(base), 2 * gib);

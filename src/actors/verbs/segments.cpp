@@ -13,6 +13,7 @@ void map_segment(connection& client, const connection::request& what, protocol::
     return;
   }
   const arena* memory = nullptr;
+  std::shared_ptr<const arena> mapped;
   if (request->segment() == staging_segment) {
     auto staging = client.staging_memory();
     if (!staging) {
@@ -20,12 +21,13 @@ void map_segment(connection& client, const connection::request& what, protocol::
       return;
     }
     memory = &(*staging)->memory();
-  } else if (request->segment() < client.group().memory->segments().size()) {
-    memory = &client.group().memory->segments()[request->segment()];
+  } else if (mapped = client.map_segment(request->segment()); mapped) {
+    memory = mapped.get();
   } else {
+    uint32_t numbered = client.group().memory->segments();
     client.refuse(what, {errc::not_found, "there is no segment " + std::to_string(request->segment()) +
-                                              "; the arena has " +
-                                              std::to_string(client.group().memory->segments().size())});
+                                              (request->segment() < numbered ? " any more" : "") +
+                                              "; the arena has numbered " + std::to_string(numbered)});
     return;
   }
   auto descriptor = memory->duplicate();

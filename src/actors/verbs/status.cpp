@@ -20,6 +20,9 @@ flatbuffers::Offset<wire::TierStatus> write(flatbuffers::FlatBufferBuilder& body
   auto reason = body.CreateString(tier.reason);
   auto allocator = body.CreateString(tier.allocator);
   auto policy = body.CreateString(tier.policy);
+  flatbuffers::Offset<flatbuffers::String> notice;
+  if (!tier.notice.empty())
+    notice = body.CreateString(tier.notice);
   wire::TierStatusBuilder out(body);
   out.add_tier(kind);
   out.add_state(state);
@@ -30,6 +33,12 @@ flatbuffers::Offset<wire::TierStatus> write(flatbuffers::FlatBufferBuilder& body
   out.add_used_bytes(tier.usage.used_bytes);
   out.add_free_bytes(tier.usage.free_bytes);
   out.add_largest_free_run(tier.usage.largest_free_run);
+  out.add_free_runs(tier.usage.free_runs);
+  out.add_fragmentation(tier.usage.fragmentation());
+  out.add_huge_page_bytes(tier.huge_page_bytes);
+  out.add_leaving_bytes(tier.leaving_bytes);
+  if (!notice.IsNull())
+    out.add_notice(notice);
   out.add_objects(tier.objects);
   out.add_leased_objects(tier.held_objects);
   out.add_waiting_requests(tier.waiting);
@@ -83,12 +92,20 @@ void add_service(const group_parts& group, std::vector<tier_report>& tiers) {
     }
 }
 
+/// What the arena knows and the host tier does not.
+void add_memory(const segmented_arena& memory, tier_report& host) {
+  host.huge_page_bytes = memory.huge_page_bytes();
+  host.leaving_bytes = memory.leaving_bytes();
+  host.notice = memory.huge_pages_refusal();
+}
+
 void answer(connection& client, const connection::request& what, gathered& all) {
   for (const policies_report::tier& each : all.policies.tiers)
     for (tier_report& tier : all.tiers)
       if (tier.kind == each.kind)
         tier.policy = each.policy;
   add_service(client.group(), all.tiers);
+  add_memory(*client.group().memory, all.tiers.front());
   const auto& environment = client.environment();
   client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
     std::vector<flatbuffers::Offset<wire::TierStatus>> tiers;
