@@ -175,24 +175,30 @@ request_hints hints_of(const wire::Options& options) {
   hints.priority = static_cast<uint8_t>((255 - options.priority()) / 32); // 0 to 7, higher stays longer
   return hints;
 }
+
+std::optional<policy_time> time_of(const wire::Options& options) {
+  auto told = options.time_ns();
+  return told ? std::optional<policy_time>(*told) : std::nullopt;
+}
 } // namespace
 
 void connection::use_for_inference(const request& what, const wire::Options* options, batch_ptr objects) {
   if (what.context->inference == 0)
     return;
-  std::optional<policy_time> told;
-  if (auto time = options->time_ns())
-    told = *time;
-  self->send(group().policy,
-             inference_begin{what.context->inference, std::move(objects), hints_of(*options), told});
+  self->send(group().policy, inference_begin{what.context->inference, std::move(objects), hints_of(*options),
+                                             time_of(*options)});
 }
 
 void connection::tell_shadows(const request& what, const wire::Options* options, const space_ptr& in,
                               std::shared_ptr<const chunk_prefix> prefix, std::optional<uint16_t> rank) {
   if (!group().feed || prefix->chunks.empty() || !group().feed->offer(prefix->chunks.size()))
     return;
-  self->send(group().shadow, shadow_use{in, std::move(prefix), rank, what.context->inference,
-                                        options == nullptr ? request_hints{} : hints_of(*options)});
+  shadow_use use{in, std::move(prefix), rank, what.context->inference, {}, {}};
+  if (options != nullptr)
+    use.hints = hints_of(*options);
+  if (options != nullptr && use.inference != 0)
+    use.told = time_of(*options);
+  self->send(group().shadow, std::move(use));
 }
 
 } // namespace terrace::actors

@@ -70,7 +70,7 @@ result<std::shared_ptr<group_parts>> build_group(caf::actor_system& system, cons
   group->policy = spawn_policy(system, std::move(orders));
   if (!plan.shadows.empty()) {
     group->feed = std::make_shared<shadow_feed>();
-    group->shadow = spawn_shadow(system, {plan.shadows, group->feed, probes.shadow});
+    group->shadow = spawn_shadow(system, {plan.shadows, group->feed, probes.shadow, plan.policy_time});
   }
   auto population = std::make_shared<std::atomic<uint64_t>>(0);
   group->host_population = population;

@@ -60,6 +60,7 @@ TERRACE_MESSAGE(set_policy_answer)
 TERRACE_MESSAGE(policies_request)
 TERRACE_MESSAGE(policies_report)
 TERRACE_MESSAGE(shadow_use)
+TERRACE_MESSAGE(shadow_clear)
 TERRACE_MESSAGE(shadow_request)
 TERRACE_MESSAGE(shadow_report)
 TERRACE_MESSAGE(copy_request)
@@ -176,8 +177,8 @@ using policy_actor = caf::typed_actor<
 
 /// SHADOW: what other policies and capacities would have hit. Gates nothing.
 using shadow_actor = caf::typed_actor<
-    // From connections, which ask the `shadow_feed` first: the use of a chain, and an inference's end.
-    caf::reacts_to<shadow_use>, caf::reacts_to<inference_end>,
+    // From connections: the use of a chain (they ask the `shadow_feed` first), an inference's end, and what was cleared.
+    caf::reacts_to<shadow_use>, caf::reacts_to<inference_end>, caf::reacts_to<shadow_clear>,
     // From connections, for status.
     caf::replies_to<shadow_request>::with<shadow_report>>;
 

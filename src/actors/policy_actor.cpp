@@ -22,9 +22,6 @@ struct policy_state {
   policy_clock clock;
 };
 
-/// Of the lots that policies draw. Fixed, so that the same events have the same victims; it is the simulator's first.
-constexpr uint64_t policy_seed = 1;
-
 void apply(policy_state& state, const policy_notes& notes) {
   eviction_ledger& ledger = *state.ledger;
   policy_time at = state.clock.now();

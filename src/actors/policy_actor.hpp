@@ -22,6 +22,9 @@ struct policy_arguments {
       false; ///< what left all tiers too, for rules of admission that ask how often a chunk was used
 };
 
+/// Of the lots that policies draw. Fixed, so that the same events have the same victims; it is the simulator's first.
+constexpr uint64_t policy_seed = 1;
+
 policy_actor spawn_policy(caf::actor_system& system, policy_arguments arguments);
 
 } // namespace terrace::actors

@@ -44,6 +44,11 @@ struct shadow_use {
   std::optional<uint16_t> rank; ///< absent: on all ranks
   uint64_t inference = 0;       ///< 0: not told
   request_hints hints;
+  std::optional<policy_time> told; ///< by the client's clock
+};
+/// From a connection, when its tiers were cleared.
+struct shadow_clear {
+  std::optional<space_id> space; ///< absent: of all
 };
 
 struct shadow_request {};

@@ -1,13 +1,13 @@
 #include "actors/shadow_actor.hpp"
 
 #include "actors/open_inferences.hpp"
+#include "actors/policy_actor.hpp"
 #include "index/chunk_layout.hpp"
 #include "storage/object_header.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
-#include <chrono>
 #include <cstdlib>
 
 namespace terrace::actors {
@@ -19,17 +19,27 @@ struct shadow_state {
   shadow_arguments with;
   std::vector<std::unique_ptr<shadow_cache>> caches;
   open_inferences inferences; ///< all caches number their requests alike
+  policy_clock clock;
 };
 
-policy_time hearing_time() {
-  return static_cast<policy_time>(std::chrono::steady_clock::now().time_since_epoch().count());
+/// The lots of the real host tier.
+constexpr uint64_t shadow_seed = policy_seed + static_cast<uint64_t>(tier_kind::host);
+
+constexpr int space_shift = 32; ///< in the high half of a key; what is left of it is 96 bits
+
+entry_key name_of(const object_key& key) {
+  entry_key name = to_entry_key(key);
+  name.high =
+      static_cast<uint64_t>(key.space) << space_shift | (name.high & ((uint64_t{1} << space_shift) - 1));
+  return name;
 }
 
 void hear(shadow_state& state, const shadow_use& use) {
   if (use.inference != 0 && state.inferences.contains(use.inference))
     return; // its one use was heard
+  state.clock.hear(use.told);
   auto entries = entries_of(use);
-  policy_time at = hearing_time();
+  policy_time at = state.clock.now();
   request_number number = 0;
   for (auto& cache : state.caches) {
     if (use.inference != 0)
@@ -42,12 +52,18 @@ void hear(shadow_state& state, const shadow_use& use) {
 }
 
 void end(shadow_state& state, const inference_end& what) {
+  state.clock.hear(what.told);
   request_number number = state.inferences.end(what.inference);
   if (number == 0)
     return;
-  policy_time at = hearing_time();
+  policy_time at = state.clock.now();
   for (auto& cache : state.caches)
     cache->end(number, what.outcome, at);
+}
+
+void clear(shadow_state& state, const shadow_clear& what) {
+  for (auto& cache : state.caches)
+    cache->clear([&](entry_key key) { return !what.space || is_of(*what.space, key); });
 }
 
 void show(const shadow_state& state) {
@@ -72,8 +88,9 @@ shadow_report report(const shadow_state& state) {
 shadow_actor::behavior_type shadow_behavior(shadow_actor::stateful_pointer<shadow_state> self,
                                             const shadow_arguments& arguments) {
   self->state.with = arguments;
+  self->state.clock = policy_clock(arguments.clock);
   for (const shadow_plan& plan : arguments.plans) {
-    auto cache = shadow_cache::make(plan.policy, plan.capacity_bytes);
+    auto cache = shadow_cache::make(plan.policy, plan.capacity_bytes, shadow_seed);
     if (!cache)
       std::abort(); // settings were checked
     self->state.caches.push_back(std::move(*cache));
@@ -85,11 +102,17 @@ shadow_actor::behavior_type shadow_behavior(shadow_actor::stateful_pointer<shado
         show(self->state);
       },
       [self](const inference_end& what) { end(self->state, what); },
+      [self](const shadow_clear& what) {
+        clear(self->state, what);
+        show(self->state);
+      },
       [self](const shadow_request&) { return report(self->state); },
   };
 }
 
 } // namespace
+
+bool is_of(space_id space, entry_key key) { return key.high >> space_shift == static_cast<uint64_t>(space); }
 
 std::vector<entry_info> entries_of(const shadow_use& use) {
   const space_spec& spec = use.in->spec;
@@ -105,11 +128,11 @@ std::vector<entry_info> entries_of(const shadow_use& use) {
           continue;
         object_key key{use.in->id, static_cast<uint16_t>(pool), static_cast<uint16_t>(rank), chunk};
         entry_info& entry = entries.emplace_back();
-        entry.key = to_entry_key(key);
+        entry.key = name_of(key);
         entry.bytes = physical_bytes_for(spec.pools[pool].object_bytes);
         if (before != nullptr) {
           key.chunk = *before;
-          entry.parent = to_entry_key(key);
+          entry.parent = name_of(key);
         }
       }
     }

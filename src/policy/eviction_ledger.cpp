@@ -440,6 +440,15 @@ size_t eviction_ledger::residents(tier_number number) const {
   return t ? t->forest.residents() : 0;
 }
 
+std::vector<entry_info> eviction_ledger::list_residents(tier_number number) const {
+  std::vector<entry_info> all;
+  const tier_state* t = tier(number);
+  for (entry_index at = 0; t && at < table_.end(); ++at)
+    if (t->forest.resident(at))
+      all.push_back({table_[at].key, {}, t->forest.bytes_of(at)});
+  return all;
+}
+
 size_t eviction_ledger::bytes() const {
   size_t total = sizeof *this + table_.bytes() + history_.bytes();
   for (auto& t : tiers_)

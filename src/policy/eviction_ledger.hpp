@@ -71,6 +71,8 @@ class eviction_ledger {
   size_t resident_prefix(tier_number tier, std::span<const entry_key> chain) const;
 
   size_t residents(tier_number tier) const;
+  /// All residents, in no order. Parents are left out.
+  std::vector<entry_info> list_residents(tier_number tier) const;
   /// The learner; null until an order that learns is set.
   const survival_model* model() const { return history_.model(); }
 

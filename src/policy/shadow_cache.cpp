@@ -38,14 +38,29 @@ void shadow_cache::use(std::span<const entry_info> chain, policy_time now) {
   store_missing(chain, 0, now);
 }
 
+void shadow_cache::clear(const std::function<bool(entry_key)>& which) {
+  for (const entry_info& entry : ledger_.list_residents(only_tier))
+    if (which(entry.key)) {
+      ledger_.erase(only_tier, entry.key);
+      used_bytes_ -= entry.bytes;
+    }
+}
+
 void shadow_cache::count(std::span<const entry_info> chain) {
   ++counts_.requests;
-  for (const entry_info& entry : chain) {
+  // The objects of one chunk stand together: `step` of them, and each one's parent so many before it.
+  auto child = std::find_if(chain.begin(), chain.end(),
+                            [&](const entry_info& entry) { return entry.parent == chain[0].key; });
+  const auto step = static_cast<size_t>(child - chain.begin());
+  reached_.assign(chain.size(), false);
+  for (size_t i = 0; i < chain.size(); ++i) {
+    const entry_info& entry = chain[i];
     ++counts_.asked;
     counts_.asked_bytes += entry.bytes;
-    // Only leaves leave, so one whose parent is there is there with all before it.
-    if (!ledger_.resident(only_tier, entry.key) ||
-        (!entry.parent.empty() && !ledger_.resident(only_tier, entry.parent)))
+    bool behind =
+        i < step ? entry.parent.empty() || ledger_.resident(only_tier, entry.parent) : reached_[i - step];
+    reached_[i] = behind && ledger_.resident(only_tier, entry.key);
+    if (!reached_[i])
       continue;
     ++counts_.hits;
     counts_.hit_bytes += entry.bytes;

@@ -4,6 +4,7 @@
 #include "policy/eviction_ledger.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -33,12 +34,16 @@ class shadow_cache {
   static result<std::unique_ptr<shadow_cache>> make(std::string_view policy, uint64_t capacity_bytes,
                                                     uint64_t seed = 0);
 
-  /// An inference request for these objects, root first: its one use of them. It is open until `end`.
+  /// An inference request for these objects, root first, as many for each chunk: its one use of them. It is open until
+  /// `end`.
   request_number begin(std::span<const entry_info> chain, const request_hints& hints, policy_time now);
   void end(request_number request, const request_outcome& outcome, policy_time now);
 
   /// A request of a client that does not tell which requests belong together.
   void use(std::span<const entry_info> chain, policy_time now);
+
+  /// Those leave, which is no eviction. Looks at every resident.
+  void clear(const std::function<bool(entry_key)>& which);
 
   std::string_view policy() const { return ledger_.policy(only_tier); }
   uint64_t capacity_bytes() const { return capacity_bytes_; }
@@ -64,6 +69,7 @@ class shadow_cache {
   shadow_counts counts_;
   eviction_ledger ledger_;
   std::vector<entry_key> keys_;     ///< of the request that begins
+  std::vector<bool> reached_;       ///< of the chain that is counted: there, with all before it
   std::vector<entry_info> missing_; ///< of the window that is stored
 };
 

@@ -9,12 +9,12 @@ namespace {
 
 constexpr uint64_t object = physical_bytes_for(1 << 20);
 
-space_ptr space(std::vector<pool_spec> pools = {{.name = "kv", .object_bytes = 1 << 20}},
-                uint32_t ranks = 1) {
+space_ptr space(std::vector<pool_spec> pools = {{.name = "kv", .object_bytes = 1 << 20}}, uint32_t ranks = 1,
+                uint32_t id = 1) {
   auto spec = testing::small_space();
   spec.pools = std::move(pools);
   spec.world_size = ranks;
-  return std::make_shared<const opened_space>(opened_space{space_id{1}, spec, {}});
+  return std::make_shared<const opened_space>(opened_space{space_id{id}, spec, {}});
 }
 
 digest chunk(uint8_t n) {
@@ -27,7 +27,7 @@ shadow_use use_of(const space_ptr& in, std::initializer_list<int> chunks, uint64
   auto prefix = std::make_shared<chunk_prefix>();
   for (int n : chunks)
     prefix->chunks.push_back(chunk(static_cast<uint8_t>(n)));
-  return {in, prefix, {}, inference, {}};
+  return {in, prefix, {}, inference, {}, {}};
 }
 
 TEST(ShadowFeed, SkipsWhatWouldBeTooMuchAndNeverALoneRequest) {
@@ -54,13 +54,19 @@ TEST(ShadowEntries, FollowThePrefixOnEachRank) {
   EXPECT_NE(entries[0].key, entries[1].key);
 }
 
+TEST(ShadowEntries, TellTheirSpace) {
+  auto key = entries_of(use_of(space({{.name = "kv", .object_bytes = 1 << 20}}, 1, 7), {1}))[0].key;
+  EXPECT_TRUE(is_of(space_id{7}, key));
+  EXPECT_FALSE(is_of(space_id{1}, key));
+}
+
 TEST(ShadowEntries, OfALoadAreThoseOfItsRankAndFollowWhatCameBefore) {
   auto in = space({{.name = "kv", .object_bytes = 1 << 20}}, 2);
   auto whole = entries_of(use_of(in, {1, 2}));
   auto prefix = std::make_shared<chunk_prefix>();
   prefix->chunks = {chunk(2)};
   prefix->parent = chunk(1);
-  auto part = entries_of({in, prefix, uint16_t{1}, 0, {}});
+  auto part = entries_of({in, prefix, uint16_t{1}, 0, {}, {}});
   ASSERT_EQ(part.size(), 1u);
   EXPECT_EQ(part[0].key, whole[3].key);
   EXPECT_EQ(part[0].parent, whole[1].key);
@@ -74,13 +80,14 @@ TEST(ShadowEntries, LeaveOutStatesOfTrailingPoolsAndStoreReplicatedPoolsOnce) {
 }
 
 struct Shadow : terrace::test::actor_fixture {
-  shadow_actor start(std::vector<shadow_plan> plans) {
+  shadow_actor start(std::vector<shadow_plan> plans, clock_source clock = clock_source::steady) {
     shadow_arguments arguments;
     arguments.plans = std::move(plans);
     arguments.feed = feed;
     arguments.probe = probe;
     for (const shadow_plan& plan : arguments.plans)
       probe->add_line(plan.policy, plan.capacity_bytes);
+    arguments.clock = clock;
     arguments.detached = false;
     return spawn_shadow(sys, std::move(arguments));
   }
@@ -134,6 +141,50 @@ TEST_F(Shadow, HearsAnInferenceOnceAndItsEnd) {
   tell(shadow, use_of(in, {1}, 7)); // the number may be used again
   EXPECT_EQ(report(shadow).lines[0].counts.asked, 2u);
   EXPECT_EQ(report(shadow).lines[0].counts.hits, 1u);
+}
+
+TEST_F(Shadow, ForgetsWhatIsCleared) {
+  auto shadow = start({{"lru", 10 * object}});
+  auto one = space(), other = space({{.name = "kv", .object_bytes = 1 << 20}}, 1, 2);
+  tell(shadow, use_of(one, {1, 2}));
+  tell(shadow, use_of(other, {1, 2, 3}));
+  caf::anon_send(shadow, shadow_clear{space_id{1}});
+  settle();
+  EXPECT_EQ(report(shadow).lines[0].residents, 3u);
+  EXPECT_EQ(report(shadow).lines[0].used_bytes, 3 * object);
+  EXPECT_EQ(report(shadow).lines[0].counts.evicted, 0u);
+  tell(shadow, use_of(one, {1, 2}));
+  EXPECT_EQ(report(shadow).lines[0].counts.hits, 0u);
+  tell(shadow, use_of(other, {1, 2, 3}));
+  EXPECT_EQ(report(shadow).lines[0].counts.hits, 3u);
+  caf::anon_send(shadow, shadow_clear{});
+  settle();
+  EXPECT_EQ(report(shadow).lines[0].residents, 0u);
+  EXPECT_EQ(report(shadow).lines[0].used_bytes, 0u);
+}
+
+/// What kmg keeps follows from how long its chunks waited: by a clock that is told, or by the machine's, for which all this
+/// happens at once.
+TEST_F(Shadow, AgesByTheClockThatTheRealPoliciesGoBy) {
+  auto hits = [&](clock_source clock) {
+    auto shadow = start({{"kmg", 40 * object}}, clock);
+    auto in = space();
+    uint64_t second = 1'000'000'000, inference = 0;
+    auto ask = [&](int chunk, uint64_t at) {
+      shadow_use use = use_of(in, {chunk}, ++inference);
+      use.told = at;
+      tell(shadow, use);
+    };
+    // Of 200 chunks in turn, every fourth comes back after a second; the next round is a quarter of an hour away.
+    for (uint64_t round = 0, at = 0; round < 30; ++round, at += 900 * second)
+      for (int chunk = 0; chunk < 200; ++chunk) {
+        ask(chunk, at += second / 50);
+        if (chunk >= 50 && chunk % 4 == 2)
+          ask(chunk - 50, at);
+      }
+    return report(shadow).lines[0].counts.hits;
+  };
+  EXPECT_GT(hits(clock_source::told), hits(clock_source::steady));
 }
 
 } // namespace

@@ -82,6 +82,43 @@ TEST(ShadowCache, CountsWhatLiesBehindAHoleAsMissed) {
   EXPECT_EQ(cache->counts().hits, 0u);
 }
 
+TEST(ShadowCache, CountsWhatLiesBehindAHoleAsMissedHoweverMuchOfItIsThere) {
+  auto cache = shadow("lru", 1'000);
+  std::vector<entry_info> end{{key(4), key(3), 10}, {key(5), key(4), 10}, {key(6), key(5), 10}};
+  cache->use(end, 1);
+  cache->use(chain({1, 2}), 2);
+  cache->use(chain({1, 2, 3, 4, 5, 6}), 3);
+  EXPECT_EQ(cache->counts().hits, 2u);
+  EXPECT_EQ(cache->counts().hit_bytes, 20u);
+}
+
+TEST(ShadowCache, CountsEachObjectOfAChunkBehindItsOwnKind) {
+  auto cache = shadow("lru", 1'000);
+  // Two objects a chunk: 11 and 12, then 21 and 22; of the second kind nothing is there but its end.
+  std::vector<entry_info> whole{
+      {key(11), {}, 10}, {key(12), {}, 10}, {key(21), key(11), 10}, {key(22), key(12), 10}};
+  cache->use(std::vector{whole[0], whole[2]}, 1);
+  cache->use(std::vector{whole[3]}, 2);
+  cache->use(whole, 3);
+  EXPECT_EQ(cache->counts().hits, 2u);
+  cache->use(whole, 4);
+  EXPECT_EQ(cache->counts().hits, 6u);
+}
+
+TEST(ShadowCache, ClearsWhatItIsToldToAndCallsThatNoEviction) {
+  auto cache = shadow("lru", 1'000);
+  cache->use(chain({1, 2, 3}), 1);
+  cache->use(chain({11, 12}), 2);
+  cache->clear([](entry_key key) { return key.high < 10; });
+  EXPECT_EQ(cache->residents(), 2u);
+  EXPECT_EQ(cache->used_bytes(), 20u);
+  EXPECT_EQ(cache->counts().evicted, 0u);
+  cache->use(chain({1, 2, 3}), 3);
+  EXPECT_EQ(cache->counts().hits, 0u);
+  cache->use(chain({11, 12}), 4);
+  EXPECT_EQ(cache->counts().hits, 2u);
+}
+
 TEST(ShadowCache, NamesTheKnownPoliciesForAnUnknownOne) {
   auto made = shadow_cache::make("clock", 100);
   ASSERT_FALSE(made);

@@ -24,6 +24,8 @@ void go_on(const std::shared_ptr<clearing>& all) {
       client.refuse(all->what, all->sum.failure);
       return;
     }
+    if (client.group().shadow)
+      client.self->send(client.group().shadow, shadow_clear{all->space});
     client.reply(all->what, [&](flatbuffers::FlatBufferBuilder& body) {
       return wire::CreateClearAnswer(body, all->sum.objects, all->sum.bytes);
     });
