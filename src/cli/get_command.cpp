@@ -70,7 +70,8 @@ class get_command final : public command {
     auto daemon = connect(daemon_, "terrace get");
     if (!daemon)
       return tl::unexpected(daemon.error());
-    auto client = object_client::open(std::move(*daemon), {.space = file_space(object_bytes_)});
+    auto client =
+        object_client::open(std::move(*daemon), {.space = file_space(object_bytes_), .lease = false});
     if (!client)
       return tl::unexpected(client.error());
     auto bytes = fetch(**client, *key, to);

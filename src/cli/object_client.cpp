@@ -15,7 +15,8 @@ outcome<std::unique_ptr<object_client>> object_client::open(client::connection d
   if (options.mode == load_mode::mapped && !shares)
     return bad_usage("--mode mapped: expected a group that maps its arena, but this one is isolated; "
                      "use --mode daemon");
-  made->mapped_ = shares && options.mode != load_mode::daemon;
+  made->leases_ = options.lease;
+  made->mapped_ = shares && options.lease && options.mode != load_mode::daemon;
   auto space = to.open_space(options.space);
   if (!space)
     return request_failed(to, "opening the space", space.error());
@@ -68,12 +69,14 @@ result<std::vector<tier_kind>> object_client::lookup(std::span<const digest> chu
   client::lookup_request request;
   request.in = space_;
   request.what = client::prefix::of_digests(chunks);
-  request.lease = true;
+  request.lease = leases_;
   request.options = options_;
   auto found = daemon_.lookup(request);
   if (!found)
     return tl::unexpected(found.error());
   held_ = std::move(found->held);
+  if (!leases_)
+    unheld_.assign(chunks.begin(), chunks.begin() + static_cast<ptrdiff_t>(found->tiers.size()));
   return std::move(found->tiers);
 }
 
@@ -91,7 +94,10 @@ result<size_t> object_client::load(size_t first, size_t count) {
   auto pieces = runs(0, count);
   client::load_request request;
   request.in = space_;
-  request.lease = held_.id();
+  if (leases_)
+    request.lease = held_.id();
+  else
+    request.what = client::prefix::of_digests(std::span(unheld_).first(first + count));
   request.range = range;
   request.region = &registered_;
   request.runs = pieces;

@@ -22,6 +22,9 @@ struct object_client_options {
   client::space_spec space;         ///< with exactly one pool
   uint64_t region_bytes = 32 << 20; ///< made at least one object large
   load_mode mode = load_mode::automatic;
+  /// False: lookup() keeps nothing, so that a chain may be longer than host memory. The daemon copies, and load() delivers
+  /// up to the first chunk that was evicted meanwhile.
+  bool lease = true;
 };
 
 /// The replay_target behind which the daemon is. Move nothing out of it; it belongs to one thread at a time.
@@ -59,10 +62,12 @@ class object_client final : public replay_target {
   client::registered_region registered_;
   client::space space_;
   client::lease held_;
+  std::vector<digest> unheld_;      ///< of the last lookup, when it took no lease
   client::request_options options_; ///< of the present inference request
   uint64_t next_inference_ = 0;     ///< counted from a random number, for other clients count too
   size_t object_bytes_ = 0;
   bool mapped_ = false;
+  bool leases_ = true;
 };
 
 } // namespace terrace::cli

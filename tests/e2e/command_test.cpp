@@ -35,21 +35,36 @@ TEST(Command, ReplayOfAGeneratedTraceFindsNoWrongByte) {
   EXPECT_NE(readable.out.find("wrong bytes"), std::string::npos) << readable.out;
 }
 
-TEST(Command, FileThatWasPutIsGotBackEqual) {
-  daemon_under_test daemon;
-  std::string file = daemon.folder() / "file";
-  std::string content(5 * mebibyte + 123, '\0');
+/// Puts a file of so many bytes and returns its key.
+std::string put_file(const daemon_under_test& daemon, const std::string& file, size_t bytes) {
+  std::string content(bytes, '\0');
   fill_content(chain_of(1, 1)[0], {reinterpret_cast<uint8_t*>(content.data()), content.size()});
   write_file(file, content);
   auto put = terrace(daemon, {"put", file});
-  ASSERT_EQ(put.exit_code, 0) << put.err;
-  std::string key = put.out.substr(0, 64);
+  EXPECT_EQ(put.exit_code, 0) << put.err;
+  return put.out.substr(0, 64);
+}
+
+TEST(Command, FileThatWasPutIsGotBackEqual) {
+  daemon_under_test daemon;
+  std::string file = daemon.folder() / "file", copy = daemon.folder() / "copy";
+  std::string key = put_file(daemon, file, 5 * mebibyte + 123);
   EXPECT_EQ(run({"sha256sum", file}).out.substr(0, 64), key);
-  auto got = terrace(daemon, {"get", key, "-o", daemon.folder() / "copy"});
+  auto got = terrace(daemon, {"get", key, "-o", copy});
   ASSERT_EQ(got.exit_code, 0) << got.err;
-  EXPECT_TRUE(read_file(daemon.folder() / "copy") == content);
+  EXPECT_TRUE(read_file(copy) == read_file(file));
   std::string unknown(64, '0');
   EXPECT_EQ(terrace(daemon, {"get", unknown, "-o", daemon.folder() / "none"}).exit_code, 1);
+}
+
+TEST(Command, FileLargerThanHostMemoryIsGotBackEqual) {
+  daemon_under_test daemon({.host_bytes = 16 * mebibyte, .disk_bytes = 64 * mebibyte});
+  ASSERT_TRUE(daemon.await_log("joined"));
+  std::string file = daemon.folder() / "file", copy = daemon.folder() / "copy";
+  std::string key = put_file(daemon, file, 37 * mebibyte + 123);
+  auto got = terrace(daemon, {"get", key, "-o", copy});
+  ASSERT_EQ(got.exit_code, 0) << got.err;
+  EXPECT_TRUE(read_file(copy) == read_file(file));
 }
 
 TEST(Command, ClearForgetsEverythingOrOneSpace) {
