@@ -31,6 +31,7 @@ struct outcome {
   double p99_ns = 0;
   double fragmentation_percent = 0;
   double rounding_percent = 0; ///< of the taken bytes, what no object asked for
+  double stuck_percent = 0;    ///< of the objects, those for which more had to leave than their bytes
 };
 
 /// An allocator as the tiers use it.
@@ -66,20 +67,19 @@ class shared_arena {
       : sizes_(sizes.begin(), sizes.end()), random_(seed), space_(make_space(name, sizes[0])),
         limit_(static_cast<uint64_t>(full * static_cast<double>(space_->capacity()))) {}
 
-  /// `timed` runs each call of the allocator.
+  /// `timed` runs each call of the allocator but those after one that failed.
   template <class F>
   void step(F&& timed) {
     uint64_t bytes = sizes_[random_() % sizes_.size()];
-    for (; used_ + bytes > limit_; ++calls_) {
-      std::swap(live_[random_() % live_.size()], live_.back());
-      timed([&] { space_->give(live_.back().place); });
-      used_ -= live_.back().place.size;
-      asked_ -= live_.back().asked;
-      live_.pop_back();
-    }
-    live_.push_back({{}, bytes});
-    timed([&] { live_.back().place = *space_->take(bytes); });
-    used_ += live_.back().place.size;
+    for (; used_ + bytes > limit_; ++calls_)
+      drop_one(timed);
+    ++stores_;
+    std::optional<extent> place;
+    timed([&] { place = space_->take(bytes); });
+    for (stuck_ += place ? 0 : 1; !place; place = space_->take(bytes))
+      drop_one([](auto&& call) { call(); });
+    live_.push_back({*place, bytes});
+    used_ += place->size;
     asked_ += bytes;
     ++calls_;
   }
@@ -92,6 +92,7 @@ class shared_arena {
   }
 
   uint64_t calls() const { return calls_; }
+  double stuck() const { return static_cast<double>(stuck_) / static_cast<double>(stores_); }
   double rounding() const { return 1 - static_cast<double>(asked_) / static_cast<double>(used_); }
 
   /// 1 - bytes allocatable as the smallest object / free bytes, by trying it. Leaves the arena full.
@@ -104,6 +105,15 @@ class shared_arena {
   }
 
  private:
+  template <class F>
+  void drop_one(F&& timed) {
+    std::swap(live_[random_() % live_.size()], live_.back());
+    timed([&] { space_->give(live_.back().place); });
+    used_ -= live_.back().place.size;
+    asked_ -= live_.back().asked;
+    live_.pop_back();
+  }
+
   std::vector<uint64_t> sizes_;
   std::mt19937_64 random_;
   struct object {
@@ -115,7 +125,7 @@ class shared_arena {
   uint64_t limit_;
   uint64_t used_ = 0;
   uint64_t asked_ = 0;
-  uint64_t calls_ = 0;
+  uint64_t calls_ = 0, stores_ = 0, stuck_ = 0;
 };
 
 /// The mean without a clock between calls, then the single calls with one.
@@ -134,6 +144,7 @@ outcome measure(const std::string& name, std::span<const uint64_t> sizes, uint64
     arena.step([&](auto&& call) { samples.push_back(seconds_of(call) * 1e9); });
   found.p99_ns = percentile(samples, 0.99);
   found.rounding_percent = 100 * arena.rounding();
+  found.stuck_percent = 100 * arena.stuck();
   found.fragmentation_percent = 100 * arena.fragmentation();
   return found;
 }
@@ -152,11 +163,13 @@ void alloc_mixed(const settings& options, const reporter& report) {
           options.rounds,
           [&] {
             auto o = measure(name, sizes, ++seed);
-            return std::vector{o.mean_ns, o.p99_ns, o.fragmentation_percent, o.rounding_percent};
+            return std::vector{o.mean_ns, o.p99_ns, o.fragmentation_percent, o.rounding_percent,
+                               o.stuck_percent};
           },
           [&] {
             auto o = measure("paged", {&sizes[1], 1}, seed);
-            return std::vector{o.mean_ns, o.p99_ns, o.fragmentation_percent, o.rounding_percent};
+            return std::vector{o.mean_ns, o.p99_ns, o.fragmentation_percent, o.rounding_percent,
+                               o.stuck_percent};
           });
       std::string base = "alloc_mixed " + name + " " + std::string(mix.name);
       // `size_class` is the default and has to reach the aims; the others stand beside it.
@@ -176,6 +189,7 @@ void alloc_mixed(const settings& options, const reporter& report) {
       tell(", p99", "ns", 1, 1000, true);
       tell(", fragmentation", "%", 2, 3, true);
       tell(", rounding", "%", 3, 3, true);
+      tell(", stuck", "%", 4, 0.1, true);
     }
   }
 }
