@@ -145,8 +145,8 @@ result<pool_list> checked_pools(const space_spec& spec, const flatbuffers::Vecto
 }
 
 batch_ptr objects_of(const opened_space& in, std::span<const digest> chunks,
-                     const std::optional<digest>& before, const chunk_range& range, const pool_list& pools,
-                     uint16_t rank) {
+                     const std::optional<digest>& before, const transfer_scope& scope, uint16_t rank) {
+  const auto& [range, pools] = scope;
   auto batch = std::make_shared<object_batch>();
   reserve(*batch, range.count * pools.size());
   for (size_t pool : pools)
@@ -175,8 +175,8 @@ batch_ptr keys_of_all_ranks(const opened_space& in, std::span<const digest> chun
   return batch;
 }
 
-hold_ptr leased_on_disk(const lease_ptr& from, const chunk_range& range, const pool_list& pools,
-                        uint16_t rank) {
+hold_ptr leased_on_disk(const lease_ptr& from, const transfer_scope& scope, uint16_t rank) {
+  const auto& [range, pools] = scope;
   if (!from->disk)
     return nullptr;
   chunk_layout layout(from->in->spec);

@@ -30,20 +30,23 @@ constexpr size_t transfer_objects_max = 1'048'576;
 result<pool_list> checked_pools(const space_spec& spec, const flatbuffers::Vector<uint8_t>* named,
                                 size_t chunks);
 
-/// The objects of a range of chunks in some pools on one rank, chunk by chunk, pool by pool. `before`: the chunk in front
-/// of all of them, if known.
+/// What a transfer is about: a range of chunks in some pools.
+struct transfer_scope {
+  chunk_range range;
+  pool_list pools;
+};
+
+/// The objects of a scope on one rank, chunk by chunk, pool by pool. `before`: the chunk in front of all of `chunks`, if
+/// known.
 batch_ptr objects_of(const opened_space& in, std::span<const digest> chunks,
-                     const std::optional<digest>& before, const chunk_range& range, const pool_list& pools,
-                     uint16_t rank);
+                     const std::optional<digest>& before, const transfer_scope& scope, uint16_t rank);
 
 /// Only the keys and `trailing` of the objects of all chunks on all ranks, numbered as index/chunk_layout.hpp says: all
 /// that a probe needs.
 batch_ptr keys_of_all_ranks(const opened_space& in, std::span<const digest> chunks);
 
-/// What a lease holds on disk of the objects that `objects_of` names for the same range, pools and rank; null if
-/// nothing.
-hold_ptr leased_on_disk(const lease_ptr& from, const chunk_range& range, const pool_list& pools,
-                        uint16_t rank);
+/// What a lease holds on disk of the objects that `objects_of` names for the same scope and rank; null if nothing.
+hold_ptr leased_on_disk(const lease_ptr& from, const transfer_scope& scope, uint16_t rank);
 
 /// The runs of a load or store, checked against its objects and its region.
 result<std::shared_ptr<const object_runs>> runs_of(const protocol::run_vector& runs,

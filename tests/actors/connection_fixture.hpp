@@ -4,6 +4,7 @@
 #include "actors/connection_actor.hpp"
 
 #include "client_end.hpp"
+#include "environment.hpp"
 #include "group_fixture.hpp"
 #include "tests/support/runtime_fixture.hpp"
 
@@ -13,7 +14,7 @@
 namespace terrace::actors::test {
 
 struct connection_fixture : group_fixture {
-  std::shared_ptr<connection_environment> environment = std::make_shared<connection_environment>();
+  std::shared_ptr<connection_environment> environment;
   std::chrono::steady_clock::time_point time = std::chrono::steady_clock::now();
   std::shared_ptr<unique_fd> process = std::make_shared<unique_fd>(::eventfd(0, EFD_CLOEXEC)); ///< its pidfd
   std::optional<client_end> client;
@@ -25,15 +26,10 @@ struct connection_fixture : group_fixture {
 
   connection_fixture() {
     start({.host_objects = 8});
-    environment->group = group;
+    environment = environment_of(group, probes, log);
     environment->limits.credit_requests = 2;
     environment->started = time;
     environment->now = [this] { return time; };
-    environment->clients = std::make_shared<client_directory>();
-    environment->client_probe = probes.clients;
-    environment->request_probe = probes.requests;
-    environment->spaces = std::make_shared<metrics::space_table>(4);
-    environment->log = [this](const std::string& line) { log.push_back(line); };
   }
   void TearDown() override {
     client.reset();

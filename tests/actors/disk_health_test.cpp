@@ -1,5 +1,5 @@
 // A device that fails: the tier is degraded, the group serves on, and the tier returns with the device.
-#include "group_fixture.hpp"
+#include "disk_fixture.hpp"
 #include "storage/superblock.hpp"
 
 #include <cerrno>
@@ -12,16 +12,10 @@ using runtime::io_code;
 
 namespace {
 
-struct DiskHealth : group_fixture {
+struct DiskHealth : disk_fixture {
   DiskHealth() { start({.host_objects = 32, .disk_objects = 85}); }
 
-  const disk_service& service() { return *group->disk()->service; }
   int file() { return group->disk()->file->fd(); }
-  void on_disk(uint64_t first, size_t count) {
-    EXPECT_EQ(store(first, count).stored_chunks, count);
-    EXPECT_EQ(present(disk_tier(), first, count), count);
-    forget_host(first, count);
-  }
   std::array<char, 2 * superblock_bytes> superblocks() {
     std::array<char, 2 * superblock_bytes> bytes{};
     EXPECT_EQ(::pread(file(), bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));

@@ -1,6 +1,6 @@
 // A device that does not answer: the tier is degraded, requests are answered without it, and what the kernel still has
 // stays untouched until it gives it back.
-#include "group_fixture.hpp"
+#include "disk_fixture.hpp"
 
 #include <cerrno>
 
@@ -12,15 +12,9 @@ using runtime::io_code;
 
 namespace {
 
-struct DiskStall : group_fixture {
+struct DiskStall : disk_fixture {
   DiskStall() { start({.host_objects = 32, .disk_objects = 85}); }
 
-  const disk_service& service() { return *group->disk()->service; }
-  void on_disk(uint64_t first, size_t count) {
-    EXPECT_EQ(store(first, count).stored_chunks, count);
-    EXPECT_EQ(present(disk_tier(), first, count), count);
-    forget_host(first, count);
-  }
   /// Five ticks of the watch: more than `stall_after`, whenever the operation began.
   void wait_out() {
     settle();

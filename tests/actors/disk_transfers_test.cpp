@@ -1,5 +1,5 @@
 // Loads from disk, write-through, and what goes wrong on the way: errors, short transfers and damaged bytes.
-#include "group_fixture.hpp"
+#include "disk_fixture.hpp"
 
 #include <cerrno>
 
@@ -10,16 +10,9 @@ using runtime::io_code;
 
 namespace {
 
-struct DiskTransfers : group_fixture {
+struct DiskTransfers : disk_fixture {
   DiskTransfers() { start({.host_objects = 16, .disk_objects = 85}); }
 
-  /// On disk and nowhere else.
-  void on_disk(uint64_t first, size_t count) {
-    EXPECT_EQ(store(first, count).stored_chunks, count);
-    EXPECT_EQ(present(disk_tier(), first, count), count);
-    forget_host(first, count);
-    EXPECT_EQ(present(group->host, first, count), 0u);
-  }
   void flip(uint64_t number, uint64_t byte) {
     uint64_t place = file_place(number) + byte;
     settle();

@@ -1,9 +1,9 @@
 // A listening socket with real clients, over the simulated ring.
 #include "actors/listener_actor.hpp"
 
-#include "actors/listening_socket.hpp"
-#include "client_end.hpp"
+#include "environment.hpp"
 #include "group_fixture.hpp"
+#include "socket_fixture.hpp"
 
 #include <cerrno>
 
@@ -15,10 +15,8 @@ using runtime::io_code;
 
 namespace {
 
-struct Listener : group_fixture {
-  std::shared_ptr<connection_environment> environment = std::make_shared<connection_environment>();
-  std::filesystem::path where;
-  std::string path;
+struct Listener : socket_fixture<group_fixture> {
+  std::shared_ptr<connection_environment> environment;
   std::vector<std::string> log;
   bool admits = true;
   uint32_t connections_max = 4;
@@ -27,16 +25,7 @@ struct Listener : group_fixture {
 
   Listener() {
     start({.host_objects = 8});
-    environment->group = group;
-    environment->clients = std::make_shared<client_directory>();
-    environment->client_probe = probes.clients;
-    environment->request_probe = probes.requests;
-    environment->spaces = std::make_shared<metrics::space_table>(4);
-    environment->log = [this](const std::string& line) { log.push_back(line); };
-    std::string name = (std::filesystem::temp_directory_path() / "terrace-XXXXXX").string();
-    if (::mkdtemp(name.data()) != nullptr)
-      where = name;
-    path = (where / "s").string();
+    environment = environment_of(group, probes, log);
   }
   void TearDown() override {
     stop(listener);
@@ -45,14 +34,11 @@ struct Listener : group_fixture {
       stop(client->actor);
     environment->group.reset();
     group_fixture::TearDown();
-    std::filesystem::remove_all(where);
   }
 
   void listen() {
-    auto socket = open_listening_socket(path, 0600);
-    ASSERT_TRUE(socket) << socket.error().text;
     listener_arguments with;
-    with.socket = std::make_shared<unique_fd>(std::move(*socket));
+    with.socket = open();
     with.path = path;
     with.admits = [this](uid_t, gid_t) { return admits; };
     with.place = [this] { return home(); };
@@ -61,19 +47,6 @@ struct Listener : group_fixture {
     with.environment = environment;
     listener = spawn_listener(sys, home(), std::move(with));
     settle();
-  }
-  client_end connect() {
-    auto client = connect_to(path);
-    settle();
-    return client;
-  }
-  /// Says hello; what the daemon answers.
-  received greet(client_end& client) {
-    client.send_hello();
-    settle();
-    auto answer = client.next();
-    EXPECT_TRUE(answer) << "nothing was answered";
-    return answer.value_or(received{});
   }
   size_t connections() const { return environment->clients->size(); }
 };

@@ -1,5 +1,7 @@
 #include "actors/listening_socket.hpp"
 
+#include "tests/support/temporary_folder.hpp"
+
 #include <gtest/gtest.h>
 
 #include <sys/socket.h>
@@ -9,7 +11,6 @@
 #include <unistd.h>
 
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 
 using namespace terrace;
@@ -18,16 +19,8 @@ using namespace terrace::actors;
 namespace {
 
 struct ListeningSocket : ::testing::Test {
-  std::filesystem::path folder;
-  std::string path;
-
-  void SetUp() override {
-    std::string name = (std::filesystem::temp_directory_path() / "terrace-XXXXXX").string();
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    folder = name;
-    path = (folder / "s").string();
-  }
-  void TearDown() override { std::filesystem::remove_all(folder); }
+  terrace::test::temporary_folder folder;
+  std::string path = folder / "s";
 
   bool connects() const {
     unique_fd client(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));

@@ -67,7 +67,7 @@ TEST(CheckedRange, NothingOfNothingIsAllowed) {
 }
 
 TEST(ObjectsOf, GoChunkByChunkAndPoolByPoolOnOneRank) {
-  auto batch = objects_of(space(), chunks(3), std::nullopt, {1, 2}, {0, 1, 2}, 1);
+  auto batch = objects_of(space(), chunks(3), std::nullopt, {{1, 2}, {0, 1, 2}}, 1);
   ASSERT_EQ(batch->size(), 6u);
   EXPECT_EQ(batch->keys[0], (object_key{space_id{9}, 0, 1, chunk(2)}));
   EXPECT_EQ(batch->keys[1], (object_key{space_id{9}, 1, 0, chunk(2)})); // replicated: rank 0 for all
@@ -77,14 +77,14 @@ TEST(ObjectsOf, GoChunkByChunkAndPoolByPoolOnOneRank) {
 }
 
 TEST(ObjectsOf, NameTheSameObjectOfTheChunkBeforeAsTheirParent) {
-  auto batch = objects_of(space(), chunks(3), std::nullopt, {1, 2}, {0, 1, 2}, 1);
+  auto batch = objects_of(space(), chunks(3), std::nullopt, {{1, 2}, {0, 1, 2}}, 1);
   EXPECT_EQ(batch->parents[0], name(0, 1, 1));
   EXPECT_EQ(batch->parents[1], name(1, 0, 1));
   EXPECT_EQ(batch->parents[3], name(0, 1, 2));
 }
 
 TEST(ObjectsOf, StatesOfTrailingPoolsFollowTheChunkThatTheyBelongTo) {
-  auto batch = objects_of(space(), chunks(3), std::nullopt, {1, 2}, {0, 1, 2}, 1);
+  auto batch = objects_of(space(), chunks(3), std::nullopt, {{1, 2}, {0, 1, 2}}, 1);
   EXPECT_EQ(batch->parents[2], name(0, 1, 2));
   EXPECT_EQ(batch->parents[5], name(0, 1, 3));
   EXPECT_TRUE(batch->trailing.test(2));
@@ -94,17 +94,17 @@ TEST(ObjectsOf, StatesOfTrailingPoolsFollowTheChunkThatTheyBelongTo) {
 TEST(ObjectsOf, AReplicatedStateFollowsTheChunkOfRankZero) {
   auto in = space();
   in.spec.pools[2].replicated = true;
-  EXPECT_EQ(objects_of(in, chunks(1), std::nullopt, {0, 1}, {2}, 1)->parents[0], name(0, 0, 1));
+  EXPECT_EQ(objects_of(in, chunks(1), std::nullopt, {{0, 1}, {2}}, 1)->parents[0], name(0, 0, 1));
 }
 
 TEST(ObjectsOf, StatesOfASpaceWithoutAttentionStandAlone) {
   auto in = space();
   in.spec.pools.erase(in.spec.pools.begin(), in.spec.pools.begin() + 2);
-  EXPECT_TRUE(objects_of(in, chunks(2), std::nullopt, {0, 2}, {0}, 1)->parents[1].empty());
+  EXPECT_TRUE(objects_of(in, chunks(2), std::nullopt, {{0, 2}, {0}}, 1)->parents[1].empty());
 }
 
 TEST(ObjectsOf, AreOnlyOfThePoolsThatAreWanted) {
-  auto batch = objects_of(space(), chunks(2), std::nullopt, {0, 2}, {0, 2}, 1);
+  auto batch = objects_of(space(), chunks(2), std::nullopt, {{0, 2}, {0, 2}}, 1);
   EXPECT_EQ(batch->payload_bytes, (std::vector<uint64_t>{1000, 200, 1000, 200}));
   EXPECT_EQ(batch->keys[3], (object_key{space_id{9}, 2, 1, chunk(2)}));
 }
@@ -128,8 +128,8 @@ TEST(CheckedPools, AreAllUnlessSomeAreNamed) {
 }
 
 TEST(ObjectsOf, TheFirstChunkContinuesWhatCameBeforeIfThatIsKnown) {
-  EXPECT_TRUE(objects_of(space(), chunks(1), std::nullopt, {0, 1}, {0, 1, 2}, 0)->parents[0].empty());
-  EXPECT_EQ(objects_of(space(), chunks(1), chunk(77), {0, 1}, {0, 1, 2}, 0)->parents[0], name(0, 0, 77));
+  EXPECT_TRUE(objects_of(space(), chunks(1), std::nullopt, {{0, 1}, {0, 1, 2}}, 0)->parents[0].empty());
+  EXPECT_EQ(objects_of(space(), chunks(1), chunk(77), {{0, 1}, {0, 1, 2}}, 0)->parents[0], name(0, 0, 77));
 }
 
 TEST(KeysOfAllRanks, AreNumberedAsTheChunkLayoutSays) {
@@ -153,15 +153,15 @@ TEST(LeasedOnDisk, PicksTheObjectsOfOneRankOutOfTheLease) {
   auto held = std::make_shared<lease>();
   held->in = in;
   held->chunks = chunks(3);
-  EXPECT_EQ(leased_on_disk(held, {0, 3}, {0, 1, 2}, 1), nullptr);
+  EXPECT_EQ(leased_on_disk(held, {{0, 3}, {0, 1, 2}}, 1), nullptr);
   held->disk = std::make_shared<object_hold>(caf::actor{}, places);
-  auto part = leased_on_disk(held, {1, 2}, {0, 1, 2}, 1);
+  auto part = leased_on_disk(held, {{1, 2}, {0, 1, 2}}, 1);
   ASSERT_NE(part, nullptr);
   std::vector<uint64_t> ids;
   for (const object_place& place : part->places())
     ids.push_back(static_cast<uint64_t>(place.id) - 1);
   EXPECT_EQ(ids, (std::vector<uint64_t>{6, 7, 9, 11, 12, 14}));
-  EXPECT_EQ(leased_on_disk(held, {1, 2}, {1}, 1)->places().size(), 2u);
+  EXPECT_EQ(leased_on_disk(held, {{1, 2}, {1}}, 1)->places().size(), 2u);
 }
 
 TEST(LeasedOnDisk, ThePartKeepsTheLease) {
@@ -169,7 +169,7 @@ TEST(LeasedOnDisk, ThePartKeepsTheLease) {
   held->in = std::make_shared<opened_space>(space());
   held->disk = std::make_shared<object_hold>(caf::actor{}, std::vector<object_place>(5));
   std::weak_ptr<lease> watched = held;
-  auto part = leased_on_disk(held, {0, 1}, {0, 1, 2}, 0);
+  auto part = leased_on_disk(held, {{0, 1}, {0, 1, 2}}, 0);
   held.reset();
   EXPECT_FALSE(watched.expired());
   part.reset();
@@ -177,7 +177,7 @@ TEST(LeasedOnDisk, ThePartKeepsTheLease) {
 }
 
 TEST(RunsOf, AreCheckedAgainstTheObjectsAndTheRegion) {
-  auto batch = objects_of(space(), chunks(1), std::nullopt, {0, 1}, {0, 1, 2}, 0);
+  auto batch = objects_of(space(), chunks(1), std::nullopt, {{0, 1}, {0, 1, 2}}, 0);
   auto with = [&](std::vector<wire::Run> runs, uint64_t region_bytes) {
     flatbuffers::FlatBufferBuilder body;
     auto listed = body.CreateVectorOfStructs(runs);

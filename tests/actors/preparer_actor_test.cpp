@@ -2,10 +2,10 @@
 #include "actors/preparer_actor.hpp"
 
 #include "group_fixture.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 #include <sys/mman.h>
 
-#include <filesystem>
 #include <fstream>
 
 using namespace terrace;
@@ -23,13 +23,10 @@ struct reports {
 
 struct Preparer : group_fixture {
   std::shared_ptr<reports> seen = std::make_shared<reports>();
-  std::filesystem::path where;
+  terrace::test::temporary_folder where;
   preparer_arguments with;
 
   Preparer() {
-    std::string name = (std::filesystem::temp_directory_path() / "terrace-XXXXXX").string();
-    if (::mkdtemp(name.data()) != nullptr)
-      where = name;
     auto memory = segmented_arena::create({.name = "test", .bytes = 4 * mebibyte, .segment_bytes = mebibyte});
     EXPECT_TRUE(memory) << memory.error().text;
     start({.host_objects = 8});
@@ -47,7 +44,6 @@ struct Preparer : group_fixture {
     stop(with.report_to);
     with = {};
     group_fixture::TearDown();
-    std::filesystem::remove_all(where);
   }
 
   void want_disk(const std::filesystem::path& path, uint64_t bytes = 2 * mebibyte) {

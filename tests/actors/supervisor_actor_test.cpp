@@ -1,11 +1,9 @@
 // The order of start and end, on one thread, with real sockets and files.
 #include "actors/supervisor_actor.hpp"
 
-#include "actors/listening_socket.hpp"
-#include "client_end.hpp"
+#include "socket_fixture.hpp"
 #include "tests/support/actor_fixture.hpp"
 
-#include <filesystem>
 #include <fstream>
 
 using namespace terrace;
@@ -18,9 +16,7 @@ namespace {
 
 constexpr uint64_t mebibyte = 1 << 20;
 
-struct Supervisor : terrace::test::actor_fixture {
-  std::filesystem::path folder;
-  std::string path;
+struct Supervisor : socket_fixture<terrace::test::actor_fixture> {
   supervisor_arguments with;
   caf::actor supervisor, listener;
   std::vector<std::string> log, warnings;
@@ -29,10 +25,6 @@ struct Supervisor : terrace::test::actor_fixture {
   group_probes probes;
 
   Supervisor() {
-    std::string name = (std::filesystem::temp_directory_path() / "terrace-XXXXXX").string();
-    if (::mkdtemp(name.data()) != nullptr)
-      folder = name;
-    path = (folder / "s").string();
     group_plan plan;
     plan.name = "default";
     plan.path = path;
@@ -54,15 +46,12 @@ struct Supervisor : terrace::test::actor_fixture {
     settle();
     advance(1h); // whoever is still there is killed
     supervisor = listener = {};
-    std::filesystem::remove_all(folder);
   }
 
   void start() {
-    auto socket = open_listening_socket(path, 0600);
-    ASSERT_TRUE(socket) << socket.error().text;
     listen_plan listen;
     listen.path = path;
-    listen.socket = std::make_shared<unique_fd>(std::move(*socket));
+    listen.socket = open();
     listen.admits = [](uid_t, gid_t) { return true; };
     with.listens.push_back(std::move(listen));
     supervisor = spawn_supervisor(sys, std::move(with));
@@ -85,18 +74,6 @@ struct Supervisor : terrace::test::actor_fixture {
   void drain() {
     caf::anon_send(supervisor, drain_notice{});
     settle();
-  }
-  client_end connect() {
-    auto client = connect_to(path);
-    settle();
-    return client;
-  }
-  received greet(client_end& client) {
-    client.send_hello();
-    settle();
-    auto answer = client.next();
-    EXPECT_TRUE(answer) << "nothing was answered";
-    return answer.value_or(received{});
   }
 };
 
@@ -121,7 +98,7 @@ TEST_F(Supervisor, SaysWhyItCannotStartAndEnds) {
 }
 
 TEST_F(Supervisor, LetsTheDiskJoinWhenItsFileIsOpen) {
-  want_disk(folder / "store");
+  want_disk(files / "store");
   start();
   EXPECT_TRUE(warnings.empty()) << warnings[0];
   ASSERT_EQ(log.size(), 1u);
@@ -129,12 +106,12 @@ TEST_F(Supervisor, LetsTheDiskJoinWhenItsFileIsOpen) {
 }
 
 TEST_F(Supervisor, ServesWithoutADiskThatCannotBe) {
-  std::ofstream(folder / "file") << "x";
-  want_disk(folder / "file" / "store");
+  std::ofstream(files / "file") << "x";
+  want_disk(files / "file" / "store");
   start();
   ASSERT_EQ(warnings.size(), 1u);
   EXPECT_NE(warnings[0].find("disk tier of group default is off"), std::string::npos) << warnings[0];
-  EXPECT_NE(warnings[0].find((folder / "file" / "store").string()), std::string::npos) << warnings[0];
+  EXPECT_NE(warnings[0].find((files / "file" / "store").string()), std::string::npos) << warnings[0];
   auto client = connect();
   EXPECT_EQ(greet(client).code(), errc::ok);
   drain();
@@ -150,7 +127,7 @@ TEST_F(Supervisor, RemovesItsSocketsBeforeAnythingElseEnds) {
 }
 
 TEST_F(Supervisor, EndsEverythingWhenItIsDrained) {
-  want_disk(folder / "store");
+  want_disk(files / "store");
   start();
   auto client = connect();
   ASSERT_EQ(greet(client).code(), errc::ok);

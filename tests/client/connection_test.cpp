@@ -212,8 +212,7 @@ TEST(Regions, LoadsAndStoresNameThemWithTheirRuns) {
   scripted_daemon daemon([](peer& client) {
     client.welcome();
     client.answer_open_space(5);
-    client.answer(client.expect(kind::register_region),
-                  [](body_builder& body) { return wire::CreateRegisterRegionAnswer(body, 6, true); });
+    client.answer_register_region(6);
     auto load = client.expect(kind::load);
     const auto& loads = load.as<wire::Load>();
     EXPECT_EQ(loads.region(), 6U);
@@ -261,18 +260,13 @@ TEST(Regions, LoadsAndStoresNameThemWithTheirRuns) {
 TEST(Status, IsReadIntoPlainValues) {
   scripted_daemon daemon([](peer& client) {
     client.welcome();
-    client.answer(client.expect(kind::status), [](body_builder& body) {
-      auto tier = wire::CreateTierStatusDirect(body, "host", "ready", nullptr, 1000, 400, 600, 500);
-      std::vector tiers{tier};
-      auto group = wire::CreateGroupStatusDirect(body, "main", "/run/x", false, 1, 2, &tiers);
-      auto groups = body.CreateVector(std::vector{group});
-      auto one = wire::CreateClientStatusDirect(body, 7, "engine", 123, 1000, "main", "connected", 2);
-      auto clients = body.CreateVector(std::vector{one});
-      auto version = body.CreateString("0.1.0");
-      auto boot = body.CreateVector(std::vector<uint8_t>(16, 1));
-      auto ring = body.CreateVectorOfStrings({"single_issuer"});
-      return wire::CreateStatusAnswer(body, version, boot, 5000, 2, ring, groups, clients);
-    });
+    client.answer_status(
+        [](body_builder& body) {
+          std::vector tiers{
+              wire::CreateTierStatusDirect(body, "host", "ready", nullptr, 1000, 400, 600, 500)};
+          return wire::CreateGroupStatusDirect(body, "main", "/run/x", false, 1, 2, &tiers);
+        },
+        "engine");
   });
   auto connected = daemon.connect();
   auto status = connected.status();

@@ -6,12 +6,6 @@ using namespace terrace::client::test;
 
 namespace {
 
-void answer_register(peer& client, uint32_t id) {
-  auto asked = client.expect(kind::register_region);
-  EXPECT_EQ(asked.descriptors.size(), 1U);
-  client.answer(asked, [&](body_builder& body) { return wire::CreateRegisterRegionAnswer(body, id, true); });
-}
-
 connection connect(const scripted_daemon& daemon) {
   auto made = connection::connect({.path = daemon.path()});
   EXPECT_TRUE(made) << made.error().text;
@@ -24,12 +18,12 @@ TEST(Reconnect, OpensSpacesAndRegistersRegionsAnew) {
   scripted_daemon daemon(std::vector<script>{[](peer& client) {
                                                client.welcome({.boot = 1});
                                                client.answer_open_space(5);
-                                               answer_register(client, 6);
+                                               client.answer_register_region(6);
                                              },
                                              [](peer& client) {
                                                auto hello = client.welcome({.boot = 2});
                                                client.answer_open_space(50);
-                                               answer_register(client, 60);
+                                               client.answer_register_region(60);
                                                auto asked = client.expect(kind::store);
                                                EXPECT_EQ(asked.as<wire::Store>().space(), 50U);
                                                EXPECT_EQ(asked.as<wire::Store>().region(), 60U);

@@ -8,10 +8,10 @@
 #include "protocol/frame_builder.hpp"
 #include "protocol/frame_decoder.hpp"
 #include "protocol/verify.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>
@@ -136,6 +136,29 @@ class peer {
     });
   }
 
+  void answer_register_region(uint32_t id) {
+    auto asked = expect(kind::register_region);
+    EXPECT_EQ(asked.descriptors.size(), 1U);
+    answer(asked, [&](body_builder& body) { return wire::CreateRegisterRegionAnswer(body, id, true); });
+  }
+
+  /// One group, which `make_group` builds, and at most one client.
+  template <class F>
+  void answer_status(F&& make_group, const char* name_of_client = nullptr) {
+    answer(expect(kind::status), [&](body_builder& body) {
+      auto groups = body.CreateVector(std::vector{make_group(body)});
+      std::vector<flatbuffers::Offset<wire::ClientStatus>> clients;
+      if (name_of_client != nullptr)
+        clients.push_back(
+            wire::CreateClientStatusDirect(body, 7, name_of_client, 123, 1000, "main", "connected", 2));
+      auto listed = body.CreateVector(clients);
+      auto version = body.CreateString("0.1.0");
+      auto boot = body.CreateVector(std::vector<uint8_t>(16, 1));
+      auto ring = body.CreateVectorOfStrings({"single_issuer"});
+      return wire::CreateStatusAnswer(body, version, boot, 5000, 2, ring, groups, listed);
+    });
+  }
+
   void answer_lookup(const request& to, uint32_t chunks, std::optional<uint8_t> lease = {}) {
     answer(to, [&](body_builder& body) {
       auto tiers = body.CreateVector(std::vector<uint8_t>(chunks, static_cast<uint8_t>(tier_kind::host)));
@@ -178,10 +201,8 @@ class scripted_daemon {
 
   /// Listens on a path, for as many connections as there are scripts.
   explicit scripted_daemon(std::vector<script> scripts) {
-    auto pattern = (std::filesystem::temp_directory_path() / "terrace-test-XXXXXX").string();
-    EXPECT_NE(::mkdtemp(pattern.data()), nullptr);
-    directory_ = pattern;
-    path_ = pattern + "/socket";
+    directory_.emplace();
+    path_ = *directory_ / "socket";
     unique_fd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
@@ -199,8 +220,6 @@ class scripted_daemon {
   ~scripted_daemon() {
     client_end_.reset();
     thread_.join();
-    if (!directory_.empty())
-      std::filesystem::remove_all(directory_);
   }
 
   unique_fd socket() { return std::move(client_end_); }
@@ -215,7 +234,7 @@ class scripted_daemon {
 
  private:
   unique_fd client_end_;
-  std::string directory_;
+  std::optional<terrace::test::temporary_folder> directory_;
   std::string path_;
   std::thread thread_;
 };

@@ -86,23 +86,17 @@ void load_prefix(connection& client, const connection::request& what, const wire
     return;
   with_chunks(client, what, *in, *request.prefix(),
               [&client, what, &request, region, in](const chunk_prefix& prefix) {
-                auto range = checked_range(prefix.chunks.size(), request.first_chunk(), request.chunks());
-                if (!range) {
-                  client.refuse(what, range.error());
+                auto scope = scope_of(client, what, request, in->what->spec, prefix.chunks.size());
+                if (!scope)
                   return;
-                }
-                auto pools = checked_pools(in->what->spec, request.pools(), range->count);
-                if (!pools) {
-                  client.refuse(what, pools.error());
-                  return;
-                }
-                auto objects = objects_of(*in->what, prefix.chunks, prefix.parent, *range, *pools, in->rank);
+                auto objects = objects_of(*in->what, prefix.chunks, prefix.parent, *scope, in->rank);
                 client.use_for_inference(what, request.options(), objects);
                 if (client.group().feed)
-                  client.tell_shadows(what, request.options(), in->what, part_of(prefix, *range), in->rank);
+                  client.tell_shadows(what, request.options(), in->what, part_of(prefix, scope->range),
+                                      in->rank);
                 load_objects(client, what, request, region,
-                             {in->what, in->probe, std::move(objects), pools->size(), nullptr, nullptr,
-                              prefix.first_token + range->first * in->what->spec.chunk_tokens});
+                             {in->what, in->probe, std::move(objects), scope->pools.size(), nullptr, nullptr,
+                              prefix.first_token + scope->range.first * in->what->spec.chunk_tokens});
               });
 }
 
@@ -114,21 +108,14 @@ void load_leased(connection& client, const connection::request& what, const wire
                                                 ", not to space " + std::to_string(request.space())});
     return;
   }
-  auto range = checked_range(from->chunks.size(), request.first_chunk(), request.chunks());
-  if (!range) {
-    client.refuse(what, range.error());
+  auto scope = scope_of(client, what, request, from->in->spec, from->chunks.size());
+  if (!scope)
     return;
-  }
-  auto pools = checked_pools(from->in->spec, request.pools(), range->count);
-  if (!pools) {
-    client.refuse(what, pools.error());
-    return;
-  }
   uint16_t rank = client.rank_in(from->in->id);
-  auto objects = objects_of(*from->in, from->chunks, from->before, *range, *pools, rank);
+  auto objects = objects_of(*from->in, from->chunks, from->before, *scope, rank);
   load_objects(client, what, request, region,
-               {from->in, client.probe_of(from->in->id), std::move(objects), pools->size(),
-                leased_on_disk(from, *range, *pools, rank), from, token_of(*from, *range)});
+               {from->in, client.probe_of(from->in->id), std::move(objects), scope->pools.size(),
+                leased_on_disk(from, *scope, rank), from, token_of(*from, scope->range)});
 }
 
 /// From here on the client may read these places, until it releases the lease or ends.
@@ -180,37 +167,27 @@ void read_lease(connection& client, const connection::request& what, protocol::f
   }
   client.set_deadline(what, request->deadline_ms());
   connection::set_inference(what, request->options());
-  uint32_t first = request->first_chunk();
-  uint32_t count = request->chunks();
   auto body = client.channel().hold(); // `request` lies in it
   client.with_lease(what, protocol::to_lease_id(request->lease()),
-                    [&client, what, first, count, request, body](const lease_ptr& from) {
+                    [&client, what, request, body](const lease_ptr& from) {
                       if (!client.holds(from->id) && !client.may_lease(what))
                         return;
-                      auto range = checked_range(from->chunks.size(), first, count);
-                      if (!range) {
-                        client.refuse(what, range.error());
+                      auto scope = scope_of(client, what, *request, from->in->spec, from->chunks.size());
+                      if (!scope)
                         return;
-                      }
-                      auto pools = checked_pools(from->in->spec, request->pools(), range->count);
-                      if (!pools) {
-                        client.refuse(what, pools.error());
-                        return;
-                      }
                       uint16_t rank = client.rank_in(from->in->id);
                       load_job job;
                       job.group = client.group_handle();
                       job.in = from->in;
-                      job.objects = objects_of(*from->in, from->chunks, from->before, *range, *pools, rank);
-                      job.objects_per_chunk = pools->size();
-                      job.disk_held = leased_on_disk(from, *range, *pools, rank);
+                      job.objects = objects_of(*from->in, from->chunks, from->before, *scope, rank);
+                      job.objects_per_chunk = scope->pools.size();
+                      job.disk_held = leased_on_disk(from, *scope, rank);
                       job.context = what.context;
                       job.held_by = from;
                       job.note_use = false; // the lookup that took the lease was the use
                       start(client, what, std::move(job),
-                            [&client, what, from, at = token_of(*from, *range)](const load_result& done) {
-                              tell_places(client, what, from, at, done);
-                            });
+                            [&client, what, from, at = token_of(*from, scope->range)](
+                                const load_result& done) { tell_places(client, what, from, at, done); });
                     });
 }
 

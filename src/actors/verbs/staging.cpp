@@ -91,22 +91,13 @@ void reserve(connection& client, const connection::request& what, protocol::fram
     return;
   client.set_deadline(what, request->deadline_ms());
   connection::set_inference(what, request->options());
-  uint32_t first = request->first_chunk();
-  uint32_t count = request->chunks();
   with_chunks(client, what, *in, *request->prefix(),
-              [&client, what, in, request, first, count](const chunk_prefix& prefix) {
-                auto range = checked_range(prefix.chunks.size(), first, count);
-                if (!range) {
-                  client.refuse(what, range.error());
+              [&client, what, in, request](const chunk_prefix& prefix) {
+                auto scope = scope_of(client, what, *request, in->what->spec, prefix.chunks.size());
+                if (!scope)
                   return;
-                }
-                auto pools = checked_pools(in->what->spec, request->pools(), range->count);
-                if (!pools) {
-                  client.refuse(what, pools.error());
-                  return;
-                }
-                size_t per_chunk = pools->size();
-                auto objects = objects_of(*in->what, prefix.chunks, prefix.parent, *range, *pools, in->rank);
+                size_t per_chunk = scope->pools.size();
+                auto objects = objects_of(*in->what, prefix.chunks, prefix.parent, *scope, in->rank);
                 client.self->request(client.group().host, caf::infinite, probe_request{objects, false, false})
                     .then(
                         [&client, what, in, objects, per_chunk](const probe_answer& found_now) {

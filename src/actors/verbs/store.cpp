@@ -39,18 +39,11 @@ void store(connection& client, const connection::request& what, protocol::frame&
   connection::set_inference(what, request->options());
   with_chunks(client, what, *in, *request->prefix(),
               [&client, what, request, region, in](const chunk_prefix& prefix) {
-                auto range = checked_range(prefix.chunks.size(), request->first_chunk(), request->chunks());
-                if (!range) {
-                  client.refuse(what, range.error());
+                auto scope = scope_of(client, what, *request, in->what->spec, prefix.chunks.size());
+                if (!scope)
                   return;
-                }
-                auto pools = checked_pools(in->what->spec, request->pools(), range->count);
-                if (!pools) {
-                  client.refuse(what, pools.error());
-                  return;
-                }
                 store_job job;
-                job.objects = objects_of(*in->what, prefix.chunks, prefix.parent, *range, *pools, in->rank);
+                job.objects = objects_of(*in->what, prefix.chunks, prefix.parent, *scope, in->rank);
                 auto runs =
                     runs_of(*request->runs(), request->runs_per_object(), *job.objects, region->size());
                 if (!runs) {
@@ -59,7 +52,7 @@ void store(connection& client, const connection::request& what, protocol::frame&
                 }
                 job.group = client.group_handle();
                 job.in = in->what;
-                job.objects_per_chunk = pools->size();
+                job.objects_per_chunk = scope->pools.size();
                 job.runs = std::move(*runs);
                 job.source = outside(region);
                 job.context = what.context;

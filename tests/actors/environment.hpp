@@ -1,0 +1,23 @@
+// What the connections of a trust group share, in tests.
+#pragma once
+
+#include "actors/connection.hpp"
+#include "actors/group_builder.hpp"
+
+namespace terrace::actors::test {
+
+/// `log` outlives the environment.
+inline std::shared_ptr<connection_environment> environment_of(std::shared_ptr<group_parts> group,
+                                                              const group_probes& probes,
+                                                              std::vector<std::string>& log) {
+  auto made = std::make_shared<connection_environment>();
+  made->group = std::move(group);
+  made->clients = std::make_shared<client_directory>();
+  made->client_probe = probes.clients;
+  made->request_probe = probes.requests;
+  made->spaces = std::make_shared<metrics::space_table>(4);
+  made->log = [&log](const std::string& line) { log.push_back(line); };
+  return made;
+}
+
+} // namespace terrace::actors::test

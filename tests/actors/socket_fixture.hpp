@@ -1,0 +1,39 @@
+// A listening socket in a folder of the test's own, and clients that connect to it.
+#pragma once
+
+#include "client_end.hpp"
+
+#include "actors/listening_socket.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+#include <memory>
+
+namespace terrace::actors::test {
+
+/// `Base` is an `actor_fixture`.
+template <class Base>
+struct socket_fixture : Base {
+  terrace::test::temporary_folder files;
+  std::string path = files / "s";
+
+  std::shared_ptr<unique_fd> open() {
+    auto socket = open_listening_socket(path, 0600);
+    EXPECT_TRUE(socket) << socket.error().text;
+    return std::make_shared<unique_fd>(socket ? std::move(*socket) : unique_fd());
+  }
+  client_end connect() {
+    auto client = connect_to(path);
+    this->settle();
+    return client;
+  }
+  /// Says hello; what the daemon answers.
+  received greet(client_end& client) {
+    client.send_hello();
+    this->settle();
+    auto answer = client.next();
+    EXPECT_TRUE(answer) << "nothing was answered";
+    return answer.value_or(received{});
+  }
+};
+
+} // namespace terrace::actors::test
