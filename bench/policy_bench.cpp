@@ -94,7 +94,7 @@ class full_tier {
   uint64_t serve() {
     make_chain(requests_[next_++]);
     now_ += pause_ns;
-    auto request = ledger_.begin_request(chain_, {}, now_);
+    auto request = ledger_.begin_request(chain_, {.space = 1}, now_);
     size_t missing = 0;
     for (entry_key key : chain_)
       missing += !ledger_.resident(0, key);

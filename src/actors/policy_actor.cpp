@@ -50,7 +50,10 @@ void begin(policy_state& state, const inference_begin& what) {
       [&](size_t i) { return objects.trailing.test(objects.keys[i].pool); },
       [&](size_t i) { chain.push_back(to_entry_key(objects.keys[i])); });
   std::reverse(chain.begin(), chain.end()); // the ledger notes the use of a chain from its end on
-  state.inferences.begin(what.inference, state.ledger->begin_request(chain, what.hints, state.clock.now()));
+  request_hints hints = what.hints;
+  if (!objects.keys.empty())
+    hints.space = static_cast<uint32_t>(objects.keys.front().space);
+  state.inferences.begin(what.inference, state.ledger->begin_request(chain, hints, state.clock.now()));
 }
 
 void end(policy_state& state, const inference_end& what) {

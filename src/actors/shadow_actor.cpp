@@ -41,9 +41,11 @@ void hear(shadow_state& state, const shadow_use& use) {
   auto entries = entries_of(use);
   policy_time at = state.clock.now();
   request_number number = 0;
+  request_hints hints = use.hints;
+  hints.space = static_cast<uint32_t>(use.in->id);
   for (auto& cache : state.caches) {
     if (use.inference != 0)
-      number = cache->begin(entries, use.hints, at);
+      number = cache->begin(entries, hints, at);
     else
       cache->use(entries, at);
   }

@@ -28,7 +28,9 @@ constexpr size_t jobs_max = 256;
 class simulate_command final : public command {
  public:
   void declare(CLI::App& app) override {
-    app.add_option("TRACE", path_, "JSON lines as Mooncake publishes them, plain or gzipped")->required();
+    app.add_option("TRACE", paths_,
+                   "JSON lines as Mooncake publishes them, plain or gzipped; several are as many spaces")
+        ->required();
     app.add_option("--policies", policies_, "Names, separated by commas; all by default");
     app.add_option(
            "--capacity", capacities_,
@@ -85,10 +87,14 @@ class simulate_command final : public command {
     auto capacities = parse_capacities("--capacity", capacities_);
     if (!capacities)
       return tl::unexpected(capacities.error());
-    auto loaded = load_trace(path_, limit_);
-    if (!loaded)
-      return tl::unexpected(loaded.error());
-    auto work = to_workload(*loaded, chunk_tokens_);
+    std::vector<trace> loaded;
+    for (const std::string& path : paths_) {
+      auto one = load_trace(path, limit_);
+      if (!one)
+        return tl::unexpected(one.error());
+      loaded.push_back(std::move(*one));
+    }
+    auto work = to_workload(merge_traces(std::move(loaded)), chunk_tokens_);
     if (!work)
       return tl::unexpected(work.error());
     simulate_summary summary = describe(*work);
@@ -162,7 +168,8 @@ class simulate_command final : public command {
     objects_.payload_bytes = uint64_t{chunk_tokens_} * bytes_per_token_;
     objects_.physical_bytes = physical_bytes_for(objects_.payload_bytes);
     simulate_summary summary;
-    summary.trace = std::filesystem::path(path_).filename().string();
+    for (const std::string& path : paths_)
+      summary.trace += (summary.trace.empty() ? "" : " + ") + std::filesystem::path(path).filename().string();
     summary.requests = work.requests().size();
     summary.input_tokens = work.input_tokens();
     summary.accesses = work.accesses().size();
@@ -178,7 +185,7 @@ class simulate_command final : public command {
                               simulate_plan& plan, simulate_summary& summary) const {
     if (work.distinct_chunks() == 0)
       return bad_usage(fmt::format("{}: expected prompts of at least {} tokens (--chunk-tokens), found none",
-                                   path_, chunk_tokens_));
+                                   paths_.front(), chunk_tokens_));
     if (objects_.segment_bytes < objects_.physical_bytes)
       return bad_usage(fmt::format("--segment: expected room for a chunk of {}, found {}",
                                    format_bytes(objects_.physical_bytes),
@@ -219,7 +226,7 @@ class simulate_command final : public command {
     return {};
   }
 
-  std::string path_;
+  std::vector<std::string> paths_;
   std::string policies_;
   std::string capacities_ = "1%,2%,5%,10%,20%,40%";
   uint32_t chunk_tokens_ = trace_block_tokens;

@@ -19,6 +19,8 @@ std::vector<uint64_t> chunk_ids(const trace_request& request, uint32_t chunk_tok
   for (size_t i = 0; i < chunks; ++i) {
     size_t last_token = (i + 1) * chunk_tokens - 1;
     uint64_t block = request.hash_ids[last_token / trace_block_tokens];
+    if (request.space > 1)
+      block = splitmix64(block + splitmix64_step * (uint64_t{request.space} << 32));
     ids[i] = chunk_tokens >= trace_block_tokens
                  ? block
                  : splitmix64(block + splitmix64_step * (1 + last_token % trace_block_tokens));
@@ -27,6 +29,25 @@ std::vector<uint64_t> chunk_ids(const trace_request& request, uint32_t chunk_tok
 }
 
 } // namespace
+
+trace merge_traces(std::vector<trace> several) {
+  trace all;
+  uint32_t space = 0;
+  for (trace& each : several) {
+    ++space;
+    uint64_t begin_ms = each.requests.empty() ? 0 : each.requests.front().timestamp_ms;
+    uint64_t now_ms = begin_ms;
+    for (trace_request& request : each.requests) {
+      now_ms = std::max(now_ms, request.timestamp_ms);
+      request.timestamp_ms = now_ms - begin_ms;
+      request.space = space;
+      all.requests.push_back(std::move(request));
+    }
+  }
+  std::stable_sort(all.requests.begin(), all.requests.end(),
+                   [](const auto& a, const auto& b) { return a.timestamp_ms < b.timestamp_ms; });
+  return all;
+}
 
 outcome<simulate::workload> to_workload(const trace& requests, uint32_t chunk_tokens) {
   if (chunk_tokens == 0 || (chunk_tokens % trace_block_tokens != 0 && trace_block_tokens % chunk_tokens != 0))
@@ -49,6 +70,7 @@ outcome<simulate::workload> to_workload(const trace& requests, uint32_t chunk_to
       facts.think_time_ns = uint64_t{*request.think_ms} * 1'000'000;
     facts.session = request.session_number();
     facts.turn = request.turn;
+    facts.space = request.space;
     made.add(facts, chunk_ids(request, chunk_tokens));
   }
   return made;

@@ -6,6 +6,9 @@
 
 namespace terrace::cli {
 
+/// As requests of so many spaces to one daemon, in the order of their times. Every trace begins at the same moment.
+trace merge_traces(std::vector<trace> several);
+
 /// Cuts each request into whole chunks of `chunk_tokens`, which must be a multiple of the trace's blocks or a whole part
 /// of one; what is left at the end is in no chunk. Parts of a block that is not full are taken as this request's own:
 /// the trace does not say who shares them.

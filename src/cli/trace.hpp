@@ -28,6 +28,7 @@ struct trace_request {
   finish_reason reason = finish_reason::unknown; ///< optional extra key "finish_reason"
   bool session_closed = false;                   ///< optional extra key
   std::optional<uint32_t> think_ms; ///< optional extra key: what the client expects until the next turn
+  uint32_t space = 1;               ///< whose ids these are; no key: a file is one space
 
   /// How many of the ids stand for whole blocks, which are what a cache can share.
   size_t full_blocks() const { return input_length / trace_block_tokens; }

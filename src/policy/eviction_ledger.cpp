@@ -116,7 +116,7 @@ request_number eviction_ledger::begin_request(std::span<const entry_key> chain, 
       known = chain_.size();
     }
   }
-  history_.begin(chain_, known, hints.turn);
+  history_.begin(chain_, known, hints.turn, hints.space);
   for (size_t i = chain_.size(); i-- > 0;)
     use(chain_[i], clock_.stamp());
   limit_ghosts();

@@ -75,6 +75,8 @@ class eviction_ledger {
   std::vector<entry_info> list_residents(tier_number tier) const;
   /// The learner; null until an order that learns is set.
   const survival_model* model() const { return history_.model(); }
+  /// Of a space alone (request_hints); null while no request of it was heard.
+  const survival_model* model_of(uint32_t space) const { return history_.model_of(space); }
 
   size_t tracked() const { return table_.size(); }
   /// Tracked and resident in no tier. At most `ghosts_per_resident` times the residents, with a learner

@@ -33,6 +33,7 @@ using request_number = uint64_t;
 struct request_hints {
   uint64_t session = 0; ///< a name of the conversation, the same for all its turns; 0: not told
   uint32_t turn = 0;    ///< from 1; 0: not told
+  uint32_t space = 0;   ///< a number of the space that the chain is of, from 1; 0: not told
   uint8_t priority = 0; ///< higher stays longer under `priority`; at most 7
 };
 

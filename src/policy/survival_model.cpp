@@ -8,15 +8,29 @@
 namespace terrace {
 
 namespace {
-
 constexpr int bin_count = age_bins::count;
+size_t index(int bin) { return static_cast<size_t>(bin); }
+} // namespace
+
+struct survival_model::counts {
+  bins returns{};
+  bins reached{};
+
+  void add(const counts& more) {
+    for (size_t bin = 0; bin < index(bin_count); ++bin) {
+      returns[bin] += more.returns[bin];
+      reached[bin] += more.reached[bin];
+    }
+  }
+};
+
+namespace {
+
 constexpr double chance_max = 0.98; ///< no class is that sure
 constexpr double chance_max_of_all = 0.9;
 constexpr double prior_uses = 1000;  ///< weight of the scaled estimate of a broader class in each bin
 constexpr double prior_returns = 50; ///< weight of factor 1 in a class's factor
 constexpr double memory_uses = 1 << 22;
-
-size_t index(int bin) { return static_cast<size_t>(bin); }
 
 /// The Gittins index at every age.
 void find_values(const survival_model::bins& chance, float* values) {
@@ -32,23 +46,12 @@ void find_values(const survival_model::bins& chance, float* values) {
   }
 }
 
-struct counts {
-  survival_model::bins returns{};
-  survival_model::bins reached{};
-
-  void add(const counts& more) {
-    for (size_t bin = 0; bin < index(bin_count); ++bin) {
-      returns[bin] += more.returns[bin];
-      reached[bin] += more.reached[bin];
-    }
-  }
-};
-
 /// Returns, and those that there would be if all went as `broader` says.
 struct likelihood {
   double seen = 0, expected = 0;
 
-  void add(const counts& of, const survival_model::bins& broader) {
+  template <class Counts>
+  void add(const Counts& of, const survival_model::bins& broader) {
     for (size_t bin = 0; bin < index(bin_count); ++bin) {
       seen += of.returns[bin];
       expected += of.reached[bin] * broader[bin];
@@ -59,7 +62,8 @@ struct likelihood {
 };
 
 /// The chance of a return in each bin: what was counted, and `prior_uses` more that behave like `broader`, scaled.
-survival_model::bins estimate(const counts& of, const survival_model::bins& broader, double before) {
+template <class Counts>
+survival_model::bins estimate(const Counts& of, const survival_model::bins& broader, double before) {
   likelihood of_all;
   of_all.add(of, broader);
   double factor = of_all.factor(before);
@@ -74,9 +78,10 @@ survival_model::bins estimate(const counts& of, const survival_model::bins& broa
 
 } // namespace
 
-survival_model::survival_model(std::vector<size_t> pool_of)
-    : pool_of_(std::move(pool_of)), classes_(pool_of_.size()), general_(std::make_unique<learned>()),
-      values_(pool_of_.size(), general_->values.data()), open_(pool_of_.size()) {
+survival_model::survival_model(std::vector<size_t> pool_of, const survival_model* broader)
+    : pool_of_(std::move(pool_of)), broader_(broader), classes_(pool_of_.size()),
+      general_(std::make_unique<learned>()),
+      values_(pool_of_.size(), broader ? nullptr : general_->values.data()), open_(pool_of_.size()) {
   assert(std::all_of(pool_of_.begin(), pool_of_.end(), [&](size_t pool) { return pool_of_[pool] == pool; }));
   refresh();
 }
@@ -89,10 +94,13 @@ survival_model::learned& survival_model::use(size_t of_class) {
   if (pool != of_class)
     use(pool);
   ++in_use_;
-  known = std::make_unique<learned>(pool == of_class ? *general_ : *classes_[pool]);
+  if (broader_)
+    known = std::make_unique<learned>(broader_->known(broader_->classes_[of_class] ? of_class : pool));
+  else
+    known = std::make_unique<learned>(pool == of_class ? *general_ : *classes_[pool]);
   known->returns = known->ended = {};
   values_[of_class] = known->values.data();
-  for (size_t c = 0; pool == of_class && c < classes_.size(); ++c)
+  for (size_t c = 0; !broader_ && pool == of_class && c < classes_.size(); ++c)
     if (pool_of_[c] == pool)
       values_[c] = known->values.data(); // its first: no member is in use
   return *known;
@@ -145,6 +153,8 @@ survival_model::bins survival_model::reached(size_t of_class) const {
 }
 
 const survival_model::bins& survival_model::chance(size_t of_class) const {
+  if (broader_ && !classes_[of_class])
+    return broader_->chance(of_class);
   return classes_[of_class] ? classes_[of_class]->chance : known(pool_of_[of_class]).chance;
 }
 
@@ -159,10 +169,14 @@ void survival_model::refresh() {
   for (size_t c = 0; c < classes_.size(); ++c)
     if (classes_[c] && pool_of_[c] != c)
       each[pool_of_[c]].add(each[c]);
+  if (broader_) {
+    refresh_leaning(each);
+    return;
+  }
   bins general;
   for (size_t bin = 0; bin < index(bin_count); ++bin)
     general[bin] = (all.returns[bin] + 0.02) / (all.reached[bin] + 1);
-  general_->chance = estimate({}, general, 1);
+  general_->chance = estimate(counts{}, general, 1);
   find_values(general_->chance, general_->values.data());
   for (size_t c = 0; c < classes_.size(); ++c)
     if (classes_[c] && pool_of_[c] == c) {
@@ -177,6 +191,14 @@ void survival_model::refresh() {
     if (classes_[c] && pool_of_[c] != c) {
       double before = places[c - pool_of_[c]].factor(1);
       classes_[c]->chance = estimate(each[c], classes_[pool_of_[c]]->chance, before);
+      find_values(classes_[c]->chance, classes_[c]->values.data());
+    }
+}
+
+void survival_model::refresh_leaning(std::vector<counts>& each) {
+  for (size_t c = 0; c < classes_.size(); ++c)
+    if (classes_[c]) {
+      classes_[c]->chance = estimate(each[c], broader_->chance(c), 1);
       find_values(classes_[c]->chance, classes_[c]->values.data());
     }
 }

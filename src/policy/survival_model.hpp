@@ -20,6 +20,9 @@ namespace terrace {
 /// of on all. That is the class of uses of which less is known yet: they are worth what the mixture is worth. Members at
 /// the same place behind their pools are of one sort, and what is learned of a sort is where each of them begins.
 ///
+/// A model may lean on a *broader* one that hears the same events and those of others: each class on the same class there,
+/// and where nothing was heard of a class it is worth what the broader model says.
+///
 /// The value of keeping an entry of class c and age a is its Gittins index (Gittins 1979; for caches, Aalto et al. 2009
 /// give the form for a hazard that rises and falls): the most returns to be had per second of waiting, over all times
 /// to wait.
@@ -28,7 +31,8 @@ class survival_model {
   using bins = std::array<double, age_bins::count>;
 
   /// One class for each number, which is that of its pool; a class in no pool, and a pool, name themselves (asserted).
-  explicit survival_model(std::vector<size_t> pool_of);
+  /// `broader` must have the same classes and outlive it.
+  explicit survival_model(std::vector<size_t> pool_of, const survival_model* broader = nullptr);
 
   survival_model(survival_model&&) = default;
 
@@ -46,7 +50,8 @@ class survival_model {
 
   /// Returns per second; of no absolute meaning, but comparable between classes. By the last refresh.
   float value(size_t of_class, uint64_t age) const {
-    return values_[of_class][static_cast<size_t>(age_bins::of(age))];
+    const float* known = values_[of_class];
+    return known ? known[static_cast<size_t>(age_bins::of(age))] : broader_->value(of_class, age);
   }
 
   /// Uses that reached each bin without a return, and returns in it: what the estimate is made of.
@@ -67,15 +72,19 @@ class survival_model {
     std::array<float, age_bins::count> values{};
   };
 
+  struct counts;
+
   learned& use(size_t of_class);
   const learned& known(size_t of_class) const { return classes_[of_class] ? *classes_[of_class] : *general_; }
   void end(size_t of_class, uint64_t time, uint64_t now, bool by_return);
   void forget_the_past();
+  void refresh_leaning(std::vector<counts>& each);
 
   std::vector<size_t> pool_of_;
+  const survival_model* broader_;
   std::vector<std::unique_ptr<learned>> classes_; ///< null until it is in use
   std::unique_ptr<learned> general_;              ///< all classes together; counts nothing
-  std::vector<const float*> values_;              ///< of the class, or of its pool, or of all
+  std::vector<const float*> values_; ///< of the class, or of its pool, or of all; null: see `broader_`
   size_t in_use_ = 0;
   open_ages open_;
   double ended_ = 0;

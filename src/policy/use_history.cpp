@@ -8,8 +8,7 @@ namespace terrace {
 namespace {
 constexpr uint32_t refresh_requests = 64;
 constexpr uint32_t refresh_uses = 1024; ///< at least, and
-constexpr size_t uses_per_class =
-    16; ///< so many for each class: a refresh costs as much as a few uses of each
+constexpr size_t uses_per_class = 16;   ///< so many for each class
 } // namespace
 
 use_ending ending_of(const request_outcome& outcome) {
@@ -47,21 +46,29 @@ uint32_t use_history::request_bits(size_t added, std::optional<uint32_t> pause_s
   return size << 2 | pause;
 }
 
-size_t use_history::class_at(uint32_t uses, uint32_t starts, uint32_t request, use_ending how) {
-  if (starts >= 2)
-    return cells * use_endings + std::min(trunks, static_cast<size_t>(std::bit_width(starts)) - 1) - 1;
-  size_t cell = (std::clamp(uses, 1U, count_max) - 1) * (request_mask + 1) + request;
-  return cell * use_endings + static_cast<size_t>(how);
+uint32_t use_history::trunk_bits(uint32_t starts) {
+  return starts < 2
+             ? 0
+             : std::min(static_cast<uint32_t>(trunks), static_cast<uint32_t>(std::bit_width(starts)) - 1);
 }
 
 size_t use_history::class_for(const kind& of) {
-  return class_at(of.uses, of.starts, request_bits(of.added, of.pause_seconds), of.how);
+  if (uint32_t trunk = trunk_bits(of.starts); trunk != 0)
+    return class_of(trunk << trunk_shift);
+  return class_at(std::min(of.uses, count_max), request_bits(of.added, of.pause_seconds),
+                  static_cast<uint32_t>(of.how));
 }
 
-uint32_t use_history::classified(uint32_t word, use_ending how) {
-  size_t is =
-      class_at(word & count_mask, word >> start_shift & start_max, word >> request_shift & request_mask, how);
-  return (word & ~(class_mask << class_shift)) | static_cast<uint32_t>(is) << class_shift;
+template <class Event>
+void use_history::tell_models(uint32_t word, Event event) {
+  event(*model_);
+  uint32_t space = word >> space_shift;
+  if (space == 0)
+    return;
+  auto& own = spaces_[space];
+  if (!own)
+    (own = std::make_unique<survival_model>(pools(), model_.get()))->advance(clock_.ticks());
+  event(*own);
 }
 
 void use_history::add_successor(entry_index at) {
@@ -70,7 +77,7 @@ void use_history::add_successor(entry_index at) {
     word += 1U << successor_shift;
 }
 
-void use_history::begin(std::span<const entry_index> chain, size_t known, uint32_t turn) {
+void use_history::begin(std::span<const entry_index> chain, size_t known, uint32_t turn, uint32_t space) {
   if (!model_ || chain.empty())
     return;
   bool continues =
@@ -80,6 +87,7 @@ void use_history::begin(std::span<const entry_index> chain, size_t known, uint32
     pause = static_cast<uint32_t>((clock_.stamp() - before) / age_bins::ticks_per_second);
   begun_ = clock_.stamp();
   request_ = request_bits(chain.size() - known, pause);
+  space_ = space_bits(space);
   for (size_t i = known == 0 ? 0 : known - 1; i + 1 < chain.size(); ++i)
     add_successor(chain[i]);
   if (!continues)
@@ -87,29 +95,51 @@ void use_history::begin(std::span<const entry_index> chain, size_t known, uint32
       if (uint32_t& word = table_[at].history; (word >> start_shift & start_max) < start_max)
         word += 1U << start_shift;
   model_->advance(clock_.ticks());
+  for (auto& own : spaces_)
+    if (own)
+      own->advance(clock_.ticks());
   ++requests_;
 }
 
 void use_history::use(entry_index at, uint32_t stamp) {
   entry_record& record = table_[at];
   uint32_t& word = record.history;
+  if (model_ && word & open_bit)
+    tell_models(word, [&](survival_model& model) {
+      model.returned(class_of(word), clock_.ticks(record.stamp),
+                     std::max(clock_.ticks(stamp), clock_.ticks(record.stamp)));
+    });
   if ((word & count_mask) < count_max)
     ++word;
   if (!model_)
     return;
-  if (word & open_bit)
-    model_->returned(class_of(word), clock_.ticks(record.stamp),
-                     std::max(clock_.ticks(stamp), clock_.ticks(record.stamp)));
-  uint32_t request = stamp == begun_ ? request_ : 0;
-  word = (word & ~(request_mask << request_shift)) | request << request_shift | open_bit;
-  word = classified(word, use_ending::untold);
-  model_->opened(class_of(word), clock_.ticks(stamp));
-  if (++uses_ >= std::max<size_t>(refresh_uses, uses_per_class * model_->classes_in_use()) &&
-      requests_ >= refresh_requests) {
-    model_->refresh();
-    uses_ = 0;
-    requests_ = 0;
-  }
+  bool requested = stamp == begun_;
+  constexpr uint32_t of_this_use =
+      request_mask << request_shift | ending_mask << ending_shift | trunk_mask << trunk_shift;
+  word = (word & ~of_this_use) | open_bit | (requested ? request_ : 0) << request_shift |
+         trunk_bits(word >> start_shift & start_max) << trunk_shift;
+  if (requested)
+    word = (word & ((1U << space_shift) - 1)) | space_ << space_shift;
+  tell_models(word, [&](survival_model& model) { model.opened(class_of(word), clock_.ticks(stamp)); });
+  ++uses_;
+  refresh_when_due();
+}
+
+/// A refresh costs as much as a few uses of each class.
+void use_history::refresh_when_due() {
+  if (uses_ < refresh_uses || requests_ < refresh_requests)
+    return;
+  size_t in_use = model_->classes_in_use();
+  for (auto& own : spaces_)
+    in_use += own ? own->classes_in_use() : 0;
+  if (uses_ < uses_per_class * in_use)
+    return;
+  model_->refresh();
+  for (auto& own : spaces_)
+    if (own)
+      own->refresh();
+  uses_ = 0;
+  requests_ = 0;
 }
 
 void use_history::end(std::span<const entry_index> chain, uint32_t stamp, use_ending how) {
@@ -120,15 +150,27 @@ void use_history::end(std::span<const entry_index> chain, uint32_t stamp, use_en
     if (table_[at].stamp != stamp || !(word & open_bit))
       continue;
     size_t before = class_of(word);
-    word = classified(word, how);
+    word = (word & ~(ending_mask << ending_shift)) | static_cast<uint32_t>(how) << ending_shift;
     if (class_of(word) != before)
-      model_->reclassified(before, class_of(word), clock_.ticks(stamp));
+      tell_models(word, [&](survival_model& model) {
+        model.reclassified(before, class_of(word), clock_.ticks(stamp));
+      });
   }
 }
 
 void use_history::forget(entry_index at) {
-  if (model_ && table_[at].history & open_bit)
-    model_->forgotten(class_of(table_[at].history), clock_.ticks(table_[at].stamp), clock_.ticks());
+  uint32_t word = table_[at].history;
+  if (model_ && word & open_bit)
+    tell_models(word, [&](survival_model& model) {
+      model.forgotten(class_of(word), clock_.ticks(table_[at].stamp), clock_.ticks());
+    });
+}
+
+size_t use_history::bytes() const {
+  size_t total = model_ ? model_->bytes() + sizeof *model_ : 0;
+  for (auto& own : spaces_)
+    total += own ? own->bytes() + sizeof *own : 0;
+  return total;
 }
 
 } // namespace terrace

@@ -36,6 +36,7 @@ void chunk_ledger::begin(const request& next) {
   request_hints hints;
   hints.session = next.facts.session;
   hints.turn = next.facts.turn;
+  hints.space = next.facts.space;
   present_.number = ledger_.begin_request(chain_, hints, now_ns_);
   present_.end_ns = now_ns_ + options_.token_ns * next.facts.output_tokens;
   present_.outcome = {next.facts.output_tokens, next.facts.reason, next.facts.session_closed,

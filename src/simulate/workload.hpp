@@ -25,6 +25,7 @@ struct request_facts {
   std::optional<uint64_t> think_time_ns{};
   uint64_t session = 0; ///< 0: it names none
   uint32_t turn = 0;    ///< from 1; 0: not told
+  uint32_t space = 1;   ///< of request_hints
 };
 
 struct request {

@@ -174,7 +174,7 @@ TEST_F(Shadow, AgesByTheClockThatTheRealPoliciesGoBy) {
   auto ask = [&](int chunk, uint64_t at) {
     shadow_use use = use_of(in, {chunk}, ++inference);
     use.told = at;
-    expected->begin(entries_of(use), {}, at);
+    expected->begin(entries_of(use), {.space = 1}, at);
     tell(shadow, use);
   };
   // Of 200 chunks in turn, some come back after a second, and others after ten; the next round is a quarter of an hour away.

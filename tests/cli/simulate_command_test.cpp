@@ -64,6 +64,15 @@ TEST(Simulate, JsonHoldsTheFiguresAndTheRate) {
   EXPECT_DOUBLE_EQ(told["capacities"][0]["belady_hit_ratio"], 4 * 512 / small_trace_tokens);
 }
 
+TEST(Simulate, SeveralTracesAreServedTogether) {
+  temporary_file one(small_trace), other(small_trace);
+  ran r = simulate({one.path(), other.path(), "--policies", "lru", "--capacity", "100%", "--json"});
+  ASSERT_EQ(r.code, exit_code::ok) << r.err;
+  auto told = nlohmann::json::parse(r.out);
+  EXPECT_EQ(told["distinct_chunks"], 14);
+  EXPECT_DOUBLE_EQ(told["policies"][0]["cells"][0]["hit_ratio"], 4 * 512 / small_trace_tokens);
+}
+
 TEST(Simulate, CapacitiesAreArenasOfObjectsWithTheirHeaderBlocks) {
   temporary_file trace(small_trace);
   // 512 tokens of 8 bytes are a page, and the header block is another: 24 KiB hold three.

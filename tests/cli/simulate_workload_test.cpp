@@ -43,6 +43,19 @@ TEST(SimulateWorkload, SmallerChunksDivideABlock) {
   EXPECT_THAT(accesses(*made), ElementsAre(0, 1, 2, 0, 1, 3, 0, 1));
 }
 
+TEST(SimulateWorkload, SeveralTracesAreSpacesThatShareNothing) {
+  auto made = to_workload(merge_traces({{{asking(5000, 512, {1}), asking(7000, 512, {1})}},
+                                        {{asking(90, 1024, {1, 2}), asking(1090, 512, {1})}}}),
+                          512);
+  ASSERT_TRUE(made);
+  EXPECT_THAT(accesses(*made), ElementsAre(0, 1, 2, 1, 0));
+  std::vector<uint32_t> spaces;
+  for (const simulate::request& request : made->requests())
+    spaces.push_back(request.facts.space);
+  EXPECT_THAT(spaces, ElementsAre(1, 2, 2, 1));
+  EXPECT_EQ(made->requests()[3].facts.at_ns, 2'000'000'000U);
+}
+
 TEST(SimulateWorkload, TimeNeverGoesBack) {
   auto made = to_workload({{asking(5000, 512, {1}), asking(4000, 512, {1}), asking(7000, 512, {1})}}, 512);
   ASSERT_TRUE(made);

@@ -113,6 +113,44 @@ TEST(UseHistory, TakesAPrefixOfSeveralConversationsForATrunk) {
   EXPECT_EQ(test.open_trunks(4), 1); // by powers of two
 }
 
+TEST(UseHistory, LearnsEachSpaceApartAndLeansOnAll) {
+  eviction_ledger ledger;
+  if (!ledger.set_policy(0, "kmg"))
+    throw std::invalid_argument("kmg");
+  // Single chunks that are used twice, after ten seconds in space 1; and in space 2 never again.
+  uint64_t second = 1'000'000'000, now = 0;
+  auto ask = [&](uint32_t space, uint64_t n) {
+    std::vector<entry_key> chain{{space, n}};
+    ledger.end_request(ledger.begin_request(chain, {.space = space}, now), {}, now);
+  };
+  for (uint64_t n = 1; n < 4'000; ++n) {
+    now += second;
+    ask(1, n);
+    ask(2, n);
+    if (n > 10)
+      ask(1, n - 10);
+  }
+  size_t fresh = use_history::class_for({.added = 1});
+  float one = ledger.model_of(1)->value(fresh, 0), two = ledger.model_of(2)->value(fresh, 0),
+        all = ledger.model()->value(fresh, 0);
+  EXPECT_GT(one, 1.3 * all);
+  EXPECT_LT(two, 0.5 * all);
+  EXPECT_EQ(ledger.model_of(3), nullptr);
+  ask(3, 1);
+  EXPECT_NEAR(ledger.model_of(3)->value(fresh, 0), all, 0.01 * all) << "of a new space nothing else is known";
+}
+
+TEST(UseHistory, ATrunkIsCountedInTheSpaceThatItIsOf) {
+  learner test;
+  for (uint64_t n = 2; n < 5; ++n) {
+    std::vector<entry_key> chain{{1, 1}, {n, n}};
+    test.ledger.begin_request(chain, {.space = 4}, n * 1'000'000'000);
+  }
+  size_t trunk = use_history::class_for({.starts = 2});
+  EXPECT_EQ(test.ledger.model_of(4)->reached(trunk)[0], 1);
+  EXPECT_EQ(test.open_trunks(2), 1);
+}
+
 TEST(UseHistory, BelievesTheTurnThatAClientTells) {
   learner test;
   test.request({1, 2}, 10, 1);

@@ -51,7 +51,7 @@ TEST_P(Shadow, HitsWhatASimulationOfTheSameRequestsHits) {
       for (chunk c : w.chain(r))
         chain.push_back({{c + 1ULL, c + 1ULL}, chain.empty() ? entry_key{} : chain.back().key, object});
       policy_time now = r.facts.at_ns;
-      shadow->end(shadow->begin(chain, {}, now), {.output_tokens = r.facts.output_tokens}, now);
+      shadow->end(shadow->begin(chain, {.space = 1}, now), {.output_tokens = r.facts.output_tokens}, now);
     }
     EXPECT_EQ(shadow->counts().asked, simulated.counts().accesses);
     EXPECT_EQ(shadow->counts().hits, simulated.counts().hits) << "of " << chunks << " chunks";
