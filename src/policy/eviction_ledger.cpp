@@ -5,13 +5,6 @@
 
 namespace terrace {
 
-struct eviction_ledger::tier_state {
-  tier_forest forest;
-  std::unique_ptr<eviction_order> order;
-  std::string_view policy;
-  std::vector<entry_index> proposed; ///< named by the last call, out of the order's candidates
-};
-
 struct eviction_ledger::open_request {
   uint32_t stamp = 0;
   uint8_t priority = 0;
@@ -22,16 +15,16 @@ eviction_ledger::eviction_ledger(uint64_t seed, bool remember) : seed_(seed), re
 eviction_ledger::~eviction_ledger() = default;
 
 bool eviction_ledger::alive_somewhere(entry_index at) const {
-  return std::any_of(tiers_.begin(), tiers_.end(), [&](auto& t) { return t && t->forest.alive(at); });
+  return std::any_of(tiers_.begin(), tiers_.end(), [&](auto& t) { return t && t->forest().alive(at); });
 }
 
 bool eviction_ledger::resident_somewhere(entry_index at) const {
-  return std::any_of(tiers_.begin(), tiers_.end(), [&](auto& t) { return t && t->forest.resident(at); });
+  return std::any_of(tiers_.begin(), tiers_.end(), [&](auto& t) { return t && t->forest().resident(at); });
 }
 
 bool eviction_ledger::remembers() const {
   return remember_ || std::any_of(tiers_.begin(), tiers_.end(), [](auto& t) {
-           return t && (t->order->keeps_ghosts() || t->order->learns());
+           return t && (t->order().keeps_ghosts() || t->order().learns());
          });
 }
 
@@ -48,7 +41,7 @@ void eviction_ledger::advance(policy_time now, bool anew) {
     request.stamp = use_clock::rebased(request.stamp);
   for (auto& t : tiers_)
     if (t)
-      t->order->rebased();
+      t->order().rebased();
 }
 
 // ---- policies ----
@@ -57,41 +50,24 @@ result<void> eviction_ledger::set_policy(tier_number number, std::string_view na
   if (number >= tiers_max)
     return fail(errc::bad_request,
                 "expected a tier below " + std::to_string(tiers_max) + ", got " + std::to_string(number));
-  auto fresh = tiers_[number] ? nullptr : std::make_unique<tier_state>();
-  tier_state& t = fresh ? *fresh : *tiers_[number];
+  auto fresh = tiers_[number] ? nullptr : std::make_unique<ledger_tier>(table_);
+  ledger_tier& t = fresh ? *fresh : *tiers_[number];
   auto order =
-      make_eviction_order(name, {table_, t.forest, history_, clock_, priority_, spared_, seed_ + number});
+      make_eviction_order(name, {table_, t.forest(), history_, clock_, priority_, spared_, seed_ + number});
   if (!order)
     return tl::unexpected(order.error());
-  t.order = std::move(*order);
-  if (t.order->learns())
+  if ((*order)->learns())
     history_.start();
   auto names = eviction_policy_names();
-  t.policy = *std::find(names.begin(), names.end(), name);
-  if (fresh) {
+  t.give_order(std::move(*order), *std::find(names.begin(), names.end(), name));
+  if (fresh)
     tiers_[number] = std::move(fresh);
-    return {};
-  }
-  t.proposed.clear();
-  std::vector<entry_index> residents;
-  for (entry_index at = 0; at < table_.end(); ++at) {
-    t.forest.set_listed(at, false);
-    t.forest.set_proposed(at, false);
-    if (t.forest.resident(at))
-      residents.push_back(at);
-  }
-  std::stable_sort(residents.begin(), residents.end(),
-                   [&](entry_index a, entry_index b) { return table_[a].stamp < table_[b].stamp; });
-  for (entry_index at : residents)
-    t.order->entered(at);
-  for (entry_index at : residents)
-    expose(t, at);
   return {};
 }
 
 std::string_view eviction_ledger::policy(tier_number number) const {
-  const tier_state* t = tier(number);
-  return t ? t->policy : std::string_view{};
+  const ledger_tier* t = tier(number);
+  return t ? t->policy() : std::string_view{};
 }
 
 // ---- requests and uses ----
@@ -143,16 +119,16 @@ void eviction_ledger::use(entry_index at, uint32_t stamp) {
   history_.use(at, stamp);
   uint32_t before = std::exchange(table_[at].stamp, stamp);
   for (auto& t : tiers_)
-    if (t && t->forest.resident(at))
-      t->order->used(at, before);
+    if (t && t->forest().resident(at))
+      t->order().used(at, before);
     else if (t)
-      t->order->missed(at, before);
+      t->order().missed(at, before);
 }
 
 void eviction_ledger::hit(tier_number number, entry_key key, policy_time now) {
-  tier_state* t = tier(number);
+  ledger_tier* t = tier(number);
   entry_index at = table_.find(key);
-  if (!t || at == no_entry || !t->forest.resident(at))
+  if (!t || at == no_entry || !t->forest().resident(at))
     return;
   advance(now, false);
   priority_ = 0;
@@ -163,11 +139,11 @@ void eviction_ledger::hit(tier_number number, entry_key key, policy_time now) {
 
 void eviction_ledger::insert(tier_number number, const entry_info& entry, policy_time now,
                              request_number request) {
-  tier_state* t = tier(number);
+  ledger_tier* t = tier(number);
   if (!t || entry.key.empty())
     return;
   entry_index at = table_.find(entry.key);
-  if (at != no_entry && t->forest.resident(at)) {
+  if (at != no_entry && t->forest().resident(at)) {
     if (request == 0)
       hit(number, entry.key, now);
     return;
@@ -184,16 +160,16 @@ void eviction_ledger::insert(tier_number number, const entry_info& entry, policy
   } else if (table_[at].stamp == 0 && open != open_.end()) {
     use(at, open->second.stamp); // an ancestor that its child made known after the request's begin
   }
-  bool was_alive_somewhere = alive_somewhere(at), was_alive = t->forest.alive(at);
+  bool was_alive_somewhere = alive_somewhere(at), was_alive = t->forest().alive(at);
   if (!was_alive_somewhere)
     --ghosts_;
-  t->forest.enter(at, entry.bytes);
-  t->order->entered(at);
+  t->forest().enter(at, entry.bytes);
+  t->order().entered(at);
   if (!was_alive)
     raise(*t, at);
   if (table_[at].parent == no_entry && !entry.parent.empty())
     link(at, entry.parent);
-  expose(*t, at);
+  t->expose(at);
 }
 
 void eviction_ledger::link(entry_index at, entry_key parent) {
@@ -205,7 +181,7 @@ void eviction_ledger::link(entry_index at, entry_key parent) {
     ++ghosts_;
   } else {
     bool inner =
-        std::any_of(tiers_.begin(), tiers_.end(), [&](auto& t) { return t && t->forest.has_children(at); });
+        std::any_of(tiers_.begin(), tiers_.end(), [&](auto& t) { return t && t->forest().has_children(at); });
     for (entry_index i = above; inner && i != no_entry; i = table_[i].parent)
       if (i == at)
         return; // a circle, in which nothing could ever be a leaf
@@ -214,66 +190,61 @@ void eviction_ledger::link(entry_index at, entry_key parent) {
   if (!alive_somewhere(above))
     --ghosts_;
   for (auto& t : tiers_)
-    if (t && t->forest.alive(at)) {
-      bool was_alive = t->forest.alive(above);
-      t->forest.add_child(above);
+    if (t && t->forest().alive(at)) {
+      bool was_alive = t->forest().alive(above);
+      t->forest().add_child(above);
       if (!was_alive)
         raise(*t, above);
     }
 }
 
-void eviction_ledger::raise(tier_state& t, entry_index at) {
+void eviction_ledger::raise(ledger_tier& t, entry_index at) {
   for (entry_index above = table_[at].parent; above != no_entry; above = table_[above].parent) {
-    bool was_alive = t.forest.alive(above);
-    t.forest.add_child(above);
+    bool was_alive = t.forest().alive(above);
+    t.forest().add_child(above);
     if (was_alive)
       return;
   }
 }
 
-void eviction_ledger::lower(tier_state& t, entry_index at) {
-  while (at != no_entry && !t.forest.alive(at)) {
+void eviction_ledger::lower(ledger_tier& t, entry_index at) {
+  while (at != no_entry && !t.forest().alive(at)) {
     entry_index above = table_[at].parent;
     if (!alive_somewhere(at))
       set_ghost(at);
     if (above == no_entry)
       return;
-    t.forest.drop_child(above);
-    expose(t, above);
+    t.forest().drop_child(above);
+    t.expose(above);
     at = above;
   }
 }
 
-void eviction_ledger::expose(tier_state& t, entry_index at) {
-  if (t.forest.may_leave(at))
-    t.order->exposed(at);
-}
-
 void eviction_ledger::erase(tier_number number, entry_key key) {
-  tier_state* t = tier(number);
+  ledger_tier* t = tier(number);
   entry_index at = table_.find(key);
-  if (!t || at == no_entry || !t->forest.resident(at))
+  if (!t || at == no_entry || !t->forest().resident(at))
     return;
-  t->forest.leave(at);
-  t->order->left(at);
+  t->forest().leave(at);
+  t->order().left(at);
   lower(*t, at);
   limit_ghosts();
 }
 
 void eviction_ledger::pin(tier_number number, entry_key key) {
-  tier_state* t = tier(number);
+  ledger_tier* t = tier(number);
   entry_index at = table_.find(key);
-  if (t && at != no_entry && t->forest.resident(at))
-    t->forest.set_pinned(at, true);
+  if (t && at != no_entry && t->forest().resident(at))
+    t->forest().set_pinned(at, true);
 }
 
 void eviction_ledger::unpin(tier_number number, entry_key key) {
-  tier_state* t = tier(number);
+  ledger_tier* t = tier(number);
   entry_index at = table_.find(key);
-  if (!t || at == no_entry || !t->forest.pinned(at))
+  if (!t || at == no_entry || !t->forest().pinned(at))
     return;
-  t->forest.set_pinned(at, false);
-  expose(*t, at);
+  t->forest().set_pinned(at, false);
+  t->expose(at);
 }
 
 // ---- ghosts ----
@@ -289,7 +260,7 @@ void eviction_ledger::forget(entry_index at) {
   history_.forget(at);
   for (auto& t : tiers_)
     if (t)
-      t->order->forgotten(at);
+      t->order().forgotten(at);
   table_.remove(at);
   --ghosts_;
 }
@@ -319,85 +290,21 @@ void eviction_ledger::limit_ghosts() {
 
 // ---- victims ----
 
-struct eviction_ledger::naming {
-  uint64_t bytes = 0; ///< wanted
-  uint64_t total = 0;
-  std::vector<victim> named;
-  std::vector<entry_index> bared; ///< lost a child to this call, once for each
-};
-
-void eviction_ledger::reconsider_proposed(tier_state& t) {
-  for (entry_index at : t.proposed)
-    if (t.forest.proposed(at)) {
-      t.forest.set_proposed(at, false);
-      expose(t, at);
-    }
-  t.proposed.clear();
-}
-
 std::vector<victim> eviction_ledger::victims(tier_number number, const victim_query& query, policy_time now) {
-  tier_state* t = tier(number);
+  ledger_tier* t = tier(number);
   if (!t)
     return {};
   advance(now, false);
-  reconsider_proposed(*t);
   if (auto request = open_.find(query.spared); request != open_.end())
     spared_ = request->second.stamp;
   else if (query.spare_present)
     spared_ = clock_.stamp();
-  naming names;
-  names.bytes = query.bytes;
-  name_victims(*t, names);
-  if (std::exchange(spared_, 0) != 0 && !query.spare_present)
-    name_victims(*t, names);
-  for (entry_index at : names.bared)
-    t->forest.add_child(at);
-  return std::move(names.named);
-}
-
-void eviction_ledger::name_victims(tier_state& t, naming& into) {
-  auto is_spared = [&](entry_index at) { return spared_ != 0 && table_[at].stamp == spared_; };
-  std::vector<entry_index> passed;
-  while (into.total < into.bytes) {
-    entry_index at = t.order->pick();
-    if (at == no_entry)
-      break;
-    if (!t.forest.may_leave(at) || t.forest.proposed(at))
-      continue;
-    if (is_spared(at)) {
-      passed.push_back(at);
-      continue;
-    }
-    while (at != no_entry) {
-      t.forest.set_proposed(at, true);
-      t.proposed.push_back(at);
-      into.named.push_back({table_[at].key, t.forest.bytes_of(at), {}});
-      into.total += into.named.back().bytes;
-      entry_index above = table_[at].parent;
-      at = no_entry;
-      for (; above != no_entry; above = table_[above].parent) {
-        t.forest.drop_child(above);
-        into.bared.push_back(above);
-        if (t.forest.alive(above))
-          break;
-      }
-      if (above != no_entry)
-        into.named.back().above = table_[above].key;
-      if (above == no_entry || !t.forest.may_leave(above))
-        continue;
-      if (into.total < into.bytes && !is_spared(above) && t.order->follows(above))
-        at = above;
-      else
-        t.order->exposed(above);
-    }
-  }
-  for (entry_index at : passed)
-    t.order->exposed(at);
+  return t->name_victims(query.bytes, spared_, query.spare_present);
 }
 
 size_t eviction_ledger::admitted(tier_number number, std::span<const entry_info> entries, admission_rule rule,
                                  policy_time now) {
-  tier_state* t = tier(number);
+  ledger_tier* t = tier(number);
   if (!t)
     return 0;
   if (rule == admission_rule::always)
@@ -413,19 +320,19 @@ size_t eviction_ledger::admitted(tier_number number, std::span<const entry_info>
   }
   if (rule == admission_rule::seen_twice)
     return entries.size();
-  reconsider_proposed(*t);
+  t->reconsider_named();
   auto unknown = std::find(chain_.begin(), chain_.end(), no_entry); // nothing speaks against it
   chain_.erase(unknown, chain_.end());
-  size_t better = t->order->beating_victim(chain_);
+  size_t better = t->order().beating_victim(chain_);
   return better == chain_.size() ? entries.size() : better;
 }
 
 // ---- questions ----
 
 bool eviction_ledger::resident(tier_number number, entry_key key) const {
-  const tier_state* t = tier(number);
+  const ledger_tier* t = tier(number);
   entry_index at = table_.find(key);
-  return t && at != no_entry && t->forest.resident(at);
+  return t && at != no_entry && t->forest().resident(at);
 }
 
 size_t eviction_ledger::resident_prefix(tier_number number, std::span<const entry_key> chain) const {
@@ -436,16 +343,16 @@ size_t eviction_ledger::resident_prefix(tier_number number, std::span<const entr
 }
 
 size_t eviction_ledger::residents(tier_number number) const {
-  const tier_state* t = tier(number);
-  return t ? t->forest.residents() : 0;
+  const ledger_tier* t = tier(number);
+  return t ? t->forest().residents() : 0;
 }
 
 std::vector<entry_info> eviction_ledger::list_residents(tier_number number) const {
   std::vector<entry_info> all;
-  const tier_state* t = tier(number);
+  const ledger_tier* t = tier(number);
   for (entry_index at = 0; t && at < table_.end(); ++at)
-    if (t->forest.resident(at))
-      all.push_back({table_[at].key, {}, t->forest.bytes_of(at)});
+    if (t->forest().resident(at))
+      all.push_back({table_[at].key, {}, t->forest().bytes_of(at)});
   return all;
 }
 
@@ -453,8 +360,7 @@ size_t eviction_ledger::bytes() const {
   size_t total = sizeof *this + table_.bytes() + history_.bytes();
   for (auto& t : tiers_)
     if (t)
-      total +=
-          sizeof *t + t->forest.bytes() + t->order->bytes() + t->proposed.capacity() * sizeof(entry_index);
+      total += t->bytes();
   return total;
 }
 

@@ -1,8 +1,7 @@
 // What a trust group knows of the use of its chunks, and who leaves which of its tiers next.
 #pragma once
 
-#include "policy/eviction_order.hpp"
-#include "policy/ledger_types.hpp"
+#include "policy/ledger_tier.hpp"
 #include "policy/use_history.hpp"
 
 #include <array>
@@ -92,22 +91,17 @@ class eviction_ledger {
   size_t bytes() const;
 
  private:
-  struct tier_state;
   struct open_request;
 
-  tier_state* tier(tier_number number) const { return number < tiers_max ? tiers_[number].get() : nullptr; }
+  ledger_tier* tier(tier_number number) const { return number < tiers_max ? tiers_[number].get() : nullptr; }
   bool alive_somewhere(entry_index at) const;
   bool resident_somewhere(entry_index at) const;
   bool remembers() const;
   void advance(policy_time now, bool anew);
   void use(entry_index at, uint32_t stamp);
   void link(entry_index at, entry_key parent);
-  void raise(tier_state& t, entry_index at); ///< became alive
-  void lower(tier_state& t, entry_index at); ///< is alive no more
-  void expose(tier_state& t, entry_index at);
-  void reconsider_proposed(tier_state& t);
-  struct naming;
-  void name_victims(tier_state& t, naming& into);
+  void raise(ledger_tier& t, entry_index at); ///< became alive
+  void lower(ledger_tier& t, entry_index at); ///< is alive no more
   void set_ghost(entry_index at);
   void forget(entry_index at);
   void limit_ghosts();
@@ -118,7 +112,7 @@ class eviction_ledger {
   entry_table table_;
   use_history history_{table_, clock_};
   std::vector<entry_index> chain_; ///< of the request that begins
-  std::array<std::unique_ptr<tier_state>, tiers_max> tiers_;
+  std::array<std::unique_ptr<ledger_tier>, tiers_max> tiers_;
   size_t ghosts_ = 0;
   entry_index ghost_hand_ = 0;
   uint8_t priority_ = 0;
