@@ -51,20 +51,34 @@ TEST(TrailingPools, ALeaseHoldsTheWindowAndNoOtherState) {
   EXPECT_EQ(leased_objects(*client, 0), 0U);
 }
 
-/// Stores chunks that take room from others.
-void press(pool_client& client, uint64_t seed, uint64_t objects) {
-  for (uint64_t i = 0; i < objects; ++i)
-    ASSERT_TRUE(client.store(chain_of(seed + i, 1), {0, 1}, {0}));
+void use_in_inference(pool_client& client, const std::vector<digest>& chain, uint64_t inference) {
+  auto request = (*client).lookup_of(chain, true);
+  request.options.inference = inference;
+  ASSERT_EQ(client->lookup(request, patiently())->found_chunks, chain.size());
+}
+
+/// Stores chunks that take room from others, and uses them as well where they shall be worth as much.
+void press(pool_client& client, uint64_t seed, uint64_t objects, bool use = false) {
+  for (uint64_t i = 0; i < objects; ++i) {
+    auto chain = chain_of(seed + i, 1);
+    ASSERT_TRUE(client.store(chain, {0, 1}, {0}));
+    if (!use)
+      continue;
+    auto request =
+        (*client).lookup_of(chain, true); // the state is missing, so nothing is found; it is asked for
+    request.options.inference = seed + i;
+    ASSERT_TRUE(client->lookup(request, patiently()));
+  }
 }
 
 /// A chain of 7 chunks whose states are as large as they are, so that each may take the place of any: 14 of the 15
 /// objects that the daemon has room for.
-struct FullOfStates : ::testing::Test {
+struct FullOfStates : ::testing::TestWithParam<std::string> {
   FullOfStates() { EXPECT_TRUE(client.store(chain, {0, 7}, {0, 1})); }
 
   /// Two objects leave, and they are the two oldest states.
-  void expect_old_states_leave_first() {
-    press(client, 100, 3);
+  void expect_old_states_leave_first(bool others_are_used = false) {
+    press(client, 100, 3, others_are_used);
     EXPECT_EQ((*client).tier("host").evictions, 2U);
     for (uint64_t seed : {100, 101, 102})
       EXPECT_EQ(client.load_and_check(chain_of(seed, 1), {0, 1}, {0}), 1U);
@@ -73,26 +87,28 @@ struct FullOfStates : ::testing::Test {
       EXPECT_EQ(client.load_and_check(chain, {i, 1}, {1}), i < 2 ? 0U : 1U) << "state " << i;
   }
 
-  daemon_under_test daemon{daemon_options{.host_bytes = 4 * mebibyte}};
+  daemon_under_test daemon{
+      daemon_options{.host_bytes = 4 * mebibyte, .host = "policy = \"" + GetParam() + "\"\n"}};
   pool_client client{daemon.socket(), hybrid_space(1, 256 << 10)};
   std::vector<digest> chain = chain_of(1, 7);
 };
 
-TEST_F(FullOfStates, ThoseThatNoWindowNeedsLeaveFirst) { expect_old_states_leave_first(); }
+TEST_P(FullOfStates, ThoseThatNoWindowNeedsLeaveFirst) { expect_old_states_leave_first(); }
 
-TEST_F(FullOfStates, AlsoAfterAUse) {
+TEST_P(FullOfStates, AlsoAfterAUse) {
   ASSERT_EQ((*client).lookup(chain, true).found_chunks, 7U);
   expect_old_states_leave_first();
 }
 
-TEST_F(FullOfStates, AlsoAfterTheUseOfAnInference) {
-  auto request = (*client).lookup_of(chain, true);
-  request.options.inference = 77;
-  ASSERT_EQ(client->lookup(request, patiently())->found_chunks, 7U);
-  expect_old_states_leave_first();
+TEST_P(FullOfStates, AlsoAfterTheUseOfAnInference) {
+  use_in_inference(client, chain, 77);
+  expect_old_states_leave_first(true);
 }
 
-TEST_F(FullOfStates, TheStateOfAPrefixThatIsUsedAgainStays) {
+/// Not under `fifo`, which ignores uses, nor under `s3fifo`, for which one is none.
+struct UsedStates : FullOfStates {};
+
+TEST_P(UsedStates, ThatOfAPrefixStays) {
   auto beginning = std::vector<digest>(chain.begin(), chain.begin() + 1);
   ASSERT_EQ((*client).lookup(beginning, true).found_chunks,
             1U); // another conversation begins as this one did
@@ -101,6 +117,15 @@ TEST_F(FullOfStates, TheStateOfAPrefixThatIsUsedAgainStays) {
   EXPECT_EQ(client.load_and_check(chain, {1, 1}, {1}), 0U);
   EXPECT_EQ(client.load_and_check(chain, {2, 1}, {1}), 0U);
 }
+
+/// All but `mru`, which takes whoever was used last, and that is the state that is needed.
+INSTANTIATE_TEST_SUITE_P(Policies, FullOfStates,
+                         ::testing::Values("lru", "lfu", "fifo", "slru", "s3fifo", "arc", "sieve", "lru2",
+                                           "priority", "kmg"),
+                         [](const auto& which) { return which.param; });
+INSTANTIATE_TEST_SUITE_P(Policies, UsedStates,
+                         ::testing::Values("lru", "lfu", "slru", "arc", "sieve", "lru2", "priority", "kmg"),
+                         [](const auto& which) { return which.param; });
 
 } // namespace
 } // namespace terrace::e2e

@@ -20,7 +20,7 @@ class Bookkeeping : public ::testing::TestWithParam<std::string_view> {
     chain_.clear();
     for (uint64_t n = first; n < first + length; ++n)
       chain_.push_back({n, n});
-    auto number = ledger.begin_request(chain_, {}, now += step);
+    auto number = ledger.begin_request(chain_, {.space = 1}, now += step);
     for (size_t i = 0; i < chain_.size(); ++i)
       ledger.insert(0, {chain_[i], i == 0 ? entry_key{} : chain_[i - 1], 1}, now, number);
     if (ledger.residents(0) > capacity)
@@ -29,10 +29,8 @@ class Bookkeeping : public ::testing::TestWithParam<std::string_view> {
     ledger.end_request(number, {.output_tokens = static_cast<uint32_t>(first % 700)}, now);
   }
 
-  /// Without the last pages of the columns, which may be nearly empty: 4,096 entries each.
   double bytes_per_entry() const {
-    constexpr double pages = 4096 * bytes_max;
-    return (static_cast<double>(ledger.bytes()) - pages) / static_cast<double>(ledger.tracked());
+    return static_cast<double>(ledger.bytes()) / static_cast<double>(ledger.tracked());
   }
 
   eviction_ledger ledger;
