@@ -83,14 +83,13 @@ class store_burst {
 
 void disk_load(const settings& options, const reporter& report) {
   for (uint64_t object_bytes : sizes) {
-    size_t objects = total_bytes / object_bytes;
-    // Host memory for what is under way and little more, and no more than half of what is loaded: that must come from disk.
-    disk_group group(options, object_bytes, objects,
-                     std::min(3 * disk_depth * object_bytes, total_bytes / 2 + 2 * object_bytes));
+    // What requests are ahead by and what host memory keeps must be less than a pass, or it would come from there.
+    uint64_t pass_bytes = std::max(total_bytes, 256 * object_bytes);
+    size_t objects = pass_bytes / object_bytes;
+    disk_group group(options, object_bytes, objects, 3 * disk_depth * object_bytes);
     std::vector<digest> names;
     group.store(objects, &names);
-    bare_disk bare =
-        bare_disk::on(group.file(), total_bytes, static_cast<uint32_t>(object_bytes), disk_depth);
+    bare_disk bare = bare_disk::on(group.file(), pass_bytes, static_cast<uint32_t>(object_bytes), disk_depth);
     group.load(names); // the first pass may find the last objects of the store in host memory
     auto sides = interleave(
         options.rounds, [&] { return std::vector{group.load(names)}; },

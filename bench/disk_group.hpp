@@ -20,8 +20,8 @@ class disk_group {
   /// Stores that many new objects, each a chain of its own, `disk_depth` at a time, until all are on disk. Bytes a second.
   double store(size_t objects, std::vector<digest>* names = nullptr);
 
-  /// Brings every object into host memory, in place and under a lease, `disk_depth` at a time. Bytes a second. At least
-  /// nine in ten must come from disk.
+  /// Brings every object into host memory, in place and under a lease, with more requests under way than `disk_depth`, which
+  /// is what the daemon has at the device at a time. Bytes that came from disk a second: at least half of all must.
   double load(const std::vector<digest>& names);
 
   /// Returns when nothing that was stored waits for the disk any more.

@@ -16,6 +16,7 @@ shared_memory::shared_memory(size_t bytes) : fd_(::memfd_create("terrace-bench",
   if (at == MAP_FAILED)
     give_up("cannot map " + std::to_string(bytes) + " bytes");
   data_ = static_cast<uint8_t*>(at);
+  (void) ::madvise(data_, bytes, MADV_HUGEPAGE); // as the daemon asks for its arenas
   std::memset(data_, 0x5a, bytes);
 }
 

@@ -14,13 +14,14 @@ void disk_queue::add(disk_request request, reply answer, time_point now) {
   owner->queued = now;
   owner->left = owner->request->operations.size();
   owner->result.failed.resize(owner->left);
+  owner->parts.assign(owner->left, 1);
   if (owner->left == 0) {
     owner->answer(std::move(owner->result));
     return;
   }
   auto& line = line_of(*owner->request);
   for (size_t i = 0, count = owner->left; i < count; ++i)
-    line.push_back({owner, i, 0});
+    line.push_back({owner, i, 0, owner->request->operations[i].bytes});
 }
 
 size_t disk_queue::waiting() const {
@@ -30,12 +31,12 @@ size_t disk_queue::waiting() const {
   return count;
 }
 
-/// Requests that ended give way at the head of their lines.
+/// Requests that ended, and what is left of operations that failed, give way at the head of their lines.
 void disk_queue::drop_ended() {
   for (auto& line : lines_)
     while (!line.empty()) {
       const context_ptr& context = line.front().owner->request->context;
-      if (!context || context->live())
+      if ((!context || context->live()) && !line.front().failed())
         break;
       part ended = std::move(line.front());
       line.pop_front();
@@ -47,16 +48,21 @@ std::optional<std::pair<uint64_t, disk_queue::transfer>> disk_queue::next() {
   drop_ended();
   std::array<uint64_t, io_classes> heads{};
   for (size_t i = 0; i < io_classes; ++i)
-    if (!lines_[i].empty()) {
-      const part& head = lines_[i].front();
-      heads[i] = head.owner->request->operations[head.operation].bytes - head.done;
-    }
+    if (!lines_[i].empty())
+      heads[i] = lines_[i].front().bytes();
   auto granted = shares_.next(heads);
   if (!granted)
     return std::nullopt;
+  // What is left of a long operation stays first: it is done before the next one is begun, and whoever waits for it goes on
+  // while the device works for others. Were all begun at once, all would be done at once, and the device idle thereafter.
   auto& line = lines_[static_cast<size_t>(granted->what)];
-  part head = std::move(line.front());
-  line.pop_front();
+  part head = line.front();
+  head.end = head.begin + granted->bytes;
+  line.front().begin = head.end;
+  if (line.front().bytes() == 0)
+    line.pop_front();
+  else
+    ++head.owner->parts[head.operation];
   uint64_t tag = slots_.size();
   if (free_slots_.empty()) {
     slots_.emplace_back();
@@ -69,10 +75,10 @@ std::optional<std::pair<uint64_t, disk_queue::transfer>> disk_queue::next() {
   transfer out;
   out.direction = request.direction;
   out.what = granted->what;
-  out.file_offset = operation.file_offset + head.done;
-  out.memory = operation.memory + head.done;
+  out.file_offset = operation.file_offset + head.begin;
+  out.memory = operation.memory + head.begin;
   out.bytes = static_cast<uint32_t>(granted->bytes);
-  out.first = head.done == 0;
+  out.first = head.begin == 0;
   out.queued = head.owner->queued;
   out.keep_alive = head.owner->request;
   slots_[tag] = {std::move(head), granted->what, granted->bytes, true, false};
@@ -97,8 +103,8 @@ void disk_queue::completed(uint64_t tag, int32_t result) {
     finish(what, result == 0 ? EIO : -result);
     return;
   }
-  what.done += static_cast<uint64_t>(result);
-  if (what.done < request.operations[what.operation].bytes)
+  what.begin += static_cast<uint64_t>(result);
+  if (what.begin < what.end)
     line_of(request).push_front(std::move(what));
   else
     finish(what, 0);
@@ -124,8 +130,9 @@ void disk_queue::fail_waiting(disk_direction direction, int error_number) {
 
 void disk_queue::finish(const part& what, int error_number) {
   job& owner = *what.owner;
-  owner.result.failed[what.operation] = error_number;
-  if (--owner.left == 0)
+  if (!what.failed())
+    owner.result.failed[what.operation] = error_number;
+  if (--owner.parts[what.operation] == 0 && --owner.left == 0)
     owner.answer(std::move(owner.result));
 }
 

@@ -39,7 +39,8 @@ class disk_queue {
   /// The tag that `completed` takes, and what to submit; nothing while the limits are reached or nothing waits.
   std::optional<std::pair<uint64_t, transfer>> next();
 
-  /// `result`: bytes moved, or -errno. A short transfer goes on behind its end; one of 0 bytes is EIO.
+  /// `result`: bytes moved, or -errno. A short transfer goes on behind its end; one of 0 bytes is EIO. An operation that was
+  /// cut is done when all of its transfers are; after an error no more of them are started.
   void completed(uint64_t tag, int32_t result);
 
   /// The kernel keeps this one: it is answered with ETIMEDOUT and counts as in flight no more. Its memory stays its own,
@@ -61,14 +62,19 @@ class disk_queue {
                  ///< outlive the actor that owes it
     reply answer;
     time_point queued;
-    size_t left = 0; ///< operations not done
+    size_t left = 0;             ///< operations not done
+    std::vector<uint32_t> parts; ///< of each operation: those that wait or that the kernel has
     disk_answer result;
   };
-  /// The rest of one operation of a job.
+  /// A run of bytes of one operation of a job.
   struct part {
     std::shared_ptr<job> owner;
     size_t operation = 0;
-    uint64_t done = 0;
+    uint64_t begin = 0;
+    uint64_t end = 0;
+
+    uint64_t bytes() const { return end - begin; }
+    bool failed() const { return owner->result.failed[operation] != 0; }
   };
   struct slot {
     part what;
@@ -82,7 +88,7 @@ class disk_queue {
     return lines_[static_cast<size_t>(class_of(request))];
   }
   void drop_ended();
-  void finish(const part& what, int error_number);
+  void finish(const part& what, int error_number); ///< the operation has the first error of its parts
 
   io_shares shares_;
   std::array<std::deque<part>, io_classes> lines_;

@@ -70,6 +70,10 @@ result<arena> arena::create_with(const arena_options& options, bool huge_pages) 
   if (options.numa_node)
     if (auto bound = bind_to_node(made.data(), options.bytes, *options.numa_node); !bound)
       return tl::unexpected(bound.error());
+  // Pages of 2 MiB without reserving them, where the machine allows it (transparent_hugepage/shmem_enabled): a device is
+  // given whole runs of memory then instead of single pages. No error where not.
+  if (!huge_pages)
+    (void) ::madvise(made.data(), options.bytes, MADV_HUGEPAGE);
   int seals =
       F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL | (options.client_may_write ? 0 : F_SEAL_FUTURE_WRITE);
   if (::fcntl(made.fd_.get(), F_ADD_SEALS, seals) != 0)

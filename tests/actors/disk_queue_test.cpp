@@ -108,20 +108,42 @@ TEST_F(DiskQueue, AnOperationLargerThanAllBytesGoesAlone) {
   EXPECT_EQ(all_next().size(), 1u);
 }
 
-TEST_F(DiskQueue, LongOperationsAreCutAndOthersGoBetweenTheirParts) {
-  auto answer = read({6});
-  auto first = all_next();
-  ASSERT_EQ(first.size(), 1u);
-  EXPECT_EQ(first[0].second.bytes, 4 * page);
-  complete(first[0]);
-  auto second = all_next();
-  ASSERT_EQ(second.size(), 1u);
-  EXPECT_EQ(second[0].second.file_offset, 4 * page);
-  EXPECT_EQ(second[0].second.memory, memory + 4 * page);
-  EXPECT_EQ(second[0].second.bytes, 2 * page);
+TEST_F(DiskQueue, LongOperationsAreCutAndTheirPartsGoBesideEachOtherBeforeTheNext) {
+  auto answer = read({6, 1});
+  auto steps = all_next();
+  ASSERT_EQ(steps.size(), 3u);
+  EXPECT_EQ(steps[0].second.bytes, 4 * page);
+  EXPECT_TRUE(steps[0].second.first);
+  EXPECT_EQ(steps[1].second.file_offset, 4 * page);
+  EXPECT_EQ(steps[1].second.memory, memory + 4 * page);
+  EXPECT_EQ(steps[1].second.bytes, 2 * page);
+  EXPECT_FALSE(steps[1].second.first);
+  EXPECT_EQ(steps[2].second.file_offset, 6 * page);
+  complete(steps[1]);
+  complete(steps[2]);
   EXPECT_FALSE(*answer);
-  complete(second[0]);
-  EXPECT_TRUE(*answer);
+  complete(steps[0]);
+  ASSERT_TRUE(*answer);
+  EXPECT_EQ((*answer)->failed, (std::vector{0, 0}));
+}
+
+TEST_F(DiskQueue, AfterAnErrorNoMoreOfAnOperationIsStartedAndItsFirstErrorIsTheAnswer) {
+  auto answer = read({20, 1});
+  auto steps = all_next();
+  ASSERT_EQ(steps.size(), 2u); // as many bytes as may be in flight; 12 pages wait
+  queue.completed(steps[1].first, -EIO);
+  EXPECT_FALSE(*answer);
+  steps.resize(1);
+  auto other = queue.next();
+  ASSERT_TRUE(other);
+  EXPECT_EQ(other->second.file_offset, 20 * page);
+  complete(*other);
+  EXPECT_FALSE(*answer) << "the kernel still has a part";
+  queue.completed(steps[0].first, -ENODEV);
+  ASSERT_TRUE(*answer);
+  EXPECT_EQ((*answer)->failed, (std::vector{EIO, 0}));
+  EXPECT_EQ(queue.waiting(), 0u);
+  EXPECT_EQ(queue.in_flight(), 0u);
 }
 
 TEST_F(DiskQueue, AShortTransferGoesOnBehindItsEnd) {
