@@ -30,6 +30,7 @@ connection::connection(self_pointer owner, unique_fd socket, peer who, client_pt
 
 connection::~connection() {
   close();
+  mapped_.clear(); // before anybody can see that the client has gone
   environment_->client_probe->unquarantines(quarantined_bytes_);
   environment_->clients->remove(record_->id);
   environment_->client_probe->disconnected();
