@@ -3,6 +3,7 @@
 #include "actors/answer.hpp"
 #include "index/chunk_layout.hpp"
 #include "runtime/home.hpp"
+#include "storage/object_header.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/stateful_actor.hpp>
@@ -84,6 +85,21 @@ hold_ptr take_found(self_pointer self, tier_share& share, uint32_t found_chunks,
   return std::move(share.held);
 }
 
+/// A lease of a chain longer than half of host memory would leave no room to load what it has on disk alone. Behind that half
+/// it holds on disk what is there too.
+void leave_room(uint64_t host_bytes, object_hold& host, const object_hold& disk) {
+  uint64_t bytes = 0;
+  std::vector<bool> keeps;
+  keeps.reserve(host.places().size());
+  for (size_t i = 0; i < host.places().size(); ++i) {
+    const object_place& place = host.places()[i];
+    bytes += place.present() ? physical_bytes_for(place.payload_bytes) : 0;
+    keeps.push_back(bytes <= host_bytes / 2 || !disk.places()[i].present());
+  }
+  if (bytes > host_bytes / 2)
+    host.keep_only(keeps);
+}
+
 void finish(self_pointer self) {
   auto& state = self->state;
   lookup_answer answer;
@@ -97,6 +113,8 @@ void finish(self_pointer self) {
   size_t kept = answer.plan.found_chunks * chunk_layout(state.request.in->spec).objects_per_chunk();
   answer.host = take_found(self, state.host, answer.plan.found_chunks, kept);
   answer.disk = take_found(self, state.disk, answer.plan.found_chunks, kept);
+  if (answer.host && answer.disk)
+    leave_room(state.request.group->memory->size(), *answer.host, *answer.disk);
   state.host = {};
   state.disk = {};
   state.lost_tier = false;

@@ -1,6 +1,8 @@
 // Chains longer than host memory, and bursts of stores that would fill it.
 #include "group_fixture.hpp"
 
+#include <cerrno>
+
 using namespace terrace;
 using namespace terrace::actors;
 using namespace terrace::actors::test;
@@ -38,6 +40,28 @@ TEST_F(DiskStreams, ALongChainStreamsPastWhatOthersUse) {
   EXPECT_EQ(present(group->host, 40, 40), 0u);
   EXPECT_EQ(host_used(), (8 + present(group->host, 0, 80)) * physical)
       << "what streamed past gave its room back";
+}
+
+TEST_F(DiskStreams, ALeaseOfALongChainLeavesRoomForItsLoads) {
+  store(0, 80);
+  size_t there = present(group->host, 0, 80);
+  EXPECT_GT(there, 16u);
+  auto leased = lookup(chain(0, 80), true);
+  EXPECT_EQ(leased.plan.found_chunks, 80u);
+  EXPECT_EQ(report(disk_tier()).held_objects, 80u);
+  EXPECT_EQ(report(group->host).held_objects, 16u) << "half of host memory";
+  auto loaded = load(0, 80);
+  EXPECT_EQ(loaded.failure.code, errc::ok) << loaded.failure.text;
+  EXPECT_EQ(loaded.chunks, 80u);
+  EXPECT_TRUE(delivered(79));
+}
+
+TEST_F(DiskStreams, ALeaseHoldsAllOfHostMemoryWhereTheDiskHasNothing) {
+  ring.fail_next(io_code::write, EIO, 64);
+  store(0, 32);
+  EXPECT_EQ(present(disk_tier(), 0, 32), 0u);
+  auto leased = lookup(chain(0, 32), true);
+  EXPECT_EQ(report(group->host).held_objects, 32u);
 }
 
 TEST_F(DiskStreams, TwoLoadsOfALongChainBothGetIt) {

@@ -22,6 +22,19 @@ TEST(DiskStreams, AChainLongerThanHostMemoryIsStoredAndLoadedInOneRequestEach) {
   EXPECT_EQ(host.leased_objects, 0U);
 }
 
+TEST(DiskStreams, AChainLongerThanHostMemoryIsLoadedUnderItsLease) {
+  daemon_under_test daemon({.host_bytes = host_bytes, .disk_bytes = 128 * mebibyte});
+  ASSERT_TRUE(daemon.await_log("joined"));
+  tester client(daemon.socket(), "long", long_chain * object_bytes);
+  auto chain = chain_of(1, long_chain);
+  EXPECT_EQ(client.store(chain), long_chain);
+  while (client.tier("disk").objects < long_chain) // until the last of it is written
+    ;
+  auto lease = client.lookup(chain, true);
+  EXPECT_EQ(lease.found_chunks, long_chain);
+  EXPECT_EQ(client.load_and_check(chain), long_chain) << "while the lease is held";
+}
+
 TEST(DiskStreams, ALongChainLeavesOthersInHostMemory) {
   daemon_under_test daemon({.host_bytes = host_bytes, .disk_bytes = 128 * mebibyte});
   ASSERT_TRUE(daemon.await_log("joined"));
