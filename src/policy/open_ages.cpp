@@ -1,6 +1,7 @@
 #include "policy/open_ages.hpp"
 
 #include <algorithm>
+#include <bit>
 
 namespace terrace {
 
@@ -8,15 +9,16 @@ void open_ages::advance(uint64_t now) {
   now >>= base_shift;
   if (now == now_)
     return;
+  int top = std::min(levels, static_cast<int>(std::bit_width(now ^ now_))); // above, the slots are the same
   for (auto& of : columns_)
     if (of)
-      advance(*of, now_, now);
+      advance(*of, now_, now, top);
   now_ = now;
 }
 
-void open_ages::advance(column& of, uint64_t before, uint64_t now) {
+void open_ages::advance(column& of, uint64_t before, uint64_t now, int top) {
   // From the widest down, so that what a level hands on meets slots that are in their place.
-  for (int level = levels - 1; level >= 0; --level) {
+  for (int level = top - 1; level >= 0; --level) {
     uint64_t from = before >> level;
     uint64_t steps = std::min((now >> level) - from, slots);
     for (uint64_t i = 1; i <= steps; ++i) {

@@ -35,7 +35,8 @@ class open_ages {
   static size_t slot(int level, uint64_t number) {
     return static_cast<size_t>(level) * slots + number % slots;
   }
-  static void advance(column& of, uint64_t before, uint64_t now);
+  /// In the levels below `top`, which is above all whose present slot is another one.
+  static void advance(column& of, uint64_t before, uint64_t now, int top);
 
   uint64_t now_ = 0; ///< in units of the base slot
   std::vector<std::unique_ptr<column>> columns_;

@@ -34,13 +34,18 @@ constexpr double memory_uses = 1 << 22;
 
 /// The Gittins index at every age.
 void find_values(const survival_model::bins& chance, float* values) {
+  survival_model::bins stay, seconds_in; // of one that is still waiting when the bin begins
+  for (int bin = 0; bin < bin_count; ++bin) {
+    stay[index(bin)] = 1 - chance[index(bin)];
+    seconds_in[index(bin)] = (1 - chance[index(bin)] / 2) * age_bins::width_seconds(bin);
+  }
   for (int from = 0; from < bin_count; ++from) {
     double waiting = 1, seconds = 0, best = 0;
-    for (int bin = from; bin < bin_count; ++bin) {
-      double p = chance[index(bin)];
-      seconds += waiting * (1 - p / 2) * age_bins::width_seconds(bin);
-      waiting *= 1 - p;
-      best = std::max(best, (1 - waiting) / seconds);
+    for (size_t bin = index(from); bin < index(bin_count); ++bin) {
+      seconds += waiting * seconds_in[bin];
+      waiting *= stay[bin];
+      if (1 - waiting > best * seconds) // a division for the few that are better
+        best = (1 - waiting) / seconds;
     }
     values[from] = static_cast<float>(best);
   }
