@@ -39,9 +39,6 @@ struct direction_state {
   bool awaits_stalled = false; ///< the pause is over, and the trial waits for what is stalled
 };
 
-/// Ticks that an operation may see before it is stalled; `stall_after` has as many.
-constexpr uint32_t ticks_of_patience = 4;
-
 struct disk_state {
   const char* name = "disk";
   disk_arguments with;
@@ -50,10 +47,16 @@ struct disk_state {
   std::vector<started> in_kernel; ///< by tag
   stall_watch watch{ticks_of_patience};
   bool ticking = false; ///< a tick of the watch is in the ring
+  bool journal_hangs = false;
   std::array<direction_state, 2> directions;
   std::shared_ptr<std::byte> trial_block; ///< both copies of the superblock are read into it
 
   direction_state& of(disk_direction direction) { return directions[static_cast<size_t>(direction)]; }
+  /// Operations in this direction, the journal's included, that the kernel keeps.
+  size_t stalled(disk_direction direction) const {
+    return watch.stalled(static_cast<size_t>(direction)) +
+           (direction == disk_direction::write && journal_hangs ? 1 : 0);
+  }
 };
 
 // Tags that are no operation of the queue: a tick of the watch, the end of a pause, by direction, and the read of the
@@ -135,7 +138,7 @@ const char* verb_of(disk_direction direction) {
 std::string describe(const disk_state& state, disk_direction direction) {
   const device_health& health = state.directions[static_cast<size_t>(direction)].health;
   std::string text = state.with.file->path() + " cannot be " + verb_of(direction) + ": ";
-  if (size_t stalled = state.watch.stalled(static_cast<size_t>(direction)); stalled != 0)
+  if (size_t stalled = state.stalled(direction); stalled != 0)
     return text + std::to_string(stalled) + (stalled == 1 ? " operation has" : " operations have") +
            " not come back for more than " + std::to_string(state.with.health.stall_after.count()) +
            " ms; tried again when the kernel gives back what it has";
@@ -153,8 +156,8 @@ void tell(self_pointer self) {
   const device_health& writes = state.of(disk_direction::write).health;
   // A device that cannot be read is not worth writing to.
   bool may_write = reads.healthy() && writes.now() != device_health::state::degraded;
-  state.with.tier_probe->degraded(!reason.empty());
-  state.with.service->set(reads.healthy(), may_write, std::move(reason));
+  state.with.service->set(state.with.path, reads.healthy(), may_write, std::move(reason),
+                          [&state](bool any) { state.with.tier_probe->degraded(any); });
 }
 
 void start_pause(self_pointer self, disk_direction direction) {
@@ -177,6 +180,8 @@ void end_trial(self_pointer self, disk_direction direction, int error_number) {
   auto& state = self->state;
   direction_state& tried = state.of(direction);
   tried.in_trial = false;
+  if (error_number == 0 && state.stalled(direction) != 0)
+    error_number = ETIMEDOUT;
   bool back = tried.health.end_trial(error_number, clock::now());
   if (!back)
     start_pause(self, direction);
@@ -201,7 +206,7 @@ void read_superblock(self_pointer self) {
   self->port().submit(std::move(request), caf::actor_cast<caf::strong_actor_ptr>(self), trial_tag);
 }
 
-/// The superblock must be there, and of this store: a file that was emptied and is long again is another one.
+/// The superblock must be there, and of this path of this store: a file that was emptied and is long again is another one.
 int outcome_of_trial(const disk_state& state, int32_t result) {
   if (result < 0)
     return -result;
@@ -209,12 +214,14 @@ int outcome_of_trial(const disk_state& state, int32_t result) {
     return EIO;
   std::span<const std::byte, 2 * superblock_bytes> both(state.trial_block.get(), 2 * superblock_bytes);
   auto found = newest_superblock(both);
-  return found && found->store == state.with.file->store() ? 0 : ESTALE;
+  bool same =
+      found && found->store == state.with.file->store() && found->path_index == state.with.file->path_index();
+  return same ? 0 : ESTALE;
 }
 
 void pause_is_over(self_pointer self, disk_direction direction) {
   direction_state& one = self->state.of(direction);
-  one.awaits_stalled = self->state.watch.stalled(static_cast<size_t>(direction)) != 0;
+  one.awaits_stalled = self->state.stalled(direction) != 0;
   if (one.awaits_stalled)
     return;
   one.health.begin_trial();
@@ -260,6 +267,23 @@ void came_back(self_pointer self, uint64_t tag, disk_direction direction) {
   tell(self);
 }
 
+void journal_says(self_pointer self, bool hangs) {
+  auto& state = self->state;
+  direction_state& writes = state.of(disk_direction::write);
+  state.journal_hangs = hangs;
+  if (!hangs) {
+    state.with.probe->unstalled(metrics::disk_operation::write);
+    if (writes.awaits_stalled)
+      pause_is_over(self, disk_direction::write);
+  } else {
+    state.with.probe->stalled(metrics::disk_operation::write);
+    if (writes.health.stalled(clock::now()))
+      degraded(self, disk_direction::write);
+    state.queue->fail_waiting(disk_direction::write, ETIMEDOUT);
+  }
+  tell(self);
+}
+
 // ---- requests and completions ----
 
 /// Whether the request may be tried; then whether its outcome decides.
@@ -278,7 +302,8 @@ caf::result<disk_answer> take(self_pointer self, const disk_request& request) {
   auto reply = make_answer<disk_answer>(self);
   bool trial = false;
   if (!admit(self, request.direction, trial)) {
-    reply.fail({errc::busy, "the disk is out of service: " + self->state.with.service->reason()});
+    reply.fail({errc::busy,
+                "the disk is out of service: " + self->state.with.service->reason(self->state.with.path)});
     return reply.promise();
   }
   auto direction = request.direction;
@@ -366,6 +391,7 @@ caf::behavior disk_behavior(self_pointer self, const std::shared_ptr<disk_argume
         return retire_answer{};
       },
       [self](const disk_request& request) { return take(self, request); },
+      [self](const journal_stalled& notice) { journal_says(self, notice.now); },
       [self](const runtime::io_done& done) { io_done(self, done); },
   };
 }

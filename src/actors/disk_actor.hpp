@@ -1,4 +1,4 @@
-// DISK: one file of extents. It submits reads and writes to the ring of its home worker and answers when they are done.
+// DISK: one file of extents, that of one path of a disk tier. It submits reads and writes to the ring of its home worker and answers when they are done.
 //
 // Messages: `disk_request` -> `disk_answer` (delayed until its last operation completed). Every byte that the kernel
 // touches is kept by the request's owners until then, whoever has ended meanwhile.
@@ -36,7 +36,14 @@ struct disk_arguments {
   std::shared_ptr<metrics::disk_probe> probe;
   std::shared_ptr<metrics::tier_probe> tier_probe;
   std::shared_ptr<disk_service> service;
+  size_t path = 0;                              ///< which of the service's paths the file is
   std::function<void(const std::string&)> warn; ///< one line when it goes out of service, one when it is back
+};
+
+/// From the journal of the same path: an operation of it has not come back in `health.stall_after`, or has come back after all. It
+/// speaks for the device as a stalled write does.
+struct journal_stalled {
+  bool now = true;
 };
 
 /// Once the arena's memory is committed: registers it with the ring, which pins it. Until then, and where the kernel
@@ -51,15 +58,11 @@ struct forget_memory {
   const std::byte* begin = nullptr;
 };
 
-/// The file offset of an extent of the disk tier's arena.
-inline uint64_t file_offset(const extent_file& file, const object_place& place) {
-  return file.extents_begin() + place.offset;
-}
-
 caf::actor spawn_disk(caf::actor_system& system, const runtime::home& home, disk_arguments arguments);
 
 } // namespace terrace::actors
 
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::journal_stalled)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::register_memory)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::add_memory)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::forget_memory)

@@ -1,65 +1,136 @@
 #include "actors/disk_opening.hpp"
 
+#include "memory/striped_allocator.hpp"
 #include "storage/store_reader.hpp"
 
 #include <algorithm>
 #include <cassert>
+#include <thread>
 
 namespace terrace::actors {
 
 namespace {
+
 constexpr uint64_t physical_bytes_max = 32ULL << 30; ///< of an entry of the table
+
+/// One allocator; or one over the allocators of all paths, which leaves out those that cannot be written to.
+result<std::unique_ptr<allocator>> space_of(const disk_paths& files, const tier_plan& plan,
+                                            std::shared_ptr<const disk_service> service) {
+  std::vector<std::unique_ptr<allocator>> each;
+  for (size_t i = 0; i < files.size(); ++i) {
+    auto space = make_space(plan, files.file(i)->extents_bytes(), 0);
+    if (!space)
+      return tl::unexpected(space.error());
+    each.push_back(std::move(*space));
+  }
+  if (each.size() == 1)
+    return std::move(each.front());
+  return std::make_unique<striped_allocator>(
+      std::move(each), files.map(),
+      [service = std::move(service)](size_t path) { return service->writes(path); });
 }
 
-result<disk_opening> disk_opening::open(const extent_file_options& options, const tier_plan& plan) {
-  auto file = extent_file::open(options);
-  if (!file)
-    return tl::unexpected(file.error());
+recovered_store found_in(const extent_file& file) {
+  const superblock& block = file.block();
+  if (!file.made_new()) {
+    file_reader reader(file.fd());
+    return recover(reader, block, file.extents_bytes());
+  }
+  recovered_store nothing;
+  nothing.position.next_generation = first_generation(block.epoch);
+  return nothing;
+}
+
+} // namespace
+
+result<disk_opening> disk_opening::open(const extent_files_options& options, const tier_plan& plan) {
+  auto files = extent_file::open_all(options);
+  if (!files)
+    return tl::unexpected(files.error());
   disk_opening opening;
-  opening.file_ = std::make_shared<const extent_file>(std::move(*file));
-  auto space = make_space(plan, opening.file_->extents_bytes(), 0);
+  opening.files_ = std::make_shared<const disk_paths>(std::move(*files));
+  opening.service_ = std::make_shared<disk_service>(opening.files_->size());
+  auto space = space_of(*opening.files_, plan, opening.service_);
   if (!space)
     return tl::unexpected(space.error());
   opening.space_ = std::move(*space);
-  const superblock& block = opening.file_->block();
-  if (opening.file_->made_new()) {
-    opening.found_.position.next_generation = first_generation(block.epoch);
-  } else {
-    file_reader reader(opening.file_->fd());
-    opening.found_ = recover(reader, block, opening.file_->extents_bytes());
+  opening.recover_paths();
+  uint64_t next_generation = 0;
+  for (path& one : opening.paths_) {
+    next_generation = std::max(next_generation, one.found.position.next_generation);
+    one.spaces = store_spaces(one.found.next_space_number);
+    opening.spaces_.insert(opening.spaces_.end(), one.found.spaces.begin(), one.found.spaces.end());
   }
-  opening.store_spaces_ = store_spaces(opening.found_.next_space_number);
-  opening.objects_ =
-      std::make_unique<tier_state>(tier_kind::disk, durable_index(opening.found_.position.next_generation));
+  opening.objects_ = std::make_unique<tier_state>(tier_kind::disk, durable_index(next_generation));
   return opening;
 }
 
+void disk_opening::recover_paths() {
+  paths_.resize(files_->size());
+  auto work = [this](size_t i) { paths_[i].found = found_in(*files_->file(i)); };
+  std::vector<std::thread> others;
+  for (size_t i = 1; i < paths_.size(); ++i)
+    others.emplace_back(work, i);
+  work(0);
+  for (std::thread& one : others)
+    one.join();
+}
+
+size_t disk_opening::objects() const {
+  size_t all = 0;
+  for (const path& one : paths_)
+    all += one.found.objects.size();
+  return all;
+}
+
 void disk_opening::name_spaces(std::span<const space_id> ids) {
-  assert(ids.size() == found_.spaces.size());
-  for (size_t i = 0; i < ids.size(); ++i) {
-    if (ids[i] == space_id{})
-      continue;
-    ids_.emplace_back(found_.spaces[i].number, ids[i]);
-    store_spaces_.add(ids[i], found_.spaces[i].number, found_.spaces[i].fingerprint);
+  assert(ids.size() == spaces_.size());
+  auto next = ids.begin();
+  for (path& one : paths_) {
+    for (const recovered_space& space : one.found.spaces) {
+      space_id id = *next++;
+      if (id == space_id{})
+        continue;
+      one.ids.emplace_back(space.number, id);
+      one.spaces.add(id, space.number, space.fingerprint);
+    }
+    std::sort(one.ids.begin(), one.ids.end());
   }
-  std::sort(ids_.begin(), ids_.end());
+}
+
+space_id disk_opening::path::named(uint32_t number) const {
+  auto found_id = std::lower_bound(ids.begin(), ids.end(), std::pair(number, space_id{}));
+  return found_id != ids.end() && found_id->first == number ? found_id->second : space_id{};
+}
+
+/// The path whose next object is older than those of the others; null when there are no more.
+disk_opening::path* disk_opening::oldest() {
+  path* first = nullptr;
+  auto generation = [](const path& one) { return one.found.objects[one.restored].generation; };
+  for (path& one : paths_)
+    if (!one.done() && (first == nullptr || generation(one) < generation(*first)))
+      first = &one;
+  return first;
 }
 
 bool disk_opening::restore(size_t objects) {
-  auto records = std::span<const index_record>(found_.objects)
-                     .subspan(restored_, std::min(objects, found_.objects.size() - restored_));
+  std::vector<index_record> records;
   std::vector<space_id> spaces;
-  spaces.reserve(records.size());
-  for (const index_record& record : records) {
-    auto named = std::lower_bound(ids_.begin(), ids_.end(), std::pair(record.space, space_id{}));
-    bool known = named != ids_.end() && named->first == record.space && record.pool <= UINT8_MAX &&
-                 record.physical_bytes < physical_bytes_max;
-    spaces.push_back(known ? named->second : space_id{});
-    unplaced_ += !known;
+  while (records.size() < objects) {
+    path* from = oldest();
+    if (from == nullptr)
+      break;
+    index_record record = from->found.objects[from->restored++];
+    record.offset += files_->map().begin(static_cast<size_t>(from - paths_.data()));
+    space_id in = from->named(record.space);
+    if (record.pool > UINT8_MAX || record.physical_bytes >= physical_bytes_max)
+      in = {};
+    unplaced_ += in == space_id{};
+    spaces.push_back(in);
+    records.push_back(record);
   }
   objects_->restore(records, spaces);
-  restored_ += records.size();
-  return restored_ < found_.objects.size();
+  return oldest() != nullptr;
 }
 
 void disk_opening::place() {
@@ -76,13 +147,17 @@ void disk_opening::place() {
     extents.push_back(place);
     requested.push_back(physical_bytes_for(payload));
   }
+  for (const extent& e : extents)
+    ++paths_[files_->map().path_of(e.offset)].placed;
   if (space_->adopt(extents, requested))
     return;
   std::vector<object_id> refused;
   std::vector<uint64_t> offsets;
   for (size_t i = 0; i < extents.size(); ++i)
-    if (!space_->adopt({&extents[i], 1}, {&requested[i], 1}))
+    if (!space_->adopt({&extents[i], 1}, {&requested[i], 1})) {
       offsets.push_back(extents[i].offset);
+      --paths_[files_->map().path_of(extents[i].offset)].placed;
+    }
   const resident_table& table = objects_->table();
   for (uint32_t slot = 0; slot < table.slots(); ++slot)
     if (readable(table.at_slot(slot).state()) &&
@@ -93,14 +168,15 @@ void disk_opening::place() {
 }
 
 opened_disk disk_opening::finish() {
-  found_.objects = {}; // for large stores this is gigabytes
   opened_disk opened;
-  opened.file = std::move(file_);
+  for (path& one : paths_) {
+    one.found.objects = {}; // for large stores this is gigabytes
+    opened.each.push_back({one.found.position, std::move(one.spaces), one.found.counts, one.placed});
+  }
+  opened.paths = std::move(files_);
+  opened.service = std::move(service_);
   opened.objects = std::move(objects_);
   opened.space = std::move(space_);
-  opened.position = found_.position;
-  opened.spaces = std::move(store_spaces_);
-  opened.found = found_.counts;
   opened.unplaced = unplaced_;
   return opened;
 }

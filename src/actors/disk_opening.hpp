@@ -1,7 +1,7 @@
-// Opens a disk tier's file and brings back what it holds: index, free space, journal. No actor inside; it blocks as long as
-// the device likes, so it is for a thread of its own.
+// Opens a disk tier's files, one for each path, and brings back what they hold: index, free space, journals. No actor inside; it blocks
+// as long as the devices like, so it is for a thread of its own. Each path is read on a thread beside the others.
 //
-//   auto disk = disk_opening::open(file, plan);
+//   auto disk = disk_opening::open(files, plan);
 //   disk->name_spaces(ids);                       // parallel to disk->spaces()
 //   while (disk->restore(4096)) ... disk->take_notes() ...
 //   disk->place();
@@ -9,39 +9,50 @@
 //   auto opened = disk->finish();
 #pragma once
 
+#include "actors/disk_paths.hpp"
+#include "actors/disk_service.hpp"
 #include "actors/tier_plan.hpp"
 #include "actors/tier_state.hpp"
-#include "storage/extent_file.hpp"
 #include "storage/recovery.hpp"
 #include "storage/store_spaces.hpp"
 
 #include <memory>
+#include <optional>
+#include <vector>
 
 namespace terrace::actors {
 
-/// An open file and all that the tier's actors begin with.
-struct opened_disk {
-  std::shared_ptr<const extent_file> file;
-  std::unique_ptr<tier_state> objects;
-  std::unique_ptr<allocator> space;
+/// What a path's journal begins with, and what was found on it.
+struct opened_path {
   journal_position position;
   store_spaces spaces;
   recovery_counts found;
+  uint64_t objects = 0; ///< in the tier
+};
+
+/// Open files and all that the tier's actors begin with.
+struct opened_disk {
+  std::shared_ptr<const disk_paths> paths;
+  std::vector<opened_path> each;         ///< by path
+  std::shared_ptr<disk_service> service; ///< of the paths; the allocator of a tier on several asks it
+  std::unique_ptr<tier_state> objects;
+  std::unique_ptr<allocator> space;
   uint64_t unplaced = 0; ///< objects that the allocator, or a tier with so many spaces, has no place for
 };
 
 class disk_opening {
  public:
-  /// Opens the file and finds out what it holds. Errors: those of `extent_file::open`, the allocator's.
-  static result<disk_opening> open(const extent_file_options& file, const tier_plan& plan);
+  /// Opens the files and finds out what they hold. Errors: those of `extent_file::open_all`, the allocator's.
+  static result<disk_opening> open(const extent_files_options& files, const tier_plan& plan);
 
-  const std::vector<recovered_space>& spaces() const { return found_.spaces; }
-  size_t objects() const { return found_.objects.size(); }
+  /// Of all paths, one after the other: a space may be there more than once.
+  const std::vector<recovered_space>& spaces() const { return spaces_; }
+  size_t objects() const;
 
   /// The ids of `spaces()`; 0: there is no room for that one, and its objects are left out. Before `restore`.
   void name_spaces(std::span<const space_id> ids);
 
-  /// Brings back so many more. False: there are no more.
+  /// Brings back so many more, of all paths together the oldest first. False: there are no more.
   bool restore(size_t objects);
 
   /// What the policy should hear of those that `restore` and `place` dealt with since the last call.
@@ -55,13 +66,26 @@ class disk_opening {
   opened_disk finish();
 
  private:
-  std::shared_ptr<const extent_file> file_;
+  struct path {
+    recovered_store found;
+    store_spaces spaces;
+    std::vector<std::pair<uint32_t, space_id>> ids; ///< by the store's number, ascending
+    size_t restored = 0;                            ///< of the objects that were found
+    uint64_t placed = 0;
+
+    bool done() const { return restored == found.objects.size(); }
+    space_id named(uint32_t number) const;
+  };
+
+  void recover_paths();
+  path* oldest();
+
+  std::shared_ptr<const disk_paths> files_;
+  std::shared_ptr<disk_service> service_;
   std::unique_ptr<allocator> space_;
   std::unique_ptr<tier_state> objects_;
-  recovered_store found_;
-  store_spaces store_spaces_;
-  std::vector<std::pair<uint32_t, space_id>> ids_; ///< by the store's number, ascending
-  size_t restored_ = 0;
+  std::vector<path> paths_;
+  std::vector<recovered_space> spaces_;
   uint64_t unplaced_ = 0;
 };
 

@@ -1,7 +1,10 @@
-// What a disk can do now: set by its actor, read by whoever would use it, on any thread.
+// What a disk tier's paths can do now: set by their actors, read by whoever would use them, on any thread.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
+#include <cstddef>
+#include <memory>
 #include <mutex>
 #include <string>
 
@@ -9,30 +12,60 @@ namespace terrace::actors {
 
 class disk_service {
  public:
-  /// Objects can be read. While they cannot, the tier's objects count as not there; they may come back.
-  bool reads() const { return reads_.load(std::memory_order_acquire); }
+  explicit disk_service(size_t paths = 1) : paths_(paths), each_(std::make_unique<path_state[]>(paths)) {}
 
-  /// Objects may be written: all is well, or it is time to try again.
-  bool writes() const { return writes_.load(std::memory_order_acquire); }
+  size_t paths() const { return paths_; }
 
-  /// Why the tier is degraded; empty while it is not.
-  std::string reason() const {
-    std::lock_guard lock(mutex_);
-    return reason_;
+  /// Objects on this path can be read. While they cannot, they count as not there; they may come back.
+  bool reads(size_t path) const { return each_[path].reads.load(std::memory_order_acquire); }
+  /// Objects may be written there: all is well, or it is time to try again.
+  bool writes(size_t path) const { return each_[path].writes.load(std::memory_order_acquire); }
+
+  /// So of any path.
+  bool reads() const {
+    return std::any_of(each_.get(), each_.get() + paths_,
+                       [](const path_state& path) { return path.reads.load(); });
+  }
+  bool writes() const {
+    return std::any_of(each_.get(), each_.get() + paths_,
+                       [](const path_state& path) { return path.writes.load(); });
   }
 
-  void set(bool reads, bool writes, std::string reason) {
+  /// Why the tier is degraded, path by path; empty while it is not.
+  std::string reason() const {
     std::lock_guard lock(mutex_);
-    reason_ = std::move(reason);
-    reads_.store(reads, std::memory_order_release);
-    writes_.store(writes, std::memory_order_release);
+    std::string all;
+    for (size_t i = 0; i < paths_; ++i)
+      if (!each_[i].reason.empty())
+        all += (all.empty() ? "" : "; ") + each_[i].reason;
+    return all;
+  }
+  std::string reason(size_t path) const {
+    std::lock_guard lock(mutex_);
+    return each_[path].reason;
+  }
+
+  /// `after` is called with whether any path is degraded, before another change can be.
+  template <class After>
+  void set(size_t path, bool reads, bool writes, std::string reason, After&& after) {
+    std::lock_guard lock(mutex_);
+    each_[path].reason = std::move(reason);
+    each_[path].reads.store(reads, std::memory_order_release);
+    each_[path].writes.store(writes, std::memory_order_release);
+    after(std::any_of(each_.get(), each_.get() + paths_,
+                      [](const path_state& one) { return !one.reason.empty(); }));
   }
 
  private:
-  std::atomic<bool> reads_{true};
-  std::atomic<bool> writes_{true};
-  mutable std::mutex mutex_;
-  std::string reason_;
+  struct path_state {
+    std::atomic<bool> reads{true};
+    std::atomic<bool> writes{true};
+    std::string reason;
+  };
+
+  size_t paths_;
+  std::unique_ptr<path_state[]> each_;
+  mutable std::mutex mutex_; ///< of the reasons
 };
 
 } // namespace terrace::actors

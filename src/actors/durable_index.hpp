@@ -47,6 +47,7 @@ class durable_index {
 
   /// Generations of this epoch from now on.
   void begin_epoch(uint64_t epoch);
+  uint64_t epoch() const { return epoch_of(next_generation_); }
 
   size_t allocated_bytes() const { return generations_.allocated_bytes() + parents_.allocated_bytes(); }
 

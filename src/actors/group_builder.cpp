@@ -11,6 +11,7 @@
 #include <caf/send.hpp>
 
 #include <algorithm>
+#include <cassert>
 
 namespace terrace::actors {
 
@@ -85,60 +86,68 @@ result<std::shared_ptr<group_parts>> build_group(caf::actor_system& system, cons
 }
 
 void join_disk(caf::actor_system& system, group_parts& group, const group_plan& plan,
-               const group_probes& probes, const runtime::home& home, opened_disk opened,
+               const group_probes& probes, const std::function<runtime::home()>& place, opened_disk opened,
                std::function<void(const std::string&)> warn) {
   auto named_warn = [warn = std::move(warn), name = group.name](const std::string& line) {
     warn("group " + name + ": " + line);
   };
-  auto file = opened.file;
+  size_t paths = opened.paths->size();
+  assert(probes.paths.size() == paths);
   auto disk = std::make_unique<disk_parts>();
   auto population = std::make_shared<std::atomic<uint64_t>>(0);
   disk->population = population;
-  journal_arguments journal;
-  journal.file = file;
-  journal.position = opened.position;
-  journal.spaces = std::move(opened.spaces);
-  journal.probe = probes.journal;
-  journal.warn = named_warn;
-  disk->journal = spawn_journal(system, home, std::move(journal));
+  disk->paths = opened.paths;
+  disk->service = opened.service;
+  disk->write_new = plan.write_new;
+  disk->second_looks = plan.write_new && plan.admission.rule != admission_rule::always;
+  disk->probe = probes.disk_tier;
+  for (size_t i = 0; i < paths; ++i) {
+    runtime::home home = place();
+    disk_arguments io;
+    io.file = opened.paths->file(i);
+    io.limits = plan.disk_io;
+    io.health = plan.disk_health;
+    io.probe = probes.paths[i].disk;
+    io.tier_probe = probes.disk_tier;
+    io.service = opened.service;
+    io.path = i;
+    io.warn = named_warn;
+    for (uint32_t n = 0; n < group.memory->segments(); ++n)
+      if (auto segment = group.memory->segment(n))
+        io.segments.push_back(std::move(segment));
+    disk->disks.push_back(spawn_disk(system, home, std::move(io)));
+    journal_arguments journal;
+    journal.file = opened.paths->file(i);
+    journal.path = i;
+    journal.position = opened.each[i].position;
+    journal.spaces = std::move(opened.each[i].spaces);
+    journal.probe = probes.paths[i].journal;
+    journal.disk = disk->disks.back();
+    journal.stall_after = plan.disk_health.stall_after;
+    journal.warn = named_warn;
+    disk->journals.push_back(spawn_journal(system, home, std::move(journal)));
+  }
   auto tier = tier_of(tier_kind::disk, *plan.disk, std::move(opened.space), group.policy, probes.disk_tier,
                       population);
   tier.objects = std::move(opened.objects);
-  tier.journal = disk->journal;
+  tier.journals = disk->journals;
+  tier.map = opened.paths->map();
+  tier.service = opened.service;
   disk->tier = spawn_tier(system, std::move(tier));
-  caf::anon_send(disk->journal, start_journal{disk->tier});
-  disk->file = file;
-  disk->write_new = plan.write_new;
-  disk->second_looks = plan.write_new && plan.admission.rule != admission_rule::always;
-  auto service = std::make_shared<disk_service>();
-  disk->service = service;
-  disk->probe = probes.disk_tier;
-  disk_arguments io;
-  io.file = file;
-  io.limits = plan.disk_io;
-  io.health = plan.disk_health;
-  io.probe = probes.disk;
-  io.tier_probe = probes.disk_tier;
-  io.service = service;
-  io.warn = named_warn;
-  for (uint32_t i = 0; i < group.memory->segments(); ++i)
-    if (auto segment = group.memory->segment(i))
-      io.segments.push_back(std::move(segment));
-  disk->disk = spawn_disk(system, home, std::move(io));
+  for (const caf::actor& journal : disk->journals)
+    caf::anon_send(journal, start_journal{disk->tier});
   write_through_arguments down;
   down.host_tier = group.host;
   down.disk_tier = disk->tier;
   down.policy = group.policy;
   down.admission = plan.admission;
-  down.service = service;
   down.waiting_bytes = group.memory->size() / 2; // the other half is for what is loaded meanwhile
-  down.disk = disk->disk;
-  down.file = file;
+  down.disk = *disk;
   down.memory = group.memory;
   down.copiers = group.copiers;
   down.probe = probes.disk_tier;
   // Writes in progress cannot be evicted: they leave most of a small disk to what may make room for them.
-  down.bytes_in_progress = std::min(down.bytes_in_progress, file->extents_bytes() / 4);
+  down.bytes_in_progress = std::min(down.bytes_in_progress * paths, opened.paths->bytes() / 4);
   disk->write_through = spawn_write_through(system, std::move(down));
   group.join(std::move(disk));
   group.ready();
@@ -148,7 +157,11 @@ std::vector<caf::actor> actors_of_disk(const group_parts& group) {
   const disk_parts* disk = group.disk();
   if (disk == nullptr)
     return {};
-  return {disk->write_through, disk->disk, caf::actor_cast<caf::actor>(disk->tier), disk->journal};
+  std::vector<caf::actor> list{disk->write_through};
+  list.insert(list.end(), disk->disks.begin(), disk->disks.end());
+  list.push_back(caf::actor_cast<caf::actor>(disk->tier));
+  list.insert(list.end(), disk->journals.begin(), disk->journals.end());
+  return list;
 }
 
 std::vector<caf::actor> actors_of(const group_parts& group) {

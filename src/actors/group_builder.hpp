@@ -27,8 +27,8 @@ struct group_plan {
   bool huge_pages = false;
   std::optional<uint32_t> numa_node;
   std::optional<tier_plan> disk;
-  std::string disk_file;
-  bool wipe_foreign = false; ///< start over where the file is not a store of this machine and group
+  std::vector<std::string> disk_files;               ///< one for each path
+  mismatch_rule on_mismatch = mismatch_rule::refuse; ///< of files that are no store of this machine and group
   io_limits disk_io;
   health_options disk_health;
   disk_admission admission;
@@ -36,14 +36,19 @@ struct group_plan {
   std::vector<shadow_plan> shadows;
 };
 
+/// The probes of one path of a group's disk.
+struct path_probes {
+  std::shared_ptr<metrics::disk_probe> disk = std::make_shared<metrics::disk_probe>();
+  std::shared_ptr<metrics::journal_probe> journal = std::make_shared<metrics::journal_probe>();
+};
+
 /// The probes of a group; registered with the exposition by whoever makes them.
 struct group_probes {
   std::shared_ptr<metrics::tier_probe> host = std::make_shared<metrics::tier_probe>();
   std::shared_ptr<metrics::tier_probe> disk_tier = std::make_shared<metrics::tier_probe>();
   std::shared_ptr<metrics::shadow_probe> shadow =
-      std::make_shared<metrics::shadow_probe>(); ///< without lines
-  std::shared_ptr<metrics::disk_probe> disk = std::make_shared<metrics::disk_probe>();
-  std::shared_ptr<metrics::journal_probe> journal = std::make_shared<metrics::journal_probe>();
+      std::make_shared<metrics::shadow_probe>();                ///< without lines
+  std::vector<path_probes> paths = std::vector<path_probes>(1); ///< parallel to the disk's files
   std::shared_ptr<metrics::client_probe> clients = std::make_shared<metrics::client_probe>();
   std::shared_ptr<metrics::request_probe> requests = std::make_shared<metrics::request_probe>();
 };
@@ -53,10 +58,10 @@ result<std::shared_ptr<group_parts>> build_group(caf::actor_system& system, cons
                                                  const group_probes& probes,
                                                  std::shared_ptr<copier_pool> copiers);
 
-/// The disk half, once its file is open. `warn`: a line for the log, from any thread.
+/// The disk half, once its files are open. `place` gives each path its home. `warn`: a line for the log, from any thread.
 void join_disk(
     caf::actor_system& system, group_parts& group, const group_plan& plan, const group_probes& probes,
-    const runtime::home& home, opened_disk disk,
+    const std::function<runtime::home()>& place, opened_disk disk,
     std::function<void(const std::string&)> warn = [](const std::string&) {});
 
 /// Those of them that joined with the disk.

@@ -1,7 +1,9 @@
 #include "actors/journal_actor.hpp"
 
 #include "actors/answer.hpp"
+#include "actors/disk_actor.hpp"
 #include "runtime/io_messages.hpp"
+#include "transfer/stall_watch.hpp"
 
 #include <caf/event_based_actor.hpp>
 #include <caf/stateful_actor.hpp>
@@ -13,12 +15,16 @@ namespace terrace::actors {
 
 namespace {
 
+constexpr uint64_t io_tag = 0;
+constexpr uint64_t tick_tag = 1;
+
 constexpr uint32_t image_slots =
     1024; ///< asked of the tier at a time, so that others have their turn between two
 
 struct journal_state {
   const char* name = "journal";
   std::shared_ptr<const extent_file> file;
+  size_t path = 0;
   std::optional<index_journal> journal;
   store_spaces spaces;
   std::shared_ptr<metrics::journal_probe> probe;
@@ -26,6 +32,11 @@ struct journal_state {
   tier_actor tier;
 
   uint64_t expected_bytes = 0; ///< of the operation under way
+  runtime::operation_id under_way{};
+  caf::actor disk;
+  std::chrono::milliseconds stall_after{};
+  stall_watch watch{ticks_of_patience}; ///< of that operation, tag 0
+  bool ticking = false;                 ///< a tick of it is in the ring
   bool failing = false;
   uint32_t next_slot = 0;
   bool asking = false; ///< a part of the image is on its way
@@ -69,7 +80,7 @@ void ask_for_image(self_pointer self) {
   if (state.asking || !state.journal->wants_image())
     return;
   state.asking = true;
-  self->request(state.tier, caf::infinite, image_request{state.next_slot, image_slots})
+  self->request(state.tier, caf::infinite, image_request{state.path, state.next_slot, image_slots})
       .then(
           [self](const image_answer& part) {
             auto& now = self->state;
@@ -81,6 +92,17 @@ void ask_for_image(self_pointer self) {
             pump(self);
           },
           [](const caf::error&) {}); // the tier has ended, and with it the index
+}
+
+void keep_watch(self_pointer self) {
+  auto& state = self->state;
+  if (state.ticking || !state.watch.worth_a_tick())
+    return;
+  state.ticking = true;
+  runtime::io_request tick;
+  tick.code = runtime::io_code::timeout;
+  tick.after = std::chrono::nanoseconds(state.stall_after) / ticks_of_patience;
+  self->port().submit(std::move(tick), caf::actor_cast<caf::strong_actor_ptr>(self), tick_tag);
 }
 
 void submit(self_pointer self, journal_io io) {
@@ -98,11 +120,28 @@ void submit(self_pointer self, journal_io io) {
     state.expected_bytes = io.memory->size();
     request.keep_alive = std::const_pointer_cast<aligned_buffer>(std::move(io.memory));
   }
-  self->port().submit(std::move(request), caf::actor_cast<caf::strong_actor_ptr>(self), 0);
+  state.under_way =
+      self->port().submit(std::move(request), caf::actor_cast<caf::strong_actor_ptr>(self), io_tag);
+  state.watch.started(io_tag, 0);
+  keep_watch(self);
+}
+
+/// It is not waited for any more, and what it wrote counts when it comes back.
+void tick(self_pointer self) {
+  auto& state = self->state;
+  state.ticking = false;
+  if (!state.watch.tick().empty()) {
+    self->port().cancel(state.under_way); // where the kernel can
+    self->send(state.disk, journal_stalled{true});
+    state.journal->give_up_forgets();
+  }
+  keep_watch(self);
 }
 
 void completed(self_pointer self, int32_t result) {
   auto& state = self->state;
+  if (state.watch.ended(io_tag))
+    self->send(state.disk, journal_stalled{false});
   bool good = result >= 0 && static_cast<uint64_t>(result) == state.expected_bytes;
   if (good != state.failing) {
     // as before
@@ -160,7 +199,7 @@ caf::result<forget_answer> forget(self_pointer self, const forget_request& reque
       return forget_answer{{}, state.journal->block().epoch};
   }
   auto reply = make_answer<forget_answer>(self);
-  state.journal->forget(fingerprint, [self, reply](bool durable) mutable {
+  state.journal->forget(fingerprint, request.epoch, [self, reply](bool durable) mutable {
     forget_answer answer;
     answer.epoch = self->state.journal->block().epoch;
     if (!durable)
@@ -169,6 +208,8 @@ caf::result<forget_answer> forget(self_pointer self, const forget_request& reque
                             " could not be told so: after a restart what was cleared may be back"};
     reply.deliver(std::move(answer));
   });
+  if (state.watch.stalled(0) != 0)
+    state.journal->give_up_forgets();
   pump(self);
   return reply.promise();
 }
@@ -184,6 +225,9 @@ caf::result<close_journal_answer> close(self_pointer self) {
 caf::behavior journal_behavior(self_pointer self, const std::shared_ptr<journal_arguments>& arguments) {
   auto& state = self->state;
   state.file = std::move(arguments->file);
+  state.path = arguments->path;
+  state.disk = arguments->disk;
+  state.stall_after = arguments->stall_after;
   state.journal.emplace(state.file->block(), arguments->position);
   state.spaces = std::move(arguments->spaces);
   state.probe = std::move(arguments->probe);
@@ -193,7 +237,12 @@ caf::behavior journal_behavior(self_pointer self, const std::shared_ptr<journal_
       [self](const index_changes& what) { take(self, what); },
       [self](const forget_request& request) { return forget(self, request); },
       [self](const close_journal_request&) { return close(self); },
-      [self](const runtime::io_done& done) { completed(self, done.result); },
+      [self](const runtime::io_done& done) {
+        if (done.tag == io_tag)
+          completed(self, done.result);
+        else if (done.result == -ETIME)
+          tick(self);
+      },
   };
 }
 

@@ -1,6 +1,9 @@
-// JOURNAL: keeps the index of a disk tier on its disk (storage/index_journal.hpp decides what is written when). It writes
+// JOURNAL: keeps the index of one path of a disk tier on its disk (storage/index_journal.hpp decides what is written when). It writes
 // and syncs through the ring of its home worker, one operation at a time and past the lines of the disk: what it writes is
 // a hundredth of what the objects take, and nobody who stores waits for it.
+//
+// An operation that does not come back in `stall_after` is told to the path's disk (`journal_stalled`), which takes writing out
+// of service until it does, and whoever waits for a clear is told that it is not durable.
 //
 // Messages: `start_journal` once; `index_changes` from the tier; `forget_request` -> `forget_answer`;
 // `close_journal_request` -> `close_journal_answer`. It asks the tier for its index, part by part, while it takes a
@@ -15,6 +18,7 @@
 #include "storage/index_journal.hpp"
 #include "storage/store_spaces.hpp"
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -23,9 +27,12 @@ namespace terrace::actors {
 
 struct journal_arguments {
   std::shared_ptr<const extent_file> file;
+  size_t path = 0; ///< which of the tier's paths that is
   journal_position position;
   store_spaces spaces;
   std::shared_ptr<metrics::journal_probe> probe;
+  caf::actor disk; ///< of the same path
+  std::chrono::milliseconds stall_after{10'000};
   std::function<void(const std::string&)> warn; ///< one line when it begins to fail, one when it works again
 };
 

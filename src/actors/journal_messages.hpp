@@ -9,14 +9,16 @@
 
 namespace terrace::actors {
 
-/// From a tier, in the order in which it happened.
+/// From a tier, in the order in which it happened; to each journal what lies on its path, with offsets in the arena of that
+/// path.
 struct index_changes {
   std::vector<index_change> changes;
   space_ptr of; ///< the space of what was published; null when nothing was
 };
 
-/// From the journal to its tier, while it takes a checkpoint: what is in `count` slots from `first` on?
+/// From a journal to its tier, while it takes a checkpoint: what of its path is in `count` slots from `first` on?
 struct image_request {
+  size_t path = 0;
   uint32_t first = 0;
   uint32_t count = 0;
 };
@@ -27,9 +29,11 @@ struct image_answer {
   bool last = false;
 };
 
-/// From a tier that was cleared: what was written until now must not come back. (delayed: until that is durable)
+/// From a tier that was cleared, to all its journals: what was written until now must not come back. (delayed: until that
+/// is durable)
 struct forget_request {
   std::optional<space_id> space; ///< or all of the store
+  uint64_t epoch = 0; ///< of what is written now: a journal that is behind forgets up to here as well
 };
 struct forget_answer {
   error failure;

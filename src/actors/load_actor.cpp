@@ -1,6 +1,6 @@
 #include "actors/load_actor.hpp"
 
-#include "actors/disk_actor.hpp"
+#include "actors/disk_fan.hpp"
 #include "actors/transfer_steps.hpp"
 
 #include <caf/actor_system.hpp>
@@ -196,11 +196,11 @@ void confirm_read(self_pointer self, const acquire_answer& acquired, const hold_
 }
 
 void check_read(self_pointer self, const acquire_answer& acquired, const hold_ptr& disk_held,
-                const std::vector<size_t>& reading, const disk_answer& answered, bool others) {
+                const std::vector<size_t>& reading, const disks_answer& answered, bool others) {
   auto& state = self->state;
   check_request request;
   request.in = state.job.in;
-  request.store = state.job.group->disk()->file->store();
+  request.store = state.job.group->disk()->paths->store();
   request.owners = {acquired.reserved, disk_held};
   std::vector<size_t> read;
   discard_notice unreadable;
@@ -208,7 +208,7 @@ void check_read(self_pointer self, const acquire_answer& acquired, const hold_pt
   for (size_t n = 0; n < reading.size(); ++n) {
     size_t i = reading[n];
     if (answered.failed[n] != 0) {
-      if (!answered.out_of_service)
+      if (!answered.away[n])
         unreadable.ids.push_back(disk_held->places()[i].id);
       if (answered.failed[n] == ETIMEDOUT)
         stalled.ids.push_back(acquired.places[i].id);
@@ -251,8 +251,7 @@ void read_window(self_pointer self, const acquire_answer& acquired, const hold_p
       continue;
     const object_place& place = disk_held->places()[i];
     reading.push_back(i);
-    request.operations.push_back({file_offset(*disk.file, place),
-                                  state.job.group->memory->at(acquired.places[i].offset),
+    request.operations.push_back({place.offset, state.job.group->memory->at(acquired.places[i].offset),
                                   physical_bytes_for(place.payload_bytes)});
   }
   if (reading.empty()) {
@@ -264,24 +263,25 @@ void read_window(self_pointer self, const acquire_answer& acquired, const hold_p
     }
     return;
   }
-  self->request(disk.disk, caf::infinite, std::move(request))
-      .then(
-          [self, acquired, disk_held, reading, others](const disk_answer& answer) {
-            if (ended(self, "load"))
-              return;
-            if (answer.failure.code == errc::ok) {
-              check_read(self, acquired, disk_held, reading, answer, others);
-              return;
-            }
-            if (answer.failure.code != errc::busy) {
-              finish(self, answer.failure);
-              return;
-            }
-            // The disk went out of service: what host memory has is all there is.
-            cut_at_first_gap(self->state);
-            copy_window(self);
-          },
-          on_lost(self, "disk"));
+  ask_disks(
+      self, disk, request,
+      [self, acquired, disk_held, reading, others](const disks_answer& answer) {
+        if (ended(self, "load"))
+          return;
+        if (answer.failure.code != errc::ok) {
+          finish(self, answer.failure);
+          return;
+        }
+        if (std::count(answer.failed.begin(), answer.failed.end(), EBUSY) !=
+            static_cast<ptrdiff_t>(answer.failed.size())) {
+          check_read(self, acquired, disk_held, reading, answer, others);
+          return;
+        }
+        // The disk went out of service: what host memory has is all there is.
+        cut_at_first_gap(self->state);
+        copy_window(self);
+      },
+      on_lost(self, "disk"));
 }
 
 /// Takes what the tier gave for the window; returns whether anything is held.

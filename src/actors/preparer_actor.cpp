@@ -79,7 +79,8 @@ void open_disk(self_pointer self) {
   auto& state = self->state;
   state.begun = std::chrono::steady_clock::now();
   std::error_code ignored; // opening the file reports what matters
-  std::filesystem::create_directories(std::filesystem::path(state.with.disk->path).parent_path(), ignored);
+  for (const std::string& path : state.with.disk->paths)
+    std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
   auto disk = disk_opening::open(*state.with.disk, state.with.disk_plan);
   if (!disk) {
     report_disk(self, disk.error());

@@ -1,5 +1,5 @@
-// PREPARER: a thread of its own for what blocks: it allocates the disk file of a trust group and brings back what the file
-// holds, or commits an arena's memory piece by piece. It reports and ends.
+// PREPARER: a thread of its own for what blocks: it allocates the disk files of a trust group and brings back what
+// they hold, or commits an arena's memory piece by piece. It reports and ends.
 #pragma once
 
 #include "actors/group_builder.hpp"
@@ -25,7 +25,7 @@ struct preparer_arguments {
   size_t group = 0; ///< for the report of the disk
   std::shared_ptr<segmented_arena> memory;
   uint64_t prefault_piece_bytes = 0; ///< 0: memory is committed by whoever touches it first
-  std::optional<extent_file_options> disk;
+  std::optional<extent_files_options> disk;
   tier_plan disk_plan;
   group_actor spaces;  ///< gives the spaces on disk their ids
   policy_actor policy; ///< hears of the residents

@@ -3,6 +3,7 @@
 #include "actors/disk_actor.hpp"
 #include "actors/memory_actor.hpp"
 #include "actors/metrics_actor.hpp"
+#include "actors/opened_disk_text.hpp"
 #include "actors/preparer_actor.hpp"
 #include "runtime/io_messages.hpp"
 #include "storage/lock_watch.hpp"
@@ -41,7 +42,7 @@ struct supervisor_state {
   enum class phase { serving, closing_listeners, draining, settling, ending } now = phase::serving;
   std::set<caf::actor_addr> awaited; ///< whose end the present phase waits for
   std::map<size_t, unique_fd> locks; ///< of groups whose disk another process has open
-  size_t unsettled = 0;              ///< disks that are not written down yet
+  size_t unsettled = 0;              ///< paths of disks that are not written down yet
   bool clean = true;
 };
 
@@ -102,13 +103,13 @@ void prepare_disk(self_pointer self, size_t group) {
     work.group = group;
     work.report_to = caf::actor_cast<caf::actor>(self);
     work.detached = state.with.detached;
-    extent_file_options file;
-    file.path = plan.disk_file;
-    file.capacity_bytes = plan.disk->bytes;
-    file.boot = state.with.boot;
-    file.owner = {machine_identity(), plan.name};
-    file.wipe_foreign = plan.wipe_foreign;
-    work.disk = std::move(file);
+    extent_files_options files;
+    files.paths = plan.disk_files;
+    files.capacity_bytes = plan.disk->bytes / plan.disk_files.size();
+    files.boot = state.with.boot;
+    files.owner = {machine_identity(), plan.name};
+    files.on_mismatch = plan.on_mismatch;
+    work.disk = std::move(files);
     work.disk_plan = *plan.disk;
     work.spaces = state.groups[group]->group;
     work.policy = state.groups[group]->policy;
@@ -165,7 +166,8 @@ error start(self_pointer self) {
 void register_with_disk(self_pointer self, size_t group) {
   const disk_parts* disk = self->state.groups[group]->disk();
   if (disk != nullptr && self->state.memory_ready[group])
-    self->send(disk->disk, register_memory{});
+    for (const caf::actor& each : disk->disks)
+      self->send(each, register_memory{});
 }
 
 /// A daemon that was killed leaves operations behind in the kernel; only then is its file free. Returns why it cannot be
@@ -173,7 +175,11 @@ void register_with_disk(self_pointer self, size_t group) {
 error await_lock(self_pointer self, const disk_prepared& report) {
   auto& state = self->state;
   group_parts& group = *state.groups[report.group];
-  auto event = watch_lock(state.with.groups[report.group].disk_file);
+  const auto& files = state.with.groups[report.group].disk_files;
+  auto locked = std::find_if(files.begin(), files.end(), [&](const std::string& file) {
+    return report.failure.text.starts_with(file + ":");
+  });
+  auto event = watch_lock(locked != files.end() ? *locked : files.front());
   if (!event)
     return event.error();
   group.locked();
@@ -196,6 +202,18 @@ void lock_is_free(self_pointer self, size_t group, int32_t result) {
   prepare_disk(self, group);
 }
 
+void tell_of_opened(self_pointer self, const disk_prepared& report) {
+  auto& state = self->state;
+  const opened_disk& disk = *report.disk;
+  for (size_t i = 0; i < disk.each.size(); ++i)
+    state.with.probes[report.group].paths[i].journal->recovered(
+        {disk.each[i].objects, damaged_in(disk.each[i]), report.seconds});
+  state.with.log("the disk tier of group " + state.groups[report.group]->name +
+                 " joined: " + describe_opened(disk, report.seconds));
+  if (std::string lost = describe_losses(disk); !lost.empty())
+    state.with.warn(lost);
+}
+
 void disk_is_prepared(self_pointer self, const disk_prepared& report) {
   auto& state = self->state;
   group_parts& group = *state.groups[report.group];
@@ -214,22 +232,8 @@ void disk_is_prepared(self_pointer self, const disk_prepared& report) {
   }
   if (state.now != phase::serving)
     return;
-  auto file = report.disk->file;
-  const recovery_counts& found = report.disk->found;
-  uint64_t damaged = found.damaged_blocks + found.missing_blocks + found.damaged_records;
-  uint64_t objects = report.disk->objects->table().published();
-  probes.journal->recovered({objects, damaged, report.seconds});
-  state.with.log("the disk tier of group " + group.name +
-                 " joined: " + std::to_string(file->extents_bytes()) + " bytes in " + file->path() + ", " +
-                 std::to_string(objects) + " objects found in " +
-                 std::to_string(static_cast<uint64_t>(report.seconds * 1000)) + " ms" +
-                 (file->direct() ? "" : ", through the page cache: " + file->buffered_reason()));
-  if (damaged + found.overlapping + report.disk->unplaced != 0)
-    state.with.warn(file->path() + ": " + std::to_string(damaged) +
-                    " blocks of its index are damaged or missing, " + std::to_string(found.overlapping) +
-                    " objects gave way to newer ones, " + std::to_string(report.disk->unplaced) +
-                    " have no place under the present configuration");
-  join_disk(self->system(), group, state.with.groups[report.group], probes, state.with.place(),
+  tell_of_opened(self, report);
+  join_disk(self->system(), group, state.with.groups[report.group], probes, state.with.place,
             std::move(*report.disk), state.with.warn);
   for (const caf::actor& member : actors_of_disk(group))
     self->monitor(member);
@@ -319,16 +323,17 @@ void settle_disks(self_pointer self) {
     const disk_parts* disk = group->disk();
     if (disk == nullptr)
       continue;
-    ++state.unsettled;
-    auto close = [self, journal = disk->journal] {
-      self->request(journal, caf::infinite, close_journal_request{})
-          .then(
-              [self](const close_journal_answer& answer) {
-                if (answer.failure.code != errc::ok)
-                  self->state.with.warn(answer.failure.text);
-                disk_is_settled(self);
-              },
-              [self](const caf::error&) { disk_is_settled(self); });
+    state.unsettled += disk->journals.size();
+    auto close = [self, journals = disk->journals] {
+      for (const caf::actor& journal : journals)
+        self->request(journal, caf::infinite, close_journal_request{})
+            .then(
+                [self](const close_journal_answer& answer) {
+                  if (answer.failure.code != errc::ok)
+                    self->state.with.warn(answer.failure.text);
+                  disk_is_settled(self);
+                },
+                [self](const caf::error&) { disk_is_settled(self); });
     };
     self->request(disk->write_through, caf::infinite, finish_writes_request{})
         .then([close](const finish_writes_answer&) { close(); }, [close](const caf::error&) { close(); });

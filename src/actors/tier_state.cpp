@@ -44,6 +44,10 @@ tier_state::found tier_state::probe(const object_batch& objects, bool hold, bool
   found answer;
   std::vector<object_id> ids(keys.size());
   table_.find_published(keys, ids);
+  if (reaches_)
+    for (object_id& id : ids)
+      if (id != object_id{} && out_of_reach(*table_.get(id)))
+        id = {};
   answer.present = object_bitmap(keys.size());
   if (hold)
     answer.places.resize(keys.size());
@@ -79,7 +83,7 @@ tier_state::need tier_state::missing(const acquire_request& request) const {
   for (size_t i = 0; i < objects.size(); ++i) {
     if (!request.may_fill.empty() && !request.may_fill[i])
       continue;
-    if (table_.find(objects.keys[i]))
+    if (auto id = table_.find(objects.keys[i]); id && !out_of_reach(*table_.get(*id)))
       continue;
     wanted.sizes.push_back(physical_bytes_for(objects.payload_bytes[i]));
     wanted.objects.push_back(i);
@@ -95,9 +99,14 @@ tier_state::acquired tier_state::acquire(const acquire_request& request, const n
   answer.states.resize(objects.size(), acquired_state::absent);
   answer.places.resize(objects.size());
   answer.held.resize(objects.size());
+  if (reaches_)
+    answer.unused = drop_out_of_reach(objects, wanted.objects);
   std::vector<object_id> ids(objects.size());
-  for (size_t i = 0; i < ids.size(); ++i)
+  for (size_t i = 0; i < ids.size(); ++i) {
     ids[i] = table_.find(objects.keys[i]).value_or(object_id{});
+    if (reaches_ && ids[i] != object_id{} && out_of_reach(*table_.get(ids[i])))
+      ids[i] = {};
+  }
   objects_in_order_of_use(
       ids.size(), [&](size_t i) { return table_.get(ids[i]); },
       [&](size_t i, const resident& object) {
@@ -218,6 +227,19 @@ std::vector<extent> tier_state::discard(const std::vector<object_id>& ids) {
     freed.push_back(extent_of(*object));
     table_.erase(id);
   }
+  return freed;
+}
+
+/// What is there, and cannot be had, gives way to what is written instead.
+std::vector<extent> tier_state::drop_out_of_reach(const object_batch& objects,
+                                                  const std::vector<size_t>& wanted) {
+  std::vector<object_id> ids;
+  for (size_t i : wanted)
+    if (auto id = table_.find(objects.keys[i]); id && out_of_reach(*table_.get(*id)))
+      ids.push_back(*id);
+  uint64_t before = discarded;
+  auto freed = discard(ids);
+  discarded = before; // they are not damaged
   return freed;
 }
 

@@ -23,6 +23,10 @@ class tier_state {
   /// serves.
   void restore(std::span<const index_record> records, std::span<const space_id> spaces);
 
+  /// Of a tier on several devices: whether what lies at an offset can be had now. What cannot counts as not there, and may be
+  /// written anew somewhere else.
+  void set_reach(std::function<bool(uint64_t offset)> reaches) { reaches_ = std::move(reaches); }
+
   struct found {
     object_bitmap present;
     size_t hits = 0;
@@ -47,7 +51,7 @@ class tier_state {
     std::vector<object_place> places;
     std::vector<object_place> held; ///< parallel to the batch
     std::vector<object_id> reserved;
-    std::vector<extent> unused;
+    std::vector<extent> unused; ///< and those of objects that are written anew because they cannot be had
   };
   acquired acquire(const acquire_request& request, const need& wanted, const std::vector<extent>& granted);
 
@@ -95,6 +99,7 @@ class tier_state {
     return durable_->image(table_, first, count);
   }
   void begin_epoch(uint64_t epoch) { durable_->begin_epoch(epoch); }
+  uint64_t epoch() const { return durable_->epoch(); }
   bool durable() const { return durable_.has_value(); }
 
   /// Removes the proposed victims that may leave. `refused` counts those that were held or gone meanwhile.
@@ -133,13 +138,18 @@ class tier_state {
   };
 
   object_place hold(object_id id);
+  std::vector<extent> drop_out_of_reach(const object_batch& objects, const std::vector<size_t>& wanted);
   object_place place_of(object_id id) const;
   void note(note_kind kind, const resident& object, entry_key parent = {});
   bool leave(object_id id);    ///< when it lies in a retired range
   void settle(entry_key name); ///< the object is no longer reserved
+  bool out_of_reach(const resident& object) const {
+    return reaches_ && readable(object.state()) && !reaches_(object.offset());
+  }
 
   tier_kind kind_;
   std::optional<durable_index> durable_;
+  std::function<bool(uint64_t)> reaches_; ///< empty: everything can be had
   resident_table table_;
   std::unordered_map<entry_key, std::vector<std::shared_ptr<waiter>>> waiters_;
   policy_notes notes_;

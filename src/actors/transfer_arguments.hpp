@@ -2,12 +2,12 @@
 #pragma once
 
 #include "actors/copier_actor.hpp"
+#include "actors/disk_paths.hpp"
 #include "actors/disk_service.hpp"
 #include "actors/interfaces.hpp"
 #include "actors/shadow_feed.hpp"
 #include "memory/segmented_arena.hpp"
 #include "metrics/tier_probe.hpp"
-#include "storage/extent_file.hpp"
 
 #include <caf/actor.hpp>
 
@@ -18,18 +18,22 @@
 
 namespace terrace::actors {
 
+/// What reads and writes of a disk tier go through.
+struct disk_access {
+  std::shared_ptr<const disk_paths> paths;
+  std::vector<caf::actor> disks; ///< disk_actor, by path
+  std::shared_ptr<const disk_service> service;
+};
+
 /// The disk half of a trust group.
-struct disk_parts {
+struct disk_parts : disk_access {
   tier_actor tier;
   std::shared_ptr<const std::atomic<uint64_t>> population; ///< objects in the tier: an empty one is not asked
-  caf::actor disk;                                         ///< disk_actor
   caf::actor write_through;  ///< write_through_actor; takes `write_through_notice`
   bool write_new = true;     ///< stores go to disk as well
   bool second_looks = false; ///< what host memory serves is offered to the disk again
-  std::shared_ptr<const disk_service> service;
   std::shared_ptr<metrics::tier_probe> probe;
-  std::shared_ptr<const extent_file> file;
-  caf::actor journal; ///< journal_actor
+  std::vector<caf::actor> journals; ///< journal_actor, by path
 };
 
 /// The actors and the arena of a trust group. Set up before it serves, but for the disk, which joins when its file is

@@ -1,7 +1,7 @@
 #include "actors/write_through_actor.hpp"
 
 #include "actors/answer.hpp"
-#include "actors/disk_actor.hpp"
+#include "actors/disk_fan.hpp"
 #include "actors/write_credits.hpp"
 #include "storage/object_header.hpp"
 #include "transfer/write_budget.hpp"
@@ -72,16 +72,22 @@ auto on_lost_actor(self_pointer self, const passage_ptr& pass) {
   };
 }
 
-void publish(self_pointer self, const passage_ptr& pass, const disk_answer& written) {
+void publish(self_pointer self, const passage_ptr& pass, const disks_answer& written) {
   publish_request request;
   uint64_t bytes = 0;
   for (size_t i = 0; i < pass->disk_places.size(); ++i) {
-    if (written.failed[i] != 0) {
+    if (written.failed[i] == EBUSY)
+      self->state.with.probe->refused(refusal_reason::degraded, 1);
+    else if (written.failed[i] != 0)
       self->state.with.probe->dropped(1);
+    if (written.failed[i] != 0)
       continue;
-    }
     bytes += pass->objects[i].payload_bytes;
     request.places.push_back(pass->disk_places[i]);
+  }
+  if (request.places.empty()) {
+    finish(self, pass);
+    return;
   }
   request.in = pass->what.in;
   self->state.with.probe->written(bytes);
@@ -94,25 +100,17 @@ void write(self_pointer self, const passage_ptr& pass) {
   request.direction = disk_direction::write;
   request.owners = {pass->what.held, pass->reserved};
   for (size_t i = 0; i < pass->objects.size(); ++i)
-    request.operations.push_back({file_offset(*self->state.with.file, pass->disk_places[i]),
-                                  pass->objects[i].begin, pass->objects[i].physical_bytes});
-  self->request(self->state.with.disk, caf::infinite, std::move(request))
-      .then(
-          [self, pass](const disk_answer& written) {
-            if (written.failure.code == errc::ok) {
-              publish(self, pass, written);
-              return;
-            }
-            self->state.with.probe->refused(refusal_reason::degraded, pass->objects.size());
-            finish(self, pass);
-          },
-          on_lost_actor(self, pass));
+    request.operations.push_back(
+        {pass->disk_places[i].offset, pass->objects[i].begin, pass->objects[i].physical_bytes});
+  ask_disks(
+      self, self->state.with.disk, request,
+      [self, pass](const disks_answer& written) { publish(self, pass, written); }, on_lost_actor(self, pass));
 }
 
 void seal(self_pointer self, const passage_ptr& pass) {
   seal_request request;
   request.in = pass->what.in;
-  request.store = self->state.with.file->store();
+  request.store = self->state.with.disk.paths->store();
   request.objects = pass->objects;
   request.owners = {pass->what.held};
   self->request(self->state.with.copiers->next(), caf::infinite, std::move(request))
@@ -282,7 +280,7 @@ void start(self_pointer self, write_through_notice notice) {
   pass->wanted.resize(places.size());
   for (size_t i = 0; i < places.size(); ++i)
     pass->wanted[i] = places[i].present();
-  if (!state.with.service->writes()) {
+  if (!state.with.disk.service->writes()) {
     refuse_from(self, pass, 0, refusal_reason::degraded);
     --state.in_progress;
     state.bytes_in_progress -=

@@ -27,11 +27,9 @@ struct write_through_arguments {
   tier_actor disk_tier;
   policy_actor policy;
   disk_admission admission;
-  std::shared_ptr<const disk_service> service;
   uint64_t waiting_bytes =
       UINT64_MAX; ///< of host memory that may wait for the disk, this in progress included
-  caf::actor disk;
-  std::shared_ptr<const extent_file> file;
+  disk_access disk;
   std::shared_ptr<segmented_arena> memory;
   std::shared_ptr<copier_pool> copiers;
   uint64_t bytes_in_progress = 128ULL

@@ -13,23 +13,36 @@ namespace {
 class disk_inspect_command final : public command {
  public:
   void declare(CLI::App& app) override {
-    app.add_option("PATH", path_, "The file of a disk tier that no daemon has open")->required();
+    app.add_option("PATH", paths_,
+                   "The file of a disk tier that no daemon has open, or those of all its paths, in order")
+        ->required();
     app.add_flag("--json", json_, "Print JSON");
   }
 
   outcome<exit_code> run(console& to) override {
-    auto opened = open_and_inspect(path_);
-    if (!opened)
-      return tl::unexpected(opened.error());
+    std::vector<inspected_store> stores;
+    for (const std::string& path : paths_) {
+      auto opened = open_and_inspect(path);
+      if (!opened)
+        return tl::unexpected(opened.error());
+      stores.push_back(std::move(*opened));
+    }
+    std::vector<json> values;
+    for (size_t i = 0; i < stores.size(); ++i)
+      if (json_)
+        values.push_back(to_json(paths_[i], stores[i].is));
+      else
+        fmt::print(to.out, "{}{}", i == 0 ? "" : "\n",
+                   format_inspection(paths_[i], stores[i].is, machine_identity()));
     if (json_)
-      print_json(to, to_json(path_, opened->is));
-    else
-      fmt::print(to.out, "{}", format_inspection(path_, opened->is, machine_identity()));
+      print_json_of_paths(to, std::move(values));
+    else if (std::string wrong = describe_mismatch(paths_, stores); stores.size() > 1 && !wrong.empty())
+      fmt::print(to.out, "\n  together they are no store: {}\n", wrong);
     return exit_code::ok;
   }
 
  private:
-  std::string path_;
+  std::vector<std::string> paths_;
   bool json_ = false;
 };
 

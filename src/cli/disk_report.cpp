@@ -3,8 +3,11 @@
 #include "cli/table.hpp"
 #include "cli/units.hpp"
 #include "storage/live_objects.hpp"
+#include "storage/path_set.hpp"
 
 #include <fmt/format.h>
+
+#include <algorithm>
 
 namespace terrace::cli {
 
@@ -116,6 +119,7 @@ std::string format_inspection(const std::string& path, const store_inspection& i
   std::string text = format_facts(
       {{"store", to_hex(block.store)},
        {"file", fmt::format("{}, {}", path, format_bytes(is.file_bytes))},
+       {"path", fmt::format("{} of {}", block.path_index, block.path_count)},
        {"owner", fmt::format("group {} of {}", block.owner.group.empty() ? "-" : block.owner.group,
                              describe_machine(block, machine))},
        {"last opened", "by boot " + hex(block.boot.bytes)},
@@ -157,6 +161,8 @@ json to_json(const std::string& path, const store_inspection& is) {
     checkpoints.push_back(to_json(checkpoint));
   json value = {{"path", path},
                 {"store", to_hex(block.store)},
+                {"path_index", block.path_index},
+                {"path_count", block.path_count},
                 {"file_bytes", is.file_bytes},
                 {"capacity_bytes", block.capacity_bytes},
                 {"arena_bytes", is.arena_bytes},
@@ -202,6 +208,26 @@ outcome<inspected_store> open_and_inspect(const std::string& path) {
   if (!is)
     return disk_failure(path, is.error());
   return inspected_store{std::move(*store), std::move(*is)};
+}
+
+std::string describe_mismatch(const std::vector<std::string>& paths,
+                              const std::vector<inspected_store>& stores) {
+  bool several = std::any_of(stores.begin(), stores.end(),
+                             [](const inspected_store& store) { return store.is.block.path_count != 1; });
+  if (!several)
+    return {};
+  std::vector<found_path> found;
+  for (const inspected_store& store : stores)
+    found.push_back({found_path::kind::store, store.is.block, {}});
+  auto set = plan_paths(paths, found, mismatch_rule::refuse);
+  return set ? std::string() : set.error().text;
+}
+
+void print_json_of_paths(console& to, std::vector<json> values) {
+  if (values.size() == 1)
+    print_json(to, values.front());
+  else
+    print_json(to, {{"paths", std::move(values)}});
 }
 
 tl::unexpected<failure> disk_failure(const std::string& path, const error& e) {

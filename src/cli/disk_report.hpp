@@ -7,6 +7,7 @@
 #include "storage/store_inspection.hpp"
 
 #include <string>
+#include <vector>
 
 namespace terrace::cli {
 
@@ -22,6 +23,14 @@ struct inspected_store {
 
 /// For commands that only read.
 outcome<inspected_store> open_and_inspect(const std::string& path);
+
+/// What is wrong with these files as one store, or empty: one of several paths is missing, or not in its place. Files of stores
+/// on one path have nothing to do with each other.
+std::string describe_mismatch(const std::vector<std::string>& paths,
+                              const std::vector<inspected_store>& stores);
+
+/// One value for one file, `{"paths": [...]}` for several.
+void print_json_of_paths(console& to, std::vector<json> values);
 
 /// How `terrace disk` ends when a store cannot be worked on: `usage` for a path that is no store, else `failed`. Says what
 /// to do where the text does not.

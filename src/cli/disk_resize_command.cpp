@@ -70,8 +70,9 @@ class disk_resize_command final : public command {
     if (r.unreadable.objects != 0)
       fmt::print(to.out, "  unreadable  {}\n", describe(r.unreadable));
     if (!dry_run_)
-      fmt::print(to.out, "Set the capacity in the daemon's configuration to {} before it opens the store.\n",
-                 r.after.capacity_bytes);
+      fmt::print(to.out, "{} the capacity in the daemon's configuration to {} before it opens the store.\n",
+                 r.after.path_count == 1 ? "Set" : "Resize its other paths alike, and set",
+                 r.after.capacity_bytes * r.after.path_count);
   }
 
   json describe_as_json(const resize_report& r) const {

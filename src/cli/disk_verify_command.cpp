@@ -13,7 +13,9 @@ namespace {
 class disk_verify_command final : public command {
  public:
   void declare(CLI::App& app) override {
-    app.add_option("PATH", path_, "The file of a disk tier that no daemon has open")->required();
+    app.add_option("PATH", paths_,
+                   "The file of a disk tier that no daemon has open, or those of several paths")
+        ->required();
     app.add_option("--jobs", jobs_, "Objects that are read at a time")
         ->check(CLI::Range(1, 64))
         ->capture_default_str();
@@ -23,22 +25,30 @@ class disk_verify_command final : public command {
   }
 
   outcome<exit_code> run(console& to) override {
-    auto opened = open_and_inspect(path_);
-    if (!opened)
-      return tl::unexpected(opened.error());
     interruption stop;
-    scrub_result scrubbed = scrub(opened->store.device(), opened->is, jobs_, stop, to);
+    std::vector<json> values;
+    exit_code code = exit_code::ok;
+    for (const std::string& path : paths_) {
+      auto opened = open_and_inspect(path);
+      if (!opened)
+        return tl::unexpected(opened.error());
+      scrub_result scrubbed = scrub(opened->store.device(), opened->is, jobs_, stop, to);
+      if (json_)
+        values.push_back(to_json(path, opened->is, scrubbed, list_));
+      else
+        fmt::print(to.out, "{}", format_scrub(path, opened->is, scrubbed, list_));
+      if (scrubbed.bad() != 0 || opened->is.problems() != 0)
+        code = exit_code::damaged;
+      else if (scrubbed.interrupted && code == exit_code::ok)
+        code = exit_code::failed;
+    }
     if (json_)
-      print_json(to, to_json(path_, opened->is, scrubbed, list_));
-    else
-      fmt::print(to.out, "{}", format_scrub(path_, opened->is, scrubbed, list_));
-    if (scrubbed.bad() != 0 || opened->is.problems() != 0)
-      return exit_code::damaged;
-    return scrubbed.interrupted ? exit_code::failed : exit_code::ok;
+      print_json_of_paths(to, std::move(values));
+    return code;
   }
 
  private:
-  std::string path_;
+  std::vector<std::string> paths_;
   size_t jobs_ = 4;
   size_t list_ = 100;
   bool json_ = false;

@@ -16,48 +16,63 @@ namespace {
 class disk_wipe_command final : public command {
  public:
   void declare(CLI::App& app) override {
-    app.add_option("PATH", path_, "The file of a disk tier that no daemon has open")->required();
+    app.add_option("PATH", paths_,
+                   "The file of a disk tier that no daemon has open, or those of several paths")
+        ->required();
     app.add_flag("--yes", yes_, "Do not ask");
     app.add_flag("--force", force_, "Also a file that is no Terrace store");
     app.add_flag("--json", json_, "Print JSON");
   }
 
   outcome<exit_code> run(console& to) override {
-    auto store = offline_store::open(path_, store_access::write);
-    if (!store)
-      return disk_failure(path_, store.error());
-    auto size = store->device().size();
-    auto copies = read_superblocks(store->device());
-    if (!size || !copies)
-      return disk_failure(path_, size ? copies.error() : size.error());
-    const auto& block = copies->newest;
-    bool empty = !block && block.error().code == errc::not_found;
-    if (!empty) {
-      if (!block && block.error().code == errc::denied && !force_)
-        return bad_usage(path_ +
-                         ": this is no Terrace store; nothing was changed. --force wipes it all the same");
-      if (auto sure = confirm(to, describe(*size, block), yes_); !sure)
-        return tl::unexpected(sure.error());
-      if (auto done = erase_superblocks(store->device(), block ? block->sequence : 1); !done)
-        return disk_failure(path_, done.error());
+    std::vector<json> values;
+    for (const std::string& path : paths_) {
+      auto wiped = wipe(to, path);
+      if (!wiped)
+        return tl::unexpected(wiped.error());
+      if (json_)
+        values.push_back({{"path", path}, {"wiped", *wiped}});
+      else
+        fmt::print(to.out, "{}: {}; the daemon that opens it next starts with an empty store\n", path,
+                   *wiped ? "wiped" : "there was no store in it");
     }
     if (json_)
-      print_json(to, {{"path", path_}, {"wiped", !empty}});
-    else
-      fmt::print(to.out, "{}: {}; the daemon that opens it next starts with an empty store\n", path_,
-                 empty ? "there was no store in it" : "wiped");
+      print_json_of_paths(to, std::move(values));
     return exit_code::ok;
   }
 
  private:
-  std::string describe(uint64_t bytes, const result<superblock>& block) const {
-    std::string what = block ? fmt::format("store {} of group {}", to_hex(block->store),
-                                           block->owner.group.empty() ? "-" : block->owner.group)
-                             : block.error().text;
-    return fmt::format("{} ({}: {}) will hold nothing any more", path_, format_bytes(bytes), what);
+  /// Whether there was a store.
+  outcome<bool> wipe(console& to, const std::string& path) {
+    auto store = offline_store::open(path, store_access::write);
+    if (!store)
+      return disk_failure(path, store.error());
+    auto size = store->device().size();
+    auto copies = read_superblocks(store->device());
+    if (!size || !copies)
+      return disk_failure(path, size ? copies.error() : size.error());
+    const auto& block = copies->newest;
+    if (!block && block.error().code == errc::not_found)
+      return false;
+    if (!block && block.error().code == errc::denied && !force_)
+      return bad_usage(path +
+                       ": this is no Terrace store; nothing was changed. --force wipes it all the same");
+    if (auto sure = confirm(to, describe(path, *size, block), yes_); !sure)
+      return tl::unexpected(sure.error());
+    if (auto done = erase_superblocks(store->device(), block ? block->sequence : 1); !done)
+      return disk_failure(path, done.error());
+    return true;
   }
 
-  std::string path_;
+  static std::string describe(const std::string& path, uint64_t bytes, const result<superblock>& block) {
+    std::string what =
+        block ? fmt::format("path {} of {} of store {} of group {}", block->path_index, block->path_count,
+                            to_hex(block->store), block->owner.group.empty() ? "-" : block->owner.group)
+              : block.error().text;
+    return fmt::format("{} ({}: {}) will hold nothing any more", path, format_bytes(bytes), what);
+  }
+
+  std::vector<std::string> paths_;
   bool yes_ = false;
   bool force_ = false;
   bool json_ = false;

@@ -48,8 +48,10 @@ result<settings> read_settings(const command_line& given, const environment& env
                                          std::to_string(with.listen.size()) + "\n");
     with.listen.front().path = given.socket;
   }
-  if (!given.state_dir.empty())
+  if (!given.state_dir.empty()) {
     with.disk.path = given.state_dir;
+    with.disk.paths.clear();
+  }
   if (!given.metrics.empty())
     with.metrics.address = given.metrics;
   std::string text;

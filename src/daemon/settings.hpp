@@ -110,11 +110,13 @@ struct disk_options {
   /// What `admission` may be, in the order of `admission_rule` (policy/eviction_ledger.hpp).
   static constexpr std::array<std::string_view, 3> admissions{"always", "seen_twice", "beats_victim"};
 
-  static constexpr std::array<std::string_view, 2> mismatches{"refuse", "wipe"};
+  /// What `on_mismatch` may be, in the order of `mismatch_rule` (storage/path_set.hpp).
+  static constexpr std::array<std::string_view, 3> mismatches{"refuse", "adapt", "wipe"};
 
   bool enabled = true;
-  std::string path;              ///< a directory; absolute; `default_settings` fills it in
-  uint64_t bytes = 4 * gibibyte; ///< hard capacity of all extent files, preallocated
+  std::string path;               ///< a directory; absolute; `default_settings` fills it in
+  std::vector<std::string> paths; ///< directories, in place of `path`: one for each device
+  uint64_t bytes = 4 * gibibyte;  ///< hard capacity of all extent files, preallocated
   std::string allocator = "size_class";
   uint64_t slot_bytes = 0;                  ///< allocator = "paged" only
   uint64_t small_max_bytes = 64 * kibibyte; ///< allocator = "mixed" only
@@ -125,13 +127,16 @@ struct disk_options {
   uint64_t bytes_in_flight = 256 * mebibyte;      ///< bytes of them; a single larger object goes alone
   uint64_t write_bytes_in_flight = 64 * mebibyte; ///< of writes, while nobody reads
   uint32_t write_share_percent = 20;  ///< beside reads: of their bytes in flight; at least one write of 1 MiB
-  std::string on_mismatch = "refuse"; ///< a file that is no store of this machine and group: refuse, wipe
+  std::string on_mismatch = "refuse"; ///< files that are not the store that is expected: refuse, adapt, wipe
   std::string admission = "beats_victim"; ///< what is written: always, seen_twice, beats_victim
-  uint64_t write_bytes_per_day = 0;   ///< 0: no limit
+  uint64_t write_bytes_per_day = 0;       ///< 0: no limit
   std::chrono::milliseconds stall_after{
-      10'000};               ///< an operation that takes longer takes the tier out of service
+      10'000};               ///< an operation that takes longer takes its path out of service
   bool write_through = true; ///< stores go to disk as well; false: disk holds nothing new
   uint32_t allocation_queue = 4096;
+
+  /// Where the files are: `paths`, or `path` alone.
+  std::vector<std::string> directories() const { return paths.empty() ? std::vector{path} : paths; }
 
   uint64_t low_watermark_bytes(uint64_t capacity) const { return capacity / 100 * low_watermark_percent; }
 
@@ -187,9 +192,10 @@ struct group_options {
   std::string name;
   bool isolated = false;
   bool write_in_place = false;
-  uint64_t host_bytes = 0;     ///< a multiple of 4 KiB, of 2 MiB with huge pages
-  uint64_t disk_bytes = 0;     ///< a multiple of 4 KiB; 0 when the disk tier is off
-  std::string disk_file;       ///< absolute path of its extent file
+  uint64_t host_bytes = 0; ///< a multiple of 4 KiB, of 2 MiB with huge pages
+  uint64_t disk_bytes = 0; ///< a multiple of 4 KiB; 0 when the disk tier is off
+  std::vector<std::string>
+      disk_files;              ///< absolute paths of its extent files, one in each directory of the tier
   std::vector<size_t> sockets; ///< indices into `settings::listen`
   friend bool operator==(const group_options&, const group_options&) = default;
 };

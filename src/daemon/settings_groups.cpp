@@ -100,6 +100,9 @@ void check_alike(problems& found, const settings& s, const group_options& group)
 
 void check_shares(problems& found, const settings& s, const std::vector<group_options>& groups,
                   std::string_view tier, uint64_t bytes, std::optional<uint64_t> listen_options::*share) {
+  auto least = tier == "host" && s.host.huge_pages ? huge_page_bytes : share_bytes_min;
+  if (tier == "disk")
+    least *= s.disk.directories().size();
   uint64_t asked = 0;
   size_t without = 0;
   for (const auto& group : groups) {
@@ -107,9 +110,13 @@ void check_shares(problems& found, const settings& s, const std::vector<group_op
     auto sum = asked + own.value_or(0);
     asked = sum < asked ? UINT64_MAX : sum;
     without += own ? 0 : 1;
+    if (own && *own < least && tier == "disk")
+      found.push_back({socket_option(group.sockets.front(), "disk_bytes"), "is " + format_bytes(*own),
+                       "at least " + format_bytes(least) + ", " + format_bytes(share_bytes_min) +
+                           " for each of disk.paths",
+                       "raise it"});
   }
   auto option = std::string(tier) + ".bytes";
-  auto least = tier == "host" && s.host.huge_pages ? huge_page_bytes : share_bytes_min;
   if (asked > bytes)
     found.push_back(
         {option, "is " + format_bytes(bytes) + ", but the groups' shares add up to " + format_bytes(asked),
@@ -171,11 +178,14 @@ std::vector<group_options> settings::groups() const {
   auto all = gather(listen);
   divide(*this, all, host.bytes, host.huge_pages ? huge_page_bytes : 4 * kibibyte,
          &listen_options::host_bytes, &group_options::host_bytes);
+  auto directories = disk.directories();
   if (disk.enabled)
-    divide(*this, all, disk.bytes, 4 * kibibyte, &listen_options::disk_bytes, &group_options::disk_bytes);
+    divide(*this, all, disk.bytes, 4 * kibibyte * directories.size(), &listen_options::disk_bytes,
+           &group_options::disk_bytes);
   for (auto& group : all)
-    group.disk_file =
-        disk.path + (group.name == "default" ? "/terrace.extents" : "/terrace-" + group.name + ".extents");
+    for (const std::string& directory : directories)
+      group.disk_files.push_back(
+          directory + (group.name == "default" ? "/terrace.extents" : "/terrace-" + group.name + ".extents"));
   return all;
 }
 

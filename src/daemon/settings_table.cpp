@@ -70,6 +70,7 @@ constexpr option_spec table[] = {
 
     {"disk", "enabled", kind::flag, restart, in<&s::disk, &disk_options::enabled>},
     {"disk", "path", kind::place, restart, in<&s::disk, &disk_options::path>},
+    {"disk", "paths", kind::names, restart, in<&s::disk, &disk_options::paths>},
     {"disk", "bytes", kind::bytes, restart, in<&s::disk, &disk_options::bytes>},
     {"disk", "allocator", kind::text, restart, in<&s::disk, &disk_options::allocator>},
     {"disk", "slot_bytes", kind::bytes, restart, in<&s::disk, &disk_options::slot_bytes>},

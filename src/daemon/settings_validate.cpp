@@ -191,12 +191,34 @@ problems host_options::validate() const {
   return found;
 }
 
+namespace {
+
+constexpr size_t disk_paths_max = 64;
+
+void validate_paths(problems& found, const disk_options& disk) {
+  const auto& paths = disk.paths;
+  if (paths.size() > disk_paths_max)
+    found.push_back({"disk.paths", "has " + std::to_string(paths.size()) + " directories",
+                     "at most " + std::to_string(disk_paths_max), "name one for each device"});
+  for (auto path = paths.begin(); path != paths.end(); ++path) {
+    if (!is_absolute(*path))
+      found.push_back(
+          {"disk.paths", "names \"" + *path + "\"", "absolute paths of directories", "begin it with '/'"});
+    if (std::find(paths.begin(), path, *path) != path)
+      found.push_back({"disk.paths", "names \"" + *path + "\" twice", "another directory for each path",
+                       "remove one of them"});
+  }
+}
+
+} // namespace
+
 problems disk_options::validate() const {
   problems found;
   validate_tier(found, "disk", *this, disk_bytes_max);
   if (!is_absolute(path))
     found.push_back({"disk.path", "is \"" + path + "\"", "the absolute path of a directory",
                      "begin it with '/', or write \"auto\""});
+  validate_paths(found, *this);
   count_in_range(found, "disk.depth", depth, 1, 1024);
   bytes_in_range(found, "disk.bytes_in_flight", bytes_in_flight, mebibyte, 64 * gibibyte);
   bytes_in_range(found, "disk.write_bytes_in_flight", write_bytes_in_flight, mebibyte, 64 * gibibyte);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 
 namespace terrace {
 
@@ -52,8 +53,10 @@ actors::group_plan plan_of(const settings& with, const group_options& group) {
     plan.numa_node = static_cast<uint32_t>(std::stoul(with.host.numa_node)); // validated
   if (with.disk.enabled && group.disk_bytes != 0) {
     plan.disk = disk_plan(with.disk, group.disk_bytes);
-    plan.disk_file = group.disk_file;
-    plan.wipe_foreign = with.disk.on_mismatch == "wipe";
+    plan.disk_files = group.disk_files;
+    auto mismatch =
+        std::find(disk_options::mismatches.begin(), disk_options::mismatches.end(), with.disk.on_mismatch);
+    plan.on_mismatch = static_cast<mismatch_rule>(mismatch - disk_options::mismatches.begin());
     plan.disk_io.depth = with.disk.depth;
     plan.disk_io.bytes_in_flight = with.disk.bytes_in_flight;
     plan.disk_io.alone_bytes = with.disk.write_bytes_in_flight;
@@ -85,8 +88,12 @@ void expose(metrics::exposition& exposition, const actors::group_plan& plan,
   exposition.add(probes.host, metrics::with(group, "tier", "host"));
   if (plan.disk) {
     exposition.add(probes.disk_tier, metrics::with(group, "tier", "disk"));
-    exposition.add(probes.disk, group);
-    exposition.add(probes.journal, group);
+    for (size_t i = 0; i < probes.paths.size(); ++i) {
+      auto directory = std::filesystem::path(plan.disk_files[i]).parent_path().string();
+      auto path = metrics::with(group, "path", directory);
+      exposition.add(probes.paths[i].disk, path);
+      exposition.add(probes.paths[i].journal, path);
+    }
   }
   if (!plan.shadows.empty())
     exposition.add(probes.shadow, group);
@@ -134,6 +141,7 @@ result<void> open_all(const settings& with, actors::supervisor_arguments& wired)
   for (size_t i = 0; i < groups.size(); ++i) {
     wired.groups.push_back(plan_of(with, groups[i]));
     wired.probes.emplace_back();
+    wired.probes.back().paths.resize(std::max<size_t>(wired.groups[i].disk_files.size(), 1));
     for (const actors::shadow_plan& shadow : wired.groups[i].shadows)
       wired.probes[i].shadow->add_line(shadow.policy, shadow.capacity_bytes);
     if (auto opened = open_sockets(with, groups[i], i, wired); !opened)

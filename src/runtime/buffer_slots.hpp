@@ -44,6 +44,22 @@ class buffer_slots {
   }
   bool registered(uint32_t slot) const { return slot < registered_; }
 
+  /// The first slot of memory that was reserved before, or -1.
+  int find(const void* data, uint64_t size) const {
+    for (size_t i = 0; i < slots_.size(); ++i) {
+      uint64_t done = 0;
+      for (size_t n = i; n < slots_.size() && done < size; ++n) {
+        if (slots_[n].data != static_cast<const std::byte*>(data) + done ||
+            slots_[n].size != std::min(buffer_slot_bytes, size - done))
+          break;
+        done += slots_[n].size;
+      }
+      if (done == size && size != 0)
+        return static_cast<int>(i);
+    }
+    return -1;
+  }
+
   /// Slots are registered in order; the next one that is not, or -1.
   int next_unregistered() const { return registered_ == slots_.size() ? -1 : static_cast<int>(registered_); }
   void mark_registered() { ++registered_; }

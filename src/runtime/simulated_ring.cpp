@@ -60,6 +60,14 @@ void simulated_ring::release(io_code code) {
   held_.erase(freed, held_.end());
 }
 
+void simulated_ring::release_those() {
+  held_ones_ = nullptr;
+  auto freed = std::stable_partition(held_.begin(), held_.end(),
+                                     [this](const completion& c) { return held_codes_[c.op->request.code]; });
+  ready_.insert(ready_.end(), freed, held_.end());
+  held_.erase(freed, held_.end());
+}
+
 size_t simulated_ring::in_flight(io_code code) const {
   auto same = [code](const auto& item) { return item.op->request.code == code; };
   return static_cast<size_t>(std::count_if(pending_.begin(), pending_.end(), same) +
@@ -129,7 +137,8 @@ void simulated_ring::turn() {
 }
 
 void simulated_ring::complete(operation& op, int32_t result) {
-  auto& list = held_codes_[op.request.code] ? held_ : ready_;
+  bool held = held_codes_[op.request.code] || (held_ones_ && held_ones_(op.request));
+  auto& list = held ? held_ : ready_;
   list.push_back({&op, result, 0});
 }
 

@@ -36,6 +36,9 @@ class simulated_ring final : public ring {
   /// Operations of this kind are executed, but their completions are forgotten until `release`.
   void hold(io_code code) { held_codes_[code] = true; }
   void release(io_code code);
+  /// The same for those that `which` says, whatever their kind.
+  void hold_those(std::function<bool(const io_request&)> which) { held_ones_ = std::move(which); }
+  void release_those();
 
   /// Asked first for every operation: a result makes it complete with that, without a system call.
   void respond(std::function<std::optional<int32_t>(const io_request&)> script) {
@@ -93,6 +96,7 @@ class simulated_ring final : public ring {
   std::map<io_code, std::deque<int>> failures_;
   std::map<io_code, uint32_t> limits_;
   std::map<io_code, bool> held_codes_;
+  std::function<bool(const io_request&)> held_ones_;
   std::function<std::optional<int32_t>(const io_request&)> script_;
   std::chrono::nanoseconds now_{};
   bool grant_buffers_ = true;

@@ -253,6 +253,8 @@ void uring::disarm_wake() {
 // because pinning a gibibyte takes 30 ms when its pages are there, and seconds when they are not. Until then, and where
 // memlock ends in the middle of an arena, operations in those slots use plain buffers.
 int uring::register_arena(void* data, uint64_t size) {
+  if (int known = slots_.find(data, size); known >= 0)
+    return known; // of another disk at this worker
   bool others_wait = slots_.next_unregistered() >= 0;
   auto range = slots_.reserve(data, size);
   if (range.count == 0)

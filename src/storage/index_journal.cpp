@@ -94,16 +94,27 @@ void index_journal::add_image(std::span<const index_record> records) {
 
 void index_journal::end_image() { image_ended_ = true; }
 
-void index_journal::forget(const std::optional<space_fingerprint>& space, std::function<void(bool)> done) {
-  // No object is older than `oldest_epoch_`, so lower floors say nothing any more.
-  block_.forgotten_below = std::max(block_.forgotten_below, std::min(oldest_epoch_, block_.epoch));
-  std::erase_if(block_.floors,
-                [&](const space_floor& floor) { return floor.epoch <= block_.forgotten_below; });
+void index_journal::forget(const std::optional<space_fingerprint>& space, uint64_t epoch,
+                           std::function<void(bool)> done) {
+  // No object is older than `oldest_epoch_`, so lower floors say nothing any more. With several paths they say something to
+  // one that was away, so they stay as long as there is room, and none of them is told of objects that are only not here.
+  if (block_.path_count == 1)
+    block_.forgotten_below = std::max(block_.forgotten_below, std::min(oldest_epoch_, block_.epoch));
+  bool full = block_.floors.size() == superblock::floors_max;
+  uint64_t void_up_to = block_.path_count == 1 ? block_.forgotten_below : full ? oldest_epoch_ : 0;
+  std::erase_if(block_.floors, [&](const space_floor& floor) { return floor.epoch <= void_up_to; });
+  block_.epoch = std::max(block_.epoch, epoch);
   if (space)
     forget_space(block_, *space);
   else
     forget_all(block_);
   forgetting_.push_back({std::move(done)});
+}
+
+void index_journal::give_up_forgets() {
+  for (forgetting& each : forgetting_)
+    if (each.done)
+      std::exchange(each.done, nullptr)(false);
 }
 
 bool index_journal::idle() const {
@@ -249,7 +260,8 @@ void index_journal::completed(bool good) {
         break;
       auto done = std::move(first.done);
       forgetting_.pop_front();
-      done(good);
+      if (done)
+        done(good);
       break;
     }
   }

@@ -82,8 +82,13 @@ class index_journal {
   void end_image();
 
   /// Forgets the objects of one space, or all, that were written under the present epoch or an earlier one. The epoch is
-  /// raised at once; `done` says when that is durable, or that it could not be made so.
-  void forget(const std::optional<space_fingerprint>& space, std::function<void(bool durable)> done);
+  /// raised at once; `done` says when that is durable, or that it could not be made so. `epoch`: the present one of a
+  /// store on several paths, which this one may not have reached.
+  void forget(const std::optional<space_fingerprint>& space, uint64_t epoch,
+              std::function<void(bool durable)> done);
+
+  /// The device does not answer: says so to all who wait for `forget`. It is made durable all the same when it does.
+  void give_up_forgets();
 
   /// The next operation; nothing while one is under way, or nothing is to do.
   std::optional<journal_io> next();

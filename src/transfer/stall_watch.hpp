@@ -16,6 +16,9 @@
 
 namespace terrace {
 
+/// Ticks that an operation in front of a device may see before it is stalled; `stall_after` has as many.
+constexpr uint32_t ticks_of_patience = 4;
+
 class stall_watch {
  public:
   static constexpr size_t sides = 2;

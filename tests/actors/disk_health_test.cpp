@@ -15,7 +15,7 @@ namespace {
 struct DiskHealth : disk_fixture {
   DiskHealth() { start({.host_objects = 32, .disk_objects = 85}); }
 
-  int file() { return group->disk()->file->fd(); }
+  int file() { return group->disk()->paths->file(0)->fd(); }
   std::array<char, 2 * superblock_bytes> superblocks() {
     std::array<char, 2 * superblock_bytes> bytes{};
     EXPECT_EQ(::pread(file(), bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));

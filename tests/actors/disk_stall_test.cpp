@@ -21,6 +21,13 @@ struct DiskStall : disk_fixture {
     for (int i = 0; i < 5; ++i)
       advance(2500ms);
   }
+  /// What is written or synced for the index comes back when `release_those` says so.
+  void hold_the_index() {
+    uint64_t metadata = group->disk()->paths->file(0)->extents_begin();
+    ring.hold_those([metadata](const runtime::io_request& request) {
+      return request.code == io_code::fsync || (request.code == io_code::write && request.offset < metadata);
+    });
+  }
   uint64_t host_bytes_used() { return report(group->host).usage.used_bytes; }
   double metric(const std::string& name) {
     struct summing : metrics::sample_sink {
@@ -36,7 +43,7 @@ struct DiskStall : disk_fixture {
                      const metrics::latency_histogram::snapshot&) override {}
     } sink;
     sink.wanted = name;
-    probes.disk->collect({}, sink);
+    probes.paths[0].disk->collect({}, sink);
     return sink.sum;
   }
 };
@@ -179,6 +186,56 @@ TEST_F(DiskStall, ATrialThatStallsIsAFailedTrial) {
   store(2, 1);
   EXPECT_EQ(present(disk_tier(), 2, 1), 1u);
   EXPECT_EQ(disk_warnings.size(), 2u);
+}
+
+TEST_F(DiskStall, AJournalThatHangsTakesWritingOutOfServiceUntilItsOperationIsBack) {
+  on_disk(0, 2);
+  hold_the_index();
+  EXPECT_EQ(store(10, 2).stored_chunks, 2u);
+  EXPECT_EQ(present(disk_tier(), 10, 2), 2u); // nobody who stores waits for the journal
+  advance(10s);
+  EXPECT_TRUE(service().writes());
+  wait_out();
+  EXPECT_FALSE(service().writes());
+  EXPECT_TRUE(service().reads());
+  EXPECT_NE(service().reason().find("1 operation has not come back"), std::string::npos)
+      << service().reason();
+  EXPECT_EQ(metric("terrace_disk_stalled"), 1);
+  uint64_t writes = ring.started(io_code::write);
+  EXPECT_EQ(store(20, 2).stored_chunks, 2u);
+  for (int second = 0; second < 100; ++second)
+    advance(1s);
+  EXPECT_EQ(ring.started(io_code::write), writes);
+  EXPECT_EQ(load(0, 2).chunks, 2u);
+  ring.release_those();
+  settle();
+  EXPECT_TRUE(service().writes()); // the pause was over
+  EXPECT_EQ(metric("terrace_disk_stalled"), 0);
+  EXPECT_EQ(store(30, 2).stored_chunks, 2u);
+  EXPECT_EQ(present(disk_tier(), 30, 2), 2u);
+  EXPECT_TRUE(service().reason().empty()) << service().reason();
+  EXPECT_EQ(disk_warnings.size(), 2u);
+  restart();
+  EXPECT_EQ(present(disk_tier(), 10, 2), 2u);
+  EXPECT_EQ(present(disk_tier(), 30, 2), 2u);
+}
+
+TEST_F(DiskStall, AClearDoesNotWaitForAJournalThatHangs) {
+  on_disk(0, 2);
+  hold_the_index();
+  auto waiting = ask<clear_answer>(disk_tier(), clear_request{});
+  settle();
+  EXPECT_FALSE(*waiting);
+  wait_out();
+  ASSERT_TRUE(*waiting);
+  EXPECT_EQ((*waiting)->failure.code, errc::internal);
+  EXPECT_NE((*waiting)->failure.text.find("may be back"), std::string::npos) << (*waiting)->failure.text;
+  EXPECT_EQ(clear(disk_tier()).failure.code, errc::internal); // and the next one fails at once
+  ring.release_those();
+  settle();
+  EXPECT_EQ(clear(disk_tier()).failure.code, errc::ok);
+  restart(false);
+  EXPECT_EQ(present(disk_tier(), 0, 2), 0u);
 }
 
 TEST_F(DiskStall, AQuietDeviceHasNoTimer) {

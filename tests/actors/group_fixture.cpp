@@ -60,6 +60,7 @@ void group_fixture::start(const parts_wanted& parts) {
     plan_.segment_bytes = wanted.segment_objects * physical;
   plan_.admission = wanted.admission;
   plan_.policy_time = wanted.clock;
+  probes.paths.resize(wanted.disk_paths);
   if (wanted.disk_objects != 0)
     plan_.disk = tier_plan{.bytes = 0,
                            .allocator = wanted.disk_allocator,
@@ -74,6 +75,13 @@ void group_fixture::start(const parts_wanted& parts) {
   settle();
 }
 
+std::vector<std::string> group_fixture::disk_files() const {
+  std::vector<std::string> files{folder / "store"};
+  while (files.size() < wanted.disk_paths)
+    files.push_back(folder / ("store" + std::to_string(files.size())));
+  return files;
+}
+
 void group_fixture::join() {
   if (folder.empty()) {
     std::string name = (std::filesystem::temp_directory_path() / "terrace-group-XXXXXX").string();
@@ -81,7 +89,7 @@ void group_fixture::join() {
     folder = name;
   }
   auto disk =
-      disk_opening::open({.path = folder / "store",
+      disk_opening::open({.paths = disk_files(),
                           .capacity_bytes = std::max<uint64_t>(1 << 20, wanted.disk_objects * physical),
                           .direct = false},
                          *plan_.disk);
@@ -97,10 +105,11 @@ void group_fixture::join() {
   settle();
   ASSERT_TRUE(*told);
   opened_disk opened = disk->finish();
-  recovered = opened.found;
+  recovered = opened.each[0].found;
   unplaced = opened.unplaced;
-  join_disk(sys, *group, plan_, probes, home(), std::move(opened),
-            [this](const std::string& line) { disk_warnings.push_back(line); });
+  join_disk(
+      sys, *group, plan_, probes, [this] { return home(); }, std::move(opened),
+      [this](const std::string& line) { disk_warnings.push_back(line); });
 }
 
 void group_fixture::end() {
@@ -121,10 +130,12 @@ void group_fixture::restart(bool in_order) {
     auto written = ask<finish_writes_answer>(group->disk()->write_through, finish_writes_request{});
     settle();
     ASSERT_TRUE(*written);
-    auto closed = ask<close_journal_answer>(group->disk()->journal, close_journal_request{});
-    settle();
-    ASSERT_TRUE(*closed);
-    EXPECT_EQ((*closed)->failure.code, errc::ok) << (*closed)->failure.text;
+    for (const caf::actor& journal : group->disk()->journals) {
+      auto closed = ask<close_journal_answer>(journal, close_journal_request{});
+      settle();
+      ASSERT_TRUE(*closed);
+      EXPECT_EQ((*closed)->failure.code, errc::ok) << (*closed)->failure.text;
+    }
   }
   end();
   start(parts_wanted(wanted));
@@ -245,7 +256,7 @@ void group_fixture::forget(const tier_actor& tier, uint64_t first, size_t count)
 }
 
 uint64_t group_fixture::file_place(uint64_t number) {
-  return group->disk()->file->extents_begin() + hold(disk_tier(), number, 1)->places()[0].offset;
+  return group->disk()->paths->locate(hold(disk_tier(), number, 1)->places()[0].offset).file_offset;
 }
 
 } // namespace terrace::actors::test

@@ -36,7 +36,8 @@ class group_fixture : public terrace::test::actor_fixture {
 
   struct parts_wanted {
     uint64_t host_objects = 8;
-    uint64_t disk_objects = 0; ///< 0: no disk
+    uint64_t disk_objects = 0; ///< 0: no disk; of each path
+    size_t disk_paths = 1;
     bool gated_copier = false;
     std::string policy = "lru";
     uint64_t window_objects = 0; ///< of a transfer; 0: as many as host memory has
@@ -105,13 +106,15 @@ class group_fixture : public terrace::test::actor_fixture {
     return static_cast<std::byte>(number * 31 + i % 253);
   }
 
-  /// Where an object's header block lies in the disk's file.
+  std::vector<std::string> disk_files() const;
+
+  /// Where an object's header block lies in its path's file.
   uint64_t file_place(uint64_t number);
 
   parts_wanted wanted; ///< as it was started; what is changed counts from a restart on
   group_probes probes;
   std::vector<std::string> disk_warnings; ///< of the disk
-  recovery_counts recovered;              ///< by the last start
+  recovery_counts recovered;              ///< by the last start, on the first path
   uint64_t unplaced = 0;
   std::shared_ptr<group_parts> group;
   space_ptr in;

@@ -47,7 +47,7 @@ struct Preparer : group_fixture {
   }
 
   void want_disk(const std::filesystem::path& path, uint64_t bytes = 2 * mebibyte) {
-    with.disk = extent_file_options{.path = path.string(), .capacity_bytes = bytes, .direct = false};
+    with.disk = extent_files_options{.paths = {path.string()}, .capacity_bytes = bytes, .direct = false};
   }
   /// Prepares; whether the preparer has ended by itself.
   bool prepare() {
@@ -73,7 +73,7 @@ TEST_F(Preparer, OpensTheDiskInAFolderThatItMakes) {
   EXPECT_EQ(seen->disk[0].failure.code, errc::ok) << seen->disk[0].failure.text;
   EXPECT_EQ(seen->disk[0].group, 3u);
   ASSERT_NE(seen->disk[0].disk, nullptr);
-  EXPECT_EQ(seen->disk[0].disk->file->capacity_bytes(), 2 * mebibyte);
+  EXPECT_EQ(seen->disk[0].disk->paths->file(0)->capacity_bytes(), 2 * mebibyte);
   EXPECT_TRUE(std::filesystem::exists(where / "a" / "b" / "store"));
 }
 
@@ -116,7 +116,7 @@ TEST_F(Preparer, SaysThatTheGroupHasEnded) {
 
 TEST_F(Preparer, SaysThatAnotherProcessHasTheFile) {
   want_disk(where / "store");
-  auto first = extent_file::open(*with.disk);
+  auto first = extent_file::open_all(*with.disk);
   ASSERT_TRUE(first) << first.error().text;
   EXPECT_TRUE(prepare());
   ASSERT_EQ(seen->disk.size(), 1u);

@@ -69,7 +69,7 @@ struct Supervisor : socket_fixture<terrace::test::actor_fixture> {
   }
   void want_disk(const std::filesystem::path& file) {
     with.groups[0].disk = tier_plan{.bytes = 2 * mebibyte};
-    with.groups[0].disk_file = file.string();
+    with.groups[0].disk_files = {file.string()};
   }
   void drain() {
     caf::anon_send(supervisor, drain_notice{});

@@ -195,8 +195,38 @@ TEST(Groups, NeverGetMoreThanTheTierHasHoweverItIsDivided) {
 TEST(Groups, HaveFilesOfTheirOwn) {
   auto s = with_groups({"default", "tenant"});
   s.disk.path = "/var/lib/terrace";
-  EXPECT_EQ(s.groups()[0].disk_file, "/var/lib/terrace/terrace.extents");
-  EXPECT_EQ(s.groups()[1].disk_file, "/var/lib/terrace/terrace-tenant.extents");
+  EXPECT_EQ(s.groups()[0].disk_files, (std::vector<std::string>{"/var/lib/terrace/terrace.extents"}));
+  EXPECT_EQ(s.groups()[1].disk_files, (std::vector<std::string>{"/var/lib/terrace/terrace-tenant.extents"}));
+}
+
+TEST(Groups, PathsDivideTheDiskOfEachGroup) {
+  auto s = with_groups({"default"});
+  s.disk.paths = {"/mnt/a", "/mnt/b", "/mnt/c"};
+  s.disk.bytes = 10 * mebibyte;
+  EXPECT_THAT(faulty_options(s), IsEmpty());
+  auto group = s.groups()[0];
+  EXPECT_EQ(group.disk_files, (std::vector<std::string>{"/mnt/a/terrace.extents", "/mnt/b/terrace.extents",
+                                                        "/mnt/c/terrace.extents"}));
+  EXPECT_EQ(group.disk_bytes % (3 * 4096), 0U);
+  EXPECT_GT(group.disk_bytes + 3 * 4096, s.disk.bytes);
+}
+
+TEST(Settings, EachPathIsAnAbsoluteDirectoryOfItsOwnWithRoomForAStore) {
+  auto s = with_groups({"default"});
+  s.disk.paths = {"/mnt/a", "mnt/b"};
+  EXPECT_THAT(faulty_options(s), Contains("disk.paths"));
+  s.disk.paths = {"/mnt/a", "/mnt/b", "/mnt/a"};
+  EXPECT_THAT(faulty_options(s), Contains("disk.paths"));
+  s.disk.paths.clear();
+  for (int i = 0; i < 65; ++i)
+    s.disk.paths.push_back("/mnt/" + std::to_string(i));
+  EXPECT_THAT(faulty_options(s), Contains("disk.paths"));
+  s.disk.paths = {"/mnt/a", "/mnt/b"};
+  s.disk.bytes = mebibyte;
+  EXPECT_THAT(faulty_options(s), Contains("disk.bytes"));
+  s.disk.bytes = gibibyte;
+  s.listen[0].disk_bytes = mebibyte;
+  EXPECT_THAT(faulty_options(s), Contains("listen[0].disk_bytes"));
 }
 
 TEST(Listen, AdmitsItsOwnUserAndRootWhenNothingIsListed) {

@@ -152,7 +152,10 @@ std::string scrape(uint16_t port) {
 TEST(Metrics, ARealPrometheusScrapesTheDaemonAndPromtoolFindsNoFault) {
   uint16_t port = free_port();
   std::string address = "127.0.0.1:" + std::to_string(port);
-  daemon_under_test daemon({.disk_bytes = 64 * mebibyte, .metrics = address});
+  scratch_folder first, second;
+  daemon_under_test daemon({.disk_bytes = 64 * mebibyte,
+                            .disk = "paths = [\"" + first.path() + "\", \"" + second.path() + "\"]\n",
+                            .metrics = address});
   ASSERT_TRUE(daemon.await_log("joined"));
   tester client(daemon.socket());
   auto chain = chain_of(1, 4);
@@ -161,6 +164,10 @@ TEST(Metrics, ARealPrometheusScrapesTheDaemonAndPromtoolFindsNoFault) {
   client.lookup(chain);
   std::string text = scrape(port);
   EXPECT_NE(text.find("# TYPE terrace_"), std::string::npos) << text;
+  for (const scratch_folder* path : {&first, &second})
+    EXPECT_NE(text.find("terrace_journal_records_total{group=\"default\",path=\"" + path->path() + "\"}"),
+              std::string::npos)
+        << text;
   auto checked = run({"promtool", "check", "metrics"}, text);
   if (checked.exit_code == 127)
     GTEST_SKIP() << "no promtool on this machine; install the package `prometheus`";

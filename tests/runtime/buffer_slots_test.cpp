@@ -41,6 +41,17 @@ TEST(BufferSlots, ForgetsAnArenaForGood) {
   EXPECT_EQ(slots.reserve(at(base), gib).first, 3u) << "what is in flight may still name the old slots";
 }
 
+TEST(BufferSlots, FindsMemoryThatIsThereAlready) {
+  buffer_slots slots(8);
+  slots.reserve(at(base), 2 * gib + 4096);
+  slots.reserve(at(8 * base), 4096);
+  EXPECT_EQ(slots.find(at(base), 2 * gib + 4096), 0);
+  EXPECT_EQ(slots.find(at(8 * base), 4096), 3);
+  EXPECT_EQ(slots.find(at(8 * base), 8192), -1);
+  EXPECT_EQ(slots.find(at(base), gib + 4096), -1);
+  EXPECT_EQ(slots.find(at(16 * base), 4096), -1);
+}
+
 TEST(BufferSlots, HoldsOnlyWhatLiesInOneSlot) {
   buffer_slots slots{16};
   slots.reserve(at(base), 2 * gib);

@@ -208,7 +208,7 @@ TEST_F(IndexJournal, ADeviceThatTakesNothingDoesNotFillMemory) {
 
 TEST_F(IndexJournal, ForgettingIsAnsweredWhenBothSuperblocksAreDurable) {
   std::optional<bool> answered;
-  journal.forget(std::nullopt, [&](bool durable) { answered = durable; });
+  journal.forget(std::nullopt, 0, [&](bool durable) { answered = durable; });
   EXPECT_EQ(journal.block().epoch, 4u);
   std::vector<action> done;
   std::vector<uint64_t> places;
@@ -225,7 +225,7 @@ TEST_F(IndexJournal, ForgettingIsAnsweredWhenBothSuperblocksAreDurable) {
 
 TEST_F(IndexJournal, ForgettingThatFailsSaysSo) {
   std::optional<bool> answered;
-  journal.forget(space_fingerprint{1}, [&](bool durable) { answered = durable; });
+  journal.forget(space_fingerprint{1}, 0, [&](bool durable) { answered = durable; });
   ASSERT_TRUE(journal.next());
   journal.completed(false);
   EXPECT_EQ(answered, false);
@@ -233,7 +233,7 @@ TEST_F(IndexJournal, ForgettingThatFailsSaysSo) {
 }
 
 TEST_F(IndexJournal, FloorsBelowEveryObjectMakeRoomForNewOnes) {
-  auto forget = [&](uint8_t space) { journal.forget(space_fingerprint{space}, [](bool) {}); };
+  auto forget = [&](uint8_t space) { journal.forget(space_fingerprint{space}, 0, [](bool) {}); };
   for (uint8_t space = 0; space < superblock::floors_max; ++space)
     forget(space);
   journal.begin_checkpoint(); // of an empty index: no object is older than now
@@ -242,6 +242,51 @@ TEST_F(IndexJournal, FloorsBelowEveryObjectMakeRoomForNewOnes) {
   forget(100);
   EXPECT_EQ(journal.block().floors.size(), 1u);
   EXPECT_EQ(journal.block().forgotten_below, block.epoch + superblock::floors_max);
+}
+
+TEST_F(IndexJournal, OnOnePathOfSeveralFloorsStayAsLongAsThereIsRoom) {
+  superblock one = small_store();
+  one.path_count = 2;
+  index_journal path(one, {});
+  auto forget = [&](uint8_t space) { path.forget(space_fingerprint{space}, 0, [](bool) {}); };
+  auto checkpoint = [&] {
+    path.begin_checkpoint(); // of an empty index: no object here is older than now
+    path.end_image();
+    run(path);
+  };
+  forget(1);
+  checkpoint();
+  forget(2);
+  EXPECT_EQ(path.block().floors.size(), 2u) << "another path may have been away";
+  EXPECT_EQ(path.block().forgotten_below, 0u) << "another path may have older objects";
+  for (uint8_t space = 3; space <= superblock::floors_max; ++space)
+    forget(space);
+  checkpoint();
+  forget(100);
+  EXPECT_EQ(path.block().floors.size(), 1u);
+  EXPECT_EQ(path.block().forgotten_below, 0u);
+}
+
+TEST_F(IndexJournal, ForgettingReachesTheEpochOfTheOtherPaths) {
+  journal.forget(std::nullopt, 9, [](bool) {});
+  EXPECT_EQ(journal.block().epoch, 10u);
+  EXPECT_EQ(journal.block().forgotten_below, 10u);
+  journal.forget(space_fingerprint{1}, 2, [](bool) {});
+  EXPECT_EQ(journal.block().epoch, 11u);
+}
+
+TEST_F(IndexJournal, ForgettingThatIsGivenUpIsMadeDurableAllTheSame) {
+  std::vector<bool> answers;
+  journal.forget(std::nullopt, 0, [&](bool durable) { answers.push_back(durable); });
+  ASSERT_TRUE(journal.next()); // and the device does not answer
+  journal.forget(space_fingerprint{1}, 0, [&](bool durable) { answers.push_back(durable); });
+  journal.give_up_forgets();
+  EXPECT_EQ(answers, (std::vector<bool>{false, false}));
+  journal.give_up_forgets();
+  journal.completed(true);
+  EXPECT_EQ(run(journal).size(), 7u) << "three steps of the first, four of the second";
+  EXPECT_EQ(answers.size(), 2u);
+  EXPECT_TRUE(journal.idle());
 }
 
 } // namespace

@@ -100,7 +100,7 @@ void modelled_store::clear(std::optional<uint32_t> space) {
   if (space)
     fingerprint = fingerprint_of(*space);
   uint64_t floor = journal_->block().epoch + 1;
-  journal_->forget(fingerprint, [this, space, floor](bool durable) {
+  journal_->forget(fingerprint, 0, [this, space, floor](bool durable) {
     for (uint32_t s = 1; durable && s <= spaces; ++s)
       if (!space || s == *space)
         answered_floors_[s] = std::max(answered_floors_[s], floor);
