@@ -99,7 +99,10 @@ void join_disk(caf::actor_system& system, group_parts& group, const group_plan& 
   disk->paths = opened.paths;
   disk->service = opened.service;
   disk->write_new = plan.write_new;
-  disk->second_looks = plan.write_new && plan.admission.rule != admission_rule::always;
+  std::shared_ptr<std::atomic<bool>> second_looks;
+  if (plan.write_new && plan.admission.rule != admission_rule::always)
+    second_looks = std::make_shared<std::atomic<bool>>(plan.admission.rule == admission_rule::seen_twice);
+  disk->second_looks = second_looks;
   disk->probe = probes.disk_tier;
   for (size_t i = 0; i < paths; ++i) {
     runtime::home home = place();
@@ -141,6 +144,7 @@ void join_disk(caf::actor_system& system, group_parts& group, const group_plan& 
   down.disk_tier = disk->tier;
   down.policy = group.policy;
   down.admission = plan.admission;
+  down.second_looks = std::move(second_looks);
   down.waiting_bytes = group.memory->size() / 2; // the other half is for what is loaded meanwhile
   down.disk = *disk;
   down.memory = group.memory;

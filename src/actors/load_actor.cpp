@@ -64,7 +64,8 @@ void complete_window(self_pointer self, size_t objects) {
     state.result.holds.insert(state.result.holds.end(), state.holds.begin(), state.holds.end());
   }
   const disk_parts* disk = state.job.group->disk();
-  if (disk != nullptr && disk->second_looks && disk->service->writes() && !state.holds.empty() &&
+  if (disk != nullptr && disk->second_looks && disk->second_looks->load(std::memory_order_relaxed) &&
+      disk->service->writes() && !state.holds.empty() &&
       std::find(state.from_disk.begin(), state.from_disk.end(), false) != state.from_disk.end())
     self->send(disk->write_through,
                write_through_notice{state.job.in, state.window, state.holds.front(), {}});

@@ -50,6 +50,11 @@ using passage_ptr = std::shared_ptr<passage>;
 
 void start_next(self_pointer self);
 
+void want_second_looks(self_pointer self) {
+  if (self->state.with.second_looks)
+    self->state.with.second_looks->store(true, std::memory_order_relaxed);
+}
+
 void answer_if_idle(self_pointer self) {
   auto& state = self->state;
   if (state.in_progress == 0 && state.line.empty())
@@ -143,6 +148,7 @@ void confirm(self_pointer self, const passage_ptr& pass) {
 
 void reserved(self_pointer self, const passage_ptr& pass, const acquire_answer& answer) {
   if (answer.failure.code != errc::ok) {
+    want_second_looks(self);
     self->state.with.probe->dropped(pass->what.objects->size());
     finish(self, pass);
     return;
@@ -184,6 +190,7 @@ void acquire(self_pointer self, const passage_ptr& pass) {
 
 /// Nothing from object `i` on is written.
 void refuse_from(self_pointer self, const passage_ptr& pass, size_t i, refusal_reason why) {
+  want_second_looks(self);
   auto begin = pass->wanted.begin() + static_cast<ptrdiff_t>(i);
   self->state.with.probe->refused(why, static_cast<uint64_t>(std::count(begin, pass->wanted.end(), true)));
   std::fill(begin, pass->wanted.end(), false);
@@ -230,6 +237,7 @@ void ask_policy(self_pointer self, const passage_ptr& pass, uint64_t room_bytes)
     pay(self, pass);
     return;
   }
+  want_second_looks(self);
   self->request(self->state.with.policy, caf::infinite, std::move(request))
       .then(
           [self, pass, asked](const admit_answer& answer) {

@@ -14,6 +14,9 @@
 #include "metrics/tier_probe.hpp"
 #include "policy/ledger_types.hpp"
 
+#include <atomic>
+#include <memory>
+
 namespace terrace::actors {
 
 /// What is worth writing to disk.
@@ -27,6 +30,8 @@ struct write_through_arguments {
   tier_actor disk_tier;
   policy_actor policy;
   disk_admission admission;
+  /// Set when something was not taken, or there is no room left: from then on host memory may have what disk has not. Or null.
+  std::shared_ptr<std::atomic<bool>> second_looks;
   uint64_t waiting_bytes =
       UINT64_MAX; ///< of host memory that may wait for the disk, this in progress included
   disk_access disk;

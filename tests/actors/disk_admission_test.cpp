@@ -100,6 +100,9 @@ TEST_F(DiskAdmission, BeatsVictimWritesWhileThereIsRoom) {
   store(0, 4);
   EXPECT_EQ(on_disk(0, 4), 4u);
   EXPECT_EQ(report(group->host).held_objects, 0u);
+  uint64_t asked = report(disk_tier()).hits;
+  EXPECT_EQ(load(0, 4).chunks, 4u);
+  EXPECT_EQ(report(disk_tier()).hits, asked) << "a disk that has taken everything is not offered it again";
 }
 
 TEST_F(DiskAdmission, BeatsVictimSparesAFullDiskWhatIsWorthLess) {
@@ -121,5 +124,10 @@ TEST_F(DiskAdmission, BeatsVictimSparesAFullDiskWhatIsWorthLess) {
   EXPECT_EQ(store(300, 4).stored_chunks, 4u);
   EXPECT_EQ(on_disk(300, 2), 2u) << "there was room for two";
   EXPECT_EQ(on_disk(302, 2), 0u);
+  for (uint64_t i = 1'001; i < 1'006; ++i)
+    caf::anon_send(group->policy, inference_begin{i, chain(300, 4), {}, {}});
+  settle();
+  EXPECT_EQ(load(300, 4).chunks, 4u); // it is worth as much as the others now
+  EXPECT_EQ(on_disk(302, 2), 2u);
   EXPECT_EQ(report(group->host).held_objects, 0u);
 }
