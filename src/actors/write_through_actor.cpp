@@ -85,8 +85,10 @@ void publish(self_pointer self, const passage_ptr& pass, const disks_answer& wri
       self->state.with.probe->refused(refusal_reason::degraded, 1);
     else if (written.failed[i] != 0)
       self->state.with.probe->dropped(1);
-    if (written.failed[i] != 0)
+    if (written.failed[i] != 0) {
+      want_second_looks(self);
       continue;
+    }
     bytes += pass->objects[i].payload_bytes;
     request.places.push_back(pass->disk_places[i]);
   }
