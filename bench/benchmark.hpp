@@ -39,7 +39,6 @@ void disk_store(const settings&, const reporter&);
 void index_cost(const settings&, const reporter&);
 void recover(const settings&, const reporter&);
 void disk_mixed(const settings&, const reporter&);
-void disk_paths(const settings&, const reporter&);
 void hit_ratio(const settings&, const reporter&);
 void idle_cpu(const settings&, const reporter&);
 void policy_cost(const settings&, const reporter&);

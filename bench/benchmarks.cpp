@@ -12,7 +12,6 @@ std::span<const benchmark> benchmarks() {
       {"host_store", "4 MiB objects from a sealed region into host memory", host_store},
       {"disk_load", "objects of 256 KiB to 16 MiB from disk, depth 32", disk_load},
       {"disk_store", "objects of 256 KiB to 16 MiB to disk, first pass and steady state", disk_store},
-      {"disk_paths", "4 MiB objects from and to two paths, beside one", disk_paths},
       {"disk_mixed", "objects from disk beside a burst of stores, and alone", disk_mixed},
       {"index_cost", "memory and lookups of an index of ten million chunks", index_cost},
       {"recover", "ten million objects found again after a restart, beside reading the same bytes", recover},

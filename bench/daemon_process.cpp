@@ -77,12 +77,6 @@ std::string daemon_process::write_configuration(const daemon_options& options) c
       << "/state\"\n";
   if (options.disk_bytes > 0)
     out << "bytes = " << options.disk_bytes << '\n';
-  if (options.disk_paths > 1) {
-    out << "paths = [";
-    for (uint32_t i = 0; i < options.disk_paths; ++i)
-      out << (i == 0 ? "" : ", ") << '"' << folder_ << "/state/" << i << '"';
-    out << "]\n";
-  }
   return path;
 }
 

@@ -14,7 +14,6 @@ struct daemon_options {
   uint32_t workers = 1;
   uint64_t host_bytes = 256ULL << 20;
   uint64_t disk_bytes = 0; ///< 0: no disk tier
-  uint32_t disk_paths = 1; ///< directories beside each other
   bool isolated = false;   ///< the one group that clients meet
 };
 

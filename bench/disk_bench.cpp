@@ -5,7 +5,6 @@
 #include <atomic>
 #include <cstring>
 #include <deque>
-#include <filesystem>
 #include <thread>
 
 namespace terrace::bench {
@@ -122,36 +121,6 @@ void disk_store(const settings& options, const reporter& report) {
     report(disk_figure(name + "_first", sides.value[0], sides.limit[0], options.rounds));
     report(disk_figure(name + "_steady", sides.value[1], sides.limit[1], options.rounds));
   }
-}
-
-// Two paths beside one. On one device they can add nothing: it shows what the second path costs.
-void disk_paths(const settings& options, const reporter& report) {
-  constexpr uint64_t object_bytes = 4 * mib;
-  constexpr size_t objects = total_bytes / object_bytes;
-  struct paths_side {
-    disk_group group;
-    std::vector<digest> names;
-    paths_side(const settings& with, uint32_t paths)
-        : group(with, object_bytes, objects + 16, total_bytes / 2, paths) {
-      group.store(objects, &names);
-      group.load(names);
-    }
-  };
-  auto in_folder = [&](const char* name) {
-    settings with = options;
-    with.folder += name;
-    std::filesystem::create_directories(with.folder);
-    return with;
-  };
-  paths_side two(in_folder("/two"), 2), one(in_folder("/one"), 1);
-  auto loads = interleave(
-      options.rounds, [&] { return std::vector{two.group.load(two.names)}; },
-      [&] { return std::vector{one.group.load(one.names)}; });
-  report(disk_figure("disk_paths_load_4m", loads.value[0], loads.limit[0], options.rounds));
-  auto stores = interleave(
-      options.rounds, [&] { return std::vector{two.group.store(objects)}; },
-      [&] { return std::vector{one.group.store(objects)}; });
-  report(disk_figure("disk_paths_store_4m", stores.value[0], stores.limit[0], options.rounds));
 }
 
 void disk_mixed(const settings& options, const reporter& report) {

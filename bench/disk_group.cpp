@@ -14,9 +14,7 @@ namespace {
 constexpr uint64_t header_bytes = 4096; // in front of each object
 
 /// What the store itself needs of its file: superblock, journal and checkpoints are below 1 %.
-uint64_t with_metadata(uint64_t bytes, uint32_t paths) {
-  return bytes / 4096 * 41 / 40 * 4096 + (8ULL << 20) * paths;
-}
+uint64_t with_metadata(uint64_t bytes) { return bytes / 4096 * 41 / 40 * 4096 + (8ULL << 20); }
 
 /// The daemon keeps `disk_depth` at the device, as the bare loop does; those behind them are on their way to it or back.
 constexpr size_t requests_ahead = 2 * disk_depth;
@@ -52,12 +50,11 @@ void wait_for_disk(client::connection& to) {
 } // namespace
 
 disk_group::disk_group(const settings& options, uint64_t object_bytes, size_t disk_objects,
-                       uint64_t host_bytes, uint32_t disk_paths)
+                       uint64_t host_bytes)
     : object_bytes_(object_bytes),
       daemon_(options.terraced, options.folder,
               {.host_bytes = host_bytes,
-               .disk_bytes = with_metadata(disk_objects * (object_bytes + header_bytes), disk_paths),
-               .disk_paths = disk_paths}),
+               .disk_bytes = with_metadata(disk_objects * (object_bytes + header_bytes))}),
       connection_(connect(daemon_.socket_path())),
       space_(must(connection_.open_space(space_of(object_bytes)), "opening a space")),
       memory_(must(client::region::create("terrace-bench", disk_depth * object_bytes), "making a region")) {

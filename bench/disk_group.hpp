@@ -15,8 +15,7 @@ constexpr uint32_t disk_depth = 32;
 class disk_group {
  public:
   /// Objects of one size; room on disk for `disk_objects` of them.
-  disk_group(const settings& options, uint64_t object_bytes, size_t disk_objects, uint64_t host_bytes,
-             uint32_t disk_paths = 1);
+  disk_group(const settings& options, uint64_t object_bytes, size_t disk_objects, uint64_t host_bytes);
 
   /// Stores that many new objects, each a chain of its own, `disk_depth` at a time, until all are on disk. Bytes a second.
   double store(size_t objects, std::vector<digest>* names = nullptr);
@@ -28,7 +27,7 @@ class disk_group {
   /// Returns when nothing that was stored waits for the disk any more.
   void drain();
 
-  /// The daemon's file of extents, where it has one path.
+  /// The daemon's file of extents.
   std::string file() const { return daemon_.state_path() + "/terrace.extents"; }
 
   const std::string& socket_path() const { return daemon_.socket_path(); }
