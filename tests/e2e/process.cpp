@@ -21,6 +21,9 @@ namespace terrace::e2e {
 
 namespace {
 
+constexpr int uncaught =
+    99; ///< exit code of a child whose work threw, such as one whose daemon was gone already
+
 int reap(pid_t pid) {
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
@@ -102,7 +105,12 @@ forked_child::forked_child(const std::function<int(const child_voice&)>& work) {
   if (pid_ == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     ours_.reset();
-    ::_exit(work(child_voice(pair[1])));
+    // Nothing of the test may be unwound here: its folders and its daemon are the parent's.
+    try {
+      ::_exit(work(child_voice(pair[1])));
+    } catch (...) {
+      ::_exit(uncaught);
+    }
   }
   ::close(pair[1]);
 }
