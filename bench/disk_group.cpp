@@ -1,5 +1,6 @@
 #include "bench/disk_group.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <deque>
@@ -15,9 +16,6 @@ constexpr uint64_t header_bytes = 4096; // in front of each object
 
 /// What the store itself needs of its file: superblock, journal and checkpoints are below 1 %.
 uint64_t with_metadata(uint64_t bytes) { return bytes / 4096 * 41 / 40 * 4096 + (8ULL << 20); }
-
-/// The daemon keeps `disk_depth` at the device, as the bare loop does; those behind them are on their way to it or back.
-constexpr size_t requests_ahead = 2 * disk_depth;
 
 constexpr double patience_seconds = 60;
 
@@ -51,7 +49,7 @@ void wait_for_disk(client::connection& to) {
 
 disk_group::disk_group(const settings& options, uint64_t object_bytes, size_t disk_objects,
                        uint64_t host_bytes)
-    : object_bytes_(object_bytes),
+    : object_bytes_(object_bytes), host_bytes_(host_bytes),
       daemon_(options.terraced, options.folder,
               {.host_bytes = host_bytes,
                .disk_bytes = with_metadata(disk_objects * (object_bytes + header_bytes))}),
@@ -108,11 +106,16 @@ double disk_group::load(const std::vector<digest>& names) {
   double seconds = seconds_of([&] {
     // Lookups go ahead of the reads, so that no round trip stands between two reads; whatever is done gives way to the next,
     // in any order, as in the bare loop.
+    // The daemon keeps `disk_depth` at the device, as the bare loop does; those behind them are on their way to it or back. What
+    // is looked up already is leased: together with what is read it must leave host memory room.
+    size_t in_host = host_bytes_ / object_bytes_;
+    size_t reading_most = std::clamp<size_t>(in_host * 2 / 3, 1, 2 * disk_depth);
+    size_t looking_most = std::clamp<size_t>(in_host / 4, 1, 2 * disk_depth);
     std::deque<client::ticket<client::lookup_result>> looking;
     std::vector<one> reading;
     size_t next = 0;
     while (next < names.size() || !looking.empty() || !reading.empty()) {
-      for (; next < names.size() && looking.size() < requests_ahead; ++next)
+      for (; next < names.size() && looking.size() < looking_most; ++next)
         looking.push_back(
             must(connection_.submit_lookup(
                      {.in = space_, .what = client::prefix::of_digests({&names[next], 1}), .lease = true}),
@@ -120,7 +123,7 @@ double disk_group::load(const std::vector<digest>& names) {
       size_t done = std::erase_if(reading, [&](one& each) {
         return each.reading.ready() && (must(connection_.wait(each.reading), "reading"), true);
       });
-      for (; reading.size() < requests_ahead && !looking.empty() && looking.front().ready(); ++done) {
+      for (; reading.size() < reading_most && !looking.empty() && looking.front().ready(); ++done) {
         auto hit = must(connection_.wait(looking.front()), "looking up");
         looking.pop_front();
         if (hit.found_chunks != 1)

@@ -35,6 +35,7 @@ class disk_group {
 
  private:
   uint64_t object_bytes_;
+  uint64_t host_bytes_;
   daemon_process daemon_;
   client::connection connection_;
   client::space space_;
