@@ -9,7 +9,7 @@ namespace terrace {
 
 /// A `std::vector` doubles, so half of it may be slack, and the copy stalls its owner. A column has at most one page of
 /// slack. Elements are value-initialised.
-template <class T, size_t PageElements = 4096>
+template <class T, size_t PageElements = 2048>
 class paged_column {
  public:
   static constexpr size_t page_elements = PageElements;
@@ -38,7 +38,7 @@ class paged_column {
 };
 
 /// A stack on a column.
-template <class T, size_t PageElements = 4096>
+template <class T, size_t PageElements = 2048>
 class paged_stack {
  public:
   void push(const T& value) {
