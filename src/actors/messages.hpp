@@ -234,7 +234,7 @@ struct tier_report {
   std::string allocator;
   std::string policy;
   allocator_usage usage;
-  uint64_t room_bytes = 0; ///< of usage_answer
+  uint64_t room_bytes = 0;                         ///< of usage_answer
   uint64_t huge_page_bytes = 0, leaving_bytes = 0; ///< of host memory
   std::string notice;
   uint64_t objects = 0;
