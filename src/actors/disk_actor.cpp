@@ -1,9 +1,9 @@
 #include "actors/disk_actor.hpp"
 
 #include "actors/answer.hpp"
+#include "actors/stall_tick.hpp"
 #include "runtime/io_messages.hpp"
 #include "storage/superblock.hpp"
-#include "transfer/stall_watch.hpp"
 
 #include <caf/event_based_actor.hpp>
 #include <caf/stateful_actor.hpp>
@@ -89,13 +89,7 @@ disk_direction direction_of(const started& what) {
 
 void keep_watch(self_pointer self) {
   auto& state = self->state;
-  if (state.ticking || !state.watch.worth_a_tick())
-    return;
-  state.ticking = true;
-  runtime::io_request tick;
-  tick.code = runtime::io_code::timeout;
-  tick.after = std::chrono::nanoseconds(state.with.health.stall_after) / ticks_of_patience;
-  self->port().submit(std::move(tick), caf::actor_cast<caf::strong_actor_ptr>(self), tick_tag);
+  keep_ticking(self, state.watch, state.ticking, state.with.health.stall_after, tick_tag);
 }
 
 void submit(self_pointer self) {
