@@ -6,6 +6,7 @@
 
 #include "actors/client_directory.hpp"
 #include "actors/frame_channel.hpp"
+#include "actors/idle_actors.hpp"
 #include "actors/staging.hpp"
 #include "actors/transfer_arguments.hpp"
 #include "index/token_hasher.hpp"
@@ -196,7 +197,9 @@ class connection {
   const client_ptr& record() const { return record_; }
   frame_channel& channel() { return *channel_; }
   const peer& who() const { return peer_; }
-  std::vector<caf::actor>& idle_lookups() { return idle_lookups_; }
+  idle_actors& idle_lookups() { return idle_lookups_; }
+  idle_actors& idle_loads() { return idle_loads_; }
+  idle_actors& idle_stores() { return idle_stores_; }
 
  private:
   enum class phase { handshake, serving, draining, closing, quarantined };
@@ -238,7 +241,7 @@ class connection {
   uint64_t lease_objects_ = 0;
   std::unique_ptr<staging> staging_;
   std::map<uint32_t, std::shared_ptr<const arena>> mapped_;
-  std::vector<caf::actor> idle_lookups_;
+  idle_actors idle_lookups_, idle_loads_, idle_stores_;
   clock::time_point timer_at_ = clock::time_point::max(); ///< when the timer in the ring fires
   runtime::operation_id timer_{};
   bool pumping_ = false;

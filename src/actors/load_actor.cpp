@@ -389,14 +389,10 @@ void start_window(self_pointer self) {
   hold_window(self);
 }
 
-caf::behavior load_behavior(self_pointer self, const std::shared_ptr<load_job>& job) {
-  return transfer_behavior<start_load>(self, std::move(*job), start_window);
-}
+caf::behavior load_behavior(self_pointer self) { return transfer_behavior<load_job>(self, start_window); }
 
 } // namespace
 
-caf::actor spawn_load(caf::actor_system& system, load_job job) {
-  return system.spawn(load_behavior, std::make_shared<load_job>(std::move(job)));
-}
+caf::actor spawn_load(caf::actor_system& system) { return system.spawn(load_behavior); }
 
 } // namespace terrace::actors

@@ -1,4 +1,5 @@
-// TRANSFER (load): brings objects up to host memory, and from there into a region. One actor for each request.
+// TRANSFER (load): brings objects up to host memory, and from there into a region. One actor for each request;
+// its connection gives it another when it is done.
 //
 // It works in windows: hold what is in host memory; read what only disk has into reserved space, check it, publish it;
 // copy. While it waits for memory it holds none, so two loads cannot wait for each other. What it delivers is always
@@ -35,11 +36,10 @@ struct load_result {
   std::vector<hold_ptr> holds;             ///< without runs: what keeps them there
 };
 
-/// The actor answers `start_load` with `load_result` and ends.
-struct start_load {};
-caf::actor spawn_load(caf::actor_system& system, load_job job);
+/// The actor answers a `load_job` with a `load_result`. Thereafter it takes another, or ends when the result is a failure.
+caf::actor spawn_load(caf::actor_system& system);
 
 } // namespace terrace::actors
 
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::start_load)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::load_job)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::load_result)

@@ -171,14 +171,10 @@ void start_window(self_pointer self) {
   ask_credit(self);
 }
 
-caf::behavior store_behavior(self_pointer self, const std::shared_ptr<store_job>& job) {
-  return transfer_behavior<start_store>(self, std::move(*job), start_window);
-}
+caf::behavior store_behavior(self_pointer self) { return transfer_behavior<store_job>(self, start_window); }
 
 } // namespace
 
-caf::actor spawn_store(caf::actor_system& system, store_job job) {
-  return system.spawn(store_behavior, std::make_shared<store_job>(std::move(job)));
-}
+caf::actor spawn_store(caf::actor_system& system) { return system.spawn(store_behavior); }
 
 } // namespace terrace::actors

@@ -1,5 +1,5 @@
 // TRANSFER (store): copies objects from a region or from staging memory into the host tier and publishes them. One actor
-// for each request.
+// for each request; its connection gives it another when it is done.
 //
 // Window by window: reserve what is absent, copy, publish. What is there already, or being written by somebody else, is
 // not copied again. An object is invisible until its last byte is in place. Write-through to disk follows on its own.
@@ -29,11 +29,10 @@ struct store_result {
   uint64_t bytes = 0;        ///< copied
 };
 
-/// The actor answers `start_store` with `store_result` and ends.
-struct start_store {};
-caf::actor spawn_store(caf::actor_system& system, store_job job);
+/// The actor answers a `store_job` with a `store_result`. Thereafter it takes another, or ends when the result is a failure.
+caf::actor spawn_store(caf::actor_system& system);
 
 } // namespace terrace::actors
 
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::start_store)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::store_job)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::store_result)

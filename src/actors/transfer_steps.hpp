@@ -29,13 +29,16 @@ struct transfer_progress {
   batch_ptr window;
 };
 
-/// Answers, and ends the actor.
+/// Answers and lets go of everything; after a failure the actor ends. Nothing of the job may be under way any more.
 template <class Self>
 void finish(Self self, error failure) {
   auto& state = self->state;
+  bool failed = failure.code != errc::ok;
   state.result.failure = std::move(failure);
   state.reply.deliver(std::move(state.result));
-  self->quit();
+  state = {};
+  if (failed)
+    self->quit();
 }
 
 /// The error handler of a request to an actor of the daemon, which only fails when that actor has ended.
@@ -92,13 +95,13 @@ void await_others(Self self, F again) {
           on_lost(self, "host tier"));
 }
 
-/// The behaviour of a transfer: on `Start` it begins with `begin` and answers at its end.
-template <class Start, class Self, class Job, class F>
-caf::behavior transfer_behavior(Self self, Job&& job, F begin) {
-  self->state.job = std::forward<Job>(job);
+/// The behaviour of a transfer: on a job it begins with `begin` and answers at its end. One job at a time.
+template <class Job, class Self, class F>
+caf::behavior transfer_behavior(Self self, F begin) {
   return {
-      [self, begin](Start) {
+      [self, begin](const Job& job) {
         auto& state = self->state;
+        state.job = job;
         state.reply = decltype(state.reply)(
             self->template make_response_promise<std::decay_t<decltype(state.result)>>());
         auto promise = state.reply.promise();

@@ -174,10 +174,10 @@ box<store_result> group_fixture::begin_store(uint64_t first, size_t count, conte
   job.runs = runs(first, count);
   job.source = outside();
   job.context = std::move(of);
-  auto actor = spawn_store(sys, std::move(job));
+  auto actor = worker != nullptr && *worker ? *worker : spawn_store(sys);
   if (worker != nullptr)
     *worker = actor;
-  return ask<store_result>(actor, start_store{});
+  return ask<store_result>(actor, std::move(job));
 }
 
 box<load_result> group_fixture::begin_load(uint64_t first, size_t count, context_ptr of, caf::actor* worker) {
@@ -189,10 +189,10 @@ box<load_result> group_fixture::begin_load(uint64_t first, size_t count, context
   job.runs = runs(first, count);
   job.target = outside();
   job.context = std::move(of);
-  auto actor = spawn_load(sys, std::move(job));
+  auto actor = worker != nullptr && *worker ? *worker : spawn_load(sys);
   if (worker != nullptr)
     *worker = actor;
-  return ask<load_result>(actor, start_load{});
+  return ask<load_result>(actor, std::move(job));
 }
 
 store_result group_fixture::store(uint64_t first, size_t count) {

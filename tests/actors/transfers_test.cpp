@@ -49,6 +49,47 @@ TEST_F(HostTransfers, WhatWasStoredIsLoadedBitByBit) {
   EXPECT_EQ(report(group->host).held_objects, 0u);
 }
 
+TEST_F(HostTransfers, AnActorThatHasAnsweredTakesAnotherJobAndKeepsNothingOfTheLast) {
+  caf::actor storing, loading;
+  auto of = context();
+  auto first = begin_store(0, 2, of, &storing);
+  settle();
+  EXPECT_EQ(of.use_count(), 1);
+  auto second = begin_store(2, 3, of, &storing);
+  settle();
+  ASSERT_TRUE(*first && *second);
+  EXPECT_EQ((*first)->stored_chunks, 2u);
+  EXPECT_EQ((*second)->stored_chunks, 3u);
+  EXPECT_EQ((*second)->bytes, 3 * payload);
+  for (uint64_t n : {0, 3}) {
+    auto loaded = begin_load(n, 2, of, &loading);
+    settle();
+    ASSERT_TRUE(*loaded);
+    EXPECT_EQ((*loaded)->chunks, 2u);
+    EXPECT_EQ((*loaded)->bytes, 2 * payload);
+    EXPECT_TRUE(delivered(n) && delivered(n + 1));
+    EXPECT_EQ(of.use_count(), 1);
+  }
+  EXPECT_EQ(report(group->host).held_objects, 0u);
+}
+
+TEST_F(HostTransfers, AnActorWhoseTransferFailedEnds) {
+  caf::actor storing, loading;
+  auto of = context();
+  of->ended = errc::cancelled;
+  auto stored = begin_store(0, 1, of, &storing);
+  auto loaded = begin_load(0, 1, of, &loading);
+  settle();
+  ASSERT_TRUE(*stored && *loaded);
+  EXPECT_EQ((*stored)->failure.code, errc::cancelled);
+  EXPECT_EQ((*loaded)->failure.code, errc::cancelled);
+  stored = begin_store(0, 1, nullptr, &storing);
+  loaded = begin_load(0, 1, nullptr, &loading);
+  settle();
+  EXPECT_EQ((*stored)->failure.code, errc::internal);
+  EXPECT_EQ((*loaded)->failure.code, errc::internal);
+}
+
 TEST_F(HostTransfers, ALoadDeliversWholeChunksUpToTheFirstGap) {
   store(0, 2);
   store(3, 1);

@@ -11,7 +11,7 @@ namespace {
 
 template <class F>
 void start(connection& client, const connection::request& what, load_job job, F on_result) {
-  run_transfer<load_result>(client, what, spawn_load(client.self->system(), std::move(job)), start_load{},
+  run_transfer<load_result>(client, what, client.idle_loads(), spawn_load, std::move(job),
                             [on_result](const load_result& done) {
                               if (done.failure.code == errc::ok)
                                 on_result(done);

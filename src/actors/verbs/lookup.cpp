@@ -16,17 +16,6 @@ namespace terrace::actors::verbs {
 
 namespace {
 
-constexpr size_t idle_lookups_max = 32;
-
-caf::actor take_lookup(connection& client) {
-  auto& idle = client.idle_lookups();
-  if (idle.empty())
-    return spawn_lookup(client.self->system(), client.self->where());
-  caf::actor taken = std::move(idle.back());
-  idle.pop_back();
-  return taken;
-}
-
 void count_hits(const client_space& in, const prefix_plan& plan) {
   uint64_t chunk_tokens = in.what->spec.chunk_tokens;
   in.probe->asked(plan.requested_chunks * chunk_tokens);
@@ -116,12 +105,12 @@ void look_up(connection& client, const connection::request& what, const wire::Lo
     client.use_for_inference(what, asked.options(), request.objects);
     client.tell_shadows(what, asked.options(), of.in->what, of.prefix);
   }
-  caf::actor worker = take_lookup(client);
+  caf::actor worker = client.idle_lookups().take(
+      [&client] { return spawn_lookup(client.self->system(), client.self->where()); });
   client.self->request(worker, caf::infinite, std::move(request))
       .then(
           [&client, what, of = std::move(of), worker](const lookup_answer& found) {
-            if (client.idle_lookups().size() < idle_lookups_max)
-              client.idle_lookups().push_back(worker);
+            client.idle_lookups().put_back(worker);
             if (found.failure.code != errc::ok)
               client.refuse(what, found.failure);
             else if (!what.context->live())

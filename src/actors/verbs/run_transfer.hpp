@@ -25,17 +25,20 @@ std::optional<transfer_scope> scope_of(connection& client, const connection::req
   return transfer_scope{*range, std::move(*pools)};
 }
 
-/// Starts `worker` and calls `then` with its result. When that is a failure, the request is refused afterwards: `then`
-/// answers it otherwise.
-template <class Result, class Start, class F>
-void run_transfer(connection& client, const connection::request& what, const caf::actor& worker, Start start,
-                  F then) {
-  client.self->request(worker, caf::infinite, start)
+/// Has one of `idle`, or a new one that `spawn` makes, do the job, and calls `then` with its result. When that is a failure,
+/// the request is refused afterwards: `then` answers it otherwise. `idle` is the connection's.
+template <class Result, class Job, class F>
+void run_transfer(connection& client, const connection::request& what, idle_actors& idle,
+                  caf::actor (*spawn)(caf::actor_system&), Job job, F then) {
+  caf::actor worker = idle.take([&] { return spawn(client.self->system()); });
+  client.self->request(worker, caf::infinite, std::move(job))
       .then(
-          [&client, what, then](const Result& done) {
+          [&client, &idle, what, then, worker](const Result& done) {
             then(done);
             if (done.failure.code != errc::ok)
               client.refuse(what, done.failure);
+            else
+              idle.put_back(worker);
           },
           [&client, what, then](const caf::error&) {
             Result lost;

@@ -137,7 +137,7 @@ void commit(connection& client, const connection::request& what, protocol::frame
   job.source = memory.source();
   job.context = what.context;
   run_transfer<store_result>(
-      client, what, spawn_store(client.self->system(), std::move(job)), start_store{},
+      client, what, client.idle_stores(), spawn_store, std::move(job),
       [&client, what, reservation](const store_result& done) {
         put_back(client, *reservation);
         if (done.failure.code != errc::ok)

@@ -10,7 +10,7 @@ namespace {
 
 void start(connection& client, const connection::request& what, store_job job,
            std::shared_ptr<metrics::space_probe> probe) {
-  run_transfer<store_result>(client, what, spawn_store(client.self->system(), std::move(job)), start_store{},
+  run_transfer<store_result>(client, what, client.idle_stores(), spawn_store, std::move(job),
                              [&client, what, probe](const store_result& done) {
                                probe->stored(done.bytes);
                                if (done.failure.code != errc::ok)
