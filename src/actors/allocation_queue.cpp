@@ -162,8 +162,8 @@ void allocation_queue::sweep() {
 }
 
 uint64_t allocation_queue::room_bytes() const {
-  auto usage = space_->usage();
-  return usage.free_bytes - std::min(usage.free_bytes, free_ahead(usage.capacity_bytes));
+  uint64_t room = space_->room_bytes();
+  return room - std::min(room, free_ahead(space_->usage().capacity_bytes));
 }
 
 std::optional<room_request> allocation_queue::room_wanted() {

@@ -43,7 +43,7 @@ class allocation_queue {
   /// What to ask the tier for now; nothing while it is being asked, or when nothing is wanted.
   std::optional<room_request> room_wanted();
 
-  /// Free, and not kept free ahead of need.
+  /// Free where something may be put, and not kept free ahead of need.
   uint64_t room_bytes() const;
 
   size_t waiting() const { return line_.size(); }

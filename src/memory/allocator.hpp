@@ -81,6 +81,9 @@ class allocator {
   /// O(1): an allocator actor asks after every change.
   virtual allocator_usage usage() const = 0;
 
+  /// Of the free bytes, those that something may be put into now.
+  virtual uint64_t room_bytes() const { return usage().free_bytes; }
+
   /// Objects as small as this may come, physical size: `usage().whole_bytes` counts in it although none came yet. 0: takes
   /// that back. An allocator whose objects have one size need not listen.
   virtual void expect(uint64_t smallest_bytes) = 0;

@@ -90,6 +90,11 @@ std::vector<uint64_t> striped_allocator::free_of_usable() const {
   return room;
 }
 
+uint64_t striped_allocator::room_bytes() const {
+  auto room = free_of_usable();
+  return std::accumulate(room.begin(), room.end(), uint64_t{0});
+}
+
 constexpr uint64_t shares =
     4; ///< of the path with the most room; finer differences would not let turns alternate
 

@@ -29,6 +29,7 @@ class striped_allocator final : public allocator {
   uint64_t physical_size(uint64_t bytes) const override { return paths_.front()->physical_size(bytes); }
   uint64_t largest_possible() const override;
   allocator_usage usage() const override; ///< the largest free run is one of a usable path
+  uint64_t room_bytes() const override;   ///< on usable paths
   void expect(uint64_t smallest_bytes) override;
   using allocator::grow;
   result<void> grow(uint64_t bytes, uint64_t gap_bytes) override; ///< the last path

@@ -131,3 +131,31 @@ TEST_F(DiskAdmission, BeatsVictimSparesAFullDiskWhatIsWorthLess) {
   EXPECT_EQ(on_disk(302, 2), 2u);
   EXPECT_EQ(report(group->host).held_objects, 0u);
 }
+
+TEST_F(DiskAdmission, WhatIsFreeOnAPathThatIsOutIsNoRoom) {
+  start({.host_objects = 32,
+         .disk_objects = disk_objects,
+         .disk_paths = 2,
+         .policy = "kmg",
+         .admission = {.rule = admission_rule::beats_victim},
+         .clock = clock_source::told});
+  learn();
+  int lost = group->disk()->paths->file(1)->fd();
+  store(400, 8);
+  forget_host(400, 8);
+  ring.respond([lost](const runtime::io_request& request) {
+    return request.fd == lost && request.code == io_code::read ? std::optional<int32_t>(-ENODEV)
+                                                               : std::nullopt;
+  });
+  load(400, 8);
+  ASSERT_FALSE(group->disk()->service->reads(1));
+  forget(disk_tier(), 400, 8);
+  for (uint64_t first = 0; first < 80; first += 8)
+    EXPECT_EQ(store(first, 8).stored_chunks, 8u);
+  auto full = report(disk_tier());
+  ASSERT_LT(full.room_bytes, physical);
+  ASSERT_GT(full.usage.free_bytes, 40 * physical);
+  learn();
+  EXPECT_EQ(store(300, 4).stored_chunks, 4u);
+  EXPECT_EQ(on_disk(300, 4), 0u);
+}

@@ -132,6 +132,18 @@ TEST_F(Striped, APathThatIsOutGetsNothing) {
   EXPECT_NE(all.find('1'), std::string::npos) << all;
 }
 
+TEST_F(Striped, HasRoomOnUsablePathsAlone) {
+  make({10, 4});
+  paths_of(4);
+  EXPECT_EQ(space_->room_bytes(), 10 * unit);
+  down_[0] = true;
+  uint64_t room = space_->room_bytes();
+  down_ = {false, true};
+  EXPECT_LE(room, 4 * unit);
+  EXPECT_EQ(room + space_->room_bytes(), 10 * unit);
+  EXPECT_EQ(space_->usage().free_bytes, 10 * unit);
+}
+
 TEST_F(Striped, WithoutAPathThereIsNoSpace) {
   make({10, 10});
   down_ = {true, true};
@@ -140,6 +152,7 @@ TEST_F(Striped, WithoutAPathThereIsNoSpace) {
   EXPECT_EQ(taken.error().code, errc::no_space);
   EXPECT_EQ(space_->usage().largest_free_run, 0u);
   EXPECT_EQ(space_->usage().free_bytes, 20 * unit);
+  EXPECT_EQ(space_->room_bytes(), 0u);
 }
 
 TEST_F(Striped, AnObjectThatOnlyOnePathCanHoldGoesThere) {
