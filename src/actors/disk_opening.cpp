@@ -30,6 +30,13 @@ result<std::unique_ptr<allocator>> space_of(const disk_paths& files, const tier_
       [service = std::move(service)](size_t path) { return service->writes(path); });
 }
 
+std::string describe_left_out(const std::vector<left_out_path>& paths) {
+  std::string text;
+  for (const left_out_path& one : paths)
+    text += (text.empty() ? "" : "; ") + one.why.text;
+  return text.empty() ? text : text + "; out of service until the daemon is started again and can open it";
+}
+
 recovered_store found_in(const extent_file& file) {
   const superblock& block = file.block();
   if (!file.made_new()) {
@@ -44,12 +51,14 @@ recovered_store found_in(const extent_file& file) {
 } // namespace
 
 result<disk_opening> disk_opening::open(const extent_files_options& options, const tier_plan& plan) {
-  auto files = extent_file::open_all(options);
-  if (!files)
-    return tl::unexpected(files.error());
+  auto store = extent_file::open_those_there(options);
+  if (!store)
+    return tl::unexpected(store.error());
   disk_opening opening;
-  opening.files_ = std::make_shared<const disk_paths>(std::move(*files));
-  opening.service_ = std::make_shared<disk_service>(opening.files_->size());
+  opening.files_ = std::make_shared<const disk_paths>(std::move(store->files));
+  opening.left_out_ = std::move(store->left_out);
+  opening.service_ =
+      std::make_shared<disk_service>(opening.files_->size(), describe_left_out(opening.left_out_));
   auto space = space_of(*opening.files_, plan, opening.service_);
   if (!space)
     return tl::unexpected(space.error());
@@ -174,6 +183,7 @@ opened_disk disk_opening::finish() {
     opened.each.push_back({one.found.position, std::move(one.spaces), one.found.counts, one.placed});
   }
   opened.paths = std::move(files_);
+  opened.left_out = std::move(left_out_);
   opened.service = std::move(service_);
   opened.objects = std::move(objects_);
   opened.space = std::move(space_);

@@ -34,6 +34,7 @@ struct opened_path {
 struct opened_disk {
   std::shared_ptr<const disk_paths> paths;
   std::vector<opened_path> each;         ///< by path
+  std::vector<left_out_path> left_out;   ///< of the configured paths; the others are `paths`, in their order
   std::shared_ptr<disk_service> service; ///< of the paths; the allocator of a tier on several asks it
   std::unique_ptr<tier_state> objects;
   std::unique_ptr<allocator> space;
@@ -42,7 +43,7 @@ struct opened_disk {
 
 class disk_opening {
  public:
-  /// Opens the files and finds out what they hold. Errors: those of `extent_file::open_all`, the allocator's.
+  /// Opens the files and finds out what they hold. Errors: those of `extent_file::open_those_there`, the allocator's.
   static result<disk_opening> open(const extent_files_options& files, const tier_plan& plan);
 
   /// Of all paths, one after the other: a space may be there more than once.
@@ -81,6 +82,7 @@ class disk_opening {
   path* oldest();
 
   std::shared_ptr<const disk_paths> files_;
+  std::vector<left_out_path> left_out_;
   std::shared_ptr<disk_service> service_;
   std::unique_ptr<allocator> space_;
   std::unique_ptr<tier_state> objects_;

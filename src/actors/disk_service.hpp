@@ -12,7 +12,9 @@ namespace terrace::actors {
 
 class disk_service {
  public:
-  explicit disk_service(size_t paths = 1) : paths_(paths), each_(std::make_unique<path_state[]>(paths)) {}
+  /// `left_out`: of paths that are none of these, for they could not be opened; why, or empty.
+  explicit disk_service(size_t paths = 1, std::string left_out = {})
+      : paths_(paths), each_(std::make_unique<path_state[]>(paths)), left_out_(std::move(left_out)) {}
 
   size_t paths() const { return paths_; }
 
@@ -34,7 +36,7 @@ class disk_service {
   /// Why the tier is degraded, path by path; empty while it is not.
   std::string reason() const {
     std::lock_guard lock(mutex_);
-    std::string all;
+    std::string all = left_out_;
     for (size_t i = 0; i < paths_; ++i)
       if (!each_[i].reason.empty())
         all += (all.empty() ? "" : "; ") + each_[i].reason;
@@ -45,15 +47,15 @@ class disk_service {
     return each_[path].reason;
   }
 
-  /// `after` is called with whether any path is degraded, before another change can be.
+  /// `after` is called with whether the tier is degraded, before another change can be.
   template <class After>
   void set(size_t path, bool reads, bool writes, std::string reason, After&& after) {
     std::lock_guard lock(mutex_);
     each_[path].reason = std::move(reason);
     each_[path].reads.store(reads, std::memory_order_release);
     each_[path].writes.store(writes, std::memory_order_release);
-    after(std::any_of(each_.get(), each_.get() + paths_,
-                      [](const path_state& one) { return !one.reason.empty(); }));
+    after(!left_out_.empty() || std::any_of(each_.get(), each_.get() + paths_,
+                                            [](const path_state& one) { return !one.reason.empty(); }));
   }
 
  private:
@@ -65,6 +67,7 @@ class disk_service {
 
   size_t paths_;
   std::unique_ptr<path_state[]> each_;
+  std::string left_out_;
   mutable std::mutex mutex_; ///< of the reasons
 };
 

@@ -92,7 +92,7 @@ void join_disk(caf::actor_system& system, group_parts& group, const group_plan& 
     warn("group " + name + ": " + line);
   };
   size_t paths = opened.paths->size();
-  assert(probes.paths.size() == paths);
+  assert(probes.paths.size() == paths + opened.left_out.size());
   auto disk = std::make_unique<disk_parts>();
   auto population = std::make_shared<std::atomic<uint64_t>>(0);
   disk->population = population;
@@ -104,13 +104,18 @@ void join_disk(caf::actor_system& system, group_parts& group, const group_plan& 
     second_looks = std::make_shared<std::atomic<bool>>(plan.admission.rule == admission_rule::seen_twice);
   disk->second_looks = second_looks;
   disk->probe = probes.disk_tier;
+  if (!opened.left_out.empty())
+    probes.disk_tier->degraded(true);
+  for (const left_out_path& one : opened.left_out)
+    probes.paths[one.path].disk->missing();
   for (size_t i = 0; i < paths; ++i) {
+    const path_probes& told = probes.paths[opened.paths->file(i)->path_index()];
     runtime::home home = place();
     disk_arguments io;
     io.file = opened.paths->file(i);
     io.limits = plan.disk_io;
     io.health = plan.disk_health;
-    io.probe = probes.paths[i].disk;
+    io.probe = told.disk;
     io.tier_probe = probes.disk_tier;
     io.service = opened.service;
     io.path = i;
@@ -124,7 +129,7 @@ void join_disk(caf::actor_system& system, group_parts& group, const group_plan& 
     journal.path = i;
     journal.position = opened.each[i].position;
     journal.spaces = std::move(opened.each[i].spaces);
-    journal.probe = probes.paths[i].journal;
+    journal.probe = told.journal;
     journal.disk = disk->disks.back();
     journal.stall_after = plan.disk_health.stall_after;
     journal.warn = named_warn;

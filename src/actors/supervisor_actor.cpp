@@ -206,10 +206,15 @@ void tell_of_opened(self_pointer self, const disk_prepared& report) {
   auto& state = self->state;
   const opened_disk& disk = *report.disk;
   for (size_t i = 0; i < disk.each.size(); ++i)
-    state.with.probes[report.group].paths[i].journal->recovered(
+    state.with.probes[report.group].paths[disk.paths->file(i)->path_index()].journal->recovered(
         {disk.each[i].objects, damaged_in(disk.each[i]), report.seconds});
   state.with.log("the disk tier of group " + state.groups[report.group]->name +
                  " joined: " + describe_opened(disk, report.seconds));
+  if (!disk.left_out.empty())
+    state.with.warn("the disk tier of group " + state.groups[report.group]->name + " goes on without " +
+                    std::to_string(disk.left_out.size()) + " of its " +
+                    std::to_string(disk.left_out.size() + disk.each.size()) +
+                    " paths: " + disk.service->reason());
   if (std::string lost = describe_losses(disk); !lost.empty())
     state.with.warn(lost);
 }

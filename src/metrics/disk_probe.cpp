@@ -30,6 +30,8 @@ void disk_probe::line(size_t which, uint64_t waiting, uint64_t bytes_in_flight) 
 }
 
 void disk_probe::collect(const labels& of, sample_sink& sink) const {
+  sink.gauge("terrace_disk_missing", "1 while the daemon serves without this path.", of,
+             static_cast<double>(missing_.value()));
   for (size_t i = 0; i < disk_operations; ++i) {
     const auto& counters = operations_[i];
     auto labelled = with(of, "operation", to_string(static_cast<disk_operation>(i)));

@@ -17,6 +17,9 @@ constexpr std::array<std::string_view, 4> disk_lines{"load", "prefetch", "write"
 /// One for each extent file. Any thread.
 class disk_probe {
  public:
+  /// It could not be opened, and the daemon serves without it.
+  void missing() noexcept { missing_.set(1); }
+
   /// A line as it is now.
   void line(size_t which, uint64_t waiting, uint64_t bytes_in_flight) noexcept;
 
@@ -59,6 +62,7 @@ class disk_probe {
   std::array<counter, disk_operations> degradations_, stalls_;
   std::array<gauge, disk_operations> stalled_now_;
   std::array<line_counters, disk_lines.size()> lines_;
+  gauge missing_;
 };
 
 } // namespace terrace::metrics

@@ -34,13 +34,15 @@ struct extent_file_options {
 
 /// A store on several paths: a file for each.
 struct extent_files_options {
-  std::vector<std::string> paths; ///< in their order; at least one, at most `UINT16_MAX`
+  std::vector<std::string> paths; ///< in their order; at least one, at most `superblock::paths_max`
   uint64_t capacity_bytes = 0;    ///< of each file, as above
   bool direct = true;
   mismatch_rule on_mismatch = mismatch_rule::refuse;
   store_owner owner;
   boot_id boot;
 };
+
+struct open_store;
 
 /// An open store, or one path of it. It holds an exclusive lock, so two daemons never share a file; both end with the object.
 /// Opening raises the epoch, so that generations of this opening are new. What the store holds is found out by
@@ -59,6 +61,12 @@ class extent_file {
   /// path_set.hpp. They have one store id and one epoch, and forget what any of them was told to forget. Errors: as
   /// `open`, and `denied` for files that do not belong together; then all of them are left as `open` leaves one.
   static result<std::vector<extent_file>> open_all(const extent_files_options& options);
+
+  /// Those paths of a store that can be opened, as long as one of them holds it: the others are left out and left as they
+  /// are, and the superblocks of those that are open say so. They come back with a later opening, which tells them what was
+  /// forgotten meanwhile. Errors: `busy`, for another process ends; `denied` where the paths are in another order, of another
+  /// number, or copies; and as above, where no path is of a store yet.
+  static result<open_store> open_those_there(const extent_files_options& options);
 
   int fd() const { return fd_.get(); }
   const std::string& path() const { return path_; }
@@ -84,6 +92,7 @@ class extent_file {
   uint64_t alignment_bytes() const;
 
  private:
+  friend class store_opener;
   extent_file() = default;
 
   std::string path_;
@@ -91,6 +100,17 @@ class extent_file {
   superblock block_;
   bool made_new_ = false;
   std::string buffered_reason_;
+};
+
+/// A path that is not in service, and why; which of the configured paths it is.
+struct left_out_path {
+  size_t path = 0;
+  error why;
+};
+
+struct open_store {
+  std::vector<extent_file> files; ///< in their order; `path_index` says which of the configured paths each is
+  std::vector<left_out_path> left_out;
 };
 
 } // namespace terrace

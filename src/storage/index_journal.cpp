@@ -97,10 +97,11 @@ void index_journal::end_image() { image_ended_ = true; }
 void index_journal::forget(const std::optional<space_fingerprint>& space, uint64_t epoch,
                            std::function<void(bool)> done) {
   // No object is older than `oldest_epoch_`, so lower floors say nothing any more. With several paths they say something to
-  // one that was away, so they stay as long as there is room, and none of them is told of objects that are only not here.
+  // one that was away, so they stay as long as there is room, and longer while one is missing: then all is forgotten instead. None
+  // of them is told of objects that are only not here.
   if (block_.path_count == 1)
     block_.forgotten_below = std::max(block_.forgotten_below, std::min(oldest_epoch_, block_.epoch));
-  bool full = block_.floors.size() == superblock::floors_max;
+  bool full = block_.floors.size() == superblock::floors_max && block_.missing == 0;
   uint64_t void_up_to = block_.path_count == 1 ? block_.forgotten_below : full ? oldest_epoch_ : 0;
   std::erase_if(block_.floors, [&](const space_floor& floor) { return floor.epoch <= void_up_to; });
   block_.epoch = std::max(block_.epoch, epoch);

@@ -23,33 +23,55 @@ class planner {
   planner(std::span<const std::string> names, std::span<const found_path> found, mismatch_rule rule)
       : names_(names), found_(found), rule_(rule) {}
 
-  result<path_set> plan() {
-    if (rule_ != mismatch_rule::wipe)
-      for (const found_path& one : found_)
-        if (one.what == kind::other)
-          return tl::unexpected(one.why);
+  result<path_set> plan(bool may_lack_paths) {
     path_set set;
     set.kept.resize(found_.size());
+    set.left_out.resize(found_.size());
     auto chosen = reference();
-    if (!chosen)
-      return set;
-    reference_ = *chosen;
+    reference_ = chosen.value_or(0);
+    std::optional<error> first;
     for (size_t i = 0; i < found_.size(); ++i) {
-      if (found_[i].what != kind::store)
+      verdict of = judge(i, chosen.has_value());
+      set.kept[i] = of.belongs;
+      if (of.wrong.code == errc::ok)
         continue;
-      error wrong = mismatch(i, found_[i].block);
-      if (wrong.code != errc::ok && rule_ != mismatch_rule::wipe)
-        return tl::unexpected(std::move(wrong));
-      set.kept[i] = wrong.code == errc::ok;
+      if (of.misplaced)
+        return tl::unexpected(std::move(of.wrong));
+      if (!first)
+        first = of.wrong;
+      set.left_out[i] = std::move(of.wrong);
     }
-    for (size_t i = 0; i < found_.size(); ++i)
-      if (found_[i].what == kind::missing && rule_ == mismatch_rule::refuse)
-        return tl::unexpected(missing(i));
-    join(set);
+    if (first && !(may_lack_paths && chosen))
+      return tl::unexpected(std::move(*first));
+    if (chosen)
+      join(set);
     return set;
   }
 
  private:
+  struct verdict {
+    bool belongs = false; ///< else it begins empty, or something is wrong
+    error wrong;
+    bool misplaced = false; ///< a path of the store, at another's place
+  };
+
+  verdict judge(size_t i, bool is_store) const {
+    switch (found_[i].what) {
+      case kind::blank: return {};
+      case kind::unreadable: return {false, found_[i].why};
+      case kind::other: return rule_ == mismatch_rule::wipe ? verdict{} : verdict{false, found_[i].why};
+      case kind::missing:
+        return is_store && rule_ == mismatch_rule::refuse ? verdict{false, missing(i)} : verdict{};
+      case kind::store: break;
+    }
+    error wrong = mismatch(i, found_[i].block);
+    if (wrong.code == errc::ok)
+      return {true, {}};
+    if (rule_ == mismatch_rule::wipe)
+      return {};
+    return {false, std::move(wrong), found_[i].block.store == expected().store};
+  }
+
   const superblock& expected() const { return found_[reference_].block; }
 
   /// The path whose store counts: the one that most paths belong to, of several the first.
@@ -122,11 +144,29 @@ class planner {
       for (const space_floor& floor : block.floors)
         add_floor(set, floor);
     }
+    if (parted(set)) {
+      set.forgotten_below = set.epoch;
+      set.floors.clear();
+    }
     std::erase_if(set.floors, [&](const space_floor& f) { return f.epoch <= set.forgotten_below; });
     if (set.floors.size() > superblock::floors_max) {
       set.forgotten_below = set.epoch;
       set.floors.clear();
     }
+  }
+
+  /// Two paths were each opened without the other: whether an object of one is older than a clear that the other heard of
+  /// cannot be said, for both have counted the same epochs.
+  bool parted(const path_set& set) const {
+    for (size_t i = 0; i < found_.size(); ++i)
+      for (size_t other = 0; other < i; ++other)
+        if (set.kept[i] && set.kept[other] && was_without(i, other) && was_without(other, i))
+          return true;
+    return false;
+  }
+
+  bool was_without(size_t i, size_t other) const {
+    return (found_[i].block.missing & path_bit(found_[other].block.path_index)) != 0;
   }
 
   static void add_floor(path_set& set, const space_floor& floor) {
@@ -147,9 +187,9 @@ class planner {
 } // namespace
 
 result<path_set> plan_paths(std::span<const std::string> names, std::span<const found_path> found,
-                            mismatch_rule rule) {
+                            mismatch_rule rule, bool may_lack_paths) {
   assert(names.size() == found.size() && !found.empty());
-  return planner(names, found, rule).plan();
+  return planner(names, found, rule).plan(may_lack_paths);
 }
 
 } // namespace terrace

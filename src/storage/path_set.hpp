@@ -26,11 +26,12 @@ struct found_path {
     missing, ///< there was no file
     blank,   ///< nothing stands in it: made, emptied or wiped, and no store yet
     store,
-    other, ///< bytes that are no store, a store of another owner or version, a damaged one
+    other,      ///< bytes that are no store, a store of another owner or version, a damaged one
+    unreadable, ///< it could not be opened, read or written
   };
   kind what = kind::missing;
   superblock block; ///< of a store
-  error why;        ///< of something else: what it is, naming the path
+  error why;        ///< of the last two: what it is, naming the path
 };
 
 /// What the paths become, parallel to what was found.
@@ -39,11 +40,14 @@ struct path_set {
   uint64_t epoch = 1;            ///< of this opening, in all superblocks; higher than all that were found
   uint64_t forgotten_below = 0;
   std::vector<space_floor> floors; ///< what any of the paths has been told to forget, all of them forget
-  std::vector<bool> kept;          ///< the others begin empty
+  std::vector<bool> kept;          ///< the others begin empty, or are left out
+  std::vector<error> left_out;     ///< why the store goes on without this path; `ok` for those that it has
 };
 
-/// Errors: those of the files that are no store; `denied` when files do not belong together, naming both and what to do.
+/// Errors: those of the files that are no store or cannot be read; `denied` when files do not belong together, naming both and
+/// what to do. With `may_lack_paths` such a path is left out, if any other is of a store; but not one that is only not where it
+/// belongs, which is a mistake in the configuration.
 result<path_set> plan_paths(std::span<const std::string> names, std::span<const found_path> found,
-                            mismatch_rule rule);
+                            mismatch_rule rule, bool may_lack_paths = false);
 
 } // namespace terrace

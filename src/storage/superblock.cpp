@@ -41,7 +41,8 @@ struct raw_superblock {
   uint32_t floor_count;
   uint64_t checksum;
   std::array<raw_floor, superblock::floors_max> floors;
-  std::array<uint8_t, 1312> rest;
+  uint64_t missing;
+  std::array<uint8_t, 1304> rest;
 };
 
 static_assert(std::endian::native == std::endian::little);
@@ -49,7 +50,8 @@ static_assert(std::is_trivially_copyable_v<raw_superblock> && sizeof(raw_superbl
 static_assert(offsetof(raw_superblock, store) == 16 && offsetof(raw_superblock, machine) == 48 &&
               offsetof(raw_superblock, group) == 64 && offsetof(raw_superblock, sequence) == 128 &&
               offsetof(raw_superblock, journal_begin) == 160 && offsetof(raw_superblock, path_index) == 208 &&
-              offsetof(raw_superblock, checksum) == 216 && offsetof(raw_superblock, floors) == 224);
+              offsetof(raw_superblock, checksum) == 216 && offsetof(raw_superblock, floors) == 224 &&
+              offsetof(raw_superblock, missing) == 2784);
 
 tl::unexpected<error> damaged(const std::string& why) {
   return fail(errc::internal, "the store's superblock is damaged (" + why +
@@ -82,6 +84,7 @@ void encode(const superblock& block, std::span<std::byte, superblock_bytes> out)
   raw.floor_count = static_cast<uint32_t>(block.floors.size());
   for (size_t i = 0; i < block.floors.size(); ++i)
     raw.floors[i] = {block.floors[i].space, block.floors[i].epoch};
+  raw.missing = block.missing;
   raw.checksum = block_checksum(raw, &raw_superblock::checksum);
   std::memcpy(out.data(), &raw, sizeof raw);
 }
@@ -121,6 +124,7 @@ result<superblock> decode_superblock(std::span<const std::byte, superblock_bytes
   block.path_index = raw.path_index;
   block.path_count = raw.path_count;
   block.stripe_bytes = raw.stripe_bytes;
+  block.missing = raw.missing;
   for (size_t i = 0; i < raw.floor_count; ++i)
     block.floors.push_back({raw.floors[i].space, raw.floors[i].epoch});
   return block;

@@ -51,8 +51,12 @@ struct space_floor {
   friend bool operator==(const space_floor&, const space_floor&) = default;
 };
 
+/// Of a set of paths.
+constexpr uint64_t path_bit(size_t path) { return path < 64 ? 1ULL << path : 0; }
+
 struct superblock {
   static constexpr size_t floors_max = 64;
+  static constexpr size_t paths_max = 64;
 
   store_id store; ///< the same on all paths of a store
   boot_id boot;   ///< of the daemon that opened the store last
@@ -64,7 +68,9 @@ struct superblock {
   store_layout layout;
   uint16_t path_index = 0; ///< which of the store's paths this file is
   uint16_t path_count = 1;
-  uint64_t stripe_bytes = 0;       ///< 0: each object lies whole on one path, the only thing there is
+  uint64_t stripe_bytes = 0; ///< 0: each object lies whole on one path, the only thing there is
+  uint64_t missing =
+      0; ///< the paths that were not there when the store was opened last, as bits (`path_bit`)
   std::vector<space_floor> floors; ///< at most `floors_max`
 
   friend bool operator==(const superblock&, const superblock&) = default;

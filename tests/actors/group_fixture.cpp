@@ -125,7 +125,7 @@ void group_fixture::end() {
   settle();
 }
 
-void group_fixture::restart(bool in_order) {
+void group_fixture::restart(bool in_order, const std::function<void()>& meanwhile) {
   if (in_order) {
     auto written = ask<finish_writes_answer>(group->disk()->write_through, finish_writes_request{});
     settle();
@@ -138,6 +138,8 @@ void group_fixture::restart(bool in_order) {
     }
   }
   end();
+  if (meanwhile)
+    meanwhile();
   start(parts_wanted(wanted));
 }
 

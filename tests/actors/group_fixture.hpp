@@ -52,8 +52,8 @@ class group_fixture : public terrace::test::actor_fixture {
   void TearDown() override;
 
   /// Ends the group and starts it again on the same file: after all was written down, or as a crash of the daemon leaves
-  /// it (what the ring took is in the file).
-  void restart(bool in_order = true);
+  /// it (what the ring took is in the file). `meanwhile` is called in between.
+  void restart(bool in_order = true, const std::function<void()>& meanwhile = {});
 
   // ---- asking ----
 

@@ -33,7 +33,7 @@ class DiskPaths : public testing::Test {
     else
       ASSERT_EQ(daemon_.terminate(), 0);
     for (char path : {'a', 'b'}) {
-      unique_fd fd(::open(file(path).c_str(), O_RDWR | O_CLOEXEC));
+      unique_fd fd(::open(file(path).c_str(), O_RDONLY | O_CLOEXEC));
       ASSERT_EQ(::flock(fd.get(), LOCK_EX), 0);
     }
   }
@@ -49,6 +49,18 @@ class DiskPaths : public testing::Test {
     EXPECT_EQ(disk.state, "degraded");
     EXPECT_NE(disk.reason.find(why), std::string::npos) << disk.reason;
     EXPECT_EQ(client.store(chain_of(99, 2)), 2U) << "host memory serves";
+  }
+  /// The daemon runs on the other path, and log and status say why.
+  void expect_without(char path, const std::string& why) {
+    ASSERT_TRUE(daemon_.await_log("goes on without 1 of its 2 paths: " + file(path)));
+    tester client(daemon_.socket());
+    auto disk = client.tier("disk");
+    EXPECT_EQ(disk.state, "degraded");
+    EXPECT_NE(disk.reason.find(file(path)), std::string::npos) << disk.reason;
+    EXPECT_NE(disk.reason.find(why), std::string::npos) << disk.reason;
+    auto fresh = chain_of(77, 2);
+    EXPECT_EQ(client.store(fresh), 2U);
+    EXPECT_EQ(client.lookup(fresh).found_chunks, 2U);
   }
   ended_program disk(std::vector<std::string> words) {
     words.insert(words.begin(), {program("TERRACE"), "disk"});
@@ -105,25 +117,58 @@ TEST_F(DiskPaths, AfterAKillNothingIsWrongAndNothingClearedComesBack) {
   }
 }
 
-TEST_F(DiskPaths, AFileThatIsMissingKeepsTheTierOffUntilItIsBackOrGivenUp) {
+TEST_F(DiskPaths, AFileThatIsMissingIsDoneWithoutUntilItIsBackOrGivenUp) {
   auto chain = chain_of(1, 12);
   tester(daemon_.socket()).store(chain);
   stop();
   fs::rename(file('b'), b_ / "elsewhere");
   start();
-  expect_refused(file('b') + ": there is no file; path 1 of 2");
+  expect_without('b', "there is no file; path 1 of 2");
   EXPECT_FALSE(fs::exists(file('b')));
+  {
+    tester client(daemon_.socket());
+    EXPECT_EQ(client.lookup(chain).found_chunks, 1U);
+    EXPECT_EQ(client.load_and_check(chain), 1U);
+    EXPECT_LT(client.tier("disk").capacity_bytes, disk_bytes / 2);
+  }
   ASSERT_EQ(daemon_.terminate(), 0);
   fs::rename(b_ / "elsewhere", file('b'));
   start();
-  ASSERT_TRUE(daemon_.await_log("12 objects found"));
+  ASSERT_TRUE(daemon_.await_log("joined"));
+  EXPECT_EQ(tester(daemon_.socket()).load_and_check(chain), 12U);
   stop();
   fs::remove(file('b'));
   start("on_mismatch = \"adapt\"\n");
-  ASSERT_TRUE(daemon_.await_log("6 objects found"));
+  ASSERT_TRUE(daemon_.await_log("joined"));
   tester client(daemon_.socket());
+  EXPECT_EQ(client.tier("disk").state, "ready");
   EXPECT_GT(client.store(chain), 0U);
   EXPECT_EQ(client.load_and_check(chain), 12U);
+}
+
+TEST_F(DiskPaths, ADriveThatCannotBeOpenedIsDoneWithoutAndBringsNothingBackThatWasCleared) {
+  auto cleared = chain_of(1, 12), kept = chain_of(2, 12);
+  tester(daemon_.socket()).store(cleared);
+  stop();
+  fs::rename(file('a'), a_ / "elsewhere");
+  fs::create_directory(file('a')); // what is there cannot be opened as a file
+  start();
+  expect_without('a', "Is a directory");
+  {
+    tester client(daemon_.socket());
+    auto answer = client->clear(nullptr, patiently());
+    ASSERT_TRUE(answer) << answer.error().text;
+    EXPECT_EQ(client.store(kept), 12U);
+  }
+  stop(true);
+  fs::remove(file('a'));
+  fs::rename(a_ / "elsewhere", file('a'));
+  start();
+  ASSERT_TRUE(daemon_.await_log("joined"));
+  tester client(daemon_.socket());
+  EXPECT_EQ(client.lookup(cleared).found_chunks, 0U);
+  client.load_and_check(kept);
+  EXPECT_EQ(client.tier("disk").state, "ready");
 }
 
 TEST_F(DiskPaths, AnEmptyFileTakesThePlaceOfALostOne) {
@@ -136,7 +181,7 @@ TEST_F(DiskPaths, AnEmptyFileTakesThePlaceOfALostOne) {
   ASSERT_TRUE(daemon_.await_log("6 objects found"));
 }
 
-TEST_F(DiskPaths, SwappedAndForeignFilesAreRefusedAndLeftAsTheyAre) {
+TEST_F(DiskPaths, SwappedFilesAreRefusedForeignOnesDoneWithoutAndBothLeftAsTheyAre) {
   auto chain = chain_of(1, 12);
   tester(daemon_.socket()).store(chain);
   stop();
@@ -161,13 +206,13 @@ TEST_F(DiskPaths, SwappedAndForeignFilesAreRefusedAndLeftAsTheyAre) {
   fs::rename(file('b'), b_ / "own");
   fs::rename(d / "terrace.extents", file('b'));
   start();
-  expect_refused("as in " + file('a') + ", was expected");
+  expect_without('b', "as in " + file('a') + ", was expected");
   ASSERT_EQ(daemon_.terminate(), 0);
 
   fs::rename(b_ / "own", file('b'));
   start();
-  ASSERT_TRUE(daemon_.await_log("12 objects found")) << "none of that changed anything";
-  EXPECT_EQ(tester(daemon_.socket()).load_and_check(chain), 12U);
+  ASSERT_TRUE(daemon_.await_log("joined"));
+  EXPECT_EQ(tester(daemon_.socket()).load_and_check(chain), 12U) << "none of that changed anything";
 }
 
 TEST_F(DiskPaths, ADaemonWaitsForWhicheverFileAnotherHasOpen) {

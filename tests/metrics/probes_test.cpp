@@ -117,6 +117,16 @@ TEST(TierProbe, TellsRefusalsApartFromDrops) {
   EXPECT_EQ(now["terrace_tier_dropped_total"], 1);
 }
 
+TEST(DiskProbe, SaysThatItsPathIsMissing) {
+  disk_probe probe;
+  recorder before, after;
+  probe.collect({{"path", "/a"}}, before);
+  EXPECT_EQ(before["terrace_disk_missing{path=/a}"], 0);
+  probe.missing();
+  probe.collect({{"path", "/a"}}, after);
+  EXPECT_EQ(after["terrace_disk_missing{path=/a}"], 1);
+}
+
 TEST(DiskProbe, CountsDegradationsByDirection) {
   disk_probe probe;
   probe.degraded(disk_operation::write);

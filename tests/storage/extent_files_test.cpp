@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 
@@ -176,6 +178,104 @@ TEST_F(ExtentFiles, APathThatBeginsAgainHasNothingOfItsFormerIndex) {
   EXPECT_EQ(made(), "010");
   for (uint64_t at : places)
     EXPECT_EQ(read(at), 0) << at;
+}
+
+// ---- without those that are not there ----
+
+TEST_F(ExtentFiles, GoOnWithoutOneThatIsMissing) {
+  auto store = open();
+  fs::rename(options_.paths[1], directory_ / "elsewhere");
+  {
+    auto opened = extent_file::open_those_there(options_);
+    ASSERT_TRUE(opened) << opened.error().text;
+    ASSERT_EQ(opened->files.size(), 2u);
+    for (const extent_file& file : opened->files) {
+      EXPECT_EQ(file.store(), store);
+      EXPECT_FALSE(file.made_new());
+      EXPECT_EQ(file.block().path_count, 3u);
+      EXPECT_EQ(file.block().missing, path_bit(1));
+    }
+    EXPECT_EQ(opened->files[1].path_index(), 2u);
+    ASSERT_EQ(opened->left_out.size(), 1u);
+    EXPECT_EQ(opened->left_out[0].path, 1u);
+    EXPECT_NE(opened->left_out[0].why.text.find("there is no file"), std::string::npos);
+    EXPECT_FALSE(fs::exists(options_.paths[1]));
+  }
+  fs::rename(directory_ / "elsewhere", options_.paths[1]);
+  auto again = extent_file::open_those_there(options_);
+  ASSERT_TRUE(again) << again.error().text;
+  ASSERT_EQ(again->files.size(), 3u);
+  for (const extent_file& file : again->files) {
+    EXPECT_FALSE(file.made_new());
+    EXPECT_EQ(file.block().missing, 0u);
+    EXPECT_EQ(file.epoch(), 3u);
+  }
+}
+
+TEST_F(ExtentFiles, GoOnWithoutOneThatCannotBeOpened) {
+  open();
+  fs::remove(options_.paths[0]);
+  fs::create_directory(options_.paths[0]);
+  auto opened = extent_file::open_those_there(options_);
+  ASSERT_TRUE(opened) << opened.error().text;
+  EXPECT_EQ(opened->files.size(), 2u);
+  EXPECT_EQ(opened->left_out.at(0).path, 0u);
+}
+
+TEST_F(ExtentFiles, GoOnWithoutOneOfSomebodyElseAndLeaveItAsItIs) {
+  open();
+  std::string thesis = "somebody's thesis, " + std::string(9000, '.');
+  std::ofstream(options_.paths[2]) << thesis;
+  auto opened = extent_file::open_those_there(options_);
+  ASSERT_TRUE(opened) << opened.error().text;
+  EXPECT_EQ(opened->left_out.at(0).path, 2u);
+  EXPECT_EQ(fs::file_size(options_.paths[2]), thesis.size());
+}
+
+TEST_F(ExtentFiles, GoOnWithoutOneThatFindsNoRoom) {
+  open();
+  fs::remove(options_.paths[2]);
+  // A file that may not grow: its size is the process's limit, which the others have reached already.
+  std::ofstream(options_.paths[2]).flush();
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  rlimit narrow{1 << 20, before.rlim_max};
+  auto ignored = std::signal(SIGXFSZ, SIG_IGN);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &narrow), 0);
+  auto opened = extent_file::open_those_there(options_);
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, ignored);
+  ASSERT_TRUE(opened) << opened.error().text;
+  EXPECT_EQ(opened->files.size(), 2u);
+  EXPECT_EQ(opened->left_out.at(0).path, 2u);
+  EXPECT_EQ(opened->files[0].block().missing, path_bit(2));
+  EXPECT_EQ(fs::file_size(options_.paths[2]), 0u) << "it is as it was";
+}
+
+TEST_F(ExtentFiles, AreNotMadeWithoutOneOfThem) {
+  fs::create_directory(options_.paths[1]);
+  EXPECT_FALSE(extent_file::open_those_there(options_));
+  EXPECT_FALSE(fs::exists(options_.paths[0]));
+}
+
+TEST_F(ExtentFiles, WaitForOneThatIsInUse) {
+  open();
+  auto other = extent_file::open_all(options_);
+  ASSERT_TRUE(other);
+  EXPECT_EQ(extent_file::open_those_there(options_).error().code, errc::busy);
+}
+
+TEST_F(ExtentFiles, OpenedEachWithoutTheOtherForgetEverything) {
+  open();
+  for (size_t away : {0, 1}) {
+    fs::rename(options_.paths[away], directory_ / "elsewhere");
+    ASSERT_TRUE(extent_file::open_those_there(options_));
+    fs::rename(directory_ / "elsewhere", options_.paths[away]);
+  }
+  auto again = extent_file::open_all(options_);
+  ASSERT_TRUE(again) << again.error().text;
+  for (const extent_file& file : *again)
+    EXPECT_EQ(file.block().forgotten_below, file.epoch());
 }
 
 TEST_F(ExtentFiles, NeedAPath) {

@@ -267,6 +267,22 @@ TEST_F(IndexJournal, OnOnePathOfSeveralFloorsStayAsLongAsThereIsRoom) {
   EXPECT_EQ(path.block().forgotten_below, 0u);
 }
 
+TEST_F(IndexJournal, WhileAPathIsMissingAllIsForgottenWhereAFloorHasNoRoom) {
+  superblock one = small_store();
+  one.path_count = 2;
+  one.missing = path_bit(1);
+  index_journal path(one, {});
+  auto forget = [&](uint8_t space) { path.forget(space_fingerprint{space}, 0, [](bool) {}); };
+  for (uint8_t space = 1; space <= superblock::floors_max; ++space)
+    forget(space);
+  path.begin_checkpoint(); // of an empty index: no object here is older than now
+  path.end_image();
+  run(path);
+  forget(100);
+  EXPECT_TRUE(path.block().floors.empty());
+  EXPECT_EQ(path.block().forgotten_below, path.block().epoch) << "the missing path has not heard of any";
+}
+
 TEST_F(IndexJournal, ForgettingReachesTheEpochOfTheOtherPaths) {
   journal.forget(std::nullopt, 9, [](bool) {});
   EXPECT_EQ(journal.block().epoch, 10u);

@@ -27,11 +27,24 @@ struct outcome {
   std::string text() const { return set ? "" : set.error().text; }
 };
 
-outcome plan(const std::vector<found_path>& found, mismatch_rule rule) {
+found_path dead() { return {kind::unreadable, {}, {errc::internal, "/x: Input/output error"}}; }
+
+outcome plan(const std::vector<found_path>& found, mismatch_rule rule, bool may_lack_paths = false) {
   std::vector<std::string> names;
   for (size_t i = 0; i < found.size(); ++i)
     names.push_back(std::string("/") + static_cast<char>('a' + i));
-  return {plan_paths(names, found, rule)};
+  return {plan_paths(names, found, rule, may_lack_paths)};
+}
+
+/// Which paths the store goes on without, as 0 and 1; or why it does not.
+std::string left_out(const std::vector<found_path>& found, mismatch_rule rule) {
+  auto made = plan(found, rule, true);
+  if (!made)
+    return made.text();
+  std::string text;
+  for (const error& why : made.set->left_out)
+    text += why.code != errc::ok ? '1' : '0';
+  return text;
 }
 
 constexpr mismatch_rule all_rules[] = {mismatch_rule::refuse, mismatch_rule::adapt, mismatch_rule::wipe};
@@ -150,6 +163,81 @@ TEST(PathSet, WhatIsNoStoreIsRefusedUnlessItMayBeWiped) {
     EXPECT_EQ(plan({store(7, 0, 2), foreign()}, rule).text(), "/b: somebody's thesis");
   EXPECT_EQ(plan({store(7, 0, 2), foreign()}, mismatch_rule::wipe).set->kept,
             (std::vector<bool>{true, false}));
+}
+
+TEST(PathSet, APathThatCannotBeReadIsRefusedWhateverTheRule) {
+  for (mismatch_rule rule : all_rules)
+    EXPECT_EQ(plan({store(7, 0, 2), dead()}, rule).text(), "/x: Input/output error");
+}
+
+// ---- a store that may lack paths ----
+
+TEST(PathSet, GoesOnWithoutAPathThatCannotBeReadWhateverTheRule) {
+  for (mismatch_rule rule : all_rules) {
+    auto made = plan({dead(), store(7, 1, 2, 4)}, rule, true);
+    ASSERT_TRUE(made) << made.text();
+    EXPECT_EQ(made.set->kept, (std::vector<bool>{false, true}));
+    EXPECT_EQ(made.set->left_out[0].text, "/x: Input/output error");
+    EXPECT_EQ(made.set->left_out[1].code, errc::ok);
+    EXPECT_EQ(made.set->epoch, 5u);
+  }
+}
+
+TEST(PathSet, GoesOnWithoutAMissingFileUnlessItMayBeMade) {
+  EXPECT_EQ(left_out({store(7, 0, 2), nothing(kind::missing)}, mismatch_rule::refuse), "01");
+  EXPECT_EQ(left_out({store(7, 0, 2), nothing(kind::missing)}, mismatch_rule::adapt), "00");
+  EXPECT_EQ(left_out({store(7, 0, 2), nothing(kind::blank)}, mismatch_rule::refuse), "00");
+}
+
+TEST(PathSet, GoesOnWithoutFilesOfOthersUnlessTheyMayBeWiped) {
+  std::vector<found_path> found{store(7, 0, 4), foreign(), store(7, 2, 4), store(8, 3, 4)};
+  EXPECT_EQ(left_out(found, mismatch_rule::refuse), "0101");
+  EXPECT_EQ(left_out(found, mismatch_rule::adapt), "0101");
+  EXPECT_EQ(left_out(found, mismatch_rule::wipe), "0000");
+}
+
+TEST(PathSet, PathsInAnotherOrderOrNumberAreNotLeftOut) {
+  EXPECT_SAYS(left_out({store(7, 1, 2), store(7, 0, 2)}, mismatch_rule::refuse), "path 0 was expected");
+  EXPECT_SAYS(left_out({store(7, 0, 2), dead(), store(7, 1, 2)}, mismatch_rule::refuse),
+              "a store of 3 paths");
+  EXPECT_SAYS(left_out({store(7, 0, 2), store(7, 0, 2)}, mismatch_rule::adapt), "a copy?");
+  EXPECT_SAYS(left_out({nothing(kind::missing), store(7, 0, 1)}, mismatch_rule::refuse),
+              "a store of 2 paths");
+}
+
+TEST(PathSet, AStoreIsNotMadeWithoutOneOfItsPaths) {
+  for (mismatch_rule rule : all_rules) {
+    EXPECT_EQ(left_out({nothing(kind::blank), dead()}, rule), "/x: Input/output error");
+    EXPECT_EQ(left_out({dead(), nothing(kind::missing)}, rule), "/x: Input/output error");
+  }
+  EXPECT_EQ(left_out({nothing(kind::blank), foreign()}, mismatch_rule::refuse), "/b: somebody's thesis");
+}
+
+TEST(PathSet, APathThatWasAwayHearsWhatTheOthersWereToldToForget) {
+  auto stayed = store(7, 0, 2, 12), away = store(7, 1, 2, 9);
+  stayed.block.missing = path_bit(1);
+  space_fingerprint in{};
+  stayed.block.floors = {{in, 11}};
+  auto made = plan({stayed, away}, mismatch_rule::refuse);
+  ASSERT_TRUE(made) << made.text();
+  EXPECT_EQ(made.set->kept, (std::vector<bool>{true, true}));
+  EXPECT_EQ(made.set->floors, (std::vector<space_floor>{{in, 11}}));
+  EXPECT_EQ(made.set->forgotten_below, 0u);
+}
+
+TEST(PathSet, PathsThatWereEachOpenedWithoutTheOtherForgetEverything) {
+  auto one = store(7, 0, 3, 20), two = store(7, 1, 3, 5), three = store(7, 2, 3, 20);
+  one.block.missing = path_bit(1);
+  three.block.missing = path_bit(1);
+  EXPECT_EQ(plan({one, two, three}, mismatch_rule::refuse).set->forgotten_below, 0u);
+  two.block.missing = path_bit(0) | path_bit(2);
+  two.block.floors = {
+      {space_fingerprint{}, 5}}; // older by its number than what `one` has of epoch 19, and cleared after it
+  auto made = plan({one, two, three}, mismatch_rule::refuse);
+  ASSERT_TRUE(made) << made.text();
+  EXPECT_EQ(made.set->forgotten_below, 21u);
+  EXPECT_TRUE(made.set->floors.empty());
+  EXPECT_EQ(plan({one, dead(), three}, mismatch_rule::refuse, true).set->forgotten_below, 0u);
 }
 
 TEST(PathSet, BeginsAgainWhenItsEpochsAreUsedUp) {

@@ -74,6 +74,15 @@ TEST(Superblock, HasItsGoldenBytes) {
   EXPECT_EQ(hex_of(bytes, 216, 8), "9015d451e122d64f");
   EXPECT_EQ(hex_of(bytes, 224, 40), "eeff000000000000000000000000000000000000000000000000000000000000"
                                     "0800000000000000");
+  EXPECT_EQ(hex_of(bytes, 2784, 16), "00000000000000000000000000000000");
+}
+
+TEST(Superblock, NamesThePathsThatWereMissing) {
+  superblock block = sample();
+  block.missing = path_bit(1) | path_bit(8);
+  auto bytes = encoded(block);
+  EXPECT_EQ(hex_of(bytes, 2784, 16), "02010000000000000000000000000000");
+  EXPECT_EQ(decode_superblock(bytes), block);
 }
 
 TEST(Superblock, ZerosAreAStoreThatWasNeverFinished) {

@@ -1,0 +1,115 @@
+#include "storage/path_opening.hpp"
+
+#include "storage/aligned_buffer.hpp"
+#include "storage/file_lock.hpp"
+#include "storage/superblock_copies.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace terrace {
+
+namespace {
+
+constexpr uint64_t erased_together = 1ULL << 20; ///< bytes
+
+std::string describe(const store_owner& owner) {
+  return "group '" + owner.group + "' of machine " + to_hex(store_id{owner.machine});
+}
+
+result<unique_fd> open_locked(const std::string& path, bool& made) {
+  made = true;
+  unique_fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (!fd && errno == EEXIST) {
+    made = false;
+    fd.reset(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  }
+  if (!fd)
+    return fail_system(path, "opening the store", errno);
+  if (auto locked = lock_file(path, fd.get(), lock_kind::exclusive); !locked)
+    return fail(locked.error().code, locked.error().text + "; give each daemon a path of its own");
+  return fd;
+}
+
+} // namespace
+
+store_owner owner_on_disk(store_owner owner) {
+  owner.group.resize(std::min(owner.group.size(), store_owner::group_bytes_max));
+  return owner;
+}
+
+path_opening::path_opening(std::string path, unique_fd fd, bool made, off_t size)
+    : path_(std::move(path)), fd_(std::move(fd)), device_(path_, fd_.get()), made_(made), size_(size) {}
+
+path_opening::~path_opening() {
+  if (kept_)
+    return;
+  if (made_)
+    ::unlink(path_.c_str());
+  else if (::ftruncate(fd_.get(), size_) != 0)
+    return; // the caller reports the first error already
+}
+
+result<std::unique_ptr<path_opening>> path_opening::begin(const std::string& path) {
+  bool made = false;
+  auto fd = open_locked(path, made);
+  if (!fd)
+    return tl::unexpected(fd.error());
+  struct stat before {};
+  if (::fstat(fd->get(), &before) != 0)
+    return fail_system(path, "looking at the store", errno);
+  if (!S_ISREG(before.st_mode))
+    return fail(errc::unsupported, path + ": a store is a regular file; this is something else");
+  return std::unique_ptr<path_opening>(new path_opening(path, std::move(*fd), made, before.st_size));
+}
+
+result<found_path> path_opening::look(const store_owner& owner) {
+  auto copies = read_superblocks(device_);
+  if (!copies)
+    return tl::unexpected(copies.error());
+  found_path found;
+  const auto& block = copies->newest;
+  if (!block) {
+    found.what = block.error().code != errc::not_found ? found_path::kind::other
+                 : made_                               ? found_path::kind::missing
+                                                       : found_path::kind::blank;
+    found.why = {block.error().code, path_ + ": " + block.error().text};
+  } else if (!(block->owner == owner_on_disk(owner))) {
+    found.what = found_path::kind::other;
+    found.why = {errc::denied, path_ + ": this store belongs to " + describe(block->owner) + "; " +
+                                   describe(owner_on_disk(owner)) +
+                                   " was expected. Choose another path, or wipe it (disk.on_mismatch = "
+                                   "\"wipe\") if nothing in it is needed"};
+  } else if (block->stripe_bytes != 0) {
+    found.what = found_path::kind::other;
+    found.why = {errc::unsupported, path_ +
+                                        ": objects of this store are striped over its paths in units of " +
+                                        std::to_string(block->stripe_bytes) +
+                                        " bytes; whole objects were expected. Wipe it to start over"};
+  } else {
+    found.what = found_path::kind::store;
+    found.block = *block;
+  }
+  return found;
+}
+
+result<void> path_opening::erase_index(const store_layout& layout) {
+  aligned_buffer zeros(erased_together);
+  auto erase = [&](uint64_t at, uint64_t end) -> result<void> {
+    for (; at < end; at += std::min(end - at, zeros.size()))
+      if (auto done = device_.write(at, zeros.bytes().first(std::min(end - at, zeros.size()))); !done)
+        return done;
+    return {};
+  };
+  for (uint64_t area : {uint64_t{0}, uint64_t{1}})
+    if (auto done = erase(layout.checkpoint_area(area), layout.checkpoint_area(area) + superblock_bytes);
+        !done)
+      return done;
+  return erase(layout.journal_begin, layout.journal_begin + layout.journal_bytes);
+}
+
+} // namespace terrace
