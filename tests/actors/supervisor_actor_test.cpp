@@ -4,6 +4,10 @@
 #include "socket_fixture.hpp"
 #include "tests/support/actor_fixture.hpp"
 
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/file.h>
+
 #include <fstream>
 
 using namespace terrace;
@@ -23,6 +27,7 @@ struct Supervisor : socket_fixture<terrace::test::actor_fixture> {
   std::vector<error> ready;
   std::vector<bool> finished;
   group_probes probes;
+  std::vector<unique_fd> polled;
 
   Supervisor() {
     group_plan plan;
@@ -49,6 +54,11 @@ struct Supervisor : socket_fixture<terrace::test::actor_fixture> {
   }
 
   void start() {
+    begin();
+    settle();
+  }
+  /// Until it serves; what it has begun goes on with `settle`.
+  void begin() {
     listen_plan listen;
     listen.path = path;
     listen.socket = open();
@@ -58,7 +68,6 @@ struct Supervisor : socket_fixture<terrace::test::actor_fixture> {
     while (ready.empty() && sched.try_run_once())
       ;
     listener = waiting("listener");
-    settle();
   }
   /// The actor of that name among those that have been spawned and did not run yet.
   caf::actor waiting(const std::string& name) {
@@ -70,6 +79,29 @@ struct Supervisor : socket_fixture<terrace::test::actor_fixture> {
   void want_disk(const std::filesystem::path& file) {
     with.groups[0].disk = tier_plan{.bytes = 2 * mebibyte};
     with.groups[0].disk_files = {file.string()};
+  }
+  /// The file of the disk that the daemon is to have, open elsewhere.
+  unique_fd lock_disk() {
+    want_disk(files / "store");
+    unique_fd other(::open((files / "store").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    EXPECT_EQ(::flock(other.get(), LOCK_EX | LOCK_NB), 0);
+    return other;
+  }
+  /// What the supervisor polls; the first few are ready at once, whatever they are.
+  void watch_polls(size_t ready_at_once = 0) {
+    ring.respond([this, ready_at_once](const runtime::io_request& request) -> std::optional<int32_t> {
+      if (request.code != io_code::poll)
+        return std::nullopt;
+      polled.emplace_back(::dup(request.fd));
+      return polled.size() <= ready_at_once ? std::optional<int32_t>(POLLIN) : std::nullopt;
+    });
+  }
+  /// Until all that was polled is ready: whoever waited for the lock is done with it.
+  void await_polled() {
+    for (const unique_fd& one : polled) {
+      pollfd item{one.get(), POLLIN, 0};
+      ASSERT_EQ(::poll(&item, 1, -1), 1);
+    }
   }
   void drain() {
     caf::anon_send(supervisor, drain_notice{});
@@ -116,6 +148,71 @@ TEST_F(Supervisor, ServesWithoutADiskThatCannotBe) {
   EXPECT_EQ(greet(client).code(), errc::ok);
   drain();
   EXPECT_EQ(finished, std::vector<bool>{true}) << "a disk that is off is no mistake of ours";
+}
+
+TEST_F(Supervisor, WaitsForAFileThatAnotherHasOpenAndServesMeanwhile) {
+  unique_fd other = lock_disk();
+  watch_polls();
+  start();
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_NE(warnings[0].find("the disk tier of group default waits: "), std::string::npos) << warnings[0];
+  EXPECT_TRUE(log.empty()) << log[0];
+  ring.respond(nullptr); // a connection polls its client
+  auto client = connect();
+  EXPECT_EQ(greet(client).code(), errc::ok);
+  other.reset();
+  await_polled();
+  settle();
+  EXPECT_EQ(warnings.size(), 1u);
+  ASSERT_EQ(log.size(), 1u);
+  EXPECT_NE(log[0].find("joined"), std::string::npos) << log[0];
+}
+
+TEST_F(Supervisor, WaitsAgainForAFileThatHasBeenTakenMeanwhile) {
+  unique_fd other = lock_disk();
+  watch_polls(1); // it was free for a moment
+  start();
+  ASSERT_EQ(polled.size(), 2u);
+  EXPECT_EQ(warnings.size(), 2u);
+  EXPECT_TRUE(log.empty()) << log[0];
+  other.reset();
+  await_polled();
+  settle();
+  EXPECT_EQ(warnings.size(), 2u);
+  EXPECT_EQ(log.size(), 1u);
+}
+
+TEST_F(Supervisor, IsWithoutADiskWhoseLockCannotBeWaitedFor) {
+  unique_fd other = lock_disk();
+  begin();
+  while (waiting("preparer")) // until it has told that the file is locked
+    sched.try_run_once();
+  std::filesystem::remove(files / "store");
+  settle();
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_NE(warnings[0].find("disk tier of group default is off"), std::string::npos) << warnings[0];
+  EXPECT_NE(warnings[0].find("cannot wait for its lock"), std::string::npos) << warnings[0];
+  drain();
+  EXPECT_EQ(finished, std::vector<bool>{true});
+}
+
+TEST_F(Supervisor, IsWithoutADiskWhenTheWaitForItsLockFails) {
+  unique_fd other = lock_disk();
+  ring.fail_next(io_code::poll, ENOMEM);
+  start();
+  ASSERT_EQ(warnings.size(), 2u);
+  EXPECT_NE(warnings[1].find("disk tier of group default is off"), std::string::npos) << warnings[1];
+  EXPECT_NE(warnings[1].find("Cannot allocate memory"), std::string::npos) << warnings[1];
+  drain();
+  EXPECT_EQ(finished, std::vector<bool>{true});
+}
+
+TEST_F(Supervisor, EndsWhileItWaitsForALock) {
+  unique_fd other = lock_disk();
+  start();
+  EXPECT_EQ(warnings.size(), 1u);
+  drain();
+  EXPECT_EQ(finished, std::vector<bool>{true});
 }
 
 TEST_F(Supervisor, RemovesItsSocketsBeforeAnythingElseEnds) {
