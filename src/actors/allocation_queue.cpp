@@ -5,6 +5,11 @@
 
 namespace terrace::actors {
 
+namespace {
+/// Who is asked for room for one at a time spends more time on messages than on the objects.
+constexpr size_t together_max = 16;
+} // namespace
+
 allocation_queue::allocation_queue(std::unique_ptr<allocator> space, uint64_t free_ahead_bytes,
                                    size_t waiting_max)
     : space_(std::move(space)), free_ahead_bytes_(free_ahead_bytes),
@@ -96,6 +101,28 @@ const allocation_queue::waiting_request* allocation_queue::head() const {
   return nullptr;
 }
 
+/// The head, and those for which room can be made with it: of one extent each, for one arrangement of several need not leave
+/// room for another.
+std::vector<const allocation_queue::waiting_request*> allocation_queue::together() const {
+  std::vector<const waiting_request*> group;
+  uint64_t bytes = 0, bytes_max = space_->usage().capacity_bytes / 16; // nobody leaves long before it must
+  auto inference_of = [](const waiting_request& entry) {
+    return entry.request.context ? entry.request.context->inference : 0;
+  };
+  for (const waiting_request& entry : line_) {
+    if (!entry.request.may_evict)
+      continue;
+    bytes += entry.physical_bytes;
+    if (!group.empty() && (group.front()->request.sizes.size() != 1 || entry.request.sizes.size() != 1 ||
+                           inference_of(entry) != inference_of(*group.front()) || bytes > bytes_max))
+      break;
+    group.push_back(&entry);
+    if (group.size() == together_max)
+      break;
+  }
+  return group;
+}
+
 choose_answer allocation_queue::choose(const std::vector<extent>& candidates) {
   serve(); // what waits after this does not fit
   choose_answer answer;
@@ -103,7 +130,14 @@ choose_answer allocation_queue::choose(const std::vector<extent>& candidates) {
   answer.waits = first != nullptr;
   if (first) {
     chosen_for_ = first->number;
-    if (auto chosen = space_->choose(first->request.sizes, candidates))
+    std::vector<uint64_t> sizes;
+    for (const waiting_request* each : together())
+      if (each->number <= asked_up_to_ || each == first)
+        sizes.insert(sizes.end(), each->request.sizes.begin(), each->request.sizes.end());
+    auto chosen = space_->choose(sizes, candidates);
+    if (!chosen && sizes.size() > first->request.sizes.size())
+      chosen = space_->choose(first->request.sizes, candidates);
+    if (chosen)
       answer.chosen = std::move(*chosen);
   }
   return answer;
@@ -174,7 +208,10 @@ std::optional<room_request> allocation_queue::room_wanted() {
   uint64_t free = usage.free_bytes, ahead = free_ahead(usage.capacity_bytes);
   room_request wanted;
   if (first) {
-    wanted.needed = first->physical_bytes;
+    for (const waiting_request* each : together()) {
+      wanted.needed += each->physical_bytes;
+      asked_up_to_ = each->number;
+    }
     wanted.inference = first->request.context ? first->request.context->inference : 0;
     wanted.bytes = std::max(wanted.needed, free) - free;
   } else if (free < ahead) {

@@ -27,7 +27,7 @@ class allocation_queue {
   void room_made(const actors::room_made& made);
 
   /// The tier's question before it evicts. Freed bytes need not be one run: only those candidates are chosen that make
-  /// the head of the line fit, which then surely does.
+  /// the head of the line fit, which then surely does; with it those that room was asked for together, if there is some.
   choose_answer choose(const std::vector<extent>& candidates);
 
   /// The arena became larger.
@@ -40,7 +40,8 @@ class allocation_queue {
   /// Answers the waiting requests whose context has ended.
   void sweep();
 
-  /// What to ask the tier for now; nothing while it is being asked, or when nothing is wanted.
+  /// What to ask the tier for now; nothing while it is being asked, or when nothing is wanted. Requests for one extent that
+  /// wait behind each other are asked for together, up to 16.
   std::optional<room_request> room_wanted();
 
   /// Free where something may be put, and not kept free ahead of need.
@@ -68,6 +69,7 @@ class allocation_queue {
   uint64_t free_ahead(uint64_t capacity) const;
   error ended(const waiting_request& waiting) const;
   const waiting_request* head() const; ///< the first that may evict; those behind it wait for it
+  std::vector<const waiting_request*> together() const;
   bool exhausted_for(const waiting_request& waiting) const {
     return exhausted_ && (!exhausted_number_ || exhausted_number_ == waiting.number);
   }
@@ -79,6 +81,7 @@ class allocation_queue {
   std::deque<waiting_request> line_;
   std::vector<retiring> retiring_;
   uint64_t arrived_ = 0;
+  uint64_t asked_up_to_ = 0;                 ///< the last of those that room was asked for together
   uint64_t chosen_for_ = 0;                  ///< the number of the request that the last choice was for
   bool asked_ = false;                       ///< the tier owes an answer
   bool exhausted_ = false;                   ///< its last answer was "nothing may leave"

@@ -127,6 +127,50 @@ TEST_F(AllocationQueue, ChoosesNothingWhileTheCandidatesAreNotEnoughAndNothingIs
             (std::vector<size_t>{2, 3, 4}));
 }
 
+TEST_F(AllocationQueue, RoomForSeveralThatWaitIsMadeAtOnce) {
+  queue = make(64, 0, 8);
+  auto taken = take(std::vector<uint64_t>(64, 1));
+  auto first = ask({1}), second = ask({1}), third = ask({1});
+  EXPECT_EQ(queue->room_wanted(), (room_request{3 * page, 3 * page}));
+  auto late = ask({1}); // the next question is for it
+  EXPECT_EQ(queue->choose({taken.begin(), taken.begin() + 5}).chosen, (std::vector<size_t>{0, 1, 2}));
+  made({taken.begin(), taken.begin() + 3});
+  EXPECT_TRUE(*first && *second && *third);
+  EXPECT_FALSE(*late);
+  EXPECT_EQ(wanted(), page);
+}
+
+TEST_F(AllocationQueue, WhenThereIsNoRoomForAllTheFirstHasIts) {
+  queue = make(64, 0, 8);
+  auto taken = take(std::vector<uint64_t>(64, 1));
+  auto first = ask({1}), second = ask({1});
+  EXPECT_EQ(wanted(), 2 * page);
+  auto choice = queue->choose({taken[7]});
+  EXPECT_EQ(choice.chosen, (std::vector<size_t>{0}));
+  made({taken[7]});
+  EXPECT_TRUE(*first);
+  EXPECT_FALSE(*second);
+}
+
+TEST_F(AllocationQueue, RoomIsNotMadeTogetherForSeveralExtentsForMuchOrForAnotherInference) {
+  queue = make(64, 0, 8);
+  auto taken = take(std::vector<uint64_t>(64, 1));
+  auto several = ask({1, 1}), one = ask({1});
+  EXPECT_EQ(wanted(), 2 * page);
+  made({taken.begin(), taken.begin() + 2});
+  EXPECT_TRUE(*several);
+  for (int i = 0; i < 4; ++i)
+    ask({1});
+  EXPECT_EQ(wanted(), 4 * page); // a sixteenth of the arena
+  made({taken.begin() + 2, taken.begin() + 7});
+  EXPECT_EQ(queue->waiting(), 0u);
+  auto of = context();
+  of->inference = 7;
+  ask({1});
+  ask({1}, true, of);
+  EXPECT_EQ(wanted(), page);
+}
+
 TEST_F(AllocationQueue, SaysSoWhenNobodyNeedsTheVictimsAnyMore) {
   auto taken = take({8});
   auto ending = context();
