@@ -15,6 +15,9 @@ namespace terrace::actors {
 
 namespace {
 
+/// What a core copies and then finds in its own cache. Larger pieces are written past the caches, and smaller ones gain nothing.
+constexpr uint64_t in_cache_bytes = 256 << 10;
+
 error shrunk(const outside_memory& outside, uint64_t offset, uint64_t bytes) {
   return {errc::gone, "the region's file no longer holds bytes " + std::to_string(offset) + " to " +
                           std::to_string(offset + bytes) + " of " + std::to_string(outside.bytes) +
@@ -77,6 +80,11 @@ std::span<const std::byte> payload_of(const sealed_object& object) {
 
 copy_answer move_bytes(const copy_request& request, uint64_t piece_bytes) {
   copy_answer answer;
+  std::optional<payload_checksummer> sum;
+  if (!request.object_ends.empty()) {
+    piece_bytes = std::min(piece_bytes, in_cache_bytes);
+    sum.emplace();
+  }
   for (const copy_piece& piece : request.pieces) {
     for (uint64_t done = 0; done < piece.bytes;) {
       if (request.context && !request.context->live()) {
@@ -89,10 +97,17 @@ copy_answer move_bytes(const copy_request& request, uint64_t piece_bytes) {
         answer.failure = std::move(failed);
         return answer;
       }
+      if (sum)
+        sum->update({piece.inside + done, part});
       done += part;
       answer.bytes += part;
     }
     ++answer.pieces_done;
+    if (sum && answer.checksums.size() < request.object_ends.size() &&
+        request.object_ends[answer.checksums.size()] == answer.pieces_done) {
+      answer.checksums.push_back(sum->value());
+      sum->restart();
+    }
   }
   return answer;
 }
@@ -105,7 +120,7 @@ void seal_objects(const seal_request& request) {
     header.identity = identity_of(*request.in, request.store, object);
     header.payload_bytes = object.payload_bytes;
     header.physical_bytes = object.physical_bytes;
-    header.payload_checksum = payload_checksum(payload_of(object));
+    header.payload_checksum = object.checksum ? *object.checksum : payload_checksum(payload_of(object));
     encode(header, std::span<std::byte, object_header_bytes>(object.begin, object_header_bytes));
   }
 }

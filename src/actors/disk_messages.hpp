@@ -7,6 +7,7 @@
 #include "transfer/io_shares.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace terrace::actors {
@@ -18,6 +19,8 @@ struct sealed_object {
   std::byte* begin = nullptr; ///< of the header block
   uint64_t payload_bytes = 0;
   uint64_t physical_bytes = 0; ///< header block, payload and padding
+  std::optional<uint64_t>
+      checksum{}; ///< of the payload, where whoever copied it has told; a check does not look at it
 };
 
 struct seal_request {
@@ -103,6 +106,8 @@ struct write_through_notice {
   /// Null: they were used again, which may be reason enough for a disk that did not take them at first. Such a notice is
   /// forgotten when there is no credit for it.
   credit_ptr credit;
+  std::vector<uint64_t>
+      checksums{}; ///< of the payloads that are held, parallel to the objects; empty: not known
 };
 
 /// From the supervisor, when nothing is stored any more. (delayed: until nothing waits to be written)

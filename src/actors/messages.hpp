@@ -393,6 +393,9 @@ struct copy_request {
   copy_direction direction = copy_direction::into_arena;
   outside_memory outside;
   std::vector<copy_piece> pieces;
+  /// Into the arena, where checksums of payloads are wanted: how many pieces there are up to the end of each object. The
+  /// pieces of an object are its payload in order. Empty: none is wanted.
+  std::vector<size_t> object_ends;
   context_ptr context;
   std::vector<keep_alive> owners; ///< holds and reservations of every byte of the arena that is touched
 };
@@ -400,6 +403,7 @@ struct copy_answer {
   error failure;
   size_t pieces_done = 0;
   uint64_t bytes = 0;
+  std::vector<uint64_t> checksums; ///< parallel to `object_ends`, unless it failed
 };
 
 } // namespace terrace::actors

@@ -51,9 +51,13 @@ void wait_for_others(self_pointer self) {
   await_others(self, acquire_window);
 }
 
-void publish_window(self_pointer self, const acquire_answer& acquired, bool again) {
+/// `sums`: of the payloads that were copied, in their order, or none.
+void publish_window(self_pointer self, const acquire_answer& acquired, const std::vector<uint64_t>& sums,
+                    bool again) {
   auto& state = self->state;
   bool write_through = writes_through(state);
+  std::vector<uint64_t> checksums(sums.empty() ? 0 : acquired.places.size());
+  auto sum = sums.begin();
   publish_request request;
   if (state.job.context)
     request.inference = state.job.context->inference;
@@ -63,6 +67,8 @@ void publish_window(self_pointer self, const acquire_answer& acquired, bool agai
     if (acquired.states[i] != acquired_state::reserved)
       continue;
     request.places[i] = acquired.places[i];
+    if (sum != sums.end())
+      checksums[i] = *sum++;
     state.copied[i] = true;
     state.result.bytes += acquired.places[i].payload_bytes;
     state.job.group->host_probe->written(acquired.places[i].payload_bytes);
@@ -70,11 +76,13 @@ void publish_window(self_pointer self, const acquire_answer& acquired, bool agai
   // `acquired` stays alive until the answer: its reservation ends after the tier has published.
   self->request(state.job.group->host, caf::infinite, std::move(request))
       .then(
-          [self, acquired, write_through, again](const publish_answer& answer) {
+          [self, acquired, write_through, again,
+           checksums = std::move(checksums)](const publish_answer& answer) mutable {
             auto& now = self->state;
             if (write_through)
               self->send(now.job.group->disk()->write_through,
-                         write_through_notice{now.job.in, now.window, answer.held, now.credit});
+                         write_through_notice{now.job.in, now.window, answer.held, now.credit,
+                                              std::move(checksums)});
             if (again)
               wait_for_others(self);
             else
@@ -90,9 +98,13 @@ void copy_window(self_pointer self, const acquire_answer& acquired, bool again) 
   request.outside = state.job.source;
   request.context = state.job.context;
   request.owners = {acquired.reserved};
+  bool sums = writes_through(state); // the disk will want them
   for (size_t i = 0; i < acquired.states.size(); ++i)
-    if (acquired.states[i] == acquired_state::reserved)
+    if (acquired.states[i] == acquired_state::reserved) {
       add_pieces(state, request, acquired.places[i], i);
+      if (sums)
+        request.object_ends.push_back(request.pieces.size());
+    }
   self->request(state.job.group->copiers->next(), caf::infinite, std::move(request))
       .then(
           [self, acquired, again](const copy_answer& copied) {
@@ -100,7 +112,7 @@ void copy_window(self_pointer self, const acquire_answer& acquired, bool again) 
               finish(self,
                      copied.failure); // the reservation goes with `acquired`: nothing of it was ever visible
             else
-              publish_window(self, acquired, again);
+              publish_window(self, acquired, copied.checksums, again);
           },
           on_lost(self, "copier"));
 }

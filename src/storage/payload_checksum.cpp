@@ -22,6 +22,8 @@ void payload_checksummer::update(std::span<const std::byte> piece) {
 
 uint64_t payload_checksummer::value() const { return XXH3_64bits_digest(state_.get()); }
 
+void payload_checksummer::restart() { XXH3_64bits_reset(state_.get()); }
+
 void payload_checksummer::release::operator()(XXH3_state_s* state) const { XXH3_freeState(state); }
 
 } // namespace terrace

@@ -25,6 +25,9 @@ class payload_checksummer {
   /// Of everything so far; more may follow.
   uint64_t value() const;
 
+  /// As if nothing had come yet.
+  void restart();
+
  private:
   struct release {
     void operator()(XXH3_state_s* state) const;

@@ -5,6 +5,7 @@
 #include "objects.hpp"
 #include "storage/index_record.hpp"
 #include "storage/object_header.hpp"
+#include "storage/payload_checksum.hpp"
 #include "tests/index/spaces.hpp"
 
 #include <gtest/gtest.h>
@@ -87,6 +88,27 @@ TEST_P(ByteMoves, PiecesGoOutOfTheArenaAndNowhereElse) {
     ASSERT_EQ(outside.at(i), i >= 4000 && i < 5000 ? std::byte{0xee} : counted(i)) << i;
 }
 
+TEST_P(ByteMoves, ChecksumsAreThoseOfEachObjectAsItLiesInTheArena) {
+  auto what =
+      request(copy_direction::into_arena, memory(),
+              {{arena.data(), 5000, 700}, {arena.data() + 700, 0, 300}, {arena.data() + 2000, 64, 1}});
+  what.object_ends = {2, 3};
+  auto answer = move_bytes(what, 256);
+  EXPECT_EQ(answer.failure.code, errc::ok);
+  EXPECT_EQ(answer.checksums, (std::vector{payload_checksum({arena.data(), 1000}),
+                                           payload_checksum({arena.data() + 2000, 1})}));
+}
+
+TEST_P(ByteMoves, NoChecksumIsToldOfAnObjectThatWasNotCopiedWhole) {
+  auto what = request(copy_direction::into_arena, memory(),
+                      {{arena.data(), 0, 100}, {arena.data() + 100, 0, 100}, {arena.data() + 200, 1, 100}});
+  what.object_ends = {1, 3};
+  what.context = ended(errc::cancelled);
+  auto answer = move_bytes(what, 256);
+  EXPECT_EQ(answer.failure.code, errc::cancelled);
+  EXPECT_TRUE(answer.checksums.empty());
+}
+
 TEST_P(ByteMoves, ARequestThatHasEndedMovesNothing) {
   auto what = request(copy_direction::into_arena, memory(), {{arena.data(), 1, 100}});
   what.context = ended(errc::deadline);
@@ -156,6 +178,17 @@ struct SealedObjects : ::testing::Test {
 } // namespace
 
 TEST_F(SealedObjects, AreGoodAsTheyWereSealed) { EXPECT_EQ(check(), (std::vector{true, true})); }
+
+TEST_F(SealedObjects, AreTheSameWhenTheirChecksumsAreTold) {
+  auto before = memory;
+  for (sealed_object& object : objects)
+    object.checksum = payload_checksum({object.begin + object_header_bytes, payload});
+  seal_objects({in, store, objects, {}});
+  EXPECT_EQ(memory, before);
+  objects[0].checksum = *objects[0].checksum + 1;
+  seal_objects({in, store, objects, {}});
+  EXPECT_EQ(check(), (std::vector{false, true}));
+}
 
 TEST_F(SealedObjects, HaveZerosBehindTheirPayload) {
   for (size_t i = object_header_bytes; i < physical; ++i)

@@ -60,6 +60,16 @@ TEST_F(DiskTransfers, WriteThroughKeepsTheObjectsInHostMemoryUntilTheyAreOnDisk)
   EXPECT_EQ(present(disk_tier(), 0, 2), 2u);
 }
 
+TEST_F(DiskTransfers, WhatAStoreFindsThereAlreadyDoesNotDisturbTheRest) {
+  store(1, 1);
+  EXPECT_EQ(store(0, 4).present_chunks, 1u);
+  ASSERT_EQ(present(disk_tier(), 0, 4), 4u);
+  forget_host(0, 4);
+  EXPECT_EQ(load(0, 4).chunks, 4u); // each with its own checksum
+  for (uint64_t n = 0; n < 4; ++n)
+    EXPECT_TRUE(delivered(n)) << n;
+}
+
 TEST_F(DiskTransfers, AWriteThatFailsLeavesNothingOnDiskAndReleasesItsHold) {
   ring.fail_next(io_code::write, EIO);
   store(0, 3);

@@ -30,6 +30,9 @@ TEST(PayloadChecksum, PiecesOfAnySizeGiveTheSameValue) {
     rest = rest.subspan(n);
   }
   EXPECT_EQ(sum.value(), payload_checksum(payload));
+  sum.restart();
+  sum.update(payload);
+  EXPECT_EQ(sum.value(), payload_checksum(payload));
 }
 
 TEST(PayloadChecksum, OneBitChangesIt) {
