@@ -6,29 +6,42 @@
 #include <liburing.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <deque>
 #include <utility>
 #include <vector>
 
 namespace terrace::bench {
 
-bare_disk::bare_disk(const std::string& folder, uint64_t bytes, uint32_t block_bytes, uint32_t depth)
+namespace {
+constexpr uint64_t buffer_bytes_max = 1ULL << 30; // that the kernel registers as one
+
+uint64_t whole_blocks(uint64_t bytes, uint32_t block_bytes, uint32_t depth) {
+  return std::max<uint64_t>(bytes / block_bytes, depth) * block_bytes;
+}
+} // namespace
+
+bare_disk::bare_disk(const std::string& folder, uint64_t bytes, uint32_t block_bytes, uint64_t memory_bytes,
+                     uint32_t depth)
     : path_(folder + "/bare-disk"), bytes_(bytes / block_bytes * block_bytes), block_bytes_(block_bytes),
-      depth_(depth), memory_(size_t{block_bytes} * depth) {
+      depth_(depth), memory_bytes_(whole_blocks(memory_bytes, block_bytes, depth)) {
   forget();
 }
 
-bare_disk::bare_disk(unique_fd fd, bool direct, uint64_t bytes, uint32_t block_bytes, uint32_t depth)
+bare_disk::bare_disk(unique_fd fd, bool direct, uint64_t bytes, uint32_t block_bytes, uint64_t memory_bytes,
+                     uint32_t depth)
     : bytes_(bytes / block_bytes * block_bytes), block_bytes_(block_bytes), depth_(depth),
-      memory_(size_t{block_bytes} * depth), fd_(std::move(fd)), direct_(direct) {}
+      memory_bytes_(whole_blocks(memory_bytes, block_bytes, depth)), fd_(std::move(fd)), direct_(direct) {}
 
-bare_disk bare_disk::on(const std::string& file, uint64_t bytes, uint32_t block_bytes, uint32_t depth) {
+bare_disk bare_disk::on(const std::string& file, uint64_t bytes, uint32_t block_bytes, uint64_t memory_bytes,
+                        uint32_t depth) {
   unique_fd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT));
   bool direct = static_cast<bool>(fd);
   if (!direct)
     fd.reset(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd)
     give_up("cannot open " + file);
-  return bare_disk(std::move(fd), direct, bytes, block_bytes, depth);
+  return bare_disk(std::move(fd), direct, bytes, block_bytes, memory_bytes, depth);
 }
 
 bare_disk::~bare_disk() {
@@ -49,30 +62,38 @@ void bare_disk::forget() {
 }
 
 double bare_disk::pass(bool writing) {
+  if (!memory_)
+    memory_ = std::make_unique<shared_memory>(memory_bytes_);
+  auto memory = memory_->bytes();
   io_uring ring;
   unsigned flags = IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN;
   if (io_uring_queue_init(depth_ * 2, &ring, flags) != 0 && io_uring_queue_init(depth_ * 2, &ring, 0) != 0)
     give_up("io_uring is not permitted here");
   // Registered where memlock allows it, as the daemon does with its arenas.
-  iovec all{memory_.bytes().data(), memory_.bytes().size()};
-  bool fixed = io_uring_register_buffers(&ring, &all, 1) == 0;
+  uint64_t in_a_buffer = buffer_bytes_max / block_bytes_; // blocks
+  std::vector<iovec> buffers;
+  for (uint64_t at = 0; at < memory.size(); at += in_a_buffer * block_bytes_)
+    buffers.push_back(
+        {memory.data() + at, std::min<uint64_t>(in_a_buffer * block_bytes_, memory.size() - at)});
+  bool fixed = io_uring_register_buffers(&ring, buffers.data(), static_cast<unsigned>(buffers.size())) == 0;
   uint64_t next = 0, running = 0;
-  std::vector<uint32_t> free_slots;
-  for (uint32_t i = 0; i < depth_; ++i)
+  std::deque<uint64_t> free_slots; // the one that was used longest ago first
+  for (uint64_t i = 0; i < memory.size() / block_bytes_; ++i)
     free_slots.push_back(i);
   double begin = seconds_now();
   while (next < bytes_ || running > 0) {
-    while (next < bytes_ && !free_slots.empty()) {
-      uint32_t slot = free_slots.back();
-      free_slots.pop_back();
+    while (next < bytes_ && running < depth_) {
+      uint64_t slot = free_slots.front();
+      free_slots.pop_front();
+      int buffer = static_cast<int>(slot / in_a_buffer);
       io_uring_sqe* sqe = io_uring_get_sqe(&ring);
-      void* at = memory_.bytes().data() + size_t{slot} * block_bytes_;
+      void* at = memory.data() + slot * block_bytes_;
       if (writing && fixed)
-        io_uring_prep_write_fixed(sqe, fd_.get(), at, block_bytes_, next, 0);
+        io_uring_prep_write_fixed(sqe, fd_.get(), at, block_bytes_, next, buffer);
       else if (writing)
         io_uring_prep_write(sqe, fd_.get(), at, block_bytes_, next);
       else if (fixed)
-        io_uring_prep_read_fixed(sqe, fd_.get(), at, block_bytes_, next, 0);
+        io_uring_prep_read_fixed(sqe, fd_.get(), at, block_bytes_, next, buffer);
       else
         io_uring_prep_read(sqe, fd_.get(), at, block_bytes_, next);
       io_uring_sqe_set_data64(sqe, slot);
@@ -86,7 +107,7 @@ double bare_disk::pass(bool writing) {
       ++seen;
       if (cqe->res != static_cast<int>(block_bytes_))
         give_up("a bare read or write was short: " + std::to_string(cqe->res));
-      free_slots.push_back(static_cast<uint32_t>(io_uring_cqe_get_data64(cqe)));
+      free_slots.push_back(io_uring_cqe_get_data64(cqe));
     }
     io_uring_cq_advance(&ring, seen);
     running -= seen;

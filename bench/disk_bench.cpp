@@ -86,33 +86,40 @@ void disk_load(const settings& options, const reporter& report) {
     // What requests are ahead by and what host memory keeps must be less than a pass, or it would come from there.
     uint64_t pass_bytes = std::max(total_bytes, 256 * object_bytes);
     size_t objects = pass_bytes / object_bytes;
-    disk_group group(options, object_bytes, objects, 3 * disk_depth * object_bytes);
-    std::vector<digest> names;
-    group.store(objects, &names);
-    bare_disk bare = bare_disk::on(group.file(), pass_bytes, static_cast<uint32_t>(object_bytes), disk_depth);
-    group.load(names); // the first pass may find the last objects of the store in host memory
+    uint64_t host_bytes = 3 * disk_depth * object_bytes;
+    double loaded = 0;
     auto sides = interleave(
-        options.rounds, [&] { return std::vector{group.load(names)}; },
-        [&] { return std::vector{bare.read_all()}; });
+        options.rounds, [&] { return std::vector{loaded}; },
+        [&] { // both in one: the limit reads the same file into the memory that the daemon has given back
+          auto group = std::make_unique<disk_group>(options, object_bytes, objects, host_bytes);
+          std::vector<digest> names;
+          group->store(objects, &names);
+          auto bare =
+              bare_disk::on(group->file(), pass_bytes, static_cast<uint32_t>(object_bytes), host_bytes);
+          group->load(names); // the first pass may find the last objects of the store in host memory
+          loaded = group->load(names);
+          group.reset();
+          return std::vector{bare.read_all()};
+        });
     report(disk_figure("disk_load" + suffix(object_bytes), sides.value[0], sides.limit[0], options.rounds));
   }
 }
 
 void disk_store(const settings& options, const reporter& report) {
   for (uint64_t object_bytes : sizes) {
+    constexpr uint64_t host_bytes = 512 * mib;
     size_t objects = total_bytes / object_bytes;
-    bare_disk bare(options.folder, total_bytes, static_cast<uint32_t>(object_bytes), disk_depth);
     auto sides = interleave(
         options.rounds,
         [&] {
-          disk_group fresh(options, object_bytes, objects,
-                           512 * mib); // its file is fallocated, and not written yet
+          // Its file is fallocated, and not written yet.
+          disk_group fresh(options, object_bytes, objects, host_bytes);
           double first = fresh.store(objects);
           double steady = fresh.store(objects);
           return std::vector{first, steady};
         },
         [&] {
-          bare.forget();
+          bare_disk bare(options.folder, total_bytes, static_cast<uint32_t>(object_bytes), host_bytes);
           double first = bare.write_all();
           double steady = bare.write_all();
           return std::vector{first, steady};

@@ -63,7 +63,7 @@ TEST(BareDisk, WritesAndReadsEveryBlockAndLeavesNothingBehind) {
   std::string folder = (std::filesystem::temp_directory_path() / "terrace-bench-XXXXXX").string();
   ASSERT_NE(::mkdtemp(folder.data()), nullptr);
   {
-    bare_disk disk(folder, 8 << 20, 1 << 20, 4);
+    bare_disk disk(folder, 8 << 20, 1 << 20, 5 << 20, 4);
     EXPECT_GT(disk.write_all(), 0);
     EXPECT_GT(disk.read_all(), 0);
     EXPECT_EQ(std::filesystem::file_size(folder + "/bare-disk"), 8u << 20);
