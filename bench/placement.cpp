@@ -15,13 +15,24 @@
 
 namespace terrace::bench {
 
+namespace fs = std::filesystem;
+
 namespace {
+
+fs::path tasks_of(pid_t process) { return "/proc/" + std::to_string(process) + "/task"; }
 
 std::vector<pid_t> threads_of(pid_t process) {
   std::vector<pid_t> all;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc/" + std::to_string(process) + "/task"))
+  for (const auto& entry : fs::directory_iterator(tasks_of(process)))
     all.push_back(std::atoi(entry.path().filename().c_str()));
   return all;
+}
+
+/// The daemon's other threads have work of their own, such as taking its memory from the kernel.
+bool is_worker(pid_t process, pid_t thread) {
+  std::ifstream in(tasks_of(process) / std::to_string(thread) / "comm");
+  std::string name;
+  return in >> name && name.starts_with("worker-");
 }
 
 void set_thread(pid_t thread, const cpu_set_t& processors) {
@@ -43,7 +54,7 @@ cpu_set_t only(int processor) {
 
 /// Nanoseconds on a processor so far: the first number of schedstat.
 uint64_t time_of(pid_t process, pid_t thread) {
-  std::ifstream in("/proc/" + std::to_string(process) + "/task/" + std::to_string(thread) + "/schedstat");
+  std::ifstream in(tasks_of(process) / std::to_string(thread) / "schedstat");
   uint64_t ns = 0;
   in >> ns;
   return ns;
@@ -53,12 +64,28 @@ uint64_t time_of(pid_t process, pid_t thread) {
 
 void place(pid_t process, int processor) { set(process, only(processor)); }
 
-void place_busiest(pid_t process, int busiest, int other) {
+pid_t busiest_worker(pid_t process, const std::function<void()>& busy) {
   auto threads = threads_of(process);
-  auto most = std::max_element(threads.begin(), threads.end(),
-                               [&](pid_t a, pid_t b) { return time_of(process, a) < time_of(process, b); });
-  for (pid_t thread : threads)
-    set_thread(thread, only(thread == *most ? busiest : other));
+  std::erase_if(threads, [&](pid_t thread) { return !is_worker(process, thread); });
+  if (threads.empty())
+    give_up("no thread of process " + std::to_string(process) + " is named worker-...");
+  std::vector<uint64_t> before(threads.size());
+  auto now = [&](pid_t thread) { return time_of(process, thread); };
+  std::transform(threads.begin(), threads.end(), before.begin(), now);
+  busy();
+  size_t most = 0;
+  uint64_t most_ns = 0;
+  for (size_t i = 0; i < threads.size(); ++i)
+    if (uint64_t ns = now(threads[i]) - before[i]; ns > most_ns) {
+      most = i;
+      most_ns = ns;
+    }
+  return threads[most];
+}
+
+void place_apart(pid_t process, pid_t thread, int processor, int others) {
+  for (pid_t one : threads_of(process))
+    set_thread(one, only(one == thread ? processor : others));
 }
 
 void release(pid_t process) {

@@ -5,14 +5,18 @@
 
 #include <sys/types.h>
 
+#include <functional>
+
 namespace terrace::bench {
 
 /// Every thread of the process, on that processor alone.
 void place(pid_t process, int processor);
 
-/// The thread of the process that has used most processor time so far, such as the worker that heavy clients keep at
-/// work, on one processor, and its other threads on another.
-void place_busiest(pid_t process, int busiest, int other);
+/// The worker of the daemon, a thread, that works most while `busy` runs: the one that serves the connection in it.
+pid_t busiest_worker(pid_t process, const std::function<void()>& busy);
+
+/// That thread of the process on one processor, and its other threads on another.
+void place_apart(pid_t process, pid_t thread, int processor, int others);
 
 /// Every thread of the process, on any processor.
 void release(pid_t process);

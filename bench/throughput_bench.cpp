@@ -7,8 +7,7 @@
 #include "bench/raw_client.hpp"
 #include "bench/workload.hpp"
 
-#include <chrono>
-#include <thread>
+#include <optional>
 
 #include <unistd.h>
 
@@ -22,7 +21,7 @@ constexpr int connections = 64;
 constexpr double round_seconds = 1.0;
 
 constexpr size_t heavy_chunks = 4096;
-constexpr int heavy_connections = 8;
+constexpr size_t heavy_connections = 8;
 
 // So that lookups find what they ask for.
 void store(const std::string& socket_path, const client::space_spec& spec,
@@ -69,17 +68,45 @@ class heavy_clients {
   std::vector<unique_fd> sockets_; // kept open here as well
 };
 
+constexpr int often = 200; ///< lookups that show whose work they are
+
+void look_up_often(raw_client& raw, const std::vector<digest>& digests) {
+  auto frame = raw.lookup_frame(digests);
+  for (int i = 0; i < often; ++i)
+    raw.exchange(frame);
+}
+
+class light_client {
+ public:
+  light_client(const std::string& socket_path, const client::space_spec& spec, std::vector<digest> digests)
+      : connection_(connect(socket_path)), space_(must(connection_.open_space(spec), "opening a space")),
+        digests_(std::move(digests)) {}
+
+  void look_up() {
+    must(connection_.lookup({.in = space_, .what = client::prefix::of_digests(digests_)}), "looking up");
+  }
+  void look_up_often() {
+    for (int i = 0; i < often; ++i)
+      look_up();
+  }
+
+ private:
+  client::connection connection_;
+  client::space space_;
+  std::vector<digest> digests_;
+};
+
 // p99 of a light client's lookups while the heavy clients are at work, and while they rest.
 figure measure_imbalance(const settings& options, const char* name, heavy_clients& others,
-                         client::connection& light, const client::space& space,
-                         const std::vector<digest>& digests) {
+                         light_client& light) {
   auto p99 = [&] {
     std::vector<double> samples;
-    auto ask = [&] {
-      must(light.lookup({.in = space, .what = client::prefix::of_digests(digests)}), "looking up");
-    };
     for (double end = seconds_now() + round_seconds; seconds_now() < end;)
-      samples.push_back(seconds_of(ask) * 1e6);
+      samples.push_back(seconds_of([&] { light.look_up(); }) * 1e6);
+    auto copy = samples;
+    fprintf(stderr, "%s n=%zu p50 %.1f p90 %.1f p95 %.1f p99 %.1f p999 %.1f\n", name, samples.size(),
+            percentile(copy, .5), percentile(copy, .9), percentile(copy, .95), percentile(copy, .99),
+            percentile(copy, .999));
     return percentile(std::move(samples), 0.99);
   };
   p99();
@@ -146,35 +173,38 @@ void imbalance(const settings& options, const reporter& report) {
   store(daemon.socket_path(), spec, many);
   auto few = std::vector(many.begin(), many.begin() + chunks);
 
-  std::vector<unique_fd> heavy, idle;
+  // The daemon says which worker a client gets by how busy they are, so clients come until enough have the same one.
+  std::vector<unique_fd> heavy, rest;
   std::vector<uint8_t> frame;
-  for (int i = 0; i < heavy_connections; ++i) {
+  pid_t worker = 0;
+  while (heavy.size() < heavy_connections) {
     raw_client raw(daemon.socket_path(), spec);
-    frame = raw.lookup_frame(many);
-    heavy.push_back(raw.release());
-    idle.push_back(raw_client(daemon.socket_path(), spec).release());
+    pid_t serves = busiest_worker(daemon.pid(), [&] { look_up_often(raw, few); });
+    worker = worker == 0 ? serves : worker;
+    if (serves == worker)
+      frame = raw.lookup_frame(many);
+    (serves == worker ? heavy : rest).push_back(raw.release());
   }
-  auto beside = connect(daemon.socket_path());
-  auto beside_space = must(beside.open_space(spec), "opening a space");
+  std::optional<light_client> beside, elsewhere;
+  while (!beside || !elsewhere) {
+    light_client light(daemon.socket_path(), spec, few);
+    bool same = busiest_worker(daemon.pid(), [&] { light.look_up_often(); }) == worker;
+    (same ? beside : elsewhere).emplace(std::move(light));
+  }
   size_t answer_bytes = raw_client(daemon.socket_path(), spec).exchange(frame).size();
   heavy_clients others(std::move(heavy), frame, answer_bytes);
 
-  others.begin();
-  std::this_thread::sleep_for(std::chrono::milliseconds(200)); // until the listener has seen who is busy
-  auto elsewhere = connect(daemon.socket_path());
-  others.wait();
   // On two processors: the heavy clients with the worker that serves them, the light one with the other worker.
   place(others.pid(), 0);
-  place_busiest(daemon.pid(), 0, 1);
+  place_apart(daemon.pid(), worker, 0, 1);
   place(::getpid(), 1);
-  auto space = must(elsewhere.open_space(spec), "opening a space");
-  report(measure_imbalance(options, "imbalance", others, elsewhere, space, few));
+  report(measure_imbalance(options, "imbalance", others, *elsewhere));
   for (pid_t process : {others.pid(), daemon.pid(), ::getpid()})
     release(process);
-  auto unplaced = measure_imbalance(options, "imbalance_unplaced", others, elsewhere, space, few);
+  auto unplaced = measure_imbalance(options, "imbalance_unplaced", others, *elsewhere);
   unplaced.bounded = false; // four busy threads on two processors: the kernel's slices
   report(unplaced);
-  auto shared = measure_imbalance(options, "imbalance_same_worker", others, beside, beside_space, few);
+  auto shared = measure_imbalance(options, "imbalance_same_worker", others, *beside);
   shared.bounded = false; // it queues behind requests of 4,096 digests each
   report(shared);
 }
