@@ -18,8 +18,7 @@ namespace terrace::actors {
 namespace {
 
 tier_arguments tier_of(tier_kind kind, const tier_plan& plan, std::unique_ptr<allocator> space,
-                       const policy_actor& policy, std::shared_ptr<metrics::tier_probe> probe,
-                       std::shared_ptr<std::atomic<uint64_t>> population) {
+                       const policy_actor& policy, std::shared_ptr<metrics::tier_probe> probe) {
   tier_arguments arguments;
   arguments.kind = kind;
   arguments.space = std::move(space);
@@ -27,7 +26,6 @@ tier_arguments tier_of(tier_kind kind, const tier_plan& plan, std::unique_ptr<al
   arguments.free_ahead_bytes = plan.free_ahead_bytes;
   arguments.waiting_max = plan.waiting_max;
   arguments.probe = std::move(probe);
-  arguments.population = std::move(population);
   return arguments;
 }
 
@@ -73,13 +71,13 @@ result<std::shared_ptr<group_parts>> build_group(caf::actor_system& system, cons
     group->feed = std::make_shared<shadow_feed>();
     group->shadow = spawn_shadow(system, {plan.shadows, group->feed, probes.shadow, plan.policy_time});
   }
-  auto population = std::make_shared<std::atomic<uint64_t>>(0);
-  group->host_population = population;
   auto space = make_space(plan.host, plan.host.bytes, group->memory->segment_bytes());
   if (!space)
     return tl::unexpected(space.error());
-  group->host = spawn_tier(
-      system, tier_of(tier_kind::host, plan.host, std::move(*space), group->policy, probes.host, population));
+  auto host = tier_of(tier_kind::host, plan.host, std::move(*space), group->policy, probes.host);
+  host.objects = std::make_unique<tier_state>(tier_kind::host);
+  group->host_index = host.objects->index();
+  group->host = spawn_tier(system, std::move(host));
   if (plan.disk)
     group->starting();
   return group;
@@ -94,8 +92,12 @@ void join_disk(caf::actor_system& system, group_parts& group, const group_plan& 
   size_t paths = opened.paths->size();
   assert(probes.paths.size() == paths + opened.left_out.size());
   auto disk = std::make_unique<disk_parts>();
-  auto population = std::make_shared<std::atomic<uint64_t>>(0);
-  disk->population = population;
+  auto index = opened.objects->index();
+  if (paths != 1)
+    index->set_reach([service = opened.service, map = opened.paths->map()](uint64_t offset) {
+      return service->reads(map.path_of(offset));
+    });
+  disk->index = index;
   disk->paths = opened.paths;
   disk->service = opened.service;
   disk->write_new = plan.write_new;
@@ -135,12 +137,10 @@ void join_disk(caf::actor_system& system, group_parts& group, const group_plan& 
     journal.warn = named_warn;
     disk->journals.push_back(spawn_journal(system, home, std::move(journal)));
   }
-  auto tier = tier_of(tier_kind::disk, *plan.disk, std::move(opened.space), group.policy, probes.disk_tier,
-                      population);
+  auto tier = tier_of(tier_kind::disk, *plan.disk, std::move(opened.space), group.policy, probes.disk_tier);
   tier.objects = std::move(opened.objects);
   tier.journals = disk->journals;
   tier.map = opened.paths->map();
-  tier.service = opened.service;
   disk->tier = spawn_tier(system, std::move(tier));
   for (const caf::actor& journal : disk->journals)
     caf::anon_send(journal, start_journal{disk->tier});

@@ -3,6 +3,7 @@
 #include "actors/answer.hpp"
 #include "index/chunk_layout.hpp"
 #include "runtime/home.hpp"
+#include "runtime/short_turns.hpp"
 #include "storage/object_header.hpp"
 
 #include <caf/actor_system.hpp>
@@ -14,6 +15,16 @@
 namespace terrace::actors {
 
 namespace {
+struct next_slice {}; ///< to itself
+} // namespace
+
+} // namespace terrace::actors
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::next_slice)
+
+namespace terrace::actors {
+
+namespace {
 
 /// Objects that a tier looks for between two looks at its other messages, some 10 us. Many lookups are one slice.
 constexpr size_t slice_objects = 128;
@@ -21,6 +32,8 @@ constexpr size_t slice_objects = 128;
 /// What one tier has said so far.
 struct tier_share {
   tier_actor tier;
+  std::shared_ptr<const tier_index> index;
+  std::shared_ptr<metrics::tier_probe> probe;
   tier_kind kind = tier_kind::none;
   object_bitmap present; ///< of the whole request
   object_bitmap slice;
@@ -40,7 +53,7 @@ struct lookup_state {
   bool lost_tier = false;
 };
 
-using lookup_base = runtime::homed<caf::event_based_actor>;
+using lookup_base = runtime::short_turns<runtime::homed<caf::event_based_actor>>;
 using self_pointer = caf::stateful_actor<lookup_state, lookup_base>*;
 
 bool one_slice(const lookup_state& state) { return state.request.objects->size() <= state.slice; }
@@ -133,17 +146,43 @@ bool goes_on(const lookup_state& state) {
   return either.count() == either.size();
 }
 
-void ask_for_slice(self_pointer self);
+void look_at_slice(self_pointer self);
+
+/// To the next slice; false when that was the last one.
+bool advance(lookup_state& state) {
+  state.first += state.slice;
+  return state.first < state.request.objects->size() && !state.lost_tier && goes_on(state);
+}
 
 void one_less(self_pointer self) {
   auto& state = self->state;
   if (--state.waiting_for != 0)
     return;
-  state.first += state.slice;
-  if (state.first >= state.request.objects->size() || state.lost_tier || !goes_on(state))
-    finish(self);
+  if (advance(state))
+    look_at_slice(self);
   else
-    ask_for_slice(self);
+    finish(self);
+}
+
+void add_present(const lookup_state& state, tier_share& share, object_bitmap present) {
+  share.present.merge(state.first, present);
+  share.slice = std::move(present);
+}
+
+/// Looks into the tier's index on this thread: so a lookup does not wait for a tier that works for others, perhaps on a
+/// worker that the kernel has put aside. False when the tier must be asked: what is found must be held, or the tier is
+/// changing its index.
+bool read_slice(const lookup_state& state, tier_share& share) {
+  if (state.request.hold)
+    return false;
+  auto present = share.index->try_probe(*state.request.objects, {state.first, state.slice});
+  if (!present)
+    return false;
+  size_t hits = present->count();
+  share.probe->hit(hits);
+  share.probe->missed(present->size() - hits);
+  add_present(state, share, std::move(*present));
+  return true;
 }
 
 void add_held(const lookup_state& state, tier_share& share, const hold_ptr& found) {
@@ -168,8 +207,7 @@ void ask(self_pointer self, tier_share& share) {
                    : self->request(share.tier, caf::infinite, std::move(probe));
   std::move(asked).then(
       [self, &share](const probe_answer& found) {
-        share.slice = found.present;
-        share.present.merge(self->state.first, found.present);
+        add_present(self->state, share, found.present);
         if (found.held)
           add_held(self->state, share, found.held);
         one_less(self);
@@ -180,19 +218,27 @@ void ask(self_pointer self, tier_share& share) {
       });
 }
 
-void ask_for_slice(self_pointer self) {
+void look_at_slice(self_pointer self) {
   auto& state = self->state;
   for (tier_share* share : {&state.host, &state.disk})
-    if (share->asked)
+    if (share->asked && !read_slice(state, *share))
       ask(self, *share);
+  if (state.waiting_for != 0)
+    return; // the last answer goes on
+  if (advance(state))
+    self->send(self, next_slice{}); // its turns are short: others have theirs between slices
+  else
+    finish(self);
 }
 
-void add_tier(lookup_state& state, tier_share lookup_state::*which, const tier_actor& tier, tier_kind kind,
-              const std::atomic<uint64_t>& population) {
+/// An empty tier is not asked.
+void add_tier(lookup_state& state, tier_share& share, const tier_actor& tier, tier_kind kind,
+              const std::shared_ptr<const tier_index>& index,
+              const std::shared_ptr<metrics::tier_probe>& probe) {
   bool allowed = state.request.tiers == 0 || (state.request.tiers >> static_cast<unsigned>(kind) & 1) != 0;
-  if (!allowed || population.load(std::memory_order_acquire) == 0)
+  if (!allowed || index->empty())
     return;
-  state.*which = {tier, kind, object_bitmap(state.request.objects->size()), {}, nullptr, true};
+  share = {tier, index, probe, kind, object_bitmap(state.request.objects->size()), {}, nullptr, true};
 }
 
 caf::behavior lookup_behavior(self_pointer self) {
@@ -203,19 +249,20 @@ caf::behavior lookup_behavior(self_pointer self) {
         state.reply = make_answer<lookup_answer>(self);
         auto promise = state.reply.promise();
         const group_parts& group = *request.group;
-        add_tier(state, &lookup_state::host, group.host, tier_kind::host, *group.host_population);
+        add_tier(state, state.host, group.host, tier_kind::host, group.host_index, group.host_probe);
         if (const auto* disk = group.disk(); disk != nullptr && disk->service->reads())
-          add_tier(state, &lookup_state::disk, disk->tier, tier_kind::disk, *disk->population);
+          add_tier(state, state.disk, disk->tier, tier_kind::disk, disk->index, disk->probe);
         size_t whole = std::lcm(size_t{64}, size_t{chunk_layout(request.in->spec).objects_per_chunk()});
         state.slice = std::max(slice_objects / whole, size_t{1}) * whole;
         state.first = 0;
         state.waiting_for = 0;
         if (state.host.asked || state.disk.asked)
-          ask_for_slice(self);
+          look_at_slice(self);
         else
           finish(self);
         return promise;
       },
+      [self](next_slice) { look_at_slice(self); },
   };
 }
 

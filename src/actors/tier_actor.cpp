@@ -27,7 +27,6 @@ struct tier_shell {
   std::vector<caf::actor> journals;
   path_map map{std::array<uint64_t, 1>{UINT64_MAX}};
   std::shared_ptr<metrics::tier_probe> probe;
-  std::shared_ptr<std::atomic<uint64_t>> population;
   tier_kind kind = tier_kind::none;
   bool exhausted = false; ///< the allocator was told that nothing may leave
   bool evictable =
@@ -107,7 +106,6 @@ void settle(self_pointer self, std::vector<extent> freed, const space_ptr& of = 
       self->send(state.space, room_made{});
   }
   state.probe->holds(state.objects.table().published());
-  state.population->store(state.objects.table().published(), std::memory_order_release);
 }
 
 /// `asked`: bytes of victims to be named. More than are missing where what is free is not one run.
@@ -301,8 +299,8 @@ caf::result<tier_report> report(self_pointer self) {
             answer.waiting = usage.waiting;
             answer.objects = state.objects.table().published();
             answer.held_objects = state.objects.table().held();
-            answer.hits = state.objects.hits;
-            answer.misses = state.objects.misses;
+            answer.hits = state.probe->hits();
+            answer.misses = state.probe->misses();
             answer.evictions = state.objects.evictions;
             answer.errors = state.objects.discarded;
             answer.bytes_read = state.probe->read_bytes();
@@ -321,13 +319,8 @@ tier_actor::behavior_type tier_behavior(self_pointer self, std::shared_ptr<tier_
   state.objects = arguments->objects ? std::move(*arguments->objects) : tier_state(arguments->kind);
   state.journals = arguments->journals;
   state.map = arguments->map;
-  if (state.map.paths() != 1)
-    state.objects.set_reach([service = arguments->service, map = state.map](uint64_t offset) {
-      return service->reads(map.path_of(offset));
-    });
   state.policy = arguments->policy;
   state.probe = arguments->probe;
-  state.population = arguments->population;
   state.space =
       spawn_allocator(self->system(), {std::move(arguments->space), caf::actor_cast<tier_actor>(self),
                                        arguments->free_ahead_bytes, arguments->waiting_max, state.probe});

@@ -1,7 +1,6 @@
 // TIER: the residency index of one tier of a trust group, with its allocator and its place in the group's policy.
 #pragma once
 
-#include "actors/disk_service.hpp"
 #include "actors/interfaces.hpp"
 #include "actors/tier_state.hpp"
 #include "memory/path_map.hpp"
@@ -10,7 +9,6 @@
 #include <caf/fwd.hpp>
 
 #include <array>
-#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,14 +21,10 @@ struct tier_arguments {
   std::unique_ptr<tier_state> objects;               ///< what `space` has extents of; null: nothing
   std::vector<caf::actor> journals;                  ///< of a durable tier, by path (journal_actor.hpp)
   path_map map{std::array<uint64_t, 1>{UINT64_MAX}}; ///< where in the arena its paths lie
-  /// Of a tier on several paths: which of them can be read.
-  std::shared_ptr<const disk_service> service;
   policy_actor policy;
   uint64_t free_ahead_bytes = 0; ///< evict in advance while less than this is free
   size_t waiting_max = 4096;     ///< allocation requests that may wait; further ones get `busy`
   std::shared_ptr<metrics::tier_probe> probe;
-  std::shared_ptr<std::atomic<uint64_t>>
-      population; ///< kept at the number of published objects, for all to read
 };
 
 /// Spawns the tier and, with it, its allocator. Ends on an exit message; linked to its allocator.

@@ -21,7 +21,7 @@ void objects_in_order_of_use(size_t objects, Of&& of, Visit&& visit) {
 } // namespace
 
 object_place tier_state::place_of(object_id id) const {
-  const resident* object = table_.get(id);
+  const resident* object = table().get(id);
   return {id, object->offset(), object->payload_bytes(), object->physical_bytes(),
           durable_ ? durable_->generation_of(id) : 0};
 }
@@ -31,28 +31,22 @@ void tier_state::note(note_kind kind, const resident& object, entry_key parent) 
 }
 
 object_place tier_state::hold(object_id id) {
-  if (table_.hold(id))
-    note(note_kind::pin, *table_.get(id));
+  if (residents().hold(id))
+    note(note_kind::pin, *residents().get(id));
   return place_of(id);
 }
 
 tier_state::found tier_state::probe(const object_batch& objects, bool hold, bool note_use,
                                     object_range range) {
-  std::span keys(objects.keys);
-  size_t first = std::min(range.first, keys.size());
-  keys = keys.subspan(first, std::min(range.count, keys.size() - first));
+  auto keys = tier_index::cut(objects, range);
   found answer;
   std::vector<object_id> ids(keys.size());
-  table_.find_published(keys, ids);
-  if (reaches_)
-    for (object_id& id : ids)
-      if (id != object_id{} && out_of_reach(*table_.get(id)))
-        id = {};
+  index_->find(keys, ids);
   answer.present = object_bitmap(keys.size());
   if (hold)
     answer.places.resize(keys.size());
   objects_in_order_of_use(
-      ids.size(), [&](size_t i) { return table_.get(ids[i]); },
+      ids.size(), [&](size_t i) { return residents().get(ids[i]); },
       [&](size_t i, const resident& object) {
         answer.present.set(i);
         ++answer.hits;
@@ -61,14 +55,12 @@ tier_state::found tier_state::probe(const object_batch& objects, bool hold, bool
         if (hold)
           answer.places[i] = this->hold(ids[i]);
       });
-  hits += answer.hits;
-  misses += keys.size() - answer.hits;
   return answer;
 }
 
 void tier_state::use(const std::vector<object_id>& ids) {
   objects_in_order_of_use(
-      ids.size(), [&](size_t i) { return table_.get(ids[i]); },
+      ids.size(), [&](size_t i) { return residents().get(ids[i]); },
       [&](size_t, const resident& object) {
         if (readable(object.state()))
           note(note_kind::hit, object);
@@ -83,7 +75,7 @@ tier_state::need tier_state::missing(const acquire_request& request) const {
   for (size_t i = 0; i < objects.size(); ++i) {
     if (!request.may_fill.empty() && !request.may_fill[i])
       continue;
-    if (auto id = table_.find(objects.keys[i]); id && !out_of_reach(*table_.get(*id)))
+    if (auto id = table().find(objects.keys[i]); id && !out_of_reach(*table().get(*id)))
       continue;
     wanted.sizes.push_back(physical_bytes_for(objects.payload_bytes[i]));
     wanted.objects.push_back(i);
@@ -99,16 +91,16 @@ tier_state::acquired tier_state::acquire(const acquire_request& request, const n
   answer.states.resize(objects.size(), acquired_state::absent);
   answer.places.resize(objects.size());
   answer.held.resize(objects.size());
-  if (reaches_)
+  if (index_->has_reach())
     answer.unused = drop_out_of_reach(objects, wanted.objects);
   std::vector<object_id> ids(objects.size());
   for (size_t i = 0; i < ids.size(); ++i) {
-    ids[i] = table_.find(objects.keys[i]).value_or(object_id{});
-    if (reaches_ && ids[i] != object_id{} && out_of_reach(*table_.get(ids[i])))
+    ids[i] = residents().find(objects.keys[i]).value_or(object_id{});
+    if (index_->has_reach() && ids[i] != object_id{} && out_of_reach(*residents().get(ids[i])))
       ids[i] = {};
   }
   objects_in_order_of_use(
-      ids.size(), [&](size_t i) { return table_.get(ids[i]); },
+      ids.size(), [&](size_t i) { return residents().get(ids[i]); },
       [&](size_t i, const resident& object) {
         if (object.state() == object_state::reserved) {
           answer.states[i] = acquired_state::pending;
@@ -122,16 +114,17 @@ tier_state::acquired tier_state::acquire(const acquire_request& request, const n
       });
   for (size_t n = 0; n < granted.size(); ++n) {
     size_t i = wanted.objects[n];
-    if (answer.states[i] != acquired_state::absent || table_.find(objects.keys[i])) {
+    if (answer.states[i] != acquired_state::absent || residents().find(objects.keys[i])) {
       answer.unused.push_back(granted[n]); // somebody else brought it meanwhile, or the batch names it twice
       if (answer.states[i] == acquired_state::absent)
         answer.states[i] = acquired_state::pending;
       continue;
     }
-    object_id id = table_.insert({objects.keys[i], objects.parents[i], granted[n].offset, granted[n].size,
-                                  objects.payload_bytes[i], objects.trailing.test(objects.keys[i].pool)});
+    object_id id =
+        residents().insert({objects.keys[i], objects.parents[i], granted[n].offset, granted[n].size,
+                            objects.payload_bytes[i], objects.trailing.test(objects.keys[i].pool)});
     if (durable_)
-      durable_->reserve(table_, id, objects.parents[i]);
+      durable_->reserve(residents(), id, objects.parents[i]);
     answer.states[i] = acquired_state::reserved;
     answer.places[i] = place_of(id);
     answer.reserved.push_back(id);
@@ -144,14 +137,14 @@ std::vector<object_place> tier_state::publish(const std::vector<object_place>& p
   notes_.inference = inference;
   std::vector<object_place> published(places.size());
   objects_in_order_of_use(
-      places.size(), [&](size_t i) { return table_.get(places[i].id); },
+      places.size(), [&](size_t i) { return residents().get(places[i].id); },
       [&](size_t i, const resident& object) {
         if (object.state() != object_state::reserved)
           return;
-        note(note_kind::insert, object, table_.parent_of(places[i].id));
-        table_.publish(places[i].id);
+        note(note_kind::insert, object, residents().parent_of(places[i].id));
+        residents().publish(places[i].id);
         if (durable_)
-          durable_->published(table_, places[i].id);
+          durable_->published(residents(), places[i].id);
         if (hold)
           published[i] = this->hold(places[i].id);
         else
@@ -168,12 +161,12 @@ std::vector<object_place> tier_state::publish(const std::vector<object_place>& p
 std::vector<extent> tier_state::release(const std::vector<object_id>& ids) {
   std::vector<extent> freed;
   for (object_id id : ids) {
-    if (!table_.release(id))
+    if (!residents().release(id))
       continue;
-    const resident& object = *table_.get(id);
+    const resident& object = *residents().get(id);
     if (object.state() == object_state::removed) {
       freed.push_back(extent_of(object));
-      table_.erase(id);
+      residents().erase(id);
       continue;
     }
     note(note_kind::unpin, object);
@@ -185,14 +178,14 @@ std::vector<extent> tier_state::release(const std::vector<object_id>& ids) {
 std::vector<extent> tier_state::abandon(const std::vector<object_id>& ids) {
   std::vector<extent> freed;
   for (object_id id : ids) {
-    const resident* object = table_.get(id);
+    const resident* object = residents().get(id);
     // Out of the index and held by nobody: it is its writer's alone.
     bool detached = object != nullptr && object->state() == object_state::removed && object->holds() == 0;
     if (object == nullptr || (object->state() != object_state::reserved && !detached))
       continue; // it was published in time
     freed.push_back(extent_of(*object));
     entry_key name = object->name();
-    table_.erase(id);
+    residents().erase(id);
     if (!detached) // its key may be another's by now
       settle(name);
   }
@@ -201,11 +194,11 @@ std::vector<extent> tier_state::abandon(const std::vector<object_id>& ids) {
 
 void tier_state::detach(const std::vector<object_id>& ids) {
   for (object_id id : ids) {
-    const resident* object = table_.get(id);
+    const resident* object = residents().get(id);
     if (object == nullptr || object->state() != object_state::reserved)
       continue;
     entry_key name = object->name();
-    table_.remove(id);
+    residents().remove(id);
     settle(name);
   }
 }
@@ -213,19 +206,19 @@ void tier_state::detach(const std::vector<object_id>& ids) {
 std::vector<extent> tier_state::discard(const std::vector<object_id>& ids) {
   std::vector<extent> freed;
   for (object_id id : ids) {
-    const resident* object = table_.get(id);
+    const resident* object = residents().get(id);
     if (object == nullptr || !readable(object->state()))
       continue;
     ++discarded;
     note(note_kind::erase, *object);
     if (durable_)
-      durable_->removed(table_, id);
+      durable_->removed(residents(), id);
     if (object->holds() != 0) {
-      table_.remove(id);
+      residents().remove(id);
       continue;
     }
     freed.push_back(extent_of(*object));
-    table_.erase(id);
+    residents().erase(id);
   }
   return freed;
 }
@@ -235,7 +228,7 @@ std::vector<extent> tier_state::drop_out_of_reach(const object_batch& objects,
                                                   const std::vector<size_t>& wanted) {
   std::vector<object_id> ids;
   for (size_t i : wanted)
-    if (auto id = table_.find(objects.keys[i]); id && out_of_reach(*table_.get(*id)))
+    if (auto id = residents().find(objects.keys[i]); id && out_of_reach(*residents().get(*id)))
       ids.push_back(*id);
   uint64_t before = discarded;
   auto freed = discard(ids);
@@ -259,16 +252,16 @@ void tier_state::restore(std::span<const index_record> records, std::span<const 
       if (spaces[i] == space_id{})
         continue;
       object_key key{spaces[i], record.pool, record.rank, record.chunk};
-      if (auto former = table_.find(key)) {
+      if (auto former = residents().find(key)) {
         std::erase_if(added, [&](const auto& one) { return one.first == *former; });
-        note(note_kind::erase, *table_.get(*former));
-        table_.erase(*former);
+        note(note_kind::erase, *residents().get(*former));
+        residents().erase(*former);
       }
-      object_id id = table_.insert(
+      object_id id = residents().insert(
           {key, {}, record.offset, record.physical_bytes, record.payload_bytes, record.trailing});
-      table_.publish(id);
+      residents().publish(id);
       durable_->restore(id, record.generation, std::nullopt);
-      note(note_kind::insert, *table_.get(id), has_parent(i) ? to_entry_key(parent_of(i)) : entry_key{});
+      note(note_kind::insert, *residents().get(id), has_parent(i) ? to_entry_key(parent_of(i)) : entry_key{});
       if (has_parent(i))
         added.emplace_back(id, i);
     }
@@ -276,7 +269,7 @@ void tier_state::restore(std::span<const index_record> records, std::span<const 
     for (const auto& [id, i] : added)
       parents.push_back(parent_of(i));
     befores.resize(parents.size());
-    table_.find_published(parents, befores);
+    residents().find_published(parents, befores);
     for (size_t n = 0; n < added.size(); ++n)
       if (befores[n] != object_id{})
         durable_->restore(added[n].first, records[added[n].second].generation, befores[n]);
@@ -287,17 +280,17 @@ void tier_state::restore(std::span<const index_record> records, std::span<const 
 tier_state::cleared tier_state::clear(std::optional<space_id> space) {
   cleared answer;
   std::vector<object_id> ids;
-  for (uint32_t slot = 0; slot < table_.slots(); ++slot) {
-    const resident& object = table_.at_slot(slot);
+  for (uint32_t slot = 0; slot < residents().slots(); ++slot) {
+    const resident& object = residents().at_slot(slot);
     bool counts = readable(object.state()) || object.state() == object_state::reserved;
     if (counts && (!space || object.key().space == *space))
-      ids.push_back(table_.id_at(slot));
+      ids.push_back(residents().id_at(slot));
   }
   for (object_id id : ids) {
-    const resident& object = *table_.get(id);
+    const resident& object = *residents().get(id);
     entry_key name = object.name();
     if (object.state() == object_state::reserved) {
-      table_.remove(id); // its writer gives it back
+      residents().remove(id); // its writer gives it back
       settle(name);
       continue;
     }
@@ -305,11 +298,11 @@ tier_state::cleared tier_state::clear(std::optional<space_id> space) {
     answer.bytes += object.physical_bytes();
     note(note_kind::erase, object);
     if (object.holds() != 0) {
-      table_.remove(id);
+      residents().remove(id);
       continue;
     }
     answer.freed.push_back(extent_of(object));
-    table_.erase(id);
+    residents().erase(id);
   }
   return answer;
 }
@@ -317,7 +310,7 @@ tier_state::cleared tier_state::clear(std::optional<space_id> space) {
 std::vector<bool> tier_state::confirm(const std::vector<object_id>& ids) const {
   std::vector<bool> answer(ids.size());
   for (size_t i = 0; i < ids.size(); ++i) {
-    const resident* object = table_.get(ids[i]);
+    const resident* object = table().get(ids[i]);
     answer[i] = object != nullptr && readable(object->state());
   }
   return answer;
@@ -326,18 +319,18 @@ std::vector<bool> tier_state::confirm(const std::vector<object_id>& ids) const {
 void tier_state::retire(extent range) {
   retired_.push_back(range);
   std::vector<object_id> there;
-  for (uint32_t slot = 0; slot < table_.slots(); ++slot) {
-    const resident& object = table_.at_slot(slot);
+  for (uint32_t slot = 0; slot < residents().slots(); ++slot) {
+    const resident& object = residents().at_slot(slot);
     if (object.state() == object_state::published && object.holds() == 0 && object.offset() >= range.offset &&
         object.offset() < range.offset + range.size)
-      there.push_back(table_.id_at(slot));
+      there.push_back(residents().id_at(slot));
   }
   for (object_id id : there)
     leave(id);
 }
 
 bool tier_state::leave(object_id id) {
-  const resident& object = *table_.get(id);
+  const resident& object = *residents().get(id);
   auto holds = [&](const extent& range) {
     return object.offset() >= range.offset && object.offset() < range.offset + range.size;
   };
@@ -346,8 +339,8 @@ bool tier_state::leave(object_id id) {
   left_.push_back(extent_of(object));
   note(note_kind::erase, object);
   if (durable_)
-    durable_->removed(table_, id);
-  table_.erase(id);
+    durable_->removed(residents(), id);
+  residents().erase(id);
   ++evictions;
   return true;
 }
@@ -355,8 +348,8 @@ bool tier_state::leave(object_id id) {
 tier_state::offer tier_state::offered(const std::vector<entry_key>& victims) const {
   offer answer;
   for (size_t i = 0; i < victims.size(); ++i) {
-    auto id = table_.find(victims[i]);
-    const resident* object = id ? table_.get(*id) : nullptr;
+    auto id = table().find(victims[i]);
+    const resident* object = id ? table().get(*id) : nullptr;
     if (object == nullptr || object->holds() != 0 || object->state() != object_state::published)
       continue;
     answer.extents.push_back(extent_of(*object));
@@ -368,8 +361,8 @@ tier_state::offer tier_state::offered(const std::vector<entry_key>& victims) con
 tier_state::eviction tier_state::evict(const std::vector<entry_key>& victims) {
   eviction answer;
   for (entry_key name : victims) {
-    auto id = table_.find(name);
-    const resident* object = id ? table_.get(*id) : nullptr;
+    auto id = residents().find(name);
+    const resident* object = id ? residents().get(*id) : nullptr;
     if (object == nullptr || object->holds() != 0 || object->state() != object_state::published) {
       // The policy hears it again: two objects may share a name, and what is refused must not be named for ever.
       bool held = object != nullptr && readable(object->state());
@@ -380,8 +373,8 @@ tier_state::eviction tier_state::evict(const std::vector<entry_key>& victims) {
     answer.freed.push_back(extent_of(*object));
     note(note_kind::erase, *object);
     if (durable_)
-      durable_->removed(table_, *id);
-    table_.erase(*id);
+      durable_->removed(residents(), *id);
+    residents().erase(*id);
     ++evictions;
   }
   return answer;
@@ -390,8 +383,8 @@ tier_state::eviction tier_state::evict(const std::vector<entry_key>& victims) {
 void tier_state::await(const object_batch& objects, context_ptr context, std::function<void(errc)> done) {
   auto waiting = std::make_shared<waiter>();
   for (const object_key& key : objects.keys) {
-    auto id = table_.find(key);
-    if (!id || table_.get(*id)->state() != object_state::reserved)
+    auto id = residents().find(key);
+    if (!id || residents().get(*id)->state() != object_state::reserved)
       continue;
     waiters_[to_entry_key(key)].push_back(waiting);
     ++waiting->left;
@@ -436,9 +429,9 @@ policy_notes tier_state::take_notes() {
 }
 
 std::string tier_state::describe_holders() const {
-  return "leases and transfers hold " + std::to_string(table_.held_bytes()) + " bytes in " +
-         std::to_string(table_.held()) + " objects, writes in progress " +
-         std::to_string(table_.reserved_bytes()) + " bytes";
+  return "leases and transfers hold " + std::to_string(table().held_bytes()) + " bytes in " +
+         std::to_string(table().held()) + " objects, writes in progress " +
+         std::to_string(table().reserved_bytes()) + " bytes";
 }
 
 } // namespace terrace::actors

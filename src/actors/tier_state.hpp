@@ -4,8 +4,10 @@
 
 #include "actors/durable_index.hpp"
 #include "actors/messages.hpp"
+#include "actors/tier_index.hpp"
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <unordered_map>
@@ -23,9 +25,8 @@ class tier_state {
   /// serves.
   void restore(std::span<const index_record> records, std::span<const space_id> spaces);
 
-  /// Of a tier on several devices: whether what lies at an offset can be had now. What cannot counts as not there, and may be
-  /// written anew somewhere else.
-  void set_reach(std::function<bool(uint64_t offset)> reaches) { reaches_ = std::move(reaches); }
+  /// What lookups may read beside this.
+  std::shared_ptr<tier_index> index() const { return index_; }
 
   struct found {
     object_bitmap present;
@@ -96,7 +97,7 @@ class tier_state {
     return durable_ ? durable_->take_changes() : std::vector<index_change>{};
   }
   std::vector<index_change> image(uint32_t first, uint32_t count) const {
-    return durable_->image(table_, first, count);
+    return durable_->image(table(), first, count);
   }
   void begin_epoch(uint64_t epoch) { durable_->begin_epoch(epoch); }
   uint64_t epoch() const { return durable_->epoch(); }
@@ -123,10 +124,8 @@ class tier_state {
   /// A text that says what keeps the tier's bytes, for `no_space`.
   std::string describe_holders() const;
 
-  const resident_table& table() const { return table_; }
+  const resident_table& table() const { return index_->table(); }
 
-  uint64_t hits = 0;
-  uint64_t misses = 0;
   uint64_t evictions = 0;
   uint64_t discarded = 0;
 
@@ -137,20 +136,18 @@ class tier_state {
     std::function<void(errc)> done;
   };
 
+  resident_table& residents() { return index_->table(); }
   object_place hold(object_id id);
   std::vector<extent> drop_out_of_reach(const object_batch& objects, const std::vector<size_t>& wanted);
   object_place place_of(object_id id) const;
   void note(note_kind kind, const resident& object, entry_key parent = {});
   bool leave(object_id id);    ///< when it lies in a retired range
   void settle(entry_key name); ///< the object is no longer reserved
-  bool out_of_reach(const resident& object) const {
-    return reaches_ && readable(object.state()) && !reaches_(object.offset());
-  }
+  bool out_of_reach(const resident& object) const { return index_->out_of_reach(object); }
 
   tier_kind kind_;
   std::optional<durable_index> durable_;
-  std::function<bool(uint64_t)> reaches_; ///< empty: everything can be had
-  resident_table table_;
+  std::shared_ptr<tier_index> index_ = std::make_shared<tier_index>();
   std::unordered_map<entry_key, std::vector<std::shared_ptr<waiter>>> waiters_;
   policy_notes notes_;
   std::vector<extent> retired_;

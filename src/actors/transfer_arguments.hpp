@@ -6,6 +6,7 @@
 #include "actors/disk_service.hpp"
 #include "actors/interfaces.hpp"
 #include "actors/shadow_feed.hpp"
+#include "actors/tier_index.hpp"
 #include "memory/segmented_arena.hpp"
 #include "metrics/tier_probe.hpp"
 
@@ -28,7 +29,7 @@ struct disk_access {
 /// The disk half of a trust group.
 struct disk_parts : disk_access {
   tier_actor tier;
-  std::shared_ptr<const std::atomic<uint64_t>> population; ///< objects in the tier: an empty one is not asked
+  std::shared_ptr<const tier_index> index; ///< the tier's
   caf::actor write_through; ///< write_through_actor; takes `write_through_notice`
   bool write_new = true;    ///< stores go to disk as well
   /// Whether what host memory serves is offered to the disk again, for it may not have it. Null: never.
@@ -48,8 +49,7 @@ struct group_parts {
   shadow_actor shadow;               ///< null while none is configured, as is its feed
   std::shared_ptr<shadow_feed> feed; ///< asked before the shadows are told
   tier_actor host;
-  std::shared_ptr<const std::atomic<uint64_t>>
-      host_population;                     ///< objects in the tier: an empty one is not asked
+  std::shared_ptr<const tier_index> host_index;
   std::shared_ptr<segmented_arena> memory; ///< the host tier's
   std::shared_ptr<copier_pool> copiers;
   std::shared_ptr<metrics::tier_probe> host_probe;

@@ -91,6 +91,7 @@ object_id resident_table::insert(const new_resident& from) {
   assert(from.offset % resident::page_bytes == 0 && from.offset / resident::page_bytes < 1ULL << 40);
   assert(from.physical_bytes % resident::page_bytes == 0 &&
          from.physical_bytes / resident::page_bytes < 1ULL << 23);
+  auto writing = gate_.write();
   uint32_t slot = spare_;
   if (slot == none) {
     assert(slots_.size() < objects_max);
@@ -150,7 +151,7 @@ void resident_table::forget_parent(object_id id) {
 
 void resident_table::move(resident& object, object_state next) {
   assert(may_move(object.state_, next));
-  readable_ = readable_ + readable(next) - readable(object.state_);
+  readable_.store(published() + readable(next) - readable(object.state_), std::memory_order_release);
   if (next == object_state::reserved)
     reserved_bytes_ += object.physical_bytes();
   else if (object.state_ == object_state::reserved)
@@ -161,21 +162,27 @@ void resident_table::move(resident& object, object_state next) {
 void resident_table::publish(object_id id) {
   resident& object = existing(id);
   assert(object.state_ == object_state::reserved);
+  auto writing = gate_.write();
   move(object, object_state::published);
   forget_parent(id);
 }
 
-void resident_table::demote(object_id id) { move(existing(id), object_state::demoting); }
+void resident_table::demote(object_id id) {
+  auto writing = gate_.write();
+  move(existing(id), object_state::demoting);
+}
 
 void resident_table::keep(object_id id) {
   resident& object = existing(id);
   assert(object.state_ == object_state::demoting);
+  auto writing = gate_.write();
   move(object, object_state::published);
 }
 
 void resident_table::erase(object_id id) {
   resident& object = existing(id);
   assert(object.holds_ == 0);
+  auto writing = gate_.write();
   auto slot = static_cast<uint32_t>(static_cast<uint64_t>(id));
   if (object.state_ != object_state::removed)
     unlink(slot);
@@ -188,6 +195,7 @@ void resident_table::erase(object_id id) {
 
 void resident_table::remove(object_id id) {
   resident& object = existing(id);
+  auto writing = gate_.write();
   move(object, object_state::removed);
   unlink(static_cast<uint32_t>(static_cast<uint64_t>(id)));
 }

@@ -2,9 +2,11 @@
 // them.
 #pragma once
 
+#include "index/read_gate.hpp"
 #include "index/resident.hpp"
 #include "index/segmented_array.hpp"
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -20,8 +22,8 @@ enum class object_id : uint64_t {};
 /// nanoseconds because the table is big, and buckets stay at 4/3 of the objects. 64 bytes an object and some 6 for its
 /// bucket; slots that become free are used again, and their memory is kept.
 ///
-/// Not thread-safe: it belongs to one tier actor. All operations are O(1). Every change of state is one that
-/// `object_moves` allows (asserted).
+/// It belongs to one tier actor; other threads may only `read` it. All operations are O(1). Every change of state is one
+/// that `object_moves` allows (asserted).
 class resident_table {
  public:
   static constexpr uint32_t objects_max = UINT32_MAX - 1;
@@ -35,6 +37,17 @@ class resident_table {
 
   /// Looks many keys up with their cache lines requested ahead; `ids[i]` is 0 where nothing readable is.
   void find_published(std::span<const object_key> keys, std::span<object_id> ids) const;
+
+  /// Any thread: runs `look` (a function of the table) while nothing comes, goes or changes its state; false, and nothing is
+  /// run, while the table is being changed. `look` may use `find`, `find_published` and `get`, but not the holds of what it
+  /// finds, and should be short: the owner waits for it.
+  template <class Look>
+  bool read(Look&& look) const {
+    auto reading = gate_.try_read();
+    if (reading)
+      look(*this);
+    return static_cast<bool>(reading);
+  }
 
   /// A new object in state `reserved`. The key must not be in the table, and sizes within bounds (asserted).
   object_id insert(const new_resident& object);
@@ -63,7 +76,9 @@ class resident_table {
   bool release(object_id id);
 
   size_t size() const { return live_; }
-  size_t published() const { return readable_; } ///< objects that lookups find
+  size_t published() const {
+    return readable_.load(std::memory_order_acquire);
+  } ///< that lookups find; any thread
   size_t held() const { return held_; }
   uint64_t held_bytes() const { return held_bytes_; } ///< physical, as `reserved_bytes`
   uint64_t reserved_bytes() const { return reserved_bytes_; }
@@ -100,6 +115,7 @@ class resident_table {
   void divide_bucket();
   void unlink(uint32_t slot);
 
+  read_gate gate_; ///< closed while a slot or a bucket changes, but for holds
   segmented_array<resident> slots_;
   segmented_array<uint32_t> buckets_;               ///< the first slot of each: base_ + divided_ of them
   size_t base_;                                     ///< a power of two
@@ -107,7 +123,7 @@ class resident_table {
   uint32_t spare_ = none;                           ///< the first free slot
   std::unordered_map<uint32_t, entry_key> parents_; ///< of the few that are reserved
   size_t live_ = 0;
-  size_t readable_ = 0;
+  std::atomic<size_t> readable_{0}; ///< written by the owner only
   size_t held_ = 0;
   uint64_t held_bytes_ = 0;
   uint64_t reserved_bytes_ = 0;

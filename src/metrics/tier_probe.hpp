@@ -60,6 +60,8 @@ class tier_probe {
   void degraded(bool is) noexcept { degraded_.set(is ? 1 : 0); }
   void occupies(const space& now) noexcept;
 
+  uint64_t hits() const noexcept { return hits_.value(); }
+  uint64_t misses() const noexcept { return misses_.value(); }
   uint64_t read_bytes() const noexcept { return read_bytes_.value(); }
   uint64_t written_bytes() const noexcept { return written_bytes_.value(); }
 

@@ -56,7 +56,6 @@ struct TierActor : terrace::test::actor_fixture {
     arguments.space = *make_allocator("free_list", {.capacity_bytes = 1 << 20, .alignment_bytes = 4096});
     arguments.policy = caf::actor_cast<policy_actor>(policy);
     arguments.probe = std::make_shared<metrics::tier_probe>();
-    arguments.population = std::make_shared<std::atomic<uint64_t>>(0);
     tier = spawn_tier(sys, std::move(arguments));
     sys.spawn([this](caf::event_based_actor* self) {
       acquire_request wanted;

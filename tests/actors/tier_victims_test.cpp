@@ -55,7 +55,6 @@ struct TierVictims : terrace::test::actor_fixture {
         make_allocator("free_list", {.capacity_bytes = 64 * small, .boundary_bytes = 16 * small}).value();
     arguments.policy = caf::actor_cast<policy_actor>(policy);
     arguments.probe = probe;
-    arguments.population = std::make_shared<std::atomic<uint64_t>>(0);
     tier = spawn_tier(sys, std::move(arguments));
     publish(acquire(chain(0, 64)));
   }
