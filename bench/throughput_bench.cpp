@@ -82,8 +82,11 @@ class light_client {
       : connection_(connect(socket_path)), space_(must(connection_.open_space(spec), "opening a space")),
         digests_(std::move(digests)) {}
 
+  void take_leases(bool takes) { lease_ = takes; }
+
   void look_up() {
-    must(connection_.lookup({.in = space_, .what = client::prefix::of_digests(digests_)}), "looking up");
+    must(connection_.lookup({.in = space_, .what = client::prefix::of_digests(digests_), .lease = lease_}),
+         "looking up");
   }
   void look_up_often() {
     for (int i = 0; i < often; ++i)
@@ -94,6 +97,7 @@ class light_client {
   client::connection connection_;
   client::space space_;
   std::vector<digest> digests_;
+  bool lease_ = false; ///< released at once
 };
 
 // p99 of a light client's lookups while the heavy clients are at work, and while they rest.
@@ -199,6 +203,11 @@ void imbalance(const settings& options, const reporter& report) {
   place_apart(daemon.pid(), worker, 0, 1);
   place(::getpid(), 1);
   report(measure_imbalance(options, "imbalance", others, *elsewhere));
+  elsewhere->take_leases(true);
+  auto leased = measure_imbalance(options, "imbalance_leased", others, *elsewhere);
+  leased.bounded = false; // it waits for the tier, which works for the heavy clients and on their processor
+  report(leased);
+  elsewhere->take_leases(false);
   for (pid_t process : {others.pid(), daemon.pid(), ::getpid()})
     release(process);
   auto unplaced = measure_imbalance(options, "imbalance_unplaced", others, *elsewhere);

@@ -49,6 +49,10 @@ class resident_table {
     return static_cast<bool>(reading);
   }
 
+  /// Turns readers of other threads away for as long as the result lives, as every change does for itself. Nothing may be
+  /// changed meanwhile.
+  [[nodiscard]] read_gate::writing shut() { return gate_.write(); }
+
   /// A new object in state `reserved`. The key must not be in the table, and sizes within bounds (asserted).
   object_id insert(const new_resident& object);
 

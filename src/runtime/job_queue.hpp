@@ -23,19 +23,25 @@ struct job {
 
 /// Floating jobs go first: they are what homed ones, the connections, began and wait for, and others may wait for the same
 /// tier. After `floating_in_a_row` of them a homed job has its turn, and also when a floating one was not done in its own
-/// turn: so neither kind starves, and who was answered by a busy actor need not wait for all its other clients. Used by
-/// one thread.
+/// turn: so neither kind starves, and who was answered by a busy actor need not wait for all its other clients.
+///
+/// Among the homed ones, those that were not done in their last turn, long lookups, go behind those that were only just
+/// woken: a short request does not wait for all the long ones. After `fresh_in_a_row` of these one of the long has its
+/// turn. Used by one thread.
 template <class T>
 class job_queue {
  public:
   static constexpr uint32_t floating_in_a_row = 4;
+  static constexpr uint32_t fresh_in_a_row = 8;
 
-  bool empty() const { return homed_.empty() && floating_.empty(); }
-  size_t size() const { return homed_.size() + floating_.size(); }
+  bool empty() const { return homed() == 0 && floating_.empty(); }
+  size_t size() const { return homed() + floating_.size(); }
   size_t floating() const { return floating_.size(); }
-  size_t homed() const { return homed_.size(); }
+  size_t homed() const { return fresh_.size() + long_.size(); }
 
-  void push(job<T> item) { (item.kind == job_kind::floating ? floating_ : homed_).push_back(item); }
+  void push(job<T> item) {
+    (item.kind == job_kind::floating ? floating_ : item.again ? long_ : fresh_).push_back(item);
+  }
 
   /// A job that has had its turn and is not done.
   void push_again(job<T> item) {
@@ -46,16 +52,23 @@ class job_queue {
   }
 
   /// What `pop` would give. Precondition: not empty.
-  const job<T>& next() const { return next_is_homed() ? homed_.front() : floating_.front(); }
+  const job<T>& next() const {
+    return !next_is_homed() ? floating_.front() : next_is_long() ? long_.front() : fresh_.front();
+  }
 
   /// Precondition: not empty.
   job<T> pop() {
-    bool homed = next_is_homed();
-    run_ = homed ? 0 : run_ + 1;
-    auto& from = homed ? homed_ : floating_;
-    auto item = from.front();
-    from.pop_front();
-    return item;
+    if (!next_is_homed()) {
+      ++run_;
+      return take(floating_);
+    }
+    run_ = 0;
+    if (!next_is_long()) {
+      ++fresh_run_;
+      return take(fresh_);
+    }
+    fresh_run_ = 0;
+    return take(long_);
   }
 
   /// Takes the younger half of the floating jobs (rounded down) out, oldest first.
@@ -67,11 +80,20 @@ class job_queue {
   }
 
  private:
-  bool next_is_homed() const { return floating_.empty() || (!homed_.empty() && run_ >= floating_in_a_row); }
+  bool next_is_homed() const { return floating_.empty() || (homed() != 0 && run_ >= floating_in_a_row); }
+  bool next_is_long() const { return fresh_.empty() || (!long_.empty() && fresh_run_ >= fresh_in_a_row); }
 
-  std::deque<job<T>> homed_;
+  static job<T> take(std::deque<job<T>>& from) {
+    auto item = from.front();
+    from.pop_front();
+    return item;
+  }
+
   std::deque<job<T>> floating_;
-  uint32_t run_ = 0; ///< floating jobs since the last homed one
+  std::deque<job<T>> fresh_; ///< homed, as `long_`
+  std::deque<job<T>> long_;  ///< had a turn and were not done
+  uint32_t run_ = 0;         ///< floating jobs since the last homed one
+  uint32_t fresh_run_ = 0;   ///< fresh ones since the last long one
 };
 
 } // namespace terrace::runtime

@@ -279,7 +279,7 @@ TEST_F(HostTransfers, RequestsThatADeadTierOwesAnAnswerEndAsInternal) {
   auto late = store(101, 1);
   EXPECT_EQ(late.failure.code, errc::internal);
   EXPECT_EQ(load(0, 1).failure.code, errc::internal);
-  EXPECT_EQ(lookup(chain(0, 1)).failure.code, errc::internal);
+  EXPECT_EQ(lookup(chain(0, 1), true).failure.code, errc::internal);
 }
 
 TEST_F(GatedTransfers, AnObjectIsInvisibleUntilItsLastByteIsCopied) {

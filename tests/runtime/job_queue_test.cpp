@@ -55,6 +55,35 @@ TEST(JobQueue, AFloatingJobThatIsNotDoneLetsAHomedOneGoFirst) {
   EXPECT_EQ(*f.queue.pop().what, 0) << "homed jobs take no such turns";
 }
 
+TEST(JobQueue, AHomedJobThatIsNotDoneGoesBehindThoseThatWereJustWoken) {
+  fixture f;
+  f.push(0, job_kind::homed);
+  f.push(1, job_kind::homed);
+  f.queue.push_again(f.queue.pop());
+  f.push(2, job_kind::homed);
+  EXPECT_EQ(f.queue.homed(), 3u);
+  for (int expected : {1, 2}) {
+    EXPECT_FALSE(f.queue.next().again);
+    EXPECT_EQ(*f.queue.pop().what, expected);
+  }
+  EXPECT_TRUE(f.queue.next().again);
+  EXPECT_EQ(*f.queue.pop().what, 0);
+  EXPECT_TRUE(f.queue.empty());
+}
+
+TEST(JobQueue, AHomedJobThatIsNotDoneHasItsTurnAmongManyFreshOnes) {
+  fixture f;
+  f.push(0, job_kind::homed);
+  f.queue.push_again(f.queue.pop());
+  for (size_t i = 1; i < 12; ++i)
+    f.push(i, job_kind::homed);
+  std::vector<int> order;
+  while (!f.queue.empty())
+    order.push_back(*f.queue.pop().what);
+  EXPECT_EQ(order, (std::vector{1, 2, 3, 4, 5, 6, 7, 0, 8, 9, 10, 11}))
+      << "the first turn counts among the eight";
+}
+
 TEST(JobQueue, GivesAwayTheYoungerHalfOfItsFloatingJobsInOrder) {
   fixture f;
   for (size_t i = 0; i < 10; ++i)
