@@ -30,8 +30,8 @@ struct disk_access {
 struct disk_parts : disk_access {
   tier_actor tier;
   std::shared_ptr<const tier_index> index; ///< the tier's
-  caf::actor write_through; ///< write_through_actor; takes `write_through_notice`
-  bool write_new = true;    ///< stores go to disk as well
+  caf::actor write_through;                ///< write_through_actor; takes `write_through_notice`
+  bool write_new = true;                   ///< stores go to disk as well
   /// Whether what host memory serves is offered to the disk again, for it may not have it. Null: never.
   std::shared_ptr<const std::atomic<bool>> second_looks;
   std::shared_ptr<metrics::tier_probe> probe;

@@ -29,6 +29,8 @@ object_sum sum_of(const store_inspection& is) {
 }
 
 std::string describe_machine(const superblock& block, const std::array<uint8_t, 16>& machine) {
+  if (block.owner.machine == decltype(block.owner.machine){})
+    return "a machine without /etc/machine-id";
   if (block.owner.machine == machine)
     return "this machine";
   return "another machine, " + hex(block.owner.machine);

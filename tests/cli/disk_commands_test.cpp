@@ -4,6 +4,8 @@
 
 #include <gmock/gmock.h>
 
+#include <filesystem>
+
 namespace terrace::cli {
 namespace {
 
@@ -17,7 +19,7 @@ TEST_F(DiskInspectAndVerify, InspectTellsWhatTheStoreIsAndHolds) {
   store_.add(2, 2, 100);
   EXPECT_EQ(run({"inspect", path_}), exit_code::ok) << err_;
   EXPECT_THAT(out_, HasSubstr("01020300000000000000000000000000"));
-  EXPECT_THAT(out_, HasSubstr("group tests of another machine"));
+  EXPECT_THAT(out_, HasSubstr("group tests of a machine without /etc/machine-id"));
   EXPECT_THAT(out_, HasSubstr("both copies are sound"));
   EXPECT_THAT(out_, HasSubstr("number 1: 2 records in 1 blocks"));
   EXPECT_THAT(out_, HasSubstr("0277000000000000"));
@@ -30,6 +32,14 @@ TEST_F(DiskInspectAndVerify, InspectTellsWhatTheStoreIsAndHolds) {
   EXPECT_EQ(json()["checkpoints"][1]["number"], 1);
   EXPECT_EQ(json()["layout"]["extents_begin"], store_.block().layout.extents_begin);
   EXPECT_EQ(json()["problems"], 0);
+}
+
+TEST_F(DiskInspectAndVerify, InspectTellsAStoreOfAnotherMachine) {
+  std::filesystem::remove(path_);
+  ASSERT_TRUE(
+      extent_file::open({.path = path_, .capacity_bytes = 2 << 20, .owner = {{0xab, 0xcd}, "tests"}}));
+  EXPECT_EQ(run({"inspect", path_}), exit_code::ok) << err_;
+  EXPECT_THAT(out_, HasSubstr("group tests of another machine, abcd0000000000000000000000000000"));
 }
 
 TEST_F(DiskInspectAndVerify, InspectNamesWhatIsWrongWithTheMetadata) {
