@@ -153,7 +153,7 @@ std::vector<object_place> tier_state::publish(const std::vector<object_place>& p
         entry_key name = object.name();
         if (!hold)
           leave(places[i].id);
-        settle(name);
+        awaited_.settle(name);
       });
   return published;
 }
@@ -187,7 +187,7 @@ std::vector<extent> tier_state::abandon(const std::vector<object_id>& ids) {
     entry_key name = object->name();
     residents().erase(id);
     if (!detached) // its key may be another's by now
-      settle(name);
+      awaited_.settle(name);
   }
   return freed;
 }
@@ -199,7 +199,7 @@ void tier_state::detach(const std::vector<object_id>& ids) {
       continue;
     entry_key name = object->name();
     residents().remove(id);
-    settle(name);
+    awaited_.settle(name);
   }
 }
 
@@ -291,7 +291,7 @@ tier_state::cleared tier_state::clear(std::optional<space_id> space) {
     entry_key name = object.name();
     if (object.state() == object_state::reserved) {
       residents().remove(id); // its writer gives it back
-      settle(name);
+      awaited_.settle(name);
       continue;
     }
     ++answer.objects;
@@ -381,44 +381,11 @@ tier_state::eviction tier_state::evict(const std::vector<entry_key>& victims) {
 }
 
 void tier_state::await(const object_batch& objects, context_ptr context, std::function<void(errc)> done) {
-  auto waiting = std::make_shared<waiter>();
-  for (const object_key& key : objects.keys) {
-    auto id = residents().find(key);
-    if (!id || residents().get(*id)->state() != object_state::reserved)
-      continue;
-    waiters_[to_entry_key(key)].push_back(waiting);
-    ++waiting->left;
-  }
-  if (waiting->left == 0) {
-    done(errc::ok);
-    return;
-  }
-  waiting->context = std::move(context);
-  waiting->done = std::move(done);
-}
-
-void tier_state::settle(entry_key name) {
-  auto entry = waiters_.find(name);
-  if (entry == waiters_.end())
-    return;
-  auto settled = std::move(entry->second);
-  waiters_.erase(entry);
-  for (const auto& waiting : settled)
-    if (--waiting->left == 0 && waiting->done)
-      std::exchange(waiting->done, nullptr)(errc::ok);
-}
-
-void tier_state::sweep() {
-  for (auto entry = waiters_.begin(); entry != waiters_.end();) {
-    std::erase_if(entry->second, [](const std::shared_ptr<waiter>& waiting) {
-      if (!waiting->context || waiting->context->live())
-        return false;
-      if (waiting->done)
-        std::exchange(waiting->done, nullptr)(waiting->context->ended.load());
-      return true;
-    });
-    entry = entry->second.empty() ? waiters_.erase(entry) : std::next(entry);
-  }
+  std::vector<entry_key> written;
+  for (const object_key& key : objects.keys)
+    if (auto id = table().find(key); id && table().get(*id)->state() == object_state::reserved)
+      written.push_back(to_entry_key(key));
+  awaited_.await(written, std::move(context), std::move(done));
 }
 
 policy_notes tier_state::take_notes() {

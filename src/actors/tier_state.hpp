@@ -2,6 +2,7 @@
 // messages into these calls and the results into messages.
 #pragma once
 
+#include "actors/awaited_objects.hpp"
 #include "actors/durable_index.hpp"
 #include "actors/messages.hpp"
 #include "actors/tier_index.hpp"
@@ -10,7 +11,6 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <unordered_map>
 
 namespace terrace::actors {
 
@@ -113,7 +113,7 @@ class tier_state {
   /// Calls `done` when no object of the batch is reserved; at once if none is.
   void await(const object_batch& objects, context_ptr context, std::function<void(errc)> done);
   /// Calls `done` of the waiters whose context has ended.
-  void sweep();
+  void sweep() { awaited_.sweep(); }
 
   /// What happened since the last call, in the order in which the policy should hear it.
   policy_notes take_notes();
@@ -130,25 +130,18 @@ class tier_state {
   uint64_t discarded = 0;
 
  private:
-  struct waiter {
-    size_t left = 0;
-    context_ptr context;
-    std::function<void(errc)> done;
-  };
-
   resident_table& residents() { return index_->table(); }
   object_place hold(object_id id);
   std::vector<extent> drop_out_of_reach(const object_batch& objects, const std::vector<size_t>& wanted);
   object_place place_of(object_id id) const;
   void note(note_kind kind, const resident& object, entry_key parent = {});
-  bool leave(object_id id);    ///< when it lies in a retired range
-  void settle(entry_key name); ///< the object is no longer reserved
+  bool leave(object_id id); ///< when it lies in a retired range
   bool out_of_reach(const resident& object) const { return index_->out_of_reach(object); }
 
   tier_kind kind_;
   std::optional<durable_index> durable_;
   std::shared_ptr<tier_index> index_ = std::make_shared<tier_index>();
-  std::unordered_map<entry_key, std::vector<std::shared_ptr<waiter>>> waiters_;
+  awaited_objects awaited_;
   policy_notes notes_;
   std::vector<extent> retired_;
   std::vector<extent> left_;
