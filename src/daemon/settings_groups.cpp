@@ -50,16 +50,16 @@ uint64_t round_down(uint64_t value, uint64_t unit) { return value / unit * unit;
 void divide(const settings& s, std::vector<group_options>& groups, uint64_t bytes, uint64_t unit,
             std::optional<uint64_t> listen_options::*share, uint64_t group_options::*target) {
   uint64_t left = bytes;
-  size_t without = 0;
+  std::vector<group_options*> rest;
   for (auto& group : groups) {
     auto asked = asked_share(s, group, share);
     group.*target = asked ? round_down(*asked, unit) : 0;
     left -= std::min(left, asked.value_or(0));
-    without += asked ? 0 : 1;
+    if (!asked)
+      rest.push_back(&group);
   }
-  for (auto& group : groups)
-    if (!asked_share(s, group, share))
-      group.*target = round_down(left / without, unit);
+  for (group_options* group : rest)
+    group->*target = round_down(left / rest.size(), unit);
 }
 
 void check_paths(problems& found, const std::vector<listen_options>& listen) {
