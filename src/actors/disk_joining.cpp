@@ -47,21 +47,31 @@ void refuse_disk(supervisor_pointer self, size_t group, const error& why) {
   state.with.warn("the disk tier of group " + state.groups[group]->name + " is off: " + why.text);
 }
 
-void tell_of_opened(supervisor_pointer self, const disk_prepared& report) {
-  auto& state = self->state;
+/// What the log is told of a disk: that it joined, and what is not as it should be.
+struct joining_lines {
+  std::string joined;
+  std::vector<std::string> warnings;
+};
+
+joining_lines describe(supervisor_pointer self, const disk_prepared& report) {
+  const opened_disk& disk = *report.disk;
+  std::string tier = "the disk tier of group " + self->state.groups[report.group]->name;
+  joining_lines lines;
+  lines.joined = tier + " joined: " + describe_opened(disk, report.seconds);
+  if (!disk.left_out.empty())
+    lines.warnings.push_back(tier + " goes on without " + std::to_string(disk.left_out.size()) + " of its " +
+                             std::to_string(disk.left_out.size() + disk.each.size()) +
+                             " paths: " + disk.service->reason());
+  if (std::string lost = describe_losses(disk); !lost.empty())
+    lines.warnings.push_back(std::move(lost));
+  return lines;
+}
+
+void count_recovered(supervisor_pointer self, const disk_prepared& report) {
   const opened_disk& disk = *report.disk;
   for (size_t i = 0; i < disk.each.size(); ++i)
-    state.with.probes[report.group].paths[disk.paths->file(i)->path_index()].journal->recovered(
+    self->state.with.probes[report.group].paths[disk.paths->file(i)->path_index()].journal->recovered(
         {disk.each[i].objects, damaged_in(disk.each[i]), report.seconds});
-  state.with.log("the disk tier of group " + state.groups[report.group]->name +
-                 " joined: " + describe_opened(disk, report.seconds));
-  if (!disk.left_out.empty())
-    state.with.warn("the disk tier of group " + state.groups[report.group]->name + " goes on without " +
-                    std::to_string(disk.left_out.size()) + " of its " +
-                    std::to_string(disk.left_out.size() + disk.each.size()) +
-                    " paths: " + disk.service->reason());
-  if (std::string lost = describe_losses(disk); !lost.empty())
-    state.with.warn(lost);
 }
 
 } // namespace
@@ -126,12 +136,16 @@ void disk_is_prepared(supervisor_pointer self, const disk_prepared& report) {
   }
   if (state.now != phase::serving)
     return;
-  tell_of_opened(self, report);
+  count_recovered(self, report);
+  auto lines = describe(self, report);
   join_disk(self->system(), group, state.with.groups[report.group], probes, state.with.place,
             std::move(*report.disk), state.with.warn);
   for (const caf::actor& member : actors_of_disk(group))
     self->monitor(member);
   register_with_disk(self, report.group);
+  state.with.log(lines.joined); // who reads that finds it in status
+  for (const std::string& line : lines.warnings)
+    state.with.warn(line);
 }
 
 } // namespace terrace::actors
