@@ -24,7 +24,7 @@ client::deadline daemon_options::until() const {
 }
 
 std::string default_socket_path() {
-  const std::string system = "/run/terrace/terrace.sock";
+  std::string system = "/run/terrace/terrace.sock";
   if (getuid() == 0)
     return system;
   std::vector<std::string> candidates;
