@@ -1,11 +1,11 @@
 // Threads that read a table while its owner changes it.
 #include "index/resident_table.hpp"
+#include "resident_keys.hpp"
 #include "tests/support/seed.hpp"
 
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <cstring>
 #include <random>
 #include <thread>
 #include <vector>
@@ -14,11 +14,7 @@ using namespace terrace;
 
 namespace {
 
-object_key key(uint64_t number) {
-  object_key made{space_id{1}, 0, 0, {}};
-  std::memcpy(made.chunk.bytes.data(), &number, sizeof number);
-  return made;
-}
+object_key key(uint64_t number) { return terrace::test::numbered_key(number); }
 
 object_id add(resident_table& table, uint64_t number) {
   object_id id = table.insert({key(number), {}, number * 4096, 4096, 4000});

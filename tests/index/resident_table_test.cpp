@@ -1,4 +1,5 @@
 #include "index/resident_table.hpp"
+#include "resident_keys.hpp"
 
 #include "tests/support/seed.hpp"
 
@@ -12,11 +13,7 @@ using namespace terrace;
 
 namespace {
 
-object_key key(uint64_t number) {
-  object_key made{space_id{1}, 0, 0, {}};
-  std::memcpy(made.chunk.bytes.data(), &number, sizeof number);
-  return made;
-}
+object_key key(uint64_t number) { return terrace::test::numbered_key(number); }
 
 new_resident object(uint64_t number, uint64_t bytes = 4096) {
   return {key(number), {number, ~number}, number * 65536, bytes, bytes - 1};
