@@ -2,8 +2,8 @@
 #pragma once
 
 #include "storage/index_journal.hpp"
-#include "storage/store_device.hpp"
-#include "storage/store_layout.hpp"
+#include "storage/volume_device.hpp"
+#include "storage/volume_layout.hpp"
 
 #include <cstring>
 #include <numeric>
@@ -19,7 +19,7 @@ class generated_index {
   static constexpr uint32_t spaces = 8;
 
   /// Errors: the device's. It needs no more than `metadata_bytes()`.
-  static result<generated_index> write(store_device& to, uint64_t objects) {
+  static result<generated_index> write(volume_device& to, uint64_t objects) {
     generated_index made(objects);
     if (auto done = to.resize(made.metadata_bytes()); !done)
       return tl::unexpected(done.error());
@@ -66,7 +66,7 @@ class generated_index {
   }
 
   explicit generated_index(uint64_t objects) : objects_(objects) {
-    block_.store.bytes = {1, 2, 3};
+    block_.volume.bytes = {1, 2, 3};
     block_.epoch = 1;
     block_.capacity_bytes = smallest_capacity_bytes;
     block_.layout = layout_for(block_.capacity_bytes);
@@ -77,7 +77,7 @@ class generated_index {
     }
   }
 
-  result<void> write_image(store_device& to, index_journal& journal) {
+  result<void> write_image(volume_device& to, index_journal& journal) {
     std::vector<index_record> part;
     for (uint32_t space = 1; space <= spaces; ++space)
       part.push_back(space_record(space, {static_cast<uint8_t>(space)}));
@@ -101,7 +101,7 @@ class generated_index {
     return {};
   }
 
-  static result<void> do_io(store_device& to, index_journal& journal) {
+  static result<void> do_io(volume_device& to, index_journal& journal) {
     while (auto io = journal.next()) {
       auto done =
           io->what == journal_io::action::sync ? to.sync() : to.write(io->file_offset, io->memory->bytes());

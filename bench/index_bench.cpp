@@ -1,7 +1,7 @@
 // What the residency index of a tier with ten million chunks takes, in memory and in time.
 #include "bench/benchmark.hpp"
 #include "index/resident_table.hpp"
-#include "policy/eviction_ledger.hpp"
+#include "policy/eviction_tracker.hpp"
 
 #include <malloc.h>
 
@@ -52,15 +52,15 @@ std::unique_ptr<filled> fill() {
   return made;
 }
 
-/// What the policy's ledger keeps of each resident, in chains of 64.
+/// What the policy's tracker keeps of each resident, in chains of 64.
 double ledger_bytes_per_entry(std::string_view policy) {
   constexpr uint64_t entries = 1'000'000;
-  eviction_ledger ledger;
-  must(ledger.set_policy(0, policy), "policy");
+  eviction_tracker tracker;
+  must(tracker.set_policy(0, policy), "policy");
   for (uint64_t n = 0; n < entries; ++n)
-    ledger.insert(0, {to_entry_key(key_of(n)), n % 64 == 0 ? entry_key{} : to_entry_key(key_of(n - 1)), 4096},
+    tracker.insert(0, {to_entry_key(key_of(n)), n % 64 == 0 ? entry_key{} : to_entry_key(key_of(n - 1)), 4096},
                   n);
-  return static_cast<double>(ledger.bytes()) / static_cast<double>(entries);
+  return static_cast<double>(tracker.bytes()) / static_cast<double>(entries);
 }
 
 /// The digests alone, read in the same disorder: what any index has to do.

@@ -1,6 +1,6 @@
 // policy_cost: what each eviction policy costs an access, beside `lru`, and what it remembers of each chunk.
 #include "bench/benchmark.hpp"
-#include "policy/eviction_ledger.hpp"
+#include "policy/eviction_tracker.hpp"
 
 #include <map>
 #include <memory>
@@ -53,12 +53,12 @@ class request_list {
   size_t oldest_ = 0;
 };
 
-/// A tier that is full, as the policy actor drives its ledger: a request begins, what is missing is stored, it ends.
+/// A tier that is full, as the policy actor drives its tracker: a request begins, what is missing is stored, it ends.
 class full_tier {
  public:
   full_tier(std::string_view policy, request_list& requests) : requests_(requests) {
-    must(ledger_.set_policy(0, policy), policy);
-    while (ledger_.residents(0) < residents_max)
+    must(tracker_.set_policy(0, policy), policy);
+    while (tracker_.residents(0) < residents_max)
       serve();
   }
 
@@ -73,7 +73,7 @@ class full_tier {
   }
 
   double bytes_per_entry() const {
-    return static_cast<double>(ledger_.bytes()) / static_cast<double>(ledger_.tracked());
+    return static_cast<double>(tracker_.bytes()) / static_cast<double>(tracker_.tracked());
   }
 
  private:
@@ -94,26 +94,26 @@ class full_tier {
   uint64_t serve() {
     make_chain(requests_[next_++]);
     now_ += pause_ns;
-    auto request = ledger_.begin_request(chain_, {.space = 1}, now_);
+    auto request = tracker_.begin_request(chain_, {.space = 1}, now_);
     size_t missing = 0;
     for (entry_key key : chain_)
-      missing += !ledger_.resident(0, key);
-    while (ledger_.residents(0) + missing > residents_max)
+      missing += !tracker_.resident(0, key);
+    while (tracker_.residents(0) + missing > residents_max)
       for (const victim& leaving :
-           ledger_.victims(0, {ledger_.residents(0) + missing - residents_max, request}, now_))
-        ledger_.erase(0, leaving.key);
+           tracker_.victims(0, {tracker_.residents(0) + missing - residents_max, request}, now_))
+        tracker_.erase(0, leaving.key);
     for (size_t i = chain_.size(); i-- > 0 && missing > 0;)
-      if (!ledger_.resident(0, chain_[i])) {
-        ledger_.insert(0, {chain_[i], i == 0 ? entry_key{} : chain_[i - 1], 1}, now_, request);
+      if (!tracker_.resident(0, chain_[i])) {
+        tracker_.insert(0, {chain_[i], i == 0 ? entry_key{} : chain_[i - 1], 1}, now_, request);
         --missing;
       }
-    ledger_.end_request(request, {.output_tokens = static_cast<uint32_t>(now_ % 509)}, now_);
+    tracker_.end_request(request, {.output_tokens = static_cast<uint32_t>(now_ % 509)}, now_);
     return chain_.size();
   }
 
   request_list& requests_;
   size_t next_ = 0;
-  eviction_ledger ledger_;
+  eviction_tracker tracker_;
   std::vector<entry_key> chain_;
   policy_time now_ = 0;
 };

@@ -43,8 +43,8 @@ void recover(const settings& options, const reporter& report) {
       [&] {
         size_t found = 0;
         double seconds = seconds_of([&] {
-          auto store = terrace::recover(device, made.block(), made.arena_bytes());
-          found = store.objects.size();
+          auto volume = terrace::recover(device, made.block(), made.arena_bytes());
+          found = volume.objects.size();
         });
         if (found != objects)
           give_up("recovery lost objects");

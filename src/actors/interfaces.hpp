@@ -2,12 +2,12 @@
 // what comes back; messages marked (delayed) may wait, and say what releases them.
 #pragma once
 
-#include "actors/disk_messages.hpp"
-#include "actors/group_messages.hpp"
-#include "actors/journal_messages.hpp"
-#include "actors/lookup_messages.hpp"
+#include "actors/disk/disk_messages.hpp"
+#include "actors/connection/group_messages.hpp"
+#include "actors/disk/journal_messages.hpp"
+#include "actors/transfer/lookup_messages.hpp"
 #include "actors/messages.hpp"
-#include "actors/policy_messages.hpp"
+#include "actors/tier/policy_messages.hpp"
 
 #include <caf/allowed_unsafe_message_type.hpp>
 #include <caf/typed_actor.hpp>
@@ -17,7 +17,7 @@ TERRACE_MESSAGE(release_notice)
 TERRACE_MESSAGE(abandon_notice)
 TERRACE_MESSAGE(detach_notice)
 TERRACE_MESSAGE(probe_request)
-TERRACE_MESSAGE(use_notice)
+TERRACE_MESSAGE(access_notice)
 TERRACE_MESSAGE(probe_answer)
 TERRACE_MESSAGE(acquire_request)
 TERRACE_MESSAGE(acquire_answer)
@@ -111,7 +111,7 @@ using tier_actor = caf::typed_actor<
     // From lookups: which are published; with `hold`, kept until the hold ends.
     caf::replies_to<probe_request>::with<probe_answer>,
     // From lookups that probed in slices: what they found and keep was used.
-    caf::reacts_to<use_notice>,
+    caf::reacts_to<access_notice>,
     // From transfers: hold or reserve, whole or not at all. (delayed: until the allocator has room, or the
     // context ends)
     caf::replies_to<acquire_request>::with<acquire_answer>,

@@ -8,7 +8,7 @@
 #include "index/prefix_plan.hpp"
 #include "index/resident_table.hpp"
 #include "memory/allocator.hpp"
-#include "policy/ledger_types.hpp"
+#include "policy/eviction_types.hpp"
 
 #include <caf/actor.hpp>
 
@@ -135,7 +135,7 @@ using reservation_ptr = std::shared_ptr<object_reservation>;
 struct probe_request {
   batch_ptr objects;
   bool hold = false;
-  bool note_use = false;
+  bool note_access = false;
   object_range range{}; ///< of the batch: what to look at
 };
 struct probe_answer {
@@ -146,7 +146,7 @@ struct probe_answer {
 };
 
 /// These were found by probes that noted no use, and are used now, together: a chain's objects in its order.
-struct use_notice {
+struct access_notice {
   std::vector<object_id> ids;
 };
 
@@ -157,7 +157,7 @@ struct acquire_request {
   std::vector<bool> may_fill;
   bool fill = true;     ///< false: reserve nothing, as if `may_fill` were all false
   bool may_wait = true; ///< false: `no_space` at once when eviction cannot make room now
-  bool note_use = true;
+  bool note_access = true;
   bool may_evict = true; ///< false: take what is free
   context_ptr context;   ///< may be null: a request of the daemon itself
 };
@@ -361,7 +361,7 @@ struct victim_answer {
   std::vector<entry_key> above; ///< parallel: the ancestor that may leave only when the victim does, or empty
   uint64_t bytes = 0;           ///< of all victims; less than was asked for: no more may leave
 };
-/// How many of these, from the first on, should the tier take (eviction_ledger::admitted)?
+/// How many of these, from the first on, should the tier take (eviction_tracker::admitted)?
 struct admit_request {
   tier_kind tier = tier_kind::none;
   admission_rule rule = admission_rule::always;

@@ -20,24 +20,24 @@ class disk_inspect_command final : public command {
   }
 
   outcome<exit_code> run(console& to) override {
-    std::vector<inspected_store> stores;
+    std::vector<inspected_volume> volumes;
     for (const std::string& path : paths_) {
       auto opened = open_and_inspect(path);
       if (!opened)
         return tl::unexpected(opened.error());
-      stores.push_back(std::move(*opened));
+      volumes.push_back(std::move(*opened));
     }
     std::vector<json> values;
-    for (size_t i = 0; i < stores.size(); ++i)
+    for (size_t i = 0; i < volumes.size(); ++i)
       if (json_)
-        values.push_back(to_json(paths_[i], stores[i].is));
+        values.push_back(to_json(paths_[i], volumes[i].is));
       else
         fmt::print(to.out, "{}{}", i == 0 ? "" : "\n",
-                   format_inspection(paths_[i], stores[i].is, machine_identity()));
+                   format_inspection(paths_[i], volumes[i].is, machine_identity()));
     if (json_)
       print_json_of_paths(to, std::move(values));
-    else if (std::string wrong = describe_mismatch(paths_, stores); stores.size() > 1 && !wrong.empty())
-      fmt::print(to.out, "\n  together they are no store: {}\n", wrong);
+    else if (std::string wrong = describe_mismatch(paths_, volumes); volumes.size() > 1 && !wrong.empty())
+      fmt::print(to.out, "\n  together they are no volume: {}\n", wrong);
     return exit_code::ok;
   }
 

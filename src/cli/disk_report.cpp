@@ -15,13 +15,13 @@ namespace {
 
 constexpr size_t short_fingerprint = 8; ///< bytes of it that people see
 
-std::string hex(const std::array<uint8_t, 16>& bytes) { return to_hex(store_id{bytes}); }
+std::string hex(const std::array<uint8_t, 16>& bytes) { return to_hex(volume_id{bytes}); }
 
 double portion(uint64_t part, uint64_t whole) {
   return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
 }
 
-object_sum sum_of(const store_inspection& is) {
+object_sum sum_of(const volume_inspection& is) {
   object_sum all;
   for (const index_record& object : is.found.objects)
     all.add(object);
@@ -46,7 +46,7 @@ std::string describe_checkpoint(const inspected_checkpoint& checkpoint) {
                      format_count(checkpoint.header->image_blocks), checkpoint.header->journal_sequence);
 }
 
-std::string describe_superblocks(const store_inspection& is) {
+std::string describe_superblocks(const volume_inspection& is) {
   std::string text;
   for (size_t copy = 0; copy < 2; ++copy)
     if (!is.superblock_problems[copy].empty())
@@ -58,8 +58,8 @@ std::string describe_part(uint64_t begin, uint64_t bytes) {
   return fmt::format("{} at {}", format_bytes(bytes), format_count(begin));
 }
 
-std::string format_layout(const store_inspection& is) {
-  const store_layout& layout = is.block.layout;
+std::string format_layout(const volume_inspection& is) {
+  const volume_layout& layout = is.block.layout;
   uint64_t live = is.journal_blocks_live();
   return format_facts({{"superblock", describe_superblocks(is)},
                        {"journal", fmt::format("{}; {} of {} blocks in use ({}), next is block {}",
@@ -74,7 +74,7 @@ std::string format_layout(const store_inspection& is) {
                        {"objects", describe_part(layout.extents_begin, is.arena_bytes)}});
 }
 
-std::string format_problems(const store_inspection& is) {
+std::string format_problems(const volume_inspection& is) {
   const recovery_counts& counts = is.found.counts;
   std::string text;
   auto add = [&](uint64_t count, const char* what) {
@@ -114,12 +114,12 @@ json to_json(const inspected_checkpoint& checkpoint) {
 
 } // namespace
 
-std::string format_inspection(const std::string& path, const store_inspection& is,
+std::string format_inspection(const std::string& path, const volume_inspection& is,
                               const std::array<uint8_t, 16>& machine) {
   const superblock& block = is.block;
   object_sum all = sum_of(is);
   std::string text = format_facts(
-      {{"store", to_hex(block.store)},
+      {{"volume", to_hex(block.volume)},
        {"file", fmt::format("{}, {}", path, format_bytes(is.file_bytes))},
        {"path", fmt::format("{} of {}", block.path_index, block.path_count)},
        {"owner", fmt::format("group {} of {}", block.owner.group.empty() ? "-" : block.owner.group,
@@ -146,9 +146,9 @@ std::string format_inspection(const std::string& path, const store_inspection& i
   return text + format_problems(is);
 }
 
-json to_json(const std::string& path, const store_inspection& is) {
+json to_json(const std::string& path, const volume_inspection& is) {
   const superblock& block = is.block;
-  const store_layout& layout = block.layout;
+  const volume_layout& layout = block.layout;
   const recovery_counts& counts = is.found.counts;
   json spaces = json::array(), sizes = json::array(), checkpoints = json::array();
   for (const space_sum& of : sum_by_space(is.found)) {
@@ -162,7 +162,7 @@ json to_json(const std::string& path, const store_inspection& is) {
   for (const inspected_checkpoint& checkpoint : is.checkpoints)
     checkpoints.push_back(to_json(checkpoint));
   json value = {{"path", path},
-                {"store", to_hex(block.store)},
+                {"volume", to_hex(block.volume)},
                 {"path_index", block.path_index},
                 {"path_count", block.path_count},
                 {"file_bytes", is.file_bytes},
@@ -202,25 +202,25 @@ json to_json(const std::string& path, const store_inspection& is) {
   return value;
 }
 
-outcome<inspected_store> open_and_inspect(const std::string& path) {
-  auto store = offline_store::open(path, store_access::read);
-  if (!store)
-    return disk_failure(path, store.error());
-  auto is = inspect(store->device());
+outcome<inspected_volume> open_and_inspect(const std::string& path) {
+  auto volume = offline_volume::open(path, volume_access::read);
+  if (!volume)
+    return disk_failure(path, volume.error());
+  auto is = inspect(volume->device());
   if (!is)
     return disk_failure(path, is.error());
-  return inspected_store{std::move(*store), std::move(*is)};
+  return inspected_volume{std::move(*volume), std::move(*is)};
 }
 
 std::string describe_mismatch(const std::vector<std::string>& paths,
-                              const std::vector<inspected_store>& stores) {
-  bool several = std::any_of(stores.begin(), stores.end(),
-                             [](const inspected_store& store) { return store.is.block.path_count != 1; });
+                              const std::vector<inspected_volume>& volumes) {
+  bool several = std::any_of(volumes.begin(), volumes.end(),
+                             [](const inspected_volume& volume) { return volume.is.block.path_count != 1; });
   if (!several)
     return {};
   std::vector<found_path> found;
-  for (const inspected_store& store : stores)
-    found.push_back({found_path::kind::store, store.is.block, {}});
+  for (const inspected_volume& volume : volumes)
+    found.push_back({found_path::kind::volume, volume.is.block, {}});
   auto set = plan_paths(paths, found, mismatch_rule::refuse);
   return set ? std::string() : set.error().text;
 }

@@ -4,8 +4,8 @@
 #include "cli/disk_report.hpp"
 #include "cli/progress.hpp"
 #include "cli/units.hpp"
-#include "storage/offline_store.hpp"
-#include "storage/store_resize.hpp"
+#include "storage/offline_volume.hpp"
+#include "storage/volume_resize.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -36,17 +36,17 @@ class disk_resize_command final : public command {
     auto bytes = parse_bytes(bytes_);
     if (!bytes)
       return bad_usage("BYTES: " + bytes.error().text);
-    auto store = offline_store::open(path_, dry_run_ ? store_access::read : store_access::write);
-    if (!store)
-      return disk_failure(path_, store.error());
-    auto plan = plan_resize(store->device(), *bytes);
+    auto volume = offline_volume::open(path_, dry_run_ ? volume_access::read : volume_access::write);
+    if (!volume)
+      return disk_failure(path_, volume.error());
+    auto plan = plan_resize(volume->device(), *bytes);
     if (!plan)
       return disk_failure(path_, plan.error());
     bool no_room = plan->dropped.objects != 0 && !drop_;
     if (!dry_run_) {
       progress bar(to, "moving bytes", plan->moved.physical_bytes);
-      plan = resize_store(
-          store->device(),
+      plan = resize_volume(
+          volume->device(),
           {.capacity_bytes = *bytes, .drop = drop_, .moved = [&](uint64_t n) { bar.advance(n); }});
     }
     if (!plan && no_room)
@@ -70,7 +70,7 @@ class disk_resize_command final : public command {
     if (r.unreadable.objects != 0)
       fmt::print(to.out, "  unreadable  {}\n", describe(r.unreadable));
     if (!dry_run_)
-      fmt::print(to.out, "{} the capacity in the daemon's configuration to {} before it opens the store.\n",
+      fmt::print(to.out, "{} the capacity in the daemon's configuration to {} before it opens the volume.\n",
                  r.after.path_count == 1 ? "Set" : "Resize its other paths alike, and set",
                  r.after.capacity_bytes * r.after.path_count);
   }

@@ -26,7 +26,7 @@ const char* name_of(object_state state) {
   return "";
 }
 
-uint64_t file_offset(const store_inspection& is, const index_record& object) {
+uint64_t file_offset(const volume_inspection& is, const index_record& object) {
   return is.block.layout.extents_begin + object.offset;
 }
 
@@ -41,7 +41,7 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
 /// What the threads share.
 class scrub_run {
  public:
-  scrub_run(store_reader& from, const store_inspection& is, const interruption& stop, console& to)
+  scrub_run(volume_reader& from, const volume_inspection& is, const interruption& stop, console& to)
       : from_(from), is_(is), stop_(stop), bar_(to, "verifying objects", is.found.objects.size()) {
     for (const recovered_space& space : is.found.spaces)
       spaces_[space.number] = space.fingerprint;
@@ -80,8 +80,8 @@ class scrub_run {
                                 format_count(done_.bad())));
   }
 
-  store_reader& from_;
-  const store_inspection& is_;
+  volume_reader& from_;
+  const volume_inspection& is_;
   const interruption& stop_;
   progress bar_;
   std::map<uint32_t, space_fingerprint> spaces_;
@@ -94,7 +94,7 @@ class scrub_run {
 
 } // namespace
 
-scrub_result scrub(store_reader& from, const store_inspection& is, size_t jobs, const interruption& stop,
+scrub_result scrub(volume_reader& from, const volume_inspection& is, size_t jobs, const interruption& stop,
                    console& to) {
   scrub_run run(from, is, stop, to);
   std::vector<std::thread> threads;
@@ -106,12 +106,12 @@ scrub_result scrub(store_reader& from, const store_inspection& is, size_t jobs, 
   return run.result();
 }
 
-std::string format_scrub(const std::string& path, const store_inspection& is, const scrub_result& scrubbed,
+std::string format_scrub(const std::string& path, const volume_inspection& is, const scrub_result& scrubbed,
                          size_t list) {
   double rate = scrubbed.seconds > 0 ? static_cast<double>(scrubbed.bytes_read) / scrubbed.seconds : 0;
   auto count = [&](object_state state) { return format_count(scrubbed.of(state)); };
   std::string text = format_facts(
-      {{"store", path},
+      {{"volume", path},
        {scrubbed.interrupted ? "interrupted" : "verified",
         fmt::format("{} of {} objects, {} in {}, {}", format_count(scrubbed.checked()),
                     format_count(is.found.objects.size()), format_bytes(scrubbed.bytes_read),
@@ -149,7 +149,7 @@ std::string format_scrub(const std::string& path, const store_inspection& is, co
   return text;
 }
 
-json to_json(const std::string& path, const store_inspection& is, const scrub_result& scrubbed, size_t list) {
+json to_json(const std::string& path, const volume_inspection& is, const scrub_result& scrubbed, size_t list) {
   std::map<uint32_t, std::string> spaces;
   for (const recovered_space& space : is.found.spaces)
     spaces[space.number] = to_hex(digest{space.fingerprint});

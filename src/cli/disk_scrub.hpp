@@ -1,11 +1,11 @@
-// Reads every live object of a store and compares it with the index.
+// Reads every live object of a volume and compares it with the index.
 #pragma once
 
 #include "cli/console.hpp"
 #include "cli/interruption.hpp"
 #include "cli/json.hpp"
 #include "storage/object_check.hpp"
-#include "storage/store_inspection.hpp"
+#include "storage/volume_inspection.hpp"
 
 #include <array>
 #include <string>
@@ -31,12 +31,12 @@ struct scrub_result {
 };
 
 /// In the order in which objects lie on the device, on `jobs` threads, each with one read of some MiB under way.
-scrub_result scrub(store_reader& from, const store_inspection& is, size_t jobs, const interruption& stop,
+scrub_result scrub(volume_reader& from, const volume_inspection& is, size_t jobs, const interruption& stop,
                    console& to);
 
 /// `list`: how many findings are named, 0 for all.
-std::string format_scrub(const std::string& path, const store_inspection& is, const scrub_result& scrubbed,
+std::string format_scrub(const std::string& path, const volume_inspection& is, const scrub_result& scrubbed,
                          size_t list);
-json to_json(const std::string& path, const store_inspection& is, const scrub_result& scrubbed, size_t list);
+json to_json(const std::string& path, const volume_inspection& is, const scrub_result& scrubbed, size_t list);
 
 } // namespace terrace::cli

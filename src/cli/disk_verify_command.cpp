@@ -32,7 +32,7 @@ class disk_verify_command final : public command {
       auto opened = open_and_inspect(path);
       if (!opened)
         return tl::unexpected(opened.error());
-      scrub_result scrubbed = scrub(opened->store.device(), opened->is, jobs_, stop, to);
+      scrub_result scrubbed = scrub(opened->volume.device(), opened->is, jobs_, stop, to);
       if (json_)
         values.push_back(to_json(path, opened->is, scrubbed, list_));
       else

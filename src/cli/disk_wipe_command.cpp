@@ -4,7 +4,7 @@
 #include "cli/confirmation.hpp"
 #include "cli/disk_report.hpp"
 #include "cli/units.hpp"
-#include "storage/offline_store.hpp"
+#include "storage/offline_volume.hpp"
 #include "storage/superblock_copies.hpp"
 
 #include <CLI/CLI.hpp>
@@ -20,7 +20,7 @@ class disk_wipe_command final : public command {
                    "The file of a disk tier that no daemon has open, or those of several paths")
         ->required();
     app.add_flag("--yes", yes_, "Do not ask");
-    app.add_flag("--force", force_, "Also a file that is no Terrace store");
+    app.add_flag("--force", force_, "Also a file that is no Terrace volume");
     app.add_flag("--json", json_, "Print JSON");
   }
 
@@ -33,8 +33,8 @@ class disk_wipe_command final : public command {
       if (json_)
         values.push_back({{"path", path}, {"wiped", *wiped}});
       else
-        fmt::print(to.out, "{}: {}; the daemon that opens it next starts with an empty store\n", path,
-                   *wiped ? "wiped" : "there was no store in it");
+        fmt::print(to.out, "{}: {}; the daemon that opens it next starts with an empty volume\n", path,
+                   *wiped ? "wiped" : "there was no volume in it");
     }
     if (json_)
       print_json_of_paths(to, std::move(values));
@@ -42,13 +42,13 @@ class disk_wipe_command final : public command {
   }
 
  private:
-  /// Whether there was a store.
+  /// Whether there was a volume.
   outcome<bool> wipe(console& to, const std::string& path) {
-    auto store = offline_store::open(path, store_access::write);
-    if (!store)
-      return disk_failure(path, store.error());
-    auto size = store->device().size();
-    auto copies = read_superblocks(store->device());
+    auto volume = offline_volume::open(path, volume_access::write);
+    if (!volume)
+      return disk_failure(path, volume.error());
+    auto size = volume->device().size();
+    auto copies = read_superblocks(volume->device());
     if (!size || !copies)
       return disk_failure(path, size ? copies.error() : size.error());
     const auto& block = copies->newest;
@@ -56,18 +56,18 @@ class disk_wipe_command final : public command {
       return false;
     if (!block && block.error().code == errc::denied && !force_)
       return bad_usage(path +
-                       ": this is no Terrace store; nothing was changed. --force wipes it all the same");
+                       ": this is no Terrace volume; nothing was changed. --force wipes it all the same");
     if (auto sure = confirm(to, describe(path, *size, block), yes_); !sure)
       return tl::unexpected(sure.error());
-    if (auto done = erase_superblocks(store->device(), block ? block->sequence : 1); !done)
+    if (auto done = erase_superblocks(volume->device(), block ? block->sequence : 1); !done)
       return disk_failure(path, done.error());
     return true;
   }
 
   static std::string describe(const std::string& path, uint64_t bytes, const result<superblock>& block) {
     std::string what =
-        block ? fmt::format("path {} of {} of store {} of group {}", block->path_index, block->path_count,
-                            to_hex(block->store), block->owner.group.empty() ? "-" : block->owner.group)
+        block ? fmt::format("path {} of {} of volume {} of group {}", block->path_index, block->path_count,
+                            to_hex(block->volume), block->owner.group.empty() ? "-" : block->owner.group)
               : block.error().text;
     return fmt::format("{} ({}: {}) will hold nothing any more", path, format_bytes(bytes), what);
   }

@@ -47,7 +47,7 @@ std::optional<simulate::cache_counts> serve_all(const run_context& with, Cache c
 std::optional<simulate::cache_counts> run_once(const run_context& with, const simulated_cell& cell,
                                                uint64_t seed) {
   const simulate::cache_shape& host = with.plan.shapes[cell.capacity];
-  simulate::ledger_options options;
+  simulate::tracker_options options;
   options.host_policy = with.plan.policies[cell.policy];
   options.seed = seed;
   options.object_bytes = host.object_bytes;

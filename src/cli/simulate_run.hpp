@@ -37,7 +37,7 @@ struct simulate_plan {
   std::vector<simulate::cache_shape> shapes;
   std::optional<second_tier> disk;
   uint64_t seeds = 1;
-  uint64_t token_ns = 0; ///< see ledger_options
+  uint64_t token_ns = 0; ///< see tracker_options
 };
 
 /// Of host memory of that shape.

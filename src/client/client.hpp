@@ -184,7 +184,7 @@ class connection {
   explicit connection(std::shared_ptr<detail::core> core);
 
   template <class T, class Kind, class Build>
-  static result<ticket<T>> submit(const std::shared_ptr<detail::session>& to, Kind what, Build&& build,
+  static result<ticket<T>> submit(const std::shared_ptr<detail::channel>& to, Kind what, Build&& build,
                                   deadline until);
   template <class T, class Kind, class Request>
   result<ticket<T>> submit_about(Kind what, const Request& request, uint32_t region, deadline until);
@@ -194,7 +194,7 @@ class connection {
   template <class T>
   result<T> finish(result<ticket<T>> submitted, deadline until);
   result<uint32_t> region_id_of(const registered_region* region) const;
-  static result<void> map_segments(detail::session& in, std::span<const location> locations, deadline until);
+  static result<void> map_segments(detail::channel& in, std::span<const location> locations, deadline until);
 
   std::shared_ptr<detail::core> core_;
 };

@@ -87,13 +87,13 @@ lease connection::adopt(const lease_id& id) const { return lease(core_->now(), i
 // ---- submitting ----
 
 template <class T, class Kind, class Build>
-result<ticket<T>> connection::submit(const std::shared_ptr<detail::session>& to, Kind what, Build&& build,
+result<ticket<T>> connection::submit(const std::shared_ptr<detail::channel>& to, Kind what, Build&& build,
                                      deadline until) {
   auto id = to->submit(what, std::forward<Build>(build), until);
   if (!id)
     return pass_on(id);
   ticket<T> under_way;
-  under_way.session_ = to;
+  under_way.channel_ = to;
   under_way.id_ = *id;
   return under_way;
 }
@@ -152,7 +152,7 @@ result<ticket<store_result>> connection::submit_commit(reservation written, dead
   if (!written)
     return fail(errc::bad_request, "expected a reservation, got an empty handle");
   auto sent = submit<store_result>(
-      written.session_, kind::commit,
+      written.channel_, kind::commit,
       [&](body_builder& body) { return wire::CreateCommit(body, written.id_, milliseconds_left(until)); },
       until);
   if (sent)
@@ -176,13 +176,13 @@ auto connection::take(ticket<T>& under_way, deadline until, Read&& read)
     -> result<decltype(read(std::declval<const Table&>()))> {
   if (!under_way)
     return fail(errc::bad_request, "expected a ticket of a request under way, got an empty one");
-  auto got = under_way.session_->wait(under_way.id_, until);
+  auto got = under_way.channel_->wait(under_way.id_, until);
   if (!got && got.error().code == errc::deadline)
     return pass_on(got); // still in flight
   under_way.id_ = 0;
   if (!got)
     return pass_on(got);
-  return detail::read_answer<Table>(*under_way.session_, *got,
+  return detail::read_answer<Table>(*under_way.channel_, *got,
                                     [&](const Table& table, answer&) { return read(table); });
 }
 
@@ -198,10 +198,10 @@ result<lookup_result> connection::wait(ticket<lookup_result>& under_way, deadlin
     if (table.tiers() && table.found_chunks() > 0)
       std::memcpy(found.tiers.data(), table.tiers()->data(), table.found_chunks());
     if (table.lease())
-      found.held = lease(under_way.session_, protocol::to_lease_id(table.lease()));
+      found.held = lease(under_way.channel_, protocol::to_lease_id(table.lease()));
     return found;
   };
-  if (under_way && under_way.session_->request_of(under_way.id_) == kind::await_lookup)
+  if (under_way && under_way.channel_->request_of(under_way.id_) == kind::await_lookup)
     return take<wire::AwaitLookupAnswer>(
         under_way, until, [&](const wire::AwaitLookupAnswer& table) { return read(*table.found()); });
   return take<wire::LookupAnswer>(under_way, until, read);
@@ -213,13 +213,13 @@ result<load_result> connection::wait(ticket<load_result>& under_way, deadline un
 
 result<store_result> connection::wait(ticket<store_result>& under_way, deadline until) {
   // Stores and commits end alike.
-  if (under_way && under_way.session_->request_of(under_way.id_) == kind::commit)
+  if (under_way && under_way.channel_->request_of(under_way.id_) == kind::commit)
     return take<wire::CommitAnswer>(under_way, until,
                                     [](const auto& table) { return detail::decode(table); });
   return take<wire::StoreAnswer>(under_way, until, [](const auto& table) { return detail::decode(table); });
 }
 
-result<void> connection::map_segments(detail::session& in, std::span<const location> locations,
+result<void> connection::map_segments(detail::channel& in, std::span<const location> locations,
                                       deadline until) {
   for (const auto& place : locations) {
     if (place.bytes == 0 || in.mapped()->knows(place.segment))
@@ -244,7 +244,7 @@ result<void> connection::map_segments(detail::session& in, std::span<const locat
 }
 
 result<located_objects> connection::wait(ticket<located_objects>& under_way, deadline until) {
-  auto in = under_way.session_;
+  auto in = under_way.channel_;
   uint64_t first_token = 0;
   auto places = take<wire::ReadLeaseAnswer>(under_way, until, [&](const auto& table) {
     first_token = table.first_token();
@@ -271,9 +271,9 @@ result<located_objects> connection::wait(ticket<located_objects>& under_way, dea
 
 result<reservation> connection::wait(ticket<reservation>& under_way, deadline until) {
   reservation made; // from the answer on it aborts itself if anything fails
-  auto in = under_way.session_;
+  auto in = under_way.channel_;
   auto places = take<wire::ReserveAnswer>(under_way, until, [&](const auto& table) {
-    made.session_ = in;
+    made.channel_ = in;
     made.id_ = table.reservation();
     std::vector<location> list;
     for (const auto* place : *table.locations())
@@ -306,7 +306,7 @@ result<T> connection::finish(result<ticket<T>> submitted, deadline until) {
   auto done = wait(*submitted, until);
   // A ticket that is still good here ran out of time: nobody will ask for its answer.
   if (!done && *submitted)
-    submitted->session_->post_cancel(submitted->id_);
+    submitted->channel_->post_cancel(submitted->id_);
   return done;
 }
 

@@ -12,7 +12,7 @@ namespace terrace::client::detail {
 using namespace std::chrono;
 using protocol::kind;
 
-result<daemon_info> core::shake_hands(session& with, const hello_request& hello, deadline until) {
+result<daemon_info> core::shake_hands(channel& with, const hello_request& hello, deadline until) {
   auto id = with.submit(
       kind::hello, [&](body_builder& body) { return encode(body, hello); }, until);
   if (!id)
@@ -30,7 +30,7 @@ result<daemon_info> core::shake_hands(session& with, const hello_request& hello,
 
 result<void> core::start(unique_fd socket, deadline until) {
   ask_for_buffers(socket.get(), options_.socket_buffer_bytes);
-  auto fresh = std::make_shared<session>(std::move(socket));
+  auto fresh = std::make_shared<channel>(std::move(socket));
 
   // Only what nobody here can touch any more is reported as done.
   std::vector<uint64_t> resumes;
@@ -54,7 +54,7 @@ result<void> core::start(unique_fd socket, deadline until) {
   std::erase_if(ended_, [&](const auto& item) {
     return std::find(resumes.begin(), resumes.end(), item.connection) != resumes.end();
   });
-  session_ = std::move(fresh);
+  channel_ = std::move(fresh);
   started_ = true;
   info_ = std::move(*info);
   failures_ = 0;
@@ -70,7 +70,7 @@ void core::back_off() {
 }
 
 result<bool> core::reconnect(deadline until) {
-  if (session_ && session_->alive())
+  if (channel_ && channel_->alive())
     return true;
   if (options_.path.empty())
     return fail(errc::unsupported, "expected the path of the daemon's socket in the options, got none");
@@ -78,10 +78,10 @@ result<bool> core::reconnect(deadline until) {
     return fail(errc::gone, "the daemon is gone; the next attempt to reach it is not due yet");
   auto boot_before = info_.boot;
   if (started_) {
-    auto reason = session_->state().error().text;
-    ended_.push_back({std::move(session_), static_cast<uint64_t>(info_.connection)});
-    session_ = std::make_shared<session>(unique_fd());
-    session_->end(reason);
+    auto reason = channel_->state().error().text;
+    ended_.push_back({std::move(channel_), static_cast<uint64_t>(info_.connection)});
+    channel_ = std::make_shared<channel>(unique_fd());
+    channel_->end(reason);
     started_ = false;
   }
   auto socket = connect_socket(options_.path, until);
@@ -95,7 +95,7 @@ result<bool> core::reconnect(deadline until) {
 
 // ---- spaces ----
 
-result<void> core::open(session& at, space_entry& entry, deadline until) {
+result<void> core::open(channel& at, space_entry& entry, deadline until) {
   auto id = at.submit(
       kind::open_space, [&](body_builder& body) { return encode(body, entry.spec); }, until);
   if (!id)
@@ -111,7 +111,7 @@ result<void> core::open(session& at, space_entry& entry, deadline until) {
 
 result<space> core::open_space(const space_spec& spec, deadline until) {
   space_entry entry{.spec = spec, .id = 0, .fingerprint = {}, .pools = {}};
-  if (auto ok = open(*session_, entry, until); !ok)
+  if (auto ok = open(*channel_, entry, until); !ok)
     return tl::unexpected<error>(ok.error());
   auto known =
       std::find_if(spaces_.begin(), spaces_.end(), [&](const auto& other) { return other.id == entry.id; });
@@ -137,7 +137,7 @@ std::span<const open_pool> core::pools_of(const space& opened) const {
 
 // ---- regions ----
 
-result<void> core::announce(session& at, region_entry& entry, deadline until) {
+result<void> core::announce(channel& at, region_entry& entry, deadline until) {
   int memory = entry.memory.get();
   auto id = at.submit(kind::register_region,
                       [&](body_builder& body) {
@@ -156,7 +156,7 @@ result<void> core::announce(session& at, region_entry& entry, deadline until) {
 
 result<uint32_t> core::register_region(unique_fd memory, uint64_t bytes, deadline until) {
   region_entry entry{.memory = std::move(memory), .bytes = bytes};
-  if (auto ok = announce(*session_, entry, until); !ok)
+  if (auto ok = announce(*channel_, entry, until); !ok)
     return tl::unexpected<error>(ok.error());
   auto free = std::find_if(regions_.begin(), regions_.end(), [](const auto& other) { return !other.memory; });
   auto slot = static_cast<uint32_t>(free - regions_.begin());
@@ -169,7 +169,7 @@ result<uint32_t> core::register_region(unique_fd memory, uint64_t bytes, deadlin
 
 void core::unregister_region(uint32_t slot) {
   auto& entry = regions_[slot];
-  session_->post(kind::unregister_region,
+  channel_->post(kind::unregister_region,
                  [&](body_builder& body) { return wire::CreateUnregisterRegion(body, entry.id); });
   entry = {};
 }

@@ -5,18 +5,18 @@
 namespace terrace::client {
 
 void lease::release() {
-  if (session_ && !id_.empty())
-    session_->post_release(id_);
+  if (channel_ && !id_.empty())
+    channel_->post_release(id_);
   id_ = {};
-  session_.reset();
+  channel_.reset();
 }
 
 void reservation::abort() {
-  if (session_ && id_ != 0)
-    session_->post_abort(id_);
+  if (channel_ && id_ != 0)
+    channel_->post_abort(id_);
   id_ = 0;
   objects_.clear();
-  session_.reset();
+  channel_.reset();
 }
 
 void registered_region::unregister() {
@@ -28,11 +28,11 @@ void registered_region::unregister() {
 namespace detail {
 
 any_ticket::~any_ticket() {
-  if (session_ && id_ != 0)
-    session_->forget(id_);
+  if (channel_ && id_ != 0)
+    channel_->forget(id_);
 }
 
-bool any_ticket::ready() const { return session_ && id_ != 0 && session_->ready(id_); }
+bool any_ticket::ready() const { return channel_ && id_ != 0 && channel_->ready(id_); }
 
 } // namespace detail
 

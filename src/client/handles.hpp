@@ -19,7 +19,7 @@ namespace terrace::client {
 class connection;
 
 namespace detail {
-class session; // one incarnation of a connection
+class channel; // one incarnation of a connection
 class core;    // what survives a reconnect
 } // namespace detail
 
@@ -27,9 +27,9 @@ class core;    // what survives a reconnect
 class lease {
  public:
   lease() = default;
-  lease(lease&& other) noexcept : session_(std::move(other.session_)), id_(std::exchange(other.id_, {})) {}
+  lease(lease&& other) noexcept : channel_(std::move(other.channel_)), id_(std::exchange(other.id_, {})) {}
   lease& operator=(lease&& other) noexcept {
-    std::swap(session_, other.session_);
+    std::swap(channel_, other.channel_);
     std::swap(id_, other.id_);
     return *this;
   }
@@ -45,8 +45,8 @@ class lease {
 
  private:
   friend class connection;
-  lease(std::shared_ptr<detail::session> session, lease_id id) : session_(std::move(session)), id_(id) {}
-  std::shared_ptr<detail::session> session_;
+  lease(std::shared_ptr<detail::channel> channel, lease_id id) : channel_(std::move(channel)), id_(id) {}
+  std::shared_ptr<detail::channel> channel_;
   lease_id id_;
 };
 
@@ -62,10 +62,10 @@ class reservation {
  public:
   reservation() = default;
   reservation(reservation&& other) noexcept
-      : session_(std::move(other.session_)), id_(std::exchange(other.id_, 0)),
+      : channel_(std::move(other.channel_)), id_(std::exchange(other.id_, 0)),
         objects_(std::move(other.objects_)) {}
   reservation& operator=(reservation&& other) noexcept {
-    std::swap(session_, other.session_);
+    std::swap(channel_, other.channel_);
     std::swap(id_, other.id_);
     std::swap(objects_, other.objects_);
     return *this;
@@ -82,7 +82,7 @@ class reservation {
 
  private:
   friend class connection;
-  std::shared_ptr<detail::session> session_;
+  std::shared_ptr<detail::channel> channel_;
   uint64_t id_ = 0;
   std::vector<std::span<uint8_t>> objects_;
 };
@@ -125,9 +125,9 @@ class any_ticket {
  public:
   any_ticket() = default;
   any_ticket(any_ticket&& other) noexcept
-      : session_(std::move(other.session_)), id_(std::exchange(other.id_, 0)) {}
+      : channel_(std::move(other.channel_)), id_(std::exchange(other.id_, 0)) {}
   any_ticket& operator=(any_ticket&& other) noexcept {
-    std::swap(session_, other.session_);
+    std::swap(channel_, other.channel_);
     std::swap(id_, other.id_);
     return *this;
   }
@@ -139,7 +139,7 @@ class any_ticket {
 
  private:
   friend class client::connection;
-  std::shared_ptr<session> session_;
+  std::shared_ptr<channel> channel_;
   uint64_t id_ = 0;
 };
 

@@ -10,7 +10,7 @@
 
 namespace terrace::client::detail {
 
-/// The mappings of one session. They stay until the last holder lets go, also when the daemon is gone: whoever reads
+/// The mappings of one channel. They stay until the last holder lets go, also when the daemon is gone: whoever reads
 /// under a lease at that moment reads on safely.
 class segments {
  public:

@@ -24,7 +24,7 @@ tl::unexpected<error> pass_on(const result<T>& failed) {
 result<bool> connection::cancel(const detail::any_ticket& under_way, deadline until) {
   if (!under_way)
     return fail(errc::bad_request, "expected a ticket of a request under way, got an empty one");
-  auto& in = *under_way.session_;
+  auto& in = *under_way.channel_;
   auto id = in.submit(
       kind::cancel, [&](body_builder& body) { return wire::CreateCancel(body, under_way.id_); }, until);
   if (!id)

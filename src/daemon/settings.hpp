@@ -107,7 +107,7 @@ struct host_options {
 
 /// [disk]: the disk tier, all groups together.
 struct disk_options {
-  /// What `admission` may be, in the order of `admission_rule` (policy/eviction_ledger.hpp).
+  /// What `admission` may be, in the order of `admission_rule` (policy/eviction_tracker.hpp).
   static constexpr std::array<std::string_view, 3> admissions{"always", "seen_twice", "beats_victim"};
 
   /// What `on_mismatch` may be, in the order of `mismatch_rule` (storage/path_set.hpp).

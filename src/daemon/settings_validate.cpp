@@ -3,7 +3,7 @@
 #include "daemon/settings_units.hpp"
 #include "memory/allocator.hpp"
 #include "metrics/loopback_address.hpp"
-#include "policy/eviction_order.hpp"
+#include "policy/eviction_policy.hpp"
 #include "protocol/limits.hpp"
 
 #include <sys/un.h>

@@ -1,7 +1,7 @@
 #include "daemon/wiring.hpp"
 
-#include "actors/listening_socket.hpp"
-#include "actors/verbs.hpp"
+#include "actors/connection/listening_socket.hpp"
+#include "actors/connection/verbs.hpp"
 #include "base/random_id.hpp"
 
 #include <unistd.h>

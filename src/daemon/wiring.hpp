@@ -1,7 +1,7 @@
 // From settings to what the supervisor needs.
 #pragma once
 
-#include "actors/supervisor_actor.hpp"
+#include "actors/supervision/supervisor_actor.hpp"
 #include "daemon/settings.hpp"
 #include "runtime/kernel_probe.hpp"
 #include "runtime/workers.hpp"

@@ -2,7 +2,7 @@
 // them.
 #pragma once
 
-#include "index/read_gate.hpp"
+#include "index/reader_gate.hpp"
 #include "index/resident.hpp"
 #include "index/segmented_array.hpp"
 
@@ -51,7 +51,7 @@ class resident_table {
 
   /// Turns readers of other threads away for as long as the result lives, as every change does for itself. Nothing may be
   /// changed meanwhile.
-  [[nodiscard]] read_gate::writing shut() { return gate_.write(); }
+  [[nodiscard]] reader_gate::writing shut() { return gate_.write(); }
 
   /// A new object in state `reserved`. The key must not be in the table, and sizes within bounds (asserted).
   object_id insert(const new_resident& object);
@@ -119,7 +119,7 @@ class resident_table {
   void divide_bucket();
   void unlink(uint32_t slot);
 
-  read_gate gate_; ///< closed while a slot or a bucket changes, but for holds
+  reader_gate gate_; ///< closed while a slot or a bucket changes, but for holds
   segmented_array<resident> slots_;
   segmented_array<uint32_t> buckets_;               ///< the first slot of each: base_ + divided_ of them
   size_t base_;                                     ///< a power of two

@@ -1,7 +1,7 @@
 // A plain heap with a cap: for small values of many sizes.
 #pragma once
 
-#include "memory/space_allocator.hpp"
+#include "memory/arena_allocator.hpp"
 
 #include <set>
 #include <utility>
@@ -12,7 +12,7 @@ namespace terrace {
 /// volume 1, section 2.5). Values of any size fill each other's holes and long runs stay whole; nothing keeps the values
 /// of a request together. `capacity_bytes` is the cap. A call costs a search in a tree of the runs by size, beside those
 /// of `free_runs`.
-class buffer_allocator : public space_allocator {
+class buffer_allocator : public arena_allocator {
  public:
   static result<std::unique_ptr<allocator>> make(const allocator_options& options);
 
@@ -20,7 +20,7 @@ class buffer_allocator : public space_allocator {
   void free(std::span<const extent> extents) override;
 
  private:
-  explicit buffer_allocator(const allocator_options& options) : space_allocator(options) { runs_changed(); }
+  explicit buffer_allocator(const allocator_options& options) : arena_allocator(options) { runs_changed(); }
 
   std::optional<extent> take_one(uint64_t requested, bool first_fit) override;
   void runs_changed() override;

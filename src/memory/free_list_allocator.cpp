@@ -13,7 +13,7 @@ result<std::unique_ptr<allocator>> free_list_allocator::make(const allocator_opt
 bool free_list_allocator::place(std::span<const uint64_t> sizes, uint64_t total, std::vector<extent>& taken) {
   if (take_one_run(sizes, total, taken))
     return true;
-  return sizes.size() > 1 && space_allocator::place(sizes, total, taken);
+  return sizes.size() > 1 && arena_allocator::place(sizes, total, taken);
 }
 
 bool free_list_allocator::take_one_run(std::span<const uint64_t> sizes, uint64_t total,

@@ -1,7 +1,7 @@
 // Address-ordered first fit: objects of any size, neighbours stay neighbours.
 #pragma once
 
-#include "memory/space_allocator.hpp"
+#include "memory/arena_allocator.hpp"
 
 namespace terrace {
 
@@ -11,7 +11,7 @@ namespace terrace {
 /// Parts are freed singly or together; a batch that is freed is joined first and touches the free runs once for each
 /// joined run. A free run ends at a boundary, also when the bytes behind it are free: `largest_free_run` is what one
 /// request can have. Costs: see `free_runs`.
-class free_list_allocator : public space_allocator {
+class free_list_allocator : public arena_allocator {
  public:
   static result<std::unique_ptr<allocator>> make(const allocator_options& options);
 
@@ -19,7 +19,7 @@ class free_list_allocator : public space_allocator {
   void free(std::span<const extent> extents) override;
 
  private:
-  explicit free_list_allocator(const allocator_options& options) : space_allocator(options) {}
+  explicit free_list_allocator(const allocator_options& options) : arena_allocator(options) {}
 
   bool place(std::span<const uint64_t> sizes, uint64_t total, std::vector<extent>& taken) override;
   bool take_one_run(std::span<const uint64_t> sizes, uint64_t total, std::vector<extent>& taken);

@@ -22,7 +22,7 @@ result<std::unique_ptr<allocator>> size_class_allocator::make(const allocator_op
 }
 
 size_class_allocator::size_class_allocator(const allocator_options& options)
-    : space_allocator(options), loose_(options.boundary_bytes) {
+    : arena_allocator(options), loose_(options.boundary_bytes) {
   loose_.give({options.reserved_bytes, options.capacity_bytes - options.reserved_bytes});
 }
 

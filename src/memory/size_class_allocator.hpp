@@ -1,7 +1,7 @@
 // Objects of equal size lie together: for arenas that several models, pools or ranks share.
 #pragma once
 
-#include "memory/space_allocator.hpp"
+#include "memory/arena_allocator.hpp"
 
 #include <map>
 #include <unordered_map>
@@ -17,7 +17,7 @@ namespace terrace {
 /// A slab is a preference, no border: a request that nothing else can serve takes a run of free bytes wherever first fit
 /// finds one, and the slabs that it cuts are dissolved, objects in place. So whatever would fit in a free list fits here.
 /// The parts of a batch are side by side where a slab is fresh. Deterministic. Costs: see `free_runs`, most calls without its search for a run.
-class size_class_allocator : public space_allocator {
+class size_class_allocator : public arena_allocator {
  public:
   static result<std::unique_ptr<allocator>> make(const allocator_options& options);
 

@@ -11,7 +11,7 @@ enum class disk_operation : uint8_t { read, write, sync };
 constexpr size_t disk_operations = 3;
 std::string_view to_string(disk_operation operation);
 
-/// The lines in front of a device (`io_class` in transfer/io_shares.hpp, in its order).
+/// The lines in front of a device (`io_class` in transfer/io_scheduler.hpp, in its order).
 constexpr std::array<std::string_view, 4> disk_lines{"load", "prefetch", "write", "scrub"};
 
 /// One for each extent file. Any thread.

@@ -8,7 +8,7 @@
 
 namespace terrace {
 
-/// Ages are in ticks of `use_clock` (2^20 ns).
+/// Ages are in ticks of `access_clock` (2^20 ns).
 class age_bins {
  public:
   static constexpr int count = 40;

@@ -48,14 +48,14 @@ void arrival_queue::sweep() {
       queue_.push(old.front());
 }
 
-void arrival_queue::exposed(entry_index at) {
+void arrival_queue::add_candidate(entry_index at) {
   if (marks_.queued(at))
     return;
   marks_.set_queued(at, true);
   overdue_.push(slot_of(at));
 }
 
-entry_index arrival_queue::pick() {
+entry_index arrival_queue::pop_victim() {
   for (bool late = !overdue_.empty(); late || !queue_.empty(); late = !overdue_.empty()) {
     uint32_t slot = late ? overdue_.back() : queue_.front();
     late ? overdue_.pop() : queue_.pop();

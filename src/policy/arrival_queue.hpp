@@ -1,7 +1,7 @@
 // Residents in the order in which they came, for orders that move nothing at a use.
 #pragma once
 
-#include "policy/eviction_order.hpp"
+#include "policy/eviction_policy.hpp"
 #include "policy/paged_queue.hpp"
 
 namespace terrace {
@@ -38,16 +38,16 @@ class arrival_queue {
       28; ///< of a slot; below it is the entry, so a tier has at most 2^28 of them
   static entry_index entry_of(uint32_t slot) { return slot & ((1U << stay_shift) - 1); }
 
-  arrival_queue(const order_context& context, arrival_marks& marks) : context_(context), marks_(marks) {}
+  arrival_queue(const policy_context& context, arrival_marks& marks) : context_(context), marks_(marks) {}
 
   /// At the end.
   void push(entry_index at);
 
   /// Nothing for one that is queued, here or in another queue of the same marks.
-  void exposed(entry_index at);
+  void add_candidate(entry_index at);
 
   /// The next one that may leave: the overdue, then the queued. Takes it out.
-  entry_index pick();
+  entry_index pop_victim();
 
   bool empty() const { return queue_.empty() && overdue_.empty(); }
   size_t bytes() const { return queue_.bytes() + overdue_.bytes(); }
@@ -57,7 +57,7 @@ class arrival_queue {
   bool present(uint32_t slot) const;
   void sweep();
 
-  order_context context_;
+  policy_context context_;
   arrival_marks& marks_;
   paged_queue<uint32_t> queue_;
   paged_stack<uint32_t> overdue_;

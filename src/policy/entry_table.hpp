@@ -15,9 +15,9 @@ constexpr entry_index no_entry = ~entry_index{0};
 struct entry_record {
   entry_key key;
   entry_index next = no_entry;   ///< in its bucket, or among the free places
-  entry_index parent = no_entry; ///< valid while the entry is alive in some tier (see tier_forest)
-  uint32_t stamp = 0;            ///< when it was last used, by `use_clock`
-  uint32_t history = 0;          ///< the learner's, see use_history
+  entry_index parent = no_entry; ///< valid while the entry is alive in some tier (see prefix_forest)
+  uint32_t stamp = 0;            ///< when it was last used, by `access_clock`
+  uint32_t history = 0;          ///< the learner's, see access_history
 };
 static_assert(sizeof(entry_record) == 32);
 

@@ -45,9 +45,9 @@ void leaf_bands::push(size_t band, slot entry) {
   rise(h, h.size() - 1, entry);
 }
 
-void leaf_bands::left(entry_index at) { context_.forest.set_listed(at, false); }
+void leaf_bands::on_evict(entry_index at) { context_.forest.set_listed(at, false); }
 
-void leaf_bands::exposed(entry_index at) {
+void leaf_bands::add_candidate(entry_index at) {
   if (!context_.forest.listed(at))
     list(at);
 }
@@ -107,7 +107,7 @@ entry_index leaf_bands::pick_from(size_t band) {
   return at;
 }
 
-entry_index leaf_bands::pick() {
+entry_index leaf_bands::pop_victim() {
   for (size_t band = 0; band < bands_.size(); ++band)
     if (entry_index at = pick_from(band); at != no_entry)
       return at;
@@ -136,10 +136,10 @@ void leaf_bands::sank(entry_index at) {
 void leaf_bands::moved(entry_index at) {
   context_.forest.set_listed(at, false); // the slot in the old band is dropped when met
   if (context_.forest.may_leave(at))
-    exposed(at);
+    add_candidate(at);
 }
 
-void leaf_bands::rebased() { sweep(); }
+void leaf_bands::on_rebase() { sweep(); }
 
 size_t leaf_bands::bytes() const {
   size_t total = bands_.capacity() * sizeof(heap);

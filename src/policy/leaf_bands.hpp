@@ -1,7 +1,7 @@
 // Candidates in bands, each a lazy heap by rank: what most orders are made of.
 #pragma once
 
-#include "policy/eviction_order.hpp"
+#include "policy/eviction_policy.hpp"
 
 #include <vector>
 
@@ -9,21 +9,21 @@ namespace terrace {
 
 /// Lower bands go first, and in a band lower ranks. An entry's band and rank may rise at any time without a word: its
 /// slot holds the old ones, and is put right when it comes to the top. So a use costs nothing here, and each slot is put
-/// right at most once between two uses. Eight bytes a candidate. An entry has one slot, which `tier_forest::listed` says.
-class leaf_bands : public eviction_order {
+/// right at most once between two uses. Eight bytes a candidate. An entry has one slot, which `prefix_forest::listed` says.
+class leaf_bands : public eviction_policy {
  public:
   enum class band_changes { found, told };
 
   /// `found`: a candidate whose band has risen is found where it was. Exact for orders that always take from the lowest
   /// band. Others tell with `moved`.
-  leaf_bands(const order_context& context, size_t bands, band_changes changes = band_changes::found)
-      : eviction_order(context), bands_(bands), changes_(changes) {}
+  leaf_bands(const policy_context& context, size_t bands, band_changes changes = band_changes::found)
+      : eviction_policy(context), bands_(bands), changes_(changes) {}
 
-  void left(entry_index at) override;
-  void exposed(entry_index at) override;
-  entry_index pick() override;
+  void on_evict(entry_index at) override;
+  void add_candidate(entry_index at) override;
+  entry_index pop_victim() override;
   bool follows(entry_index parent) override;
-  void rebased() override;
+  void on_rebase() override;
   size_t bytes() const override;
 
  protected:

@@ -1,14 +1,14 @@
-#include "policy/arc_order.hpp"
-#include "policy/fifo_order.hpp"
-#include "policy/kmg_order.hpp"
-#include "policy/lfu_order.hpp"
-#include "policy/lru2_order.hpp"
-#include "policy/lru_order.hpp"
-#include "policy/mru_order.hpp"
-#include "policy/priority_order.hpp"
-#include "policy/s3fifo_order.hpp"
-#include "policy/sieve_order.hpp"
-#include "policy/slru_order.hpp"
+#include "policy/arc_policy.hpp"
+#include "policy/fifo_policy.hpp"
+#include "policy/kmg_policy.hpp"
+#include "policy/lfu_policy.hpp"
+#include "policy/lru2_policy.hpp"
+#include "policy/lru_policy.hpp"
+#include "policy/mru_policy.hpp"
+#include "policy/priority_policy.hpp"
+#include "policy/s3fifo_policy.hpp"
+#include "policy/sieve_policy.hpp"
+#include "policy/slru_policy.hpp"
 
 #include <algorithm>
 #include <array>
@@ -20,22 +20,22 @@ namespace {
 
 struct entry {
   std::string_view name;
-  std::unique_ptr<eviction_order> (*make)(const order_context&);
+  std::unique_ptr<eviction_policy> (*make)(const policy_context&);
 };
 
 template <class Order>
-std::unique_ptr<eviction_order> make(const order_context& context) {
+std::unique_ptr<eviction_policy> make(const policy_context& context) {
   return std::make_unique<Order>(context);
 }
 
 // A new policy is one more line here.
 constexpr std::array registry{
-    entry{"lru", &make<lru_order>},   entry{"lfu", &make<lfu_order>},
-    entry{"fifo", &make<fifo_order>}, entry{"mru", &make<mru_order>},
-    entry{"slru", &make<slru_order>}, entry{"s3fifo", &make<s3fifo_order>},
-    entry{"arc", &make<arc_order>},   entry{"sieve", &make<sieve_order>},
-    entry{"lru2", &make<lru2_order>}, entry{"priority", &make<priority_order>},
-    entry{"kmg", &make<kmg_order>},
+    entry{"lru", &make<lru_policy>},   entry{"lfu", &make<lfu_policy>},
+    entry{"fifo", &make<fifo_policy>}, entry{"mru", &make<mru_policy>},
+    entry{"slru", &make<slru_policy>}, entry{"s3fifo", &make<s3fifo_policy>},
+    entry{"arc", &make<arc_policy>},   entry{"sieve", &make<sieve_policy>},
+    entry{"lru2", &make<lru2_policy>}, entry{"priority", &make<priority_policy>},
+    entry{"kmg", &make<kmg_policy>},
 };
 
 constexpr auto names = [] {
@@ -60,8 +60,8 @@ result<void> check_eviction_policy(std::string_view name) {
               "unknown eviction policy '" + std::string(name) + "': expected one of " + known);
 }
 
-result<std::unique_ptr<eviction_order>> make_eviction_order(std::string_view name,
-                                                            const order_context& context) {
+result<std::unique_ptr<eviction_policy>> make_eviction_policy(std::string_view name,
+                                                            const policy_context& context) {
   if (auto known = check_eviction_policy(name); !known)
     return tl::unexpected(known.error());
   return std::find_if(registry.begin(), registry.end(), [&](const entry& e) { return e.name == name; })

@@ -7,7 +7,7 @@ namespace terrace {
 result<std::unique_ptr<shadow_cache>> shadow_cache::make(std::string_view policy, uint64_t capacity_bytes,
                                                          uint64_t seed) {
   std::unique_ptr<shadow_cache> made(new shadow_cache(capacity_bytes, seed));
-  if (auto known = made->ledger_.set_policy(only_tier, policy); !known)
+  if (auto known = made->tracker_.set_policy(only_tier, policy); !known)
     return tl::unexpected(known.error());
   return made;
 }
@@ -22,26 +22,26 @@ request_number shadow_cache::begin(std::span<const entry_info> chain, const requ
   keys_.clear();
   for (const entry_info& entry : chain)
     keys_.push_back(entry.key);
-  request_number request = ledger_.begin_request(keys_, hints, now);
+  request_number request = tracker_.begin_request(keys_, hints, now);
   store_missing(chain, request, now);
   return request;
 }
 
 void shadow_cache::end(request_number request, const request_outcome& outcome, policy_time now) {
-  ledger_.end_request(request, outcome, now);
+  tracker_.end_request(request, outcome, now);
 }
 
 void shadow_cache::use(std::span<const entry_info> chain, policy_time now) {
   count(chain);
   for (size_t i = chain.size(); i-- > 0;)
-    ledger_.hit(only_tier, chain[i].key, now);
+    tracker_.hit(only_tier, chain[i].key, now);
   store_missing(chain, 0, now);
 }
 
 void shadow_cache::clear(const std::function<bool(entry_key)>& which) {
-  for (const entry_info& entry : ledger_.list_residents(only_tier))
+  for (const entry_info& entry : tracker_.list_residents(only_tier))
     if (which(entry.key)) {
-      ledger_.erase(only_tier, entry.key);
+      tracker_.erase(only_tier, entry.key);
       used_bytes_ -= entry.bytes;
     }
 }
@@ -58,8 +58,8 @@ void shadow_cache::count(std::span<const entry_info> chain) {
     ++counts_.asked;
     counts_.asked_bytes += entry.bytes;
     bool behind =
-        i < step ? entry.parent.empty() || ledger_.resident(only_tier, entry.parent) : reached_[i - step];
-    reached_[i] = behind && ledger_.resident(only_tier, entry.key);
+        i < step ? entry.parent.empty() || tracker_.resident(only_tier, entry.parent) : reached_[i - step];
+    reached_[i] = behind && tracker_.resident(only_tier, entry.key);
     if (!reached_[i])
       continue;
     ++counts_.hits;
@@ -69,7 +69,7 @@ void shadow_cache::count(std::span<const entry_info> chain) {
 
 void shadow_cache::store_missing(std::span<const entry_info> chain, request_number request, policy_time now) {
   const uint64_t most = window_bytes(capacity_bytes_);
-  auto missing = [&](const entry_info& entry) { return !ledger_.resident(only_tier, entry.key); };
+  auto missing = [&](const entry_info& entry) { return !tracker_.resident(only_tier, entry.key); };
   chain =
       chain.subspan(static_cast<size_t>(std::find_if(chain.begin(), chain.end(), missing) - chain.begin()));
   while (!chain.empty()) {
@@ -89,7 +89,7 @@ void shadow_cache::store_missing(std::span<const entry_info> chain, request_numb
       return; // nor is there room for what continues it
     for (size_t i = missing_.size(); i-- > 0;)
       if (missing(missing_[i])) { // a chain may name one twice
-        ledger_.insert(only_tier, missing_[i], now, request);
+        tracker_.insert(only_tier, missing_[i], now, request);
         used_bytes_ += missing_[i].bytes;
       }
   }
@@ -100,11 +100,11 @@ bool shadow_cache::make_room(uint64_t bytes, request_number request, policy_time
     return false;
   while (used_bytes_ + bytes > capacity_bytes_) {
     auto leaving =
-        ledger_.victims(only_tier, {used_bytes_ + bytes - capacity_bytes_, request, request == 0}, now);
+        tracker_.victims(only_tier, {used_bytes_ + bytes - capacity_bytes_, request, request == 0}, now);
     if (leaving.empty())
       return false;
     for (const victim& each : leaving) {
-      ledger_.erase(only_tier, each.key);
+      tracker_.erase(only_tier, each.key);
       used_bytes_ -= each.bytes;
       ++counts_.evicted;
     }

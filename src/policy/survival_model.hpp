@@ -36,7 +36,7 @@ class survival_model {
 
   survival_model(survival_model&&) = default;
 
-  /// `time` in ticks, as in use_clock::ticks.
+  /// `time` in ticks, as in access_clock::ticks.
   void opened(size_t of_class, uint64_t time);
   /// The next use came, at `now`.
   void returned(size_t of_class, uint64_t time, uint64_t now);

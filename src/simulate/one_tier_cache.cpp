@@ -5,9 +5,9 @@
 
 namespace terrace::simulate {
 
-one_tier_cache::one_tier_cache(const workload& of, const ledger_options& policy, const cache_shape& shape)
-    : of_(of), shape_(shape), ledger_(of, policy),
-      host_(ledger_, host_tier, shape.capacity_chunks, of.distinct_chunks()) {
+one_tier_cache::one_tier_cache(const workload& of, const tracker_options& policy, const cache_shape& shape)
+    : of_(of), shape_(shape), tracker_(of, policy),
+      host_(tracker_, host_tier, shape.capacity_chunks, of.distinct_chunks()) {
   assert(shape.window_chunks > 0 && shape.batch_chunks > 0);
 }
 
@@ -15,14 +15,14 @@ void one_tier_cache::serve(const request& next) {
   auto chain = of_.chain(next);
   if (chain.empty())
     return; // nothing that could be shared: a client asks for nothing
-  ledger_.begin(next);
+  tracker_.begin(next);
   size_t hits = look_up(chain);
   counts_.accesses += chain.size();
   counts_.hits += hits;
   // The lease has ended here: who waits for memory holds none. What the request used goes last all the same.
-  store_rest(chain.subspan(hits));
+  volume_rest(chain.subspan(hits));
   counts_.evicted = host_.evicted();
-  ledger_.finish();
+  tracker_.finish();
 }
 
 size_t one_tier_cache::look_up(std::span<const chunk> chain) {
@@ -34,7 +34,7 @@ size_t one_tier_cache::look_up(std::span<const chunk> chain) {
   return run;
 }
 
-void one_tier_cache::store_rest(std::span<const chunk> rest) {
+void one_tier_cache::volume_rest(std::span<const chunk> rest) {
   while (!rest.empty()) {
     auto batch = rest.first(std::min<size_t>(shape_.batch_chunks, rest.size()));
     for (size_t at = 0; at < batch.size(); at += shape_.window_chunks)

@@ -8,12 +8,12 @@
 namespace terrace::simulate {
 
 /// Serves requests as the daemon does when `terrace replay` drives it with one client: look up under a lease, load,
-/// release, store what missed, and nothing of the next request before that is done. The same events reach the ledger in
+/// release, store what missed, and nothing of the next request before that is done. The same events reach the tracker in
 /// the same order.
 class one_tier_cache {
  public:
   /// `of` must outlive it.
-  one_tier_cache(const workload& of, const ledger_options& policy, const cache_shape& shape);
+  one_tier_cache(const workload& of, const tracker_options& policy, const cache_shape& shape);
 
   void serve(const request& next);
 
@@ -24,11 +24,11 @@ class one_tier_cache {
  private:
   size_t look_up(std::span<const chunk> chain);
   bool store(std::span<const chunk> window);
-  void store_rest(std::span<const chunk> rest);
+  void volume_rest(std::span<const chunk> rest);
 
   const workload& of_;
   cache_shape shape_;
-  chunk_ledger ledger_;
+  chunk_tracker tracker_;
   tier_contents host_;
   cache_counts counts_;
 };

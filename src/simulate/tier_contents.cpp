@@ -8,13 +8,13 @@ bool tier_contents::make_room(uint64_t chunks, const std::function<void(chunk)>&
   if (chunks > capacity_)
     return false;
   while (!has_room(chunks)) {
-    auto victims = ledger_.victims(tier_, used_ + chunks - capacity_);
+    auto victims = tracker_.victims(tier_, used_ + chunks - capacity_);
     if (victims.empty())
       return false;
     for (chunk c : victims) {
       if (leaving)
         leaving(c);
-      ledger_.erase(tier_, c);
+      tracker_.erase(tier_, c);
       resident_[c] = false;
       --used_;
       ++evicted_;
@@ -25,7 +25,7 @@ bool tier_contents::make_room(uint64_t chunks, const std::function<void(chunk)>&
 
 void tier_contents::insert(chunk which) {
   assert(!resident_[which] && has_room(1));
-  ledger_.insert(tier_, which);
+  tracker_.insert(tier_, which);
   resident_[which] = true;
   ++used_;
 }

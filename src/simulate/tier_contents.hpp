@@ -1,7 +1,7 @@
 // What one tier of a simulated daemon holds, and how it makes room.
 #pragma once
 
-#include "simulate/chunk_ledger.hpp"
+#include "simulate/chunk_tracker.hpp"
 
 #include <functional>
 #include <vector>
@@ -10,9 +10,9 @@ namespace terrace::simulate {
 
 class tier_contents {
  public:
-  /// Room for `capacity` chunks of a workload with `distinct` ones. The ledger must outlive it.
-  tier_contents(chunk_ledger& ledger, tier_number tier, uint64_t capacity, size_t distinct)
-      : ledger_(ledger), tier_(tier), capacity_(capacity), resident_(distinct) {}
+  /// Room for `capacity` chunks of a workload with `distinct` ones. The tracker must outlive it.
+  tier_contents(chunk_tracker& tracker, tier_number tier, uint64_t capacity, size_t distinct)
+      : tracker_(tracker), tier_(tier), capacity_(capacity), resident_(distinct) {}
 
   bool holds(chunk which) const { return resident_[which]; }
   uint64_t used() const { return used_; }
@@ -27,11 +27,11 @@ class tier_contents {
   /// There must be room (asserted).
   void insert(chunk which);
 
-  void pin(chunk which) { ledger_.pin(tier_, which); }
-  void unpin(chunk which) { ledger_.unpin(tier_, which); }
+  void pin(chunk which) { tracker_.pin(tier_, which); }
+  void unpin(chunk which) { tracker_.unpin(tier_, which); }
 
  private:
-  chunk_ledger& ledger_;
+  chunk_tracker& tracker_;
   tier_number tier_;
   uint64_t capacity_;
   std::vector<bool> resident_;

@@ -17,11 +17,11 @@ void in_windows(std::span<const chunk> chain, uint64_t window_chunks, Work work)
 
 } // namespace
 
-two_tier_cache::two_tier_cache(const workload& of, const ledger_options& policies, const cache_shape& host,
+two_tier_cache::two_tier_cache(const workload& of, const tracker_options& policies, const cache_shape& host,
                                const disk_shape& disk)
-    : of_(of), shape_(host), disk_shape_(disk), ledger_(of, policies),
-      host_(ledger_, host_tier, host.capacity_chunks, of.distinct_chunks()),
-      disk_(ledger_, disk_tier, disk.capacity_chunks, of.distinct_chunks()) {
+    : of_(of), shape_(host), disk_shape_(disk), tracker_(of, policies),
+      host_(tracker_, host_tier, host.capacity_chunks, of.distinct_chunks()),
+      disk_(tracker_, disk_tier, disk.capacity_chunks, of.distinct_chunks()) {
   assert(host.window_chunks > 0 && !policies.disk_policy.empty());
 }
 
@@ -29,7 +29,7 @@ void two_tier_cache::serve(const request& next) {
   auto chain = of_.chain(next);
   if (chain.empty())
     return; // nothing that could be shared: a client asks for nothing
-  ledger_.begin(next);
+  tracker_.begin(next);
   size_t hits = look_up(chain);
   counts_.accesses += chain.size();
   counts_.hits += hits;
@@ -39,7 +39,7 @@ void two_tier_cache::serve(const request& next) {
     offer(chain);
   counts_.evicted = host_.evicted();
   counts_.disk_evicted = disk_.evicted();
-  ledger_.finish();
+  tracker_.finish();
 }
 
 size_t two_tier_cache::look_up(std::span<const chunk> chain) {
@@ -103,7 +103,7 @@ void two_tier_cache::offer(std::span<const chunk> run) {
   std::span<const chunk> asked(offered);
   if (disk_shape_.admission == admission_rule::beats_victim)
     asked = asked.subspan(std::min<size_t>(disk_.room(), asked.size()));
-  size_t refused = asked.size() - ledger_.admitted(disk_tier, asked, disk_shape_.admission);
+  size_t refused = asked.size() - tracker_.admitted(disk_tier, asked, disk_shape_.admission);
   counts_.disk_refused += refused;
   auto taken = std::span<const chunk>(offered).first(offered.size() - refused);
   in_windows(taken, shape_.window_chunks, [&](std::span<const chunk> window) {

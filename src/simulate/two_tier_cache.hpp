@@ -26,7 +26,7 @@ struct disk_shape {
 class two_tier_cache {
  public:
   /// `of` must outlive it.
-  two_tier_cache(const workload& of, const ledger_options& policies, const cache_shape& host,
+  two_tier_cache(const workload& of, const tracker_options& policies, const cache_shape& host,
                  const disk_shape& disk);
 
   void serve(const request& next);
@@ -48,7 +48,7 @@ class two_tier_cache {
   const workload& of_;
   cache_shape shape_;
   disk_shape disk_shape_;
-  chunk_ledger ledger_;
+  chunk_tracker tracker_;
   tier_contents host_;
   tier_contents disk_;
   cache_counts counts_;

@@ -1,7 +1,7 @@
 // What a simulation replays: requests as chains of chunks, every distinct chunk with a number of its own.
 #pragma once
 
-#include "policy/ledger_types.hpp"
+#include "policy/eviction_types.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -16,7 +16,7 @@ struct raw_header {
   std::array<char, 8> magic;
   uint32_t version;
   uint32_t zero;
-  std::array<uint8_t, 16> store;
+  std::array<uint8_t, 16> volume;
   uint64_t number;
   uint64_t journal_sequence;
   uint64_t image_blocks;
@@ -27,7 +27,7 @@ struct raw_header {
 
 static_assert(std::endian::native == std::endian::little);
 static_assert(std::is_trivially_copyable_v<raw_header> && sizeof(raw_header) == checkpoint_header_bytes);
-static_assert(offsetof(raw_header, store) == 16 && offsetof(raw_header, number) == 32 &&
+static_assert(offsetof(raw_header, volume) == 16 && offsetof(raw_header, number) == 32 &&
               offsetof(raw_header, checksum) == 64);
 
 } // namespace
@@ -36,7 +36,7 @@ void encode(const checkpoint_header& header, std::span<std::byte, checkpoint_hea
   raw_header raw{};
   raw.magic = checkpoint_magic;
   raw.version = checkpoint_header_version;
-  raw.store = header.store.bytes;
+  raw.volume = header.volume.bytes;
   raw.number = header.number;
   raw.journal_sequence = header.journal_sequence;
   raw.image_blocks = header.image_blocks;
@@ -46,7 +46,7 @@ void encode(const checkpoint_header& header, std::span<std::byte, checkpoint_hea
 }
 
 result<checkpoint_header>
-decode_checkpoint_header(const store_id& store, std::span<const std::byte, checkpoint_header_bytes> bytes) {
+decode_checkpoint_header(const volume_id& volume, std::span<const std::byte, checkpoint_header_bytes> bytes) {
   raw_header raw;
   std::memcpy(&raw, bytes.data(), sizeof raw);
   if (raw.magic != checkpoint_magic)
@@ -56,10 +56,10 @@ decode_checkpoint_header(const store_id& store, std::span<const std::byte, check
   if (raw.version != checkpoint_header_version)
     return fail(errc::unsupported, "checkpoint version " + std::to_string(checkpoint_header_version) +
                                        " was expected, " + std::to_string(raw.version) + " found");
-  if (raw.store != store.bytes)
+  if (raw.volume != volume.bytes)
     return fail(errc::gone,
-                "the checkpoint is of store " + to_hex(store_id{raw.store}) + ", not of " + to_hex(store));
-  return checkpoint_header{{raw.store}, raw.number, raw.journal_sequence, raw.image_blocks, raw.records};
+                "the checkpoint is of volume " + to_hex(volume_id{raw.volume}) + ", not of " + to_hex(volume));
+  return checkpoint_header{{raw.volume}, raw.number, raw.journal_sequence, raw.image_blocks, raw.records};
 }
 
 } // namespace terrace

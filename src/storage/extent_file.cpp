@@ -3,7 +3,7 @@
 #include "storage/index_record.hpp"
 #include "storage/object_header.hpp"
 #include "storage/path_opening.hpp"
-#include "storage/store_layout.hpp"
+#include "storage/volume_layout.hpp"
 #include "storage/superblock_copies.hpp"
 
 #include <algorithm>
@@ -13,16 +13,16 @@
 
 namespace terrace {
 
-/// All paths of a store on their way to be open. Where a path may be left out and turns out to be unusable, it is planned
+/// All paths of a volume on their way to be open. Where a path may be left out and turns out to be unusable, it is planned
 /// anew without it.
-class store_opener {
+class volume_opener {
  public:
-  store_opener(const extent_files_options& options, bool may_lack_paths)
+  volume_opener(const extent_files_options& options, bool may_lack_paths)
       : options_(options), may_lack_paths_(may_lack_paths),
         capacity_(options.capacity_bytes / disk_alignment_bytes * disk_alignment_bytes),
-        new_store_(random_store_id()), began_empty_(options.paths.size()) {}
+        new_volume_(random_volume_id()), began_empty_(options.paths.size()) {}
 
-  result<open_store> open() {
+  result<open_volume> open() {
     if (auto good = check_options(); !good)
       return tl::unexpected(good.error());
     if (auto seen = look_at_all(); !seen)
@@ -50,11 +50,11 @@ class store_opener {
  private:
   result<void> check_options() const {
     if (options_.paths.empty() || options_.paths.size() > superblock::paths_max)
-      return fail(errc::bad_request, "a store needs 1 to " + std::to_string(superblock::paths_max) +
+      return fail(errc::bad_request, "a volume needs 1 to " + std::to_string(superblock::paths_max) +
                                          " paths; got " + std::to_string(options_.paths.size()));
     for (const std::string& path : options_.paths)
       if (path.empty() || capacity_ < smallest_capacity_bytes || capacity_ > INT64_MAX)
-        return fail(errc::bad_request, "a store needs a path and a capacity of 1 MiB or more; got '" + path +
+        return fail(errc::bad_request, "a volume needs a path and a capacity of 1 MiB or more; got '" + path +
                                            "' and " + std::to_string(options_.capacity_bytes) + " bytes");
     return {};
   }
@@ -94,13 +94,13 @@ class store_opener {
       if (!openings_[i])
         continue;
       superblock block = block_of(set, i);
-      if (!set.kept[i] && set.store && openings_[i]->had_bytes())
+      if (!set.kept[i] && set.volume && openings_[i]->had_bytes())
         if (auto done = openings_[i]->erase_index(block.layout); !done)
           return left_out_path{i, done.error()};
       if (auto done = write_superblocks(openings_[i]->device(), block); !done)
         return left_out_path{i, done.error()};
       began_empty_[i] = began_empty_[i] || !set.kept[i];
-      found_[i] = {found_path::kind::store, std::move(block), {}};
+      found_[i] = {found_path::kind::volume, std::move(block), {}};
     }
     return std::nullopt;
   }
@@ -109,7 +109,7 @@ class store_opener {
     superblock block;
     block.layout = set.kept[i] ? found_[i].block.layout : layout_for(capacity_);
     block.sequence = set.kept[i] ? found_[i].block.sequence : 0;
-    block.store = set.store.value_or(new_store_);
+    block.volume = set.volume.value_or(new_volume_);
     block.owner = owner_on_disk(options_.owner);
     block.boot = options_.boot;
     block.capacity_bytes = capacity_;
@@ -124,8 +124,8 @@ class store_opener {
     return block;
   }
 
-  open_store finish(path_set set) {
-    open_store opened;
+  open_volume finish(path_set set) {
+    open_volume opened;
     for (size_t i = 0; i < openings_.size(); ++i) {
       if (!openings_[i]) {
         opened.left_out.push_back({i, std::move(set.left_out[i])});
@@ -146,7 +146,7 @@ class store_opener {
   const extent_files_options& options_;
   bool may_lack_paths_;
   uint64_t capacity_;
-  store_id new_store_;
+  volume_id new_volume_;
   std::vector<found_path> found_;
   std::vector<std::unique_ptr<path_opening>> openings_; ///< null: left out
   std::vector<bool> began_empty_;
@@ -165,14 +165,14 @@ result<extent_file> extent_file::open(const extent_file_options& options) {
 }
 
 result<std::vector<extent_file>> extent_file::open_all(const extent_files_options& options) {
-  auto opened = store_opener(options, false).open();
+  auto opened = volume_opener(options, false).open();
   if (!opened)
     return tl::unexpected(opened.error());
   return std::move(opened->files);
 }
 
-result<open_store> extent_file::open_those_there(const extent_files_options& options) {
-  return store_opener(options, true).open();
+result<open_volume> extent_file::open_those_there(const extent_files_options& options) {
+  return volume_opener(options, true).open();
 }
 
 uint64_t extent_file::alignment_bytes() const { return disk_alignment_bytes; }

@@ -1,6 +1,6 @@
 #include "storage/file_lock.hpp"
 
-#include "storage/store_device.hpp"
+#include "storage/volume_device.hpp"
 
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -51,8 +51,8 @@ result<void> lock_file(const std::string& path, int fd, lock_kind kind) {
   if (::flock(fd, (kind == lock_kind::shared ? LOCK_SH : LOCK_EX) | LOCK_NB) == 0)
     return {};
   if (errno != EWOULDBLOCK)
-    return fail_system(path, "locking the store", errno);
-  return fail(errc::busy, path + ": " + lock_holder(fd).value_or("another process") + " has this store open");
+    return fail_system(path, "locking the volume", errno);
+  return fail(errc::busy, path + ": " + lock_holder(fd).value_or("another process") + " has this volume open");
 }
 
 } // namespace terrace

@@ -1,4 +1,4 @@
-// The lock that a store's file is under while somebody works on it.
+// The lock that a volume's file is under while somebody works on it.
 #pragma once
 
 #include "base/error.hpp"

@@ -171,7 +171,7 @@ std::optional<journal_io> index_journal::write_journal() {
   journal_io io;
   io.file_offset = block_.layout.journal_begin + place * record_block_bytes;
   io.memory =
-      pack({block_kind::journal, block_.store, position_.next_sequence, 0}, pending_, writing_records_);
+      pack({block_kind::journal, block_.volume, position_.next_sequence, 0}, pending_, writing_records_);
   position_.next_sequence += io.memory->size() / record_block_bytes;
   doing_ = doing::journal;
   return io;
@@ -186,7 +186,7 @@ std::optional<journal_io> index_journal::write_image() {
   size_t count = std::min<size_t>(image_.size(), write_bytes_max / record_block_bytes * records_per_block);
   journal_io io;
   io.file_offset = checkpoint_area() + (1 + image_blocks_) * record_block_bytes;
-  io.memory = pack({block_kind::image, block_.store, position_.checkpoint_number + 1,
+  io.memory = pack({block_kind::image, block_.volume, position_.checkpoint_number + 1,
                     static_cast<uint32_t>(image_blocks_)},
                    image_, count);
   image_blocks_ += io.memory->size() / record_block_bytes;
@@ -208,7 +208,7 @@ std::optional<journal_io> index_journal::checkpoint_step() {
     case phase::image_sync: doing_ = doing::image_sync; return io;
     case phase::header: {
       auto buffer = std::make_shared<aligned_buffer>(checkpoint_header_bytes);
-      encode(checkpoint_header{block_.store, position_.checkpoint_number + 1, image_sequence_, image_blocks_,
+      encode(checkpoint_header{block_.volume, position_.checkpoint_number + 1, image_sequence_, image_blocks_,
                                image_records_},
              std::span<std::byte, checkpoint_header_bytes>(buffer->data(), checkpoint_header_bytes));
       io.what = journal_io::action::write;

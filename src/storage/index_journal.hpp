@@ -1,4 +1,4 @@
-// Keeps a store's index on its disk: what happens goes into a journal, and now and then all of it into a checkpoint.
+// Keeps a volume's index on its disk: what happens goes into a journal, and now and then all of it into a checkpoint.
 //
 // A plain state machine. Whoever owns it adds records, and does the I/O that `next` asks for, one operation at a time:
 //
@@ -30,7 +30,7 @@
 
 namespace terrace {
 
-/// Where a journal goes on: recovery's answer, or the default for a store that was just made.
+/// Where a journal goes on: recovery's answer, or the default for a volume that was just made.
 struct journal_position {
   uint64_t next_sequence = 1;     ///< of the next journal block
   uint64_t live_from = 1;         ///< the oldest journal block that a recovery would need
@@ -83,7 +83,7 @@ class index_journal {
 
   /// Forgets the objects of one space, or all, that were written under the present epoch or an earlier one. The epoch is
   /// raised at once; `done` says when that is durable, or that it could not be made so. `epoch`: the present one of a
-  /// store on several paths, which this one may not have reached.
+  /// volume on several paths, which this one may not have reached.
   void forget(const std::optional<space_fingerprint>& space, uint64_t epoch,
               std::function<void(bool durable)> done);
 

@@ -13,7 +13,7 @@ namespace terrace {
 
 constexpr uint64_t index_record_bytes = 96;
 
-/// A write of an object has a generation that no other write to the store ever had: the store's epoch at that time, then
+/// A write of an object has a generation that no other write to the volume ever had: the volume's epoch at that time, then
 /// a number. So generations grow over restarts and clears.
 constexpr unsigned generation_number_bits = 40;
 constexpr uint64_t epoch_max = (1ULL << 24) - 1;
@@ -32,7 +32,7 @@ struct index_record {
   uint16_t pool = 0;
   uint16_t rank = 0;
   bool trailing = false;      ///< of a pool of which only the last objects of a prefix are needed
-  uint32_t space = 0;         ///< a number of this store, not 0; a `space` record says of which space
+  uint32_t space = 0;         ///< a number of this volume, not 0; a `space` record says of which space
   uint32_t payload_bytes = 0; ///< at most 1 GiB
   digest chunk;               ///< `space` records: the fingerprint
   digest parent; ///< of the chunk before it whose object of this pool and rank is here too, or zeros

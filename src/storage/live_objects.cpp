@@ -45,20 +45,20 @@ uint64_t keep_newest_of_each_key(std::vector<index_record>& objects) {
   return std::erase_if(objects, [&](const index_record&) { return goes[i++]; });
 }
 
-std::vector<space_sum> sum_by_space(const recovered_store& store) {
+std::vector<space_sum> sum_by_space(const recovered_volume& volume) {
   std::map<uint32_t, object_sum> sums;
-  for (const index_record& object : store.objects)
+  for (const index_record& object : volume.objects)
     sums[object.space].add(object);
   std::vector<space_sum> list;
-  for (const recovered_space& space : store.spaces)
+  for (const recovered_space& space : volume.spaces)
     if (auto sum = sums.find(space.number); sum != sums.end())
       list.push_back({space, sum->second});
   return list;
 }
 
-std::vector<size_sum> sum_by_size(const recovered_store& store) {
+std::vector<size_sum> sum_by_size(const recovered_volume& volume) {
   std::map<uint64_t, object_sum> sums;
-  for (const index_record& object : store.objects)
+  for (const index_record& object : volume.objects)
     sums[std::bit_ceil(uint64_t{object.payload_bytes})].add(object);
   std::vector<size_sum> list;
   for (const auto& [bytes, sum] : sums)

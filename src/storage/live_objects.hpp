@@ -42,8 +42,8 @@ struct size_sum {
 };
 
 /// By the number of the space; only spaces with objects.
-std::vector<space_sum> sum_by_space(const recovered_store& store);
+std::vector<space_sum> sum_by_space(const recovered_volume& volume);
 /// By rising size; only sizes with objects.
-std::vector<size_sum> sum_by_size(const recovered_store& store);
+std::vector<size_sum> sum_by_size(const recovered_volume& volume);
 
 } // namespace terrace

@@ -31,7 +31,7 @@ checked_object object_checker::check(const index_record& object, const space_fin
                            .digest_width = object.digest_width,
                            .generation = object.generation,
                            .epoch = epoch_of(object.generation),
-                           .store = block_.store};
+                           .volume = block_.volume};
   uint64_t begin = block_.layout.extents_begin + object.offset;
   uint64_t wanted = physical_bytes_for(object.payload_bytes);
   uint64_t sum = 0;

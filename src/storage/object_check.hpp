@@ -3,7 +3,7 @@
 
 #include "storage/aligned_buffer.hpp"
 #include "storage/index_record.hpp"
-#include "storage/store_reader.hpp"
+#include "storage/volume_reader.hpp"
 #include "storage/superblock.hpp"
 
 #include <string>
@@ -27,13 +27,13 @@ struct checked_object {
 class object_checker {
  public:
   /// An object is read in pieces of at most that size, in whole blocks. Device and superblock must outlive the checker.
-  object_checker(store_reader& from, const superblock& block, uint64_t piece_bytes = 4ULL << 20)
+  object_checker(volume_reader& from, const superblock& block, uint64_t piece_bytes = 4ULL << 20)
       : from_(from), block_(block), buffer_(piece_bytes) {}
 
   checked_object check(const index_record& object, const space_fingerprint& space);
 
  private:
-  store_reader& from_;
+  volume_reader& from_;
   const superblock& block_;
   aligned_buffer buffer_;
 };

@@ -25,7 +25,7 @@ struct layout {
   std::array<uint8_t, 7> zero;
   uint64_t generation;
   uint64_t epoch;
-  std::array<uint8_t, 16> store;
+  std::array<uint8_t, 16> volume;
   uint64_t payload_bytes;
   uint64_t physical_bytes;
   uint64_t payload_checksum;
@@ -37,7 +37,7 @@ static_assert(std::endian::native == std::endian::little);
 static_assert(std::is_trivially_copyable_v<layout> && sizeof(layout) == object_header_bytes);
 static_assert(offsetof(layout, space) == 16 && offsetof(layout, chunk) == 48 &&
               offsetof(layout, digest_width) == 80);
-static_assert(offsetof(layout, generation) == 88 && offsetof(layout, store) == 104);
+static_assert(offsetof(layout, generation) == 88 && offsetof(layout, volume) == 104);
 static_assert(offsetof(layout, payload_bytes) == 120 && offsetof(layout, header_checksum) == 144);
 
 // Why the fields contradict each other, or null.
@@ -65,7 +65,7 @@ void encode(const object_header& header, std::span<std::byte, object_header_byte
   raw.digest_width = header.identity.digest_width;
   raw.generation = header.identity.generation;
   raw.epoch = header.identity.epoch;
-  raw.store = header.identity.store.bytes;
+  raw.volume = header.identity.volume.bytes;
   raw.payload_bytes = header.payload_bytes;
   raw.physical_bytes = header.physical_bytes;
   raw.payload_checksum = header.payload_checksum;
@@ -95,7 +95,7 @@ result<object_header> decode(std::span<const std::byte, object_header_bytes> byt
                    .digest_width = raw.digest_width,
                    .generation = raw.generation,
                    .epoch = raw.epoch,
-                   .store = {raw.store}},
+                   .volume = {raw.volume}},
       .payload_bytes = raw.payload_bytes,
       .physical_bytes = raw.physical_bytes,
       .payload_checksum = raw.payload_checksum,
@@ -111,8 +111,8 @@ result<void> matches(const object_header& found, const object_identity& expected
     return fail(errc::gone, std::string("the extent holds another object: ") + field + " " + want +
                                 " was expected, " + got + " found; it counts as a miss");
   };
-  if (is.store != expected.store)
-    return differs("store", to_hex(expected.store), to_hex(is.store));
+  if (is.volume != expected.volume)
+    return differs("volume", to_hex(expected.volume), to_hex(is.volume));
   if (is.epoch != expected.epoch)
     return differs("epoch", std::to_string(expected.epoch), std::to_string(is.epoch));
   if (is.space != expected.space)

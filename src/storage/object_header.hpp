@@ -7,7 +7,7 @@
 
 #include "base/digest.hpp"
 #include "base/error.hpp"
-#include "storage/store_id.hpp"
+#include "storage/volume_id.hpp"
 
 #include <array>
 #include <cstddef>
@@ -33,9 +33,9 @@ struct object_identity {
   uint16_t rank = 0;
   digest chunk;
   uint8_t digest_width = digest::max_size; ///< bytes of `chunk` that count: 8 to 32
-  uint64_t generation = 0;                 ///< of this write; grows with every object that the store takes in
-  uint64_t epoch = 0;                      ///< of the store; raised by whatever forgets objects for good
-  store_id store;
+  uint64_t generation = 0;                 ///< of this write; grows with every object that the volume takes in
+  uint64_t epoch = 0;                      ///< of the volume; raised by whatever forgets objects for good
+  volume_id volume;
 
   friend bool operator==(const object_identity&, const object_identity&) = default;
 };
@@ -64,7 +64,7 @@ void encode(const object_header& header, std::span<std::byte, object_header_byte
 result<object_header> decode(std::span<const std::byte, object_header_bytes> bytes);
 
 /// Whether an intact header is that of the expected object. Error: `gone`, naming the first field that
-/// differs: the extent has been reused, or belongs to another store, space or epoch.
+/// differs: the extent has been reused, or belongs to another volume, space or epoch.
 result<void> matches(const object_header& found, const object_identity& expected);
 
 } // namespace terrace

@@ -17,8 +17,8 @@ namespace {
 
 constexpr uint64_t erased_together = 1ULL << 20; ///< bytes
 
-std::string describe(const store_owner& owner) {
-  return "group '" + owner.group + "' of machine " + to_hex(store_id{owner.machine});
+std::string describe(const volume_owner& owner) {
+  return "group '" + owner.group + "' of machine " + to_hex(volume_id{owner.machine});
 }
 
 result<unique_fd> open_locked(const std::string& path, bool& made) {
@@ -29,7 +29,7 @@ result<unique_fd> open_locked(const std::string& path, bool& made) {
     fd.reset(::open(path.c_str(), O_RDWR | O_CLOEXEC));
   }
   if (!fd)
-    return fail_system(path, "opening the store", errno);
+    return fail_system(path, "opening the volume", errno);
   if (auto locked = lock_file(path, fd.get(), lock_kind::exclusive); !locked)
     return fail(locked.error().code, locked.error().text + "; give each daemon a path of its own");
   return fd;
@@ -37,8 +37,8 @@ result<unique_fd> open_locked(const std::string& path, bool& made) {
 
 } // namespace
 
-store_owner owner_on_disk(store_owner owner) {
-  owner.group.resize(std::min(owner.group.size(), store_owner::group_bytes_max));
+volume_owner owner_on_disk(volume_owner owner) {
+  owner.group.resize(std::min(owner.group.size(), volume_owner::group_bytes_max));
   return owner;
 }
 
@@ -61,13 +61,13 @@ result<std::unique_ptr<path_opening>> path_opening::begin(const std::string& pat
     return tl::unexpected(fd.error());
   struct stat before {};
   if (::fstat(fd->get(), &before) != 0)
-    return fail_system(path, "looking at the store", errno);
+    return fail_system(path, "looking at the volume", errno);
   if (!S_ISREG(before.st_mode))
-    return fail(errc::unsupported, path + ": a store is a regular file; this is something else");
+    return fail(errc::unsupported, path + ": a volume is a regular file; this is something else");
   return std::unique_ptr<path_opening>(new path_opening(path, std::move(*fd), made, before.st_size));
 }
 
-result<found_path> path_opening::look(const store_owner& owner) {
+result<found_path> path_opening::look(const volume_owner& owner) {
   auto copies = read_superblocks(device_);
   if (!copies)
     return tl::unexpected(copies.error());
@@ -80,24 +80,24 @@ result<found_path> path_opening::look(const store_owner& owner) {
     found.why = {block.error().code, path_ + ": " + block.error().text};
   } else if (!(block->owner == owner_on_disk(owner))) {
     found.what = found_path::kind::other;
-    found.why = {errc::denied, path_ + ": this store belongs to " + describe(block->owner) + "; " +
+    found.why = {errc::denied, path_ + ": this volume belongs to " + describe(block->owner) + "; " +
                                    describe(owner_on_disk(owner)) +
                                    " was expected. Choose another path, or wipe it (disk.on_mismatch = "
                                    "\"wipe\") if nothing in it is needed"};
   } else if (block->stripe_bytes != 0) {
     found.what = found_path::kind::other;
     found.why = {errc::unsupported, path_ +
-                                        ": objects of this store are striped over its paths in units of " +
+                                        ": objects of this volume are striped over its paths in units of " +
                                         std::to_string(block->stripe_bytes) +
                                         " bytes; whole objects were expected. Wipe it to start over"};
   } else {
-    found.what = found_path::kind::store;
+    found.what = found_path::kind::volume;
     found.block = *block;
   }
   return found;
 }
 
-result<void> path_opening::erase_index(const store_layout& layout) {
+result<void> path_opening::erase_index(const volume_layout& layout) {
   aligned_buffer zeros(erased_together);
   auto erase = [&](uint64_t at, uint64_t end) -> result<void> {
     for (; at < end; at += std::min(end - at, zeros.size()))

@@ -1,11 +1,11 @@
-// One path of a store on its way to be open: its file, locked and looked at, and put back as it was found unless it is kept.
+// One path of a volume on its way to be open: its file, locked and looked at, and put back as it was found unless it is kept.
 // All calls block for as long as the device likes.
 #pragma once
 
 #include "base/unique_fd.hpp"
 #include "storage/path_set.hpp"
-#include "storage/store_device.hpp"
-#include "storage/store_layout.hpp"
+#include "storage/volume_device.hpp"
+#include "storage/volume_layout.hpp"
 
 #include <sys/types.h>
 
@@ -15,7 +15,7 @@
 namespace terrace {
 
 /// What a configured owner is as it stands on disk.
-store_owner owner_on_disk(store_owner owner);
+volume_owner owner_on_disk(volume_owner owner);
 
 class path_opening {
  public:
@@ -29,10 +29,10 @@ class path_opening {
   path_opening& operator=(const path_opening&) = delete;
 
   /// What stands at the begin of the file. Errors: the device's.
-  result<found_path> look(const store_owner& owner);
+  result<found_path> look(const volume_owner& owner);
 
-  /// Nothing of the same store that the file has must be found again: the index is overwritten with zeros.
-  result<void> erase_index(const store_layout& layout);
+  /// Nothing of the same volume that the file has must be found again: the index is overwritten with zeros.
+  result<void> erase_index(const volume_layout& layout);
 
   file_device& device() { return device_; }
   int fd() const { return fd_.get(); }

@@ -52,7 +52,7 @@ class planner {
   struct verdict {
     bool belongs = false; ///< else it begins empty, or something is wrong
     error wrong;
-    bool misplaced = false; ///< a path of the store, at another's place
+    bool misplaced = false; ///< a path of the volume, at another's place
   };
 
   verdict judge(size_t i, bool is_store) const {
@@ -62,27 +62,27 @@ class planner {
       case kind::other: return rule_ == mismatch_rule::wipe ? verdict{} : verdict{false, found_[i].why};
       case kind::missing:
         return is_store && rule_ == mismatch_rule::refuse ? verdict{false, missing(i)} : verdict{};
-      case kind::store: break;
+      case kind::volume: break;
     }
     error wrong = mismatch(i, found_[i].block);
     if (wrong.code == errc::ok)
       return {true, {}};
     if (rule_ == mismatch_rule::wipe)
       return {};
-    return {false, std::move(wrong), found_[i].block.store == expected().store};
+    return {false, std::move(wrong), found_[i].block.volume == expected().volume};
   }
 
   const superblock& expected() const { return found_[reference_].block; }
 
-  /// The path whose store counts: the one that most paths belong to, of several the first.
+  /// The path whose volume counts: the one that most paths belong to, of several the first.
   std::optional<size_t> reference() const {
     std::optional<size_t> best;
     std::ptrdiff_t most = 0;
     for (size_t i = 0; i < found_.size(); ++i) {
-      if (found_[i].what != kind::store)
+      if (found_[i].what != kind::volume)
         continue;
       auto members = std::count_if(found_.begin(), found_.end(), [&](const found_path& other) {
-        return other.what == kind::store && other.block.store == found_[i].block.store;
+        return other.what == kind::volume && other.block.volume == found_[i].block.volume;
       });
       if (members > most) {
         best = i;
@@ -94,29 +94,29 @@ class planner {
 
   error missing(size_t i) const {
     return {errc::denied,
-            names_[i] + ": there is no file; " + path_of(i, found_.size()) + " of store " +
-                to_hex(expected().store) + ", as in " + names_[reference_] +
+            names_[i] + ": there is no file; " + path_of(i, found_.size()) + " of volume " +
+                to_hex(expected().volume) + ", as in " + names_[reference_] +
                 ", was expected. Is its device mounted? If its objects are lost, an empty file here, or "
                 "disk.on_mismatch = \"adapt\", starts this path over"};
   }
 
   /// Why path `i` may not be what it is; `ok` when it may.
   error mismatch(size_t i, const superblock& block) const {
-    std::string is = names_[i] + ": this is " + path_of(block.path_index, block.path_count) + " of store " +
-                     to_hex(block.store);
-    if (block.store != expected().store)
+    std::string is = names_[i] + ": this is " + path_of(block.path_index, block.path_count) + " of volume " +
+                     to_hex(block.volume);
+    if (block.volume != expected().volume)
       return {errc::denied,
-              is + "; store " + to_hex(expected().store) + ", as in " + names_[reference_] +
+              is + "; volume " + to_hex(expected().volume) + ", as in " + names_[reference_] +
                   ", was expected. Choose another path, or wipe this one (`terrace disk wipe`) if "
                   "nothing in it is needed"};
     if (rule_ == mismatch_rule::refuse && block.path_count != found_.size())
-      return {errc::denied, is + "; a store of " + std::to_string(found_.size()) +
+      return {errc::denied, is + "; a volume of " + std::to_string(found_.size()) +
                                 (found_.size() == 1 ? " path" : " paths") + " was expected" + adapt_hint};
     if (rule_ == mismatch_rule::refuse && block.path_index != i)
       return {errc::denied, is + "; path " + std::to_string(i) +
                                 " was expected. Are the paths in another order than before?" + adapt_hint};
     for (size_t before = 0; before < i; ++before)
-      if (found_[before].what == kind::store && found_[before].block.store == block.store &&
+      if (found_[before].what == kind::volume && found_[before].block.volume == block.volume &&
           found_[before].block.path_index == block.path_index &&
           found_[before].block.path_count == block.path_count)
         return {errc::denied,
@@ -125,14 +125,14 @@ class planner {
   }
 
   void join(path_set& set) const {
-    set.store = expected().store;
+    set.volume = expected().volume;
     uint64_t newest = 0;
     for (size_t i = 0; i < found_.size(); ++i)
       if (set.kept[i])
         newest = std::max(newest, found_[i].block.epoch);
     if (newest >= epoch_max) { // there are no generations left
       std::fill(set.kept.begin(), set.kept.end(), false);
-      set.store.reset();
+      set.volume.reset();
       return;
     }
     set.epoch = newest + 1;

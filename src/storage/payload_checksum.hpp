@@ -10,7 +10,7 @@ struct XXH3_state_s;
 
 namespace terrace {
 
-/// It finds damage, not forgery: whoever can write to the store can also compute it. About 20 to 30 GB/s a
+/// It finds damage, not forgery: whoever can write to the volume can also compute it. About 20 to 30 GB/s a
 /// core when the bytes are in cache, memory speed otherwise: large payloads belong on a copier, not on a
 /// worker.
 uint64_t payload_checksum(std::span<const std::byte> payload);

@@ -21,14 +21,14 @@ struct raw_heading {
   uint16_t version;
   uint16_t records;
   uint32_t index;
-  std::array<uint8_t, 16> store;
+  std::array<uint8_t, 16> volume;
   uint64_t sequence;
   uint64_t checksum; ///< over the block with this field zero
 };
 
 static_assert(std::endian::native == std::endian::little);
 static_assert(std::is_trivially_copyable_v<raw_heading> && sizeof(raw_heading) == record_block_heading_bytes);
-static_assert(offsetof(raw_heading, index) == 12 && offsetof(raw_heading, store) == 16 &&
+static_assert(offsetof(raw_heading, index) == 12 && offsetof(raw_heading, volume) == 16 &&
               offsetof(raw_heading, sequence) == 32 && offsetof(raw_heading, checksum) == 40);
 static_assert(records_per_block == 42);
 
@@ -56,14 +56,14 @@ void encode_block(const block_heading& heading, std::span<const index_record> re
   raw.version = record_block_version;
   raw.records = static_cast<uint16_t>(records.size());
   raw.index = heading.index;
-  raw.store = heading.store.bytes;
+  raw.volume = heading.volume.bytes;
   raw.sequence = heading.sequence;
   std::memcpy(out.data(), &raw, sizeof raw);
   raw.checksum = checksum_of(out.data());
   std::memcpy(out.data(), &raw, sizeof raw);
 }
 
-block_view read_block(block_kind kind, const store_id& store,
+block_view read_block(block_kind kind, const volume_id& volume,
                       std::span<const std::byte, record_block_bytes> bytes) {
   block_view view;
   raw_heading raw;
@@ -77,10 +77,10 @@ block_view read_block(block_kind kind, const store_id& store,
   if (checksum_of(bytes.data()) != raw.checksum)
     return view;
   view.heading = {raw.magic == journal_magic ? block_kind::journal : block_kind::image,
-                  {raw.store},
+                  {raw.volume},
                   raw.sequence,
                   raw.index};
-  if (view.heading.kind != kind || view.heading.store != store || raw.version != record_block_version) {
+  if (view.heading.kind != kind || view.heading.volume != volume || raw.version != record_block_version) {
     view.state = block_state::foreign;
     return view;
   }

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "storage/index_record.hpp"
-#include "storage/store_id.hpp"
+#include "storage/volume_id.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -19,12 +19,12 @@ constexpr uint64_t records_per_block = (record_block_bytes - record_block_headin
 enum class block_kind : uint8_t { journal, image };
 
 /// What a block says of itself. A block counts only where all of it is what the reader expects: so neither blocks of
-/// another store nor those of an earlier round of the journal or of an earlier checkpoint are taken for new ones.
+/// another volume nor those of an earlier round of the journal or of an earlier checkpoint are taken for new ones.
 struct block_heading {
   block_kind kind = block_kind::journal;
-  store_id store;
+  volume_id volume;
   uint64_t sequence =
-      0; ///< journal: number of the block since the store was made. Image: number of the checkpoint
+      0; ///< journal: number of the block since the volume was made. Image: number of the checkpoint
   uint32_t index = 0; ///< image: which block of it. Journal: 0
 
   friend bool operator==(const block_heading&, const block_heading&) = default;
@@ -37,7 +37,7 @@ void encode_block(const block_heading& heading, std::span<const index_record> re
 enum class block_state : uint8_t {
   good,
   empty,   ///< never written
-  foreign, ///< a whole block of another store, version or kind
+  foreign, ///< a whole block of another volume, version or kind
   damaged, ///< torn, rotten, or no block of ours
 };
 
@@ -53,7 +53,7 @@ struct block_view {
   }
 };
 
-block_view read_block(block_kind kind, const store_id& store,
+block_view read_block(block_kind kind, const volume_id& volume,
                       std::span<const std::byte, record_block_bytes> bytes);
 
 } // namespace terrace

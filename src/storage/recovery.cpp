@@ -17,7 +17,7 @@ namespace {
 
 constexpr uint64_t read_bytes = 4ULL << 20;
 
-// No store ever counts this far. What claims to have is not believed: going on from there would count round.
+// No volume ever counts this far. What claims to have is not believed: going on from there would count round.
 constexpr uint64_t sequence_max = 1ULL << 63; ///< of journal blocks, and the number of a checkpoint
 constexpr uint32_t space_number_max = 1U << 31;
 
@@ -31,11 +31,11 @@ std::optional<index_record> believable(std::span<const std::byte, index_record_b
 
 class recovery {
  public:
-  recovery(store_reader& from, const superblock& block, uint64_t arena_bytes)
+  recovery(volume_reader& from, const superblock& block, uint64_t arena_bytes)
       : from_(from), block_(block), arena_bytes_(arena_bytes), buffer_(piece_bytes(block.layout)),
         next_buffer_(buffer_.size()), events_(arena_bytes) {}
 
-  recovered_store run() {
+  recovered_volume run() {
     find_checkpoint();
     read_journal();
     read_image();
@@ -53,7 +53,7 @@ class recovery {
   }
 
  private:
-  static uint64_t piece_bytes(const store_layout& layout) {
+  static uint64_t piece_bytes(const volume_layout& layout) {
     return std::min(read_bytes, std::max(layout.journal_bytes, layout.checkpoint_bytes));
   }
 
@@ -106,7 +106,7 @@ class recovery {
   void find_checkpoint() {
     for (uint64_t area = 0; area < 2; ++area)
       for_each_block(block_.layout.checkpoint_area(area), 1, [&](uint64_t, auto bytes) {
-        auto header = decode_checkpoint_header(block_.store, bytes);
+        auto header = decode_checkpoint_header(block_.volume, bytes);
         if (!header || header->number % 2 != area || header->number > sequence_max ||
             header->journal_sequence > sequence_max ||
             header->image_blocks >= block_.layout.checkpoint_bytes / record_block_bytes)
@@ -122,7 +122,7 @@ class recovery {
     uint64_t lowest = UINT64_MAX;
     uint64_t highest = 0;
     for_each_block(block_.layout.journal_begin, ring, [&](uint64_t index, auto bytes) {
-      block_view view = read_block(block_kind::journal, block_.store, bytes);
+      block_view view = read_block(block_kind::journal, block_.volume, bytes);
       if (view.state == block_state::damaged)
         ++found_.counts.damaged_blocks;
       if (view.state != block_state::good || view.heading.sequence % ring != index ||
@@ -167,7 +167,7 @@ class recovery {
                            events_.size());
     uint64_t good = 0;
     for_each_block(area + record_block_bytes, checkpoint_->image_blocks, [&](uint64_t index, auto bytes) {
-      block_view view = read_block(block_kind::image, block_.store, bytes);
+      block_view view = read_block(block_kind::image, block_.volume, bytes);
       if (view.state == block_state::damaged)
         ++found_.counts.damaged_blocks;
       if (view.state != block_state::good || view.heading.sequence != checkpoint_->number ||
@@ -243,7 +243,7 @@ class recovery {
     bool used = false;
   };
 
-  store_reader& from_;
+  volume_reader& from_;
   const superblock& block_;
   uint64_t arena_bytes_;
   aligned_buffer buffer_;
@@ -251,12 +251,12 @@ class recovery {
   std::optional<checkpoint_header> checkpoint_;
   journal_events events_;
   std::map<uint32_t, known_space> spaces_;
-  recovered_store found_;
+  recovered_volume found_;
 };
 
 } // namespace
 
-recovered_store recover(store_reader& from, const superblock& block, uint64_t arena_bytes) {
+recovered_volume recover(volume_reader& from, const superblock& block, uint64_t arena_bytes) {
   return recovery(from, block, arena_bytes).run();
 }
 

@@ -1,4 +1,4 @@
-// What a store holds, found out from its checkpoint and its journal. Nothing is believed that was not checked.
+// What a volume holds, found out from its checkpoint and its journal. Nothing is believed that was not checked.
 //
 // Each extent offset has a history: objects were published there and removed again, each with a generation higher than
 // all before it. The event with the highest generation says what is there now, a removal being later than the
@@ -12,7 +12,7 @@
 #pragma once
 
 #include "storage/index_journal.hpp"
-#include "storage/store_reader.hpp"
+#include "storage/volume_reader.hpp"
 
 #include <vector>
 
@@ -38,7 +38,7 @@ struct recovery_counts {
   uint64_t unknown_space = 0;
 };
 
-struct recovered_store {
+struct recovered_volume {
   std::vector<index_record> objects;   ///< `publish` records, by ascending generation
   std::vector<recovered_space> spaces; ///< those that the objects name
   uint32_t next_space_number = 1;
@@ -48,6 +48,6 @@ struct recovered_store {
 
 /// `arena_bytes`: of the extents, as the file is now. Reads sequentially, some MiB at a time; takes a second for some
 /// millions of objects. Never fails: what cannot be read is missing, and counted.
-recovered_store recover(store_reader& from, const superblock& block, uint64_t arena_bytes);
+recovered_volume recover(volume_reader& from, const superblock& block, uint64_t arena_bytes);
 
 } // namespace terrace

@@ -1,7 +1,7 @@
 #include "storage/resize_plan.hpp"
 
 #include "storage/record_block.hpp"
-#include "storage/store_layout.hpp"
+#include "storage/volume_layout.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -52,28 +52,28 @@ class free_gaps {
 
 bool apart(range a, range b) { return a.end <= b.begin || b.end <= a.begin; }
 
-range area(const store_layout& layout, uint64_t which) {
+range area(const volume_layout& layout, uint64_t which) {
   return {layout.checkpoint_area(which), layout.checkpoint_area(which) + layout.checkpoint_bytes};
 }
 
 } // namespace
 
-uint64_t records_in_checkpoint(const store_layout& layout) {
+uint64_t records_in_checkpoint(const volume_layout& layout) {
   return (layout.checkpoint_bytes / record_block_bytes - 1) * records_per_block;
 }
 
-uint64_t area_that_stays(const store_layout& before, const store_layout& after) {
+uint64_t area_that_stays(const volume_layout& before, const volume_layout& after) {
   return after.checkpoint_area(1) >= before.checkpoint_area(1) ? 0 : 1;
 }
 
-store_layout layout_after(const store_layout& now, uint64_t capacity_bytes) {
-  store_layout next = layout_for(capacity_bytes);
+volume_layout layout_after(const volume_layout& now, uint64_t capacity_bytes) {
+  volume_layout next = layout_for(capacity_bytes);
   uint64_t stays = area_that_stays(now, next);
   return apart(area(now, stays), area(next, 1 - stays)) ? next : now;
 }
 
 std::vector<resize_target> resize_targets(const superblock& block, uint64_t capacity_bytes) {
-  store_layout next = layout_after(block.layout, capacity_bytes);
+  volume_layout next = layout_after(block.layout, capacity_bytes);
   if (next.extents_begin < block.layout.extents_begin && capacity_bytes < block.capacity_bytes)
     return {{next, block.capacity_bytes}, {next, capacity_bytes}};
   return {{next, capacity_bytes}};

@@ -1,4 +1,4 @@
-// Which objects stay where they are when a store is resized, and where the others go.
+// Which objects stay where they are when a volume is resized, and where the others go.
 #pragma once
 
 #include "storage/live_objects.hpp"
@@ -16,16 +16,16 @@ struct placed_object {
 };
 
 struct resize_plan {
-  store_layout layout; ///< the new one
+  volume_layout layout; ///< the new one
   uint64_t capacity_bytes = 0;
   std::vector<placed_object> objects; ///< that have room, by ascending generation
   object_sum moved;                   ///< of them
   object_sum dropped;                 ///< have no room, or no record in the new checkpoint
 };
 
-/// One step of resizing: what it makes of the store.
+/// One step of resizing: what it makes of the volume.
 struct resize_target {
-  store_layout layout;
+  volume_layout layout;
   uint64_t capacity_bytes = 0;
 };
 
@@ -40,14 +40,14 @@ resize_plan plan_places(const superblock& block, const resize_target& target,
                         const std::vector<index_record>& objects, size_t spaces);
 
 /// Of a checkpoint in that layout: how many records it can have.
-uint64_t records_in_checkpoint(const store_layout& layout);
+uint64_t records_in_checkpoint(const volume_layout& layout);
 
 /// The layout for that capacity, or the present one where both lie so that no checkpoint of the new one can be written
 /// beside one of the old.
-store_layout layout_after(const store_layout& now, uint64_t capacity_bytes);
+volume_layout layout_after(const volume_layout& now, uint64_t capacity_bytes);
 
 /// The checkpoint area of the old layout that the steps of resizing leave alone: 0 where the parts grow, for area 1 of the
 /// new layout lies behind it then; 1 where they shrink.
-uint64_t area_that_stays(const store_layout& before, const store_layout& after);
+uint64_t area_that_stays(const volume_layout& before, const volume_layout& after);
 
 } // namespace terrace

@@ -11,7 +11,7 @@ namespace terrace {
 
 namespace {
 
-constexpr std::array<char, 8> store_magic = {'T', 'E', 'R', 'R', 'S', 'T', 'O', 'R'};
+constexpr std::array<char, 8> volume_magic = {'T', 'E', 'R', 'R', 'S', 'T', 'O', 'R'};
 
 struct raw_floor {
   std::array<uint8_t, 32> space;
@@ -22,10 +22,10 @@ struct raw_superblock {
   std::array<char, 8> magic;
   uint32_t version;
   uint32_t zero;
-  std::array<uint8_t, 16> store;
+  std::array<uint8_t, 16> volume;
   std::array<uint8_t, 16> boot;
   std::array<uint8_t, 16> machine;
-  std::array<char, store_owner::group_bytes_max> group;
+  std::array<char, volume_owner::group_bytes_max> group;
   uint64_t sequence;
   uint64_t epoch;
   uint64_t forgotten_below;
@@ -47,15 +47,15 @@ struct raw_superblock {
 
 static_assert(std::endian::native == std::endian::little);
 static_assert(std::is_trivially_copyable_v<raw_superblock> && sizeof(raw_superblock) == superblock_bytes);
-static_assert(offsetof(raw_superblock, store) == 16 && offsetof(raw_superblock, machine) == 48 &&
+static_assert(offsetof(raw_superblock, volume) == 16 && offsetof(raw_superblock, machine) == 48 &&
               offsetof(raw_superblock, group) == 64 && offsetof(raw_superblock, sequence) == 128 &&
               offsetof(raw_superblock, journal_begin) == 160 && offsetof(raw_superblock, path_index) == 208 &&
               offsetof(raw_superblock, checksum) == 216 && offsetof(raw_superblock, floors) == 224 &&
               offsetof(raw_superblock, missing) == 2784);
 
 tl::unexpected<error> damaged(const std::string& why) {
-  return fail(errc::internal, "the store's superblock is damaged (" + why +
-                                  "); remove the file to start with an empty store, and check the device");
+  return fail(errc::internal, "the volume's superblock is damaged (" + why +
+                                  "); remove the file to start with an empty volume, and check the device");
 }
 
 } // namespace
@@ -63,9 +63,9 @@ tl::unexpected<error> damaged(const std::string& why) {
 void encode(const superblock& block, std::span<std::byte, superblock_bytes> out) {
   assert(block.floors.size() <= superblock::floors_max);
   raw_superblock raw{};
-  raw.magic = store_magic;
+  raw.magic = volume_magic;
   raw.version = superblock_version;
-  raw.store = block.store.bytes;
+  raw.volume = block.volume.bytes;
   raw.boot = block.boot.bytes;
   raw.machine = block.owner.machine;
   block.owner.group.copy(raw.group.data(), raw.group.size());
@@ -94,14 +94,14 @@ result<superblock> decode_superblock(std::span<const std::byte, superblock_bytes
     return fail(errc::not_found, "no superblock yet");
   raw_superblock raw;
   std::memcpy(&raw, bytes.data(), sizeof raw);
-  if (raw.magic != store_magic)
+  if (raw.magic != volume_magic)
     return fail(errc::denied,
-                "not a Terrace store: the magic TERRSTOR was expected at its begin; "
+                "not a Terrace volume: the magic TERRSTOR was expected at its begin; "
                 "choose another path, or wipe it (disk.on_mismatch = \"wipe\") if nothing in it is needed");
   if (raw.version != superblock_version)
-    return fail(errc::unsupported, "store version " + std::to_string(superblock_version) + " was expected, " +
+    return fail(errc::unsupported, "volume version " + std::to_string(superblock_version) + " was expected, " +
                                        std::to_string(raw.version) +
-                                       " found; remove the file to start with an empty store");
+                                       " found; remove the file to start with an empty volume");
   if (block_checksum(raw, &raw_superblock::checksum) != raw.checksum)
     return damaged("its checksum does not hold");
   if (raw.floor_count > superblock::floors_max)
@@ -111,7 +111,7 @@ result<superblock> decode_superblock(std::span<const std::byte, superblock_bytes
     return damaged("it says to be path " + std::to_string(raw.path_index) + " of " +
                    std::to_string(raw.path_count));
   superblock block;
-  block.store = {raw.store};
+  block.volume = {raw.volume};
   block.boot = {raw.boot};
   block.owner.machine = raw.machine;
   block.owner.group.assign(raw.group.begin(), std::find(raw.group.begin(), raw.group.end(), '\0'));

@@ -8,7 +8,7 @@ namespace terrace {
 
 namespace {
 
-result<void> write_durably(store_device& to, uint64_t offset, const aligned_buffer& bytes) {
+result<void> write_durably(volume_device& to, uint64_t offset, const aligned_buffer& bytes) {
   if (auto done = to.write(offset, bytes.bytes()); !done)
     return done;
   return to.sync();
@@ -18,7 +18,7 @@ result<superblock> no_superblock() { return fail(errc::not_found, "no superblock
 
 } // namespace
 
-result<superblock_copies> read_superblocks(store_device& from) {
+result<superblock_copies> read_superblocks(volume_device& from) {
   auto size = from.size();
   if (!size)
     return tl::unexpected(size.error());
@@ -43,7 +43,7 @@ result<superblock_copies> read_superblocks(store_device& from) {
   return copies;
 }
 
-result<void> write_superblocks(store_device& to, superblock& block) {
+result<void> write_superblocks(volume_device& to, superblock& block) {
   aligned_buffer bytes(superblock_bytes);
   for (int copy = 0; copy < 2; ++copy) {
     ++block.sequence;
@@ -54,7 +54,7 @@ result<void> write_superblocks(store_device& to, superblock& block) {
   return {};
 }
 
-result<void> erase_superblocks(store_device& to, uint64_t newest_sequence) {
+result<void> erase_superblocks(volume_device& to, uint64_t newest_sequence) {
   aligned_buffer zeros(superblock_bytes);
   if (auto done = write_durably(to, superblock_offset(newest_sequence + 1), zeros); !done)
     return done;

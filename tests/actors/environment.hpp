@@ -1,8 +1,8 @@
 // What the connections of a trust group share, in tests.
 #pragma once
 
-#include "actors/connection.hpp"
-#include "actors/group_builder.hpp"
+#include "actors/connection/connection.hpp"
+#include "actors/supervision/group_builder.hpp"
 
 namespace terrace::actors::test {
 

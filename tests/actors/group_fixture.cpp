@@ -1,7 +1,7 @@
 #include "group_fixture.hpp"
 
 #include "actors/answer.hpp"
-#include "actors/byte_moves.hpp"
+#include "actors/transfer/copy_ops.hpp"
 
 #include <deque>
 
@@ -156,12 +156,12 @@ clear_answer group_fixture::clear(const tier_actor& tier, std::optional<space_id
   return answer->value_or(clear_answer{{errc::internal, "no answer"}});
 }
 
-std::shared_ptr<const object_runs> group_fixture::runs(uint64_t first, size_t count) {
+std::shared_ptr<const scatter_gather> group_fixture::runs(uint64_t first, size_t count) {
   std::vector<region_run> list;
   for (uint64_t n = first; n < first + count; ++n)
     list.push_back({n * payload, payload, 0, 1});
-  auto made = object_runs::make(list, {}, std::vector<uint64_t>(count, payload), region_.size());
-  return std::make_shared<const object_runs>(std::move(*made));
+  auto made = scatter_gather::make(list, {}, std::vector<uint64_t>(count, payload), region_.size());
+  return std::make_shared<const scatter_gather>(std::move(*made));
 }
 
 box<store_result> group_fixture::begin_store(uint64_t first, size_t count, context_ptr of,
@@ -218,7 +218,7 @@ lookup_answer group_fixture::lookup(const batch_ptr& objects, bool hold) {
   request.objects = objects;
   request.plan = {static_cast<uint32_t>(objects->size()), 0, UINT64_MAX};
   request.hold = hold;
-  request.note_use = hold;
+  request.note_access = hold;
   auto answer = ask<lookup_answer>(spawn_lookup(sys, {}), std::move(request));
   settle();
   EXPECT_TRUE(*answer) << "the lookup was not answered";

@@ -6,10 +6,10 @@
 // A chunk is one object, named by a number; its bytes follow from that number.
 #pragma once
 
-#include "actors/group_builder.hpp"
-#include "actors/load_actor.hpp"
-#include "actors/lookup_actor.hpp"
-#include "actors/store_actor.hpp"
+#include "actors/supervision/group_builder.hpp"
+#include "actors/transfer/load_actor.hpp"
+#include "actors/transfer/lookup_actor.hpp"
+#include "actors/transfer/store_actor.hpp"
 #include "objects.hpp"
 #include "storage/object_header.hpp"
 #include "tests/index/spaces.hpp"
@@ -133,7 +133,7 @@ class group_fixture : public terrace::test::actor_fixture {
   void join();
 
   outside_memory outside() { return {region_.data(), -1, region_.size(), nullptr}; }
-  std::shared_ptr<const object_runs> runs(uint64_t first, size_t count);
+  std::shared_ptr<const scatter_gather> runs(uint64_t first, size_t count);
 
   static constexpr size_t chunks_max = 640;
   std::vector<std::byte> region_ = std::vector<std::byte>(chunks_max * payload);

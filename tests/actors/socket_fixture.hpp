@@ -3,7 +3,7 @@
 
 #include "client_end.hpp"
 
-#include "actors/listening_socket.hpp"
+#include "actors/connection/listening_socket.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 #include <memory>

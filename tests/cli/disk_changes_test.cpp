@@ -1,7 +1,7 @@
 // terrace disk wipe and resize, on files.
 #include "disk_command_fixture.hpp"
 #include "storage/extent_file.hpp"
-#include "storage/store_inspection.hpp"
+#include "storage/volume_inspection.hpp"
 
 #include <gmock/gmock.h>
 
@@ -29,14 +29,14 @@ TEST_F(DiskChanges, WipedStoresAreEmptyAndMayBeAnybodys) {
   auto daemon = opened("another group");
   ASSERT_TRUE(daemon) << daemon.error().text;
   EXPECT_TRUE(daemon->made_new());
-  EXPECT_NE(daemon->store(), store_.block().store);
+  EXPECT_NE(daemon->volume(), store_.block().volume);
 }
 
 TEST_F(DiskChanges, WipingAsksOnATerminal) {
   store_.add(1, 1, 5000);
   EXPECT_EQ(run({"wipe", path_}, "no\n"), exit_code::failed);
   EXPECT_THAT(err_, HasSubstr("will hold nothing any more. Go on?"));
-  EXPECT_THAT(err_, HasSubstr("store 01020300000000000000000000000000 of group tests"));
+  EXPECT_THAT(err_, HasSubstr("volume 01020300000000000000000000000000 of group tests"));
   EXPECT_EQ(objects(), 1u);
   EXPECT_EQ(run({"wipe", path_}, "yes\n"), exit_code::ok);
   EXPECT_EQ(objects(), 0u);
@@ -59,7 +59,7 @@ TEST_F(DiskChanges, WipingTwiceIsNoMistake) {
 TEST_F(DiskChanges, OtherFilesAreWipedByForceAlone) {
   temporary_file letter("a letter");
   EXPECT_EQ(run({"wipe", letter.path(), "--yes"}), exit_code::usage);
-  EXPECT_THAT(err_, HasSubstr("no Terrace store; nothing was changed. --force"));
+  EXPECT_THAT(err_, HasSubstr("no Terrace volume; nothing was changed. --force"));
   EXPECT_EQ(letter.text(), "a letter");
   EXPECT_EQ(run({"wipe", letter.path(), "--yes", "--force"}), exit_code::ok) << err_;
   EXPECT_EQ(letter.text(), std::string(2 * superblock_bytes, '\0'));
@@ -109,7 +109,7 @@ TEST_F(DiskChanges, RefuseAStoreThatADaemonHasOpen) {
                                          {"resize", path_, "4MiB"},
                                          {"resize", path_, "4MiB", "--dry-run"}}) {
     EXPECT_EQ(run(words), exit_code::failed);
-    EXPECT_THAT(err_, HasSubstr("process " + std::to_string(::getpid()) + " (test_cli) has this store open"));
+    EXPECT_THAT(err_, HasSubstr("process " + std::to_string(::getpid()) + " (test_cli) has this volume open"));
     EXPECT_THAT(err_, HasSubstr("end it first"));
   }
 }
@@ -120,7 +120,7 @@ TEST_F(DiskChanges, RefuseWhatMakesNoSense) {
   EXPECT_EQ(run({"resize", path_, "10KiB"}), exit_code::usage);
   EXPECT_THAT(err_, HasSubstr("1 MiB or more"));
   EXPECT_EQ(run({"resize", letter.path(), "4MiB"}), exit_code::usage);
-  EXPECT_THAT(err_, HasSubstr("not a Terrace store"));
+  EXPECT_THAT(err_, HasSubstr("not a Terrace volume"));
   EXPECT_EQ(run({"resize", "/does/not/exist", "4MiB"}), exit_code::usage);
   EXPECT_EQ(run({"wipe", "/does/not/exist", "--yes"}), exit_code::usage);
   EXPECT_EQ(run({"resize", path_, "16777216TiB"}), exit_code::usage);

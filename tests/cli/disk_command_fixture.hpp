@@ -1,4 +1,4 @@
-// A store in a file, for tests of `terrace disk`.
+// A volume in a file, for tests of `terrace disk`.
 #pragma once
 
 #include "base/unique_fd.hpp"
@@ -45,7 +45,7 @@ class disk_command_fixture : public ::testing::Test {
   std::string path_ = file_.path();
   unique_fd fd_{::open(path_.c_str(), O_RDWR | O_CLOEXEC)};
   file_device device_{path_, fd_.get()};
-  ::terrace::testing::store_builder store_{device_, file_bytes};
+  ::terrace::testing::volume_builder store_{device_, file_bytes};
   std::string out_, err_;
 };
 

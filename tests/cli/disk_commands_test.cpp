@@ -47,7 +47,7 @@ TEST_F(DiskInspectAndVerify, InspectNamesWhatIsWrongWithTheMetadata) {
   flip(4096 + 64);
   flip(store_.block().layout.journal_begin + 4096 + 100);
   EXPECT_EQ(run({"inspect", path_}), exit_code::ok) << "inspecting judges nothing";
-  EXPECT_THAT(out_, HasSubstr("copy 1: the store's superblock is damaged"));
+  EXPECT_THAT(out_, HasSubstr("copy 1: the volume's superblock is damaged"));
   EXPECT_THAT(out_, HasSubstr("1 blocks of the index are torn, rotten or unreadable"));
   ASSERT_EQ(::ftruncate(fd_.get(), file_bytes / 2), 0);
   EXPECT_EQ(run({"inspect", path_}), exit_code::ok);
@@ -103,7 +103,7 @@ TEST_F(DiskInspectAndVerify, RefuseAStoreThatADaemonHasOpen) {
   ASSERT_TRUE(daemon) << daemon.error().text;
   for (const char* command : {"inspect", "verify"}) {
     EXPECT_EQ(run({command, path_}), exit_code::failed);
-    EXPECT_THAT(err_, HasSubstr("process " + std::to_string(::getpid()) + " (test_cli) has this store open"));
+    EXPECT_THAT(err_, HasSubstr("process " + std::to_string(::getpid()) + " (test_cli) has this volume open"));
   }
 }
 
@@ -111,7 +111,7 @@ TEST_F(DiskInspectAndVerify, RefuseWhatIsNoStore) {
   temporary_file letter("a letter");
   for (const char* command : {"inspect", "verify"}) {
     EXPECT_EQ(run({command, letter.path()}), exit_code::usage);
-    EXPECT_THAT(err_, HasSubstr(letter.path() + ": not a Terrace store"));
+    EXPECT_THAT(err_, HasSubstr(letter.path() + ": not a Terrace volume"));
     EXPECT_EQ(run({command, "/does/not/exist"}), exit_code::usage);
     EXPECT_THAT(err_, HasSubstr("No such file"));
     EXPECT_EQ(run({command}), exit_code::usage);

@@ -1,4 +1,4 @@
-// terrace disk on the files of a store on several paths.
+// terrace disk on the files of a volume on several paths.
 #include "disk_command_fixture.hpp"
 #include "storage/extent_file.hpp"
 
@@ -39,9 +39,9 @@ TEST_F(DiskPathsCommand, InspectOfAllPathsSaysWhetherTheyBelongTogether) {
   EXPECT_THAT(out_, Not(HasSubstr("together")));
   EXPECT_EQ(run({"inspect", first_.path(), second_.path(), "--json"}), exit_code::ok);
   EXPECT_EQ(json()["paths"].size(), 2u);
-  EXPECT_EQ(json()["paths"][0]["store"], json()["paths"][1]["store"]);
+  EXPECT_EQ(json()["paths"][0]["volume"], json()["paths"][1]["volume"]);
   EXPECT_EQ(run({"inspect", second_.path(), first_.path()}), exit_code::ok);
-  EXPECT_THAT(out_, HasSubstr("together they are no store: " + second_.path() + ": this is path 1 of 2"));
+  EXPECT_THAT(out_, HasSubstr("together they are no volume: " + second_.path() + ": this is path 1 of 2"));
   EXPECT_EQ(run({"inspect", first_.path(), path_}), exit_code::ok);
   EXPECT_THAT(out_, HasSubstr("as in " + first_.path() + ", was expected"));
 }
@@ -49,14 +49,14 @@ TEST_F(DiskPathsCommand, InspectOfAllPathsSaysWhetherTheyBelongTogether) {
 TEST_F(DiskPathsCommand, VerifyGoesThroughAllOfThem) {
   EXPECT_EQ(run({"verify", first_.path(), second_.path(), "--json"}), exit_code::ok) << err_;
   EXPECT_EQ(json()["paths"].size(), 2u);
-  flip(64); // of another store
+  flip(64); // of another volume
   EXPECT_EQ(run({"verify", path_, first_.path()}), exit_code::damaged);
   EXPECT_THAT(out_, HasSubstr(first_.path()));
 }
 
 TEST_F(DiskPathsCommand, AWipedPathBeginsAgainInItsStore) {
   EXPECT_EQ(run({"wipe", second_.path()}, "yes\n"), exit_code::ok);
-  EXPECT_THAT(err_, HasSubstr("path 1 of 2 of store"));
+  EXPECT_THAT(err_, HasSubstr("path 1 of 2 of volume"));
   EXPECT_EQ(made(), "01");
   EXPECT_EQ(run({"wipe", first_.path(), second_.path(), "--yes", "--json"}), exit_code::ok);
   EXPECT_EQ(json()["paths"][1]["wiped"], true);

@@ -14,7 +14,7 @@ uint64_t hits_of_kmg(trace t, void (*forget)(trace_request&)) {
     forget(request);
   auto made = to_workload(t, trace_block_tokens);
   EXPECT_TRUE(made.has_value());
-  simulate::ledger_options options;
+  simulate::tracker_options options;
   options.host_policy = "kmg";
   options.seed = 1;
   options.object_bytes = 1;

@@ -1,6 +1,6 @@
 #include "captured_console.hpp"
 #include "cli/app.hpp"
-#include "policy/eviction_order.hpp"
+#include "policy/eviction_policy.hpp"
 #include "temporary_file.hpp"
 
 #include <gmock/gmock.h>

@@ -1,7 +1,7 @@
 // The table of options, the commented file and the documentation say the same.
 #include "daemon/settings_table.hpp"
 
-#include "policy/eviction_order.hpp"
+#include "policy/eviction_policy.hpp"
 #include "settings_support.hpp"
 
 #include <gmock/gmock.h>

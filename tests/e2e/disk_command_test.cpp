@@ -1,4 +1,4 @@
-// terrace disk on a store that the real daemon wrote.
+// terrace disk on a volume that the real daemon wrote.
 #include "workload.hpp"
 
 #include <fcntl.h>
@@ -58,7 +58,7 @@ TEST_F(DiskCommand, LeavesTheStoreOfARunningDaemonAlone) {
     auto refused = disk(words);
     EXPECT_EQ(refused.exit_code, 1);
     EXPECT_NE(
-        refused.err.find("process " + std::to_string(daemon_.pid()) + " (terraced) has this store open"),
+        refused.err.find("process " + std::to_string(daemon_.pid()) + " (terraced) has this volume open"),
         std::string::npos)
         << refused.err;
   }

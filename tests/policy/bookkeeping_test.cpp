@@ -20,20 +20,20 @@ class Bookkeeping : public ::testing::TestWithParam<std::string_view> {
     chain_.clear();
     for (uint64_t n = first; n < first + length; ++n)
       chain_.push_back({n, n});
-    auto number = ledger.begin_request(chain_, {.space = 1}, now += step);
+    auto number = tracker.begin_request(chain_, {.space = 1}, now += step);
     for (size_t i = 0; i < chain_.size(); ++i)
-      ledger.insert(0, {chain_[i], i == 0 ? entry_key{} : chain_[i - 1], 1}, now, number);
-    if (ledger.residents(0) > capacity)
-      for (auto& v : ledger.victims(0, {ledger.residents(0) - capacity + 64, number}, now))
-        ledger.erase(0, v.key);
-    ledger.end_request(number, {.output_tokens = static_cast<uint32_t>(first % 700)}, now);
+      tracker.insert(0, {chain_[i], i == 0 ? entry_key{} : chain_[i - 1], 1}, now, number);
+    if (tracker.residents(0) > capacity)
+      for (auto& v : tracker.victims(0, {tracker.residents(0) - capacity + 64, number}, now))
+        tracker.erase(0, v.key);
+    tracker.end_request(number, {.output_tokens = static_cast<uint32_t>(first % 700)}, now);
   }
 
   double bytes_per_entry() const {
-    return static_cast<double>(ledger.bytes()) / static_cast<double>(ledger.tracked());
+    return static_cast<double>(tracker.bytes()) / static_cast<double>(tracker.tracked());
   }
 
-  eviction_ledger ledger;
+  eviction_tracker tracker;
   policy_time now = 0;
 
  private:
@@ -43,7 +43,7 @@ class Bookkeeping : public ::testing::TestWithParam<std::string_view> {
 TEST_P(Bookkeeping, TakesFewBytesWhereEveryResidentIsALeafAndUsedAgainAndAgain) {
   uint64_t seed = test_seed();
   SCOPED_TRACE(seed_text(seed));
-  use_policy(ledger, 0, GetParam());
+  use_policy(tracker, 0, GetParam());
   std::mt19937_64 random(seed);
   for (uint64_t n = 1; n <= capacity; ++n)
     request(n, 1);
@@ -54,13 +54,13 @@ TEST_P(Bookkeeping, TakesFewBytesWhereEveryResidentIsALeafAndUsedAgainAndAgain) 
       ASSERT_LE(bytes_per_entry(), bytes_max) << "after " << use << " uses";
     }
   }
-  EXPECT_EQ(ledger.tracked(), capacity);
+  EXPECT_EQ(tracker.tracked(), capacity);
 }
 
 TEST_P(Bookkeeping, TakesFewBytesWhereChainsComeAndGo) {
   uint64_t seed = test_seed();
   SCOPED_TRACE(seed_text(seed));
-  use_policy(ledger, 0, GetParam());
+  use_policy(tracker, 0, GetParam());
   std::mt19937_64 random(seed);
   for (uint64_t turn = 0; turn < 40'000; ++turn) {
     uint64_t conversation = turn < 100 ? turn : turn - random() % 3'000 % turn;
@@ -69,16 +69,16 @@ TEST_P(Bookkeeping, TakesFewBytesWhereChainsComeAndGo) {
       ASSERT_LE(bytes_per_entry(), bytes_max) << "after " << turn << " turns";
     }
   }
-  EXPECT_GE(ledger.residents(0), capacity - 200);
+  EXPECT_GE(tracker.residents(0), capacity - 200);
 }
 
 TEST_P(Bookkeeping, TakesFewBytesWhereMostAreClearedRatherThanEvicted) {
-  use_policy(ledger, 0, GetParam());
+  use_policy(tracker, 0, GetParam());
   uint64_t oldest = 1;
   for (uint64_t n = 1; n <= 6 * capacity; ++n) {
     request(n, 1);
     if (n - oldest >= capacity)
-      ledger.erase(0, {oldest, oldest}), ++oldest;
+      tracker.erase(0, {oldest, oldest}), ++oldest;
     if (n > capacity && n % 16'384 == 0) {
       ASSERT_LE(bytes_per_entry(), bytes_max) << "after " << n;
     }

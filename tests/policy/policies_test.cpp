@@ -8,9 +8,9 @@ namespace {
 entry_key key(uint64_t n) { return {n, n}; }
 
 /// The numbers of all victims of tier 0.
-std::vector<uint64_t> order(eviction_ledger& ledger) {
+std::vector<uint64_t> order(eviction_tracker& tracker) {
   std::vector<uint64_t> numbers;
-  for (auto& v : ledger.victims(0, {~uint64_t{0}}, 0))
+  for (auto& v : tracker.victims(0, {~uint64_t{0}}, 0))
     numbers.push_back(v.key.high);
   return numbers;
 }
@@ -18,112 +18,112 @@ std::vector<uint64_t> order(eviction_ledger& ledger) {
 /// Entries 1, 2 and 3, inserted in this order.
 struct three_roots {
   explicit three_roots(std::string_view name) {
-    use_policy(ledger, 0, name);
+    use_policy(tracker, 0, name);
     for (uint64_t n : {1, 2, 3})
-      ledger.insert(0, {key(n), {}, 1}, n);
+      tracker.insert(0, {key(n), {}, 1}, n);
   }
-  eviction_ledger ledger;
+  eviction_tracker tracker;
 };
 
 TEST(Lru, NamesTheLeastRecentlyUsedFirst) {
   three_roots test("lru");
-  test.ledger.hit(0, key(1), 4);
-  EXPECT_EQ(order(test.ledger), (std::vector<uint64_t>{2, 3, 1}));
+  test.tracker.hit(0, key(1), 4);
+  EXPECT_EQ(order(test.tracker), (std::vector<uint64_t>{2, 3, 1}));
 }
 
 TEST(Lru, CountsASecondInsertAsAUse) {
   three_roots test("lru");
-  test.ledger.insert(0, {key(1), {}, 1}, 4);
-  EXPECT_EQ(order(test.ledger), (std::vector<uint64_t>{2, 3, 1}));
-  EXPECT_EQ(test.ledger.residents(0), 3u);
+  test.tracker.insert(0, {key(1), {}, 1}, 4);
+  EXPECT_EQ(order(test.tracker), (std::vector<uint64_t>{2, 3, 1}));
+  EXPECT_EQ(test.tracker.residents(0), 3u);
 }
 
 TEST(Lru, OrdersRequestsAtOneTime) {
   three_roots test("lru");
   for (uint64_t n : {3, 2, 1}) {
     std::vector chain{key(n)};
-    test.ledger.begin_request(chain, {}, 4);
+    test.tracker.begin_request(chain, {}, 4);
   }
-  EXPECT_EQ(order(test.ledger), (std::vector<uint64_t>{3, 2, 1}));
+  EXPECT_EQ(order(test.tracker), (std::vector<uint64_t>{3, 2, 1}));
 }
 
 TEST(Lru, PutsAPrefixInItsOwnPlaceOnceItsLastSuffixHasGone) {
-  eviction_ledger ledger;
-  use_policy(ledger, 0, "lru");
-  ledger.insert(0, {key(1), {}, 1}, 1);
-  ledger.insert(0, {key(2), key(1), 1}, 2);
-  ledger.insert(0, {key(3), {}, 1}, 3);
-  ledger.hit(0, key(1), 4); // a request that ends at the prefix
-  EXPECT_EQ(order(ledger), (std::vector<uint64_t>{2, 3, 1}));
+  eviction_tracker tracker;
+  use_policy(tracker, 0, "lru");
+  tracker.insert(0, {key(1), {}, 1}, 1);
+  tracker.insert(0, {key(2), key(1), 1}, 2);
+  tracker.insert(0, {key(3), {}, 1}, 3);
+  tracker.hit(0, key(1), 4); // a request that ends at the prefix
+  EXPECT_EQ(order(tracker), (std::vector<uint64_t>{2, 3, 1}));
 }
 
 TEST(Fifo, IgnoresHits) {
   three_roots test("fifo");
-  test.ledger.hit(0, key(1), 4);
-  test.ledger.insert(0, {key(2), {}, 1}, 5);
-  EXPECT_EQ(order(test.ledger), (std::vector<uint64_t>{1, 2, 3}));
+  test.tracker.hit(0, key(1), 4);
+  test.tracker.insert(0, {key(2), {}, 1}, 5);
+  EXPECT_EQ(order(test.tracker), (std::vector<uint64_t>{1, 2, 3}));
 }
 
 TEST(Fifo, CountsAReturnAsANewArrival) {
   three_roots test("fifo");
-  test.ledger.erase(0, key(1));
-  test.ledger.insert(0, {key(1), {}, 1}, 4);
-  EXPECT_EQ(order(test.ledger), (std::vector<uint64_t>{2, 3, 1}));
+  test.tracker.erase(0, key(1));
+  test.tracker.insert(0, {key(1), {}, 1}, 4);
+  EXPECT_EQ(order(test.tracker), (std::vector<uint64_t>{2, 3, 1}));
 }
 
 TEST(Lfu, NamesTheLeastUsedAndOfEqualsWhoReachedTheCountFirst) {
   three_roots test("lfu");
   for (auto [n, at] : {std::pair{2, 4}, {1, 5}, {1, 6}, {3, 7}})
-    test.ledger.hit(0, key(static_cast<uint64_t>(n)), static_cast<policy_time>(at));
-  EXPECT_EQ(order(test.ledger), (std::vector<uint64_t>{2, 3, 1})); // 2 and 3 have two uses, 2 since longer
+    test.tracker.hit(0, key(static_cast<uint64_t>(n)), static_cast<policy_time>(at));
+  EXPECT_EQ(order(test.tracker), (std::vector<uint64_t>{2, 3, 1})); // 2 and 3 have two uses, 2 since longer
 }
 
 TEST(Lfu, CountsFromOneForOneThatComesBack) {
   three_roots test("lfu");
   for (policy_time at : {4, 5, 6})
-    test.ledger.hit(0, key(1), at);
-  test.ledger.hit(0, key(2), 7);
-  test.ledger.erase(0, key(1));
-  test.ledger.insert(0, {key(1), {}, 1}, 8);
-  EXPECT_EQ(order(test.ledger), (std::vector<uint64_t>{3, 1, 2}));
+    test.tracker.hit(0, key(1), at);
+  test.tracker.hit(0, key(2), 7);
+  test.tracker.erase(0, key(1));
+  test.tracker.insert(0, {key(1), {}, 1}, 8);
+  EXPECT_EQ(order(test.tracker), (std::vector<uint64_t>{3, 1, 2}));
 }
 
 TEST(Mru, NamesTheMostRecentlyUsedFirst) {
   three_roots test("mru");
-  test.ledger.hit(0, key(1), 4);
-  EXPECT_EQ(order(test.ledger), (std::vector<uint64_t>{1, 3, 2}));
+  test.tracker.hit(0, key(1), 4);
+  EXPECT_EQ(order(test.tracker), (std::vector<uint64_t>{1, 3, 2}));
 }
 
 TEST(Slru, ProtectsWhoWasUsedAgain) {
   three_roots test("slru");
-  test.ledger.hit(0, key(1), 4);
-  test.ledger.insert(0, {key(4), {}, 1}, 5);
-  EXPECT_EQ(order(test.ledger), (std::vector<uint64_t>{2, 3, 4, 1}));
+  test.tracker.hit(0, key(1), 4);
+  test.tracker.insert(0, {key(4), {}, 1}, 5);
+  EXPECT_EQ(order(test.tracker), (std::vector<uint64_t>{2, 3, 4, 1}));
 }
 
 TEST(Slru, SendsTheOldestBackOnProbationWhenMoreThanHalfAreProtected) {
   three_roots test("slru");
-  test.ledger.insert(0, {key(4), {}, 1}, 4);
+  test.tracker.insert(0, {key(4), {}, 1}, 4);
   for (uint64_t n : {1, 2, 3})
-    test.ledger.hit(0, key(n), 4 + n); // two of four may be protected
-  EXPECT_EQ(order(test.ledger), (std::vector<uint64_t>{4, 1, 2, 3}));
+    test.tracker.hit(0, key(n), 4 + n); // two of four may be protected
+  EXPECT_EQ(order(test.tracker), (std::vector<uint64_t>{4, 1, 2, 3}));
 }
 
 TEST(S3Fifo, MovesOnWhoWasUsedMoreThanOnce) {
   three_roots test("s3fifo");
   for (policy_time at : {4, 5})
-    test.ledger.hit(0, key(1), at);
-  test.ledger.hit(0, key(2), 6); // once is not enough
-  EXPECT_EQ(order(test.ledger), (std::vector<uint64_t>{2, 3, 1}));
+    test.tracker.hit(0, key(1), at);
+  test.tracker.hit(0, key(2), 6); // once is not enough
+  EXPECT_EQ(order(test.tracker), (std::vector<uint64_t>{2, 3, 1}));
 }
 
 TEST(S3Fifo, SendsAReturnStraightToTheMainQueue) {
   three_roots test("s3fifo");
-  test.ledger.erase(0, key(1));
-  test.ledger.insert(0, {key(1), {}, 1}, 4);
+  test.tracker.erase(0, key(1));
+  test.tracker.insert(0, {key(1), {}, 1}, 4);
   for (uint64_t n : {5, 6})
-    test.ledger.insert(0, {key(n), {}, 1}, n);
-  auto named = test.ledger.victims(0, {4}, 7);
+    test.tracker.insert(0, {key(n), {}, 1}, n);
+  auto named = test.tracker.victims(0, {4}, 7);
   ASSERT_EQ(named.size(), 4u);
   for (auto& v : named)
     EXPECT_NE(v.key, key(1));
@@ -131,81 +131,81 @@ TEST(S3Fifo, SendsAReturnStraightToTheMainQueue) {
 
 TEST(Sieve, PassesOverOnceWhoWasUsed) {
   three_roots test("sieve");
-  test.ledger.hit(0, key(1), 4);
-  auto named = test.ledger.victims(0, {1}, 5);
+  test.tracker.hit(0, key(1), 4);
+  auto named = test.tracker.victims(0, {1}, 5);
   ASSERT_EQ(named.size(), 1u);
   EXPECT_EQ(named[0].key, key(2));
-  test.ledger.erase(0, key(2));
-  test.ledger.insert(0, {key(4), {}, 1}, 6);                       // ahead of the hand: 1 is behind it
-  EXPECT_EQ(order(test.ledger), (std::vector<uint64_t>{3, 4, 1})); // 1 has no mark left and comes next round
+  test.tracker.erase(0, key(2));
+  test.tracker.insert(0, {key(4), {}, 1}, 6);                       // ahead of the hand: 1 is behind it
+  EXPECT_EQ(order(test.tracker), (std::vector<uint64_t>{3, 4, 1})); // 1 has no mark left and comes next round
 }
 
 TEST(Arc, TakesWhoWasUsedOnceBeforeWhoWasUsedTwice) {
   three_roots test("arc");
-  test.ledger.hit(0, key(1), 4);
-  test.ledger.insert(0, {key(4), {}, 1}, 5);
-  EXPECT_EQ(order(test.ledger), (std::vector<uint64_t>{2, 3, 4, 1}));
+  test.tracker.hit(0, key(1), 4);
+  test.tracker.insert(0, {key(4), {}, 1}, 5);
+  EXPECT_EQ(order(test.tracker), (std::vector<uint64_t>{2, 3, 4, 1}));
 }
 
 TEST(Arc, GivesMoreRoomToNewcomersAfterTheyCameBack) {
   three_roots test("arc");
-  auto first_named = [&] { return test.ledger.victims(0, {1}, 20).at(0).key; };
-  test.ledger.hit(0, key(3), 4); // 3 is often used; 1 and 2 once
+  auto first_named = [&] { return test.tracker.victims(0, {1}, 20).at(0).key; };
+  test.tracker.hit(0, key(3), 4); // 3 is often used; 1 and 2 once
   for (policy_time at = 5; at < 9; at += 2) {
     auto gone = first_named();
-    test.ledger.erase(0, gone); // out of T1 ...
-    test.ledger.insert(0, {key(at + 10), {}, 1}, at);
-    test.ledger.insert(0, {gone, {}, 1}, at + 1); // ... and back: T1 was too small
+    test.tracker.erase(0, gone); // out of T1 ...
+    test.tracker.insert(0, {key(at + 10), {}, 1}, at);
+    test.tracker.insert(0, {gone, {}, 1}, at + 1); // ... and back: T1 was too small
   }
   EXPECT_EQ(first_named(), key(3)); // two newcomers are no longer too many
 }
 
 TEST(Lru2, NamesWhoWasUsedOnceBeforeAnybodyUsedTwice) {
   three_roots test("lru2");
-  test.ledger.hit(0, key(2), 4'000'000'000);
-  test.ledger.hit(0, key(1), 9'000'000'000);
-  test.ledger.insert(0, {key(4), {}, 1}, 10'000'000'000);
-  test.ledger.hit(0, key(2),
+  test.tracker.hit(0, key(2), 4'000'000'000);
+  test.tracker.hit(0, key(1), 9'000'000'000);
+  test.tracker.insert(0, {key(4), {}, 1}, 10'000'000'000);
+  test.tracker.hit(0, key(2),
                   11'000'000'000); // now its last use but one is the 4th second, that of 1 the beginning
-  EXPECT_EQ(order(test.ledger), (std::vector<uint64_t>{3, 4, 1, 2}));
+  EXPECT_EQ(order(test.tracker), (std::vector<uint64_t>{3, 4, 1, 2}));
 }
 
 TEST(Lru2, RemembersAUseFromBeforeTheEviction) {
   three_roots test("lru2");
-  test.ledger.erase(0, key(1));
-  test.ledger.insert(0, {key(1), {}, 1}, 4'000'000'000);
-  EXPECT_EQ(order(test.ledger), (std::vector<uint64_t>{2, 3, 1}));
-  test.ledger.insert(0, {key(4), {}, 1}, 5'000'000'000);
-  EXPECT_EQ(order(test.ledger), (std::vector<uint64_t>{2, 3, 4, 1}));
+  test.tracker.erase(0, key(1));
+  test.tracker.insert(0, {key(1), {}, 1}, 4'000'000'000);
+  EXPECT_EQ(order(test.tracker), (std::vector<uint64_t>{2, 3, 1}));
+  test.tracker.insert(0, {key(4), {}, 1}, 5'000'000'000);
+  EXPECT_EQ(order(test.tracker), (std::vector<uint64_t>{2, 3, 4, 1}));
 }
 
 TEST(Priority, NamesTheLowestFirstAndInItTheLeastRecentlyUsed) {
-  eviction_ledger ledger;
-  use_policy(ledger, 0, "priority");
+  eviction_tracker tracker;
+  use_policy(tracker, 0, "priority");
   auto store = [&](uint64_t n, uint8_t priority) {
     std::vector chain{key(n)};
-    auto request = ledger.begin_request(chain, {.priority = priority}, n);
-    ledger.insert(0, {key(n), {}, 1}, n, request);
+    auto request = tracker.begin_request(chain, {.priority = priority}, n);
+    tracker.insert(0, {key(n), {}, 1}, n, request);
   };
   for (auto [n, priority] : {std::pair{1, 5}, {2, 0}, {3, 2}, {4, 0}})
     store(static_cast<uint64_t>(n), static_cast<uint8_t>(priority));
-  EXPECT_EQ(order(ledger), (std::vector<uint64_t>{2, 4, 3, 1}));
+  EXPECT_EQ(order(tracker), (std::vector<uint64_t>{2, 4, 3, 1}));
   std::vector chain{key(1)};
-  ledger.begin_request(chain, {.priority = 0}, 9); // the last request decides
-  EXPECT_EQ(order(ledger), (std::vector<uint64_t>{2, 4, 1, 3}));
+  tracker.begin_request(chain, {.priority = 0}, 9); // the last request decides
+  EXPECT_EQ(order(tracker), (std::vector<uint64_t>{2, 4, 1, 3}));
 }
 
 TEST(Priority, FindsAPrefixWhosePrioritySankWhileASuffixHungOnIt) {
-  eviction_ledger ledger;
-  use_policy(ledger, 0, "priority");
+  eviction_tracker tracker;
+  use_policy(tracker, 0, "priority");
   std::vector chain{key(1), key(2)};
-  auto request = ledger.begin_request(chain, {.priority = 5}, 1);
-  ledger.insert(0, {key(1), {}, 1}, 1, request);
-  ledger.insert(0, {key(2), key(1), 1}, 1, request);
+  auto request = tracker.begin_request(chain, {.priority = 5}, 1);
+  tracker.insert(0, {key(1), {}, 1}, 1, request);
+  tracker.insert(0, {key(2), key(1), 1}, 1, request);
   std::vector prefix{key(1)};
-  ledger.begin_request(prefix, {.priority = 0}, 2);
-  ledger.erase(0, key(2));
-  EXPECT_EQ(order(ledger), (std::vector<uint64_t>{1}));
+  tracker.begin_request(prefix, {.priority = 0}, 2);
+  tracker.erase(0, key(2));
+  EXPECT_EQ(order(tracker), (std::vector<uint64_t>{1}));
 }
 
 } // namespace

@@ -126,7 +126,7 @@ std::optional<std::string> broken_promise(policy_subject& subject, uint64_t seed
         subject.insert(tier, entry, now);
         break;
       }
-      case 2: subject.ledger.hit(tier, traffic.some_key(), now); break;
+      case 2: subject.tracker.hit(tier, traffic.some_key(), now); break;
       case 3: {
         entry_key key = traffic.some_key();
         forest.erase(tier, key);
@@ -136,8 +136,8 @@ std::optional<std::string> broken_promise(policy_subject& subject, uint64_t seed
       }
       case 4: {
         if (open != 0)
-          subject.ledger.end_request(open, {.output_tokens = static_cast<uint32_t>(random() % 500)}, now);
-        open = subject.ledger.begin_request(traffic.some_chain(), {}, now);
+          subject.tracker.end_request(open, {.output_tokens = static_cast<uint32_t>(random() % 500)}, now);
+        open = subject.tracker.begin_request(traffic.some_chain(), {}, now);
         break;
       }
       case 5: {
@@ -147,7 +147,7 @@ std::optional<std::string> broken_promise(policy_subject& subject, uint64_t seed
         if (held[tier].size() > 4) {
           key = *held[tier].begin();
           held[tier].erase(key);
-          subject.ledger.unpin(tier, key);
+          subject.tracker.unpin(tier, key);
         }
         break;
       }
@@ -162,18 +162,18 @@ std::optional<std::string> broken_promise(policy_subject& subject, uint64_t seed
       }
     }
     for (tier_number t : {0, 1})
-      if (subject.ledger.residents(t) != forest.size(t))
+      if (subject.tracker.residents(t) != forest.size(t))
         return "residents() is wrong";
-    if (subject.ledger.ghosts() > std::max(eviction_ledger::ghosts_min, 4 * subject.ledger.tracked() / 5))
+    if (subject.tracker.ghosts() > std::max(eviction_tracker::ghosts_min, 4 * subject.tracker.tracked() / 5))
       return "too many ghosts";
   }
   for (tier_number tier : {0, 1}) {
     for (uint64_t n = 0; n < keys; ++n)
       subject.erase(tier, traffic.key_of(n));
-    if (subject.ledger.residents(tier) != 0 || !subject.victims(tier, 1, 0).empty())
+    if (subject.tracker.residents(tier) != 0 || !subject.victims(tier, 1, 0).empty())
       return "an empty tier is not empty";
   }
-  if (subject.ledger.tracked() != subject.ledger.ghosts())
+  if (subject.tracker.tracked() != subject.tracker.ghosts())
     return "what is nowhere resident is not a ghost";
   return std::nullopt;
 }

@@ -1,7 +1,7 @@
 // What every eviction policy promises, as one check that the suite runs over the registry and a broken one must fail.
 #pragma once
 
-#include "policy/eviction_ledger.hpp"
+#include "policy/eviction_tracker.hpp"
 
 #include <map>
 #include <optional>
@@ -34,30 +34,30 @@ struct naive_forest {
 };
 
 /// For names that are known.
-inline void use_policy(eviction_ledger& ledger, tier_number tier, std::string_view name) {
-  if (auto set = ledger.set_policy(tier, name); !set)
+inline void use_policy(eviction_tracker& tracker, tier_number tier, std::string_view name) {
+  if (auto set = tracker.set_policy(tier, name); !set)
     throw std::invalid_argument(set.error().text);
 }
 
-/// A ledger with one policy in tiers 0 and 1. Canaries override what they break.
+/// A tracker with one policy in tiers 0 and 1. Canaries override what they break.
 class policy_subject {
  public:
-  explicit policy_subject(std::string_view policy, uint64_t seed = 1) : ledger(seed) {
+  explicit policy_subject(std::string_view policy, uint64_t seed = 1) : tracker(seed) {
     for (tier_number tier : {0, 1})
-      use_policy(ledger, tier, policy);
+      use_policy(tracker, tier, policy);
   }
   virtual ~policy_subject() = default;
 
   virtual void insert(tier_number tier, const entry_info& entry, policy_time now) {
-    ledger.insert(tier, entry, now);
+    tracker.insert(tier, entry, now);
   }
-  virtual void erase(tier_number tier, entry_key key) { ledger.erase(tier, key); }
-  virtual void pin(tier_number tier, entry_key key) { ledger.pin(tier, key); }
+  virtual void erase(tier_number tier, entry_key key) { tracker.erase(tier, key); }
+  virtual void pin(tier_number tier, entry_key key) { tracker.pin(tier, key); }
   virtual std::vector<victim> victims(tier_number tier, uint64_t bytes, policy_time now) {
-    return ledger.victims(tier, {bytes}, now);
+    return tracker.victims(tier, {bytes}, now);
   }
 
-  eviction_ledger ledger;
+  eviction_tracker tracker;
 };
 
 /// Runs `steps` random events over `keys` entries in two tiers. Nothing when every promise held, otherwise the first

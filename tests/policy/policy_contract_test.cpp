@@ -25,22 +25,22 @@ TEST_P(PolicyContract, HoldsForRandomEvents) {
 
 TEST_P(PolicyContract, IgnoresUnknownKeys) {
   policy_subject subject(GetParam());
-  auto& ledger = subject.ledger;
-  ledger.hit(0, key(1), 0);
-  ledger.pin(0, key(1));
-  ledger.unpin(0, key(1));
-  ledger.erase(0, key(1));
-  ledger.end_request(7, {}, 0);
-  ledger.insert(3, {key(1), {}, 1}, 0); // a tier without a policy
-  EXPECT_EQ(ledger.residents(0) + ledger.residents(3) + ledger.tracked(), 0u);
-  EXPECT_TRUE(ledger.victims(3, {1}, 0).empty());
+  auto& tracker = subject.tracker;
+  tracker.hit(0, key(1), 0);
+  tracker.pin(0, key(1));
+  tracker.unpin(0, key(1));
+  tracker.erase(0, key(1));
+  tracker.end_request(7, {}, 0);
+  tracker.insert(3, {key(1), {}, 1}, 0); // a tier without a policy
+  EXPECT_EQ(tracker.residents(0) + tracker.residents(3) + tracker.tracked(), 0u);
+  EXPECT_TRUE(tracker.victims(3, {1}, 0).empty());
 }
 
 TEST_P(PolicyContract, KeepsAChainsPrefixUntilItsSuffixHasGone) {
   policy_subject subject(GetParam());
   for (uint64_t n = 1; n <= 4; ++n)
-    subject.ledger.insert(0, {key(n), n == 1 ? entry_key{} : key(n - 1), 10}, n);
-  auto named = subject.ledger.victims(0, {25}, 9);
+    subject.tracker.insert(0, {key(n), n == 1 ? entry_key{} : key(n - 1), 10}, n);
+  auto named = subject.tracker.victims(0, {25}, 9);
   ASSERT_EQ(named.size(), 3u);
   for (uint64_t i = 0; i < 3; ++i)
     EXPECT_EQ(named[i].key.high, 4 - i);
@@ -49,39 +49,39 @@ TEST_P(PolicyContract, KeepsAChainsPrefixUntilItsSuffixHasGone) {
 TEST_P(PolicyContract, NamesNobodyWhenAllArePinned) {
   policy_subject subject(GetParam());
   for (uint64_t n = 1; n <= 3; ++n)
-    subject.ledger.insert(0, {key(n), {}, 10}, n), subject.ledger.pin(0, key(n));
-  EXPECT_TRUE(subject.ledger.victims(0, {1}, 5).empty());
-  subject.ledger.unpin(0, key(2));
-  auto named = subject.ledger.victims(0, {1}, 6);
+    subject.tracker.insert(0, {key(n), {}, 10}, n), subject.tracker.pin(0, key(n));
+  EXPECT_TRUE(subject.tracker.victims(0, {1}, 5).empty());
+  subject.tracker.unpin(0, key(2));
+  auto named = subject.tracker.victims(0, {1}, 6);
   ASSERT_EQ(named.size(), 1u);
   EXPECT_EQ(named[0].key, key(2));
-  EXPECT_TRUE(subject.ledger.victims(0, {0}, 7).empty());
+  EXPECT_TRUE(subject.tracker.victims(0, {0}, 7).empty());
 }
 
 TEST_P(PolicyContract, NamesAgainWhatWasNotErased) {
   policy_subject subject(GetParam());
   for (uint64_t n = 1; n <= 20; ++n)
-    subject.ledger.insert(0, {key(n), n % 2 == 1 ? entry_key{} : key(n - 1), 1}, n);
+    subject.tracker.insert(0, {key(n), n % 2 == 1 ? entry_key{} : key(n - 1), 1}, n);
   for (int time = 0; time < 3; ++time)
-    EXPECT_EQ(subject.ledger.victims(0, {20}, 30).size(), 20u);
+    EXPECT_EQ(subject.tracker.victims(0, {20}, 30).size(), 20u);
 }
 
 TEST_P(PolicyContract, SparesTheRequestThatAsks) {
   policy_subject subject(GetParam());
-  auto& ledger = subject.ledger;
+  auto& tracker = subject.tracker;
   for (uint64_t n = 1; n <= 3; ++n)
-    ledger.insert(0, {key(n), {}, 1}, n);
+    tracker.insert(0, {key(n), {}, 1}, n);
   std::vector chain{key(2)};
-  auto request = ledger.begin_request(chain, {}, 9);
-  ledger.insert(0, {key(4), key(2), 1}, 9, request);
-  EXPECT_EQ(ledger.victims(0, {2, request}, 9).size(), 2u);
-  auto named = ledger.victims(0, {9, request}, 9);
+  auto request = tracker.begin_request(chain, {}, 9);
+  tracker.insert(0, {key(4), key(2), 1}, 9, request);
+  EXPECT_EQ(tracker.victims(0, {2, request}, 9).size(), 2u);
+  auto named = tracker.victims(0, {9, request}, 9);
   ASSERT_EQ(named.size(), 4u); // its own go last, and suffix first
   EXPECT_TRUE(named[0].key == key(1) || named[0].key == key(3));
   EXPECT_TRUE(named[1].key == key(1) || named[1].key == key(3));
   EXPECT_EQ(named[2].key, key(4));
   EXPECT_EQ(named[3].key, key(2));
-  EXPECT_EQ(ledger.victims(0, {9}, 9).size(), 4u); // and nobody else's
+  EXPECT_EQ(tracker.victims(0, {9}, 9).size(), 4u); // and nobody else's
 }
 
 TEST_P(PolicyContract, GivesTheSameVictimsForTheSameSeedWheneverHoldsOfTheRequestThatAsksEnd) {
@@ -89,29 +89,29 @@ TEST_P(PolicyContract, GivesTheSameVictimsForTheSameSeedWheneverHoldsOfTheReques
   SCOPED_TRACE(seed_text(seed));
   auto run = [&](bool holds) {
     std::mt19937_64 random(seed), when(seed + 1);
-    eviction_ledger ledger(seed);
-    use_policy(ledger, 0, GetParam());
+    eviction_tracker tracker(seed);
+    use_policy(tracker, 0, GetParam());
     std::vector<entry_key> all;
     for (policy_time now = 0; now < 2'000'000'000'000; now += 1'000'000'000) {
       std::vector<entry_key> chain;
       for (uint64_t n = 1 + random() % 500; n > 0; n /= 2)
         chain.insert(chain.begin(), key(n));
-      auto request = ledger.begin_request(chain, {}, now);
+      auto request = tracker.begin_request(chain, {}, now);
       for (size_t i = 0; holds && i < chain.size(); ++i)
-        ledger.pin(0, chain[i]);
+        tracker.pin(0, chain[i]);
       size_t until = when() % 20;
       for (size_t i = 0; i < chain.size(); ++i)
-        ledger.insert(0, {chain[i], i == 0 ? entry_key{} : chain[i - 1], 1}, now, request);
-      while (ledger.residents(0) > 100)
-        for (auto& v : ledger.victims(0, {4, request}, now)) {
-          all.push_back(v.key), ledger.erase(0, v.key);
+        tracker.insert(0, {chain[i], i == 0 ? entry_key{} : chain[i - 1], 1}, now, request);
+      while (tracker.residents(0) > 100)
+        for (auto& v : tracker.victims(0, {4, request}, now)) {
+          all.push_back(v.key), tracker.erase(0, v.key);
           if (until-- == 0)
             for (auto& held : chain)
-              ledger.unpin(0, held);
+              tracker.unpin(0, held);
         }
       for (auto& held : chain)
-        ledger.unpin(0, held);
-      ledger.end_request(request, {.output_tokens = static_cast<uint32_t>(random() % 500)}, now);
+        tracker.unpin(0, held);
+      tracker.end_request(request, {.output_tokens = static_cast<uint32_t>(random() % 500)}, now);
     }
     return all;
   };
@@ -122,17 +122,17 @@ TEST_P(PolicyContract, GivesTheSameVictimsForTheSameSeedWheneverHoldsOfTheReques
 TEST_P(PolicyContract, KeepsResidentsAndPinsWhenThePolicyIsChanged) {
   for (auto other : eviction_policy_names()) {
     policy_subject subject(GetParam());
-    auto& ledger = subject.ledger;
+    auto& tracker = subject.tracker;
     for (uint64_t n = 1; n <= 100; ++n)
-      ledger.insert(0, {key(n), n == 1 ? entry_key{} : key(n / 2), 1}, n);
-    ledger.pin(0, key(100));
-    for (auto& v : ledger.victims(0, {10}, 101))
-      ledger.erase(0, v.key);
-    ASSERT_TRUE(ledger.set_policy(0, other));
-    EXPECT_EQ(ledger.policy(0), other);
-    EXPECT_EQ(ledger.residents(0), 90u);
+      tracker.insert(0, {key(n), n == 1 ? entry_key{} : key(n / 2), 1}, n);
+    tracker.pin(0, key(100));
+    for (auto& v : tracker.victims(0, {10}, 101))
+      tracker.erase(0, v.key);
+    ASSERT_TRUE(tracker.set_policy(0, other));
+    EXPECT_EQ(tracker.policy(0), other);
+    EXPECT_EQ(tracker.residents(0), 90u);
     size_t above = 7; // 100, 50, 25, 12, 6, 3, 1 stay
-    EXPECT_EQ(ledger.victims(0, {1'000}, 102).size(), 90 - above) << GetParam() << " to " << other;
+    EXPECT_EQ(tracker.victims(0, {1'000}, 102).size(), 90 - above) << GetParam() << " to " << other;
   }
 }
 
@@ -140,17 +140,17 @@ INSTANTIATE_TEST_SUITE_P(Registry, PolicyContract, ::testing::ValuesIn(eviction_
                          [](const auto& which) { return std::string(which.param); });
 
 TEST(PolicyRegistry, NamesTheKnownOnesForAnUnknownName) {
-  eviction_ledger ledger;
-  auto set = ledger.set_policy(0, "clock");
+  eviction_tracker tracker;
+  auto set = tracker.set_policy(0, "clock");
   ASSERT_FALSE(set);
   EXPECT_EQ(set.error().code, errc::bad_request);
   for (auto name : eviction_policy_names())
     EXPECT_NE(set.error().text.find(name), std::string::npos);
-  EXPECT_TRUE(ledger.policy(0).empty());
-  EXPECT_FALSE(ledger.set_policy(tiers_max, "lru"));
+  EXPECT_TRUE(tracker.policy(0).empty());
+  EXPECT_FALSE(tracker.set_policy(tiers_max, "lru"));
 }
 
-// The canaries: each breaks one promise of a real ledger, and the check must notice.
+// The canaries: each breaks one promise of a real tracker, and the check must notice.
 class canary : public policy_subject {
  public:
   enum class flaw { none, prefix_first, forgets_pins, erases_victims, one_too_many, gives_up_early };
@@ -159,21 +159,21 @@ class canary : public policy_subject {
     auto shown = entry;
     if (flaw_ == flaw::prefix_first)
       shown.parent = {};
-    ledger.insert(tier, shown, now);
+    tracker.insert(tier, shown, now);
   }
   void pin(tier_number tier, entry_key key) override {
     if (flaw_ != flaw::forgets_pins)
-      ledger.pin(tier, key);
+      tracker.pin(tier, key);
   }
   std::vector<victim> victims(tier_number tier, uint64_t bytes, policy_time now) override {
     if (flaw_ == flaw::one_too_many)
       bytes += 10;
     if (flaw_ == flaw::gives_up_early)
       bytes = std::min<uint64_t>(bytes, 12);
-    auto named = ledger.victims(tier, {bytes}, now);
+    auto named = tracker.victims(tier, {bytes}, now);
     if (flaw_ == flaw::erases_victims)
       for (auto& v : named)
-        ledger.erase(tier, v.key);
+        tracker.erase(tier, v.key);
     return named;
   }
 

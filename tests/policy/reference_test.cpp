@@ -70,27 +70,27 @@ TEST_P(Reference, NamesWhomTheTextbookNames) {
   SCOPED_TRACE(seed_text(seed));
   std::mt19937_64 random(seed);
   for (size_t capacity : {1, 5, 40}) {
-    eviction_ledger ledger(seed);
-    use_policy(ledger, 0, GetParam().policy);
+    eviction_tracker tracker(seed);
+    use_policy(tracker, 0, GetParam().policy);
     model textbook;
     for (policy_time now = 1; now < 8'000; ++now) {
       // Some are asked for much more often than others, and favourites change.
       uint64_t number = 1 + random() % (1 + random() % (3 * capacity)) + now / 2'000;
       entry_key key{number, number};
       if (auto known = textbook.find(number); known != textbook.list.end()) {
-        ledger.hit(0, key, now << use_clock::tick_shift);
+        tracker.hit(0, key, now << access_clock::tick_shift);
         *known = {number, known->uses + 1, now, true};
         continue;
       }
       if (textbook.list.size() == capacity) {
         auto leaving = GetParam().victim(textbook);
-        auto named = ledger.victims(0, {1}, now << use_clock::tick_shift);
+        auto named = tracker.victims(0, {1}, now << access_clock::tick_shift);
         ASSERT_EQ(named.size(), 1u);
         ASSERT_EQ(named[0].key.high, leaving->number) << "at " << now << " of " << capacity;
-        ledger.erase(0, named[0].key);
+        tracker.erase(0, named[0].key);
         textbook.list.erase(leaving);
       }
-      ledger.insert(0, {key, {}, 1}, now << use_clock::tick_shift);
+      tracker.insert(0, {key, {}, 1}, now << access_clock::tick_shift);
       textbook.list.push_back({number, 1, now, false});
     }
   }

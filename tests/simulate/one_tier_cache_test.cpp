@@ -18,7 +18,7 @@ cache_shape shape(uint64_t chunks, uint64_t window = 100, uint64_t batch = 100) 
   return {.capacity_chunks = chunks, .object_bytes = object, .window_chunks = window, .batch_chunks = batch};
 }
 
-ledger_options by(std::string_view policy) {
+tracker_options by(std::string_view policy) {
   return {.host_policy = std::string(policy), .object_bytes = object};
 }
 

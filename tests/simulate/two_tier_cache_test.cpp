@@ -9,7 +9,7 @@
 namespace terrace::simulate {
 namespace {
 
-ledger_options lru_on_both(bool remember = false) {
+tracker_options lru_on_both(bool remember = false) {
   return {.host_policy = "lru", .disk_policy = "lru", .object_bytes = 4096, .remember = remember};
 }
 
@@ -107,7 +107,7 @@ TEST_P(Admission, StaysWithinTheBoundsAndTheCapacities) {
   for (auto [host, disk] : {std::pair{8U, 30U}, std::pair{3U, 4U}, std::pair{4U, 1U}})
     for (std::string_view policy : eviction_policy_names()) {
       SCOPED_TRACE(policy);
-      ledger_options options = lru_on_both(true);
+      tracker_options options = lru_on_both(true);
       options.host_policy = options.disk_policy = policy;
       two_tier_cache cache(w, options, host_of(host, 3),
                            {.capacity_chunks = disk, .admission = rule, .writes = writes});

@@ -11,7 +11,7 @@ namespace {
 
 using bytes_4k = std::array<std::byte, checkpoint_header_bytes>;
 
-constexpr store_id own{{1, 2, 3}};
+constexpr volume_id own{{1, 2, 3}};
 const checkpoint_header sample{own, 5, 0x1234, 0x20, 0x3e8};
 
 bytes_4k encoded(const checkpoint_header& header) {

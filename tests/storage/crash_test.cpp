@@ -1,6 +1,6 @@
-// Random histories that end in crashes, again and again on the same store. The checks are in modelled_store: whatever is
+// Random histories that end in crashes, again and again on the same volume. The checks are in modelled_volume: whatever is
 // found verifies or is a miss, nothing that was cleared comes back, extents are exact.
-#include "modelled_store.hpp"
+#include "modelled_volume.hpp"
 
 #include "tests/support/seed.hpp"
 
@@ -17,40 +17,40 @@ struct history {
   double checkpoints = 0.05;
 };
 
-void live(modelled_store& store, const history& how) {
-  auto& dice = store.dice();
+void live(modelled_volume& volume, const history& how) {
+  auto& dice = volume.dice();
   std::uniform_real_distribution<double> chance;
   for (int step = 0; step < how.steps; ++step) {
     double what = chance(dice);
     if (what < how.io) {
-      store.begin_io();
+      volume.begin_io();
       if (chance(dice) < 0.8)
-        store.complete_io(chance(dice) >= how.io_fails);
+        volume.complete_io(chance(dice) >= how.io_fails);
       continue;
     }
     what = chance(dice);
-    auto space = 1 + static_cast<uint32_t>(dice() % modelled_store::spaces);
+    auto space = 1 + static_cast<uint32_t>(dice() % modelled_volume::spaces);
     if (what < how.clears)
-      store.clear(dice() % 4 == 0 ? std::nullopt : std::optional(space));
-    else if (what < how.clears + how.checkpoints || store.journal().checkpoint_due())
-      store.checkpoint_step(1 + dice() % 30);
+      volume.clear(dice() % 4 == 0 ? std::nullopt : std::optional(space));
+    else if (what < how.clears + how.checkpoints || volume.journal().checkpoint_due())
+      volume.checkpoint_step(1 + dice() % 30);
     else if (what < 0.75)
-      store.store(space, dice() % 120);
+      volume.store(space, dice() % 120);
     else
-      store.evict();
+      volume.evict();
   }
 }
 
-void crash_often(uint64_t seed, int stores, int lives, const history& how,
+void crash_often(uint64_t seed, int volumes, int lives, const history& how,
                  const simulated_device::crash_faults& faults) {
   SCOPED_TRACE(testing::seed_text(seed));
   std::mt19937_64 seeds(seed);
   size_t intact = 0;
-  for (int s = 0; s < stores && !::testing::Test::HasFailure(); ++s) {
-    modelled_store store(seeds());
+  for (int s = 0; s < volumes && !::testing::Test::HasFailure(); ++s) {
+    modelled_volume volume(seeds());
     for (int l = 0; l < lives; ++l) {
-      live(store, how);
-      intact += store.restart(faults);
+      live(volume, how);
+      intact += volume.restart(faults);
     }
   }
   EXPECT_GT(intact, 0U) << "a test in which nothing survives shows nothing";
@@ -82,13 +82,13 @@ TEST(Crash, FlippedBitsInTheMetadataCostObjectsAndNeverBytes) {
   SCOPED_TRACE(testing::seed_text(seed));
   std::mt19937_64 seeds(seed);
   for (int s = 0; s < 60 && !HasFailure(); ++s) {
-    modelled_store store(seeds());
+    modelled_volume volume(seeds());
     for (int l = 0; l < 6; ++l) {
-      live(store, {});
-      uint64_t end = store.journal().block().layout.extents_begin;
-      for (int flips = 0; flips < 20; ++flips) // one superblock stays: without any the store is refused
-        store.device().flip_bit(8 * superblock_bytes + store.dice()() % (8 * (end - superblock_bytes)));
-      store.restart({.lost = 0.1});
+      live(volume, {});
+      uint64_t end = volume.journal().block().layout.extents_begin;
+      for (int flips = 0; flips < 20; ++flips) // one superblock stays: without any the volume is refused
+        volume.device().flip_bit(8 * superblock_bytes + volume.dice()() % (8 * (end - superblock_bytes)));
+      volume.restart({.lost = 0.1});
     }
   }
 }
@@ -97,15 +97,15 @@ TEST(Crash, UnreadableBlocksCostTheirObjects) {
   SCOPED_TRACE(testing::seed_text(seed));
   std::mt19937_64 seeds(seed);
   for (int s = 0; s < 100 && !HasFailure(); ++s) {
-    modelled_store store(seeds());
-    live(store, {.checkpoints = 0.2});
-    const auto& layout = store.journal().block().layout;
-    store.device().make_unreadable(layout.journal_begin);
+    modelled_volume volume(seeds());
+    live(volume, {.checkpoints = 0.2});
+    const auto& layout = volume.journal().block().layout;
+    volume.device().make_unreadable(layout.journal_begin);
     for (int blocks = 0; blocks < 5; ++blocks)
-      store.device().make_unreadable(layout.journal_begin +
-                                     store.dice()() % (layout.extents_begin - layout.journal_begin));
-    store.restart();
-    EXPECT_GT(store.found().damaged_blocks, 0U);
+      volume.device().make_unreadable(layout.journal_begin +
+                                     volume.dice()() % (layout.extents_begin - layout.journal_begin));
+    volume.restart();
+    EXPECT_GT(volume.found().damaged_blocks, 0U);
   }
 }
 
@@ -113,13 +113,13 @@ TEST(Crash, AnOrderlyEndLosesNothing) {
   SCOPED_TRACE(testing::seed_text(seed));
   std::mt19937_64 seeds(seed);
   for (int s = 0; s < 50 && !HasFailure(); ++s) {
-    modelled_store store(seeds());
+    modelled_volume volume(seeds());
     for (int l = 0; l < 3; ++l) {
-      live(store, {.clears = 0});
-      store.shut_down();
-      size_t before = store.objects();
-      EXPECT_EQ(store.restart({.lost = 1}), before) << "the checkpoint was durable";
-      EXPECT_EQ(store.objects(), before);
+      live(volume, {.clears = 0});
+      volume.shut_down();
+      size_t before = volume.objects();
+      EXPECT_EQ(volume.restart({.lost = 1}), before) << "the checkpoint was durable";
+      EXPECT_EQ(volume.objects(), before);
     }
   }
 }

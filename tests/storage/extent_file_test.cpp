@@ -18,7 +18,7 @@ class ExtentFile : public testing::Test {
   ExtentFile() {
     std::string name = (fs::temp_directory_path() / "terrace-extents-XXXXXX").string();
     directory_ = ::mkdtemp(name.data());
-    options_ = {.path = directory_ / "store", .capacity_bytes = 4 << 20};
+    options_ = {.path = directory_ / "volume", .capacity_bytes = 4 << 20};
   }
   ~ExtentFile() override { fs::remove_all(directory_); }
 
@@ -66,12 +66,12 @@ TEST_F(ExtentFile, TakesAlignedReadsAndWritesWhetherDirectOrNot) {
 TEST_F(ExtentFile, KeepsItsIdentityAndRaisesItsEpochWhenOpenedAgain) {
   auto first = extent_file::open(options_);
   ASSERT_TRUE(first);
-  auto store = first->store();
+  auto volume = first->volume();
   auto epoch = first->epoch();
   first = fail(errc::gone, "closed");
   auto second = extent_file::open(options_);
   ASSERT_TRUE(second) << second.error().text;
-  EXPECT_EQ(second->store(), store);
+  EXPECT_EQ(second->volume(), volume);
   EXPECT_EQ(second->epoch(), epoch + 1);
 }
 
@@ -138,9 +138,9 @@ TEST_F(ExtentFile, AStoreOfAnotherMachineOrGroupIsRefusedUntilToldToWipeIt) {
   options_.owner = {{1, 2, 3}, "red"};
   auto first = extent_file::open(options_);
   ASSERT_TRUE(first);
-  auto store = first->store();
+  auto volume = first->volume();
   first = fail(errc::gone, "closed");
-  for (const store_owner& other : {store_owner{{1, 2, 4}, "red"}, store_owner{{1, 2, 3}, "blue"}}) {
+  for (const volume_owner& other : {volume_owner{{1, 2, 4}, "red"}, volume_owner{{1, 2, 3}, "blue"}}) {
     options_.owner = other;
     auto refused = extent_file::open(options_);
     ASSERT_FALSE(refused);
@@ -149,12 +149,12 @@ TEST_F(ExtentFile, AStoreOfAnotherMachineOrGroupIsRefusedUntilToldToWipeIt) {
     EXPECT_NE(refused.error().text.find("'" + other.group + "'"), std::string::npos) << refused.error().text;
   }
   options_.owner = {{1, 2, 3}, "red"};
-  EXPECT_EQ(extent_file::open(options_)->store(), store) << "refusing changes nothing";
+  EXPECT_EQ(extent_file::open(options_)->volume(), volume) << "refusing changes nothing";
   options_.owner = {{1, 2, 3}, "blue"};
   options_.wipe_foreign = true;
   auto wiped = extent_file::open(options_);
   ASSERT_TRUE(wiped) << wiped.error().text;
-  EXPECT_NE(wiped->store(), store);
+  EXPECT_NE(wiped->volume(), volume);
   EXPECT_TRUE(wiped->made_new());
 }
 
@@ -181,7 +181,7 @@ TEST_F(ExtentFile, KeepsItsLayoutWhileItFitsAndStartsOverWhenItDoesNot) {
   auto tiny = extent_file::open(options_);
   ASSERT_TRUE(tiny);
   EXPECT_TRUE(tiny->made_new());
-  EXPECT_NE(tiny->store(), block.store);
+  EXPECT_NE(tiny->volume(), block.volume);
 }
 
 TEST_F(ExtentFile, AnUnfinishedStoreIsStartedOver) {
@@ -194,9 +194,9 @@ TEST_F(ExtentFile, AnUnfinishedStoreIsStartedOver) {
 TEST_F(ExtentFile, RefusesWhatCannotBeAStore) {
   options_.path = directory_;
   EXPECT_EQ(extent_file::open(options_).error().code, errc::unsupported);
-  options_.path = directory_ / "missing" / "store";
+  options_.path = directory_ / "missing" / "volume";
   EXPECT_EQ(extent_file::open(options_).error().code, errc::not_found);
-  options_ = {.path = directory_ / "store", .capacity_bytes = 4096};
+  options_ = {.path = directory_ / "volume", .capacity_bytes = 4096};
   EXPECT_EQ(extent_file::open(options_).error().code, errc::bad_request);
 }
 

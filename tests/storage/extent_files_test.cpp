@@ -1,4 +1,4 @@
-// A store on several paths: opened as one, refused where a file is not what it should be.
+// A volume on several paths: opened as one, refused where a file is not what it should be.
 #include "storage/extent_file.hpp"
 
 #include <gtest/gtest.h>
@@ -27,11 +27,11 @@ class ExtentFiles : public testing::Test {
 
   std::string path(const char* name) const { return directory_ / name; }
 
-  /// The store, closed again.
-  store_id open() {
+  /// The volume, closed again.
+  volume_id open() {
     auto files = extent_file::open_all(options_);
     EXPECT_TRUE(files) << files.error().text;
-    return files ? files->front().store() : store_id{};
+    return files ? files->front().volume() : volume_id{};
   }
   /// Which of the paths began empty, as 0 and 1.
   std::string made() {
@@ -55,7 +55,7 @@ TEST_F(ExtentFiles, AreOneStore) {
   for (uint16_t i = 0; i < 3; ++i) {
     const superblock& block = (*files)[i].block();
     EXPECT_EQ((*files)[i].path(), options_.paths[i]);
-    EXPECT_EQ(block.store, files->front().store());
+    EXPECT_EQ(block.volume, files->front().volume());
     EXPECT_EQ(block.path_index, i);
     EXPECT_EQ(block.path_count, 3u);
     EXPECT_EQ(block.epoch, 1u);
@@ -64,11 +64,11 @@ TEST_F(ExtentFiles, AreOneStore) {
 }
 
 TEST_F(ExtentFiles, GoOnAsTheSameStore) {
-  auto store = open();
+  auto volume = open();
   auto files = extent_file::open_all(options_);
   ASSERT_TRUE(files) << files.error().text;
   for (const extent_file& file : *files) {
-    EXPECT_EQ(file.store(), store);
+    EXPECT_EQ(file.volume(), volume);
     EXPECT_EQ(file.epoch(), 2u);
     EXPECT_FALSE(file.made_new());
   }
@@ -95,7 +95,7 @@ TEST_F(ExtentFiles, AreNotMadeWhereOneOfThemFindsNoRoom) {
 }
 
 TEST_F(ExtentFiles, AMissingOneIsRefusedAndNotMade) {
-  auto store = open();
+  auto volume = open();
   fs::remove(options_.paths[1]);
   auto refused = extent_file::open_all(options_);
   ASSERT_FALSE(refused);
@@ -106,15 +106,15 @@ TEST_F(ExtentFiles, AMissingOneIsRefusedAndNotMade) {
   EXPECT_FALSE(fs::exists(options_.paths[1]));
   options_.on_mismatch = mismatch_rule::adapt;
   EXPECT_EQ(made(), "010");
-  EXPECT_EQ(open(), store);
+  EXPECT_EQ(open(), volume);
 }
 
 TEST_F(ExtentFiles, AnEmptyOneTakesThePlaceOfALostOne) {
-  auto store = open();
+  auto volume = open();
   fs::remove(options_.paths[1]);
   std::ofstream(options_.paths[1]).flush();
   EXPECT_EQ(made(), "010");
-  EXPECT_EQ(open(), store);
+  EXPECT_EQ(open(), volume);
 }
 
 TEST_F(ExtentFiles, InAnotherOrderAreRefusedAndLeftAlone) {
@@ -130,32 +130,32 @@ TEST_F(ExtentFiles, InAnotherOrderAreRefusedAndLeftAlone) {
 
 TEST_F(ExtentFiles, MayBecomeMoreAndFewer) {
   options_.paths = {path("a")};
-  auto store = open();
+  auto volume = open();
   options_.paths = {path("b"), path("a")};
   EXPECT_NE(made().find("path 0 of 1"), std::string::npos);
   options_.on_mismatch = mismatch_rule::adapt;
   EXPECT_EQ(made(), "10");
-  EXPECT_EQ(open(), store);
+  EXPECT_EQ(open(), volume);
   options_.paths = {path("b")};
   EXPECT_EQ(made(), "0");
-  EXPECT_EQ(open(), store);
+  EXPECT_EQ(open(), volume);
 }
 
 TEST_F(ExtentFiles, AForeignOneIsWipedAloneWhereThatIsAllowed) {
-  auto store = open();
+  auto volume = open();
   std::ofstream(options_.paths[2]) << "somebody's thesis, " + std::string(9000, '.');
-  EXPECT_NE(made().find("not a Terrace store"), std::string::npos);
+  EXPECT_NE(made().find("not a Terrace volume"), std::string::npos);
   options_.on_mismatch = mismatch_rule::adapt;
-  EXPECT_NE(made().find("not a Terrace store"), std::string::npos);
+  EXPECT_NE(made().find("not a Terrace volume"), std::string::npos);
   options_.on_mismatch = mismatch_rule::wipe;
   EXPECT_EQ(made(), "001");
-  EXPECT_EQ(open(), store);
+  EXPECT_EQ(open(), volume);
 }
 
 TEST_F(ExtentFiles, APathThatBeginsAgainHasNothingOfItsFormerIndex) {
   auto files = extent_file::open_all(options_);
   ASSERT_TRUE(files);
-  store_layout layout = (*files)[1].block().layout;
+  volume_layout layout = (*files)[1].block().layout;
   files = fail(errc::gone, "closed");
   auto write = [&](uint64_t at, char what) {
     std::fstream(options_.paths[1], std::ios::in | std::ios::out | std::ios::binary)
@@ -183,14 +183,14 @@ TEST_F(ExtentFiles, APathThatBeginsAgainHasNothingOfItsFormerIndex) {
 // ---- without those that are not there ----
 
 TEST_F(ExtentFiles, GoOnWithoutOneThatIsMissing) {
-  auto store = open();
+  auto volume = open();
   fs::rename(options_.paths[1], directory_ / "elsewhere");
   {
     auto opened = extent_file::open_those_there(options_);
     ASSERT_TRUE(opened) << opened.error().text;
     ASSERT_EQ(opened->files.size(), 2u);
     for (const extent_file& file : opened->files) {
-      EXPECT_EQ(file.store(), store);
+      EXPECT_EQ(file.volume(), volume);
       EXPECT_FALSE(file.made_new());
       EXPECT_EQ(file.block().path_count, 3u);
       EXPECT_EQ(file.block().missing, path_bit(1));

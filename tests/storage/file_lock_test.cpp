@@ -23,7 +23,7 @@ class FileLock : public testing::Test {
     return unique_fd(::open(("/proc/self/fd/" + std::to_string(file_.get())).c_str(), O_RDWR | O_CLOEXEC));
   }
 
-  unique_fd file_{::memfd_create("store", MFD_CLOEXEC)};
+  unique_fd file_{::memfd_create("volume", MFD_CLOEXEC)};
 };
 
 TEST_F(FileLock, IsHeldByOneAtATimeAndNamesTheHolder) {

@@ -1,7 +1,7 @@
 #include "storage/index_journal.hpp"
 
 #include "storage/checkpoint_header.hpp"
-#include "storage/store_layout.hpp"
+#include "storage/volume_layout.hpp"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@ using action = journal_io::action;
 
 superblock small_store() {
   superblock block;
-  block.store.bytes = {1};
+  block.volume.bytes = {1};
   block.epoch = 3;
   block.layout = layout_for(1 << 20); // a journal of 16 blocks
   return block;
@@ -49,7 +49,7 @@ class IndexJournal : public testing::Test {
   index_journal journal{block, {}};
 
   block_view view_of(const journal_io& io, size_t which = 0) const {
-    return read_block(block_kind::journal, block.store,
+    return read_block(block_kind::journal, block.volume,
                       std::span<const std::byte, record_block_bytes>(io.memory->data() + which * 4096, 4096));
   }
 };
@@ -130,9 +130,9 @@ TEST_F(IndexJournal, ACheckpointsHeaderComesLastAndIsMadeDurable) {
   EXPECT_EQ(done[1].what, action::sync);
   EXPECT_EQ(done[2].file_offset, block.layout.checkpoint_area(1));
   auto header = decode_checkpoint_header(
-      block.store, std::span<const std::byte, checkpoint_header_bytes>(done[2].memory->data(), 4096));
+      block.volume, std::span<const std::byte, checkpoint_header_bytes>(done[2].memory->data(), 4096));
   ASSERT_TRUE(header);
-  EXPECT_EQ(*header, (checkpoint_header{block.store, 1, 1, 2, records_per_block + 1}));
+  EXPECT_EQ(*header, (checkpoint_header{block.volume, 1, 1, 2, records_per_block + 1}));
   EXPECT_EQ(done[3].what, action::sync);
   EXPECT_TRUE(journal.idle());
 }

@@ -21,7 +21,7 @@ void recover_all(uint64_t objects) {
   file_device device(path, file.get());
   auto made = bench::generated_index::write(device, objects);
   ASSERT_TRUE(made) << made.error().text;
-  recovered_store found = recover(device, made->block(), made->arena_bytes());
+  recovered_volume found = recover(device, made->block(), made->arena_bytes());
   ASSERT_EQ(found.objects.size(), objects);
   EXPECT_EQ(found.spaces.size(), bench::generated_index::spaces);
   EXPECT_EQ(found.counts.damaged_blocks + found.counts.missing_blocks + found.counts.overlapping, 0u);

@@ -46,15 +46,15 @@ TEST(LiveObjects, OfNothingNothingStays) {
 }
 
 TEST(LiveObjects, AreSummedBySpaceAndBySize) {
-  recovered_store store;
-  store.spaces = {{1, {5}}, {2, {6}}, {3, {7}}};
-  store.objects = {object(1, 1, 0), object(2, 2, 4096), object(3, 3, 4097), object(4, 4, 8192, 3)};
-  auto spaces = sum_by_space(store);
+  recovered_volume volume;
+  volume.spaces = {{1, {5}}, {2, {6}}, {3, {7}}};
+  volume.objects = {object(1, 1, 0), object(2, 2, 4096), object(3, 3, 4097), object(4, 4, 8192, 3)};
+  auto spaces = sum_by_space(volume);
   ASSERT_EQ(spaces.size(), 2u) << "space 2 has none";
   EXPECT_EQ(spaces[0].space.number, 1u);
   EXPECT_EQ(spaces[0].sum, (object_sum{3, 0 + 4096 + 4097, 4096 + 8192 + 12288}));
   EXPECT_EQ(spaces[1].sum, (object_sum{1, 8192, 12288}));
-  auto sizes = sum_by_size(store);
+  auto sizes = sum_by_size(volume);
   ASSERT_EQ(sizes.size(), 3u);
   EXPECT_EQ(sizes[0].payload_bytes_max, 1u);
   EXPECT_EQ(sizes[1].payload_bytes_max, 4096u);

@@ -19,7 +19,7 @@ class ObjectCheck : public ::testing::Test {
   uint64_t place(const index_record& object) { return store_.block().layout.extents_begin + object.offset; }
 
   simulated_device device_{0};
-  testing::store_builder store_{device_, 4 << 20};
+  testing::volume_builder store_{device_, 4 << 20};
 };
 
 TEST_F(ObjectCheck, IntactObjectsOfAllSizesPass) {

@@ -17,7 +17,7 @@ object_header sample() {
     header.identity.chunk.bytes[i] = static_cast<uint8_t>(0xa0 + i);
   }
   for (size_t i = 0; i < 16; ++i)
-    header.identity.store.bytes[i] = static_cast<uint8_t>(0x50 + i);
+    header.identity.volume.bytes[i] = static_cast<uint8_t>(0x50 + i);
   header.identity.pool = 3;
   header.identity.rank = 0x0102;
   header.identity.generation = 0x1122334455667788;
@@ -106,7 +106,7 @@ TEST(ObjectHeader, NamesTheFieldThatTellsAnotherObject) {
     const char* field;
     void (*change)(object_identity&);
   } cases[] = {
-      {"store", [](object_identity& id) { id.store.bytes[15] ^= 1; }},
+      {"volume", [](object_identity& id) { id.volume.bytes[15] ^= 1; }},
       {"epoch", [](object_identity& id) { ++id.epoch; }},
       {"space", [](object_identity& id) { id.space[31] ^= 1; }},
       {"pool", [](object_identity& id) { ++id.pool; }},

@@ -9,10 +9,10 @@ namespace {
 
 using kind = found_path::kind;
 
-found_path store(uint8_t id, uint16_t index, uint16_t count, uint64_t epoch = 1) {
+found_path volume(uint8_t id, uint16_t index, uint16_t count, uint64_t epoch = 1) {
   found_path one;
-  one.what = kind::store;
-  one.block.store.bytes[0] = id;
+  one.what = kind::volume;
+  one.block.volume.bytes[0] = id;
   one.block.path_index = index;
   one.block.path_count = count;
   one.block.epoch = epoch;
@@ -36,7 +36,7 @@ outcome plan(const std::vector<found_path>& found, mismatch_rule rule, bool may_
   return {plan_paths(names, found, rule, may_lack_paths)};
 }
 
-/// Which paths the store goes on without, as 0 and 1; or why it does not.
+/// Which paths the volume goes on without, as 0 and 1; or why it does not.
 std::string left_out(const std::vector<found_path>& found, mismatch_rule rule) {
   auto made = plan(found, rule, true);
   if (!made)
@@ -55,7 +55,7 @@ TEST(PathSet, IsMadeWhereNothingIs) {
   for (mismatch_rule rule : all_rules) {
     auto made = plan({nothing(kind::missing), nothing(kind::blank)}, rule);
     ASSERT_TRUE(made) << made.text();
-    EXPECT_FALSE(made.set->store);
+    EXPECT_FALSE(made.set->volume);
     EXPECT_EQ(made.set->epoch, 1u);
     EXPECT_EQ(made.set->kept, (std::vector<bool>{false, false}));
   }
@@ -63,16 +63,16 @@ TEST(PathSet, IsMadeWhereNothingIs) {
 
 TEST(PathSet, GoesOnWithAHigherEpochThanAnyPathHas) {
   for (mismatch_rule rule : all_rules) {
-    auto same = plan({store(7, 0, 3, 4), store(7, 1, 3, 9), store(7, 2, 3, 5)}, rule);
+    auto same = plan({volume(7, 0, 3, 4), volume(7, 1, 3, 9), volume(7, 2, 3, 5)}, rule);
     ASSERT_TRUE(same) << same.text();
-    EXPECT_EQ(same.set->store->bytes[0], 7);
+    EXPECT_EQ(same.set->volume->bytes[0], 7);
     EXPECT_EQ(same.set->epoch, 10u);
     EXPECT_EQ(same.set->kept, (std::vector<bool>{true, true, true}));
   }
 }
 
 TEST(PathSet, ForgetsWhatAnyPathWasToldToForget) {
-  auto a = store(7, 0, 2, 20), b = store(7, 1, 2, 12);
+  auto a = volume(7, 0, 2, 20), b = volume(7, 1, 2, 12);
   space_fingerprint one{}, two{}, three{};
   one[0] = 1, two[0] = 2, three[0] = 3;
   a.block.forgotten_below = 9;
@@ -85,7 +85,7 @@ TEST(PathSet, ForgetsWhatAnyPathWasToldToForget) {
 }
 
 TEST(PathSet, ForgetsEverythingWhereTheirFloorsTogetherHaveNoRoom) {
-  auto a = store(7, 0, 2, 500), b = store(7, 1, 2, 500);
+  auto a = volume(7, 0, 2, 500), b = volume(7, 1, 2, 500);
   for (size_t i = 0; i < superblock::floors_max; ++i) {
     space_fingerprint in{};
     in[0] = static_cast<uint8_t>(i);
@@ -100,59 +100,59 @@ TEST(PathSet, ForgetsEverythingWhereTheirFloorsTogetherHaveNoRoom) {
 }
 
 TEST(PathSet, AMissingFileOfAStoreIsRefusedUnlessPathsMayGo) {
-  auto refused = plan({store(7, 0, 2), nothing(kind::missing)}, mismatch_rule::refuse);
+  auto refused = plan({volume(7, 0, 2), nothing(kind::missing)}, mismatch_rule::refuse);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.set.error().code, errc::denied);
-  EXPECT_SAYS(refused.text(), "/b: there is no file; path 1 of 2 of store 07");
+  EXPECT_SAYS(refused.text(), "/b: there is no file; path 1 of 2 of volume 07");
   EXPECT_SAYS(refused.text(), "as in /a");
   for (mismatch_rule rule : {mismatch_rule::adapt, mismatch_rule::wipe})
-    EXPECT_EQ(plan({store(7, 0, 2), nothing(kind::missing)}, rule).set->kept,
+    EXPECT_EQ(plan({volume(7, 0, 2), nothing(kind::missing)}, rule).set->kept,
               (std::vector<bool>{true, false}));
 }
 
 TEST(PathSet, ABlankFileTakesThePlaceOfALostPath) {
-  auto set = plan({nothing(kind::blank), store(7, 1, 2, 3)}, mismatch_rule::refuse);
+  auto set = plan({nothing(kind::blank), volume(7, 1, 2, 3)}, mismatch_rule::refuse);
   ASSERT_TRUE(set) << set.text();
   EXPECT_EQ(set.set->kept, (std::vector<bool>{false, true}));
   EXPECT_EQ(set.set->epoch, 4u);
 }
 
 TEST(PathSet, AnotherOrderIsRefusedOrTakenAsItIs) {
-  auto refused = plan({store(7, 1, 2), store(7, 0, 2)}, mismatch_rule::refuse);
-  EXPECT_SAYS(refused.text(), "/a: this is path 1 of 2 of store 07");
+  auto refused = plan({volume(7, 1, 2), volume(7, 0, 2)}, mismatch_rule::refuse);
+  EXPECT_SAYS(refused.text(), "/a: this is path 1 of 2 of volume 07");
   EXPECT_SAYS(refused.text(), "path 0 was expected");
-  EXPECT_EQ(plan({store(7, 1, 2), store(7, 0, 2)}, mismatch_rule::adapt).set->kept,
+  EXPECT_EQ(plan({volume(7, 1, 2), volume(7, 0, 2)}, mismatch_rule::adapt).set->kept,
             (std::vector<bool>{true, true}));
 }
 
 TEST(PathSet, AnotherNumberOfPathsIsRefusedOrTakenAsItIs) {
-  auto more = plan({store(7, 0, 1), nothing(kind::blank)}, mismatch_rule::refuse);
-  EXPECT_SAYS(more.text(), "/a: this is path 0 of 1 of store 07");
-  EXPECT_SAYS(more.text(), "a store of 2 paths was expected");
+  auto more = plan({volume(7, 0, 1), nothing(kind::blank)}, mismatch_rule::refuse);
+  EXPECT_SAYS(more.text(), "/a: this is path 0 of 1 of volume 07");
+  EXPECT_SAYS(more.text(), "a volume of 2 paths was expected");
   EXPECT_SAYS(more.text(), "\"adapt\"");
-  auto fewer = plan({store(7, 1, 2)}, mismatch_rule::refuse);
-  EXPECT_SAYS(fewer.text(), "a store of 1 path was expected");
-  EXPECT_EQ(plan({store(7, 0, 1), nothing(kind::missing)}, mismatch_rule::adapt).set->kept,
+  auto fewer = plan({volume(7, 1, 2)}, mismatch_rule::refuse);
+  EXPECT_SAYS(fewer.text(), "a volume of 1 path was expected");
+  EXPECT_EQ(plan({volume(7, 0, 1), nothing(kind::missing)}, mismatch_rule::adapt).set->kept,
             (std::vector<bool>{true, false}));
-  EXPECT_EQ(plan({store(7, 1, 2)}, mismatch_rule::adapt).set->kept, (std::vector<bool>{true}));
+  EXPECT_EQ(plan({volume(7, 1, 2)}, mismatch_rule::adapt).set->kept, (std::vector<bool>{true}));
 }
 
 TEST(PathSet, APathOfAnotherStoreIsRefusedUnlessItMayBeWiped) {
-  std::vector<found_path> found{store(7, 0, 3), store(8, 1, 3), store(8, 2, 3)};
+  std::vector<found_path> found{volume(7, 0, 3), volume(8, 1, 3), volume(8, 2, 3)};
   for (mismatch_rule rule : {mismatch_rule::refuse, mismatch_rule::adapt}) {
     auto refused = plan(found, rule);
-    EXPECT_SAYS(refused.text(), "/a: this is path 0 of 3 of store 07");
-    EXPECT_SAYS(refused.text(), "store 08");
+    EXPECT_SAYS(refused.text(), "/a: this is path 0 of 3 of volume 07");
+    EXPECT_SAYS(refused.text(), "volume 08");
     EXPECT_SAYS(refused.text(), "as in /b, was expected");
   }
   auto wiped = plan(found, mismatch_rule::wipe);
   ASSERT_TRUE(wiped);
-  EXPECT_EQ(wiped.set->store->bytes[0], 8) << "the store that more paths have stays";
+  EXPECT_EQ(wiped.set->volume->bytes[0], 8) << "the volume that more paths have stays";
   EXPECT_EQ(wiped.set->kept, (std::vector<bool>{false, true, true}));
 }
 
 TEST(PathSet, ACopyOfAPathIsRefusedOrWiped) {
-  std::vector<found_path> found{store(7, 0, 2), store(7, 0, 2)};
+  std::vector<found_path> found{volume(7, 0, 2), volume(7, 0, 2)};
   EXPECT_SAYS(plan(found, mismatch_rule::adapt).text(), "and so is /a: a copy?");
   EXPECT_FALSE(plan(found, mismatch_rule::refuse));
   EXPECT_EQ(plan(found, mismatch_rule::wipe).set->kept, (std::vector<bool>{true, false}));
@@ -160,21 +160,21 @@ TEST(PathSet, ACopyOfAPathIsRefusedOrWiped) {
 
 TEST(PathSet, WhatIsNoStoreIsRefusedUnlessItMayBeWiped) {
   for (mismatch_rule rule : {mismatch_rule::refuse, mismatch_rule::adapt})
-    EXPECT_EQ(plan({store(7, 0, 2), foreign()}, rule).text(), "/b: somebody's thesis");
-  EXPECT_EQ(plan({store(7, 0, 2), foreign()}, mismatch_rule::wipe).set->kept,
+    EXPECT_EQ(plan({volume(7, 0, 2), foreign()}, rule).text(), "/b: somebody's thesis");
+  EXPECT_EQ(plan({volume(7, 0, 2), foreign()}, mismatch_rule::wipe).set->kept,
             (std::vector<bool>{true, false}));
 }
 
 TEST(PathSet, APathThatCannotBeReadIsRefusedWhateverTheRule) {
   for (mismatch_rule rule : all_rules)
-    EXPECT_EQ(plan({store(7, 0, 2), dead()}, rule).text(), "/x: Input/output error");
+    EXPECT_EQ(plan({volume(7, 0, 2), dead()}, rule).text(), "/x: Input/output error");
 }
 
-// ---- a store that may lack paths ----
+// ---- a volume that may lack paths ----
 
 TEST(PathSet, GoesOnWithoutAPathThatCannotBeReadWhateverTheRule) {
   for (mismatch_rule rule : all_rules) {
-    auto made = plan({dead(), store(7, 1, 2, 4)}, rule, true);
+    auto made = plan({dead(), volume(7, 1, 2, 4)}, rule, true);
     ASSERT_TRUE(made) << made.text();
     EXPECT_EQ(made.set->kept, (std::vector<bool>{false, true}));
     EXPECT_EQ(made.set->left_out[0].text, "/x: Input/output error");
@@ -184,25 +184,25 @@ TEST(PathSet, GoesOnWithoutAPathThatCannotBeReadWhateverTheRule) {
 }
 
 TEST(PathSet, GoesOnWithoutAMissingFileUnlessItMayBeMade) {
-  EXPECT_EQ(left_out({store(7, 0, 2), nothing(kind::missing)}, mismatch_rule::refuse), "01");
-  EXPECT_EQ(left_out({store(7, 0, 2), nothing(kind::missing)}, mismatch_rule::adapt), "00");
-  EXPECT_EQ(left_out({store(7, 0, 2), nothing(kind::blank)}, mismatch_rule::refuse), "00");
+  EXPECT_EQ(left_out({volume(7, 0, 2), nothing(kind::missing)}, mismatch_rule::refuse), "01");
+  EXPECT_EQ(left_out({volume(7, 0, 2), nothing(kind::missing)}, mismatch_rule::adapt), "00");
+  EXPECT_EQ(left_out({volume(7, 0, 2), nothing(kind::blank)}, mismatch_rule::refuse), "00");
 }
 
 TEST(PathSet, GoesOnWithoutFilesOfOthersUnlessTheyMayBeWiped) {
-  std::vector<found_path> found{store(7, 0, 4), foreign(), store(7, 2, 4), store(8, 3, 4)};
+  std::vector<found_path> found{volume(7, 0, 4), foreign(), volume(7, 2, 4), volume(8, 3, 4)};
   EXPECT_EQ(left_out(found, mismatch_rule::refuse), "0101");
   EXPECT_EQ(left_out(found, mismatch_rule::adapt), "0101");
   EXPECT_EQ(left_out(found, mismatch_rule::wipe), "0000");
 }
 
 TEST(PathSet, PathsInAnotherOrderOrNumberAreNotLeftOut) {
-  EXPECT_SAYS(left_out({store(7, 1, 2), store(7, 0, 2)}, mismatch_rule::refuse), "path 0 was expected");
-  EXPECT_SAYS(left_out({store(7, 0, 2), dead(), store(7, 1, 2)}, mismatch_rule::refuse),
-              "a store of 3 paths");
-  EXPECT_SAYS(left_out({store(7, 0, 2), store(7, 0, 2)}, mismatch_rule::adapt), "a copy?");
-  EXPECT_SAYS(left_out({nothing(kind::missing), store(7, 0, 1)}, mismatch_rule::refuse),
-              "a store of 2 paths");
+  EXPECT_SAYS(left_out({volume(7, 1, 2), volume(7, 0, 2)}, mismatch_rule::refuse), "path 0 was expected");
+  EXPECT_SAYS(left_out({volume(7, 0, 2), dead(), volume(7, 1, 2)}, mismatch_rule::refuse),
+              "a volume of 3 paths");
+  EXPECT_SAYS(left_out({volume(7, 0, 2), volume(7, 0, 2)}, mismatch_rule::adapt), "a copy?");
+  EXPECT_SAYS(left_out({nothing(kind::missing), volume(7, 0, 1)}, mismatch_rule::refuse),
+              "a volume of 2 paths");
 }
 
 TEST(PathSet, AStoreIsNotMadeWithoutOneOfItsPaths) {
@@ -214,7 +214,7 @@ TEST(PathSet, AStoreIsNotMadeWithoutOneOfItsPaths) {
 }
 
 TEST(PathSet, APathThatWasAwayHearsWhatTheOthersWereToldToForget) {
-  auto stayed = store(7, 0, 2, 12), away = store(7, 1, 2, 9);
+  auto stayed = volume(7, 0, 2, 12), away = volume(7, 1, 2, 9);
   stayed.block.missing = path_bit(1);
   space_fingerprint in{};
   stayed.block.floors = {{in, 11}};
@@ -226,7 +226,7 @@ TEST(PathSet, APathThatWasAwayHearsWhatTheOthersWereToldToForget) {
 }
 
 TEST(PathSet, PathsThatWereEachOpenedWithoutTheOtherForgetEverything) {
-  auto one = store(7, 0, 3, 20), two = store(7, 1, 3, 5), three = store(7, 2, 3, 20);
+  auto one = volume(7, 0, 3, 20), two = volume(7, 1, 3, 5), three = volume(7, 2, 3, 20);
   one.block.missing = path_bit(1);
   three.block.missing = path_bit(1);
   EXPECT_EQ(plan({one, two, three}, mismatch_rule::refuse).set->forgotten_below, 0u);
@@ -241,9 +241,9 @@ TEST(PathSet, PathsThatWereEachOpenedWithoutTheOtherForgetEverything) {
 }
 
 TEST(PathSet, BeginsAgainWhenItsEpochsAreUsedUp) {
-  auto set = plan({store(7, 0, 2, 3), store(7, 1, 2, epoch_max)}, mismatch_rule::refuse);
+  auto set = plan({volume(7, 0, 2, 3), volume(7, 1, 2, epoch_max)}, mismatch_rule::refuse);
   ASSERT_TRUE(set);
-  EXPECT_FALSE(set.set->store);
+  EXPECT_FALSE(set.set->volume);
   EXPECT_EQ(set.set->kept, (std::vector<bool>{false, false}));
 }
 

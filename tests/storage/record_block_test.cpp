@@ -11,7 +11,7 @@ namespace {
 
 using bytes_4k = std::array<std::byte, record_block_bytes>;
 
-constexpr store_id own{{1, 2, 3}};
+constexpr volume_id own{{1, 2, 3}};
 const block_heading heading{block_kind::journal, own, 0x1122, 0};
 
 index_record record(uint64_t number) {

@@ -2,7 +2,7 @@
 
 #include "simulated_device.hpp"
 #include "storage/checkpoint_header.hpp"
-#include "storage/store_layout.hpp"
+#include "storage/volume_layout.hpp"
 
 #include <gtest/gtest.h>
 
@@ -26,14 +26,14 @@ index_record object(uint64_t number, uint64_t offset, uint64_t blocks = 2) {
 class Recovery : public testing::Test {
  protected:
   Recovery() {
-    block.store.bytes = {7};
+    block.volume.bytes = {7};
     block.epoch = 4;
     block.layout = layout_for(file_bytes);
   }
 
   void journal(uint64_t sequence, std::vector<index_record> records) {
     std::array<std::byte, record_block_bytes> bytes;
-    encode_block({block_kind::journal, block.store, sequence, 0}, records, bytes);
+    encode_block({block_kind::journal, block.volume, sequence, 0}, records, bytes);
     uint64_t ring = block.layout.journal_bytes / record_block_bytes;
     device.write(block.layout.journal_begin + sequence % ring * record_block_bytes, bytes);
   }
@@ -41,9 +41,9 @@ class Recovery : public testing::Test {
   void checkpoint(uint64_t number, uint64_t journal_sequence, std::vector<index_record> records) {
     std::array<std::byte, record_block_bytes> bytes;
     uint64_t area = block.layout.checkpoint_area(number % 2);
-    encode_block({block_kind::image, block.store, number, 0}, records, bytes);
+    encode_block({block_kind::image, block.volume, number, 0}, records, bytes);
     device.write(area + record_block_bytes, bytes);
-    encode(checkpoint_header{block.store, number, journal_sequence, 1, records.size()}, bytes);
+    encode(checkpoint_header{block.volume, number, journal_sequence, 1, records.size()}, bytes);
     device.write(area, bytes);
   }
 
@@ -59,7 +59,7 @@ class Recovery : public testing::Test {
   superblock block;
   simulated_device device{file_bytes};
   uint64_t arena_bytes = file_bytes / 2;
-  recovered_store found;
+  recovered_volume found;
 };
 
 using list = std::vector<uint64_t>;
@@ -136,9 +136,9 @@ TEST_F(Recovery, BlocksOfAnotherStoreOrInTheWrongPlaceAreNotRead) {
                                   static_cast<ptrdiff_t>(block.layout.journal_begin + 8192));
   device.write(block.layout.journal_begin + record_block_bytes, copy); // block 1 again, at the place of 2
   EXPECT_EQ(offsets(), list{});
-  block.store.bytes = {8};
+  block.volume.bytes = {8};
   journal(1, {space, object(1, 0)});
-  block.store.bytes = {7};
+  block.volume.bytes = {7};
   EXPECT_EQ(offsets(), list{});
 }
 
@@ -206,7 +206,7 @@ TEST_F(Recovery, NumbersAfterWhichNoneFollowAreNotBelieved) {
 
 TEST_F(Recovery, ACheckpointThatClaimsMoreThanItsAreaHoldsIsNone) {
   std::array<std::byte, record_block_bytes> bytes;
-  encode(checkpoint_header{block.store, 1, 1, 1ULL << 40, 1ULL << 50}, bytes);
+  encode(checkpoint_header{block.volume, 1, 1, 1ULL << 40, 1ULL << 50}, bytes);
   device.write(block.layout.checkpoint_area(1), bytes);
   EXPECT_EQ(offsets(), list{});
   EXPECT_EQ(found.position.checkpoint_number, 0u);

@@ -2,7 +2,7 @@
 // in any order; what is torn, rotten or unreadable is so because the test's dice say so.
 #pragma once
 
-#include "storage/store_device.hpp"
+#include "storage/volume_device.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace terrace {
 
-class simulated_device : public store_device {
+class simulated_device : public volume_device {
  public:
   static constexpr uint64_t block_bytes = 4096;
 

@@ -9,7 +9,7 @@ namespace {
 
 superblock example(uint64_t sequence) {
   superblock block;
-  block.store.bytes = {1, 2, 3};
+  block.volume.bytes = {1, 2, 3};
   block.sequence = sequence;
   block.epoch = sequence * 10;
   return block;
@@ -57,7 +57,7 @@ TEST(SuperblockCopies, ErasingKeepsTheNewestUntilTheEnd) {
       auto copies = read_superblocks(device);
       ASSERT_TRUE(copies);
       errc state = copies->newest ? errc::ok : copies->newest.error().code;
-      EXPECT_NE(state, errc::denied) << "a store that is wiped is no file of another kind";
+      EXPECT_NE(state, errc::denied) << "a volume that is wiped is no file of another kind";
       EXPECT_EQ(copies->newest.value_or(block), block);
       EXPECT_TRUE(crash >= 3 || state == errc::ok);
       EXPECT_TRUE(crash < 6 || state == errc::not_found);
@@ -75,7 +75,7 @@ TEST(SuperblockCopies, AnUnreadableOneIsPassedOver) {
   EXPECT_EQ(copies->each[0].error().text, "Input/output error");
   device.make_unreadable(superblock_bytes);
   auto none = read_superblocks(device);
-  ASSERT_FALSE(none) << "an unreadable store must not be taken for a new one";
+  ASSERT_FALSE(none) << "an unreadable volume must not be taken for a new one";
   EXPECT_EQ(none.error().code, errc::internal);
 }
 

@@ -15,7 +15,7 @@ using both_copies = std::array<std::byte, 2 * superblock_bytes>;
 superblock sample() {
   superblock block{.sequence = 6, .epoch = 9, .forgotten_below = 3, .capacity_bytes = 1ULL << 30};
   for (size_t i = 0; i < 16; ++i) {
-    block.store.bytes[i] = static_cast<uint8_t>(i);
+    block.volume.bytes[i] = static_cast<uint8_t>(i);
     block.boot.bytes[i] = static_cast<uint8_t>(0x80 + i);
     block.owner.machine[i] = static_cast<uint8_t>(0xa0 + i);
   }

@@ -5,8 +5,8 @@
 #include "base/object_key.hpp"
 #include "storage/index_journal.hpp"
 #include "storage/payload_checksum.hpp"
-#include "storage/store_device.hpp"
-#include "storage/store_layout.hpp"
+#include "storage/volume_device.hpp"
+#include "storage/volume_layout.hpp"
 #include "storage/superblock_copies.hpp"
 
 #include <algorithm>
@@ -41,21 +41,21 @@ inline std::vector<std::byte> content_of(const index_record& record) {
   return payload;
 }
 
-inline object_identity identity_of(const index_record& record, const store_id& store) {
+inline object_identity identity_of(const index_record& record, const volume_id& volume) {
   return {.space = fingerprint_of(record.space),
           .pool = record.pool,
           .rank = record.rank,
           .chunk = record.chunk,
           .generation = record.generation,
           .epoch = epoch_of(record.generation),
-          .store = store};
+          .volume = volume};
 }
 
-inline void write_object(store_device& to, const superblock& block, const index_record& record) {
+inline void write_object(volume_device& to, const superblock& block, const index_record& record) {
   aligned_buffer bytes(record.physical_bytes);
   auto payload = content_of(record);
   std::copy(payload.begin(), payload.end(), bytes.data() + object_header_bytes);
-  encode(object_header{identity_of(record, block.store), record.payload_bytes, record.physical_bytes,
+  encode(object_header{identity_of(record, block.volume), record.payload_bytes, record.physical_bytes,
                        payload_checksum(payload)},
          std::span<std::byte, object_header_bytes>(bytes.data(), object_header_bytes));
   to.write(block.layout.extents_begin + record.offset, bytes.bytes());
@@ -63,10 +63,10 @@ inline void write_object(store_device& to, const superblock& block, const index_
 
 /// A store as a daemon leaves it, made on any device. All that is added is journalled; `checkpoint` writes all of the
 /// index as well.
-class store_builder {
+class volume_builder {
  public:
-  store_builder(store_device& on, uint64_t capacity_bytes) : on_(on) {
-    block_.store.bytes = {1, 2, 3};
+  volume_builder(volume_device& on, uint64_t capacity_bytes) : on_(on) {
+    block_.volume.bytes = {1, 2, 3};
     block_.owner.group = "tests";
     block_.capacity_bytes = capacity_bytes;
     block_.layout = layout_for(capacity_bytes);
@@ -136,7 +136,7 @@ class store_builder {
       checkpoint();
   }
 
-  store_device& on_;
+  volume_device& on_;
   superblock block_;
   std::optional<index_journal> journal_;
   std::map<uint64_t, index_record> objects_;

@@ -1,0 +1,252 @@
+// CONNECTION: one client's socket, its requests in flight, and all that it holds: regions, leases, reservations.
+//
+// The verbs (verbs/*.cpp) are functions over this class; the actor (connection_actor.cpp) feeds it completions. It
+// belongs to one actor and lives in its state: when the actor ends, everything that the client held ends with it.
+#pragma once
+
+#include "actors/connection/client_directory.hpp"
+#include "actors/connection/frame_channel.hpp"
+#include "actors/connection/actor_pool.hpp"
+#include "actors/connection/staging.hpp"
+#include "actors/transfer/transfer_arguments.hpp"
+#include "index/token_hasher.hpp"
+#include "memory/client_mapping.hpp"
+#include "metrics/client_probe.hpp"
+#include "metrics/request_probe.hpp"
+#include "metrics/space_table.hpp"
+#include "protocol/verify.hpp"
+#include "runtime/home.hpp"
+
+#include <caf/event_based_actor.hpp>
+#include <caf/stateful_actor.hpp>
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <unordered_map>
+#include <unordered_set>
+
+namespace terrace::actors {
+
+using clock = std::chrono::steady_clock;
+
+struct connection_limits {
+  uint32_t credit_requests = 256;
+  uint64_t credit_bytes = 32ULL << 20;
+  uint64_t staging_bytes = 256ULL << 20;
+  uint32_t regions_max = 64;
+  uint32_t leases_max = 65536;
+  uint32_t lease_objects_max =
+      4'194'304; ///< of all leases together; an object counts as often as it is named
+  std::chrono::milliseconds request_deadline{30000}; ///< of requests that state none
+  std::chrono::milliseconds lease_warn_after{60000};
+};
+
+/// What is the same for all connections of a trust group.
+struct connection_environment {
+  group_ptr group;
+  connection_limits limits;
+  boot_id boot;
+  clock::time_point started;
+  std::function<clock::time_point()> now = clock::now; ///< for deadlines and ages; tests bring their own
+  uint32_t workers = 1;
+  std::vector<std::string> ring_features;
+  std::shared_ptr<client_directory> clients;
+  std::shared_ptr<metrics::client_probe> client_probe;
+  std::shared_ptr<metrics::request_probe> request_probe;
+  std::shared_ptr<metrics::space_table> spaces;
+  std::function<void(const std::string&)> log; ///< one line at level `info`; any thread
+};
+
+struct peer {
+  pid_t pid = 0;
+  uid_t uid = 0;
+  gid_t gid = 0;
+  std::shared_ptr<unique_fd> pidfd; ///< readable when the process has ended
+};
+
+/// A space as this connection opened it.
+struct client_space {
+  space_ptr what;
+  std::shared_ptr<token_hasher> hasher;
+  uint16_t rank = 0;
+  std::shared_ptr<metrics::space_probe> probe;
+};
+using client_space_ptr = std::shared_ptr<const client_space>;
+
+/// A lease that this connection owns or reads.
+struct held_lease {
+  lease_ptr what;
+  bool owner = false;
+  bool warned = false;
+  std::vector<hold_ptr> reading; ///< host objects whose places the client was told: it may be reading them
+  std::unordered_set<object_id> told; ///< the objects of these places
+  uint64_t objects = 0;               ///< that this lease has in `lease_objects_max`
+};
+
+class connection {
+ public:
+  struct shell {
+    const char* name = "connection";
+    std::unique_ptr<connection> work;
+  };
+  using self_pointer = caf::stateful_actor<shell, runtime::homed_actor>*;
+
+  connection(self_pointer self, unique_fd socket, peer who, client_ptr record,
+             std::shared_ptr<const connection_environment> environment);
+  ~connection();
+
+  void start();
+
+  // ---- what the actor tells it ----
+
+  void io_completed(const runtime::io_done& done);
+  void
+  peer_confirmed(pid_t pid); ///< the same process says that it touches nothing of this connection any more
+  void drain();              ///< no new requests; close when those in flight are answered
+
+  // ---- for verbs ----
+
+  /// The body as a verified table. Null: it was malformed, and the connection is ending.
+  template <class T>
+  const T* parse(const protocol::frame& frame) {
+    auto table = protocol::parse<T>(frame.body);
+    if (table)
+      return *table;
+    violation(frame, table.error());
+    return nullptr;
+  }
+
+  /// One request in flight. A verb keeps it by value until it answers.
+  struct request {
+    request_id id = 0;
+    protocol::kind kind{};
+    context_ptr context;
+  };
+
+  /// `make` builds the answer's table and returns its offset. Answers to requests that ended are dropped.
+  template <class F>
+  void reply(const request& what, F&& make, std::vector<unique_fd> descriptors = {}) {
+    auto frame = channel_->builder();
+    auto& body = frame->start();
+    frame->finish(protocol::answer_to(what.kind), what.id, make(body),
+                  static_cast<uint16_t>(descriptors.size()));
+    answer(what, errc::ok, std::move(frame), std::move(descriptors));
+  }
+  void refuse(const request& what, const error& why);
+
+  /// From now on the request may wait for at most so long; 0: the default.
+  void set_deadline(const request& what, uint32_t deadline_ms);
+
+  /// Takes what the options say of the inference that the request serves.
+  static void set_inference(const request& what, const wire::Options* options);
+  /// Tells the policy of the inference's use of these objects, root first, unless the request belongs to none.
+  void use_for_inference(const request& what, const wire::Options* options, batch_ptr objects);
+  /// The same for the shadow policies, of any use.
+  void tell_shadows(const request& what, const wire::Options* options, const space_ptr& in,
+                    std::shared_ptr<const chunk_prefix> prefix, std::optional<uint16_t> rank = {});
+
+  /// Ends a request early. False: no such request.
+  bool cancel(request_id id, errc why);
+
+  client_space_ptr find_space(const request& what,
+                              uint32_t id); ///< refuses the request when there is none
+  std::shared_ptr<const client_region> find_region(const request& what, uint32_t id);
+
+  /// Calls `then` with the lease, now or later, or refuses the request.
+  void with_lease(const request& what, const lease_id& id, std::function<void(const lease_ptr&)> then);
+
+  uint16_t rank_in(space_id id) const { // of a space that another connection's lease is in, maybe: 0 then
+    auto entry = spaces_.find(id);
+    return entry == spaces_.end() ? uint16_t{0} : entry->second->rank;
+  }
+  std::shared_ptr<metrics::space_probe> probe_of(space_id id) const {
+    auto entry = spaces_.find(id);
+    return entry == spaces_.end() ? nullptr : entry->second->probe;
+  }
+  void opened(client_space_ptr space) { spaces_[space->what->id] = std::move(space); }
+  result<region_id> add_region(std::shared_ptr<const client_region> region);
+  bool remove_region(region_id id);
+  bool may_lease(const request& what); ///< refuses the request when there are too many
+  /// Whether its leases may name so many objects more. Refuses the request when they may not.
+  bool may_name(const request& what, size_t objects);
+  void add_lease(lease_ptr taken);
+  bool release_lease(const lease_id& id);
+  void
+  end_unread_lease(const lease_id& id); ///< for another client: what this one may be reading in place stays
+  /// The client is told these places and may read them from now on. False: it may not, and the request was refused.
+  bool reads(const request& what, const lease_ptr& from, const std::vector<object_place>& places,
+             const std::vector<hold_ptr>& holds);
+  bool holds(const lease_id& id) const { return leases_.contains(id); }
+  result<staging*> staging_memory(); ///< made when it is first asked for
+  staging* present_staging() {
+    return staging_.get();
+  } ///< null: never asked for, or the connection has closed
+  /// A segment of the arena, for the client to map: kept until the connection ends. Null: there is none, or no longer.
+  std::shared_ptr<const arena> map_segment(uint32_t number);
+
+  void greeted(std::string client_name);
+
+  /// A message to the client outside any request, then the end.
+  void end(const error& why);
+
+  self_pointer self;
+  const connection_environment& environment() const { return *environment_; }
+  const group_parts& group() const { return *environment_->group; }
+  const group_ptr& group_handle() const { return environment_->group; }
+  const client_ptr& record() const { return record_; }
+  frame_channel& channel() { return *channel_; }
+  const peer& who() const { return peer_; }
+  actor_pool& idle_lookups() { return idle_lookups_; }
+  actor_pool& idle_loads() { return idle_loads_; }
+  actor_pool& idle_stores() { return idle_stores_; }
+
+ private:
+  enum class phase { handshake, serving, draining, closing, quarantined };
+  struct in_flight {
+    context_ptr context;
+    protocol::kind kind{};
+    clock::time_point arrived;
+    clock::time_point deadline;
+    uint64_t bytes = 0;
+    bool answered = false; ///< its answer is on its way into the socket
+  };
+
+  void pump();
+  bool has_credit() const;
+  void serve(protocol::frame& frame);
+  void violation(const protocol::frame& frame, const error& why);
+  void answer(const request& what, errc outcome, std::unique_ptr<protocol::frame_builder> frame,
+              std::vector<unique_fd> descriptors);
+  void answer_sent(request_id id);
+  void sweep();
+  void close();
+  void finish();
+  void arm_timer(clock::time_point at);
+  void timer_fired();
+  void lease_ended(const held_lease& held);
+  void set_phase(phase next);
+
+  std::shared_ptr<const connection_environment> environment_;
+  peer peer_;
+  client_ptr record_;
+  std::unique_ptr<frame_channel> channel_;
+  phase phase_ = phase::handshake;
+  std::map<request_id, in_flight> requests_;
+  uint64_t bytes_in_flight_ = 0;
+  std::map<space_id, client_space_ptr> spaces_;
+  std::map<region_id, std::shared_ptr<const client_region>> regions_;
+  uint32_t next_region_ = 1;
+  std::unordered_map<lease_id, held_lease> leases_;
+  uint64_t lease_objects_ = 0;
+  std::unique_ptr<staging> staging_;
+  std::map<uint32_t, std::shared_ptr<const arena>> mapped_;
+  actor_pool idle_lookups_, idle_loads_, idle_stores_;
+  clock::time_point timer_at_ = clock::time_point::max(); ///< when the timer in the ring fires
+  runtime::operation_id timer_{};
+  bool pumping_ = false;
+  bool daemon_ends_ = false;
+  uint64_t quarantined_bytes_ = 0;
+};
+
+} // namespace terrace::actors

@@ -1,0 +1,62 @@
+#include "actors/connection/connection_actor.hpp"
+
+#include "runtime/io_messages.hpp"
+
+#include <caf/send.hpp>
+
+namespace terrace::actors {
+
+namespace {
+
+struct begin_notice {};
+
+struct connection_seed {
+  unique_fd socket;
+  peer who;
+  client_ptr record;
+  std::shared_ptr<const connection_environment> environment;
+};
+
+} // namespace
+
+} // namespace terrace::actors
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::begin_notice)
+
+namespace terrace::actors {
+
+namespace {
+
+caf::behavior connection_behavior(connection::self_pointer self,
+                                  const std::shared_ptr<connection_seed>& seed) {
+  self->state.work = std::make_unique<connection>(self, std::move(seed->socket), std::move(seed->who),
+                                                  seed->record, seed->environment);
+  return {
+      [self](begin_notice) { self->state.work->start(); },
+      [self](const runtime::io_done& done) { self->state.work->io_completed(done); },
+      [](const resume_notice& notice) { (*notice.work)(); },
+      [self](drain_notice) { self->state.work->drain(); },
+      [self](const confirm_notice& notice) { self->state.work->peer_confirmed(notice.pid); },
+  };
+}
+
+} // namespace
+
+caf::actor spawn_connection(caf::actor_system& system, const runtime::home& home, unique_fd socket, peer who,
+                            connection_id id, std::shared_ptr<const connection_environment> environment) {
+  auto record = std::make_shared<client_record>();
+  record->id = id;
+  record->group = environment->group->name;
+  record->pid = who.pid;
+  record->uid = who.uid;
+  record->gid = who.gid;
+  auto seed = std::make_shared<connection_seed>(
+      connection_seed{std::move(socket), std::move(who), record, environment});
+  caf::actor handle = runtime::spawn_homed(system, home, connection_behavior, seed);
+  record->actor = handle;
+  environment->clients->add(record);
+  caf::anon_send(handle, begin_notice{}); // after it can be found: its end takes it out again
+  return handle;
+}
+
+} // namespace terrace::actors

@@ -1,0 +1,126 @@
+#include "actors/connection/frame_channel.hpp"
+
+#include <sys/socket.h>
+
+#include <cerrno>
+
+namespace terrace::actors {
+
+namespace {
+constexpr size_t joined_bytes_max = 64 << 10; ///< small answers that wait together leave in one system call
+constexpr size_t idle_builders_max = 8;
+} // namespace
+
+frame_channel::frame_channel(unique_fd socket, runtime::io_port& port, caf::strong_actor_ptr owner)
+    : port_(port), owner_(std::move(owner)), socket_(std::make_shared<unique_fd>(std::move(socket))),
+      in_(std::make_shared<incoming>()), out_(std::make_shared<outgoing>()) {
+  in_->socket = socket_;
+  out_->socket = socket_;
+}
+
+frame_channel::~frame_channel() { shut(); }
+
+void frame_channel::shut() { ::shutdown(socket_->get(), SHUT_RDWR); }
+
+void frame_channel::receive() {
+  if (in_->armed)
+    return;
+  in_->armed = true;
+  runtime::io_request request;
+  request.code = runtime::io_code::recvmsg;
+  request.fd = socket_->get();
+  request.message = in_->message.prepare(in_->decoder.write_area());
+  request.flags = protocol::receive_flags;
+  request.keep_alive = in_;
+  port_.submit(std::move(request), owner_, io_tag::receive);
+}
+
+result<bool> frame_channel::received(int32_t result) {
+  in_->armed = false;
+  if (result < 0)
+    return false;
+  received_bytes += static_cast<uint64_t>(result);
+  auto descriptors = in_->message.take();
+  if (auto ok =
+          in_->decoder.commit(static_cast<size_t>(result), std::move(descriptors), in_->message.truncated());
+      !ok)
+    return tl::unexpected(ok.error());
+  return result != 0;
+}
+
+std::unique_ptr<protocol::frame_builder> frame_channel::builder() {
+  if (builders_.empty())
+    return std::make_unique<protocol::frame_builder>();
+  auto idle = std::move(builders_.back());
+  builders_.pop_back();
+  return idle;
+}
+
+void frame_channel::send(outgoing_frame frame) {
+  line_.push_back(std::move(frame));
+  if (!out_->armed)
+    send_more();
+}
+
+void frame_channel::send_more() {
+  outgoing& out = *out_;
+  out.frames.clear();
+  out.joined.clear();
+  if (line_.empty())
+    return;
+  // Descriptors ride on the first byte of a message, so a frame with descriptors can only be the first of one.
+  size_t bytes = 0;
+  do {
+    bytes += line_.front().builder->bytes().size();
+    out.frames.push_back(std::move(line_.front()));
+    line_.pop_front();
+  } while (!line_.empty() && line_.front().descriptors.empty() &&
+           bytes + line_.front().builder->bytes().size() <= joined_bytes_max);
+  if (out.frames.size() == 1) {
+    out.left = out.frames.front().builder->bytes();
+  } else {
+    for (const outgoing_frame& frame : out.frames)
+      out.joined.insert(out.joined.end(), frame.builder->bytes().begin(), frame.builder->bytes().end());
+    out.left = out.joined;
+  }
+  std::vector<int> descriptors;
+  for (const unique_fd& fd : out.frames.front().descriptors)
+    descriptors.push_back(fd.get());
+  submit_send(descriptors);
+}
+
+void frame_channel::submit_send(std::span<const int> descriptors) {
+  out_->armed = true;
+  runtime::io_request request;
+  request.code = runtime::io_code::sendmsg;
+  request.fd = socket_->get();
+  request.message = out_->message.prepare(out_->left, descriptors);
+  request.flags = protocol::send_flags;
+  request.keep_alive = out_;
+  port_.submit(std::move(request), owner_, io_tag::send);
+}
+
+bool frame_channel::sent(int32_t result, std::vector<uint64_t>& done) {
+  outgoing& out = *out_;
+  out.armed = false;
+  if (result == -EINTR || result == -EAGAIN)
+    result = 0;
+  else if (result <= 0)
+    return false;
+  sent_bytes += static_cast<uint64_t>(result);
+  out.left = out.left.subspan(static_cast<size_t>(result));
+  if (!out.left.empty()) {
+    submit_send({}); // the descriptors went with the first byte
+    return true;
+  }
+  for (outgoing_frame& frame : out.frames) {
+    done.push_back(frame.request);
+    frame.builder->shrink();
+    if (builders_.size() < idle_builders_max)
+      builders_.push_back(std::move(frame.builder));
+  }
+  send_more();
+  return true;
+}
+
+} // namespace terrace::actors

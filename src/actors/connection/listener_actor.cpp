@@ -1,0 +1,141 @@
+#include "actors/connection/listener_actor.hpp"
+
+#include "runtime/io_messages.hpp"
+
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77 // Linux 6.5
+#endif
+
+namespace terrace::actors {
+
+namespace {
+
+constexpr uint64_t accept_tag = 1;
+constexpr uint64_t retry_tag = 2;
+constexpr auto retry_after =
+    std::chrono::milliseconds(100); ///< without descriptors or memory, accept fails at once
+
+struct listener_state {
+  const char* name = "listener";
+  listener_arguments with;
+  bool draining = false;
+};
+
+using self_pointer = caf::stateful_actor<listener_state, runtime::homed_actor>*;
+
+void accept_next(self_pointer self) {
+  runtime::io_request request;
+  request.code = runtime::io_code::accept;
+  request.fd = self->state.with.socket->get();
+  request.flags = SOCK_CLOEXEC;
+  request.keep_alive = self->state.with.socket;
+  self->port().submit(std::move(request), caf::actor_cast<caf::strong_actor_ptr>(self), accept_tag);
+}
+
+/// Who is at the other end. The pidfd comes from the socket where the kernel can tell (Linux 6.5), so that it names the
+/// process that connected even if its number has been given to another since.
+std::optional<peer> identify(int socket) {
+  ucred credentials{};
+  socklen_t length = sizeof credentials;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &length) != 0)
+    return std::nullopt;
+  peer who;
+  who.pid = credentials.pid;
+  who.uid = credentials.uid;
+  who.gid = credentials.gid;
+  int pidfd = -1;
+  length = sizeof pidfd;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &length) != 0)
+    pidfd = static_cast<int>(::syscall(SYS_pidfd_open, credentials.pid, 0));
+  if (pidfd < 0)
+    return std::nullopt; // it has ended already
+  who.pidfd = std::make_shared<unique_fd>(pidfd);
+  return who;
+}
+
+/// Tells the client why, as far as its socket takes it, and closes.
+void turn_away(const unique_fd& socket, const error& why) {
+  protocol::frame_builder frame;
+  auto& body = frame.start();
+  frame.finish(protocol::kind::error, 0,
+               wire::CreateErrorDirect(body, static_cast<uint8_t>(why.code), why.text.c_str()));
+  (void) !::send(socket.get(), frame.bytes().data(), frame.bytes().size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+void admit(self_pointer self, unique_fd socket) {
+  auto& with = self->state.with;
+  const auto& environment = *with.environment;
+  auto who = identify(socket.get());
+  if (!who)
+    return;
+  if (!with.admits(who->uid, who->gid)) {
+    environment.client_probe->refused(metrics::refusal::credentials);
+    environment.log("refused uid " + std::to_string(who->uid) + " (pid " + std::to_string(who->pid) +
+                    ") on " + with.path);
+    turn_away(socket,
+              {errc::denied, "uid " + std::to_string(who->uid) + ", gid " + std::to_string(who->gid) +
+                                 " may not use " + with.path + "; see uids and gids in its [[listen]]"});
+    return;
+  }
+  if (environment.clients->size() >= with.connections_max) {
+    environment.client_probe->refused(metrics::refusal::connections_max);
+    turn_away(socket, {errc::busy, "the daemon has " + std::to_string(with.connections_max) +
+                                       " connections, as many as connection.connections_max allows"});
+    return;
+  }
+  int bytes = protocol::socket_buffer_bytes;
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
+  auto id = static_cast<connection_id>(with.next_id->fetch_add(1));
+  spawn_connection(self->system(), with.place(), std::move(socket), std::move(*who), id, with.environment);
+}
+
+void accepted(self_pointer self, int32_t result) {
+  if (result >= 0)
+    admit(self, unique_fd(result));
+  if (self->state.draining)
+    return;
+  if (result == -EMFILE || result == -ENFILE || result == -ENOBUFS || result == -ENOMEM) {
+    self->state.with.environment->log(std::string("cannot accept: ") + std::strerror(-result));
+    runtime::io_request request;
+    request.code = runtime::io_code::timeout;
+    request.after = retry_after;
+    self->port().submit(std::move(request), caf::actor_cast<caf::strong_actor_ptr>(self), retry_tag);
+    return;
+  }
+  accept_next(self);
+}
+
+caf::behavior listener_behavior(self_pointer self, const std::shared_ptr<listener_arguments>& arguments) {
+  self->state.with = *arguments;
+  accept_next(self);
+  return {
+      [self](const runtime::io_done& done) {
+        if (done.tag == accept_tag)
+          accepted(self, done.result);
+        else
+          accept_next(self);
+      },
+      [self](drain_notice) {
+        self->state.draining = true;
+        self->quit(); // the accept in the ring is cancelled with it
+      },
+  };
+}
+
+} // namespace
+
+caf::actor spawn_listener(caf::actor_system& system, const runtime::home& home,
+                          listener_arguments arguments) {
+  return runtime::spawn_homed(system, home, listener_behavior,
+                              std::make_shared<listener_arguments>(std::move(arguments)));
+}
+
+} // namespace terrace::actors

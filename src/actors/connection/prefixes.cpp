@@ -1,0 +1,208 @@
+#include "actors/connection/prefixes.hpp"
+
+#include "actors/connection/connection_actor.hpp"
+#include "index/chunk_layout.hpp"
+
+#include <numeric>
+
+namespace terrace::actors {
+
+namespace {
+
+/// Hashed between two looks at other actors' messages: some 40 us with the fastest hash.
+constexpr size_t slice_tokens = 16'384;
+
+template <class T>
+std::span<const T> span_of(const flatbuffers::Vector<T>* from) {
+  return from == nullptr ? std::span<const T>() : std::span<const T>(from->data(), from->size());
+}
+
+prefix_input input_of(const wire::Prefix& prefix) {
+  prefix_input input;
+  input.tokens = span_of(prefix.tokens());
+  input.parent = span_of(prefix.parent());
+  input.parent_tokens = prefix.parent_tokens();
+  input.digests = span_of(prefix.digests());
+  input.digest_width = prefix.digest_width();
+  input.unit = prefix.digest_unit() == wire::DigestUnit::chunk ? digest_unit::chunk : digest_unit::hash_block;
+  input.end_offsets = span_of(prefix.end_offsets());
+  if (prefix.lora() != nullptr)
+    input.extra.lora = prefix.lora()->str();
+  if (prefix.salt() != nullptr)
+    input.extra.salt = prefix.salt()->str();
+  if (prefix.items() != nullptr)
+    for (const wire::Item* item : *prefix.items())
+      input.extra.items.push_back({item->identifier()->str(), item->first_token(), item->tokens()});
+  if (prefix.tags() != nullptr)
+    for (const auto* tag : *prefix.tags())
+      input.tags.push_back(tag->str());
+  return input;
+}
+
+struct hashing {
+  std::shared_ptr<token_hasher> hasher;
+  space_ptr in;
+  prefix_resolver resolver;
+  context_ptr context;
+  std::function<void(chunk_prefix)> then;
+  keep_alive body; ///< of the frame, once the work is longer than a slice
+};
+
+void hash_on(connection& client, const std::shared_ptr<hashing>& work) {
+  if (!work->context->live() || work->resolver.step(slice_tokens)) {
+    work->then(work->context->live() ? work->resolver.take() : chunk_prefix{});
+    return;
+  }
+  if (!work->body)
+    work->body = client.channel().hold();
+  client.self->send(client.self, resume_notice{std::make_shared<std::function<void()>>(
+                                     [&client, work] { hash_on(client, work); })});
+}
+
+object_key key_of(const opened_space& in, size_t pool, uint16_t rank, const digest& chunk) {
+  return {in.id, static_cast<uint16_t>(pool), in.spec.pools[pool].replicated ? uint16_t{0} : rank, chunk};
+}
+
+/// In the order of eviction an object of a pool that needs every chunk follows the one before it. States of trailing
+/// pools follow the chunk that they belong to, in the first pool that needs every chunk: without it no prefix ends
+/// there, so a state goes before it, and an old state may go while a newer one stays.
+entry_key parent_of(const opened_space& in, size_t pool, const object_key& key, const digest* before) {
+  object_key parent = key;
+  if (in.spec.pools[pool].rule == hit_rule::all_chunks) {
+    if (before == nullptr)
+      return {};
+    parent.chunk = *before;
+    return to_entry_key(parent);
+  }
+  for (size_t other = 0; other < in.spec.pools.size(); ++other)
+    if (in.spec.pools[other].rule == hit_rule::all_chunks)
+      return to_entry_key(key_of(in, other, key.rank, key.chunk));
+  return {};
+}
+
+void add(object_batch& batch, const opened_space& in, size_t pool, uint16_t rank, const digest& chunk,
+         const digest* before) {
+  batch.keys.push_back(key_of(in, pool, rank, chunk));
+  batch.parents.push_back(parent_of(in, pool, batch.keys.back(), before));
+  batch.payload_bytes.push_back(in.spec.pools[pool].object_bytes);
+}
+
+void reserve(object_batch& batch, size_t objects) {
+  batch.keys.reserve(objects);
+  batch.parents.reserve(objects);
+  batch.payload_bytes.reserve(objects);
+}
+
+const digest* in_front_of(std::span<const digest> chunks, const std::optional<digest>& before, size_t chunk) {
+  if (chunk != 0)
+    return &chunks[chunk - 1];
+  return before ? &*before : nullptr;
+}
+
+} // namespace
+
+void with_chunks(connection& client, const connection::request& what, const client_space& in,
+                 const wire::Prefix& prefix, std::function<void(chunk_prefix)> then) {
+  auto input = input_of(prefix);
+  bool short_work = input.tokens.size() <= slice_tokens;
+  auto hasher = short_work ? in.hasher : std::shared_ptr<token_hasher>(make_token_hasher(in.what->spec));
+  auto resolver = prefix_resolver::make(in.what->spec, *hasher, std::move(input));
+  if (!resolver) {
+    client.refuse(what, resolver.error());
+    return;
+  }
+  hash_on(client, std::make_shared<hashing>(hashing{std::move(hasher), in.what, std::move(*resolver),
+                                                    what.context, std::move(then), nullptr}));
+}
+
+result<chunk_range> checked_range(size_t total, uint32_t first, uint32_t count) {
+  if (first > total || count > total - first)
+    return fail(errc::bad_request, "chunks " + std::to_string(first) + " to " +
+                                       std::to_string(uint64_t{first} + count) +
+                                       " were asked for, there are " + std::to_string(total));
+  return chunk_range{first, count == 0 ? total - first : count};
+}
+
+result<pool_list> checked_pools(const space_spec& spec, const flatbuffers::Vector<uint8_t>* named,
+                                size_t chunks) {
+  pool_list pools;
+  if (named == nullptr) {
+    pools.resize(spec.pools.size());
+    std::iota(pools.begin(), pools.end(), uint16_t{0});
+  } else {
+    pools.assign(named->begin(), named->end());
+  }
+  if (pools.back() >= spec.pools.size())
+    return fail(errc::bad_request, "pool number " + std::to_string(pools.back()) +
+                                       " was asked for, the space has " + std::to_string(spec.pools.size()) +
+                                       " pools");
+  if (chunks > transfer_objects_max / pools.size())
+    return fail(errc::bad_request, std::to_string(chunks) + " chunks in " + std::to_string(pools.size()) +
+                                       " pools were asked for; at most " +
+                                       std::to_string(transfer_objects_max) +
+                                       " objects may be in one request: ask for fewer chunks or pools");
+  return pools;
+}
+
+batch_ptr objects_of(const opened_space& in, std::span<const digest> chunks,
+                     const std::optional<digest>& before, const transfer_scope& scope, uint16_t rank) {
+  const auto& [range, pools] = scope;
+  auto batch = std::make_shared<object_batch>();
+  reserve(*batch, range.count * pools.size());
+  for (size_t pool : pools)
+    batch->trailing.set(pool, in.spec.pools[pool].rule == hit_rule::trailing_chunks);
+  for (size_t c = range.first; c < range.first + range.count; ++c)
+    for (size_t pool : pools)
+      add(*batch, in, pool, rank, chunks[c], in_front_of(chunks, before, c));
+  return batch;
+}
+
+batch_ptr keys_of_all_ranks(const opened_space& in, std::span<const digest> chunks) {
+  chunk_layout layout(in.spec);
+  auto batch = std::make_shared<object_batch>();
+  for (size_t pool = 0; pool < layout.pools(); ++pool)
+    batch->trailing.set(pool, in.spec.pools[pool].rule == hit_rule::trailing_chunks);
+  batch->keys.resize(chunks.size() * layout.objects_per_chunk());
+  object_key* key = batch->keys.data(); // written in place: a temporary costs a stalled load for each key
+  for (const digest& chunk : chunks)
+    for (size_t pool = 0; pool < layout.pools(); ++pool)
+      for (uint32_t rank = 0; rank < layout.ranks(pool); ++rank, ++key) {
+        key->space = in.id;
+        key->pool = static_cast<uint16_t>(pool);
+        key->rank = static_cast<uint16_t>(rank);
+        key->chunk = chunk;
+      }
+  return batch;
+}
+
+hold_ptr leased_on_disk(const lease_ptr& from, const transfer_scope& scope, uint16_t rank) {
+  const auto& [range, pools] = scope;
+  if (!from->disk)
+    return nullptr;
+  chunk_layout layout(from->in->spec);
+  std::vector<object_place> places;
+  places.reserve(range.count * pools.size());
+  for (size_t c = range.first; c < range.first + range.count; ++c)
+    for (size_t pool : pools)
+      places.push_back(from->disk->places()[c * layout.objects_per_chunk() + layout.object_of(pool, rank)]);
+  return hold_ptr(new object_hold({}, std::move(places)), [from](object_hold* view) { delete view; });
+}
+
+result<std::shared_ptr<const scatter_gather>> runs_of(const protocol::run_vector& runs,
+                                                   const flatbuffers::Vector<uint32_t>* runs_per_object,
+                                                   const object_batch& objects, uint64_t region_bytes) {
+  std::vector<region_run> list;
+  list.reserve(runs.size());
+  for (const wire::Run* run : runs)
+    list.push_back({run->offset(), run->bytes(), run->stride(), run->count()});
+  auto made = scatter_gather::make(list, span_of(runs_per_object), objects.payload_bytes, region_bytes);
+  if (!made)
+    return tl::unexpected(made.error());
+  return std::make_shared<const scatter_gather>(std::move(*made));
+}
+
+outside_memory outside(const std::shared_ptr<const client_region>& region) {
+  return {region->data(), region->fd(), region->size(), region};
+}
+
+} // namespace terrace::actors

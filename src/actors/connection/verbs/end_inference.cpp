@@ -1,0 +1,29 @@
+// end_inference: how an inference request ended, for the policy to learn from.
+#include "actors/connection/verbs.hpp"
+
+#include <caf/send.hpp>
+
+namespace terrace::actors::verbs {
+
+void end_inference(connection& client, const connection::request& what, protocol::frame& frame) {
+  const auto* request = client.parse<wire::EndInference>(frame);
+  if (request == nullptr)
+    return;
+  inference_end end;
+  end.inference = request->inference();
+  if (auto tokens = request->output_tokens())
+    end.outcome.output_tokens = *tokens;
+  end.outcome.reason = static_cast<finish_reason>(request->reason());
+  end.outcome.session_closed = request->session_closed();
+  if (auto think = request->think_time_ms())
+    end.outcome.think_time_ns = uint64_t{*think} * 1'000'000;
+  if (auto time = request->time_ns())
+    end.told = *time;
+  if (client.group().feed)
+    client.self->send(client.group().shadow, end);
+  client.self->send(client.group().policy, std::move(end));
+  client.reply(what,
+               [](flatbuffers::FlatBufferBuilder& body) { return wire::CreateEndInferenceAnswer(body); });
+}
+
+} // namespace terrace::actors::verbs

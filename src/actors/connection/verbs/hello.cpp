@@ -1,0 +1,58 @@
+// hello: the handshake, first frame of every connection.
+#include "actors/connection/connection_actor.hpp"
+#include "actors/connection/verbs.hpp"
+
+#include <caf/send.hpp>
+
+#include <cstring>
+
+namespace terrace::actors::verbs {
+
+namespace {
+
+/// Ended connections of the same process that it no longer reads anything of.
+void confirm_ended(connection& client, const wire::Hello& hello) {
+  const auto& boot = client.environment().boot.bytes;
+  if (hello.resumes() == nullptr || hello.resumes_boot() == nullptr ||
+      hello.resumes_boot()->size() != boot.size() ||
+      std::memcmp(hello.resumes_boot()->data(), boot.data(), boot.size()) != 0)
+    return;
+  for (uint64_t id : *hello.resumes())
+    if (auto old = client.environment().clients->find(static_cast<connection_id>(id)))
+      caf::anon_send(old->actor, confirm_notice{client.who().pid});
+}
+
+} // namespace
+
+void hello(connection& client, const connection::request& what, protocol::frame& frame) {
+  const auto* hello = client.parse<wire::Hello>(frame);
+  if (hello == nullptr)
+    return;
+  if (hello->version() != protocol::version) {
+    client.environment().client_probe->refused(metrics::refusal::version);
+    client.refuse(what, {errc::unsupported, "protocol version " + std::to_string(hello->version()) +
+                                                " is not spoken here; expected " +
+                                                std::to_string(protocol::version)});
+    return;
+  }
+  confirm_ended(client, *hello);
+  client.greeted(hello->client_name()->str());
+  client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
+    std::vector<std::string> features{"sha256_cbor", "sha256", "xxh3_128", "memfd_regions"};
+    if (!client.group().isolated)
+      features.insert(features.end(), {"mapped_arena", "staging"});
+    if (client.group().disk())
+      features.push_back("disk");
+    const auto& limits = client.environment().limits;
+    auto boot =
+        body.CreateVector(client.environment().boot.bytes.data(), client.environment().boot.bytes.size());
+    auto listed = body.CreateVectorOfStrings(features);
+    auto group = body.CreateString(client.group().name);
+    auto version = body.CreateString(TERRACE_VERSION);
+    return wire::CreateHelloAnswer(body, protocol::version, version, boot,
+                                   static_cast<uint64_t>(client.record()->id), group, listed,
+                                   limits.credit_requests, limits.credit_bytes, protocol::frame_bytes_max);
+  });
+}
+
+} // namespace terrace::actors::verbs

@@ -1,0 +1,175 @@
+// lookup: how many leading chunks are there, where, and, if wanted, a lease on them.
+#include "actors/connection/connection_actor.hpp"
+#include "actors/transfer/lookup_actor.hpp"
+#include "actors/transfer/lookup_answers.hpp"
+#include "actors/connection/named_lookup.hpp"
+#include "actors/connection/prefixes.hpp"
+#include "actors/connection/verbs.hpp"
+#include "base/random_id.hpp"
+
+#include <caf/send.hpp>
+
+#include <algorithm>
+#include <array>
+
+namespace terrace::actors::verbs {
+
+namespace {
+
+void count_hits(const client_space& in, const prefix_plan& plan) {
+  uint64_t chunk_tokens = in.what->spec.chunk_tokens;
+  in.probe->asked(plan.requested_chunks * chunk_tokens);
+  std::array<uint64_t, 5> chunks{}; // by tier; the last: in none
+  for (auto begin = plan.chunk_tiers.begin(); begin != plan.chunk_tiers.end();) { // run by run: there are few
+    auto end = std::find_if(begin, plan.chunk_tiers.end(),
+                            [tier = *begin](tier_kind other) { return other != tier; });
+    chunks[std::min(static_cast<size_t>(*begin), chunks.size() - 1)] += static_cast<uint64_t>(end - begin);
+    begin = end;
+  }
+  for (tier_kind tier : {tier_kind::gpu, tier_kind::host, tier_kind::disk, tier_kind::remote})
+    if (uint64_t found = chunks[static_cast<size_t>(tier)]; found != 0)
+      in.probe->hit(tier, found * chunk_tokens);
+}
+
+/// A lookup under way.
+struct subject {
+  client_space_ptr in;
+  bool lease_wanted = false;
+  std::shared_ptr<const chunk_prefix> prefix;
+  std::shared_ptr<named_lookup> name; ///< null: nobody else knows of it
+};
+
+lease_ptr take_lease(connection& client, const subject& of, const lookup_answer& found) {
+  auto taken = std::make_shared<lease>();
+  taken->id = random_lease_id();
+  taken->owner = client.record()->id;
+  taken->in = of.in->what;
+  taken->chunks.assign(of.prefix->chunks.begin(), of.prefix->chunks.begin() + found.plan.found_chunks);
+  taken->before = of.prefix->parent;
+  taken->first_token = of.prefix->first_token;
+  taken->host = found.host;
+  taken->disk = found.disk;
+  taken->taken = client.environment().now();
+  client.add_lease(taken);
+  return taken;
+}
+
+/// Has the connection give the lease up, from whatever thread, if both are still there.
+std::function<void()> lease_ender(connection& client, const lease_id& id) {
+  auto work = std::make_shared<std::function<void()>>([&client, id] { client.end_unread_lease(id); });
+  return [owner = caf::actor_cast<caf::actor_addr>(client.self), work] {
+    if (auto there = caf::actor_cast<caf::actor>(owner))
+      caf::anon_send(there, resume_notice{work});
+  };
+}
+
+void answer(connection& client, const connection::request& what, const subject& of,
+            const lookup_answer& found) {
+  const prefix_plan& plan = found.plan;
+  count_hits(*of.in, plan);
+  lease_ptr held;
+  if (of.lease_wanted && plan.found_chunks != 0 && what.context->live()) {
+    size_t objects =
+        (found.host ? found.host->places().size() : 0) + (found.disk ? found.disk->places().size() : 0);
+    if (!client.may_lease(what) || !client.may_name(what, objects))
+      return;
+    held = take_lease(client, of, found);
+  }
+  if (of.name) {
+    lookup_outcome outcome;
+    outcome.in = of.in->what;
+    outcome.plan = plan;
+    outcome.plan.object_tiers = {}; // nobody asks for them any more
+    outcome.leased = held != nullptr;
+    outcome.held = held;
+    if (held)
+      outcome.end_lease = lease_ender(client, held->id);
+    of.name->answered(std::move(outcome));
+  }
+  client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
+    return write_lookup_answer(body, plan, held ? held->id : lease_id{});
+  });
+}
+
+void look_up(connection& client, const connection::request& what, const wire::Lookup& asked, subject of) {
+  lookup_request request;
+  request.group = client.group_handle();
+  request.in = of.in->what;
+  request.objects = keys_of_all_ranks(*of.in->what, of.prefix->chunks);
+  request.plan = {static_cast<uint32_t>(of.prefix->chunks.size()), of.prefix->first_token,
+                  of.prefix->prompt_tokens};
+  request.tiers = asked.tiers();
+  request.hold = of.lease_wanted;
+  request.note_access = of.lease_wanted && what.context->inference == 0;
+  if (of.lease_wanted) {
+    client.use_for_inference(what, asked.options(), request.objects);
+    client.tell_shadows(what, asked.options(), of.in->what, of.prefix);
+  }
+  caf::actor worker = client.idle_lookups().take(
+      [&client] { return spawn_lookup(client.self->system(), client.self->where()); });
+  client.self->request(worker, caf::infinite, std::move(request))
+      .then(
+          [&client, what, of = std::move(of), worker](const lookup_answer& found) {
+            client.idle_lookups().put_back(worker);
+            if (found.failure.code != errc::ok)
+              client.refuse(what, found.failure);
+            else if (!what.context->live())
+              client.refuse(what, {what.context->ended.load(), "the lookup ended before it was answered"});
+            else
+              answer(client, what, of, found);
+          },
+          [&client, what](const caf::error&) {
+            client.refuse(what, {errc::internal, "the lookup's actor has ended"});
+          });
+}
+
+/// `body`: keeps the frame of `asked`; null while the frame is being served.
+void begin(connection& client, const connection::request& what, const wire::Lookup& asked, subject of,
+           keep_alive body) {
+  auto in = of.in;
+  with_chunks(client, what, *in, *asked.prefix(),
+              [&client, what, &asked, of = std::move(of), body = std::move(body)](chunk_prefix prefix) {
+                subject ready = of;
+                ready.prefix = std::make_shared<const chunk_prefix>(std::move(prefix));
+                look_up(client, what, asked, std::move(ready));
+              });
+}
+
+/// Others of the trust group know of it before it looks at anything.
+void begin_named(connection& client, const connection::request& what, const wire::Lookup& asked, subject of) {
+  auto id = protocol::to_lookup_id(asked.lookup_id());
+  auto body = client.channel().hold();
+  client.self->request(client.group().group, caf::infinite, begin_lookup_request{id, what.context})
+      .then(
+          [&client, what, &asked, of = std::move(of), id, body](const begin_lookup_answer& answer) mutable {
+            if (answer.failure.code != errc::ok) {
+              client.refuse(what, answer.failure);
+              return;
+            }
+            of.name = std::make_shared<named_lookup>(client.group().group, id, what.context);
+            begin(client, what, asked, std::move(of), std::move(body));
+          },
+          [&client, what](const caf::error&) {
+            client.refuse(what, {errc::internal, "the trust group's actor has ended"});
+          });
+}
+
+} // namespace
+
+void lookup(connection& client, const connection::request& what, protocol::frame& frame) {
+  const auto* request = client.parse<wire::Lookup>(frame);
+  if (request == nullptr)
+    return;
+  auto in = client.find_space(what, request->space());
+  if (!in)
+    return;
+  client.set_deadline(what, request->deadline_ms());
+  connection::set_inference(what, request->options());
+  subject of{std::move(in), request->lease(), nullptr, nullptr};
+  if (request->lookup_id() != nullptr)
+    begin_named(client, what, *request, std::move(of));
+  else
+    begin(client, what, *request, std::move(of), nullptr);
+}
+
+} // namespace terrace::actors::verbs

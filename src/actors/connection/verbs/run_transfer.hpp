@@ -1,0 +1,51 @@
+// A load or a store on behalf of a connection: what it is about, and its start.
+#pragma once
+
+#include "actors/connection/connection.hpp"
+#include "actors/connection/prefixes.hpp"
+
+#include <optional>
+
+namespace terrace::actors::verbs {
+
+/// What `request` names of `chunks` chunks of such a space; nothing when that is wrong, and the request was refused.
+template <class Request>
+std::optional<transfer_scope> scope_of(connection& client, const connection::request& what,
+                                       const Request& request, const space_spec& spec, size_t chunks) {
+  auto range = checked_range(chunks, request.first_chunk(), request.chunks());
+  if (!range) {
+    client.refuse(what, range.error());
+    return std::nullopt;
+  }
+  auto pools = checked_pools(spec, request.pools(), range->count);
+  if (!pools) {
+    client.refuse(what, pools.error());
+    return std::nullopt;
+  }
+  return transfer_scope{*range, std::move(*pools)};
+}
+
+/// Has one of `idle`, or a new one that `spawn` makes, do the job, and calls `then` with its result. When that is a failure,
+/// the request is refused afterwards: `then` answers it otherwise. `idle` is the connection's.
+template <class Result, class Job, class F>
+void run_transfer(connection& client, const connection::request& what, actor_pool& idle,
+                  caf::actor (*spawn)(caf::actor_system&), Job job, F then) {
+  caf::actor worker = idle.take([&] { return spawn(client.self->system()); });
+  client.self->request(worker, caf::infinite, std::move(job))
+      .then(
+          [&client, &idle, what, then, worker](const Result& done) {
+            then(done);
+            if (done.failure.code != errc::ok)
+              client.refuse(what, done.failure);
+            else
+              idle.put_back(worker);
+          },
+          [&client, what, then](const caf::error&) {
+            Result lost;
+            lost.failure = {errc::internal, "the transfer's actor has ended"};
+            then(lost);
+            client.refuse(what, lost.failure);
+          });
+}
+
+} // namespace terrace::actors::verbs

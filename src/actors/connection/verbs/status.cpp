@@ -1,0 +1,207 @@
+// status: the daemon as the asking client's trust group may see it.
+#include "actors/connection/open_pools.hpp"
+#include "actors/connection/verbs.hpp"
+
+namespace terrace::actors::verbs {
+
+namespace {
+
+/// The answers of the group's actors, gathered one by one.
+struct gathered {
+  std::vector<tier_report> tiers;
+  group_report group;
+  policies_report policies;
+  size_t waiting_for = 0;
+};
+
+flatbuffers::Offset<wire::TierStatus> write(flatbuffers::FlatBufferBuilder& body, const tier_report& tier) {
+  auto kind = body.CreateString(to_string(tier.kind));
+  auto state = body.CreateString(tier.state);
+  auto reason = body.CreateString(tier.reason);
+  auto allocator = body.CreateString(tier.allocator);
+  auto policy = body.CreateString(tier.policy);
+  flatbuffers::Offset<flatbuffers::String> notice;
+  if (!tier.notice.empty())
+    notice = body.CreateString(tier.notice);
+  wire::TierStatusBuilder out(body);
+  out.add_tier(kind);
+  out.add_state(state);
+  out.add_reason(reason);
+  out.add_allocator(allocator);
+  out.add_policy(policy);
+  out.add_capacity_bytes(tier.usage.capacity_bytes);
+  out.add_used_bytes(tier.usage.used_bytes);
+  out.add_free_bytes(tier.usage.free_bytes);
+  out.add_largest_free_run(tier.usage.largest_free_run);
+  out.add_free_runs(tier.usage.free_runs);
+  out.add_fragmentation(tier.usage.fragmentation());
+  out.add_huge_page_bytes(tier.huge_page_bytes);
+  out.add_leaving_bytes(tier.leaving_bytes);
+  if (!notice.IsNull())
+    out.add_notice(notice);
+  out.add_objects(tier.objects);
+  out.add_leased_objects(tier.held_objects);
+  out.add_waiting_requests(tier.waiting);
+  out.add_hits(tier.hits);
+  out.add_misses(tier.misses);
+  out.add_evictions(tier.evictions);
+  out.add_bytes_read(tier.bytes_read);
+  out.add_bytes_written(tier.bytes_written);
+  out.add_errors(tier.errors);
+  return out.Finish();
+}
+
+flatbuffers::Offset<wire::ClientStatus> write(flatbuffers::FlatBufferBuilder& body,
+                                              const client_record& client) {
+  auto name = body.CreateString(client.name());
+  auto group = body.CreateString(client.group);
+  auto state = body.CreateString(client.state.load());
+  wire::ClientStatusBuilder out(body);
+  out.add_connection(static_cast<uint64_t>(client.id));
+  out.add_name(name);
+  out.add_pid(client.pid);
+  out.add_uid(client.uid);
+  out.add_group(group);
+  out.add_state(state);
+  out.add_requests_in_flight(client.requests_in_flight);
+  out.add_regions(client.regions);
+  out.add_region_bytes(client.region_bytes);
+  out.add_leases(client.leases);
+  out.add_reservations(client.reservations);
+  out.add_requests(client.requests);
+  return out.Finish();
+}
+
+flatbuffers::Offset<wire::SpaceStatus> write(flatbuffers::FlatBufferBuilder& body,
+                                             const opened_space& space) {
+  auto model = body.CreateString(space.spec.model);
+  auto fingerprint = body.CreateVector(space.fingerprint.bytes.data(), space.fingerprint.bytes.size());
+  auto pools = write_open_pools(body, space.spec);
+  return wire::CreateSpaceStatus(body, static_cast<uint32_t>(space.id), model, fingerprint, pools);
+}
+
+/// What the disk's actor knows and its tier does not.
+void add_service(const group_parts& group, std::vector<tier_report>& tiers) {
+  std::string reason = group.disk() != nullptr ? group.disk()->service->reason() : std::string();
+  if (reason.empty())
+    return;
+  for (tier_report& tier : tiers)
+    if (tier.kind == tier_kind::disk) {
+      tier.state = "degraded";
+      tier.reason = reason;
+    }
+}
+
+/// What the arena knows and the host tier does not.
+void add_memory(const segmented_arena& memory, tier_report& host) {
+  host.huge_page_bytes = memory.huge_page_bytes();
+  host.leaving_bytes = memory.leaving_bytes();
+  host.notice = memory.huge_pages_refusal();
+}
+
+void answer(connection& client, const connection::request& what, gathered& all) {
+  for (const policies_report::tier& each : all.policies.tiers)
+    for (tier_report& tier : all.tiers)
+      if (tier.kind == each.kind)
+        tier.policy = each.policy;
+  add_service(client.group(), all.tiers);
+  add_memory(*client.group().memory, all.tiers.front());
+  const auto& environment = client.environment();
+  client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
+    std::vector<flatbuffers::Offset<wire::TierStatus>> tiers;
+    for (const tier_report& tier : all.tiers)
+      tiers.push_back(write(body, tier));
+    std::vector<flatbuffers::Offset<wire::SpaceStatus>> spaces;
+    for (const space_ptr& space : all.group.open_spaces)
+      spaces.push_back(write(body, *space));
+    auto group = wire::CreateGroupStatusDirect(
+        body, client.group().name.c_str(), client.group().path.c_str(), client.group().isolated,
+        static_cast<uint32_t>(all.group.spaces), static_cast<uint32_t>(all.group.leases), &tiers, &spaces);
+    auto groups = body.CreateVector(&group, 1);
+    std::vector<flatbuffers::Offset<wire::ClientStatus>> clients;
+    for (const client_ptr& other : environment.clients->of_group(client.group().name))
+      clients.push_back(write(body, *other));
+    auto listed = body.CreateVector(clients);
+    auto ring = body.CreateVectorOfStrings(environment.ring_features);
+    auto boot = body.CreateVector(environment.boot.bytes.data(), environment.boot.bytes.size());
+    auto version = body.CreateString(TERRACE_VERSION);
+    auto uptime =
+        std::chrono::duration_cast<std::chrono::milliseconds>(environment.now() - environment.started);
+    return wire::CreateStatusAnswer(body, version, boot, static_cast<uint64_t>(uptime.count()),
+                                    environment.workers, ring, groups, listed);
+  });
+}
+
+void gather_tier(connection& client, const connection::request& what, const std::shared_ptr<gathered>& all,
+                 const tier_actor& tier, size_t place) {
+  ++all->waiting_for;
+  auto arrived = [&client, what, all] {
+    if (--all->waiting_for == 0)
+      answer(client, what, *all);
+  };
+  client.self->request(tier, caf::infinite, tier_status_request{})
+      .then(
+          [all, place, arrived](const tier_report& report) {
+            all->tiers[place] = report;
+            arrived();
+          },
+          [all, place, arrived](const caf::error&) {
+            all->tiers[place].state = "degraded";
+            all->tiers[place].reason = "its actor has ended";
+            arrived();
+          });
+}
+
+/// A disk tier that is still starting, or could not be opened: the daemon serves without it, and says why.
+tier_report absent_disk(const group_parts& group) {
+  tier_report report;
+  report.kind = tier_kind::disk;
+  bool refused = group.phase() == group_parts::disk_phase::refused;
+  report.state = refused ? "degraded" : "starting";
+  bool locked = group.phase() == group_parts::disk_phase::locked;
+  report.reason = refused  ? group.refusal()
+                  : locked ? "another process has its file open; it joins when that process is done with it"
+                           : "its file is being prepared";
+  return report;
+}
+
+} // namespace
+
+void status(connection& client, const connection::request& what, protocol::frame& frame) {
+  if (client.parse<wire::Status>(frame) == nullptr)
+    return;
+  auto all = std::make_shared<gathered>();
+  const group_parts& group = client.group();
+  all->tiers.resize(1);
+  ++all->waiting_for; // the group's own answer
+  gather_tier(client, what, all, group.host, 0);
+  if (const disk_parts* disk = group.disk()) {
+    all->tiers.resize(2);
+    gather_tier(client, what, all, disk->tier, 1);
+  } else if (group.phase() != group_parts::disk_phase::off) {
+    all->tiers.push_back(absent_disk(group));
+  }
+  ++all->waiting_for;
+  client.self->request(group.policy, caf::infinite, policies_request{})
+      .then(
+          [&client, what, all](const policies_report& report) {
+            all->policies = report;
+            if (--all->waiting_for == 0)
+              answer(client, what, *all);
+          },
+          [&client, what](const caf::error&) {
+            client.refuse(what, {errc::internal, "the policy's actor has ended"});
+          });
+  client.self->request(group.group, caf::infinite, group_status_request{})
+      .then(
+          [&client, what, all](const group_report& report) {
+            all->group = report;
+            if (--all->waiting_for == 0)
+              answer(client, what, *all);
+          },
+          [&client, what](const caf::error&) {
+            client.refuse(what, {errc::internal, "the trust group's actor has ended"});
+          });
+}
+
+} // namespace terrace::actors::verbs

@@ -1,0 +1,63 @@
+// store: chunks out of a region.
+#include "actors/connection/prefixes.hpp"
+#include "actors/transfer/store_actor.hpp"
+#include "actors/connection/verbs.hpp"
+#include "actors/connection/verbs/run_transfer.hpp"
+
+namespace terrace::actors::verbs {
+
+namespace {
+
+void start(connection& client, const connection::request& what, store_job job,
+           std::shared_ptr<metrics::space_probe> probe) {
+  run_transfer<store_result>(client, what, client.idle_stores(), spawn_store, std::move(job),
+                             [&client, what, probe](const store_result& done) {
+                               probe->stored(done.bytes);
+                               if (done.failure.code != errc::ok)
+                                 return;
+                               client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
+                                 return wire::CreateStoreAnswer(
+                                     body, static_cast<uint32_t>(done.stored_chunks),
+                                     static_cast<uint32_t>(done.present_chunks), done.bytes);
+                               });
+                             });
+}
+
+} // namespace
+
+void store(connection& client, const connection::request& what, protocol::frame& frame) {
+  const auto* request = client.parse<wire::Store>(frame);
+  if (request == nullptr)
+    return;
+  auto in = client.find_space(what, request->space());
+  if (!in)
+    return;
+  auto region = client.find_region(what, request->region());
+  if (!region)
+    return;
+  client.set_deadline(what, request->deadline_ms());
+  connection::set_inference(what, request->options());
+  with_chunks(client, what, *in, *request->prefix(),
+              [&client, what, request, region, in](const chunk_prefix& prefix) {
+                auto scope = scope_of(client, what, *request, in->what->spec, prefix.chunks.size());
+                if (!scope)
+                  return;
+                store_job job;
+                job.objects = objects_of(*in->what, prefix.chunks, prefix.parent, *scope, in->rank);
+                auto runs =
+                    runs_of(*request->runs(), request->runs_per_object(), *job.objects, region->size());
+                if (!runs) {
+                  client.refuse(what, runs.error());
+                  return;
+                }
+                job.group = client.group_handle();
+                job.in = in->what;
+                job.objects_per_chunk = scope->pools.size();
+                job.runs = std::move(*runs);
+                job.source = outside(region);
+                job.context = what.context;
+                start(client, what, std::move(job), in->probe);
+              });
+}
+
+} // namespace terrace::actors::verbs

@@ -1,0 +1,30 @@
+// The ticks of a stall watch, for actors that have operations in the ring.
+#pragma once
+
+#include "runtime/io_request.hpp"
+#include "transfer/stall_detector.hpp"
+
+#include <caf/actor_cast.hpp>
+#include <caf/actor_control_block.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <utility>
+
+namespace terrace::actors {
+
+/// Has the ring send `self`, a homed actor, a completion with `tag` at the watch's next tick: one at a time, and only while
+/// there is something to watch. `ticking`: one is in the ring; who receives it resets that.
+template <class Self>
+void keep_ticking(Self* self, const stall_detector& watch, bool& ticking, std::chrono::nanoseconds stall_after,
+                  uint64_t tag) {
+  if (ticking || !watch.worth_a_tick())
+    return;
+  ticking = true;
+  runtime::io_request tick;
+  tick.code = runtime::io_code::timeout;
+  tick.after = stall_after / ticks_of_patience;
+  self->port().submit(std::move(tick), caf::actor_cast<caf::strong_actor_ptr>(self), tag);
+}
+
+} // namespace terrace::actors

@@ -1,0 +1,151 @@
+#include "actors/supervision/disk_attach.hpp"
+
+#include "actors/disk/disk_actor.hpp"
+#include "actors/disk/opened_disk_text.hpp"
+#include "runtime/io_messages.hpp"
+#include "storage/lock_watcher.hpp"
+#include "storage/machine_identity.hpp"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace terrace::actors {
+
+namespace {
+
+using phase = supervisor_state::phase;
+
+/// A daemon that was killed leaves operations behind in the kernel; only then is its file free. Returns why it cannot be
+/// waited for.
+error await_lock(supervisor_pointer self, const disk_prepared& report) {
+  auto& state = self->state;
+  group_parts& group = *state.groups[report.group];
+  const auto& files = state.with.groups[report.group].disk_files;
+  auto locked = std::find_if(files.begin(), files.end(), [&](const std::string& file) {
+    return report.failure.text.starts_with(file + ":");
+  });
+  auto event = watch_lock(locked != files.end() ? *locked : files.front());
+  if (!event)
+    return event.error();
+  group.locked();
+  state.with.warn("the disk tier of group " + group.name + " waits: " + report.failure.text);
+  runtime::io_request poll;
+  poll.code = runtime::io_code::poll;
+  poll.fd = event->get();
+  poll.events = POLLIN;
+  state.locks[report.group] = std::move(*event);
+  self->port().submit(std::move(poll), caf::actor_cast<caf::strong_actor_ptr>(self), lock_tag | report.group);
+  return {};
+}
+
+void refuse_disk(supervisor_pointer self, size_t group, const error& why) {
+  auto& state = self->state;
+  state.groups[group]->refuse(why.text);
+  state.with.probes[group].disk_tier->degraded(true);
+  state.with.warn("the disk tier of group " + state.groups[group]->name + " is off: " + why.text);
+}
+
+/// What the log is told of a disk: that it joined, and what is not as it should be.
+struct joining_lines {
+  std::string joined;
+  std::vector<std::string> warnings;
+};
+
+joining_lines describe(supervisor_pointer self, const disk_prepared& report) {
+  const opened_disk& disk = *report.disk;
+  std::string tier = "the disk tier of group " + self->state.groups[report.group]->name;
+  joining_lines lines;
+  lines.joined = tier + " joined: " + describe_opened(disk, report.seconds);
+  if (!disk.left_out.empty())
+    lines.warnings.push_back(tier + " goes on without " + std::to_string(disk.left_out.size()) + " of its " +
+                             std::to_string(disk.left_out.size() + disk.each.size()) +
+                             " paths: " + disk.service->reason());
+  if (std::string lost = describe_losses(disk); !lost.empty())
+    lines.warnings.push_back(std::move(lost));
+  return lines;
+}
+
+void count_recovered(supervisor_pointer self, const disk_prepared& report) {
+  const opened_disk& disk = *report.disk;
+  for (size_t i = 0; i < disk.each.size(); ++i)
+    self->state.with.probes[report.group].paths[disk.paths->file(i)->path_index()].journal->recovered(
+        {disk.each[i].objects, damaged_in(disk.each[i]), report.seconds});
+}
+
+} // namespace
+
+void prepare_disk(supervisor_pointer self, size_t group) {
+  auto& state = self->state;
+  const group_plan& plan = state.with.groups[group];
+  if (plan.disk) {
+    preparer_arguments work;
+    work.group = group;
+    work.report_to = caf::actor_cast<caf::actor>(self);
+    work.detached = state.with.detached;
+    extent_files_options files;
+    files.paths = plan.disk_files;
+    files.capacity_bytes = plan.disk->bytes / plan.disk_files.size();
+    files.boot = state.with.boot;
+    files.owner = {machine_identity(), plan.name};
+    files.on_mismatch = plan.on_mismatch;
+    work.disk = std::move(files);
+    work.disk_plan = *plan.disk;
+    work.spaces = state.groups[group]->group;
+    work.policy = state.groups[group]->policy;
+    state.preparers.push_back(spawn_preparer(self->system(), std::move(work)));
+  }
+}
+
+void register_with_disk(supervisor_pointer self, size_t group) {
+  const disk_parts* disk = self->state.groups[group]->disk();
+  if (disk != nullptr && self->state.memory_ready[group])
+    for (const caf::actor& each : disk->disks)
+      self->send(each, register_memory{});
+}
+
+void lock_is_free(supervisor_pointer self, size_t group, int32_t result) {
+  auto& state = self->state;
+  if (state.now != phase::serving)
+    return;
+  if (result < 0) {
+    refuse_disk(self, group,
+                {errc::internal, std::string("waiting for the lock of its file failed: ") +
+                                     std::strerror(-result) + "; start the daemon again"});
+    return;
+  }
+  state.locks.erase(group);
+  state.groups[group]->starting();
+  prepare_disk(self, group);
+}
+
+void disk_is_prepared(supervisor_pointer self, const disk_prepared& report) {
+  auto& state = self->state;
+  group_parts& group = *state.groups[report.group];
+  const group_probes& probes = state.with.probes[report.group];
+  error failure = report.failure;
+  if (failure.code == errc::busy && state.now == phase::serving) {
+    failure = await_lock(self, report);
+    if (failure.code == errc::ok)
+      return;
+  }
+  if (failure.code != errc::ok) {
+    refuse_disk(self, report.group, failure);
+    return;
+  }
+  if (state.now != phase::serving)
+    return;
+  count_recovered(self, report);
+  auto lines = describe(self, report);
+  join_disk(self->system(), group, state.with.groups[report.group], probes, state.with.place,
+            std::move(*report.disk), state.with.warn);
+  for (const caf::actor& member : actors_of_disk(group))
+    self->monitor(member);
+  register_with_disk(self, report.group);
+  state.with.log(lines.joined); // who reads that finds it in status
+  for (const std::string& line : lines.warnings)
+    state.with.warn(line);
+}
+
+} // namespace terrace::actors

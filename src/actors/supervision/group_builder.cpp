@@ -1,0 +1,186 @@
+#include "actors/supervision/group_builder.hpp"
+
+#include "actors/disk/disk_actor.hpp"
+#include "actors/connection/group_actor.hpp"
+#include "actors/disk/journal_actor.hpp"
+#include "actors/tier/policy_actor.hpp"
+#include "actors/tier/tier_actor.hpp"
+#include "actors/transfer/write_through_actor.hpp"
+#include "storage/object_header.hpp"
+
+#include <caf/send.hpp>
+
+#include <algorithm>
+#include <cassert>
+
+namespace terrace::actors {
+
+namespace {
+
+tier_arguments tier_of(tier_kind kind, const tier_plan& plan, std::unique_ptr<allocator> space,
+                       const policy_actor& policy, std::shared_ptr<metrics::tier_probe> probe) {
+  tier_arguments arguments;
+  arguments.kind = kind;
+  arguments.space = std::move(space);
+  arguments.policy = policy;
+  arguments.free_ahead_bytes = plan.free_ahead_bytes;
+  arguments.waiting_max = plan.waiting_max;
+  arguments.probe = std::move(probe);
+  return arguments;
+}
+
+} // namespace
+
+result<std::unique_ptr<allocator>> make_space(const tier_plan& plan, uint64_t bytes,
+                                              uint64_t boundary_bytes) {
+  return make_allocator(plan.allocator, {.capacity_bytes = bytes,
+                                         .alignment_bytes = disk_alignment_bytes,
+                                         .boundary_bytes = boundary_bytes,
+                                         .slot_bytes = plan.slot_bytes,
+                                         .small_max_bytes = plan.small_max_bytes,
+                                         .small_percent = plan.small_percent});
+}
+
+result<std::shared_ptr<group_parts>> build_group(caf::actor_system& system, const group_plan& plan,
+                                                 const group_probes& probes,
+                                                 std::shared_ptr<copier_pool> copiers) {
+  auto memory = segmented_arena::create({.name = "terrace-" + plan.name,
+                                         .bytes = plan.host.bytes,
+                                         .segment_bytes = plan.segment_bytes,
+                                         .huge_pages = plan.huge_pages,
+                                         .numa_node = plan.numa_node});
+  if (!memory)
+    return tl::unexpected(memory.error());
+  auto group = std::make_shared<group_parts>();
+  group->name = plan.name;
+  group->path = plan.path;
+  group->isolated = plan.isolated;
+  group->memory = std::move(*memory);
+  group->copiers = std::move(copiers);
+  group->host_probe = probes.host;
+  group->fit_window();
+  group->group = spawn_group(system, plan.isolated);
+  policy_arguments orders;
+  orders.orders.push_back({tier_kind::host, plan.host.policy});
+  if (plan.disk)
+    orders.orders.push_back({tier_kind::disk, plan.disk->policy});
+  orders.clock = plan.policy_time;
+  orders.remember = plan.admission.rule == admission_rule::seen_twice;
+  group->policy = spawn_policy(system, std::move(orders));
+  if (!plan.shadows.empty()) {
+    group->feed = std::make_shared<shadow_feed>();
+    group->shadow = spawn_shadow(system, {plan.shadows, group->feed, probes.shadow, plan.policy_time});
+  }
+  auto space = make_space(plan.host, plan.host.bytes, group->memory->segment_bytes());
+  if (!space)
+    return tl::unexpected(space.error());
+  auto host = tier_of(tier_kind::host, plan.host, std::move(*space), group->policy, probes.host);
+  host.objects = std::make_unique<tier_state>(tier_kind::host);
+  group->host_index = host.objects->index();
+  group->host = spawn_tier(system, std::move(host));
+  if (plan.disk)
+    group->starting();
+  return group;
+}
+
+void join_disk(caf::actor_system& system, group_parts& group, const group_plan& plan,
+               const group_probes& probes, const std::function<runtime::home()>& place, opened_disk opened,
+               std::function<void(const std::string&)> warn) {
+  auto named_warn = [warn = std::move(warn), name = group.name](const std::string& line) {
+    warn("group " + name + ": " + line);
+  };
+  size_t paths = opened.paths->size();
+  assert(probes.paths.size() == paths + opened.left_out.size());
+  auto disk = std::make_unique<disk_parts>();
+  auto index = opened.objects->index();
+  if (paths != 1)
+    index->set_reach([service = opened.service, map = opened.paths->map()](uint64_t offset) {
+      return service->reads(map.path_of(offset));
+    });
+  disk->index = index;
+  disk->paths = opened.paths;
+  disk->service = opened.service;
+  disk->write_new = plan.write_new;
+  std::shared_ptr<std::atomic<bool>> second_looks;
+  if (plan.write_new && plan.admission.rule != admission_rule::always)
+    second_looks = std::make_shared<std::atomic<bool>>(plan.admission.rule == admission_rule::seen_twice);
+  disk->second_looks = second_looks;
+  disk->probe = probes.disk_tier;
+  if (!opened.left_out.empty())
+    probes.disk_tier->degraded(true);
+  for (const left_out_path& one : opened.left_out)
+    probes.paths[one.path].disk->missing();
+  for (size_t i = 0; i < paths; ++i) {
+    const path_probes& told = probes.paths[opened.paths->file(i)->path_index()];
+    runtime::home home = place();
+    disk_arguments io;
+    io.file = opened.paths->file(i);
+    io.limits = plan.disk_io;
+    io.health = plan.disk_health;
+    io.probe = told.disk;
+    io.tier_probe = probes.disk_tier;
+    io.service = opened.service;
+    io.path = i;
+    io.warn = named_warn;
+    for (uint32_t n = 0; n < group.memory->segments(); ++n)
+      if (auto segment = group.memory->segment(n))
+        io.segments.push_back(std::move(segment));
+    disk->disks.push_back(spawn_disk(system, home, std::move(io)));
+    journal_arguments journal;
+    journal.file = opened.paths->file(i);
+    journal.path = i;
+    journal.position = opened.each[i].position;
+    journal.spaces = std::move(opened.each[i].spaces);
+    journal.probe = told.journal;
+    journal.disk = disk->disks.back();
+    journal.stall_after = plan.disk_health.stall_after;
+    journal.warn = named_warn;
+    disk->journals.push_back(spawn_journal(system, home, std::move(journal)));
+  }
+  auto tier = tier_of(tier_kind::disk, *plan.disk, std::move(opened.space), group.policy, probes.disk_tier);
+  tier.objects = std::move(opened.objects);
+  tier.journals = disk->journals;
+  tier.map = opened.paths->map();
+  disk->tier = spawn_tier(system, std::move(tier));
+  for (const caf::actor& journal : disk->journals)
+    caf::anon_send(journal, start_journal{disk->tier});
+  write_through_arguments down;
+  down.host_tier = group.host;
+  down.disk_tier = disk->tier;
+  down.policy = group.policy;
+  down.admission = plan.admission;
+  down.second_looks = std::move(second_looks);
+  down.waiting_bytes = group.memory->size() / 2; // the other half is for what is loaded meanwhile
+  down.disk = *disk;
+  down.memory = group.memory;
+  down.copiers = group.copiers;
+  down.probe = probes.disk_tier;
+  // Writes in progress cannot be evicted: they leave most of a small disk to what may make room for them.
+  down.bytes_in_progress = std::min(down.bytes_in_progress * paths, opened.paths->bytes() / 4);
+  disk->write_through = spawn_write_through(system, std::move(down));
+  group.join(std::move(disk));
+  group.ready();
+}
+
+std::vector<caf::actor> actors_of_disk(const group_parts& group) {
+  const disk_parts* disk = group.disk();
+  if (disk == nullptr)
+    return {};
+  std::vector<caf::actor> list{disk->write_through};
+  list.insert(list.end(), disk->disks.begin(), disk->disks.end());
+  list.push_back(caf::actor_cast<caf::actor>(disk->tier));
+  list.insert(list.end(), disk->journals.begin(), disk->journals.end());
+  return list;
+}
+
+std::vector<caf::actor> actors_of(const group_parts& group) {
+  std::vector<caf::actor> list = actors_of_disk(group);
+  list.push_back(caf::actor_cast<caf::actor>(group.host));
+  list.push_back(caf::actor_cast<caf::actor>(group.policy));
+  if (group.shadow)
+    list.push_back(caf::actor_cast<caf::actor>(group.shadow));
+  list.push_back(caf::actor_cast<caf::actor>(group.group));
+  return list;
+}
+
+} // namespace terrace::actors

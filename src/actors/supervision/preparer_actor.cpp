@@ -1,0 +1,142 @@
+#include "actors/supervision/preparer_actor.hpp"
+
+#include <caf/actor_system.hpp>
+#include <caf/event_based_actor.hpp>
+#include <caf/stateful_actor.hpp>
+
+#include <chrono>
+#include <filesystem>
+
+namespace terrace::actors {
+
+namespace {
+struct prepare_disk {};
+struct commit_piece {};
+} // namespace
+
+} // namespace terrace::actors
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::prepare_disk)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::commit_piece)
+
+namespace terrace::actors {
+
+namespace {
+
+struct preparer_state {
+  const char* name = "preparer";
+  preparer_arguments with;
+  std::optional<disk_opening> disk;
+  std::chrono::steady_clock::time_point begun;
+  bool disk_done = false;
+  bool memory_done = false;
+};
+
+using self_pointer = caf::stateful_actor<preparer_state>*;
+
+constexpr size_t restored_together = 4096; ///< objects, between two messages to the policy
+
+void end_if_done(self_pointer self) {
+  if (self->state.disk_done && self->state.memory_done)
+    self->quit();
+}
+
+void report_disk(self_pointer self, error failure) {
+  auto& state = self->state;
+  disk_prepared report;
+  report.group = state.with.group;
+  report.failure = std::move(failure);
+  if (report.failure.code == errc::ok)
+    report.disk = std::make_shared<opened_disk>(state.disk->finish());
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - state.begun).count();
+  self->send(state.with.report_to, std::move(report));
+  state.disk_done = true;
+  end_if_done(self);
+}
+
+auto on_lost(self_pointer self, const char* who) {
+  return [self, who](const caf::error&) {
+    report_disk(self, {errc::internal, std::string("the ") + who + " has ended"});
+  };
+}
+
+/// The policy learns one part while the next one is brought back.
+void restore(self_pointer self, bool more) {
+  auto& state = self->state;
+  auto then = [self, more](const restored_answer&) {
+    if (more)
+      restore(self, self->state.disk->restore(restored_together));
+    else
+      report_disk(self, {});
+  };
+  if (!more)
+    state.disk->place();
+  self->request(state.with.policy, caf::infinite, restored_request{state.disk->take_notes()})
+      .then(std::move(then), on_lost(self, "policy"));
+}
+
+void open_disk(self_pointer self) {
+  auto& state = self->state;
+  state.begun = std::chrono::steady_clock::now();
+  std::error_code ignored; // opening the file reports what matters
+  for (const std::string& path : state.with.disk->paths)
+    std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
+  auto disk = disk_opening::open(*state.with.disk, state.with.disk_plan);
+  if (!disk) {
+    report_disk(self, disk.error());
+    return;
+  }
+  state.disk.emplace(std::move(*disk));
+  reserve_spaces_request request;
+  for (const recovered_space& space : state.disk->spaces())
+    request.fingerprints.push_back({space.fingerprint});
+  self->request(state.with.spaces, caf::infinite, std::move(request))
+      .then(
+          [self](const reserve_spaces_answer& answer) {
+            self->state.disk->name_spaces(answer.ids);
+            restore(self, self->state.disk->restore(restored_together));
+          },
+          on_lost(self, "group"));
+}
+
+/// One piece a message, so that an exit message gets through between two of them.
+void commit(self_pointer self) {
+  auto& with = self->state.with;
+  auto done = with.memory->prefault(with.prefault_piece_bytes);
+  if (done && !*done) {
+    self->send(self, commit_piece{});
+    return;
+  }
+  self->send(with.report_to, memory_committed{done ? error{} : done.error()});
+  self->state.memory_done = true;
+  end_if_done(self);
+}
+
+caf::behavior preparer_behavior(self_pointer self, const std::shared_ptr<preparer_arguments>& arguments) {
+  self->state.with = std::move(*arguments);
+  self->state.disk_done = !self->state.with.disk;
+  self->state.memory_done = self->state.with.prefault_piece_bytes == 0;
+  if (!self->state.disk_done)
+    self->send(self, prepare_disk{});
+  self->send(self, commit_piece{});
+  return {
+      [self](prepare_disk) { open_disk(self); },
+      [self](commit_piece) {
+        if (self->state.memory_done)
+          end_if_done(self);
+        else
+          commit(self);
+      },
+  };
+}
+
+} // namespace
+
+caf::actor spawn_preparer(caf::actor_system& system, preparer_arguments arguments) {
+  bool detached = arguments.detached;
+  auto seed = std::make_shared<preparer_arguments>(std::move(arguments));
+  return detached ? system.spawn<caf::detached>(preparer_behavior, seed)
+                  : system.spawn(preparer_behavior, seed);
+}
+
+} // namespace terrace::actors

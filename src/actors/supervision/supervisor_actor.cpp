@@ -1,0 +1,165 @@
+#include "actors/supervision/supervisor_actor.hpp"
+
+#include "actors/supervision/disk_attach.hpp"
+#include "actors/tier/memory_actor.hpp"
+#include "actors/supervision/metrics_actor.hpp"
+#include "actors/supervision/shutdown.hpp"
+#include "runtime/io_messages.hpp"
+
+#include <cerrno>
+
+namespace terrace::actors {
+
+namespace {
+
+std::shared_ptr<connection_environment> environment_of(supervisor_pointer self, size_t group) {
+  auto& state = self->state;
+  auto environment = std::make_shared<connection_environment>();
+  environment->group = state.groups[group];
+  environment->limits = state.with.limits;
+  environment->boot = state.with.boot;
+  environment->started = clock::now();
+  environment->workers = state.with.workers;
+  environment->ring_features = state.with.ring_features;
+  environment->clients = state.clients;
+  environment->client_probe = state.with.probes[group].clients;
+  environment->request_probe = state.with.probes[group].requests;
+  environment->spaces = state.with.spaces;
+  environment->log = state.with.log;
+  return environment;
+}
+
+void prepare_memory(supervisor_pointer self, size_t group) {
+  auto& state = self->state;
+  const group_plan& plan = state.with.groups[group];
+  state.memories.push_back(
+      spawn_memory(self->system(), {.group = group,
+                                    .parts = state.groups[group],
+                                    .prefault_piece_bytes = state.with.prefault_piece_bytes,
+                                    .report_to = caf::actor_cast<caf::actor>(self),
+                                    .log = state.with.log,
+                                    .warn = state.with.warn,
+                                    .detached = state.with.detached}));
+  self->monitor(state.memories.back());
+  if (auto why = state.groups[group]->memory->huge_pages_refusal(); !why.empty())
+    state.with.warn("host memory of group " + plan.name + ": " + why);
+  if (state.with.exposition)
+    expose_memory(*state.with.exposition, state.groups[group]->memory, {{"group", plan.name}});
+}
+
+error start(supervisor_pointer self) {
+  auto& state = self->state;
+  std::vector<copier_actor> copiers;
+  for (uint32_t i = 0; i < state.with.copiers; ++i)
+    copiers.push_back(spawn_copier(self->system(), {.piece_bytes = state.with.copy_piece_bytes,
+                                                    .probe = state.with.copier_probe,
+                                                    .detached = state.with.detached}));
+  for (const copier_actor& copier : copiers)
+    self->monitor(copier);
+  state.copiers = std::make_shared<copier_pool>(std::move(copiers));
+  state.memory_ready.resize(state.with.groups.size(), state.with.prefault_piece_bytes == 0);
+  for (size_t i = 0; i < state.with.groups.size(); ++i) {
+    auto group = build_group(self->system(), state.with.groups[i], state.with.probes[i], state.copiers);
+    if (!group)
+      return group.error();
+    state.groups.push_back(*group);
+    for (const caf::actor& member : actors_of(**group))
+      self->monitor(member);
+    prepare_memory(self, i);
+    prepare_disk(self, i);
+  }
+  auto next_id = std::make_shared<std::atomic<uint64_t>>(1);
+  std::vector<std::shared_ptr<connection_environment>> environments(state.groups.size());
+  for (const listen_plan& plan : state.with.listens) {
+    auto& environment = environments[plan.group];
+    if (!environment)
+      environment = environment_of(self, plan.group);
+    listener_arguments listener;
+    listener.socket = plan.socket;
+    listener.path = plan.path;
+    listener.admits = plan.admits;
+    listener.place = state.with.place;
+    listener.next_id = next_id;
+    listener.connections_max = state.with.connections_max;
+    listener.environment = environment;
+    state.listeners.push_back(spawn_listener(self->system(), state.with.place(), std::move(listener)));
+    self->monitor(state.listeners.back());
+  }
+  if (state.with.exposition)
+    self->monitor(state.metrics = spawn_metrics(self->system(), std::move(state.with.exposition)));
+  return {};
+}
+
+void memory_is_prepared(supervisor_pointer self, const memory_prepared& report) {
+  auto& state = self->state;
+  if (report.failure.code != errc::ok) {
+    state.with.warn("the host memory of group " + state.groups[report.group]->name +
+                    " could not be committed: " + report.failure.text);
+    return;
+  }
+  state.memory_ready[report.group] = true;
+  register_with_disk(self, report.group);
+}
+
+void set_policy(supervisor_pointer self, const group_parts& group, tier_kind tier,
+                const std::string& policy) {
+  self->request(group.policy, caf::infinite, set_policy_request{tier, policy})
+      .then(
+          [self, tier, policy, name = group.name](const set_policy_answer& answer) {
+            if (answer.failure.code != errc::ok)
+              self->state.with.warn("group " + name + ": the policy of " + to_string(tier) +
+                                    " was not changed: " + answer.failure.text);
+            else if (answer.before != policy)
+              self->state.with.log("group " + name + ": the policy of " + to_string(tier) + " is " + policy +
+                                   " now; it was " + answer.before);
+          },
+          [](const caf::error&) {}); // it is monitored
+}
+
+void set_policies(supervisor_pointer self, const policies_notice& notice) {
+  auto& state = self->state;
+  for (size_t i = 0; i < state.groups.size(); ++i) {
+    if (!notice.host.empty())
+      set_policy(self, *state.groups[i], tier_kind::host, notice.host);
+    if (!notice.disk.empty() && state.with.groups[i].disk)
+      set_policy(self, *state.groups[i], tier_kind::disk, notice.disk);
+  }
+}
+
+caf::behavior supervisor_behavior(supervisor_pointer self,
+                                  const std::shared_ptr<supervisor_arguments>& arguments) {
+  self->state.with = std::move(*arguments);
+  self->set_down_handler([self](const caf::down_msg& down) { somebody_ended(self, down); });
+  error failure = start(self);
+  self->state.with.ready(failure);
+  if (failure.code != errc::ok) {
+    self->state.clean = false;
+    self->send(self, drain_notice{});
+  }
+  return {
+      [self](const disk_prepared& report) { disk_is_prepared(self, report); },
+      [self](const memory_prepared& report) { memory_is_prepared(self, report); },
+      [self](const policies_notice& notice) { set_policies(self, notice); },
+      [self](const resize_groups& wanted) {
+        for (size_t i = 0; i < wanted.host_bytes.size() && i < self->state.memories.size(); ++i)
+          self->send(self->state.memories[i], resize_memory{wanted.host_bytes[i]});
+      },
+      [self](drain_notice) { drain(self); },
+      [self](const runtime::io_done& done) {
+        if ((done.tag & lock_tag) != 0)
+          lock_is_free(self, static_cast<size_t>(done.tag & ~lock_tag), done.result);
+        else if (done.result == -ETIME)
+          grace_is_over(self, done.tag);
+      },
+  };
+}
+
+} // namespace
+
+caf::actor spawn_supervisor(caf::actor_system& system, supervisor_arguments arguments) {
+  runtime::home home = arguments.place();
+  return runtime::spawn_homed(system, home, supervisor_behavior,
+                              std::make_shared<supervisor_arguments>(std::move(arguments)));
+}
+
+} // namespace terrace::actors

@@ -1,0 +1,68 @@
+// SUPERVISOR: wires the actors of all trust groups, joins disks when they are ready, and ends everything in order. It
+// alone decides what the death of a long-lived actor means: our mistake, so the daemon drains and ends, and whoever runs
+// it starts it again. A client's death is not its business: connections know.
+#pragma once
+
+#include "actors/supervision/group_builder.hpp"
+#include "actors/connection/listener_actor.hpp"
+#include "metrics/exposition.hpp"
+
+#include <caf/allowed_unsafe_message_type.hpp>
+
+#include <chrono>
+
+namespace terrace::actors {
+
+struct listen_plan {
+  std::string path;
+  size_t group = 0; ///< index in `groups`
+  std::shared_ptr<unique_fd> socket;
+  std::function<bool(uid_t, gid_t)> admits;
+};
+
+struct supervisor_arguments {
+  std::function<runtime::home()> place; ///< of the next actor that does I/O; any thread
+  uint32_t workers = 1;                 ///< for status
+  std::vector<group_plan> groups;
+  std::vector<group_probes> probes; ///< parallel to `groups`
+  std::vector<listen_plan> listens;
+  connection_limits limits;
+  uint32_t connections_max = 1024;
+  uint32_t copiers = 1;
+  uint64_t copy_piece_bytes = 8ULL << 20;
+  std::shared_ptr<metrics::copier_probe> copier_probe = std::make_shared<metrics::copier_probe>();
+  uint64_t prefault_piece_bytes = 0; ///< 0: no prefault
+  boot_id boot;
+  std::vector<std::string> ring_features;
+  std::chrono::milliseconds shutdown_grace{10000};
+  std::shared_ptr<metrics::space_table> spaces;
+  std::unique_ptr<metrics::exposition> exposition; ///< null: no metrics
+  bool detached = true; ///< false in tests that run what blocks on the same thread as all else
+
+  // Called on any thread.
+  std::function<void(const std::string&)> log;
+  std::function<void(const std::string&)> warn;
+  // Called on the supervisor's thread.
+  std::function<void(const error&)> ready; ///< once: every socket accepts clients, or why that cannot be
+  std::function<void(bool clean)>
+      finished; ///< once: nothing is left to end; `clean` false after an actor's death
+};
+
+/// Another policy for a tier in all groups, after a reload. Empty: as it was.
+struct policies_notice {
+  std::string host;
+  std::string disk;
+};
+
+/// Host memory that each group shall have from now on, in the order of `groups`. What could not be done is told to `warn`.
+struct resize_groups {
+  std::vector<uint64_t> host_bytes;
+};
+
+/// Begins at once, at a home that `place` gives. Takes `policies_notice` and `resize_groups`; and `drain_notice`: stop accepting, let requests in flight finish for `shutdown_grace`, end.
+caf::actor spawn_supervisor(caf::actor_system& system, supervisor_arguments arguments);
+
+} // namespace terrace::actors
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::policies_notice)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::resize_groups)

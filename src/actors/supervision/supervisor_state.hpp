@@ -1,0 +1,41 @@
+// What the supervisor knows, and the actor that its parts work for: joining disks (disk_attach.hpp) and the orderly end
+// (shutdown.hpp). Private to it.
+#pragma once
+
+#include "actors/supervision/supervisor_actor.hpp"
+
+#include <caf/stateful_actor.hpp>
+
+#include <map>
+#include <set>
+
+namespace terrace::actors {
+
+/// Tags of the two timers: until the connections are done, and until the disks are.
+constexpr uint64_t drain_tag = 1;
+constexpr uint64_t settle_tag = 2;
+/// And of the polls for the locks of disks, by group.
+constexpr uint64_t lock_tag = 1ULL << 32;
+
+struct supervisor_state {
+  const char* name = "supervisor";
+  supervisor_arguments with;
+  std::vector<std::shared_ptr<group_parts>> groups;
+  std::vector<bool> memory_ready;
+  std::shared_ptr<copier_pool> copiers;
+  std::shared_ptr<client_directory> clients = std::make_shared<client_directory>();
+  std::vector<caf::actor> preparers;
+  std::vector<caf::actor> memories; ///< parallel to the groups
+  std::vector<caf::actor> listeners;
+  caf::actor metrics;
+
+  enum class phase { serving, closing_listeners, draining, settling, ending } now = phase::serving;
+  std::set<caf::actor_addr> awaited; ///< whose end the present phase waits for
+  std::map<size_t, unique_fd> locks; ///< of groups whose disk another process has open
+  size_t unsettled = 0;              ///< paths of disks that are not written down yet
+  bool clean = true;
+};
+
+using supervisor_pointer = caf::stateful_actor<supervisor_state, runtime::homed_actor>*;
+
+} // namespace terrace::actors

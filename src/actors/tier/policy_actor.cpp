@@ -1,0 +1,138 @@
+#include "actors/tier/policy_actor.hpp"
+
+#include "actors/connection/open_inferences.hpp"
+#include "actors/tier/access_order.hpp"
+#include "policy/eviction_tracker.hpp"
+
+#include <caf/actor_system.hpp>
+#include <caf/typed_event_based_actor.hpp>
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+
+namespace terrace::actors {
+
+namespace {
+
+struct policy_state {
+  const char* name = "policy";
+  std::unique_ptr<eviction_tracker> tracker;
+  open_inferences inferences;
+  policy_clock clock;
+};
+
+void apply(policy_state& state, const policy_notes& notes) {
+  eviction_tracker& tracker = *state.tracker;
+  policy_time at = state.clock.now();
+  request_number request = notes.inference == 0 ? 0 : state.inferences.find(notes.inference);
+  auto tier = static_cast<tier_number>(notes.tier);
+  for (const policy_note& note : notes.notes) {
+    switch (note.kind) {
+      case note_kind::insert: tracker.insert(tier, {note.key, note.parent, note.bytes}, at, request); break;
+      case note_kind::hit: tracker.hit(tier, note.key, at); break;
+      case note_kind::erase: tracker.erase(tier, note.key); break;
+      case note_kind::pin: tracker.pin(tier, note.key); break;
+      case note_kind::unpin: tracker.unpin(tier, note.key); break;
+    }
+  }
+}
+
+void begin(policy_state& state, const inference_begin& what) {
+  if (state.inferences.contains(what.inference))
+    return;
+  state.clock.hear(what.told);
+  const object_batch& objects = *what.objects;
+  std::vector<entry_key> chain;
+  chain.reserve(objects.size());
+  in_access_order(
+      objects.size(), [](size_t) { return true; },
+      [&](size_t i) { return objects.trailing.test(objects.keys[i].pool); },
+      [&](size_t i) { chain.push_back(to_entry_key(objects.keys[i])); });
+  std::reverse(chain.begin(), chain.end()); // the tracker notes the use of a chain from its end on
+  request_hints hints = what.hints;
+  if (!objects.keys.empty())
+    hints.space = static_cast<uint32_t>(objects.keys.front().space);
+  state.inferences.begin(what.inference, state.tracker->begin_request(chain, hints, state.clock.now()));
+}
+
+void end(policy_state& state, const inference_end& what) {
+  state.clock.hear(what.told);
+  if (request_number request = state.inferences.end(what.inference); request != 0)
+    state.tracker->end_request(request, what.outcome, state.clock.now());
+}
+
+set_policy_answer set_policy(policy_state& state, const set_policy_request& request) {
+  set_policy_answer answer;
+  auto tier = static_cast<tier_number>(request.tier);
+  answer.before = state.tracker->policy(tier);
+  if (answer.before.empty())
+    answer.failure = {errc::not_found,
+                      std::string("this trust group has no ") + to_string(request.tier) + " tier"};
+  else if (auto set = state.tracker->set_policy(tier, request.policy); !set)
+    answer.failure = set.error();
+  return answer;
+}
+
+policies_report report(const eviction_tracker& tracker) {
+  policies_report made;
+  for (tier_kind kind : {tier_kind::host, tier_kind::disk})
+    if (auto tier = static_cast<tier_number>(kind); !tracker.policy(tier).empty())
+      made.tiers.push_back({kind, std::string(tracker.policy(tier)), tracker.residents(tier)});
+  made.tracked = tracker.tracked();
+  made.ghosts = tracker.ghosts();
+  made.bookkeeping_bytes = tracker.bytes();
+  return made;
+}
+
+policy_actor::behavior_type policy_behavior(policy_actor::stateful_pointer<policy_state> self,
+                                            const policy_arguments& arguments) {
+  self->state.tracker = std::make_unique<eviction_tracker>(policy_seed, arguments.remember);
+  self->state.clock = policy_clock(arguments.clock);
+  for (const auto& order : arguments.orders)
+    if (!self->state.tracker->set_policy(static_cast<tier_number>(order.tier), order.policy))
+      std::abort(); // settings were checked
+  return {
+      [self](const policy_notes& notes) { apply(self->state, notes); },
+      [self](const restored_request& request) {
+        apply(self->state, request.found);
+        return restored_answer{};
+      },
+      [](notes_mark mark) { return mark; },
+      [self](const inference_begin& what) { begin(self->state, what); },
+      [self](const inference_end& what) { end(self->state, what); },
+      [self](const victim_request& request) {
+        victim_answer answer;
+        auto tier = static_cast<tier_number>(request.tier);
+        if (self->state.tracker->policy(tier).empty()) {
+          answer.failure =
+              error{errc::internal, std::string("no policy for tier ") + to_string(request.tier)};
+          return answer;
+        }
+        request_number spared = request.inference == 0 ? 0 : self->state.inferences.find(request.inference);
+        for (const victim& named :
+             self->state.tracker->victims(tier, {request.bytes, spared}, self->state.clock.now())) {
+          answer.victims.push_back(named.key);
+          answer.above.push_back(named.above);
+          answer.bytes += named.bytes;
+        }
+        return answer;
+      },
+      [self](const admit_request& request) {
+        admit_answer answer;
+        answer.admitted = self->state.tracker->admitted(
+            static_cast<tier_number>(request.tier), request.entries, request.rule, self->state.clock.now());
+        return answer;
+      },
+      [self](const set_policy_request& request) { return set_policy(self->state, request); },
+      [self](const policies_request&) { return report(*self->state.tracker); },
+  };
+}
+
+} // namespace
+
+policy_actor spawn_policy(caf::actor_system& system, policy_arguments arguments) {
+  return system.spawn(policy_behavior, std::move(arguments));
+}
+
+} // namespace terrace::actors

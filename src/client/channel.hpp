@@ -1,0 +1,139 @@
+// One incarnation of a connection: a socket from its handshake to its end, and the requests in flight on it.
+//
+// One thread at a time. A round trip without a deadline is one sendmsg and one recvmsg: the socket blocks, and poll is
+// called only where there is a time to keep, or where sending would block, because then answers must be taken in
+// meanwhile: a daemon that waits for us to read would never read what we send.
+#pragma once
+
+#include "base/error.hpp"
+#include "base/unique_fd.hpp"
+#include "client/segments.hpp"
+#include "client/types.hpp"
+#include "protocol/frame_builder.hpp"
+#include "protocol/frame_decoder.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace terrace::client::detail {
+
+/// An answer, or an error frame. The body is valid until the channel's next call.
+struct answer {
+  protocol::kind kind{};
+  std::span<const uint8_t> body;
+  protocol::descriptor_list descriptors;
+};
+
+class channel {
+ public:
+  explicit channel(unique_fd socket);
+
+  bool alive() const { return !gone_; }
+  int descriptor() const { return socket_.get(); }
+  result<void> state() const;
+
+  /// Ends it from our side, or because the daemon broke the protocol. Requests in flight are `gone`.
+  void end(std::string reason);
+
+  /// After the handshake.
+  void set_credits(uint32_t requests, uint64_t bytes, uint64_t frame_bytes_max);
+
+  /// Sends a request whose body `build(FlatBufferBuilder&)` makes, and gives its id. Waits for credits.
+  template <class Build>
+  result<uint64_t> submit(protocol::kind kind, Build&& build, deadline until,
+                          std::span<const int> descriptors = {}) {
+    if (gone_)
+      return tl::unexpected<error>(*gone_);
+    uint64_t id = open_slot(kind);
+    builder_.finish(kind, id, build(builder_.start()), static_cast<uint16_t>(descriptors.size()));
+    return send(id, descriptors, until);
+  }
+
+  /// Sends a request whose answer nobody waits for: never blocks, and does nothing on a channel that has ended.
+  template <class Build>
+  void post(protocol::kind kind, Build&& build) {
+    if (gone_)
+      return;
+    uint64_t id = open_slot(kind);
+    posts_.finish(kind, id, build(posts_.start()));
+    send_unwatched(id);
+  }
+  void post_release(const lease_id& lease);
+  void post_abort(uint64_t reservation);
+  void post_cancel(uint64_t request);
+
+  /// The answer to a request; the id is spent then. Fails with `deadline` (the request is still in flight and may be
+  /// waited for again) or `gone` (the id is spent).
+  result<answer> wait(uint64_t id, deadline until);
+
+  /// Takes in what is here, or waits for one answer. Gives the number of answers taken in.
+  result<uint32_t> poll(deadline until);
+
+  bool ready(uint64_t id);
+
+  /// Of a request whose answer was not taken yet.
+  protocol::kind request_of(uint64_t id) { return find(id)->request; }
+
+  /// The request's answer will be dropped, and what it holds given back.
+  void forget(uint64_t id);
+
+  const std::shared_ptr<segments>& mapped() const { return segments_; }
+
+ private:
+  enum class slot_state : uint8_t { free, waiting, answered, forgotten };
+
+  /// A request id is a slot's index below its generation, so that an answer finds its request without a search.
+  struct slot {
+    uint64_t generation = 1;
+    slot_state state = slot_state::free;
+    protocol::kind request{};
+    uint64_t bytes = 0; ///< of its frame, while in flight
+    protocol::kind answer_kind{};
+    std::vector<uint8_t> body; ///< of an answer that came while another was waited for
+    protocol::descriptor_list descriptors;
+  };
+  static constexpr unsigned index_bits = 20;
+
+  uint64_t open_slot(protocol::kind request);
+  slot* find(uint64_t id);
+  void close_slot(uint64_t id);
+
+  result<uint64_t> send(uint64_t id, std::span<const int> descriptors, deadline until);
+  void send_unwatched(uint64_t id);
+  result<void> wait_for_credits(uint64_t bytes, deadline until);
+  result<size_t> send_some(std::span<const uint8_t> bytes, std::span<const int> descriptors);
+  bool must_flush() const { return !outbox_.empty() && !inside_frame_; }
+  result<void> flush();
+  result<void> make_room(deadline until);
+  void lost_while_sending(int reason);
+
+  result<void> receive(deadline until);
+  bool belongs(const protocol::frame& frame);
+  uint32_t take_in();
+  void keep(protocol::frame& frame);
+  void drop(protocol::kind kind, std::span<const uint8_t> body);
+
+  unique_fd socket_;
+  std::optional<error> gone_;
+  protocol::frame_decoder decoder_;
+  protocol::frame_builder builder_;
+  protocol::frame_builder posts_; ///< apart: posts happen while a request is being sent
+  std::vector<uint8_t>
+      outbox_; ///< what must be sent before anything else: the rest of a cut frame, and posts
+  bool inside_frame_ = false;
+  std::vector<slot> slots_;
+  std::vector<uint32_t> free_slots_;
+  std::vector<uint8_t> taken_; ///< body of the answer that `wait` gave out last, if it was stored
+  uint32_t in_flight_ = 0;
+  uint64_t in_flight_bytes_ = 0;
+  uint32_t credit_requests_ = 1;
+  uint64_t credit_bytes_ = protocol::hello_bytes_max;
+  uint64_t frame_bytes_max_ = protocol::hello_bytes_max;
+  std::shared_ptr<segments> segments_ = std::make_shared<segments>();
+};
+
+} // namespace terrace::client::detail

@@ -1,0 +1,49 @@
+// What the allocators of variable sizes share: all but where an object goes.
+#pragma once
+
+#include "memory/extent_map.hpp"
+
+namespace terrace {
+
+/// Stands on an `extent_map`, which has the accounts. A batch is all or nothing: it is placed one by one, in its order,
+/// then the largest first, then so by plain first fit. Whatever leaves room for `choose` by that last rule is allocated.
+class arena_allocator : public allocator {
+ public:
+  result<std::vector<extent>> allocate(std::span<const uint64_t> sizes) override;
+  result<void> adopt(std::span<const extent> extents, std::span<const uint64_t> requested) final;
+  uint64_t physical_size(uint64_t bytes) const override { return space_.physical_size(bytes); }
+  uint64_t largest_possible() const override { return space_.largest_possible(); }
+  allocator_usage usage() const override { return space_.usage(); }
+  void expect(uint64_t smallest_bytes) override { space_.expect(smallest_bytes); }
+  using allocator::grow;
+  result<void> grow(uint64_t bytes, uint64_t gap_bytes) final;
+  result<void> retire(extent range) final;
+  uint64_t used_in(extent range) const override { return space_.used_in(range); }
+  std::optional<std::vector<size_t>> choose(std::span<const uint64_t> sizes,
+                                            std::span<const extent> candidates) override {
+    return space_.choose(sizes, candidates);
+  }
+
+ protected:
+  explicit arena_allocator(const allocator_options& options) : space_(options) {}
+
+  /// Places all of them, or none and returns false. `total` physical bytes are free, perhaps not in runs that help.
+  virtual bool place(std::span<const uint64_t> sizes, uint64_t total, std::vector<extent>& taken);
+
+  /// Places one object. With `first_fit` wherever first fit finds room, so that whatever fits is placed.
+  virtual std::optional<extent> take_one(uint64_t requested, bool first_fit) = 0;
+
+  bool take_each(std::span<const uint64_t> sizes, std::span<const size_t> order, std::vector<extent>& taken,
+                 bool first_fit);
+
+  /// For whoever keeps more than the space: these places were taken, these bytes came, these are not given out again.
+  virtual void adopted(std::span<const extent>) { runs_changed(); }
+  virtual void grown(extent) { runs_changed(); }
+  virtual void retired(extent) { runs_changed(); }
+  virtual void runs_changed() {}
+
+  static constexpr uint32_t no_tag = ~uint32_t{0};
+  extent_map space_;
+};
+
+} // namespace terrace

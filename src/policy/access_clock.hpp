@@ -1,0 +1,56 @@
+// The clock of uses: 32 bits that order requests and still tell their age.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace terrace {
+
+/// Nanoseconds of a monotonic clock; passed in, for policies know no clock.
+using policy_time = uint64_t;
+
+/// Ticks of 2^20 ns (about a millisecond) since a base. Two events at different times get different stamps even within a
+/// tick: the clock runs ahead of the time then, by at most `lead_max` ticks (a logical clock beside the physical one,
+/// Kulkarni et al. 2014). Beyond, events share stamps. A stamp lasts 49 days; before it overflows, `rebase` moves the
+/// base, and what is older than 24 days counts as that old.
+class access_clock {
+ public:
+  static constexpr int tick_shift = 20;
+  static constexpr uint64_t lead_max = 1000;
+  static constexpr uint32_t rebase_step = 1U << 31;
+
+  /// A new event. `anew`: apart from the event before, though it was at the same time.
+  uint32_t advance(policy_time now, bool anew) {
+    uint64_t tick = now >> tick_shift;
+    if (!started_) {
+      base_ = tick - 1;
+      ticks_ = tick;
+      started_ = true;
+    } else if (tick > ticks_) {
+      ticks_ = tick;
+    } else if ((anew || now > now_) && ticks_ - tick < lead_max) {
+      ++ticks_;
+    }
+    now_ = std::max(now_, now);
+    return stamp();
+  }
+
+  uint32_t stamp() const { return static_cast<uint32_t>(ticks_ - base_); }
+
+  /// Stamps must be moved with `rebased` now.
+  bool overflows() const { return ticks_ - base_ > 0xc0000000U; }
+  void rebase() { base_ += rebase_step; }
+  static uint32_t rebased(uint32_t stamp) { return stamp > rebase_step ? stamp - rebase_step : 0; }
+
+  /// Ticks since the time's origin, for what outlives a base.
+  uint64_t ticks(uint32_t stamp) const { return base_ + stamp; }
+  uint64_t ticks() const { return ticks_; }
+
+ private:
+  uint64_t base_ = 0;
+  uint64_t ticks_ = 0;
+  policy_time now_ = 0;
+  bool started_ = false;
+};
+
+} // namespace terrace

@@ -1,0 +1,176 @@
+#include "policy/access_history.hpp"
+
+#include <algorithm>
+#include <bit>
+
+namespace terrace {
+
+namespace {
+constexpr uint32_t refresh_requests = 64;
+constexpr uint32_t refresh_uses = 1024; ///< at least, and
+constexpr size_t uses_per_class = 16;   ///< so many for each class
+} // namespace
+
+use_ending ending_of(const request_outcome& outcome) {
+  constexpr uint64_t second = 1'000'000'000;
+  if (outcome.session_closed)
+    return use_ending::closed;
+  if (auto think = outcome.think_time_ns)
+    return *think < 15 * second   ? use_ending::soon
+           : *think < 60 * second ? use_ending::later
+                                  : use_ending::late;
+  if (outcome.reason == finish_reason::tool_call)
+    return use_ending::tool_call;
+  if (!outcome.output_tokens)
+    return use_ending::untold;
+  return *outcome.output_tokens < 40    ? use_ending::short_answer
+         : *outcome.output_tokens < 300 ? use_ending::middling_answer
+                                        : use_ending::long_answer;
+}
+
+void access_history::start() {
+  if (!model_)
+    model_ = std::make_unique<survival_model>(pools());
+}
+
+std::vector<size_t> access_history::pools() {
+  std::vector<size_t> pool_of(classes);
+  for (size_t c = 0; c < classes; ++c)
+    pool_of[c] = c < cells * use_endings ? c - c % use_endings : c;
+  return pool_of;
+}
+
+uint32_t access_history::request_bits(size_t added, std::optional<uint32_t> pause_seconds) {
+  uint32_t size = added < 2 ? 0 : added < 8 ? 1 : added < 32 ? 2 : 3;
+  uint32_t pause = !pause_seconds ? 0 : *pause_seconds < 30 ? 1 : *pause_seconds < 150 ? 2 : 3;
+  return size << 2 | pause;
+}
+
+uint32_t access_history::trunk_bits(uint32_t starts) {
+  return starts < 2
+             ? 0
+             : std::min(static_cast<uint32_t>(trunks), static_cast<uint32_t>(std::bit_width(starts)) - 1);
+}
+
+size_t access_history::class_for(const kind& of) {
+  if (uint32_t trunk = trunk_bits(of.starts); trunk != 0)
+    return class_of(trunk << trunk_shift);
+  return class_at(std::min(of.uses, count_max), request_bits(of.added, of.pause_seconds),
+                  static_cast<uint32_t>(of.how));
+}
+
+template <class Event>
+void access_history::tell_models(uint32_t word, Event event) {
+  event(*model_);
+  uint32_t space = word >> space_shift;
+  if (space == 0)
+    return;
+  auto& own = spaces_[space];
+  if (!own)
+    (own = std::make_unique<survival_model>(pools(), model_.get()))->advance(clock_.ticks());
+  event(*own);
+}
+
+void access_history::add_successor(entry_index at) {
+  uint32_t& word = table_[at].history;
+  if ((word >> successor_shift & 3) < 3)
+    word += 1U << successor_shift;
+}
+
+void access_history::begin(std::span<const entry_index> chain, size_t known, uint32_t turn, uint32_t space) {
+  if (!model_ || chain.empty())
+    return;
+  bool continues =
+      turn != 0 ? turn > 1 : known > 0 && (table_[chain[known - 1]].history >> successor_shift & 3) <= 1;
+  std::optional<uint32_t> pause;
+  if (uint32_t before = known > 0 ? table_[chain[known - 1]].stamp : 0; continues && before != 0)
+    pause = static_cast<uint32_t>((clock_.stamp() - before) / age_bins::ticks_per_second);
+  begun_ = clock_.stamp();
+  request_ = request_bits(chain.size() - known, pause);
+  space_ = space_bits(space);
+  for (size_t i = known == 0 ? 0 : known - 1; i + 1 < chain.size(); ++i)
+    add_successor(chain[i]);
+  if (!continues)
+    for (entry_index at : chain)
+      if (uint32_t& word = table_[at].history; (word >> start_shift & start_max) < start_max)
+        word += 1U << start_shift;
+  model_->advance(clock_.ticks());
+  for (auto& own : spaces_)
+    if (own)
+      own->advance(clock_.ticks());
+  ++requests_;
+}
+
+void access_history::use(entry_index at, uint32_t stamp) {
+  entry_record& record = table_[at];
+  uint32_t& word = record.history;
+  if (model_ && word & open_bit)
+    tell_models(word, [&](survival_model& model) {
+      model.returned(class_of(word), clock_.ticks(record.stamp),
+                     std::max(clock_.ticks(stamp), clock_.ticks(record.stamp)));
+    });
+  if ((word & count_mask) < count_max)
+    ++word;
+  if (!model_)
+    return;
+  bool requested = stamp == begun_;
+  constexpr uint32_t of_this_use =
+      request_mask << request_shift | ending_mask << ending_shift | trunk_mask << trunk_shift;
+  word = (word & ~of_this_use) | open_bit | (requested ? request_ : 0) << request_shift |
+         trunk_bits(word >> start_shift & start_max) << trunk_shift;
+  if (requested)
+    word = (word & ((1U << space_shift) - 1)) | space_ << space_shift;
+  tell_models(word, [&](survival_model& model) { model.opened(class_of(word), clock_.ticks(stamp)); });
+  ++uses_;
+  refresh_when_due();
+}
+
+/// A refresh costs as much as a few uses of each class.
+void access_history::refresh_when_due() {
+  if (uses_ < refresh_uses || requests_ < refresh_requests)
+    return;
+  size_t in_use = model_->classes_in_use();
+  for (auto& own : spaces_)
+    in_use += own ? own->classes_in_use() : 0;
+  if (uses_ < uses_per_class * in_use)
+    return;
+  model_->refresh();
+  for (auto& own : spaces_)
+    if (own)
+      own->refresh();
+  uses_ = 0;
+  requests_ = 0;
+}
+
+void access_history::end(std::span<const entry_index> chain, uint32_t stamp, use_ending how) {
+  if (!model_ || how == use_ending::untold)
+    return;
+  for (entry_index at : chain) {
+    uint32_t& word = table_[at].history;
+    if (table_[at].stamp != stamp || !(word & open_bit))
+      continue;
+    size_t before = class_of(word);
+    word = (word & ~(ending_mask << ending_shift)) | static_cast<uint32_t>(how) << ending_shift;
+    if (class_of(word) != before)
+      tell_models(word, [&](survival_model& model) {
+        model.reclassified(before, class_of(word), clock_.ticks(stamp));
+      });
+  }
+}
+
+void access_history::forget(entry_index at) {
+  uint32_t word = table_[at].history;
+  if (model_ && word & open_bit)
+    tell_models(word, [&](survival_model& model) {
+      model.forgotten(class_of(word), clock_.ticks(table_[at].stamp), clock_.ticks());
+    });
+}
+
+size_t access_history::bytes() const {
+  size_t total = model_ ? model_->bytes() + sizeof *model_ : 0;
+  for (auto& own : spaces_)
+    total += own ? own->bytes() + sizeof *own : 0;
+  return total;
+}
+
+} // namespace terrace

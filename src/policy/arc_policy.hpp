@@ -1,0 +1,43 @@
+// Adaptive replacement cache (Megiddo, Modha 2003).
+#pragma once
+
+#include "policy/arrival_queue.hpp"
+#include "policy/leaf_bands.hpp"
+
+namespace terrace {
+
+/// Entries that were used once since they came (T1) and more often (T2), each least recently used first, and what left
+/// them (B1, B2). A return out of B1 says that T1 is too small, one out of B2 that T2 is. Needs no setting; the best of the
+/// policies that learn nothing else. The capacity c of the paper is the number of residents.
+class arc_policy : public leaf_bands {
+ public:
+  explicit arc_policy(const policy_context& context) : leaf_bands(context, 2, band_changes::told) {}
+
+  void on_insert(entry_index at) override;
+  void on_hit(entry_index at, uint32_t before) override;
+  void on_evict(entry_index at) override;
+  void on_forget(entry_index at) override { set_list(at, nowhere); }
+  entry_index pop_victim() override;
+  bool follows(entry_index parent) override;
+  bool keeps_ghosts() const override { return true; }
+  size_t bytes() const override;
+
+ protected:
+  size_t band_of(entry_index at) const override { return list_of(at) == t2; }
+
+ private:
+  enum list : uint8_t { nowhere, t1, t2, b1, b2 };
+  using ghosts = paged_queue<uint32_t>;
+
+  list list_of(entry_index at) const { return static_cast<list>(marks_.bits(at)); }
+  void set_list(entry_index at, list to);
+  void limit(ghosts& queue, list of, size_t most);
+  size_t first_band() const { return static_cast<double>(sizes_[t1]) > target_ ? 0 : 1; }
+
+  arrival_marks marks_; ///< the bits name the list
+  size_t sizes_[5] = {};
+  ghosts old_once_, old_often_;
+  double target_ = 0; ///< of T1: p in the paper
+};
+
+} // namespace terrace

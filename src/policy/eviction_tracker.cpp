@@ -1,0 +1,367 @@
+#include "policy/eviction_tracker.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace terrace {
+
+struct eviction_tracker::open_request {
+  uint32_t stamp = 0;
+  uint8_t priority = 0;
+  std::vector<entry_index> chain; ///< when the length of the answer is worth knowing
+};
+
+eviction_tracker::eviction_tracker(uint64_t seed, bool remember) : seed_(seed), remember_(remember) {}
+eviction_tracker::~eviction_tracker() = default;
+
+bool eviction_tracker::alive_somewhere(entry_index at) const {
+  return std::any_of(tiers_.begin(), tiers_.end(), [&](auto& t) { return t && t->forest().alive(at); });
+}
+
+bool eviction_tracker::resident_somewhere(entry_index at) const {
+  return std::any_of(tiers_.begin(), tiers_.end(), [&](auto& t) { return t && t->forest().resident(at); });
+}
+
+bool eviction_tracker::remembers() const {
+  return remember_ || std::any_of(tiers_.begin(), tiers_.end(), [](auto& t) {
+           return t && (t->order().keeps_ghosts() || t->order().learns());
+         });
+}
+
+// ---- time ----
+
+void eviction_tracker::advance(policy_time now, bool anew) {
+  clock_.advance(now, anew);
+  if (!clock_.overflows())
+    return;
+  clock_.rebase();
+  for (entry_index at = 0; at < table_.end(); ++at)
+    table_[at].stamp = access_clock::rebased(table_[at].stamp);
+  for (auto& [number, request] : open_)
+    request.stamp = access_clock::rebased(request.stamp);
+  for (auto& t : tiers_)
+    if (t)
+      t->order().on_rebase();
+}
+
+// ---- policies ----
+
+result<void> eviction_tracker::set_policy(tier_number number, std::string_view name) {
+  if (number >= tiers_max)
+    return fail(errc::bad_request,
+                "expected a tier below " + std::to_string(tiers_max) + ", got " + std::to_string(number));
+  auto fresh = tiers_[number] ? nullptr : std::make_unique<tracked_tier>(table_);
+  tracked_tier& t = fresh ? *fresh : *tiers_[number];
+  auto order =
+      make_eviction_policy(name, {table_, t.forest(), history_, clock_, priority_, spared_, seed_ + number});
+  if (!order)
+    return tl::unexpected(order.error());
+  if ((*order)->learns())
+    history_.start();
+  auto names = eviction_policy_names();
+  t.give_order(std::move(*order), *std::find(names.begin(), names.end(), name));
+  if (fresh)
+    tiers_[number] = std::move(fresh);
+  return {};
+}
+
+std::string_view eviction_tracker::policy(tier_number number) const {
+  const tracked_tier* t = tier(number);
+  return t ? t->policy() : std::string_view{};
+}
+
+// ---- requests and uses ----
+
+request_number eviction_tracker::begin_request(std::span<const entry_key> chain, const request_hints& hints,
+                                              policy_time now) {
+  advance(now, true);
+  priority_ = std::min<uint8_t>(hints.priority, 7);
+  bool remember = remembers();
+  size_t known = 0;
+  chain_.clear();
+  for (entry_key key : chain) {
+    entry_index at = table_.find(key);
+    if (at == no_entry) {
+      if (!remember || key.empty())
+        continue;
+      at = table_.add(key);
+      ++ghosts_;
+      chain_.push_back(at);
+    } else {
+      chain_.push_back(at);
+      known = chain_.size();
+    }
+  }
+  history_.begin(chain_, known, hints.turn, hints.space);
+  for (size_t i = chain_.size(); i-- > 0;)
+    use(chain_[i], clock_.stamp());
+  limit_ghosts();
+  open_request& request = open_[++last_request_];
+  request.stamp = clock_.stamp();
+  request.priority = priority_;
+  if (history_.started())
+    request.chain = chain_;
+  if (open_.size() > open_requests_max)
+    open_.erase(open_.begin());
+  return last_request_;
+}
+
+void eviction_tracker::end_request(request_number number, const request_outcome& outcome, policy_time now) {
+  advance(now, false);
+  auto request = open_.find(number);
+  if (request == open_.end())
+    return;
+  history_.end(request->second.chain, request->second.stamp, ending_of(outcome));
+  open_.erase(request);
+}
+
+void eviction_tracker::use(entry_index at, uint32_t stamp) {
+  history_.use(at, stamp);
+  uint32_t before = std::exchange(table_[at].stamp, stamp);
+  for (auto& t : tiers_)
+    if (t && t->forest().resident(at))
+      t->order().on_hit(at, before);
+    else if (t)
+      t->order().on_ghost_hit(at, before);
+}
+
+void eviction_tracker::hit(tier_number number, entry_key key, policy_time now) {
+  tracked_tier* t = tier(number);
+  entry_index at = table_.find(key);
+  if (!t || at == no_entry || !t->forest().resident(at))
+    return;
+  advance(now, false);
+  priority_ = 0;
+  use(at, clock_.stamp());
+}
+
+// ---- residents ----
+
+void eviction_tracker::insert(tier_number number, const entry_info& entry, policy_time now,
+                             request_number request) {
+  tracked_tier* t = tier(number);
+  if (!t || entry.key.empty())
+    return;
+  entry_index at = table_.find(entry.key);
+  if (at != no_entry && t->forest().resident(at)) {
+    if (request == 0)
+      hit(number, entry.key, now);
+    return;
+  }
+  advance(now, false);
+  auto open = open_.find(request);
+  priority_ = open == open_.end() ? 0 : open->second.priority;
+  if (at == no_entry) {
+    at = table_.add(entry.key);
+    ++ghosts_;
+    use(at, open == open_.end() ? clock_.stamp() : open->second.stamp);
+  } else if (request == 0 && !resident_somewhere(at)) {
+    use(at, clock_.stamp());
+  } else if (table_[at].stamp == 0 && open != open_.end()) {
+    use(at, open->second.stamp); // an ancestor that its child made known after the request's begin
+  }
+  bool was_alive_somewhere = alive_somewhere(at), was_alive = t->forest().alive(at);
+  if (!was_alive_somewhere)
+    --ghosts_;
+  t->forest().enter(at, entry.bytes);
+  t->order().on_insert(at);
+  if (!was_alive)
+    raise(*t, at);
+  if (table_[at].parent == no_entry && !entry.parent.empty())
+    link(at, entry.parent);
+  t->expose(at);
+}
+
+void eviction_tracker::link(entry_index at, entry_key parent) {
+  if (parent == table_[at].key)
+    return;
+  entry_index above = table_.find(parent);
+  if (above == no_entry) {
+    above = table_.add(parent);
+    ++ghosts_;
+  } else {
+    bool inner =
+        std::any_of(tiers_.begin(), tiers_.end(), [&](auto& t) { return t && t->forest().has_children(at); });
+    for (entry_index i = above; inner && i != no_entry; i = table_[i].parent)
+      if (i == at)
+        return; // a circle, in which nothing could ever be a leaf
+  }
+  table_[at].parent = above;
+  if (!alive_somewhere(above))
+    --ghosts_;
+  for (auto& t : tiers_)
+    if (t && t->forest().alive(at)) {
+      bool was_alive = t->forest().alive(above);
+      t->forest().add_child(above);
+      if (!was_alive)
+        raise(*t, above);
+    }
+}
+
+void eviction_tracker::raise(tracked_tier& t, entry_index at) {
+  for (entry_index above = table_[at].parent; above != no_entry; above = table_[above].parent) {
+    bool was_alive = t.forest().alive(above);
+    t.forest().add_child(above);
+    if (was_alive)
+      return;
+  }
+}
+
+void eviction_tracker::lower(tracked_tier& t, entry_index at) {
+  while (at != no_entry && !t.forest().alive(at)) {
+    entry_index above = table_[at].parent;
+    if (!alive_somewhere(at))
+      set_ghost(at);
+    if (above == no_entry)
+      return;
+    t.forest().drop_child(above);
+    t.expose(above);
+    at = above;
+  }
+}
+
+void eviction_tracker::erase(tier_number number, entry_key key) {
+  tracked_tier* t = tier(number);
+  entry_index at = table_.find(key);
+  if (!t || at == no_entry || !t->forest().resident(at))
+    return;
+  t->forest().leave(at);
+  t->order().on_evict(at);
+  lower(*t, at);
+  limit_ghosts();
+}
+
+void eviction_tracker::pin(tier_number number, entry_key key) {
+  tracked_tier* t = tier(number);
+  entry_index at = table_.find(key);
+  if (t && at != no_entry && t->forest().resident(at))
+    t->forest().set_pinned(at, true);
+}
+
+void eviction_tracker::unpin(tier_number number, entry_key key) {
+  tracked_tier* t = tier(number);
+  entry_index at = table_.find(key);
+  if (!t || at == no_entry || !t->forest().pinned(at))
+    return;
+  t->forest().set_pinned(at, false);
+  t->expose(at);
+}
+
+// ---- ghosts ----
+
+void eviction_tracker::set_ghost(entry_index at) {
+  table_[at].parent = no_entry;
+  ++ghosts_;
+  if (!remembers())
+    forget(at);
+}
+
+void eviction_tracker::forget(entry_index at) {
+  history_.forget(at);
+  for (auto& t : tiers_)
+    if (t)
+      t->order().on_forget(at);
+  table_.remove(at);
+  --ghosts_;
+}
+
+void eviction_tracker::limit_ghosts() {
+  constexpr int draw = 16;
+  auto before = [&](entry_index a, entry_index b) {
+    if (!history_.started())
+      return table_[a].stamp < table_[b].stamp;
+    return history_.value(a) < history_.value(b);
+  };
+  size_t share = history_.started() ? ghosts_per_resident_learning : ghosts_per_resident;
+  while (ghosts_ > std::max(ghosts_min, share * (table_.size() - ghosts_))) {
+    entry_index least = no_entry;
+    for (int seen = 0; seen < draw; ++ghost_hand_) {
+      if (ghost_hand_ >= table_.end())
+        ghost_hand_ = 0;
+      if (table_[ghost_hand_].key.empty() || alive_somewhere(ghost_hand_))
+        continue;
+      ++seen;
+      if (least == no_entry || before(ghost_hand_, least))
+        least = ghost_hand_;
+    }
+    forget(least);
+  }
+}
+
+// ---- victims ----
+
+std::vector<victim> eviction_tracker::victims(tier_number number, const victim_query& query, policy_time now) {
+  tracked_tier* t = tier(number);
+  if (!t)
+    return {};
+  advance(now, false);
+  if (auto request = open_.find(query.spared); request != open_.end())
+    spared_ = request->second.stamp;
+  else if (query.spare_present)
+    spared_ = clock_.stamp();
+  return t->name_victims(query.bytes, spared_, query.spare_present);
+}
+
+size_t eviction_tracker::admitted(tier_number number, std::span<const entry_info> entries, admission_rule rule,
+                                 policy_time now) {
+  tracked_tier* t = tier(number);
+  if (!t)
+    return 0;
+  if (rule == admission_rule::always)
+    return entries.size();
+  advance(now, false);
+  chain_.clear();
+  for (const entry_info& entry : entries) {
+    entry_index at = table_.find(entry.key);
+    if (rule == admission_rule::seen_twice && (at == no_entry || history_.uses(at) < 2) &&
+        !resident(number, entry.parent))
+      return static_cast<size_t>(&entry - entries.data());
+    chain_.push_back(at);
+  }
+  if (rule == admission_rule::seen_twice)
+    return entries.size();
+  t->reconsider_named();
+  auto unknown = std::find(chain_.begin(), chain_.end(), no_entry); // nothing speaks against it
+  chain_.erase(unknown, chain_.end());
+  size_t better = t->order().beating_victim(chain_);
+  return better == chain_.size() ? entries.size() : better;
+}
+
+// ---- questions ----
+
+bool eviction_tracker::resident(tier_number number, entry_key key) const {
+  const tracked_tier* t = tier(number);
+  entry_index at = table_.find(key);
+  return t && at != no_entry && t->forest().resident(at);
+}
+
+size_t eviction_tracker::resident_prefix(tier_number number, std::span<const entry_key> chain) const {
+  size_t n = 0;
+  while (n < chain.size() && resident(number, chain[n]))
+    ++n;
+  return n;
+}
+
+size_t eviction_tracker::residents(tier_number number) const {
+  const tracked_tier* t = tier(number);
+  return t ? t->forest().residents() : 0;
+}
+
+std::vector<entry_info> eviction_tracker::list_residents(tier_number number) const {
+  std::vector<entry_info> all;
+  const tracked_tier* t = tier(number);
+  for (entry_index at = 0; t && at < table_.end(); ++at)
+    if (t->forest().resident(at))
+      all.push_back({table_[at].key, {}, t->forest().bytes_of(at)});
+  return all;
+}
+
+size_t eviction_tracker::bytes() const {
+  size_t total = sizeof *this + table_.bytes() + history_.bytes();
+  for (auto& t : tiers_)
+    if (t)
+      total += t->bytes();
+  return total;
+}
+
+} // namespace terrace

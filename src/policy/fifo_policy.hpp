@@ -1,0 +1,26 @@
+// First in, first out: hits are ignored.
+#pragma once
+
+#include "policy/arrival_queue.hpp"
+
+namespace terrace {
+
+/// For streams without reuse, and as a yardstick. Not for chats or agents: a hot prefix goes as early as a cold one
+/// once its last suffix has gone.
+class fifo_policy : public eviction_policy {
+ public:
+  explicit fifo_policy(const policy_context& context) : eviction_policy(context), queue_(context, marks_) {}
+
+  void on_insert(entry_index at) override { marks_.arrive(at), queue_.push(at); }
+  void on_evict(entry_index at) override { marks_.set_queued(at, false); }
+  void add_candidate(entry_index at) override { queue_.add_candidate(at); }
+  entry_index pop_victim() override { return queue_.pop_victim(); }
+  bool follows(entry_index parent) override { return !marks_.queued(parent); }
+  size_t bytes() const override { return marks_.bytes() + queue_.bytes(); }
+
+ private:
+  arrival_marks marks_;
+  arrival_queue queue_;
+};
+
+} // namespace terrace

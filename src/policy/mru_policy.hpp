@@ -1,0 +1,20 @@
+// Most recently used.
+#pragma once
+
+#include "policy/leaf_bands.hpp"
+
+namespace terrace {
+
+/// For loops over more than fits, and as a yardstick. Not for chats or agents: it drops the very sessions that are about
+/// to go on.
+class mru_policy : public leaf_bands {
+ public:
+  explicit mru_policy(const policy_context& context) : leaf_bands(context, 1) {}
+
+  void on_hit(entry_index at, uint32_t) override { sank(at); }
+
+ protected:
+  uint32_t rank_of(entry_index at) const override { return ~stamp(at); }
+};
+
+} // namespace terrace
