@@ -220,6 +220,7 @@ struct clear_answer {
   error failure; ///< they are gone, but may come back after a restart
   uint64_t objects = 0;
   uint64_t bytes = 0; ///< physical
+  uint64_t epoch = 0; ///< of a tier that outlives its daemon: what was cleared has lower ones
 };
 
 /// A request ended early: whatever waits for it is answered now.

@@ -5,6 +5,7 @@
 // epoch, which goes up in all of them together. Pure: `extent_file::open_all` reads the files and does what is said here.
 #pragma once
 
+#include "storage/pending_clear.hpp"
 #include "storage/superblock.hpp"
 
 #include <optional>
@@ -37,7 +38,7 @@ struct found_path {
 /// What the paths become, parallel to what was found.
 struct path_set {
   std::optional<volume_id> volume; ///< nothing is kept: choose one
-  uint64_t epoch = 1;            ///< of this opening, in all superblocks; higher than all that were found
+  uint64_t epoch = 1;              ///< of this opening, in all superblocks; higher than all that were found
   uint64_t forgotten_below = 0;
   std::vector<space_floor> floors; ///< what any of the paths has been told to forget, all of them forget
   std::vector<bool> kept;          ///< the others begin empty, or are left out
@@ -46,8 +47,9 @@ struct path_set {
 
 /// Errors: those of the files that are no volume or cannot be read; `denied` when files do not belong together, naming both and
 /// what to do. With `may_lack_paths` such a path is left out, if any other is of a volume; but not one that is only not where it
-/// belongs, which is a mistake in the configuration.
+/// belongs, which is a mistake in the configuration. What `clears` say of the volume is forgotten as if one of its paths said it.
 result<path_set> plan_paths(std::span<const std::string> names, std::span<const found_path> found,
-                            mismatch_rule rule, bool may_lack_paths = false);
+                            mismatch_rule rule, bool may_lack_paths = false,
+                            std::span<const pending_clear> clears = {});
 
 } // namespace terrace

@@ -92,7 +92,7 @@ void group_fixture::join() {
       disk_opening::open({.paths = disk_files(),
                           .capacity_bytes = std::max<uint64_t>(1 << 20, wanted.disk_objects * physical),
                           .direct = false},
-                         *plan_.disk);
+                         *plan_.disk, pending_clears(folder));
   ASSERT_TRUE(disk) << disk.error().text;
   std::vector<space_id> ids;
   for (const recovered_space& space : disk->spaces())

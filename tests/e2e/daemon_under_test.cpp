@@ -77,10 +77,12 @@ void daemon_under_test::start() {
   looked_at_ = 0;
   std::string path = program("TERRACED");
   std::string configuration = configuration_path();
+  std::string own_state = folder_ / "own-state";
   pid_ = ::fork();
   if (pid_ == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     ::setenv("NOTIFY_SOCKET", notify_path.c_str(), 1);
+    ::setenv("STATE_DIRECTORY", own_state.c_str(), 1);
     ::dup2(pipe[1], STDOUT_FILENO);
     ::dup2(pipe[1], STDERR_FILENO);
     ::execl(path.c_str(), path.c_str(), "--config", configuration.c_str(), nullptr);

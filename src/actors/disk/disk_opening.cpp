@@ -48,10 +48,31 @@ recovered_volume found_in(const extent_file& file) {
   return nothing;
 }
 
+/// The superblocks are durable once the volume is open. A clear that cannot be settled then applies once more at the next start.
+result<open_volume> open_cleared(extent_files_options options, const pending_clears& clears) {
+  auto waiting = clears.of(options.paths);
+  if (!waiting)
+    return tl::unexpected(waiting.error());
+  options.clears = std::move(*waiting);
+  auto volume = extent_file::open_those_there(options);
+  if (!volume || options.clears.empty())
+    return volume;
+  const extent_file& any = volume->files.front();
+  for (const extent_file& file : volume->files) {
+    auto was = file.made_new() ? pending_clears::outcome::made_new : pending_clears::outcome::kept;
+    (void) clears.applied(file.path(), was, any.volume(), any.epoch());
+  }
+  for (const left_out_path& one : volume->left_out)
+    (void) clears.applied(options.paths[one.path], pending_clears::outcome::left_out, any.volume(),
+                          any.epoch());
+  return volume;
+}
+
 } // namespace
 
-result<disk_opening> disk_opening::open(const extent_files_options& options, const tier_plan& plan) {
-  auto volume = extent_file::open_those_there(options);
+result<disk_opening> disk_opening::open(const extent_files_options& options, const tier_plan& plan,
+                                        const pending_clears& clears) {
+  auto volume = open_cleared(options, clears);
   if (!volume)
     return tl::unexpected(volume.error());
   disk_opening opening;

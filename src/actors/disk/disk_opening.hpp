@@ -13,6 +13,7 @@
 #include "actors/disk/disk_service.hpp"
 #include "actors/tier/tier_plan.hpp"
 #include "actors/tier/tier_state.hpp"
+#include "storage/pending_clears.hpp"
 #include "storage/recovery.hpp"
 #include "storage/volume_spaces.hpp"
 
@@ -43,8 +44,10 @@ struct opened_disk {
 
 class disk_opening {
  public:
-  /// Opens the files and finds out what they hold. Errors: those of `extent_file::open_those_there`, the allocator's.
-  static result<disk_opening> open(const extent_files_options& files, const tier_plan& plan);
+  /// Opens the files and finds out what they hold. What `clears` has for them is forgotten first, durably, and settled there.
+  /// Errors: those of `extent_file::open_those_there`, of `pending_clears`, the allocator's.
+  static result<disk_opening> open(const extent_files_options& files, const tier_plan& plan,
+                                   const pending_clears& clears = pending_clears({}));
 
   /// Of all paths, one after the other: a space may be there more than once.
   const std::vector<recovered_space>& spaces() const { return spaces_; }

@@ -91,6 +91,7 @@ void prepare_disk(supervisor_pointer self, size_t group) {
     files.owner = {machine_identity(), plan.name};
     files.on_mismatch = plan.on_mismatch;
     work.disk = std::move(files);
+    work.state_directory = plan.state_directory;
     work.disk_plan = *plan.disk;
     work.spaces = state.groups[group]->group;
     work.policy = state.groups[group]->policy;

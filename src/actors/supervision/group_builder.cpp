@@ -1,7 +1,7 @@
 #include "actors/supervision/group_builder.hpp"
 
-#include "actors/disk/disk_actor.hpp"
 #include "actors/connection/group_actor.hpp"
+#include "actors/disk/disk_actor.hpp"
 #include "actors/disk/journal_actor.hpp"
 #include "actors/tier/policy_actor.hpp"
 #include "actors/tier/tier_actor.hpp"
@@ -55,6 +55,9 @@ result<std::shared_ptr<group_parts>> build_group(caf::actor_system& system, cons
   group->name = plan.name;
   group->path = plan.path;
   group->isolated = plan.isolated;
+  group->disk_files = plan.disk_files;
+  group->state_directory = plan.state_directory;
+  group->detached = plan.detached;
   group->memory = std::move(*memory);
   group->copiers = std::move(copiers);
   group->host_probe = probes.host;

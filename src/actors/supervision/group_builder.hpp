@@ -27,7 +27,9 @@ struct group_plan {
   bool huge_pages = false;
   std::optional<uint32_t> numa_node;
   std::optional<tier_plan> disk;
-  std::vector<std::string> disk_files;               ///< one for each path
+  std::vector<std::string> disk_files; ///< one for each path, also without a disk
+  std::string state_directory;         ///< for clears that a volume cannot be told
+  bool detached = true;                ///< false in tests that run what blocks on their own thread
   mismatch_rule on_mismatch = mismatch_rule::refuse; ///< of files that are no store of this machine and group
   io_limits disk_io;
   health_options disk_health;

@@ -81,7 +81,8 @@ void open_disk(self_pointer self) {
   std::error_code ignored; // opening the file reports what matters
   for (const std::string& path : state.with.disk->paths)
     std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
-  auto disk = disk_opening::open(*state.with.disk, state.with.disk_plan);
+  auto disk =
+      disk_opening::open(*state.with.disk, state.with.disk_plan, pending_clears(state.with.state_directory));
   if (!disk) {
     report_disk(self, disk.error());
     return;

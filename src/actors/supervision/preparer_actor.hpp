@@ -26,6 +26,7 @@ struct preparer_arguments {
   std::shared_ptr<segmented_arena> memory;
   uint64_t prefault_piece_bytes = 0; ///< 0: memory is committed by whoever touches it first
   std::optional<extent_files_options> disk;
+  std::string state_directory; ///< has the clears that the volume has not heard of
   tier_plan disk_plan;
   group_actor spaces;  ///< gives the spaces on disk their ids
   policy_actor policy; ///< hears of the residents

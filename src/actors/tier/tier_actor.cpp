@@ -1,7 +1,7 @@
 #include "actors/tier/tier_actor.hpp"
 
-#include "actors/tier/allocator_actor.hpp"
 #include "actors/answer.hpp"
+#include "actors/tier/allocator_actor.hpp"
 #include "actors/tier/note_line.hpp"
 #include "actors/tier/tier_state.hpp"
 #include "actors/tier/victim_choice.hpp"
@@ -245,7 +245,7 @@ caf::result<clear_answer> clear(self_pointer self, const clear_request& request)
   auto cleared = state.objects.clear(request.space);
   state.probe->evicted(metrics::eviction_reason::cleared, cleared.objects, cleared.bytes);
   settle(self, std::move(cleared.freed));
-  clear_answer answer{{}, cleared.objects, cleared.bytes};
+  clear_answer answer{{}, cleared.objects, cleared.bytes, 0};
   if (!state.objects.durable())
     return answer;
   auto reply = make_answer<clear_answer>(self);
@@ -253,6 +253,7 @@ caf::result<clear_answer> clear(self_pointer self, const clear_request& request)
   auto waiting_for = std::make_shared<size_t>(state.journals.size());
   auto one_less = [self, reply, sum, waiting_for](const forget_answer& forgotten) mutable {
     self->state.objects.begin_epoch(forgotten.epoch);
+    sum->epoch = std::max(sum->epoch, forgotten.epoch);
     if (forgotten.failure.code != errc::ok) {
       sum->failure.code = forgotten.failure.code;
       sum->failure.text += (sum->failure.text.empty() ? "" : "; ") + forgotten.failure.text;

@@ -1,12 +1,12 @@
 // What every transfer of a trust group works with.
 #pragma once
 
-#include "actors/transfer/copier_actor.hpp"
 #include "actors/disk/disk_paths.hpp"
 #include "actors/disk/disk_service.hpp"
 #include "actors/interfaces.hpp"
 #include "actors/tier/shadow_feed.hpp"
 #include "actors/tier/tier_index.hpp"
+#include "actors/transfer/copier_actor.hpp"
 #include "memory/segmented_arena.hpp"
 #include "metrics/tier_probe.hpp"
 
@@ -44,6 +44,9 @@ struct group_parts {
   std::string name;
   std::string path; ///< of its first socket
   bool isolated = false;
+  std::vector<std::string> disk_files; ///< where its volume lies, also while the disk tier is off
+  std::string state_directory;         ///< clears that a volume has not heard of are remembered there
+  bool detached = true;                ///< what blocks has a thread of its own
   group_actor group;
   policy_actor policy;
   shadow_actor shadow;               ///< null while none is configured, as is its feed
