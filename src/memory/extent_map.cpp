@@ -57,7 +57,7 @@ void extent_map::expect(uint64_t smallest_bytes) {
 }
 
 result<void> extent_map::adopt(std::span<const extent> extents, std::span<const uint64_t> requested,
-                                 uint32_t tag) {
+                               uint32_t tag) {
   assert(extents.size() == requested.size());
   for (size_t i = 0; i < extents.size(); ++i) {
     const extent& e = extents[i];
@@ -154,7 +154,7 @@ std::vector<extent> extent_map::trial(std::span<const uint64_t> sorted_sizes) {
 }
 
 std::optional<std::vector<size_t>> extent_map::choose(std::span<const uint64_t> sizes,
-                                                        std::span<const extent> candidates) {
+                                                      std::span<const extent> candidates) {
   std::vector<uint64_t> sorted;
   uint64_t needed = 0;
   for (uint64_t bytes : sizes) {

@@ -1,10 +1,10 @@
 // What is remembered of an entry's uses, and the classes that the learner sorts them into.
 #pragma once
 
+#include "policy/access_clock.hpp"
 #include "policy/entry_table.hpp"
 #include "policy/eviction_types.hpp"
 #include "policy/survival_model.hpp"
-#include "policy/access_clock.hpp"
 
 #include <array>
 #include <cstdint>

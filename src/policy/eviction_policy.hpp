@@ -2,9 +2,9 @@
 #pragma once
 
 #include "base/error.hpp"
+#include "policy/access_clock.hpp"
 #include "policy/entry_table.hpp"
 #include "policy/prefix_forest.hpp"
-#include "policy/access_clock.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -84,7 +84,7 @@ class eviction_policy {
 
 /// The registry. Errors: `bad_request` naming the known ones.
 result<std::unique_ptr<eviction_policy>> make_eviction_policy(std::string_view name,
-                                                            const policy_context& context);
+                                                              const policy_context& context);
 
 std::span<const std::string_view> eviction_policy_names();
 

@@ -73,7 +73,7 @@ std::string_view eviction_tracker::policy(tier_number number) const {
 // ---- requests and uses ----
 
 request_number eviction_tracker::begin_request(std::span<const entry_key> chain, const request_hints& hints,
-                                              policy_time now) {
+                                               policy_time now) {
   advance(now, true);
   priority_ = std::min<uint8_t>(hints.priority, 7);
   bool remember = remembers();
@@ -138,7 +138,7 @@ void eviction_tracker::hit(tier_number number, entry_key key, policy_time now) {
 // ---- residents ----
 
 void eviction_tracker::insert(tier_number number, const entry_info& entry, policy_time now,
-                             request_number request) {
+                              request_number request) {
   tracked_tier* t = tier(number);
   if (!t || entry.key.empty())
     return;
@@ -290,7 +290,8 @@ void eviction_tracker::limit_ghosts() {
 
 // ---- victims ----
 
-std::vector<victim> eviction_tracker::victims(tier_number number, const victim_query& query, policy_time now) {
+std::vector<victim> eviction_tracker::victims(tier_number number, const victim_query& query,
+                                              policy_time now) {
   tracked_tier* t = tier(number);
   if (!t)
     return {};
@@ -302,8 +303,8 @@ std::vector<victim> eviction_tracker::victims(tier_number number, const victim_q
   return t->name_victims(query.bytes, spared_, query.spare_present);
 }
 
-size_t eviction_tracker::admitted(tier_number number, std::span<const entry_info> entries, admission_rule rule,
-                                 policy_time now) {
+size_t eviction_tracker::admitted(tier_number number, std::span<const entry_info> entries,
+                                  admission_rule rule, policy_time now) {
   tracked_tier* t = tier(number);
   if (!t)
     return 0;

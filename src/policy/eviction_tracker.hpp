@@ -1,8 +1,8 @@
 // What a trust group knows of the use of its chunks, and who leaves which of its tiers next.
 #pragma once
 
-#include "policy/tracked_tier.hpp"
 #include "policy/access_history.hpp"
+#include "policy/tracked_tier.hpp"
 
 #include <array>
 #include <cstdint>

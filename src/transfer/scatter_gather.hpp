@@ -29,8 +29,9 @@ class scatter_gather {
  public:
   /// `runs_per_object` is parallel to `object_bytes`, or empty: one run each. Errors (`bad_request`): the runs do not
   /// add up to the objects, or leave [0, region_bytes).
-  static result<scatter_gather> make(std::span<const region_run> runs, std::span<const uint32_t> runs_per_object,
-                                  std::span<const uint64_t> object_bytes, uint64_t region_bytes);
+  static result<scatter_gather> make(std::span<const region_run> runs,
+                                     std::span<const uint32_t> runs_per_object,
+                                     std::span<const uint64_t> object_bytes, uint64_t region_bytes);
 
   size_t objects() const { return first_run_.empty() ? 0 : first_run_.size() - 1; }
 
