@@ -137,7 +137,8 @@ TEST(UseHistory, LearnsEachSpaceApartAndLeansOnAll) {
   EXPECT_LT(two, 0.5 * all);
   EXPECT_EQ(tracker.model_of(3), nullptr);
   ask(3, 1);
-  EXPECT_NEAR(tracker.model_of(3)->value(fresh, 0), all, 0.01 * all) << "of a new space nothing else is known";
+  EXPECT_NEAR(tracker.model_of(3)->value(fresh, 0), all, 0.01 * all)
+      << "of a new space nothing else is known";
 }
 
 TEST(UseHistory, ATrunkIsCountedInTheSpaceThatItIsOf) {
