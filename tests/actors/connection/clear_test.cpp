@@ -2,6 +2,7 @@
 #include "connection_fixture.hpp"
 
 #include "storage/pending_clears.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 #include <fstream>
 
@@ -74,7 +75,7 @@ TEST_F(Clear, RemembersNothingWithoutADiskTierAndWithoutAFile) {
 }
 
 TEST_F(Clear, IsRememberedForAVolumeThatIsThereButTurnedOff) {
-  group->disk_files = {state / "terrace.extents"};
+  group->disk_files = {(state / "terrace.extents").string()};
   std::ofstream(state / "terrace.extents") << "a volume";
   ASSERT_EQ(clear().code(), errc::ok);
   EXPECT_EQ(remembered().size(), 1u);
@@ -85,15 +86,10 @@ namespace {
 struct ClearOnDisk : Clear {
   void SetUp() override {
     wanted.disk_objects = 32;
-    client.reset();
-    environment->group.reset();
-    restart_with_disk();
-    Clear::SetUp();
-  }
-  void restart_with_disk() {
-    start(parts_wanted(wanted));
+    restart(false);
     environment = environment_of(group, probes, log);
     environment->now = [this] { return time; };
+    Clear::SetUp();
   }
 };
 
