@@ -8,6 +8,7 @@
 #include "actors/messages.hpp"
 #include "actors/tier/policy_messages.hpp"
 #include "actors/transfer/lookup_messages.hpp"
+#include "runtime/io_messages.hpp"
 
 #include <caf/allowed_unsafe_message_type.hpp>
 #include <caf/typed_actor.hpp>
@@ -71,6 +72,12 @@ TERRACE_MESSAGE(check_request)
 TERRACE_MESSAGE(check_answer)
 TERRACE_MESSAGE(disk_request)
 TERRACE_MESSAGE(disk_answer)
+TERRACE_MESSAGE(disks_answer)
+TERRACE_MESSAGE(register_memory)
+TERRACE_MESSAGE(add_memory)
+TERRACE_MESSAGE(forget_memory)
+TERRACE_MESSAGE(journal_stalled)
+TERRACE_MESSAGE(start_journal)
 TERRACE_MESSAGE(write_through_notice)
 TERRACE_MESSAGE(finish_writes_request)
 TERRACE_MESSAGE(finish_writes_answer)
@@ -181,6 +188,64 @@ using shadow_actor = caf::typed_actor<
     caf::reacts_to<shadow_use>, caf::reacts_to<inference_end>, caf::reacts_to<shadow_clear>,
     // From connections, for status.
     caf::replies_to<shadow_request>::with<shadow_report>>;
+
+/// DISK: the file of one path of a disk tier.
+using disk_actor = caf::typed_actor<
+    // From the disk set: reads or writes. (delayed: until each is done or stalled)
+    caf::replies_to<disk_request>::with<disk_answer>,
+    // From the journal of the same path.
+    caf::reacts_to<journal_stalled>,
+    // From the disk set: memory that is read into and written from.
+    caf::reacts_to<register_memory>, caf::reacts_to<add_memory>,
+    caf::replies_to<forget_memory>::with<retire_answer>,
+    // From its ring.
+    caf::reacts_to<runtime::io_done>>;
+
+/// JOURNAL: the index of one path of a disk tier, on that path.
+using journal_actor = caf::typed_actor<
+    // From the disk set, before any other message.
+    caf::reacts_to<start_journal>,
+    // From the disk set: objects of the path that were published or dropped.
+    caf::reacts_to<index_changes>,
+    // From the disk set. (delayed: until it is durable, or the device does not answer)
+    caf::replies_to<forget_request>::with<forget_answer>,
+    // From the disk set. (delayed: until a last checkpoint is written, or cannot be)
+    caf::replies_to<close_journal_request>::with<close_journal_answer>,
+    // From its ring.
+    caf::reacts_to<runtime::io_done>>;
+
+/// What keeps a durable tier's index over a restart.
+using index_keeper = caf::typed_actor<
+    // From the tier, first: whom to ask for the index.
+    caf::reacts_to<start_journal>,
+    // From the tier: objects that were published or dropped.
+    caf::reacts_to<index_changes>,
+    // From the tier. (delayed: until it is durable wherever it can be)
+    caf::replies_to<forget_request>::with<forget_answer>>;
+
+/// DISK SET: all paths of a disk tier as one. Offsets are those of the tier's arena.
+using disk_set_actor = index_keeper::extend<
+    // From transfers: reads or writes. (delayed: until each is done or stalled)
+    caf::replies_to<disk_request>::with<disks_answer>,
+    // From the supervisor and from the memory actor: memory that is read into and written from.
+    caf::reacts_to<register_memory>, caf::reacts_to<add_memory>,
+    // (delayed: until no disk has it registered)
+    caf::replies_to<forget_memory>::with<retire_answer>,
+    // From the supervisor. (delayed: until the index is written down on each path, or cannot be)
+    caf::replies_to<close_journal_request>::with<close_journal_answer>>;
+
+/// WRITE-THROUGH: brings what was stored in the tier above to a tier below.
+using write_through_actor = caf::typed_actor<
+    // From stores and loads, with a hold on what shall be written.
+    caf::reacts_to<write_through_notice>,
+    // From stores, before they take memory. (delayed: until so much may wait for the tier below, or the context ends)
+    caf::replies_to<write_credit_request>::with<write_credit_answer>,
+    // From credits that end.
+    caf::reacts_to<write_credit_notice>,
+    // From the supervisor. (delayed: until nothing waits to be written)
+    caf::replies_to<finish_writes_request>::with<finish_writes_answer>,
+    // From a connection whose request ended early.
+    caf::reacts_to<sweep_notice>>;
 
 /// COPIER: a thread that moves and checks bytes. One job at a time, in arrival order.
 using copier_actor = caf::typed_actor<caf::replies_to<copy_request>::with<copy_answer>,

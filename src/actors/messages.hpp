@@ -9,6 +9,7 @@
 #include "index/resident_table.hpp"
 #include "memory/allocator.hpp"
 #include "policy/eviction_types.hpp"
+#include "storage/pending_clear.hpp"
 
 #include <caf/actor.hpp>
 
@@ -220,7 +221,8 @@ struct clear_answer {
   error failure; ///< they are gone, but may come back after a restart
   uint64_t objects = 0;
   uint64_t bytes = 0; ///< physical
-  uint64_t epoch = 0; ///< of a tier that outlives its daemon: what was cleared has lower ones
+  std::optional<pending_clear>
+      missed{}; ///< of a tier that outlives its daemon: there are paths of its volume that do not know of it
 };
 
 /// A request ended early: whatever waits for it is answered now.

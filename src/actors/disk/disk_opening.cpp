@@ -1,10 +1,12 @@
 #include "actors/disk/disk_opening.hpp"
 
 #include "memory/striped_allocator.hpp"
+#include "storage/lock_watcher.hpp"
 #include "storage/volume_reader.hpp"
 
 #include <algorithm>
 #include <cassert>
+#include <filesystem>
 #include <thread>
 
 namespace terrace::actors {
@@ -70,8 +72,17 @@ result<open_volume> open_cleared(extent_files_options options, const pending_cle
 
 } // namespace
 
+result<unique_fd> watch_volume_lock(const std::vector<std::string>& files, const error& busy) {
+  auto locked = std::find_if(files.begin(), files.end(),
+                             [&](const std::string& file) { return busy.text.starts_with(file + ":"); });
+  return watch_lock(locked != files.end() ? *locked : files.front());
+}
+
 result<disk_opening> disk_opening::open(const extent_files_options& options, const tier_plan& plan,
                                         const pending_clears& clears) {
+  std::error_code ignored; // opening the file reports what matters
+  for (const std::string& path : options.paths)
+    std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
   auto volume = open_cleared(options, clears);
   if (!volume)
     return tl::unexpected(volume.error());
@@ -199,6 +210,9 @@ void disk_opening::place() {
 
 opened_disk disk_opening::finish() {
   opened_disk opened;
+  if (files_->size() != 1)
+    objects_->index()->set_reach(
+        [service = service_, map = files_->map()](uint64_t at) { return service->reads(map.path_of(at)); });
   for (path& one : paths_) {
     one.found.objects = {}; // for large volumes this is gigabytes
     opened.each.push_back({one.found.position, std::move(one.spaces), one.found.counts, one.placed});

@@ -33,6 +33,13 @@ struct opened_path {
 
 /// Open files and all that the tier's actors begin with.
 struct opened_disk {
+  const volume_id& volume() const { return paths->volume(); }
+  /// Bytes that may be written at a time, with `each` for a path. Writes in progress cannot be evicted: they leave most of a small
+  /// disk to what may make room for them.
+  uint64_t write_bytes_in_progress(uint64_t each_path) const {
+    return std::min(each_path * paths->size(), paths->bytes() / 4);
+  }
+
   std::shared_ptr<const disk_paths> paths;
   std::vector<opened_path> each;         ///< by path
   std::vector<left_out_path> left_out;   ///< of the configured paths; the others are `paths`, in their order
@@ -40,7 +47,12 @@ struct opened_disk {
   std::unique_ptr<tier_state> objects;
   std::unique_ptr<allocator> space;
   uint64_t unplaced = 0; ///< objects that the allocator, or a tier with so many spaces, has no place for
+  double seconds = 0;    ///< that opening it took
 };
+
+/// After an opening that failed with `busy`: a descriptor that polls readable when the file that was locked may be free. Errors:
+/// those of `watch_lock`.
+result<unique_fd> watch_volume_lock(const std::vector<std::string>& files, const error& busy);
 
 class disk_opening {
  public:

@@ -3,12 +3,11 @@
 
 #include "actors/connection/connection.hpp"
 #include "actors/disk/disk_opening.hpp"
+#include "actors/disk/disk_set.hpp"
 #include "actors/tier/policy_clock.hpp"
 #include "actors/tier/shadow_actor.hpp"
 #include "actors/tier/tier_plan.hpp"
 #include "actors/transfer/write_through_actor.hpp"
-#include "metrics/disk_probe.hpp"
-#include "metrics/journal_probe.hpp"
 #include "metrics/tier_probe.hpp"
 #include "runtime/workers.hpp"
 #include "transfer/device_health.hpp"
@@ -36,12 +35,6 @@ struct group_plan {
   disk_admission admission;
   bool write_new = true;
   std::vector<shadow_plan> shadows;
-};
-
-/// The probes of one path of a group's disk.
-struct path_probes {
-  std::shared_ptr<metrics::disk_probe> disk = std::make_shared<metrics::disk_probe>();
-  std::shared_ptr<metrics::journal_probe> journal = std::make_shared<metrics::journal_probe>();
 };
 
 /// The probes of a group; registered with the exposition by whoever makes them.

@@ -13,7 +13,6 @@ struct disk_prepared {
   size_t group = 0;
   error failure;
   std::shared_ptr<opened_disk> disk; ///< the receiver takes what is in it
-  double seconds = 0;                ///< that it took
 };
 
 /// All of the arena is committed, or the machine has less memory.

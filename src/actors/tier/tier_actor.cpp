@@ -24,8 +24,7 @@ struct tier_shell {
   note_line notes;
   allocator_actor space;
   policy_actor policy;
-  std::vector<caf::actor> journals;
-  path_map map{std::array<uint64_t, 1>{UINT64_MAX}};
+  index_keeper keeper; ///< of a durable tier
   std::shared_ptr<metrics::tier_probe> probe;
   tier_kind kind = tier_kind::none;
   bool exhausted = false; ///< the allocator was told that nothing may leave
@@ -66,30 +65,12 @@ void tell(self_pointer self, policy_notes notes) {
   mark_notes(self);
 }
 
-/// Each journal hears of what lies on its path.
-void tell_journals(self_pointer self, std::vector<index_change> changes, const space_ptr& of) {
-  auto& state = self->state;
-  if (state.journals.size() == 1) {
-    caf::anon_send(state.journals.front(), index_changes{std::move(changes), of});
-    return;
-  }
-  std::vector<std::vector<index_change>> own(state.journals.size());
-  for (index_change& change : changes) {
-    size_t path = state.map.path_of(change.record.offset);
-    change.record.offset -= state.map.begin(path);
-    own[path].push_back(std::move(change));
-  }
-  for (size_t path = 0; path < own.size(); ++path)
-    if (!own[path].empty())
-      caf::anon_send(state.journals[path], index_changes{std::move(own[path]), of});
-}
-
 /// After every change: policy and journal hear of it, freed space goes back, and an allocator that found nothing to evict
 /// gets another try when something became evictable. `of`: the space of what was published.
 void settle(self_pointer self, std::vector<extent> freed, const space_ptr& of = nullptr) {
   auto& state = self->state;
   if (auto changes = state.objects.take_changes(); !changes.empty())
-    tell_journals(self, std::move(changes), of);
+    self->send(state.keeper, index_changes{std::move(changes), of});
   tell(self, state.objects.take_notes());
   if (auto left = state.objects.take_retired(); !left.empty()) {
     uint64_t bytes = 0;
@@ -245,27 +226,22 @@ caf::result<clear_answer> clear(self_pointer self, const clear_request& request)
   auto cleared = state.objects.clear(request.space);
   state.probe->evicted(metrics::eviction_reason::cleared, cleared.objects, cleared.bytes);
   settle(self, std::move(cleared.freed));
-  clear_answer answer{{}, cleared.objects, cleared.bytes, 0};
+  clear_answer answer{{}, cleared.objects, cleared.bytes, {}};
   if (!state.objects.durable())
     return answer;
   auto reply = make_answer<clear_answer>(self);
-  auto sum = std::make_shared<clear_answer>(std::move(answer));
-  auto waiting_for = std::make_shared<size_t>(state.journals.size());
-  auto one_less = [self, reply, sum, waiting_for](const forget_answer& forgotten) mutable {
-    self->state.objects.begin_epoch(forgotten.epoch);
-    sum->epoch = std::max(sum->epoch, forgotten.epoch);
-    if (forgotten.failure.code != errc::ok) {
-      sum->failure.code = forgotten.failure.code;
-      sum->failure.text += (sum->failure.text.empty() ? "" : "; ") + forgotten.failure.text;
-    }
-    if (--*waiting_for == 0)
-      reply.deliver(std::move(*sum));
-  };
-  for (const caf::actor& journal : state.journals)
-    self->request(journal, caf::infinite, forget_request{request.space, state.objects.epoch()})
-        .then(one_less, [one_less](const caf::error&) mutable {
-          one_less({{errc::internal, "the journal of the tier has ended"}, 0});
-        });
+  self->request(state.keeper, caf::infinite, forget_request{request.space, state.objects.epoch()})
+      .then(
+          [self, reply, answer](const forget_answer& forgotten) mutable {
+            self->state.objects.begin_epoch(forgotten.epoch);
+            answer.failure = forgotten.failure;
+            if (forgotten.missed != volume_id{})
+              answer.missed = pending_clear{{}, forgotten.missed, forgotten.epoch};
+            reply.deliver(std::move(answer));
+          },
+          [reply](const caf::error&) mutable {
+            reply.fail({errc::internal, "what keeps the tier's index has ended"});
+          });
   return reply.promise();
 }
 
@@ -273,14 +249,9 @@ image_answer image(self_pointer self, const image_request& request) {
   auto& objects = self->state.objects;
   image_answer part;
   part.objects = objects.image(request.first, request.count);
-  const path_map& map = self->state.map;
-  if (map.paths() != 1) {
-    std::erase_if(part.objects, [&](const index_change& change) {
-      return map.path_of(change.record.offset) != request.path;
-    });
-    for (index_change& change : part.objects)
-      change.record.offset -= map.begin(request.path);
-  }
+  std::erase_if(part.objects, [&](const index_change& change) {
+    return change.record.offset - request.within.offset >= request.within.size;
+  });
   part.next = request.first + request.count;
   part.last = part.next >= objects.table().slots();
   return part;
@@ -318,14 +289,15 @@ tier_actor::behavior_type tier_behavior(self_pointer self, std::shared_ptr<tier_
   auto& state = self->state;
   state.kind = arguments->kind;
   state.objects = arguments->objects ? std::move(*arguments->objects) : tier_state(arguments->kind);
-  state.journals = arguments->journals;
-  state.map = arguments->map;
+  state.keeper = arguments->keeper;
   state.policy = arguments->policy;
   state.probe = arguments->probe;
   state.space =
       spawn_allocator(self->system(), {std::move(arguments->space), caf::actor_cast<tier_actor>(self),
                                        arguments->free_ahead_bytes, arguments->waiting_max, state.probe});
   self->link_to(state.space);
+  if (state.keeper)
+    self->send(state.keeper, start_journal{caf::actor_cast<tier_actor>(self)});
   settle(self, {});
   return {
       [self](const probe_request& request) { return probe(self, request); },

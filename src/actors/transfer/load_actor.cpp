@@ -1,6 +1,5 @@
 #include "actors/transfer/load_actor.hpp"
 
-#include "actors/disk/disk_fan.hpp"
 #include "actors/transfer/transfer_steps.hpp"
 
 #include <caf/actor_system.hpp>
@@ -201,7 +200,7 @@ void check_read(self_pointer self, const acquire_answer& acquired, const hold_pt
   auto& state = self->state;
   check_request request;
   request.in = state.job.in;
-  request.volume = state.job.group->disk()->paths->volume();
+  request.volume = state.job.group->disk()->volume;
   request.owners = {acquired.reserved, disk_held};
   std::vector<size_t> read;
   discard_notice unreadable;
@@ -264,25 +263,25 @@ void read_window(self_pointer self, const acquire_answer& acquired, const hold_p
     }
     return;
   }
-  ask_disks(
-      self, disk, request,
-      [self, acquired, disk_held, reading, others](const disks_answer& answer) {
-        if (ended(self, "load"))
-          return;
-        if (answer.failure.code != errc::ok) {
-          finish(self, answer.failure);
-          return;
-        }
-        if (std::count(answer.failed.begin(), answer.failed.end(), EBUSY) !=
-            static_cast<ptrdiff_t>(answer.failed.size())) {
-          check_read(self, acquired, disk_held, reading, answer, others);
-          return;
-        }
-        // The disk went out of service: what host memory has is all there is.
-        cut_at_first_gap(self->state);
-        copy_window(self);
-      },
-      on_lost(self, "disk"));
+  self->request(disk.set, caf::infinite, std::move(request))
+      .then(
+          [self, acquired, disk_held, reading, others](const disks_answer& answer) {
+            if (ended(self, "load"))
+              return;
+            if (answer.failure.code != errc::ok) {
+              finish(self, answer.failure);
+              return;
+            }
+            if (std::count(answer.failed.begin(), answer.failed.end(), EBUSY) !=
+                static_cast<ptrdiff_t>(answer.failed.size())) {
+              check_read(self, acquired, disk_held, reading, answer, others);
+              return;
+            }
+            // The disk went out of service: what host memory has is all there is.
+            cut_at_first_gap(self->state);
+            copy_window(self);
+          },
+          on_lost(self, "disk"));
 }
 
 /// Takes what the tier gave for the window; returns whether anything is held.

@@ -1,15 +1,14 @@
 #include "actors/transfer/write_through_actor.hpp"
 
 #include "actors/answer.hpp"
-#include "actors/disk/disk_fan.hpp"
 #include "actors/transfer/copy_ops.hpp"
 #include "actors/transfer/write_credits.hpp"
 #include "storage/object_header.hpp"
 #include "transfer/write_budget.hpp"
 
 #include <caf/actor_system.hpp>
-#include <caf/event_based_actor.hpp>
 #include <caf/stateful_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -37,7 +36,7 @@ constexpr size_t headers_here_max = 64;
 using clock = std::chrono::steady_clock;
 using metrics::refusal_reason;
 
-using self_pointer = caf::stateful_actor<write_through_state>*;
+using self_pointer = write_through_actor::stateful_pointer<write_through_state>;
 
 /// One notice on its way. Its end, whatever the reason, is the end of its holds and its reservation.
 struct passage {
@@ -113,15 +112,15 @@ void write(self_pointer self, const passage_ptr& pass) {
   for (size_t i = 0; i < pass->objects.size(); ++i)
     request.operations.push_back(
         {pass->disk_places[i].offset, pass->objects[i].begin, pass->objects[i].physical_bytes});
-  ask_disks(
-      self, self->state.with.disk, request,
-      [self, pass](const disks_answer& written) { publish(self, pass, written); }, on_lost_actor(self, pass));
+  self->request(self->state.with.disk.set, caf::infinite, std::move(request))
+      .then([self, pass](const disks_answer& written) { publish(self, pass, written); },
+            on_lost_actor(self, pass));
 }
 
 void seal(self_pointer self, const passage_ptr& pass) {
   seal_request request;
   request.in = pass->what.in;
-  request.volume = self->state.with.disk.paths->volume();
+  request.volume = self->state.with.disk.volume;
   request.objects = pass->objects;
   request.owners = {pass->what.held};
   bool known = std::all_of(pass->objects.begin(), pass->objects.end(),
@@ -361,8 +360,8 @@ void take(self_pointer self, write_through_notice notice) {
   start_next(self);
 }
 
-caf::behavior write_through_behavior(self_pointer self,
-                                     const std::shared_ptr<write_through_arguments>& arguments) {
+write_through_actor::behavior_type
+write_through_behavior(self_pointer self, const std::shared_ptr<write_through_arguments>& arguments) {
   auto& state = self->state;
   state.with = *arguments;
   state.credits = std::make_unique<write_credits>(state.with.waiting_bytes);
@@ -383,7 +382,7 @@ caf::behavior write_through_behavior(self_pointer self,
 
 } // namespace
 
-caf::actor spawn_write_through(caf::actor_system& system, write_through_arguments arguments) {
+write_through_actor spawn_write_through(caf::actor_system& system, write_through_arguments arguments) {
   return system.spawn(write_through_behavior,
                       std::make_shared<write_through_arguments>(std::move(arguments)));
 }

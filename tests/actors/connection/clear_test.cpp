@@ -102,17 +102,11 @@ TEST_F(ClearOnDisk, IsRememberedWhenTheVolumeCannotWriteItDown) {
   auto done = clear();
   ASSERT_EQ(done.code(), errc::ok) << done.text();
   ASSERT_EQ(remembered().size(), 1u);
-  EXPECT_EQ(remembered()[0].volume, group->disk()->paths->volume());
+  EXPECT_EQ(remembered()[0].volume, paths->volume());
   EXPECT_GT(remembered()[0].epoch, 0u);
 }
 
 TEST_F(ClearOnDisk, IsNotRememberedWhenTheVolumeHasIt) {
   ASSERT_EQ(clear().code(), errc::ok);
   EXPECT_TRUE(remembered().empty());
-}
-
-TEST_F(ClearOnDisk, IsRememberedForPathsThatAreLeftOut) {
-  group->disk_files.push_back("/nowhere/second");
-  ASSERT_EQ(clear().code(), errc::ok);
-  EXPECT_EQ(remembered().size(), 2u);
 }

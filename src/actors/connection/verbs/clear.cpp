@@ -49,16 +49,14 @@ void finish(const clearing_ptr& all) {
   });
 }
 
-/// The disk tier has answered: paths of its volume that are left out, or could not write the clear down, hear of it when
-/// they are opened.
+/// Paths of the volume that are left out, or could not write the clear down, hear of it when they are opened.
 void finish_volume(const clearing_ptr& all) {
-  const disk_parts* disk = all->client.group().disk();
-  bool all_paths = disk->paths->size() >= all->client.group().disk_files.size();
-  if (all_paths && all->sum.failure.code == errc::ok) {
+  if (!all->sum.missed) {
     finish(all);
     return;
   }
-  pending_clear missed{all->fingerprint, disk->paths->volume(), all->sum.epoch};
+  pending_clear missed = *all->sum.missed;
+  missed.space = all->fingerprint;
   remember(all, missed, [all](const error& failure) {
     if (failure.code == errc::ok)
       all->sum.failure = {};
@@ -76,7 +74,7 @@ void ask_tiers(const clearing_ptr& all) {
       all->disk_is_asked = true;
       all->order.insert(all->order.end(), {client.group().host, disk->tier, client.group().host});
     } else {
-      all->disk_is_asked ? finish_volume(all) : finish(all);
+      finish_volume(all);
       return;
     }
   }
@@ -85,7 +83,8 @@ void ask_tiers(const clearing_ptr& all) {
           [all](const clear_answer& answer) {
             all->sum.objects += answer.objects;
             all->sum.bytes += answer.bytes;
-            all->sum.epoch = std::max(all->sum.epoch, answer.epoch);
+            if (answer.missed)
+              all->sum.missed = answer.missed;
             if (answer.failure.code != errc::ok)
               all->sum.failure = answer.failure;
             ask_tiers(all);
