@@ -1,6 +1,6 @@
 // await_lookup: what another client's lookup found, and a share of its lease.
-#include "actors/transfer/lookup_answers.hpp"
 #include "actors/connection/verbs.hpp"
+#include "actors/transfer/lookup_answers.hpp"
 
 namespace terrace::actors::verbs {
 
@@ -30,14 +30,12 @@ void share(connection& client, const connection::request& what, const lookup_out
 
 } // namespace
 
-void await_lookup(connection& client, const connection::request& what, protocol::frame& frame) {
-  const auto* request = client.parse<wire::AwaitLookup>(frame);
-  if (request == nullptr)
-    return;
-  client.set_deadline(what, request->deadline_ms());
+void await_lookup(connection& client, const connection::request& what, const wire::AwaitLookup& asked,
+                  protocol::descriptor_list&) {
+  client.set_deadline(what, asked.deadline_ms());
   client.self
       ->request(client.group().group, caf::infinite,
-                await_lookup_request{protocol::to_lookup_id(request->lookup_id()), what.context})
+                await_lookup_request{protocol::to_lookup_id(asked.lookup_id()), what.context})
       .then(
           [&client, what](const await_lookup_answer& answer) {
             if (answer.failure.code != errc::ok)

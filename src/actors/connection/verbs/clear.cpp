@@ -47,13 +47,11 @@ void go_on(const std::shared_ptr<clearing>& all) {
 
 } // namespace
 
-void clear(connection& client, const connection::request& what, protocol::frame& frame) {
-  const auto* request = client.parse<wire::Clear>(frame);
-  if (request == nullptr)
-    return;
+void clear(connection& client, const connection::request& what, const wire::Clear& asked,
+           protocol::descriptor_list&) {
   auto all = std::make_shared<clearing>(clearing{client, what, std::nullopt, {}, 0, {}});
-  if (request->space() != 0) {
-    auto space = client.find_space(what, request->space());
+  if (asked.space() != 0) {
+    auto space = client.find_space(what, asked.space());
     if (!space)
       return;
     all->space = space->what->id;

@@ -1,10 +1,10 @@
 // lookup: how many leading chunks are there, where, and, if wanted, a lease on them.
 #include "actors/connection/connection_actor.hpp"
-#include "actors/transfer/lookup_actor.hpp"
-#include "actors/transfer/lookup_answers.hpp"
 #include "actors/connection/named_lookup.hpp"
 #include "actors/connection/prefixes.hpp"
 #include "actors/connection/verbs.hpp"
+#include "actors/transfer/lookup_actor.hpp"
+#include "actors/transfer/lookup_answers.hpp"
 #include "base/random_id.hpp"
 
 #include <caf/send.hpp>
@@ -156,20 +156,18 @@ void begin_named(connection& client, const connection::request& what, const wire
 
 } // namespace
 
-void lookup(connection& client, const connection::request& what, protocol::frame& frame) {
-  const auto* request = client.parse<wire::Lookup>(frame);
-  if (request == nullptr)
-    return;
-  auto in = client.find_space(what, request->space());
+void lookup(connection& client, const connection::request& what, const wire::Lookup& asked,
+            protocol::descriptor_list&) {
+  auto in = client.find_space(what, asked.space());
   if (!in)
     return;
-  client.set_deadline(what, request->deadline_ms());
-  connection::set_inference(what, request->options());
-  subject of{std::move(in), request->lease(), nullptr, nullptr};
-  if (request->lookup_id() != nullptr)
-    begin_named(client, what, *request, std::move(of));
+  client.set_deadline(what, asked.deadline_ms());
+  connection::set_inference(what, asked.options());
+  subject of{std::move(in), asked.lease(), nullptr, nullptr};
+  if (asked.lookup_id() != nullptr)
+    begin_named(client, what, asked, std::move(of));
   else
-    begin(client, what, *request, std::move(of), nullptr);
+    begin(client, what, asked, std::move(of), nullptr);
 }
 
 } // namespace terrace::actors::verbs

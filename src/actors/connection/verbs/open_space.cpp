@@ -45,22 +45,20 @@ result<space_spec> spec_of(const wire::OpenSpace& request) {
 
 } // namespace
 
-void open_space(connection& client, const connection::request& what, protocol::frame& frame) {
-  const auto* request = client.parse<wire::OpenSpace>(frame);
-  if (request == nullptr)
-    return;
-  if (request->rank() >= request->world_size()) {
-    client.refuse(what, {errc::bad_request, "rank is " + std::to_string(request->rank()) +
+void open_space(connection& client, const connection::request& what, const wire::OpenSpace& asked,
+                protocol::descriptor_list&) {
+  if (asked.rank() >= asked.world_size()) {
+    client.refuse(what, {errc::bad_request, "rank is " + std::to_string(asked.rank()) +
                                                 "; expected less than world_size, " +
-                                                std::to_string(request->world_size())});
+                                                std::to_string(asked.world_size())});
     return;
   }
-  auto spec = spec_of(*request);
+  auto spec = spec_of(asked);
   if (!spec) {
     client.refuse(what, spec.error());
     return;
   }
-  auto rank = static_cast<uint16_t>(request->rank());
+  auto rank = static_cast<uint16_t>(asked.rank());
   client.self->request(client.group().group, caf::infinite, open_space_request{std::move(*spec)})
       .then(
           [&client, what, rank](const open_space_answer& answer) {

@@ -167,9 +167,8 @@ tier_report absent_disk(const group_parts& group) {
 
 } // namespace
 
-void status(connection& client, const connection::request& what, protocol::frame& frame) {
-  if (client.parse<wire::Status>(frame) == nullptr)
-    return;
+void status(connection& client, const connection::request& what, const wire::Status&,
+            protocol::descriptor_list&) {
   auto all = std::make_shared<gathered>();
   const group_parts& group = client.group();
   all->tiers.resize(1);
