@@ -58,7 +58,7 @@ void chunk_tracker::end_those_due() {
 
 void chunk_tracker::insert(tier_number tier, chunk which) {
   tracker_.insert(tier, {key_of(which), key_of(of_.parent(which)), options_.object_bytes}, now_ns_,
-                 present_.number);
+                  present_.number);
 }
 
 std::vector<chunk> chunk_tracker::victims(tier_number tier, uint64_t chunks) {
