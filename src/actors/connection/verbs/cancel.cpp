@@ -13,13 +13,9 @@ void cancel(connection& client, const connection::request& what, const wire::Can
     tell(asked.request() != what.id && client.cancel(asked.request(), errc::cancelled));
     return;
   }
-  client.self
-      ->request(client.group().group, caf::infinite,
-                cancel_lookup_request{protocol::to_lookup_id(asked.lookup_id())})
-      .then([tell](const cancel_lookup_answer& answer) { tell(answer.found); },
-            [&client, what](const caf::error&) {
-              client.refuse(what, {errc::internal, "the trust group's actor has ended"});
-            });
+  client.ask(what, client.group().group, cancel_lookup_request{protocol::to_lookup_id(asked.lookup_id())},
+             "the trust group's actor has ended",
+             [tell](const cancel_lookup_answer& answer) { tell(answer.found); });
 }
 
 } // namespace terrace::actors::verbs

@@ -25,24 +25,24 @@ void go_on(const std::shared_ptr<clearing>& all) {
       return;
     }
     if (client.group().shadow)
-      client.self->send(client.group().shadow, shadow_clear{all->space});
+      client.send(client.group().shadow, shadow_clear{all->space});
     client.reply(all->what, [&](flatbuffers::FlatBufferBuilder& body) {
       return wire::CreateClearAnswer(body, all->sum.objects, all->sum.bytes);
     });
     return;
   }
-  client.self->request(all->order[all->next++], caf::infinite, clear_request{all->space})
-      .then(
-          [all](const clear_answer& answer) {
-            all->sum.objects += answer.objects;
-            all->sum.bytes += answer.bytes;
-            if (answer.failure.code != errc::ok)
-              all->sum.failure = answer.failure;
-            go_on(all);
-          },
-          [all](const caf::error&) {
-            all->client.refuse(all->what, {errc::internal, "a tier has ended while it was cleared"});
-          });
+  client.ask(
+      all->order[all->next++], clear_request{all->space},
+      [all](const clear_answer& answer) {
+        all->sum.objects += answer.objects;
+        all->sum.bytes += answer.bytes;
+        if (answer.failure.code != errc::ok)
+          all->sum.failure = answer.failure;
+        go_on(all);
+      },
+      [all] {
+        all->client.refuse(all->what, {errc::internal, "a tier has ended while it was cleared"});
+      });
 }
 
 } // namespace

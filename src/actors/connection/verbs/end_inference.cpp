@@ -18,8 +18,8 @@ void end_inference(connection& client, const connection::request& what, const wi
   if (auto time = asked.time_ns())
     end.told = *time;
   if (client.group().feed)
-    client.self->send(client.group().shadow, end);
-  client.self->send(client.group().policy, std::move(end));
+    client.send(client.group().shadow, end);
+  client.send(client.group().policy, std::move(end));
   client.reply(what,
                [](flatbuffers::FlatBufferBuilder& body) { return wire::CreateEndInferenceAnswer(body); });
 }

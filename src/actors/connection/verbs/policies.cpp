@@ -54,16 +54,12 @@ void gather(connection& client, const connection::request& what,
             const std::shared_ptr<policies_gathered>& all, const Actor& from,
             Report policies_gathered::*place) {
   ++all->waiting_for;
-  client.self->request(from, caf::infinite, Request{})
-      .then(
-          [&client, what, all, place](const Report& report) {
-            (*all).*place = report;
-            if (--all->waiting_for == 0)
-              answer(client, what, *all);
-          },
-          [&client, what](const caf::error&) {
-            client.refuse(what, {errc::internal, "an actor of the trust group's policies has ended"});
-          });
+  client.ask(what, from, Request{}, "an actor of the trust group's policies has ended",
+             [&client, what, all, place](const Report& report) {
+               (*all).*place = report;
+               if (--all->waiting_for == 0)
+                 answer(client, what, *all);
+             });
 }
 
 } // namespace

@@ -75,14 +75,10 @@ void reserve(connection& client, const connection::request& what, const wire::Re
       return;
     size_t per_chunk = scope->pools.size();
     auto objects = objects_of(*in->what, prefix.chunks, prefix.parent, *scope, in->rank);
-    client.self->request(client.group().host, caf::infinite, probe_request{objects, false, false})
-        .then(
-            [&client, what, in, objects, per_chunk](const probe_answer& found_now) {
-              reserve_absent(client, what, *in, objects, per_chunk, found_now.present);
-            },
-            [&client, what](const caf::error&) {
-              client.refuse(what, {errc::internal, "the host tier has ended"});
-            });
+    client.ask(what, client.group().host, probe_request{objects, false, false}, "the host tier has ended",
+               [&client, what, in, objects, per_chunk](const probe_answer& found_now) {
+                 reserve_absent(client, what, *in, objects, per_chunk, found_now.present);
+               });
   });
 }
 

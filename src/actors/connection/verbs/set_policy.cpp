@@ -33,23 +33,19 @@ void set_policy(connection& client, const connection::request& what, const wire:
     client.refuse(what, {errc::not_found, "expected a tier named host or disk, got '" + tier + "'"});
     return;
   }
-  client.self->request(client.group().policy, caf::infinite, std::move(request))
-      .then(
-          [&client, what, tier, policy = asked.policy()->str()](const set_policy_answer& done) {
-            if (done.failure.code != errc::ok) {
-              client.refuse(what, done.failure);
-              return;
-            }
-            if (client.environment().log)
-              client.environment().log("group " + client.group().name + ": the policy of " + tier + " is " +
-                                       policy + " now; it was " + done.before);
-            client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
-              return wire::CreateSetPolicyAnswerDirect(body, done.before.c_str());
-            });
-          },
-          [&client, what](const caf::error&) {
-            client.refuse(what, {errc::internal, "the policy's actor has ended"});
-          });
+  client.ask(what, client.group().policy, std::move(request), "the policy's actor has ended",
+             [&client, what, tier, policy = asked.policy()->str()](const set_policy_answer& done) {
+               if (done.failure.code != errc::ok) {
+                 client.refuse(what, done.failure);
+                 return;
+               }
+               if (client.environment().log)
+                 client.environment().log("group " + client.group().name + ": the policy of " + tier +
+                                          " is " + policy + " now; it was " + done.before);
+               client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
+                 return wire::CreateSetPolicyAnswerDirect(body, done.before.c_str());
+               });
+             });
 }
 
 } // namespace terrace::actors::verbs
