@@ -2,10 +2,12 @@
 // what comes back; messages marked (delayed) may wait, and say what releases them.
 #pragma once
 
+#include "actors/connection/connection_messages.hpp"
 #include "actors/connection/group_messages.hpp"
 #include "actors/disk/disk_messages.hpp"
 #include "actors/disk/journal_messages.hpp"
 #include "actors/messages.hpp"
+#include "actors/tier/memory_messages.hpp"
 #include "actors/tier/policy_messages.hpp"
 #include "actors/transfer/lookup_messages.hpp"
 
@@ -102,6 +104,12 @@ TERRACE_MESSAGE(cancel_lookup_request)
 TERRACE_MESSAGE(cancel_lookup_answer)
 TERRACE_MESSAGE(group_status_request)
 TERRACE_MESSAGE(group_report)
+TERRACE_MESSAGE(resize_memory)
+TERRACE_MESSAGE(memory_prepared)
+TERRACE_MESSAGE(begin_notice)
+TERRACE_MESSAGE(drain_notice)
+TERRACE_MESSAGE(confirm_notice)
+TERRACE_MESSAGE(resume_notice)
 #undef TERRACE_MESSAGE
 
 namespace terrace::actors {
@@ -209,5 +217,24 @@ using group_actor = caf::typed_actor<
     caf::replies_to<cancel_lookup_request>::with<cancel_lookup_answer>,
     // From a connection whose request ended early.
     caf::reacts_to<sweep_notice>, caf::replies_to<group_status_request>::with<group_report>>;
+
+/// MEMORY: the size of a trust group's host memory, and its commitment.
+using memory_actor = caf::typed_actor<
+    // From the supervisor: the size that it shall have. (What came of it goes to the log.)
+    caf::reacts_to<resize_memory>>;
+
+/// LISTENER: one listening socket.
+using listener_actor = caf::typed_actor<
+    // From the supervisor: accept nobody any more, and end.
+    caf::reacts_to<drain_notice>>;
+
+/// CONNECTION: one client's socket, its requests in flight and all that it holds.
+using connection_actor = caf::typed_actor<
+    // From the supervisor: serve nothing new, and end when what is in flight is answered.
+    caf::reacts_to<drain_notice>,
+    // From a later connection of the same process: it reads nothing of this one any more.
+    caf::reacts_to<confirm_notice>,
+    // From itself and from those that it gave a function to: work to do on its thread.
+    caf::reacts_to<resume_notice>>;
 
 } // namespace terrace::actors

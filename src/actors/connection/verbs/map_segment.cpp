@@ -3,10 +3,8 @@
 
 namespace terrace::actors::verbs {
 
-void map_segment(connection& client, const connection::request& what, protocol::frame& frame) {
-  const auto* request = client.parse<wire::MapSegment>(frame);
-  if (request == nullptr)
-    return;
+void map_segment(connection& client, const connection::request& what, const wire::MapSegment& asked,
+                 protocol::descriptor_list&) {
   if (client.group().isolated) {
     client.refuse(what, {errc::denied, "nothing is mapped in the isolated group " + client.group().name +
                                            "; use load and store with a region"});
@@ -14,19 +12,19 @@ void map_segment(connection& client, const connection::request& what, protocol::
   }
   const arena* memory = nullptr;
   std::shared_ptr<const arena> mapped;
-  if (request->segment() == staging_segment) {
+  if (asked.segment() == staging_segment) {
     auto staging = client.staging_memory();
     if (!staging) {
       client.refuse(what, staging.error());
       return;
     }
     memory = &(*staging)->memory();
-  } else if (mapped = client.map_segment(request->segment()); mapped) {
+  } else if (mapped = client.map_segment(asked.segment()); mapped) {
     memory = mapped.get();
   } else {
     uint32_t numbered = client.group().memory->segments();
-    client.refuse(what, {errc::not_found, "there is no segment " + std::to_string(request->segment()) +
-                                              (request->segment() < numbered ? " any more" : "") +
+    client.refuse(what, {errc::not_found, "there is no segment " + std::to_string(asked.segment()) +
+                                              (asked.segment() < numbered ? " any more" : "") +
                                               "; the arena has numbered " + std::to_string(numbered)});
     return;
   }
@@ -40,7 +38,7 @@ void map_segment(connection& client, const connection::request& what, protocol::
   client.reply(
       what,
       [&](flatbuffers::FlatBufferBuilder& body) {
-        return wire::CreateMapSegmentAnswer(body, request->segment(), memory->size(),
+        return wire::CreateMapSegmentAnswer(body, asked.segment(), memory->size(),
                                             memory->client_may_write());
       },
       std::move(descriptors));
