@@ -2,6 +2,7 @@
 // them.
 #pragma once
 
+#include "index/object_id.hpp"
 #include "index/reader_gate.hpp"
 #include "index/resident.hpp"
 #include "index/segmented_array.hpp"
@@ -13,9 +14,6 @@
 #include <unordered_map>
 
 namespace terrace {
-
-/// Names one stay of an object in one tier; never reused while the daemon lives (slot and generation). 0: none.
-enum class object_id : uint64_t {};
 
 /// A chained hash table over 32-bit slot numbers that grows by linear hashing (Litwin 1980; Larson 1988): an insertion
 /// divides at most one bucket, so nothing is ever rehashed at large, no operation takes longer than some hundred
