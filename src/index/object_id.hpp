@@ -1,11 +1,11 @@
-// The name of an object's stay in a tier.
+// Identifies an object in its tier.
 #pragma once
 
 #include <cstdint>
 
 namespace terrace {
 
-/// Names one stay of an object in one tier; never reused while the daemon lives (slot and generation). 0: none.
+/// Identifies one stay of an object in one tier; never reused while the daemon runs (slot and generation). 0: none.
 enum class object_id : uint64_t {};
 
 } // namespace terrace
