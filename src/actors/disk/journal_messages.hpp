@@ -2,7 +2,7 @@
 #pragma once
 
 #include "actors/connection/group_messages.hpp"
-#include "actors/tier/durable_index.hpp"
+#include "tier/durable_index.hpp"
 
 #include <optional>
 #include <vector>
