@@ -2,10 +2,12 @@
 // what comes back; messages marked (delayed) may wait, and say what releases them.
 #pragma once
 
+#include "actors/connection/connection_messages.hpp"
 #include "actors/connection/group_messages.hpp"
 #include "actors/disk/disk_messages.hpp"
 #include "actors/disk/journal_messages.hpp"
 #include "actors/messages.hpp"
+#include "actors/tier/memory_messages.hpp"
 #include "actors/tier/policy_messages.hpp"
 #include "actors/transfer/lookup_messages.hpp"
 #include "runtime/io_messages.hpp"
@@ -13,47 +15,53 @@
 #include <caf/allowed_unsafe_message_type.hpp>
 #include <caf/typed_actor.hpp>
 
+// Of the tier room.
+#define TERRACE_TIER_MESSAGE(type) CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::type)
+TERRACE_TIER_MESSAGE(release_notice)
+TERRACE_TIER_MESSAGE(abandon_notice)
+TERRACE_TIER_MESSAGE(detach_notice)
+TERRACE_TIER_MESSAGE(probe_request)
+TERRACE_TIER_MESSAGE(access_notice)
+TERRACE_TIER_MESSAGE(probe_answer)
+TERRACE_TIER_MESSAGE(acquire_request)
+TERRACE_TIER_MESSAGE(acquire_answer)
+TERRACE_TIER_MESSAGE(publish_request)
+TERRACE_TIER_MESSAGE(publish_answer)
+TERRACE_TIER_MESSAGE(await_request)
+TERRACE_TIER_MESSAGE(await_answer)
+TERRACE_TIER_MESSAGE(discard_notice)
+TERRACE_TIER_MESSAGE(confirm_request)
+TERRACE_TIER_MESSAGE(confirm_answer)
+TERRACE_TIER_MESSAGE(clear_request)
+TERRACE_TIER_MESSAGE(clear_answer)
+TERRACE_TIER_MESSAGE(tier_status_request)
+TERRACE_TIER_MESSAGE(tier_report)
+TERRACE_TIER_MESSAGE(allocate_request)
+TERRACE_TIER_MESSAGE(allocate_answer)
+TERRACE_TIER_MESSAGE(free_notice)
+TERRACE_TIER_MESSAGE(room_request)
+TERRACE_TIER_MESSAGE(room_made)
+TERRACE_TIER_MESSAGE(choose_request)
+TERRACE_TIER_MESSAGE(choose_answer)
+TERRACE_TIER_MESSAGE(grow_notice)
+TERRACE_TIER_MESSAGE(retire_request)
+TERRACE_TIER_MESSAGE(retire_answer)
+TERRACE_TIER_MESSAGE(policy_notes)
+TERRACE_TIER_MESSAGE(victim_request)
+TERRACE_TIER_MESSAGE(victim_answer)
+TERRACE_TIER_MESSAGE(write_credit_request)
+TERRACE_TIER_MESSAGE(write_credit_answer)
+#undef TERRACE_TIER_MESSAGE
+
 #define TERRACE_MESSAGE(type) CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::type)
-TERRACE_MESSAGE(release_notice)
-TERRACE_MESSAGE(abandon_notice)
-TERRACE_MESSAGE(detach_notice)
-TERRACE_MESSAGE(probe_request)
-TERRACE_MESSAGE(access_notice)
-TERRACE_MESSAGE(probe_answer)
-TERRACE_MESSAGE(acquire_request)
-TERRACE_MESSAGE(acquire_answer)
-TERRACE_MESSAGE(publish_request)
-TERRACE_MESSAGE(publish_answer)
-TERRACE_MESSAGE(await_request)
-TERRACE_MESSAGE(await_answer)
-TERRACE_MESSAGE(discard_notice)
-TERRACE_MESSAGE(confirm_request)
-TERRACE_MESSAGE(confirm_answer)
-TERRACE_MESSAGE(clear_request)
-TERRACE_MESSAGE(clear_answer)
 TERRACE_MESSAGE(sweep_notice)
-TERRACE_MESSAGE(tier_status_request)
-TERRACE_MESSAGE(tier_report)
-TERRACE_MESSAGE(allocate_request)
-TERRACE_MESSAGE(allocate_answer)
-TERRACE_MESSAGE(free_notice)
-TERRACE_MESSAGE(room_request)
-TERRACE_MESSAGE(room_made)
-TERRACE_MESSAGE(choose_request)
-TERRACE_MESSAGE(choose_answer)
-TERRACE_MESSAGE(grow_notice)
-TERRACE_MESSAGE(retire_request)
-TERRACE_MESSAGE(retire_answer)
 TERRACE_MESSAGE(usage_request)
 TERRACE_MESSAGE(usage_answer)
-TERRACE_MESSAGE(policy_notes)
 TERRACE_MESSAGE(restored_request)
 TERRACE_MESSAGE(restored_answer)
 TERRACE_MESSAGE(notes_mark)
 TERRACE_MESSAGE(inference_begin)
 TERRACE_MESSAGE(inference_end)
-TERRACE_MESSAGE(victim_request)
-TERRACE_MESSAGE(victim_answer)
 TERRACE_MESSAGE(admit_request)
 TERRACE_MESSAGE(admit_answer)
 TERRACE_MESSAGE(set_policy_request)
@@ -81,8 +89,6 @@ TERRACE_MESSAGE(start_journal)
 TERRACE_MESSAGE(write_through_notice)
 TERRACE_MESSAGE(finish_writes_request)
 TERRACE_MESSAGE(finish_writes_answer)
-TERRACE_MESSAGE(write_credit_request)
-TERRACE_MESSAGE(write_credit_answer)
 TERRACE_MESSAGE(write_credit_notice)
 TERRACE_MESSAGE(index_changes)
 TERRACE_MESSAGE(image_request)
@@ -109,6 +115,12 @@ TERRACE_MESSAGE(cancel_lookup_request)
 TERRACE_MESSAGE(cancel_lookup_answer)
 TERRACE_MESSAGE(group_status_request)
 TERRACE_MESSAGE(group_report)
+TERRACE_MESSAGE(resize_memory)
+TERRACE_MESSAGE(memory_prepared)
+TERRACE_MESSAGE(begin_notice)
+TERRACE_MESSAGE(drain_notice)
+TERRACE_MESSAGE(confirm_notice)
+TERRACE_MESSAGE(resume_notice)
 #undef TERRACE_MESSAGE
 
 namespace terrace::actors {
@@ -274,5 +286,24 @@ using group_actor = caf::typed_actor<
     caf::replies_to<cancel_lookup_request>::with<cancel_lookup_answer>,
     // From a connection whose request ended early.
     caf::reacts_to<sweep_notice>, caf::replies_to<group_status_request>::with<group_report>>;
+
+/// MEMORY: the size of a trust group's host memory, and its commitment.
+using memory_actor = caf::typed_actor<
+    // From the supervisor: the size that it shall have. (What came of it goes to the log.)
+    caf::reacts_to<resize_memory>>;
+
+/// LISTENER: one listening socket.
+using listener_actor = caf::typed_actor<
+    // From the supervisor: accept nobody any more, and end.
+    caf::reacts_to<drain_notice>>;
+
+/// CONNECTION: one client's socket, its requests in flight and all that it holds.
+using connection_actor = caf::typed_actor<
+    // From the supervisor: serve nothing new, and end when what is in flight is answered.
+    caf::reacts_to<drain_notice>,
+    // From a later connection of the same process: it reads nothing of this one any more.
+    caf::reacts_to<confirm_notice>,
+    // From itself and from those that it gave a function to: work to do on its thread.
+    caf::reacts_to<resume_notice>>;
 
 } // namespace terrace::actors

@@ -55,8 +55,7 @@ void hash_on(connection& client, const std::shared_ptr<hashing>& work) {
   }
   if (!work->body)
     work->body = client.channel().hold();
-  client.self->send(client.self, resume_notice{std::make_shared<std::function<void()>>(
-                                     [&client, work] { hash_on(client, work); })});
+  client.resume([&client, work] { hash_on(client, work); });
 }
 
 object_key key_of(const opened_space& in, size_t pool, uint16_t rank, const digest& chunk) {

@@ -5,6 +5,7 @@
 #include "actors/messages.hpp"
 #include "memory/arena.hpp"
 #include "storage/volume_id.hpp"
+#include "tier/write_credit.hpp"
 #include "transfer/io_scheduler.hpp"
 
 #include <cstdint>
@@ -96,30 +97,7 @@ struct journal_stalled {
   bool now = true;
 };
 
-/// Leave to add so many bytes to what waits for the disk. Given back when the last copy goes, on whatever thread.
-class write_credit {
- public:
-  write_credit(caf::actor write_through, uint64_t bytes)
-      : write_through_(std::move(write_through)), bytes_(bytes) {}
-  write_credit(const write_credit&) = delete;
-  write_credit& operator=(const write_credit&) = delete;
-  ~write_credit();
-
- private:
-  caf::actor write_through_;
-  uint64_t bytes_;
-};
-using credit_ptr = std::shared_ptr<const write_credit>;
-
-/// (delayed: until so much of what waits for the disk is there, or the context ends)
-struct write_credit_request {
-  uint64_t bytes = 0;
-  context_ptr context;
-};
-struct write_credit_answer {
-  error failure;
-  credit_ptr credit;
-};
+/// A credit that has ended (tier/write_credit.hpp), on its way back.
 struct write_credit_notice {
   uint64_t bytes = 0;
 };

@@ -102,7 +102,7 @@ result<disk_opening> disk_opening::open(const extent_files_options& options, con
     one.spaces = volume_spaces(one.found.next_space_number);
     opening.spaces_.insert(opening.spaces_.end(), one.found.spaces.begin(), one.found.spaces.end());
   }
-  opening.objects_ = std::make_unique<tier_state>(tier_kind::disk, durable_index(next_generation));
+  opening.objects_ = std::make_unique<residency>(tier_kind::disk, durable_index(next_generation));
   return opening;
 }
 

@@ -12,10 +12,10 @@
 #include "actors/disk/disk_paths.hpp"
 #include "actors/disk/disk_service.hpp"
 #include "actors/tier/tier_plan.hpp"
-#include "actors/tier/tier_state.hpp"
 #include "storage/pending_clears.hpp"
 #include "storage/recovery.hpp"
 #include "storage/volume_spaces.hpp"
+#include "tier/residency.hpp"
 
 #include <memory>
 #include <optional>
@@ -44,7 +44,7 @@ struct opened_disk {
   std::vector<opened_path> each;         ///< by path
   std::vector<left_out_path> left_out;   ///< of the configured paths; the others are `paths`, in their order
   std::shared_ptr<disk_service> service; ///< of the paths; the allocator of a tier on several asks it
-  std::unique_ptr<tier_state> objects;
+  std::unique_ptr<residency> objects;
   std::unique_ptr<allocator> space;
   uint64_t unplaced = 0; ///< objects that the allocator, or a tier with so many spaces, has no place for
   double seconds = 0;    ///< that opening it took
@@ -100,7 +100,7 @@ class disk_opening {
   std::vector<left_out_path> left_out_;
   std::shared_ptr<disk_service> service_;
   std::unique_ptr<allocator> space_;
-  std::unique_ptr<tier_state> objects_;
+  std::unique_ptr<residency> objects_;
   std::vector<path> paths_;
   std::vector<recovered_space> spaces_;
   uint64_t unplaced_ = 0;

@@ -2,9 +2,9 @@
 #pragma once
 
 #include "actors/connection/group_messages.hpp"
-#include "actors/tier/durable_index.hpp"
 #include "memory/allocator.hpp"
 #include "storage/volume_id.hpp"
+#include "tier/durable_index.hpp"
 
 #include <caf/typed_actor.hpp>
 

@@ -75,7 +75,7 @@ result<std::shared_ptr<group_parts>> build_group(caf::actor_system& system, cons
   if (!space)
     return tl::unexpected(space.error());
   auto host = tier_of(tier_kind::host, plan.host, std::move(*space), group->policy, probes.host);
-  host.objects = std::make_unique<tier_state>(tier_kind::host);
+  host.objects = std::make_unique<residency>(tier_kind::host);
   group->host_index = host.objects->index();
   group->host = spawn_tier(system, std::move(host));
   if (plan.disk)

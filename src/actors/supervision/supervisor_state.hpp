@@ -25,8 +25,8 @@ struct supervisor_state {
   std::shared_ptr<copier_pool> copiers;
   std::shared_ptr<client_directory> clients = std::make_shared<client_directory>();
   std::vector<caf::actor> preparers;
-  std::vector<caf::actor> memories; ///< parallel to the groups
-  std::vector<caf::actor> listeners;
+  std::vector<memory_actor> memories; ///< parallel to the groups
+  std::vector<listener_actor> listeners;
   caf::actor metrics;
 
   enum class phase { serving, closing_listeners, draining, settling, ending } now = phase::serving;

@@ -1,11 +1,12 @@
 #include "actors/tier/tier_actor.hpp"
 
 #include "actors/answer.hpp"
+#include "actors/tier/actor_release_sink.hpp"
 #include "actors/tier/allocator_actor.hpp"
-#include "actors/tier/note_line.hpp"
-#include "actors/tier/tier_state.hpp"
-#include "actors/tier/victim_choice.hpp"
 #include "runtime/short_turns.hpp"
+#include "tier/note_line.hpp"
+#include "tier/residency.hpp"
+#include "tier/victim_choice.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/send.hpp>
@@ -20,7 +21,8 @@ namespace {
 
 struct tier_shell {
   const char* name = "tier";
-  tier_state objects;
+  residency objects;
+  release_sink_ptr sink; ///< of this actor, for its holds and reservations
   note_line notes;
   allocator_actor space;
   policy_actor policy;
@@ -33,8 +35,6 @@ struct tier_shell {
 };
 
 using self_pointer = caf::stateful_actor<tier_shell, runtime::short_turns<tier_actor::base>>*;
-
-caf::actor handle_of(self_pointer self) { return caf::actor_cast<caf::actor>(self); }
 
 /// Behind every so many batches, a mark: when it is back, what was kept since goes out.
 void mark_notes(self_pointer self);
@@ -129,7 +129,7 @@ void evict(self_pointer self, const room_request& wanted, uint64_t asked,
 
 /// The allocator has said which of the offered victims serve the request that waits.
 void evict_chosen(self_pointer self, const room_request& wanted, uint64_t asked, const victim_answer& named,
-                  const tier_state::offer& offer, const choose_answer& choice) {
+                  const residency::offer& offer, const choose_answer& choice) {
   auto& state = self->state;
   if (!choice.waits) {
     self->send(state.space, room_made{});
@@ -175,13 +175,13 @@ void make_room(self_pointer self, const room_request& wanted, uint64_t asked) {
 }
 
 acquire_answer finish_acquire(self_pointer self, const acquire_request& request,
-                              const tier_state::need& wanted, const std::vector<extent>& granted) {
+                              const residency::need& wanted, const std::vector<extent>& granted) {
   auto taken = self->state.objects.acquire(request, wanted, granted);
   acquire_answer answer;
   answer.states = std::move(taken.states);
   answer.places = std::move(taken.places);
-  answer.held = std::make_shared<object_hold>(handle_of(self), std::move(taken.held));
-  answer.reserved = std::make_shared<object_reservation>(handle_of(self), std::move(taken.reserved));
+  answer.held = std::make_shared<object_hold>(self->state.sink, std::move(taken.held));
+  answer.reserved = std::make_shared<object_reservation>(self->state.sink, std::move(taken.reserved));
   settle(self, std::move(taken.unused));
   return answer;
 }
@@ -213,7 +213,7 @@ probe_answer probe(self_pointer self, const probe_request& request) {
   probe_answer answer;
   answer.tier = self->state.kind;
   if (request.hold && found.hits != 0)
-    answer.held = std::make_shared<object_hold>(handle_of(self), std::move(found.places));
+    answer.held = std::make_shared<object_hold>(self->state.sink, std::move(found.places));
   self->state.probe->hit(found.hits);
   self->state.probe->missed(found.present.size() - found.hits);
   answer.present = std::move(found.present);
@@ -288,7 +288,8 @@ caf::result<tier_report> report(self_pointer self) {
 tier_actor::behavior_type tier_behavior(self_pointer self, std::shared_ptr<tier_arguments> arguments) {
   auto& state = self->state;
   state.kind = arguments->kind;
-  state.objects = arguments->objects ? std::move(*arguments->objects) : tier_state(arguments->kind);
+  state.objects = arguments->objects ? std::move(*arguments->objects) : residency(arguments->kind);
+  state.sink = std::make_shared<actor_release_sink>(caf::actor_cast<caf::actor>(self));
   state.keeper = arguments->keeper;
   state.policy = arguments->policy;
   state.probe = arguments->probe;
@@ -312,7 +313,7 @@ tier_actor::behavior_type tier_behavior(self_pointer self, std::shared_ptr<tier_
         self->state.probe->admitted(static_cast<uint64_t>(std::count_if(
             places.begin(), places.end(), [](const object_place& place) { return place.present(); })));
         if (request.hold)
-          answer.held = std::make_shared<object_hold>(handle_of(self), std::move(places));
+          answer.held = std::make_shared<object_hold>(self->state.sink, std::move(places));
         settle(self, {}, request.in);
         return answer;
       },

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "actors/interfaces.hpp"
-#include "actors/tier/tier_state.hpp"
 #include "metrics/tier_probe.hpp"
+#include "tier/residency.hpp"
 
 #include <caf/fwd.hpp>
 
@@ -15,7 +15,7 @@ namespace terrace::actors {
 struct tier_arguments {
   tier_kind kind = tier_kind::none;
   std::unique_ptr<allocator> space;    ///< owned by the tier's allocator actor from here on
-  std::unique_ptr<tier_state> objects; ///< what `space` has extents of; null: nothing
+  std::unique_ptr<residency> objects; ///< what `space` has extents of; null: nothing
   index_keeper keeper;                 ///< of a durable tier: hears of all changes
   policy_actor policy;
   uint64_t free_ahead_bytes = 0; ///< evict in advance while less than this is free

@@ -337,8 +337,8 @@ void ask_disk(self_pointer self) {
             auto& now = self->state;
             auto held = answer.held;
             if (!held) // nothing on disk: what host memory has is all there is
-              held =
-                  std::make_shared<object_hold>(caf::actor{}, std::vector<object_place>(now.window->size()));
+              held = std::make_shared<object_hold>(release_sink_ptr{},
+                                                   std::vector<object_place>(now.window->size()));
             fill_window(self, held);
           },
           on_lost(self, "disk tier"));

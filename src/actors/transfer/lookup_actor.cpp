@@ -191,8 +191,7 @@ void add_held(const lookup_state& state, tier_share& share, const hold_ptr& foun
     return;
   }
   if (!share.held)
-    share.held =
-        std::make_shared<object_hold>(caf::actor_cast<caf::actor>(share.tier), std::vector<object_place>{});
+    share.held = std::make_shared<object_hold>();
   share.held->append(state.first, std::move(*found));
 }
 

@@ -4,10 +4,10 @@
 #include "actors/interfaces.hpp"
 #include "actors/tier/shadow_feed.hpp"
 #include "actors/tier/tier_availability.hpp"
-#include "actors/tier/tier_index.hpp"
 #include "actors/transfer/copier_actor.hpp"
 #include "memory/segmented_arena.hpp"
 #include "metrics/tier_probe.hpp"
+#include "tier/tier_index.hpp"
 
 #include <caf/actor.hpp>
 

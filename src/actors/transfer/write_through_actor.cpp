@@ -1,9 +1,10 @@
 #include "actors/transfer/write_through_actor.hpp"
 
 #include "actors/answer.hpp"
+#include "actors/transfer/actor_credit_sink.hpp"
 #include "actors/transfer/copy_ops.hpp"
-#include "actors/transfer/write_credits.hpp"
 #include "storage/object_header.hpp"
+#include "tier/write_credits.hpp"
 #include "transfer/write_budget.hpp"
 
 #include <caf/actor_system.hpp>
@@ -25,6 +26,7 @@ struct write_through_state {
   std::deque<write_through_notice> line;
   uint64_t bytes_in_progress = 0;
   std::unique_ptr<write_credits> credits;
+  credit_sink_ptr sink; ///< of this actor
   std::unique_ptr<write_budget> budget;
   size_t in_progress = 0;                              ///< passages
   std::vector<answer<finish_writes_answer>> finishing; ///< who waits for the last of them
@@ -328,7 +330,7 @@ void start_next(self_pointer self) {
 // ---- credits ----
 
 credit_ptr credit_of(self_pointer self, uint64_t bytes) {
-  return std::make_shared<write_credit>(caf::actor_cast<caf::actor>(self), bytes);
+  return std::make_shared<write_credit>(self->state.sink, bytes);
 }
 
 caf::result<write_credit_answer> ask_credit(self_pointer self, const write_credit_request& request) {
@@ -365,6 +367,7 @@ write_through_behavior(self_pointer self, const std::shared_ptr<write_through_ar
   auto& state = self->state;
   state.with = *arguments;
   state.credits = std::make_unique<write_credits>(state.with.waiting_bytes);
+  state.sink = std::make_shared<actor_credit_sink>(caf::actor_cast<caf::actor>(self));
   state.budget = std::make_unique<write_budget>(state.with.admission.bytes_per_day, clock::now());
   return {
       [self](const write_through_notice& notice) { take(self, notice); },

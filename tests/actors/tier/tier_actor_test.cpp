@@ -1,9 +1,9 @@
 // A tier beside a policy that gives its marks back when the test says so.
 #include "actors/tier/tier_actor.hpp"
 
-#include "actors/tier/note_line.hpp"
 #include "objects.hpp"
 #include "tests/support/actor_fixture.hpp"
+#include "tier/note_line.hpp"
 
 using namespace terrace;
 using namespace terrace::actors;

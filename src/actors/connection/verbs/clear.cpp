@@ -27,13 +27,12 @@ using clearing_ptr = std::shared_ptr<clearing>;
 
 void remember(const clearing_ptr& all, const pending_clear& what, std::function<void(const error&)> then) {
   connection& client = all->client;
-  client.self
-      ->request(spawn_clear_keeper(client.self->system(), client.group_handle()), caf::infinite,
-                remember_clear_request{what})
-      .then([then](const remember_clear_answer& answer) { then(answer.failure); },
-            [then](const caf::error&) {
-              then({errc::internal, "the clear could not be remembered for the disk tier"});
-            });
+  client.ask(
+      spawn_clear_keeper(client.system(), client.group_handle()), remember_clear_request{what},
+      [then](const remember_clear_answer& answer) { then(answer.failure); },
+      [then] {
+        then({errc::internal, "the clear could not be remembered for the disk tier"});
+      });
 }
 
 void finish(const clearing_ptr& all) {
@@ -43,7 +42,7 @@ void finish(const clearing_ptr& all) {
     return;
   }
   if (client.group().shadow)
-    client.self->send(client.group().shadow, shadow_clear{all->space});
+    client.send(client.group().shadow, shadow_clear{all->space});
   client.reply(all->what, [&](flatbuffers::FlatBufferBuilder& body) {
     return wire::CreateClearAnswer(body, all->sum.objects, all->sum.bytes);
   });
@@ -78,31 +77,29 @@ void ask_tiers(const clearing_ptr& all) {
       return;
     }
   }
-  client.self->request(all->order[all->next++], caf::infinite, clear_request{all->space})
-      .then(
-          [all](const clear_answer& answer) {
-            all->sum.objects += answer.objects;
-            all->sum.bytes += answer.bytes;
-            if (answer.missed)
-              all->sum.missed = answer.missed;
-            if (answer.failure.code != errc::ok)
-              all->sum.failure = answer.failure;
-            ask_tiers(all);
-          },
-          [all](const caf::error&) {
-            all->client.refuse(all->what, {errc::internal, "a tier has ended while it was cleared"});
-          });
+  client.ask(
+      all->order[all->next++], clear_request{all->space},
+      [all](const clear_answer& answer) {
+        all->sum.objects += answer.objects;
+        all->sum.bytes += answer.bytes;
+        if (answer.missed)
+          all->sum.missed = answer.missed;
+        if (answer.failure.code != errc::ok)
+          all->sum.failure = answer.failure;
+        ask_tiers(all);
+      },
+      [all] {
+        all->client.refuse(all->what, {errc::internal, "a tier has ended while it was cleared"});
+      });
 }
 
 } // namespace
 
-void clear(connection& client, const connection::request& what, protocol::frame& frame) {
-  const auto* request = client.parse<wire::Clear>(frame);
-  if (request == nullptr)
-    return;
+void clear(connection& client, const connection::request& what, const wire::Clear& asked,
+           protocol::descriptor_list&) {
   auto all = std::make_shared<clearing>(clearing{client, what, {}, {}, {}, 0, false, {}});
-  if (request->space() != 0) {
-    auto space = client.find_space(what, request->space());
+  if (asked.space() != 0) {
+    auto space = client.find_space(what, asked.space());
     if (!space)
       return;
     all->space = space->what->id;
