@@ -6,6 +6,8 @@
 #include "storage/lock_watcher.hpp"
 #include "storage/machine_identity.hpp"
 
+#include <caf/send.hpp>
+
 #include <poll.h>
 
 #include <algorithm>
@@ -102,7 +104,7 @@ void register_with_disk(supervisor_pointer self, size_t group) {
   const disk_parts* disk = self->state.groups[group]->disk();
   if (disk != nullptr && self->state.memory_ready[group])
     for (const caf::actor& each : disk->disks)
-      self->send(each, register_memory{});
+      caf::anon_send(each, register_memory{});
 }
 
 void lock_is_free(supervisor_pointer self, size_t group, int32_t result) {
