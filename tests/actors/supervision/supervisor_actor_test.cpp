@@ -51,7 +51,7 @@ struct Supervisor : socket_fixture<terrace::test::actor_fixture> {
       caf::anon_send(supervisor, drain_notice{});
     settle();
     advance(1h); // whoever is still there is killed
-    supervisor = {};
+    supervisor = nullptr;
     listener = {};
   }
 
