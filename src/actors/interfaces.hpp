@@ -7,6 +7,7 @@
 #include "actors/disk/disk_messages.hpp"
 #include "actors/disk/journal_messages.hpp"
 #include "actors/messages.hpp"
+#include "actors/supervision/supervisor_messages.hpp"
 #include "actors/tier/memory_messages.hpp"
 #include "actors/tier/policy_messages.hpp"
 #include "actors/transfer/lookup_messages.hpp"
@@ -117,6 +118,8 @@ TERRACE_MESSAGE(group_status_request)
 TERRACE_MESSAGE(group_report)
 TERRACE_MESSAGE(resize_memory)
 TERRACE_MESSAGE(memory_prepared)
+TERRACE_MESSAGE(policies_notice)
+TERRACE_MESSAGE(resize_groups)
 TERRACE_MESSAGE(begin_notice)
 TERRACE_MESSAGE(drain_notice)
 TERRACE_MESSAGE(confirm_notice)
@@ -305,5 +308,14 @@ using connection_actor = caf::typed_actor<
     caf::reacts_to<confirm_notice>,
     // From itself and from those that it gave a function to: work to do on its thread.
     caf::reacts_to<resume_notice>>;
+
+/// SUPERVISOR: the wiring of all groups, and the order in which they end.
+using supervisor_actor = caf::typed_actor<
+    // From the daemon, on a signal: stop accepting, let requests in flight finish for `shutdown_grace`, end.
+    caf::reacts_to<drain_notice>,
+    // From the daemon, after a reload.
+    caf::reacts_to<policies_notice>, caf::reacts_to<resize_groups>,
+    // From the memory of each group, once.
+    caf::reacts_to<memory_prepared>>;
 
 } // namespace terrace::actors
