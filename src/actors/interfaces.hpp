@@ -42,8 +42,7 @@ TERRACE_TIER_MESSAGE(allocate_answer)
 TERRACE_TIER_MESSAGE(free_notice)
 TERRACE_TIER_MESSAGE(room_request)
 TERRACE_TIER_MESSAGE(room_made)
-TERRACE_TIER_MESSAGE(choose_request)
-TERRACE_TIER_MESSAGE(choose_answer)
+TERRACE_TIER_MESSAGE(evictable_notice)
 TERRACE_TIER_MESSAGE(grow_notice)
 TERRACE_TIER_MESSAGE(retire_request)
 TERRACE_TIER_MESSAGE(retire_answer)
@@ -169,10 +168,8 @@ using allocator_actor = caf::typed_actor<
     caf::replies_to<allocate_request>::with<allocate_answer>,
     // From its tier: space that came back.
     caf::reacts_to<free_notice>,
-    // From its tier, after `room_request`.
-    caf::reacts_to<room_made>,
-    // From its tier, before it evicts: which of the candidates the waiting request needs.
-    caf::replies_to<choose_request>::with<choose_answer>,
+    // From its tier: the answer to each `room_request`; and, after one in vain, that something may leave.
+    caf::reacts_to<room_made>, caf::reacts_to<evictable_notice>,
     // From its tier. (delayed: until nothing is left in the segments that retire)
     caf::reacts_to<grow_notice>, caf::replies_to<retire_request>::with<retire_answer>,
     // From its tier: look for waiting requests whose context ended.
