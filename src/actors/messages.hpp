@@ -141,8 +141,9 @@ struct probe_request {
 struct probe_answer {
   error failure;
   tier_kind tier = tier_kind::none;
-  object_bitmap present; ///< parallel to the range's keys
-  hold_ptr held;         ///< when asked for and anything is present; parallel to the range's keys
+  object_bitmap present;   ///< parallel to the range's keys
+  hold_ptr held;           ///< when asked for and anything is present; parallel to the range's keys
+  uint64_t held_bytes = 0; ///< physical: of the tier, whoever holds them, this answer's among them
 };
 
 /// These were found by probes that noted no use, and are used now, together: a chain's objects in its order.
@@ -173,6 +174,7 @@ struct acquire_answer {
   std::vector<object_place> places;   ///< parallel; of held and reserved objects
   hold_ptr held;
   reservation_ptr reserved;
+  uint64_t held_bytes = 0; ///< physical: of the tier, whoever holds them, this answer's among them
 };
 
 /// The reserved objects are complete. `hold`: and keep them.

@@ -177,6 +177,8 @@ class connection {
   /// The client is told these places and may read them from now on. False: it may not, and the request was refused.
   bool reads(const request& what, const lease_ptr& from, const std::vector<object_place>& places,
              const std::vector<hold_ptr>& holds);
+  /// The client has done with all places of the lease that it was told.
+  void has_read(const lease_id& id);
   bool holds(const lease_id& id) const { return leases_.contains(id); }
   result<staging*> staging_memory(); ///< made when it is first asked for
   staging* present_staging() {

@@ -82,14 +82,20 @@ bool connection::may_name(const request& what, size_t objects) {
   return false;
 }
 
+namespace {
+/// That count in `lease_objects_max`.
+uint64_t objects_of(const lease& held) {
+  return (held.host ? held.host->places().size() : 0) + (held.disk ? held.disk->places().size() : 0);
+}
+} // namespace
+
 void connection::add_lease(lease_ptr taken) {
   self->send(group().group, add_lease_notice{taken->id, taken->owner, taken});
   environment_->client_probe->lease_taken();
   arm_timer(taken->taken + environment_->limits.lease_warn_after);
   auto id = taken->id;
   held_lease held{std::move(taken), true, false, {}, {}};
-  for (const hold_ptr& objects : {held.what->host, held.what->disk})
-    held.objects += objects ? objects->places().size() : 0;
+  held.objects = objects_of(*held.what);
   lease_objects_ += held.objects;
   leases_.emplace(id, std::move(held));
   record_->leases = static_cast<uint32_t>(leases_.size());
@@ -140,6 +146,18 @@ bool connection::reads(const request& what, const lease_ptr& from, const std::ve
   lease_objects_ += places.size();
   record_->leases = static_cast<uint32_t>(leases_.size());
   return true;
+}
+
+void connection::has_read(const lease_id& id) {
+  auto known = leases_.find(id);
+  if (known == leases_.end())
+    return;
+  held_lease& held = known->second;
+  uint64_t told = held.objects - (held.owner ? objects_of(*held.what) : 0);
+  held.reading.clear();
+  held.told.clear();
+  held.objects -= told;
+  lease_objects_ -= told;
 }
 
 void connection::with_lease(const request& what, const lease_id& id,
