@@ -112,7 +112,8 @@ result<void> extent_map::grow(uint64_t bytes, uint64_t gap_bytes) {
 }
 
 result<void> extent_map::retire(extent range) {
-  bool ends_there = !usable_.run_at(range.offset + range.size); // the arena's end, a gap, or what went before
+  bool ends_there =
+      !usable_.run_at(range.offset + range.size); // the end of the arena, a gap, or a retired range
   if (auto valid = validate_segments(options_, range, end_, ends_there); !valid)
     return valid;
   uint64_t there = 0, free = 0;
@@ -164,8 +165,8 @@ std::optional<std::vector<size_t>> extent_map::choose(std::span<const uint64_t> 
   std::sort(sorted.rbegin(), sorted.rend());
   if (sorted.empty() || !trial(sorted).empty())
     return std::vector<size_t>{};
-  // Candidates are given for trial, and taken back before anybody sees. Enough bytes first; then every further candidate
-  // gets a trial while they are few, later each eighth more.
+  // Candidates are freed tentatively and restored before returning. First enough bytes are freed; then every
+  // further candidate is tried while there are few, later after each additional eighth.
   std::vector<extent> given;
   std::vector<extent> placed;
   size_t next_trial = 0;

@@ -6,7 +6,7 @@ namespace terrace {
 
 namespace {
 
-/// Whether offset + (count - 1) * stride + bytes lies inside the region, counted without overflow.
+/// True if offset + (count - 1) * stride + bytes is inside the region; cannot overflow.
 bool inside(const region_run& run, uint64_t region_bytes) {
   uint64_t reach = 0;
   return !__builtin_mul_overflow(run.count - 1, run.stride, &reach) &&
