@@ -69,7 +69,7 @@ task<result<hold_ptr>> hold_on_disk(load_pointer self, const load_job& job, cons
   if (!found)
     co_return tl::unexpected(found.error());
   if (!found->held) // nothing on disk: what host memory has is all there is
-    co_return std::make_shared<object_hold>(caf::actor{}, std::vector<object_place>(window.size()));
+    co_return hold_ptr(new object_hold({}, std::vector<object_place>(window.size())));
   co_return found->held;
 }
 
