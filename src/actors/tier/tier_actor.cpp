@@ -146,6 +146,7 @@ acquire_answer finish_acquire(self_pointer self, const acquire_request& request,
   answer.places = std::move(taken.places);
   answer.held = std::make_shared<object_hold>(self->state.sink, std::move(taken.held));
   answer.reserved = std::make_shared<object_reservation>(self->state.sink, std::move(taken.reserved));
+  answer.held_bytes = self->state.objects.table().held_bytes();
   settle(self, std::move(taken.unused));
   return answer;
 }
@@ -176,6 +177,7 @@ probe_answer probe(self_pointer self, const probe_request& request) {
   auto found = self->state.objects.probe(*request.objects, request.hold, request.note_access, request.range);
   probe_answer answer;
   answer.tier = self->state.kind;
+  answer.held_bytes = self->state.objects.table().held_bytes();
   if (request.hold && found.hits != 0)
     answer.held = std::make_shared<object_hold>(self->state.sink, std::move(found.places));
   self->state.probe->hit(found.hits);
