@@ -23,7 +23,7 @@ struct room_seeker {
 
 /// The one round of an allocator; between rounds it is idle and remembers how the last one ended. A round begins when the
 /// allocator gives it to its tier, with the free space if a request waits, and ends when the tier gives both back: one
-/// question, one answer (decision 032). In between the tier asks the policy for victims, has the round choose those that
+/// question, one answer (decision 033). In between the tier asks the policy for victims, has the round choose those that
 /// make the request fit, and lets them go:
 ///
 ///   idle --ask_for, ask_ahead--> asked --offer--> offered --choose--> evicting --evict--> idle
