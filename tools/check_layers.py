@@ -45,7 +45,7 @@ ROOMS = {
 }
 # Single headers of other rooms that a room may include.
 HEADERS = {
-    "tier": {"storage/index_record.hpp", "storage/object_header.hpp"},
+    "tier": {"storage/index_record.hpp", "storage/object_header.hpp", "storage/pending_clear.hpp"},
 }
 # Which rooms may include a library. Not listed: everybody.
 LIBRARIES = {
