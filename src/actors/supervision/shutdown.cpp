@@ -1,6 +1,5 @@
 #include "actors/supervision/shutdown.hpp"
 
-#include "actors/disk/journal_messages.hpp"
 #include "runtime/io_messages.hpp"
 
 #include <caf/exit_reason.hpp>
@@ -52,17 +51,16 @@ void settle_disks(supervisor_pointer self) {
     const disk_parts* disk = group->disk();
     if (disk == nullptr)
       continue;
-    state.unsettled += disk->journals.size();
-    auto close = [self, journals = disk->journals] {
-      for (const caf::actor& journal : journals)
-        self->request(journal, caf::infinite, close_journal_request{})
-            .then(
-                [self](const close_journal_answer& answer) {
-                  if (answer.failure.code != errc::ok)
-                    self->state.with.warn(answer.failure.text);
-                  disk_is_settled(self);
-                },
-                [self](const caf::error&) { disk_is_settled(self); });
+    ++state.unsettled;
+    auto close = [self, set = disk->set] {
+      self->request(set, caf::infinite, close_journal_request{})
+          .then(
+              [self](const close_journal_answer& answer) {
+                if (answer.failure.code != errc::ok)
+                  self->state.with.warn(answer.failure.text);
+                disk_is_settled(self);
+              },
+              [self](const caf::error&) { disk_is_settled(self); });
     };
     self->request(disk->write_through, caf::infinite, finish_writes_request{})
         .then([close](const finish_writes_answer&) { close(); }, [close](const caf::error&) { close(); });

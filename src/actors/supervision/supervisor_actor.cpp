@@ -59,6 +59,7 @@ error start(supervisor_pointer self) {
   state.copiers = std::make_shared<copier_pool>(std::move(copiers));
   state.memory_ready.resize(state.with.groups.size(), state.with.prefault_piece_bytes == 0);
   for (size_t i = 0; i < state.with.groups.size(); ++i) {
+    state.with.groups[i].detached = state.with.detached;
     auto group = build_group(self->system(), state.with.groups[i], state.with.probes[i], state.copiers);
     if (!group)
       return group.error();

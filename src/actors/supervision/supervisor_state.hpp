@@ -34,7 +34,7 @@ struct supervisor_state {
   enum class phase { serving, closing_listeners, draining, settling, ending } now = phase::serving;
   std::set<caf::actor_addr> awaited; ///< whose end the present phase waits for
   std::map<size_t, unique_fd> locks; ///< of groups whose disk another process has open
-  size_t unsettled = 0;              ///< paths of disks that are not written down yet
+  size_t unsettled = 0;              ///< disk tiers that are not written down yet
   bool clean = true;
 };
 

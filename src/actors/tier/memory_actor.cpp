@@ -69,15 +69,8 @@ void shrink(self_pointer self) {
         drop();
         return;
       }
-      auto waiting_for = std::make_shared<size_t>(disk->disks.size());
-      for (const caf::actor& each : disk->disks)
-        self->request(each, caf::infinite, forget_memory{with.parts->memory->segment(number)->data()})
-            .then(
-                [drop, waiting_for](const retire_answer&) {
-                  if (--*waiting_for == 0)
-                    drop();
-                },
-                [](const caf::error&) {}); // the daemon is ending
+      self->request(disk->set, caf::infinite, forget_memory{with.parts->memory->segment(number)->data()})
+          .then([drop](const retire_answer&) { drop(); }, [](const caf::error&) {}); // the daemon is ending
     };
     self->request(state.with.parts->host, caf::infinite, retire_request{{offset, bytes}})
         .then(emptied, [](const caf::error&) {});
@@ -100,8 +93,7 @@ void grown(self_pointer self, const error& failure) {
   for (uint32_t i = added.first; i < added.end; ++i) {
     notice.bytes += parts.memory->range_of(i).bytes;
     if (const disk_parts* disk = parts.disk())
-      for (const caf::actor& each : disk->disks)
-        caf::anon_send(each, add_memory{parts.memory->segment(i)});
+      caf::anon_send(disk->set, add_memory{parts.memory->segment(i)});
   }
   self->send(parts.host, notice);
   parts.fit_window();
