@@ -10,6 +10,7 @@
 #include "actors/tier/memory_messages.hpp"
 #include "actors/tier/policy_messages.hpp"
 #include "actors/transfer/lookup_messages.hpp"
+#include "actors/transfer/mover_messages.hpp"
 #include "runtime/io_messages.hpp"
 
 #include <caf/allowed_unsafe_message_type.hpp>
@@ -80,7 +81,9 @@ TERRACE_MESSAGE(check_request)
 TERRACE_MESSAGE(check_answer)
 TERRACE_MESSAGE(disk_request)
 TERRACE_MESSAGE(disk_answer)
-TERRACE_MESSAGE(disks_answer)
+TERRACE_MESSAGE(read_request)
+TERRACE_MESSAGE(write_request)
+TERRACE_MESSAGE(move_answer)
 TERRACE_MESSAGE(register_memory)
 TERRACE_MESSAGE(add_memory)
 TERRACE_MESSAGE(forget_memory)
@@ -235,10 +238,15 @@ using index_keeper = caf::typed_actor<
     // From the tier. (delayed: until it is durable wherever it can be)
     caf::replies_to<forget_request>::with<forget_answer>>;
 
-/// DISK SET: all paths of a disk tier as one. Offsets are those of the tier's arena.
-using disk_set_actor = index_keeper::extend<
-    // From transfers: reads or writes. (delayed: until each is done or stalled)
-    caf::replies_to<disk_request>::with<disks_answer>,
+/// MOVER: moves objects between host memory and a tier below it.
+using mover_actor = caf::typed_actor<
+    // From loads. (delayed: until each object is read and verified, or will not be)
+    caf::replies_to<read_request>::with<move_answer>,
+    // From write-through. (delayed: until each object is written, or will not be)
+    caf::replies_to<write_request>::with<move_answer>>;
+
+/// DISK SET: all paths of a disk tier as one: its mover, and what keeps its index.
+using disk_set_actor = mover_actor::extend_with<index_keeper>::extend<
     // From the supervisor and from the memory actor: memory that is read into and written from.
     caf::reacts_to<register_memory>, caf::reacts_to<add_memory>,
     // (delayed: until no disk has it registered)

@@ -72,13 +72,6 @@ struct disk_answer {
   bool out_of_service = false; ///< what failed may be good once the device is back
 };
 
-/// To the disk set, whose offsets are those of the tier's arena; parallel to the operations of a `disk_request`.
-struct disks_answer {
-  error failure;           ///< a disk failed as none should
-  std::vector<int> failed; ///< 0 or an errno; EBUSY: its disk is out of service, and nothing was tried
-  std::vector<bool> away; ///< it failed because its disk is out of service, and may be good once that is back
-};
-
 /// Once the arena's memory is committed: registers it with the ring, which pins it. Until then, and where the kernel
 /// refuses, plain buffers do.
 struct register_memory {};

@@ -88,7 +88,6 @@ void join_disk(caf::actor_system& system, group_parts& group, const group_plan& 
                std::function<void(const std::string&)> warn) {
   auto disk = std::make_unique<disk_parts>();
   disk->index = opened.objects->index();
-  disk->volume = opened.volume();
   disk->service = opened.service;
   disk->write_new = plan.write_new;
   std::shared_ptr<std::atomic<bool>> second_looks;
@@ -104,6 +103,7 @@ void join_disk(caf::actor_system& system, group_parts& group, const group_plan& 
   for (uint32_t n = 0; n < group.memory->segments(); ++n)
     if (auto segment = group.memory->segment(n))
       paths.segments.push_back(std::move(segment));
+  paths.copiers = group.copiers;
   paths.place = place;
   paths.warn = [warn = std::move(warn), name = group.name](const std::string& line) {
     warn("group " + name + ": " + line);
@@ -120,9 +120,9 @@ void join_disk(caf::actor_system& system, group_parts& group, const group_plan& 
   down.admission = plan.admission;
   down.second_looks = std::move(second_looks);
   down.waiting_bytes = group.memory->size() / 2; // the other half is for what is loaded meanwhile
-  down.disk = *disk;
+  down.mover = disk->set;
+  down.availability = opened.service;
   down.memory = group.memory;
-  down.copiers = group.copiers;
   down.probe = probes.disk_tier;
   down.bytes_in_progress = opened.write_bytes_in_progress(down.bytes_in_progress);
   disk->write_through = spawn_write_through(system, std::move(down));

@@ -7,7 +7,6 @@
 #include <caf/stateful_actor.hpp>
 
 #include <algorithm>
-#include <cerrno>
 
 namespace terrace::actors {
 
@@ -165,82 +164,59 @@ void publish_read(self_pointer self, const acquire_answer& acquired, const std::
           on_lost(self, "host tier"));
 }
 
-/// What was found damaged is dropped from the disk tier. What was cleared from it meanwhile is not brought back.
+/// What was cleared from the disk tier meanwhile is not brought back.
 void confirm_read(self_pointer self, const acquire_answer& acquired, const hold_ptr& disk_held,
-                  const std::vector<size_t>& reading, const std::vector<bool>& good, bool others) {
-  discard_notice damaged;
+                  const std::vector<size_t>& read, bool others) {
   confirm_request request;
-  std::vector<size_t> sound;
-  for (size_t n = 0; n < reading.size(); ++n) {
-    object_id id = disk_held->places()[reading[n]].id;
-    if (good[n]) {
-      request.ids.push_back(id);
-      sound.push_back(reading[n]);
-    } else {
-      damaged.ids.push_back(id);
-    }
-  }
-  const tier_actor& disk_tier = self->state.job.group->disk()->tier;
-  if (!damaged.ids.empty())
-    self->send(disk_tier, std::move(damaged));
-  self->request(disk_tier, caf::infinite, std::move(request))
+  for (size_t i : read)
+    request.ids.push_back(disk_held->places()[i].id);
+  self->request(self->state.job.group->disk()->tier, caf::infinite, std::move(request))
       .then(
-          [self, acquired, disk_held, sound, others](const confirm_answer& answer) {
+          [self, acquired, disk_held, read, others](const confirm_answer& answer) {
             std::vector<size_t> still;
-            for (size_t n = 0; n < sound.size(); ++n)
+            for (size_t n = 0; n < read.size(); ++n)
               if (answer.present[n])
-                still.push_back(sound[n]);
+                still.push_back(read[n]);
             publish_read(self, acquired, still, others);
           },
           on_lost(self, "disk tier"));
 }
 
-void check_read(self_pointer self, const acquire_answer& acquired, const hold_ptr& disk_held,
-                const std::vector<size_t>& reading, const disks_answer& answered, bool others) {
+/// What cannot be read, or is not what was expected, is dropped from the disk tier.
+void take_read(self_pointer self, const acquire_answer& acquired, const hold_ptr& disk_held,
+               const std::vector<size_t>& reading, const std::vector<move_outcome>& outcomes, bool others) {
   auto& state = self->state;
-  check_request request;
-  request.in = state.job.in;
-  request.volume = state.job.group->disk()->volume;
-  request.owners = {acquired.reserved, disk_held};
   std::vector<size_t> read;
-  discard_notice unreadable;
+  discard_notice damaged;
   detach_notice stalled;
   for (size_t n = 0; n < reading.size(); ++n) {
     size_t i = reading[n];
-    if (answered.failed[n] != 0) {
-      if (!answered.away[n])
-        unreadable.ids.push_back(disk_held->places()[i].id);
-      if (answered.failed[n] == ETIMEDOUT)
-        stalled.ids.push_back(acquired.places[i].id);
-      continue;
+    switch (outcomes[n]) {
+      case move_outcome::done: read.push_back(i); break;
+      case move_outcome::failed: damaged.ids.push_back(disk_held->places()[i].id); break;
+      case move_outcome::stalled: stalled.ids.push_back(acquired.places[i].id); break;
+      case move_outcome::away: break;
     }
-    read.push_back(i);
-    sealed_object object;
-    object.key = state.window->keys[i];
-    object.generation = disk_held->places()[i].generation;
-    object.begin = state.job.group->memory->at(acquired.places[i].offset);
-    object.payload_bytes = acquired.places[i].payload_bytes;
-    object.physical_bytes = physical_bytes_for(object.payload_bytes);
-    request.objects.push_back(object);
   }
-  if (!unreadable.ids.empty())
-    self->send(state.job.group->disk()->tier, std::move(unreadable));
+  if (!damaged.ids.empty())
+    self->send(state.job.group->disk()->tier, std::move(damaged));
   if (!stalled.ids.empty()) // nobody should wait for the kernel to give their memory back
     self->send(state.job.group->host, std::move(stalled));
-  self->request(state.job.group->copiers->next(), caf::infinite, std::move(request))
-      .then(
-          [self, acquired, disk_held, read, others](const check_answer& answer) {
-            confirm_read(self, acquired, disk_held, read, answer.good, others);
-          },
-          on_lost(self, "copier"));
+  if (!read.empty()) {
+    confirm_read(self, acquired, disk_held, read, others);
+  } else if (others) {
+    wait_for_others(self);
+  } else {
+    cut_at_first_gap(state);
+    copy_window(self);
+  }
 }
 
 /// Reads the reserved objects of the window from disk into their place in host memory.
 void read_window(self_pointer self, const acquire_answer& acquired, const hold_ptr& disk_held) {
   auto& state = self->state;
-  const disk_parts& disk = *state.job.group->disk();
-  disk_request request;
-  request.direction = disk_direction::read;
+  read_request request;
+  request.in = state.job.in;
   request.context = state.job.context;
   request.owners = {acquired.reserved, disk_held};
   std::vector<size_t> reading;
@@ -249,37 +225,23 @@ void read_window(self_pointer self, const acquire_answer& acquired, const hold_p
     others = others || acquired.states[i] == acquired_state::pending;
     if (acquired.states[i] != acquired_state::reserved)
       continue;
-    const object_place& place = disk_held->places()[i];
     reading.push_back(i);
-    request.operations.push_back({place.offset, state.job.group->memory->at(acquired.places[i].offset),
-                                  physical_bytes_for(place.payload_bytes)});
+    request.objects.push_back({state.window->keys[i], disk_held->places()[i],
+                               state.job.group->memory->at(acquired.places[i].offset)});
   }
   if (reading.empty()) {
-    if (others) {
-      wait_for_others(self);
-    } else {
-      cut_at_first_gap(state);
-      copy_window(self);
-    }
+    take_read(self, acquired, disk_held, {}, {}, others);
     return;
   }
-  self->request(disk.set, caf::infinite, std::move(request))
+  self->request(state.job.group->disk()->set, caf::infinite, std::move(request))
       .then(
-          [self, acquired, disk_held, reading, others](const disks_answer& answer) {
+          [self, acquired, disk_held, reading, others](const move_answer& answer) {
             if (ended(self, "load"))
               return;
-            if (answer.failure.code != errc::ok) {
+            if (answer.failure.code != errc::ok)
               finish(self, answer.failure);
-              return;
-            }
-            if (std::count(answer.failed.begin(), answer.failed.end(), EBUSY) !=
-                static_cast<ptrdiff_t>(answer.failed.size())) {
-              check_read(self, acquired, disk_held, reading, answer, others);
-              return;
-            }
-            // The disk went out of service: what host memory has is all there is.
-            cut_at_first_gap(self->state);
-            copy_window(self);
+            else
+              take_read(self, acquired, disk_held, reading, answer.outcomes, others);
           },
           on_lost(self, "disk"));
 }

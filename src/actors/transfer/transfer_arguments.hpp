@@ -18,15 +18,10 @@
 
 namespace terrace::actors {
 
-/// What reads and writes of a disk tier go through.
-struct disk_access {
-  disk_set_actor set;
-  volume_id volume; ///< that headers of its objects name
-  std::shared_ptr<const tier_availability> service;
-};
-
 /// The disk half of a trust group.
-struct disk_parts : disk_access {
+struct disk_parts {
+  disk_set_actor set; ///< its mover as well
+  std::shared_ptr<const tier_availability> service;
   tier_actor tier;
   std::shared_ptr<const tier_index> index; ///< the tier's
   write_through_actor write_through;

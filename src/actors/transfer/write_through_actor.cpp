@@ -2,7 +2,6 @@
 
 #include "actors/answer.hpp"
 #include "actors/transfer/actor_credit_sink.hpp"
-#include "actors/transfer/copy_ops.hpp"
 #include "storage/object_header.hpp"
 #include "tier/write_credits.hpp"
 #include "transfer/write_budget.hpp"
@@ -32,9 +31,6 @@ struct write_through_state {
   std::vector<answer<finish_writes_answer>> finishing; ///< who waits for the last of them
 };
 
-/// So many headers this actor writes itself where the checksums are known: they take less time than waking a copier.
-constexpr size_t headers_here_max = 64;
-
 using clock = std::chrono::steady_clock;
 using metrics::refusal_reason;
 
@@ -45,11 +41,10 @@ struct passage {
   write_through_notice what;
   uint64_t bytes = 0;
   reservation_ptr reserved;
-  std::vector<bool> wanted;   ///< parallel to the notice's objects: still in host memory, and admitted
-  std::vector<uint64_t> paid; ///< parallel: bytes of the day's budget
-  std::vector<sealed_object> objects;    ///< those that disk has room for and does not have
+  std::vector<bool> wanted;          ///< parallel to the notice's objects: still in host memory, and admitted
+  std::vector<uint64_t> paid;        ///< parallel: bytes of the day's budget
+  std::vector<moved_object> objects; ///< those that disk has room for and does not have
   std::vector<object_place> host_places; ///< parallel to `objects`, until they are confirmed
-  std::vector<object_place> disk_places; ///< parallel to `objects`
 };
 using passage_ptr = std::shared_ptr<passage>;
 
@@ -82,20 +77,21 @@ auto on_lost_actor(self_pointer self, const passage_ptr& pass) {
   };
 }
 
-void publish(self_pointer self, const passage_ptr& pass, const disks_answer& written) {
+void publish(self_pointer self, const passage_ptr& pass, const move_answer& written) {
   publish_request request;
   uint64_t bytes = 0;
-  for (size_t i = 0; i < pass->disk_places.size(); ++i) {
-    if (written.failed[i] == EBUSY)
-      self->state.with.probe->refused(refusal_reason::degraded, 1);
-    else if (written.failed[i] != 0)
-      self->state.with.probe->dropped(1);
-    if (written.failed[i] != 0) {
-      want_second_looks(self);
+  for (size_t i = 0; i < pass->objects.size(); ++i) {
+    auto outcome = written.failure.code != errc::ok ? move_outcome::failed : written.outcomes[i];
+    if (outcome == move_outcome::done) {
+      bytes += pass->objects[i].place.payload_bytes;
+      request.places.push_back(pass->objects[i].place);
       continue;
     }
-    bytes += pass->objects[i].payload_bytes;
-    request.places.push_back(pass->disk_places[i]);
+    want_second_looks(self);
+    if (outcome == move_outcome::away)
+      self->state.with.probe->refused(refusal_reason::degraded, 1);
+    else
+      self->state.with.probe->dropped(1);
   }
   if (request.places.empty()) {
     finish(self, pass);
@@ -108,32 +104,13 @@ void publish(self_pointer self, const passage_ptr& pass, const disks_answer& wri
 }
 
 void write(self_pointer self, const passage_ptr& pass) {
-  disk_request request;
-  request.direction = disk_direction::write;
-  request.owners = {pass->what.held, pass->reserved};
-  for (size_t i = 0; i < pass->objects.size(); ++i)
-    request.operations.push_back(
-        {pass->disk_places[i].offset, pass->objects[i].begin, pass->objects[i].physical_bytes});
-  self->request(self->state.with.disk.set, caf::infinite, std::move(request))
-      .then([self, pass](const disks_answer& written) { publish(self, pass, written); },
-            on_lost_actor(self, pass));
-}
-
-void seal(self_pointer self, const passage_ptr& pass) {
-  seal_request request;
+  write_request request;
   request.in = pass->what.in;
-  request.volume = self->state.with.disk.volume;
   request.objects = pass->objects;
-  request.owners = {pass->what.held};
-  bool known = std::all_of(pass->objects.begin(), pass->objects.end(),
-                           [](const sealed_object& object) { return object.checksum.has_value(); });
-  if (known && pass->objects.size() <= headers_here_max) {
-    seal_objects(request);
-    write(self, pass);
-    return;
-  }
-  self->request(self->state.with.copiers->next(), caf::infinite, std::move(request))
-      .then([self, pass](const seal_answer&) { write(self, pass); }, on_lost_actor(self, pass));
+  request.owners = {pass->what.held, pass->reserved};
+  self->request(self->state.with.mover, caf::infinite, std::move(request))
+      .then([self, pass](const move_answer& written) { publish(self, pass, written); },
+            on_lost_actor(self, pass));
 }
 
 /// What was cleared from host memory before disk had a place for it is not written: nobody would find it there to clear.
@@ -146,16 +123,13 @@ void confirm(self_pointer self, const passage_ptr& pass) {
           [self, pass](const confirm_answer& answer) {
             size_t kept = 0;
             for (size_t i = 0; i < pass->objects.size(); ++i)
-              if (answer.present[i]) {
-                pass->objects[kept] = pass->objects[i];
-                pass->disk_places[kept++] = pass->disk_places[i];
-              }
+              if (answer.present[i])
+                pass->objects[kept++] = pass->objects[i];
             pass->objects.resize(kept);
-            pass->disk_places.resize(kept);
             if (kept == 0)
               finish(self, pass);
             else
-              seal(self, pass);
+              write(self, pass);
           },
           on_lost_actor(self, pass));
 }
@@ -172,17 +146,14 @@ void reserved(self_pointer self, const passage_ptr& pass, const acquire_answer& 
   for (size_t i = 0; i < answer.states.size(); ++i) {
     if (answer.states[i] != acquired_state::reserved || !host_places[i].present())
       continue;
-    sealed_object object;
+    moved_object object;
     object.key = pass->what.objects->keys[i];
-    object.generation = answer.places[i].generation;
-    object.begin = self->state.with.memory->at(host_places[i].offset);
-    object.payload_bytes = host_places[i].payload_bytes;
-    object.physical_bytes = physical_bytes_for(object.payload_bytes);
+    object.place = answer.places[i];
+    object.memory = self->state.with.memory->at(host_places[i].offset);
     if (!pass->what.checksums.empty())
       object.checksum = pass->what.checksums[i];
     pass->objects.push_back(object);
     pass->host_places.push_back(host_places[i]);
-    pass->disk_places.push_back(answer.places[i]);
     if (!pass->paid.empty())
       pass->paid[i] = 0; // it is spent
   }
@@ -304,7 +275,7 @@ void start(self_pointer self, write_through_notice notice) {
   pass->wanted.resize(places.size());
   for (size_t i = 0; i < places.size(); ++i)
     pass->wanted[i] = places[i].present();
-  if (!state.with.disk.service->writes()) {
+  if (!state.with.availability->writes()) {
     refuse_from(self, pass, 0, refusal_reason::degraded);
     --state.in_progress;
     state.bytes_in_progress -=

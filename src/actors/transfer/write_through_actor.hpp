@@ -34,9 +34,9 @@ struct write_through_arguments {
   std::shared_ptr<std::atomic<bool>> second_looks;
   uint64_t waiting_bytes =
       UINT64_MAX; ///< of host memory that may wait for the disk, this in progress included
-  disk_access disk;
+  mover_actor mover;
+  std::shared_ptr<const tier_availability> availability; ///< of the disk tier
   std::shared_ptr<segmented_arena> memory;
-  std::shared_ptr<copier_pool> copiers;
   uint64_t bytes_in_progress = 128ULL
                                << 20; ///< taken from the line at a time; a single larger notice goes alone
   std::shared_ptr<metrics::tier_probe> probe; ///< of the disk tier
