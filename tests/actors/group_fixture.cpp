@@ -59,6 +59,7 @@ void group_fixture::start(const parts_wanted& parts) {
   if (wanted.segment_objects != 0)
     plan_.segment_bytes = wanted.segment_objects * physical;
   plan_.admission = wanted.admission;
+  plan_.more_tiers = wanted.more_tiers;
   plan_.policy_time = wanted.clock;
   probes.paths.resize(wanted.disk_paths);
   if (wanted.disk_objects != 0)
@@ -134,7 +135,7 @@ void group_fixture::restart(bool in_order, const std::function<void()>& meanwhil
     auto written = ask<finish_writes_answer>(group->disk()->write_through, finish_writes_request{});
     settle();
     ASSERT_TRUE(*written);
-    auto closed = ask<close_journal_answer>(group->disk()->set, close_journal_request{});
+    auto closed = ask<close_mover_answer>(group->disk()->mover, close_mover_request{});
     settle();
     ASSERT_TRUE(*closed);
     EXPECT_EQ((*closed)->failure.code, errc::ok) << (*closed)->failure.text;

@@ -45,28 +45,31 @@ void write_down(self_pointer self, const index_changes& what) {
   }
 }
 
-/// Sends `request` to all journals; answers with what `add` makes of their answers.
-template <class Answer, class Request, class Add>
-caf::result<Answer> ask_journals(self_pointer self, const Request& request, Answer first, Add add) {
+/// Sends `request` to all journals; answers with their failures and what `add` makes of the rest.
+template <class Answer, class Sum, class Request, class Add>
+caf::result<Sum> ask_journals(self_pointer self, const Request& request, Sum first, Add add) {
   auto& state = self->state;
-  auto reply = make_answer<Answer>(self);
-  auto sum = std::make_shared<Answer>(std::move(first));
+  auto reply = make_answer<Sum>(self);
+  auto sum = std::make_shared<Sum>(std::move(first));
   auto waiting_for = std::make_shared<size_t>(state.journals.size());
-  auto one_less = [reply, sum, waiting_for, add](const Answer& answer) mutable {
-    if (answer.failure.code != errc::ok) {
-      sum->failure.code = answer.failure.code;
-      sum->failure.text += (sum->failure.text.empty() ? "" : "; ") + answer.failure.text;
+  auto one_less = [reply, sum, waiting_for](const error& failure) mutable {
+    if (failure.code != errc::ok) {
+      sum->failure.code = failure.code;
+      sum->failure.text += (sum->failure.text.empty() ? "" : "; ") + failure.text;
     }
-    add(*sum, answer);
     if (--*waiting_for == 0)
       reply.deliver(std::move(*sum));
   };
   for (const journal_actor& journal : state.journals)
-    self->request(journal, caf::infinite, request).then(one_less, [one_less](const caf::error&) mutable {
-      Answer lost;
-      lost.failure = {errc::internal, "the journal of a path has ended"};
-      one_less(lost);
-    });
+    self->request(journal, caf::infinite, request)
+        .then(
+            [one_less, sum, add](const Answer& answer) mutable {
+              add(*sum, answer);
+              one_less(answer.failure);
+            },
+            [one_less](const caf::error&) mutable {
+              one_less({errc::internal, "the journal of a path has ended"});
+            });
   return reply.promise();
 }
 
@@ -75,12 +78,12 @@ caf::result<forget_answer> forget(self_pointer self, const forget_request& reque
   volume_id volume = self->state.paths->volume();
   if (self->state.left_out)
     first.missed = volume;
-  return ask_journals(self, request, std::move(first),
-                      [volume](forget_answer& sum, const forget_answer& one) {
-                        sum.epoch = std::max(sum.epoch, one.epoch);
-                        if (one.failure.code != errc::ok)
-                          sum.missed = volume;
-                      });
+  return ask_journals<forget_answer>(self, request, std::move(first),
+                                     [volume](forget_answer& sum, const forget_answer& one) {
+                                       sum.epoch = std::max(sum.epoch, one.epoch);
+                                       if (one.failure.code != errc::ok)
+                                         sum.missed = volume;
+                                     });
 }
 
 // ---- memory ----
@@ -173,8 +176,9 @@ disk_set_actor::behavior_type set_behavior(self_pointer self, const std::shared_
       [self](const write_request& request) { return write_objects(self, request); },
       [self](const index_changes& what) { write_down(self, what); },
       [self](const forget_request& request) { return forget(self, request); },
-      [self](const close_journal_request& request) {
-        return ask_journals(self, request, close_journal_answer{}, [](auto&, const auto&) {});
+      [self](const close_mover_request&) {
+        return ask_journals<close_journal_answer>(self, close_journal_request{}, close_mover_answer{},
+                                                  [](close_mover_answer&, const close_journal_answer&) {});
       },
       [self](register_memory what) {
         for (const disk_actor& disk : self->state.disks)

@@ -15,7 +15,8 @@ namespace {
 struct load_state : transfer_progress<load_job, load_result> {
   const char* name = "load";
   std::vector<object_place> places; ///< host places of the window's objects
-  std::vector<bool> from_disk;      ///< which of them were read in this window
+  std::vector<tier_kind>
+      read_from; ///< parallel: the tier below that they were read from in this window, or the first
   std::vector<hold_ptr> holds;
   reservation_ptr passing; ///< objects of the window that are delivered and not kept
   uint64_t promoted = 0;   ///< bytes that were brought into host memory to stay
@@ -27,11 +28,15 @@ using self_pointer = caf::stateful_actor<load_state>*;
 void start_window(self_pointer self);
 void hold_window(self_pointer self);
 
-/// The disk tier, unless it cannot be read now.
-const disk_parts* usable_disk(const load_state& state) {
-  const disk_parts* disk = state.job.group->disk();
-  return disk != nullptr && disk->service->reads() ? disk : nullptr;
-}
+/// What a window lacks is read from the tiers below, one after the other.
+struct below_reading {
+  acquire_answer acquired;
+  tier_holds below;
+  size_t next = 0;          ///< of `below`
+  std::vector<size_t> good; ///< of the window's objects: read, verified and not cleared meanwhile
+  bool others = false;      ///< others are writing some of the window's objects
+};
+using reading_ptr = std::shared_ptr<below_reading>;
 
 /// A chain longer than host memory cannot stay there: its first half stays, and the rest streams past instead of driving
 /// everything else out.
@@ -43,6 +48,15 @@ bool passes(const load_state& state) {
   return state.job.runs && bytes > room && state.promoted >= room / 2;
 }
 
+/// What the first tier served may be missing below.
+void offer_again(self_pointer self) {
+  auto& state = self->state;
+  for (const tier_parts& tier : state.job.group->tiers())
+    if (tier.second_looks && tier.second_looks->load(std::memory_order_relaxed) && tier.writes())
+      self->send(tier.write_through,
+                 write_through_notice{state.job.in, state.window, state.holds.front(), {}});
+}
+
 /// Accounts the window's first `objects` objects as delivered and goes on, or ends when the window was cut.
 void complete_window(self_pointer self, size_t objects) {
   auto& state = self->state;
@@ -51,9 +65,8 @@ void complete_window(self_pointer self, size_t objects) {
   for (size_t i = 0; i < objects; ++i) {
     uint64_t bytes = state.window->payload_bytes[i];
     state.result.bytes += bytes;
-    auto tier = state.from_disk[i] ? tier_kind::disk : tier_kind::host;
-    state.result.bytes_by_tier[static_cast<size_t>(tier)] += bytes;
-    (state.from_disk[i] ? state.job.group->disk()->probe : state.job.group->host_probe)->read(bytes);
+    state.result.bytes_by_tier[static_cast<size_t>(state.read_from[i])] += bytes;
+    state.job.group->tier(state.read_from[i])->probe->read(bytes);
   }
   state.result.chunks += objects / per_chunk;
   if (!state.job.runs) {
@@ -61,12 +74,9 @@ void complete_window(self_pointer self, size_t objects) {
                                state.places.begin() + static_cast<ptrdiff_t>(objects));
     state.result.holds.insert(state.result.holds.end(), state.holds.begin(), state.holds.end());
   }
-  const disk_parts* disk = state.job.group->disk();
-  if (disk != nullptr && disk->second_looks && disk->second_looks->load(std::memory_order_relaxed) &&
-      disk->service->writes() && !state.holds.empty() &&
-      std::find(state.from_disk.begin(), state.from_disk.end(), false) != state.from_disk.end())
-    self->send(disk->write_through,
-               write_through_notice{state.job.in, state.window, state.holds.front(), {}});
+  if (!state.holds.empty() &&
+      std::find(state.read_from.begin(), state.read_from.end(), tier_kind::host) != state.read_from.end())
+    offer_again(self);
   bool cut = objects < state.end - state.begin;
   state.holds.clear();
   state.passing.reset();
@@ -123,127 +133,141 @@ void wait_for_others(self_pointer self) {
   await_others(self, hold_window);
 }
 
-/// What was read from disk and found good becomes visible.
-void publish_read(self_pointer self, const acquire_answer& acquired, const std::vector<size_t>& published,
-                  bool others) {
+/// What was read and found good becomes visible.
+void publish_read(self_pointer self, const reading_ptr& reading) {
+  auto& state = self->state;
+  if (reading->good.empty()) {
+    if (reading->others) {
+      wait_for_others(self);
+    } else {
+      cut_at_first_gap(state);
+      copy_window(self);
+    }
+    return;
+  }
   publish_request request;
   request.hold = true;
-  request.in = self->state.job.in;
-  if (self->state.job.context)
-    request.inference = self->state.job.context->inference;
-  for (size_t i : published)
-    request.places.push_back(acquired.places[i]);
-  if (!others && passes(self->state)) {
-    auto& state = self->state;
-    for (size_t n = 0; n < published.size(); ++n) {
-      state.places[published[n]] = request.places[n];
-      state.from_disk[published[n]] = true;
-    }
-    state.passing = acquired.reserved;
+  request.in = state.job.in;
+  if (state.job.context)
+    request.inference = state.job.context->inference;
+  for (size_t i : reading->good)
+    request.places.push_back(reading->acquired.places[i]);
+  if (!reading->others && passes(state)) {
+    for (size_t n = 0; n < reading->good.size(); ++n)
+      state.places[reading->good[n]] = request.places[n];
+    state.passing = reading->acquired.reserved;
     cut_at_first_gap(state);
     copy_window(self);
     return;
   }
-  self->request(self->state.job.group->host, caf::infinite, std::move(request))
+  self->request(state.job.group->host, caf::infinite, std::move(request))
       .then(
-          [self, published, others](const publish_answer& answer) {
-            auto& state = self->state;
-            for (size_t n = 0; n < published.size(); ++n) {
-              state.places[published[n]] = answer.held->places()[n];
-              state.from_disk[published[n]] = true;
-              state.promoted += physical_bytes_for(answer.held->places()[n].payload_bytes);
+          [self, reading](const publish_answer& answer) {
+            auto& now = self->state;
+            for (size_t n = 0; n < reading->good.size(); ++n) {
+              const object_place& place = answer.held->places()[n];
+              now.places[reading->good[n]] = place;
+              now.promoted += physical_bytes_for(place.payload_bytes);
             }
-            state.holds.push_back(answer.held);
-            if (others) {
+            now.holds.push_back(answer.held);
+            if (reading->others) {
               wait_for_others(self);
               return;
             }
-            cut_at_first_gap(state);
+            cut_at_first_gap(now);
             copy_window(self);
           },
           on_lost(self, "host tier"));
 }
 
-/// What was cleared from the disk tier meanwhile is not brought back.
-void confirm_read(self_pointer self, const acquire_answer& acquired, const hold_ptr& disk_held,
-                  const std::vector<size_t>& read, bool others) {
+void read_next_tier(self_pointer self, const reading_ptr& reading);
+
+/// What was cleared from the tier meanwhile is not brought back.
+void confirm_read(self_pointer self, const reading_ptr& reading, const tier_hold& from,
+                  const std::vector<size_t>& read) {
   confirm_request request;
   for (size_t i : read)
-    request.ids.push_back(disk_held->places()[i].id);
-  self->request(self->state.job.group->disk()->tier, caf::infinite, std::move(request))
+    request.ids.push_back(from.held->places()[i].id);
+  self->request(self->state.job.group->tier(from.tier)->tier, caf::infinite, std::move(request))
       .then(
-          [self, acquired, disk_held, read, others](const confirm_answer& answer) {
-            std::vector<size_t> still;
+          [self, reading, read, tier = from.tier](const confirm_answer& answer) {
             for (size_t n = 0; n < read.size(); ++n)
-              if (answer.present[n])
-                still.push_back(read[n]);
-            publish_read(self, acquired, still, others);
+              if (answer.present[n]) {
+                reading->good.push_back(read[n]);
+                self->state.read_from[read[n]] = tier;
+              }
+            read_next_tier(self, reading);
           },
-          on_lost(self, "disk tier"));
+          on_lost(self, "tier below"));
 }
 
-/// What cannot be read, or is not what was expected, is dropped from the disk tier.
-void take_read(self_pointer self, const acquire_answer& acquired, const hold_ptr& disk_held,
-               const std::vector<size_t>& reading, const std::vector<move_outcome>& outcomes, bool others) {
+/// What cannot be read, or is not what was expected, is dropped from its tier.
+void take_read(self_pointer self, const reading_ptr& reading, const tier_hold& from,
+               const std::vector<size_t>& wanted, const std::vector<move_outcome>& outcomes) {
   auto& state = self->state;
   std::vector<size_t> read;
   discard_notice damaged;
   detach_notice stalled;
-  for (size_t n = 0; n < reading.size(); ++n) {
-    size_t i = reading[n];
+  for (size_t n = 0; n < wanted.size(); ++n) {
+    size_t i = wanted[n];
     switch (outcomes[n]) {
       case move_outcome::done: read.push_back(i); break;
-      case move_outcome::failed: damaged.ids.push_back(disk_held->places()[i].id); break;
-      case move_outcome::stalled: stalled.ids.push_back(acquired.places[i].id); break;
+      case move_outcome::failed: damaged.ids.push_back(from.held->places()[i].id); break;
+      case move_outcome::stalled: stalled.ids.push_back(reading->acquired.places[i].id); break;
       case move_outcome::away: break;
     }
   }
   if (!damaged.ids.empty())
-    self->send(state.job.group->disk()->tier, std::move(damaged));
+    self->send(state.job.group->tier(from.tier)->tier, std::move(damaged));
   if (!stalled.ids.empty()) // nobody should wait for the kernel to give their memory back
     self->send(state.job.group->host, std::move(stalled));
-  if (!read.empty()) {
-    confirm_read(self, acquired, disk_held, read, others);
-  } else if (others) {
-    wait_for_others(self);
-  } else {
-    cut_at_first_gap(state);
-    copy_window(self);
-  }
+  if (read.empty())
+    read_next_tier(self, reading);
+  else
+    confirm_read(self, reading, from, read);
 }
 
-/// Reads the reserved objects of the window from disk into their place in host memory.
-void read_window(self_pointer self, const acquire_answer& acquired, const hold_ptr& disk_held) {
+/// Reads the reserved objects of the window that the next tier below is the fastest to have.
+void read_next_tier(self_pointer self, const reading_ptr& reading) {
   auto& state = self->state;
+  if (reading->next == reading->below.size()) {
+    publish_read(self, reading);
+    return;
+  }
+  size_t k = reading->next++;
+  const tier_hold& from = reading->below[k];
+  auto is_fastest = [&](size_t i) {
+    return from.held->places()[i].present() &&
+           std::none_of(reading->below.begin(), reading->below.begin() + static_cast<ptrdiff_t>(k),
+                        [i](const tier_hold& one) { return one.held->places()[i].present(); });
+  };
   read_request request;
   request.in = state.job.in;
   request.context = state.job.context;
-  request.owners = {acquired.reserved, disk_held};
-  std::vector<size_t> reading;
-  bool others = false;
-  for (size_t i = 0; i < acquired.states.size(); ++i) {
-    others = others || acquired.states[i] == acquired_state::pending;
-    if (acquired.states[i] != acquired_state::reserved)
+  request.owners = {reading->acquired.reserved, from.held};
+  std::vector<size_t> wanted;
+  for (size_t i = 0; i < reading->acquired.states.size(); ++i) {
+    if (reading->acquired.states[i] != acquired_state::reserved || !is_fastest(i))
       continue;
-    reading.push_back(i);
-    request.objects.push_back({state.window->keys[i], disk_held->places()[i],
-                               state.job.group->memory->at(acquired.places[i].offset)});
+    wanted.push_back(i);
+    request.objects.push_back({state.window->keys[i], from.held->places()[i],
+                               state.job.group->memory->at(reading->acquired.places[i].offset)});
   }
-  if (reading.empty()) {
-    take_read(self, acquired, disk_held, {}, {}, others);
+  if (wanted.empty()) {
+    read_next_tier(self, reading);
     return;
   }
-  self->request(state.job.group->disk()->set, caf::infinite, std::move(request))
+  self->request(state.job.group->tier(from.tier)->mover, caf::infinite, std::move(request))
       .then(
-          [self, acquired, disk_held, reading, others](const move_answer& answer) {
+          [self, reading, k, wanted](const move_answer& answer) {
             if (ended(self, "load"))
               return;
             if (answer.failure.code != errc::ok)
               finish(self, answer.failure);
             else
-              take_read(self, acquired, disk_held, reading, answer.outcomes, others);
+              take_read(self, reading, reading->below[k], wanted, answer.outcomes);
           },
-          on_lost(self, "disk"));
+          on_lost(self, "mover of a tier"));
 }
 
 /// Takes what the tier gave for the window; returns whether anything is held.
@@ -255,55 +279,81 @@ void keep(load_state& state, const acquire_answer& acquired) {
   state.holds = {acquired.held};
 }
 
-/// Second round: the disk tier holds what it has, and the host tier reserves space for exactly that.
-void fill_window(self_pointer self, const hold_ptr& disk_held) {
+/// Second round: the tiers below hold what they have, and the host tier reserves space for exactly that.
+void fill_window(self_pointer self, const tier_holds& below) {
   auto& state = self->state;
   acquire_request request;
   request.objects = state.window;
   request.note_access = false;
   request.context = state.job.context;
   request.may_fill.resize(state.window->size());
-  for (size_t i = 0; i < request.may_fill.size(); ++i)
-    request.may_fill[i] = disk_held->places()[i].present();
+  for (const tier_hold& one : below)
+    for (size_t i = 0; i < request.may_fill.size(); ++i)
+      request.may_fill[i] = request.may_fill[i] || one.held->places()[i].present();
   self->request(state.job.group->host, caf::infinite, std::move(request))
       .then(
-          [self, disk_held](const acquire_answer& acquired) {
+          [self, below](const acquire_answer& acquired) {
             if (acquired.failure.code != errc::ok) {
               finish(self, acquired.failure);
               return;
             }
             keep(self->state, acquired);
-            read_window(self, acquired, disk_held);
+            auto reading = std::make_shared<below_reading>();
+            reading->acquired = acquired;
+            reading->below = below;
+            reading->others = std::find(acquired.states.begin(), acquired.states.end(),
+                                        acquired_state::pending) != acquired.states.end();
+            read_next_tier(self, reading);
           },
           on_lost(self, "host tier"));
 }
 
-/// The part of a lease's disk hold that belongs to the window; it shares the lease's ownership.
+/// The part of a lease's hold that belongs to the window; it shares the lease's ownership.
 hold_ptr window_of(const hold_ptr& held, size_t begin, size_t end) {
   auto places = std::vector<object_place>(held->places().begin() + static_cast<ptrdiff_t>(begin),
                                           held->places().begin() + static_cast<ptrdiff_t>(end));
   return hold_ptr(new object_hold({}, std::move(places)), [held](object_hold* part) { delete part; });
 }
 
-void ask_disk(self_pointer self) {
+/// Whether objects of the window may be in a tier below.
+bool may_be_below(const load_state& state) {
+  const auto& tiers = state.job.group->tiers();
+  return std::any_of(tiers.begin() + 1, tiers.end(), [](const tier_parts& tier) { return tier.reads(); });
+}
+
+/// Asks the tiers from `next` on what they have, until nothing is missing.
+void ask_below(self_pointer self, size_t next, tier_holds below) {
   auto& state = self->state;
-  state.holds.clear();
-  if (state.job.disk_held) {
-    fill_window(self, window_of(state.job.disk_held, state.begin, state.end));
+  const auto& tiers = state.job.group->tiers();
+  while (next < tiers.size() && !tiers[next].reads())
+    ++next;
+  if (next >= tiers.size()) {
+    fill_window(self, below);
     return;
   }
   probe_request request{state.window, true, state.job.note_access};
-  self->request(state.job.group->disk()->tier, caf::infinite, std::move(request))
+  self->request(tiers[next].tier, caf::infinite, std::move(request))
       .then(
-          [self](const probe_answer& answer) {
-            auto& now = self->state;
-            auto held = answer.held;
-            if (!held) // nothing on disk: what host memory has is all there is
-              held = std::make_shared<object_hold>(release_sink_ptr{},
-                                                   std::vector<object_place>(now.window->size()));
-            fill_window(self, held);
+          [self, next, below = std::move(below),
+           kind = tiers[next].kind](const probe_answer& answer) mutable {
+            if (answer.held)
+              below.push_back({kind, answer.held});
+            ask_below(self, next + 1, std::move(below));
           },
-          on_lost(self, "disk tier"));
+          on_lost(self, "tier below"));
+}
+
+void ask_below(self_pointer self) {
+  auto& state = self->state;
+  state.holds.clear();
+  if (state.job.below.empty()) {
+    ask_below(self, 1, {});
+    return;
+  }
+  tier_holds below;
+  for (const tier_hold& one : state.job.below)
+    below.push_back({one.tier, window_of(one.held, state.begin, state.end)});
+  fill_window(self, below);
 }
 
 /// First round: is everything in host memory?
@@ -329,8 +379,8 @@ void hold_window(self_pointer self) {
             } else if (std::count(acquired.states.begin(), acquired.states.end(), acquired_state::pending) !=
                        0) {
               wait_for_others(self);
-            } else if (usable_disk(now) != nullptr) {
-              ask_disk(self);
+            } else if (may_be_below(now)) {
+              ask_below(self);
             } else {
               cut_at_first_gap(now);
               copy_window(self);
@@ -346,7 +396,7 @@ void start_window(self_pointer self) {
     finish(self, {});
     return;
   }
-  state.from_disk.assign(state.window->size(), false);
+  state.read_from.assign(state.window->size(), tier_kind::host);
   hold_window(self);
 }
 

@@ -31,24 +31,19 @@ constexpr size_t slice_objects = 128;
 
 /// What one tier has said so far.
 struct tier_share {
-  tier_actor tier;
-  std::shared_ptr<const tier_index> index;
-  std::shared_ptr<metrics::tier_probe> probe;
-  tier_kind kind = tier_kind::none;
+  const tier_parts* tier = nullptr;
   object_bitmap present; ///< of the whole request
   object_bitmap slice;
   hold_ptr held;
-  bool asked = false;
 };
 
 struct lookup_state {
   const char* name = "lookup";
   lookup_request request;
   answer<lookup_answer> reply;
-  tier_share host;
-  tier_share disk;
-  size_t first = 0; ///< of the slice that is asked for
-  size_t slice = 0; ///< objects in a slice: whole words of a bitmap, whole chunks
+  std::vector<tier_share> tiers; ///< that are asked, fastest first
+  size_t first = 0;              ///< of the slice that is asked for
+  size_t slice = 0;              ///< objects in a slice: whole words of a bitmap, whole chunks
   size_t waiting_for = 0;
   bool lost_tier = false;
 };
@@ -93,21 +88,25 @@ hold_ptr take_found(self_pointer self, tier_share& share, uint32_t found_chunks,
       if (place.present())
         used.ids.push_back(place.id);
     if (!used.ids.empty())
-      self->send(share.tier, std::move(used));
+      self->send(share.tier->tier, std::move(used));
   }
   return std::move(share.held);
 }
 
-/// A lease of a chain longer than half of host memory would leave no room to load what it has on disk alone. Behind that half
-/// it holds on disk what is there too.
-void leave_room(uint64_t host_bytes, object_hold& host, const object_hold& disk) {
+/// A lease of a chain longer than half of host memory would leave no room to load what it has below alone. Behind that half
+/// it holds below what is there too.
+void leave_room(uint64_t host_bytes, object_hold& host, const tier_holds& all) {
+  auto is_below = [&](size_t i) {
+    return std::any_of(all.begin() + 1, all.end(),
+                       [i](const tier_hold& one) { return one.held->places()[i].present(); });
+  };
   uint64_t bytes = 0;
   std::vector<bool> keeps;
   keeps.reserve(host.places().size());
   for (size_t i = 0; i < host.places().size(); ++i) {
     const object_place& place = host.places()[i];
     bytes += place.present() ? physical_bytes_for(place.payload_bytes) : 0;
-    keeps.push_back(bytes <= host_bytes / 2 || !disk.places()[i].present());
+    keeps.push_back(bytes <= host_bytes / 2 || !is_below(i));
   }
   if (bytes > host_bytes / 2)
     host.keep_only(keeps);
@@ -119,17 +118,16 @@ void finish(self_pointer self) {
   if (state.lost_tier)
     answer.failure = {errc::internal, "a tier has ended"};
   std::vector<tier_answer> answers;
-  for (tier_share* share : {&state.host, &state.disk})
-    if (share->asked)
-      answers.push_back({share->kind, std::move(share->present)});
+  for (tier_share& share : state.tiers)
+    answers.push_back({share.tier->kind, std::move(share.present)});
   answer.plan = make_prefix_plan(state.request.in->spec, state.request.plan, answers);
   size_t kept = answer.plan.found_chunks * chunk_layout(state.request.in->spec).objects_per_chunk();
-  answer.host = take_found(self, state.host, answer.plan.found_chunks, kept);
-  answer.disk = take_found(self, state.disk, answer.plan.found_chunks, kept);
-  if (answer.host && answer.disk)
-    leave_room(state.request.group->memory->size(), *answer.host, *answer.disk);
-  state.host = {};
-  state.disk = {};
+  for (tier_share& share : state.tiers)
+    if (hold_ptr held = take_found(self, share, answer.plan.found_chunks, kept))
+      answer.held.push_back({share.tier->kind, std::move(held)});
+  if (answer.held.size() > 1 && answer.held.front().tier == tier_kind::host)
+    leave_room(state.request.group->memory->size(), *answer.held.front().held, answer.held);
+  state.tiers.clear();
   state.lost_tier = false;
   state.request = {};
   std::exchange(state.reply, {}).deliver(std::move(answer));
@@ -140,10 +138,10 @@ void finish(self_pointer self) {
 bool goes_on(const lookup_state& state) {
   if (has_trailing_pools(state))
     return true;
-  object_bitmap either = state.host.asked ? state.host.slice : state.disk.slice;
-  if (state.host.asked && state.disk.asked)
-    either.merge(0, state.disk.slice);
-  return either.count() == either.size();
+  object_bitmap any = state.tiers.front().slice;
+  for (size_t i = 1; i < state.tiers.size(); ++i)
+    any.merge(0, state.tiers[i].slice);
+  return any.count() == any.size();
 }
 
 void look_at_slice(self_pointer self);
@@ -175,12 +173,12 @@ void add_present(const lookup_state& state, tier_share& share, object_bitmap pre
 bool read_slice(const lookup_state& state, tier_share& share) {
   if (state.request.hold)
     return false;
-  auto present = share.index->try_probe(*state.request.objects, {state.first, state.slice});
+  auto present = share.tier->index->try_probe(*state.request.objects, {state.first, state.slice});
   if (!present)
     return false;
   size_t hits = present->count();
-  share.probe->hit(hits);
-  share.probe->missed(present->size() - hits);
+  share.tier->probe->hit(hits);
+  share.tier->probe->missed(present->size() - hits);
   add_present(state, share, std::move(*present));
   return true;
 }
@@ -203,9 +201,10 @@ void ask(self_pointer self, tier_share& share) {
                       request.hold,
                       request.note_access && probes_note_access(state),
                       {state.first, state.slice}};
-  auto asked = one_slice(state) // a long lookup's slices do not stand in a short one's way
-                   ? self->request<caf::message_priority::high>(share.tier, caf::infinite, std::move(probe))
-                   : self->request(share.tier, caf::infinite, std::move(probe));
+  auto asked =
+      one_slice(state) // a long lookup's slices do not stand in a short one's way
+          ? self->request<caf::message_priority::high>(share.tier->tier, caf::infinite, std::move(probe))
+          : self->request(share.tier->tier, caf::infinite, std::move(probe));
   std::move(asked).then(
       [self, &share](const probe_answer& found) {
         add_present(self->state, share, found.present);
@@ -221,9 +220,9 @@ void ask(self_pointer self, tier_share& share) {
 
 void look_at_slice(self_pointer self) {
   auto& state = self->state;
-  for (tier_share* share : {&state.host, &state.disk})
-    if (share->asked && !read_slice(state, *share))
-      ask(self, *share);
+  for (tier_share& share : state.tiers)
+    if (!read_slice(state, share))
+      ask(self, share);
   if (state.waiting_for != 0)
     return; // the last answer goes on
   if (advance(state))
@@ -232,14 +231,10 @@ void look_at_slice(self_pointer self) {
     finish(self);
 }
 
-/// An empty tier is not asked.
-void add_tier(lookup_state& state, tier_share& share, const tier_actor& tier, tier_kind kind,
-              const std::shared_ptr<const tier_index>& index,
-              const std::shared_ptr<metrics::tier_probe>& probe) {
-  bool allowed = state.request.tiers == 0 || (state.request.tiers >> static_cast<unsigned>(kind) & 1) != 0;
-  if (!allowed || index->empty())
-    return;
-  share = {tier, index, probe, kind, object_bitmap(state.request.objects->size()), {}, nullptr, true};
+/// A tier that is empty, or cannot be read now, is not asked.
+bool is_asked(const lookup_request& request, const tier_parts& tier) {
+  bool allowed = request.tiers == 0 || (request.tiers >> static_cast<unsigned>(tier.kind) & 1) != 0;
+  return allowed && tier.reads() && !tier.index->empty();
 }
 
 caf::behavior lookup_behavior(self_pointer self) {
@@ -249,18 +244,17 @@ caf::behavior lookup_behavior(self_pointer self) {
         state.request = request;
         state.reply = make_answer<lookup_answer>(self);
         auto promise = state.reply.promise();
-        const group_parts& group = *request.group;
-        add_tier(state, state.host, group.host, tier_kind::host, group.host_index, group.host_probe);
-        if (const auto* disk = group.disk(); disk != nullptr && disk->service->reads())
-          add_tier(state, state.disk, disk->tier, tier_kind::disk, disk->index, disk->probe);
+        for (const tier_parts& tier : request.group->tiers())
+          if (is_asked(request, tier))
+            state.tiers.push_back({&tier, object_bitmap(request.objects->size()), {}, nullptr});
         size_t whole = std::lcm(size_t{64}, size_t{chunk_layout(request.in->spec).objects_per_chunk()});
         state.slice = std::max(slice_objects / whole, size_t{1}) * whole;
         state.first = 0;
         state.waiting_for = 0;
-        if (state.host.asked || state.disk.asked)
-          look_at_slice(self);
-        else
+        if (state.tiers.empty())
           finish(self);
+        else
+          look_at_slice(self);
         return promise;
       },
       [self](next_slice) { look_at_slice(self); },

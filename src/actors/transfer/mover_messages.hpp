@@ -3,6 +3,7 @@
 
 #include "actors/connection/group_messages.hpp"
 #include "actors/messages.hpp"
+#include "memory/arena.hpp"
 #include "tier/object_place.hpp"
 
 #include <cstddef>
@@ -40,6 +41,24 @@ enum class move_outcome : uint8_t {
 struct move_answer {
   error failure;
   std::vector<move_outcome> outcomes;
+};
+
+/// The arena's memory is committed: a disk registers it with its ring, which pins it. Until then, and where the kernel
+/// refuses, plain buffers do.
+struct register_memory {};
+/// The arena has another segment, which is committed.
+struct add_memory {
+  std::shared_ptr<const arena> segment;
+};
+/// Answered with `retire_answer`: nothing lies in the segment that begins there any more, and it is let go of.
+struct forget_memory {
+  const std::byte* begin = nullptr;
+};
+
+/// Nothing changes the tier any more.
+struct close_mover_request {};
+struct close_mover_answer {
+  error failure; ///< what a restart will not find
 };
 
 } // namespace terrace::actors

@@ -15,15 +15,11 @@ namespace {
 struct store_state : transfer_progress<store_job, store_result> {
   const char* name = "store";
   std::vector<bool> copied; ///< of the window's objects
-  credit_ptr credit;        ///< of the window, for what of it goes to disk
+  /// Leave to write the window to tiers below, by tier.
+  std::vector<std::pair<const tier_parts*, credit_ptr>> credits;
 };
 
 using self_pointer = caf::stateful_actor<store_state>*;
-
-bool writes_through(const store_state& state) {
-  const disk_parts* disk = state.job.group->disk();
-  return disk != nullptr && disk->write_new && disk->service->writes();
-}
 
 void start_window(self_pointer self);
 void acquire_window(self_pointer self);
@@ -55,7 +51,7 @@ void wait_for_others(self_pointer self) {
 void publish_window(self_pointer self, const acquire_answer& acquired, const std::vector<uint64_t>& sums,
                     bool again) {
   auto& state = self->state;
-  bool write_through = writes_through(state);
+  bool write_through = !state.credits.empty();
   std::vector<uint64_t> checksums(sums.empty() ? 0 : acquired.places.size());
   auto sum = sums.begin();
   publish_request request;
@@ -71,18 +67,16 @@ void publish_window(self_pointer self, const acquire_answer& acquired, const std
       checksums[i] = *sum++;
     state.copied[i] = true;
     state.result.bytes += acquired.places[i].payload_bytes;
-    state.job.group->host_probe->written(acquired.places[i].payload_bytes);
+    state.job.group->tiers().front().probe->written(acquired.places[i].payload_bytes);
   }
   // `acquired` stays alive until the answer: its reservation ends after the tier has published.
   self->request(state.job.group->host, caf::infinite, std::move(request))
       .then(
-          [self, acquired, write_through, again,
-           checksums = std::move(checksums)](const publish_answer& answer) mutable {
+          [self, acquired, again, checksums = std::move(checksums)](const publish_answer& answer) {
             auto& now = self->state;
-            if (write_through)
-              self->send(now.job.group->disk()->write_through,
-                         write_through_notice{now.job.in, now.window, answer.held, now.credit,
-                                              std::move(checksums)});
+            for (const auto& [tier, credit] : now.credits)
+              self->send(tier->write_through,
+                         write_through_notice{now.job.in, now.window, answer.held, credit, checksums});
             if (again)
               wait_for_others(self);
             else
@@ -98,7 +92,7 @@ void copy_window(self_pointer self, const acquire_answer& acquired, bool again) 
   request.outside = state.job.source;
   request.context = state.job.context;
   request.owners = {acquired.reserved};
-  bool sums = writes_through(state); // the disk will want them
+  bool sums = !state.credits.empty(); // tiers below will want them
   for (size_t i = 0; i < acquired.states.size(); ++i)
     if (acquired.states[i] == acquired_state::reserved) {
       add_pieces(state, request, acquired.places[i], i);
@@ -148,11 +142,14 @@ void acquire_window(self_pointer self) {
           on_lost(self, "host tier"));
 }
 
-/// Leave to add the window to what waits for the disk, before it takes any memory.
-void ask_credit(self_pointer self) {
+/// Leave to add the window to what waits for the tiers below, from `next` on, before it takes any memory. Always in their
+/// order, so that of two stores none waits for what the other has.
+void ask_credit(self_pointer self, size_t next) {
   auto& state = self->state;
-  state.credit.reset();
-  if (!writes_through(state)) {
+  const auto& tiers = state.job.group->tiers();
+  while (next < tiers.size() && !(tiers[next].write_new && tiers[next].writes()))
+    ++next;
+  if (next >= tiers.size()) {
     acquire_window(self);
     return;
   }
@@ -160,15 +157,15 @@ void ask_credit(self_pointer self) {
   for (uint64_t each : state.window->payload_bytes)
     request.bytes += physical_bytes_for(each);
   request.context = state.job.context;
-  self->request(state.job.group->disk()->write_through, caf::infinite, std::move(request))
+  self->request(tiers[next].write_through, caf::infinite, std::move(request))
       .then(
-          [self](const write_credit_answer& answer) {
+          [self, next, tier = &tiers[next]](const write_credit_answer& answer) {
             if (answer.failure.code != errc::ok) {
               finish(self, answer.failure);
               return;
             }
-            self->state.credit = answer.credit;
-            acquire_window(self);
+            self->state.credits.emplace_back(tier, answer.credit);
+            ask_credit(self, next + 1);
           },
           on_lost(self, "write-through"));
 }
@@ -180,7 +177,8 @@ void start_window(self_pointer self) {
     return;
   }
   state.copied.assign(state.window->size(), false);
-  ask_credit(self);
+  state.credits.clear();
+  ask_credit(self, 1);
 }
 
 caf::behavior store_behavior(self_pointer self) { return transfer_behavior<store_job>(self, start_window); }

@@ -99,7 +99,7 @@ void publish(self_pointer self, const passage_ptr& pass, const move_answer& writ
   }
   request.in = pass->what.in;
   self->state.with.probe->written(bytes);
-  self->request(self->state.with.disk_tier, caf::infinite, std::move(request))
+  self->request(self->state.with.tier, caf::infinite, std::move(request))
       .then([self, pass](const publish_answer&) { finish(self, pass); }, on_lost_actor(self, pass));
 }
 
@@ -170,7 +170,7 @@ void acquire(self_pointer self, const passage_ptr& pass) {
   request.may_wait = false; // a disk on which everything is leased refuses; host memory must not wait for it
   request.note_access = false;
   request.may_fill = pass->wanted;
-  self->request(self->state.with.disk_tier, caf::infinite, std::move(request))
+  self->request(self->state.with.tier, caf::infinite, std::move(request))
       .then([self, pass](const acquire_answer& answer) { reserved(self, pass, answer); },
             on_lost_actor(self, pass));
 }
@@ -205,7 +205,7 @@ void pay(self_pointer self, const passage_ptr& pass) {
 /// Objects that fit into `room_bytes` are not asked about.
 void ask_policy(self_pointer self, const passage_ptr& pass, uint64_t room_bytes) {
   admit_request request;
-  request.tier = tier_kind::disk;
+  request.tier = self->state.with.kind;
   request.rule = self->state.with.admission.rule;
   std::vector<size_t> asked;
   const object_batch& objects = *pass->what.objects;
@@ -237,14 +237,14 @@ void ask_policy(self_pointer self, const passage_ptr& pass, uint64_t room_bytes)
 
 /// Where nobody must leave for it, everything beats its victim.
 void ask_room(self_pointer self, const passage_ptr& pass) {
-  self->request(self->state.with.disk_tier, caf::infinite, tier_status_request{})
+  self->request(self->state.with.tier, caf::infinite, tier_status_request{})
       .then([self, pass](const tier_report& now) { ask_policy(self, pass, now.room_bytes); },
             on_lost_actor(self, pass));
 }
 
 /// What the disk has already needs neither leave nor bytes.
-void ask_disk_tier(self_pointer self, const passage_ptr& pass) {
-  self->request(self->state.with.disk_tier, caf::infinite, probe_request{pass->what.objects, false, false})
+void ask_tier(self_pointer self, const passage_ptr& pass) {
+  self->request(self->state.with.tier, caf::infinite, probe_request{pass->what.objects, false, false})
       .then(
           [self, pass](const probe_answer& answer) {
             for (size_t i = 0; i < pass->wanted.size(); ++i)
@@ -275,7 +275,7 @@ void start(self_pointer self, write_through_notice notice) {
   pass->wanted.resize(places.size());
   for (size_t i = 0; i < places.size(); ++i)
     pass->wanted[i] = places[i].present();
-  if (!state.with.availability->writes()) {
+  if (state.with.availability && !state.with.availability->writes()) {
     refuse_from(self, pass, 0, refusal_reason::degraded);
     --state.in_progress;
     state.bytes_in_progress -=
@@ -283,7 +283,7 @@ void start(self_pointer self, write_through_notice notice) {
   } else if (state.with.admission.rule == admission_rule::always && state.with.admission.bytes_per_day == 0) {
     acquire(self, pass);
   } else {
-    ask_disk_tier(self, pass);
+    ask_tier(self, pass);
   }
 }
 

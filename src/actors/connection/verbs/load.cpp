@@ -12,8 +12,8 @@ struct load_subject {
   space_ptr in;
   std::shared_ptr<metrics::space_probe> probe; ///< null when only a lease names the space
   batch_ptr objects;
-  size_t pools = 1; ///< objects of a chunk
-  hold_ptr disk_held;
+  size_t pools = 1;         ///< objects of a chunk
+  tier_holds below;         ///< of the lease
   lease_ptr from;           ///< null: by prefix, which is a use of its own
   uint64_t first_token = 0; ///< of the prompt: where the first object's chunk begins
 };
@@ -36,7 +36,7 @@ void load_objects(connection& client, const connection::request& what, const wir
   job.in = subject.in;
   job.objects = subject.objects;
   job.objects_per_chunk = subject.pools;
-  job.disk_held = subject.disk_held;
+  job.below = subject.below;
   job.held_by = subject.from;
   job.runs = std::move(*runs);
   job.target = outside(region);
@@ -79,7 +79,12 @@ void load_prefix(connection& client, const connection::request& what, const wire
                   client.tell_shadows(what, request.options(), in->what, part_of(prefix, scope->range),
                                       in->rank);
                 load_objects(client, what, request, region,
-                             {in->what, in->probe, std::move(objects), scope->pools.size(), nullptr, nullptr,
+                             {in->what,
+                              in->probe,
+                              std::move(objects),
+                              scope->pools.size(),
+                              {},
+                              nullptr,
                               prefix.first_token + scope->range.first * in->what->spec.chunk_tokens});
               });
 }
@@ -99,7 +104,7 @@ void load_leased(connection& client, const connection::request& what, const wire
   auto objects = objects_of(*from->in, from->chunks, from->before, *scope, rank);
   load_objects(client, what, request, region,
                {from->in, client.probe_of(from->in->id), std::move(objects), scope->pools.size(),
-                leased_on_disk(from, *scope, rank), from, token_of(*from, scope->range)});
+                leased_below(from, *scope, rank), from, token_of(*from, scope->range)});
 }
 
 } // namespace
