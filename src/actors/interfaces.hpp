@@ -7,6 +7,7 @@
 #include "actors/disk/disk_messages.hpp"
 #include "actors/disk/journal_messages.hpp"
 #include "actors/messages.hpp"
+#include "actors/supervision/supervisor_messages.hpp"
 #include "actors/tier/memory_messages.hpp"
 #include "actors/tier/policy_messages.hpp"
 #include "actors/transfer/lookup_messages.hpp"
@@ -42,8 +43,7 @@ TERRACE_TIER_MESSAGE(allocate_answer)
 TERRACE_TIER_MESSAGE(free_notice)
 TERRACE_TIER_MESSAGE(room_request)
 TERRACE_TIER_MESSAGE(room_made)
-TERRACE_TIER_MESSAGE(choose_request)
-TERRACE_TIER_MESSAGE(choose_answer)
+TERRACE_TIER_MESSAGE(evictable_notice)
 TERRACE_TIER_MESSAGE(grow_notice)
 TERRACE_TIER_MESSAGE(retire_request)
 TERRACE_TIER_MESSAGE(retire_answer)
@@ -122,6 +122,8 @@ TERRACE_MESSAGE(group_status_request)
 TERRACE_MESSAGE(group_report)
 TERRACE_MESSAGE(resize_memory)
 TERRACE_MESSAGE(memory_prepared)
+TERRACE_MESSAGE(policies_notice)
+TERRACE_MESSAGE(resize_groups)
 TERRACE_MESSAGE(begin_notice)
 TERRACE_MESSAGE(drain_notice)
 TERRACE_MESSAGE(confirm_notice)
@@ -171,10 +173,8 @@ using allocator_actor = caf::typed_actor<
     caf::replies_to<allocate_request>::with<allocate_answer>,
     // From its tier: space that came back.
     caf::reacts_to<free_notice>,
-    // From its tier, after `room_request`.
-    caf::reacts_to<room_made>,
-    // From its tier, before it evicts: which of the candidates the waiting request needs.
-    caf::replies_to<choose_request>::with<choose_answer>,
+    // From its tier: the answer to each `room_request`; and, after one in vain, that something may leave.
+    caf::reacts_to<room_made>, caf::reacts_to<evictable_notice>,
     // From its tier. (delayed: until nothing is left in the segments that retire)
     caf::reacts_to<grow_notice>, caf::replies_to<retire_request>::with<retire_answer>,
     // From its tier: look for waiting requests whose context ended.
@@ -316,5 +316,14 @@ using connection_actor = caf::typed_actor<
     caf::reacts_to<confirm_notice>,
     // From itself and from those that it gave a function to: work to do on its thread.
     caf::reacts_to<resume_notice>>;
+
+/// SUPERVISOR: the wiring of all groups, and the order in which they end.
+using supervisor_actor = caf::typed_actor<
+    // From the daemon, on a signal: stop accepting, let requests in flight finish for `shutdown_grace`, end.
+    caf::reacts_to<drain_notice>,
+    // From the daemon, after a reload.
+    caf::reacts_to<policies_notice>, caf::reacts_to<resize_groups>,
+    // From the memory of each group, once.
+    caf::reacts_to<memory_prepared>>;
 
 } // namespace terrace::actors

@@ -161,12 +161,12 @@ result<ticket<store_result>> connection::submit_commit(reservation written, dead
 }
 
 result<ticket<located_objects>> connection::submit_read_lease(const lease_id& id, chunk_range range,
-                                                              deadline until,
-                                                              std::span<const uint8_t> pools) {
+                                                              deadline until, std::span<const uint8_t> pools,
+                                                              earlier_places earlier) {
   request_context in{0, 0, milliseconds_left(until)};
   return submit<located_objects>(
-      core_->now(), kind::read_lease, [&](body_builder& body) { return encode(body, id, range, pools, in); },
-      until);
+      core_->now(), kind::read_lease,
+      [&](body_builder& body) { return encode(body, id, range, pools, earlier, in); }, until);
 }
 
 // ---- waiting ----
@@ -313,8 +313,8 @@ result<lookup_result> connection::await_lookup(const lookup_id& id, deadline unt
 }
 
 result<located_objects> connection::read_lease(const lease_id& id, chunk_range range, deadline until,
-                                               std::span<const uint8_t> pools) {
-  return finish(submit_read_lease(id, range, until, pools), until);
+                                               std::span<const uint8_t> pools, earlier_places earlier) {
+  return finish(submit_read_lease(id, range, until, pools, earlier), until);
 }
 
 result<load_result> connection::load(const load_request& request, deadline until) {

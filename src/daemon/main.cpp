@@ -113,7 +113,7 @@ std::vector<uint64_t> host_bytes_of(const settings& with) {
 }
 
 void reload(const command_line& given, const environment& env, settings& in_force,
-            const caf::actor& supervisor) {
+            const actors::supervisor_actor& supervisor) {
   auto read = read_settings(given, env);
   if (!read) {
     log_error("the configuration was not reloaded:\n" + read.error().text);

@@ -36,6 +36,7 @@ struct acquire_answer {
   std::vector<object_place> places;   ///< parallel; of held and reserved objects
   hold_ptr held;
   reservation_ptr reserved;
+  uint64_t held_bytes = 0; ///< physical: of the tier, whoever holds them, this answer's among them
 };
 
 } // namespace terrace

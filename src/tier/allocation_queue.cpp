@@ -12,7 +12,7 @@ constexpr size_t together_max = 16;
 
 allocation_queue::allocation_queue(std::unique_ptr<allocator> space, uint64_t free_ahead_bytes,
                                    size_t waiting_max)
-    : space_(std::move(space)), free_ahead_bytes_(free_ahead_bytes),
+    : space_(std::move(space)), name_(space_->name()), free_ahead_bytes_(free_ahead_bytes),
       first_capacity_(space_->usage().capacity_bytes), waiting_max_(waiting_max) {}
 
 uint64_t allocation_queue::free_ahead(uint64_t capacity) const {
@@ -36,7 +36,24 @@ std::optional<error> allocation_queue::never_fits(const allocate_request& reques
   return std::nullopt;
 }
 
+allocate_answer allocation_queue::too_many() const {
+  return {error{errc::busy, std::to_string(waiting()) + " requests wait for memory already; try again later"},
+          {}};
+}
+
 void allocation_queue::allocate(const allocate_request& request, reply answer) {
+  if (!space_) {
+    if (waiting() >= waiting_max_) {
+      answer(too_many());
+      return;
+    }
+    ++arrivals_kept_;
+    kept_.emplace_back([this, request, answer = std::move(answer)] {
+      --arrivals_kept_;
+      allocate(request, answer);
+    });
+    return;
+  }
   uint64_t physical = 0;
   for (uint64_t size : request.sizes)
     physical += size > space_->largest_possible() ? 0 : space_->physical_size(size);
@@ -44,10 +61,8 @@ void allocation_queue::allocate(const allocate_request& request, reply answer) {
     answer({std::move(*never), {}});
     return;
   }
-  if (line_.size() >= waiting_max_) {
-    answer({error{errc::busy,
-                  std::to_string(line_.size()) + " requests wait for memory already; try again later"},
-            {}});
+  if (waiting() >= waiting_max_) {
+    answer(too_many());
     return;
   }
   line_.push_back({request, physical, ++arrived_, std::move(answer)});
@@ -55,26 +70,28 @@ void allocation_queue::allocate(const allocate_request& request, reply answer) {
 }
 
 void allocation_queue::free(const std::vector<extent>& extents) {
+  if (!space_) {
+    kept_.emplace_back([this, extents] { free(extents); });
+    return;
+  }
   space_->free(extents);
   serve();
 }
 
-void allocation_queue::room_made(const terrace::room_made& made) {
-  asked_ = false;
-  exhausted_ = made.exhausted;
-  exhausted_number_ = made.for_one ? std::optional(chosen_for_) : std::nullopt;
-  holders_ = made.holders;
-  if (!made.extents.empty())
-    space_->free(made.extents);
-  serve();
-}
-
 void allocation_queue::grow(const grow_notice& notice) {
+  if (!space_) {
+    kept_.emplace_back([this, notice] { grow(notice); });
+    return;
+  }
   if (space_->grow(notice.bytes, notice.gap_bytes)) // its owner asks for what the arena has
     serve();
 }
 
 void allocation_queue::retire(extent range, std::function<void(retire_answer)> empty) {
+  if (!space_) {
+    kept_.emplace_back([this, range, empty] { retire(range, empty); });
+    return;
+  }
   auto gone = space_->retire(range);
   if (!gone) {
     empty({gone.error()});
@@ -103,52 +120,35 @@ const allocation_queue::waiting_request* allocation_queue::head() const {
 
 /// The head, and those for which room can be made with it: of one extent each, for one arrangement of several need not leave
 /// room for another.
-std::vector<const allocation_queue::waiting_request*> allocation_queue::together() const {
-  std::vector<const waiting_request*> group;
+std::vector<room_seeker> allocation_queue::together() const {
+  std::vector<room_seeker> group;
   uint64_t bytes = 0, bytes_max = space_->usage().capacity_bytes / 16; // nobody leaves long before it must
-  auto inference_of = [](const waiting_request& entry) {
-    return entry.request.context ? entry.request.context->inference : 0;
-  };
+  auto inference_of = [](const auto& of) { return of.context ? of.context->inference : 0; };
   for (const waiting_request& entry : line_) {
     if (!entry.request.may_evict)
       continue;
     bytes += entry.physical_bytes;
-    if (!group.empty() && (group.front()->request.sizes.size() != 1 || entry.request.sizes.size() != 1 ||
-                           inference_of(entry) != inference_of(*group.front()) || bytes > bytes_max))
+    if (!group.empty() && (group.front().sizes.size() != 1 || entry.request.sizes.size() != 1 ||
+                           inference_of(entry.request) != inference_of(group.front()) || bytes > bytes_max))
       break;
-    group.push_back(&entry);
+    group.push_back({entry.number, entry.request.sizes, entry.request.context});
     if (group.size() == together_max)
       break;
   }
   return group;
 }
 
-choose_answer allocation_queue::choose(const std::vector<extent>& candidates) {
-  serve(); // what waits after this does not fit
-  choose_answer answer;
-  const waiting_request* first = head();
-  answer.waits = first != nullptr;
-  if (first) {
-    chosen_for_ = first->number;
-    std::vector<uint64_t> sizes;
-    for (const waiting_request* each : together())
-      if (each->number <= asked_up_to_ || each == first)
-        sizes.insert(sizes.end(), each->request.sizes.begin(), each->request.sizes.end());
-    auto chosen = space_->choose(sizes, candidates);
-    if (!chosen && sizes.size() > first->request.sizes.size())
-      chosen = space_->choose(first->request.sizes, candidates);
-    if (chosen)
-      answer.chosen = std::move(*chosen);
-  }
-  return answer;
+std::string allocation_queue::holders() const {
+  std::string text = round_ ? round_->holders() : std::string();
+  return text.empty() ? text : ": " + text;
 }
 
 error allocation_queue::ended(const waiting_request& waiting) const {
   errc why = waiting.request.context->ended.load();
-  if (why == errc::deadline && exhausted_for(waiting)) // the wait was for memory that nobody gave back
+  if (why == errc::deadline && in_vain_for(waiting)) // the wait was for memory that nobody gave back
     why = errc::no_space;
   return {why, "the request ended while it waited for " + std::to_string(waiting.physical_bytes) +
-                   " bytes of memory" + (holders_.empty() ? "" : ": " + holders_)};
+                   " bytes of memory" + holders()};
 }
 
 void allocation_queue::serve() {
@@ -166,12 +166,12 @@ void allocation_queue::serve() {
       entry->answer({ended(*entry), {}});
     } else if (auto extents = space_->allocate(request.sizes)) {
       entry->answer({{}, std::move(*extents)});
-    } else if (!request.may_wait && (!request.may_evict || exhausted_for(*entry))) {
-      entry->answer({error{errc::no_space, (request.may_evict ? "nothing can be evicted to make "
-                                                              : "nothing may be evicted to make ") +
-                                               std::to_string(entry->physical_bytes) + " bytes free" +
-                                               (holders_.empty() ? "" : ": " + holders_)},
-                     {}});
+    } else if (!request.may_wait && (!request.may_evict || in_vain_for(*entry))) {
+      entry->answer(
+          {error{errc::no_space,
+                 (request.may_evict ? "nothing can be evicted to make " : "nothing may be evicted to make ") +
+                     std::to_string(entry->physical_bytes) + " bytes free" + holders()},
+           {}});
     } else if (!request.may_evict) {
       ++entry; // whoever may evict passes it
       continue;
@@ -183,44 +183,61 @@ void allocation_queue::serve() {
 }
 
 void allocation_queue::sweep() {
-  std::deque<waiting_request> kept;
+  if (!space_)
+    kept_.emplace_back([this] { sweep(); }); // for requests among what is kept
+  std::deque<waiting_request> left;
   for (waiting_request& entry : line_) {
     if (!entry.request.context || entry.request.context->live()) {
-      kept.push_back(std::move(entry));
+      left.push_back(std::move(entry));
       continue;
     }
     entry.answer({ended(entry), {}});
   }
-  line_ = std::move(kept);
-  serve();
+  line_ = std::move(left);
+  if (space_)
+    serve();
 }
 
 uint64_t allocation_queue::room_bytes() const {
-  uint64_t room = space_->room_bytes();
-  return room - std::min(room, free_ahead(space_->usage().capacity_bytes));
+  uint64_t room = space_ ? space_->room_bytes() : lent_room_;
+  return room - std::min(room, free_ahead(usage().capacity_bytes));
 }
 
-std::optional<room_request> allocation_queue::room_wanted() {
-  const waiting_request* first = head();
-  if (asked_ || (first ? exhausted_for(*first) : exhausted_ && !exhausted_number_))
-    return std::nullopt;
-  auto usage = space_->usage();
-  uint64_t free = usage.free_bytes, ahead = free_ahead(usage.capacity_bytes);
-  room_request wanted;
-  if (first) {
-    for (const waiting_request* each : together()) {
-      wanted.needed += each->physical_bytes;
-      asked_up_to_ = each->number;
-    }
-    wanted.inference = first->request.context ? first->request.context->inference : 0;
-    wanted.bytes = std::max(wanted.needed, free) - free;
-  } else if (free < ahead) {
-    wanted.bytes = ahead - free;
-  } else {
-    return std::nullopt;
+std::shared_ptr<eviction_round> allocation_queue::begin_round() {
+  if (!round_)
+    return nullptr;
+  allocator_usage usage = space_->usage();
+  if (const waiting_request* first = head()) {
+    if (in_vain_for(*first))
+      return nullptr;
+    lent_usage_ = usage;
+    lent_room_ = space_->room_bytes();
+    auto seekers = together();
+    round_->ask_for(std::move(seekers), std::move(space_));
+    return std::move(round_);
   }
-  asked_ = true;
-  return wanted;
+  uint64_t ahead = free_ahead(usage.capacity_bytes);
+  if (usage.free_bytes >= ahead || round_->in_vain_for(0))
+    return nullptr;
+  round_->ask_ahead(ahead - usage.free_bytes);
+  return std::move(round_);
+}
+
+void allocation_queue::end_round(std::shared_ptr<eviction_round> round) {
+  round_ = std::move(round);
+  if (auto lent = round_->take_space())
+    space_ = std::move(lent);
+  space_->free(round_->take_freed());
+  serve();
+  for (const auto& act : std::exchange(kept_, {}))
+    act();
+}
+
+void allocation_queue::something_may_leave() {
+  if (!round_)
+    return; // a round is under way, and the tier knows
+  round_->something_may_leave();
+  serve();
 }
 
 } // namespace terrace

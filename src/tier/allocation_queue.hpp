@@ -3,7 +3,7 @@
 #pragma once
 
 #include "tier/allocate.hpp"
-#include "tier/room.hpp"
+#include "tier/eviction_round.hpp"
 
 #include <deque>
 #include <functional>
@@ -12,6 +12,8 @@
 
 namespace terrace {
 
+/// While a round of eviction has the space (`begin_round`), what arrives is kept and applied in its order when the space is
+/// back: all who may evict would wait behind the head of the line in any case.
 class allocation_queue {
  public:
   using reply = std::function<void(allocate_answer)>;
@@ -24,12 +26,15 @@ class allocation_queue {
 
   void free(const std::vector<extent>& extents);
 
-  /// The tier's answer to `room_wanted`.
-  void room_made(const terrace::room_made& made);
+  /// A round to be sent to the tier; null while one is there, or when no room is wanted or none can be made now. Requests for
+  /// one extent that wait behind each other are asked for together, up to 16. With a request that waits, the space goes along.
+  std::shared_ptr<eviction_round> begin_round();
 
-  /// The tier's question before it evicts. Freed bytes need not be one run: only those candidates are chosen that make
-  /// the head of the line fit, which then surely does; with it those that room was asked for together, if there is some.
-  choose_answer choose(const std::vector<extent>& candidates);
+  /// The round is back.
+  void end_round(std::shared_ptr<eviction_round> round);
+
+  /// After a round in vain: something else may leave now.
+  void something_may_leave();
 
   /// The arena became larger.
   void grow(const grow_notice& notice);
@@ -41,15 +46,13 @@ class allocation_queue {
   /// Answers the waiting requests whose context has ended.
   void sweep();
 
-  /// What to ask the tier for now; nothing while it is being asked, or when nothing is wanted. Requests for one extent that
-  /// wait behind each other are asked for together, up to 16.
-  std::optional<room_request> room_wanted();
-
   /// Free where something may be put, and not kept free ahead of need.
   uint64_t room_bytes() const;
 
-  size_t waiting() const { return line_.size(); }
-  const allocator& space() const { return *space_; }
+  size_t waiting() const { return line_.size() + arrivals_kept_; }
+  std::string_view allocator_name() const { return name_; }
+  /// While the space is lent: as it was then.
+  allocator_usage usage() const { return space_ ? space_->usage() : lent_usage_; }
 
  private:
   struct waiting_request {
@@ -64,30 +67,33 @@ class allocation_queue {
     std::function<void(retire_answer)> empty;
   };
 
+  allocate_answer too_many() const;
   void serve();
   void refuse_what_never_fits();
   std::optional<error> never_fits(const allocate_request& request, uint64_t physical) const;
   uint64_t free_ahead(uint64_t capacity) const;
   error ended(const waiting_request& waiting) const;
   const waiting_request* head() const; ///< the first that may evict; those behind it wait for it
-  std::vector<const waiting_request*> together() const;
-  bool exhausted_for(const waiting_request& waiting) const {
-    return exhausted_ && (!exhausted_number_ || exhausted_number_ == waiting.number);
+  std::vector<room_seeker> together() const;
+  bool in_vain_for(const waiting_request& waiting) const {
+    return round_ && round_->in_vain_for(waiting.number);
   }
+  std::string holders() const; ///< to be put behind an error's text
 
-  std::unique_ptr<allocator> space_;
+  std::unique_ptr<allocator> space_; ///< null while it is lent
+  std::shared_ptr<eviction_round> round_ =
+      std::make_shared<eviction_round>(); ///< null while it is at the tier
+  std::string name_;
+  allocator_usage lent_usage_;
+  uint64_t lent_room_ = 0;
   uint64_t free_ahead_bytes_; ///< of `first_capacity_`; a larger or smaller arena keeps its share
   uint64_t first_capacity_;
   size_t waiting_max_;
   std::deque<waiting_request> line_;
   std::vector<retiring> retiring_;
   uint64_t arrived_ = 0;
-  uint64_t asked_up_to_ = 0;                 ///< the last of those that room was asked for together
-  uint64_t chosen_for_ = 0;                  ///< the number of the request that the last choice was for
-  bool asked_ = false;                       ///< the tier owes an answer
-  bool exhausted_ = false;                   ///< its last answer was "nothing may leave"
-  std::optional<uint64_t> exhausted_number_; ///< and that was said of this request alone
-  std::string holders_;
+  std::vector<std::function<void()>> kept_; ///< what arrived while the space was lent
+  size_t arrivals_kept_ = 0;                ///< requests among it
 };
 
 } // namespace terrace

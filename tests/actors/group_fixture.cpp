@@ -185,7 +185,17 @@ box<store_result> group_fixture::begin_store(uint64_t first, size_t count, conte
   return ask<store_result>(actor, std::move(job));
 }
 
-box<load_result> group_fixture::begin_load(uint64_t first, size_t count, context_ptr of, caf::actor* worker) {
+namespace {
+/// What a lease on chunks from `leased_first` on holds of `count` chunks from `first` on.
+hold_ptr part_of(const hold_ptr& held, uint64_t leased_first, uint64_t first, size_t count) {
+  auto begin = held->places().begin() + static_cast<ptrdiff_t>(first - leased_first);
+  auto places = std::vector<object_place>(begin, begin + static_cast<ptrdiff_t>(count));
+  return hold_ptr(new object_hold({}, std::move(places)), [held](object_hold* view) { delete view; });
+}
+} // namespace
+
+box<load_result> group_fixture::begin_load(uint64_t first, size_t count, context_ptr of, caf::actor* worker,
+                                           const leased_chunks* leased, bool copies) {
   std::fill_n(region_.begin() + static_cast<ptrdiff_t>(first * payload), count * payload, std::byte{0xcc});
   load_job job;
   job.group = group;
@@ -194,6 +204,14 @@ box<load_result> group_fixture::begin_load(uint64_t first, size_t count, context
   job.runs = runs(first, count);
   job.target = outside();
   job.context = std::move(of);
+  if (leased) {
+    for (const tier_hold& one : leased->found.held)
+      job.leased.push_back({one.tier, part_of(one.held, leased->first, first, count)});
+    job.held_by = std::make_shared<lease>();
+    job.note_access = false;
+  }
+  if (!copies)
+    job.runs = nullptr;
   auto actor = worker != nullptr && *worker ? *worker : spawn_load(sys);
   if (worker != nullptr)
     *worker = actor;

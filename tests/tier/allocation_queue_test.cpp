@@ -1,59 +1,13 @@
+// Who waits for space, in which order, and what its allocator asks for.
 #include "tier/allocation_queue.hpp"
-#include "tier/victim_choice.hpp"
 
-#include "tests/tier/objects.hpp"
-
-#include <gtest/gtest.h>
-
-#include <optional>
-#include <utility>
+#include "tests/tier/round_fixture.hpp"
 
 using namespace terrace;
 using namespace terrace::test;
 
 namespace {
-
-constexpr uint64_t page = 4096;
-
-struct AllocationQueue : ::testing::Test {
-  std::unique_ptr<allocation_queue> queue = make(8);
-
-  static std::unique_ptr<allocation_queue> make(uint64_t pages, uint64_t ahead = 0, size_t waiting_max = 4) {
-    auto space = make_allocator("free_list", {.capacity_bytes = pages * page, .boundary_bytes = 0});
-    return std::make_unique<allocation_queue>(std::move(*space), ahead, waiting_max);
-  }
-
-  using answer_ptr = std::shared_ptr<std::optional<allocate_answer>>;
-  answer_ptr ask(std::vector<uint64_t> pages, bool may_wait = true, context_ptr of = nullptr) {
-    auto answer = std::make_shared<std::optional<allocate_answer>>();
-    allocate_request request;
-    for (uint64_t count : pages)
-      request.sizes.push_back(count * page);
-    request.may_wait = may_wait;
-    request.context = std::move(of);
-    queue->allocate(request, [answer](allocate_answer value) {
-      EXPECT_FALSE(answer->has_value()) << "answered twice";
-      *answer = std::move(value);
-    });
-    return answer;
-  }
-  std::vector<extent> take(std::vector<uint64_t> pages) {
-    auto answer = ask(std::move(pages));
-    EXPECT_TRUE(answer->has_value() && (*answer)->failure.code == errc::ok);
-    return (*answer)->extents;
-  }
-  /// Bytes that the queue asks its tier for; 0: it asks for nothing.
-  uint64_t wanted() {
-    auto request = queue->room_wanted();
-    return request ? request->bytes : 0;
-  }
-  void made(std::vector<extent> extents, bool exhausted = false, std::string holders = "",
-            bool for_one = false) {
-    queue->room_made({std::move(extents), exhausted, std::move(holders), for_one});
-  }
-  uint64_t free_bytes() { return queue->space().usage().free_bytes; }
-};
-
+struct AllocationQueue : round_fixture {};
 } // namespace
 
 TEST_F(AllocationQueue, AnswersAtOnceWhileThereIsSpace) {
@@ -91,77 +45,57 @@ TEST_F(AllocationQueue, AsksForTheBytesThatAreMissingAndOnlyOnceAtATime) {
   take({6});
   ask({4});
   EXPECT_EQ(wanted(), 2 * page);
-  EXPECT_EQ(wanted(), 0u);
+  EXPECT_FALSE(queue->begin_round());
   ask({4});
-  EXPECT_FALSE(queue->room_wanted()); // the tier still owes an answer
-  made({});
+  EXPECT_FALSE(queue->begin_round()); // the tier still owes an answer
+  make_room({});
+  queue->something_may_leave();
   EXPECT_NE(wanted(), 0u);
-}
-
-TEST_F(AllocationQueue, AsksWhichVictimsHelpWhenBytesAreFreeInTooManyRuns) {
-  auto taken = take({1, 1, 1, 1, 1, 1, 1, 1});
-  queue->free(std::vector{taken[0], taken[2]});
-  auto waiting = ask({2});
-  EXPECT_FALSE(*waiting);
-  EXPECT_EQ(queue->room_wanted(),
-            (room_request{0, 2 * page})); // two pages are free, but they are no neighbours
-  auto choice = queue->choose({taken[6], taken[4], taken[3], taken[1]});
-  EXPECT_TRUE(choice.waits);
-  EXPECT_EQ(choice.chosen, (std::vector<size_t>{2})); // beside the free page at 2
-  made({taken[3]});
-  ASSERT_TRUE(*waiting);
-  EXPECT_EQ((*waiting)->failure.code, errc::ok);
-  EXPECT_FALSE(queue->room_wanted());
-}
-
-TEST_F(AllocationQueue, ChoosesNothingWhileTheCandidatesAreNotEnoughAndNothingIsChanged) {
-  auto taken = take({1, 1, 1, 1, 1, 1, 1, 1});
-  auto waiting = ask({3});
-  EXPECT_EQ(queue->room_wanted(), (room_request{3 * page, 3 * page}));
-  auto choice = queue->choose({taken[0], taken[2], taken[4]});
-  EXPECT_TRUE(choice.waits);
-  EXPECT_TRUE(choice.chosen.empty());
-  EXPECT_EQ(free_bytes(), 0u);
-  EXPECT_EQ(queue->choose({taken[0], taken[2], taken[4], taken[6], taken[5]}).chosen,
-            (std::vector<size_t>{2, 3, 4}));
 }
 
 TEST_F(AllocationQueue, RoomForSeveralThatWaitIsMadeAtOnce) {
   queue = make(64, 0, 8);
-  auto taken = take(std::vector<uint64_t>(64, 1));
+  take(std::vector<uint64_t>(64, 1));
   auto first = ask({1}), second = ask({1}), third = ask({1});
-  EXPECT_EQ(queue->room_wanted(), (room_request{3 * page, 3 * page}));
-  auto late = ask({1}); // the next question is for it
-  EXPECT_EQ(queue->choose({taken.begin(), taken.begin() + 5}).chosen, (std::vector<size_t>{0, 1, 2}));
-  made({taken.begin(), taken.begin() + 3});
+  EXPECT_EQ(wanted(), 3 * page);
+  auto late = ask({1}); // the next round is for it
+  EXPECT_EQ(make_room({0, 1, 2, 3, 4}), (numbers{0, 1, 2}));
   EXPECT_TRUE(*first && *second && *third);
   EXPECT_FALSE(*late);
   EXPECT_EQ(wanted(), page);
 }
 
+TEST_F(AllocationQueue, AtMostSixteenAreServedTogether) {
+  queue = make(1024, 0, 32);
+  take(std::vector<uint64_t>(1024, 1));
+  for (int i = 0; i < 20; ++i)
+    ask({1});
+  EXPECT_EQ(wanted(), 16 * page);
+}
+
 TEST_F(AllocationQueue, WhenThereIsNoRoomForAllTheFirstHasIts) {
   queue = make(64, 0, 8);
-  auto taken = take(std::vector<uint64_t>(64, 1));
+  take(std::vector<uint64_t>(64, 1));
   auto first = ask({1}), second = ask({1});
   EXPECT_EQ(wanted(), 2 * page);
-  auto choice = queue->choose({taken[7]});
-  EXPECT_EQ(choice.chosen, (std::vector<size_t>{0}));
-  made({taken[7]});
+  EXPECT_EQ(make_room({7}), (numbers{7}));
   EXPECT_TRUE(*first);
   EXPECT_FALSE(*second);
 }
 
 TEST_F(AllocationQueue, RoomIsNotMadeTogetherForSeveralExtentsForMuchOrForAnotherInference) {
   queue = make(64, 0, 8);
-  auto taken = take(std::vector<uint64_t>(64, 1));
+  take(std::vector<uint64_t>(64, 1));
   auto several = ask({1, 1}), one = ask({1});
   EXPECT_EQ(wanted(), 2 * page);
-  made({taken.begin(), taken.begin() + 2});
+  make_room({0, 1});
   EXPECT_TRUE(*several);
   for (int i = 0; i < 4; ++i)
     ask({1});
   EXPECT_EQ(wanted(), 4 * page); // a sixteenth of the arena
-  made({taken.begin() + 2, taken.begin() + 7});
+  make_room({2, 3, 4, 5});
+  EXPECT_EQ(wanted(), page);
+  make_room({6});
   EXPECT_EQ(queue->waiting(), 0u);
   auto of = context();
   of->inference = 7;
@@ -170,44 +104,15 @@ TEST_F(AllocationQueue, RoomIsNotMadeTogetherForSeveralExtentsForMuchOrForAnothe
   EXPECT_EQ(wanted(), page);
 }
 
-TEST_F(AllocationQueue, SaysSoWhenNobodyNeedsTheVictimsAnyMore) {
-  auto taken = take({8});
-  auto ending = context();
-  ask({2}, true, ending);
-  EXPECT_NE(wanted(), 0u);
-  ending->ended = errc::cancelled;
-  EXPECT_FALSE(queue->choose(taken).waits);
-}
-
-TEST_F(AllocationQueue, ThatAllVictimsAreNotEnoughForOneIsNotHeldAgainstTheNext) {
-  auto taken = take({1, 1, 1, 1, 1, 1, 1, 1});
-  auto ending = context();
-  auto large = ask({4}, true, ending);
-  EXPECT_NE(wanted(), 0u);
-  EXPECT_TRUE(queue->choose({taken[0], taken[2]}).chosen.empty());
-  made({}, true, "leases", true);
-  EXPECT_FALSE(queue->room_wanted()); // until something else may leave
-  ending->ended = errc::cancelled;
-  queue->sweep();
-  EXPECT_TRUE(*large);
-  auto small = ask({1});
-  EXPECT_EQ(wanted(), page);
-  EXPECT_EQ(queue->choose({taken[0], taken[2]}).chosen, (std::vector<size_t>{0}));
-  made({taken[0]});
-  EXPECT_TRUE(*small);
-}
-
 TEST_F(AllocationQueue, ARequestThatMayNotEvictTakesWhatIsFreeAndLetsOthersPass) {
   auto taken = take({7});
-  auto modest = std::make_shared<std::optional<allocate_answer>>();
-  queue->allocate({{2 * page}, true, nullptr, false},
-                  [modest](allocate_answer value) { *modest = std::move(value); });
+  auto modest = ask({2}, true, nullptr, false);
   EXPECT_FALSE(*modest);
-  EXPECT_FALSE(queue->room_wanted()); // for nobody is evicted
+  EXPECT_FALSE(queue->begin_round()); // for nobody is evicted
   EXPECT_TRUE(*ask({1}));
   auto evicting = ask({1});
   EXPECT_EQ(wanted(), page);
-  made(taken);
+  make_room({0});
   EXPECT_TRUE(*evicting);
   ASSERT_TRUE(*modest);
   EXPECT_EQ((*modest)->failure.code, errc::ok);
@@ -215,11 +120,9 @@ TEST_F(AllocationQueue, ARequestThatMayNotEvictTakesWhatIsFreeAndLetsOthersPass)
 
 TEST_F(AllocationQueue, ARequestThatMayNeitherEvictNorWaitIsRefusedAtOnce) {
   take({7});
-  std::optional<allocate_answer> answer;
-  queue->allocate({{2 * page}, false, nullptr, false},
-                  [&](allocate_answer value) { answer = std::move(value); });
-  ASSERT_TRUE(answer);
-  EXPECT_EQ(answer->failure.code, errc::no_space);
+  auto answer = ask({2}, false, nullptr, false);
+  ASSERT_TRUE(*answer);
+  EXPECT_EQ((*answer)->failure.code, errc::no_space);
 }
 
 TEST_F(AllocationQueue, KeepsSomeBytesFreeAhead) {
@@ -233,48 +136,50 @@ TEST_F(AllocationQueue, KeepsSomeBytesFreeAhead) {
 
 TEST_F(AllocationQueue, RefusesAtOnceWhenNothingMayLeaveAndTheRequestMayNotWait) {
   take({7});
+  hold(0);
   auto impatient = ask({2}, false);
   EXPECT_FALSE(*impatient); // eviction has not been tried
   EXPECT_EQ(wanted(), page);
-  made({}, true, "leases hold it all");
+  make_room({});
   ASSERT_TRUE(*impatient);
   EXPECT_EQ((*impatient)->failure.code, errc::no_space);
-  EXPECT_NE((*impatient)->failure.text.find("leases hold it all"), std::string::npos);
+  EXPECT_NE((*impatient)->failure.text.find("leases and transfers hold 28672 bytes"), std::string::npos)
+      << (*impatient)->failure.text;
   auto second = ask({2}, false);
   ASSERT_TRUE(*second);
   EXPECT_EQ((*second)->failure.code, errc::no_space);
 }
 
 TEST_F(AllocationQueue, APatientRequestWaitsUntilSomethingMayLeaveAgain) {
-  auto taken = take({7});
+  take({7});
   auto patient = ask({2});
-  queue->room_wanted();
-  made({}, true, "leases");
+  make_room({});
   EXPECT_FALSE(*patient);
-  EXPECT_EQ(wanted(), 0u); // asking again would be polling
-  made({});                // a lease ended
+  EXPECT_EQ(wanted(), 0u);      // asking again would be polling
+  queue->something_may_leave(); // a lease ended
   EXPECT_EQ(wanted(), page);
-  made(taken);
+  make_room({0});
   EXPECT_TRUE(*patient);
 }
 
 TEST_F(AllocationQueue, ADeadlineWhileNothingMayLeaveIsNoSpaceAndNamesTheHolders) {
   take({8});
+  hold(0);
   auto of = context();
   auto waiting = ask({2}, true, of);
-  queue->room_wanted();
-  made({}, true, "leases hold it all");
+  make_room({});
   of->ended = errc::deadline;
   queue->sweep();
   ASSERT_TRUE(*waiting);
   EXPECT_EQ((*waiting)->failure.code, errc::no_space);
-  EXPECT_NE((*waiting)->failure.text.find("leases hold it all"), std::string::npos);
+  EXPECT_NE((*waiting)->failure.text.find("in 1 objects"), std::string::npos) << (*waiting)->failure.text;
 }
 
 TEST_F(AllocationQueue, ADeadlineWhileRoomIsBeingMadeIsADeadline) {
   take({8});
   auto of = context();
   auto waiting = ask({2}, true, of);
+  EXPECT_NE(wanted(), 0u);
   of->ended = errc::deadline;
   queue->sweep();
   ASSERT_TRUE(*waiting);
@@ -325,16 +230,60 @@ TEST_F(AllocationQueue, WhatCanNeverFitIsRefusedAndNotQueued) {
   EXPECT_EQ(queue->waiting(), 0u);
 }
 
-TEST(VictimChoice, AVictimTakesAlongWhatWasNamedBelowIt) {
-  // Two chains, named from their ends: c over b over a, and y over x.
-  entry_key a{1, 1}, b{1, 2}, c{1, 3}, x{2, 1}, y{2, 2}, root{3, 0};
-  victim_answer named;
-  named.victims = {c, y, b, x, a};
-  named.above = {b, x, a, root, {}}; // `root` was not named
-  EXPECT_EQ(with_descendants(named, {2}), (std::vector<entry_key>{c, b}));
-  EXPECT_EQ(with_descendants(named, {4}), (std::vector<entry_key>{c, b, a}));
-  EXPECT_EQ(with_descendants(named, {1}), (std::vector<entry_key>{y}));
-  EXPECT_EQ(with_descendants(named, {0, 3}), (std::vector<entry_key>{c, y, x}));
+// ---- while a round has the space ----
+
+TEST_F(AllocationQueue, KeepsWhatArrivesWhileTheSpaceIsLentInItsOrder) {
+  auto taken = take({6, 1});
+  auto first = ask({4});
+  ASSERT_EQ(wanted(), 3 * page);
+  auto modest = ask({1}, false, nullptr, false), second = ask({2}), third = ask({1});
+  queue->free({taken[1]});
+  EXPECT_FALSE(*modest) << "it would fit, and has its answer when the space is back";
+  EXPECT_EQ(queue->waiting(), 4u);
+  EXPECT_EQ(queue->usage().free_bytes, page) << "as it was";
+  make_room({0});
+  EXPECT_TRUE(*first && *modest && *second && *third);
+  EXPECT_EQ((*third)->failure.code, errc::ok);
+  EXPECT_EQ(free_bytes(), 0u);
+}
+
+TEST_F(AllocationQueue, TheLineIsBoundedWhileTheSpaceIsLent) {
+  take({8});
+  auto first = ask({1});
+  ASSERT_NE(wanted(), 0u);
+  for (int i = 0; i < 3; ++i)
+    EXPECT_FALSE(*ask({1}));
+  auto one_more = ask({1});
+  ASSERT_TRUE(*one_more);
+  EXPECT_EQ((*one_more)->failure.code, errc::busy);
+  make_room({0});
+  EXPECT_EQ(queue->waiting(), 0u);
+}
+
+TEST_F(AllocationQueue, ASweepWhileTheSpaceIsLentEndsThoseWhoCameSince) {
+  take({8});
+  auto of = context();
+  auto first = ask({1});
+  ASSERT_NE(wanted(), 0u);
+  auto patient = ask({8}), ending = ask({1}, true, of);
+  of->ended = errc::cancelled;
+  queue->sweep();
+  make_room({0});
+  EXPECT_TRUE(*first);
+  ASSERT_TRUE(*ending);
+  EXPECT_EQ((*ending)->failure.code, errc::cancelled);
+  EXPECT_FALSE(*patient);
+}
+
+TEST_F(AllocationQueue, LendsNothingForRoomAheadOfNeed) {
+  queue = make(8, 3 * page);
+  auto taken = take({5, 1});
+  ASSERT_EQ(wanted(), page);
+  EXPECT_TRUE(*ask({2})) << "there is space for it";
+  auto waiting = ask({1});
+  EXPECT_FALSE(*waiting);
+  make_room({1});
+  EXPECT_TRUE(*waiting);
 }
 
 // ---- an arena that changes its size ----
@@ -346,6 +295,23 @@ TEST_F(AllocationQueue, ServesThoseWhoWaitedWhenTheArenaGrows) {
   queue->grow({4 * page, 0});
   ASSERT_TRUE(*waits);
   EXPECT_EQ((*waits)->extents[0].offset, 8 * page);
+}
+
+TEST_F(AllocationQueue, GrowsAndShrinksWhenTheSpaceIsBack) {
+  take({4, 4});
+  auto waits = ask({8});
+  ASSERT_EQ(wanted(), 8 * page);
+  std::vector<errc> told;
+  queue->grow({8 * page, 0});
+  queue->retire({4 * page, 4 * page},
+                [&](const retire_answer& answer) { told.push_back(answer.failure.code); });
+  EXPECT_EQ(queue->usage().capacity_bytes, 8 * page);
+  make_room({});
+  ASSERT_TRUE(*waits);
+  EXPECT_EQ((*waits)->extents[0].offset, 8 * page);
+  EXPECT_TRUE(told.empty()) << "an object lies there";
+  queue->free({{4 * page, 4 * page}});
+  EXPECT_EQ(told, (std::vector{errc::ok}));
 }
 
 TEST_F(AllocationQueue, ToldWhenNothingIsLeftInWhatRetires) {
@@ -361,7 +327,7 @@ TEST_F(AllocationQueue, ToldWhenNothingIsLeftInWhatRetires) {
   EXPECT_EQ(told, 1);
   queue->free({taken[1]});
   EXPECT_EQ(told, 1);
-  EXPECT_EQ(queue->space().usage().capacity_bytes, 4 * page);
+  EXPECT_EQ(queue->usage().capacity_bytes, 4 * page);
 }
 
 TEST_F(AllocationQueue, ToldAtOnceOfWhatIsEmptyOrNoSegment) {
@@ -379,19 +345,19 @@ TEST_F(AllocationQueue, NobodyWaitsForWhatASmallerArenaCanNeverHold) {
   ASSERT_TRUE(*wide);
   EXPECT_EQ((*wide)->failure.code, errc::bad_request);
   EXPECT_FALSE(*large) << "as long as objects lie there, they count";
-  made({taken[1], taken[2]});
+  queue->free({taken[1], taken[2]});
   ASSERT_TRUE(*large);
   EXPECT_EQ((*large)->failure.code, errc::no_space);
   EXPECT_FALSE(*fits);
-  made({taken[0]});
+  queue->free({taken[0]});
   EXPECT_TRUE(*fits);
 }
 
 TEST_F(AllocationQueue, KeepsTheShareThatItFreesAhead) {
   queue = make(8, 4 * page);
-  auto taken = take({4, 2, 2});
+  take({4, 2, 2});
   EXPECT_EQ(wanted(), 4 * page);
-  made({taken[1], taken[2]});
+  make_room({1, 2});
   queue->grow({8 * page, 0});
   EXPECT_EQ(wanted(), 0u) << "12 of 16 are free";
   queue->retire({4 * page, 12 * page}, [](const retire_answer&) {});

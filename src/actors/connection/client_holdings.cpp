@@ -102,8 +102,20 @@ result<void> client_holdings::read(const lease_ptr& from, const std::vector<obje
     held.told.insert(place.id);
   held.reading.insert(held.reading.end(), holds.begin(), holds.end());
   held.objects += places.size();
+  held.read += places.size();
   lease_objects_ += places.size();
   return {};
+}
+
+void client_holdings::has_read(const lease_id& id) {
+  auto known = leases_.find(id);
+  if (known == leases_.end())
+    return;
+  held_lease& held = known->second;
+  held.reading.clear();
+  held.told.clear();
+  held.objects -= held.read;
+  lease_objects_ -= std::exchange(held.read, 0);
 }
 
 std::optional<client_holdings::ended_lease> client_holdings::release(const lease_id& id) {

@@ -86,6 +86,9 @@ class client_holdings {
   result<void> read(const lease_ptr& from, const std::vector<object_place>& places,
                     const std::vector<hold_ptr>& holds);
 
+  /// The client has done with all places of the lease that it was told.
+  void has_read(const lease_id& id);
+
   /// How a lease was held that has ended.
   struct ended_lease {
     bool owner = false;
@@ -123,6 +126,7 @@ class client_holdings {
     std::vector<hold_ptr> reading; ///< host objects whose places the client was told: it may be reading them
     std::unordered_set<object_id> told; ///< the objects of these places
     uint64_t objects = 0;               ///< that this lease counts against the bound
+    uint64_t read = 0;                  ///< of these, those that count for `told`
   };
 
   bounds most_;

@@ -157,6 +157,8 @@ class connection {
   /// The client is told these places and may read them from now on. False: it may not, and the request was refused.
   bool reads(const request& what, const lease_ptr& from, const std::vector<object_place>& places,
              const std::vector<hold_ptr>& holds);
+  /// The client no longer reads any location of the lease that it was given.
+  void has_read(const lease_id& id) { holdings_.has_read(id); }
   bool holds(const lease_id& id) const { return holdings_.holds(id); }
   result<staging*> staging_memory(); ///< made when it is first asked for
   staging* present_staging() {

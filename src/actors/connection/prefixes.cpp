@@ -176,7 +176,7 @@ batch_ptr keys_of_all_ranks(const opened_space& in, std::span<const digest> chun
 
 namespace {
 
-hold_ptr part_of(const lease_ptr& from, const hold_ptr& held, const transfer_scope& scope, uint16_t rank) {
+hold_ptr part_of(const hold_ptr& held, const lease_ptr& from, const transfer_scope& scope, uint16_t rank) {
   const auto& [range, pools] = scope;
   chunk_layout layout(from->in->spec);
   std::vector<object_place> places;
@@ -184,17 +184,17 @@ hold_ptr part_of(const lease_ptr& from, const hold_ptr& held, const transfer_sco
   for (size_t c = range.first; c < range.first + range.count; ++c)
     for (size_t pool : pools)
       places.push_back(held->places()[c * layout.objects_per_chunk() + layout.object_of(pool, rank)]);
-  return hold_ptr(new object_hold({}, std::move(places)), [from](object_hold* view) { delete view; });
+  return hold_ptr(new object_hold(release_sink_ptr{}, std::move(places)),
+                  [from](object_hold* view) { delete view; });
 }
 
 } // namespace
 
-tier_holds leased_below(const lease_ptr& from, const transfer_scope& scope, uint16_t rank) {
-  tier_holds below;
+tier_holds leased_part(const lease_ptr& from, const transfer_scope& scope, uint16_t rank) {
+  tier_holds part;
   for (const tier_hold& one : from->held)
-    if (one.tier != tier_kind::host)
-      below.push_back({one.tier, part_of(from, one.held, scope, rank)});
-  return below;
+    part.push_back({one.tier, part_of(one.held, from, scope, rank)});
+  return part;
 }
 
 result<std::shared_ptr<const scatter_gather>> runs_of(const protocol::run_vector& runs,

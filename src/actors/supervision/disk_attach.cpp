@@ -4,6 +4,8 @@
 #include "runtime/io_messages.hpp"
 #include "storage/machine_identity.hpp"
 
+#include <caf/send.hpp>
+
 #include <poll.h>
 
 #include <cstring>

@@ -127,8 +127,8 @@ void set_policies(supervisor_pointer self, const policies_notice& notice) {
   }
 }
 
-caf::behavior supervisor_behavior(supervisor_pointer self,
-                                  const std::shared_ptr<supervisor_arguments>& arguments) {
+supervisor_interface::behavior_type
+supervisor_behavior(supervisor_pointer self, const std::shared_ptr<supervisor_arguments>& arguments) {
   self->state.with = std::move(*arguments);
   self->set_down_handler([self](const caf::down_msg& down) { somebody_ended(self, down); });
   error failure = start(self);
@@ -157,7 +157,7 @@ caf::behavior supervisor_behavior(supervisor_pointer self,
 
 } // namespace
 
-caf::actor spawn_supervisor(caf::actor_system& system, supervisor_arguments arguments) {
+supervisor_actor spawn_supervisor(caf::actor_system& system, supervisor_arguments arguments) {
   runtime::home home = arguments.place();
   return runtime::spawn_homed(system, home, supervisor_behavior,
                               std::make_shared<supervisor_arguments>(std::move(arguments)));

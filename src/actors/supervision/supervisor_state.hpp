@@ -2,7 +2,9 @@
 // (shutdown.hpp). Private to it.
 #pragma once
 
+#include "actors/supervision/preparer_actor.hpp"
 #include "actors/supervision/supervisor_actor.hpp"
+#include "runtime/io_messages.hpp"
 
 #include <caf/stateful_actor.hpp>
 
@@ -36,6 +38,9 @@ struct supervisor_state {
   bool clean = true;
 };
 
-using supervisor_pointer = caf::stateful_actor<supervisor_state, runtime::homed_actor>*;
+/// The preparers that it spawns report to it.
+using supervisor_interface =
+    supervisor_actor::extend<caf::reacts_to<disk_prepared>, caf::reacts_to<runtime::io_done>>;
+using supervisor_pointer = caf::stateful_actor<supervisor_state, runtime::homed<supervisor_interface::base>>*;
 
 } // namespace terrace::actors

@@ -4,9 +4,9 @@
 #include "actors/tier/actor_release_sink.hpp"
 #include "actors/tier/allocator_actor.hpp"
 #include "runtime/short_turns.hpp"
+#include "tier/eviction_round.hpp"
 #include "tier/note_line.hpp"
 #include "tier/residency.hpp"
-#include "tier/victim_choice.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/send.hpp>
@@ -29,9 +29,8 @@ struct tier_shell {
   index_keeper keeper; ///< of a durable tier
   std::shared_ptr<metrics::tier_probe> probe;
   tier_kind kind = tier_kind::none;
-  bool exhausted = false; ///< the allocator was told that nothing may leave
-  bool evictable =
-      false; ///< something may leave that the policy did not know of when it was asked for victims
+  std::shared_ptr<eviction_round> round; ///< while one is under way
+  bool owes_notice = false;              ///< the last one was in vain, and nothing may leave since
 };
 
 using self_pointer = caf::stateful_actor<tier_shell, runtime::short_turns<tier_actor::base>>*;
@@ -79,99 +78,64 @@ void settle(self_pointer self, std::vector<extent> freed, const space_ptr& of = 
     state.probe->evicted(metrics::eviction_reason::retired, left.size(), bytes);
     freed.insert(freed.end(), left.begin(), left.end());
   }
-  if (!freed.empty())
+  if (!freed.empty() && !(state.round && state.round->take_back(freed)))
     self->send(state.space, free_notice{std::move(freed)});
   if (state.objects.take_evictable()) {
-    state.evictable = true;
-    if (std::exchange(state.exhausted, false))
-      self->send(state.space, room_made{});
+    if (state.round)
+      state.round->something_may_leave();
+    else if (std::exchange(state.owes_notice, false))
+      self->send(state.space, evictable_notice{});
   }
   state.probe->holds(state.objects.table().published());
 }
 
-/// `asked`: bytes of victims to be named. More than are missing where what is free is not one run.
-void make_room(self_pointer self, const room_request& wanted, uint64_t asked);
+// ---- a round of eviction, which the allocator has begun ----
 
-constexpr uint64_t asked_growth = 4;
+void go_on(self_pointer self);
 
-void no_room(self_pointer self, bool for_one) {
-  self->state.exhausted = true;
-  self->state.probe->found_no_victim();
-  self->send(self->state.space, room_made{{}, true, self->state.objects.describe_holders(), for_one});
+void ask_for_victims(self_pointer self) {
+  auto& state = self->state;
+  tell_kept(self); // the question stands behind all that happened before it
+  self->request(state.policy, caf::infinite, state.round->question(state.kind))
+      .then(
+          [self](const victim_answer& named) {
+            auto& round = *self->state.round;
+            round.offer(named);
+            round.choose(self->state.objects);
+            go_on(self);
+          },
+          [self](const caf::error&) {
+            self->state.round->give_up("the eviction policy has ended");
+            go_on(self);
+          });
 }
 
-void evict(self_pointer self, const room_request& wanted, uint64_t asked,
-           const std::vector<entry_key>& victims) {
+void evict(self_pointer self) {
   auto& state = self->state;
-  auto evicted = state.objects.evict(victims);
+  auto evicted = state.round->evict(state.objects);
   uint64_t freed_bytes = 0;
   for (const extent& freed : evicted.freed)
     freed_bytes += freed.size;
-  state.probe->evicted(wanted.needed == 0 ? metrics::eviction_reason::ahead : metrics::eviction_reason::space,
+  state.probe->evicted(state.round->ahead() ? metrics::eviction_reason::ahead
+                                            : metrics::eviction_reason::space,
                        evicted.freed.size(), freed_bytes);
-  if (freed_bytes > wanted.bytes)
-    state.probe->evicted_too_much(freed_bytes - wanted.bytes);
-  // Victims were leased meanwhile, or the first that may leave came after the question: the policy hears of it first,
-  // and names others.
-  if (evicted.freed.empty() && (evicted.refused != 0 || state.evictable)) {
-    settle(self, {});
-    make_room(self, wanted, asked);
+  if (freed_bytes > state.round->missing_bytes())
+    state.probe->evicted_too_much(freed_bytes - state.round->missing_bytes());
+}
+
+void go_on(self_pointer self) {
+  auto& state = self->state;
+  if (state.round->now() == eviction_round::stage::evicting)
+    evict(self);
+  settle(self, {}); // notes first, then the space: whoever gets the space finds a policy that knows
+  if (state.round->now() == eviction_round::stage::asked) {
+    ask_for_victims(self);
     return;
   }
-  // Notes first, then the space: whoever gets the space finds a policy that knows.
-  state.objects.take_evictable();
-  settle(self, {});
-  if (evicted.freed.empty())
-    no_room(self, false);
-  else
-    self->send(state.space, room_made{std::move(evicted.freed), false, {}, false});
-}
-
-/// The allocator has said which of the offered victims serve the request that waits.
-void evict_chosen(self_pointer self, const room_request& wanted, uint64_t asked, const victim_answer& named,
-                  const residency::offer& offer, const choose_answer& choice) {
-  auto& state = self->state;
-  if (!choice.waits) {
-    self->send(state.space, room_made{});
-  } else if (!choice.chosen.empty()) {
-    std::vector<size_t> chosen;
-    for (size_t i : choice.chosen)
-      chosen.push_back(offer.victims[i]);
-    evict(self, wanted, asked, with_descendants(named, chosen));
-  } else if (named.bytes >= asked) {
-    make_room(self, wanted, asked * asked_growth);
-  } else if (state.evictable) {
-    settle(self, {});
-    make_room(self, wanted, asked);
-  } else {
-    no_room(self, true); // all that may leave would not be enough, so it stays
-  }
-}
-
-void make_room(self_pointer self, const room_request& wanted, uint64_t asked) {
-  auto& state = self->state;
-  state.evictable = false;
-  tell_kept(self); // the question stands behind all that happened before it
-  auto lost = [self](const caf::error&) {
-    self->send(self->state.space, room_made{{}, true, "the eviction policy has ended", false});
-  };
-  self->request(state.policy, caf::infinite, victim_request{state.kind, asked, wanted.inference})
-      .then(
-          [self, wanted, asked](const victim_answer& named) {
-            auto offer = self->state.objects.offered(named.victims);
-            if (wanted.needed == 0 || offer.extents.empty()) {
-              evict(self, wanted, asked, named.victims);
-              return;
-            }
-            choose_request question{offer.extents};
-            self->request(self->state.space, caf::infinite, std::move(question))
-                .then(
-                    [self, wanted, asked, named, offer = std::move(offer)](const choose_answer& choice) {
-                      evict_chosen(self, wanted, asked, named, offer, choice);
-                    },
-                    [](const caf::error&) {}); // the allocator has ended, and with it the tier
-          },
-          lost);
+  state.owes_notice = state.round->in_vain();
+  if (state.round->in_vain())
+    state.probe->found_no_victim();
+  self->send(state.space, room_made{std::move(state.round)});
 }
 
 acquire_answer finish_acquire(self_pointer self, const acquire_request& request,
@@ -182,6 +146,7 @@ acquire_answer finish_acquire(self_pointer self, const acquire_request& request,
   answer.places = std::move(taken.places);
   answer.held = std::make_shared<object_hold>(self->state.sink, std::move(taken.held));
   answer.reserved = std::make_shared<object_reservation>(self->state.sink, std::move(taken.reserved));
+  answer.held_bytes = self->state.objects.table().held_bytes();
   settle(self, std::move(taken.unused));
   return answer;
 }
@@ -212,6 +177,7 @@ probe_answer probe(self_pointer self, const probe_request& request) {
   auto found = self->state.objects.probe(*request.objects, request.hold, request.note_access, request.range);
   probe_answer answer;
   answer.tier = self->state.kind;
+  answer.held_bytes = self->state.objects.table().held_bytes();
   if (request.hold && found.hits != 0)
     answer.held = std::make_shared<object_hold>(self->state.sink, std::move(found.places));
   self->state.probe->hit(found.hits);
@@ -348,7 +314,8 @@ tier_actor::behavior_type tier_behavior(self_pointer self, std::shared_ptr<tier_
         self->send(self->state.space, notice);
       },
       [self](const room_request& request) {
-        make_room(self, request, request.bytes != 0 ? request.bytes : request.needed);
+        self->state.round = request.round;
+        ask_for_victims(self);
       },
       [self](const grow_notice& notice) { self->send(self->state.space, notice); },
       [self](const retire_request& request) {

@@ -29,7 +29,7 @@ struct Listener : socket_fixture<group_fixture> {
   }
   void TearDown() override {
     stop(listener);
-    listener = {};
+    listener = nullptr;
     for (const client_ptr& client : environment->clients->all())
       stop(client->actor);
     environment->group.reset();

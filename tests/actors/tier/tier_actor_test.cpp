@@ -118,7 +118,9 @@ TEST_F(TierActor, AsksForVictimsBehindAllThatHappened) {
   for (size_t i = 0; i < 3 * credit; ++i)
     use(i % 4);
   size_t before = seen->notes.size();
-  caf::anon_send(tier, room_request{4096, 4096});
+  acquire_request all; // more than what is free
+  all.objects = chain(100, 126);
+  caf::anon_send(tier, all);
   settle();
   EXPECT_EQ(seen->questions, 1u);
   EXPECT_EQ(seen->notes_before_question, before + 4);

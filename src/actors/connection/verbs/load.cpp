@@ -12,8 +12,8 @@ struct load_subject {
   space_ptr in;
   std::shared_ptr<metrics::space_probe> probe; ///< null when only a lease names the space
   batch_ptr objects;
-  size_t pools = 1;         ///< objects of a chunk
-  tier_holds below;         ///< of the lease
+  size_t pools = 1; ///< objects of a chunk
+  tier_holds leased;
   lease_ptr from;           ///< null: by prefix, which is a use of its own
   uint64_t first_token = 0; ///< of the prompt: where the first object's chunk begins
 };
@@ -36,7 +36,7 @@ void load_objects(connection& client, const connection::request& what, const wir
   job.in = subject.in;
   job.objects = subject.objects;
   job.objects_per_chunk = subject.pools;
-  job.below = subject.below;
+  job.leased = subject.leased;
   job.held_by = subject.from;
   job.runs = std::move(*runs);
   job.target = outside(region);
@@ -104,7 +104,7 @@ void load_leased(connection& client, const connection::request& what, const wire
   auto objects = objects_of(*from->in, from->chunks, from->before, *scope, rank);
   load_objects(client, what, request, region,
                {from->in, client.probe_of(from->in->id), std::move(objects), scope->pools.size(),
-                leased_below(from, *scope, rank), from, token_of(*from, scope->range)});
+                leased_part(from, *scope, rank), from, token_of(*from, scope->range)});
 }
 
 } // namespace

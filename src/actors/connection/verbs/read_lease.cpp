@@ -40,6 +40,8 @@ void read_lease(connection& client, const connection::request& what, const wire:
                     [&client, what, &asked, body](const lease_ptr& from) {
                       if (!client.holds(from->id) && !client.may_lease(what))
                         return;
+                      if (asked.replaces())
+                        client.has_read(from->id);
                       auto scope = scope_of(client, what, asked, from->in->spec, from->chunks.size());
                       if (!scope)
                         return;
@@ -49,7 +51,7 @@ void read_lease(connection& client, const connection::request& what, const wire:
                       job.in = from->in;
                       job.objects = objects_of(*from->in, from->chunks, from->before, *scope, rank);
                       job.objects_per_chunk = scope->pools.size();
-                      job.below = leased_below(from, *scope, rank);
+                      job.leased = leased_part(from, *scope, rank);
                       job.context = what.context;
                       job.held_by = from;
                       job.note_access = false; // the lookup that took the lease was the use
