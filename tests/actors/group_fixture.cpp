@@ -243,7 +243,7 @@ lookup_answer group_fixture::lookup(const batch_ptr& objects, bool hold) {
   auto answer = ask<lookup_answer>(spawn_lookup(sys, {}), std::move(request));
   settle();
   EXPECT_TRUE(*answer) << "the lookup was not answered";
-  return answer->value_or(lookup_answer{{errc::internal, "no answer"}, {}, {}, {}});
+  return answer->value_or(lookup_answer{{errc::internal, "no answer"}, {}, {}});
 }
 
 hold_ptr group_fixture::hold(const tier_actor& tier, uint64_t first, size_t count) {
