@@ -28,7 +28,8 @@ struct moved_objects {
 
 /// Into memory that is reserved. What is `done` has been verified: key, epoch, generation and checksum.
 struct read_request : moved_objects {};
-/// From memory that is held, to places that are reserved.
+/// From memory that is held, to places that are reserved. Movers of several tiers may write the same object at once: the header
+/// block in memory is the disk set's, and the others look at the payload alone.
 struct write_request : moved_objects {};
 
 enum class move_outcome : uint8_t {

@@ -13,7 +13,7 @@ using namespace terrace::actors::test;
 
 namespace {
 
-/// Memory that is far away: extents by offset.
+/// Memory that is far away: payloads by offset.
 using far_memory = std::map<uint64_t, std::vector<std::byte>>;
 
 mover_actor::behavior_type slow_mover(mover_actor::pointer, const std::shared_ptr<far_memory>& far) {
@@ -23,7 +23,7 @@ mover_actor::behavior_type slow_mover(mover_actor::pointer, const std::shared_pt
         for (const moved_object& object : request.objects) {
           auto entry = far->find(object.place.offset);
           if (entry != far->end())
-            std::memcpy(object.memory, entry->second.data(), entry->second.size());
+            std::memcpy(object.memory + object_header_bytes, entry->second.data(), entry->second.size());
           answer.outcomes.push_back(entry != far->end() ? move_outcome::done : move_outcome::failed);
         }
         return answer;
@@ -31,8 +31,8 @@ mover_actor::behavior_type slow_mover(mover_actor::pointer, const std::shared_pt
       [far](const write_request& request) {
         move_answer answer;
         for (const moved_object& object : request.objects) {
-          std::byte* begin = object.memory;
-          (*far)[object.place.offset].assign(begin, begin + physical_bytes_for(object.place.payload_bytes));
+          std::byte* begin = object.memory + object_header_bytes;
+          (*far)[object.place.offset].assign(begin, begin + object.place.payload_bytes);
           answer.outcomes.push_back(move_outcome::done);
         }
         return answer;
