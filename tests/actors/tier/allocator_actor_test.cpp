@@ -118,7 +118,7 @@ TEST_F(AllocatorActor, FourThatWaitTogetherCostOneRound) {
   EXPECT_EQ(objects.evictions, 5u);
 }
 
-TEST_F(AllocatorActor, AfterARoundInVainItAsksAgainWhenItIsTold) {
+TEST_F(AllocatorActor, AfterAFailedRoundItAsksAgainWhenSomethingIsEvictable) {
   auto answer = ask(1);
   settle();
   answer_round(64); // none of these exists
