@@ -104,6 +104,8 @@ TEST_F(EvictionRound, LetsNothingGoWhenSpaceCameBackMeanwhile) {
   EXPECT_EQ(make_room({0}), numbers{});
   EXPECT_TRUE(*waiting);
   EXPECT_EQ(free_bytes(), 0u);
+  ask({1});
+  EXPECT_EQ(wanted(), page) << "that round has not failed";
 }
 
 TEST_F(EvictionRound, NeverLetsGoWhatIsHeldAndAsksForOthers) {
