@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Checks that the tree keeps its own rules (docs/architecture.md).
 
-- A room of src/ includes only the rooms and the libraries that its arrows allow.
+- A room of src/ includes only the rooms and the libraries that its arrows allow. Headers of src/actors that call themselves
+  pure reach neither CAF nor the runtime.
 - Each room has a README.md, and each source file a test: one that is named after it, or that includes its header, the
   interface behind which it stands (a registry's policies are tested by one suite), or that of a part built on it.
 - An await is a statement of its own with plain operands (src/actors/task.hpp).
@@ -90,6 +91,24 @@ def check_includes():
             for library, allowed in LIBRARIES.items():
                 if name.startswith(library) and room not in allowed:
                     yield f"{where}: {room} may not include {name}; only {sorted(allowed)} may"
+
+
+def check_pure_headers():
+    """Headers of src/actors that open with a comment which says "Pure:" reach neither CAF nor the runtime."""
+    for path in sources("src/actors", suffixes=(".hpp",)):
+        opening = path.read_text().split("#pragma once")[0]
+        if "// Pure:" not in opening:
+            continue
+        found, todo = {path}, [path]
+        while todo:
+            part = todo.pop()
+            for name in included(part):
+                if name.startswith(("caf/", "runtime/")):
+                    yield f"{path.relative_to(ROOT)}: says that it is pure, but {part.relative_to(ROOT)} includes {name}"
+                whole = ROOT / "src" / name
+                if whole.is_file() and whole not in found:
+                    found.add(whole)
+                    todo.append(whole)
 
 
 def check_companions():
@@ -210,7 +229,7 @@ def main():
     if options.headers:
         errors = list(check_headers(options.headers.resolve()))
     else:
-        errors = [*check_includes(), *check_companions(), *check_awaits()]
+        errors = [*check_includes(), *check_pure_headers(), *check_companions(), *check_awaits()]
         for line in check_lengths():
             print(f"warning: {line}")
     for line in errors:
