@@ -173,7 +173,7 @@ using allocator_actor = caf::typed_actor<
     caf::replies_to<allocate_request>::with<allocate_answer>,
     // From its tier: space that came back.
     caf::reacts_to<free_notice>,
-    // From its tier: the answer to each `room_request`; and, after one in vain, that something may leave.
+    // From its tier: the answer to each `room_request`; after a failed round, that something became evictable.
     caf::reacts_to<room_made>, caf::reacts_to<evictable_notice>,
     // From its tier. (delayed: until nothing is left in the segments that retire)
     caf::reacts_to<grow_notice>, caf::replies_to<retire_request>::with<retire_answer>,

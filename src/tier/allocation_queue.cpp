@@ -145,7 +145,7 @@ std::string allocation_queue::holders() const {
 
 error allocation_queue::ended(const waiting_request& waiting) const {
   errc why = waiting.request.context->ended.load();
-  if (why == errc::deadline && in_vain_for(waiting)) // the wait was for memory that nobody gave back
+  if (why == errc::deadline && failed_for(waiting)) // the wait was for memory that nobody gave back
     why = errc::no_space;
   return {why, "the request ended while it waited for " + std::to_string(waiting.physical_bytes) +
                    " bytes of memory" + holders()};
@@ -166,7 +166,7 @@ void allocation_queue::serve() {
       entry->answer({ended(*entry), {}});
     } else if (auto extents = space_->allocate(request.sizes)) {
       entry->answer({{}, std::move(*extents)});
-    } else if (!request.may_wait && (!request.may_evict || in_vain_for(*entry))) {
+    } else if (!request.may_wait && (!request.may_evict || failed_for(*entry))) {
       entry->answer(
           {error{errc::no_space,
                  (request.may_evict ? "nothing can be evicted to make " : "nothing may be evicted to make ") +
@@ -208,7 +208,7 @@ std::shared_ptr<eviction_round> allocation_queue::begin_round() {
     return nullptr;
   allocator_usage usage = space_->usage();
   if (const waiting_request* first = head()) {
-    if (in_vain_for(*first))
+    if (failed_for(*first))
       return nullptr;
     lent_usage_ = usage;
     lent_room_ = space_->room_bytes();
@@ -217,7 +217,7 @@ std::shared_ptr<eviction_round> allocation_queue::begin_round() {
     return std::move(round_);
   }
   uint64_t ahead = free_ahead(usage.capacity_bytes);
-  if (usage.free_bytes >= ahead || round_->in_vain_for(0))
+  if (usage.free_bytes >= ahead || round_->failed_for(0))
     return nullptr;
   round_->ask_ahead(ahead - usage.free_bytes);
   return std::move(round_);
@@ -233,10 +233,10 @@ void allocation_queue::end_round(std::shared_ptr<eviction_round> round) {
     act();
 }
 
-void allocation_queue::something_may_leave() {
+void allocation_queue::more_evictable() {
   if (!round_)
     return; // a round is under way, and the tier knows
-  round_->something_may_leave();
+  round_->more_evictable();
   serve();
 }
 

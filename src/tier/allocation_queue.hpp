@@ -12,8 +12,8 @@
 
 namespace terrace {
 
-/// While a round of eviction has the space (`begin_round`), what arrives is kept and applied in its order when the space is
-/// back: all who may evict would wait behind the head of the line in any case.
+/// While the space is lent to a round of eviction (`begin_round`), what arrives is kept and applied in order when the space
+/// is back: requests that may evict would wait behind the head in any case.
 class allocation_queue {
  public:
   using reply = std::function<void(allocate_answer)>;
@@ -26,15 +26,15 @@ class allocation_queue {
 
   void free(const std::vector<extent>& extents);
 
-  /// A round to be sent to the tier; null while one is there, or when no room is wanted or none can be made now. Requests for
-  /// one extent that wait behind each other are asked for together, up to 16. With a request that waits, the space goes along.
+  /// A round to be sent to the tier; null while one is there, if no room is needed, or if nothing can be evicted now. Up to
+  /// 16 requests for one extent that wait behind each other share a round. If a request waits, the space is lent with it.
   std::shared_ptr<eviction_round> begin_round();
 
   /// The round is back.
   void end_round(std::shared_ptr<eviction_round> round);
 
-  /// After a round in vain: something else may leave now.
-  void something_may_leave();
+  /// After a failed round: something else became evictable.
+  void more_evictable();
 
   /// The arena became larger.
   void grow(const grow_notice& notice);
@@ -75,8 +75,8 @@ class allocation_queue {
   error ended(const waiting_request& waiting) const;
   const waiting_request* head() const; ///< the first that may evict; those behind it wait for it
   std::vector<room_seeker> together() const;
-  bool in_vain_for(const waiting_request& waiting) const {
-    return round_ && round_->in_vain_for(waiting.number);
+  bool failed_for(const waiting_request& waiting) const {
+    return round_ && round_->failed_for(waiting.number);
   }
   std::string holders() const; ///< to be put behind an error's text
 

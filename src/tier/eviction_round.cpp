@@ -8,14 +8,14 @@
 namespace terrace {
 
 namespace {
-/// Named victims that are no run are not enough; so many times their bytes may be.
+/// Victims that are not contiguous may not be enough; the policy is then asked for this many times the bytes.
 constexpr uint64_t asked_growth = 4;
 } // namespace
 
 void eviction_round::begin(uint64_t missing, uint64_t needed) {
   assert(stage_ == stage::idle);
   stage_ = stage::asked;
-  in_vain_.reset();
+  failure_.reset();
   missing_ = missing;
   asked_ = missing != 0 ? missing : needed;
 }
@@ -41,7 +41,7 @@ void eviction_round::ask_ahead(uint64_t bytes) {
 
 victim_request eviction_round::question(tier_kind tier) {
   assert(stage_ == stage::asked);
-  may_leave_since_ = false;
+  more_evictable_ = false;
   return {tier, asked_, inference_};
 }
 
@@ -65,8 +65,7 @@ std::optional<std::vector<size_t>> eviction_round::choose_for(const std::vector<
 void eviction_round::choose(const residency& objects) {
   assert(stage_ == stage::offered);
   auto may_leave = objects.offered(named_.victims);
-  if (ahead() ||
-      may_leave.extents.empty()) { // those that may not leave are refused, so that the policy is notified
+  if (ahead() || may_leave.extents.empty()) { // held objects are refused, and the policy is notified
     victims_ = named_.victims;
     stage_ = stage::evicting;
     return;
@@ -78,7 +77,7 @@ void eviction_round::choose(const residency& objects) {
     return;
   }
   auto chosen = choose_for(waiting, may_leave.extents);
-  if (chosen && chosen->empty()) { // it fits by now
+  if (chosen && chosen->empty()) { // it fits now
     stage_ = stage::idle;
   } else if (chosen) {
     for (size_t& i : *chosen)
@@ -88,10 +87,10 @@ void eviction_round::choose(const residency& objects) {
   } else if (named_.bytes >= asked_) {
     asked_ *= asked_growth;
     stage_ = stage::asked;
-  } else if (may_leave_since_) {
+  } else if (more_evictable_) {
     stage_ = stage::asked;
-  } else { // all that may leave would not be enough, so it stays
-    end_in_vain(waiting.front().number, objects.describe_holders());
+  } else { // all candidates are not enough, so none is evicted
+    fail(waiting.front().number, objects.describe_holders());
   }
 }
 
@@ -102,21 +101,21 @@ residency::eviction eviction_round::evict(residency& objects) {
   if (!evicted.freed.empty()) {
     if (!take_back(evicted.freed))
       freed_ = evicted.freed;
-  } else if (evicted.refused != 0 || may_leave_since_) {
-    // They were leased meanwhile, or the first that may leave came after the question: the policy is notified first, and
-    // names others.
+  } else if (evicted.refused != 0 || more_evictable_) {
+    // The victims were leased meanwhile, or the first candidate came after the request: the policy is notified first,
+    // and then names others.
     stage_ = stage::asked;
   } else {
-    end_in_vain(0, objects.describe_holders());
+    fail(0, objects.describe_holders());
   }
   return evicted;
 }
 
-void eviction_round::give_up(std::string why) { end_in_vain(0, std::move(why)); }
+void eviction_round::give_up(std::string why) { fail(0, std::move(why)); }
 
-void eviction_round::end_in_vain(uint64_t number, std::string holders) {
+void eviction_round::fail(uint64_t number, std::string holders) {
   stage_ = stage::idle;
-  in_vain_ = vain_round{number, std::move(holders)};
+  failure_ = failure{number, std::move(holders)};
 }
 
 bool eviction_round::take_back(const std::vector<extent>& extents) {
@@ -126,9 +125,9 @@ bool eviction_round::take_back(const std::vector<extent>& extents) {
   return true;
 }
 
-void eviction_round::something_may_leave() {
-  may_leave_since_ = true;
-  in_vain_.reset();
+void eviction_round::more_evictable() {
+  more_evictable_ = true;
+  failure_.reset();
 }
 
 } // namespace terrace

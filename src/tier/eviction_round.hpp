@@ -21,52 +21,52 @@ struct room_seeker {
   context_ptr context; ///< may be null
 };
 
-/// The one round of an allocator; between rounds it is idle and remembers how the last one ended. A round begins when the
-/// allocator gives it to its tier, with the free space if a request waits, and ends when the tier gives both back: one
-/// question, one answer (decision 033). In between the tier asks the policy for victims, has the round choose those that
-/// make the request fit, and lets them go:
+/// The one round of an allocator; between rounds it is idle and keeps how the last one ended. A round starts when the
+/// allocator sends it to its tier, with the free space if a request waits, and ends when the tier returns both: one
+/// request, one answer (decision 033). In between the tier asks the policy for victims, the round chooses those that
+/// make the request fit, and the tier evicts them:
 ///
 ///   idle --ask_for, ask_ahead--> asked --offer--> offered --choose--> evicting --evict--> idle
 ///                                  ^                 |                   |
 ///                                  +--- not enough --+-- all are held ---+
 ///
-/// `choose` and `evict` end the round, too, when nobody waits any more, when what waits fits by now, or when nothing that may
-/// leave is enough. Pure; whoever has it uses it alone.
+/// `choose` and `evict` also end the round when no request waits any more, when the request fits meanwhile, or when all that
+/// can be evicted is not enough: then the round has failed. Pure; used only by the actor that has it.
 class eviction_round {
  public:
   enum class stage : uint8_t {
     idle,     ///< not asked for anything, or done
     asked,    ///< the policy has to name victims
-    offered,  ///< it has; which of them have to go?
-    evicting, ///< these
+    offered,  ///< victims are named; which are needed?
+    evicting, ///< victims are chosen
   };
   stage now() const { return stage_; }
 
   // ---- the allocator's part ----
 
-  /// Begins a round for requests that wait behind each other: for all of them if that can be, else for the first. `space`
-  /// is lent; the first does not fit in it.
+  /// Starts a round for requests that wait behind each other: for all of them if possible, else for the first. `space` is
+  /// lent; the first request does not fit in it.
   void ask_for(std::vector<room_seeker> seekers, std::unique_ptr<allocator> space);
 
-  /// Begins a round in which victims leave in their order until `bytes` more are free.
+  /// Starts a round that evicts victims in their order until `bytes` more are free. No space is lent.
   void ask_ahead(uint64_t bytes);
 
-  /// After the round: the space that was lent, with all that was freed; null if none was.
+  /// After the round: the lent space with everything that was freed, or null.
   std::unique_ptr<allocator> take_space() { return std::move(space_); }
   /// After a round without space: what was freed.
   std::vector<extent> take_freed() { return std::exchange(freed_, {}); }
 
-  /// Whether the last round found that nothing which may leave helps the request of this number (0: no request, but room ahead of
-  /// need). Until something else may leave, a round for it is in vain.
-  bool in_vain_for(uint64_t number) const {
-    return in_vain_ && (in_vain_->number == 0 || in_vain_->number == number);
+  /// Whether the last round failed, and another one for the request of this number (0: none, but room ahead of need) would
+  /// fail too until something else becomes evictable.
+  bool failed_for(uint64_t number) const {
+    return failure_ && (failure_->number == 0 || failure_->number == number);
   }
-  /// What holds the memory, if the last round was in vain.
-  std::string holders() const { return in_vain_ ? in_vain_->holders : std::string(); }
+  /// What holds the memory, if the last round failed; else empty.
+  std::string holders() const { return failure_ ? failure_->holders : std::string(); }
 
   // ---- the tier's part ----
 
-  /// asked: what to ask the policy. Asked anew with more bytes where what was named was not enough.
+  /// asked: the request to the policy. For more bytes each time, if the victims named before were not enough.
   victim_request question(tier_kind tier);
 
   /// asked -> offered.
@@ -75,48 +75,46 @@ class eviction_round {
   /// offered -> evicting, asked or idle.
   void choose(const residency& objects);
 
-  /// evicting -> idle or asked: lets the victims go. `freed` lies in the lent space already, or goes with the answer.
+  /// evicting -> idle or asked. What is freed is in the lent space already, or travels with the round.
   residency::eviction evict(residency& objects);
 
-  /// The policy has ended: -> idle.
+  /// asked -> idle: the policy has terminated.
   void give_up(std::string why);
 
-  /// Space that came back meanwhile. False: none is lent, so it is the allocator's to free.
+  /// Extents that the tier freed meanwhile. False: no space is lent, so they have to be sent to the allocator.
   bool take_back(const std::vector<extent>& extents);
 
-  /// Something may leave that could not when the policy was asked, or when the last round was in vain.
-  void something_may_leave();
+  /// Something became evictable after the policy was asked, or after the round failed.
+  void more_evictable();
 
   /// Whether room is made ahead of need.
   bool ahead() const { return seekers_.empty(); }
-  /// Bytes that were not free when the round began.
+  /// Bytes missing when the round started; 0 if enough were free, but not contiguous.
   uint64_t missing_bytes() const { return missing_; }
-  /// Whether it ended without anything that may leave and helps.
-  bool in_vain() const { return in_vain_.has_value(); }
+  bool failed() const { return failure_.has_value(); }
 
  private:
-  struct vain_round {
-    uint64_t number =
-        0; ///< of the one request that all which may leave are not enough for; 0: nothing may leave
+  struct failure {
+    uint64_t number = 0; ///< of the request that all candidates are not enough for; 0: there are none
     std::string holders;
   };
 
   void begin(uint64_t missing, uint64_t needed);
   std::optional<std::vector<size_t>> choose_for(const std::vector<room_seeker>& seekers,
                                                 const std::vector<extent>& candidates);
-  void end_in_vain(uint64_t number, std::string holders);
+  void fail(uint64_t number, std::string holders);
 
   stage stage_ = stage::idle;
   std::unique_ptr<allocator> space_;
   std::vector<room_seeker> seekers_;
   uint64_t missing_ = 0;
   uint64_t inference_ = 0;
-  uint64_t asked_ = 0;           ///< bytes of victims that the policy is to name
-  bool may_leave_since_ = false; ///< something became evictable after the policy was asked
+  uint64_t asked_ = 0;          ///< bytes of victims that the policy is to name
+  bool more_evictable_ = false; ///< something became evictable after the policy was asked
   victim_answer named_;
   std::vector<entry_key> victims_;
   std::vector<extent> freed_;
-  std::optional<vain_round> in_vain_;
+  std::optional<failure> failure_;
 };
 
 } // namespace terrace

@@ -15,7 +15,7 @@ struct room_request {
 struct room_made {
   std::shared_ptr<eviction_round> round;
 };
-/// From the tier, once after a round in vain: something may leave now.
+/// From the tier, once after a failed round: something became evictable.
 struct evictable_notice {};
 
 } // namespace terrace

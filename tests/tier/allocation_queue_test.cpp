@@ -49,7 +49,7 @@ TEST_F(AllocationQueue, AsksForTheBytesThatAreMissingAndOnlyOnceAtATime) {
   ask({4});
   EXPECT_FALSE(queue->begin_round()); // the tier still owes an answer
   make_room({});
-  queue->something_may_leave();
+  queue->more_evictable();
   EXPECT_NE(wanted(), 0u);
 }
 
@@ -155,8 +155,8 @@ TEST_F(AllocationQueue, APatientRequestWaitsUntilSomethingMayLeaveAgain) {
   auto patient = ask({2});
   make_room({});
   EXPECT_FALSE(*patient);
-  EXPECT_EQ(wanted(), 0u);      // asking again would be polling
-  queue->something_may_leave(); // a lease ended
+  EXPECT_EQ(wanted(), 0u); // asking again would be polling
+  queue->more_evictable(); // a lease ended
   EXPECT_EQ(wanted(), page);
   make_room({0});
   EXPECT_TRUE(*patient);

@@ -29,7 +29,7 @@ TEST_F(EvictionRound, GoesThroughItsStages) {
   EXPECT_EQ(round->now(), stage::evicting);
   EXPECT_EQ(round->evict(objects).freed.size(), 1u);
   EXPECT_EQ(round->now(), stage::idle);
-  EXPECT_FALSE(round->in_vain());
+  EXPECT_FALSE(round->failed());
   EXPECT_FALSE(*waiting) << "the space is on its way";
   queue->end_round(std::move(round));
   EXPECT_TRUE(*waiting);
@@ -55,7 +55,7 @@ TEST_F(EvictionRound, LetsNothingGoWhenAllThatMayLeaveIsNotEnough) {
   EXPECT_EQ(free_bytes(), 0u);
   EXPECT_EQ(asked, (std::vector<uint64_t>{3 * page, 12 * page}));
   EXPECT_EQ(wanted(), 0u) << "until something else may leave";
-  queue->something_may_leave();
+  queue->more_evictable();
   EXPECT_EQ(make_room({0, 2, 4, 6, 5}), (numbers{4, 5, 6}));
   EXPECT_TRUE(*waiting);
 }
@@ -104,6 +104,8 @@ TEST_F(EvictionRound, LetsNothingGoWhenSpaceCameBackMeanwhile) {
   EXPECT_EQ(make_room({0}), numbers{});
   EXPECT_TRUE(*waiting);
   EXPECT_EQ(free_bytes(), 0u);
+  ask({1});
+  EXPECT_EQ(wanted(), page) << "that round has not failed";
 }
 
 TEST_F(EvictionRound, NeverLetsGoWhatIsHeldAndAsksForOthers) {
@@ -122,22 +124,22 @@ TEST_F(EvictionRound, AsksAgainWhenSomethingMayLeaveThatThePolicyDidNotKnow) {
   auto held = hold(0);
   meanwhile = [&] {
     objects.release(held);
-    round->something_may_leave();
+    round->more_evictable();
   };
   EXPECT_EQ(make_room({0}), (numbers{0}));
   EXPECT_TRUE(*waiting);
   EXPECT_EQ(asked.size(), 2u);
 }
 
-TEST_F(EvictionRound, IsNotInVainWhenSomethingMayLeaveBeforeItIsBack) {
+TEST_F(EvictionRound, DoesNotFailWhenSomethingBecomesEvictableBeforeItIsBack) {
   fill();
   auto waiting = ask({1}, false);
   ASSERT_NE(wanted(), 0u);
   round->offer({});
   round->choose(objects);
   round->evict(objects);
-  ASSERT_TRUE(round->in_vain());
-  round->something_may_leave();
+  ASSERT_TRUE(round->failed());
+  round->more_evictable();
   queue->end_round(std::move(round));
   EXPECT_FALSE(*waiting) << "it is not refused";
   EXPECT_EQ(wanted(), page);

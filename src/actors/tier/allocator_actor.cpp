@@ -54,7 +54,7 @@ allocator_actor::behavior_type allocator_behavior(self_pointer self,
         settle(self);
       },
       [self](const evictable_notice&) {
-        self->state.queue->something_may_leave();
+        self->state.queue->more_evictable();
         settle(self);
       },
       [self](const grow_notice& notice) {

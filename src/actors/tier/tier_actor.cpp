@@ -30,7 +30,7 @@ struct tier_shell {
   std::shared_ptr<metrics::tier_probe> probe;
   tier_kind kind = tier_kind::none;
   std::shared_ptr<eviction_round> round; ///< while one is under way
-  bool owes_notice = false;              ///< the last one was in vain, and nothing may leave since
+  bool owes_notice = false;              ///< the last one failed, and nothing became evictable since
 };
 
 using self_pointer = caf::stateful_actor<tier_shell, runtime::short_turns<tier_actor::base>>*;
@@ -82,7 +82,7 @@ void settle(self_pointer self, std::vector<extent> freed, const space_ptr& of = 
     self->send(state.space, free_notice{std::move(freed)});
   if (state.objects.take_evictable()) {
     if (state.round)
-      state.round->something_may_leave();
+      state.round->more_evictable();
     else if (std::exchange(state.owes_notice, false))
       self->send(state.space, evictable_notice{});
   }
@@ -132,8 +132,8 @@ void go_on(self_pointer self) {
     ask_for_victims(self);
     return;
   }
-  state.owes_notice = state.round->in_vain();
-  if (state.round->in_vain())
+  state.owes_notice = state.round->failed();
+  if (state.round->failed())
     state.probe->found_no_victim();
   self->send(state.space, room_made{std::move(state.round)});
 }
