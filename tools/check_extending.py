@@ -23,8 +23,11 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # By the sample's file name: the section of docs/extending.md, the name of the part, the most files that it may touch, and
 # what --compile builds and then runs.
 SAMPLES = {
-    "verb": ("A verb", "echo", 7, ["src/actors/libterrace_actors.a", "src/client/libterrace_client.a",
-                                   "tests/protocol/test_protocol"], ["tests/protocol/test_protocol"]),
+    "policy": ("An eviction policy", "random", 5, ["tests/policy/test_policy"],
+               [["tests/policy/test_policy", "--gtest_filter=*PolicyContract*random"]]),
+    "verb": ("A verb", "echo", 7,
+             ["src/actors/libterrace_actors.a", "src/client/libterrace_client.a", "tests/protocol/test_protocol"],
+             [["tests/protocol/test_protocol"]]),
     "tier": ("A tier", "far", 4, ["src/actors/libterrace_actors.a"], []),
 }
 
@@ -48,13 +51,15 @@ def copy_tree(to):
     shutil.copytree(ROOT, to, ignore=left_out, symlinks=True)
 
 
-def run(command, folder, log):
+def run(command, folder, log, expected=""):
+    """True when it ends well and its output has what is expected; otherwise the log gets its end."""
     # Inside somebody else's repository git would look for the paths there.
     environment = {**os.environ, "GIT_CEILING_DIRECTORIES": str(folder.parent), "CCACHE_BASEDIR": str(folder)}
     done = subprocess.run(command, cwd=folder, env=environment, text=True, capture_output=True)
-    if done.returncode != 0:
+    sound = done.returncode == 0 and re.search(expected, done.stdout) is not None
+    if not sound:
         log.append(f"{' '.join(command)}:\n{(done.stdout + done.stderr).strip()[-4000:]}")
-    return done.returncode == 0
+    return sound
 
 
 def check(name, compile_it):
@@ -75,7 +80,7 @@ def check(name, compile_it):
             sound = run(["tools/configure", "build", "-Dbench=false"], tree, errors)
             sound = sound and run(["ninja", "-C", "build", "--quiet", *targets], tree, errors)
             for test in tests if sound else []:
-                run([f"build/{test}", "--gtest_brief=1"], tree, errors)
+                run([f"build/{test[0]}", *test[1:]], tree, errors, r"PASSED  \] [1-9]")
     for error in errors:
         print(f"error: {name}: {error}")
     print(f"a {name} touches {len(paths)} files (at most {most}): {', '.join(paths)}")
