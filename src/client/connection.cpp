@@ -224,21 +224,15 @@ result<void> connection::map_segments(detail::channel& in, std::span<const locat
   for (const auto& place : locations) {
     if (place.bytes == 0 || in.mapped()->knows(place.segment))
       continue;
-    auto id = in.submit(
-        kind::map_segment, [&](body_builder& body) { return wire::CreateMapSegment(body, place.segment); },
-        until);
-    if (!id)
-      return pass_on(id);
-    auto mapped = detail::take<wire::MapSegmentAnswer>(
-        in, *id, until, [&](const wire::MapSegmentAnswer& table, answer& with) -> result<void> {
+    auto mapped = detail::ask<kind::map_segment>(
+        in, until, [&](body_builder& body) { return wire::CreateMapSegment(body, place.segment); },
+        [&](const wire::MapSegmentAnswer& table, answer& with) -> result<void> {
           if (with.descriptors.empty())
             return fail(errc::internal, "expected a descriptor with the segment, got none");
           return in.mapped()->map(place.segment, with.descriptors[0], table.bytes(), table.writable());
         });
     if (!mapped)
-      return pass_on(mapped);
-    if (!*mapped)
-      return pass_on(*mapped);
+      return mapped;
   }
   return {};
 }

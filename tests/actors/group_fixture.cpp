@@ -92,7 +92,7 @@ void group_fixture::join() {
       disk_opening::open({.paths = disk_files(),
                           .capacity_bytes = std::max<uint64_t>(1 << 20, wanted.disk_objects * physical),
                           .direct = false},
-                         *plan_.disk);
+                         *plan_.disk, pending_clears(folder));
   ASSERT_TRUE(disk) << disk.error().text;
   std::vector<space_id> ids;
   for (const recovered_space& space : disk->spaces())
@@ -105,6 +105,8 @@ void group_fixture::join() {
   settle();
   ASSERT_TRUE(*told);
   opened_disk opened = disk->finish();
+  paths = opened.paths;
+  service = opened.service;
   recovered = opened.each[0].found;
   unplaced = opened.unplaced;
   join_disk(
@@ -120,6 +122,8 @@ void group_fixture::end() {
     for (const copier_actor& one : copiers_->all())
       stop(one);
   copiers_.reset();
+  paths.reset();
+  service.reset();
   gate = {};
   group.reset();
   settle();
@@ -130,12 +134,10 @@ void group_fixture::restart(bool in_order, const std::function<void()>& meanwhil
     auto written = ask<finish_writes_answer>(group->disk()->write_through, finish_writes_request{});
     settle();
     ASSERT_TRUE(*written);
-    for (const caf::actor& journal : group->disk()->journals) {
-      auto closed = ask<close_journal_answer>(journal, close_journal_request{});
-      settle();
-      ASSERT_TRUE(*closed);
-      EXPECT_EQ((*closed)->failure.code, errc::ok) << (*closed)->failure.text;
-    }
+    auto closed = ask<close_journal_answer>(group->disk()->set, close_journal_request{});
+    settle();
+    ASSERT_TRUE(*closed);
+    EXPECT_EQ((*closed)->failure.code, errc::ok) << (*closed)->failure.text;
   }
   end();
   if (meanwhile)
@@ -278,7 +280,7 @@ void group_fixture::forget(const tier_actor& tier, uint64_t first, size_t count)
 }
 
 uint64_t group_fixture::file_place(uint64_t number) {
-  return group->disk()->paths->locate(hold(disk_tier(), number, 1)->places()[0].offset).file_offset;
+  return paths->locate(hold(disk_tier(), number, 1)->places()[0].offset).file_offset;
 }
 
 } // namespace terrace::actors::test

@@ -124,6 +124,8 @@ class group_fixture : public terrace::test::actor_fixture {
   recovery_counts recovered;              ///< by the last start, on the first path
   uint64_t unplaced = 0;
   std::shared_ptr<group_parts> group;
+  std::shared_ptr<const disk_paths> paths; ///< of its disk
+  std::shared_ptr<disk_service> service;   ///< of these
   space_ptr in;
   caf::actor gate; ///< of a gated copier
   std::filesystem::path folder;

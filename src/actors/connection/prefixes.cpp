@@ -55,8 +55,7 @@ void hash_on(connection& client, const std::shared_ptr<hashing>& work) {
   }
   if (!work->body)
     work->body = client.channel().hold();
-  client.self->send(client.self, resume_notice{std::make_shared<std::function<void()>>(
-                                     [&client, work] { hash_on(client, work); })});
+  client.resume([&client, work] { hash_on(client, work); });
 }
 
 object_key key_of(const opened_space& in, size_t pool, uint16_t rank, const digest& chunk) {
@@ -187,7 +186,7 @@ hold_ptr part_of(const hold_ptr& held, const lease_ptr& from, const transfer_sco
   for (size_t c = range.first; c < range.first + range.count; ++c)
     for (size_t pool : pools)
       places.push_back(held->places()[c * layout.objects_per_chunk() + layout.object_of(pool, rank)]);
-  return hold_ptr(new object_hold({}, std::move(places)), [from](object_hold* view) { delete view; });
+  return hold_ptr(new object_hold(release_sink_ptr{}, std::move(places)), [from](object_hold* view) { delete view; });
 }
 
 } // namespace

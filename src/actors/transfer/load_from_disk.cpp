@@ -1,4 +1,3 @@
-#include "actors/transfer/ask_disks.hpp"
 #include "actors/transfer/load_window.hpp"
 
 #include <algorithm>
@@ -56,7 +55,7 @@ struct disk_reading {
 hold_ptr window_of(const hold_ptr& held, size_t begin, size_t end) {
   auto places = std::vector<object_place>(held->places().begin() + static_cast<ptrdiff_t>(begin),
                                           held->places().begin() + static_cast<ptrdiff_t>(end));
-  return hold_ptr(new object_hold({}, std::move(places)), [held](object_hold* part) { delete part; });
+  return hold_ptr(new object_hold(release_sink_ptr{}, std::move(places)), [held](object_hold* part) { delete part; });
 }
 
 /// What the disk has of the window; held.
@@ -69,7 +68,7 @@ task<result<hold_ptr>> hold_on_disk(load_pointer self, const load_job& job, cons
   if (!found)
     co_return tl::unexpected(found.error());
   if (!found->held) // nothing on disk: what host memory has is all there is
-    co_return hold_ptr(new object_hold({}, std::vector<object_place>(window.size())));
+    co_return hold_ptr(new object_hold(release_sink_ptr{}, std::vector<object_place>(window.size())));
   co_return found->held;
 }
 
@@ -146,7 +145,7 @@ void drop_unread(load_pointer self, const load_job& job, load_window& window, di
 check_request check_of(const load_job& job, const load_window& window, const disk_reading& reading) {
   check_request request;
   request.in = job.in;
-  request.volume = job.group->disk()->paths->volume();
+  request.volume = job.group->disk()->volume;
   request.owners = {reading.acquired.reserved, reading.disk_held};
   for (size_t i : reading.objects) {
     sealed_object object;
@@ -201,7 +200,7 @@ task<result<bool>> read_reserved(load_pointer self, const load_job& job, load_wi
                                  disk_reading& reading) {
   const disk_parts& disk = *job.group->disk();
   auto request = read_of(job, reading);
-  auto read = co_await await_disks(self, disk, request);
+  auto read = co_await ask<disks_answer>(self, disk.set, std::move(request), "disk");
   if (auto failure = ended(job.context, "load"); failure.code != errc::ok)
     co_return tl::unexpected(failure);
   if (auto failure = failure_of(read); failure.code != errc::ok)

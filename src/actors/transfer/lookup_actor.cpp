@@ -245,8 +245,7 @@ void add_held(const search& state, tier_share& share, const hold_ptr& found) {
     return;
   }
   if (!share.held)
-    share.held =
-        std::make_shared<object_hold>(caf::actor_cast<caf::actor>(share.tier), std::vector<object_place>{});
+    share.held = std::make_shared<object_hold>();
   share.held->append(state.first, std::move(*found));
 }
 

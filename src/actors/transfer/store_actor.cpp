@@ -179,7 +179,7 @@ task<error> store_all(self_pointer self, const store_job& job, store_result& don
     // Leave to add the window to what waits for the disk, before it takes any memory.
     if (writes_through(job)) {
       auto wanted = credit_for(job, window);
-      const caf::actor& writer = job.group->disk()->write_through;
+      const write_through_actor& writer = job.group->disk()->write_through;
       auto given = co_await ask<write_credit_answer>(self, writer, std::move(wanted), "write-through");
       if (auto failure = failure_of(given); failure.code != errc::ok)
         co_return failure;

@@ -1,16 +1,16 @@
 #include "actors/transfer/write_through_actor.hpp"
 
 #include "actors/answer.hpp"
-#include "actors/transfer/ask_disks.hpp"
+#include "actors/transfer/actor_credit_sink.hpp"
 #include "actors/transfer/copy_ops.hpp"
 #include "actors/transfer/transfer_steps.hpp"
-#include "actors/transfer/write_credits.hpp"
 #include "storage/object_header.hpp"
+#include "tier/write_credits.hpp"
 #include "transfer/write_budget.hpp"
 
 #include <caf/actor_system.hpp>
-#include <caf/event_based_actor.hpp>
 #include <caf/stateful_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -30,6 +30,7 @@ struct write_through_state {
   uint64_t next_passage = 0;
   uint64_t bytes_in_progress = 0;
   std::unique_ptr<write_credits> credits;
+  credit_sink_ptr sink; ///< of this actor
   std::unique_ptr<write_budget> budget;
   bool starting = false;                               ///< passages are being started
   std::vector<answer<finish_writes_answer>> finishing; ///< who waits for the last of them
@@ -41,7 +42,7 @@ constexpr size_t headers_here_max = 64;
 using clock = std::chrono::steady_clock;
 using metrics::refusal_reason;
 
-using self_pointer = caf::stateful_actor<write_through_state>*;
+using self_pointer = write_through_actor::stateful_pointer<write_through_state>;
 
 /// One notice on its way. Its end, whatever the reason, is the end of its holds and its reservation.
 struct passage {
@@ -206,7 +207,7 @@ void drop_cleared(passage& pass, const std::vector<bool>& present) {
 seal_request seal_of(self_pointer self, const passage& pass) {
   seal_request request;
   request.in = pass.what.in;
-  request.volume = self->state.with.disk.paths->volume();
+  request.volume = self->state.with.disk.volume;
   request.objects = pass.objects;
   request.owners = {pass.what.held};
   return request;
@@ -296,7 +297,7 @@ task<error> bring_to_disk(self_pointer self, passage& pass) {
   }
 
   auto write = write_of(pass, acquired->reserved);
-  auto written = co_await await_disks(self, with.disk, write);
+  auto written = co_await ask<disks_answer>(self, with.disk.set, std::move(write), "disk");
   if (!written)
     co_return written.error();
   auto complete = publication_of(self, pass, *written);
@@ -346,7 +347,7 @@ void start_next(self_pointer self) {
 // ---- credits ----
 
 credit_ptr credit_of(self_pointer self, uint64_t bytes) {
-  return std::make_shared<write_credit>(caf::actor_cast<caf::actor>(self), bytes);
+  return std::make_shared<write_credit>(self->state.sink, bytes);
 }
 
 caf::result<write_credit_answer> ask_credit(self_pointer self, const write_credit_request& request) {
@@ -378,11 +379,12 @@ void take(self_pointer self, write_through_notice notice) {
   start_next(self);
 }
 
-caf::behavior write_through_behavior(self_pointer self,
-                                     const std::shared_ptr<write_through_arguments>& arguments) {
+write_through_actor::behavior_type
+write_through_behavior(self_pointer self, const std::shared_ptr<write_through_arguments>& arguments) {
   auto& state = self->state;
   state.with = *arguments;
   state.credits = std::make_unique<write_credits>(state.with.waiting_bytes);
+  state.sink = std::make_shared<actor_credit_sink>(caf::actor_cast<caf::actor>(self));
   state.budget = std::make_unique<write_budget>(state.with.admission.bytes_per_day, clock::now());
   return {
       [self](const write_through_notice& notice) { take(self, notice); },
@@ -400,7 +402,7 @@ caf::behavior write_through_behavior(self_pointer self,
 
 } // namespace
 
-caf::actor spawn_write_through(caf::actor_system& system, write_through_arguments arguments) {
+write_through_actor spawn_write_through(caf::actor_system& system, write_through_arguments arguments) {
   return system.spawn(write_through_behavior,
                       std::make_shared<write_through_arguments>(std::move(arguments)));
 }
