@@ -23,7 +23,7 @@ error no_room(const load_job& job, const load_course& course, uint64_t bytes) {
 }
 
 bool may_stay(const load_job& job, const load_window& window, uint64_t held_bytes) {
-  if (job.runs || held_bytes <= held_bytes_max(job))
+  if (job.runs || job.group->disk() == nullptr || held_bytes <= held_bytes_max(job))
     return true;
   for (size_t i = 0; i < window.size(); ++i) // what the lease holds there anyway takes nothing from others
     if (!job.host_held || !job.host_held->places()[window.begin + i].present())
@@ -55,7 +55,8 @@ struct disk_reading {
 hold_ptr window_of(const hold_ptr& held, size_t begin, size_t end) {
   auto places = std::vector<object_place>(held->places().begin() + static_cast<ptrdiff_t>(begin),
                                           held->places().begin() + static_cast<ptrdiff_t>(end));
-  return hold_ptr(new object_hold(release_sink_ptr{}, std::move(places)), [held](object_hold* part) { delete part; });
+  return hold_ptr(new object_hold(release_sink_ptr{}, std::move(places)),
+                  [held](object_hold* part) { delete part; });
 }
 
 /// What the disk has of the window; held.
