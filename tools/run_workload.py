@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # What the daemon may take to serve, and to end once asked: far more than it needs, so that a hang is an error.
@@ -112,11 +113,13 @@ def main():
         if not trace and not options.serve:
             trace = folder / "trace.jsonl"
             subprocess.run([terrace, "trace", "generate", "--output", trace], check=True)
+        begin = time.monotonic()
         daemon = Daemon(terraced, options.config, folder)
         if not daemon.wait_until_ready():
             print("terraced did not become ready")
             daemon.show_log()
             return 1
+        print(f"starting terraced: {time.monotonic() - begin:.0f} s", flush=True)
         status = 0
         if trace:
             limit = ["--limit", str(options.limit)] if options.limit is not None else []

@@ -101,7 +101,7 @@ void add_sum(json& to, const object_sum& sum) {
   to["physical_bytes"] = sum.physical_bytes;
 }
 
-json to_json(const inspected_checkpoint& checkpoint) {
+json checkpoint_json(const inspected_checkpoint& checkpoint) {
   json value = {{"problem", checkpoint.problem}};
   if (checkpoint.header) {
     value["number"] = checkpoint.header->number;
@@ -160,7 +160,7 @@ json to_json(const std::string& path, const volume_inspection& is) {
     add_sum(sizes.back(), of.sum);
   }
   for (const inspected_checkpoint& checkpoint : is.checkpoints)
-    checkpoints.push_back(to_json(checkpoint));
+    checkpoints.push_back(checkpoint_json(checkpoint));
   json value = {{"path", path},
                 {"volume", to_hex(block.volume)},
                 {"path_index", block.path_index},

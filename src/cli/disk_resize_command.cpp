@@ -13,7 +13,7 @@ namespace terrace::cli {
 
 namespace {
 
-json to_json(const object_sum& sum) {
+json sum_json(const object_sum& sum) {
   return {
       {"objects", sum.objects}, {"payload_bytes", sum.payload_bytes}, {"physical_bytes", sum.physical_bytes}};
 }
@@ -80,10 +80,10 @@ class disk_resize_command final : public command {
             {"dry_run", dry_run_},
             {"capacity_bytes_before", r.before.capacity_bytes},
             {"capacity_bytes", r.after.capacity_bytes},
-            {"kept", to_json(r.kept)},
-            {"moved", to_json(r.moved)},
-            {"dropped", to_json(r.dropped)},
-            {"unreadable", to_json(r.unreadable)}};
+            {"kept", sum_json(r.kept)},
+            {"moved", sum_json(r.moved)},
+            {"dropped", sum_json(r.dropped)},
+            {"unreadable", sum_json(r.unreadable)}};
   }
 
   std::string path_;

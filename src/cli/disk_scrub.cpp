@@ -34,7 +34,7 @@ size_t listed(const scrub_result& scrubbed, size_t list) {
   return list == 0 ? scrubbed.findings.size() : std::min(list, scrubbed.findings.size());
 }
 
-double seconds_since(std::chrono::steady_clock::time_point begin) {
+double seconds_from(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
@@ -61,7 +61,7 @@ class scrub_run {
 
   scrub_result result() {
     bar_.finish();
-    done_.seconds = seconds_since(begin_);
+    done_.seconds = seconds_from(begin_);
     done_.interrupted = done_.checked() < order_.size();
     std::sort(done_.findings.begin(), done_.findings.end(),
               [](const auto& a, const auto& b) { return a.object.offset < b.object.offset; });
@@ -76,7 +76,7 @@ class scrub_run {
     if (found.state != object_state::intact)
       done_.findings.push_back({object, std::move(found)});
     bar_.advance(1, fmt::format("{}, {} damaged",
-                                format_rate(static_cast<double>(done_.bytes_read) / seconds_since(begin_)),
+                                format_rate(static_cast<double>(done_.bytes_read) / seconds_from(begin_)),
                                 format_count(done_.bad())));
   }
 

@@ -11,10 +11,6 @@ namespace terrace::cli {
 
 namespace {
 
-double share(uint64_t part, uint64_t whole) {
-  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
-}
-
 /// A line for each policy, a column for each capacity, as `terrace simulate` prints them.
 std::string format_shadows(const client::policies_status& status) {
   std::vector<uint64_t> capacities;
@@ -37,7 +33,7 @@ std::string format_shadows(const client::policies_status& status) {
         return s.policy == policy && s.capacity_bytes == capacity;
       });
       bool known = found != status.shadows.end() && found->asked_bytes != 0;
-      row.push_back(known ? format_ratio(share(found->hit_bytes, found->asked_bytes)) : "-");
+      row.push_back(known ? format_ratio(share_of(found->hit_bytes, found->asked_bytes)) : "-");
     }
     ratios.add(std::move(row));
   }
@@ -82,7 +78,7 @@ json to_json(const client::policies_status& status) {
   for (const client::shadow_policy& s : status.shadows)
     shadows.push_back({{"policy", s.policy},
                        {"capacity_bytes", s.capacity_bytes},
-                       {"hit_ratio", share(s.hit_bytes, s.asked_bytes)},
+                       {"hit_ratio", share_of(s.hit_bytes, s.asked_bytes)},
                        {"requests", s.requests},
                        {"asked", s.asked},
                        {"hits", s.hits},

@@ -1,5 +1,6 @@
 #include "cli/replay.hpp"
 
+#include "cli/chunk_ids.hpp"
 #include "cli/content.hpp"
 #include "cli/conversations.hpp"
 
@@ -119,10 +120,10 @@ class player {
     auto begin = steady::now();
     ++counts_.requests;
     counts_.input_tokens += request.input_length;
-    std::vector<digest> chunks = chain_digests(request);
+    std::vector<digest> chunks = chain_digests(request, options_.chunk_tokens);
     if (chunks.empty())
-      return; // shorter than a block: nothing that could be shared
-    counts_.chunk_tokens += chunks.size() * trace_block_tokens;
+      return; // shorter than a chunk: nothing that could be shared
+    counts_.chunk_tokens += chunks.size() * options_.chunk_tokens;
     now_ = std::max(now_, at);
     end_those_due(now_);
     answer present;
@@ -169,7 +170,7 @@ class player {
       counts_.lookup.add(took);
       for (tier_kind tier : *found)
         if (auto i = static_cast<size_t>(tier); i < tier_count)
-          counts_.hit_tokens[i] += trace_block_tokens;
+          counts_.hit_tokens[i] += options_.chunk_tokens;
       loaded = load_hits(x, *found);
     } else {
       counts_.note_error(found.error());
@@ -196,11 +197,11 @@ class player {
 
 } // namespace
 
-std::vector<digest> chain_digests(const trace_request& request) {
+std::vector<digest> chain_digests(const trace_request& request, uint32_t chunk_tokens) {
   std::vector<digest> chain;
   digest parent;
-  for (size_t i = 0; i < request.full_blocks(); ++i)
-    chain.push_back(parent = child_of(parent, request.hash_ids[i]));
+  for (uint64_t id : chunk_ids(request, chunk_tokens))
+    chain.push_back(parent = child_of(parent, id));
   return chain;
 }
 

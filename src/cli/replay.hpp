@@ -1,6 +1,6 @@
 // Drives a cache with a trace and checks every byte that it gives back.
 //
-// Each request of the trace: look up its whole blocks under a lease, load what was found and compare it with the
+// Each request of the trace: look up its whole chunks under a lease, load what was found and compare it with the
 // content that its digests imply, release them, then store the rest. The next request of the client begins when the last store has
 // been answered, so that with one client the hits depend on the trace and the cache alone.
 #pragma once
@@ -18,11 +18,12 @@
 
 namespace terrace::cli {
 
-/// The digests of a request's whole blocks. Each is a hash of its parent's and of the block's id, so that an id that
-/// a trace uses behind two prefixes gives two digests.
-std::vector<digest> chain_digests(const trace_request& request);
+/// The digests of a request's whole chunks (chunk_ids.hpp). Each is a hash of its parent's and of the chunk's id, so that an
+/// id that a trace uses behind two prefixes gives two digests.
+std::vector<digest> chain_digests(const trace_request& request, uint32_t chunk_tokens = trace_block_tokens);
 
 struct replay_options {
+  uint32_t chunk_tokens = trace_block_tokens; ///< checked by check_chunk_tokens
   double speed = 0; ///< 0: as fast as answers come; 1: at the trace's timestamps; 2: twice as fast
   std::chrono::nanoseconds
       token_time{}; ///< an inference ends so long after its begin for each token of its answer

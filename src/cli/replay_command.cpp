@@ -1,6 +1,7 @@
 // terrace replay
 
 #include "cli/byte_size_option.hpp"
+#include "cli/chunk_ids.hpp"
 #include "cli/command.hpp"
 #include "cli/conversations.hpp"
 #include "cli/object_client.hpp"
@@ -26,6 +27,8 @@ class replay_command final : public command {
            "--bytes-per-token", bytes_per_token_,
            "KV bytes of a token; 64 makes objects of 32 KiB, a 7B model in 16 bits has 131072 (64 MiB)")
         ->check(CLI::Range(1, 2'097'152))
+        ->capture_default_str();
+    app.add_option("--chunk-tokens", options_.chunk_tokens, "Tokens of a chunk; 512 is the trace's own block")
         ->capture_default_str();
     app.add_option("--speed", options_.speed,
                    "0: as fast as answers come; 1: at the trace's pace; 10: ten times that")
@@ -55,6 +58,8 @@ class replay_command final : public command {
   }
 
   outcome<exit_code> run(console& to) override {
+    if (auto fits = check_chunk_tokens(options_.chunk_tokens); !fits)
+      return tl::unexpected(fits.error());
     auto loaded = load_trace(path_, limit_);
     if (!loaded)
       return tl::unexpected(loaded.error());
@@ -100,10 +105,10 @@ class replay_command final : public command {
     options.space.model = "terrace-replay";
     options.space.dtype = "u8";
     options.space.layout = "generated";
-    options.space.chunk_tokens = trace_block_tokens;
-    options.space.hash_block_tokens = trace_block_tokens;
+    options.space.chunk_tokens = options_.chunk_tokens;
+    options.space.hash_block_tokens = options_.chunk_tokens;
     options.space.pools.push_back(
-        {.name = "kv", .object_bytes = uint64_t{trace_block_tokens} * bytes_per_token_});
+        {.name = "kv", .object_bytes = uint64_t{options_.chunk_tokens} * bytes_per_token_});
     options.space.salt = salt_;
     options.space.algorithm = client::hash_algorithm::sha256;
     options.region_bytes = region_bytes_;

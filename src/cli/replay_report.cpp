@@ -13,10 +13,6 @@ double per_second(uint64_t bytes, double seconds) {
   return seconds > 0 ? static_cast<double>(bytes) / seconds : 0;
 }
 
-double share(uint64_t part, uint64_t whole) {
-  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
-}
-
 const char* tier_name(size_t tier) { return to_string(static_cast<tier_kind>(tier)); }
 
 /// Calls `use(name, recorder)` for each verb.
@@ -34,7 +30,7 @@ std::string format_tiers(const replay_counts& c) {
     if (c.hit_tokens[i] != 0 || static_cast<tier_kind>(i) == tier_kind::host ||
         static_cast<tier_kind>(i) == tier_kind::disk)
       tiers.add({tier_name(i), format_count(c.hit_tokens[i]),
-                 format_ratio(share(c.hit_tokens[i], c.input_tokens)), format_bytes(c.loaded_bytes[i])});
+                 format_ratio(share_of(c.hit_tokens[i], c.input_tokens)), format_bytes(c.loaded_bytes[i])});
   tiers.add({"all", format_count(c.all_hit_tokens()), format_ratio(c.hit_ratio()),
              format_bytes(c.all_loaded_bytes())});
   return tiers.to_string();
@@ -92,7 +88,7 @@ json to_json(const replay_summary& s) {
   json tiers = json::object(), latencies = json::object(), errors = json::object();
   for (size_t i = 0; i < tier_count; ++i)
     tiers[tier_name(i)] = {{"hit_tokens", c.hit_tokens[i]},
-                           {"hit_ratio", share(c.hit_tokens[i], c.input_tokens)},
+                           {"hit_ratio", share_of(c.hit_tokens[i], c.input_tokens)},
                            {"loaded_bytes", c.loaded_bytes[i]}};
   for_each_verb(c,
                 [&](const char* name, const latency_recorder& r) { latencies[name] = to_json(r.summary()); });

@@ -9,7 +9,7 @@ namespace terrace::cli {
 
 namespace {
 
-using counts = simulate::cache_counts;
+using cell_counts = simulate::cache_counts;
 
 constexpr std::string_view default_policy = "kmg"; // drawn bold
 
@@ -18,7 +18,7 @@ std::string percent(double ratio) { return fmt::format("{:.1f}", ratio * 100); }
 double ratio_of(double part, double whole) { return whole == 0 ? 0 : part / whole; }
 
 double host_hits(const simulated_cell& cell) {
-  return cell.mean(&counts::hits) - cell.mean(&counts::disk_hits);
+  return cell.mean(&cell_counts::hits) - cell.mean(&cell_counts::disk_hits);
 }
 
 /// One column a capacity. `cell_text(cell)`; `bound_text(capacity)` makes the last line, unless it is null.
@@ -67,26 +67,26 @@ std::string format_facts_of(const simulate_summary& s) {
 
 json cell_json(const simulate_summary& s, const simulated_cell& cell, bool with_disk) {
   double least = 1, most = 0;
-  for (const counts& run : cell.runs) {
+  for (const cell_counts& run : cell.runs) {
     least = std::min(least, s.hit_ratio(static_cast<double>(run.hits)));
     most = std::max(most, s.hit_ratio(static_cast<double>(run.hits)));
   }
   json told{{"capacity", s.capacities[cell.capacity].label},
-            {"hit_ratio", s.hit_ratio(cell.mean(&counts::hits))},
+            {"hit_ratio", s.hit_ratio(cell.mean(&cell_counts::hits))},
             {"hit_ratio_min", least},
             {"hit_ratio_max", most},
-            {"hit_tokens", cell.mean(&counts::hits) * s.chunk_tokens},
-            {"chunks_stored", cell.mean(&counts::stored)},
-            {"chunks_evicted", cell.mean(&counts::evicted)},
-            {"chunks_without_room", cell.mean(&counts::no_room)},
-            {"chunks_behind_holes", cell.mean(&counts::behind_hole)}};
+            {"hit_tokens", cell.mean(&cell_counts::hits) * s.chunk_tokens},
+            {"chunks_stored", cell.mean(&cell_counts::stored)},
+            {"chunks_evicted", cell.mean(&cell_counts::evicted)},
+            {"chunks_without_room", cell.mean(&cell_counts::no_room)},
+            {"chunks_behind_holes", cell.mean(&cell_counts::behind_hole)}};
   if (with_disk) {
     told["host_hit_ratio"] = s.hit_ratio(host_hits(cell));
-    told["disk_hit_ratio"] = s.hit_ratio(cell.mean(&counts::disk_hits));
-    told["chunks_promoted"] = cell.mean(&counts::promoted);
-    told["chunks_written_to_disk"] = cell.mean(&counts::disk_written);
-    told["chunks_evicted_from_disk"] = cell.mean(&counts::disk_evicted);
-    told["chunks_not_admitted_to_disk"] = cell.mean(&counts::disk_refused);
+    told["disk_hit_ratio"] = s.hit_ratio(cell.mean(&cell_counts::disk_hits));
+    told["chunks_promoted"] = cell.mean(&cell_counts::promoted);
+    told["chunks_written_to_disk"] = cell.mean(&cell_counts::disk_written);
+    told["chunks_evicted_from_disk"] = cell.mean(&cell_counts::disk_evicted);
+    told["chunks_not_admitted_to_disk"] = cell.mean(&cell_counts::disk_refused);
   }
   told["runs"] = cell.runs.size();
   told["seconds"] = cell.seconds;
@@ -114,7 +114,7 @@ std::string format_summary(const simulate_summary& s) {
       format_facts_of(s) + "\n" +
       cells_table(
           s, "hit ratio in %", true,
-          [&](const simulated_cell& cell) { return percent(s.hit_ratio(cell.mean(&counts::hits))); },
+          [&](const simulated_cell& cell) { return percent(s.hit_ratio(cell.mean(&cell_counts::hits))); },
           [](const simulated_capacity& capacity) { return capacity.belady_hits; });
   if (s.disk.empty())
     return text;
@@ -127,9 +127,9 @@ std::string format_summary(const simulate_summary& s) {
          cells_table(
              s, "chunks written to disk for each one served from it", false,
              [](const simulated_cell& cell) {
-               double served = cell.mean(&counts::disk_hits);
+               double served = cell.mean(&cell_counts::disk_hits);
                return served == 0 ? std::string("-")
-                                  : fmt::format("{:.2f}", cell.mean(&counts::disk_written) / served);
+                                  : fmt::format("{:.2f}", cell.mean(&cell_counts::disk_written) / served);
              },
              nullptr);
 }
@@ -191,7 +191,7 @@ simulate::line_plot to_plot(const simulate_summary& s) {
     simulate::line drawn{
         s.policies[policy], bold ? simulate::line_style::strong : simulate::line_style::plain, {}};
     for (size_t i = 0; i < s.capacities.size(); ++i)
-      drawn.values.push_back(s.hit_ratio(s.cell(policy, i).mean(&counts::hits)));
+      drawn.values.push_back(s.hit_ratio(s.cell(policy, i).mean(&cell_counts::hits)));
     plot.lines.push_back(std::move(drawn));
   }
   plot.lines.push_back(std::move(belady));

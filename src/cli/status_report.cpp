@@ -15,10 +15,6 @@ std::string hex(const boot_id& boot) {
   return to_hex(padded, boot.bytes.size());
 }
 
-double share(uint64_t part, uint64_t whole) {
-  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
-}
-
 std::string joined(const std::vector<std::string>& words) {
   std::string text;
   for (const std::string& word : words)
@@ -52,14 +48,15 @@ std::string format_group(const client::group_status& group) {
                  {"errors"}});
   for (const client::tier_status& tier : group.tiers) {
     space.add({tier.tier, tier.state, format_bytes(tier.capacity_bytes), format_bytes(tier.used_bytes),
-               format_ratio(share(tier.used_bytes, tier.capacity_bytes)), format_bytes(tier.largest_free_run),
-               format_ratio(tier.fragmentation), format_count(tier.objects),
-               format_count(tier.leased_objects), format_count(tier.waiting_requests), tier.allocator,
-               tier.policy});
-    traffic.add({tier.tier, format_count(tier.hits), format_count(tier.misses),
-                 tier.hits + tier.misses == 0 ? "-" : format_ratio(share(tier.hits, tier.hits + tier.misses)),
-                 format_count(tier.evictions), format_bytes(tier.bytes_read),
-                 format_bytes(tier.bytes_written), format_count(tier.errors)});
+               format_ratio(share_of(tier.used_bytes, tier.capacity_bytes)),
+               format_bytes(tier.largest_free_run), format_ratio(tier.fragmentation),
+               format_count(tier.objects), format_count(tier.leased_objects),
+               format_count(tier.waiting_requests), tier.allocator, tier.policy});
+    traffic.add(
+        {tier.tier, format_count(tier.hits), format_count(tier.misses),
+         tier.hits + tier.misses == 0 ? "-" : format_ratio(share_of(tier.hits, tier.hits + tier.misses)),
+         format_count(tier.evictions), format_bytes(tier.bytes_read), format_bytes(tier.bytes_written),
+         format_count(tier.errors)});
   }
   text += space.to_string() + "\n" + traffic.to_string();
   for (const client::tier_status& tier : group.tiers)
@@ -99,7 +96,7 @@ std::string format_spaces(const client::group_status& group) {
   return "\n" + pools.to_string();
 }
 
-json to_json(const client::space_status& s) {
+json space_json(const client::space_status& s) {
   json pools = json::array();
   for (const client::open_pool& pool : s.pools) {
     json tensors = json::array();
@@ -113,7 +110,7 @@ json to_json(const client::space_status& s) {
   return {{"space", s.space}, {"model", s.model}, {"fingerprint", to_hex(s.fingerprint)}, {"pools", pools}};
 }
 
-json to_json(const client::tier_status& t) {
+json tier_json(const client::tier_status& t) {
   return {{"tier", t.tier},
           {"state", t.state},
           {"reason", t.reason},
@@ -139,7 +136,7 @@ json to_json(const client::tier_status& t) {
           {"notice", t.notice}};
 }
 
-json to_json(const client::client_status& c) {
+json client_json(const client::client_status& c) {
   return {{"connection", static_cast<uint64_t>(c.connection)},
           {"name", c.name},
           {"pid", c.pid},
@@ -190,10 +187,10 @@ json to_json(const client::daemon_status& s) {
   for (const client::group_status& group : s.groups) {
     json tiers = json::array();
     for (const client::tier_status& tier : group.tiers)
-      tiers.push_back(to_json(tier));
+      tiers.push_back(tier_json(tier));
     json spaces = json::array();
     for (const client::space_status& space : group.open_spaces)
-      spaces.push_back(to_json(space));
+      spaces.push_back(space_json(space));
     groups.push_back({{"name", group.name},
                       {"path", group.path},
                       {"isolated", group.isolated},
@@ -203,7 +200,7 @@ json to_json(const client::daemon_status& s) {
                       {"open_spaces", spaces}});
   }
   for (const client::client_status& client : s.clients)
-    clients.push_back(to_json(client));
+    clients.push_back(client_json(client));
   return {{"version", s.version}, {"boot", hex(s.boot)}, {"uptime_ms", s.uptime.count()},
           {"workers", s.workers}, {"ring", s.ring},      {"groups", groups},
           {"clients", clients}};

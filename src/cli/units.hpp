@@ -20,6 +20,11 @@ std::string format_duration(double nanoseconds);
 /// "12,031".
 std::string format_count(uint64_t count);
 
+/// 0 when there is no whole.
+inline double share_of(uint64_t part, uint64_t whole) {
+  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
+}
+
 /// "36.6 %".
 std::string format_ratio(double ratio);
 

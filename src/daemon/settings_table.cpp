@@ -21,7 +21,7 @@ option_ref in_socket(settings& s, size_t socket) {
 using s = settings;
 using kind = option_kind;
 
-constexpr option_spec table[] = {
+constexpr option_spec option_specs[] = {
     {"daemon", "workers", kind::count, restart, in<&s::daemon, &daemon_options::workers>},
     {"daemon", "worker_slice_us", kind::count, restart, in<&s::daemon, &daemon_options::worker_slice_us>},
     {"daemon", "log_level", kind::text, now, in<&s::daemon, &daemon_options::log_level>},
@@ -153,7 +153,7 @@ struct formatter {
 
 } // namespace
 
-std::span<const option_spec> option_table() { return table; }
+std::span<const option_spec> option_table() { return option_specs; }
 
 std::span<const std::string_view> section_names() { return sections; }
 

@@ -75,7 +75,10 @@ class family_sink final : public sample_sink {
   std::map<std::string, MetricFamily> families_;
 };
 
-class sources final : public prometheus::Collectable {
+} // namespace
+
+/// What registered itself; prometheus-cpp asks it for each scrape.
+class exposition_sources final : public prometheus::Collectable {
  public:
   void add(std::function<void(sample_sink&)> source) {
     std::lock_guard guard(mutex_);
@@ -95,10 +98,8 @@ class sources final : public prometheus::Collectable {
   std::vector<std::function<void(sample_sink&)>> all_;
 };
 
-} // namespace
-
 struct exposition::server {
-  std::shared_ptr<sources> collected = std::make_shared<sources>();
+  std::shared_ptr<exposition_sources> collected = std::make_shared<exposition_sources>();
   std::unique_ptr<prometheus::Exposer> exposer;
   loopback_address address; // with the port that was taken
 

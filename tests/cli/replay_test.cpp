@@ -44,9 +44,31 @@ TEST(ChainDigests, NameWholePrefixes) {
 
 TEST(ChainDigests, LeaveOutTheBegunBlock) { EXPECT_EQ(chain_digests(asking({1, 2}, 100)).size(), 1U); }
 
+TEST(ChainDigests, AreOfChunksOfAnotherSize) {
+  trace_request request = asking({1, 2, 3}, 100);
+  EXPECT_EQ(chain_digests(request, 256).size(), 4U);
+  EXPECT_EQ(chain_digests(request, 1024).size(), 1U);
+  EXPECT_EQ(chain_digests(request, 256)[1], chain_digests(asking({1, 5}), 256)[1]);
+  EXPECT_NE(chain_digests(request, 256)[0], chain_digests(request, 256)[1]);
+}
+
 TEST(ChainDigests, StayTheSameBetweenVersions) { // a replay finds what an earlier one stored
   EXPECT_EQ(to_hex(chain_digests(asking({1}))[0]),
             "e65623b1ff5c9c463f791f4d5beb027401ee867bf06d1b2ed39fa44f3f175ece");
+}
+
+TEST(Replay, CountsChunksOfAnotherSize) {
+  map_cache cache;
+  std::vector<std::unique_ptr<replay_target>> targets;
+  targets.push_back(std::make_unique<map_target>(cache, object_bytes, 4));
+  interruption never;
+  auto c = replay_trace({{asking({1, 2, 3}), asking({1, 2, 4})}}, targets, {.chunk_tokens = 128}, never,
+                        [](const replay_counts&) {});
+  EXPECT_EQ(c.stored_chunks, 16U);
+  EXPECT_EQ(c.chunk_tokens, 6 * block);
+  EXPECT_EQ(c.hit_tokens[static_cast<size_t>(tier_kind::host)] +
+                c.hit_tokens[static_cast<size_t>(tier_kind::disk)],
+            2 * block);
 }
 
 TEST(Replay, HitsWhatItStored) {

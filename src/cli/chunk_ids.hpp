@@ -1,0 +1,19 @@
+// Chunks of another size than the blocks of a trace.
+#pragma once
+
+#include "cli/failure.hpp"
+#include "cli/trace.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace terrace::cli {
+
+/// `chunk_tokens` must be a multiple of the trace's blocks or a whole part of one.
+outcome<void> check_chunk_tokens(uint32_t chunk_tokens);
+
+/// Ids of the request's whole chunks, of a size that was checked. A chunk of whole blocks has the id of its last one, which
+/// names the prefix up to there; a part of a block has an id made of the block's and its place.
+std::vector<uint64_t> chunk_ids(const trace_request& request, uint32_t chunk_tokens);
+
+} // namespace terrace::cli
