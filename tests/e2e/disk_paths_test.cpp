@@ -52,7 +52,7 @@ class DiskPaths : public testing::Test {
   }
   /// The daemon runs on the other path, and log and status say why.
   void expect_without(char path, const std::string& why) {
-    ASSERT_TRUE(daemon_.await_log("goes on without 1 of its 2 paths: " + file(path)));
+    ASSERT_TRUE(daemon_.await_log("continues without 1 of its 2 paths: " + file(path)));
     tester client(daemon_.socket());
     auto disk = client.tier("disk");
     EXPECT_EQ(disk.state, "degraded");

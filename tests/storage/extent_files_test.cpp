@@ -100,7 +100,7 @@ TEST_F(ExtentFiles, AMissingOneIsRefusedAndNotMade) {
   auto refused = extent_file::open_all(options_);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, errc::denied);
-  EXPECT_NE(refused.error().text.find(options_.paths[1] + ": there is no file; path 1 of 3"),
+  EXPECT_NE(refused.error().text.find(options_.paths[1] + ": the file does not exist; path 1 of 3"),
             std::string::npos)
       << refused.error().text;
   EXPECT_FALSE(fs::exists(options_.paths[1]));

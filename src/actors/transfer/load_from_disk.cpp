@@ -16,10 +16,11 @@ void keep(load_window& window, const acquire_answer& acquired) {
 
 /// What the client is told where nothing may wait for what leases and those who read them hold.
 error no_room(const load_job& job, const load_course& course, uint64_t bytes) {
-  return {errc::no_space, "leases and those who read them hold " + std::to_string(course.others_hold) +
-                              " of " + std::to_string(job.group->memory->size()) +
-                              " bytes of host memory, and " + std::to_string(bytes) +
-                              " more would leave no room to others: load into a region, or release some"};
+  return {errc::no_space,
+          "leases and their readers hold " + std::to_string(course.others_hold) + " of " +
+              std::to_string(job.group->memory->size()) + " bytes of host memory, and " +
+              std::to_string(bytes) +
+              " more would leave no room for other clients: load into a region, or release leases"};
 }
 
 bool may_stay(const load_job& job, const load_window& window, uint64_t held_bytes) {
@@ -55,7 +56,8 @@ struct disk_reading {
 hold_ptr window_of(const hold_ptr& held, size_t begin, size_t end) {
   auto places = std::vector<object_place>(held->places().begin() + static_cast<ptrdiff_t>(begin),
                                           held->places().begin() + static_cast<ptrdiff_t>(end));
-  return hold_ptr(new object_hold(release_sink_ptr{}, std::move(places)), [held](object_hold* part) { delete part; });
+  return hold_ptr(new object_hold(release_sink_ptr{}, std::move(places)),
+                  [held](object_hold* part) { delete part; });
 }
 
 /// What the disk has of the window; held.
