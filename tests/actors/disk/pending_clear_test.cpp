@@ -51,7 +51,8 @@ TEST_F(PendingClear, OfAVolumeAndAnEpochLeavesWhatWasStoredSince) {
   every_sync_fails(false);
   EXPECT_EQ(cleared.failure.code, errc::internal);
   on_disk(10, 4);
-  remember({std::nullopt, paths->volume(), cleared.epoch});
+  ASSERT_TRUE(cleared.missed);
+  remember({std::nullopt, paths->volume(), cleared.missed->epoch, {}});
   restart(false);
   EXPECT_EQ(present(disk_tier(), 0, 4), 0u);
   EXPECT_EQ(present(disk_tier(), 10, 4), 4u);
