@@ -11,6 +11,7 @@
 #include "actors/tier/memory_messages.hpp"
 #include "actors/tier/policy_messages.hpp"
 #include "actors/transfer/lookup_messages.hpp"
+#include "actors/transfer/mover_messages.hpp"
 #include "runtime/io_messages.hpp"
 
 #include <caf/allowed_unsafe_message_type.hpp>
@@ -80,7 +81,11 @@ TERRACE_MESSAGE(check_request)
 TERRACE_MESSAGE(check_answer)
 TERRACE_MESSAGE(disk_request)
 TERRACE_MESSAGE(disk_answer)
-TERRACE_MESSAGE(disks_answer)
+TERRACE_MESSAGE(read_request)
+TERRACE_MESSAGE(write_request)
+TERRACE_MESSAGE(move_answer)
+TERRACE_MESSAGE(close_mover_request)
+TERRACE_MESSAGE(close_mover_answer)
 TERRACE_MESSAGE(register_memory)
 TERRACE_MESSAGE(add_memory)
 TERRACE_MESSAGE(forget_memory)
@@ -235,16 +240,22 @@ using index_keeper = caf::typed_actor<
     // From the tier. (delayed: until it is durable wherever it can be)
     caf::replies_to<forget_request>::with<forget_answer>>;
 
-/// DISK SET: all paths of a disk tier as one. Offsets are those of the tier's arena.
-using disk_set_actor = index_keeper::extend<
-    // From transfers: reads or writes. (delayed: until each is done or stalled)
-    caf::replies_to<disk_request>::with<disks_answer>,
-    // From the supervisor and from the memory actor: memory that is read into and written from.
+/// MOVER: moves objects between host memory and a tier below it.
+using mover_actor = caf::typed_actor<
+    // From loads. (delayed: until each object is read and verified, or will not be)
+    caf::replies_to<read_request>::with<move_answer>,
+    // From write-through. (delayed: until each object is written, or will not be)
+    caf::replies_to<write_request>::with<move_answer>,
+    // From the supervisor and from the memory actor: host memory that it reads into and writes from.
     caf::reacts_to<register_memory>, caf::reacts_to<add_memory>,
-    // (delayed: until no disk has it registered)
+    // From the memory actor. (delayed: until nothing refers to it)
     caf::replies_to<forget_memory>::with<retire_answer>,
-    // From the supervisor. (delayed: until the index is written down on each path, or cannot be)
-    caf::replies_to<close_journal_request>::with<close_journal_answer>>;
+    // From the supervisor, when nothing changes the tier any more. (delayed: until a restart would find all of it, as
+    // far as that can be)
+    caf::replies_to<close_mover_request>::with<close_mover_answer>>;
+
+/// DISK SET: all paths of a disk tier as one: its mover, and what keeps its index.
+using disk_set_actor = mover_actor::extend_with<index_keeper>;
 
 /// WRITE-THROUGH: brings what was stored in the tier above to a tier below.
 using write_through_actor = caf::typed_actor<

@@ -59,6 +59,7 @@ void group_fixture::start(const parts_wanted& parts) {
   if (wanted.segment_objects != 0)
     plan_.segment_bytes = wanted.segment_objects * physical;
   plan_.admission = wanted.admission;
+  plan_.more_tiers = wanted.more_tiers;
   plan_.policy_time = wanted.clock;
   probes.paths.resize(wanted.disk_paths);
   if (wanted.disk_objects != 0)
@@ -134,7 +135,7 @@ void group_fixture::restart(bool in_order, const std::function<void()>& meanwhil
     auto written = ask<finish_writes_answer>(group->disk()->write_through, finish_writes_request{});
     settle();
     ASSERT_TRUE(*written);
-    auto closed = ask<close_journal_answer>(group->disk()->set, close_journal_request{});
+    auto closed = ask<close_mover_answer>(group->disk()->mover, close_mover_request{});
     settle();
     ASSERT_TRUE(*closed);
     EXPECT_EQ((*closed)->failure.code, errc::ok) << (*closed)->failure.text;
@@ -187,8 +188,6 @@ box<store_result> group_fixture::begin_store(uint64_t first, size_t count, conte
 namespace {
 /// What a lease on chunks from `leased_first` on holds of `count` chunks from `first` on.
 hold_ptr part_of(const hold_ptr& held, uint64_t leased_first, uint64_t first, size_t count) {
-  if (!held)
-    return nullptr;
   auto begin = held->places().begin() + static_cast<ptrdiff_t>(first - leased_first);
   auto places = std::vector<object_place>(begin, begin + static_cast<ptrdiff_t>(count));
   return hold_ptr(new object_hold({}, std::move(places)), [held](object_hold* view) { delete view; });
@@ -206,8 +205,8 @@ box<load_result> group_fixture::begin_load(uint64_t first, size_t count, context
   job.target = outside();
   job.context = std::move(of);
   if (leased) {
-    job.disk_held = part_of(leased->found.disk, leased->first, first, count);
-    job.host_held = part_of(leased->found.host, leased->first, first, count);
+    for (const tier_hold& one : leased->found.held)
+      job.leased.push_back({one.tier, part_of(one.held, leased->first, first, count)});
     job.held_by = std::make_shared<lease>();
     job.note_access = false;
   }
@@ -244,7 +243,7 @@ lookup_answer group_fixture::lookup(const batch_ptr& objects, bool hold) {
   auto answer = ask<lookup_answer>(spawn_lookup(sys, {}), std::move(request));
   settle();
   EXPECT_TRUE(*answer) << "the lookup was not answered";
-  return answer->value_or(lookup_answer{{errc::internal, "no answer"}, {}, {}, {}});
+  return answer->value_or(lookup_answer{{errc::internal, "no answer"}, {}, {}});
 }
 
 hold_ptr group_fixture::hold(const tier_actor& tier, uint64_t first, size_t count) {

@@ -74,8 +74,8 @@ void client_holdings::add(lease_ptr taken) {
   auto id = taken->id;
   held_lease held;
   held.owner = true;
-  for (const hold_ptr& objects : {taken->host, taken->disk})
-    held.objects += objects ? objects->places().size() : 0;
+  for (const tier_hold& one : taken->held)
+    held.objects += one.held->places().size();
   held.what = std::move(taken);
   lease_objects_ += held.objects;
   leases_.emplace(id, std::move(held));

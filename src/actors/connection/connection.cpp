@@ -225,10 +225,10 @@ bool connection::cancel(request_id id, errc why) {
 /// Whoever waits on behalf of a request that ended is answered now.
 void connection::sweep() {
   caf::anon_send(group().group, sweep_notice{});
-  caf::anon_send(group().host, sweep_notice{});
-  if (group().disk()) {
-    caf::anon_send(group().disk()->tier, sweep_notice{});
-    caf::anon_send(group().disk()->write_through, sweep_notice{});
+  for (const tier_parts& tier : group().tiers()) {
+    caf::anon_send(tier.tier, sweep_notice{});
+    if (tier.write_through)
+      caf::anon_send(tier.write_through, sweep_notice{});
   }
 }
 

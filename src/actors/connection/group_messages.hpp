@@ -3,6 +3,7 @@
 
 #include "actors/messages.hpp"
 #include "index/space_registry.hpp"
+#include "tier/tier_hold.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -22,8 +23,7 @@ struct lease {
   std::vector<digest> chunks;   ///< of the found prefix
   std::optional<digest> before; ///< the chunk in front of the first, if known
   uint64_t first_token = 0;     ///< of the prompt: where the first chunk begins
-  hold_ptr host; ///< objects of all ranks of these chunks (index/chunk_layout.hpp); may be null
-  hold_ptr disk;
+  tier_holds held;              ///< objects of all ranks of these chunks (index/chunk_layout.hpp)
   std::chrono::steady_clock::time_point taken;
 };
 using lease_ptr = std::shared_ptr<const lease>;

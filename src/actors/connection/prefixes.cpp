@@ -178,25 +178,23 @@ namespace {
 
 hold_ptr part_of(const hold_ptr& held, const lease_ptr& from, const transfer_scope& scope, uint16_t rank) {
   const auto& [range, pools] = scope;
-  if (!held)
-    return nullptr;
   chunk_layout layout(from->in->spec);
   std::vector<object_place> places;
   places.reserve(range.count * pools.size());
   for (size_t c = range.first; c < range.first + range.count; ++c)
     for (size_t pool : pools)
       places.push_back(held->places()[c * layout.objects_per_chunk() + layout.object_of(pool, rank)]);
-  return hold_ptr(new object_hold(release_sink_ptr{}, std::move(places)), [from](object_hold* view) { delete view; });
+  return hold_ptr(new object_hold(release_sink_ptr{}, std::move(places)),
+                  [from](object_hold* view) { delete view; });
 }
 
 } // namespace
 
-hold_ptr leased_on_disk(const lease_ptr& from, const transfer_scope& scope, uint16_t rank) {
-  return part_of(from->disk, from, scope, rank);
-}
-
-hold_ptr leased_in_host(const lease_ptr& from, const transfer_scope& scope, uint16_t rank) {
-  return part_of(from->host, from, scope, rank);
+tier_holds leased_part(const lease_ptr& from, const transfer_scope& scope, uint16_t rank) {
+  tier_holds part;
+  for (const tier_hold& one : from->held)
+    part.push_back({one.tier, part_of(one.held, from, scope, rank)});
+  return part;
 }
 
 result<std::shared_ptr<const scatter_gather>> runs_of(const protocol::run_vector& runs,

@@ -3,7 +3,6 @@
 
 #include "actors/connection/group_messages.hpp"
 #include "actors/messages.hpp"
-#include "memory/arena.hpp"
 #include "storage/volume_id.hpp"
 #include "tier/write_credit.hpp"
 #include "transfer/io_scheduler.hpp"
@@ -70,25 +69,6 @@ struct disk_answer {
   error failure;
   std::vector<int> failed;
   bool out_of_service = false; ///< what failed may be good once the device is back
-};
-
-/// To the disk set, whose offsets are those of the tier's arena; parallel to the operations of a `disk_request`.
-struct disks_answer {
-  error failure;           ///< a disk failed as none should
-  std::vector<int> failed; ///< 0 or an errno; EBUSY: its disk is out of service, and nothing was tried
-  std::vector<bool> away; ///< it failed because its disk is out of service, and may be good once that is back
-};
-
-/// Once the arena's memory is committed: registers it with the ring, which pins it. Until then, and where the kernel
-/// refuses, plain buffers do.
-struct register_memory {};
-/// The arena has another segment, which is committed.
-struct add_memory {
-  std::shared_ptr<const arena> segment;
-};
-/// Answered with `retire_answer`: nothing lies in the segment that begins there any more, and it is let go of.
-struct forget_memory {
-  const std::byte* begin = nullptr;
 };
 
 /// From the journal of the same path: an operation of it has not come back in `health.stall_after`, or has come back after all. It

@@ -33,7 +33,6 @@ struct opened_path {
 
 /// Open files and all that the tier's actors begin with.
 struct opened_disk {
-  const volume_id& volume() const { return paths->volume(); }
   /// Bytes that may be written at a time, with `each` for a path. Writes in progress cannot be evicted: they leave most of a small
   /// disk to what may make room for them.
   uint64_t write_bytes_in_progress(uint64_t each_path) const {

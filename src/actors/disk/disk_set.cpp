@@ -2,30 +2,16 @@
 
 #include "actors/answer.hpp"
 #include "actors/disk/disk_actor.hpp"
+#include "actors/disk/disk_set_state.hpp"
 #include "actors/disk/journal_actor.hpp"
 #include "actors/disk/opened_disk_text.hpp"
 
-#include <caf/stateful_actor.hpp>
-#include <caf/typed_event_based_actor.hpp>
-
 #include <algorithm>
 #include <cassert>
-#include <cerrno>
-#include <set>
 
 namespace terrace::actors {
 
 namespace {
-
-struct disk_set_state {
-  const char* name = "disk set";
-  std::shared_ptr<const disk_paths> paths;
-  bool left_out = false; ///< the volume has paths that are not in service
-  std::vector<disk_actor> disks;
-  std::vector<journal_actor> journals; ///< both by path
-  std::set<caf::actor_addr> alive;
-  caf::error ending; ///< why it ends; none while it serves
-};
 
 /// What its behaviour begins with, on its own thread.
 struct disk_set_seed {
@@ -37,65 +23,7 @@ struct disk_set_seed {
   bool left_out = false;
 };
 
-using self_pointer = caf::stateful_actor<disk_set_state, runtime::homed<disk_set_actor::base>>*;
-
-// ---- reading and writing ----
-
-struct io_gathering {
-  disks_answer all;
-  size_t waiting_for = 0;
-};
-
-void add_part(io_gathering& gathered, const std::vector<size_t>& own, const disk_answer& answer) {
-  bool refused = answer.failure.code == errc::busy;
-  if (answer.failure.code != errc::ok && !refused)
-    gathered.all.failure = answer.failure;
-  for (size_t n = 0; n < own.size(); ++n) {
-    int failed = refused ? EBUSY : answer.failure.code != errc::ok ? EIO : answer.failed[n];
-    gathered.all.failed[own[n]] = failed;
-    gathered.all.away[own[n]] = refused || (failed != 0 && answer.out_of_service);
-  }
-}
-
-caf::result<disks_answer> transfer(self_pointer self, const disk_request& request) {
-  auto& state = self->state;
-  auto reply = make_answer<disks_answer>(self);
-  auto gathered = std::make_shared<io_gathering>();
-  gathered->all.failed.resize(request.operations.size());
-  gathered->all.away.resize(request.operations.size());
-  std::vector<disk_request> parts(state.disks.size());
-  std::vector<std::vector<size_t>> index(state.disks.size()); ///< of each part's operations in the request
-  for (size_t i = 0; i < request.operations.size(); ++i) {
-    const disk_operation& whole = request.operations[i];
-    auto at = state.paths->locate(whole.file_offset);
-    parts[at.path].operations.push_back({at.file_offset, whole.memory, whole.bytes});
-    index[at.path].push_back(i);
-  }
-  for (const auto& own : index)
-    gathered->waiting_for += !own.empty();
-  if (gathered->waiting_for == 0)
-    reply.deliver({});
-  for (size_t path = 0; path < parts.size(); ++path) {
-    if (index[path].empty())
-      continue;
-    disk_request& part = parts[path];
-    part.direction = request.direction;
-    part.urgency = request.urgency;
-    part.context = request.context;
-    part.owners = request.owners;
-    self->request(state.disks[path], caf::infinite, std::move(part))
-        .then(
-            [gathered, reply, own = std::move(index[path])](const disk_answer& answer) mutable {
-              add_part(*gathered, own, answer);
-              if (--gathered->waiting_for == 0)
-                reply.deliver(std::move(gathered->all));
-            },
-            [reply](const caf::error&) mutable {
-              reply.fail({errc::internal, "a disk has ended"});
-            });
-  }
-  return reply.promise();
-}
+using self_pointer = disk_set_pointer;
 
 // ---- the index ----
 
@@ -117,28 +45,31 @@ void write_down(self_pointer self, const index_changes& what) {
   }
 }
 
-/// Sends `request` to all journals; answers with what `add` makes of their answers.
-template <class Answer, class Request, class Add>
-caf::result<Answer> ask_journals(self_pointer self, const Request& request, Answer first, Add add) {
+/// Sends `request` to all journals; answers with their failures and what `add` makes of the rest.
+template <class Answer, class Sum, class Request, class Add>
+caf::result<Sum> ask_journals(self_pointer self, const Request& request, Sum first, Add add) {
   auto& state = self->state;
-  auto reply = make_answer<Answer>(self);
-  auto sum = std::make_shared<Answer>(std::move(first));
+  auto reply = make_answer<Sum>(self);
+  auto sum = std::make_shared<Sum>(std::move(first));
   auto waiting_for = std::make_shared<size_t>(state.journals.size());
-  auto one_less = [reply, sum, waiting_for, add](const Answer& answer) mutable {
-    if (answer.failure.code != errc::ok) {
-      sum->failure.code = answer.failure.code;
-      sum->failure.text += (sum->failure.text.empty() ? "" : "; ") + answer.failure.text;
+  auto one_less = [reply, sum, waiting_for](const error& failure) mutable {
+    if (failure.code != errc::ok) {
+      sum->failure.code = failure.code;
+      sum->failure.text += (sum->failure.text.empty() ? "" : "; ") + failure.text;
     }
-    add(*sum, answer);
     if (--*waiting_for == 0)
       reply.deliver(std::move(*sum));
   };
   for (const journal_actor& journal : state.journals)
-    self->request(journal, caf::infinite, request).then(one_less, [one_less](const caf::error&) mutable {
-      Answer lost;
-      lost.failure = {errc::internal, "the journal of a path has ended"};
-      one_less(lost);
-    });
+    self->request(journal, caf::infinite, request)
+        .then(
+            [one_less, sum, add](const Answer& answer) mutable {
+              add(*sum, answer);
+              one_less(answer.failure);
+            },
+            [one_less](const caf::error&) mutable {
+              one_less({errc::internal, "the journal of a path has ended"});
+            });
   return reply.promise();
 }
 
@@ -147,12 +78,12 @@ caf::result<forget_answer> forget(self_pointer self, const forget_request& reque
   volume_id volume = self->state.paths->volume();
   if (self->state.left_out)
     first.missed = volume;
-  return ask_journals(self, request, std::move(first),
-                      [volume](forget_answer& sum, const forget_answer& one) {
-                        sum.epoch = std::max(sum.epoch, one.epoch);
-                        if (one.failure.code != errc::ok)
-                          sum.missed = volume;
-                      });
+  return ask_journals<forget_answer>(self, request, std::move(first),
+                                     [volume](forget_answer& sum, const forget_answer& one) {
+                                       sum.epoch = std::max(sum.epoch, one.epoch);
+                                       if (one.failure.code != errc::ok)
+                                         sum.missed = volume;
+                                     });
 }
 
 // ---- memory ----
@@ -225,6 +156,7 @@ disk_set_actor::behavior_type set_behavior(self_pointer self, const std::shared_
   auto& state = self->state;
   state.paths = seed->paths;
   state.left_out = seed->left_out;
+  state.copiers = seed->with.copiers;
   for (size_t i = 0; i < state.paths->size(); ++i)
     spawn_path(self, i, *seed);
   auto watch = [self](const auto& member) {
@@ -240,11 +172,13 @@ disk_set_actor::behavior_type set_behavior(self_pointer self, const std::shared_
         for (const journal_actor& journal : self->state.journals)
           self->send(journal, start);
       },
-      [self](const disk_request& request) { return transfer(self, request); },
+      [self](const read_request& request) { return read_objects(self, request); },
+      [self](const write_request& request) { return write_objects(self, request); },
       [self](const index_changes& what) { write_down(self, what); },
       [self](const forget_request& request) { return forget(self, request); },
-      [self](const close_journal_request& request) {
-        return ask_journals(self, request, close_journal_answer{}, [](auto&, const auto&) {});
+      [self](const close_mover_request&) {
+        return ask_journals<close_journal_answer>(self, close_journal_request{}, close_mover_answer{},
+                                                  [](close_mover_answer&, const close_journal_answer&) {});
       },
       [self](register_memory what) {
         for (const disk_actor& disk : self->state.disks)

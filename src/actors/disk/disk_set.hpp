@@ -6,6 +6,7 @@
 
 #include "actors/disk/disk_opening.hpp"
 #include "actors/interfaces.hpp"
+#include "actors/transfer/copier_actor.hpp"
 #include "metrics/disk_probe.hpp"
 #include "metrics/journal_probe.hpp"
 #include "metrics/tier_probe.hpp"
@@ -31,8 +32,9 @@ struct disk_set_arguments {
   std::vector<path_probes> probes; ///< parallel to the configured paths
   std::shared_ptr<metrics::tier_probe> tier_probe;
   std::vector<std::shared_ptr<const arena>> segments; ///< memory to register as fixed buffers
-  std::function<runtime::home()> place;               ///< gives each path its home
-  std::function<void(const std::string&)> warn;       ///< a line for the log, from any thread
+  std::shared_ptr<copier_pool> copiers;
+  std::function<runtime::home()> place;         ///< gives each path its home
+  std::function<void(const std::string&)> warn; ///< a line for the log, from any thread
 };
 
 /// Takes the paths of `opened` and what their journals begin with. `start_journal` comes next, with the tier.

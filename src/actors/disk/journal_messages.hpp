@@ -52,7 +52,7 @@ struct start_journal {
   caf::typed_actor<caf::replies_to<image_request>::with<image_answer>> tier;
 };
 
-/// From the supervisor to a disk set, and from there to its journals, when nothing changes the tier any more. (delayed: until a checkpoint holds all of it, or could not
+/// From the disk set, when nothing changes the tier any more. (delayed: until a checkpoint holds all of it, or could not
 /// be written)
 struct close_journal_request {};
 struct close_journal_answer {

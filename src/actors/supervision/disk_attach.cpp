@@ -86,9 +86,11 @@ void prepare_disk(supervisor_pointer self, size_t group) {
 }
 
 void register_with_disk(supervisor_pointer self, size_t group) {
-  const disk_parts* disk = self->state.groups[group]->disk();
-  if (disk != nullptr && self->state.memory_ready[group])
-    self->send(disk->set, register_memory{});
+  if (!self->state.memory_ready[group])
+    return;
+  for (const tier_parts& each : self->state.groups[group]->tiers())
+    if (each.mover)
+      self->send(each.mover, register_memory{});
 }
 
 void lock_is_free(supervisor_pointer self, size_t group, int32_t result) {
@@ -125,7 +127,7 @@ void disk_is_prepared(supervisor_pointer self, const disk_prepared& report) {
   auto lines = describe(self, report);
   join_disk(self->system(), group, state.with.groups[report.group], probes, state.with.place,
             std::move(*report.disk), state.with.warn);
-  for (const caf::actor& member : actors_of_disk(group))
+  for (const caf::actor& member : actors_of(*group.disk()))
     self->monitor(member);
   register_with_disk(self, report.group);
   state.with.log(lines.joined); // who reads that finds it in status

@@ -57,13 +57,14 @@ result<std::shared_ptr<group_parts>> build_group(caf::actor_system& system, cons
   group->detached = plan.detached;
   group->memory = std::move(*memory);
   group->copiers = std::move(copiers);
-  group->host_probe = probes.host;
   group->fit_window();
   group->group = spawn_group(system, plan.isolated);
   policy_arguments orders;
   orders.orders.push_back({tier_kind::host, plan.host.policy});
   if (plan.disk)
     orders.orders.push_back({tier_kind::disk, plan.disk->policy});
+  for (const auto& [kind, policy] : plan.more_tiers)
+    orders.orders.push_back({kind, policy});
   orders.clock = plan.policy_time;
   orders.remember = plan.admission.rule == admission_rule::seen_twice;
   group->policy = spawn_policy(system, std::move(orders));
@@ -76,26 +77,53 @@ result<std::shared_ptr<group_parts>> build_group(caf::actor_system& system, cons
     return tl::unexpected(space.error());
   auto host = tier_of(tier_kind::host, plan.host, std::move(*space), group->policy, probes.host);
   host.objects = std::make_unique<residency>(tier_kind::host);
-  group->host_index = host.objects->index();
-  group->host = spawn_tier(system, std::move(host));
+  tier_parts first;
+  first.kind = tier_kind::host;
+  first.index = host.objects->index();
+  first.probe = probes.host;
+  first.tier = group->host = spawn_tier(system, std::move(host));
+  group->join(std::move(first));
   if (plan.disk)
     group->starting();
   return group;
 }
 
+void join_tier(caf::actor_system& system, group_parts& group, lower_tier below) {
+  tier_parts parts;
+  parts.kind = below.kind;
+  parts.service = below.service;
+  parts.probe = below.probe;
+  parts.mover = below.mover;
+  parts.write_new = below.write_new;
+  auto tier = tier_of(below.kind, below.plan, std::move(below.space), group.policy, below.probe);
+  tier.objects = below.objects ? std::move(below.objects) : std::make_unique<residency>(below.kind);
+  tier.keeper = below.keeper;
+  parts.index = tier.objects->index();
+  parts.tier = spawn_tier(system, std::move(tier));
+  std::shared_ptr<std::atomic<bool>> second_looks;
+  if (below.write_new && below.admission.rule != admission_rule::always)
+    second_looks = std::make_shared<std::atomic<bool>>(below.admission.rule == admission_rule::seen_twice);
+  parts.second_looks = second_looks;
+  write_through_arguments down;
+  down.host_tier = group.host;
+  down.kind = below.kind;
+  down.tier = parts.tier;
+  down.policy = group.policy;
+  down.admission = below.admission;
+  down.second_looks = std::move(second_looks);
+  down.waiting_bytes = group.memory->size() / 2; // the other half is for what is loaded meanwhile
+  down.mover = below.mover;
+  down.availability = below.service;
+  down.memory = group.memory;
+  down.probe = below.probe;
+  down.bytes_in_progress = below.write_bytes_in_progress;
+  parts.write_through = spawn_write_through(system, std::move(down));
+  group.join(std::move(parts));
+}
+
 void join_disk(caf::actor_system& system, group_parts& group, const group_plan& plan,
                const group_probes& probes, const std::function<runtime::home()>& place, opened_disk opened,
                std::function<void(const std::string&)> warn) {
-  auto disk = std::make_unique<disk_parts>();
-  disk->index = opened.objects->index();
-  disk->volume = opened.volume();
-  disk->service = opened.service;
-  disk->write_new = plan.write_new;
-  std::shared_ptr<std::atomic<bool>> second_looks;
-  if (plan.write_new && plan.admission.rule != admission_rule::always)
-    second_looks = std::make_shared<std::atomic<bool>>(plan.admission.rule == admission_rule::seen_twice);
-  disk->second_looks = second_looks;
-  disk->probe = probes.disk_tier;
   disk_set_arguments paths;
   paths.limits = plan.disk_io;
   paths.health = plan.disk_health;
@@ -104,43 +132,45 @@ void join_disk(caf::actor_system& system, group_parts& group, const group_plan& 
   for (uint32_t n = 0; n < group.memory->segments(); ++n)
     if (auto segment = group.memory->segment(n))
       paths.segments.push_back(std::move(segment));
+  paths.copiers = group.copiers;
   paths.place = place;
   paths.warn = [warn = std::move(warn), name = group.name](const std::string& line) {
     warn("group " + name + ": " + line);
   };
-  disk->set = spawn_disk_set(system, opened, std::move(paths));
-  auto tier = tier_of(tier_kind::disk, *plan.disk, std::move(opened.space), group.policy, probes.disk_tier);
-  tier.objects = std::move(opened.objects);
-  tier.keeper = disk->set;
-  disk->tier = spawn_tier(system, std::move(tier));
-  write_through_arguments down;
-  down.host_tier = group.host;
-  down.disk_tier = disk->tier;
-  down.policy = group.policy;
-  down.admission = plan.admission;
-  down.second_looks = std::move(second_looks);
-  down.waiting_bytes = group.memory->size() / 2; // the other half is for what is loaded meanwhile
-  down.disk = *disk;
-  down.memory = group.memory;
-  down.copiers = group.copiers;
-  down.probe = probes.disk_tier;
-  down.bytes_in_progress = opened.write_bytes_in_progress(down.bytes_in_progress);
-  disk->write_through = spawn_write_through(system, std::move(down));
-  group.join(std::move(disk));
+  disk_set_actor set = spawn_disk_set(system, opened, std::move(paths));
+  lower_tier disk;
+  disk.kind = tier_kind::disk;
+  disk.plan = *plan.disk;
+  disk.space = std::move(opened.space);
+  disk.objects = std::move(opened.objects);
+  disk.mover = set;
+  disk.keeper = set;
+  disk.service = opened.service;
+  disk.probe = probes.disk_tier;
+  disk.admission = plan.admission;
+  disk.write_new = plan.write_new;
+  disk.write_bytes_in_progress = opened.write_bytes_in_progress(disk.write_bytes_in_progress);
+  join_tier(system, group, std::move(disk));
   group.ready();
 }
 
-std::vector<caf::actor> actors_of_disk(const group_parts& group) {
-  const disk_parts* disk = group.disk();
-  if (disk == nullptr)
-    return {};
-  return {caf::actor_cast<caf::actor>(disk->write_through), caf::actor_cast<caf::actor>(disk->tier),
-          caf::actor_cast<caf::actor>(disk->set)};
+std::vector<caf::actor> actors_of(const tier_parts& tier) {
+  std::vector<caf::actor> list;
+  if (tier.write_through)
+    list.push_back(caf::actor_cast<caf::actor>(tier.write_through));
+  list.push_back(caf::actor_cast<caf::actor>(tier.tier));
+  if (tier.mover)
+    list.push_back(caf::actor_cast<caf::actor>(tier.mover));
+  return list;
 }
 
 std::vector<caf::actor> actors_of(const group_parts& group) {
-  std::vector<caf::actor> list = actors_of_disk(group);
-  list.push_back(caf::actor_cast<caf::actor>(group.host));
+  std::vector<caf::actor> list;
+  const auto& tiers = group.tiers();
+  for (auto tier = tiers.rbegin(); tier != tiers.rend(); ++tier) {
+    auto more = actors_of(*tier);
+    list.insert(list.end(), more.begin(), more.end());
+  }
   list.push_back(caf::actor_cast<caf::actor>(group.policy));
   if (group.shadow)
     list.push_back(caf::actor_cast<caf::actor>(group.shadow));

@@ -35,6 +35,22 @@ struct group_plan {
   disk_admission admission;
   bool write_new = true;
   std::vector<shadow_plan> shadows;
+  std::vector<std::pair<tier_kind, std::string>> more_tiers; ///< that will join besides, and their policies
+};
+
+/// A tier below the first, ready to join: it has a mover, and room.
+struct lower_tier {
+  tier_kind kind = tier_kind::none;
+  tier_plan plan;
+  std::unique_ptr<allocator> space;
+  std::unique_ptr<residency> objects; ///< what `space` has extents of; null: nothing
+  mover_actor mover;
+  index_keeper keeper;                              ///< of what it has over a restart; null: it forgets
+  std::shared_ptr<const tier_availability> service; ///< null: it can always be used
+  std::shared_ptr<metrics::tier_probe> probe = std::make_shared<metrics::tier_probe>();
+  disk_admission admission;
+  bool write_new = true;                        ///< stores go there as well
+  uint64_t write_bytes_in_progress = 128 << 20; ///< at a time
 };
 
 /// The probes of a group; registered with the exposition by whoever makes them.
@@ -53,14 +69,17 @@ result<std::shared_ptr<group_parts>> build_group(caf::actor_system& system, cons
                                                  const group_probes& probes,
                                                  std::shared_ptr<copier_pool> copiers);
 
-/// The disk half, once its files are open. `place` gives each path its home. `warn`: a line for the log, from any thread.
+/// Spawns the tier and its write-through, and adds it to those of the group.
+void join_tier(caf::actor_system& system, group_parts& group, lower_tier below);
+
+/// The disk tier, once its files are open. `place` gives each path its home. `warn`: a line for the log, from any thread.
 void join_disk(
     caf::actor_system& system, group_parts& group, const group_plan& plan, const group_probes& probes,
     const std::function<runtime::home()>& place, opened_disk disk,
     std::function<void(const std::string&)> warn = [](const std::string&) {});
 
-/// Those of them that joined with the disk.
-std::vector<caf::actor> actors_of_disk(const group_parts& group);
+/// Those of one tier, in the order in which they end.
+std::vector<caf::actor> actors_of(const tier_parts& tier);
 
 /// The long-lived actors of a group, in the order in which they end: from those that ask to those that are asked.
 std::vector<caf::actor> actors_of(const group_parts& group);

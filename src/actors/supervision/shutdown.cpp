@@ -37,33 +37,41 @@ void drain_connections(supervisor_pointer self) {
   }
 }
 
-void disk_is_settled(supervisor_pointer self) {
+void tier_is_settled(supervisor_pointer self) {
   if (--self->state.unsettled == 0 && self->state.now == phase::settling)
     end_groups(self);
 }
 
-/// No connection is left: what waits for a disk is written, and then the disk's index.
-void settle_disks(supervisor_pointer self) {
+/// What waits for the tier is written, and then its index.
+void settle_tier(supervisor_pointer self, const tier_parts& tier) {
+  ++self->state.unsettled;
+  auto close = [self, mover = tier.mover] {
+    self->request(mover, caf::infinite, close_mover_request{})
+        .then(
+            [self](const close_mover_answer& answer) {
+              if (answer.failure.code != errc::ok)
+                self->state.with.warn(answer.failure.text);
+              tier_is_settled(self);
+            },
+            [self](const caf::error&) { tier_is_settled(self); });
+  };
+  if (!tier.write_through) {
+    close();
+    return;
+  }
+  self->request(tier.write_through, caf::infinite, finish_writes_request{})
+      .then([close](const finish_writes_answer&) { close(); }, [close](const caf::error&) { close(); });
+}
+
+/// No connection is left: the tiers below the first write what they still have.
+void settle_tiers(supervisor_pointer self) {
   auto& state = self->state;
   state.now = phase::settling;
   start_grace(self, settle_tag);
   for (const auto& group : state.groups) {
-    const disk_parts* disk = group->disk();
-    if (disk == nullptr)
-      continue;
-    ++state.unsettled;
-    auto close = [self, set = disk->set] {
-      self->request(set, caf::infinite, close_journal_request{})
-          .then(
-              [self](const close_journal_answer& answer) {
-                if (answer.failure.code != errc::ok)
-                  self->state.with.warn(answer.failure.text);
-                disk_is_settled(self);
-              },
-              [self](const caf::error&) { disk_is_settled(self); });
-    };
-    self->request(disk->write_through, caf::infinite, finish_writes_request{})
-        .then([close](const finish_writes_answer&) { close(); }, [close](const caf::error&) { close(); });
+    for (const tier_parts& tier : group->tiers())
+      if (tier.mover)
+        settle_tier(self, tier);
   }
   if (state.unsettled == 0)
     end_groups(self);
@@ -95,7 +103,7 @@ void next_phase(supervisor_pointer self) {
   if (state.now == phase::closing_listeners)
     drain_connections(self);
   else if (state.now == phase::draining)
-    settle_disks(self);
+    settle_tiers(self);
   else if (state.now == phase::ending) {
     state.with.finished(state.clean);
     self->quit();

@@ -64,13 +64,20 @@ void shrink(self_pointer self) {
         with.warn("segment " + std::to_string(number) + " could not be removed: " + answer.failure.text);
         return;
       }
-      const disk_parts* disk = with.parts->disk();
-      if (disk == nullptr) {
-        drop();
-        return;
+      auto waiting_for = std::make_shared<size_t>(1);
+      auto one_less = [drop, waiting_for] {
+        if (--*waiting_for == 0)
+          drop();
+      };
+      for (const tier_parts& tier : with.parts->tiers()) {
+        if (!tier.mover)
+          continue;
+        ++*waiting_for;
+        self->request(tier.mover, caf::infinite, forget_memory{with.parts->memory->segment(number)->data()})
+            .then([one_less](const retire_answer&) { one_less(); },
+                  [](const caf::error&) {}); // the daemon is ending
       }
-      self->request(disk->set, caf::infinite, forget_memory{with.parts->memory->segment(number)->data()})
-          .then([drop](const retire_answer&) { drop(); }, [](const caf::error&) {}); // the daemon is ending
+      one_less();
     };
     self->request(state.with.parts->host, caf::infinite, retire_request{{offset, bytes}})
         .then(emptied, [](const caf::error&) {});
@@ -92,8 +99,9 @@ void grown(self_pointer self, const error& failure) {
   grow_notice notice{0, added.gap_bytes};
   for (uint32_t i = added.first; i < added.end; ++i) {
     notice.bytes += parts.memory->range_of(i).bytes;
-    if (const disk_parts* disk = parts.disk())
-      caf::anon_send(disk->set, add_memory{parts.memory->segment(i)});
+    for (const tier_parts& tier : parts.tiers())
+      if (tier.mover)
+        caf::anon_send(tier.mover, add_memory{parts.memory->segment(i)});
   }
   self->send(parts.host, notice);
   parts.fit_window();

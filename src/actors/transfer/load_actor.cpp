@@ -14,16 +14,10 @@ namespace {
 /// but by chunks of many objects.
 constexpr unsigned fruitless_max = 48;
 
-/// The disk tier, unless it cannot be read now.
-const disk_parts* usable_disk(const load_job& job) {
-  const disk_parts* disk = job.group->disk();
-  return disk != nullptr && disk->service->reads() ? disk : nullptr;
-}
-
 /// Whether the job's lease held the window's object `i`.
 bool leased(const load_job& job, const load_window& window, size_t i) {
-  auto holds = [&](const hold_ptr& held) { return held && held->places()[window.begin + i].present(); };
-  return holds(job.host_held) || holds(job.disk_held);
+  return std::any_of(job.leased.begin(), job.leased.end(),
+                     [&](const tier_hold& one) { return one.held->places()[window.begin + i].present(); });
 }
 
 /// The window counts up to the first object that is not there.
@@ -68,13 +62,13 @@ task<error> bring_window(load_pointer self, const load_job& job, load_course& co
       co_return no_room(job, course, 0);
     }
     if (!complete && !others) {
-      if (usable_disk(job) != nullptr) {
-        auto brought = co_await bring_from_disk(self, job, course, window, delivered_some);
+      if (may_be_below(job)) {
+        auto brought = co_await bring_from_below(self, job, course, window, delivered_some);
         if (!brought)
           co_return brought.error();
         others = *brought;
       } else {
-        window.lost.assign(window.size(), job.disk_held != nullptr);
+        window.lost.assign(window.size(), leased_below(job));
       }
     }
     if (!others) {
@@ -108,15 +102,21 @@ copy_request copy_of(const load_job& job, const load_window& window) {
   return request;
 }
 
+/// What host memory serves may be missing below.
+void offer_again(load_pointer self, const load_job& job, const load_window& window) {
+  for (const tier_parts& tier : job.group->tiers())
+    if (tier.second_looks && tier.second_looks->load(std::memory_order_relaxed) && tier.writes())
+      self->send(tier.write_through, write_through_notice{job.in, window.objects, window.holds.front(), {}});
+}
+
 /// Accounts the window's first `objects` objects as delivered.
 void account(load_pointer self, const load_job& job, const load_window& window, size_t objects,
              load_result& done) {
   for (size_t i = 0; i < objects; ++i) {
     uint64_t bytes = window.objects->payload_bytes[i];
     done.bytes += bytes;
-    auto tier = window.from_disk[i] ? tier_kind::disk : tier_kind::host;
-    done.bytes_by_tier[static_cast<size_t>(tier)] += bytes;
-    (window.from_disk[i] ? job.group->disk()->probe : job.group->host_probe)->read(bytes);
+    done.bytes_by_tier[static_cast<size_t>(window.source[i])] += bytes;
+    job.group->tier(window.source[i])->probe->read(bytes);
   }
   done.chunks += objects / job.objects_per_chunk;
   if (!job.runs && objects != 0) {
@@ -124,11 +124,9 @@ void account(load_pointer self, const load_job& job, const load_window& window, 
                        window.places.begin() + static_cast<ptrdiff_t>(objects));
     done.holds.insert(done.holds.end(), window.holds.begin(), window.holds.end());
   }
-  const disk_parts* disk = job.group->disk();
-  if (disk != nullptr && disk->second_looks && disk->second_looks->load(std::memory_order_relaxed) &&
-      disk->service->writes() && !window.holds.empty() &&
-      std::find(window.from_disk.begin(), window.from_disk.end(), false) != window.from_disk.end())
-    self->send(disk->write_through, write_through_notice{job.in, window.objects, window.holds.front(), {}});
+  if (!window.holds.empty() &&
+      std::find(window.source.begin(), window.source.end(), tier_kind::host) != window.source.end())
+    offer_again(self, job, window);
 }
 
 load_window next_window(const load_job& job, size_t begin, const load_course& course) {
@@ -137,7 +135,7 @@ load_window next_window(const load_job& job, size_t begin, const load_course& co
   uint64_t bytes_max = job.group->window_bytes >> std::min(course.fruitless, 63U);
   load_window window;
   static_cast<transfer_window&>(window) = window_at(job, begin, whole ? UINT64_MAX : bytes_max);
-  window.from_disk.resize(window.size());
+  window.source.resize(window.size(), tier_kind::host);
   window.lost.resize(window.size());
   return window;
 }
@@ -167,7 +165,7 @@ task<error> load_all(load_pointer self, const load_job& job, load_result& done) 
     begin += objects;
     if (objects == window.size())
       continue;
-    if (window.usable != window.first_left) { // the disk lost the next one, or nobody ever had it
+    if (window.usable != window.first_left) { // a tier lost the next one, or nobody ever had it
       if (window.usable < window.size() && !window.lost[window.usable] && leased(job, window, window.usable))
         co_return error{errc::gone, "chunks that the lease held were cleared"};
       co_return error{};

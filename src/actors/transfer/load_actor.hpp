@@ -1,9 +1,9 @@
 // TRANSFER (load): brings objects up to host memory, and from there into a region. One actor for each request;
 // its connection gives it another when it is done.
 //
-// It works in windows: hold what is in host memory; read what only disk has into reserved space, check it, publish it;
+// It works in windows: hold what is in host memory; read what only tiers below have into reserved space, publish it;
 // copy. While it waits for memory it holds none, so two loads cannot wait for each other. What it delivers is always
-// whole chunks from the first on: under a lease all that the lease holds, unless the disk lost it, or an error.
+// whole chunks from the first on: under a lease all that the lease holds, unless a tier lost it, or an error.
 //
 // Without a copy the objects of all windows stay held. Only the first window waits for memory; the result ends before the
 // first that there is no room for.
@@ -22,8 +22,8 @@ struct load_job {
   space_ptr in;
   batch_ptr objects;
   size_t objects_per_chunk = 1;
-  hold_ptr disk_held;                         ///< of a lease; null: the load asks the disk tier itself
-  hold_ptr host_held;                         ///< of the lease; null: it holds nothing in host memory
+  tier_holds
+      leased; ///< what a lease holds of them, by tier; of those below the first nothing: the load asks them itself
   std::shared_ptr<const scatter_gather> runs; ///< null: nothing is copied, the host objects stay held instead
   outside_memory target;
   std::shared_ptr<const lease> held_by; ///< by which it loads, kept until it is done; may be null

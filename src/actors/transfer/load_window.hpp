@@ -1,4 +1,4 @@
-// A window of a load on its way, and how it gets from disk what host memory lacks.
+// A window of a load on its way, and how it gets from the tiers below what host memory lacks.
 #pragma once
 
 #include "actors/transfer/load_actor.hpp"
@@ -22,7 +22,7 @@ using load_pointer = caf::stateful_actor<load_state>*;
 /// A window on its way.
 struct load_window : transfer_window {
   std::vector<object_place> places; ///< parallel to its objects: in host memory
-  std::vector<bool> from_disk;      ///< parallel: read for this window
+  std::vector<tier_kind> source;    ///< parallel: where it was found
   std::vector<bool> lost;           ///< parallel: could not be read, or was damaged
   size_t first_left = SIZE_MAX;     ///< the first that left host memory while the load waited for space
   size_t usable = 0;                ///< objects from the begin on that are in host memory now
@@ -60,10 +60,16 @@ inline bool any(const acquire_answer& acquired, acquired_state what) {
   return std::find(acquired.states.begin(), acquired.states.end(), what) != acquired.states.end();
 }
 
-/// Brings from disk what host memory lacks of the window, in one round: the disk tier holds what it has, space for exactly that is
+/// Whether a tier below the first can be read now.
+bool may_be_below(const load_job& job);
+
+/// Whether the job's lease holds anything below the first tier.
+bool leased_below(const load_job& job);
+
+/// Brings from the tiers below what host memory lacks of the window, in one round: they hold what they have, space for exactly that is
 /// acquired in host memory, and what is read, good and still counts is published there. `delivered_some`: the load
 /// has something to answer with. True: others are writing some of the window, and its holds are to be let go.
-task<result<bool>> bring_from_disk(load_pointer self, const load_job& job, load_course& course,
-                                   load_window& window, bool delivered_some);
+task<result<bool>> bring_from_below(load_pointer self, const load_job& job, load_course& course,
+                                    load_window& window, bool delivered_some);
 
 } // namespace terrace::actors

@@ -11,7 +11,6 @@
 #include <caf/stateful_actor.hpp>
 
 #include <algorithm>
-#include <array>
 #include <functional>
 #include <numeric>
 
@@ -34,15 +33,11 @@ constexpr size_t slice_objects = 128;
 
 /// What one tier has said so far.
 struct tier_share {
-  tier_actor tier;
-  std::shared_ptr<const tier_index> index;
-  std::shared_ptr<metrics::tier_probe> probe;
-  tier_kind kind = tier_kind::none;
+  const tier_parts* tier = nullptr;
   object_bitmap present; ///< of the whole request
   object_bitmap slice;
   hold_ptr held;
   uint64_t held_bytes = 0; ///< in the tier, by whomever, when it last answered
-  bool asked = false;
 };
 
 struct lookup_state {
@@ -77,13 +72,11 @@ class next_turn {
 /// A lookup under way.
 struct search {
   lookup_request request;
-  tier_share host;
-  tier_share disk;
-  size_t first = 0; ///< of the slice that is asked for
-  size_t slice = 0; ///< objects in a slice: whole words of a bitmap, whole chunks
+  std::vector<tier_share> tiers; ///< that are asked, fastest first
+  size_t first = 0;              ///< of the slice that is asked for
+  size_t slice = 0;              ///< objects in a slice: whole words of a bitmap, whole chunks
 
   explicit search(lookup_request what);
-  std::array<tier_share*, 2> tiers() { return {&host, &disk}; }
 };
 
 bool one_slice(const search& state) { return state.request.objects->size() <= state.slice; }
@@ -117,30 +110,35 @@ void note_access(self_pointer self, const search& state, const tier_share& share
     if (place.present())
       used.ids.push_back(place.id);
   if (!used.ids.empty())
-    self->send(share.tier, std::move(used));
+    self->send(share.tier->tier, std::move(used));
 }
 
-/// Where there is a disk, all leases together hold at most half of host memory: the other half is for loads, which bring what
-/// a lease holds on disk. Behind the part that fits, this lease lets go of its host objects where it holds them on disk. It
-/// ends before the first that the disk does not have: held alone, it would keep all in front of it in host memory.
+/// Where there are tiers below, all leases together hold at most half of host memory: the other half is for loads, which bring what
+/// a lease holds below. Behind the part that fits, this lease lets go of its host objects where it holds them below. It
+/// ends before the first that no tier below has: held alone, it would keep all in front of it in host memory.
 /// Gives how many objects, whole chunks, the lease may have.
 size_t leave_room(const search& state, size_t objects) {
-  object_hold& host = *state.host.held;
+  const tier_share& first = state.tiers.front();
+  object_hold& host = *first.held;
   uint64_t half = state.request.group->memory->size() / 2;
-  if (state.host.held_bytes <= half)
+  if (first.held_bytes <= half)
     return objects;
   uint64_t own_bytes = 0;
   for (const object_place& place : host.places())
     own_bytes += place.physical_bytes;
-  uint64_t others = state.host.held_bytes - std::min(state.host.held_bytes, own_bytes);
+  uint64_t others = first.held_bytes - std::min(first.held_bytes, own_bytes);
   uint64_t most = half - std::min(half, others);
-  auto on_disk = [&](size_t i) { return state.disk.held && state.disk.held->places()[i].present(); };
+  auto is_below = [&](size_t i) {
+    return std::any_of(state.tiers.begin() + 1, state.tiers.end(), [i](const tier_share& share) {
+      return share.held && share.held->places()[i].present();
+    });
+  };
   uint64_t bytes = 0;
   std::vector<bool> keeps(host.places().size());
   for (size_t i = 0; i < keeps.size(); ++i) {
     bytes += host.places()[i].physical_bytes;
     keeps[i] = bytes <= most;
-    if (!keeps[i] && host.places()[i].present() && !on_disk(i)) {
+    if (!keeps[i] && host.places()[i].present() && !is_below(i)) {
       if (has_trailing_pools(state)) { // a shorter prefix would need other states
         keeps[i] = true;
         continue;
@@ -166,18 +164,18 @@ lookup_answer merge(self_pointer self, search& state) {
   const space_spec& spec = state.request.in->spec;
   size_t per_chunk = chunk_layout(spec).objects_per_chunk();
   std::vector<tier_answer> answers;
-  for (tier_share* share : state.tiers())
-    if (share->asked)
-      answers.push_back({share->kind, std::move(share->present)});
+  for (tier_share& share : state.tiers)
+    answers.push_back({share.tier->kind, std::move(share.present)});
   lookup_answer answer;
   answer.plan = make_prefix_plan(spec, state.request.plan, answers);
   auto keep_found = [&] {
-    for (tier_share* share : state.tiers())
-      if (share->held)
-        share->held->keep_first(answer.plan.found_chunks * per_chunk);
+    for (tier_share& share : state.tiers)
+      if (share.held)
+        share.held->keep_first(answer.plan.found_chunks * per_chunk);
   };
   keep_found();
-  if (state.host.held && state.disk.asked) {
+  if (state.tiers.size() > 1 && state.tiers.front().tier->kind == tier_kind::host &&
+      state.tiers.front().held) {
     size_t found = answer.plan.found_chunks;
     size_t may_have = leave_room(state, found * per_chunk) / per_chunk;
     if (may_have < found) {
@@ -190,13 +188,13 @@ lookup_answer merge(self_pointer self, search& state) {
       keep_found();
     }
   }
-  for (tier_share* share : state.tiers()) {
-    if (!share->held || answer.plan.found_chunks == 0)
+  for (tier_share& share : state.tiers) {
+    if (!share.held || answer.plan.found_chunks == 0)
       continue;
     if (has_trailing_pools(state))
-      let_go_of_unneeded(spec, answer.plan.found_chunks, *share->held);
-    note_access(self, state, *share);
-    (share == &state.host ? answer.host : answer.disk) = std::move(share->held);
+      let_go_of_unneeded(spec, answer.plan.found_chunks, *share.held);
+    note_access(self, state, share);
+    answer.held.push_back({share.tier->kind, std::move(share.held)});
   }
   return answer;
 }
@@ -206,10 +204,10 @@ lookup_answer merge(self_pointer self, search& state) {
 bool goes_on(const search& state) {
   if (has_trailing_pools(state))
     return true;
-  object_bitmap either = state.host.asked ? state.host.slice : state.disk.slice;
-  if (state.host.asked && state.disk.asked)
-    either.merge(0, state.disk.slice);
-  return either.count() == either.size();
+  object_bitmap any = state.tiers.front().slice;
+  for (size_t i = 1; i < state.tiers.size(); ++i)
+    any.merge(0, state.tiers[i].slice);
+  return any.count() == any.size();
 }
 
 /// To the next slice; false when that was the last one.
@@ -229,12 +227,12 @@ void add_present(const search& state, tier_share& share, object_bitmap present) 
 bool read_slice(const search& state, tier_share& share) {
   if (state.request.hold)
     return false;
-  auto present = share.index->try_probe(*state.request.objects, {state.first, state.slice});
+  auto present = share.tier->index->try_probe(*state.request.objects, {state.first, state.slice});
   if (!present)
     return false;
   size_t hits = present->count();
-  share.probe->hit(hits);
-  share.probe->missed(present->size() - hits);
+  share.tier->probe->hit(hits);
+  share.tier->probe->missed(present->size() - hits);
   add_present(state, share, std::move(*present));
   return true;
 }
@@ -256,7 +254,7 @@ question<tier_actor, probe_request> probe_of(const search& state, const tier_sha
                       request.note_access && probes_note_access(state),
                       {state.first, state.slice}};
   // A long lookup's slices do not stand in a short one's way.
-  return {share.tier, std::move(probe),
+  return {share.tier->tier, std::move(probe),
           one_slice(state) ? caf::message_priority::high : caf::message_priority::normal};
 }
 
@@ -267,21 +265,16 @@ void add_answer(const search& state, tier_share& share, probe_answer found) {
     add_held(state, share, found.held);
 }
 
-/// An empty tier is not asked.
-void add_tier(search& state, tier_share& share, const tier_actor& tier, tier_kind kind,
-              const std::shared_ptr<const tier_index>& index,
-              const std::shared_ptr<metrics::tier_probe>& probe) {
-  bool allowed = state.request.tiers == 0 || (state.request.tiers >> static_cast<unsigned>(kind) & 1) != 0;
-  if (!allowed || index->empty())
-    return;
-  share = {tier, index, probe, kind, object_bitmap(state.request.objects->size()), {}, nullptr, 0, true};
+/// A tier that is empty, or cannot be read now, is not asked.
+bool is_asked(const lookup_request& request, const tier_parts& tier) {
+  bool allowed = request.tiers == 0 || (request.tiers >> static_cast<unsigned>(tier.kind) & 1) != 0;
+  return allowed && tier.reads() && !tier.index->empty();
 }
 
 search::search(lookup_request what) : request(std::move(what)) {
-  const group_parts& group = *request.group;
-  add_tier(*this, host, group.host, tier_kind::host, group.host_index, group.host_probe);
-  if (const auto* on_disk = group.disk(); on_disk != nullptr && on_disk->service->reads())
-    add_tier(*this, disk, on_disk->tier, tier_kind::disk, on_disk->index, on_disk->probe);
+  for (const tier_parts& tier : request.group->tiers())
+    if (is_asked(request, tier))
+      tiers.push_back({&tier, object_bitmap(request.objects->size()), {}, nullptr, 0});
   size_t whole = std::lcm(size_t{64}, size_t{chunk_layout(request.in->spec).objects_per_chunk()});
   slice = std::max(slice_objects / whole, size_t{1}) * whole;
 }
@@ -289,14 +282,14 @@ search::search(lookup_request what) : request(std::move(what)) {
 /// Slice after slice: reads the tiers' indexes, or asks the tiers at once.
 task<> look_up(self_pointer self, lookup_request request, answer<lookup_answer> reply) {
   search state(std::move(request));
-  bool more = state.host.asked || state.disk.asked;
+  bool more = !state.tiers.empty();
   while (more) {
     std::vector<question<tier_actor, probe_request>> questions;
     std::vector<tier_share*> asked;
-    for (tier_share* share : state.tiers())
-      if (share->asked && !read_slice(state, *share)) {
-        questions.push_back(probe_of(state, *share));
-        asked.push_back(share);
+    for (tier_share& share : state.tiers)
+      if (!read_slice(state, share)) {
+        questions.push_back(probe_of(state, share));
+        asked.push_back(&share);
       }
     auto answers = co_await ask_all<probe_answer>(self, std::move(questions), "tier");
     for (size_t i = 0; i < answers.size(); ++i) {

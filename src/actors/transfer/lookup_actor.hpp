@@ -20,8 +20,7 @@ struct lookup_request {
 struct lookup_answer {
   error failure;
   prefix_plan plan;
-  hold_ptr host; ///< of the found chunks, when asked for; null when nothing of them is there
-  hold_ptr disk;
+  tier_holds held; ///< of the found chunks, when asked for
 };
 
 /// Answers `lookup_request`, one at a time. It lives with its connection: behind a tier that another worker runs, it would

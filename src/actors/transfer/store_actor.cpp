@@ -19,17 +19,18 @@ struct store_state {
 
 using self_pointer = caf::stateful_actor<store_state>*;
 
-bool writes_through(const store_job& job) {
-  const disk_parts* disk = job.group->disk();
-  return disk != nullptr && disk->write_new && disk->service->writes();
-}
+/// Leave to write a window to a tier below.
+struct tier_credit {
+  write_through_actor to;
+  credit_ptr credit;
+};
 
 /// A window on its way.
 struct window_in_work : transfer_window {
-  std::vector<bool> copied; ///< parallel to its objects
-  credit_ptr credit;        ///< for what of it goes to disk
-  int awaited = 0;          ///< rounds in which others were writing some of its objects
-  int evicted = 0;          ///< rounds in which objects left while it waited for space
+  std::vector<bool> copied;         ///< parallel to its objects
+  std::vector<tier_credit> credits; ///< of the tiers below that it goes to
+  int awaited = 0;                  ///< rounds in which others were writing some of its objects
+  int evicted = 0;                  ///< rounds in which objects left while it waited for space
 };
 
 /// What a round left to do.
@@ -67,7 +68,7 @@ copy_request copy_into(const store_job& job, const window_in_work& window, const
   request.outside = job.source;
   request.context = job.context;
   request.owners = {acquired.reserved};
-  bool sums = writes_through(job); // the disk will want them
+  bool sums = !window.credits.empty(); // tiers below will want them
   for (size_t i = 0; i < acquired.states.size(); ++i)
     if (acquired.states[i] == acquired_state::reserved) {
       add_pieces(job, window, request, acquired.places[i], i);
@@ -90,7 +91,7 @@ publish_request publication_of(const store_job& job, window_in_work& window, con
     request.places[i] = acquired.places[i];
     window.copied[i] = true;
     done.bytes += acquired.places[i].payload_bytes;
-    job.group->host_probe->written(acquired.places[i].payload_bytes);
+    job.group->tiers().front().probe->written(acquired.places[i].payload_bytes);
   }
   return request;
 }
@@ -123,17 +124,16 @@ task<result<rest>> store_round(self_pointer self, const store_job& job, window_i
   if (auto failure = failure_of(copied); failure.code != errc::ok)
     co_return tl::unexpected(failure); // the reservation goes with `acquired`: nothing of it was ever visible
 
-  bool write_through = writes_through(job);
   auto checksums = checksums_of(*acquired, copied->checksums);
   auto complete = publication_of(job, window, *acquired, done);
-  complete.hold = write_through;
+  complete.hold = !window.credits.empty();
   // The reservation ends after the tier has published.
   auto published = co_await ask<publish_answer>(self, job.group->host, std::move(complete), "host tier");
   if (!published)
     co_return tl::unexpected(published.error());
-  if (write_through)
-    self->send(job.group->disk()->write_through, write_through_notice{job.in, window.objects, published->held,
-                                                                      window.credit, std::move(checksums)});
+  for (const tier_credit& each : window.credits)
+    self->send(each.to,
+               write_through_notice{job.in, window.objects, published->held, each.credit, checksums});
   co_return left;
 }
 
@@ -171,20 +171,31 @@ void count_chunks(const store_job& job, const window_in_work& window, store_resu
   }
 }
 
+/// Leave to add the window to what waits for the tiers below, before it takes any memory. Always in their order, so that of two
+/// stores none waits for what the other has.
+task<error> take_credit(self_pointer self, const store_job& job, window_in_work& window) {
+  for (const tier_parts& tier : job.group->tiers()) {
+    if (!tier.write_new || !tier.writes())
+      continue;
+    auto wanted = credit_for(job, window);
+    const write_through_actor& writer = tier.write_through;
+    auto given = co_await ask<write_credit_answer>(self, writer, std::move(wanted), "write-through");
+    if (auto failure = failure_of(given); failure.code != errc::ok)
+      co_return failure;
+    window.credits.push_back({writer, given->credit});
+  }
+  co_return error{};
+}
+
 task<error> store_all(self_pointer self, const store_job& job, store_result& done) {
   window_in_work window;
   for (size_t begin = 0; begin != job.objects->size(); begin = window.end) {
-    window = {window_at(job, begin, job.group->window_bytes), {}, nullptr, 0, 0};
+    window = {};
+    static_cast<transfer_window&>(window) = window_at(job, begin, job.group->window_bytes);
     window.copied.resize(window.size());
-    // Leave to add the window to what waits for the disk, before it takes any memory.
-    if (writes_through(job)) {
-      auto wanted = credit_for(job, window);
-      const write_through_actor& writer = job.group->disk()->write_through;
-      auto given = co_await ask<write_credit_answer>(self, writer, std::move(wanted), "write-through");
-      if (auto failure = failure_of(given); failure.code != errc::ok)
-        co_return failure;
-      window.credit = given->credit;
-    }
+    auto refused = co_await take_credit(self, job, window);
+    if (refused.code != errc::ok)
+      co_return refused;
     auto failure = co_await store_window(self, job, window, done);
     if (failure.code != errc::ok)
       co_return failure;

@@ -3,11 +3,9 @@
 
 #include "actors/interfaces.hpp"
 #include "actors/tier/shadow_feed.hpp"
-#include "actors/tier/tier_availability.hpp"
 #include "actors/transfer/copier_actor.hpp"
+#include "actors/transfer/tier_parts.hpp"
 #include "memory/segmented_arena.hpp"
-#include "metrics/tier_probe.hpp"
-#include "tier/tier_index.hpp"
 
 #include <caf/actor.hpp>
 
@@ -15,28 +13,11 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace terrace::actors {
 
-/// What reads and writes of a disk tier go through.
-struct disk_access {
-  disk_set_actor set;
-  volume_id volume; ///< that headers of its objects name
-  std::shared_ptr<const tier_availability> service;
-};
-
-/// The disk half of a trust group.
-struct disk_parts : disk_access {
-  tier_actor tier;
-  std::shared_ptr<const tier_index> index; ///< the tier's
-  write_through_actor write_through;
-  bool write_new = true; ///< stores go to disk as well
-  /// Whether what host memory serves is offered to the disk again, for it may not have it. Null: never.
-  std::shared_ptr<const std::atomic<bool>> second_looks;
-  std::shared_ptr<metrics::tier_probe> probe;
-};
-
-/// The actors and the arena of a trust group. Set up before it serves, but for the disk, which joins when its file is
+/// The actors and the arena of a trust group. Set up before it serves, but for tiers below the first, which join when they are
 /// ready; shared by all that works for the group, on any thread.
 struct group_parts {
   std::string name;
@@ -47,13 +28,11 @@ struct group_parts {
   bool detached = true;                ///< what blocks has a thread of its own
   group_actor group;
   policy_actor policy;
-  shadow_actor shadow;               ///< null while none is configured, as is its feed
-  std::shared_ptr<shadow_feed> feed; ///< asked before the shadows are told
-  tier_actor host;
-  std::shared_ptr<const tier_index> host_index;
+  shadow_actor shadow;                     ///< null while none is configured, as is its feed
+  std::shared_ptr<shadow_feed> feed;       ///< asked before the shadows are told
+  tier_actor host;                         ///< the first tier, which transfers go through
   std::shared_ptr<segmented_arena> memory; ///< the host tier's
   std::shared_ptr<copier_pool> copiers;
-  std::shared_ptr<metrics::tier_probe> host_probe;
   std::atomic<uint64_t> window_bytes{64ULL
                                      << 20}; ///< a transfer holds at most so much of the arena at a time
 
@@ -62,13 +41,25 @@ struct group_parts {
     window_bytes = std::min<uint64_t>(64ULL << 20, std::max<uint64_t>(memory->size() / 8, 1));
   }
 
-  /// Null while there is no disk tier (yet).
-  const disk_parts* disk() const { return disk_ready_.load(std::memory_order_acquire); }
+  /// Those that are there, fastest first: host memory, then whatever has joined. What was seen stays as it is.
+  const std::vector<tier_parts>& tiers() const { return *tiers_.load(std::memory_order_acquire); }
 
-  /// Once.
-  void join(std::unique_ptr<const disk_parts> disk) {
-    disk_ = std::move(disk);
-    disk_ready_.store(disk_.get(), std::memory_order_release);
+  /// Null while there is none (yet).
+  const tier_parts* tier(tier_kind kind) const {
+    const auto& all = tiers();
+    auto found =
+        std::find_if(all.begin(), all.end(), [kind](const tier_parts& each) { return each.kind == kind; });
+    return found == all.end() ? nullptr : &*found;
+  }
+  const tier_parts* disk() const { return tier(tier_kind::disk); }
+
+  /// Takes its place among the tiers. One at a time.
+  void join(tier_parts more) {
+    auto all = std::make_unique<std::vector<tier_parts>>(tiers());
+    auto slower = [&more](const tier_parts& each) { return each.kind > more.kind; };
+    all->insert(std::find_if(all->begin(), all->end(), slower), std::move(more));
+    tiers_.store(all.get(), std::memory_order_release);
+    seen_.push_back(std::move(all));
   }
 
   enum class disk_phase : uint8_t { off, starting, locked, ready, refused };
@@ -83,8 +74,10 @@ struct group_parts {
   }
 
  private:
-  std::unique_ptr<const disk_parts> disk_;
-  std::atomic<const disk_parts*> disk_ready_{nullptr};
+  std::vector<std::unique_ptr<const std::vector<tier_parts>>>
+      seen_; ///< the present list, and those before it
+  const std::vector<tier_parts> none_;
+  std::atomic<const std::vector<tier_parts>*> tiers_{&none_};
   std::atomic<disk_phase> phase_{disk_phase::off};
   std::string refusal_;
 };

@@ -2,7 +2,6 @@
 
 #include "actors/answer.hpp"
 #include "actors/transfer/actor_credit_sink.hpp"
-#include "actors/transfer/copy_ops.hpp"
 #include "actors/transfer/transfer_steps.hpp"
 #include "storage/object_header.hpp"
 #include "tier/write_credits.hpp"
@@ -36,9 +35,6 @@ struct write_through_state {
   std::vector<answer<finish_writes_answer>> finishing; ///< who waits for the last of them
 };
 
-/// So many headers this actor writes itself where the checksums are known: they take less time than waking a copier.
-constexpr size_t headers_here_max = 64;
-
 using clock = std::chrono::steady_clock;
 using metrics::refusal_reason;
 
@@ -48,11 +44,10 @@ using self_pointer = write_through_actor::stateful_pointer<write_through_state>;
 struct passage {
   write_through_notice what;
   uint64_t bytes = 0;
-  std::vector<bool> wanted;   ///< parallel to the notice's objects: still in host memory, and admitted
-  std::vector<uint64_t> paid; ///< parallel: bytes of the day's budget
-  std::vector<sealed_object> objects;    ///< those that disk has room for and does not have
+  std::vector<bool> wanted;          ///< parallel to the notice's objects: still in host memory, and admitted
+  std::vector<uint64_t> paid;        ///< parallel: bytes of the day's budget
+  std::vector<moved_object> objects; ///< those that the tier has room for and does not have
   std::vector<object_place> host_places; ///< parallel to `objects`, until they are confirmed
-  std::vector<object_place> disk_places; ///< parallel to `objects`
 
   explicit passage(write_through_notice notice) : what(std::move(notice)) {
     for (uint64_t each : what.objects->payload_bytes)
@@ -84,7 +79,7 @@ void refuse_from(self_pointer self, passage& pass, size_t i, refusal_reason why)
 admit_request admission_of(self_pointer self, const passage& pass, uint64_t room_bytes,
                            std::vector<size_t>& asked) {
   admit_request request;
-  request.tier = tier_kind::disk;
+  request.tier = self->state.with.kind;
   request.rule = self->state.with.admission.rule;
   const object_batch& objects = *pass.what.objects;
   for (size_t i = 0; i < objects.size(); ++i) {
@@ -120,7 +115,7 @@ void pay(self_pointer self, passage& pass) {
 task<error> admit(self_pointer self, passage& pass) {
   const auto& with = self->state.with;
   probe_request question{pass.what.objects, false, false};
-  auto found = co_await ask<probe_answer>(self, with.disk_tier, std::move(question), "disk tier");
+  auto found = co_await ask<probe_answer>(self, with.tier, std::move(question), "disk tier");
   if (!found)
     co_return found.error();
   for (size_t i = 0; i < pass.wanted.size(); ++i)
@@ -131,7 +126,7 @@ task<error> admit(self_pointer self, passage& pass) {
   uint64_t room_bytes = 0; // where nobody must leave for it, everything beats its victim
   if (with.admission.rule == admission_rule::beats_victim) {
     tier_status_request status;
-    auto now = co_await ask<tier_report>(self, with.disk_tier, status, "disk tier");
+    auto now = co_await ask<tier_report>(self, with.tier, status, "disk tier");
     if (!now)
       co_return now.error();
     room_bytes = now->room_bytes;
@@ -169,17 +164,14 @@ void take_space(self_pointer self, passage& pass, const acquire_answer& acquired
   for (size_t i = 0; i < acquired.states.size(); ++i) {
     if (acquired.states[i] != acquired_state::reserved || !host_places[i].present())
       continue;
-    sealed_object object;
+    moved_object object;
     object.key = pass.what.objects->keys[i];
-    object.generation = acquired.places[i].generation;
-    object.begin = self->state.with.memory->at(host_places[i].offset);
-    object.payload_bytes = host_places[i].payload_bytes;
-    object.physical_bytes = physical_bytes_for(object.payload_bytes);
+    object.place = acquired.places[i];
+    object.memory = self->state.with.memory->at(host_places[i].offset);
     if (!pass.what.checksums.empty())
       object.checksum = pass.what.checksums[i];
     pass.objects.push_back(object);
     pass.host_places.push_back(host_places[i]);
-    pass.disk_places.push_back(acquired.places[i]);
     if (!pass.paid.empty())
       pass.paid[i] = 0; // it is spent
   }
@@ -196,55 +188,36 @@ confirm_request confirm_of(const passage& pass) {
 void drop_cleared(passage& pass, const std::vector<bool>& present) {
   size_t kept = 0;
   for (size_t i = 0; i < pass.objects.size(); ++i)
-    if (present[i]) {
-      pass.objects[kept] = pass.objects[i];
-      pass.disk_places[kept++] = pass.disk_places[i];
-    }
+    if (present[i])
+      pass.objects[kept++] = pass.objects[i];
   pass.objects.resize(kept);
-  pass.disk_places.resize(kept);
 }
 
-seal_request seal_of(self_pointer self, const passage& pass) {
-  seal_request request;
+write_request write_of(const passage& pass, const reservation_ptr& reserved) {
+  write_request request;
   request.in = pass.what.in;
-  request.volume = self->state.with.disk.volume;
   request.objects = pass.objects;
-  request.owners = {pass.what.held};
-  return request;
-}
-
-bool sealed_here(const passage& pass) {
-  bool known = std::all_of(pass.objects.begin(), pass.objects.end(),
-                           [](const sealed_object& object) { return object.checksum.has_value(); });
-  return known && pass.objects.size() <= headers_here_max;
-}
-
-disk_request write_of(const passage& pass, const reservation_ptr& reserved) {
-  disk_request request;
-  request.direction = disk_direction::write;
   request.owners = {pass.what.held, reserved};
-  for (size_t i = 0; i < pass.objects.size(); ++i)
-    request.operations.push_back(
-        {pass.disk_places[i].offset, pass.objects[i].begin, pass.objects[i].physical_bytes});
   return request;
 }
 
 /// What was written.
-publish_request publication_of(self_pointer self, const passage& pass, const disks_answer& written) {
+publish_request publication_of(self_pointer self, const passage& pass,
+                               const std::vector<move_outcome>& outcomes) {
   publish_request request;
   request.in = pass.what.in;
   uint64_t bytes = 0;
-  for (size_t i = 0; i < pass.disk_places.size(); ++i) {
-    if (written.failed[i] == EBUSY)
-      self->state.with.probe->refused(refusal_reason::degraded, 1);
-    else if (written.failed[i] != 0)
-      self->state.with.probe->dropped(1);
-    if (written.failed[i] != 0) {
-      want_second_looks(self);
+  for (size_t i = 0; i < pass.objects.size(); ++i) {
+    if (outcomes[i] == move_outcome::done) {
+      bytes += pass.objects[i].place.payload_bytes;
+      request.places.push_back(pass.objects[i].place);
       continue;
     }
-    bytes += pass.objects[i].payload_bytes;
-    request.places.push_back(pass.disk_places[i]);
+    want_second_looks(self);
+    if (outcomes[i] == move_outcome::away)
+      self->state.with.probe->refused(refusal_reason::degraded, 1);
+    else
+      self->state.with.probe->dropped(1);
   }
   if (bytes != 0)
     self->state.with.probe->written(bytes);
@@ -252,9 +225,9 @@ publish_request publication_of(self_pointer self, const passage& pass, const dis
 }
 
 /// An error: an actor has ended, and what is in `pass.objects` is not written.
-task<error> bring_to_disk(self_pointer self, passage& pass) {
+task<error> bring_down(self_pointer self, passage& pass) {
   const auto& with = self->state.with;
-  if (!with.disk.service->writes()) {
+  if (with.availability && !with.availability->writes()) {
     refuse_from(self, pass, 0, refusal_reason::degraded);
     co_return error{};
   }
@@ -266,7 +239,7 @@ task<error> bring_to_disk(self_pointer self, passage& pass) {
       co_return error{};
   }
   auto wanted = space_for(pass);
-  auto acquired = co_await ask<acquire_answer>(self, with.disk_tier, std::move(wanted), "disk tier");
+  auto acquired = co_await ask<acquire_answer>(self, with.tier, std::move(wanted), "disk tier");
   if (!acquired)
     co_return acquired.error();
   if (acquired->failure.code != errc::ok) {
@@ -286,24 +259,14 @@ task<error> bring_to_disk(self_pointer self, passage& pass) {
   if (pass.objects.empty())
     co_return error{};
 
-  auto seal = seal_of(self, pass);
-  if (sealed_here(pass)) {
-    seal_objects(seal);
-  } else {
-    const copier_actor& copier = with.copiers->next();
-    auto sealed = co_await ask<seal_answer>(self, copier, std::move(seal), "copier");
-    if (!sealed)
-      co_return sealed.error();
-  }
-
   auto write = write_of(pass, acquired->reserved);
-  auto written = co_await ask<disks_answer>(self, with.disk.set, std::move(write), "disk");
-  if (!written)
-    co_return written.error();
-  auto complete = publication_of(self, pass, *written);
+  auto written = co_await ask<move_answer>(self, with.mover, std::move(write), "mover of the tier");
+  if (auto failure = failure_of(written); failure.code != errc::ok)
+    co_return failure;
+  auto complete = publication_of(self, pass, written->outcomes);
   if (complete.places.empty())
     co_return error{};
-  auto published = co_await ask<publish_answer>(self, with.disk_tier, std::move(complete), "disk tier");
+  auto published = co_await ask<publish_answer>(self, with.tier, std::move(complete), "disk tier");
   co_return published ? error{} : published.error();
 }
 
@@ -314,7 +277,7 @@ void start_next(self_pointer self);
 task<> write_through(self_pointer self, write_through_notice notice, uint64_t number) {
   passage pass(std::move(notice));
   self->state.bytes_in_progress += pass.bytes;
-  auto failure = co_await bring_to_disk(self, pass);
+  auto failure = co_await bring_down(self, pass);
   auto& state = self->state;
   if (failure.code != errc::ok)
     state.with.probe->dropped(pass.objects.size());

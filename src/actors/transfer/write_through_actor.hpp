@@ -27,19 +27,20 @@ struct disk_admission {
 
 struct write_through_arguments {
   tier_actor host_tier;
-  tier_actor disk_tier;
+  tier_kind kind = tier_kind::disk; ///< of the tier below
+  tier_actor tier;
   policy_actor policy;
   disk_admission admission;
   /// Set when something was not taken, or there is no room left: from then on host memory may have what disk has not. Or null.
   std::shared_ptr<std::atomic<bool>> second_looks;
   uint64_t waiting_bytes =
       UINT64_MAX; ///< of host memory that may wait for the disk, this in progress included
-  disk_access disk;
+  mover_actor mover;
+  std::shared_ptr<const tier_availability> availability; ///< of the tier; null: it can always be written
   std::shared_ptr<segmented_arena> memory;
-  std::shared_ptr<copier_pool> copiers;
   uint64_t bytes_in_progress = 128ULL
                                << 20; ///< taken from the line at a time; a single larger notice goes alone
-  std::shared_ptr<metrics::tier_probe> probe; ///< of the disk tier
+  std::shared_ptr<metrics::tier_probe> probe; ///< of the tier
 };
 
 write_through_actor spawn_write_through(caf::actor_system& system, write_through_arguments arguments);

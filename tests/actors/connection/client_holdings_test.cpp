@@ -39,7 +39,8 @@ struct ClientHoldings : testing::Test {
   lease_ptr lease_on(hold_ptr host) {
     auto taken = std::make_shared<lease>();
     taken->id.bytes[0] = ++last_id;
-    taken->host = std::move(host);
+    if (host)
+      taken->held.push_back({tier_kind::host, std::move(host)});
     taken->taken = now;
     return taken;
   }
@@ -171,7 +172,7 @@ TEST_F(ClientHoldings, TheEndLeavesWhatALivingClientMayBeReading) {
   auto read_too = lease_on(hold(2, 1));
   holdings.add(owned);
   holdings.add(read_too);
-  ASSERT_TRUE(holdings.read(read_too, {place(2)}, {read_too->host}));
+  ASSERT_TRUE(holdings.read(read_too, {place(2)}, {read_too->held.front().held}));
   holdings.add(region(4096));
   EXPECT_EQ(holdings.close().size(), 2u);
   EXPECT_EQ(holdings.regions(), 0u);
@@ -185,7 +186,7 @@ TEST_F(ClientHoldings, TheEndLeavesWhatALivingClientMayBeReading) {
 TEST_F(ClientHoldings, AnEndedProcessReadsNothing) {
   auto taken = lease_on(hold(1, 1));
   holdings.add(taken);
-  ASSERT_TRUE(holdings.read(taken, {place(1)}, {taken->host}));
+  ASSERT_TRUE(holdings.read(taken, {place(1)}, {taken->held.front().held}));
   holdings.end_readings();
   EXPECT_EQ(holdings.close().size(), 1u) << "the lease is counted as ended";
   EXPECT_EQ(holdings.leases(), 0u);

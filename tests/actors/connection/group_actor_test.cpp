@@ -15,7 +15,7 @@ struct GroupActor : group_fixture {
     auto taken = std::make_shared<lease>();
     taken->id.bytes[0] = number;
     taken->owner = connection_id{owner};
-    taken->host = std::move(held);
+    taken->held.push_back({tier_kind::host, std::move(held)});
     caf::anon_send(group->group, add_lease_notice{taken->id, taken->owner, taken});
     settle();
     return taken;

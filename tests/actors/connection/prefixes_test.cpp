@@ -153,23 +153,24 @@ TEST(LeasedOnDisk, PicksTheObjectsOfOneRankOutOfTheLease) {
   auto held = std::make_shared<lease>();
   held->in = in;
   held->chunks = chunks(3);
-  EXPECT_EQ(leased_on_disk(held, {{0, 3}, {0, 1, 2}}, 1), nullptr);
-  held->disk = std::make_shared<object_hold>(release_sink_ptr{}, places);
-  auto part = leased_on_disk(held, {{1, 2}, {0, 1, 2}}, 1);
+  EXPECT_TRUE(leased_part(held, {{0, 3}, {0, 1, 2}}, 1).empty());
+  held->held.push_back({tier_kind::disk, std::make_shared<object_hold>(release_sink_ptr{}, places)});
+  auto part = leased_part(held, {{1, 2}, {0, 1, 2}}, 1).front().held;
   ASSERT_NE(part, nullptr);
   std::vector<uint64_t> ids;
   for (const object_place& place : part->places())
     ids.push_back(static_cast<uint64_t>(place.id) - 1);
   EXPECT_EQ(ids, (std::vector<uint64_t>{6, 7, 9, 11, 12, 14}));
-  EXPECT_EQ(leased_on_disk(held, {{1, 2}, {1}}, 1)->places().size(), 2u);
+  EXPECT_EQ(leased_part(held, {{1, 2}, {1}}, 1).front().held->places().size(), 2u);
 }
 
 TEST(LeasedOnDisk, ThePartKeepsTheLease) {
   auto held = std::make_shared<lease>();
   held->in = std::make_shared<opened_space>(space());
-  held->disk = std::make_shared<object_hold>(release_sink_ptr{}, std::vector<object_place>(5));
+  held->held.push_back(
+      {tier_kind::disk, std::make_shared<object_hold>(release_sink_ptr{}, std::vector<object_place>(5))});
   std::weak_ptr<lease> watched = held;
-  auto part = leased_on_disk(held, {{0, 1}, {0, 1, 2}}, 0);
+  auto part = leased_part(held, {{0, 1}, {0, 1, 2}}, 0).front().held;
   held.reset();
   EXPECT_FALSE(watched.expired());
   part.reset();

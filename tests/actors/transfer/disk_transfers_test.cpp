@@ -253,7 +253,7 @@ TEST_F(DiskTransfers, RequestsThatADeadDiskOwesAnAnswerEndAsInternalAndGiveEvery
   ring.hold(io_code::read);
   auto loading = begin_load(0, 2);
   settle();
-  stop(group->disk()->set);
+  stop(group->disk()->mover);
   ring.release(io_code::read);
   settle();
   ASSERT_TRUE(*loading);
@@ -265,7 +265,7 @@ TEST_F(DiskTransfers, RequestsThatADeadDiskOwesAnAnswerEndAsInternalAndGiveEvery
 TEST_F(DiskTransfers, WriteThroughOutlivesItsDiskAndReleasesItsHolds) {
   ring.hold(io_code::write);
   store(0, 2);
-  stop(group->disk()->set);
+  stop(group->disk()->mover);
   ring.release(io_code::write);
   settle();
   EXPECT_EQ(report(group->host).held_objects, 0u);
@@ -301,8 +301,7 @@ TEST_F(DiskTransfers, ALookupWithoutALeaseHoldsNothing) {
   store(0, 2);
   auto found = lookup(chain(0, 2));
   EXPECT_EQ(found.plan.found_chunks, 2u);
-  EXPECT_EQ(found.host, nullptr);
-  EXPECT_EQ(found.disk, nullptr);
+  EXPECT_TRUE(found.held.empty());
   EXPECT_EQ(report(group->host).held_objects, 0u);
 }
 
@@ -310,7 +309,7 @@ TEST_F(DiskTransfers, ALeaseOfNothingHoldsNothing) {
   on_disk(1, 2); // chunk 0 is missing
   auto found = lookup(chain(0, 3), true);
   EXPECT_EQ(found.plan.found_chunks, 0u);
-  EXPECT_EQ(found.disk, nullptr);
+  EXPECT_EQ(held_in(found.held, tier_kind::disk), nullptr);
   EXPECT_EQ(report(disk_tier()).held_objects, 0u);
 }
 

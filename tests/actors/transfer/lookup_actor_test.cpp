@@ -10,7 +10,7 @@ using namespace terrace::actors::test;
 namespace {
 
 struct Lookup : group_fixture {
-  tier_index& host_index() { return const_cast<tier_index&>(*group->host_index); }
+  tier_index& host_index() { return const_cast<tier_index&>(*group->tiers().front().index); }
 };
 
 TEST_F(Lookup, ThatHoldsNothingDoesNotWaitForATier) {

@@ -338,9 +338,9 @@ TEST_F(LongChains, ALookupOfManySlicesFindsAllOfALongChain) {
   ASSERT_EQ(store(0, 600).failure.code, errc::ok);
   auto found = lookup(chain(0, 600), true);
   EXPECT_EQ(found.plan.found_chunks, 600u);
-  ASSERT_TRUE(found.host);
-  ASSERT_EQ(found.host->places().size(), 600u);
-  for (const object_place& place : found.host->places())
+  ASSERT_TRUE(held_in(found.held, tier_kind::host));
+  ASSERT_EQ(held_in(found.held, tier_kind::host)->places().size(), 600u);
+  for (const object_place& place : held_in(found.held, tier_kind::host)->places())
     EXPECT_TRUE(place.present());
   EXPECT_EQ(report(group->host).held_objects, 600u);
   found = {};
@@ -354,8 +354,8 @@ TEST_F(LongChains, ALookupStopsAfterTheSliceThatBreaksTheChain) {
   uint64_t asked = report(group->host).hits + report(group->host).misses;
   auto found = lookup(chain(0, 600), true);
   EXPECT_EQ(found.plan.found_chunks, 10u);
-  ASSERT_TRUE(found.host);
-  EXPECT_EQ(found.host->places().size(), 10u);
+  ASSERT_TRUE(held_in(found.held, tier_kind::host));
+  EXPECT_EQ(held_in(found.held, tier_kind::host)->places().size(), 10u);
   EXPECT_EQ(report(group->host).held_objects, 10u); // what lies behind the hole is let go
   EXPECT_LT(report(group->host).hits + report(group->host).misses, asked + 600);
 }

@@ -20,7 +20,7 @@ struct clearing {
   std::optional<space_fingerprint> fingerprint;
   std::vector<tier_actor> order;
   size_t next = 0;
-  bool disk_is_asked = false;
+  size_t tiers = 0; ///< that are in the order
   clear_answer sum;
 };
 using clearing_ptr = std::shared_ptr<clearing>;
@@ -68,14 +68,17 @@ void finish_volume(const clearing_ptr& all) {
 void ask_tiers(const clearing_ptr& all) {
   connection& client = all->client;
   if (all->next == all->order.size()) {
-    // It may have joined meanwhile, and have been offered what host memory still had.
-    if (const disk_parts* disk = client.group().disk(); disk != nullptr && !all->disk_is_asked) {
-      all->disk_is_asked = true;
-      all->order.insert(all->order.end(), {client.group().host, disk->tier, client.group().host});
-    } else {
+    const auto& tiers = client.group().tiers();
+    if (all->tiers == tiers.size()) {
       finish_volume(all);
       return;
     }
+    // One may have joined meanwhile, and have been offered what the first still had.
+    all->tiers = tiers.size();
+    for (const tier_parts& tier : tiers)
+      all->order.push_back(tier.tier);
+    if (tiers.size() != 1)
+      all->order.push_back(tiers.front().tier);
   }
   client.ask(
       all->order[all->next++], clear_request{all->space},
@@ -97,7 +100,7 @@ void ask_tiers(const clearing_ptr& all) {
 
 void clear(connection& client, const connection::request& what, const wire::Clear& asked,
            protocol::descriptor_list&) {
-  auto all = std::make_shared<clearing>(clearing{client, what, {}, {}, {}, 0, false, {}});
+  auto all = std::make_shared<clearing>(clearing{client, what, {}, {}, {}, 0, 0, {}});
   if (asked.space() != 0) {
     auto space = client.find_space(what, asked.space());
     if (!space)
@@ -115,7 +118,6 @@ void clear(connection& client, const connection::request& what, const wire::Clea
       return;
     }
     all->sum.failure = failure;
-    all->order.push_back(all->client.group().host);
     ask_tiers(all);
   });
 }

@@ -39,8 +39,9 @@ void hello(connection& client, const connection::request& what, const wire::Hell
     std::vector<std::string> features{"sha256_cbor", "sha256", "xxh3_128", "memfd_regions"};
     if (!client.group().isolated)
       features.insert(features.end(), {"mapped_arena", "staging"});
-    if (client.group().disk())
-      features.push_back("disk");
+    for (const tier_parts& tier : client.group().tiers())
+      if (tier.kind != tier_kind::host)
+        features.emplace_back(to_string(tier.kind));
     const auto& limits = client.environment().limits;
     auto boot =
         body.CreateVector(client.environment().boot.bytes.data(), client.environment().boot.bytes.size());

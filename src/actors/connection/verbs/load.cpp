@@ -13,8 +13,7 @@ struct load_subject {
   std::shared_ptr<metrics::space_probe> probe; ///< null when only a lease names the space
   batch_ptr objects;
   size_t pools = 1; ///< objects of a chunk
-  hold_ptr disk_held;
-  hold_ptr host_held;
+  tier_holds leased;
   lease_ptr from;           ///< null: by prefix, which is a use of its own
   uint64_t first_token = 0; ///< of the prompt: where the first object's chunk begins
 };
@@ -36,8 +35,7 @@ void load_objects(connection& client, const connection::request& what, const wir
   job.in = subject.in;
   job.objects = subject.objects;
   job.objects_per_chunk = subject.pools;
-  job.disk_held = subject.disk_held;
-  job.host_held = subject.host_held;
+  job.leased = subject.leased;
   job.held_by = subject.from;
   job.runs = std::move(*runs);
   job.target = outside(region);
@@ -69,20 +67,25 @@ void load_prefix(connection& client, const connection::request& what, const wire
   auto in = client.find_space(what, request.space());
   if (!in)
     return;
-  with_chunks(
-      client, what, *in, *request.prefix(),
-      [&client, what, &request, region, in](const chunk_prefix& prefix) {
-        auto scope = scope_of(client, what, request, in->what->spec, prefix.chunks.size());
-        if (!scope)
-          return;
-        auto objects = objects_of(*in->what, prefix.chunks, prefix.parent, *scope, in->rank);
-        client.use_for_inference(what, request.options(), objects);
-        if (client.group().feed)
-          client.tell_shadows(what, request.options(), in->what, part_of(prefix, scope->range), in->rank);
-        load_objects(client, what, request, region,
-                     {in->what, in->probe, std::move(objects), scope->pools.size(), nullptr, nullptr, nullptr,
-                      prefix.first_token + scope->range.first * in->what->spec.chunk_tokens});
-      });
+  with_chunks(client, what, *in, *request.prefix(),
+              [&client, what, &request, region, in](const chunk_prefix& prefix) {
+                auto scope = scope_of(client, what, request, in->what->spec, prefix.chunks.size());
+                if (!scope)
+                  return;
+                auto objects = objects_of(*in->what, prefix.chunks, prefix.parent, *scope, in->rank);
+                client.use_for_inference(what, request.options(), objects);
+                if (client.group().feed)
+                  client.tell_shadows(what, request.options(), in->what, part_of(prefix, scope->range),
+                                      in->rank);
+                load_objects(client, what, request, region,
+                             {in->what,
+                              in->probe,
+                              std::move(objects),
+                              scope->pools.size(),
+                              {},
+                              nullptr,
+                              prefix.first_token + scope->range.first * in->what->spec.chunk_tokens});
+              });
 }
 
 void load_leased(connection& client, const connection::request& what, const wire::Load& request,
@@ -100,8 +103,7 @@ void load_leased(connection& client, const connection::request& what, const wire
   auto objects = objects_of(*from->in, from->chunks, from->before, *scope, rank);
   load_objects(client, what, request, region,
                {from->in, client.probe_of(from->in->id), std::move(objects), scope->pools.size(),
-                leased_on_disk(from, *scope, rank), leased_in_host(from, *scope, rank), from,
-                token_of(*from, scope->range)});
+                leased_part(from, *scope, rank), from, token_of(*from, scope->range)});
 }
 
 } // namespace

@@ -44,8 +44,7 @@ lease_ptr take_lease(connection& client, const subject& of, const lookup_answer&
   taken->chunks.assign(of.prefix->chunks.begin(), of.prefix->chunks.begin() + found.plan.found_chunks);
   taken->before = of.prefix->parent;
   taken->first_token = of.prefix->first_token;
-  taken->host = found.host;
-  taken->disk = found.disk;
+  taken->held = found.held;
   taken->taken = client.environment().now();
   client.add_lease(taken);
   return taken;
@@ -57,8 +56,9 @@ void answer(connection& client, const connection::request& what, const subject& 
   count_hits(*of.in, plan);
   lease_ptr held;
   if (of.lease_wanted && plan.found_chunks != 0 && what.context->live()) {
-    size_t objects =
-        (found.host ? found.host->places().size() : 0) + (found.disk ? found.disk->places().size() : 0);
+    size_t objects = 0;
+    for (const tier_hold& one : found.held)
+      objects += one.held->places().size();
     if (!client.may_lease(what) || !client.may_name(what, objects))
       return;
     held = take_lease(client, of, found);

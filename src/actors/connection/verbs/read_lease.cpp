@@ -51,8 +51,7 @@ void read_lease(connection& client, const connection::request& what, const wire:
                       job.in = from->in;
                       job.objects = objects_of(*from->in, from->chunks, from->before, *scope, rank);
                       job.objects_per_chunk = scope->pools.size();
-                      job.disk_held = leased_on_disk(from, *scope, rank);
-                      job.host_held = leased_in_host(from, *scope, rank);
+                      job.leased = leased_part(from, *scope, rank);
                       job.context = what.context;
                       job.held_by = from;
                       job.note_access = false; // the lookup that took the lease was the use

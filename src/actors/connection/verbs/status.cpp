@@ -80,16 +80,14 @@ flatbuffers::Offset<wire::SpaceStatus> write(flatbuffers::FlatBufferBuilder& bod
   return wire::CreateSpaceStatus(body, static_cast<uint32_t>(space.id), model, fingerprint, pools);
 }
 
-/// What the disk's actor knows and its tier does not.
+/// What the movers know and their tiers do not.
 void add_service(const group_parts& group, std::vector<tier_report>& tiers) {
-  std::string reason = group.disk() != nullptr ? group.disk()->service->reason() : std::string();
-  if (reason.empty())
-    return;
-  for (tier_report& tier : tiers)
-    if (tier.kind == tier_kind::disk) {
-      tier.state = "degraded";
-      tier.reason = reason;
-    }
+  for (const tier_parts& each : group.tiers())
+    for (tier_report& tier : tiers)
+      if (std::string reason = each.degraded(); tier.kind == each.kind && !reason.empty()) {
+        tier.state = "degraded";
+        tier.reason = std::move(reason);
+      }
 }
 
 /// What the arena knows and the host tier does not.
@@ -171,15 +169,13 @@ void status(connection& client, const connection::request& what, const wire::Sta
             protocol::descriptor_list&) {
   auto all = std::make_shared<gathered>();
   const group_parts& group = client.group();
-  all->tiers.resize(1);
+  const auto& tiers = group.tiers();
+  all->tiers.resize(tiers.size());
   ++all->waiting_for; // the group's own answer
-  gather_tier(client, what, all, group.host, 0);
-  if (const disk_parts* disk = group.disk()) {
-    all->tiers.resize(2);
-    gather_tier(client, what, all, disk->tier, 1);
-  } else if (group.phase() != group_parts::disk_phase::off) {
+  for (size_t i = 0; i < tiers.size(); ++i)
+    gather_tier(client, what, all, tiers[i].tier, i);
+  if (group.disk() == nullptr && group.phase() != group_parts::disk_phase::off)
     all->tiers.push_back(absent_disk(group));
-  }
   ++all->waiting_for;
   client.ask(what, group.policy, policies_request{}, "the policy's actor has ended",
              [&client, what, all](const policies_report& report) {

@@ -1,0 +1,37 @@
+// What a disk set knows. Private to it (disk_set.cpp, disk_moves.cpp).
+#pragma once
+
+#include "actors/disk/disk_paths.hpp"
+#include "actors/interfaces.hpp"
+#include "actors/transfer/copier_actor.hpp"
+#include "runtime/home.hpp"
+
+#include <caf/stateful_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
+
+#include <memory>
+#include <set>
+#include <vector>
+
+namespace terrace::actors {
+
+struct disk_set_state {
+  const char* name = "disk set";
+  std::shared_ptr<const disk_paths> paths;
+  bool left_out = false; ///< the volume has paths that are not in service
+  std::vector<disk_actor> disks;
+  std::vector<journal_actor> journals; ///< both by path
+  std::shared_ptr<copier_pool> copiers;
+  std::set<caf::actor_addr> alive;
+  caf::error ending; ///< why it ends; none while it serves
+};
+
+using disk_set_pointer = caf::stateful_actor<disk_set_state, runtime::homed<disk_set_actor::base>>*;
+
+/// Reads the objects from their paths, then has a copier verify them.
+caf::result<move_answer> read_objects(disk_set_pointer self, const read_request& request);
+
+/// Writes their header blocks, here or by a copier, then the objects to their paths.
+caf::result<move_answer> write_objects(disk_set_pointer self, const write_request& request);
+
+} // namespace terrace::actors
