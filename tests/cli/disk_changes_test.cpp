@@ -111,7 +111,7 @@ TEST_F(DiskChanges, RefuseAStoreThatADaemonHasOpen) {
     EXPECT_EQ(run(words), exit_code::failed);
     EXPECT_THAT(err_,
                 HasSubstr("process " + std::to_string(::getpid()) + " (test_cli) has this volume open"));
-    EXPECT_THAT(err_, HasSubstr("end it first"));
+    EXPECT_THAT(err_, HasSubstr("stop it first"));
   }
 }
 
@@ -119,7 +119,7 @@ TEST_F(DiskChanges, RefuseWhatMakesNoSense) {
   temporary_file letter("a letter");
   EXPECT_EQ(run({"resize", path_, "much"}), exit_code::usage);
   EXPECT_EQ(run({"resize", path_, "10KiB"}), exit_code::usage);
-  EXPECT_THAT(err_, HasSubstr("1 MiB or more"));
+  EXPECT_THAT(err_, HasSubstr("at least 1 MiB"));
   EXPECT_EQ(run({"resize", letter.path(), "4MiB"}), exit_code::usage);
   EXPECT_THAT(err_, HasSubstr("not a Terrace volume"));
   EXPECT_EQ(run({"resize", "/does/not/exist", "4MiB"}), exit_code::usage);

@@ -123,7 +123,7 @@ TEST_F(DiskPaths, AFileThatIsMissingIsDoneWithoutUntilItIsBackOrGivenUp) {
   stop();
   fs::rename(file('b'), b_ / "elsewhere");
   start();
-  expect_without('b', "there is no file; path 1 of 2");
+  expect_without('b', "the file does not exist; path 1 of 2");
   EXPECT_FALSE(fs::exists(file('b')));
   {
     tester client(daemon_.socket());

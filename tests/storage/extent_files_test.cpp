@@ -198,7 +198,7 @@ TEST_F(ExtentFiles, GoOnWithoutOneThatIsMissing) {
     EXPECT_EQ(opened->files[1].path_index(), 2u);
     ASSERT_EQ(opened->left_out.size(), 1u);
     EXPECT_EQ(opened->left_out[0].path, 1u);
-    EXPECT_NE(opened->left_out[0].why.text.find("there is no file"), std::string::npos);
+    EXPECT_NE(opened->left_out[0].why.text.find("the file does not exist"), std::string::npos);
     EXPECT_FALSE(fs::exists(options_.paths[1]));
   }
   fs::rename(directory_ / "elsewhere", options_.paths[1]);

@@ -227,7 +227,7 @@ TEST_F(DiskStall, AClearDoesNotWaitForAJournalThatHangs) {
   wait_out();
   ASSERT_TRUE(*waiting);
   EXPECT_EQ((*waiting)->failure.code, errc::internal);
-  EXPECT_NE((*waiting)->failure.text.find("may be back"), std::string::npos) << (*waiting)->failure.text;
+  EXPECT_NE((*waiting)->failure.text.find("may reappear"), std::string::npos) << (*waiting)->failure.text;
   EXPECT_EQ(clear(disk_tier()).failure.code, errc::internal); // and the next one fails at once
   ring.release_those();
   settle();

@@ -120,7 +120,7 @@ TEST_F(Restart, AClearThatCannotBeMadeDurableSaysSo) {
   ring.fail_next(io_code::fsync, EIO, 1);
   auto cleared = clear(disk_tier());
   EXPECT_EQ(cleared.failure.code, errc::internal);
-  EXPECT_NE(cleared.failure.text.find("may be back"), std::string::npos) << cleared.failure.text;
+  EXPECT_NE(cleared.failure.text.find("may reappear"), std::string::npos) << cleared.failure.text;
   EXPECT_EQ(present(disk_tier(), 0, 2), 0u);
 }
 
