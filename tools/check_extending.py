@@ -25,6 +25,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 SAMPLES = {
     "verb": ("A verb", "echo", 7, ["src/actors/libterrace_actors.a", "src/client/libterrace_client.a",
                                    "tests/protocol/test_protocol"], ["tests/protocol/test_protocol"]),
+    "tier": ("A tier", "far", 4, ["src/actors/libterrace_actors.a"], []),
 }
 
 
