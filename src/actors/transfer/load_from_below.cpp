@@ -23,7 +23,7 @@ error no_room(const load_job& job, const load_course& course, uint64_t bytes) {
 }
 
 bool may_stay(const load_job& job, const load_window& window, uint64_t held_bytes) {
-  if (job.runs || held_bytes <= held_bytes_max(job))
+  if (job.runs || job.group->tiers().size() == 1 || held_bytes <= held_bytes_max(job))
     return true;
   hold_ptr leased = held_in(job.leased, tier_kind::host);
   for (size_t i = 0; i < window.size(); ++i) // what the lease holds there anyway takes nothing from others

@@ -47,7 +47,8 @@ inline uint64_t held_bytes_max(const load_job& job) {
   return size - size / 4;
 }
 
-/// Whether the window, which is held now, may stay so. `held_bytes`: in host memory, by everybody. What copies may always.
+/// Whether the window, which is held now, may stay so. `held_bytes`: in host memory, by everybody. A load that copies may
+/// always, and where there is no disk nothing else could keep the objects.
 bool may_stay(const load_job& job, const load_window& window, uint64_t held_bytes);
 
 /// What the client is told where nothing may wait for what leases and those who read them hold.
