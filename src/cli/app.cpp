@@ -14,15 +14,15 @@ namespace terrace::cli {
 namespace {
 
 constexpr const char* description =
-    "terrace drives and observes terraced, the KV-cache daemon of this machine.";
+    "terrace controls and monitors terraced, the KV-cache daemon of this machine.";
 constexpr const char* footer =
     "\nExamples:\n"
-    "  terrace status                          what the daemon holds, and for whom\n"
-    "  terrace trace generate -o trace.jsonl   make a workload\n"
-    "  terrace replay trace.jsonl              drive the daemon with it and check every byte\n"
-    "\nThe options --socket, --timeout and --json stand behind the command or before it.\n"
-    "`terrace COMMAND --help` tells more. Exit codes: 0 done, 1 failed, 2 bad input, 3 no daemon,\n"
-    "4 a damaged store.\n";
+    "  terrace status                          show tiers, spaces and clients of the daemon\n"
+    "  terrace trace generate -o trace.jsonl   generate a workload\n"
+    "  terrace replay trace.jsonl              run it against the daemon and check every byte\n"
+    "\nThe options --socket, --timeout and --json may be given before or after the command.\n"
+    "See `terrace COMMAND --help`. Exit codes: 0 success, 1 failure, 2 bad input, 3 no daemon,\n"
+    "4 damaged volume.\n";
 
 struct declared_command {
   CLI::App* app;
@@ -30,11 +30,11 @@ struct declared_command {
 };
 
 std::string about(const std::string& group) {
-  return group == "disk" ? "Commands about the file of a disk tier that no daemon has open"
-                         : "Commands about " + group + "s";
+  return group == "disk" ? "Commands for the file of a disk tier that no daemon has open"
+                         : "Commands for " + group + "s";
 }
 
-/// "trace generate" lies in the group "trace", which is made when first named.
+/// "trace generate" is in the group "trace", which is created when first used.
 CLI::App* add_command(CLI::App& root, const command_entry& entry) {
   std::string name = entry.name;
   CLI::App* parent = &root;
@@ -50,7 +50,7 @@ CLI::App* add_command(CLI::App& root, const command_entry& entry) {
   return app;
 }
 
-/// The innermost command that was named, so that its own --help is pointed at.
+/// The innermost given command, so that its own --help is mentioned.
 std::string path_of(CLI::App& root) {
   std::string path = "terrace";
   for (CLI::App* at = &root; !at->get_subcommands().empty();) {
@@ -74,7 +74,7 @@ std::string known_commands(CLI::App& group) {
   return names;
 }
 
-/// What was expected, in our words where CLI11's do not say it.
+/// What was expected, reworded where CLI11's text does not say it.
 std::string explain(const CLI::ParseError& e, CLI::App& root) {
   std::string text = e.what();
   CLI::App* at = innermost(root);
@@ -92,7 +92,8 @@ std::string explain(const CLI::ParseError& e, CLI::App& root) {
   return text;
 }
 
-/// `terrace --socket PATH status` means `terrace status --socket PATH`: the options of the daemon may stand first.
+/// `terrace --socket PATH status` means `terrace status --socket PATH`: the options of the daemon may come
+/// first.
 std::vector<std::string> with_command_first(const std::vector<std::string>& words) {
   size_t at = 0;
   while (at < words.size()) {
@@ -119,7 +120,7 @@ exit_code report(const failure& f, const std::string& path, console& to) {
 exit_code run_app(const std::vector<std::string>& words, console& to) {
   CLI::App root(description, "terrace");
   root.footer(footer);
-  root.set_version_flag("--version", "terrace " TERRACE_VERSION, "Print the version and end");
+  root.set_version_flag("--version", "terrace " TERRACE_VERSION, "Print the version and exit");
   root.require_subcommand(1);
   std::vector<declared_command> declared;
   for (const command_entry& entry : commands()) {

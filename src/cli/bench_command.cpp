@@ -16,17 +16,17 @@ namespace {
 class bench_command final : public command {
  public:
   void declare(CLI::App& app) override {
-    app.add_option("--objects", options_.objects, "Stored and loaded once each")
+    app.add_option("--objects", options_.objects, "Number of objects, each stored and loaded once")
         ->check(CLI::Range(1, 4096))
         ->capture_default_str();
-    add_size_option(app, "--object-bytes", options_.object_bytes, "Their size");
+    add_size_option(app, "--object-bytes", options_.object_bytes, "Size of each object");
     app.add_option("--depth", options_.depth, "Stores and loads in flight")
         ->check(CLI::Range(1, 64))
         ->capture_default_str();
-    app.add_option("--digests", options_.digests, "Of each lookup")
+    app.add_option("--digests", options_.digests, "Digests per lookup")
         ->check(CLI::Range(1, 4096))
         ->capture_default_str();
-    app.add_option("--lookups", options_.lookups, "How many are timed")
+    app.add_option("--lookups", options_.lookups, "Number of timed lookups")
         ->check(CLI::Range(1, 1'000'000))
         ->capture_default_str();
     daemon_.declare(app);
@@ -45,7 +45,7 @@ class bench_command final : public command {
     else
       print(*result, to);
     if (result->wrong_bytes != 0)
-      return failed(fmt::format("{} bytes came back wrong", result->wrong_bytes));
+      return failed(fmt::format("{} bytes were wrong", result->wrong_bytes));
     return exit_code::ok;
   }
 

@@ -16,7 +16,7 @@ namespace {
 class clear_command final : public command {
  public:
   void declare(CLI::App& app) override {
-    app.add_flag("--all", all_, "Everything of the socket's trust group, on disk as well");
+    app.add_flag("--all", all_, "Clear everything of the socket's trust group, in memory and on disk");
     space_.declare(app, false);
     daemon_.declare(app);
   }
@@ -43,9 +43,10 @@ class clear_command final : public command {
     if (daemon_.json)
       print_json(to, json{{"objects", cleared->objects}, {"bytes", cleared->bytes}});
     else
-      fmt::print(to.out, "{}",
-                 format_facts({{"cleared", format_count(cleared->objects) + " objects, counted once a tier"},
-                               {"freed", format_bytes(cleared->bytes)}}));
+      fmt::print(
+          to.out, "{}",
+          format_facts({{"cleared", format_count(cleared->objects) + " objects, counted once per tier"},
+                        {"freed", format_bytes(cleared->bytes)}}));
     return exit_code::ok;
   }
 

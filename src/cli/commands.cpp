@@ -22,16 +22,16 @@ std::unique_ptr<command> make_trace_info_command();
 
 std::span<const command_entry> commands() {
   static const command_entry table[] = {
-      {"status", "Show what the daemon holds, and for whom",
+      {"status", "Show tiers, spaces and clients of the daemon",
        "  terrace status\n"
        "  terrace status --json | jq '.groups[].tiers[] | {tier, used_bytes}'\n",
        make_status_command},
-      {"policies", "Show what other eviction policies would have hit, or set the policy of a tier",
+      {"policies", "Show hit ratios of shadow policies, or set the policy of a tier",
        "  terrace policies\n"
        "  terrace policies --json | jq '.shadows[] | {policy, capacity_bytes, hit_ratio}'\n"
        "  terrace policies set host arc\n",
        make_policies_command},
-      {"lookup", "Ask which leading chunks of a prompt are cached, and where",
+      {"lookup", "Show which leading chunks of a prompt are cached, and where",
        "  terrace lookup --model llama --dtype bf16 --layout paged --pool kv:4MiB --tokens @prompt.json\n"
        "  terrace lookup --model llama --dtype bf16 --layout paged --pool kv:4MiB --digests "
        "d830de3d42c00f25,fedd9e4abebebbe6\n",
@@ -40,15 +40,15 @@ std::span<const command_entry> commands() {
        "  terrace put adapter.safetensors            prints the key, which is the file's SHA-256\n"
        "  terrace put video.bin --object-bytes 4MiB\n",
        make_put_command},
-      {"get", "Write a file from the cache, checked",
+      {"get", "Fetch a file from the cache and verify it",
        "  terrace get d2a84f4b8b650937ec8f73cd8be2c74add5a911ba64df27458ed8229da804a26 -o "
        "adapter.safetensors\n",
        make_get_command},
-      {"clear", "Forget what is cached, for good",
+      {"clear", "Remove cached objects permanently",
        "  terrace clear --all\n"
        "  terrace clear --model llama --dtype bf16 --layout paged --pool kv:4MiB\n",
        make_clear_command},
-      {"replay", "Drive the daemon with a trace and check every byte",
+      {"replay", "Run a trace against the daemon and check every byte",
        "  terrace replay trace.jsonl.gz --limit 2000\n"
        "  terrace replay trace.jsonl --clients 4 --speed 10 --bytes-per-token 4096\n"
        "  terrace replay trace.jsonl --mode daemon --json\n",
@@ -57,12 +57,12 @@ std::span<const command_entry> commands() {
        "  terrace bench\n"
        "  terrace bench --objects 64 --object-bytes 1MiB --depth 8 --json\n",
        make_bench_command},
-      {"simulate", "Tell what each eviction policy would hit on a trace, without a daemon",
+      {"simulate", "Compute the hit ratio of each eviction policy on a trace, without a daemon",
        "  terrace simulate trace.jsonl.gz --plot hits.svg\n"
        "  terrace simulate trace.jsonl --policies lru,fifo --capacity 512MiB,1GiB --json\n"
        "  terrace simulate trace.jsonl --second-tier 8x --admission seen-twice\n",
        make_simulate_command},
-      {"disk inspect", "Tell what the file of a disk tier is and holds",
+      {"disk inspect", "Show the metadata of a disk tier's file",
        "  terrace disk inspect /var/lib/terrace/terrace.extents\n"
        "  terrace disk inspect terrace.extents --json | jq '.spaces[] | {fingerprint, objects}'\n",
        make_disk_inspect_command},
@@ -70,21 +70,21 @@ std::span<const command_entry> commands() {
        "  terrace disk verify /var/lib/terrace/terrace.extents\n"
        "  terrace disk verify terrace.extents --jobs 16 --json | jq '.findings[]'\n",
        make_disk_verify_command},
-      {"disk wipe", "Let a disk tier's file hold nothing any more",
+      {"disk wipe", "Make the volume in a disk tier's file empty",
        "  terrace disk wipe /var/lib/terrace/terrace.extents\n"
        "  terrace disk wipe terrace.extents --yes\n",
        make_disk_wipe_command},
-      {"disk resize", "Grow or shrink a disk tier's file, and keep its objects",
+      {"disk resize", "Grow or shrink a disk tier's file and keep its objects",
        "  terrace disk resize /var/lib/terrace/terrace.extents 500GiB\n"
        "  terrace disk resize terrace.extents 100GiB --dry-run\n"
        "  terrace disk resize terrace.extents 100GiB --drop\n",
        make_disk_resize_command},
-      {"trace generate", "Make a trace of multi-turn conversations",
+      {"trace generate", "Generate a trace of multi-turn conversations",
        "  terrace trace generate -o trace.jsonl --requests 5000 --seed 7\n"
        "  terrace trace generate --arrivals bursty --rate 4 | gzip > trace.jsonl.gz\n"
        "  terrace trace generate --sessions 20 --turns 10 --branch 0.3 -o branching.jsonl\n",
        make_trace_generate_command},
-      {"trace info", "Tell what a trace asks for",
+      {"trace info", "Show statistics of a trace",
        "  terrace trace info trace.jsonl.gz\n"
        "  terrace trace info trace.jsonl --json\n",
        make_trace_info_command},

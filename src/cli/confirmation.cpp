@@ -8,8 +8,8 @@ outcome<void> confirm(console& to, const std::string& what, bool given) {
   if (given)
     return {};
   if (!to.in_is_terminal)
-    return bad_usage(what + "; nothing was changed. Say --yes, or answer on a terminal");
-  fmt::print(to.err, "{}. Go on? Type yes: ", what);
+    return bad_usage(what + "; nothing was changed. Use --yes, or answer on a terminal");
+  fmt::print(to.err, "{}. Continue? Type yes: ", what);
   std::fflush(to.err);
   std::string answer;
   for (int c; (c = std::fgetc(to.in)) != EOF && c != '\n';)

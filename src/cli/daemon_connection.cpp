@@ -52,14 +52,15 @@ outcome<client::connection> connect(const daemon_options& options, const std::st
   bool nobody_there = e.code == errc::gone || e.code == errc::not_found || e.code == errc::deadline;
   return tl::unexpected(failure{
       exit_code::unreachable,
-      e.text + (nobody_there ? " Start one with `terraced`, or name its socket with --socket." : "")});
+      e.text + (nobody_there ? " Start one with `terraced`, or give its socket with --socket." : "")});
 }
 
 tl::unexpected<failure> request_failed(const client::connection& daemon, const std::string& doing,
                                        const error& e) {
   if (!daemon.alive())
-    return tl::unexpected(failure{exit_code::unreachable,
-                                  fmt::format("{}: the daemon went away ({}); see its log", doing, e.text)});
+    return tl::unexpected(
+        failure{exit_code::unreachable,
+                fmt::format("{}: the connection to the daemon was lost ({}); see its log", doing, e.text)});
   return failed(doing, e);
 }
 

@@ -37,7 +37,7 @@ class disk_inspect_command final : public command {
     if (json_)
       print_json_of_paths(to, std::move(values));
     else if (std::string wrong = describe_mismatch(paths_, volumes); volumes.size() > 1 && !wrong.empty())
-      fmt::print(to.out, "\n  together they are no volume: {}\n", wrong);
+      fmt::print(to.out, "\n  these files are not one volume: {}\n", wrong);
     return exit_code::ok;
   }
 

@@ -13,7 +13,7 @@ namespace terrace::cli {
 
 namespace {
 
-constexpr size_t short_fingerprint = 8; ///< bytes of it that people see
+constexpr size_t short_fingerprint = 8; ///< bytes of it that are displayed
 
 std::string hex(const std::array<uint8_t, 16>& bytes) { return to_hex(volume_id{bytes}); }
 
@@ -51,7 +51,7 @@ std::string describe_superblocks(const volume_inspection& is) {
   for (size_t copy = 0; copy < 2; ++copy)
     if (!is.superblock_problems[copy].empty())
       text += fmt::format("{}copy {}: {}", text.empty() ? "" : "; ", copy, is.superblock_problems[copy]);
-  return text.empty() ? "both copies are sound" : text;
+  return text.empty() ? "both copies are valid" : text;
 }
 
 std::string describe_part(uint64_t begin, uint64_t bytes) {
@@ -82,16 +82,16 @@ std::string format_problems(const volume_inspection& is) {
       text += fmt::format("  {} {}\n", format_count(count), what);
   };
   if (is.file_bytes < is.block.capacity_bytes)
-    text += fmt::format("  the file has {} where {} were expected; `terrace disk resize` makes it whole\n",
+    text += fmt::format("  the file has {} where {} were expected; `terrace disk resize` repairs it\n",
                         format_bytes(is.file_bytes), format_bytes(is.block.capacity_bytes));
-  add(counts.damaged_blocks, "blocks of the index are torn, rotten or unreadable");
+  add(counts.damaged_blocks, "blocks of the index are torn, corrupted or unreadable");
   add(counts.missing_blocks, "blocks of the index are missing");
-  add(counts.damaged_records, "records of the index contradict themselves");
-  add(counts.forgotten, "objects are forgotten: they were cleared");
-  add(counts.outside, "objects lie beyond the end of the file");
+  add(counts.damaged_records, "records of the index are inconsistent");
+  add(counts.forgotten, "objects were cleared");
+  add(counts.outside, "objects are beyond the end of the file");
   add(counts.overlapping, "objects were overwritten by newer ones");
-  add(counts.unknown_space, "objects are of a space that the index does not name");
-  add(is.superseded, "objects are there in a newer version, too");
+  add(counts.unknown_space, "objects belong to an unknown space");
+  add(is.superseded, "objects also exist in a newer version");
   return text.empty() ? text : "\n" + text;
 }
 
@@ -125,8 +125,8 @@ std::string format_inspection(const std::string& path, const volume_inspection& 
        {"owner", fmt::format("group {} of {}", block.owner.group.empty() ? "-" : block.owner.group,
                              describe_machine(block, machine))},
        {"last opened", "by boot " + hex(block.boot.bytes)},
-       {"epoch", fmt::format("{}; objects before {} are forgotten, and of {} spaces later ones", block.epoch,
-                             block.forgotten_below, block.floors.size())},
+       {"epoch", fmt::format("{}; objects before epoch {} are forgotten, later ones in {} spaces",
+                             block.epoch, block.forgotten_below, block.floors.size())},
        {"live objects",
         fmt::format("{}, {}; {} with headers and padding, {} of the arena", format_count(all.objects),
                     format_bytes(all.payload_bytes), format_bytes(all.physical_bytes),

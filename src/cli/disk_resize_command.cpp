@@ -26,9 +26,9 @@ class disk_resize_command final : public command {
  public:
   void declare(CLI::App& app) override {
     app.add_option("PATH", path_, "The file of a disk tier that no daemon has open")->required();
-    app.add_option("BYTES", bytes_, "Its new capacity, such as 500GiB")->required();
-    app.add_flag("--drop", drop_, "Let the oldest objects go when not all have room");
-    app.add_flag("--dry-run", dry_run_, "Only tell what would happen");
+    app.add_option("BYTES", bytes_, "New capacity, such as 500GiB")->required();
+    app.add_flag("--drop", drop_, "Drop the oldest objects if not all fit");
+    app.add_flag("--dry-run", dry_run_, "Only show what would happen");
     app.add_flag("--json", json_, "Print JSON");
   }
 

@@ -38,7 +38,7 @@ double seconds_from(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-/// What the threads share.
+/// State shared by the threads.
 class scrub_run {
  public:
   scrub_run(volume_reader& from, const volume_inspection& is, const interruption& stop, console& to)
@@ -50,7 +50,7 @@ class scrub_run {
     std::sort(order_.begin(), order_.end(), [](auto* a, auto* b) { return a->offset < b->offset; });
   }
 
-  /// What each thread does.
+  /// The work of each thread.
   void work() {
     object_checker checker(from_, is_.block);
     for (size_t i; !stop_.requested() && (i = next_++) < order_.size();) {
@@ -117,7 +117,7 @@ std::string format_scrub(const std::string& path, const volume_inspection& is, c
                     format_count(is.found.objects.size()), format_bytes(scrubbed.bytes_read),
                     format_duration(scrubbed.seconds * 1e9), format_rate(rate))},
        {"intact", count(object_state::intact)},
-       {"superseded", count(object_state::superseded) + " whose extents were reused: misses, no damage"},
+       {"superseded", count(object_state::superseded) + " whose extents were reused: misses, not damage"},
        {"damaged", count(object_state::damaged)},
        {"unreadable", count(object_state::unreadable)},
        {"metadata", is.problems() == 0
@@ -145,7 +145,7 @@ std::string format_scrub(const std::string& path, const volume_inspection& is, c
     text += "\n" + rows.to_string();
   if (shown < scrubbed.findings.size())
     text +=
-        fmt::format("  and {} more (--list 0 names all)\n", format_count(scrubbed.findings.size() - shown));
+        fmt::format("  and {} more (--list 0 lists all)\n", format_count(scrubbed.findings.size() - shown));
   return text;
 }
 

@@ -16,11 +16,10 @@ class disk_verify_command final : public command {
     app.add_option("PATH", paths_,
                    "The file of a disk tier that no daemon has open, or those of several paths")
         ->required();
-    app.add_option("--jobs", jobs_, "Objects that are read at a time")
+    app.add_option("--jobs", jobs_, "Number of objects read in parallel")
         ->check(CLI::Range(1, 64))
         ->capture_default_str();
-    app.add_option("--list", list_, "Name at most so many objects that are not intact; 0: all")
-        ->capture_default_str();
+    app.add_option("--list", list_, "List at most this many damaged objects; 0: all")->capture_default_str();
     app.add_flag("--json", json_, "Print JSON");
   }
 

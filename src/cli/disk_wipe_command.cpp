@@ -19,8 +19,8 @@ class disk_wipe_command final : public command {
     app.add_option("PATH", paths_,
                    "The file of a disk tier that no daemon has open, or those of several paths")
         ->required();
-    app.add_flag("--yes", yes_, "Do not ask");
-    app.add_flag("--force", force_, "Also a file that is no Terrace volume");
+    app.add_flag("--yes", yes_, "Do not ask for confirmation");
+    app.add_flag("--force", force_, "Also wipe a file that is not a Terrace volume");
     app.add_flag("--json", json_, "Print JSON");
   }
 
@@ -33,8 +33,8 @@ class disk_wipe_command final : public command {
       if (json_)
         values.push_back({{"path", path}, {"wiped", *wiped}});
       else
-        fmt::print(to.out, "{}: {}; the daemon that opens it next starts with an empty volume\n", path,
-                   *wiped ? "wiped" : "there was no volume in it");
+        fmt::print(to.out, "{}: {}; the next daemon starts with an empty volume\n", path,
+                   *wiped ? "wiped" : "it contained no volume");
     }
     if (json_)
       print_json_of_paths(to, std::move(values));
@@ -42,7 +42,7 @@ class disk_wipe_command final : public command {
   }
 
  private:
-  /// Whether there was a volume.
+  /// True if there was a volume.
   outcome<bool> wipe(console& to, const std::string& path) {
     auto volume = offline_volume::open(path, volume_access::write);
     if (!volume)
@@ -55,8 +55,7 @@ class disk_wipe_command final : public command {
     if (!block && block.error().code == errc::not_found)
       return false;
     if (!block && block.error().code == errc::denied && !force_)
-      return bad_usage(path +
-                       ": this is no Terrace volume; nothing was changed. --force wipes it all the same");
+      return bad_usage(path + ": not a Terrace volume; nothing was changed. Use --force to wipe it anyway");
     if (auto sure = confirm(to, describe(path, *size, block), yes_); !sure)
       return tl::unexpected(sure.error());
     if (auto done = erase_superblocks(volume->device(), block ? block->sequence : 1); !done)
@@ -69,7 +68,7 @@ class disk_wipe_command final : public command {
         block ? fmt::format("path {} of {} of volume {} of group {}", block->path_index, block->path_count,
                             to_hex(block->volume), block->owner.group.empty() ? "-" : block->owner.group)
               : block.error().text;
-    return fmt::format("{} ({}: {}) will hold nothing any more", path, format_bytes(bytes), what);
+    return fmt::format("{} ({}: {}) will be wiped", path, format_bytes(bytes), what);
   }
 
   std::vector<std::string> paths_;

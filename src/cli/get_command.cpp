@@ -19,7 +19,8 @@ namespace terrace::cli {
 
 namespace {
 
-/// Written beside its name and renamed when whole, so that a failed get leaves no file that looks right.
+/// Written under a temporary name and renamed when complete, so that a failed get leaves no file that looks
+/// valid.
 class pending_file {
  public:
   explicit pending_file(std::string path) : path_(std::move(path)), part_(path_ + ".part") {
@@ -54,9 +55,9 @@ class pending_file {
 class get_command final : public command {
  public:
   void declare(CLI::App& app) override {
-    app.add_option("KEY", key_, "What put printed: the SHA-256 of the file")->required();
+    app.add_option("KEY", key_, "The key printed by put: the SHA-256 of the file")->required();
     app.add_option("-o,--output", output_, "File to write")->required();
-    add_size_option(app, "--object-bytes", object_bytes_, "Size of the pieces, as given to put");
+    add_size_option(app, "--object-bytes", object_bytes_, "Size of the pieces, as for put");
     daemon_.declare(app);
   }
 
@@ -80,7 +81,7 @@ class get_command final : public command {
     if (daemon_.json)
       print_json(to, {{"key", to_hex(*key)}, {"bytes", *bytes}, {"file", output_}});
     else
-      fmt::print(to.out, "{} written to {}; its SHA-256 is right\n", format_bytes(*bytes), output_);
+      fmt::print(to.out, "{} written to {}; its SHA-256 matches\n", format_bytes(*bytes), output_);
     return exit_code::ok;
   }
 
@@ -92,14 +93,15 @@ class get_command final : public command {
       return request_failed(client.daemon(), "looking up the first piece", found.error());
     if (found->empty())
       return failed(
-          fmt::format("{}: not in the cache with pieces of {}; it was never put, or has been evicted",
+          fmt::format("{}: not in the cache with pieces of {}; it was never stored, or has been evicted",
                       to_hex(key), format_bytes(object_bytes_)));
     auto loaded = client.load(0, 1);
     if (!loaded)
       return request_failed(client.daemon(), "loading the first piece", loaded.error());
     auto bytes = *loaded == 1 ? read_file_header(client.buffer()) : std::nullopt;
     if (!bytes || pieces_of(*bytes, object_bytes_) > file_pieces_max)
-      return failed(fmt::format("{}: the first piece did not come or is not that of a file", to_hex(key)));
+      return failed(
+          fmt::format("{}: the first piece was not delivered or does not belong to a file", to_hex(key)));
     return *bytes;
   }
 
@@ -112,7 +114,7 @@ class get_command final : public command {
     if (!found)
       return request_failed(client.daemon(), "looking up the pieces", found.error());
     if (found->size() < pieces)
-      return failed(fmt::format("{}: only {} of {} pieces are still in the cache; put the file again",
+      return failed(fmt::format("{}: only {} of {} pieces are still in the cache; store the file again",
                                 to_hex(key), found->size(), pieces));
     pending_file file(output_);
     file_hasher hasher;
@@ -126,8 +128,9 @@ class get_command final : public command {
         return request_failed(client.daemon(), fmt::format("loading piece {} of {}", first + 1, pieces),
                               loaded.error());
       if (*loaded < count)
-        return failed(fmt::format("{}: piece {} of {} was found, but lost before it came; put the file again",
-                                  to_hex(key), first + *loaded + 1, pieces));
+        return failed(fmt::format(
+            "{}: piece {} of {} was found, but lost before it was delivered; store the file again",
+            to_hex(key), first + *loaded + 1, pieces));
       auto body = client.buffer().first(count * object_bytes_).subspan(first == 0 ? file_header_bytes : 0);
       body = body.first(std::min<uint64_t>(body.size(), left));
       hasher.add(body);
@@ -138,7 +141,7 @@ class get_command final : public command {
     }
     if (hasher.finish() != key)
       return failed(
-          fmt::format("{}: the bytes that came have another SHA-256; nothing was written", to_hex(key)));
+          fmt::format("{}: the delivered bytes have another SHA-256; nothing was written", to_hex(key)));
     if (auto kept = file.keep(); !kept)
       return tl::unexpected(kept.error());
     return *bytes;

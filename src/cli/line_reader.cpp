@@ -37,8 +37,9 @@ outcome<bool> line_reader::fill() {
   int code = Z_OK;
   const char* text = gzerror(file_.get(), &code);
   if (count < 0 || (count == 0 && code == Z_BUF_ERROR))
-    return bad_usage(fmt::format("{}:{}: expected a whole gzip archive, but it is damaged or cut short ({})",
-                                 path_, line_number_ + 1, code == Z_ERRNO ? std::strerror(errno) : text));
+    return bad_usage(
+        fmt::format("{}:{}: expected a complete gzip archive, but it is damaged or truncated ({})", path_,
+                    line_number_ + 1, code == Z_ERRNO ? std::strerror(errno) : text));
   begin_ = 0;
   end_ = static_cast<size_t>(count);
   return count > 0;

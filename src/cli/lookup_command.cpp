@@ -41,7 +41,7 @@ class lookup_command final : public command {
                                    "Chunk digests in hexadecimal, separated by commas or spaces, or @FILE");
     tokens->excludes(digests);
     space_.declare(app, true);
-    app.add_option("--lora", lora_, "Name of the LoRA adapter of the prompt");
+    app.add_option("--lora", lora_, "LoRA adapter of the prompt");
     app.add_option("--salt", salt_, "Cache salt of the prompt");
     daemon_.declare(app);
   }

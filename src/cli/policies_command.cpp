@@ -13,8 +13,7 @@ class policies_command final : public command {
  public:
   void declare(CLI::App& app) override {
     daemon_.declare(app);
-    app.add_option("set", words_, "'set TIER POLICY' gives the tier host or disk another policy")
-        ->expected(0, 3);
+    app.add_option("set", words_, "'set TIER POLICY' sets the policy of tier host or disk")->expected(0, 3);
   }
 
   outcome<exit_code> run(console& to) override {
@@ -47,7 +46,7 @@ class policies_command final : public command {
     if (daemon_.json)
       print_json(to, {{"tier", tier}, {"policy", policy}, {"before", *before}});
     else
-      fmt::print(to.out, "the policy of {} is {} now; it was {}\n", tier, policy, *before);
+      fmt::print(to.out, "the policy of {} is now {}; it was {}\n", tier, policy, *before);
     return exit_code::ok;
   }
 

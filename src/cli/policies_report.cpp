@@ -42,10 +42,10 @@ std::string format_shadows(const client::policies_status& status) {
   for (const client::shadow_policy& shadow : status.shadows)
     memory += shadow.bookkeeping_bytes;
   std::string text =
-      fmt::format("\n{}\n  of {} that {} requests asked for; the shadows take {}\n", ratios.to_string(),
+      fmt::format("\n{}\n  of {} requested by {} requests; the shadow policies use {}\n", ratios.to_string(),
                   format_bytes(any.asked_bytes), format_count(any.requests), format_bytes(memory));
   if (status.skipped_requests != 0)
-    text += fmt::format("  {} further requests came faster than the shadows could follow\n",
+    text += fmt::format("  {} further requests were skipped because the shadow policies were busy\n",
                         format_count(status.skipped_requests));
   return text;
 }
@@ -58,7 +58,7 @@ std::string format_policies(const client::policies_status& status) {
     known.append(known.empty() ? "" : ", ").append(name);
   std::string text = format_facts(
       {{"group", status.group},
-       {"tracked", fmt::format("{} objects, {} of them resident nowhere, in {}", format_count(status.tracked),
+       {"tracked", fmt::format("{} objects, {} of them not resident, in {}", format_count(status.tracked),
                                format_count(status.ghosts), format_bytes(status.bookkeeping_bytes))},
        {"policies", known}});
   table tiers({{"tier", align::left}, {"policy", align::left}, {"objects"}});
@@ -66,7 +66,7 @@ std::string format_policies(const client::policies_status& status) {
     tiers.add({tier.tier, tier.policy, format_count(tier.objects)});
   text.append("\n").append(tiers.to_string());
   text += status.shadows.empty()
-              ? std::string("\n  no shadow policies: name some in [shadow] of the configuration\n")
+              ? std::string("\n  no shadow policies: list some in [shadow] of the configuration\n")
               : format_shadows(status);
   return text;
 }

@@ -91,7 +91,7 @@ class put_command final : public command {
       again.add(body.first(static_cast<size_t>(from.gcount())));
       bool last = first + count == pieces;
       if (last && again.finish() != file.key)
-        return failed(path_ + ": the file changed while it was read; put it again");
+        return failed(path_ + ": the file changed while it was read; store it again");
       auto answer = client.store(std::span(chain).first(first + count), count);
       if (!answer)
         return request_failed(client.daemon(), fmt::format("storing piece {} of {}", first + 1, pieces),
@@ -112,7 +112,7 @@ class put_command final : public command {
                       {"stored_pieces", stored.written},
                       {"present_pieces", stored.present}});
     else
-      fmt::print(to.out, "{}  {} ({}, {} pieces stored, {} were present)\n", to_hex(file.key), path_,
+      fmt::print(to.out, "{}  {} ({}, {} pieces stored, {} already present)\n", to_hex(file.key), path_,
                  format_bytes(file.bytes), stored.written, stored.present);
   }
 

@@ -22,38 +22,38 @@ constexpr size_t clients_max = 256;
 class replay_command final : public command {
  public:
   void declare(CLI::App& app) override {
-    app.add_option("TRACE", path_, "JSON lines as Mooncake publishes them, plain or gzipped")->required();
+    app.add_option("TRACE", path_, "JSON lines in Mooncake's format, plain or gzipped")->required();
     app.add_option(
            "--bytes-per-token", bytes_per_token_,
-           "KV bytes of a token; 64 makes objects of 32 KiB, a 7B model in 16 bits has 131072 (64 MiB)")
+           "KV bytes per token; 64 gives objects of 32 KiB, a 7B model in 16 bits has 131072 (64 MiB)")
         ->check(CLI::Range(1, 2'097'152))
         ->capture_default_str();
     app.add_option("--chunk-tokens", options_.chunk_tokens, "Tokens of a chunk; 512 is the trace's own block")
         ->capture_default_str();
     app.add_option("--speed", options_.speed,
-                   "0: as fast as answers come; 1: at the trace's pace; 10: ten times that")
+                   "0: as fast as possible; 1: at the speed of the trace; 10: ten times as fast")
         ->check(CLI::NonNegativeNumber)
         ->capture_default_str();
-    app.add_option(
-           "--token-seconds", token_seconds_,
-           "How long a token of an answer takes, by the trace's clock: the daemon hears of an answer's "
-           "length when it is out; 0: before the next request")
+    app.add_option("--token-seconds", token_seconds_,
+                   "Time per output token in the trace: the daemon is told the length of an answer "
+                   "when it is complete; 0: before the next request")
         ->check(CLI::Range(0.0, 3600.0))
         ->capture_default_str();
     app.add_option("--clients", clients_,
-                   "Connections, each with a thread and a region; a conversation stays with one")
+                   "Connections, each with a thread and a region; a conversation uses one of them")
         ->check(CLI::Range(size_t{1}, clients_max))
         ->capture_default_str();
     app.add_option("--limit", limit_, "Only the first requests; 0: all")->capture_default_str();
     app.add_option("--sessions", sessions_, "Only the first conversations; 0: all")->capture_default_str();
     app.add_option(
            "--mode", mode_,
-           "mapped: copy under the lease out of the mapped arena; daemon: the daemon copies into the region; "
-           "auto: mapped where the group shares its arena")
+           "mapped: copy from the mapped arena under the lease; daemon: the daemon copies into the region; "
+           "auto: mapped if the group shares its arena")
         ->check(CLI::IsMember({"auto", "mapped", "daemon"}))
         ->capture_default_str();
-    add_size_option(app, "--region", region_bytes_, "Memory of each client; longer prompts go in pieces");
-    app.add_option("--salt", salt_, "Replays of different salts share nothing");
+    add_size_option(app, "--region", region_bytes_,
+                    "Memory of each client; longer prompts are transferred in pieces");
+    app.add_option("--salt", salt_, "Replays with different salts share nothing");
     daemon_.declare(app);
   }
 
@@ -124,7 +124,8 @@ class replay_command final : public command {
     if (counts.lost)
       return tl::unexpected(
           failure{exit_code::unreachable,
-                  fmt::format("the daemon went away after {} requests; see its log", counts.requests)});
+                  fmt::format("the connection to the daemon was lost after {} requests; see its log",
+                              counts.requests)});
     if (!counts.sound())
       return failed("some requests failed; the summary lists their errors");
     return exit_code::ok;

@@ -61,17 +61,18 @@ std::string format_summary(const replay_summary& s) {
        fmt::format("{}, {} while loading ({} mode)", format_bytes(c.all_loaded_bytes()),
                    format_rate(per_second(c.all_loaded_bytes(), static_cast<double>(c.load_ns) / 1e9)),
                    s.mode)},
-      {"stored", fmt::format("{}, {} while storing; {} chunks, {} were present", format_bytes(c.stored_bytes),
-                             format_rate(per_second(c.stored_bytes, static_cast<double>(c.store_ns) / 1e9)),
-                             format_count(c.stored_chunks), format_count(c.present_chunks))},
+      {"stored",
+       fmt::format("{}, {} while storing; {} chunks, {} already present", format_bytes(c.stored_bytes),
+                   format_rate(per_second(c.stored_bytes, static_cast<double>(c.store_ns) / 1e9)),
+                   format_count(c.stored_chunks), format_count(c.present_chunks))},
       {"moved",
-       fmt::format("{}, {} over all", format_bytes(moved), format_rate(per_second(moved, s.seconds)))}};
+       fmt::format("{}, {} in total", format_bytes(moved), format_rate(per_second(moved, s.seconds)))}};
   if (c.undelivered_chunks != 0)
     facts.emplace_back("undelivered",
-                       format_count(c.undelivered_chunks) + " chunks were found but did not come");
+                       format_count(c.undelivered_chunks) + " chunks were found but not delivered");
   if (c.late_ns_max != 0)
-    facts.emplace_back("behind",
-                       format_duration(static_cast<double>(c.late_ns_max)) + " at most behind the trace");
+    facts.emplace_back("behind", format_duration(static_cast<double>(c.late_ns_max)) +
+                                     " maximum delay behind the trace");
   for (const auto& [code, of_code] : c.errors)
     facts.emplace_back(fmt::format("error {}", to_string(code)),
                        fmt::format("{} times, first: {}", format_count(of_code.count), of_code.first_text));

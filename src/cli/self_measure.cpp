@@ -25,7 +25,7 @@ double rate(uint64_t bytes, steady::time_point begin) {
   return static_cast<double>(bytes) / seconds_since(begin);
 }
 
-/// A chain that nobody has stored before.
+/// A chain that was never stored before.
 std::vector<digest> fresh_chain(uint64_t count) {
   return piece_digests(digest::from(random_boot_id().bytes), count);
 }
@@ -183,7 +183,7 @@ outcome<void> measure_bandwidth(const daemon_options& daemon, const measure_opti
     return request_failed(client.daemon(), "lookup", found.error());
   if (found->size() != chain.size())
     return failed(
-        fmt::format("bench: expected the {} objects just stored, found {}; take fewer --objects or smaller "
+        fmt::format("bench: expected the {} objects just stored, found {}; use fewer --objects or smaller "
                     "--object-bytes",
                     chain.size(), found->size()));
   std::memset(client.buffer().data(), 0, client.buffer().size());

@@ -28,42 +28,42 @@ constexpr size_t jobs_max = 256;
 class simulate_command final : public command {
  public:
   void declare(CLI::App& app) override {
-    app.add_option("TRACE", paths_,
-                   "JSON lines as Mooncake publishes them, plain or gzipped; several are as many spaces")
+    app.add_option("TRACE", paths_, "JSON lines in Mooncake's format, plain or gzipped; one space per trace")
         ->required();
-    app.add_option("--policies", policies_, "Names, separated by commas; all by default");
+    app.add_option("--policies", policies_, "Policies, separated by commas; all by default");
     app.add_option(
            "--capacity", capacities_,
-           "What the cache holds: shares of the trace's distinct chunks, or sizes of the host arena such as "
+           "Capacities: percentages of the trace's distinct chunks, or sizes of the host arena such as "
            "512MiB; separated by commas")
         ->capture_default_str();
-    app.add_option("--chunk-tokens", chunk_tokens_, "Tokens of a chunk; 512 is the trace's own block")
+    app.add_option("--chunk-tokens", chunk_tokens_, "Tokens per chunk; 512 is the block size of the trace")
         ->capture_default_str();
-    app.add_option("--bytes-per-token", bytes_per_token_, "KV bytes of a token, as `terrace replay` has it")
+    app.add_option("--bytes-per-token", bytes_per_token_, "KV bytes per token, as for `terrace replay`")
         ->check(CLI::Range(1, 2'097'152))
         ->capture_default_str();
     add_size_option(app, "--region", objects_.region_bytes,
-                    "Memory of the client; longer prompts go in pieces");
+                    "Memory of the client; longer prompts are transferred in pieces");
     add_size_option(app, "--segment", objects_.segment_bytes,
-                    "host.segment of the daemon; no object crosses one");
+                    "host.segment_bytes of the daemon; no object crosses a segment");
     app.add_option("--second-tier", second_tier_,
-                   "A disk behind host memory, with so many times its capacity, such as 8x");
+                   "Add a disk with a multiple of host memory's capacity, such as 8x");
     app.add_option("--admission", admission_,
-                   "What the disk takes: always; seen-twice: chunks of a second request; beats-victim: what "
+                   "Chunks admitted to disk: always: all; seen-twice: those requested twice; beats-victim: "
+                   "those that "
                    "its policy "
-                   "would rather keep than its own next victim")
+                   "values more than its next victim")
         ->check(CLI::IsMember({"always", "seen-twice", "beats-victim"}))
         ->capture_default_str();
     app.add_option("--disk-writes", disk_writes_,
                    "When chunks are offered to the disk: on-use or on-eviction")
         ->check(CLI::IsMember({"on-use", "on-eviction"}))
         ->capture_default_str();
-    app.add_option("--disk-policy", disk_policy_, "Of the disk; that of host memory by default");
-    app.add_option("--seeds", seeds_, "Means over so many runs, for policies that draw lots")
+    app.add_option("--disk-policy", disk_policy_, "Policy of the disk; by default that of host memory");
+    app.add_option("--seeds", seeds_, "Number of runs for policies that sample; the table shows means")
         ->check(CLI::Range(1, 1000))
         ->capture_default_str();
     app.add_option("--token-seconds", token_seconds_,
-                   "How long a token of an answer takes: policies hear of an answer's length when it is out; "
+                   "Time per output token: policies learn the length of an answer when it is complete; "
                    "0: before "
                    "the next request")
         ->check(CLI::Range(0.0, 3600.0))
@@ -72,7 +72,7 @@ class simulate_command final : public command {
     app.add_option("--jobs", jobs_, "Threads; each simulates one policy at one capacity at a time")
         ->check(CLI::Range(size_t{1}, jobs_max))
         ->capture_default_str();
-    app.add_option("--plot", plot_, "File for an SVG of the hit ratios over the capacities");
+    app.add_option("--plot", plot_, "Write an SVG plot of hit ratios over capacities");
     app.add_flag("--json", json_, "Print JSON");
   }
 
@@ -141,7 +141,7 @@ class simulate_command final : public command {
   outcome<void> choose_disk(simulate_plan& plan) const {
     if (second_tier_.empty()) {
       if (admission_ != "beats-victim" || disk_writes_ != "on-use" || !disk_policy_.empty())
-        return bad_usage("--admission, --disk-writes, --disk-policy: expected --second-tier beside them");
+        return bad_usage("--admission, --disk-writes, --disk-policy: expected together with --second-tier");
       return {};
     }
     second_tier disk;
@@ -180,7 +180,7 @@ class simulate_command final : public command {
     return summary;
   }
 
-  /// Shapes and their bounds, from the smallest on.
+  /// Shapes and their bounds, in ascending order.
   outcome<void> choose_shapes(const std::vector<capacity_option>& capacities, const simulate::workload& work,
                               simulate_plan& plan, simulate_summary& summary) const {
     if (work.distinct_chunks() == 0)

@@ -21,7 +21,7 @@ double host_hits(const simulated_cell& cell) {
   return cell.mean(&cell_counts::hits) - cell.mean(&cell_counts::disk_hits);
 }
 
-/// One column a capacity. `cell_text(cell)`; `bound_text(capacity)` makes the last line, unless it is null.
+/// One column per capacity. `cell_text(cell)`; `bound_text(capacity)` makes the last line, unless it is null.
 template <class CellText, class BoundText>
 std::string cells_table(const simulate_summary& s, const std::string& title, bool with_rate,
                         CellText cell_text, BoundText bound_text) {
@@ -125,7 +125,7 @@ std::string format_summary(const simulate_summary& s) {
              [](const simulated_capacity& capacity) { return capacity.belady_host_hits; }) +
          "\n" +
          cells_table(
-             s, "chunks written to disk for each one served from it", false,
+             s, "chunks written to disk per chunk served from it", false,
              [](const simulated_cell& cell) {
                double served = cell.mean(&cell_counts::disk_hits);
                return served == 0 ? std::string("-")

@@ -8,21 +8,23 @@
 namespace terrace::cli {
 
 void space_options::declare(CLI::App& app, bool required) {
-  app.add_option("--model", spec_.model,
-                 "Of the space; all its fields must be those that the engine opened it with")
+  app.add_option("--model", spec_.model, "Model of the space; all fields must equal those used by the engine")
       ->required(required);
-  app.add_option("--dtype", spec_.dtype, "Of the space")->required(required);
-  app.add_option("--layout", spec_.layout, "Of the space")->required(required);
-  app.add_option("--pool", pools_, "Of the space, as NAME:OBJECT_BYTES; once for each")->required(required);
-  app.add_option("--revision", spec_.revision, "Of the space");
-  app.add_option("--chunk-tokens", spec_.chunk_tokens, "Of the space")->capture_default_str();
-  app.add_option("--hash-block-tokens", spec_.hash_block_tokens, "Of the space")->capture_default_str();
-  app.add_option("--world-size", spec_.world_size, "Of the space")->capture_default_str();
-  app.add_option("--space-salt", spec_.salt, "Of the space: the tenant's salt");
-  app.add_option("--algorithm", algorithm_, "Of the space")
+  app.add_option("--dtype", spec_.dtype, "Data type of the space")->required(required);
+  app.add_option("--layout", spec_.layout, "Layout of the space")->required(required);
+  app.add_option("--pool", pools_, "Pool of the space, as NAME:OBJECT_BYTES; repeat per pool")
+      ->required(required);
+  app.add_option("--revision", spec_.revision, "Model revision of the space");
+  app.add_option("--chunk-tokens", spec_.chunk_tokens, "Tokens per chunk of the space")
+      ->capture_default_str();
+  app.add_option("--hash-block-tokens", spec_.hash_block_tokens, "Tokens per hash block of the space")
+      ->capture_default_str();
+  app.add_option("--world-size", spec_.world_size, "World size of the space")->capture_default_str();
+  app.add_option("--space-salt", spec_.salt, "Tenant salt of the space");
+  app.add_option("--algorithm", algorithm_, "Hash algorithm of the space")
       ->check(CLI::IsMember({"sha256_cbor", "sha256", "xxh3_128"}))
       ->capture_default_str();
-  app.add_option("--seed", spec_.seed, "Of the space");
+  app.add_option("--seed", spec_.seed, "Hash seed of the space");
 }
 
 outcome<client::space_spec> space_options::read() const {

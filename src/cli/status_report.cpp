@@ -66,8 +66,8 @@ std::string format_group(const client::group_status& group) {
     if (!tier.notice.empty())
       text += fmt::format("  {}: {}\n", tier.tier, tier.notice);
     if (tier.leaving_bytes != 0)
-      text += fmt::format("  {}: {} of segments that leave are kept by leases or clients\n", tier.tier,
-                          format_bytes(tier.leaving_bytes));
+      text += fmt::format("  {}: {} of segments being removed are still used by leases or clients\n",
+                          tier.tier, format_bytes(tier.leaving_bytes));
   }
   return text;
 }

@@ -76,8 +76,8 @@ outcome<std::vector<uint64_t>> parse_ids(const json& line, uint64_t input_length
   uint64_t begun = (input_length + trace_block_tokens - 1) / trace_block_tokens;
   if (ids.size() < whole || ids.size() > begun)
     return bad_usage(
-        fmt::format("expected {} hash_ids for an input_length of {} (one for each {} tokens), found {}",
-                    begun, input_length, trace_block_tokens, ids.size()));
+        fmt::format("expected {} hash_ids for an input_length of {} (one per {} tokens), found {}", begun,
+                    input_length, trace_block_tokens, ids.size()));
   return ids;
 }
 

@@ -43,8 +43,7 @@ void print(const trace_statistics& s, console& to) {
            {"infinite cache", format_ratio(s.infinite_hit_ratio()) + " of the input tokens hit"},
            {"arrivals", fmt::format("dispersion {:.1f} (1: Poisson)", s.burstiness)}}));
   if (s.contradictions != 0)
-    fmt::print(to.out,
-               "  {} ids stand behind two different prefixes; they count as different blocks in a replay\n",
+    fmt::print(to.out, "  {} ids follow two different prefixes; a replay treats them as different blocks\n",
                format_count(s.contradictions));
   table lengths({{"", align::left}, {"mean"}, {"p50"}, {"p90"}, {"p99"}, {"max"}});
   auto add = [&](const char* name, const percentiles& p) {
@@ -60,7 +59,7 @@ void print(const trace_statistics& s, console& to) {
 class trace_info_command final : public command {
  public:
   void declare(CLI::App& app) override {
-    app.add_option("TRACE", path_, "JSON lines as Mooncake publishes them, plain or gzipped")->required();
+    app.add_option("TRACE", path_, "JSON lines in Mooncake's format, plain or gzipped")->required();
     app.add_option("--limit", limit_, "Read only the first requests; 0: all")->capture_default_str();
     app.add_flag("--json", json_, "Print JSON");
   }

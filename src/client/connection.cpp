@@ -175,7 +175,7 @@ template <class Table, class T, class Read>
 auto connection::take(ticket<T>& under_way, deadline until, Read&& read)
     -> result<decltype(read(std::declval<const Table&>()))> {
   if (!under_way)
-    return fail(errc::bad_request, "expected a ticket of a request under way, got an empty one");
+    return fail(errc::bad_request, "expected a ticket of a request in flight, got an empty one");
   auto got = under_way.channel_->wait(under_way.id_, until);
   if (!got && got.error().code == errc::deadline)
     return pass_on(got); // still in flight

@@ -1,4 +1,4 @@
-// Requests without a ticket: their answers hold nothing.
+// Requests without tickets: their answers hold no resources.
 #include "client/client.hpp"
 #include "client/core.hpp"
 #include "client/decode.hpp"
@@ -14,7 +14,7 @@ using protocol::kind;
 
 result<bool> connection::cancel(const detail::any_ticket& under_way, deadline until) {
   if (!under_way)
-    return fail(errc::bad_request, "expected a ticket of a request under way, got an empty one");
+    return fail(errc::bad_request, "expected a ticket of a request in flight, got an empty one");
   return ask<kind::cancel>(
       *under_way.channel_, until, [&](body_builder& body) { return wire::CreateCancel(body, under_way.id_); },
       [](const wire::CancelAnswer& table) { return table.found(); });

@@ -33,7 +33,7 @@ struct command_line {
 
 enum exit_code { clean = 0, failed = 1, wrong_usage = 2 };
 
-/// The file's settings with what the command line says on top.
+/// The settings of the file, overridden by the command line.
 result<settings> read_settings(const command_line& given, const environment& env) {
   settings with = default_settings(env);
   if (!given.config.empty()) {
@@ -63,7 +63,7 @@ result<settings> read_settings(const command_line& given, const environment& env
   return with;
 }
 
-/// Every thread inherits the mask, so that signals come to this one alone, through a descriptor.
+/// Every thread inherits the mask, so that signals are delivered only here, through a descriptor.
 unique_fd block_signals() {
   sigset_t set;
   sigemptyset(&set);
@@ -74,7 +74,7 @@ unique_fd block_signals() {
   return unique_fd(::signalfd(-1, &set, SFD_CLOEXEC));
 }
 
-/// Whether every worker that is awake has moved since the last look.
+/// True if every worker that is awake has made progress since the last call.
 class heartbeat {
  public:
   explicit heartbeat(const runtime::workers& workers) : workers_(workers), last_(workers.size()) {}
@@ -124,13 +124,13 @@ void reload(const command_line& given, const environment& env, settings& in_forc
     std::string text;
     for (const option_problem& problem : problems)
       text += "\n" + problem.option + " " + problem.wrong + "; expected " + problem.expected;
-    log_error("the configuration was not reloaded: without the parts of it that need a restart it is wrong:" +
+    log_error("the configuration was not reloaded: without the changes that need a restart it is invalid:" +
               text);
     return;
   }
   auto changes = changes_at_run_time(in_force, *read);
   if (changes.empty())
-    log_info("the configuration was read again: nothing has changed");
+    log_info("configuration reloaded: nothing has changed");
   for (const option_change& change : changes)
     log_info(change.text());
   actors::policies_notice changed;
@@ -141,7 +141,7 @@ void reload(const command_line& given, const environment& env, settings& in_forc
   in_force = std::move(merged);
   set_log_level(in_force.daemon.log_level);
   caf::anon_send(supervisor, std::move(changed));
-  // Also when it has not changed: what was not to be had before may be now.
+  // Also if nothing has changed: memory that was not available before may be now.
   caf::anon_send(supervisor, actors::resize_groups{host_bytes_of(in_force)});
 }
 
@@ -163,7 +163,7 @@ int serve(settings with, const command_line& given, const environment& env) {
   runtime::runtime_options runtime_with;
   runtime_with.workers = with.daemon.workers == 0 ? env.default_workers() : with.daemon.workers;
   runtime_with.slice_us = with.daemon.worker_slice_us;
-  // What the workers tell outlives them: the system waits for their threads when it goes.
+  // The workers' callbacks outlive them: the system waits for their threads at its end.
   unique_fd over(::eventfd(0, EFD_CLOEXEC));
   std::atomic<int> code{clean};
   service_notifier notifier(env.notify_socket);
@@ -234,15 +234,16 @@ int serve(settings with, const command_line& given, const environment& env) {
 
 int main(int argc, char** argv) {
   command_line given;
-  CLI::App app{"terraced keeps the KV cache of LLM engines: one daemon a machine, beside the engines."};
+  CLI::App app{
+      "terraced is the KV cache daemon for LLM inference engines: one per machine, beside the engines."};
   app.set_version_flag("--version", std::string("terraced " TERRACE_VERSION));
-  app.add_option("--config", given.config, "The configuration file; without one, the defaults");
-  app.add_option("--socket", given.socket, "Listen here instead of where the configuration says");
+  app.add_option("--config", given.config, "Configuration file; without it, all options have their defaults");
+  app.add_option("--socket", given.socket, "Listen on this socket, overriding the configuration");
   app.add_option("--state-dir", given.state_dir,
-                 "Keep the disk tier's files, and what the daemon remembers, in this folder");
+                 "Directory of the disk tier's files and of pending clears, overriding the configuration");
   app.add_option("--metrics", given.metrics,
                  "Serve metrics on this loopback address, such as 127.0.0.1:9464");
-  app.add_flag("--check", given.check, "Only check the configuration, and tell every mistake");
+  app.add_flag("--check", given.check, "Check the configuration, report every mistake, and exit");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& problem) {
@@ -260,7 +261,7 @@ int main(int argc, char** argv) {
     return wrong_usage;
   }
   if (given.check) {
-    std::cout << (given.config.empty() ? "the defaults are" : given.config + " is") << " sound\n";
+    std::cout << (given.config.empty() ? "the defaults are" : given.config + " is") << " valid\n";
     return clean;
   }
   salt_entry_keys(random_entry_key_salt());

@@ -1,4 +1,5 @@
-// What holds between options of different structs: sockets, their groups, and how groups share the tiers.
+// Constraints between options of different structs: sockets, their groups, and the groups' shares of the
+// tiers.
 #include "daemon/settings.hpp"
 
 #include "daemon/settings_units.hpp"
@@ -35,7 +36,7 @@ std::vector<group_options> gather(const std::vector<listen_options>& listen) {
   return groups;
 }
 
-/// The share that a group's sockets ask for: any of them may say it.
+/// The share that a group's sockets ask for; any of them may set it.
 std::optional<uint64_t> asked_share(const settings& s, const group_options& group,
                                     std::optional<uint64_t> listen_options::*share) {
   for (auto socket : group.sockets)
@@ -46,7 +47,7 @@ std::optional<uint64_t> asked_share(const settings& s, const group_options& grou
 
 uint64_t round_down(uint64_t value, uint64_t unit) { return value / unit * unit; }
 
-/// Divides a tier: shares that were asked for first, then equal parts of what is left.
+/// Divides a tier: explicit shares first, then equal parts of the rest.
 void divide(const settings& s, std::vector<group_options>& groups, uint64_t bytes, uint64_t unit,
             std::optional<uint64_t> listen_options::*share, uint64_t group_options::*target) {
   uint64_t left = bytes;
@@ -68,20 +69,20 @@ void check_paths(problems& found, const std::vector<listen_options>& listen) {
       if (listen[i].path == listen[j].path) {
         found.push_back({socket_option(i, "path"),
                          "is \"" + listen[i].path + "\", as is that of listen[" + std::to_string(j) + "]",
-                         "a path of its own for each socket", "change one of the two paths"});
+                         "a different path per socket", "change one of the two paths"});
         break;
       }
 }
 
-/// Sockets of one group must describe it alike.
+/// All sockets of a group must have the same options.
 void check_alike(problems& found, const settings& s, const group_options& group) {
   auto first = group.sockets.front();
   auto say = [&](size_t socket, std::string_view key, const std::string& value) {
     found.push_back({socket_option(socket, key),
                      "is " + value + ", but listen[" + std::to_string(first) +
-                         "] describes the same group '" + group.name + "' differently",
-                     "the same " + std::string(key) + " at every socket of a group",
-                     "make them equal, or give this socket a group of its own"});
+                         "] configures the same group '" + group.name + "' differently",
+                     "the same " + std::string(key) + " for every socket of a group",
+                     "make them equal, or use a different group for this socket"});
   };
   for (auto socket : group.sockets)
     if (s.listen[socket].isolated != group.isolated)
@@ -94,7 +95,7 @@ void check_alike(problems& found, const settings& s, const group_options& group)
             {socket_option(socket, share == &listen_options::host_bytes ? "host_bytes" : "disk_bytes"),
              "is " + format_bytes(*own) + ", but another socket of the group '" + group.name + "' says " +
                  format_bytes(*asked),
-             "one share for a group", "say it at one socket of the group only"});
+             "one share per group", "set it for one socket of the group only"});
   }
 }
 
@@ -113,7 +114,7 @@ void check_shares(problems& found, const settings& s, const std::vector<group_op
     if (own && *own < least && tier == "disk")
       found.push_back({socket_option(group.sockets.front(), "disk_bytes"), "is " + format_bytes(*own),
                        "at least " + format_bytes(least) + ", " + format_bytes(share_bytes_min) +
-                           " for each of disk.paths",
+                           " per path in disk.paths",
                        "raise it"});
   }
   auto option = std::string(tier) + ".bytes";
@@ -125,7 +126,7 @@ void check_shares(problems& found, const settings& s, const std::vector<group_op
   else if (without > 0 && (bytes - asked) / without < least)
     found.push_back({option,
                      "is " + format_bytes(bytes) + ", which leaves less than " + format_bytes(least) +
-                         " for each group without a share of its own",
+                         " per group without its own share",
                      "at least " + format_bytes(asked + without * least), "raise it"});
 }
 

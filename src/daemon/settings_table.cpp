@@ -6,7 +6,7 @@ namespace terrace {
 namespace {
 
 constexpr bool now = true;      // SIGHUP applies it
-constexpr bool restart = false; // it shapes memory, files or threads that exist from the start
+constexpr bool restart = false; // it determines memory, files or threads that exist from the start
 
 template <auto Section, auto Member>
 option_ref in(settings& s, size_t) {
@@ -165,7 +165,7 @@ std::string option_name(const option_spec& spec, size_t socket) {
 }
 
 std::string format_option(const option_spec& spec, const settings& from, size_t socket) {
-  // The table hands out mutable places; a formatter only reads them.
+  // The table returns mutable references; a formatter only reads them.
   return std::visit(formatter{spec.kind}, spec.at(const_cast<settings&>(from), socket));
 }
 
@@ -181,7 +181,7 @@ std::string_view describe(option_kind kind) {
     case option_kind::permissions: return "an octal string of at most \"0777\", such as \"0660\"";
     case option_kind::counts: return "an array of whole numbers, such as [50, 100]";
     case option_kind::names: return "an array of strings, such as [\"lru\", \"arc\"]";
-    case option_kind::ids: return "an array of user or group numbers, such as [0, 1000]";
+    case option_kind::ids: return "an array of user or group ids, such as [0, 1000]";
   }
   return "";
 }

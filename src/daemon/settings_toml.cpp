@@ -29,7 +29,7 @@ std::string_view type_name(const toml::node& node) {
   }
 }
 
-/// Keys and strings can hold anything; messages go to terminals and logs.
+/// Keys and strings can contain anything; messages are written to terminals and logs.
 std::string printable(std::string_view text) {
   std::string out;
   for (unsigned char c : text.substr(0, 500))
@@ -95,7 +95,7 @@ class reader {
       auto found = std::find_if(options.begin(), options.end(), [&](const auto& spec) {
         return spec.section == section && spec.key == name;
       });
-      // A key's own line, for a value may be a table or an array that opens further below.
+      // The key's own line, because a value may be a table or an array that starts further below.
       auto line = key.source().begin.line;
       if (found == options.end()) {
         unknown_option(section, name, line);
@@ -145,7 +145,7 @@ class reader {
         "write " + std::string(spec.key) + " = " + example(spec));
   }
 
-  /// The default, or what a default of nothing would look like.
+  /// The default, or an example if the default is empty.
   std::string example(const option_spec& spec) const {
     auto defaults = default_settings(env_);
     return spec.kind == option_kind::place ? "\"auto\"" : format_option(spec, defaults, 0);
@@ -193,7 +193,7 @@ class reader {
     std::vector<uint32_t> ids;
     for (const auto& element : *array) {
       if (auto taken = take_number(element, ids.emplace_back()); !taken)
-        return refuse("holds an element that " + taken.error());
+        return refuse("contains an element that " + taken.error());
     }
     target = std::move(ids);
     return {};
@@ -207,7 +207,7 @@ class reader {
     for (const auto& element : *array) {
       auto name = element.value_exact<std::string>();
       if (!name)
-        return refuse("holds an element that is no string");
+        return refuse("contains an element that is not a string");
       names.push_back(std::move(*name));
     }
     target = std::move(names);
@@ -258,11 +258,11 @@ class reader {
     return {};
   }
 
-  /// Bounds and contradictions, each at the line of its option, or of its section where the option is not
+  /// Bounds and inconsistencies, each at the line of its option, or of its section if the option is not
   /// written.
   void check_values() {
     for (auto& problem : settings_.validate()) {
-      // Its value is the default or half read: what is wrong with it has been said.
+      // The value is the default or incomplete; the mistake is already reported.
       if (std::find(faulty_.begin(), faulty_.end(), problem.option) != faulty_.end())
         continue;
       auto found = lines_.find(problem.option);
@@ -298,7 +298,7 @@ parsed_settings parse_settings(std::string_view text, std::string_view filename,
   } catch (const toml::parse_error& e) {
     return refuse_file(filename, e.source().begin.line, "this is not TOML: " + printable(e.description()),
                        "sections [name] and lines of the form option = value",
-                       "correct this line; what follows it has not been looked at");
+                       "correct this line; the lines after it were not checked");
   }
 }
 

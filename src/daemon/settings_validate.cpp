@@ -63,7 +63,7 @@ void one_of(problems& found, std::string option, std::string_view value,
                    nearest.empty() ? "name one of them" : "did you mean \"" + std::string(nearest) + "\"?"});
 }
 
-/// An absolute path without a NUL, which would end it early in the kernel.
+/// An absolute path without a NUL, where the kernel would cut it.
 bool is_absolute(std::string_view path) {
   return path.starts_with('/') && path.find('\0') == std::string_view::npos;
 }
@@ -74,7 +74,7 @@ bool is_group_name(std::string_view name) {
   });
 }
 
-/// What host and disk have in common.
+/// Constraints common to host and disk.
 template <class Tier>
 void validate_tier(problems& found, const std::string& section, const Tier& tier, uint64_t bytes_max) {
   bytes_in_range(found, section + ".bytes", tier.bytes, tier_bytes_min, bytes_max);
@@ -94,7 +94,7 @@ void validate_tier(problems& found, const std::string& section, const Tier& tier
     multiple_of(found, section + ".slot_bytes", tier.slot_bytes, page_bytes);
   } else if (tier.slot_bytes != 0) {
     found.push_back({section + ".slot_bytes", "is set, but the allocator is \"" + tier.allocator + "\"",
-                     "0, since only \"paged\" has slots", "remove it, or set allocator = \"paged\""});
+                     "0, because only \"paged\" has slots", "remove it, or set allocator = \"paged\""});
   }
 }
 
@@ -132,7 +132,7 @@ problems listen_options::validate() const {
   count_in_range(found, "listen.gids", gids.size(), 0, 1024);
   if (write_in_place)
     found.push_back({"listen.write_in_place", "is true",
-                     "false, since arenas that clients may write are not "
+                     "false, because arenas writable by clients are not "
                      "available in this version (unsupported)",
                      "remove it; clients write through staging memory or from a region"});
   if (host_bytes) {
@@ -156,7 +156,7 @@ bool listen_options::admits(uint32_t uid, uint32_t gid, uint32_t own_uid) const 
 problems connection_options::validate() const {
   problems found;
   count_in_range(found, "connection.credit_requests", credit_requests, 1, 65536);
-  // One frame of the largest size must fit, or its connection would wait for credit for ever.
+  // A frame of the maximum size must fit, or its connection would wait for credit forever.
   bytes_in_range(found, "connection.credit_bytes", credit_bytes, protocol::frame_bytes_max, 4 * gibibyte);
   bytes_in_range(found, "connection.staging_bytes", staging_bytes, tier_bytes_min, tebibyte);
   multiple_of(found, "connection.staging_bytes", staging_bytes, page_bytes);
@@ -181,7 +181,7 @@ problems host_options::validate() const {
   if (numa_node != "any" && (wrong != std::errc() || end != numa_node.data() + numa_node.size()))
     found.push_back({"host.numa_node", "is \"" + numa_node + "\"",
                      "\"any\", or the number of a node such as \"0\"",
-                     "look for the nodes in /sys/devices/system/node/online"});
+                     "see /sys/devices/system/node/online for the nodes"});
   if (huge_pages)
     multiple_of(found, "host.bytes", bytes, huge_page_bytes);
   if (allocator == "paged" && slot_bytes > segment_bytes && slot_bytes <= slot_bytes_max)
@@ -199,7 +199,7 @@ void validate_paths(problems& found, const disk_options& disk) {
   const auto& paths = disk.paths;
   if (paths.size() > disk_paths_max)
     found.push_back({"disk.paths", "has " + std::to_string(paths.size()) + " directories",
-                     "at most " + std::to_string(disk_paths_max), "name one for each device"});
+                     "at most " + std::to_string(disk_paths_max), "list one per device"});
   for (auto path = paths.begin(); path != paths.end(); ++path) {
     if (!is_absolute(*path))
       found.push_back(

@@ -136,8 +136,8 @@ result<void> serve_metrics(const settings& with, actors::supervisor_arguments& w
   return {};
 }
 
-/// Sockets first: of two daemons with one configuration, the second is told that the first is there, not that a port is
-/// taken.
+/// Opens the sockets first: of two daemons with one configuration, the second reports that the first is
+/// running, not that a port is in use.
 result<void> open_all(const settings& with, const std::string& state_directory,
                       actors::supervisor_arguments& wired) {
   auto groups = with.groups();
@@ -191,12 +191,14 @@ void expose_workers(metrics::exposition& exposition, const runtime::workers& wor
                        double unit = 1) {
         sink.counter(name, help, label, static_cast<double>(value.get()) * unit);
       };
-      count("terrace_worker_jobs_total", "Actors that the worker resumed.", of.jobs);
-      count("terrace_worker_busy_seconds_total", "Time that the worker was not asleep.", of.busy_ns, 1e-9);
-      count("terrace_worker_completions_total", "I/O operations that the worker reaped.", of.completions);
-      count("terrace_worker_wakeups_total", "Times that the worker left its sleep.", of.wake_ups);
-      count("terrace_worker_pushed_jobs_total", "Jobs given to a sleeping worker.", of.pushed_jobs);
-      sink.gauge("terrace_worker_queued_jobs", "Jobs in the worker's queue.", label,
+      count("terrace_worker_jobs_total", "Executed turns of actors.", of.jobs);
+      count("terrace_worker_busy_seconds_total", "Time spent on actors and completions, not asleep.",
+            of.busy_ns, 1e-9);
+      count("terrace_worker_completions_total", "I/O operations that completed on the worker's ring.",
+            of.completions);
+      count("terrace_worker_wakeups_total", "Number of times the worker woke up.", of.wake_ups);
+      count("terrace_worker_pushed_jobs_total", "Jobs handed to a sleeping worker.", of.pushed_jobs);
+      sink.gauge("terrace_worker_queued_jobs", "Actors ready to run on the worker.", label,
                  static_cast<double>(of.queued.get()));
       sink.gauge("terrace_worker_operations_in_flight", "I/O operations in the worker's ring.", label,
                  static_cast<double>(of.in_flight.get()));

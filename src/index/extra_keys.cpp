@@ -23,8 +23,8 @@ result<void> extra_keys::validate() const {
       return fail(errc::bad_request,
                   "multimodal item " + std::to_string(i) + " ('" + item.identifier + "', tokens " +
                       std::to_string(item.first_token) + " + " + std::to_string(item.tokens) +
-                      "): expected an identifier, at least one token, and a begin not before the "
-                      "end of the item before it (" +
+                      "): expected an identifier, at least one token, and a start not before the "
+                      "end of the previous item (" +
                       std::to_string(end) + ")");
     end = uint64_t{item.first_token} + item.tokens;
   }

@@ -26,7 +26,7 @@ result<void> check_begin(const space_spec& spec, const token_hasher& hasher, con
                  decimal(prefix_input::tokens_max));
   if (!input.digests.empty()) {
     if (!input.parent.empty() || !input.extra.empty())
-      return wrong("it has digests and a parent, LoRA name, salt or items, which digests contain already: "
+      return wrong("it has digests and a parent, LoRA name, salt or items, which digests already include: "
                    "leave these out");
     return {};
   }
@@ -52,7 +52,7 @@ result<void> check_size(const space_spec& spec, uint64_t first, uint64_t tokens)
   if (objects > prefix_input::objects_max)
     return wrong("its chunks have " + decimal(objects) +
                  " objects over all pools and ranks: expected at most " + decimal(prefix_input::objects_max) +
-                 "; ask for fewer chunks at a time");
+                 "; request fewer chunks at a time");
   return {};
 }
 

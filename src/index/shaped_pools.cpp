@@ -23,7 +23,7 @@ result<std::vector<pool_spec>> shaped_pools(const pool_spec& stated, uint32_t la
   if (stated.tensors.empty()) {
     if (layer_groups > 1)
       return fail(errc::bad_request, "pool '" + stated.name + "' has " + std::to_string(layer_groups) +
-                                         " layer groups and no tensors: expected tensors, whose layers "
+                                         " layer groups but no tensors: expected tensors, whose layers "
                                          "can be divided, or one group");
     return std::vector{stated};
   }

@@ -22,7 +22,7 @@ result<space_id> space_registry::reserve(const digest& fingerprint) {
     return static_cast<space_id>(found->second + 1);
   if (spaces_.size() >= options_.spaces_max)
     return fail(errc::busy, "the trust group has " + std::to_string(spaces_.size()) +
-                                " spaces already, as many as it may: open one of them, or raise the bound");
+                                " spaces, the maximum: use one of them");
   by_fingerprint_.emplace(fingerprint, spaces_.size());
   spaces_.push_back(nullptr);
   return static_cast<space_id>(spaces_.size());

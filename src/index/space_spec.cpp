@@ -42,7 +42,7 @@ result<void> check_pools(const space_spec& s) {
     if (pool.name.empty() || pool.name.size() > space_spec::pool_name_bytes_max)
       return wrong("the length of a pool's name", pool.name.size(), 1, space_spec::pool_name_bytes_max);
     if (!names.insert(pool.name).second)
-      return wrong("the name of a second pool", "'" + pool.name + "'", "a name of its own for each pool");
+      return wrong("the name of a second pool", "'" + pool.name + "'", "different names");
     auto of_pool = [&](const char* field) { return text(field) + " of pool '" + pool.name + "'"; };
     if (pool.object_bytes == 0 || pool.object_bytes > space_spec::object_bytes_max)
       return wrong(of_pool("object_bytes"), pool.object_bytes, 1, space_spec::object_bytes_max);
@@ -121,7 +121,7 @@ result<void> space_spec::validate(bool isolated) const {
                  "0 (sha256_cbor), 1 (sha256) or 2 (xxh3_128)");
   if (isolated && algorithm == hash_algorithm::xxh3_128)
     return fail(errc::denied,
-                "space: algorithm xxh3_128 can be made to collide and is refused in an isolated trust "
+                "space: algorithm xxh3_128 is not collision-resistant and is refused in an isolated trust "
                 "group: expected sha256_cbor or sha256");
   return check_pools(*this);
 }

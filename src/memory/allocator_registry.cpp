@@ -55,7 +55,7 @@ result<void> validate_arena(const allocator_options& options) {
     return fail(errc::bad_request, "alignment_bytes is " + text(alignment) + ": expected a power of two");
   if (options.capacity_bytes == 0 || options.capacity_bytes % alignment != 0)
     return fail(errc::bad_request, "capacity_bytes is " + text(options.capacity_bytes) +
-                                       ": expected a multiple, not 0, of alignment_bytes (" +
+                                       ": expected a multiple of alignment_bytes other than 0 (" +
                                        text(alignment) + ")");
   if (options.reserved_bytes % alignment != 0 || options.reserved_bytes >= options.capacity_bytes)
     return fail(errc::bad_request, "reserved_bytes is " + text(options.reserved_bytes) +
@@ -74,7 +74,7 @@ result<uint64_t> total_physical(const allocator& from, std::span<const uint64_t>
   for (uint64_t bytes : sizes) {
     if (bytes == 0 || bytes > from.largest_possible())
       return fail(errc::bad_request, "an object of " + std::to_string(bytes) +
-                                         " bytes can never be held: expected 1 to " +
+                                         " bytes can never fit: expected 1 to " +
                                          std::to_string(from.largest_possible()));
     uint64_t physical = from.physical_size(bytes);
     total = total + physical < total ? ~uint64_t{0} : total + physical; // saturates: no arena is that large
@@ -83,16 +83,16 @@ result<uint64_t> total_physical(const allocator& from, std::span<const uint64_t>
 }
 
 tl::unexpected<error> fail_place(extent place, uint64_t requested) {
-  return fail(errc::bad_request,
-              "bytes " + std::to_string(place.offset) + " to " + std::to_string(place.offset + place.size) +
-                  " for an object of " + std::to_string(requested) +
-                  " bytes: expected a place that is free and that this allocator would give");
+  return fail(errc::bad_request, "bytes " + std::to_string(place.offset) + " to " +
+                                     std::to_string(place.offset + place.size) + " for an object of " +
+                                     std::to_string(requested) +
+                                     " bytes: expected a free place that this allocator could give");
 }
 
 tl::unexpected<error> fail_no_space(const allocator& from, size_t objects, uint64_t physical_bytes) {
   allocator_usage now = from.usage();
   return fail(errc::no_space, std::to_string(objects) + " objects of " + std::to_string(physical_bytes) +
-                                  " bytes together do not fit now: " + std::to_string(now.free_bytes) +
+                                  " bytes in total do not fit now: " + std::to_string(now.free_bytes) +
                                   " of " + std::to_string(now.capacity_bytes) +
                                   " bytes are free, the largest run has " +
                                   std::to_string(now.largest_free_run));
@@ -102,11 +102,11 @@ result<void> validate_growth(const allocator_options& options, uint64_t end, uin
                              uint64_t gap_bytes) {
   if (bytes == 0 || bytes % options.alignment_bytes != 0)
     return fail(errc::bad_request, "an arena cannot grow by " + std::to_string(bytes) +
-                                       " bytes: expected a multiple, not 0, of " +
+                                       " bytes: expected a multiple other than 0 of " +
                                        std::to_string(options.alignment_bytes));
   if (gap_bytes != 0 && (options.boundary_bytes == 0 || (end + gap_bytes) % options.boundary_bytes != 0))
     return fail(errc::bad_request, "a gap of " + std::to_string(gap_bytes) + " bytes behind " +
-                                       std::to_string(end) + ": expected one that ends at a boundary");
+                                       std::to_string(end) + ": expected a gap that ends at a boundary");
   return {};
 }
 
@@ -118,7 +118,7 @@ result<void> validate_segments(const allocator_options& options, extent range, u
                                          : range.offset == options.reserved_bytes;
   if (range.size == 0 || end < range.offset || end > arena_end || !begins || (end % unit != 0 && !ends_there))
     return fail(errc::bad_request, "bytes " + std::to_string(range.offset) + " to " + std::to_string(end) +
-                                       " are no whole segments of the arena: expected multiples of " +
+                                       " are not whole segments of the arena: expected multiples of " +
                                        std::to_string(unit) + ", or a segment's end");
   return {};
 }
@@ -126,7 +126,7 @@ result<void> validate_segments(const allocator_options& options, extent range, u
 tl::unexpected<error> fail_retired_before(extent range) {
   return fail(errc::bad_request, "part of bytes " + std::to_string(range.offset) + " to " +
                                      std::to_string(range.offset + range.size) +
-                                     " was retired before: expected each segment once");
+                                     " is already retired: expected each segment once");
 }
 
 std::vector<std::vector<size_t>> placing_orders(std::span<const uint64_t> sizes) {

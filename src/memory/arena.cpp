@@ -30,7 +30,7 @@ result<void> arena_options::validate() const {
   uint64_t unit = huge_pages ? huge_page_bytes : page_bytes;
   if (bytes == 0 || bytes % unit != 0)
     return fail(errc::bad_request, "an arena of " + std::to_string(bytes) +
-                                       " bytes: expected a multiple, not 0, of " + std::to_string(unit));
+                                       " bytes: expected a multiple other than 0 of " + std::to_string(unit));
   if (name.size() > 200)
     return fail(errc::bad_request,
                 "an arena's name has at most 200 bytes, not " + std::to_string(name.size()));

@@ -45,8 +45,8 @@ result<std::shared_ptr<const client_region>> client_region::open(unique_fd fd, u
   auto actual = static_cast<uint64_t>(info.st_size);
   if (bytes == 0 || bytes > actual)
     return fail(errc::bad_request, "a region of " + std::to_string(bytes) +
-                                       " bytes was declared, its memory has " + std::to_string(actual) +
-                                       ": expected 1 to as many");
+                                       " bytes was declared, but its memory has " + std::to_string(actual) +
+                                       ": expected 1 to that many");
 
   std::shared_ptr<client_region> region(new client_region);
   region->size_ = bytes;
@@ -54,9 +54,9 @@ result<std::shared_ptr<const client_region>> client_region::open(unique_fd fd, u
   struct statfs system {};
   bool ordinary_pages = ::fstatfs(fd.get(), &system) == 0 && system.f_type == TMPFS_MAGIC;
   if ((seals & F_SEAL_SHRINK) == 0) {
-    region->why_not_mapped_ = "it does not carry F_SEAL_SHRINK";
+    region->why_not_mapped_ = "it does not have F_SEAL_SHRINK";
   } else if (!ordinary_pages) {
-    region->why_not_mapped_ = "it is made of huge pages";
+    region->why_not_mapped_ = "it uses huge pages";
   } else {
     auto memory = mapping::map(fd.get(), bytes, region->writable_);
     if (!memory)

@@ -31,20 +31,21 @@ void client_probe::collect(const labels& of, sample_sink& sink) const {
   auto level = [&](std::string_view name, std::string_view help, const gauge& value) {
     sink.gauge(name, help, of, static_cast<double>(value.value()));
   };
-  level("terrace_connections", "Connections that are open.", connections_);
-  count("terrace_connections_accepted_total", "Connections that were let in.", accepted_);
-  count("terrace_received_bytes_total", "Bytes of frames that clients sent.", received_bytes_);
-  count("terrace_sent_bytes_total", "Bytes of frames that were sent to clients.", sent_bytes_);
-  count("terrace_connection_stalls_total", "Times a connection was out of credit and was not read.", stalls_);
+  level("terrace_connections", "Open connections.", connections_);
+  count("terrace_connections_accepted_total", "Accepted connections.", accepted_);
+  count("terrace_received_bytes_total", "Bytes of frames received from clients.", received_bytes_);
+  count("terrace_sent_bytes_total", "Bytes of frames sent to clients.", sent_bytes_);
+  count("terrace_connection_stalls_total",
+        "Number of times reading from a connection stopped because it was out of credit.", stalls_);
   level("terrace_region_bytes", "Bytes of registered regions.", region_bytes_);
   level("terrace_staged_bytes", "Bytes reserved in staging memory.", staged_bytes_);
-  level("terrace_quarantined_bytes", "Bytes that wait for the end of a process that has them mapped.",
+  level("terrace_quarantined_bytes", "Bytes kept until the process that has them mapped ends.",
         quarantined_bytes_);
-  level("terrace_leases", "Leases that are held.", leases_);
-  count("terrace_leases_taken_total", "Leases that were given out.", leases_taken_);
-  level("terrace_leases_old", "Leases held for longer than lease.warn_after.", old_leases_);
+  level("terrace_leases", "Leases currently held.", leases_);
+  count("terrace_leases_taken_total", "Leases granted.", leases_taken_);
+  level("terrace_leases_old", "Leases held longer than lease.warn_after.", old_leases_);
   for (size_t i = 0; i < refusals; ++i)
-    sink.counter("terrace_refused_total", "Connections and requests that were turned away, by reason.",
+    sink.counter("terrace_refused_total", "Refused connections and requests, by reason.",
                  with(of, "reason", to_string(static_cast<refusal>(i))),
                  static_cast<double>(refused_[i].value()));
 }

@@ -19,13 +19,13 @@ class copier_probe {
   }
 
   void collect(const labels& of, sample_sink& sink) const {
-    sink.gauge("terrace_copier_queued_bytes", "Bytes that wait for a copier or are being copied.", of,
+    sink.gauge("terrace_copier_queued_bytes", "Bytes queued for a copier or being copied.", of,
                static_cast<double>(queued_bytes_.value()));
     sink.counter("terrace_copier_copied_bytes_total",
                  "Bytes copied by the daemon between regions and arenas.", of,
                  static_cast<double>(copied_bytes_.value()));
     sink.counter("terrace_copier_failures_total",
-                 "Copies that ended early because a region failed its owner.", of,
+                 "Copies aborted because a client's region became inaccessible.", of,
                  static_cast<double>(failures_.value()));
     sink.counter("terrace_copier_busy_seconds_total", "Time spent copying.", of,
                  static_cast<double>(busy_ns_.value()) * 1e-9);

@@ -30,31 +30,32 @@ void disk_probe::line(size_t which, uint64_t waiting, uint64_t bytes_in_flight) 
 }
 
 void disk_probe::collect(const labels& of, sample_sink& sink) const {
-  sink.gauge("terrace_disk_missing", "1 while the daemon serves without this path.", of,
+  sink.gauge("terrace_disk_missing",
+             "1 while the daemon runs without this path because it could not be opened.", of,
              static_cast<double>(missing_.value()));
   for (size_t i = 0; i < disk_operations; ++i) {
     const auto& counters = operations_[i];
     auto labelled = with(of, "operation", to_string(static_cast<disk_operation>(i)));
-    sink.gauge("terrace_disk_in_flight", "Operations that the kernel has taken and not completed.", labelled,
+    sink.gauge("terrace_disk_in_flight", "Operations submitted to the kernel and not completed.", labelled,
                static_cast<double>(counters.in_flight.value()));
-    sink.counter("terrace_disk_transferred_bytes_total", "Bytes moved, headers and rounding included.",
+    sink.counter("terrace_disk_transferred_bytes_total", "Bytes transferred, including headers and rounding.",
                  labelled, static_cast<double>(counters.bytes.value()));
-    sink.counter("terrace_disk_errors_total", "Operations that failed or came up short.", labelled,
+    sink.counter("terrace_disk_errors_total", "Operations that failed or were short.", labelled,
                  static_cast<double>(counters.errors.value()));
-    sink.counter("terrace_disk_degradations_total", "Times that the device was taken out of service.",
+    sink.counter("terrace_disk_degradations_total", "Number of times the device was taken out of service.",
                  labelled, static_cast<double>(degradations_[i].value()));
-    sink.counter("terrace_disk_stalls_total", "Operations that did not come back in disk.stall_after.",
+    sink.counter("terrace_disk_stalls_total", "Operations that did not complete within disk.stall_after.",
                  labelled, static_cast<double>(stalls_[i].value()));
-    sink.gauge("terrace_disk_stalled", "Operations that are stalled now.", labelled,
+    sink.gauge("terrace_disk_stalled", "Operations currently stalled.", labelled,
                static_cast<double>(stalled_now_[i].value()));
     sink.histogram("terrace_disk_operation_duration_seconds", "Time from submission to completion.", labelled,
                    counters.latency.read());
   }
   for (size_t i = 0; i < disk_lines.size(); ++i) {
     auto labelled = with(of, "line", disk_lines[i]);
-    sink.gauge("terrace_disk_queued", "Operations that wait for their turn at the device.", labelled,
+    sink.gauge("terrace_disk_queued", "Operations queued for the device.", labelled,
                static_cast<double>(lines_[i].waiting.value()));
-    sink.gauge("terrace_disk_in_flight_bytes", "Bytes of the operations that the kernel has taken.", labelled,
+    sink.gauge("terrace_disk_in_flight_bytes", "Bytes of operations submitted to the kernel.", labelled,
                static_cast<double>(lines_[i].bytes_in_flight.value()));
     sink.histogram("terrace_disk_wait_duration_seconds", "Time from a request to its submission.", labelled,
                    lines_[i].waited.read());

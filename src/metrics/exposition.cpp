@@ -26,7 +26,7 @@ using prometheus::ClientMetric;
 using prometheus::MetricFamily;
 using prometheus::MetricType;
 
-/// Gathers samples into families: the text format wants all samples of a name behind one HELP and TYPE.
+/// Groups samples into families: the text format requires all samples of a name after one HELP and TYPE.
 class family_sink final : public sample_sink {
  public:
   void counter(std::string_view name, std::string_view help, const labels& of, double value) override {
@@ -101,7 +101,7 @@ class exposition_sources final : public prometheus::Collectable {
 struct exposition::server {
   std::shared_ptr<exposition_sources> collected = std::make_shared<exposition_sources>();
   std::unique_ptr<prometheus::Exposer> exposer;
-  loopback_address address; // with the port that was taken
+  loopback_address address; // with the actual port
 
   ~server() {
     if (!exposer)
@@ -132,7 +132,7 @@ result<std::unique_ptr<exposition>> exposition::serve(std::string_view text) {
   } catch (const std::exception&
                e) { // the server reports through exceptions, and says no more than "null context"
     return fail(errc::busy, "metrics cannot be served at " + address->text() + " (" + e.what() +
-                                "): expected a free port; see who listens there with `ss -ltnp`, or set "
+                                "): expected a free port; see which process uses it with `ss -ltnp`, or set "
                                 "metrics.address to another port, or metrics.enabled = false");
   }
   running->collected->add([](sample_sink& sink) {
@@ -141,7 +141,7 @@ result<std::unique_ptr<exposition>> exposition::serve(std::string_view text) {
   });
   auto started = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   running->collected->add([started](sample_sink& sink) {
-    sink.gauge("terrace_start_time_seconds", "When the daemon started, in seconds since 1970.", {}, started);
+    sink.gauge("terrace_start_time_seconds", "Start time of the daemon, in seconds since 1970.", {}, started);
   });
   return std::unique_ptr<exposition>(new exposition(std::move(running)));
 }

@@ -24,20 +24,20 @@ void journal_probe::collect(const labels& of, sample_sink& sink) const {
   };
   count("terrace_journal_records_total", "Changes of the disk tier's index.", records_);
   count("terrace_journal_blocks_total", "Blocks of 4 KiB written to the journal.", blocks_);
-  count("terrace_journal_lost_total", "Changes that did not reach the journal; the next checkpoint has them.",
-        lost_);
-  count("terrace_journal_checkpoints_total", "Checkpoints of the index that were completed.", checkpoints_);
-  count("terrace_journal_errors_total", "Operations of the journal that failed.", failures_);
-  sink.gauge("terrace_journal_unrecorded_objects", "Objects that the last checkpoint had no room for.", of,
+  count("terrace_journal_lost_total",
+        "Changes not written to the journal; the next checkpoint contains them.", lost_);
+  count("terrace_journal_checkpoints_total", "Completed checkpoints of the index.", checkpoints_);
+  count("terrace_journal_errors_total", "Failed journal operations.", failures_);
+  sink.gauge("terrace_journal_unrecorded_objects", "Objects that did not fit into the last checkpoint.", of,
              static_cast<double>(unrecorded_.load(std::memory_order_relaxed)));
-  sink.gauge("terrace_journal_fill_ratio", "Share of the journal that a recovery would need.", of,
+  sink.gauge("terrace_journal_fill_ratio", "Fraction of the journal that a recovery would read.", of,
              fill_.load(std::memory_order_relaxed));
-  sink.gauge("terrace_recovery_objects", "Objects that were found on disk at start.", of,
+  sink.gauge("terrace_recovery_objects", "Objects found on disk at start.", of,
              static_cast<double>(objects_.load(std::memory_order_relaxed)));
-  sink.gauge("terrace_recovery_damaged", "Blocks and records that were not usable at start.", of,
+  sink.gauge("terrace_recovery_damaged", "Unusable blocks and records found at start.", of,
              static_cast<double>(damaged_.load(std::memory_order_relaxed)));
-  sink.gauge("terrace_recovery_duration_seconds", "Time that it took to find the disk's objects at start.",
-             of, seconds_.load(std::memory_order_relaxed));
+  sink.gauge("terrace_recovery_duration_seconds", "Time spent on recovering the disk's index at start.", of,
+             seconds_.load(std::memory_order_relaxed));
 }
 
 } // namespace terrace::metrics

@@ -32,7 +32,7 @@ result<loopback_address> parse_loopback_address(std::string_view text) {
   auto port = text.substr(colon + 1);
   auto [end, code] = std::from_chars(port.data(), port.data() + port.size(), address.port);
   if (code != std::errc{} || end != port.data() + port.size())
-    return fail(errc::bad_request, "a port from 0 to 65535 behind the colon");
+    return fail(errc::bad_request, "a port from 0 to 65535 after the colon");
   address.host = text.substr(0, colon);
   bool bracketed = address.host.size() > 2 && address.host.front() == '[' && address.host.back() == ']';
   if (bracketed)

@@ -27,13 +27,13 @@ void request_probe::collect(std::span<const std::string_view> names, const label
       continue;
     const auto& counters = verbs_[verb];
     auto labelled = with(of, "verb", names[verb]);
-    sink.gauge("terrace_requests_in_flight", "Requests that were read and not yet answered.", labelled,
+    sink.gauge("terrace_requests_in_flight", "Requests received and not yet answered.", labelled,
                static_cast<double>(counters.in_flight.value()));
     sink.histogram("terrace_request_duration_seconds",
-                   "Time from the last byte of a request to its answer, waits for memory included.", labelled,
-                   counters.latency.read());
+                   "Time from the last byte of a request to its answer, including waits for memory.",
+                   labelled, counters.latency.read());
     for (size_t code = 0; code < outcomes; ++code)
-      sink.counter("terrace_requests_total", "Requests that were answered, by the code of their answer.",
+      sink.counter("terrace_requests_total", "Answered requests, by the code of the answer.",
                    with(labelled, "code", to_string(static_cast<errc>(code))),
                    static_cast<double>(counters.ended[code].value()));
   }

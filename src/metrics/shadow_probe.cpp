@@ -15,18 +15,17 @@ void shadow_probe::collect(const labels& of, sample_sink& sink) const {
   for (const line& each : lines_) {
     labels label = with(with(of, "policy", each.policy), "capacity_bytes", each.capacity);
     auto value = [](const gauge& from) { return static_cast<double>(from.value()); };
-    sink.counter("terrace_shadow_asked_total", "Objects that were asked for, as a shadow policy heard it.",
-                 label, value(each.asked));
-    sink.counter("terrace_shadow_hits_total",
-                 "Objects that a tier of this policy and capacity would have had.", label, value(each.hits));
-    sink.counter("terrace_shadow_evictions_total", "Objects that it would have evicted.", label,
-                 value(each.evicted));
-    sink.gauge("terrace_shadow_used_bytes", "Bytes that it would hold.", label, value(each.used));
-    sink.gauge("terrace_shadow_bookkeeping_bytes", "Memory that the shadow takes.", label,
+    sink.counter("terrace_shadow_asked_total", "Objects requested, as counted by the shadow policy.", label,
+                 value(each.asked));
+    sink.counter("terrace_shadow_hits_total", "Hits of a tier with this policy and capacity.", label,
+                 value(each.hits));
+    sink.counter("terrace_shadow_evictions_total", "Evictions of such a tier.", label, value(each.evicted));
+    sink.gauge("terrace_shadow_used_bytes", "Bytes such a tier would hold.", label, value(each.used));
+    sink.gauge("terrace_shadow_bookkeeping_bytes", "Memory used by the shadow policy.", label,
                value(each.bookkeeping));
   }
-  sink.counter("terrace_shadow_skipped_total", "Requests that the shadows were too busy to hear.", of,
-               static_cast<double>(skipped_.value()));
+  sink.counter("terrace_shadow_skipped_total", "Requests the shadow policies skipped because they were busy.",
+               of, static_cast<double>(skipped_.value()));
 }
 
 } // namespace terrace::metrics

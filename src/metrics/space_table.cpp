@@ -5,7 +5,7 @@ namespace {
 
 constexpr std::string_view other = "other";
 
-/// A label must be valid UTF-8, or Prometheus throws the whole scrape away.
+/// A label must be valid UTF-8, or Prometheus rejects the whole scrape.
 std::string printable(std::string_view name) {
   std::string label(name.substr(0, 100));
   for (char& c : label)
@@ -22,15 +22,15 @@ void space_probe::hit(tier_kind tier, uint64_t tokens) noexcept {
 }
 
 void space_probe::collect(const labels& of, sample_sink& sink) const {
-  sink.counter("terrace_space_asked_tokens_total", "Tokens of prefixes that were looked up or loaded.", of,
+  sink.counter("terrace_space_asked_tokens_total", "Tokens of prefixes looked up or loaded.", of,
                static_cast<double>(asked_tokens_.value()));
   for (size_t i = 0; i < hit_tokens_.size(); ++i)
-    sink.counter(
-        "terrace_space_hit_tokens_total", "Tokens of them that were found, by the tier they were found in.",
-        with(of, "tier", to_string(static_cast<tier_kind>(i))), static_cast<double>(hit_tokens_[i].value()));
+    sink.counter("terrace_space_hit_tokens_total", "Tokens of them that were found, by tier.",
+                 with(of, "tier", to_string(static_cast<tier_kind>(i))),
+                 static_cast<double>(hit_tokens_[i].value()));
   sink.counter("terrace_space_loaded_bytes_total", "Bytes delivered to clients, in place or copied.", of,
                static_cast<double>(loaded_bytes_.value()));
-  sink.counter("terrace_space_stored_bytes_total", "Bytes of new objects taken from clients.", of,
+  sink.counter("terrace_space_stored_bytes_total", "Bytes of new objects stored by clients.", of,
                static_cast<double>(stored_bytes_.value()));
 }
 

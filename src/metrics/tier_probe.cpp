@@ -49,23 +49,22 @@ void tier_probe::collect(const labels& of, sample_sink& sink) const {
   };
   auto number = [](const gauge& value) { return static_cast<double>(value.value()); };
 
-  count("terrace_tier_hits_total", "Objects that were asked for and resident.", hits_);
-  count("terrace_tier_misses_total", "Objects that were asked for and not resident.", misses_);
+  count("terrace_tier_hits_total", "Requested objects that were resident.", hits_);
+  count("terrace_tier_misses_total", "Requested objects that were not resident.", misses_);
   count("terrace_tier_read_bytes_total", "Bytes of objects read from the tier.", read_bytes_);
   count("terrace_tier_written_bytes_total", "Bytes of objects written to the tier.", written_bytes_);
   count("terrace_tier_admissions_total", "Objects that became resident.", admitted_);
   count("terrace_tier_evictions_without_victim_total",
-        "Evictions that ended before they had freed what was asked, because all that is left is in use.",
-        no_victim_);
+        "Evictions that freed less than requested because all remaining objects were in use.", no_victim_);
   count("terrace_tier_over_evicted_bytes_total",
-        "Bytes evicted beyond what was asked, because free space was not one run.", over_evicted_bytes_);
-  count("terrace_tier_dropped_total", "Objects refused for want of space that eviction could have made.",
+        "Bytes evicted beyond the request because free space was fragmented.", over_evicted_bytes_);
+  count("terrace_tier_dropped_total", "Objects refused for lack of space that eviction could have freed.",
         dropped_);
   for (size_t i = 0; i < eviction_reasons; ++i) {
     auto labelled = with(of, "reason", to_string(static_cast<eviction_reason>(i)));
-    sink.counter("terrace_tier_evictions_total", "Objects that left the tier, by reason.", labelled,
+    sink.counter("terrace_tier_evictions_total", "Objects evicted or removed, by reason.", labelled,
                  static_cast<double>(evictions_[i].value()));
-    sink.counter("terrace_tier_evicted_bytes_total", "Bytes of objects that left the tier, by reason.",
+    sink.counter("terrace_tier_evicted_bytes_total", "Bytes of objects evicted or removed, by reason.",
                  labelled, static_cast<double>(evicted_bytes_[i].value()));
   }
   for (size_t i = 0; i < refusal_reasons; ++i)
@@ -73,22 +72,22 @@ void tier_probe::collect(const labels& of, sample_sink& sink) const {
                  with(of, "reason", to_string(static_cast<refusal_reason>(i))),
                  static_cast<double>(refusals_[i].value()));
   level("terrace_tier_objects", "Resident objects.", number(objects_));
-  level("terrace_tier_waiting_requests", "Requests that wait for free bytes of the tier.", number(waiting_));
+  level("terrace_tier_waiting_requests", "Requests waiting for free bytes in the tier.", number(waiting_));
   level("terrace_tier_degraded", "1 while the tier is out of service, 0 otherwise.", number(degraded_));
 
-  // Atomics read one by one may disagree for a moment: clamp, so that no level is ever negative.
+  // Atomics that are read one by one may be inconsistent: clamp, so that no value is ever negative.
   double capacity = number(capacity_);
   double used = std::min(number(used_), capacity);
   double free = capacity - used;
   double largest = std::min(number(largest_run_), free);
   level("terrace_tier_capacity_bytes", "Configured capacity.", capacity);
-  level("terrace_tier_used_bytes", "Bytes taken by objects, rounding included.", used);
-  level("terrace_tier_requested_bytes", "Bytes taken by objects, without rounding.", number(requested_));
-  level("terrace_tier_free_bytes", "Bytes that are not taken.", free);
+  level("terrace_tier_used_bytes", "Bytes used by objects, including rounding.", used);
+  level("terrace_tier_requested_bytes", "Bytes used by objects, without rounding.", number(requested_));
+  level("terrace_tier_free_bytes", "Free bytes.", free);
   level("terrace_tier_largest_free_run_bytes", "Size of the largest run of free bytes.", largest);
   level("terrace_tier_free_runs", "Runs of free bytes.", number(free_runs_));
   level("terrace_tier_fragmentation_ratio",
-        "Share of the free bytes that not even objects of the smallest size can fill.",
+        "Fraction of the free bytes that not even the smallest objects can use.",
         free > 0 ? 1 - std::min(number(whole_), free) / free : 0);
 }
 

@@ -14,15 +14,14 @@ void worker_probe::collect(const labels& of, sample_sink& sink) const {
   auto number = [](const auto& value) { return static_cast<double>(value.value()); };
   count("terrace_worker_busy_seconds_total", "Time spent on actors and completions, not asleep.",
         number(busy_ns_) * 1e-9);
-  count("terrace_worker_jobs_total", "Turns of actors that were run.", number(jobs_));
+  count("terrace_worker_jobs_total", "Executed turns of actors.", number(jobs_));
   count("terrace_worker_completions_total", "I/O operations that completed on the worker's ring.",
         number(completions_));
-  count("terrace_worker_wakeups_total", "Times the worker woke from sleep.", number(wakeups_));
+  count("terrace_worker_wakeups_total", "Number of times the worker woke up.", number(wakeups_));
   count("terrace_worker_pushed_jobs_total", "Jobs handed to a sleeping worker.", number(pushed_));
   sink.gauge("terrace_worker_sleeping", "1 while the worker sleeps in its ring, 0 otherwise.", of,
              number(sleeping_));
-  sink.gauge("terrace_worker_queued_jobs", "Actors that are ready and wait for the worker.", of,
-             number(queue_));
+  sink.gauge("terrace_worker_queued_jobs", "Actors ready to run on the worker.", of, number(queue_));
 }
 
 } // namespace terrace::metrics

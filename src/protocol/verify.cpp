@@ -10,7 +10,7 @@ namespace {
 
 constexpr flatbuffers::uoffset_t depth_max = 8; // StatusAnswer > GroupStatus > TierStatus is 3
 
-/// For a table of whose fields every value is good.
+/// For a table without invalid values.
 constexpr struct {
   operator result<void>() const { return {}; }
 } unbounded;
@@ -19,7 +19,7 @@ template <class T>
 result<const T*> parse_as(std::span<const uint8_t> body, size_t tables_max, const char* name,
                           result<void> (*bounds)(const T&)) {
   if (body.size() >= FLATBUFFERS_MAX_BUFFER_SIZE || body.size() > frame_bytes_max)
-    return fail(errc::bad_request, std::string("the body of ") + name + " is longer than a frame may be");
+    return fail(errc::bad_request, std::string("the body of ") + name + " does not fit in a frame");
   flatbuffers::Verifier verifier(body.data(), body.size(), depth_max,
                                  static_cast<flatbuffers::uoffset_t>(tables_max));
   if (!verifier.VerifyBuffer<T>(nullptr))

@@ -52,7 +52,7 @@ decode_checkpoint_header(const volume_id& volume, std::span<const std::byte, che
   if (raw.magic != checkpoint_magic)
     return fail(errc::not_found, "no checkpoint here");
   if (block_checksum(raw, &raw_header::checksum) != raw.checksum)
-    return fail(errc::internal, "the checkpoint's header is damaged: its checksum does not hold");
+    return fail(errc::internal, "the checkpoint's header is damaged: its checksum does not match");
   if (raw.version != checkpoint_header_version)
     return fail(errc::unsupported, "checkpoint version " + std::to_string(checkpoint_header_version) +
                                        " was expected, " + std::to_string(raw.version) + " found");

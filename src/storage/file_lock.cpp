@@ -40,9 +40,9 @@ std::optional<std::string> lock_holder(int fd, const std::string& locks) {
         minor_number != minor(of.st_dev))
       continue;
     std::string name = name_of(pid);
-    // What a killed process had under way keeps the file open until the kernel is done with it.
+    // Operations of a killed process keep the file open until the kernel has finished them.
     return "process " + std::to_string(pid) + " (" +
-           (name.empty() ? "it has ended; the kernel finishes its work" : name) + ")";
+           (name.empty() ? "it has exited; the kernel is finishing its operations" : name) + ")";
   }
   return std::nullopt;
 }

@@ -8,7 +8,7 @@ namespace terrace {
 
 namespace {
 
-/// What is wrong with the header of an object, if anything.
+/// The problem with an object's header, if any.
 checked_object check_header(const result<object_header>& header, const index_record& object,
                             const object_identity& expected) {
   if (!header)
@@ -16,8 +16,8 @@ checked_object check_header(const result<object_header>& header, const index_rec
   if (auto same = matches(*header, expected); !same)
     return {object_state::superseded, same.error().text};
   if (header->payload_bytes != object.payload_bytes)
-    return {object_state::damaged, "the index says that it has " + std::to_string(object.payload_bytes) +
-                                       " bytes, its header says " + std::to_string(header->payload_bytes)};
+    return {object_state::damaged, "the index records " + std::to_string(object.payload_bytes) +
+                                       " bytes, its header " + std::to_string(header->payload_bytes)};
   return {};
 }
 
@@ -58,7 +58,7 @@ checked_object object_checker::check(const index_record& object, const space_fin
     done += piece.size();
   }
   if (summer.value() != sum)
-    return {object_state::damaged, "its payload is not what its checksum says", wanted};
+    return {object_state::damaged, "its payload does not match its checksum", wanted};
   return {object_state::intact, {}, wanted};
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::array<char, 8> object_magic = {'T', 'E', 'R', 'R', 'O', 'B', 'J', '\0'};
 
-// The bytes themselves. Little-endian, as is every machine that this builds for.
+// The on-disk bytes. Little-endian, like every supported machine.
 struct layout {
   std::array<char, 8> magic;
   uint32_t version;
@@ -40,7 +40,7 @@ static_assert(offsetof(layout, space) == 16 && offsetof(layout, chunk) == 48 &&
 static_assert(offsetof(layout, generation) == 88 && offsetof(layout, volume) == 104);
 static_assert(offsetof(layout, payload_bytes) == 120 && offsetof(layout, header_checksum) == 144);
 
-// Why the fields contradict each other, or null.
+// The inconsistency of the fields, or null.
 const char* contradiction(const object_header& header) {
   if (header.identity.digest_width < digest::min_size || header.identity.digest_width > digest::max_size)
     return "a digest of 8 to 32 bytes was expected";
@@ -78,14 +78,14 @@ result<object_header> decode(std::span<const std::byte, object_header_bytes> byt
   std::memcpy(&raw, bytes.data(), sizeof raw);
   if (raw.magic != object_magic)
     return fail(errc::not_found,
-                "no object header here: the magic TERROBJ was expected; the extent was never written");
+                "not an object header: expected the magic TERROBJ; the extent was never written");
   if (raw.version != object_header_version)
     return fail(errc::unsupported, "object header version " + std::to_string(object_header_version) +
                                        " was expected, " + std::to_string(raw.version) +
-                                       " found; the object counts as a miss");
+                                       " found; the object is treated as a miss");
   if (uint64_t sum = block_checksum(raw, &layout::header_checksum); sum != raw.header_checksum)
-    return fail(errc::internal, "object header is damaged: its checksum says " +
-                                    std::to_string(raw.header_checksum) + ", its bytes say " +
+    return fail(errc::internal, "object header is damaged: its checksum is " +
+                                    std::to_string(raw.header_checksum) + ", but its bytes give " +
                                     std::to_string(sum) + "; check the device");
   object_header header{
       .identity = {.space = raw.space,
@@ -101,15 +101,16 @@ result<object_header> decode(std::span<const std::byte, object_header_bytes> byt
       .payload_checksum = raw.payload_checksum,
   };
   if (const char* why = contradiction(header))
-    return fail(errc::internal, std::string("object header is damaged though its checksum holds: ") + why);
+    return fail(errc::internal,
+                std::string("object header is damaged although its checksum matches: ") + why);
   return header;
 }
 
 result<void> matches(const object_header& found, const object_identity& expected) {
   const object_identity& is = found.identity;
   auto differs = [](const char* field, const std::string& want, const std::string& got) {
-    return fail(errc::gone, std::string("the extent holds another object: ") + field + " " + want +
-                                " was expected, " + got + " found; it counts as a miss");
+    return fail(errc::gone, std::string("the extent contains another object: ") + field + " " + want +
+                                " was expected, " + got + " found; treated as a miss");
   };
   if (is.volume != expected.volume)
     return differs("volume", to_hex(expected.volume), to_hex(is.volume));

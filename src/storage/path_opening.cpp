@@ -31,7 +31,7 @@ result<unique_fd> open_locked(const std::string& path, bool& made) {
   if (!fd)
     return fail_system(path, "opening the volume", errno);
   if (auto locked = lock_file(path, fd.get(), lock_kind::exclusive); !locked)
-    return fail(locked.error().code, locked.error().text + "; give each daemon a path of its own");
+    return fail(locked.error().code, locked.error().text + "; use a different path per daemon");
   return fd;
 }
 
@@ -51,7 +51,7 @@ path_opening::~path_opening() {
   if (made_)
     ::unlink(path_.c_str());
   else if (::ftruncate(fd_.get(), size_) != 0)
-    return; // the caller reports the first error already
+    return; // the caller already reports the first error
 }
 
 result<std::unique_ptr<path_opening>> path_opening::begin(const std::string& path) {
@@ -61,9 +61,9 @@ result<std::unique_ptr<path_opening>> path_opening::begin(const std::string& pat
     return tl::unexpected(fd.error());
   struct stat before {};
   if (::fstat(fd->get(), &before) != 0)
-    return fail_system(path, "looking at the volume", errno);
+    return fail_system(path, "examining the volume", errno);
   if (!S_ISREG(before.st_mode))
-    return fail(errc::unsupported, path + ": a volume is a regular file; this is something else");
+    return fail(errc::unsupported, path + ": expected a regular file");
   return std::unique_ptr<path_opening>(new path_opening(path, std::move(*fd), made, before.st_size));
 }
 
@@ -89,7 +89,7 @@ result<found_path> path_opening::look(const volume_owner& owner) {
     found.why = {errc::unsupported, path_ +
                                         ": objects of this volume are striped over its paths in units of " +
                                         std::to_string(block->stripe_bytes) +
-                                        " bytes; whole objects were expected. Wipe it to start over"};
+                                        " bytes; expected whole objects. Wipe it to start over"};
   } else {
     found.what = found_path::kind::volume;
     found.block = *block;

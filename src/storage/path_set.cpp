@@ -12,7 +12,7 @@ namespace {
 using kind = found_path::kind;
 
 constexpr const char* adapt_hint =
-    "; disk.on_mismatch = \"adapt\" takes the paths as they are now and keeps what is on them";
+    "; disk.on_mismatch = \"adapt\" accepts the paths as they are and keeps their objects";
 
 std::string path_of(size_t index, size_t count) {
   return "path " + std::to_string(index) + " of " + std::to_string(count);
@@ -51,9 +51,9 @@ class planner {
 
  private:
   struct verdict {
-    bool belongs = false; ///< else it begins empty, or something is wrong
+    bool belongs = false; ///< otherwise it starts empty, or `wrong` is set
     error wrong;
-    bool misplaced = false; ///< a path of the volume, at another's place
+    bool misplaced = false; ///< a path of the volume at the place of another
   };
 
   verdict judge(size_t i, bool is_store) const {
@@ -75,7 +75,7 @@ class planner {
 
   const superblock& expected() const { return found_[reference_].block; }
 
-  /// The path whose volume counts: the one that most paths belong to, of several the first.
+  /// The path whose volume is opened: the volume of most paths, among several the first.
   std::optional<size_t> reference() const {
     std::optional<size_t> best;
     std::ptrdiff_t most = 0;
@@ -94,14 +94,14 @@ class planner {
   }
 
   error missing(size_t i) const {
-    return {errc::denied,
-            names_[i] + ": there is no file; " + path_of(i, found_.size()) + " of volume " +
-                to_hex(expected().volume) + ", as in " + names_[reference_] +
-                ", was expected. Is its device mounted? If its objects are lost, an empty file here, or "
-                "disk.on_mismatch = \"adapt\", starts this path over"};
+    return {errc::denied, names_[i] + ": the file does not exist; " + path_of(i, found_.size()) +
+                              " of volume " + to_hex(expected().volume) + ", as in " + names_[reference_] +
+                              ", was expected. Is its device mounted? If its objects are lost, create an "
+                              "empty file here, or use "
+                              "disk.on_mismatch = \"adapt\", to start this path over"};
   }
 
-  /// Why path `i` may not be what it is; `ok` when it may.
+  /// Why path `i` cannot be used as it is; `ok` if it can.
   error mismatch(size_t i, const superblock& block) const {
     std::string is = names_[i] + ": this is " + path_of(block.path_index, block.path_count) + " of volume " +
                      to_hex(block.volume);
@@ -115,13 +115,13 @@ class planner {
                                 (found_.size() == 1 ? " path" : " paths") + " was expected" + adapt_hint};
     if (rule_ == mismatch_rule::refuse && block.path_index != i)
       return {errc::denied, is + "; path " + std::to_string(i) +
-                                " was expected. Are the paths in another order than before?" + adapt_hint};
+                                " was expected. Has the order of the paths changed?" + adapt_hint};
     for (size_t before = 0; before < i; ++before)
       if (found_[before].what == kind::volume && found_[before].block.volume == block.volume &&
           found_[before].block.path_index == block.path_index &&
           found_[before].block.path_count == block.path_count)
         return {errc::denied,
-                is + ", and so is " + names_[before] + ": a copy? Wipe one of them (`terrace disk wipe`)"};
+                is + ", like " + names_[before] + ". Is it a copy? Wipe one of them (`terrace disk wipe`)"};
     return {};
   }
 
@@ -134,7 +134,7 @@ class planner {
     for (const pending_clear& clear : clears_)
       if (clear.concerns(*set.volume) && clear.epoch != 0)
         newest = std::max(newest, clear.epoch - 1);
-    if (newest >= epoch_max) { // there are no generations left
+    if (newest >= epoch_max) { // no generations are left
       std::fill(set.kept.begin(), set.kept.end(), false);
       set.volume.reset();
       return;
@@ -168,8 +168,8 @@ class planner {
     }
   }
 
-  /// Two paths were each opened without the other: whether an object of one is older than a clear that the other heard of
-  /// cannot be said, for both have counted the same epochs.
+  /// Two paths were each opened without the other. It is then unknown whether an object of one is older than
+  /// a clear on the other, because both have counted the same epochs.
   bool parted(const path_set& set) const {
     for (size_t i = 0; i < found_.size(); ++i)
       for (size_t other = 0; other < i; ++other)

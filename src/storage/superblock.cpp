@@ -96,19 +96,19 @@ result<superblock> decode_superblock(std::span<const std::byte, superblock_bytes
   std::memcpy(&raw, bytes.data(), sizeof raw);
   if (raw.magic != volume_magic)
     return fail(errc::denied,
-                "not a Terrace volume: the magic TERRSTOR was expected at its begin; "
+                "not a Terrace volume: expected the magic TERRSTOR at the start of the file; "
                 "choose another path, or wipe it (disk.on_mismatch = \"wipe\") if nothing in it is needed");
   if (raw.version != superblock_version)
     return fail(errc::unsupported, "volume version " + std::to_string(superblock_version) +
                                        " was expected, " + std::to_string(raw.version) +
                                        " found; remove the file to start with an empty volume");
   if (block_checksum(raw, &raw_superblock::checksum) != raw.checksum)
-    return damaged("its checksum does not hold");
+    return damaged("its checksum does not match");
   if (raw.floor_count > superblock::floors_max)
     return damaged(std::to_string(raw.floor_count) + " floors where " +
                    std::to_string(superblock::floors_max) + " have room");
   if (raw.path_count == 0 || raw.path_index >= raw.path_count)
-    return damaged("it says to be path " + std::to_string(raw.path_index) + " of " +
+    return damaged("it claims to be path " + std::to_string(raw.path_index) + " of " +
                    std::to_string(raw.path_count));
   superblock block;
   block.volume = {raw.volume};

@@ -32,8 +32,8 @@ std::string reason(int number) { return std::generic_category().message(number);
 
 tl::unexpected<error> fail_space(const std::string& path, uint64_t wanted, uint64_t available) {
   return fail(errc::no_space, path + ": " + std::to_string(wanted) +
-                                  " bytes more are wanted for the volume, " + std::to_string(available) +
-                                  " are free on its file system; lower the tier's capacity or make room");
+                                  " more bytes are needed for the volume, " + std::to_string(available) +
+                                  " are free on its file system; lower the tier's capacity or free space");
 }
 
 uint64_t free_bytes(int fd) {
@@ -69,21 +69,21 @@ result<void> file_device::write(uint64_t file_offset, std::span<const std::byte>
 
 result<void> file_device::sync() {
   if (::fsync(fd_) != 0)
-    return fail_system(path_, "making what was written durable", errno);
+    return fail_system(path_, "syncing the volume", errno);
   return {};
 }
 
 result<uint64_t> file_device::size() {
   struct stat now {};
   if (::fstat(fd_, &now) != 0)
-    return fail_system(path_, "looking at the volume", errno);
+    return fail_system(path_, "examining the volume", errno);
   return static_cast<uint64_t>(now.st_size);
 }
 
 result<void> file_device::resize(uint64_t bytes) {
   struct stat before {};
   if (::fstat(fd_, &before) != 0)
-    return fail_system(path_, "looking at the volume", errno);
+    return fail_system(path_, "examining the volume", errno);
   auto present = static_cast<uint64_t>(before.st_blocks) * 512;
   uint64_t wanted = bytes > present ? bytes - present : 0;
   // Asked first because a file system may take minutes, or all memory of a tmpfs, to find out.
@@ -108,7 +108,7 @@ result<void> file_device::resize(uint64_t bytes) {
 std::string try_direct(int fd) {
   int flags = ::fcntl(fd, F_GETFL);
   if (::fcntl(fd, F_SETFL, flags | O_DIRECT) != 0)
-    return "the file system refuses O_DIRECT (" + reason(errno) + "); the page cache is used";
+    return "the file system does not support O_DIRECT (" + reason(errno) + "); the page cache is used";
   alignas(disk_alignment_bytes) std::array<std::byte, disk_alignment_bytes> probe;
   if (::pread(fd, probe.data(), probe.size(), 0) == static_cast<ssize_t>(probe.size()))
     return {};

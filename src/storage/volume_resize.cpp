@@ -186,8 +186,8 @@ class resizing {
   bool inside_of_needed(uint64_t at) const { return at >= needed_.first && at < needed_.second; }
   bool outside_of_needed(uint64_t at) const { return !inside_of_needed(at); }
 
-  /// Zeros in the journal and in the headers of both checkpoints of the present layout, but for that of the one that was
-  /// just written; only in blocks of which `also` is true.
+  /// Zeros the journal and the headers of both checkpoints of the present layout, except that of the one just
+  /// written; only blocks for which `also` is true.
   result<void> erase_index(bool (resizing::*also)(uint64_t) const) {
     const volume_layout& layout = block_.layout;
     aligned_buffer zeros(piece_bytes);
@@ -239,7 +239,7 @@ result<planned> make_plan(volume_device& device, uint64_t capacity_bytes) {
   capacity_bytes -= capacity_bytes % disk_alignment_bytes;
   if (capacity_bytes < smallest_capacity_bytes || capacity_bytes > INT64_MAX)
     return fail(errc::bad_request,
-                "a volume has 1 MiB or more; " + std::to_string(capacity_bytes) + " bytes were asked for");
+                "a volume has at least 1 MiB; " + std::to_string(capacity_bytes) + " bytes were requested");
   auto is = inspect(device);
   if (!is)
     return tl::unexpected(is.error());
@@ -279,11 +279,11 @@ result<resize_report> resize_volume(volume_device& device, const resize_options&
     return tl::unexpected(made.error());
   const object_sum& dropped = made->report.dropped;
   if (dropped.objects != 0 && !options.drop)
-    return fail(errc::no_space, std::to_string(dropped.objects) + " of the volume's objects (" +
-                                    std::to_string(dropped.physical_bytes) +
-                                    " bytes on disk) have no room in " +
-                                    std::to_string(made->report.after.capacity_bytes) +
-                                    " bytes; nothing was changed. Choose more, or let the oldest be dropped");
+    return fail(errc::no_space,
+                std::to_string(dropped.objects) + " of the volume's objects (" +
+                    std::to_string(dropped.physical_bytes) + " bytes on disk) do not fit into " +
+                    std::to_string(made->report.after.capacity_bytes) +
+                    " bytes; nothing was changed. Choose a larger size, or allow dropping the oldest");
   resizing work(device, options, std::move(made->is), std::move(made->report));
   for (resize_plan& plan : made->plans)
     if (auto done = work.run(std::move(plan)); !done)

@@ -22,7 +22,7 @@ result<scatter_gather> scatter_gather::make(std::span<const region_run> runs,
   if (!runs_per_object.empty() && runs_per_object.size() != object_bytes.size())
     return fail(errc::bad_request, "runs_per_object has " + std::to_string(runs_per_object.size()) +
                                        " entries for " + std::to_string(object_bytes.size()) +
-                                       " objects; give one each, or none");
+                                       " objects; give one per object, or none");
   scatter_gather made;
   made.first_run_.reserve(object_bytes.size() + 1);
   size_t at = 0;
@@ -30,9 +30,9 @@ result<scatter_gather> scatter_gather::make(std::span<const region_run> runs,
     made.first_run_.push_back(at);
     size_t count = runs_per_object.empty() ? 1 : runs_per_object[i];
     if (count > runs.size() - at)
-      return fail(errc::bad_request, "object " + std::to_string(i) +
-                                         " has no run: " + std::to_string(runs.size()) + " runs came for " +
-                                         std::to_string(object_bytes.size()) + " objects");
+      return fail(errc::bad_request,
+                  "object " + std::to_string(i) + " has no run: " + std::to_string(runs.size()) +
+                      " runs were given for " + std::to_string(object_bytes.size()) + " objects");
     uint64_t sum = 0;
     for (size_t r = at; r < at + count; ++r) {
       const region_run& run = runs[r];
@@ -42,7 +42,7 @@ result<scatter_gather> scatter_gather::make(std::span<const region_run> runs,
                     "run " + std::to_string(r) + " (offset " + std::to_string(run.offset) + ", " +
                         std::to_string(run.count) + " pieces of " + std::to_string(run.bytes) +
                         " bytes, stride " + std::to_string(run.stride) +
-                        ") is empty or leaves the region of " + std::to_string(region_bytes) + " bytes");
+                        ") is empty or exceeds the region of " + std::to_string(region_bytes) + " bytes");
       if (__builtin_mul_overflow(run.count, run.bytes, &bytes) || __builtin_add_overflow(sum, bytes, &sum))
         return fail(errc::bad_request, "run " + std::to_string(r) + " is longer than any object");
     }
@@ -54,7 +54,7 @@ result<scatter_gather> scatter_gather::make(std::span<const region_run> runs,
   }
   if (at != runs.size())
     return fail(errc::bad_request,
-                std::to_string(runs.size()) + " runs came, the objects take " + std::to_string(at));
+                std::to_string(runs.size()) + " runs were given, but the objects need " + std::to_string(at));
   made.first_run_.push_back(at);
   made.runs_.assign(runs.begin(), runs.end());
   return made;

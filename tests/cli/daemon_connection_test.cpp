@@ -14,7 +14,7 @@ TEST(DaemonConnection, ASocketThatNobodyServesIsUnreachable) {
   auto daemon = connect(options, "test");
   ASSERT_FALSE(daemon.has_value());
   EXPECT_EQ(daemon.error().code, exit_code::unreachable);
-  EXPECT_THAT(daemon.error().text, testing::HasSubstr("name its socket with --socket"));
+  EXPECT_THAT(daemon.error().text, testing::HasSubstr("give its socket with --socket"));
 }
 
 TEST(DaemonConnection, APathThatNoSocketCanHaveIsAMistakeOfTheCommandLine) {

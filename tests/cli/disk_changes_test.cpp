@@ -35,7 +35,7 @@ TEST_F(DiskChanges, WipedStoresAreEmptyAndMayBeAnybodys) {
 TEST_F(DiskChanges, WipingAsksOnATerminal) {
   store_.add(1, 1, 5000);
   EXPECT_EQ(run({"wipe", path_}, "no\n"), exit_code::failed);
-  EXPECT_THAT(err_, HasSubstr("will hold nothing any more. Go on?"));
+  EXPECT_THAT(err_, HasSubstr("will be wiped. Continue?"));
   EXPECT_THAT(err_, HasSubstr("volume 01020300000000000000000000000000 of group tests"));
   EXPECT_EQ(objects(), 1u);
   EXPECT_EQ(run({"wipe", path_}, "yes\n"), exit_code::ok);
@@ -45,7 +45,7 @@ TEST_F(DiskChanges, WipingAsksOnATerminal) {
 TEST_F(DiskChanges, WipingWithoutATerminalWantsToBeToldSo) {
   store_.add(1, 1, 5000);
   EXPECT_EQ(run({"wipe", path_}), exit_code::usage);
-  EXPECT_THAT(err_, HasSubstr("nothing was changed. Say --yes"));
+  EXPECT_THAT(err_, HasSubstr("nothing was changed. Use --yes"));
   EXPECT_EQ(objects(), 1u);
 }
 
@@ -59,7 +59,7 @@ TEST_F(DiskChanges, WipingTwiceIsNoMistake) {
 TEST_F(DiskChanges, OtherFilesAreWipedByForceAlone) {
   temporary_file letter("a letter");
   EXPECT_EQ(run({"wipe", letter.path(), "--yes"}), exit_code::usage);
-  EXPECT_THAT(err_, HasSubstr("no Terrace volume; nothing was changed. --force"));
+  EXPECT_THAT(err_, HasSubstr("not a Terrace volume; nothing was changed. Use --force"));
   EXPECT_EQ(letter.text(), "a letter");
   EXPECT_EQ(run({"wipe", letter.path(), "--yes", "--force"}), exit_code::ok) << err_;
   EXPECT_EQ(letter.text(), std::string(2 * superblock_bytes, '\0'));
@@ -111,7 +111,7 @@ TEST_F(DiskChanges, RefuseAStoreThatADaemonHasOpen) {
     EXPECT_EQ(run(words), exit_code::failed);
     EXPECT_THAT(err_,
                 HasSubstr("process " + std::to_string(::getpid()) + " (test_cli) has this volume open"));
-    EXPECT_THAT(err_, HasSubstr("end it first"));
+    EXPECT_THAT(err_, HasSubstr("stop it first"));
   }
 }
 
@@ -119,7 +119,7 @@ TEST_F(DiskChanges, RefuseWhatMakesNoSense) {
   temporary_file letter("a letter");
   EXPECT_EQ(run({"resize", path_, "much"}), exit_code::usage);
   EXPECT_EQ(run({"resize", path_, "10KiB"}), exit_code::usage);
-  EXPECT_THAT(err_, HasSubstr("1 MiB or more"));
+  EXPECT_THAT(err_, HasSubstr("at least 1 MiB"));
   EXPECT_EQ(run({"resize", letter.path(), "4MiB"}), exit_code::usage);
   EXPECT_THAT(err_, HasSubstr("not a Terrace volume"));
   EXPECT_EQ(run({"resize", "/does/not/exist", "4MiB"}), exit_code::usage);

@@ -20,7 +20,7 @@ TEST_F(DiskInspectAndVerify, InspectTellsWhatTheStoreIsAndHolds) {
   EXPECT_EQ(run({"inspect", path_}), exit_code::ok) << err_;
   EXPECT_THAT(out_, HasSubstr("01020300000000000000000000000000"));
   EXPECT_THAT(out_, HasSubstr("group tests of a machine without /etc/machine-id"));
-  EXPECT_THAT(out_, HasSubstr("both copies are sound"));
+  EXPECT_THAT(out_, HasSubstr("both copies are valid"));
   EXPECT_THAT(out_, HasSubstr("number 1: 2 records in 1 blocks"));
   EXPECT_THAT(out_, HasSubstr("0277000000000000"));
   EXPECT_THAT(out_, HasSubstr("8.00 KiB"));
@@ -48,7 +48,7 @@ TEST_F(DiskInspectAndVerify, InspectNamesWhatIsWrongWithTheMetadata) {
   flip(store_.block().layout.journal_begin + 4096 + 100);
   EXPECT_EQ(run({"inspect", path_}), exit_code::ok) << "inspecting judges nothing";
   EXPECT_THAT(out_, HasSubstr("copy 1: the volume's superblock is damaged"));
-  EXPECT_THAT(out_, HasSubstr("1 blocks of the index are torn, rotten or unreadable"));
+  EXPECT_THAT(out_, HasSubstr("1 blocks of the index are torn, corrupted or unreadable"));
   ASSERT_EQ(::ftruncate(fd_.get(), file_bytes / 2), 0);
   EXPECT_EQ(run({"inspect", path_}), exit_code::ok);
   EXPECT_THAT(out_, HasSubstr("1.00 MiB where 2.00 MiB were expected"));
@@ -73,7 +73,7 @@ TEST_F(DiskInspectAndVerify, VerifyListsWhatIsDamagedAndItsExitCodeSaysSo) {
   flip(place(objects[3]) + 20);
   EXPECT_EQ(run({"verify", path_}), exit_code::damaged);
   EXPECT_THAT(out_, HasSubstr(std::to_string(place(objects[1]))));
-  EXPECT_THAT(out_, HasSubstr("its payload is not what its checksum says"));
+  EXPECT_THAT(out_, HasSubstr("its payload does not match its checksum"));
   EXPECT_EQ(run({"verify", path_, "--json"}), exit_code::damaged);
   EXPECT_EQ(json()["intact"], 3);
   EXPECT_EQ(json()["damaged"], 2);

@@ -41,7 +41,7 @@ TEST_F(DiskPathsCommand, InspectOfAllPathsSaysWhetherTheyBelongTogether) {
   EXPECT_EQ(json()["paths"].size(), 2u);
   EXPECT_EQ(json()["paths"][0]["volume"], json()["paths"][1]["volume"]);
   EXPECT_EQ(run({"inspect", second_.path(), first_.path()}), exit_code::ok);
-  EXPECT_THAT(out_, HasSubstr("together they are no volume: " + second_.path() + ": this is path 1 of 2"));
+  EXPECT_THAT(out_, HasSubstr("these files are not one volume: " + second_.path() + ": this is path 1 of 2"));
   EXPECT_EQ(run({"inspect", first_.path(), path_}), exit_code::ok);
   EXPECT_THAT(out_, HasSubstr("as in " + first_.path() + ", was expected"));
 }

@@ -32,14 +32,14 @@ TEST(PoliciesReport, HasALineForEachPolicyAndAColumnForEachCapacity) {
   EXPECT_THAT(text, ContainsRegex("would have hit +1.00 GiB +2.00 GiB"));
   EXPECT_THAT(text, ContainsRegex("lru +10.0 % +20.0 %"));
   EXPECT_THAT(text, ContainsRegex("arc +15.0 % +25.0 %"));
-  EXPECT_THAT(text, Not(HasSubstr("faster than")));
+  EXPECT_THAT(text, Not(HasSubstr("were skipped")));
 }
 
 TEST(PoliciesReport, SaysWhatIsMissing) {
   auto status = example();
   status.skipped_requests = 3;
   status.shadows.front().asked_bytes = 0;
-  EXPECT_THAT(format_policies(status), HasSubstr("3 further requests came faster"));
+  EXPECT_THAT(format_policies(status), HasSubstr("3 further requests were skipped"));
   EXPECT_THAT(format_policies(status), ContainsRegex("lru +10.0 % +-"));
   status.shadows.clear();
   EXPECT_THAT(format_policies(status), HasSubstr("no shadow policies"));

@@ -128,7 +128,7 @@ TEST(Simulate, ADiskServesWhatLeftHostMemory) {
   ran table =
       simulate({trace.path(), "--capacity", "45%", "--second-tier", "8x", "--admission", "seen-twice"});
   EXPECT_THAT(table.out, HasSubstr("of these from host memory"));
-  EXPECT_THAT(table.out, HasSubstr("chunks written to disk for each one served from it"));
+  EXPECT_THAT(table.out, HasSubstr("chunks written to disk per chunk served from it"));
   EXPECT_THAT(table.out, HasSubstr("8 times host memory, policy of host memory, admission seen-twice"));
 }
 
@@ -166,7 +166,7 @@ TEST(Simulate, SaysWhatWasExpected) {
   expect_usage({trace.path(), "--second-tier", "8x", "--disk-policy", "best"},
                "--disk-policy: unknown eviction policy 'best'");
   expect_usage({trace.path(), "--second-tier", "8x", "--admission", "never"}, "--admission");
-  expect_usage({trace.path(), "--admission", "seen-twice"}, "expected --second-tier beside them");
+  expect_usage({trace.path(), "--admission", "seen-twice"}, "expected together with --second-tier");
   expect_usage({trace.path(), "--seeds", "0"}, "--seeds");
   expect_usage({short_prompts.path()}, "expected prompts of at least 512 tokens");
   expect_usage({"/does/not/exist"}, "/does/not/exist: expected a readable file");

@@ -125,7 +125,7 @@ TEST(TraceFile, ATruncatedArchiveIsRefused) {
   std::ofstream(cut.path(), std::ios::binary) << bytes.substr(0, bytes.size() / 2);
   auto loaded = load_trace(cut.path());
   ASSERT_FALSE(loaded.has_value());
-  EXPECT_THAT(loaded.error().text, HasSubstr("damaged or cut short"));
+  EXPECT_THAT(loaded.error().text, HasSubstr("damaged or truncated"));
 }
 
 TEST(TraceFile, LinesLongerThanTheReadBufferAreWhole) {

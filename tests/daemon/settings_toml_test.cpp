@@ -149,7 +149,7 @@ TEST(SettingsToml, AWrongValueIsNotReportedTwice) {
 TEST(SettingsToml, AContradictionStandsAtTheLineThatMakesIt) {
   EXPECT_EQ(
       problems_of("[[listen]]\npath = \"/a\"\n[[listen]]\ngroup = \"b\"\npath = \"/a\"\n"),
-      "test.toml:5: listen[1].path is \"/a\", as is that of listen[0]; expected a path of its own for each "
+      "test.toml:5: listen[1].path is \"/a\", as is that of listen[0]; expected a different path per "
       "socket; fix: change one of the two paths\n");
 }
 

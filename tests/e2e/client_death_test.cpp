@@ -149,7 +149,7 @@ TEST_F(ClientDeath, ClosedSocketOfALivingReaderQuarantinesUntilItDies) {
     return 0;
   });
   ASSERT_EQ(reader.await_word(), 'c');
-  ASSERT_TRUE(daemon_.await_log("closed its socket; what it may be reading stays"));
+  ASSERT_TRUE(daemon_.await_log("closed its socket; objects that it may be reading are kept"));
   auto chain = chain_of(1, 1);
   auto refused =
       witness_->submit_store(witness_.store_of(chain), client::within(std::chrono::milliseconds(50)));
@@ -171,7 +171,7 @@ TEST_F(ClientDeath, LivingReaderThatConfirmsOnReconnectEndsItsQuarantine) {
     places.push_back(reader->read_lease(lease.id(), {}, patiently()).value());
 
   ::shutdown(reader->descriptor(), SHUT_RDWR);
-  ASSERT_TRUE(daemon_.await_log("closed its socket; what it may be reading stays"));
+  ASSERT_TRUE(daemon_.await_log("closed its socket; objects that it may be reading are kept"));
   EXPECT_FALSE(reader->status(patiently()));
   auto same = reader->reconnect(patiently()); // still reads: confirms nothing
   ASSERT_TRUE(same) << same.error().text;

@@ -52,7 +52,7 @@ class DiskPaths : public testing::Test {
   }
   /// The daemon runs on the other path, and log and status say why.
   void expect_without(char path, const std::string& why) {
-    ASSERT_TRUE(daemon_.await_log("goes on without 1 of its 2 paths: " + file(path)));
+    ASSERT_TRUE(daemon_.await_log("continues without 1 of its 2 paths: " + file(path)));
     tester client(daemon_.socket());
     auto disk = client.tier("disk");
     EXPECT_EQ(disk.state, "degraded");
@@ -123,7 +123,7 @@ TEST_F(DiskPaths, AFileThatIsMissingIsDoneWithoutUntilItIsBackOrGivenUp) {
   stop();
   fs::rename(file('b'), b_ / "elsewhere");
   start();
-  expect_without('b', "there is no file; path 1 of 2");
+  expect_without('b', "the file does not exist; path 1 of 2");
   EXPECT_FALSE(fs::exists(file('b')));
   {
     tester client(daemon_.socket());

@@ -54,7 +54,7 @@ TEST_F(RefusedPools, SoAreSizesAndGroupsThatContradictThem) {
   refused(spec, "object_bytes is 4096: expected 0, or 245760, the size of its tensors");
   spec = test_space();
   spec.pools[0].layer_groups = 2;
-  refused(spec, "pool 'kv' has 2 layer groups and no tensors");
+  refused(spec, "pool 'kv' has 2 layer groups but no tensors");
   spec = layered_space();
   spec.pools[0].tensors[0].layers = 4'096;
   spec.pools[0].tensors[0].hidden = 1 << 20;

@@ -58,7 +58,7 @@ TEST(ShapedPools, MakeASpaceThatIsValidAndTheSameHoweverItWasStated) {
 
 TEST(ShapedPools, SayWhatContradicts) {
   EXPECT_EQ(why_not({.name = "raw", .object_bytes = 1}, 2),
-            "pool 'raw' has 2 layer groups and no tensors: expected tensors, whose layers can be divided, or "
+            "pool 'raw' has 2 layer groups but no tensors: expected tensors, whose layers can be divided, or "
             "one group");
   EXPECT_EQ(why_not(shaped(2), 3),
             "pool 'kv': tensor: layers is 2: expected at least as many as layer groups, of "

@@ -100,7 +100,7 @@ TEST_F(ExtentFiles, AMissingOneIsRefusedAndNotMade) {
   auto refused = extent_file::open_all(options_);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, errc::denied);
-  EXPECT_NE(refused.error().text.find(options_.paths[1] + ": there is no file; path 1 of 3"),
+  EXPECT_NE(refused.error().text.find(options_.paths[1] + ": the file does not exist; path 1 of 3"),
             std::string::npos)
       << refused.error().text;
   EXPECT_FALSE(fs::exists(options_.paths[1]));
@@ -198,7 +198,7 @@ TEST_F(ExtentFiles, GoOnWithoutOneThatIsMissing) {
     EXPECT_EQ(opened->files[1].path_index(), 2u);
     ASSERT_EQ(opened->left_out.size(), 1u);
     EXPECT_EQ(opened->left_out[0].path, 1u);
-    EXPECT_NE(opened->left_out[0].why.text.find("there is no file"), std::string::npos);
+    EXPECT_NE(opened->left_out[0].why.text.find("the file does not exist"), std::string::npos);
     EXPECT_FALSE(fs::exists(options_.paths[1]));
   }
   fs::rename(directory_ / "elsewhere", options_.paths[1]);

@@ -70,7 +70,8 @@ TEST_F(FileLock, TellsAHolderThatHasEnded) {
       "1: POSIX  ADVISORY  READ 1 0:0:1 0 EOF\n2: FLOCK  ADVISORY  WRITE 4194305 %x:%x:%lu 0 EOF\n",
       major(is.st_dev), minor(is.st_dev), static_cast<unsigned long>(is.st_ino));
   ASSERT_EQ(::write(file.get(), line, static_cast<size_t>(length)), length);
-  EXPECT_EQ(lock_holder(file_.get(), locks), "process 4194305 (it has ended; the kernel finishes its work)");
+  EXPECT_EQ(lock_holder(file_.get(), locks),
+            "process 4194305 (it has exited; the kernel is finishing its operations)");
   ::unlink(locks.c_str());
 }
 

@@ -65,7 +65,7 @@ TEST_F(OfflineStore, WhileADaemonHasItNamesTheDaemon) {
     EXPECT_EQ(volume.error().code, errc::busy);
     EXPECT_NE(volume.error().text.find("process " + std::to_string(::getpid())), std::string::npos)
         << volume.error().text;
-    EXPECT_NE(volume.error().text.find("end it first"), std::string::npos) << volume.error().text;
+    EXPECT_NE(volume.error().text.find("stop it first"), std::string::npos) << volume.error().text;
   }
 }
 

@@ -119,7 +119,7 @@ TEST(PathSet, AMissingFileOfAStoreIsRefusedUnlessPathsMayGo) {
   auto refused = plan({volume(7, 0, 2), nothing(kind::missing)}, mismatch_rule::refuse);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.set.error().code, errc::denied);
-  EXPECT_SAYS(refused.text(), "/b: there is no file; path 1 of 2 of volume 07");
+  EXPECT_SAYS(refused.text(), "/b: the file does not exist; path 1 of 2 of volume 07");
   EXPECT_SAYS(refused.text(), "as in /a");
   for (mismatch_rule rule : {mismatch_rule::adapt, mismatch_rule::wipe})
     EXPECT_EQ(plan({volume(7, 0, 2), nothing(kind::missing)}, rule).set->kept,
@@ -169,7 +169,7 @@ TEST(PathSet, APathOfAnotherStoreIsRefusedUnlessItMayBeWiped) {
 
 TEST(PathSet, ACopyOfAPathIsRefusedOrWiped) {
   std::vector<found_path> found{volume(7, 0, 2), volume(7, 0, 2)};
-  EXPECT_SAYS(plan(found, mismatch_rule::adapt).text(), "and so is /a: a copy?");
+  EXPECT_SAYS(plan(found, mismatch_rule::adapt).text(), "like /a. Is it a copy?");
   EXPECT_FALSE(plan(found, mismatch_rule::refuse));
   EXPECT_EQ(plan(found, mismatch_rule::wipe).set->kept, (std::vector<bool>{true, false}));
 }
@@ -216,7 +216,7 @@ TEST(PathSet, PathsInAnotherOrderOrNumberAreNotLeftOut) {
   EXPECT_SAYS(left_out({volume(7, 1, 2), volume(7, 0, 2)}, mismatch_rule::refuse), "path 0 was expected");
   EXPECT_SAYS(left_out({volume(7, 0, 2), dead(), volume(7, 1, 2)}, mismatch_rule::refuse),
               "a volume of 3 paths");
-  EXPECT_SAYS(left_out({volume(7, 0, 2), volume(7, 0, 2)}, mismatch_rule::adapt), "a copy?");
+  EXPECT_SAYS(left_out({volume(7, 0, 2), volume(7, 0, 2)}, mismatch_rule::adapt), "Is it a copy?");
   EXPECT_SAYS(left_out({nothing(kind::missing), volume(7, 0, 1)}, mismatch_rule::refuse),
               "a volume of 2 paths");
 }

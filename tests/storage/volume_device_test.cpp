@@ -55,7 +55,7 @@ TEST_F(FileDevice, WithoutRoomNamesWhatIsWantedAndKeepsItsSize) {
   auto done = device().resize(1ULL << 60);
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().code, errc::no_space);
-  EXPECT_NE(done.error().text.find(" bytes more are wanted"), std::string::npos) << done.error().text;
+  EXPECT_NE(done.error().text.find(" more bytes are needed"), std::string::npos) << done.error().text;
   EXPECT_EQ(*device().size(), 4096u);
 }
 

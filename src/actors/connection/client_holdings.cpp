@@ -65,8 +65,8 @@ result<void> client_holdings::may_name(size_t objects) const {
   if (lease_objects_ + objects <= most_.lease_objects)
     return {};
   return fail(errc::busy, "the leases of the connection name " + std::to_string(lease_objects_) +
-                              " objects, and with " + std::to_string(objects) +
-                              " more they would be over connection.lease_objects_max (" +
+                              " objects; " + std::to_string(objects) +
+                              " more would exceed connection.lease_objects_max (" +
                               std::to_string(most_.lease_objects) + "); release some");
 }
 

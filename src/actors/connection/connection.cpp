@@ -140,7 +140,7 @@ void connection::serve(protocol::frame& frame) {
   if (frame.request_id == 0 || requests_.contains(frame.request_id)) {
     violation(frame, {errc::bad_request,
                       frame.request_id == 0
-                          ? "request id 0 is the daemon's own; expected 1 or more"
+                          ? "request id 0 is reserved for the daemon; expected 1 or more"
                           : "request id " + std::to_string(frame.request_id) + " is in flight already"});
     return;
   }
@@ -155,7 +155,7 @@ void connection::serve(protocol::frame& frame) {
     return;
   }
   if (phase_ == phase::serving && frame.kind == protocol::kind::hello) {
-    violation(frame, {errc::bad_request, "hello was answered already; it comes once on a connection"});
+    violation(frame, {errc::bad_request, "hello was answered already; expected it once per connection"});
     return;
   }
   if (frame.descriptors.size() != found->descriptors) {
@@ -197,9 +197,8 @@ void connection::answer(const request& what, errc outcome, std::unique_ptr<proto
   if (outcome == errc::busy)
     environment_->client_probe->refused(metrics::refusal::queue_full);
   if (frame->bytes().empty())
-    write_error(
-        *frame, what.id,
-        {errc::unsupported, "the answer is longer than a frame may be; ask for fewer chunks at a time"});
+    write_error(*frame, what.id,
+                {errc::unsupported, "the answer does not fit in a frame; request fewer chunks at a time"});
   channel_->send({std::move(frame), std::move(descriptors), what.id});
 }
 
@@ -278,7 +277,7 @@ void connection::finish() {
   environment_->client_probe->quarantines(quarantined_bytes_);
   environment_->log("connection " + std::to_string(static_cast<uint64_t>(record_->id)) + " (pid " +
                     std::to_string(record_->pid) +
-                    ") closed its socket; what it may be reading stays until it ends");
+                    ") closed its socket; objects that it may be reading are kept until it ends");
 }
 
 void connection::peer_confirmed(pid_t pid) {

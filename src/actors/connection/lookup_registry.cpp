@@ -16,7 +16,7 @@ void lookup_registry::tell(const lookup_outcome_ptr& outcome, const told& done) 
 result<void> lookup_registry::begin(const lookup_id& id, context_ptr looks_up) {
   entry& known = lookups_[id];
   if (known.looks_up && !known.outcome)
-    return fail(errc::bad_request, "a lookup with this lookup_id is under way: expected an id of its own");
+    return fail(errc::bad_request, "a lookup with this lookup_id is in progress; expected a unique id");
   known.looks_up = std::move(looks_up);
   known.outcome = nullptr; // the id is used again: what came of it before is history
   return {};
@@ -77,7 +77,9 @@ void lookup_registry::sweep() {
     std::erase_if(at->second.waiters, [](const waiter& who) {
       if (who.context->live())
         return false;
-      who.done({who.context->ended.load(), "no lookup with this lookup_id was answered by then"}, nullptr);
+      who.done(
+          {who.context->ended.load(), "no lookup with this lookup_id was answered before the request ended"},
+          nullptr);
       return true;
     });
     bool unknown = !at->second.looks_up && at->second.waiters.empty();

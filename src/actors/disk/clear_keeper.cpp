@@ -37,11 +37,11 @@ error remember(const group_parts& group, const pending_clear& clear) {
   if (done)
     return {};
   if (done.error().code == errc::busy)
-    return {errc::busy, files.front() + " is being opened: what it holds cannot be cleared yet; try again"};
+    return {errc::busy, files.front() + " is being opened and cannot be cleared yet; try again"};
   return {errc::internal, "host memory is cleared, but " + files.front() +
-                              " could not be reached, and the clear could not be remembered for it (" +
+                              " could not be reached, and the clear could not be recorded for it (" +
                               done.error().text +
-                              "): once the file can be opened, what was cleared may be served again"};
+                              "): cleared objects may be served again once the file can be opened"};
 }
 
 clear_keeper_actor::behavior_type keeper_behavior(clear_keeper_actor::pointer self, const group_ptr& group) {

@@ -134,9 +134,9 @@ std::string describe(const disk_state& state, disk_direction direction) {
   std::string text = state.with.file->path() + " cannot be " + verb_of(direction) + ": ";
   if (size_t stalled = state.stalled(direction); stalled != 0)
     return text + std::to_string(stalled) + (stalled == 1 ? " operation has" : " operations have") +
-           " not come back for more than " + std::to_string(state.with.health.stall_after.count()) +
-           " ms; tried again when the kernel gives back what it has";
-  return text + std::strerror(health.error_number()) + "; tried again every " +
+           " not completed for more than " + std::to_string(state.with.health.stall_after.count()) +
+           " ms; retried when the kernel has completed all of them";
+  return text + std::strerror(health.error_number()) + "; retried every " +
          std::to_string(health.pause().count()) + " ms";
 }
 

@@ -36,7 +36,7 @@ std::string describe_left_out(const std::vector<left_out_path>& paths) {
   std::string text;
   for (const left_out_path& one : paths)
     text += (text.empty() ? "" : "; ") + one.why.text;
-  return text.empty() ? text : text + "; out of service until the daemon is started again and can open it";
+  return text.empty() ? text : text + "; out of service until the daemon is restarted and can open it";
 }
 
 recovered_volume found_in(const extent_file& file) {

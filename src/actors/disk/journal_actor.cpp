@@ -142,11 +142,11 @@ void completed(self_pointer self, int32_t result) {
     // as before
   } else if (state.failing) {
     state.failing = false;
-    state.warn("the index of " + state.file->path() + " is written down again");
+    state.warn("the index of " + state.file->path() + " can be written again");
   } else {
     state.failing = true;
     state.warn("the index of " + state.file->path() +
-               " cannot be written down: " + (result < 0 ? std::strerror(-result) : "a write came up short") +
+               " cannot be written: " + (result < 0 ? std::strerror(-result) : "short write") +
                "; objects stored now may be missing after a restart");
   }
   state.journal->completed(good);
@@ -200,7 +200,7 @@ caf::result<forget_answer> forget(self_pointer self, const forget_request& reque
     if (!durable)
       answer.failure = {errc::internal,
                         "cleared, but " + self->state.file->path() +
-                            " could not be told so: after a restart what was cleared may be back"};
+                            " could not record it: after a restart cleared objects may reappear"};
     reply.deliver(std::move(answer));
   });
   if (state.watch.stalled(0) != 0)

@@ -26,7 +26,7 @@ std::string describe_opened(const opened_disk& disk) {
 std::string describe_left_out(const opened_disk& disk) {
   if (disk.left_out.empty())
     return {};
-  return "goes on without " + std::to_string(disk.left_out.size()) + " of its " +
+  return "continues without " + std::to_string(disk.left_out.size()) + " of its " +
          std::to_string(disk.left_out.size() + disk.each.size()) + " paths: " + disk.service->reason();
 }
 
@@ -40,8 +40,8 @@ std::string describe_losses(const opened_disk& disk) {
     return {};
   return names_of(*disk.paths) + ": " + std::to_string(damaged) +
          " blocks of its index are damaged or missing, " + std::to_string(overlapping) +
-         " objects gave way to newer ones, " + std::to_string(disk.unplaced) +
-         " have no place under the present configuration";
+         " objects were superseded by newer ones, " + std::to_string(disk.unplaced) +
+         " do not fit the present configuration";
 }
 
 } // namespace terrace::actors

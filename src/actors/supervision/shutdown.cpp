@@ -135,7 +135,7 @@ void grace_is_over(supervisor_pointer self, uint64_t tag) {
   auto& state = self->state;
   if (tag == settle_tag && state.now == phase::settling) {
     state.with.warn(
-        "the disk tier did not finish within daemon.shutdown_grace: what was stored last may be missing "
+        "the disk tier did not finish within daemon.shutdown_grace: objects stored last may be missing "
         "after the restart");
     end_groups(self);
   }

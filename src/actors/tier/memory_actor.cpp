@@ -55,13 +55,13 @@ void shrink(self_pointer self) {
       auto& with = self->state.with;
       with.parts->memory->drop(number);
       uint64_t left = with.parts->memory->leaving_bytes();
-      with.log(describe(self->state) + ": segment " + std::to_string(number) + " is gone" +
-               (left == 0 ? "" : ", " + std::to_string(left) + " bytes wait for leases or clients"));
+      with.log(describe(self->state) + ": segment " + std::to_string(number) + " was removed" +
+               (left == 0 ? "" : ", " + std::to_string(left) + " bytes are still used by leases or clients"));
     };
     auto emptied = [self, number, drop](const retire_answer& answer) {
       auto& with = self->state.with;
       if (answer.failure.code != errc::ok) {
-        with.warn("segment " + std::to_string(number) + " stays: " + answer.failure.text);
+        with.warn("segment " + std::to_string(number) + " could not be removed: " + answer.failure.text);
         return;
       }
       auto waiting_for = std::make_shared<size_t>(1);
@@ -93,7 +93,7 @@ void grown(self_pointer self, const error& failure) {
   if (failure.code != errc::ok) {
     parts.memory->take_back(added);
     state.leaving.clear();
-    state.with.warn(describe(state) + " and keeps it: " + failure.text);
+    state.with.warn(describe(state) + "; it could not grow: " + failure.text);
     return;
   }
   grow_notice notice{0, added.gap_bytes};
@@ -114,7 +114,7 @@ void grow(self_pointer self, uint64_t bytes) {
   auto added = state.with.parts->memory->grow(bytes);
   if (!added) {
     state.leaving.clear();
-    state.with.warn(describe(state) + " and keeps it: " + added.error().text);
+    state.with.warn(describe(state) + "; it could not grow: " + added.error().text);
     return;
   }
   state.growing = *added;
@@ -182,12 +182,13 @@ memory_actor spawn_memory(caf::actor_system& system, memory_arguments arguments)
 void expose_memory(metrics::exposition& exposition, std::shared_ptr<const segmented_arena> memory,
                    const metrics::labels& of) {
   exposition.add([memory = std::move(memory), of](metrics::sample_sink& sink) {
-    sink.gauge("terrace_arena_bytes", "Host memory of the group, without segments that leave.", of,
+    sink.gauge("terrace_arena_bytes", "Host memory of the group, without segments being removed.", of,
                static_cast<double>(memory->size()));
     sink.gauge("terrace_arena_huge_page_bytes", "Host memory in pages of 2 MiB.", of,
                static_cast<double>(memory->huge_page_bytes()));
-    sink.gauge("terrace_arena_leaving_bytes", "Memory of segments that leave, which leases or clients keep.",
-               of, static_cast<double>(memory->leaving_bytes()));
+    sink.gauge("terrace_arena_leaving_bytes",
+               "Memory of segments being removed that leases or clients still use.", of,
+               static_cast<double>(memory->leaving_bytes()));
   });
 }
 

@@ -206,7 +206,7 @@ caf::result<clear_answer> clear(self_pointer self, const clear_request& request)
             reply.deliver(std::move(answer));
           },
           [reply](const caf::error&) mutable {
-            reply.fail({errc::internal, "what keeps the tier's index has ended"});
+            reply.fail({errc::internal, "the journal of the tier's index has ended"});
           });
   return reply.promise();
 }

@@ -172,7 +172,7 @@ task<error> load_all(load_pointer self, const load_job& job, load_result& done) 
     }
     course.fruitless = objects == 0 ? course.fruitless + 1 : 0;
     if (course.fruitless > fruitless_max)
-      co_return error{errc::busy, "objects leave host memory as fast as they come; try again"};
+      co_return error{errc::busy, "objects are evicted from host memory as fast as they are read; try again"};
   }
   co_return error{};
 }

@@ -15,10 +15,11 @@ void keep(load_window& window, const acquire_answer& acquired) {
 
 /// What the client is told where nothing may wait for what leases and those who read them hold.
 error no_room(const load_job& job, const load_course& course, uint64_t bytes) {
-  return {errc::no_space, "leases and those who read them hold " + std::to_string(course.others_hold) +
-                              " of " + std::to_string(job.group->memory->size()) +
-                              " bytes of host memory, and " + std::to_string(bytes) +
-                              " more would leave no room to others: load into a region, or release some"};
+  return {errc::no_space,
+          "leases and their readers hold " + std::to_string(course.others_hold) + " of " +
+              std::to_string(job.group->memory->size()) + " bytes of host memory, and " +
+              std::to_string(bytes) +
+              " more would leave no room for other clients: load into a region, or release leases"};
 }
 
 bool may_stay(const load_job& job, const load_window& window, uint64_t held_bytes) {

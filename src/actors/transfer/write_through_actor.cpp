@@ -322,8 +322,8 @@ caf::result<write_credit_answer> ask_credit(self_pointer self, const write_credi
           answer.credit = credit_of(self, bytes);
         else
           answer.failure = {
-              code, "the request ended while it waited for the disk: as much of host memory as may wait for "
-                    "it (half) holds objects that are not written yet"};
+              code, "the request ended while it waited for the disk: objects not yet written fill half of "
+                    "host memory, their maximum"};
         reply.deliver(std::move(answer));
       });
   return reply.promise();

@@ -64,7 +64,7 @@ TEST_F(DiskStall, AReadThatDoesNotComeBackEndsItsLoadWithoutIt) {
   EXPECT_EQ((*loaded)->chunks, 0u);
   EXPECT_FALSE(service->reads());
   EXPECT_FALSE(service->writes());
-  EXPECT_NE(service->reason().find("4 operations have not come back"), std::string::npos)
+  EXPECT_NE(service->reason().find("4 operations have not completed"), std::string::npos)
       << service->reason();
   EXPECT_EQ(disk_warnings.size(), 1u);
   EXPECT_EQ(metric("terrace_disk_stalls_total"), 4);
@@ -141,7 +141,7 @@ TEST_F(DiskStall, WhatComesBackDuringThePauseIsTriedWhenThePauseIsOver) {
   ring.release(io_code::read);
   settle();
   EXPECT_FALSE(service->reads());
-  EXPECT_NE(service->reason().find("tried again every 1000 ms"), std::string::npos) << service->reason();
+  EXPECT_NE(service->reason().find("retried every 1000 ms"), std::string::npos) << service->reason();
   advance(1s);
   EXPECT_TRUE(service->reads());
 }
@@ -179,7 +179,7 @@ TEST_F(DiskStall, ATrialThatStallsIsAFailedTrial) {
   store(1, 1);
   wait_out();
   EXPECT_FALSE(service->writes());
-  EXPECT_NE(service->reason().find("1 operation has not come back"), std::string::npos) << service->reason();
+  EXPECT_NE(service->reason().find("1 operation has not completed"), std::string::npos) << service->reason();
   ring.release(io_code::write);
   advance(2s);
   store(2, 1);
@@ -197,7 +197,7 @@ TEST_F(DiskStall, AJournalThatHangsTakesWritingOutOfServiceUntilItsOperationIsBa
   wait_out();
   EXPECT_FALSE(service->writes());
   EXPECT_TRUE(service->reads());
-  EXPECT_NE(service->reason().find("1 operation has not come back"), std::string::npos) << service->reason();
+  EXPECT_NE(service->reason().find("1 operation has not completed"), std::string::npos) << service->reason();
   EXPECT_EQ(metric("terrace_disk_stalled"), 1);
   uint64_t writes = ring.started(io_code::write);
   EXPECT_EQ(store(20, 2).stored_chunks, 2u);
@@ -227,7 +227,7 @@ TEST_F(DiskStall, AClearDoesNotWaitForAJournalThatHangs) {
   wait_out();
   ASSERT_TRUE(*waiting);
   EXPECT_EQ((*waiting)->failure.code, errc::internal);
-  EXPECT_NE((*waiting)->failure.text.find("may be back"), std::string::npos) << (*waiting)->failure.text;
+  EXPECT_NE((*waiting)->failure.text.find("may reappear"), std::string::npos) << (*waiting)->failure.text;
   EXPECT_EQ(clear(disk_tier()).failure.code, errc::internal); // and the next one fails at once
   ring.release_those();
   settle();

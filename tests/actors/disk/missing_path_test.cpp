@@ -59,7 +59,7 @@ TEST_F(MissingPath, TakesItsOwnObjectsAndRoomAlongAndNoOthers) {
 
 TEST_F(MissingPath, IsNamedForAsLongAsItIsOut) {
   restart_without_path_1();
-  EXPECT_NE(service->reason().find(file().string() + ": there is no file"), std::string::npos)
+  EXPECT_NE(service->reason().find(file().string() + ": the file does not exist"), std::string::npos)
       << service->reason();
   EXPECT_EQ(metric(1, "terrace_disk_missing"), 1);
   EXPECT_EQ(metric(2, "terrace_disk_missing"), 0);

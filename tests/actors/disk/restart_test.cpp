@@ -120,7 +120,7 @@ TEST_F(Restart, AClearThatCannotBeMadeDurableSaysSo) {
   ring.fail_next(io_code::fsync, EIO, 1);
   auto cleared = clear(disk_tier());
   EXPECT_EQ(cleared.failure.code, errc::internal);
-  EXPECT_NE(cleared.failure.text.find("may be back"), std::string::npos) << cleared.failure.text;
+  EXPECT_NE(cleared.failure.text.find("may reappear"), std::string::npos) << cleared.failure.text;
   EXPECT_EQ(present(disk_tier(), 0, 2), 0u);
 }
 
@@ -133,7 +133,7 @@ TEST_F(Restart, AJournalThatCannotBeWrittenIsToldOnceAndMendedByACheckpoint) {
   });
   store(1, 4);
   ASSERT_EQ(disk_warnings.size(), 1u);
-  EXPECT_NE(disk_warnings[0].find("cannot be written down"), std::string::npos) << disk_warnings[0];
+  EXPECT_NE(disk_warnings[0].find("cannot be written: "), std::string::npos) << disk_warnings[0];
   ring.respond([](const runtime::io_request&) -> std::optional<int32_t> { return std::nullopt; });
   store(10, 4);
   EXPECT_EQ(disk_warnings.size(), 2u);

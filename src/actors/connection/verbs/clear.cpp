@@ -31,7 +31,7 @@ void remember(const clearing_ptr& all, const pending_clear& what, std::function<
       spawn_clear_keeper(client.system(), client.group_handle()), remember_clear_request{what},
       [then](const remember_clear_answer& answer) { then(answer.failure); },
       [then] {
-        then({errc::internal, "the clear could not be remembered for the disk tier"});
+        then({errc::internal, "the clear could not be recorded for the disk tier"});
       });
 }
 
@@ -92,7 +92,7 @@ void ask_tiers(const clearing_ptr& all) {
         ask_tiers(all);
       },
       [all] {
-        all->client.refuse(all->what, {errc::internal, "a tier has ended while it was cleared"});
+        all->client.refuse(all->what, {errc::internal, "a tier ended while it was cleared"});
       });
 }
 

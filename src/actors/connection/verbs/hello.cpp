@@ -29,7 +29,7 @@ void hello(connection& client, const connection::request& what, const wire::Hell
   if (asked.version() != protocol::version) {
     client.environment().client_probe->refused(metrics::refusal::version);
     client.refuse(what, {errc::unsupported, "protocol version " + std::to_string(asked.version()) +
-                                                " is not spoken here; expected " +
+                                                " is not supported; expected " +
                                                 std::to_string(protocol::version)});
     return;
   }

@@ -22,8 +22,7 @@ struct load_subject {
 void load_objects(connection& client, const connection::request& what, const wire::Load& request,
                   const std::shared_ptr<const client_region>& region, const load_subject& subject) {
   if (region->mapped() && !region->writable()) {
-    client.refuse(what,
-                  {errc::denied, "the region is sealed against writing; register one that may be written"});
+    client.refuse(what, {errc::denied, "the region is sealed against writing; register a writable one"});
     return;
   }
   auto runs = runs_of(*request.runs(), request.runs_per_object(), *subject.objects, region->size());

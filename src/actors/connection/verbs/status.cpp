@@ -158,7 +158,7 @@ tier_report absent_disk(const group_parts& group) {
   report.state = refused ? "degraded" : "starting";
   bool locked = group.phase() == group_parts::disk_phase::locked;
   report.reason = refused  ? group.refusal()
-                  : locked ? "another process has its file open; it joins when that process is done with it"
+                  : locked ? "another process has its file open; the tier starts when that process closes it"
                            : "its file is being prepared";
   return report;
 }
