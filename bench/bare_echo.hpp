@@ -1,8 +1,8 @@
 // The limit of a request's latency: the same bytes between two processes, and nothing done with them.
 #pragma once
 
-#include "bench/child_process.hpp"
 #include "bench/sockets.hpp"
+#include "tests/support/child_process.hpp"
 
 #include <cstdint>
 #include <vector>
@@ -22,7 +22,7 @@ class bare_echo {
   std::vector<uint8_t> request_;
   std::vector<uint8_t> answer_;
   unique_fd socket_;
-  child_process server_;
+  test::child_process server_;
 };
 
 } // namespace terrace::bench

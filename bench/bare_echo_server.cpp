@@ -65,7 +65,7 @@ bare_echo_server::bare_echo_server(int connections, size_t request_bytes, size_t
     clients_.push_back(std::move(ours));
     servers.push_back(std::move(theirs));
   }
-  server_ = child_process([&] {
+  server_ = test::child_process([&] {
     clients_.clear();
     std::vector<peer> peers(servers.size());
     for (size_t i = 0; i < peers.size(); ++i) {

@@ -1,8 +1,8 @@
 // The limit of the request rate: an echo server for many connections on one io_uring thread.
 #pragma once
 
-#include "bench/child_process.hpp"
 #include "bench/sockets.hpp"
+#include "tests/support/child_process.hpp"
 
 #include <vector>
 
@@ -18,7 +18,7 @@ class bare_echo_server {
 
  private:
   std::vector<unique_fd> clients_;
-  child_process server_;
+  test::child_process server_;
 };
 
 } // namespace terrace::bench

@@ -146,7 +146,7 @@ void disk_mixed(const settings& options, const reporter& report) {
           double begin = seconds_now();
           double rate = 0;
           {
-            store_burst burst(group.socket_path(), object_bytes);
+            store_burst burst(group.socket(), object_bytes);
             // Long enough for writes to come through: each waits behind some hundred milliseconds of reads.
             double seconds = 0;
             for (int pass = 0; pass < 3; ++pass)

@@ -50,10 +50,9 @@ void wait_for_disk(client::connection& to) {
 disk_group::disk_group(const settings& options, uint64_t object_bytes, size_t disk_objects,
                        uint64_t host_bytes)
     : object_bytes_(object_bytes), host_bytes_(host_bytes),
-      daemon_(options.terraced, options.folder,
-              {.host_bytes = host_bytes,
-               .disk_bytes = with_metadata(disk_objects * (object_bytes + header_bytes))}),
-      connection_(connect(daemon_.socket_path())),
+      daemon_(options, {.host_bytes = host_bytes,
+                        .disk_bytes = with_metadata(disk_objects * (object_bytes + header_bytes))}),
+      connection_(connect(daemon_.socket())),
       space_(must(connection_.open_space(space_of(object_bytes)), "opening a space")),
       memory_(must(client::region::create("terrace-bench", disk_depth * object_bytes), "making a region")) {
   std::memset(memory_.data(), 0x3c, memory_.size());

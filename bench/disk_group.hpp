@@ -1,8 +1,8 @@
 // A daemon with a disk tier and a client of it, and what the disk benchmarks do with them.
 #pragma once
 
+#include "bench/bench_daemon.hpp"
 #include "bench/benchmark.hpp"
-#include "bench/daemon_process.hpp"
 #include "bench/workload.hpp"
 
 #include <cstdint>
@@ -28,15 +28,15 @@ class disk_group {
   void drain();
 
   /// The daemon's file of extents.
-  std::string file() const { return daemon_.state_path() + "/terrace.extents"; }
+  std::string file() const { return daemon_.state() + "/terrace.extents"; }
 
-  const std::string& socket_path() const { return daemon_.socket_path(); }
+  std::string socket() const { return daemon_.socket(); }
   client::connection& connection() { return connection_; }
 
  private:
   uint64_t object_bytes_;
   uint64_t host_bytes_;
-  daemon_process daemon_;
+  bench_daemon daemon_;
   client::connection connection_;
   client::space space_;
   client::region memory_;

@@ -1,6 +1,6 @@
 // Objects into and out of host memory, beside memcpy between the same kinds of mappings.
+#include "bench/bench_daemon.hpp"
 #include "bench/benchmark.hpp"
-#include "bench/daemon_process.hpp"
 #include "bench/shared_memory.hpp"
 #include "bench/workload.hpp"
 
@@ -27,15 +27,15 @@ double bare_copy(std::span<uint8_t> to, std::span<const uint8_t> from) {
 }
 
 struct group {
-  daemon_process daemon;
+  bench_daemon daemon;
   client::connection connection;
   client::space space;
   client::region memory;
   client::registered_region region;
 
   group(const settings& options, bool isolated)
-      : daemon(options.terraced, options.folder, {.host_bytes = 1ULL << 30, .isolated = isolated}),
-        connection(connect(daemon.socket_path())),
+      : daemon(options, {.host_bytes = 1ULL << 30, .isolated = isolated}),
+        connection(connect(daemon.socket())),
         space(must(connection.open_space(space_of(object_bytes)), "opening a space")),
         memory(must(client::region::create("terrace-bench", depth * object_bytes), "making a region")) {
     std::memset(memory.data(), 0x3c, memory.size());

@@ -1,8 +1,9 @@
 // What a daemon costs that nobody uses.
+#include "bench/bench_daemon.hpp"
 #include "bench/benchmark.hpp"
-#include "bench/child_process.hpp"
-#include "bench/daemon_process.hpp"
+#include "bench/processor_time.hpp"
 #include "bench/workload.hpp"
+#include "tests/support/child_process.hpp"
 
 #include <unistd.h>
 
@@ -25,11 +26,11 @@ double percent_of_a_core(pid_t pid) {
 } // namespace
 
 void idle_cpu(const settings& options, const reporter& report) {
-  daemon_process daemon(options.terraced, options.folder, {});
-  child_process sleeper([] { ::pause(); });
+  bench_daemon daemon(options, {});
+  test::child_process sleeper([] { ::pause(); });
   std::vector<client::connection> idle;
   for (int i = 0; i < connections; ++i)
-    idle.push_back(connect(daemon.socket_path()));
+    idle.push_back(connect(daemon.socket()));
   auto sides = interleave(
       options.rounds, [&] { return std::vector{percent_of_a_core(daemon.pid())}; },
       [&] { return std::vector{percent_of_a_core(sleeper.pid())}; });

@@ -58,8 +58,8 @@ double ledger_bytes_per_entry(std::string_view policy) {
   eviction_tracker tracker;
   must(tracker.set_policy(0, policy), "policy");
   for (uint64_t n = 0; n < entries; ++n)
-    tracker.insert(0, {to_entry_key(key_of(n)), n % 64 == 0 ? entry_key{} : to_entry_key(key_of(n - 1)), 4096},
-                  n);
+    tracker.insert(
+        0, {to_entry_key(key_of(n)), n % 64 == 0 ? entry_key{} : to_entry_key(key_of(n - 1)), 4096}, n);
   return static_cast<double>(tracker.bytes()) / static_cast<double>(entries);
 }
 

@@ -1,10 +1,10 @@
 // How long a lookup takes, beside an echo of the same bytes.
 #include "bench/bare_echo.hpp"
 #include "bench/bare_hash.hpp"
+#include "bench/bench_daemon.hpp"
 #include "bench/benchmark.hpp"
-#include "bench/daemon_process.hpp"
 #include "bench/placement.hpp"
-#include "bench/raw_client.hpp"
+#include "bench/raw_space.hpp"
 #include "bench/workload.hpp"
 
 #include <random>
@@ -83,8 +83,8 @@ figure measure_tokens(const settings& options, const hash_case& hash, const std:
 } // namespace
 
 void lookup_latency(const settings& options, const reporter& report) {
-  daemon_process daemon(options.terraced, options.folder, {});
-  auto connection = connect(daemon.socket_path());
+  bench_daemon daemon(options, {});
+  auto connection = connect(daemon.socket());
   auto spec = space_of(small_object);
   auto space = must(connection.open_space(spec), "opening a space");
   auto memory = must(client::region::create("terrace-bench", small_object), "making a region");
@@ -92,9 +92,9 @@ void lookup_latency(const settings& options, const reporter& report) {
   auto digests = digests_of(chunks, 1);
   store_chain(connection, space, digests, region, small_object);
 
-  raw_client raw(daemon.socket_path(), spec);
+  raw_space raw(daemon.socket(), spec);
   auto frame = raw.lookup_frame(digests);
-  bare_echo echo(frame.size(), raw.exchange(frame).size());
+  bare_echo echo(frame.size(), raw.round_trip(frame));
 
   auto ask = [&] {
     auto found =
@@ -130,7 +130,7 @@ void lookup_latency(const settings& options, const reporter& report) {
 }
 
 void lookup_tokens(const settings& options, const reporter& report) {
-  daemon_process daemon(options.terraced, options.folder, {});
+  bench_daemon daemon(options, {});
   using client::hash_algorithm;
   constexpr hash_case cases[] = {
       {"lookup_tokens", hash_algorithm::sha256, 256, true},
@@ -140,7 +140,7 @@ void lookup_tokens(const settings& options, const reporter& report) {
       {"lookup_tokens_xxh3", hash_algorithm::xxh3_128, 256, false},
   };
   for (auto& c : cases)
-    report(measure_tokens(options, c, daemon.socket_path(), daemon.pid()));
+    report(measure_tokens(options, c, daemon.socket(), daemon.pid()));
 }
 
 } // namespace terrace::bench

@@ -39,10 +39,14 @@ int main(int argc, char** argv) {
     if (!names.empty() && std::ranges::find(names, b.name) == names.end())
       continue;
     std::cerr << b.name << ": " << b.summary << " ..." << std::endl;
-    b.run(options, [&](const figure& f) {
-      std::cout << to_json(f) << std::endl;
-      figures.push_back(f);
-    });
+    try {
+      b.run(options, [&](const figure& f) {
+        std::cout << to_json(f) << std::endl;
+        figures.push_back(f);
+      });
+    } catch (const std::exception& why) {
+      give_up(why.what());
+    }
   }
   if (!list)
     std::cout << '\n' << to_table(figures);

@@ -1,4 +1,4 @@
-#include "bench/raw_client.hpp"
+#include "bench/raw_space.hpp"
 
 #include "bench/harness.hpp"
 #include "bench/sockets.hpp"
@@ -17,7 +17,7 @@ constexpr uint64_t only_id = 1;
 
 } // namespace
 
-raw_client::raw_client(const std::string& socket_path, const client::space_spec& spec)
+raw_space::raw_space(const std::string& socket_path, const client::space_spec& spec)
     : socket_(connect_to(socket_path)) {
   frame_builder builder;
   auto& hello = builder.start();
@@ -45,7 +45,7 @@ raw_client::raw_client(const std::string& socket_path, const client::space_spec&
   space_ = flatbuffers::GetRoot<wire::OpenSpaceAnswer>(answer.data() + protocol::header_bytes)->space();
 }
 
-std::vector<uint8_t> raw_client::lookup_frame(std::span<const digest> digests) const {
+std::vector<uint8_t> raw_space::lookup_frame(std::span<const digest> digests) const {
   frame_builder builder;
   auto& body = builder.start();
   auto flat = body.CreateVector(reinterpret_cast<const uint8_t*>(digests.data()), digests.size_bytes());
@@ -59,7 +59,7 @@ std::vector<uint8_t> raw_client::lookup_frame(std::span<const digest> digests) c
   return {builder.bytes().begin(), builder.bytes().end()};
 }
 
-std::vector<uint8_t> raw_client::exchange(std::span<const uint8_t> frame) {
+std::vector<uint8_t> raw_space::exchange(std::span<const uint8_t> frame) {
   std::vector<uint8_t> answer(protocol::header_bytes);
   if (!write_all(socket_.get(), frame) || !read_all(socket_.get(), answer))
     give_up("the daemon ended the connection");

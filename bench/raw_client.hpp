@@ -13,9 +13,9 @@
 namespace terrace::bench {
 
 /// A connection that has shaken hands and opened a space, and nothing else.
-class raw_client {
+class raw_space {
  public:
-  raw_client(const std::string& socket_path, const client::space_spec& spec);
+  raw_space(const std::string& socket_path, const client::space_spec& spec);
 
   /// A lookup of these digests in the space, as it goes over the wire. Its request id is always the same: one in flight.
   std::vector<uint8_t> lookup_frame(std::span<const digest> digests) const;

@@ -1,11 +1,12 @@
 // How many lookups one worker answers, and how a light client fares beside heavy ones.
 #include "bench/bare_echo_server.hpp"
+#include "bench/bench_daemon.hpp"
 #include "bench/benchmark.hpp"
-#include "bench/daemon_process.hpp"
 #include "bench/load_generator.hpp"
 #include "bench/placement.hpp"
-#include "bench/raw_client.hpp"
+#include "bench/raw_space.hpp"
 #include "bench/workload.hpp"
+#include "tests/support/child_process.hpp"
 
 #include <optional>
 
@@ -38,7 +39,7 @@ class heavy_clients {
  public:
   heavy_clients(std::vector<unique_fd> sockets, std::vector<uint8_t> frame, size_t answer_bytes) {
     auto [ours, theirs] = socket_pair();
-    process_ = child_process([&, fd = theirs.get()] {
+    process_ = test::child_process([&, fd = theirs.get()] {
       ours.reset();
       uint8_t word;
       while (read_all(fd, {&word, 1})) {
@@ -64,16 +65,16 @@ class heavy_clients {
 
  private:
   unique_fd control_;
-  child_process process_;
+  test::child_process process_;
   std::vector<unique_fd> sockets_; // kept open here as well
 };
 
 constexpr int often = 200; ///< lookups that show whose work they are
 
-void look_up_often(raw_client& raw, const std::vector<digest>& digests) {
+void look_up_often(raw_space& raw, const std::vector<digest>& digests) {
   auto frame = raw.lookup_frame(digests);
   for (int i = 0; i < often; ++i)
-    raw.exchange(frame);
+    raw.round_trip(frame);
 }
 
 class light_client {
@@ -135,21 +136,21 @@ figure measure_imbalance(const settings& options, const char* name, heavy_client
 } // namespace
 
 void lookup_throughput(const settings& options, const reporter& report) {
-  daemon_process daemon(options.terraced, options.folder, {.workers = 1});
+  bench_daemon daemon(options, {.workers = 1});
   auto spec = space_of(small_object);
   auto digests = digests_of(chunks, 2);
-  store(daemon.socket_path(), spec, digests);
+  store(daemon.socket(), spec, digests);
 
   std::vector<unique_fd> sockets;
   std::vector<uint8_t> frame;
   size_t answer_bytes = 0;
   for (int i = 0; i < connections; ++i) {
-    raw_client raw(daemon.socket_path(), spec);
+    raw_space raw(daemon.socket(), spec);
     auto mine = raw.lookup_frame(digests);
     if (i > 0 && mine != frame)
       give_up("one spec opened two spaces");
     frame = std::move(mine);
-    answer_bytes = raw.exchange(frame).size();
+    answer_bytes = raw.round_trip(frame);
     sockets.push_back(raw.release());
   }
   bare_echo_server echo(connections, frame.size(), answer_bytes);
@@ -171,10 +172,10 @@ void lookup_throughput(const settings& options, const reporter& report) {
 // connection to the worker that does least. So every second one of the first is on one worker, and a light client that
 // comes while these are at work is on the other.
 void imbalance(const settings& options, const reporter& report) {
-  daemon_process daemon(options.terraced, options.folder, {.workers = 2});
+  bench_daemon daemon(options, {.workers = 2});
   auto spec = space_of(small_object);
   auto many = digests_of(heavy_chunks, 3);
-  store(daemon.socket_path(), spec, many);
+  store(daemon.socket(), spec, many);
   auto few = std::vector(many.begin(), many.begin() + chunks);
 
   // The daemon says which worker a client gets by how busy they are, so clients come until enough have the same one.
@@ -182,7 +183,7 @@ void imbalance(const settings& options, const reporter& report) {
   std::vector<uint8_t> frame;
   pid_t worker = 0;
   while (heavy.size() < heavy_connections) {
-    raw_client raw(daemon.socket_path(), spec);
+    raw_space raw(daemon.socket(), spec);
     pid_t serves = busiest_worker(daemon.pid(), [&] { look_up_often(raw, few); });
     worker = worker == 0 ? serves : worker;
     if (serves == worker)
@@ -191,11 +192,11 @@ void imbalance(const settings& options, const reporter& report) {
   }
   std::optional<light_client> beside, elsewhere;
   while (!beside || !elsewhere) {
-    light_client light(daemon.socket_path(), spec, few);
+    light_client light(daemon.socket(), spec, few);
     bool same = busiest_worker(daemon.pid(), [&] { light.look_up_often(); }) == worker;
     (same ? beside : elsewhere).emplace(std::move(light));
   }
-  size_t answer_bytes = raw_client(daemon.socket_path(), spec).exchange(frame).size();
+  size_t answer_bytes = raw_space(daemon.socket(), spec).round_trip(frame);
   heavy_clients others(std::move(heavy), frame, answer_bytes);
 
   // On two processors: the heavy clients with the worker that serves them, the light one with the other worker.

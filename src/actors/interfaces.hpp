@@ -2,12 +2,12 @@
 // what comes back; messages marked (delayed) may wait, and say what releases them.
 #pragma once
 
-#include "actors/disk/disk_messages.hpp"
 #include "actors/connection/group_messages.hpp"
+#include "actors/disk/disk_messages.hpp"
 #include "actors/disk/journal_messages.hpp"
-#include "actors/transfer/lookup_messages.hpp"
 #include "actors/messages.hpp"
 #include "actors/tier/policy_messages.hpp"
+#include "actors/transfer/lookup_messages.hpp"
 
 #include <caf/allowed_unsafe_message_type.hpp>
 #include <caf/typed_actor.hpp>

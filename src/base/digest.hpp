@@ -1,4 +1,4 @@
-// A digest names a whole prefix: it chains its parent's.
+// A digest identifies a whole prefix: it is chained to its parent.
 #pragma once
 
 #include <array>
@@ -10,15 +10,15 @@
 
 namespace terrace {
 
-/// At most 32 bytes. Shorter digests (8 to 31 bytes) are padded with zeros behind; the width is a property of the
-/// space, so two digests of one space compare bytewise.
+/// At most 32 bytes. Shorter digests (8 to 31 bytes) are padded with trailing zeros; the width is a property
+/// of the space, so two digests of one space compare bytewise.
 struct digest {
   static constexpr size_t max_size = 32;
   static constexpr size_t min_size = 8;
 
   std::array<uint8_t, max_size> bytes{};
 
-  /// Takes the first 32 bytes at most of `raw`.
+  /// Copies at most the first 32 bytes of `raw`.
   static digest from(std::span<const uint8_t> raw) {
     digest d;
     std::memcpy(d.bytes.data(), raw.data(), raw.size() < max_size ? raw.size() : max_size);
@@ -28,7 +28,7 @@ struct digest {
   friend auto operator<=>(const digest&, const digest&) = default;
   friend bool operator==(const digest& a, const digest& b) { return same_bytes(a.bytes, b.bytes); }
 
-  /// In words: a call of memcmp for each key that is looked up costs more than the comparison.
+  /// Compares words: calling memcmp per looked-up key costs more than the comparison itself.
   static bool same_bytes(const std::array<uint8_t, max_size>& a, const std::array<uint8_t, max_size>& b) {
     uint64_t x[max_size / sizeof(uint64_t)], y[max_size / sizeof(uint64_t)];
     std::memcpy(x, a.data(), sizeof x);

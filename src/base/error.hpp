@@ -1,4 +1,4 @@
-// Errors are values: a code of the protocol and a text that says what was expected, what came and what to do.
+// Errors are values: a protocol code and a text with what was expected, what was received and how to fix it.
 #pragma once
 
 #include <tl/expected.hpp>
@@ -10,19 +10,19 @@
 
 namespace terrace {
 
-/// The codes that cross the wire (docs/protocol.md lists them). The numbers are part of the protocol.
+/// The codes used on the wire (docs/protocol.md lists them). The numbers are part of the protocol.
 enum class errc : uint8_t {
   ok = 0,
-  busy = 1,        ///< a bound is reached; the same request may succeed later
-  not_found = 2,   ///< the named thing does not exist
-  gone = 3,        ///< the named thing existed and has ended (a lease, a region, a truncated file)
-  deadline = 4,    ///< the request's deadline passed
-  cancelled = 5,   ///< the client cancelled the request, or its connection ended
-  no_space = 6,    ///< nothing can be evicted; the text names what holds the memory
-  bad_request = 7, ///< the request contradicts the protocol or itself
-  denied = 8,      ///< the peer or its trust group may not do this
-  unsupported = 9, ///< valid, but not with this daemon, kernel or build
-  internal = 10,   ///< our own mistake
+  busy = 1,        ///< a limit is reached; the same request may succeed later
+  not_found = 2,   ///< the named object does not exist
+  gone = 3,        ///< the named object existed and is gone (a lease, a region, a truncated file)
+  deadline = 4,    ///< the request's deadline has passed
+  cancelled = 5,   ///< the client cancelled the request, or its connection closed
+  no_space = 6,    ///< nothing can be evicted; the text says what holds the memory
+  bad_request = 7, ///< the request violates the protocol or contradicts itself
+  denied = 8,      ///< the client or its trust group is not allowed to do this
+  unsupported = 9, ///< valid, but not supported by this daemon, kernel or build
+  internal = 10,   ///< a bug in Terrace
 };
 
 constexpr std::string_view to_string(errc code) {
@@ -43,7 +43,7 @@ struct error {
 template <class T>
 using result = tl::expected<T, error>;
 
-/// `return fail(errc::bad_request, "...")` from any function that returns a result.
+/// For `return fail(errc::bad_request, "...")` in any function that returns a result.
 inline tl::unexpected<error> fail(errc code, std::string text) {
   return tl::unexpected<error>(error{code, std::move(text)});
 }

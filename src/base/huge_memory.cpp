@@ -10,7 +10,7 @@ namespace terrace {
 
 huge_memory::huge_memory(size_t bytes, bool huge) : bytes_(bytes) {
   assert(bytes != 0 && bytes % unit == 0);
-  size_t mapped = bytes + unit; // so that a run that begins at a unit is in it
+  size_t mapped = bytes + unit; // contains a range aligned to a unit
   void* got = ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (got == MAP_FAILED)
     throw std::bad_alloc();
@@ -22,7 +22,7 @@ huge_memory::huge_memory(size_t bytes, bool huge) : bytes_(bytes) {
     ::munmap(begin + before + bytes, unit - before);
   data_ = begin + before;
   if (huge)
-    (void) ::madvise(data_, bytes, MADV_HUGEPAGE); // a kernel without them does as well, slower
+    (void) ::madvise(data_, bytes, MADV_HUGEPAGE); // without support this has no effect
 }
 
 huge_memory::~huge_memory() {

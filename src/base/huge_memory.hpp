@@ -1,4 +1,4 @@
-// Memory of the process for large tables.
+// Process memory for large tables.
 #pragma once
 
 #include <cstddef>
@@ -6,15 +6,15 @@
 
 namespace terrace {
 
-/// A private, zeroed run of memory in whole 2 MiB, aligned to them. `huge`: in huge pages, where the kernel gives
-/// transparent ones to those who ask (else in ordinary pages, silently): a table that is read in disorder then costs one
-/// miss an access and not a walk through the page tables as well. Pages are taken when they are first touched.
+/// A private, zeroed range of memory, a multiple of 2 MiB and aligned to 2 MiB. `huge`: uses transparent huge
+/// pages where the kernel provides them on request (otherwise ordinary pages, silently), so that random
+/// access to a table costs one cache miss without a page table walk. Pages are committed on first access.
 class huge_memory {
  public:
   static constexpr size_t unit = size_t{2} << 20;
 
   huge_memory() = default;
-  /// Throws std::bad_alloc, as `new` does. Precondition: a multiple of `unit`.
+  /// Throws std::bad_alloc, like `new`. Precondition: a multiple of `unit`.
   huge_memory(size_t bytes, bool huge);
   huge_memory(huge_memory&& other) noexcept
       : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}

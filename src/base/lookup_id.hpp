@@ -1,4 +1,4 @@
-// The name that a client gives to a lookup of its own.
+// The id that a client may give to a lookup.
 #pragma once
 
 #include <array>
@@ -7,12 +7,12 @@
 
 namespace terrace {
 
-/// 16 bytes of the client's choice, unique among the lookups of its trust group. Whoever is told them may wait for the
-/// lookup and cancel it, so they should be unguessable to those who should not.
+/// 16 bytes chosen by the client, unique among the lookups of its trust group. Whoever has them may await and
+/// cancel the lookup, so they should be unguessable.
 struct lookup_id {
   std::array<uint8_t, 16> bytes{};
   friend auto operator<=>(const lookup_id&, const lookup_id&) = default;
-  bool empty() const { return *this == lookup_id{}; } ///< none
+  bool empty() const { return *this == lookup_id{}; } ///< no id
 };
 
 } // namespace terrace

@@ -1,4 +1,4 @@
-// A shared memory mapping with one owner.
+// A shared memory mapping with a single owner.
 #pragma once
 
 #include "base/error.hpp"
@@ -25,8 +25,9 @@ class mapping {
   }
   ~mapping() { reset(); }
 
-  /// Maps the first `bytes` of `fd` shared. The descriptor may be closed afterwards. Errors: `denied` when a seal or the
-  /// descriptor's mode forbids it, `no_space` when the kernel has no memory for it, otherwise `internal`.
+  /// Maps the first `bytes` of `fd` shared. The descriptor may be closed afterwards. Errors: `denied` if a
+  /// seal or the mode of the descriptor forbids it, `no_space` if the kernel has no memory for it, otherwise
+  /// `internal`.
   static result<mapping> map(int fd, uint64_t bytes, bool writable);
 
   explicit operator bool() const { return data_ != nullptr; }

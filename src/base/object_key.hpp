@@ -18,8 +18,8 @@ struct object_key {
   friend auto operator<=>(const object_key&, const object_key&) = default;
 };
 
-/// The name of an object in eviction policies, which must stay small: 128 bits of the key. A collision costs one
-/// misplaced eviction, never a wrong byte: residency is decided by the whole key.
+/// The name of an object in eviction policies, where size matters: 128 bits derived from the key. A collision
+/// costs one wrong eviction, never wrong data: residency is decided by the full key.
 struct entry_key {
   uint64_t high = 0;
   uint64_t low = 0;
@@ -28,7 +28,7 @@ struct entry_key {
 };
 
 namespace detail {
-constexpr uint64_t mix64(uint64_t x) { // finaliser of splitmix64 (Steele, Lea, Flood 2014)
+constexpr uint64_t mix64(uint64_t x) { // finalizer of splitmix64 (Steele, Lea, Flood 2014)
   x ^= x >> 30;
   x *= 0xbf58476d1ce4e5b9ULL;
   x ^= x >> 27;
@@ -36,7 +36,7 @@ constexpr uint64_t mix64(uint64_t x) { // finaliser of splitmix64 (Steele, Lea, 
   return x ^ (x >> 31);
 }
 
-/// Both halves of a 64 x 64 bit product, folded (the mixing step of wyhash, Wang Yi 2019).
+/// Both halves of a 64 x 64 bit product, XORed (the mixing step of wyhash, Wang Yi 2019).
 constexpr uint64_t fold_product(uint64_t a, uint64_t b) {
   __extension__ using wide = unsigned __int128;
   wide product = static_cast<wide>(a) * b;
@@ -44,8 +44,8 @@ constexpr uint64_t fold_product(uint64_t a, uint64_t b) {
 }
 } // namespace detail
 
-/// Enters every policy name, so that a client that chooses its digests cannot choose two with one name: such twins would
-/// take turns in a policy's order and escape eviction.
+/// Part of every policy name, so that a client that chooses its digests cannot construct two keys with the
+/// same name. Such keys would alternate in a policy and escape eviction.
 struct entry_key_salt {
   uint64_t first = 0;
   uint64_t second = 0;
@@ -56,12 +56,13 @@ inline constinit entry_key_salt
     process_salt; ///< zero, so names are the same at every run, until a program sets it
 }
 
-/// Once, before the first name is made and before there are threads. Names mean nothing beyond the process: what goes to
-/// a disk is keys.
+/// Call once, before the first name is made and before threads start. Names have no meaning outside the
+/// process; disks store full keys.
 inline void salt_entry_keys(const entry_key_salt& salt) { detail::process_salt = salt; }
 
-/// Digests are uniform for the cryptographic algorithms; opaque ones of engines may not be, so all is mixed. Two lookups
-/// of a hash table a key depend on it, so it is a few multiplications.
+/// Digests are uniform for the cryptographic algorithms, but the opaque digests of engines may not be, so
+/// everything is mixed. Each key is needed for two hash table lookups, so the function is only a few
+/// multiplications.
 inline entry_key to_entry_key(const object_key& key) {
   constexpr uint64_t odd[] = {0xa0761d6478bd642fULL, 0xe7037ed1a0b428dbULL, 0x8ebc6af09c88c6e3ULL,
                               0x589965cc75374cc3ULL};

@@ -6,8 +6,7 @@
 
 namespace terrace {
 
-/// Unguessable: straight from getrandom(2). Aborts if the kernel has no randomness to give, which it always has after
-/// early boot.
+/// Unguessable: from getrandom(2). Aborts if the kernel has no randomness, which happens only in early boot.
 lease_id random_lease_id();
 boot_id random_boot_id();
 entry_key_salt random_entry_key_salt();

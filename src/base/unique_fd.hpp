@@ -1,4 +1,4 @@
-// A descriptor with one owner.
+// A file descriptor with a single owner.
 #pragma once
 
 #include <utility>

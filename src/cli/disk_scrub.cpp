@@ -149,7 +149,8 @@ std::string format_scrub(const std::string& path, const volume_inspection& is, c
   return text;
 }
 
-json to_json(const std::string& path, const volume_inspection& is, const scrub_result& scrubbed, size_t list) {
+json to_json(const std::string& path, const volume_inspection& is, const scrub_result& scrubbed,
+             size_t list) {
   std::map<uint32_t, std::string> spaces;
   for (const recovered_space& space : is.found.spaces)
     spaces[space.number] = to_hex(digest{space.fingerprint});

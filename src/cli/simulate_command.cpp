@@ -159,7 +159,7 @@ class simulate_command final : public command {
                      : admission_ == "seen-twice" ? admission_rule::seen_twice
                                                   : admission_rule::beats_victim;
     disk.writes =
-        disk_writes_ == "on-use" ? simulate::disk_writes::on_use : simulate::disk_writes::on_eviction;
+        disk_writes_ == "on-use" ? simulate::tier_writes::on_use : simulate::tier_writes::on_eviction;
     plan.disk = disk;
     return {};
   }

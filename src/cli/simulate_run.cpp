@@ -1,7 +1,5 @@
 #include "cli/simulate_run.hpp"
 
-#include "simulate/one_tier_cache.hpp"
-
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -28,8 +26,7 @@ struct run_context {
 };
 
 /// Nothing when interrupted.
-template <class Cache>
-std::optional<simulate::cache_counts> serve_all(const run_context& with, Cache cache) {
+std::optional<simulate::cache_counts> serve_all(const run_context& with, simulate::tier_cache cache) {
   uint64_t unreported = 0;
   for (const simulate::request& next : with.of.requests()) {
     cache.serve(next);
@@ -48,17 +45,17 @@ std::optional<simulate::cache_counts> run_once(const run_context& with, const si
                                                uint64_t seed) {
   const simulate::cache_shape& host = with.plan.shapes[cell.capacity];
   simulate::tracker_options options;
-  options.host_policy = with.plan.policies[cell.policy];
+  options.policies = {with.plan.policies[cell.policy]};
   options.seed = seed;
   options.object_bytes = host.object_bytes;
   options.token_ns = with.plan.token_ns;
   if (!with.plan.disk)
-    return serve_all(with, simulate::one_tier_cache(with.of, options, host));
+    return serve_all(with, simulate::tier_cache(with.of, options, host));
   const second_tier& disk = *with.plan.disk;
-  options.disk_policy = disk.disk_policy.empty() ? options.host_policy : disk.disk_policy;
+  options.policies.push_back(disk.disk_policy.empty() ? options.policies.front() : disk.disk_policy);
   options.remember = disk.admission == admission_rule::seen_twice;
-  return serve_all(with, simulate::two_tier_cache(with.of, options, host,
-                                                  {disk_chunks(disk, host), disk.admission, disk.writes}));
+  return serve_all(with, simulate::tier_cache(with.of, options, host,
+                                              {{disk_chunks(disk, host), disk.admission, disk.writes}}));
 }
 
 /// False when interrupted.

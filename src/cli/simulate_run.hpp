@@ -3,7 +3,7 @@
 
 #include "cli/failure.hpp"
 #include "cli/interruption.hpp"
-#include "simulate/two_tier_cache.hpp"
+#include "simulate/tier_cache.hpp"
 
 #include <functional>
 #include <optional>
@@ -29,7 +29,7 @@ struct second_tier {
   double times = 8;        ///< the capacity of the disk over that of host memory
   std::string disk_policy; ///< empty: that of host memory
   admission_rule admission = admission_rule::beats_victim;
-  simulate::disk_writes writes = simulate::disk_writes::on_use;
+  simulate::tier_writes writes = simulate::tier_writes::on_use;
 };
 
 struct simulate_plan {

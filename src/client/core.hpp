@@ -1,9 +1,9 @@
 // What survives a reconnect: how to reach the daemon, and what to open there again.
 #pragma once
 
+#include "client/channel.hpp"
 #include "client/client.hpp"
 #include "client/encode.hpp"
-#include "client/channel.hpp"
 #include "protocol/verify.hpp"
 
 #include <chrono>

@@ -57,7 +57,7 @@ void put_null(buffer& out) { out.push_back(0xf6); }
 void put_numbers(buffer& out, std::span<const uint32_t> numbers) {
   put_array(out, numbers.size());
   size_t used = out.size();
-  out.resize(used + numbers.size() * 5); // the longest head of 32 bits
+  out.resize(used + numbers.size() * 5); // the longest encoding of 32 bits
   uint8_t* at = out.data() + used;
   for (uint32_t n : numbers) {
     if (n < 24) {

@@ -1,4 +1,4 @@
-// Canonical CBOR (RFC 8949, section 4.2.1) of the few types that enter digests, appended to a buffer.
+// Canonical CBOR (RFC 8949, section 4.2.1) of the types used in digests, appended to a buffer.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ void put_bytes(buffer& out, std::span<const uint8_t> bytes);
 void put_text(buffer& out, std::string_view text);
 void put_null(buffer& out);
 
-/// An array of all the numbers; the hot loop of `sha256_cbor`.
+/// An array of all numbers; the hot loop of `sha256_cbor`.
 void put_numbers(buffer& out, std::span<const uint32_t> numbers);
 
 } // namespace terrace::cbor

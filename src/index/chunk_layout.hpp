@@ -1,4 +1,4 @@
-// Which objects a chunk has, and in which order they are numbered.
+// The objects of a chunk and their numbering.
 #pragma once
 
 #include "base/object_key.hpp"
@@ -9,8 +9,8 @@
 
 namespace terrace {
 
-/// Objects of a chunk are numbered pool by pool, rank by rank; those of a prefix chunk by chunk. A replicated pool has one
-/// object, under rank 0, whatever the world size.
+/// Objects of a chunk are numbered pool by pool, rank by rank; those of a prefix chunk by chunk. A replicated
+/// pool has one object, under rank 0, for any world size.
 class chunk_layout {
  public:
   explicit chunk_layout(const space_spec& spec) : pools_(spec.pools.size()) {

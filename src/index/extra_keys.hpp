@@ -1,4 +1,4 @@
-// What enters the digests of a prompt besides its tokens.
+// What is hashed into the digests of a prompt besides its tokens.
 #pragma once
 
 #include "base/error.hpp"
@@ -10,10 +10,10 @@
 
 namespace terrace {
 
-/// An image, a sound, ...: its tokens say nothing about its content, so its identifier is hashed.
+/// An image, a sound, ...: its tokens do not determine its content, so its identifier is hashed.
 struct media_item {
   std::string identifier;
-  uint32_t first_token = 0; ///< counted from the prompt's begin
+  uint32_t first_token = 0; ///< counted from the start of the prompt
   uint32_t tokens = 0;
 };
 
@@ -21,25 +21,25 @@ struct extra_keys {
   static constexpr size_t items_max = 4'096;
   static constexpr size_t text_bytes_max = 4'096;
 
-  std::string lora; ///< name of the adapter; enters every block
+  std::string lora; ///< name of the LoRA adapter; hashed into every block
   std::vector<media_item>
-      items;        ///< in the order of their tokens, not overlapping; each enters the blocks it overlaps
-  std::string salt; ///< enters the first block of the prompt only
+      items;        ///< ordered by token, not overlapping; each is hashed into the blocks it overlaps
+  std::string salt; ///< hashed into the first block of the prompt only
 
   bool empty() const { return lora.empty() && items.empty() && salt.empty(); }
 
-  /// Errors: `bad_request` naming what is too long, out of order or empty.
+  /// Errors: `bad_request` for what is too long, out of order or empty.
   result<void> validate() const;
 };
 
-/// Encodes the extra keys of one block after the other. Blocks must come in rising order.
+/// Encodes the extra keys block by block, in ascending order.
 class extra_key_encoder {
  public:
   /// `keys` must outlive the encoder.
   explicit extra_key_encoder(const extra_keys& keys) : keys_(&keys) {}
 
-  /// The canonical CBOR array of the block's keys in vLLM's order: the LoRA name, [identifier, offset of the item relative
-  /// to the block] for each item that overlaps it, the salt. Empty when the block has none.
+  /// The canonical CBOR array of the block's keys in vLLM's order: the LoRA name, [identifier, offset of the
+  /// item relative to the block] per item that overlaps it, the salt. Empty if the block has none.
   std::span<const uint8_t> block(uint64_t first_token, uint32_t tokens);
 
  private:

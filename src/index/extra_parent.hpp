@@ -1,4 +1,4 @@
-// How extra keys enter the algorithms that have no place of their own for them.
+// How extra keys are hashed by algorithms that have no field for them.
 #pragma once
 
 #include "base/digest.hpp"
@@ -9,9 +9,9 @@
 
 namespace terrace {
 
-/// Feeds what the parent of a block with extra keys is the hash of: a tag with its version, one byte that says how long
-/// the true parent is (0: there is none), the parent, the CBOR of the extra keys. The result is a digest like any parent,
-/// so no choice of tokens and keys can be read as a block without keys.
+/// Feeds the input of the parent digest for a block with extra keys: a tag with a version, one byte with the
+/// length of the true parent (0: none), the parent, the CBOR of the extra keys. The result is used like any
+/// parent digest, so no choice of tokens and keys collides with a block without keys.
 template <class Feed>
 void feed_extra_parent(Feed&& feed, const std::optional<digest>& parent, size_t width,
                        std::span<const uint8_t> extra) {

@@ -17,7 +17,7 @@ constexpr std::pair<std::string_view, uint32_t> dtypes[] = {
     {"float64", 64},         {"float32", 32},        {"float16", 16},    {"bfloat16", 16}, {"float8_e4m3", 8},
     {"float8_e4m3fn", 8},    {"fp8_e4m3", 8},        {"float8_e5m2", 8}, {"fp8_e5m2", 8},  {"fp8", 8},
     {"int64", 64},           {"int32", 32},          {"int8", 8},        {"uint8", 8},     {"int4", 4},
-    {"float4_e2m1fn_x2", 8}, // two in a byte
+    {"float4_e2m1fn_x2", 8}, // two per byte
     {"float8_e4m3fnuz", 8},  {"float8_e5m2fnuz", 8},
 };
 

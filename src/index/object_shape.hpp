@@ -1,4 +1,4 @@
-// What the bytes of an object are: tensors, one behind the other.
+// The structure of an object's bytes: one or more tensors, back to back.
 #pragma once
 
 #include "base/error.hpp"
@@ -12,10 +12,10 @@
 
 namespace terrace {
 
-/// The order of a tensor's dimensions, slowest first. K and V are two halves unless kv_size is 1. The numbers are part of
-/// the protocol and of a space's fingerprint.
+/// The order of a tensor's dimensions, slowest first. K and V are two halves unless kv_size is 1. The numbers
+/// are part of the protocol and of a space's fingerprint.
 enum class tensor_format : uint8_t {
-  binary = 0,  ///< [layers, elements]: a state of fixed size, whatever the chunk's length
+  binary = 0,  ///< [layers, elements]: a state of fixed size, independent of the chunk's length
   kv_2ltd = 1, ///< [kv, layers, tokens, hidden]
   kv_t2d = 2,  ///< [layers, tokens, kv, hidden]
   kv_2td = 3,  ///< [layers, kv, tokens, hidden]
@@ -24,7 +24,8 @@ enum class tensor_format : uint8_t {
 
 std::string_view to_string(tensor_format format);
 
-/// Bits of one element, by the names that engines use ("bfloat16", "float8_e4m3fn", "int4", ...); none if unknown.
+/// Bits per element for the type names used by engines ("bfloat16", "float8_e4m3fn", "int4", ...); nullopt if
+/// unknown.
 std::optional<uint32_t> bits_of_dtype(std::string_view dtype);
 
 struct tensor_shape {
@@ -33,15 +34,16 @@ struct tensor_shape {
 
   tensor_format format = tensor_format::kv_2ltd;
   std::string dtype;
-  uint32_t kv_size = 2; ///< 2, or 1 where K and V are one; `kv_mla` and `binary`: 1
+  uint32_t kv_size = 2; ///< 2, or 1 if K and V are one; `kv_mla` and `binary`: 1
   uint32_t layers = 1;
-  uint32_t hidden = 0;      ///< elements of a token in one layer of K or V; `binary`: of a layer
-  uint32_t first_layer = 0; ///< which of the model's layers (or of the tensor's that was divided) comes first
+  uint32_t hidden = 0; ///< elements per token in one layer of K or V; `binary`: per layer
+  uint32_t first_layer =
+      0; ///< the first of the model's layers (or of the layers of the divided tensor) in this tensor
 
-  /// Error: `bad_request`, naming what is out of range.
+  /// Error: `bad_request` for what is out of range.
   result<void> validate() const;
 
-  /// Of a valid one; `tokens` is the chunk's length.
+  /// For a valid shape; `tokens` is the chunk's length.
   uint64_t elements(uint32_t tokens) const;
   uint64_t bits(uint32_t tokens) const { return elements(tokens) * bits_of_dtype(dtype).value_or(0); }
   std::vector<uint64_t> dimensions(uint32_t tokens) const;
@@ -49,12 +51,13 @@ struct tensor_shape {
   friend bool operator==(const tensor_shape&, const tensor_shape&) = default;
 };
 
-/// Several tensors of different shapes in one object, without gaps: where each begins is the sum of those before it.
+/// Several tensors of different shapes in one object without gaps: each begins where the previous one ends.
 class object_shape {
  public:
   static constexpr size_t tensors_max = 16;
 
-  /// For chunks of `tokens`. Errors (`bad_request`): no tensor or too many, one that is not valid or not whole bytes.
+  /// For chunks of `tokens`. Errors (`bad_request`): no tensor, too many, one that is invalid or not a whole
+  /// number of bytes.
   static result<object_shape> make(std::vector<tensor_shape> tensors, uint32_t tokens);
 
   std::span<const tensor_shape> tensors() const { return tensors_; }
@@ -67,8 +70,8 @@ class object_shape {
   std::vector<uint64_t> offsets_; ///< one more than tensors
 };
 
-/// Divides the layers of each tensor into `groups` runs, as even as can be, so that an engine can store and load a model
-/// layer group by layer group. The i-th element has what the i-th group's object holds. Error: `bad_request` when a
+/// Divides the layers of each tensor into `groups` runs of nearly equal length, so that an engine can store
+/// and load a model by layer groups. Element i describes the object of group i. Error: `bad_request` if a
 /// tensor has fewer layers than there are groups.
 result<std::vector<std::vector<tensor_shape>>> divide_layers(std::span<const tensor_shape> tensors,
                                                              uint32_t groups);

@@ -1,4 +1,4 @@
-// The digest chain of a prompt, in slices.
+// Computes the digest chain of a prompt in slices.
 #pragma once
 
 #include "index/extra_keys.hpp"
@@ -15,25 +15,27 @@ struct chunk_shape {
   uint32_t hash_block_tokens = 16; ///< divides `chunk_tokens`
 };
 
-/// Hashes the whole chunks of a run of tokens; a tail that fills no chunk is left out. Hashing 131,072 tokens takes some
-/// 0.3 to 1.4 ms, and work of more than 100 us must let others in, so it is done in steps: 16,384 tokens are a good one.
+/// Hashes the whole chunks of a token sequence; a tail that fills no chunk is ignored. Hashing 131,072 tokens
+/// takes about 0.3 to 1.4 ms, and work above 100 us must yield to other messages, so it is done in steps;
+/// 16,384 tokens is a good step.
 class prefix_hasher {
  public:
-  /// Where the tokens begin: at the prompt's begin, or behind `parent`.
+  /// Where the tokens begin: at the start of the prompt, or after `parent`.
   struct position {
-    std::optional<digest> parent; ///< nothing: the hasher's root
+    std::optional<digest> parent; ///< none: the hasher's root
     uint64_t first_token = 0;     ///< a multiple of the hash block
   };
 
-  /// `hasher`, `tokens` and `extra` must outlive it; `extra` is valid.
+  /// `hasher`, `tokens` and `extra` must outlive the object; `extra` is valid.
   prefix_hasher(token_hasher& hasher, chunk_shape shape, const position& begin,
                 std::span<const uint32_t> tokens, const extra_keys& extra);
 
-  /// Hashes whole hash blocks, at least one, of up to `tokens_at_most` tokens. True when all chunks are done.
+  /// Hashes at least one and up to `tokens_at_most` tokens of whole hash blocks. True once all chunks are
+  /// done.
   bool step(size_t tokens_at_most);
   bool done() const { return next_ == end_; }
 
-  /// Of the chunks that are done; a chunk's digest is the one of its last hash block.
+  /// Digests of the chunks that are done; a chunk's digest is that of its last hash block.
   const std::vector<digest>& chunks() const { return chunks_; }
   std::vector<digest> take_chunks() { return std::move(chunks_); }
 
@@ -43,13 +45,13 @@ class prefix_hasher {
   std::span<const uint32_t> tokens_;
   extra_key_encoder extra_;
   uint64_t first_token_;
-  size_t next_ = 0; ///< tokens that are hashed
+  size_t next_ = 0; ///< tokens hashed so far
   size_t end_;      ///< tokens in whole chunks
   std::optional<digest> parent_;
   std::vector<digest> chunks_;
 };
 
-/// All at once, for those who may take their time.
+/// Hashes everything at once, for callers that may block.
 std::vector<digest> hash_chunks(token_hasher& hasher, chunk_shape shape, const prefix_hasher::position& begin,
                                 std::span<const uint32_t> tokens, const extra_keys& extra);
 

@@ -10,7 +10,7 @@ namespace {
 
 bool slower(tier_kind a, tier_kind b) { return static_cast<uint8_t>(a) > static_cast<uint8_t>(b); }
 
-/// Of 64 objects, of which a tier has those in `word`. Most words are full.
+/// For 64 objects, of which a tier has those in `word`. Most words are full.
 void merge_word(tier_kind* fastest, uint64_t word, tier_kind tier) {
   if (word == ~uint64_t{0}) {
     for (size_t i = 0; i < 64; ++i)
@@ -24,7 +24,7 @@ void merge_word(tier_kind* fastest, uint64_t word, tier_kind tier) {
 }
 
 std::vector<tier_kind> fastest_tiers(size_t objects, const std::vector<tier_answer>& answers) {
-  std::vector<tier_kind> fastest(objects, tier_kind::none); // the slowest of all by its number
+  std::vector<tier_kind> fastest(objects, tier_kind::none); // has the largest number of all tiers
   for (auto& answer : answers) {
     assert(answer.present.size() == objects);
     for (size_t i = 0; i < answer.present.words().size(); ++i)
@@ -33,7 +33,7 @@ std::vector<tier_kind> fastest_tiers(size_t objects, const std::vector<tier_answ
   return fastest;
 }
 
-/// For each pool and number of chunks n: how many chunks in a row, ending with the n-th, have all their ranks.
+/// Per pool and number of chunks n: how many consecutive chunks, ending with the n-th, have all their ranks.
 class run_lengths {
  public:
   run_lengths(const chunk_layout& layout, uint32_t chunks, const std::vector<tier_kind>& fastest)

@@ -1,4 +1,4 @@
-// What the tiers' answers are worth together: how long a prefix is there, and where each part of it is fastest.
+// Merges the tiers' answers: how long a prefix is present, and the fastest tier of each part.
 #pragma once
 
 #include "base/ids.hpp"
@@ -12,7 +12,7 @@
 
 namespace terrace {
 
-/// A set of a prefix's objects, numbered as chunk_layout.hpp says.
+/// A set of a prefix's objects, numbered as in chunk_layout.hpp.
 class object_bitmap {
  public:
   object_bitmap() = default;
@@ -24,7 +24,8 @@ class object_bitmap {
   /// Object n is bit n % 64 of word n / 64.
   std::span<const uint64_t> words() const { return words_; }
 
-  /// Adds what is set in `part`, whose first object is number `first` here: a multiple of 64. Preconditions: it fits.
+  /// Adds the objects in `part`, whose first object has number `first` here, a multiple of 64. Precondition:
+  /// it fits.
   void merge(size_t first, const object_bitmap& part) {
     assert(first % 64 == 0 && first + part.size_ <= size_);
     for (size_t i = 0; i < part.words_.size(); ++i)
@@ -43,7 +44,7 @@ class object_bitmap {
   size_t size_ = 0;
 };
 
-/// One tier's answer.
+/// The objects that one tier has.
 struct tier_answer {
   tier_kind tier = tier_kind::none;
   object_bitmap present;
@@ -51,40 +52,42 @@ struct tier_answer {
 
 /// What the plan is made for.
 struct plan_request {
-  uint32_t chunks = 0;        ///< asked for; they begin at `first_token`
+  uint32_t chunks = 0;        ///< number of chunks requested; they begin at `first_token`
   uint64_t first_token = 0;   ///< of the request, 0 unless it continues a parent
-  uint64_t prompt_tokens = 0; ///< where the prompt ends
+  uint64_t prompt_tokens = 0; ///< end of the prompt
 };
 
-/// A prefix is found up to the longest number of chunks at which the hit rule of every pool holds, with all ranks of a
-/// chunk present in any tier; tiers may alternate from object to object. Pools with `trailing_chunks` are searched
-/// downward from what the others allow; a window reaches back to the request's first chunk at most, for what lies before
-/// it is the client's.
+/// A prefix is found up to the longest number of chunks at which the hit rule of every pool holds, where all
+/// ranks of a chunk must be present in any tier; tiers may alternate from object to object. Pools with
+/// `trailing_chunks` are searched downward from what the other pools allow; their window reaches back at most
+/// to the request's first chunk, because earlier chunks are held by the client.
 ///
-/// Usable is less when the found chunks end exactly at the prompt's end, for an engine must compute at least the last
-/// token to have logits. If every pool keeps `all_chunks`, all of them are loaded and the last token is computed
-/// again: usable ends one token before the prompt. A recurrent state or a window cannot be taken back by one token, so
-/// in a space with `trailing_chunks` pools usable ends at the next shorter prefix at which every rule holds.
+/// The usable prefix is shorter if the found chunks end exactly at the end of the prompt, because an engine
+/// must compute at least the last token to get logits. If every pool has the rule `all_chunks`, all chunks
+/// are loaded and the last token is recomputed: the usable prefix ends one token before the end of the
+/// prompt. A recurrent state or a window cannot be rolled back by one token, so in a space with
+/// `trailing_chunks` pools the usable prefix ends at the next shorter length at which every rule holds.
 ///
-/// Tokens are counted from the request's first chunk: tokens of a parent are not in them.
+/// Tokens are counted from the request's first chunk; tokens of a parent are not included.
 struct prefix_plan {
   uint32_t requested_chunks = 0;
   uint32_t found_chunks = 0;
-  uint32_t usable_chunks = 0; ///< to be loaded so that `usable_tokens` can be used
-  uint64_t first_token = 0;   ///< of the prompt: where the request's first chunk begins
+  uint32_t usable_chunks = 0; ///< number to load so that `usable_tokens` can be used
+  uint64_t first_token = 0;   ///< position in the prompt at which the request's first chunk begins
   uint64_t found_tokens = 0;  ///< found_chunks in tokens
   uint64_t usable_tokens = 0;
 
-  /// Of each found chunk: the slowest of its required objects, each in its fastest tier; `none` for a chunk of which no
-  /// object is required (a space that has `trailing_chunks` pools only).
+  /// Per found chunk: the slowest tier among its required objects, each in its fastest tier; `none` for a
+  /// chunk without required objects (only in a space whose pools all have `trailing_chunks`).
   std::vector<tier_kind> chunk_tiers;
 
-  /// The fastest tier of each object of the found chunks, numbered as chunk_layout.hpp says; `none`: in no tier.
+  /// The fastest tier of each object of the found chunks, numbered as in chunk_layout.hpp; `none`: in no
+  /// tier.
   std::vector<tier_kind> object_tiers;
 };
 
-/// Whether a prefix of `length` chunks needs the objects that `pool` has of chunk number `chunk` (both from the request's
-/// first chunk).
+/// True if a prefix of `length` chunks needs the objects of `pool` in chunk number `chunk` (both counted from
+/// the request's first chunk).
 bool needs(const pool_spec& pool, uint32_t length, uint32_t chunk);
 
 /// Merges the answers. Each bitmap has `chunks` x `objects_per_chunk` bits.

@@ -56,7 +56,7 @@ result<void> check_size(const space_spec& spec, uint64_t first, uint64_t tokens)
   return {};
 }
 
-/// A digest for each chunk, one after the other: what most clients send, and nothing to check in it.
+/// One digest per chunk in sequence, the common case; nothing to validate.
 std::vector<digest> one_for_each_chunk(const prefix_input& input, size_t count) {
   size_t width = input.digest_width;
   std::vector<digest> chunks(count);
@@ -69,7 +69,7 @@ std::vector<digest> one_for_each_chunk(const prefix_input& input, size_t count) 
 }
 static_assert(sizeof(digest) == digest::max_size);
 
-/// The digests that end chunks, with the end of the last digest as the prompt's.
+/// The digests that end chunks; the end of the last digest is the end of the prompt.
 result<chunk_prefix> chunks_of_digests(const space_spec& spec, const prefix_input& input) {
   size_t width = input.digest_width;
   if (width < digest::min_size || width > digest::max_size)

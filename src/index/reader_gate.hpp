@@ -1,7 +1,8 @@
-// One writer and many readers of an index. Readers never wait: while the writer is in, or wants in, they are turned away
-// and ask its owner instead. The writer waits for the readers that are in, so what they do must be short.
+// Synchronizes one writer and many readers of an index. Readers never wait: while the writer is active or
+// waiting, they are rejected and ask the owner of the index instead. The writer waits for active readers, so
+// reads must be short.
 //
-// Not std::shared_mutex: with it, readers that overlap without a pause keep a writer out for ever.
+// Unlike std::shared_mutex, continuously overlapping readers cannot starve the writer.
 #pragma once
 
 #include <atomic>
@@ -14,17 +15,17 @@ class reader_gate {
   class reading;
   class writing;
 
-  /// Any thread. False in a condition when the reader was turned away.
+  /// Safe on any thread. Converts to false if the reader was rejected.
   [[nodiscard]] reading try_read() const;
 
-  /// The writer's thread; not while it is writing already.
+  /// Only on the writer's thread, and not recursively.
   [[nodiscard]] writing write();
 
  private:
   static constexpr uint32_t writer = 1U << 31; ///< the other bits count readers
 
   bool enter() const {
-    // The reader counts before it looks: so either it sees the writer, or the writer sees it.
+    // The reader is counted before it checks, so either it sees the writer or the writer sees it.
     if ((state_.fetch_add(1, std::memory_order_acquire) & writer) == 0)
       return true;
     leave();
@@ -38,7 +39,7 @@ class reader_gate {
   mutable std::atomic<uint32_t> state_{0};
 };
 
-/// A reader's stay, until it goes out of scope.
+/// Read access, until the end of the scope.
 class reader_gate::reading {
  public:
   explicit reading(const reader_gate* gate) : gate_(gate) {}

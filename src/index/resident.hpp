@@ -1,4 +1,4 @@
-// One object of a tier, in a cache line.
+// One object of a tier, in one cache line.
 #pragma once
 
 #include "base/object_key.hpp"
@@ -9,19 +9,19 @@
 
 namespace terrace {
 
-/// What a tier knows of an object that it takes in. Offset and physical size are multiples of 4,096.
+/// The description of an object to insert. Offset and physical size are multiples of 4,096.
 struct new_resident {
   object_key key;              ///< pool below 256
-  entry_key parent;            ///< policy name of the object before it in its chain, or empty
+  entry_key parent;            ///< policy name of the previous object in its chain, or empty
   uint64_t offset = 0;         ///< of the extent in the tier's arena; below 4 PiB
   uint64_t physical_bytes = 0; ///< of the extent; below 32 GiB
   uint64_t payload_bytes = 0;  ///< below 4 GiB
-  bool trailing = false;       ///< a state of which only the last of a prefix are needed
+  bool trailing = false;       ///< a state of which only the last ones of a prefix are needed
 };
 
-/// As `resident_table` keeps it: 64 bytes, so that a lookup touches one line of it. Only the table changes it. The policy
-/// name is computed and not kept; the parent's name is the table's business while the object is reserved, and the
-/// policy's from then on.
+/// An object as stored in `resident_table`: 64 bytes, so that a lookup touches one cache line. Only the table
+/// modifies it. The policy name is computed, not stored; the parent's name is kept by the table while the
+/// object is reserved, and by the policy afterwards.
 class alignas(64) resident {
  public:
   static constexpr uint64_t page_bytes = 4096;
@@ -29,13 +29,15 @@ class alignas(64) resident {
   object_key key() const { return {static_cast<space_id>(space_), pool_, rank_, {chunk_}}; }
   entry_key name() const { return to_entry_key(key()); }
   object_state state() const { return state_; }
-  uint32_t holds() const { return holds_; } ///< leases and transfers that read it; it may leave only at 0
+  uint32_t holds() const {
+    return holds_;
+  } ///< number of leases and transfers that read it; must be 0 for eviction
   uint64_t offset() const { return offset_pages_ * page_bytes; }
   uint64_t physical_bytes() const { return physical_pages_ * page_bytes; }
   uint64_t payload_bytes() const { return payload_bytes_; }
   bool trailing() const { return trailing_ != 0; }
 
-  /// Cheaper than a comparison with `key()`.
+  /// Cheaper than comparing `key()`.
   bool is(const object_key& other) const {
     return digest::same_bytes(chunk_, other.chunk.bytes) && space_ == static_cast<uint32_t>(other.space) &&
            pool_ == other.pool && rank_ == other.rank;
@@ -46,9 +48,9 @@ class alignas(64) resident {
 
   std::array<uint8_t, digest::max_size> chunk_;
   uint32_t space_;
-  uint32_t generation_; ///< grows when the slot is given out again
+  uint32_t generation_; ///< incremented when the slot is reused
   uint32_t holds_;
-  uint32_t next_; ///< slot behind it in its bucket, or among the free ones
+  uint32_t next_; ///< next slot in its bucket or in the free list
   uint32_t payload_bytes_;
   uint16_t rank_;
   uint8_t pool_;

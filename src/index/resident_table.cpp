@@ -7,7 +7,7 @@ namespace terrace {
 
 namespace {
 constexpr size_t first_buckets = 64;
-constexpr size_t batch_size = 32; ///< cache misses that are in flight together
+constexpr size_t batch_size = 32; ///< number of cache misses in flight at once
 } // namespace
 
 resident_table::resident_table() : base_(first_buckets) {
@@ -56,7 +56,7 @@ void resident_table::find_published(std::span<const object_key> keys, std::span<
   for (size_t begin = 0; begin < keys.size(); begin += batch_size) {
     size_t n = std::min(batch_size, keys.size() - begin);
     size_t left = 0;
-    auto look_at = [&](size_t at, uint32_t slot) { // without a branch: what comes is as random as the keys
+    auto look_at = [&](size_t at, uint32_t slot) { // branchless: the pattern is as random as the keys
       open[left] = {at, slot};
       left += slot != none;
       __builtin_prefetch(&slots_[slot != none ? slot : 0]);
@@ -69,10 +69,10 @@ void resident_table::find_published(std::span<const object_key> keys, std::span<
       ids[begin + i] = object_id{};
       look_at(begin + i, buckets_[buckets[i]]);
     }
-    request_buckets(begin + batch_size); // they arrive while the slots are looked at
+    request_buckets(begin + batch_size); // they arrive while the slots are examined
     while (left != 0) {
       size_t round = left;
-      left = 0; // who goes on takes the place of one that was looked at before it
+      left = 0; // continuing entries replace entries already examined
       for (size_t i = 0; i < round; ++i) {
         auto [at, slot] = open[i];
         const resident& object = slots_[slot];

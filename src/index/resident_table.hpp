@@ -1,5 +1,4 @@
-// The residency index of one tier: which objects exist, where they lie, what state they are in and who holds
-// them.
+// The index of one tier: its objects with location, state and holds.
 #pragma once
 
 #include "index/reader_gate.hpp"
@@ -14,33 +13,34 @@
 
 namespace terrace {
 
-/// Names one stay of an object in one tier; never reused while the daemon lives (slot and generation). 0: none.
+/// Identifies one stay of an object in one tier; never reused while the daemon runs (slot and generation). 0:
+/// none.
 enum class object_id : uint64_t {};
 
-/// A chained hash table over 32-bit slot numbers that grows by linear hashing (Litwin 1980; Larson 1988): an insertion
-/// divides at most one bucket, so nothing is ever rehashed at large, no operation takes longer than some hundred
-/// nanoseconds because the table is big, and buckets stay at 4/3 of the objects. 64 bytes an object and some 6 for its
-/// bucket; slots that become free are used again, and their memory is kept.
+/// A chained hash table over 32-bit slot numbers that grows by linear hashing (Litwin 1980; Larson 1988): an
+/// insertion splits at most one bucket, so there is never a full rehash and operation time does not depend on
+/// the table size; the number of buckets stays at 4/3 of the objects. 64 bytes per object and about 6 for its
+/// bucket. Free slots are reused and their memory is kept.
 ///
-/// It belongs to one tier actor; other threads may only `read` it. All operations are O(1). Every change of state is one
-/// that `object_moves` allows (asserted).
+/// Owned by one tier actor; other threads may only call `read`. All operations are O(1). Every change of
+/// state must be allowed by `object_moves` (asserted).
 class resident_table {
  public:
   static constexpr uint32_t objects_max = UINT32_MAX - 1;
 
   resident_table();
 
-  /// The object's id whatever its state, or none.
+  /// The object's id in any state, or none.
   std::optional<object_id> find(const object_key& key) const;
   /// The same by policy name (a 128-bit digest of the key).
   std::optional<object_id> find(entry_key name) const;
 
-  /// Looks many keys up with their cache lines requested ahead; `ids[i]` is 0 where nothing readable is.
+  /// Looks up many keys with prefetching; `ids[i]` is 0 if key i has no readable object.
   void find_published(std::span<const object_key> keys, std::span<object_id> ids) const;
 
-  /// Any thread: runs `look` (a function of the table) while nothing comes, goes or changes its state; false, and nothing is
-  /// run, while the table is being changed. `look` may use `find`, `find_published` and `get`, but not the holds of what it
-  /// finds, and should be short: the owner waits for it.
+  /// Safe on any thread: calls `look` with the table while no object is inserted, erased or changes state.
+  /// Returns false without calling it while the table is being modified. `look` may call `find`,
+  /// `find_published` and `get`, must not read holds, and should be short, because the owner waits for it.
   template <class Look>
   bool read(Look&& look) const {
     auto reading = gate_.try_read();
@@ -49,51 +49,51 @@ class resident_table {
     return static_cast<bool>(reading);
   }
 
-  /// Turns readers of other threads away for as long as the result lives, as every change does for itself. Nothing may be
-  /// changed meanwhile.
+  /// Rejects readers on other threads for the lifetime of the result, as every modification does internally.
+  /// The table must not be modified during that time.
   [[nodiscard]] reader_gate::writing shut() { return gate_.write(); }
 
-  /// A new object in state `reserved`. The key must not be in the table, and sizes within bounds (asserted).
+  /// Inserts an object in state `reserved`. The key must not be in the table, and sizes must be within bounds
+  /// (asserted).
   object_id insert(const new_resident& object);
 
-  /// Null when the id is not (or no longer) in the table. Valid until the next insertion or erasure.
+  /// Null if the id is not, or no longer, in the table. Valid until the next insertion or erasure.
   const resident* get(object_id id) const;
 
-  /// What `insert` was told, while the object is reserved; empty afterwards.
+  /// The parent given to `insert`, while the object is reserved; empty afterwards.
   entry_key parent_of(object_id id) const;
 
   void publish(object_id id);
-  /// published -> demoting, and back if it stays after all.
+  /// published -> demoting; `keep` reverts it.
   void demote(object_id id);
   void keep(object_id id);
 
-  /// Removes the object; its holds must be 0 (asserted).
+  /// Erases the object; it must have no holds (asserted).
   void erase(object_id id);
 
-  /// Takes an object out of the index whose bytes are still in use: nobody finds it again. Whoever drops the last hold,
-  /// or writes it, erases it.
+  /// Removes an object whose bytes are still in use from the index: it can no longer be found. Its writer, or
+  /// whoever drops its last hold, erases it.
   void remove(object_id id);
 
-  /// True when this was the first hold. The object must be readable (asserted).
+  /// True if this was the first hold. The object must be readable (asserted).
   bool hold(object_id id);
-  /// True when this was the last hold.
+  /// True if this was the last hold.
   bool release(object_id id);
 
   size_t size() const { return live_; }
-  size_t published() const {
-    return readable_.load(std::memory_order_acquire);
-  } ///< that lookups find; any thread
+  /// Objects that lookups find. Safe on any thread.
+  size_t published() const { return readable_.load(std::memory_order_acquire); }
   size_t held() const { return held_; }
-  uint64_t held_bytes() const { return held_bytes_; } ///< physical, as `reserved_bytes`
+  uint64_t held_bytes() const { return held_bytes_; } ///< physical, like `reserved_bytes`
   uint64_t reserved_bytes() const { return reserved_bytes_; }
 
-  /// Memory of the table: what it has taken, used or not.
+  /// Memory allocated by the table, used or not.
   size_t allocated_bytes() const { return slots_.allocated_bytes() + buckets_.allocated_bytes(); }
 
-  /// Slots are numbered from 0; an object keeps its own while it is in the table.
+  /// Slots are numbered from 0; an object keeps its slot while it is in the table.
   static uint32_t slot_of(object_id id) { return static_cast<uint32_t>(static_cast<uint64_t>(id)); }
   uint32_t slots() const { return static_cast<uint32_t>(slots_.size()); }
-  /// Whatever is there now, in state `free` as well.
+  /// Whatever is in the slot now, including state `free`.
   const resident& at_slot(uint32_t slot) const { return slots_[slot]; }
   object_id id_at(uint32_t slot) const;
 
@@ -119,13 +119,13 @@ class resident_table {
   void divide_bucket();
   void unlink(uint32_t slot);
 
-  reader_gate gate_; ///< closed while a slot or a bucket changes, but for holds
+  reader_gate gate_; ///< closed while a slot or a bucket changes, except for holds
   segmented_array<resident> slots_;
-  segmented_array<uint32_t> buckets_;               ///< the first slot of each: base_ + divided_ of them
-  size_t base_;                                     ///< a power of two
-  size_t divided_ = 0;                              ///< buckets below it have been divided in two this round
-  uint32_t spare_ = none;                           ///< the first free slot
-  std::unordered_map<uint32_t, entry_key> parents_; ///< of the few that are reserved
+  segmented_array<uint32_t> buckets_; ///< the first slot of each bucket: base_ + divided_ of them
+  size_t base_;                       ///< a power of two
+  size_t divided_ = 0;                ///< buckets below it have been split in this round
+  uint32_t spare_ = none;             ///< the first free slot
+  std::unordered_map<uint32_t, entry_key> parents_; ///< of the reserved objects, which are few
   size_t live_ = 0;
   std::atomic<size_t> readable_{0}; ///< written by the owner only
   size_t held_ = 0;

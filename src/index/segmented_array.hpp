@@ -1,4 +1,4 @@
-// An array that grows without moving what it has.
+// An array that grows without moving its elements.
 #pragma once
 
 #include "base/huge_memory.hpp"
@@ -8,9 +8,9 @@
 
 namespace terrace {
 
-/// Segments of 2 MiB behind a directory. Growing takes one segment, whose pages are taken from the kernel when they are
-/// first written; only the directory (two words a segment) is ever copied. Segments are huge pages, but for the first: a
-/// small array stays small.
+/// Segments of 2 MiB with a directory. Growing adds one segment, whose pages are committed when first
+/// written; only the directory (two words per segment) is ever copied. All segments except the first use huge
+/// pages: a small array stays small.
 template <class T>
 class segmented_array {
   static_assert(std::is_trivially_copyable_v<T> && huge_memory::unit % sizeof(T) == 0);
@@ -30,7 +30,7 @@ class segmented_array {
     (*this)[size_ - 1] = element;
   }
 
-  /// What is mapped; what was never written of it is no memory yet.
+  /// Mapped memory, including pages that were never written and so take no memory yet.
   size_t allocated_bytes() const {
     return segments_.size() * huge_memory::unit + segments_.capacity() * sizeof(segments_[0]);
   }

@@ -8,7 +8,7 @@ namespace terrace {
 
 namespace {
 
-/// Lives as long as the process: libcrypto frees its own tables at exit.
+/// Never freed: libcrypto frees its own tables at exit.
 const EVP_MD* fetched() {
   static const EVP_MD* algorithm = EVP_MD_fetch(nullptr, "SHA256", nullptr);
   return algorithm;

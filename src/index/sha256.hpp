@@ -1,4 +1,4 @@
-// SHA-256 through OpenSSL, with the algorithm fetched once and the context used again and again.
+// SHA-256 through OpenSSL; the algorithm is fetched once and the context reused.
 #pragma once
 
 #include "base/digest.hpp"
@@ -12,8 +12,9 @@ struct evp_md_ctx_st;
 
 namespace terrace {
 
-/// begin, update as often as needed, finish; and again. Not thread-safe. A one-shot EVP_Digest looks the algorithm up at
-/// each call, which costs about as much as hashing 256 bytes. Aborts when libcrypto has no SHA-256.
+/// Call begin, update any number of times, finish; repeatable. Not thread-safe. A one-shot EVP_Digest looks
+/// up the algorithm at each call, which costs about as much as hashing 256 bytes. Aborts if libcrypto has no
+/// SHA-256.
 class sha256 {
  public:
   sha256();

@@ -9,8 +9,8 @@
 
 namespace terrace {
 
-/// SHA-256 of the canonical CBOR of [parent, [tokens], extra keys or null]. The root, vLLM's NONE_HASH, is SHA-256 of the
-/// CBOR text of the seed (vLLM takes it from PYTHONHASHSEED).
+/// SHA-256 of the canonical CBOR of [parent, [tokens], extra keys or null]. The root, vLLM's NONE_HASH, is
+/// SHA-256 of the CBOR text of the seed (vLLM takes it from PYTHONHASHSEED).
 class sha256_cbor_hasher : public token_hasher {
  public:
   explicit sha256_cbor_hasher(std::string_view seed);

@@ -8,9 +8,9 @@
 
 namespace terrace {
 
-/// SHA-256 of the parent's 32 bytes and then the tokens, 4 bytes each, little-endian. With an empty seed the first block
-/// has no parent, as SGLang's first page has none; otherwise the root is SHA-256 of the seed. Extra keys, which SGLang
-/// puts into a seed of its own, change the parent: docs/hashing.md.
+/// SHA-256 of the parent's 32 bytes followed by the tokens, 4 bytes each, little-endian. With an empty seed
+/// the first block has no parent, like SGLang's first page; otherwise the root is SHA-256 of the seed. Extra
+/// keys, which SGLang puts into a seed of its own, change the parent: docs/hashing.md.
 class sha256_hasher : public token_hasher {
  public:
   explicit sha256_hasher(std::string_view seed);

@@ -10,43 +10,43 @@
 
 namespace terrace {
 
-/// Immutable, shared by everybody who works in the space, on any thread.
+/// Immutable; shared by all users of the space, on any thread.
 struct opened_space {
   space_id id{};
   space_spec spec;
   digest fingerprint;
 };
 
-/// Numbers begin at 1 and are not used again. Spaces stay open until the daemon ends: residents outlive the clients that
-/// stored them. Not thread-safe; belongs to one actor.
+/// Numbers begin at 1 and are not reused. Spaces stay open until the daemon ends, because residents outlive
+/// the clients that stored them. Not thread-safe; owned by one actor.
 class space_registry {
  public:
   struct options {
     size_t spaces_max = 4'096;
-    bool isolated = false; ///< of the trust group: see `space_spec::validate`
+    bool isolated = false; ///< of the trust group; see `space_spec::validate`
   };
 
   space_registry() : space_registry(options{}) {}
   explicit space_registry(const options& o) : options_(o) {}
 
-  /// The same spec gets the same space. Errors: those of `space_spec::validate`; `busy` at the bound.
+  /// Equal specs get the same space. Errors: those of `space_spec::validate`; `busy` at the limit.
   result<std::shared_ptr<const opened_space>> open(const space_spec& spec);
 
-  /// The number that a space with this fingerprint has, or will have once it is opened. Error: `busy` at the bound.
+  /// The number of the space with this fingerprint, open or to be opened. Error: `busy` at the limit.
   result<space_id> reserve(const digest& fingerprint);
 
-  /// nullptr for a number of no open space.
+  /// nullptr if no open space has this number.
   std::shared_ptr<const opened_space> find(space_id id) const;
 
-  /// The first open ones, by number.
+  /// The first open spaces by number.
   std::vector<std::shared_ptr<const opened_space>> list(size_t count_max) const;
 
-  /// Open ones.
+  /// The number of open spaces.
   size_t size() const { return open_; }
 
  private:
   options options_;
-  std::vector<std::shared_ptr<const opened_space>> spaces_; ///< the i-th has number i + 1; null: reserved
+  std::vector<std::shared_ptr<const opened_space>> spaces_; ///< element i has number i + 1; null: reserved
   size_t open_ = 0;
   std::map<digest, size_t> by_fingerprint_;
 };

@@ -78,7 +78,8 @@ void put(sha256& hash, std::string_view words) {
   hash.update({reinterpret_cast<const uint8_t*>(words.data()), words.size()});
 }
 
-/// Nothing for a space that states no shapes: its fingerprint is that of daemons which knew none.
+/// Adds nothing for a space without shapes, so that its fingerprint equals that of earlier versions without
+/// shapes.
 void put_shapes(sha256& hash, const std::vector<pool_spec>& pools) {
   for (size_t i = 0; i < pools.size(); ++i) {
     if (pools[i].tensors.empty())

@@ -17,31 +17,31 @@ enum class hash_algorithm : uint8_t { sha256_cbor = 0, sha256 = 1, xxh3_128 = 2 
 
 /// When a prefix is usable in a pool. The numbers are part of the protocol and of the fingerprint.
 enum class hit_rule : uint8_t {
-  all_chunks = 0,      ///< every chunk of the prefix is needed, as attention needs
-  trailing_chunks = 1, ///< only the last `trailing` chunks are: a recurrent state, a sliding window
+  all_chunks = 0,      ///< every chunk of the prefix is needed, as for attention
+  trailing_chunks = 1, ///< only the last `trailing` chunks are needed: a recurrent state, a sliding window
 };
 
 std::string_view to_string(hash_algorithm algorithm);
 
-/// One kind of state. A pool's place in `space_spec::pools` is its number in object keys.
+/// One kind of state. The index of a pool in `space_spec::pools` is its number in object keys.
 struct pool_spec {
   std::string name;
   uint64_t object_bytes = 0; ///< of one chunk on one rank
   hit_rule rule = hit_rule::all_chunks;
-  uint32_t trailing = 1;   ///< `trailing_chunks` only: how many chunks
-  bool replicated = false; ///< the same on all ranks, stored once
-  std::vector<tensor_shape>
-      tensors; ///< what an object consists of, if it was said; then they give `object_bytes`
+  uint32_t trailing = 1;             ///< `trailing_chunks` only: how many chunks
+  bool replicated = false;           ///< the same on all ranks, stored once
+  std::vector<tensor_shape> tensors; ///< the content of an object, if declared; it determines `object_bytes`
 
   friend bool operator==(const pool_spec&, const pool_spec&) = default;
 };
 
-/// Two clients whose specs differ in any field share nothing. The rank belongs to the connection, not to the space.
+/// Two clients whose specs differ in any field share nothing. The rank belongs to the connection, not to the
+/// space.
 struct space_spec {
   static constexpr size_t text_bytes_max = 4'096; ///< of each string
   static constexpr uint32_t chunk_tokens_max = 65'536;
   static constexpr uint32_t world_size_max = 1'024;
-  static constexpr size_t pools_max = 128; ///< layer groups are pools of their own
+  static constexpr size_t pools_max = 128; ///< each layer group is a pool
   static constexpr size_t pool_name_bytes_max = 64;
   static constexpr uint64_t object_bytes_max = 1ULL << 30; ///< no object crosses a registered buffer
   static constexpr uint32_t trailing_max = 65'536;
@@ -54,16 +54,17 @@ struct space_spec {
   uint32_t hash_block_tokens = 16; ///< the unit of the digest chain; divides `chunk_tokens`
   uint32_t world_size = 1;         ///< ranks
   std::vector<pool_spec> pools;
-  std::string salt; ///< of the tenant; not to be confused with a request's salt, which enters its digests
+  std::string salt; ///< of the tenant; not the salt of a request, which is hashed into its digests
   hash_algorithm algorithm = hash_algorithm::sha256_cbor;
-  std::string seed; ///< begins every digest chain
+  std::string seed; ///< start of every digest chain
 
-  /// `isolated`: the space is for a trust group whose clients must not find each other's KV by a forged collision.
-  /// Errors: `bad_request` naming the field, what came and what was expected; `denied` for `xxh3_128` when isolated.
+  /// `isolated`: the space is for a trust group whose clients must not find each other's KV through a forged
+  /// collision. Errors: `bad_request` with the field, its value and what was expected; `denied` for
+  /// `xxh3_128` when isolated.
   result<void> validate(bool isolated) const;
 
-  /// SHA-256 of all fields in the encoding that docs/hashing.md describes. It stands in headers on disk, so a change of
-  /// the encoding takes a new version, and a golden test guards it.
+  /// SHA-256 of all fields in the encoding described in docs/hashing.md. Stored in headers on disk, so a
+  /// change of the encoding needs a new version; a golden test guards it.
   digest fingerprint() const;
 
   friend bool operator==(const space_spec&, const space_spec&) = default;

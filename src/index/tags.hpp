@@ -1,4 +1,4 @@
-// Tags of a request, which are part of its objects' keys.
+// Tags of a request, which are part of the keys of its objects.
 #pragma once
 
 #include "base/digest.hpp"
@@ -16,10 +16,11 @@ constexpr size_t tag_bytes_max = 256;
 /// Errors: `bad_request` for too many tags, or one that is empty or too long.
 result<void> validate_tags(std::span<const std::string> tags);
 
-/// Replaces each digest by SHA-256(tag "terrace tags v1", number of tags, each tag with its length, digest), of which the
-/// first `width` bytes count. Tags are a set: neither their order nor repetition matters. Without tags nothing changes.
-/// It is done last, to the digests of chunks, so that it holds alike for clients that send tokens and those that send
-/// digests, and so that a parent is always the engine's own digest. `width` is that of the digests.
+/// Replaces each digest by SHA-256(tag "terrace tags v1", number of tags, each tag with its length, digest),
+/// truncated to `width` bytes. Tags are a set: order and repetition do not matter. Without tags nothing
+/// changes. Applied last, to the digests of chunks, so that it has the same effect for clients that send
+/// tokens and those that send digests, and a parent is always the engine's own digest. `width` is the width
+/// of the digests.
 void apply_tags(std::span<const std::string> tags, size_t width, std::span<digest> digests);
 
 } // namespace terrace

@@ -10,16 +10,17 @@
 
 namespace terrace {
 
-/// One block after the other, each chained to its parent. docs/hashing.md has the bytes of every algorithm. Keeps its
-/// context and buffers from call to call, so it is not thread-safe: an actor has its own.
+/// Hashes one block after the other, each chained to its parent. docs/hashing.md specifies the bytes of every
+/// algorithm. Reuses its context and buffers, so it is not thread-safe: each actor has its own.
 class token_hasher {
  public:
   virtual ~token_hasher() = default;
 
-  /// Bytes of its digests; the rest of a `digest` is zeros.
+  /// Width of its digests in bytes; the rest of a `digest` is zeros.
   virtual size_t width() const = 0;
 
-  /// The parent of a prompt's first block, made from the space's seed; nothing when the first block has none.
+  /// The parent of a prompt's first block, derived from the space's seed; none if the first block has no
+  /// parent.
   virtual std::optional<digest> root() const = 0;
 
   /// `extra` is the block's CBOR array of extra keys (extra_keys.hpp), or empty.
@@ -30,7 +31,7 @@ class token_hasher {
 /// The hasher of a valid spec's algorithm and seed.
 std::unique_ptr<token_hasher> make_token_hasher(const space_spec& spec);
 
-/// The bytes of tokens as they lie in memory: little-endian, 4 for each.
+/// The tokens as bytes: little-endian, 4 per token.
 std::span<const uint8_t> raw_bytes(std::span<const uint32_t> tokens);
 
 } // namespace terrace

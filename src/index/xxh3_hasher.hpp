@@ -1,4 +1,4 @@
-// XXH3 with 128 bits: fast, and not safe against somebody who wants a collision.
+// 128-bit XXH3: fast, but not resistant to deliberate collisions.
 #pragma once
 
 #include "index/token_hasher.hpp"
@@ -9,8 +9,8 @@
 
 namespace terrace {
 
-/// XXH3-128 (seed 0, canonical byte order) of the parent's 16 bytes and then the tokens as `sha256` has them; root and
-/// extra keys as there. Refused in isolated trust groups.
+/// XXH3-128 (seed 0, canonical byte order) of the parent's 16 bytes followed by the tokens as in `sha256`;
+/// root and extra keys as there. Refused in isolated trust groups.
 class xxh3_hasher : public token_hasher {
  public:
   explicit xxh3_hasher(std::string_view seed);

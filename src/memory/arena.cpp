@@ -70,15 +70,15 @@ result<arena> arena::create_with(const arena_options& options, bool huge_pages) 
   if (options.numa_node)
     if (auto bound = bind_to_node(made.data(), options.bytes, *options.numa_node); !bound)
       return tl::unexpected(bound.error());
-  // Pages of 2 MiB without reserving them, where the machine allows it (transparent_hugepage/shmem_enabled): a device is
-  // given whole runs of memory then instead of single pages. No error where not.
+  // Uses 2 MiB pages without reserving them where the system allows it (transparent_hugepage/shmem_enabled):
+  // a device then gets long contiguous ranges instead of single pages. Not an error elsewhere.
   if (!huge_pages)
     (void) ::madvise(made.data(), options.bytes, MADV_HUGEPAGE);
   int seals =
       F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL | (options.client_may_write ? 0 : F_SEAL_FUTURE_WRITE);
   if (::fcntl(made.fd_.get(), F_ADD_SEALS, seals) != 0)
     return fail_errno("cannot seal the arena");
-  // Clients that can write would break every other client of the group, so the seal is tried and not only trusted.
+  // A client that can write could corrupt the data of all clients of the group, so the seal is verified.
   if (!options.client_may_write && mapping::map(made.fd_.get(), options.bytes, true))
     return fail(errc::internal,
                 "the arena can still be mapped for writing after F_SEAL_FUTURE_WRITE: expected a kernel "
@@ -98,8 +98,8 @@ result<bool> arena::prefault(uint64_t bytes) {
   uint64_t left = size() - prefaulted_;
   uint64_t step = bytes >= left ? left : std::min(left, (bytes + unit - 1) / unit * unit);
   if (step > 0) {
-    // Populating (Linux 5.14) maps the pages and reports a shortage where a touch would be SIGBUS; fallocate commits
-    // them on older kernels.
+    // Populating (Linux 5.14) maps the pages and reports a shortage that would be SIGBUS on access; older
+    // kernels use fallocate.
     bool done = ::madvise(data() + prefaulted_, step, MADV_POPULATE_WRITE) == 0;
     if (!done && errno == EINVAL)
       done = ::fallocate(fd_.get(), 0, static_cast<off_t>(prefaulted_), static_cast<off_t>(step)) == 0;

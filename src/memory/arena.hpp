@@ -15,23 +15,27 @@ struct arena_options {
   std::string name = "terrace-arena"; ///< shown in /proc/PID/maps as memfd:NAME; at most 200 bytes
   uint64_t bytes = 0;                 ///< a multiple of 4 KiB (of 2 MiB with huge pages)
   bool client_may_write = false;      ///< staging memory, or a group with `write_in_place`
-  bool huge_pages = false;            ///< 2 MiB pages of the kernel's pool; falls back to ordinary ones
-  std::optional<uint32_t> numa_node;  ///< all pages come from this node; none: where they are first touched
+  bool huge_pages = false;            ///< 2 MiB pages from the kernel's pool; falls back to ordinary pages
+  std::optional<uint32_t>
+      numa_node; ///< all pages come from this node; none: from the node of the first touch
 
-  /// Errors: `bad_request` naming the option and the fix.
+  /// Errors: `bad_request` with the option and the fix.
   result<void> validate() const;
 };
 
-/// The daemon maps the memory for reading and writing, and then seals it before any descriptor can leave: SHRINK, GROW
-/// and SEAL always, so that nobody can pull pages from under a mapping; FUTURE_WRITE unless clients may write, so that
-/// later mappings, ours included, can only read, and write(2) is refused. A seal cannot be taken back.
+/// The daemon maps the memory for reading and writing, then seals it before any descriptor is passed on:
+/// SHRINK, GROW and SEAL always, so that nobody can remove pages from under a mapping; FUTURE_WRITE unless
+/// clients may write, so that later mappings, the daemon's included, are read-only and write(2) fails. A seal
+/// cannot be removed.
 ///
-/// Memory is committed by whoever touches it first (and charged to that process's cgroup): `prefault` does it in pieces
-/// so that start-up does not wait. Not thread-safe but for `data` and `size`; the bytes have no synchronisation here.
+/// Memory is committed by the first process that touches it (and charged to that process's cgroup).
+/// `prefault` commits it in pieces so that start-up does not wait. Not thread-safe except `data` and `size`;
+/// access to the bytes is not synchronized here.
 class arena {
  public:
-  /// Errors: `bad_request` for wrong options or a NUMA node that does not exist (`bind_to_node` has more), `no_space` when the kernel has no memory to map, `internal` for a system
-  /// call that fails otherwise, or when the seals turn out not to hold.
+  /// Errors: `bad_request` for wrong options or a NUMA node that does not exist (see `bind_to_node`),
+  /// `no_space` if the kernel has no memory to map, `internal` if another system call fails or a seal is not
+  /// effective.
   static result<arena> create(const arena_options& options);
 
   std::byte* data() const { return memory_.data(); }
@@ -39,16 +43,18 @@ class arena {
   int fd() const { return fd_.get(); } ///< stays owned by the arena
   bool client_may_write() const { return client_may_write_; }
 
-  /// A descriptor of its own (close-on-exec) to hand to a client.
+  /// A new descriptor (close-on-exec) to pass to a client.
   result<unique_fd> duplicate() const;
 
-  /// Commits up to `bytes` more and returns whether all is committed now. What was written stays. Takes about 0.25 s for
-  /// each GiB, so a caller on a worker asks for 16 MiB at a time. Errors: `no_space` (memory, huge pages or cgroup).
+  /// Commits up to `bytes` more and returns whether everything is committed. Contents are kept. Takes about
+  /// 0.25 s per GiB, so a caller on a worker asks for 16 MiB at a time. Errors: `no_space` (memory, huge
+  /// pages or cgroup).
   result<bool> prefault(uint64_t bytes);
   uint64_t prefaulted_bytes() const { return prefaulted_; }
 
   bool huge_pages() const { return huge_pages_; }
-  /// Why huge pages were asked for and not given, with the fix; empty otherwise. The arena works all the same.
+  /// Why huge pages were requested but not given, with the fix; otherwise empty. The arena works in either
+  /// case.
   const std::string& huge_pages_refusal() const { return huge_pages_refusal_; }
 
  private:

@@ -1,12 +1,13 @@
-// What the allocators of variable sizes share: all but where an object goes.
+// The common base of allocators for variable sizes: everything except the choice of place.
 #pragma once
 
 #include "memory/extent_map.hpp"
 
 namespace terrace {
 
-/// Stands on an `extent_map`, which has the accounts. A batch is all or nothing: it is placed one by one, in its order,
-/// then the largest first, then so by plain first fit. Whatever leaves room for `choose` by that last rule is allocated.
+/// Uses an `extent_map` for the accounting. A batch is all or nothing: its objects are placed one by one in
+/// order, then largest first, then largest first by plain first fit. Whatever `choose` finds room for by that
+/// last rule can be allocated.
 class arena_allocator : public allocator {
  public:
   result<std::vector<extent>> allocate(std::span<const uint64_t> sizes) override;
@@ -27,16 +28,17 @@ class arena_allocator : public allocator {
  protected:
   explicit arena_allocator(const allocator_options& options) : space_(options) {}
 
-  /// Places all of them, or none and returns false. `total` physical bytes are free, perhaps not in runs that help.
+  /// Places all of them, or none and returns false. `total` physical bytes are free, but not necessarily in
+  /// runs that fit.
   virtual bool place(std::span<const uint64_t> sizes, uint64_t total, std::vector<extent>& taken);
 
-  /// Places one object. With `first_fit` wherever first fit finds room, so that whatever fits is placed.
+  /// Places one object. With `first_fit`, wherever first fit finds room, so that whatever fits is placed.
   virtual std::optional<extent> take_one(uint64_t requested, bool first_fit) = 0;
 
   bool take_each(std::span<const uint64_t> sizes, std::span<const size_t> order, std::vector<extent>& taken,
                  bool first_fit);
 
-  /// For whoever keeps more than the space: these places were taken, these bytes came, these are not given out again.
+  /// Hooks for allocators with state of their own: these places were taken, these bytes added, these retired.
   virtual void adopted(std::span<const extent>) { runs_changed(); }
   virtual void grown(extent) { runs_changed(); }
   virtual void retired(extent) { runs_changed(); }

@@ -1,4 +1,4 @@
-// A plain heap with a cap: for small values of many sizes.
+// A best-fit heap with a capacity limit, for small values of many sizes.
 #pragma once
 
 #include "memory/arena_allocator.hpp"
@@ -8,10 +8,10 @@
 
 namespace terrace {
 
-/// Best fit: a value goes into the smallest free run that holds it, of several the one with the lowest address (Knuth,
-/// volume 1, section 2.5). Values of any size fill each other's holes and long runs stay whole; nothing keeps the values
-/// of a request together. `capacity_bytes` is the cap. A call costs a search in a tree of the runs by size, beside those
-/// of `free_runs`.
+/// Best fit: a value is placed in the smallest free run that holds it, among several the one with the lowest
+/// address (Knuth, volume 1, section 2.5). Values of any size fill each other's holes and long runs stay
+/// whole; the values of one request are not kept together. `capacity_bytes` is the limit. Each call costs a
+/// search in a tree of runs by size in addition to `free_runs`.
 class buffer_allocator : public arena_allocator {
  public:
   static result<std::unique_ptr<allocator>> make(const allocator_options& options);

@@ -32,7 +32,8 @@ result<std::shared_ptr<const client_region>> client_region::open(unique_fd fd, u
                                        std::strerror(errno) + ")" + expected_text);
   if (!S_ISREG(info.st_mode))
     return fail(errc::bad_request, std::string("the region is ") + kind_of(info.st_mode) + expected_text);
-  // Only shared memory answers. A file of a disk, a network or a user's own file system could stall a copier for ever.
+  // Only shared memory is accepted. A file on a disk, a network or a FUSE file system could block a copier
+  // forever.
   int seals = ::fcntl(fd.get(), F_GET_SEALS);
   if (seals < 0)
     return fail(errc::bad_request,

@@ -1,4 +1,4 @@
-// A client's memory as the daemon sees it: mapped only when its owner cannot turn a touch into a fault.
+// Memory of a client as the daemon uses it: mapped only if its owner cannot cause a fault on access.
 #pragma once
 
 #include "base/error.hpp"
@@ -11,18 +11,19 @@
 
 namespace terrace {
 
-/// A region: the first `size()` bytes of a client's memfd. Immutable, so that transfers on any thread share it by
-/// `shared_ptr`; the mapping and the descriptor end with the last of them. The bytes belong to the client, who may
-/// write to them at any time: nothing read from them may be trusted twice.
+/// A region: the first `size()` bytes of a client's memfd. Immutable, so that transfers on any thread share
+/// it by `shared_ptr`; the mapping and the descriptor are released with the last of them. The bytes belong to
+/// the client, which may write to them at any time: a value read from them must not be read again and trusted
+/// to be the same.
 ///
-/// It is mapped when the memfd carries F_SEAL_SHRINK, so that no truncation can take the pages away, and is made of
-/// ordinary pages (the pool of huge pages may run dry at a touch). Everything else is used through its descriptor with
-/// pread and pwrite, where a truncated file is a short count and not SIGBUS.
+/// A region is mapped if the memfd has F_SEAL_SHRINK, so that truncation cannot remove pages, and consists of
+/// ordinary pages (the huge page pool may be exhausted on access). All others are accessed through the
+/// descriptor with pread and pwrite, where a truncated file causes a short count instead of SIGBUS.
 class client_region {
  public:
-  /// Takes the descriptor over. `bytes` is what the client declared. Errors: `bad_request` when it is not shared memory
-  /// (a memfd, or a file of /dev/shm), cannot be read, or is shorter than declared; `no_space` when the kernel cannot
-  /// map it.
+  /// Takes ownership of the descriptor. `bytes` is the size declared by the client. Errors: `bad_request` if
+  /// it is not shared memory (a memfd or a file in /dev/shm), cannot be read, or is shorter than declared;
+  /// `no_space` if the kernel cannot map it.
   static result<std::shared_ptr<const client_region>> open(unique_fd fd, uint64_t bytes);
 
   uint64_t size() const { return size_; }

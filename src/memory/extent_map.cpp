@@ -57,7 +57,7 @@ void extent_map::expect(uint64_t smallest_bytes) {
 }
 
 result<void> extent_map::adopt(std::span<const extent> extents, std::span<const uint64_t> requested,
-                                 uint32_t tag) {
+                               uint32_t tag) {
   assert(extents.size() == requested.size());
   for (size_t i = 0; i < extents.size(); ++i) {
     const extent& e = extents[i];
@@ -112,7 +112,8 @@ result<void> extent_map::grow(uint64_t bytes, uint64_t gap_bytes) {
 }
 
 result<void> extent_map::retire(extent range) {
-  bool ends_there = !usable_.run_at(range.offset + range.size); // the arena's end, a gap, or what went before
+  bool ends_there =
+      !usable_.run_at(range.offset + range.size); // the end of the arena, a gap, or a retired range
   if (auto valid = validate_segments(options_, range, end_, ends_there); !valid)
     return valid;
   uint64_t there = 0, free = 0;
@@ -154,7 +155,7 @@ std::vector<extent> extent_map::trial(std::span<const uint64_t> sorted_sizes) {
 }
 
 std::optional<std::vector<size_t>> extent_map::choose(std::span<const uint64_t> sizes,
-                                                        std::span<const extent> candidates) {
+                                                      std::span<const extent> candidates) {
   std::vector<uint64_t> sorted;
   uint64_t needed = 0;
   for (uint64_t bytes : sizes) {
@@ -164,8 +165,8 @@ std::optional<std::vector<size_t>> extent_map::choose(std::span<const uint64_t> 
   std::sort(sorted.rbegin(), sorted.rend());
   if (sorted.empty() || !trial(sorted).empty())
     return std::vector<size_t>{};
-  // Candidates are given for trial, and taken back before anybody sees. Enough bytes first; then every further candidate
-  // gets a trial while they are few, later each eighth more.
+  // Candidates are freed tentatively and restored before returning. First enough bytes are freed; then every
+  // further candidate is tried while there are few, later after each additional eighth.
   std::vector<extent> given;
   std::vector<extent> placed;
   size_t next_trial = 0;

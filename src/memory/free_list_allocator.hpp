@@ -1,16 +1,16 @@
-// Address-ordered first fit: objects of any size, neighbours stay neighbours.
+// Address-ordered first fit for objects of any size; objects of a batch stay adjacent.
 #pragma once
 
 #include "memory/arena_allocator.hpp"
 
 namespace terrace {
 
-/// A batch is tried as one run that is cut into consecutive parts (a chunk's objects then lie side by side: one I/O),
-/// then as several runs, each size placed first fit in the batch's order, then once more with the largest sizes first.
-/// With equal sizes a batch fails only if the arena cannot hold it; with mixed sizes packing is not searched further.
-/// Parts are freed singly or together; a batch that is freed is joined first and touches the free runs once for each
-/// joined run. A free run ends at a boundary, also when the bytes behind it are free: `largest_free_run` is what one
-/// request can have. Costs: see `free_runs`.
+/// A batch is first tried as one run cut into consecutive parts (the objects of a chunk are then adjacent:
+/// one I/O), then as several runs with each size placed first fit in batch order, then again largest first.
+/// With equal sizes a batch fails only if the arena cannot hold it; with mixed sizes no further packing is
+/// searched. Parts are freed singly or together; a freed batch is merged first, so that the free runs are
+/// updated once per merged run. A free run ends at a boundary even if the bytes after it are free:
+/// `largest_free_run` is the largest possible request. Costs: see `free_runs`.
 class free_list_allocator : public arena_allocator {
  public:
   static result<std::unique_ptr<allocator>> make(const allocator_options& options);

@@ -7,7 +7,8 @@ namespace terrace {
 
 namespace {
 
-/// How many of the first `count` numbers are below `offset`. Without branches: the run that is wanted is anywhere.
+/// The number of the first `count` offsets below `offset`. Without branches, as the position is
+/// unpredictable.
 template <class Offsets>
 size_t count_below(const Offsets& sorted, size_t count, uint64_t offset) {
   size_t begin = 0;
@@ -169,7 +170,7 @@ void free_runs::give_within_boundary(extent range) {
   bool joins_after = after && !ends_run(end) && run_at(*after).offset == end;
   if (joins_before && joins_after) {
     extent joined{run_at(*before).offset, run_at(*before).size + range.size + run_at(*after).size};
-    erase(*after); // behind `before`, whose place stays
+    erase(*after); // behind `before`, whose place is unchanged
     resize(*before, joined);
   } else if (joins_before) {
     resize(*before, {run_at(*before).offset, run_at(*before).size + range.size});

@@ -1,4 +1,4 @@
-// The free runs of an arena, in the order of their addresses.
+// The free runs of an arena, ordered by address.
 #pragma once
 
 #include "memory/allocator.hpp"
@@ -11,43 +11,43 @@
 
 namespace terrace {
 
-/// A set of bytes, kept as maximal runs. Runs never reach across a multiple of the boundary, also when the bytes behind
-/// it are free: every run can be handed out whole.
+/// A set of bytes, stored as maximal runs. Runs never cross a multiple of the boundary, even if the bytes on
+/// both sides are free: every run can be allocated whole.
 ///
-/// Runs lie in sorted blocks of at most 64, as in the leaves of a B+ tree (Comer, "The Ubiquitous B-Tree", 1979), whose
-/// inner level is one flat array; each block knows its largest run, so that "the first run of at least n bytes" looks at
-/// one number a block. `give` and `take` touch one block or two. The same calls build the same blocks.
-/// Not thread-safe.
+/// Runs are stored in sorted blocks of at most 64, as in the leaves of a B+ tree (Comer, "The Ubiquitous
+/// B-Tree", 1979) whose inner level is one flat array. Each block stores its largest run, so that finding the
+/// first run of at least n bytes reads one number per block. `give` and `take` modify one block or two. The
+/// same calls build the same blocks. Not thread-safe.
 class free_runs {
  public:
   explicit free_runs(uint64_t boundary_bytes = 0) : boundary_(boundary_bytes) {}
 
-  /// Adds bytes none of which is in the set yet (asserted where it is cheap), joined with their neighbours.
+  /// Adds bytes, none of which is in the set (asserted where cheap), and merges them with their neighbors.
   void give(extent range);
 
-  /// Removes bytes all of which are in the set (asserted), wherever they lie in their runs.
+  /// Removes bytes, all of which are in the set (asserted), anywhere within their runs.
   void take(extent range);
 
   /// The run with the lowest offset that has at least `bytes`; `bytes` is not 0.
   std::optional<extent> first_fit(uint64_t bytes) const;
 
-  /// The run that `offset` lies in.
+  /// The run that contains `offset`.
   std::optional<extent> run_at(uint64_t offset) const;
 
-  /// Whether all of `range` is in the set; a range across a boundary is not asked for.
+  /// True if all of `range` is in the set. `range` must not cross a boundary.
   bool contains(extent range) const;
 
-  /// The part of the set that lies in `range`, in order.
+  /// The part of the set within `range`, in order.
   std::vector<extent> within(extent range) const;
 
   uint64_t largest() const; ///< 0 when the set is empty
   size_t count() const { return count_; }
   uint64_t bytes() const { return bytes_; }
 
-  /// From now on `whole_units` is kept for objects of `unit` bytes. O(runs) when it changes.
+  /// Sets the object size for `whole_units`. O(runs) if it changes.
   void measure_in(uint64_t unit);
   uint64_t unit() const { return unit_; }
-  /// The bytes of whole units that lie end to end in each run. O(1).
+  /// The bytes of whole units that fit end to end in each run. O(1).
   uint64_t whole_units() const { return whole_units_; }
 
  private:
@@ -68,7 +68,7 @@ class free_runs {
   void give_within_boundary(extent range);
   void insert(std::optional<place> before, extent run);
   void erase(place at);
-  void resize(place at, extent run); ///< the order must stay
+  void resize(place at, extent run); ///< the order must not change
   void split(size_t full);
   void drop_block(size_t which);
   void measure_block(size_t which);

@@ -9,14 +9,15 @@
 
 namespace terrace {
 
-/// A hash table with open addressing and linear probing (Knuth, volume 3, algorithms 6.4 L and R: removal moves entries
-/// back and leaves no marks). A live extent costs 48 to 96 bytes and no allocation of its own. Not thread-safe.
+/// A hash table with open addressing and linear probing (Knuth, volume 3, algorithms 6.4 L and R: removal
+/// moves entries back and leaves no tombstones). A live extent costs 48 to 96 bytes and no separate
+/// allocation. Not thread-safe.
 class live_extents {
  public:
   struct entry {
     uint64_t offset = empty;
-    uint64_t requested = 0; ///< the physical size follows from it
-    uint32_t tag = 0;       ///< the allocator's own
+    uint64_t requested = 0; ///< determines the physical size
+    uint32_t tag = 0;       ///< for the allocator
   };
 
   /// The offset must not be in the table.
@@ -27,7 +28,7 @@ class live_extents {
     ++count_;
   }
 
-  /// nullptr when there is none. Valid until the next insert or remove.
+  /// nullptr if there is none. Valid until the next insert or remove.
   entry* find(uint64_t offset) {
     if (entries_.empty())
       return nullptr;
@@ -37,7 +38,7 @@ class live_extents {
     return nullptr;
   }
 
-  /// Takes an entry out that `find` gave.
+  /// Removes an entry returned by `find`.
   entry remove(entry* found) {
     entry removed = *found;
     size_t hole = static_cast<size_t>(found - entries_.data());
@@ -53,7 +54,7 @@ class live_extents {
     return removed;
   }
 
-  /// Starts to bring the place of `offset` into the cache, for a caller with other work to do first.
+  /// Starts loading the slot of `offset` into the cache, for a caller with other work to do first.
   void prefetch(uint64_t offset) const {
     if (!entries_.empty())
       __builtin_prefetch(&entries_[home(offset)], 1);
@@ -66,9 +67,8 @@ class live_extents {
   static constexpr uint64_t golden = 0x9e3779b97f4a7c15ULL;
 
   size_t mask() const { return entries_.size() - 1; }
-  size_t home(uint64_t offset) const {
-    return offset * golden >> shift_;
-  } // Knuth, 6.4: multiplicative hashing
+  /// Multiplicative hashing (Knuth, 6.4).
+  size_t home(uint64_t offset) const { return offset * golden >> shift_; }
   void place(const entry& added) {
     size_t at = home(added.offset);
     while (entries_[at].offset != empty) {
@@ -86,7 +86,7 @@ class live_extents {
         place(e);
   }
 
-  std::vector<entry> entries_; ///< a power of two, at most half of them in use
+  std::vector<entry> entries_; ///< size is a power of two, at most half in use
   size_t count_ = 0;
   int shift_ = 0;
 };

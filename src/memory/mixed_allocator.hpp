@@ -1,14 +1,14 @@
-// Two allocators in one arena: small objects by `buffer`, all others by `size_class`.
+// Two allocators in one arena: `buffer` for small objects, `size_class` for all others.
 #pragma once
 
 #include "memory/allocator.hpp"
 
 namespace terrace {
 
-/// The first `small_percent` of the arena are for objects of at most `small_max_bytes` (physical), so that they never lie
-/// between large ones. Small objects for which there is no room there go where the large ones are; large ones never come
-/// into the area of the small. A batch keeps its small objects together in one of the two areas if it can. The area of the
-/// small keeps its size when the arena grows.
+/// The first `small_percent` of the arena are for objects of at most `small_max_bytes` (physical), so that
+/// small objects are not placed between large ones. Small objects that do not fit there are placed in the
+/// area of the large ones; large objects are never placed in the small area. The small objects of a batch are
+/// kept together in one area if possible. The small area keeps its size when the arena grows.
 class mixed_allocator : public allocator {
  public:
   /// Errors: `bad_request` for a share that leaves one of the areas empty.
@@ -36,10 +36,10 @@ class mixed_allocator : public allocator {
   bool is_small(uint64_t bytes) const { return physical_size(bytes) <= small_limit(); }
   uint64_t small_limit() const;
 
-  /// Those of `which` (indices of `sizes`) go into `area`, all or none; their places into `taken`.
+  /// Places those of `which` (indices of `sizes`) in `area`, all or none; stores their places in `taken`.
   bool place(allocator& area, std::span<const uint64_t> sizes, std::span<const size_t> which,
              std::vector<extent>& taken);
-  void count_alike(); ///< after every change: both areas count whole objects of one size
+  void count_alike(); ///< after every change: both areas count whole objects of the same size
 
   allocator_options options_;
   uint64_t small_end_;

@@ -87,7 +87,8 @@ result<void> paged_allocator::adopt(std::span<const extent> extents, std::span<c
     else
       requested_[slot_at(extents[i].offset)] = 0;
   live_ += all ? taken : 0;
-  // The slots up to the last one that was named count as used now; those of them that are free, the lowest goes first.
+  // Slots up to the last adopted one now count as used before; the free ones among them are reused lowest
+  // first.
   std::erase_if(freed_, [&](uint64_t slot) { return requested_[slot] != 0; });
   std::vector<uint64_t> skipped;
   for (uint64_t slot = requested_.size(); slot > used; --slot)
@@ -165,7 +166,8 @@ result<void> paged_allocator::retire(extent range) {
 }
 
 void paged_allocator::withdraw(extent range) {
-  // Slots that were never used are the tail of the arena: from here on those before the end of `range` count as used.
+  // Slots that were never used are the end of the arena; from here on those before the end of `range` count
+  // as used.
   uint64_t used = requested_.size();
   for_slots_in(range, [&](uint64_t slot) { requested_.resize(std::max(requested_.size(), slot + 1)); });
   for (uint64_t slot = requested_.size(); slot > used; --slot)

@@ -6,7 +6,7 @@ namespace terrace {
 
 namespace {
 
-/// Numbers that are left for growth. With segments of 1 GiB it is 16 TiB of growth.
+/// Numbers left for growth. With segments of 1 GiB they allow 16 TiB of growth.
 constexpr uint32_t segments_to_come = 16384;
 
 } // namespace
@@ -112,7 +112,7 @@ void segmented_arena::retire(uint32_t number) {
 }
 
 void segmented_arena::drop(uint32_t number) {
-  std::shared_ptr<arena> last, lent; // unmapped behind the lock
+  std::shared_ptr<arena> last, lent; // unmapped after the lock is released
   std::lock_guard held(lock_);
   last = std::move(slots_[number].what);
   lent = std::move(slots_[number].lent);

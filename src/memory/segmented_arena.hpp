@@ -1,5 +1,4 @@
-// A tier's memory: one or more arenas side by side, addressed as one run of bytes, to which segments come and from which
-// they go.
+// The memory of a tier: one or more arenas (segments) in one address space, added and removed while in use.
 #pragma once
 
 #include "memory/arena.hpp"
@@ -15,25 +14,25 @@ namespace terrace {
 struct segmented_arena_options {
   std::string name = "terrace-arena";
   uint64_t bytes = 0; ///< a multiple of 4 KiB (of 2 MiB with huge pages)
-  uint64_t segment_bytes =
-      1ULL
-      << 30; ///< every segment but the last of each growth; at most 1 GiB, the limit of a registered buffer
+  /// Size of every segment except the last of each growth; at most 1 GiB, the limit of a registered buffer.
+  uint64_t segment_bytes = 1ULL << 30;
   bool huge_pages = false;
   std::optional<uint32_t> numa_node;
 };
 
-/// The segments share one address space of offsets, in which no object crosses a multiple of `segment_bytes` (the
-/// allocator's boundary sees to that). A segment has one number for good, and numbers are not used again: offset divided
-/// by `segment_bytes`.
+/// The segments share one address space of offsets, in which no object crosses a multiple of `segment_bytes`
+/// (ensured by the allocator's boundary). The number of a segment is its offset divided by `segment_bytes`;
+/// it never changes and is never reused.
 ///
-/// One thread at a time changes it (`grow`, `retire`, `drop`, `take_back`, `prefault`); everything else is for any
-/// thread. `at` is for offsets of live extents alone: whoever gave out the extent knows that its segment is there.
+/// Only one thread at a time may modify the arena (`grow`, `retire`, `drop`, `take_back`, `prefault`);
+/// everything else is safe on any thread. `at` may be called only for offsets of live extents, whose segments
+/// are certain to exist.
 class segmented_arena {
  public:
   /// Errors: those of `arena::create`.
   static result<std::unique_ptr<segmented_arena>> create(const segmented_arena_options& options);
 
-  uint64_t size() const { return size_.load(std::memory_order_relaxed); } ///< without what was retired
+  uint64_t size() const { return size_.load(std::memory_order_relaxed); } ///< without retired segments
   uint64_t segment_bytes() const { return options_.segment_bytes; }
 
   std::byte* at(uint64_t offset) const {
@@ -49,51 +48,55 @@ class segmented_arena {
     return {static_cast<uint32_t>(offset / options_.segment_bytes), offset % options_.segment_bytes};
   }
 
-  uint32_t segments() const; ///< numbers given so far
-  /// Null: it went, or there never was one.
+  uint32_t segments() const; ///< numbers given out so far
+  /// Null if the segment was dropped or never existed.
   std::shared_ptr<const arena> segment(uint32_t number) const;
-  /// The same for whoever gives its descriptor to a client: kept for as long as the client may have it mapped.
+  /// Like `segment`, for a descriptor that is passed to a client: hold the result as long as the client may
+  /// have it mapped.
   std::shared_ptr<const arena> lend(uint32_t number) const;
 
-  /// Bytes of the address space that a segment takes.
+  /// The address range of a segment.
   struct range {
     uint64_t offset = 0;
     uint64_t bytes = 0;
   };
   range range_of(uint32_t number) const;
 
-  /// New segments at the end, of `bytes` together, all or none. `gap_bytes` of the address space before them stay empty,
-  /// where the last segment was shorter than the others.
+  /// Adds segments at the end, of `bytes` in total, all or none. `gap_bytes` of address space before them
+  /// stay empty if the last segment was shorter than the others.
   struct growth {
     uint64_t gap_bytes = 0;
     uint32_t first = 0; ///< number of the first new segment
-    uint32_t end = 0;   ///< and one behind the last
+    uint32_t end = 0;   ///< one past the last
   };
   result<growth> grow(uint64_t bytes);
-  /// Undoes the last growth, of which nobody has heard.
+  /// Undoes the last growth, which must not have been published.
   void take_back(const growth& last);
 
-  /// Segments that together have at least `bytes`, from the end of the address space; those that no client maps first.
+  /// Chooses segments of at least `bytes` in total from the end of the address space, those not mapped by
+  /// clients first.
   std::vector<uint32_t> choose(uint64_t bytes) const;
-  /// It no longer counts as the arena's. Its bytes stay readable.
+  /// Removes the segment from the arena's size. Its bytes stay readable.
   void retire(uint32_t number);
-  /// Nothing lies in it any more, and no ring has it registered. Its memory goes with the last client that maps it.
+  /// Releases a segment. It must contain no objects and be registered with no ring. Its memory is freed when
+  /// the last client unmaps it.
   void drop(uint32_t number);
-  /// Bytes of retired segments whose memory is still there.
+  /// Bytes of retired segments whose memory still exists.
   uint64_t leaving_bytes() const;
 
-  /// Commits about `bytes` more, segment after segment; true when all is committed. Errors: those of `arena::prefault`.
+  /// Commits about `bytes` more, segment after segment; true once everything is committed. Errors: those of
+  /// `arena::prefault`.
   result<bool> prefault(uint64_t bytes);
 
-  uint64_t huge_page_bytes() const; ///< of the segments that have huge pages
-  /// Why some segments have ordinary pages although huge ones were asked for; empty otherwise.
+  uint64_t huge_page_bytes() const; ///< of segments with huge pages
+  /// Why some segments have ordinary pages although huge pages were requested; otherwise empty.
   std::string huge_pages_refusal() const;
 
  private:
   struct slot {
     std::shared_ptr<arena> what;
-    std::shared_ptr<arena> lent; ///< keeps `what`; its count is that of the clients
-    std::weak_ptr<arena> gone;   ///< once it was dropped
+    std::shared_ptr<arena> lent; ///< keeps `what`; its count is the number of clients
+    std::weak_ptr<arena> gone;   ///< set when it is dropped
     uint64_t bytes = 0;
     bool retired = false;
   };
@@ -105,7 +108,7 @@ class segmented_arena {
   std::unique_ptr<std::atomic<std::byte*>[]> begins_;
   std::atomic<uint64_t> size_{0};
   uint32_t prefaulting_ = 0;
-  mutable std::mutex lock_; ///< of the slots; never held while memory is touched
+  mutable std::mutex lock_; ///< protects the slots; never held while memory is touched
   std::vector<slot> slots_;
 };
 

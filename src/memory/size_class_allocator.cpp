@@ -10,8 +10,8 @@ namespace terrace {
 
 namespace {
 
-constexpr uint64_t slots_max = 64;       // bits of the map of free slots
-constexpr uint64_t objects_per_slot = 4; // of the class, for each slot of a new slab
+constexpr uint64_t slots_max = 64;       // one bit each in `free_slots`
+constexpr uint64_t objects_per_slot = 4; // objects of the class per slot of a new slab
 
 } // namespace
 
@@ -104,7 +104,7 @@ void size_class_allocator::forget_slab(slab_id which) {
 void size_class_allocator::dissolve_slabs_in(extent range) {
   uint64_t end = range.offset + range.size;
   auto at = slab_at_.upper_bound(range.offset);
-  if (at != slab_at_.begin()) // the slab before may reach into the range
+  if (at != slab_at_.begin()) // the previous slab may extend into the range
     --at;
   while (at != slab_at_.end() && at->first < end) {
     slab_id which = (at++)->second;

@@ -14,7 +14,7 @@ striped_allocator::striped_allocator(std::vector<std::unique_ptr<allocator>> pat
   assert(paths_.size() == map_.paths());
 }
 
-// ---- what the paths have together ----
+// ---- totals over the paths ----
 
 uint64_t striped_allocator::largest_possible() const {
   uint64_t largest = 0;
@@ -49,7 +49,7 @@ void striped_allocator::expect(uint64_t smallest_bytes) {
   note_smallest();
 }
 
-/// All paths count in the smallest object that any of them has had.
+/// All paths count in units of the smallest object on any of them.
 void striped_allocator::note_smallest() {
   uint64_t smallest = expected_;
   bool live = false;
@@ -81,7 +81,7 @@ uint64_t striped_allocator::used_in(extent range) const {
   return paths_[map_.path_of(range.offset)]->used_in(local(range));
 }
 
-// ---- giving and taking ----
+// ---- allocating and freeing ----
 
 std::vector<uint64_t> striped_allocator::free_of_usable() const {
   std::vector<uint64_t> room(paths_.size());
@@ -98,7 +98,7 @@ uint64_t striped_allocator::room_bytes() const {
 constexpr uint64_t shares =
     4; ///< of the path with the most room; finer differences would not let turns alternate
 
-/// Whose turn it is, object by object.
+/// Assigns objects to paths by weighted round robin.
 striped_allocator::assignment striped_allocator::spread(std::span<const uint64_t> sizes,
                                                         std::vector<uint64_t> room,
                                                         std::vector<int64_t>& turns) const {
@@ -146,7 +146,7 @@ void striped_allocator::give_back(std::vector<extent>& taken) {
   taken.clear();
 }
 
-/// Each path takes its objects as one batch; what does not fit there goes wherever it fits.
+/// Each path takes its objects as one batch; the rest go wherever they fit.
 bool striped_allocator::place(std::span<const uint64_t> sizes, const assignment& where,
                               std::vector<extent>& taken) {
   taken.assign(sizes.size(), {});
@@ -216,7 +216,7 @@ result<std::vector<extent>> striped_allocator::allocate(std::span<const uint64_t
   if (sizes.empty())
     return taken;
   bool placed = try_allocate(sizes, taken);
-  note_smallest(); // what was tried counts
+  note_smallest(); // failed attempts count too
   if (!placed)
     return fail_no_space(*this, sizes.size(), *total);
   return taken;

@@ -1,9 +1,9 @@
-// One allocator over the arenas of several paths, each of which has an allocator of its own.
+// One allocator over the arenas of several paths, each with its own allocator.
 //
-// An object lies wholly on one path. Objects of a batch, and those of batches that follow each other, go round the paths:
-// each gets turns in proportion to its free bytes (smooth weighted round robin, as in nginx), so that what is read
-// together lies apart, and a path that is emptier than the others fills up faster. Where its turn finds no room,
-// another path takes the object.
+// An object is stored on one path. The objects of a batch, and those of consecutive batches, are distributed
+// over the paths in proportion to their free bytes (smooth weighted round robin, as in nginx), so that
+// objects read together are on different paths, and an emptier path fills faster. If the selected path has no
+// room, another takes the object.
 #pragma once
 
 #include "memory/allocator.hpp"
@@ -15,11 +15,12 @@ namespace terrace {
 
 class striped_allocator final : public allocator {
  public:
-  /// Whether objects may be put there now; asked at every allocation.
+  /// True if objects may be placed on the path now; called at every allocation.
   using path_check = std::function<bool(size_t path)>;
 
-  /// `paths`: allocators of one kind with the same options but for the capacity, whose arenas have these bytes. Objects on a
-  /// path that `usable` denies stay; in `choose` they leave in their turn, though that makes no room.
+  /// `paths`: allocators of one kind with the same options except for the capacity, one per arena of `map`.
+  /// Objects on a path for which `usable` is false stay; `choose` lists them as victims in their turn
+  /// although that makes no room.
   striped_allocator(std::vector<std::unique_ptr<allocator>> paths, const path_map& map, path_check usable);
 
   std::string_view name() const override { return paths_.front()->name(); }
@@ -28,7 +29,7 @@ class striped_allocator final : public allocator {
   void free(std::span<const extent> extents) override;
   uint64_t physical_size(uint64_t bytes) const override { return paths_.front()->physical_size(bytes); }
   uint64_t largest_possible() const override;
-  allocator_usage usage() const override; ///< the largest free run is one of a usable path
+  allocator_usage usage() const override; ///< the largest free run is that of a usable path
   uint64_t room_bytes() const override;   ///< on usable paths
   void expect(uint64_t smallest_bytes) override;
   using allocator::grow;
@@ -39,7 +40,7 @@ class striped_allocator final : public allocator {
                                             std::span<const extent> candidates) override;
 
  private:
-  using assignment = std::vector<size_t>; ///< for each object of a batch, its path
+  using assignment = std::vector<size_t>; ///< the path of each object of a batch
 
   struct remembered {
     std::vector<uint64_t> sizes;
@@ -62,10 +63,10 @@ class striped_allocator final : public allocator {
   std::vector<std::unique_ptr<allocator>> paths_;
   path_map map_;
   path_check usable_;
-  std::vector<int64_t> turns_; ///< what each path is behind the others; their sum is 0
-  remembered chosen_;          ///< how the last choice would place its batch
+  std::vector<int64_t> turns_; ///< how far each path is behind the others; the sum is 0
+  remembered chosen_;          ///< how the last `choose` would place its batch
   uint64_t expected_ = 0;
-  uint64_t told_ = 0; ///< to all paths: the smallest object of any
+  uint64_t told_ = 0; ///< the value passed to all paths: the smallest object of any
 };
 
 } // namespace terrace

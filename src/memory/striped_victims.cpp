@@ -1,4 +1,4 @@
-// Which victims make room on which path: `striped_allocator::choose`.
+// Chooses the victims that make room on each path: `striped_allocator::choose`.
 #include "memory/striped_allocator.hpp"
 
 #include <algorithm>
@@ -6,7 +6,7 @@
 
 namespace terrace {
 
-/// One question of which candidates have to go.
+/// One call of `choose`.
 class striped_allocator::choosing {
  public:
   choosing(striped_allocator& of, std::span<const uint64_t> sizes, std::span<const extent> candidates)
@@ -29,7 +29,7 @@ class striped_allocator::choosing {
   }
 
  private:
-  /// The shortest beginning of the list whose bytes could be enough; at least one candidate, if there is one.
+  /// The length of the shortest prefix of the list with enough bytes; at least 1 if there is a candidate.
   size_t enough_bytes() const {
     uint64_t bytes = std::accumulate(free_.begin(), free_.end(), uint64_t{0});
     size_t count = 0;
@@ -41,7 +41,7 @@ class striped_allocator::choosing {
     return count;
   }
 
-  /// Divides the first `count` candidates among the paths.
+  /// Distributes the first `count` candidates among the paths.
   void take_candidates(size_t count) {
     own_.assign(of_.paths_.size(), {});
     index_.assign(of_.paths_.size(), {});
@@ -110,7 +110,7 @@ class striped_allocator::choosing {
     return finish(std::move(all));
   }
 
-  /// The largest first, each on the first path on which it still fits beside the others.
+  /// Largest first, each on the first path where it still fits with the others.
   std::optional<std::vector<size_t>> choose_one_by_one() {
     const size_t nowhere = of_.paths_.size();
     std::vector<size_t> order(sizes_.size());
@@ -130,7 +130,8 @@ class striped_allocator::choosing {
     return choose_as(where);
   }
 
-  /// What lies where no object can be put leaves in its turn as well: else the coldest of it would be named for ever.
+  /// Candidates on unusable paths are also chosen in their turn, or the oldest of them would be proposed
+  /// forever.
   std::vector<size_t> finish(std::vector<size_t> chosen) const {
     std::sort(chosen.begin(), chosen.end());
     std::vector<size_t> also;
@@ -146,10 +147,10 @@ class striped_allocator::choosing {
   striped_allocator& of_;
   std::span<const uint64_t> sizes_;
   std::span<const extent> candidates_;
-  std::vector<uint64_t> free_; ///< by path, 0 where nothing may be put
+  std::vector<uint64_t> free_; ///< by path; 0 if nothing may be placed there
   uint64_t needed_ = 0;
-  std::vector<std::vector<extent>> own_;   ///< by path: the candidates that lie there
-  std::vector<std::vector<size_t>> index_; ///< and which of all candidates they are
+  std::vector<std::vector<extent>> own_;   ///< by path: the candidates on it
+  std::vector<std::vector<size_t>> index_; ///< and their indices among all candidates
 };
 
 std::optional<std::vector<size_t>> striped_allocator::choose(std::span<const uint64_t> sizes,

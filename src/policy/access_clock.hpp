@@ -1,4 +1,4 @@
-// The clock of uses: 32 bits that order requests and still tell their age.
+// The clock of accesses: 32-bit stamps that order requests and still measure age.
 #pragma once
 
 #include <algorithm>
@@ -6,20 +6,22 @@
 
 namespace terrace {
 
-/// Nanoseconds of a monotonic clock; passed in, for policies know no clock.
+/// Nanoseconds of a monotonic clock. The caller passes it in; policies read no clock.
 using policy_time = uint64_t;
 
-/// Ticks of 2^20 ns (about a millisecond) since a base. Two events at different times get different stamps even within a
-/// tick: the clock runs ahead of the time then, by at most `lead_max` ticks (a logical clock beside the physical one,
-/// Kulkarni et al. 2014). Beyond, events share stamps. A stamp lasts 49 days; before it overflows, `rebase` moves the
-/// base, and what is older than 24 days counts as that old.
+/// Ticks of 2^20 ns (about a millisecond) since a base. Two events at different times get different stamps
+/// even within one tick: the clock then runs ahead of the time, by at most `lead_max` ticks (a logical clock
+/// beside the physical one, Kulkarni et al. 2014). Beyond that lead, events share stamps. Stamps cover 49
+/// days; before they overflow, `rebase` moves the base, and everything older than 24 days is treated as 24
+/// days old.
 class access_clock {
  public:
   static constexpr int tick_shift = 20;
   static constexpr uint64_t lead_max = 1000;
   static constexpr uint32_t rebase_step = 1U << 31;
 
-  /// A new event. `anew`: apart from the event before, though it was at the same time.
+  /// Registers an event and returns its stamp. `anew`: the event gets a stamp of its own even if its time
+  /// equals the previous event's.
   uint32_t advance(policy_time now, bool anew) {
     uint64_t tick = now >> tick_shift;
     if (!started_) {
@@ -37,12 +39,12 @@ class access_clock {
 
   uint32_t stamp() const { return static_cast<uint32_t>(ticks_ - base_); }
 
-  /// Stamps must be moved with `rebased` now.
+  /// True when the owner must call `rebase` and map all stamps with `rebased`.
   bool overflows() const { return ticks_ - base_ > 0xc0000000U; }
   void rebase() { base_ += rebase_step; }
   static uint32_t rebased(uint32_t stamp) { return stamp > rebase_step ? stamp - rebase_step : 0; }
 
-  /// Ticks since the time's origin, for what outlives a base.
+  /// Ticks since the time's origin, for values that outlive a base.
   uint64_t ticks(uint32_t stamp) const { return base_ + stamp; }
   uint64_t ticks() const { return ticks_; }
 

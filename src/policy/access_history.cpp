@@ -7,25 +7,25 @@ namespace terrace {
 
 namespace {
 constexpr uint32_t refresh_requests = 64;
-constexpr uint32_t refresh_uses = 1024; ///< at least, and
-constexpr size_t uses_per_class = 16;   ///< so many for each class
+constexpr uint32_t refresh_uses = 1024; ///< minimum, and
+constexpr size_t uses_per_class = 16;   ///< at least this many per class in use
 } // namespace
 
-use_ending ending_of(const request_outcome& outcome) {
+request_ending ending_of(const request_outcome& outcome) {
   constexpr uint64_t second = 1'000'000'000;
   if (outcome.session_closed)
-    return use_ending::closed;
+    return request_ending::closed;
   if (auto think = outcome.think_time_ns)
-    return *think < 15 * second   ? use_ending::soon
-           : *think < 60 * second ? use_ending::later
-                                  : use_ending::late;
+    return *think < 15 * second   ? request_ending::soon
+           : *think < 60 * second ? request_ending::later
+                                  : request_ending::late;
   if (outcome.reason == finish_reason::tool_call)
-    return use_ending::tool_call;
+    return request_ending::tool_call;
   if (!outcome.output_tokens)
-    return use_ending::untold;
-  return *outcome.output_tokens < 40    ? use_ending::short_answer
-         : *outcome.output_tokens < 300 ? use_ending::middling_answer
-                                        : use_ending::long_answer;
+    return request_ending::untold;
+  return *outcome.output_tokens < 40    ? request_ending::short_answer
+         : *outcome.output_tokens < 300 ? request_ending::middling_answer
+                                        : request_ending::long_answer;
 }
 
 void access_history::start() {
@@ -36,7 +36,7 @@ void access_history::start() {
 std::vector<size_t> access_history::pools() {
   std::vector<size_t> pool_of(classes);
   for (size_t c = 0; c < classes; ++c)
-    pool_of[c] = c < cells * use_endings ? c - c % use_endings : c;
+    pool_of[c] = c < cells * request_endings ? c - c % request_endings : c;
   return pool_of;
 }
 
@@ -60,7 +60,7 @@ size_t access_history::class_for(const kind& of) {
 }
 
 template <class Event>
-void access_history::tell_models(uint32_t word, Event event) {
+void access_history::update_models(uint32_t word, Event event) {
   event(*model_);
   uint32_t space = word >> space_shift;
   if (space == 0)
@@ -105,7 +105,7 @@ void access_history::use(entry_index at, uint32_t stamp) {
   entry_record& record = table_[at];
   uint32_t& word = record.history;
   if (model_ && word & open_bit)
-    tell_models(word, [&](survival_model& model) {
+    update_models(word, [&](survival_model& model) {
       model.returned(class_of(word), clock_.ticks(record.stamp),
                      std::max(clock_.ticks(stamp), clock_.ticks(record.stamp)));
     });
@@ -120,12 +120,12 @@ void access_history::use(entry_index at, uint32_t stamp) {
          trunk_bits(word >> start_shift & start_max) << trunk_shift;
   if (requested)
     word = (word & ((1U << space_shift) - 1)) | space_ << space_shift;
-  tell_models(word, [&](survival_model& model) { model.opened(class_of(word), clock_.ticks(stamp)); });
+  update_models(word, [&](survival_model& model) { model.opened(class_of(word), clock_.ticks(stamp)); });
   ++uses_;
   refresh_when_due();
 }
 
-/// A refresh costs as much as a few uses of each class.
+/// Runs at an interval that keeps the cost of a refresh at that of a few accesses per class.
 void access_history::refresh_when_due() {
   if (uses_ < refresh_uses || requests_ < refresh_requests)
     return;
@@ -142,8 +142,8 @@ void access_history::refresh_when_due() {
   requests_ = 0;
 }
 
-void access_history::end(std::span<const entry_index> chain, uint32_t stamp, use_ending how) {
-  if (!model_ || how == use_ending::untold)
+void access_history::end(std::span<const entry_index> chain, uint32_t stamp, request_ending how) {
+  if (!model_ || how == request_ending::untold)
     return;
   for (entry_index at : chain) {
     uint32_t& word = table_[at].history;
@@ -152,7 +152,7 @@ void access_history::end(std::span<const entry_index> chain, uint32_t stamp, use
     size_t before = class_of(word);
     word = (word & ~(ending_mask << ending_shift)) | static_cast<uint32_t>(how) << ending_shift;
     if (class_of(word) != before)
-      tell_models(word, [&](survival_model& model) {
+      update_models(word, [&](survival_model& model) {
         model.reclassified(before, class_of(word), clock_.ticks(stamp));
       });
   }
@@ -161,7 +161,7 @@ void access_history::end(std::span<const entry_index> chain, uint32_t stamp, use
 void access_history::forget(entry_index at) {
   uint32_t word = table_[at].history;
   if (model_ && word & open_bit)
-    tell_models(word, [&](survival_model& model) {
+    update_models(word, [&](survival_model& model) {
       model.forgotten(class_of(word), clock_.ticks(table_[at].stamp), clock_.ticks());
     });
 }

@@ -1,4 +1,4 @@
-// Ages in bins that widen: under a second, then each 1.35 times the one before, up to 34 hours.
+// Age bins of increasing width: the first is under a second, each next 1.35 times as wide, up to 34 hours.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@ class age_bins {
   static constexpr int count = 40;
   static constexpr double ticks_per_second = 1e9 / (1 << 20);
 
-  /// The first age of a bin; of bin `count`, the end of the last.
+  /// The lowest age of a bin; for bin `count`, the upper end of the last one.
   static constexpr uint32_t edge(int bin) { return edges[static_cast<size_t>(bin)]; }
   static constexpr double width_seconds(int bin) { return (edge(bin + 1) - edge(bin)) / ticks_per_second; }
 
@@ -28,7 +28,7 @@ class age_bins {
   }
 
  private:
-  /// By the power of two and the next two bits: at most two edges lie within.
+  /// Index by the power of two and the next two bits: at most two edges fall into one slot.
   static constexpr size_t slot(uint32_t age) {
     int width = std::bit_width(age);
     return width < 4 ? 0 : static_cast<size_t>(width) * 4 + (age >> (width - 3) & 3);

@@ -22,7 +22,7 @@ void arc_policy::on_insert(entry_index at) {
   else if (from == b2)
     target_ = std::max(0.0, target_ - ratio(b1, b2));
   set_list(at, nowhere);
-  marks_.arrive(at); // what the ghosts' queue says of an earlier stay is void
+  marks_.arrive(at); // slots of an earlier stay in the ghost queues become invalid
   set_list(at, from == b1 || from == b2 ? t2 : t1);
 }
 
@@ -30,7 +30,7 @@ void arc_policy::on_hit(entry_index at, uint32_t) {
   if (list_of(at) == t2)
     return;
   set_list(at, t2);
-  moved(at);
+  band_changed(at);
 }
 
 void arc_policy::on_evict(entry_index at) {
@@ -56,13 +56,13 @@ void arc_policy::limit(ghosts& queue, list of, size_t most) {
 
 entry_index arc_policy::pop_victim() {
   size_t first = first_band();
-  entry_index at = pick_from(first);
-  return at != no_entry ? at : pick_from(1 - first);
+  entry_index at = pop_from(first);
+  return at != no_entry ? at : pop_from(1 - first);
 }
 
-bool arc_policy::follows(entry_index parent) {
-  // Naming is not leaving: the sizes stand as they were, so the band is the one that was picked from.
-  return band_of(parent) == first_band() && leads_band(parent);
+bool arc_policy::parent_is_next_victim(entry_index parent) {
+  // A chosen victim still counts in the sizes until it is evicted, so the band is still the one it came from.
+  return band_of(parent) == first_band() && precedes_band(parent);
 }
 
 size_t arc_policy::bytes() const {

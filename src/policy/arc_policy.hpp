@@ -6,19 +6,20 @@
 
 namespace terrace {
 
-/// Entries that were used once since they came (T1) and more often (T2), each least recently used first, and what left
-/// them (B1, B2). A return out of B1 says that T1 is too small, one out of B2 that T2 is. Needs no setting; the best of the
-/// policies that learn nothing else. The capacity c of the paper is the number of residents.
+/// T1 holds residents accessed once, T2 those accessed more often, each ordered by least recent access; B1
+/// and B2 are the ghosts of each. A return from B1 grows the target size of T1, a return from B2 shrinks it.
+/// Needs no setting; the best of the policies without a learned model. The paper's capacity c is the number
+/// of residents.
 class arc_policy : public leaf_bands {
  public:
-  explicit arc_policy(const policy_context& context) : leaf_bands(context, 2, band_changes::told) {}
+  explicit arc_policy(const policy_context& context) : leaf_bands(context, 2, band_changes::notified) {}
 
   void on_insert(entry_index at) override;
   void on_hit(entry_index at, uint32_t before) override;
   void on_evict(entry_index at) override;
   void on_forget(entry_index at) override { set_list(at, nowhere); }
   entry_index pop_victim() override;
-  bool follows(entry_index parent) override;
+  bool parent_is_next_victim(entry_index parent) override;
   bool keeps_ghosts() const override { return true; }
   size_t bytes() const override;
 
@@ -34,10 +35,10 @@ class arc_policy : public leaf_bands {
   void limit(ghosts& queue, list of, size_t most);
   size_t first_band() const { return static_cast<double>(sizes_[t1]) > target_ ? 0 : 1; }
 
-  arrival_marks marks_; ///< the bits name the list
+  arrival_marks marks_; ///< the bits hold the list
   size_t sizes_[5] = {};
   ghosts old_once_, old_often_;
-  double target_ = 0; ///< of T1: p in the paper
+  double target_ = 0; ///< target size of T1: p in the paper
 };
 
 } // namespace terrace

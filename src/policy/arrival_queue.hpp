@@ -1,4 +1,4 @@
-// Residents in the order in which they came, for orders that move nothing at a use.
+// Residents in order of arrival, for policies that move nothing on a hit.
 #pragma once
 
 #include "policy/eviction_policy.hpp"
@@ -6,11 +6,11 @@
 
 namespace terrace {
 
-/// A byte for each entry of a tier: a count of its arrivals modulo 16, whether a queue has it, and three bits for the
-/// order. The count tells a slot of an earlier stay from that of the present one.
+/// One byte per entry of a tier: a count of its arrivals modulo 16, whether it is in a queue, and three bits
+/// for the policy. The count distinguishes slots of an earlier stay from those of the present one.
 class arrival_marks {
  public:
-  /// A new stay: counted, queued, the order's bits 0. Gives the count.
+  /// Starts a new stay: increments the count, sets queued, clears the policy's bits. Returns the count.
   uint8_t arrive(entry_index at);
   uint8_t stay(entry_index at) const { return get(at) & stay_mask; }
   bool queued(entry_index at) const { return get(at) & queued_bit; }
@@ -29,24 +29,25 @@ class arrival_marks {
   size_t reached_ = 0;
 };
 
-/// Entries first come first, leaves and others. One that is met at the head and may not leave (it has children, or it is
-/// held) is *overdue*: it leaves the queue, and when it is exposed it goes before all that are queued. So each is met
-/// once, however many are held. Four bytes an entry.
+/// First in, first out, leaves and inner entries alike. An entry that reaches the head while it cannot be
+/// evicted (it has children or is pinned) becomes *overdue*: it leaves the queue, and once it is a candidate
+/// again it is chosen before all queued entries. So each entry is examined once, however many are pinned.
+/// Four bytes per entry.
 class arrival_queue {
  public:
-  static constexpr int stay_shift =
-      28; ///< of a slot; below it is the entry, so a tier has at most 2^28 of them
+  /// Of a slot. The bits below hold the entry, so a tier has at most 2^28 entries.
+  static constexpr int stay_shift = 28;
   static entry_index entry_of(uint32_t slot) { return slot & ((1U << stay_shift) - 1); }
 
   arrival_queue(const policy_context& context, arrival_marks& marks) : context_(context), marks_(marks) {}
 
-  /// At the end.
+  /// Appends the entry.
   void push(entry_index at);
 
-  /// Nothing for one that is queued, here or in another queue of the same marks.
+  /// Does nothing if the entry is queued, here or in another queue with the same marks.
   void add_candidate(entry_index at);
 
-  /// The next one that may leave: the overdue, then the queued. Takes it out.
+  /// Removes and returns the next evictable entry: overdue entries first, then queued ones.
   entry_index pop_victim();
 
   bool empty() const { return queue_.empty() && overdue_.empty(); }

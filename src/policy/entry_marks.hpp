@@ -1,4 +1,4 @@
-// A small value for each entry of a tier, 0 at first.
+// A small value per entry of a tier, initially 0.
 #pragma once
 
 #include "policy/entry_table.hpp"

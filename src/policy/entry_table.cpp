@@ -5,7 +5,7 @@ namespace terrace {
 entry_table::entry_table() { heads_.reach(1); }
 
 size_t entry_table::bucket_of(entry_key key) const {
-  // Keys of the daemon are mixed already; those of a trace may be small numbers.
+  // Keys of the daemon are well mixed; those of a trace may be small numbers.
   uint64_t hash = detail::mix64(key.low ^ key.high * 0x9e3779b97f4a7c15ULL);
   size_t bucket = hash & (2 * round_ - 1);
   return bucket < buckets_ ? bucket : bucket - round_;

@@ -1,10 +1,10 @@
-// The interface of an eviction policy: in which order the residents of one tier leave. And the registry.
+// The interface of an eviction policy, which orders the residents of one tier for eviction. And the registry.
 #pragma once
 
 #include "base/error.hpp"
+#include "policy/access_clock.hpp"
 #include "policy/entry_table.hpp"
 #include "policy/prefix_forest.hpp"
-#include "policy/access_clock.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -15,23 +15,24 @@ namespace terrace {
 
 class access_history;
 
-/// What an order may read (and, in `forest`, its own mark `listed`). Outlives it.
+/// What a policy may read (and, in `forest`, its own mark `listed`). Outlives the policy.
 struct policy_context {
   const entry_table& table;
   prefix_forest& forest;
   const access_history& history;
   const access_clock& clock;
-  const uint8_t& priority; ///< of the request whose uses are noted now
-  const uint32_t& spared;  ///< the tracker passes over candidates with this stamp; 0: none
+  const uint8_t& priority; ///< of the request whose accesses are being recorded
+  const uint32_t& spared;  ///< the tracker skips candidates with this stamp; 0: none
   uint64_t seed = 0;
 };
 
-/// The `eviction_tracker` owns the tree, the pins and the records, and tells the order of each tier what happens. An order
-/// keeps *candidates*: entries that were exposed, which is to say that they became leaves that nobody holds. It may be
-/// lazy: a candidate that is used, gets a child or is erased may stay where it is, for the tracker asks `may_leave` about
-/// each one picked, and exposes again what returns. Events are O(1) or O(log n), `pick` so in the mean.
+/// The `eviction_tracker` owns the tree, the pins and the records, and notifies the policy of each tier of
+/// events. A policy keeps *candidates*: leaves that are not pinned, as announced by `add_candidate`. It may
+/// be lazy: a candidate that is accessed, gets a child or is erased may stay in the policy's structures,
+/// because the tracker checks `may_leave` for each popped victim and adds an entry again when it becomes
+/// evictable again. Each event is O(1) or O(log n), `pop_victim` amortized.
 ///
-/// Not thread-safe. Entries are places in `context.table`, valid from `entered` until `forgotten`.
+/// Not thread-safe. Entries are indexes into `context.table`, valid from `on_insert` until `on_forget`.
 class eviction_policy {
  public:
   explicit eviction_policy(const policy_context& context) : context_(context) {}
@@ -39,41 +40,44 @@ class eviction_policy {
   eviction_policy& operator=(const eviction_policy&) = delete;
   virtual ~eviction_policy() = default;
 
-  /// Became resident. Its stamp is that of its last use.
+  /// The entry became resident. Its stamp is that of its last access.
   virtual void on_insert(entry_index) {}
-  /// Was used while resident; its stamp is new, and was `before`.
+  /// A resident entry was accessed; `before` is its previous stamp.
   virtual void on_hit(entry_index, uint32_t before) { (void) before; }
-  /// The same while known and not resident. `before` is 0 for one that was unknown.
+  /// An entry that is tracked but not resident was accessed. `before` is 0 if it was unknown.
   virtual void on_ghost_hit(entry_index, uint32_t before) { (void) before; }
-  /// Is no longer resident.
+  /// The entry is no longer resident.
   virtual void on_evict(entry_index) {}
-  /// Is no longer known at all. Its place may be given to another.
+  /// The entry is no longer tracked. Its index may be reused.
   virtual void on_forget(entry_index) {}
 
-  /// May be named from now on.
+  /// The entry may be chosen as a victim from now on.
   virtual void add_candidate(entry_index) = 0;
 
-  /// Takes the best candidate out, or `no_entry`. It may be out of date; then it is exposed again when it may leave again.
+  /// Removes and returns the best candidate, or `no_entry`. The candidate may be outdated; the tracker then
+  /// drops it, and adds it again once it is evictable.
   virtual entry_index pop_victim() = 0;
 
-  /// After `picked` was named: whether its parent, now a leaf, should go before every other candidate. Saves exposing it.
-  virtual bool follows(entry_index parent) {
+  /// Called after the last popped victim was chosen: true if its parent, which is now a leaf, precedes every
+  /// other candidate. Then the parent is chosen without being added as a candidate.
+  virtual bool parent_is_next_victim(entry_index parent) {
     (void) parent;
     return false;
   }
 
-  /// How many of these, from the first on, are each worth no less than what would leave for them. They are not resident.
+  /// How many leading entries of `candidates`, none of them resident, are each worth at least as much as the
+  /// next victim.
   virtual size_t beating_victim(std::span<const entry_index> candidates) { return candidates.size(); }
 
-  /// Whether it learns from entries that are no longer resident.
+  /// True if the policy learns from entries that are no longer resident.
   virtual bool keeps_ghosts() const { return false; }
-  /// Whether it reads the learned model.
+  /// True if the policy reads the survival model.
   virtual bool learns() const { return false; }
 
-  /// Every stamp became `access_clock::rebased(stamp)`.
+  /// Every stamp has been replaced by `access_clock::rebased(stamp)`.
   virtual void on_rebase() {}
 
-  /// Bytes of its own, all of them.
+  /// Memory of the policy itself.
   virtual size_t bytes() const = 0;
 
  protected:
@@ -82,13 +86,13 @@ class eviction_policy {
   policy_context context_;
 };
 
-/// The registry. Errors: `bad_request` naming the known ones.
+/// Creates a policy by name. Errors: `bad_request`, listing the known names.
 result<std::unique_ptr<eviction_policy>> make_eviction_policy(std::string_view name,
-                                                            const policy_context& context);
+                                                              const policy_context& context);
 
 std::span<const std::string_view> eviction_policy_names();
 
-/// The error of an unknown name.
+/// `bad_request` if the name is unknown.
 result<void> check_eviction_policy(std::string_view name);
 
 } // namespace terrace

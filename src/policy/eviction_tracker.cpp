@@ -8,7 +8,7 @@ namespace terrace {
 struct eviction_tracker::open_request {
   uint32_t stamp = 0;
   uint8_t priority = 0;
-  std::vector<entry_index> chain; ///< when the length of the answer is worth knowing
+  std::vector<entry_index> chain; ///< kept if the length of the answer is needed
 };
 
 eviction_tracker::eviction_tracker(uint64_t seed, bool remember) : seed_(seed), remember_(remember) {}
@@ -24,7 +24,7 @@ bool eviction_tracker::resident_somewhere(entry_index at) const {
 
 bool eviction_tracker::remembers() const {
   return remember_ || std::any_of(tiers_.begin(), tiers_.end(), [](auto& t) {
-           return t && (t->order().keeps_ghosts() || t->order().learns());
+           return t && (t->policy().keeps_ghosts() || t->policy().learns());
          });
 }
 
@@ -41,7 +41,7 @@ void eviction_tracker::advance(policy_time now, bool anew) {
     request.stamp = access_clock::rebased(request.stamp);
   for (auto& t : tiers_)
     if (t)
-      t->order().on_rebase();
+      t->policy().on_rebase();
 }
 
 // ---- policies ----
@@ -52,14 +52,14 @@ result<void> eviction_tracker::set_policy(tier_number number, std::string_view n
                 "expected a tier below " + std::to_string(tiers_max) + ", got " + std::to_string(number));
   auto fresh = tiers_[number] ? nullptr : std::make_unique<tracked_tier>(table_);
   tracked_tier& t = fresh ? *fresh : *tiers_[number];
-  auto order =
+  auto policy =
       make_eviction_policy(name, {table_, t.forest(), history_, clock_, priority_, spared_, seed_ + number});
-  if (!order)
-    return tl::unexpected(order.error());
-  if ((*order)->learns())
+  if (!policy)
+    return tl::unexpected(policy.error());
+  if ((*policy)->learns())
     history_.start();
   auto names = eviction_policy_names();
-  t.give_order(std::move(*order), *std::find(names.begin(), names.end(), name));
+  t.set_policy(std::move(*policy), *std::find(names.begin(), names.end(), name));
   if (fresh)
     tiers_[number] = std::move(fresh);
   return {};
@@ -67,13 +67,13 @@ result<void> eviction_tracker::set_policy(tier_number number, std::string_view n
 
 std::string_view eviction_tracker::policy(tier_number number) const {
   const tracked_tier* t = tier(number);
-  return t ? t->policy() : std::string_view{};
+  return t ? t->policy_name() : std::string_view{};
 }
 
-// ---- requests and uses ----
+// ---- requests and accesses ----
 
 request_number eviction_tracker::begin_request(std::span<const entry_key> chain, const request_hints& hints,
-                                              policy_time now) {
+                                               policy_time now) {
   advance(now, true);
   priority_ = std::min<uint8_t>(hints.priority, 7);
   bool remember = remembers();
@@ -120,9 +120,9 @@ void eviction_tracker::use(entry_index at, uint32_t stamp) {
   uint32_t before = std::exchange(table_[at].stamp, stamp);
   for (auto& t : tiers_)
     if (t && t->forest().resident(at))
-      t->order().on_hit(at, before);
+      t->policy().on_hit(at, before);
     else if (t)
-      t->order().on_ghost_hit(at, before);
+      t->policy().on_ghost_hit(at, before);
 }
 
 void eviction_tracker::hit(tier_number number, entry_key key, policy_time now) {
@@ -138,7 +138,7 @@ void eviction_tracker::hit(tier_number number, entry_key key, policy_time now) {
 // ---- residents ----
 
 void eviction_tracker::insert(tier_number number, const entry_info& entry, policy_time now,
-                             request_number request) {
+                              request_number request) {
   tracked_tier* t = tier(number);
   if (!t || entry.key.empty())
     return;
@@ -158,18 +158,18 @@ void eviction_tracker::insert(tier_number number, const entry_info& entry, polic
   } else if (request == 0 && !resident_somewhere(at)) {
     use(at, clock_.stamp());
   } else if (table_[at].stamp == 0 && open != open_.end()) {
-    use(at, open->second.stamp); // an ancestor that its child made known after the request's begin
+    use(at, open->second.stamp); // an ancestor that was added with its child after the request began
   }
   bool was_alive_somewhere = alive_somewhere(at), was_alive = t->forest().alive(at);
   if (!was_alive_somewhere)
     --ghosts_;
   t->forest().enter(at, entry.bytes);
-  t->order().on_insert(at);
+  t->policy().on_insert(at);
   if (!was_alive)
     raise(*t, at);
   if (table_[at].parent == no_entry && !entry.parent.empty())
     link(at, entry.parent);
-  t->expose(at);
+  t->add_if_evictable(at);
 }
 
 void eviction_tracker::link(entry_index at, entry_key parent) {
@@ -184,7 +184,7 @@ void eviction_tracker::link(entry_index at, entry_key parent) {
         std::any_of(tiers_.begin(), tiers_.end(), [&](auto& t) { return t && t->forest().has_children(at); });
     for (entry_index i = above; inner && i != no_entry; i = table_[i].parent)
       if (i == at)
-        return; // a circle, in which nothing could ever be a leaf
+        return; // a cycle would leave no leaf
   }
   table_[at].parent = above;
   if (!alive_somewhere(above))
@@ -215,7 +215,7 @@ void eviction_tracker::lower(tracked_tier& t, entry_index at) {
     if (above == no_entry)
       return;
     t.forest().drop_child(above);
-    t.expose(above);
+    t.add_if_evictable(above);
     at = above;
   }
 }
@@ -226,7 +226,7 @@ void eviction_tracker::erase(tier_number number, entry_key key) {
   if (!t || at == no_entry || !t->forest().resident(at))
     return;
   t->forest().leave(at);
-  t->order().on_evict(at);
+  t->policy().on_evict(at);
   lower(*t, at);
   limit_ghosts();
 }
@@ -244,7 +244,7 @@ void eviction_tracker::unpin(tier_number number, entry_key key) {
   if (!t || at == no_entry || !t->forest().pinned(at))
     return;
   t->forest().set_pinned(at, false);
-  t->expose(at);
+  t->add_if_evictable(at);
 }
 
 // ---- ghosts ----
@@ -260,7 +260,7 @@ void eviction_tracker::forget(entry_index at) {
   history_.forget(at);
   for (auto& t : tiers_)
     if (t)
-      t->order().on_forget(at);
+      t->policy().on_forget(at);
   table_.remove(at);
   --ghosts_;
 }
@@ -290,7 +290,8 @@ void eviction_tracker::limit_ghosts() {
 
 // ---- victims ----
 
-std::vector<victim> eviction_tracker::victims(tier_number number, const victim_query& query, policy_time now) {
+std::vector<victim> eviction_tracker::victims(tier_number number, const victim_query& query,
+                                              policy_time now) {
   tracked_tier* t = tier(number);
   if (!t)
     return {};
@@ -299,11 +300,11 @@ std::vector<victim> eviction_tracker::victims(tier_number number, const victim_q
     spared_ = request->second.stamp;
   else if (query.spare_present)
     spared_ = clock_.stamp();
-  return t->name_victims(query.bytes, spared_, query.spare_present);
+  return t->choose_victims(query.bytes, spared_, query.spare_present);
 }
 
-size_t eviction_tracker::admitted(tier_number number, std::span<const entry_info> entries, admission_rule rule,
-                                 policy_time now) {
+size_t eviction_tracker::admitted(tier_number number, std::span<const entry_info> entries,
+                                  admission_rule rule, policy_time now) {
   tracked_tier* t = tier(number);
   if (!t)
     return 0;
@@ -320,14 +321,15 @@ size_t eviction_tracker::admitted(tier_number number, std::span<const entry_info
   }
   if (rule == admission_rule::seen_twice)
     return entries.size();
-  t->reconsider_named();
-  auto unknown = std::find(chain_.begin(), chain_.end(), no_entry); // nothing speaks against it
+  t->reset_chosen();
+  auto unknown = std::find(chain_.begin(), chain_.end(),
+                           no_entry); // entries unknown to the tracker count as worth admitting
   chain_.erase(unknown, chain_.end());
-  size_t better = t->order().beating_victim(chain_);
+  size_t better = t->policy().beating_victim(chain_);
   return better == chain_.size() ? entries.size() : better;
 }
 
-// ---- questions ----
+// ---- queries ----
 
 bool eviction_tracker::resident(tier_number number, entry_key key) const {
   const tracked_tier* t = tier(number);

@@ -5,8 +5,8 @@
 
 namespace terrace {
 
-/// For streams without reuse, and as a yardstick. Not for chats or agents: a hot prefix goes as early as a cold one
-/// once its last suffix has gone.
+/// For streams without reuse, and as a baseline. Not for chats or agents: a frequently used prefix is evicted
+/// as early as any other once its last suffix is gone.
 class fifo_policy : public eviction_policy {
  public:
   explicit fifo_policy(const policy_context& context) : eviction_policy(context), queue_(context, marks_) {}
@@ -15,7 +15,7 @@ class fifo_policy : public eviction_policy {
   void on_evict(entry_index at) override { marks_.set_queued(at, false); }
   void add_candidate(entry_index at) override { queue_.add_candidate(at); }
   entry_index pop_victim() override { return queue_.pop_victim(); }
-  bool follows(entry_index parent) override { return !marks_.queued(parent); }
+  bool parent_is_next_victim(entry_index parent) override { return !marks_.queued(parent); }
   size_t bytes() const override { return marks_.bytes() + queue_.bytes(); }
 
  private:

@@ -51,7 +51,7 @@ bool kmg_policy::consider(size_t place, bool drop_held, drawing& so_far) {
   if (!forest.leaf(at) || forest.proposed(at) || (drop_held && forest.pinned(at))) {
     remove(place);
     if (so_far.best == leaves_.size())
-      so_far.best = place; // the last moved here
+      so_far.best = place; // the last element was moved here
     return false;
   }
   if (forest.pinned(at) || (context_.spared != 0 && stamp(at) == context_.spared))
@@ -94,7 +94,7 @@ entry_index kmg_policy::pop_victim() {
   return at;
 }
 
-bool kmg_policy::follows(entry_index parent) { return worth_of(parent) < second_; }
+bool kmg_policy::parent_is_next_victim(entry_index parent) { return worth_of(parent) < second_; }
 
 size_t kmg_policy::beating_victim(std::span<const entry_index> candidates) {
   size_t place = draw();

@@ -1,4 +1,5 @@
-// The leaf that is least worth the wait for its next use, as learned from all uses so far.
+// Evicts the leaf with the least expected value of waiting for its next access, learned from all accesses so
+// far.
 #pragma once
 
 #include "policy/eviction_policy.hpp"
@@ -7,10 +8,10 @@
 
 namespace terrace {
 
-/// Draws 64 leaves and takes the one of least value (access_history::value), the least recently used of equals. Sampling
-/// because values change with the time, each at its own pace; more draws gain less than 0.3 points of hits (Psounis and
-/// Prabhakar 2002 on how few draws do). A chain goes on being eaten from its end while it is worth less than the
-/// rest of the draw.
+/// Samples 64 leaves and chooses the one of least value (access_history::value), among equals the least
+/// recently accessed. It samples because values change with time, each at its own rate; larger samples gain
+/// less than 0.3 percentage points of hits (see Psounis and Prabhakar 2002 on small samples). A chain is
+/// evicted further from its end as long as it is worth less than the rest of the sample.
 class kmg_policy : public eviction_policy {
  public:
   explicit kmg_policy(const policy_context& context) : eviction_policy(context), random_(context.seed) {}
@@ -18,7 +19,7 @@ class kmg_policy : public eviction_policy {
   void on_evict(entry_index at) override { context_.forest.set_listed(at, false); }
   void add_candidate(entry_index at) override;
   entry_index pop_victim() override;
-  bool follows(entry_index parent) override;
+  bool parent_is_next_victim(entry_index parent) override;
   size_t beating_victim(std::span<const entry_index> candidates) override;
   bool keeps_ghosts() const override { return true; }
   bool learns() const override { return true; }
@@ -29,22 +30,22 @@ class kmg_policy : public eviction_policy {
   struct worth {
     float value;
     uint32_t stamp;
-    entry_index at; ///< of equals the one that was known first goes, as under lru
+    entry_index at; ///< among equals the entry known first is chosen, as under lru
     friend auto operator<=>(const worth&, const worth&) = default;
   };
   worth worth_of(entry_index at) const;
   void remove(size_t place);
   void sweep();
 
-  /// Held and spared leaves stay where they are, so that what is drawn does not depend on when a hold ends. When most are
-  /// held, those go until they are exposed again.
+  /// Pinned and spared leaves stay in the set, so that the sample does not depend on when a pin ends. If most
+  /// leaves are pinned, pinned ones are dropped until they become candidates again.
   static constexpr size_t crowded = 4 * draws, tries_max = 16 * draws;
   struct drawing;
-  /// Whether the leaf at `place` may leave. `place` may have another leaf, or none, afterwards.
+  /// True if the leaf at `place` is evictable. `place` may hold another leaf, or none, afterwards.
   bool consider(size_t place, bool drop_held, drawing& so_far);
-  /// Draws; the place of the least, or the size when no leaf may leave. Sets `second_`.
+  /// Samples; returns the place of the least valuable leaf, or the size if none is evictable. Sets `second_`.
   size_t draw();
-  paged_stack<entry_index> leaves_; ///< and what were leaves; `listed` says who is here
+  paged_stack<entry_index> leaves_; ///< and former leaves; `listed` marks the entries in here
   uint64_t random_;
   worth second_{};
 };

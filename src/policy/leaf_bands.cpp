@@ -72,7 +72,7 @@ bool leaf_bands::settle(size_t band) {
     uint32_t rank = rank_of(top.at);
     if (now_in != band) {
       pop(h);
-      if (now_in > band && changes_ == band_changes::found)
+      if (now_in > band && changes_ == band_changes::lazy)
         push(now_in, {rank, top.at});
     } else if (rank != top.rank) {
       sink(h, 0, {rank, top.at});
@@ -98,7 +98,7 @@ void leaf_bands::sweep() {
       }
 }
 
-entry_index leaf_bands::pick_from(size_t band) {
+entry_index leaf_bands::pop_from(size_t band) {
   if (!settle(band))
     return no_entry;
   entry_index at = bands_[band][0].at;
@@ -109,32 +109,32 @@ entry_index leaf_bands::pick_from(size_t band) {
 
 entry_index leaf_bands::pop_victim() {
   for (size_t band = 0; band < bands_.size(); ++band)
-    if (entry_index at = pick_from(band); at != no_entry)
+    if (entry_index at = pop_from(band); at != no_entry)
       return at;
   return no_entry;
 }
 
-bool leaf_bands::follows(entry_index parent) {
+bool leaf_bands::parent_is_next_victim(entry_index parent) {
   for (size_t band = 0; band < band_of(parent); ++band)
     if (!bands_[band].empty())
       return false;
-  return leads_band(parent);
+  return precedes_band(parent);
 }
 
-bool leaf_bands::leads_band(entry_index at) const {
+bool leaf_bands::precedes_band(entry_index at) const {
   const heap& h = bands_[band_of(at)];
   return h.empty() || !before(h[0], {rank_of(at), at});
 }
 
-void leaf_bands::sank(entry_index at) {
+void leaf_bands::rank_fell(entry_index at) {
   if (context_.forest.may_leave(at))
     list(at);
   else
-    context_.forest.set_listed(at, false); // its slot is worth nothing; it gets another when it is exposed
+    context_.forest.set_listed(at, false); // its slot is invalid; it gets another as the next candidate
 }
 
-void leaf_bands::moved(entry_index at) {
-  context_.forest.set_listed(at, false); // the slot in the old band is dropped when met
+void leaf_bands::band_changed(entry_index at) {
+  context_.forest.set_listed(at, false); // the slot in the old band is dropped when it is met
   if (context_.forest.may_leave(at))
     add_candidate(at);
 }

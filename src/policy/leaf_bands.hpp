@@ -1,4 +1,4 @@
-// Candidates in bands, each a lazy heap by rank: what most orders are made of.
+// Candidates in bands, each a lazy heap by rank; the base of most policies.
 #pragma once
 
 #include "policy/eviction_policy.hpp"
@@ -7,22 +7,23 @@
 
 namespace terrace {
 
-/// Lower bands go first, and in a band lower ranks. An entry's band and rank may rise at any time without a word: its
-/// slot holds the old ones, and is put right when it comes to the top. So a use costs nothing here, and each slot is put
-/// right at most once between two uses. Eight bytes a candidate. An entry has one slot, which `prefix_forest::listed` says.
+/// Lower bands are evicted first, and lower ranks first within a band. An entry's band and rank may rise at
+/// any time without notification: its slot keeps the old values and is corrected when it reaches the top. So
+/// an access costs nothing here, and each slot is corrected at most once between two accesses. Eight bytes
+/// per candidate. An entry has one slot, marked by `prefix_forest::listed`.
 class leaf_bands : public eviction_policy {
  public:
-  enum class band_changes { found, told };
+  enum class band_changes { lazy, notified };
 
-  /// `found`: a candidate whose band has risen is found where it was. Exact for orders that always take from the lowest
-  /// band. Others tell with `moved`.
-  leaf_bands(const policy_context& context, size_t bands, band_changes changes = band_changes::found)
+  /// `lazy`: a candidate whose band rose stays in its old band until it reaches the top, which is exact for
+  /// policies that always take from the lowest band. `notified`: the policy calls `band_changed`.
+  leaf_bands(const policy_context& context, size_t bands, band_changes changes = band_changes::lazy)
       : eviction_policy(context), bands_(bands), changes_(changes) {}
 
   void on_evict(entry_index at) override;
   void add_candidate(entry_index at) override;
   entry_index pop_victim() override;
-  bool follows(entry_index parent) override;
+  bool parent_is_next_victim(entry_index parent) override;
   void on_rebase() override;
   size_t bytes() const override;
 
@@ -30,17 +31,17 @@ class leaf_bands : public eviction_policy {
   virtual size_t band_of(entry_index) const { return 0; }
   virtual uint32_t rank_of(entry_index at) const { return stamp(at); }
 
-  /// The entry's band is another one.
-  void moved(entry_index at);
+  /// The entry moved to another band.
+  void band_changed(entry_index at);
 
-  /// The entry's band or rank sank, which needs saying: it gets another slot.
-  void sank(entry_index at);
+  /// The entry's band or rank fell. This needs a call: the entry gets another slot.
+  void rank_fell(entry_index at);
 
   bool band_empty(size_t band) const { return bands_[band].empty(); }
-  /// The best candidate of a band.
-  entry_index pick_from(size_t band);
-  /// Whether an entry that is no candidate comes before all of its band, by what the slots say.
-  bool leads_band(entry_index at) const;
+  /// Removes and returns the best candidate of a band.
+  entry_index pop_from(size_t band);
+  /// True if the entry, which is no candidate, precedes all of its band, judged by the slots.
+  bool precedes_band(entry_index at) const;
 
  private:
   struct slot {
@@ -57,7 +58,7 @@ class leaf_bands : public eviction_policy {
   static void rise(heap& h, size_t i, slot entry);
   static void sink(heap& h, size_t i, slot entry);
   void pop(heap& h);
-  /// Puts the top right until it is true. False: the band is empty.
+  /// Corrects the top slot until it is valid. False: the band is empty.
   bool settle(size_t band);
   void sweep();
 

@@ -6,8 +6,9 @@
 
 namespace terrace {
 
-/// Counts the uses of a stay: an arrival counts 1, and who comes back begins anew. Of equals goes who reached the count
-/// first. Counts end at 255. Not where what is asked for changes with time: yesterday's favourites never leave.
+/// Counts the accesses during one stay: an arrival counts 1, and the count starts over after a return. Among
+/// equals the entry that reached the count first is evicted first. Counts stop at 255. Not for changing
+/// workloads: entries that were popular once never leave.
 class lfu_policy : public leaf_bands {
  public:
   explicit lfu_policy(const policy_context& context) : leaf_bands(context, count_max) {}

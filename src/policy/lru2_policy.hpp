@@ -1,4 +1,4 @@
-// Least recently used but one: LRU-K with K = 2 (O'Neil, O'Neil, Weikum 1993).
+// Least recently used by the second-last access: LRU-K with K = 2 (O'Neil, O'Neil, Weikum 1993).
 #pragma once
 
 #include "policy/entry_marks.hpp"
@@ -6,11 +6,11 @@
 
 namespace terrace {
 
-/// Who was used once goes first, the least recently used of them; then who was used last but one the longest ago. Uses
-/// are remembered past eviction, as long as the tracker keeps the ghost. Good when a tier holds a few per cent of what
-/// is asked for, weak when it holds a lot.
+/// Entries accessed once are evicted first, in order of that access; then the entry whose second-last access
+/// is the oldest. Accesses are remembered after eviction, as long as the tracker keeps the ghost. Good when a
+/// tier holds a few percent of the working set, weak when it holds much of it.
 ///
-/// Two bytes an entry: the gap between its last two uses, to 11 bits.
+/// Two bytes per entry: the time between its last two accesses, to 11 bits.
 class lru2_policy : public leaf_bands {
  public:
   explicit lru2_policy(const policy_context& context) : leaf_bands(context, 2) {}
@@ -29,7 +29,7 @@ class lru2_policy : public leaf_bands {
   }
 
  private:
-  /// 5 bits of exponent, 11 of mantissa.
+  /// 5 bits of exponent, 11 bits of mantissa.
   static uint16_t encode(uint32_t gap) {
     uint32_t shift = 0;
     while (gap >> shift > 2047)

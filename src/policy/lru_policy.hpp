@@ -5,8 +5,8 @@
 
 namespace terrace {
 
-/// The rank is the stamp of the last use, in whatever tier it was. Near the best once a tier holds a fifth of what is
-/// asked for.
+/// The rank is the stamp of the last access, in any tier. Close to the best policy once a tier holds a fifth
+/// of the working set.
 class lru_policy : public leaf_bands {
  public:
   explicit lru_policy(const policy_context& context) : leaf_bands(context, 1) {}

@@ -5,13 +5,13 @@
 
 namespace terrace {
 
-/// For loops over more than fits, and as a yardstick. Not for chats or agents: it drops the very sessions that are about
-/// to go on.
+/// For loops over more than fits, and as a baseline. Not for chats or agents: it evicts the sessions that are
+/// about to continue.
 class mru_policy : public leaf_bands {
  public:
   explicit mru_policy(const policy_context& context) : leaf_bands(context, 1) {}
 
-  void on_hit(entry_index at, uint32_t) override { sank(at); }
+  void on_hit(entry_index at, uint32_t) override { rank_fell(at); }
 
  protected:
   uint32_t rank_of(entry_index at) const override { return ~stamp(at); }

@@ -9,7 +9,8 @@ void open_ages::advance(uint64_t now) {
   now >>= base_shift;
   if (now == now_)
     return;
-  int top = std::min(levels, static_cast<int>(std::bit_width(now ^ now_))); // above, the slots are the same
+  int top = std::min(
+      levels, static_cast<int>(std::bit_width(now ^ now_))); // in higher levels the slots are unchanged
   for (auto& of : columns_)
     if (of)
       advance(*of, now_, now, top);
@@ -17,12 +18,12 @@ void open_ages::advance(uint64_t now) {
 }
 
 void open_ages::advance(column& of, uint64_t before, uint64_t now, int top) {
-  // From the widest down, so that what a level hands on meets slots that are in their place.
+  // From the widest level down, so that slots moved up arrive in a level that is up to date.
   for (int level = top - 1; level >= 0; --level) {
     uint64_t from = before >> level;
     uint64_t steps = std::min((now >> level) - from, slots);
     for (uint64_t i = 1; i <= steps; ++i) {
-      uint64_t number = from + i - slots; // it is 32 slots old when `from + i` begins
+      uint64_t number = from + i - slots; // 32 slots old when `from + i` begins
       int32_t& old = of[slot(level, number)];
       if (old != 0 && from + i >= slots) {
         uint64_t time = number << level;

@@ -1,4 +1,4 @@
-// How many uses of each class still wait for the next one, by age.
+// The number of open accesses per class, by age.
 #pragma once
 
 #include "policy/age_bins.hpp"
@@ -10,10 +10,10 @@
 
 namespace terrace {
 
-/// Counts by the time of the use, in slots of 2^7 ticks (an eighth of a second) for the young and twice as wide whenever
-/// 32 slots are full: a use's slot is a function of its time and the present, so that a use is taken out again without
-/// having been kept. The error of an age is below a thirty-second of it. Uses of more than 78 hours ago are let go. A class
-/// takes 2 KiB from its first use on.
+/// Counts by the time of the access, in slots of 2^7 ticks (an eighth of a second) for recent ones and twice
+/// as wide whenever 32 slots are full. The slot of an access is a function of its time and the present, so
+/// that an access can be removed without having been kept. The error of an age is below 1/32 of it. Accesses
+/// older than 78 hours are dropped. A class takes 2 KiB from its first access on.
 class open_ages {
  public:
   explicit open_ages(size_t classes) : columns_(classes) {}
@@ -22,7 +22,7 @@ class open_ages {
   void advance(uint64_t now);
   void add(size_t of_class, uint64_t time, int change);
 
-  /// Adds the uses to `into[bin]`, each to the bin that its age falls in.
+  /// Adds the open accesses of a class to `into`, each to the bin of its age.
   void count(size_t of_class, std::array<double, age_bins::count>& into) const;
 
   size_t bytes() const;
@@ -35,7 +35,7 @@ class open_ages {
   static size_t slot(int level, uint64_t number) {
     return static_cast<size_t>(level) * slots + number % slots;
   }
-  /// In the levels below `top`, which is above all whose present slot is another one.
+  /// Updates the levels below `top`; the present slot of all higher levels is unchanged.
   static void advance(column& of, uint64_t before, uint64_t now, int top);
 
   uint64_t now_ = 0; ///< in units of the base slot

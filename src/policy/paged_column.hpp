@@ -1,4 +1,4 @@
-// An array that grows page by page: nothing moves, and no capacity is held beyond the last page.
+// An array that grows page by page: nothing moves, and at most one page is unused.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,8 @@
 
 namespace terrace {
 
-/// A `std::vector` doubles, so half of it may be slack, and the copy stalls its owner. A column has at most one page of
-/// slack. Elements are value-initialised.
+/// A `std::vector` doubles its capacity, so half of it may be unused, and the copy stalls its owner. A column
+/// has at most one page of slack. Elements are value-initialized.
 template <class T, size_t PageElements = 2048>
 class paged_column {
  public:
@@ -17,7 +17,8 @@ class paged_column {
   T& operator[](size_t i) { return pages_[i / page_elements][i % page_elements]; }
   const T& operator[](size_t i) const { return pages_[i / page_elements][i % page_elements]; }
 
-  /// Makes elements 0 to `count` - 1 exist.
+  /// Makes elements 0 to `count` - 1 exist. Frees pages beyond `count` elements, but keeps one more page, so
+  /// that a size near a page boundary costs nothing.
   void reach(size_t count) {
     while (pages_.size() * page_elements < count)
       pages_.push_back(std::make_unique<T[]>(page_elements));
@@ -37,7 +38,7 @@ class paged_column {
   std::vector<std::unique_ptr<T[]>> pages_;
 };
 
-/// A stack on a column.
+/// A stack on a paged_column.
 template <class T, size_t PageElements = 2048>
 class paged_stack {
  public:

@@ -28,7 +28,7 @@ std::unique_ptr<eviction_policy> make(const policy_context& context) {
   return std::make_unique<Order>(context);
 }
 
-// A new policy is one more line here.
+// To add a policy, add a line.
 constexpr std::array registry{
     entry{"lru", &make<lru_policy>},   entry{"lfu", &make<lfu_policy>},
     entry{"fifo", &make<fifo_policy>}, entry{"mru", &make<mru_policy>},
@@ -61,7 +61,7 @@ result<void> check_eviction_policy(std::string_view name) {
 }
 
 result<std::unique_ptr<eviction_policy>> make_eviction_policy(std::string_view name,
-                                                            const policy_context& context) {
+                                                              const policy_context& context) {
   if (auto known = check_eviction_policy(name); !known)
     return tl::unexpected(known.error());
   return std::find_if(registry.begin(), registry.end(), [&](const entry& e) { return e.name == name; })

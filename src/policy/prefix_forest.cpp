@@ -22,7 +22,7 @@ uint32_t prefix_forest::size_class(uint64_t bytes) {
   auto known = [&] { return std::find(sizes_.begin(), sizes_.end(), bytes); };
   auto found = known();
   if (found == sizes_.end()) {
-    // The last 320 classes are for sizes with three significant bits, which need no more than 63 * 4 + 1.
+    // The last 320 classes are for sizes rounded to three significant bits, which need at most 63 * 4 + 1.
     if (sizes_.size() > size_mask - 320) {
       int cut = std::max(0, static_cast<int>(std::bit_width(bytes)) - 3);
       bytes = bytes >> cut << cut;

@@ -1,4 +1,4 @@
-// Who is resident in one tier, and who of them is a leaf.
+// The residents of one tier, and which of them are leaves.
 #pragma once
 
 #include "policy/entry_table.hpp"
@@ -8,11 +8,12 @@
 
 namespace terrace {
 
-/// Only a leaf, a resident without a resident descendant in its tier, may be named a victim. An entry may become resident
-/// after its children and leave before them, so an entry is *alive* in a tier while it is resident or has children that
-/// are alive: the ancestors of a resident stay inner across a gap that was once filled. One word an entry.
+/// Only a leaf, a resident without resident descendants in its tier, may be chosen as a victim. An entry may
+/// become resident after its children and leave before them, so an entry is *alive* in a tier while it is
+/// resident or has children that are alive: the ancestors of a resident stay inner nodes across a gap that
+/// was once filled. One word per entry.
 ///
-/// More than 262,142 children at once are not counted: such an entry stays inner until it is erased.
+/// At most 262,142 children are counted: an entry with more stays an inner node until it is erased.
 class prefix_forest {
  public:
   bool resident(entry_index at) const { return word(at) & resident_bit; }
@@ -20,9 +21,9 @@ class prefix_forest {
   bool has_children(entry_index at) const { return word(at) & children_mask; }
   bool pinned(entry_index at) const { return word(at) & pinned_bit; }
   bool proposed(entry_index at) const { return word(at) & proposed_bit; }
-  /// A resident without a child, held or not.
+  /// A resident without children, pinned or not.
   bool leaf(entry_index at) const { return (word(at) & (resident_bit | children_mask)) == resident_bit; }
-  /// A leaf that nobody holds.
+  /// A leaf that is not pinned.
   bool may_leave(entry_index at) const {
     return (word(at) & (resident_bit | pinned_bit | children_mask)) == resident_bit;
   }
@@ -31,13 +32,13 @@ class prefix_forest {
   void enter(entry_index at, uint64_t bytes);
   void leave(entry_index at);
   void set_pinned(entry_index at, bool pinned);
-  /// Named and not yet decided on.
+  /// Chosen as a victim, decision pending.
   void set_proposed(entry_index at, bool proposed);
 
   void add_child(entry_index at);
   void drop_child(entry_index at);
 
-  /// For orders: the entry has a slot among the candidates. Survives the entry, for its slot does too.
+  /// For policies: the entry has a slot among the candidates. Outlives the entry, as its slot does.
   bool listed(entry_index at) const { return word(at) & listed_bit; }
   void set_listed(entry_index at, bool listed);
 
@@ -58,7 +59,7 @@ class prefix_forest {
 
   paged_column<uint32_t> words_;
   size_t reached_ = 0;
-  std::vector<uint64_t> sizes_; ///< chunks of a tier have few sizes
+  std::vector<uint64_t> sizes_; ///< the chunks of a tier have few distinct sizes
   size_t residents_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// Lowest priority first, and in it the least recently used.
+// Lowest priority first, and within a priority the least recently used.
 #pragma once
 
 #include "policy/entry_marks.hpp"
@@ -6,7 +6,7 @@
 
 namespace terrace {
 
-/// An entry has the priority of the request that used it last.
+/// An entry has the priority of the request that accessed it last.
 class priority_policy : public leaf_bands {
  public:
   explicit priority_policy(const policy_context& context) : leaf_bands(context, priorities) {}
@@ -16,7 +16,7 @@ class priority_policy : public leaf_bands {
     uint8_t before = priority_.get(at);
     priority_.set(at, context_.priority);
     if (context_.priority < before)
-      sank(at);
+      rank_fell(at);
   }
   size_t bytes() const override { return leaf_bands::bytes() + priority_.bytes(); }
 

@@ -5,10 +5,11 @@
 
 namespace terrace {
 
-/// A small queue for arrivals and a main one, both first in first out. Who was used more than once when the small
-/// queue's end is reached moves on to the main one; who comes back while its ghost is kept goes there at once; the main
-/// queue gives as many further rounds as there were uses, three at most. The small queue has half of the residents instead
-/// of the paper's tenth: chunks of a first turn are not one-hit wonders, and a tenth loses several points of hits on chats.
+/// A small queue for arrivals and a main queue, both first in, first out. An entry accessed more than once by
+/// the time it reaches the end of the small queue moves to the main queue; an entry that returns while its
+/// ghost is kept goes to the main queue directly. The main queue reinserts an entry once per access, at most
+/// three times. The small queue gets half of the residents instead of the paper's tenth: chunks of a first
+/// turn are not one-hit wonders, and a tenth loses several percentage points of hits on chats.
 class s3fifo_policy : public eviction_policy {
  public:
   explicit s3fifo_policy(const policy_context& context)
@@ -24,7 +25,7 @@ class s3fifo_policy : public eviction_policy {
   size_t bytes() const override { return marks_.bytes() + small_.bytes() + main_.bytes(); }
 
  private:
-  // The three bits: in the main queue, and two of uses. Of one that left: 1 if it went from the small queue.
+  // The three bits: in the main queue, and two for accesses. For a ghost: 1 if it left from the small queue.
   static constexpr uint8_t main_bit = 4, uses_mask = 3, ghost = 1;
   bool in_main(entry_index at) const { return marks_.bits(at) & main_bit; }
   uint8_t uses(entry_index at) const { return marks_.bits(at) & uses_mask; }

@@ -48,7 +48,7 @@ void shadow_cache::clear(const std::function<bool(entry_key)>& which) {
 
 void shadow_cache::count(std::span<const entry_info> chain) {
   ++counts_.requests;
-  // The objects of one chunk stand together: `step` of them, and each one's parent so many before it.
+  // The objects of one chunk are adjacent: `step` of them, with each object's parent `step` places before it.
   auto child = std::find_if(chain.begin(), chain.end(),
                             [&](const entry_info& entry) { return entry.parent == chain[0].key; });
   const auto step = static_cast<size_t>(child - chain.begin());
@@ -86,9 +86,9 @@ void shadow_cache::store_missing(std::span<const entry_info> chain, request_numb
         missing_.push_back(entry);
       }
     if (!make_room(needed, request, now))
-      return; // nor is there room for what continues it
+      return; // what continues it has no room either
     for (size_t i = missing_.size(); i-- > 0;)
-      if (missing(missing_[i])) { // a chain may name one twice
+      if (missing(missing_[i])) { // a chain may contain an object twice
         tracker_.insert(only_tier, missing_[i], now, request);
         used_bytes_ += missing_[i].bytes;
       }

@@ -1,4 +1,4 @@
-// What another policy, or another capacity, would have hit: a cache of metadata alone that hears the same requests.
+// Measures what another policy or capacity would have hit: a metadata-only cache fed with the same requests.
 #pragma once
 
 #include "policy/eviction_tracker.hpp"
@@ -12,8 +12,8 @@
 
 namespace terrace {
 
-/// Since the beginning. A chunk object counts as hit when it is there with all before it, for nothing behind a hole is of
-/// use. Bytes are physical.
+/// Counters since the start. A chunk object counts as a hit if it and all objects before it are present,
+/// because nothing behind a gap is usable. Bytes are physical.
 struct shadow_counts {
   uint64_t requests = 0;
   uint64_t asked = 0;
@@ -23,26 +23,26 @@ struct shadow_counts {
   uint64_t evicted = 0;
 };
 
-/// One tier of so many bytes under one policy, whose client stores whatever it missed. The policy is that of the daemon's
-/// own tiers, an `eviction_tracker`: nothing is simulated twice. Takes what the tracker takes, about 48 bytes for each chunk
-/// that fits, and with policies that learn two ghosts more for each.
+/// One tier of a given capacity under one policy, whose client stores whatever it missed. The policy runs in
+/// an `eviction_tracker`, as in the daemon's own tiers; there is no second implementation. Memory is that of
+/// the tracker: about 48 bytes per chunk that fits, and with learning policies two more ghosts per chunk.
 ///
-/// Not thread-safe, no clock: it belongs to an actor, or to a test.
+/// Not thread-safe, no clock: owned by an actor or a test.
 class shadow_cache {
  public:
-  /// Errors: `bad_request` naming the known policies.
+  /// Errors: `bad_request`, listing the known policies.
   static result<std::unique_ptr<shadow_cache>> make(std::string_view policy, uint64_t capacity_bytes,
                                                     uint64_t seed = 0);
 
-  /// An inference request for these objects, root first, as many for each chunk: its one use of them. It is open until
-  /// `end`.
+  /// An inference request for these objects, root first, the same number for each chunk: it counts as one
+  /// access to each. Open until `end`.
   request_number begin(std::span<const entry_info> chain, const request_hints& hints, policy_time now);
   void end(request_number request, const request_outcome& outcome, policy_time now);
 
-  /// A request of a client that does not tell which requests belong together.
+  /// A request of a client that does not identify requests.
   void use(std::span<const entry_info> chain, policy_time now);
 
-  /// Those leave, which is no eviction. Looks at every resident.
+  /// Removes the matching entries without counting evictions. Scans all residents.
   void clear(const std::function<bool(entry_key)>& which);
 
   std::string_view policy() const { return tracker_.policy(only_tier); }
@@ -50,10 +50,11 @@ class shadow_cache {
   uint64_t used_bytes() const { return used_bytes_; }
   uint64_t residents() const { return tracker_.residents(only_tier); }
   const shadow_counts& counts() const { return counts_; }
-  /// Of metadata.
+  /// Memory of the metadata.
   uint64_t bytes() const { return tracker_.bytes(); }
 
-  /// A store goes in windows of this size at most, each of which gets all its room or none, as the daemon's do.
+  /// A store is processed in windows of at most this size, each of which gets all its space or none, as in
+  /// the daemon.
   static uint64_t window_bytes(uint64_t capacity_bytes);
 
  private:
@@ -68,9 +69,9 @@ class shadow_cache {
   uint64_t used_bytes_ = 0;
   shadow_counts counts_;
   eviction_tracker tracker_;
-  std::vector<entry_key> keys_;     ///< of the request that begins
-  std::vector<bool> reached_;       ///< of the chain that is counted: there, with all before it
-  std::vector<entry_info> missing_; ///< of the window that is stored
+  std::vector<entry_key> keys_;     ///< of the request that is being registered
+  std::vector<bool> reached_;       ///< of the chain being counted: present, with all before it
+  std::vector<entry_info> missing_; ///< of the window being stored
 };
 
 } // namespace terrace

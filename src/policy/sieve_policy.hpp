@@ -7,10 +7,11 @@
 
 namespace terrace {
 
-/// One queue in the order of arrival, and a hand that goes from the oldest to the youngest and round again. Who was used
-/// since the hand passed loses its mark and stays where it is; the first without a mark goes. Entries before and behind the
-/// hand are two queues here, which change places when the hand comes round. On chats that is hardly ever: who was used
-/// again stays while there are others, so the ratios are those of `lfu`.
+/// One queue in order of arrival, and a hand that moves from the oldest to the youngest entry and starts
+/// over. An entry accessed since the hand passed loses its mark and keeps its place; the first entry without
+/// a mark is evicted. The entries ahead of and behind the hand are two queues here, which swap when the hand
+/// starts over. On chats that is rare: entries accessed again stay while there are others, so the hit ratios
+/// equal those of `lfu`.
 class sieve_policy : public eviction_policy {
  public:
   explicit sieve_policy(const policy_context& context)
@@ -39,7 +40,7 @@ class sieve_policy : public eviction_policy {
   size_t bytes() const override { return marks_.bytes() + queues_[0].bytes() + queues_[1].bytes(); }
 
  private:
-  arrival_marks marks_; ///< the bits: used since the hand passed
+  arrival_marks marks_; ///< the bits: accessed since the hand passed
   std::array<arrival_queue, 2> queues_;
   size_t ahead_ = 0;
 };

@@ -26,15 +26,15 @@ struct survival_model::counts {
 
 namespace {
 
-constexpr double chance_max = 0.98; ///< no class is that sure
+constexpr double chance_max = 0.98; ///< upper bound for one class
 constexpr double chance_max_of_all = 0.9;
-constexpr double prior_uses = 1000;  ///< weight of the scaled estimate of a broader class in each bin
+constexpr double prior_uses = 1000;  ///< weight of the scaled estimate of the broader class in each bin
 constexpr double prior_returns = 50; ///< weight of factor 1 in a class's factor
 constexpr double memory_uses = 1 << 22;
 
 /// The Gittins index at every age.
 void find_values(const survival_model::bins& chance, float* values) {
-  survival_model::bins stay, seconds_in; // of one that is still waiting when the bin begins
+  survival_model::bins stay, seconds_in; // of a use still open when the bin begins
   for (int bin = 0; bin < bin_count; ++bin) {
     stay[index(bin)] = 1 - chance[index(bin)];
     seconds_in[index(bin)] = (1 - chance[index(bin)] / 2) * age_bins::width_seconds(bin);
@@ -44,14 +44,14 @@ void find_values(const survival_model::bins& chance, float* values) {
     for (size_t bin = index(from); bin < index(bin_count); ++bin) {
       seconds += waiting * seconds_in[bin];
       waiting *= stay[bin];
-      if (1 - waiting > best * seconds) // a division for the few that are better
+      if (1 - waiting > best * seconds) // divides only for the few that are better
         best = (1 - waiting) / seconds;
     }
     values[from] = static_cast<float>(best);
   }
 }
 
-/// Returns, and those that there would be if all went as `broader` says.
+/// Returns, and the returns expected if the class behaved like `broader`.
 struct likelihood {
   double seen = 0, expected = 0;
 
@@ -62,11 +62,12 @@ struct likelihood {
       expected += of.reached[bin] * broader[bin];
     }
   }
-  /// How much likelier returns are here; `before` is what it is taken for without data.
+  /// How much more likely returns are here; `before` is the factor assumed without data.
   double factor(double before) const { return (seen + prior_returns * before) / (expected + prior_returns); }
 };
 
-/// The chance of a return in each bin: what was counted, and `prior_uses` more that behave like `broader`, scaled.
+/// The probability of a return in each bin: the counts, plus `prior_uses` more that behave like `broader`,
+/// scaled.
 template <class Counts>
 survival_model::bins estimate(const Counts& of, const survival_model::bins& broader, double before) {
   likelihood of_all;
@@ -107,7 +108,7 @@ survival_model::learned& survival_model::use(size_t of_class) {
   values_[of_class] = known->values.data();
   for (size_t c = 0; !broader_ && pool == of_class && c < classes_.size(); ++c)
     if (pool_of_[c] == pool)
-      values_[c] = known->values.data(); // its first: no member is in use
+      values_[c] = known->values.data(); // first use of the pool: none of its members is in use
   return *known;
 }
 

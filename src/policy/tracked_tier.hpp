@@ -1,4 +1,4 @@
-// One tier of an eviction_tracker: who is resident, in which order they leave, and who was named for it.
+// One tier of an eviction_tracker: its residents, its policy, and the victims chosen by the last call.
 #pragma once
 
 #include "policy/eviction_policy.hpp"
@@ -12,46 +12,48 @@
 
 namespace terrace {
 
-/// The tracker keeps the forest, and tells here who may have become a candidate. Names victims for it: a named entry stays where it
-/// is, out of the order's candidates, until the next call, when those that are still there are candidates again.
+/// The tracker updates the forest and calls `add_if_evictable` for entries that may have become candidates. A
+/// chosen victim stays resident but is no candidate until the next call, when all chosen ones that are still
+/// resident become candidates again.
 class tracked_tier {
  public:
   /// The table must outlive it.
   explicit tracked_tier(entry_table& table) : table_(table) {}
 
-  /// The residents, if there are any, stay, and the new order learns them from the least recently used on.
-  void give_order(std::unique_ptr<eviction_policy> order, std::string_view policy);
-  eviction_policy& order() const { return *order_; }
-  std::string_view policy() const { return policy_; }
+  /// Sets the policy. Residents stay; the new policy receives them from the least recently accessed on.
+  void set_policy(std::unique_ptr<eviction_policy> policy, std::string_view name);
+  eviction_policy& policy() const { return *policy_; }
+  std::string_view policy_name() const { return name_; }
 
   prefix_forest& forest() { return forest_; }
   const prefix_forest& forest() const { return forest_; }
 
-  /// The entry is a candidate, if it may leave.
-  void expose(entry_index at) {
+  /// Adds the entry as a candidate if it is evictable.
+  void add_if_evictable(entry_index at) {
     if (forest_.may_leave(at))
-      order_->add_candidate(at);
+      policy_->add_candidate(at);
   }
 
-  /// Those that the last call named may be named again.
-  void reconsider_named();
+  /// Makes the victims of the last call eligible again.
+  void reset_chosen();
 
-  /// Names entries, best victims first, until they add up to `bytes` or no more may leave. Entries with the stamp `spared`
-  /// (0: none) go only when nothing else may, or, if `strictly`, not at all. The order reads `spared` as well.
-  std::vector<victim> name_victims(uint64_t bytes, uint32_t& spared, bool strictly);
+  /// Chooses entries, best victims first, until they add up to `bytes` or none is left. Entries with the
+  /// stamp `spared` (0: none) are chosen only if nothing else is left, or, if `strictly`, never. The policy
+  /// reads `spared` as well.
+  std::vector<victim> choose_victims(uint64_t bytes, uint32_t& spared, bool strictly);
 
   size_t bytes() const;
 
  private:
-  struct naming;
-  void name_more(naming& into, uint32_t spared);
-  entry_index name_one(entry_index at, naming& into);
+  struct selection;
+  void choose_more(selection& into, uint32_t spared);
+  entry_index choose(entry_index at, selection& into);
 
   entry_table& table_;
   prefix_forest forest_;
-  std::unique_ptr<eviction_policy> order_;
-  std::string_view policy_;
-  std::vector<entry_index> named_; ///< by the last call
+  std::unique_ptr<eviction_policy> policy_;
+  std::string_view name_;
+  std::vector<entry_index> chosen_; ///< by the last call
 };
 
 } // namespace terrace

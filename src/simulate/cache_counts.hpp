@@ -5,7 +5,7 @@
 
 namespace terrace::simulate {
 
-/// In chunks.
+/// In chunks. `disk` stands for all tiers below the first, `host memory` for the first.
 struct cache_counts {
   uint64_t accesses = 0;    ///< asked for
   uint64_t hits = 0;        ///< of these, in the longest run from the root that was there, in whatever tier

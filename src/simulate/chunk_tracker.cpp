@@ -16,9 +16,8 @@ void set_policy(eviction_tracker& tracker, tier_number tier, const std::string& 
 
 chunk_tracker::chunk_tracker(const workload& of, const tracker_options& options)
     : of_(of), options_(options), tracker_(options.seed, options.remember) {
-  set_policy(tracker_, host_tier, options.host_policy);
-  if (!options.disk_policy.empty())
-    set_policy(tracker_, disk_tier, options.disk_policy);
+  for (size_t tier = 0; tier < options.policies.size(); ++tier)
+    set_policy(tracker_, tier_at(tier), options.policies[tier]);
 }
 
 entry_key chunk_tracker::key_of(chunk which) {
@@ -58,7 +57,7 @@ void chunk_tracker::end_those_due() {
 
 void chunk_tracker::insert(tier_number tier, chunk which) {
   tracker_.insert(tier, {key_of(which), key_of(of_.parent(which)), options_.object_bytes}, now_ns_,
-                 present_.number);
+                  present_.number);
 }
 
 std::vector<chunk> chunk_tracker::victims(tier_number tier, uint64_t chunks) {

@@ -11,17 +11,18 @@
 
 namespace terrace::simulate {
 
-// The daemon's numbers: policies that draw lots draw by them.
+// The daemon's number of its first tier: policies that draw lots draw by it.
 constexpr auto host_tier = static_cast<tier_number>(tier_kind::host);
-constexpr auto disk_tier = static_cast<tier_number>(tier_kind::disk);
+
+/// The number of the tier at this place, the first being 0.
+constexpr tier_number tier_at(size_t place) { return static_cast<tier_number>(host_tier + place); }
 
 struct tracker_options {
-  std::string host_policy;
-  std::string disk_policy;   ///< empty: there is no disk
-  uint64_t seed = 0;         ///< of policies that draw lots
-  uint64_t object_bytes = 0; ///< what a chunk's object occupies
-  uint64_t token_ns = 0;     ///< a request ends so long after its begin for each token of its answer
-  bool remember = false;     ///< keep ghosts for admission, whatever the policies need
+  std::vector<std::string> policies; ///< one per tier, fastest first
+  uint64_t seed = 0;                 ///< of policies that draw lots
+  uint64_t object_bytes = 0;         ///< what a chunk's object occupies
+  uint64_t token_ns = 0;             ///< a request ends so long after its begin for each token of its answer
+  bool remember = false;             ///< keep ghosts for admission, whatever the policies need
 };
 
 /// One request after the other; a chunk is one object. The answer's length becomes known when a request ends, which may

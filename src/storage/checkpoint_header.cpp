@@ -57,8 +57,8 @@ decode_checkpoint_header(const volume_id& volume, std::span<const std::byte, che
     return fail(errc::unsupported, "checkpoint version " + std::to_string(checkpoint_header_version) +
                                        " was expected, " + std::to_string(raw.version) + " found");
   if (raw.volume != volume.bytes)
-    return fail(errc::gone,
-                "the checkpoint is of volume " + to_hex(volume_id{raw.volume}) + ", not of " + to_hex(volume));
+    return fail(errc::gone, "the checkpoint is of volume " + to_hex(volume_id{raw.volume}) + ", not of " +
+                                to_hex(volume));
   return checkpoint_header{{raw.volume}, raw.number, raw.journal_sequence, raw.image_blocks, raw.records};
 }
 

@@ -3,8 +3,8 @@
 #include "storage/index_record.hpp"
 #include "storage/object_header.hpp"
 #include "storage/path_opening.hpp"
-#include "storage/volume_layout.hpp"
 #include "storage/superblock_copies.hpp"
+#include "storage/volume_layout.hpp"
 
 #include <algorithm>
 #include <cassert>

@@ -52,7 +52,8 @@ result<void> lock_file(const std::string& path, int fd, lock_kind kind) {
     return {};
   if (errno != EWOULDBLOCK)
     return fail_system(path, "locking the volume", errno);
-  return fail(errc::busy, path + ": " + lock_holder(fd).value_or("another process") + " has this volume open");
+  return fail(errc::busy,
+              path + ": " + lock_holder(fd).value_or("another process") + " has this volume open");
 }
 
 } // namespace terrace

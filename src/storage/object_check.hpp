@@ -3,8 +3,8 @@
 
 #include "storage/aligned_buffer.hpp"
 #include "storage/index_record.hpp"
-#include "storage/volume_reader.hpp"
 #include "storage/superblock.hpp"
+#include "storage/volume_reader.hpp"
 
 #include <string>
 

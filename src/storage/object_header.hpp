@@ -33,8 +33,8 @@ struct object_identity {
   uint16_t rank = 0;
   digest chunk;
   uint8_t digest_width = digest::max_size; ///< bytes of `chunk` that count: 8 to 32
-  uint64_t generation = 0;                 ///< of this write; grows with every object that the volume takes in
-  uint64_t epoch = 0;                      ///< of the volume; raised by whatever forgets objects for good
+  uint64_t generation = 0; ///< of this write; grows with every object that the volume takes in
+  uint64_t epoch = 0;      ///< of the volume; raised by whatever forgets objects for good
   volume_id volume;
 
   friend bool operator==(const object_identity&, const object_identity&) = default;

@@ -1,8 +1,8 @@
 #include "storage/offline_volume.hpp"
 
 #include "storage/file_lock.hpp"
-#include "storage/volume_layout.hpp"
 #include "storage/superblock_copies.hpp"
+#include "storage/volume_layout.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>

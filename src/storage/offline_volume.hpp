@@ -2,8 +2,8 @@
 #pragma once
 
 #include "base/unique_fd.hpp"
-#include "storage/volume_device.hpp"
 #include "storage/superblock.hpp"
+#include "storage/volume_device.hpp"
 
 #include <memory>
 

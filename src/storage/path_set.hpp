@@ -37,7 +37,7 @@ struct found_path {
 /// What the paths become, parallel to what was found.
 struct path_set {
   std::optional<volume_id> volume; ///< nothing is kept: choose one
-  uint64_t epoch = 1;            ///< of this opening, in all superblocks; higher than all that were found
+  uint64_t epoch = 1;              ///< of this opening, in all superblocks; higher than all that were found
   uint64_t forgotten_below = 0;
   std::vector<space_floor> floors; ///< what any of the paths has been told to forget, all of them forget
   std::vector<bool> kept;          ///< the others begin empty, or are left out

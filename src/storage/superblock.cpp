@@ -99,8 +99,8 @@ result<superblock> decode_superblock(std::span<const std::byte, superblock_bytes
                 "not a Terrace volume: the magic TERRSTOR was expected at its begin; "
                 "choose another path, or wipe it (disk.on_mismatch = \"wipe\") if nothing in it is needed");
   if (raw.version != superblock_version)
-    return fail(errc::unsupported, "volume version " + std::to_string(superblock_version) + " was expected, " +
-                                       std::to_string(raw.version) +
+    return fail(errc::unsupported, "volume version " + std::to_string(superblock_version) +
+                                       " was expected, " + std::to_string(raw.version) +
                                        " found; remove the file to start with an empty volume");
   if (block_checksum(raw, &raw_superblock::checksum) != raw.checksum)
     return damaged("its checksum does not hold");

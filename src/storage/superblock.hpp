@@ -59,7 +59,7 @@ struct superblock {
   static constexpr size_t paths_max = 64;
 
   volume_id volume; ///< the same on all paths of a volume
-  boot_id boot;   ///< of the daemon that opened the volume last
+  boot_id boot;     ///< of the daemon that opened the volume last
   volume_owner owner;
   uint64_t sequence = 0;        ///< of superblocks: the newest copy counts; even ones are copy 0
   uint64_t epoch = 0;           ///< raised by every opening and every clear; an object's is in its generation

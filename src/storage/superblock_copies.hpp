@@ -1,8 +1,8 @@
 // Both copies of a superblock, read and written.
 #pragma once
 
-#include "storage/volume_device.hpp"
 #include "storage/superblock.hpp"
+#include "storage/volume_device.hpp"
 
 #include <array>
 

@@ -22,7 +22,7 @@ struct volume_inspection {
   uint64_t file_bytes = 0;
   uint64_t arena_bytes = 0;
   std::array<inspected_checkpoint, 2> checkpoints; ///< by area
-  recovered_volume found;                           ///< without the superseded ones
+  recovered_volume found;                          ///< without the superseded ones
   uint64_t superseded = 0; ///< objects of which a newer one with the same key was found
 
   /// Journal blocks that a recovery needs, and how many there is room for.

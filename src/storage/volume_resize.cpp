@@ -2,9 +2,9 @@
 
 #include "storage/aligned_buffer.hpp"
 #include "storage/resize_plan.hpp"
+#include "storage/superblock_copies.hpp"
 #include "storage/volume_inspection.hpp"
 #include "storage/volume_layout.hpp"
-#include "storage/superblock_copies.hpp"
 
 #include <algorithm>
 #include <utility>

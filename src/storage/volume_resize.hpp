@@ -8,8 +8,8 @@
 #pragma once
 
 #include "storage/live_objects.hpp"
-#include "storage/volume_device.hpp"
 #include "storage/superblock.hpp"
+#include "storage/volume_device.hpp"
 
 #include <functional>
 

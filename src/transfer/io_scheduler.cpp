@@ -42,8 +42,7 @@ uint64_t io_scheduler::piece(size_t i, uint64_t head, bool beside) const {
     budget = mine.window;
     longest = std::min(longest, std::max(budget, limits_.beside_bytes));
   }
-  uint64_t bytes =
-      head <= longest + longest / 8 ? head : longest; // no last piece that is hardly worth a trip
+  uint64_t bytes = head <= longest + longest / 8 ? head : longest; // avoids a tiny last piece
   if (mine.operations != 0 && mine.bytes + bytes > budget)
     return 0;
   return bytes;
@@ -52,7 +51,7 @@ uint64_t io_scheduler::piece(size_t i, uint64_t head, bool beside) const {
 std::optional<io_scheduler::grant> io_scheduler::next(const std::array<uint64_t, io_classes>& heads) {
   if (operations_ >= limits_.depth)
     return std::nullopt;
-  // `beside[i]`: somebody above class i waits or is at work. What grew while nobody was is gone then.
+  // `beside[i]`: a class above i waits or is active. Its ramp-up is then reset.
   std::array<bool, io_classes> beside{};
   bool anyone = false;
   for (size_t i = 0; i < io_classes; ++i) {
@@ -63,7 +62,7 @@ std::optional<io_scheduler::grant> io_scheduler::next(const std::array<uint64_t,
   }
   auto starves = [&](size_t i) { return heads[i] != 0 && classes_[i].operations == 0; };
   auto take = [&](size_t i, uint64_t bytes) -> std::optional<grant> {
-    // Whoever is next waits for room; a smaller one behind it does not slip past for ever.
+    // The next operation waits for room; smaller ones behind it do not overtake it.
     if (operations_ != 0 && bytes_ + bytes > limits_.bytes_in_flight)
       return std::nullopt;
     for (size_t other = 0; other < io_classes; ++other)

@@ -1,20 +1,22 @@
-// Who goes next to a device, and with how much: several classes of operations, the more urgent first, and none starved.
+// Schedules the operations of a device: several classes by urgency, without starvation.
 //
 //   io_scheduler shares{{.depth = 32}};
 //   while (auto grant = shares.next(heads))   // heads: bytes of the first waiting operation of each class
 //     ... start grant->bytes of that operation; later: shares.finished(grant->what, grant->bytes)
 //
 // The rules:
-// - Classes that have something waiting and nothing in flight get the next free places, the most urgent first, but the
-//   one that has been passed over 8 times before all others: nobody starves.
-// - Then the most urgent class that waits, as far as depth and bytes go.
-// - While a more urgent class is at work, the ones below it keep a small share of its bytes in flight and go in small
-//   pieces: a device serves what it has been given side by side, so what it has not been given is what keeps reads fast.
-// - Alone, a class finds its way up: each completed byte is a byte more that it may have in flight, until its limit. A
-//   reader who comes again soon after its last read meets few writes, whatever their backlog, and no clock is needed to
-//   tell that reads have ended.
+// - Classes that have waiting operations and none in flight get the next free slots, the most urgent first,
+//   but a class that has been skipped 8 times before all others: no class starves.
+// - Then the most urgent waiting class goes, as far as depth and bytes allow.
+// - While a more urgent class is active, the classes below it keep a small share of its bytes in flight, in
+//   small pieces. A device serves all submitted operations in parallel, so only operations not submitted keep
+//   reads fast.
+// - Alone, a class ramps up: each completed byte allows one more byte in flight, up to its limit. A reader
+//   that returns soon after its last read meets few writes, whatever their backlog, and no clock is needed to
+//   detect the end of reads.
 //
-// Pure bookkeeping, one thread. The window that grows with completions is TCP's slow start (RFC 5681, section 3.1).
+// Pure bookkeeping, one thread. The window that grows with completions is TCP's slow start (RFC 5681, section
+// 3.1).
 #pragma once
 
 #include <array>
@@ -27,21 +29,21 @@ namespace terrace {
 
 /// Most urgent first.
 enum class io_class : uint8_t {
-  load,     ///< a client waits for it
+  load,     ///< a client is waiting for it
   prefetch, ///< a client will ask for it
-  write,    ///< nobody waits, but it keeps objects in host memory until it is done
-  scrub,    ///< the daemon looks after what it has
+  write,    ///< nothing waits for it, but it holds objects in host memory until it is done
+  scrub,    ///< maintenance by the daemon
 };
 constexpr size_t io_classes = 4;
 std::string_view to_string(io_class which);
 
 struct io_limits {
   uint32_t depth = 32;                     ///< operations in flight, all classes
-  uint64_t bytes_in_flight = 256ULL << 20; ///< of them; a single larger operation goes alone
-  uint64_t piece_bytes = 8ULL << 20;       ///< longer operations are cut; a rest of an eighth goes along
-  uint64_t alone_bytes = 64ULL << 20;      ///< what a class other than `load` has in flight at most
-  uint64_t beside_bytes = 1ULL << 20;      ///< a piece, and the least share, beside a more urgent class
-  /// Of the bytes that more urgent classes have in flight.
+  uint64_t bytes_in_flight = 256ULL << 20; ///< total; a single larger operation runs alone
+  uint64_t piece_bytes = 8ULL << 20;  ///< longer operations are split; a rest of up to an eighth is included
+  uint64_t alone_bytes = 64ULL << 20; ///< maximum in flight of a class other than `load`
+  uint64_t beside_bytes = 1ULL << 20; ///< a piece, and the minimum share, while a more urgent class is active
+  /// Percent of the bytes in flight of more urgent classes.
   std::array<uint32_t, io_classes> beside_percent{100, 50, 20, 5};
 };
 
@@ -53,10 +55,11 @@ class io_scheduler {
     io_class what = io_class::load;
     uint64_t bytes = 0;
   };
-  /// `heads`: what is left of the first operation of each class, 0 where none waits. The grant counts as in flight.
+  /// `heads`: remaining bytes of the first operation of each class, 0 if none waits. The grant counts as in
+  /// flight.
   std::optional<grant> next(const std::array<uint64_t, io_classes>& heads);
 
-  /// Once for each grant, with its class and bytes.
+  /// Call once per grant, with its class and bytes.
   void finished(io_class what, uint64_t bytes);
 
   size_t in_flight() const { return operations_; }
@@ -67,8 +70,8 @@ class io_scheduler {
   struct of_class {
     uint32_t operations = 0;
     uint64_t bytes = 0;
-    uint64_t window = 0;      ///< bytes that it may have in flight while nobody is above it
-    uint32_t passed_over = 0; ///< times that another went while this waited with nothing in flight
+    uint64_t window = 0;      ///< bytes it may have in flight while no more urgent class is active
+    uint32_t passed_over = 0; ///< how often another class went while this one waited with nothing in flight
   };
 
   /// The piece that class `i` may start now; 0: none.

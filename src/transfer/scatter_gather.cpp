@@ -6,7 +6,7 @@ namespace terrace {
 
 namespace {
 
-/// Whether offset + (count - 1) * stride + bytes lies inside the region, counted without overflow.
+/// True if offset + (count - 1) * stride + bytes is inside the region; cannot overflow.
 bool inside(const region_run& run, uint64_t region_bytes) {
   uint64_t reach = 0;
   return !__builtin_mul_overflow(run.count - 1, run.stride, &reach) &&
@@ -17,8 +17,8 @@ bool inside(const region_run& run, uint64_t region_bytes) {
 } // namespace
 
 result<scatter_gather> scatter_gather::make(std::span<const region_run> runs,
-                                      std::span<const uint32_t> runs_per_object,
-                                      std::span<const uint64_t> object_bytes, uint64_t region_bytes) {
+                                            std::span<const uint32_t> runs_per_object,
+                                            std::span<const uint64_t> object_bytes, uint64_t region_bytes) {
   if (!runs_per_object.empty() && runs_per_object.size() != object_bytes.size())
     return fail(errc::bad_request, "runs_per_object has " + std::to_string(runs_per_object.size()) +
                                        " entries for " + std::to_string(object_bytes.size()) +

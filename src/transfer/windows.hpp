@@ -1,4 +1,4 @@
-// A transfer works through its objects in windows, so that it never holds more of an arena than its share.
+// A transfer processes its objects in windows, so that it holds at most its share of an arena.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,8 @@
 
 namespace terrace {
 
-/// The end of the window that begins at `begin`: whole chunks of `objects_per_chunk` objects, at most `bytes_max` bytes,
-/// at least one chunk. `begin` is a multiple of `objects_per_chunk`.
+/// The end of the window that begins at `begin`: whole chunks of `objects_per_chunk` objects, at most
+/// `bytes_max` bytes, but at least one chunk. `begin` is a multiple of `objects_per_chunk`.
 inline size_t window_end(std::span<const uint64_t> object_bytes, size_t begin, size_t objects_per_chunk,
                          uint64_t bytes_max) {
   uint64_t bytes = 0;

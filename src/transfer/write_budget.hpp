@@ -1,6 +1,7 @@
-// How many bytes may be written, as flash wears: a token bucket of so many bytes a day.
+// A limit on bytes written per day, to protect flash from wear: a token bucket.
 //
-// The bucket holds one hour's worth, and is full at the start: a burst goes through, a day's average does not grow. Pure,
+// The bucket holds one hour's share and starts full: a burst is allowed without raising the daily average.
+// Pure, one thread; the time is passed in.
 // one thread; the time is given.
 #pragma once
 
@@ -16,14 +17,14 @@ class write_budget {
   /// 0: no limit.
   write_budget(uint64_t bytes_per_day, time_point now);
 
-  /// Takes the bytes, or nothing and says no. What is larger than the whole bucket goes when that is full, and is paid
-  /// for afterwards.
+  /// Takes the bytes, or takes nothing and returns false. A request larger than the bucket succeeds when the
+  /// bucket is full, and is paid off afterwards.
   bool take(uint64_t bytes, time_point now);
 
-  /// What was taken and not written after all.
+  /// Returns bytes that were taken but not written.
   void give_back(uint64_t bytes);
 
-  /// For metrics; negative while something larger than the bucket is paid for.
+  /// For metrics; negative while a request larger than the bucket is being paid off.
   int64_t left(time_point now);
 
  private:

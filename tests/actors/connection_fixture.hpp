@@ -3,9 +3,9 @@
 
 #include "actors/connection/connection_actor.hpp"
 
-#include "client_end.hpp"
 #include "environment.hpp"
 #include "group_fixture.hpp"
+#include "tests/support/raw_client.hpp"
 #include "tests/support/runtime_fixture.hpp"
 
 #include <sys/eventfd.h>
@@ -13,11 +13,15 @@
 
 namespace terrace::actors::test {
 
+using protocol::kind;
+using terrace::test::raw_client;
+using terrace::test::received;
+
 struct connection_fixture : group_fixture {
   std::shared_ptr<connection_environment> environment;
   std::chrono::steady_clock::time_point time = std::chrono::steady_clock::now();
   std::shared_ptr<unique_fd> process = std::make_shared<unique_fd>(::eventfd(0, EFD_CLOEXEC)); ///< its pidfd
-  std::optional<client_end> client;
+  std::optional<raw_client> client;
   std::vector<std::string> log;
   uint64_t connections = 0;
   uint32_t space = 0;
@@ -61,7 +65,7 @@ struct connection_fixture : group_fixture {
   }
   template <class F>
   void send(kind what, uint64_t id, F&& make, int descriptor = -1) {
-    client->send(what, id, std::forward<F>(make), descriptor);
+    ASSERT_TRUE(client->send(what, id, std::forward<F>(make), descriptor));
     settle();
   }
   received answer() {

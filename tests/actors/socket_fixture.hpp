@@ -1,14 +1,19 @@
 // A listening socket in a folder of the test's own, and clients that connect to it.
 #pragma once
 
-#include "client_end.hpp"
-
 #include "actors/connection/listening_socket.hpp"
+#include "tests/support/raw_client.hpp"
 #include "tests/support/temporary_folder.hpp"
+
+#include <gtest/gtest.h>
 
 #include <memory>
 
 namespace terrace::actors::test {
+
+using protocol::kind;
+using terrace::test::raw_client;
+using terrace::test::received;
 
 /// `Base` is an `actor_fixture`.
 template <class Base>
@@ -21,14 +26,14 @@ struct socket_fixture : Base {
     EXPECT_TRUE(socket) << socket.error().text;
     return std::make_shared<unique_fd>(socket ? std::move(*socket) : unique_fd());
   }
-  client_end connect() {
-    auto client = connect_to(path);
+  raw_client connect() {
+    raw_client client(path);
     this->settle();
     return client;
   }
   /// Says hello; what the daemon answers.
-  received greet(client_end& client) {
-    client.send_hello();
+  received greet(raw_client& client) {
+    EXPECT_TRUE(client.send(terrace::test::hello_frame()));
     this->settle();
     auto answer = client.next();
     EXPECT_TRUE(answer) << "nothing was answered";

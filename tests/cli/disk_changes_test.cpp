@@ -109,7 +109,8 @@ TEST_F(DiskChanges, RefuseAStoreThatADaemonHasOpen) {
                                          {"resize", path_, "4MiB"},
                                          {"resize", path_, "4MiB", "--dry-run"}}) {
     EXPECT_EQ(run(words), exit_code::failed);
-    EXPECT_THAT(err_, HasSubstr("process " + std::to_string(::getpid()) + " (test_cli) has this volume open"));
+    EXPECT_THAT(err_,
+                HasSubstr("process " + std::to_string(::getpid()) + " (test_cli) has this volume open"));
     EXPECT_THAT(err_, HasSubstr("end it first"));
   }
 }

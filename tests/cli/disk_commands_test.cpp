@@ -103,7 +103,8 @@ TEST_F(DiskInspectAndVerify, RefuseAStoreThatADaemonHasOpen) {
   ASSERT_TRUE(daemon) << daemon.error().text;
   for (const char* command : {"inspect", "verify"}) {
     EXPECT_EQ(run({command, path_}), exit_code::failed);
-    EXPECT_THAT(err_, HasSubstr("process " + std::to_string(::getpid()) + " (test_cli) has this volume open"));
+    EXPECT_THAT(err_,
+                HasSubstr("process " + std::to_string(::getpid()) + " (test_cli) has this volume open"));
   }
 }
 

@@ -1,7 +1,7 @@
 // What clients tell of their requests' ends is worth hits.
 #include "cli/simulate_workload.hpp"
 #include "cli/trace_generator.hpp"
-#include "simulate/one_tier_cache.hpp"
+#include "simulate/tier_cache.hpp"
 
 #include <gtest/gtest.h>
 
@@ -15,12 +15,12 @@ uint64_t hits_of_kmg(trace t, void (*forget)(trace_request&)) {
   auto made = to_workload(t, trace_block_tokens);
   EXPECT_TRUE(made.has_value());
   simulate::tracker_options options;
-  options.host_policy = "kmg";
+  options.policies = {"kmg"};
   options.seed = 1;
   options.object_bytes = 1;
   options.token_ns = 20'000'000;
   simulate::cache_shape shape{made->distinct_chunks() / 50, 1, 64, 1024};
-  simulate::one_tier_cache cache(*made, options, shape);
+  simulate::tier_cache cache(*made, options, shape);
   for (const simulate::request& next : made->requests())
     cache.serve(next);
   return cache.counts().hits;

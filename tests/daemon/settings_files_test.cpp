@@ -92,7 +92,7 @@ TEST(Documentation, ListsEveryPolicyWhereverOneIsNamed) {
   auto commented = by_section(contents("config/terraced.toml"), "[");
   for (auto section : {"host", "disk"}) {
     EXPECT_THAT(documented[section], Contains(StartsWith("| `policy` | name | `\"kmg\"` | " + list + " |")));
-    EXPECT_THAT(commented[section], Contains("# (run time) What leaves first: " + list + "."));
+    EXPECT_THAT(commented[section], Contains("# (run time) Eviction policy: " + list + "."));
   }
 }
 

@@ -1,10 +1,14 @@
 // A client's death frees everything it held, at once; and disturbs nobody.
+#include "tests/support/child_process.hpp"
 #include "workload.hpp"
 
 #include <sys/socket.h>
 
 namespace terrace::e2e {
 namespace {
+
+using test::child_process;
+using test::child_voice;
 
 constexpr uint64_t host_objects = 31;
 
@@ -57,7 +61,7 @@ class ClientDeath : public ::testing::Test {
 
 TEST_F(ClientDeath, KilledInTheMiddleOfStoresAndLoadsItFreesEverything) {
   for (int round = 0; round < 5; ++round) {
-    forked_child victim(
+    child_process victim(
         [this](const child_voice& voice) { return work_until_killed(daemon_.socket(), voice); });
     ASSERT_EQ(victim.await_word(), 'w');
     EXPECT_EQ(victim.kill(), 128 + SIGKILL);
@@ -66,7 +70,7 @@ TEST_F(ClientDeath, KilledInTheMiddleOfStoresAndLoadsItFreesEverything) {
 }
 
 TEST_F(ClientDeath, ConcernsItAloneEvenWhileAChildOfItHoldsTheSocket) {
-  forked_child victim([this](const child_voice& voice) {
+  child_process victim([this](const child_voice& voice) {
     tester client(daemon_.socket(), "victim");
     auto chain = chain_of(1, 8);
     client.store(chain);
@@ -93,7 +97,7 @@ TEST_F(ClientDeath, ConcernsItAloneEvenWhileAChildOfItHoldsTheSocket) {
 
 TEST_F(ClientDeath, WhileItsStoreWaitsForMemoryEndsTheWait) {
   auto held = occupy(witness_, 100, host_objects);
-  forked_child victim([this](const child_voice& voice) {
+  child_process victim([this](const child_voice& voice) {
     tester client(daemon_.socket(), "victim");
     auto ticket = client->submit_store(client.store_of(chain_of(1, 8)), patiently());
     (void) client.tier("host"); // answered behind the store: it waits by now
@@ -120,7 +124,7 @@ TEST_F(ClientDeath, LeavesReservationsAndLeasesOfOthersAlone) {
   request.what = client::prefix::of_digests(fresh);
   auto reserved = witness_->reserve(request, patiently());
   ASSERT_TRUE(reserved);
-  forked_child victim([&](const child_voice& voice) { return work_until_killed(daemon_.socket(), voice); });
+  child_process victim([&](const child_voice& voice) { return work_until_killed(daemon_.socket(), voice); });
   ASSERT_EQ(victim.await_word(), 'w');
   victim.kill();
   for (size_t i = 0; i < fresh.size(); ++i)
@@ -133,7 +137,7 @@ TEST_F(ClientDeath, LeavesReservationsAndLeasesOfOthersAlone) {
 }
 
 TEST_F(ClientDeath, ClosedSocketOfALivingReaderQuarantinesUntilItDies) {
-  forked_child reader([this](const child_voice& voice) {
+  child_process reader([this](const child_voice& voice) {
     tester client(daemon_.socket(), "reader");
     auto held = occupy(client, 200, host_objects);
     for (auto& lease : held)

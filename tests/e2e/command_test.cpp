@@ -152,7 +152,7 @@ std::string scrape(uint16_t port) {
 TEST(Metrics, ARealPrometheusScrapesTheDaemonAndPromtoolFindsNoFault) {
   uint16_t port = free_port();
   std::string address = "127.0.0.1:" + std::to_string(port);
-  scratch_folder first, second;
+  temporary_folder first, second;
   daemon_under_test daemon({.disk_bytes = 64 * mebibyte,
                             .disk = "paths = [\"" + first.path() + "\", \"" + second.path() + "\"]\n",
                             .metrics = address});
@@ -164,7 +164,7 @@ TEST(Metrics, ARealPrometheusScrapesTheDaemonAndPromtoolFindsNoFault) {
   client.lookup(chain);
   std::string text = scrape(port);
   EXPECT_NE(text.find("# TYPE terrace_"), std::string::npos) << text;
-  for (const scratch_folder* path : {&first, &second})
+  for (const temporary_folder* path : {&first, &second})
     EXPECT_NE(text.find("terrace_journal_records_total{group=\"default\",path=\"" + path->path() + "\"}"),
               std::string::npos)
         << text;

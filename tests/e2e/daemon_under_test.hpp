@@ -1,88 +1,34 @@
-// A real terraced with a configuration of its own, in a folder of its own.
-//
-//   daemon_under_test daemon({.host_bytes = 32 << 20});
-//   auto client = connect(daemon.socket());
-//   daemon.await_log("joined");                     // blocks until the log says so
-//   EXPECT_EQ(daemon.terminate(), 0);
+// The daemon of a test: tests/support/daemon_process.hpp, whose log is shown when the test has failed.
 #pragma once
 
-#include "process.hpp"
+#include "tests/support/daemon_process.hpp"
+#include "tests/support/programs.hpp"
 
-#include <csignal>
-#include <cstdint>
-#include <string>
+#include <gtest/gtest.h>
+
+#include <iostream>
 
 namespace terrace::e2e {
 
-constexpr uint64_t mebibyte = 1ULL << 20;
+using test::daemon_options;
+using test::ended_program;
+using test::mebibyte;
+using test::patience_ms;
+using test::program;
+using test::read_file;
+using test::run;
+using test::temporary_folder;
+using test::write_file;
 
-struct daemon_options {
-  uint64_t host_bytes = 32 * mebibyte;
-  std::string host;        ///< lines of [host]
-  uint64_t disk_bytes = 0; ///< 0: no disk tier
-  std::string policy;      ///< lines of [policy]
-  std::string disk;        ///< lines of [disk]
-  std::string state_dir;   ///< default: a folder of the daemon's own
-  std::string listen;      ///< [[listen]] sections; default: one, at `socket()`
-  std::string connection;  ///< lines of [connection]
-  std::string metrics;     ///< address; default: off
-  std::string log_level = "info";
-  std::string more; ///< further sections
-};
-
-class daemon_under_test {
+class daemon_under_test : public test::daemon_process {
  public:
-  /// Starts it and waits until it is ready. Without success the test has failed, and `pid()` is -1.
-  explicit daemon_under_test(daemon_options options = {});
-
-  /// Kills it if it still runs. Its log is printed when the test has failed.
-  ~daemon_under_test();
-
-  daemon_under_test(const daemon_under_test&) = delete;
-  daemon_under_test& operator=(const daemon_under_test&) = delete;
-
-  std::string socket() const { return folder_ / "terrace.sock"; }
-  std::string second_socket() const {
-    return folder_ / "second.sock";
-  } ///< for a [[listen]] of the test's own
-  std::string configuration_path() const { return folder_ / "terraced.toml"; }
-  const scratch_folder& folder() const { return folder_; }
-  pid_t pid() const { return pid_; }
-
-  /// Writes the configuration anew; SIGHUP or `start` makes it count.
-  void configure(const daemon_options& options);
-
-  /// After its end: the same configuration, the same folder.
-  void start();
-
-  void signal(int number) const { ::kill(pid_, number); }
-
-  /// Blocks until a line of the log has the text; looks at lines that were not looked at before. False: it ended.
-  bool await_log(const std::string& text);
-
-  /// Whether the log has the text by now; does not wait.
-  bool has_logged(const std::string& text);
-
-  /// SIGTERM, its whole log, its exit code.
-  int terminate();
-
-  /// Waits for its end: exit code, or 128 + signal.
-  int wait();
-  int kill();
-
-  /// All lines since its start that were read so far.
-  const std::string& log() const { return log_; }
-
- private:
-  void await_ready(int notify);
-  bool read_log(int wait_ms);
-
-  scratch_folder folder_;
-  pid_t pid_ = -1;
-  unique_fd pidfd_;
-  unique_fd log_pipe_;
-  std::string log_;
-  size_t looked_at_ = 0;
+  explicit daemon_under_test(const daemon_options& options = {})
+      : daemon_process(program("TERRACED"), options) {}
+  ~daemon_under_test() {
+    kill();
+    if (::testing::Test::HasFailure())
+      std::cerr << "the daemon's log:\n" << log() << std::flush;
+  }
 };
 
 } // namespace terrace::e2e

@@ -18,7 +18,7 @@ class DiskCommand : public testing::Test {
     return run(words);
   }
 
-  scratch_folder state_;
+  temporary_folder state_;
   std::string file_ = state_ / "terrace.extents";
   daemon_under_test daemon_{{.disk_bytes = disk_bytes, .state_dir = state_.path()}};
 };

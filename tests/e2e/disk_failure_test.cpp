@@ -41,7 +41,7 @@ class disk_file {
 };
 
 TEST(DiskFailure, AFileThatIsCutOffDegradesTheTierUntilItIsThereAgain) {
-  scratch_folder state;
+  temporary_folder state;
   daemon_under_test daemon({.disk_bytes = 128 * mebibyte, .state_dir = state.path()});
   ASSERT_TRUE(daemon.await_log("joined"));
   auto chain = chain_of(1, 8);
@@ -96,7 +96,7 @@ class small_file_system {
   }
 
  private:
-  scratch_folder folder_;
+  temporary_folder folder_;
   bool mounted_ = false;
 };
 

@@ -67,7 +67,7 @@ class DiskPaths : public testing::Test {
     return run(words);
   }
 
-  scratch_folder a_, b_;
+  temporary_folder a_, b_;
   daemon_under_test daemon_{options()};
 };
 
@@ -196,7 +196,7 @@ TEST_F(DiskPaths, SwappedFilesAreRefusedForeignOnesDoneWithoutAndBothLeftAsTheyA
   ASSERT_EQ(daemon_.terminate(), 0);
   swap();
 
-  scratch_folder c, d; // another store of this machine
+  temporary_folder c, d; // another store of this machine
   daemon_.configure({.disk_bytes = disk_bytes,
                      .disk = "paths = [\"" + c.path() + "\", \"" + d.path() + "\"]\n",
                      .state_dir = c.path()});
@@ -226,7 +226,7 @@ TEST_F(DiskPaths, ADaemonWaitsForWhicheverFileAnotherHasOpen) {
 }
 
 TEST_F(DiskPaths, AStoreOnOnePathGoesOnWithASecond) {
-  scratch_folder one, two;
+  temporary_folder one, two;
   auto chain = chain_of(1, 12);
   daemon_options alone{.disk_bytes = disk_bytes / 2, .state_dir = one.path()};
   daemon_under_test daemon(alone);

@@ -1,11 +1,17 @@
 // Who may connect, how many, and what isolated groups get.
-#include "raw_client.hpp"
+#include "tests/support/child_process.hpp"
+#include "tests/support/raw_client.hpp"
 #include "workload.hpp"
 
 #include <unistd.h>
 
 namespace terrace::e2e {
 namespace {
+
+using test::child_process;
+using test::child_voice;
+using test::frame_with;
+using test::raw_client;
 
 /// Restarts the daemon with [[listen]] sections that name its own paths.
 void listen_as(daemon_under_test& daemon, const std::string& sections) {
@@ -62,7 +68,7 @@ TEST_F(Isolated, NothingIsMapped) {
                         [&](auto& body) { return wire::CreateMapSegment(body, segment); }));
     auto said = raw.receive();
     ASSERT_TRUE(said && said->is_error());
-    EXPECT_EQ(said->error_code, static_cast<uint8_t>(errc::denied));
+    EXPECT_EQ(said->code(), errc::denied);
   }
 }
 
@@ -83,8 +89,8 @@ TEST(Admission, UserThatIsNotListedIsTurnedAwayWithAReason) {
   raw_client refused(daemon.socket());
   auto said = refused.receive();
   ASSERT_TRUE(said && said->is_error());
-  EXPECT_EQ(said->error_code, static_cast<uint8_t>(errc::denied));
-  EXPECT_NE(said->error_text.find("uids"), std::string::npos) << said->error_text;
+  EXPECT_EQ(said->code(), errc::denied);
+  EXPECT_NE(said->text().find("uids"), std::string::npos) << said->text();
   EXPECT_FALSE(refused.receive());
   auto connected = client::connection::connect({.path = daemon.socket()}, patiently());
   EXPECT_FALSE(connected);
@@ -97,7 +103,7 @@ TEST(Admission, UserThatIsListedIsServed) {
   constexpr uid_t nobody = 65534;
   daemon_under_test daemon;
   listen_as(daemon, listen_at(daemon.socket(), "uids = [65534]\nmode = \"0666\"\n"));
-  forked_child user([&](const child_voice&) {
+  child_process user([&](const child_voice&) {
     if (::setuid(nobody) != 0)
       return 2;
     auto connected = client::connection::connect({.path = daemon.socket()}, patiently());
@@ -114,8 +120,8 @@ TEST(Admission, NoMoreConnectionsThanTheConfigurationAllows) {
   raw_client third(daemon.socket());
   auto said = third.receive();
   ASSERT_TRUE(said && said->is_error());
-  EXPECT_EQ(said->error_code, static_cast<uint8_t>(errc::busy));
-  EXPECT_NE(said->error_text.find("connections_max"), std::string::npos) << said->error_text;
+  EXPECT_EQ(said->code(), errc::busy);
+  EXPECT_NE(said->text().find("connections_max"), std::string::npos) << said->text();
   EXPECT_FALSE(third.receive());
   EXPECT_EQ(first.status().clients.size(), 2U);
   // Shut down, not closed: the end of the stream that comes back says that the daemon has closed its side.

@@ -1,9 +1,12 @@
 // Leases: what they protect, who may use them, and when they end.
-#include "raw_client.hpp"
+#include "tests/support/raw_client.hpp"
 #include "workload.hpp"
 
 namespace terrace::e2e {
 namespace {
+
+using test::frame_with;
+using test::raw_client;
 
 constexpr uint64_t host_objects = 31; // of the default 32 MiB
 
@@ -120,7 +123,7 @@ TEST(Lease, CannotBeReleasedTwice) {
   stranger.send(release(2));
   auto refused = stranger.receive();
   ASSERT_TRUE(refused && refused->is_error());
-  EXPECT_EQ(refused->error_code, static_cast<uint8_t>(errc::gone));
+  EXPECT_EQ(refused->code(), errc::gone);
 
   EXPECT_TRUE(storer->read_lease(id, {}, patiently()));
   found.held.release();

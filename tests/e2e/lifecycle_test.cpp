@@ -1,4 +1,5 @@
 // Start, restart, reload and end of the daemon; what it says about its configuration.
+#include "tests/support/child_process.hpp"
 #include "workload.hpp"
 
 #include <netinet/in.h>
@@ -9,6 +10,9 @@
 
 namespace terrace::e2e {
 namespace {
+
+using test::child_process;
+using test::child_voice;
 
 bool exists(const std::string& path) { return std::filesystem::exists(path); }
 
@@ -38,7 +42,7 @@ TEST(Lifecycle, EndsInOrderUnderLoadAndStartsAgainOnTheSameState) {
   daemon_options options{.disk_bytes = 64 * mebibyte};
   daemon_under_test daemon(options);
   ASSERT_TRUE(daemon.await_log("joined"));
-  forked_child load([&](const child_voice& voice) {
+  child_process load([&](const child_voice& voice) {
     tester client(daemon.socket(), "load");
     std::vector<std::vector<digest>> chains;
     for (uint64_t i = 0; i < 32; ++i)
@@ -130,7 +134,7 @@ TEST(Lifecycle, SecondDaemonHearsOfTheFirstAndNotOfItsPort) {
 
 TEST(Lifecycle, LeavesNoSocketBehindWhenItsPortIsTaken) {
   taken_port port;
-  scratch_folder folder;
+  temporary_folder folder;
   auto refused =
       terraced({"--socket", folder / "s", "--state-dir", folder.path(), "--metrics", port.address});
   EXPECT_EQ(refused.exit_code, 1);
@@ -148,7 +152,7 @@ TEST(Lifecycle, UnknownArgumentIsNamedInOneLine) {
 }
 
 TEST(Lifecycle, FileThatIsNoSocketIsLeftAlone) {
-  scratch_folder folder;
+  temporary_folder folder;
   write_file(folder / "precious", "text");
   auto refused =
       terraced({"--socket", folder / "precious", "--state-dir", folder.path(), "--metrics", "127.0.0.1:0"});
@@ -188,7 +192,7 @@ TEST(Configuration, CheckSaysThatASoundOneIsSoundAndStartsNothing) {
 }
 
 TEST(Configuration, AllMistakesAreToldAtOnceWithTheirLines) {
-  scratch_folder folder;
+  temporary_folder folder;
   std::string path = folder / "wrong.toml";
   write_file(path,
              "[daemon]\nlog_level = \"loud\"\n[host]\nbytes = \"many\"\ncolour = 1\n[disk]\ndepth = -1\n");

@@ -1,11 +1,18 @@
 // Malformed frames of every kind end their connection with a stated reason, and nobody else's.
-#include "raw_client.hpp"
+#include "tests/support/raw_client.hpp"
 #include "workload.hpp"
 
 #include <fcntl.h>
 
 namespace terrace::e2e {
 namespace {
+
+using test::frame_bytes;
+using test::frame_of;
+using test::frame_with;
+using test::hello_frame;
+using test::raw_client;
+using test::status_frame;
 
 using protocol::kind;
 
@@ -25,12 +32,12 @@ class Malformed : public ::testing::Test {
     offender.send(bytes, descriptors);
     auto said = offender.receive();
     ASSERT_TRUE(said) << "closed without a word";
-    while (said && said->request != 0) // answers to sound requests in front of the malformed one
+    while (said && said->id != 0) // answers to sound requests in front of the malformed one
       said = offender.receive();
     ASSERT_TRUE(said) << "closed without a reason";
     EXPECT_TRUE(said->is_error());
-    EXPECT_EQ(said->error_code, static_cast<uint8_t>(errc::bad_request));
-    EXPECT_NE(said->error_text.find(reason), std::string::npos) << said->error_text;
+    EXPECT_EQ(said->code(), errc::bad_request);
+    EXPECT_NE(said->text().find(reason), std::string::npos) << said->text();
     EXPECT_FALSE(offender.receive()) << "the connection should have ended";
     auto found = witness_->wait(*held, patiently());
     ASSERT_TRUE(found) << found.error().text;
@@ -147,11 +154,11 @@ TEST_F(Malformed, UnknownVersionIsToldWhichIsSpoken) {
   client.send(hello_frame(1, 999));
   auto said = client.receive();
   ASSERT_TRUE(said && said->is_error());
-  EXPECT_EQ(said->error_code, static_cast<uint8_t>(errc::unsupported));
-  EXPECT_NE(said->error_text.find("expected 1"), std::string::npos) << said->error_text;
+  EXPECT_EQ(said->code(), errc::unsupported);
+  EXPECT_NE(said->text().find("expected 1"), std::string::npos) << said->text();
   client.send(status_frame(2)); // it is not served
   auto next = client.receive();
-  EXPECT_TRUE(!next || next->request == 0);
+  EXPECT_TRUE(!next || next->id == 0);
   EXPECT_FALSE(client.receive());
 }
 
@@ -175,8 +182,8 @@ TEST_F(Malformed, CudaRegionIsUnsupportedAndTheConnectionGoesOn) {
       {&file, 1});
   auto said = client.receive();
   ASSERT_TRUE(said && said->is_error());
-  EXPECT_EQ(said->request, 2U);
-  EXPECT_EQ(said->error_code, static_cast<uint8_t>(errc::unsupported));
+  EXPECT_EQ(said->id, 2U);
+  EXPECT_EQ(said->code(), errc::unsupported);
   client.send(status_frame(3));
   auto next = client.receive();
   ASSERT_TRUE(next);

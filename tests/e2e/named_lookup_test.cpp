@@ -167,7 +167,7 @@ TEST_F(NamedLookup, AnIdMayBeUsedAgainForAnotherLookup) {
 
 TEST(NamedLookups, OfAnotherTrustGroupAreUnknown) {
   daemon_options two;
-  scratch_folder folder;
+  temporary_folder folder;
   std::string first = folder / "a.sock";
   std::string second = folder / "b.sock";
   two.listen = "[[listen]]\npath = \"" + first + "\"\ngroup = \"a\"\n[[listen]]\npath = \"" + second +

@@ -1,4 +1,5 @@
 // Clients that misuse their own memory while the daemon works on it hurt nobody but themselves.
+#include "tests/support/child_process.hpp"
 #include "workload.hpp"
 
 #include <fcntl.h>
@@ -7,6 +8,9 @@
 
 namespace terrace::e2e {
 namespace {
+
+using test::child_process;
+using test::child_voice;
 
 /// A memfd without seals: the daemon reads and writes it through its descriptor.
 unique_fd unsealed_memory(uint64_t bytes) {
@@ -85,7 +89,7 @@ TEST_F(Region, TruncatedDuringTransfersItIsGone) {
 }
 
 TEST_F(Region, ScribbledOverDuringAStoreItSpoilsItsOwnChunksAlone) {
-  forked_child scribbler([this](const child_voice& voice) {
+  child_process scribbler([this](const child_voice& voice) {
     voice.say('s');
     for (uint64_t round = 0;; ++round) // until it is killed
       for (size_t at = 0; at < client_.memory().size(); at += 512)

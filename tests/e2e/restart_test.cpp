@@ -1,6 +1,7 @@
 // The disk tier over the end of its daemon, in order and by SIGKILL.
 #include "workload.hpp"
 
+#include "tests/support/child_process.hpp"
 #include "tests/support/seed.hpp"
 
 #include <fcntl.h>
@@ -13,6 +14,9 @@
 
 namespace terrace::e2e {
 namespace {
+
+using test::child_process;
+using test::child_voice;
 
 const daemon_options small_disk{.disk_bytes = 96 * mebibyte};
 constexpr uint64_t physical_bytes = object_bytes + 4096; // docs/disk-format.md
@@ -57,7 +61,7 @@ TEST(Restart, AnotherSpaceFindsNothingOfIt) {
 }
 
 TEST(Restart, AStoreOfAnotherMachineIsRefusedAndLeftAsItIs) {
-  scratch_folder state;
+  temporary_folder state;
   daemon_under_test daemon({.disk_bytes = 96 * mebibyte, .state_dir = state.path()});
   ASSERT_TRUE(daemon.await_log("joined"));
   ASSERT_EQ(daemon.terminate(), 0);
@@ -84,7 +88,7 @@ TEST(Restart, AStoreOfAnotherMachineIsRefusedAndLeftAsItIs) {
 }
 
 TEST(Restart, ADaemonWaitsForTheFileThatAnotherStillHasOpen) {
-  scratch_folder state;
+  temporary_folder state;
   daemon_options options{.disk_bytes = 96 * mebibyte, .state_dir = state.path()};
   daemon_under_test first(options);
   ASSERT_TRUE(first.await_log("joined"));
@@ -103,7 +107,7 @@ TEST(Restart, ADaemonWaitsForTheFileThatAnotherStillHasOpen) {
 }
 
 TEST(Restart, ADaemonThatWaitsForAFileEndsAllTheSame) {
-  scratch_folder state;
+  temporary_folder state;
   daemon_options options{.disk_bytes = 96 * mebibyte, .state_dir = state.path()};
   daemon_under_test first(options);
   ASSERT_TRUE(first.await_log("joined"));
@@ -185,7 +189,7 @@ void killed_under_load(daemon_under_test& daemon, std::mt19937_64& random, remem
   size_t length = 1 + random() % 6;
   for (uint64_t seed : seeds)
     known.chains[seed] = length;
-  forked_child load([&](const child_voice& voice) {
+  child_process load([&](const child_voice& voice) {
     tester client(daemon.socket(), "load");
     for (uint64_t seed : seeds) {
       auto chain = chain_of(seed, length);

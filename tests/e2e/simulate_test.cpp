@@ -16,7 +16,7 @@ double number_of(const std::string& json, const std::string& key) {
 
 struct SimulateAndReplay : ::testing::TestWithParam<const char*> {
   /// Chats that branch, some shared beginnings, and answers that are still being written when others ask.
-  std::string make_trace(const scratch_folder& in) {
+  std::string make_trace(const temporary_folder& in) {
     std::string trace = in / "trace.jsonl";
     auto made = run({program("TERRACE"), "trace", "generate", "--requests", "500", "--seed", "3", "--turns",
                      "4", "--think-seconds", "40", "--user-tokens", "3000", "--branch", "0.2", "--rate", "2",
@@ -42,7 +42,7 @@ struct SimulateAndReplay : ::testing::TestWithParam<const char*> {
 };
 
 TEST_P(SimulateAndReplay, HitTheSameTokens) {
-  scratch_folder folder;
+  temporary_folder folder;
   std::string trace = make_trace(folder);
   constexpr uint64_t object_bytes = 512 * 64 + 4096;
   for (uint64_t objects : {150, 600}) {

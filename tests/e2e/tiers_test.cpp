@@ -100,7 +100,7 @@ class small_file_system {
   uint64_t too_large() const { return mounted_ ? 64 * mebibyte : 1ULL << 50; }
 
  private:
-  scratch_folder folder_;
+  temporary_folder folder_;
   bool mounted_ = false;
 };
 

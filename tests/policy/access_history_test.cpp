@@ -50,8 +50,8 @@ TEST(UseHistory, ClassesByCountAndByTheRequestThatUsedItLast) {
 }
 
 TEST(UseHistory, LearnsHowARequestEnded) {
-  using enum use_ending;
-  auto told = [](const request_outcome& outcome, use_ending how) {
+  using enum request_ending;
+  auto told = [](const request_outcome& outcome, request_ending how) {
     learner test;
     auto request = test.request({1, 2}, 10);
     EXPECT_EQ(test.open({.added = 2}), 2);
@@ -88,7 +88,7 @@ TEST(UseHistory, WhatIsToldToCloseAndComesBackAllTheSameIsKept) {
     tracker.begin_request(back, {}, now);
   }
   const survival_model& model = *tracker.model();
-  EXPECT_GT(model.value(access_history::class_for({.added = 2, .how = use_ending::closed}), 0),
+  EXPECT_GT(model.value(access_history::class_for({.added = 2, .how = request_ending::closed}), 0),
             2 * model.value(access_history::class_for({.added = 2}), 0));
 }
 
@@ -97,7 +97,7 @@ TEST(UseHistory, LeavesWhatALaterRequestUsedToThat) {
   auto first = test.request({1, 2}, 10);
   test.request({1, 5}, 12);
   test.end(first, {.output_tokens = 10}, 13);
-  EXPECT_EQ(test.open({.added = 2, .how = use_ending::short_answer}), 1); // 2 alone
+  EXPECT_EQ(test.open({.added = 2, .how = request_ending::short_answer}), 1); // 2 alone
 }
 
 TEST(UseHistory, TakesAPrefixOfSeveralConversationsForATrunk) {
@@ -137,7 +137,8 @@ TEST(UseHistory, LearnsEachSpaceApartAndLeansOnAll) {
   EXPECT_LT(two, 0.5 * all);
   EXPECT_EQ(tracker.model_of(3), nullptr);
   ask(3, 1);
-  EXPECT_NEAR(tracker.model_of(3)->value(fresh, 0), all, 0.01 * all) << "of a new space nothing else is known";
+  EXPECT_NEAR(tracker.model_of(3)->value(fresh, 0), all, 0.01 * all)
+      << "of a new space nothing else is known";
 }
 
 TEST(UseHistory, ATrunkIsCountedInTheSpaceThatItIsOf) {

@@ -166,7 +166,7 @@ TEST(Lru2, NamesWhoWasUsedOnceBeforeAnybodyUsedTwice) {
   test.tracker.hit(0, key(1), 9'000'000'000);
   test.tracker.insert(0, {key(4), {}, 1}, 10'000'000'000);
   test.tracker.hit(0, key(2),
-                  11'000'000'000); // now its last use but one is the 4th second, that of 1 the beginning
+                   11'000'000'000); // now its last use but one is the 4th second, that of 1 the beginning
   EXPECT_EQ(order(test.tracker), (std::vector<uint64_t>{3, 4, 1, 2}));
 }
 

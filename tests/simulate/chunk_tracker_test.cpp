@@ -7,9 +7,9 @@
 namespace terrace::simulate {
 namespace {
 
-TEST(ChunkLedger, NamesVictimsByTheirNumbers) {
+TEST(ChunkTracker, NamesVictimsByTheirNumbers) {
   workload w = workload_of({{1, 2}, {3}, {4}});
-  chunk_tracker tracker(w, {.host_policy = "lru", .object_bytes = 100});
+  chunk_tracker tracker(w, {.policies = {"lru"}, .object_bytes = 100});
   for (const request& r : w.requests()) {
     tracker.begin(r);
     for (chunk c : w.chain(r))
@@ -22,9 +22,9 @@ TEST(ChunkLedger, NamesVictimsByTheirNumbers) {
       << "the present request's own is last";
 }
 
-TEST(ChunkLedger, AnAncestorThatIsStoredAfterItsChildIsAsYoung) {
+TEST(ChunkTracker, AnAncestorThatIsStoredAfterItsChildIsAsYoung) {
   workload w = workload_of({{3}, {1, 2}, {9}});
-  chunk_tracker tracker(w, {.host_policy = "lru", .object_bytes = 100});
+  chunk_tracker tracker(w, {.policies = {"lru"}, .object_bytes = 100});
   for (const request& r : w.requests()) {
     tracker.begin(r);
     for (size_t i = r.chunks; i-- > 0;)
@@ -35,9 +35,9 @@ TEST(ChunkLedger, AnAncestorThatIsStoredAfterItsChildIsAsYoung) {
   EXPECT_EQ(tracker.victims(host_tier, 1), std::vector<chunk>{0});
 }
 
-TEST(ChunkLedger, PinnedChunksStay) {
+TEST(ChunkTracker, PinnedChunksStay) {
   workload w = workload_of({{1}, {2}, {3}});
-  chunk_tracker tracker(w, {.host_policy = "lru", .object_bytes = 100});
+  chunk_tracker tracker(w, {.policies = {"lru"}, .object_bytes = 100});
   for (const request& r : w.requests()) {
     tracker.begin(r);
     tracker.insert(host_tier, w.chain(r)[0]);

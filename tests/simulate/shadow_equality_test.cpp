@@ -1,6 +1,6 @@
 // A shadow of live traffic and a simulation of the same requests hit the same.
 #include "policy/shadow_cache.hpp"
-#include "simulate/one_tier_cache.hpp"
+#include "simulate/tier_cache.hpp"
 #include "tests/support/seed.hpp"
 #include "workloads.hpp"
 
@@ -39,11 +39,11 @@ TEST_P(Shadow, HitsWhatASimulationOfTheSameRequestsHits) {
   workload w = conversations(seed);
   // In the smallest, chains are longer than the tier. Lots are those of the simulation's host tier.
   for (uint64_t chunks : {8, 80, 500}) {
-    one_tier_cache simulated(w, {.host_policy = std::string(GetParam()), .object_bytes = object},
-                             {.capacity_chunks = chunks,
-                              .object_bytes = object,
-                              .window_chunks = chunks / 8,
-                              .batch_chunks = 10'000});
+    tier_cache simulated(w, {.policies = {std::string(GetParam())}, .object_bytes = object},
+                         {.capacity_chunks = chunks,
+                          .object_bytes = object,
+                          .window_chunks = chunks / 8,
+                          .batch_chunks = 10'000});
     auto shadow = std::move(*shadow_cache::make(GetParam(), chunks * object, host_tier));
     for (const request& r : w.requests()) {
       simulated.serve(r);

@@ -38,4 +38,20 @@ inline workload drawn_workload(std::mt19937_64& random, const drawn_shape& shape
   return made;
 }
 
+/// One chain of `depth` chunks that comes again and again, and short ones between.
+inline workload interleaved_chains(std::mt19937_64& random, uint64_t depth) {
+  workload made(10);
+  std::vector<uint64_t> deep(depth);
+  for (uint64_t& id : deep)
+    id = random();
+  for (size_t i = 0; i < 60; ++i) {
+    std::vector<uint64_t> brief(1 + random() % 5);
+    for (uint64_t& id : brief)
+      id = random() % 3;
+    const auto& ids = i % 5 == 0 ? deep : brief;
+    made.add({.at_ns = 1'000'000'000 * i, .input_tokens = static_cast<uint32_t>(ids.size() * 10)}, ids);
+  }
+  return made;
+}
+
 } // namespace terrace::simulate

@@ -103,7 +103,7 @@ TEST(Crash, UnreadableBlocksCostTheirObjects) {
     volume.device().make_unreadable(layout.journal_begin);
     for (int blocks = 0; blocks < 5; ++blocks)
       volume.device().make_unreadable(layout.journal_begin +
-                                     volume.dice()() % (layout.extents_begin - layout.journal_begin));
+                                      volume.dice()() % (layout.extents_begin - layout.journal_begin));
     volume.restart();
     EXPECT_GT(volume.found().damaged_blocks, 0U);
   }

@@ -1,30 +1,38 @@
 // A folder that lives as long as its test.
 #pragma once
 
-#include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstdlib>
 #include <filesystem>
+#include <stdexcept>
 #include <string>
 
 namespace terrace::test {
 
+/// Removed with its contents at the end. Other users may enter it.
 class temporary_folder {
  public:
-  temporary_folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "terrace-XXXXXX").string();
-    EXPECT_NE(::mkdtemp(name.data()), nullptr) << name;
-    path_ = name;
+  explicit temporary_folder(const std::filesystem::path& in = std::filesystem::temp_directory_path()) {
+    path_ = in / "terrace-XXXXXX";
+    if (::mkdtemp(path_.data()) == nullptr)
+      throw std::runtime_error("cannot make a folder in " + in.string());
+    ::chmod(path_.c_str(), 0755);
   }
-  ~temporary_folder() { std::filesystem::remove_all(path_); }
+  ~temporary_folder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
   temporary_folder(const temporary_folder&) = delete;
   temporary_folder& operator=(const temporary_folder&) = delete;
 
-  const std::filesystem::path& path() const { return path_; }
-  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
+  const std::string& path() const { return path_; }
+  std::filesystem::path operator/(const std::string& name) const {
+    return std::filesystem::path(path_) / name;
+  }
 
  private:
-  std::filesystem::path path_;
+  std::string path_;
 };
 
 } // namespace terrace::test

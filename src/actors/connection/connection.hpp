@@ -4,9 +4,9 @@
 // belongs to one actor and lives in its state: when the actor ends, everything that the client held ends with it.
 #pragma once
 
+#include "actors/connection/actor_pool.hpp"
 #include "actors/connection/client_directory.hpp"
 #include "actors/connection/frame_channel.hpp"
-#include "actors/connection/actor_pool.hpp"
 #include "actors/connection/staging.hpp"
 #include "actors/transfer/transfer_arguments.hpp"
 #include "index/token_hasher.hpp"

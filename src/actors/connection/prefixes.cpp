@@ -189,8 +189,8 @@ hold_ptr leased_on_disk(const lease_ptr& from, const transfer_scope& scope, uint
 }
 
 result<std::shared_ptr<const scatter_gather>> runs_of(const protocol::run_vector& runs,
-                                                   const flatbuffers::Vector<uint32_t>* runs_per_object,
-                                                   const object_batch& objects, uint64_t region_bytes) {
+                                                      const flatbuffers::Vector<uint32_t>* runs_per_object,
+                                                      const object_batch& objects, uint64_t region_bytes) {
   std::vector<region_run> list;
   list.reserve(runs.size());
   for (const wire::Run* run : runs)

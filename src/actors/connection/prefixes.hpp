@@ -50,8 +50,8 @@ hold_ptr leased_on_disk(const lease_ptr& from, const transfer_scope& scope, uint
 
 /// The runs of a load or store, checked against its objects and its region.
 result<std::shared_ptr<const scatter_gather>> runs_of(const protocol::run_vector& runs,
-                                                   const flatbuffers::Vector<uint32_t>* runs_per_object,
-                                                   const object_batch& objects, uint64_t region_bytes);
+                                                      const flatbuffers::Vector<uint32_t>* runs_per_object,
+                                                      const object_batch& objects, uint64_t region_bytes);
 
 /// A region as copiers see it; keeps it until the last copy of the answer goes.
 outside_memory outside(const std::shared_ptr<const client_region>& region);

@@ -208,8 +208,8 @@ int outcome_of_trial(const disk_state& state, int32_t result) {
     return EIO;
   std::span<const std::byte, 2 * superblock_bytes> both(state.trial_block.get(), 2 * superblock_bytes);
   auto found = newest_superblock(both);
-  bool same =
-      found && found->volume == state.with.file->volume() && found->path_index == state.with.file->path_index();
+  bool same = found && found->volume == state.with.file->volume() &&
+              found->path_index == state.with.file->path_index();
   return same ? 0 : ESTALE;
 }
 

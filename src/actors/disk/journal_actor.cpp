@@ -36,7 +36,7 @@ struct journal_state {
   caf::actor disk;
   std::chrono::milliseconds stall_after{};
   stall_detector watch{ticks_of_patience}; ///< of that operation, tag 0
-  bool ticking = false;                 ///< a tick of it is in the ring
+  bool ticking = false;                    ///< a tick of it is in the ring
   bool failing = false;
   uint32_t next_slot = 0;
   bool asking = false; ///< a part of the image is on its way

@@ -10,8 +10,8 @@
 // checkpoint; changes that happen meanwhile are in the journal as well.
 #pragma once
 
-#include "actors/interfaces.hpp"
 #include "actors/disk/journal_messages.hpp"
+#include "actors/interfaces.hpp"
 #include "metrics/journal_probe.hpp"
 #include "runtime/home.hpp"
 #include "storage/extent_file.hpp"

@@ -1,8 +1,8 @@
 // The messages that keep a disk tier's index on its disk.
 #pragma once
 
-#include "actors/tier/durable_index.hpp"
 #include "actors/connection/group_messages.hpp"
+#include "actors/tier/durable_index.hpp"
 
 #include <optional>
 #include <vector>

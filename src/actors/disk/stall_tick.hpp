@@ -16,8 +16,8 @@ namespace terrace::actors {
 /// Has the ring send `self`, a homed actor, a completion with `tag` at the watch's next tick: one at a time, and only while
 /// there is something to watch. `ticking`: one is in the ring; who receives it resets that.
 template <class Self>
-void keep_ticking(Self* self, const stall_detector& watch, bool& ticking, std::chrono::nanoseconds stall_after,
-                  uint64_t tag) {
+void keep_ticking(Self* self, const stall_detector& watch, bool& ticking,
+                  std::chrono::nanoseconds stall_after, uint64_t tag) {
   if (ticking || !watch.worth_a_tick())
     return;
   ticking = true;

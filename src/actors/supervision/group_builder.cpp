@@ -1,7 +1,7 @@
 #include "actors/supervision/group_builder.hpp"
 
-#include "actors/disk/disk_actor.hpp"
 #include "actors/connection/group_actor.hpp"
+#include "actors/disk/disk_actor.hpp"
 #include "actors/disk/journal_actor.hpp"
 #include "actors/tier/policy_actor.hpp"
 #include "actors/tier/tier_actor.hpp"

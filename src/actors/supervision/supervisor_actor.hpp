@@ -3,8 +3,8 @@
 // it starts it again. A client's death is not its business: connections know.
 #pragma once
 
-#include "actors/supervision/group_builder.hpp"
 #include "actors/connection/listener_actor.hpp"
+#include "actors/supervision/group_builder.hpp"
 #include "metrics/exposition.hpp"
 
 #include <caf/allowed_unsafe_message_type.hpp>

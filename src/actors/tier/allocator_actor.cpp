@@ -1,7 +1,7 @@
 #include "actors/tier/allocator_actor.hpp"
 
-#include "actors/tier/allocation_queue.hpp"
 #include "actors/answer.hpp"
+#include "actors/tier/allocation_queue.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/typed_event_based_actor.hpp>

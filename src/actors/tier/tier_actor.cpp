@@ -1,7 +1,7 @@
 #include "actors/tier/tier_actor.hpp"
 
-#include "actors/tier/allocator_actor.hpp"
 #include "actors/answer.hpp"
+#include "actors/tier/allocator_actor.hpp"
 #include "actors/tier/note_line.hpp"
 #include "actors/tier/tier_state.hpp"
 #include "actors/tier/victim_choice.hpp"

@@ -2,9 +2,9 @@
 // messages into these calls and the results into messages.
 #pragma once
 
+#include "actors/messages.hpp"
 #include "actors/tier/awaited_objects.hpp"
 #include "actors/tier/durable_index.hpp"
-#include "actors/messages.hpp"
 #include "actors/tier/tier_index.hpp"
 
 #include <functional>

@@ -19,7 +19,7 @@ struct load_job {
   space_ptr in;
   batch_ptr objects;
   size_t objects_per_chunk = 1;
-  hold_ptr disk_held;                      ///< of a lease; null: the load asks the disk tier itself
+  hold_ptr disk_held;                         ///< of a lease; null: the load asks the disk tier itself
   std::shared_ptr<const scatter_gather> runs; ///< null: nothing is copied, the host objects stay held instead
   outside_memory target;
   std::shared_ptr<const lease> held_by; ///< by which it loads, kept until it is done; may be null

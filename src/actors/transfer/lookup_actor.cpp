@@ -200,8 +200,10 @@ void ask(self_pointer self, tier_share& share) {
   auto& state = self->state;
   const auto& request = state.request;
   ++state.waiting_for;
-  probe_request probe{
-      request.objects, request.hold, request.note_access && probes_note_access(state), {state.first, state.slice}};
+  probe_request probe{request.objects,
+                      request.hold,
+                      request.note_access && probes_note_access(state),
+                      {state.first, state.slice}};
   auto asked = one_slice(state) // a long lookup's slices do not stand in a short one's way
                    ? self->request<caf::message_priority::high>(share.tier, caf::infinite, std::move(probe))
                    : self->request(share.tier, caf::infinite, std::move(probe));

@@ -13,8 +13,8 @@ struct lookup_request {
   space_ptr in;
   batch_ptr objects; ///< of all ranks (index/chunk_layout.hpp)
   plan_request plan;
-  uint32_t tiers = 0;    ///< bit n: tier_kind n may be asked; 0: all
-  bool hold = false;     ///< keep what is found
+  uint32_t tiers = 0;       ///< bit n: tier_kind n may be asked; 0: all
+  bool hold = false;        ///< keep what is found
   bool note_access = false; ///< holding is a use, unless an inference was told; a bare probe is none
 };
 struct lookup_answer {

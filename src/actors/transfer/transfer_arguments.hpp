@@ -1,12 +1,12 @@
 // What every transfer of a trust group works with.
 #pragma once
 
-#include "actors/transfer/copier_actor.hpp"
 #include "actors/disk/disk_paths.hpp"
 #include "actors/disk/disk_service.hpp"
 #include "actors/interfaces.hpp"
 #include "actors/tier/shadow_feed.hpp"
 #include "actors/tier/tier_index.hpp"
+#include "actors/transfer/copier_actor.hpp"
 #include "memory/segmented_arena.hpp"
 #include "metrics/tier_probe.hpp"
 

@@ -1,8 +1,8 @@
 #include "actors/transfer/write_through_actor.hpp"
 
 #include "actors/answer.hpp"
-#include "actors/transfer/copy_ops.hpp"
 #include "actors/disk/disk_fan.hpp"
+#include "actors/transfer/copy_ops.hpp"
 #include "actors/transfer/write_credits.hpp"
 #include "storage/object_header.hpp"
 #include "transfer/write_budget.hpp"

@@ -68,7 +68,7 @@ TEST_F(Connection, AMalformedFrameEndsItWithAReason) {
   connect();
   hello();
   answer();
-  client->send_raw(std::vector<uint8_t>(64, 0xff));
+  client->send(std::vector<uint8_t>(64, 0xff));
   auto told = answer();
   EXPECT_EQ(told.id, protocol::connection_request_id);
   EXPECT_EQ(told.code(), errc::bad_request);

@@ -218,7 +218,7 @@ TEST_F(SealedObjects, WhatAnEarlierEpochWroteIsNotWhatThisOneDid) {
 }
 
 TEST_F(SealedObjects, AnotherStoreIsNotThisOne) {
-  store = random_volume_id();
+  volume = random_volume_id();
   EXPECT_EQ(check(), (std::vector{false, false}));
 }
 

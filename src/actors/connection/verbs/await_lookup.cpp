@@ -1,6 +1,6 @@
 // await_lookup: what another client's lookup found, and a share of its lease.
-#include "actors/transfer/lookup_answers.hpp"
 #include "actors/connection/verbs.hpp"
+#include "actors/transfer/lookup_answers.hpp"
 
 namespace terrace::actors::verbs {
 

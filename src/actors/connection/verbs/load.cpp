@@ -1,8 +1,8 @@
 // load: chunks into a region; read_lease: where leased chunks lie in the mapped arena.
-#include "actors/transfer/load_actor.hpp"
 #include "actors/connection/prefixes.hpp"
 #include "actors/connection/verbs.hpp"
 #include "actors/connection/verbs/run_transfer.hpp"
+#include "actors/transfer/load_actor.hpp"
 #include "storage/object_header.hpp"
 
 namespace terrace::actors::verbs {

@@ -1,10 +1,10 @@
 // lookup: how many leading chunks are there, where, and, if wanted, a lease on them.
 #include "actors/connection/connection_actor.hpp"
-#include "actors/transfer/lookup_actor.hpp"
-#include "actors/transfer/lookup_answers.hpp"
 #include "actors/connection/named_lookup.hpp"
 #include "actors/connection/prefixes.hpp"
 #include "actors/connection/verbs.hpp"
+#include "actors/transfer/lookup_actor.hpp"
+#include "actors/transfer/lookup_answers.hpp"
 #include "base/random_id.hpp"
 
 #include <caf/send.hpp>

@@ -1,8 +1,8 @@
 // reserve, commit, abort: chunks that the client writes into staging memory itself, published by one copy.
 #include "actors/connection/prefixes.hpp"
-#include "actors/transfer/store_actor.hpp"
 #include "actors/connection/verbs.hpp"
 #include "actors/connection/verbs/run_transfer.hpp"
+#include "actors/transfer/store_actor.hpp"
 
 namespace terrace::actors::verbs {
 

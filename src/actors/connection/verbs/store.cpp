@@ -1,8 +1,8 @@
 // store: chunks out of a region.
 #include "actors/connection/prefixes.hpp"
-#include "actors/transfer/store_actor.hpp"
 #include "actors/connection/verbs.hpp"
 #include "actors/connection/verbs/run_transfer.hpp"
+#include "actors/transfer/store_actor.hpp"
 
 namespace terrace::actors::verbs {
 

@@ -1,16 +1,17 @@
-#include "raw_client.hpp"
+#include "tests/support/raw_client.hpp"
 
-#include "process.hpp"
-#include "protocol/verify.hpp"
+#include "tests/support/programs.hpp"
 
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstring>
 
-namespace terrace::e2e {
+namespace terrace::test {
 
 frame_bytes frame_of(uint16_t kind, uint64_t request, std::span<const uint8_t> body,
                      std::optional<uint32_t> length, uint16_t fd_count) {
@@ -38,13 +39,14 @@ frame_bytes status_frame(uint64_t request) {
                     [](flatbuffers::FlatBufferBuilder& body) { return wire::CreateStatus(body); });
 }
 
-raw_client::raw_client(const std::string& socket)
-    : socket_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+raw_client::raw_client(const std::string& path) : socket_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  std::memcpy(address.sun_path, socket.c_str(), socket.size() + 1);
+  if (path.size() >= sizeof address.sun_path)
+    throw std::runtime_error("path is too long for a socket: " + path);
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
   if (::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
-    throw std::runtime_error("cannot connect to " + socket + ": " + std::strerror(errno));
+    throw std::runtime_error("cannot connect to " + path + ": " + std::strerror(errno));
 }
 
 bool raw_client::send(std::span<const uint8_t> bytes, std::span<const int> descriptors) {
@@ -64,7 +66,7 @@ bool raw_client::send(std::span<const uint8_t> bytes, std::span<const int> descr
       head->cmsg_len = CMSG_LEN(descriptors.size_bytes());
       std::memcpy(CMSG_DATA(head), descriptors.data(), descriptors.size_bytes());
     }
-    ssize_t n = ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL);
+    ssize_t n = ::sendmsg(socket_.get(), &message, protocol::send_flags);
     if (n < 0)
       return false;
     bytes = bytes.subspan(static_cast<size_t>(n));
@@ -73,32 +75,52 @@ bool raw_client::send(std::span<const uint8_t> bytes, std::span<const int> descr
   return true;
 }
 
-std::optional<raw_answer> raw_client::receive() {
-  for (;;) {
-    if (received_.size() >= protocol::header_bytes) {
-      auto header = protocol::read_header(received_.data());
-      if (received_.size() >= header.length) {
-        raw_answer answer;
-        answer.kind = static_cast<uint16_t>(header.kind);
-        answer.request = header.request_id;
-        answer.body.assign(received_.begin() + protocol::header_bytes, received_.begin() + header.length);
-        received_.erase(received_.begin(), received_.begin() + header.length);
-        if (answer.is_error())
-          if (auto table = protocol::parse<wire::Error>(answer.body)) {
-            answer.error_code = (*table)->code();
-            answer.error_text = (*table)->text()->str();
-          }
-        return answer;
-      }
-    }
-    pollfd watched{socket_.get(), POLLIN, 0};
-    std::array<uint8_t, 4096> some;
-    ssize_t n =
-        ::poll(&watched, 1, patience_ms) == 1 ? ::recv(socket_.get(), some.data(), some.size(), 0) : -1;
-    if (n <= 0)
-      return std::nullopt;
-    received_.insert(received_.end(), some.begin(), some.begin() + n);
+std::optional<received> raw_client::next_of_decoded() {
+  if (auto frame = decoder_.next())
+    return received{frame->kind, frame->request_id, {frame->body.begin(), frame->body.end()}};
+  return std::nullopt;
+}
+
+/// False when nothing came. Throws when the daemon broke the protocol.
+bool raw_client::read_some(int flags) {
+  protocol::incoming_message message;
+  ssize_t n =
+      ::recvmsg(socket_.get(), message.prepare(decoder_.write_area()), protocol::receive_flags | flags);
+  if (n < 0)
+    return false;
+  auto arrived = message.take();
+  if (n == 0) {
+    ended_ = true;
+    return false;
   }
+  if (auto sound = decoder_.commit(static_cast<size_t>(n), std::move(arrived), message.truncated()); !sound)
+    throw std::runtime_error("the daemon broke the protocol: " + sound.error().text);
+  return true;
+}
+
+std::optional<received> raw_client::receive() {
+  for (;;) {
+    if (auto frame = next_of_decoded())
+      return frame;
+    pollfd watched{socket_.get(), POLLIN, 0};
+    if (::poll(&watched, 1, patience_ms) != 1 || !read_some(0))
+      return std::nullopt;
+  }
+}
+
+std::optional<received> raw_client::next() {
+  for (;;) {
+    if (auto frame = next_of_decoded())
+      return frame;
+    if (!read_some(MSG_DONTWAIT))
+      return std::nullopt;
+  }
+}
+
+bool raw_client::ended() {
+  while (next()) {
+  }
+  return ended_;
 }
 
 bool raw_client::greet() {
@@ -108,4 +130,4 @@ bool raw_client::greet() {
   return answer && !answer->is_error();
 }
 
-} // namespace terrace::e2e
+} // namespace terrace::test

@@ -1,4 +1,4 @@
-#include "simulate/one_tier_cache.hpp"
+#include "simulate/tier_cache.hpp"
 
 #include "simulate/bounds.hpp"
 #include "tests/support/seed.hpp"
@@ -19,11 +19,11 @@ cache_shape shape(uint64_t chunks, uint64_t window = 100, uint64_t batch = 100) 
 }
 
 tracker_options by(std::string_view policy) {
-  return {.host_policy = std::string(policy), .object_bytes = object};
+  return {.policies = {std::string(policy)}, .object_bytes = object};
 }
 
 cache_counts served(const workload& w, const char* policy, const cache_shape& s) {
-  one_tier_cache cache(w, by(policy), s);
+  tier_cache cache(w, by(policy), s);
   for (const request& r : w.requests())
     cache.serve(r);
   return cache.counts();
@@ -74,7 +74,7 @@ class naive_lru {
   std::vector<chunk> order_;
 };
 
-TEST(OneTierCache, HitsTheLongestRunFromTheRoot) {
+TEST(OneTier, HitsTheLongestRunFromTheRoot) {
   workload w = workload_of({{1, 2, 3}, {1, 2, 4}, {1, 2, 3, 5}});
   cache_counts counts = served(w, "lru", shape(10));
   EXPECT_EQ(counts.hits, 2U + 3U);
@@ -83,48 +83,71 @@ TEST(OneTierCache, HitsTheLongestRunFromTheRoot) {
   EXPECT_EQ(counts.evicted, 0U);
 }
 
-TEST(OneTierCache, EvictsTheLeastRecentLeaf) {
+TEST(OneTier, EvictsTheLeastRecentLeaf) {
   // Room for 3: 9 costs the suffix of the older chain, not its root.
   workload w = workload_of({{1, 2}, {3}, {9}, {1}, {3}, {1, 2}});
   cache_counts counts = served(w, "lru", shape(3));
   EXPECT_EQ(counts.hits, 1U /* 1 */ + 1U /* 3 */ + 1U /* 1 of 1, 2 */);
 }
 
-TEST(OneTierCache, FifoIgnoresHits) {
+TEST(OneTier, FifoIgnoresHits) {
   workload w = workload_of({{1}, {2}, {1}, {3}, {1}});
   EXPECT_EQ(served(w, "fifo", shape(2)).hits, 1U);
   EXPECT_EQ(served(w, "lru", shape(2)).hits, 2U);
 }
 
-TEST(OneTierCache, AWindowThatCannotFitIsRefusedWhole) {
+TEST(OneTier, AWindowThatCannotFitIsRefusedWhole) {
   workload w = workload_of({{1, 2, 3}, {1, 2}, {1, 2}});
   cache_counts counts = served(w, "lru", shape(2));
   EXPECT_EQ(counts.no_room, 3U);
   EXPECT_EQ(counts.hits, 2U);
 }
 
-TEST(OneTierCache, AChainLongerThanTheTierKeepsItsBeginning) {
+TEST(OneTier, AChainLongerThanTheTierKeepsItsBeginning) {
   workload w = workload_of({{1, 2, 3, 4, 5}, {1, 2, 3, 4, 5}});
   EXPECT_EQ(served(w, "lru", shape(5, 2)).hits, 5U);
-  one_tier_cache cache(w, by("lru"), shape(4, 1));
+  tier_cache cache(w, by("lru"), shape(4, 1));
   cache.serve(w.requests()[0]);
-  EXPECT_TRUE(cache.holds(0) && cache.holds(1) && cache.holds(2) && cache.holds(4));
+  EXPECT_TRUE(cache.holds(0, 0) && cache.holds(0, 1) && cache.holds(0, 2) && cache.holds(0, 4));
   cache.serve(w.requests()[1]);
   EXPECT_EQ(cache.counts().hits, 3U);
 }
 
-TEST(OneTierCache, ARequestSparesItsOwnChain) {
+TEST(OneTier, ChainsLongerThanTheTierNeverPassItsCapacity) {
+  // Each request finds what an earlier one left of the same chain: the room for its beginning is made of its end, also
+  // of chunks in the window that is being stored.
+  uint64_t seed = testing::test_seed();
+  SCOPED_TRACE(testing::seed_text(seed));
+  std::mt19937_64 random(seed);
+  for (std::string_view policy : eviction_policy_names())
+    for (uint64_t capacity : {4U, 16U, 50U}) {
+      SCOPED_TRACE(std::string(policy) + " with room for " + std::to_string(capacity));
+      workload w = interleaved_chains(random, 2 * capacity);
+      for (uint64_t window : {uint64_t{1}, capacity / 2, capacity}) {
+        tier_cache cache(w, by(policy), shape(capacity, window, 2 * window + 1));
+        for (const request& r : w.requests()) {
+          cache.serve(r);
+          ASSERT_LE(cache.used(0), capacity);
+        }
+        const cache_counts& counts = cache.counts();
+        EXPECT_LE(counts.hits, belady_bound(w).hits(capacity));
+        EXPECT_EQ(counts.stored - counts.evicted, cache.used(0));
+      }
+    }
+}
+
+TEST(OneTier, ARequestSparesItsOwnChain) {
   // 3 takes the place of 9, though fifo would rather lose the leaf of the chain that is being stored.
   workload w = workload_of({{1, 2}, {9}, {1, 2, 3}});
-  one_tier_cache cache(w, by("fifo"), shape(3));
+  tier_cache cache(w, by("fifo"), shape(3));
   for (const request& r : w.requests())
     cache.serve(r);
   EXPECT_EQ(cache.counts().hits, 2U);
-  EXPECT_TRUE(cache.holds(0) && cache.holds(1));
-  EXPECT_FALSE(cache.holds(2));
+  EXPECT_TRUE(cache.holds(0, 0) && cache.holds(0, 1));
+  EXPECT_FALSE(cache.holds(0, 2));
 }
 
-TEST(OneTierCache, IsTheNaiveLruOnDrawnTraces) {
+TEST(OneTier, IsTheNaiveLruOnDrawnTraces) {
   uint64_t seed = testing::test_seed();
   SCOPED_TRACE(testing::seed_text(seed));
   std::mt19937_64 random(seed);
@@ -132,7 +155,7 @@ TEST(OneTierCache, IsTheNaiveLruOnDrawnTraces) {
     workload w = drawn_workload(random, {.requests = 60, .depth_max = 5, .branches = 3});
     size_t capacity = 5 + random() % 20;
     naive_lru naive(w, capacity);
-    one_tier_cache cache(w, by("lru"), shape(capacity));
+    tier_cache cache(w, by("lru"), shape(capacity));
     for (const request& r : w.requests()) {
       uint64_t before = cache.counts().hits;
       cache.serve(r);
@@ -151,14 +174,14 @@ TEST_P(EveryPolicy, StaysWithinTheBoundsAndTheCapacity) {
   workload w = drawn_workload(random, {.requests = 300, .depth_max = 6, .branches = 3});
   belady_bound best(w);
   for (uint64_t capacity : {6U, 20U, 100U, 100'000U}) {
-    one_tier_cache cache(w, by(GetParam()), shape(capacity, 3));
+    tier_cache cache(w, by(GetParam()), shape(capacity, 3));
     for (const request& r : w.requests()) {
       cache.serve(r);
-      ASSERT_LE(cache.used_chunks(), capacity);
+      ASSERT_LE(cache.used(0), capacity);
     }
     const cache_counts& counts = cache.counts();
     EXPECT_LE(counts.hits, best.hits(capacity)) << capacity;
-    EXPECT_EQ(counts.stored - counts.evicted, cache.used_chunks());
+    EXPECT_EQ(counts.stored - counts.evicted, cache.used(0));
     if (capacity >= w.distinct_chunks()) {
       EXPECT_EQ(counts.hits, infinite_cache_hits(w));
     }

@@ -1,4 +1,4 @@
-#include "simulate/two_tier_cache.hpp"
+#include "simulate/tier_cache.hpp"
 
 #include "simulate/bounds.hpp"
 #include "tests/support/seed.hpp"
@@ -9,52 +9,56 @@
 namespace terrace::simulate {
 namespace {
 
+// Places of the tiers.
+constexpr size_t host = 0;
+constexpr size_t disk = 1;
+
 tracker_options lru_on_both(bool remember = false) {
-  return {.host_policy = "lru", .disk_policy = "lru", .object_bytes = 4096, .remember = remember};
+  return {.policies = {"lru", "lru"}, .object_bytes = 4096, .remember = remember};
 }
 
 cache_shape host_of(uint64_t chunks, uint64_t window = 100) {
   return {.capacity_chunks = chunks, .object_bytes = 4096, .window_chunks = window, .batch_chunks = 100};
 }
 
-void serve_all(two_tier_cache& cache, const workload& w) {
+void serve_all(tier_cache& cache, const workload& w) {
   for (const request& r : w.requests())
     cache.serve(r);
 }
 
-TEST(TwoTierCache, ServesFromDiskWhatLeftHostMemoryAndKeepsTheCopy) {
+TEST(TwoTiers, ServesFromDiskWhatLeftHostMemoryAndKeepsTheCopy) {
   workload w = workload_of({{1}, {2}, {1}});
-  two_tier_cache cache(w, lru_on_both(), host_of(1), {.capacity_chunks = 10});
+  tier_cache cache(w, lru_on_both(), host_of(1), {{.capacity_chunks = 10}});
   serve_all(cache, w);
   EXPECT_EQ(cache.counts().hits, 1U);
   EXPECT_EQ(cache.counts().disk_hits, 1U);
   EXPECT_EQ(cache.counts().promoted, 1U);
-  EXPECT_TRUE(cache.host_holds(0) && cache.disk_holds(0));
+  EXPECT_TRUE(cache.holds(host, 0) && cache.holds(disk, 0));
   EXPECT_EQ(cache.counts().disk_written, 2U); // the copy stayed, so that 1 was written once
 }
 
-TEST(TwoTierCache, PrefixesMayAlternateBetweenTheTiers) {
+TEST(TwoTiers, PrefixesMayAlternateBetweenTheTiers) {
   // 1, 2 leave host memory as 2, then 1; 1 comes back from disk for the third request, 2 only for the last.
   workload w = workload_of({{1, 2}, {5, 6}, {1}, {1, 2}});
-  two_tier_cache cache(w, lru_on_both(), host_of(2), {.capacity_chunks = 10});
+  tier_cache cache(w, lru_on_both(), host_of(2), {{.capacity_chunks = 10}});
   serve_all(cache, w);
   EXPECT_EQ(cache.counts().hits, 3U);
   EXPECT_EQ(cache.counts().disk_hits, 2U);
 }
 
-TEST(TwoTierCache, ALongChainGoesPastHostMemory) {
+TEST(TwoTiers, ALongChainGoesPastHostMemory) {
   workload w = workload_of({{1, 2, 3, 4, 5}, {1, 2, 3, 4, 5}});
-  two_tier_cache cache(w, lru_on_both(), host_of(2, 1), {.capacity_chunks = 5});
+  tier_cache cache(w, lru_on_both(), host_of(2, 1), {{.capacity_chunks = 5}});
   serve_all(cache, w);
   EXPECT_EQ(cache.counts().hits, 5U);
   EXPECT_EQ(cache.counts().disk_hits, 3U);
-  EXPECT_LE(cache.host_used(), 2U);
+  EXPECT_LE(cache.used(host), 2U);
 }
 
-TEST(TwoTierCache, SeenTwiceWritesOnTheSecondUse) {
+TEST(TwoTiers, SeenTwiceWritesOnTheSecondUse) {
   workload w = workload_of({{1}, {2}, {1}, {1}});
-  two_tier_cache cache(w, lru_on_both(true), host_of(5),
-                       {.capacity_chunks = 5, .admission = admission_rule::seen_twice});
+  tier_cache cache(w, lru_on_both(true), host_of(5),
+                   {{.capacity_chunks = 5, .admission = admission_rule::seen_twice}});
   cache.serve(w.requests()[0]);
   cache.serve(w.requests()[1]);
   EXPECT_EQ(cache.counts().disk_written, 0U);
@@ -62,39 +66,39 @@ TEST(TwoTierCache, SeenTwiceWritesOnTheSecondUse) {
   cache.serve(w.requests()[2]);
   cache.serve(w.requests()[3]);
   EXPECT_EQ(cache.counts().disk_written, 1U);
-  EXPECT_TRUE(cache.disk_holds(0));
-  EXPECT_FALSE(cache.disk_holds(1));
+  EXPECT_TRUE(cache.holds(disk, 0));
+  EXPECT_FALSE(cache.holds(disk, 1));
 }
 
-TEST(TwoTierCache, WritesOnEvictionSpareWhatIsNeverEvicted) {
+TEST(TwoTiers, WritesOnEvictionSpareWhatIsNeverEvicted) {
   workload w = workload_of({{1}, {2}, {3}});
-  two_tier_cache cache(w, lru_on_both(), host_of(2),
-                       {.capacity_chunks = 5, .writes = disk_writes::on_eviction});
+  tier_cache cache(w, lru_on_both(), host_of(2),
+                   {{.capacity_chunks = 5, .writes = tier_writes::on_eviction}});
   serve_all(cache, w);
   EXPECT_EQ(cache.counts().disk_written, 1U);
-  EXPECT_TRUE(cache.disk_holds(0));
+  EXPECT_TRUE(cache.holds(disk, 0));
   EXPECT_EQ(cache.counts().evicted, 1U);
 }
 
-TEST(TwoTierCache, EvictionFromHostMemoryIsNoUse) {
+TEST(TwoTiers, EvictionFromHostMemoryIsNoUse) {
   // 1 and 2 came to disk by leaving host memory; 1 was used before 2, and goes first.
   workload w = workload_of({{1}, {2}, {3}, {4}, {5}});
-  two_tier_cache cache(w, lru_on_both(), host_of(2),
-                       {.capacity_chunks = 2, .writes = disk_writes::on_eviction});
+  tier_cache cache(w, lru_on_both(), host_of(2),
+                   {{.capacity_chunks = 2, .writes = tier_writes::on_eviction}});
   serve_all(cache, w);
-  EXPECT_FALSE(cache.disk_holds(0));
-  EXPECT_TRUE(cache.disk_holds(1) && cache.disk_holds(2));
+  EXPECT_FALSE(cache.holds(disk, 0));
+  EXPECT_TRUE(cache.holds(disk, 1) && cache.holds(disk, 2));
 }
 
-TEST(TwoTierCache, BeatsTheVictimAsksOnlyWhenTheDiskIsFull) {
+TEST(TwoTiers, BeatsTheVictimAsksOnlyWhenTheDiskIsFull) {
   workload w = workload_of({{1}, {2}});
-  two_tier_cache cache(w, lru_on_both(true), host_of(1),
-                       {.capacity_chunks = 2, .admission = admission_rule::beats_victim});
+  tier_cache cache(w, lru_on_both(true), host_of(1),
+                   {{.capacity_chunks = 2, .admission = admission_rule::beats_victim}});
   serve_all(cache, w);
   EXPECT_EQ(cache.counts().disk_written, 2U);
 }
 
-class Admission : public ::testing::TestWithParam<std::tuple<admission_rule, disk_writes>> {};
+class Admission : public ::testing::TestWithParam<std::tuple<admission_rule, tier_writes>> {};
 
 TEST_P(Admission, StaysWithinTheBoundsAndTheCapacities) {
   auto [rule, writes] = GetParam();
@@ -104,23 +108,23 @@ TEST_P(Admission, StaysWithinTheBoundsAndTheCapacities) {
   workload w = drawn_workload(random, {.requests = 300, .depth_max = 6, .branches = 3});
   belady_bound best(w);
   // With the small ones a chain may have to give up its end for its beginning.
-  for (auto [host, disk] : {std::pair{8U, 30U}, std::pair{3U, 4U}, std::pair{4U, 1U}})
+  for (auto [host_chunks, disk_chunks] : {std::pair{8U, 30U}, std::pair{3U, 4U}, std::pair{4U, 1U}})
     for (std::string_view policy : eviction_policy_names()) {
       SCOPED_TRACE(policy);
       tracker_options options = lru_on_both(true);
-      options.host_policy = options.disk_policy = policy;
-      two_tier_cache cache(w, options, host_of(host, 3),
-                           {.capacity_chunks = disk, .admission = rule, .writes = writes});
+      options.policies = {std::string(policy), std::string(policy)};
+      tier_cache cache(w, options, host_of(host_chunks, 3),
+                       {{.capacity_chunks = disk_chunks, .admission = rule, .writes = writes}});
       for (const request& r : w.requests()) {
         cache.serve(r);
-        ASSERT_LE(cache.host_used(), host);
-        ASSERT_LE(cache.disk_used(), disk);
+        ASSERT_LE(cache.used(host), host_chunks);
+        ASSERT_LE(cache.used(disk), disk_chunks);
       }
       const cache_counts& counts = cache.counts();
-      EXPECT_LE(counts.hits, best.hits(host + disk)) << policy;
-      EXPECT_LE(counts.hits - counts.disk_hits, best.hits(host)) << policy;
-      EXPECT_EQ(counts.stored + counts.promoted - counts.evicted, cache.host_used()) << policy;
-      EXPECT_EQ(counts.disk_written - counts.disk_evicted, cache.disk_used()) << policy;
+      EXPECT_LE(counts.hits, best.hits(host_chunks + disk_chunks)) << policy;
+      EXPECT_LE(counts.hits - counts.disk_hits, best.hits(host_chunks)) << policy;
+      EXPECT_EQ(counts.stored + counts.promoted - counts.evicted, cache.used(host)) << policy;
+      EXPECT_EQ(counts.disk_written - counts.disk_evicted, cache.used(disk)) << policy;
     }
 }
 
@@ -128,15 +132,15 @@ INSTANTIATE_TEST_SUITE_P(
     Rules, Admission,
     ::testing::Combine(::testing::Values(admission_rule::always, admission_rule::seen_twice,
                                          admission_rule::beats_victim),
-                       ::testing::Values(disk_writes::on_use, disk_writes::on_eviction)));
+                       ::testing::Values(tier_writes::on_use, tier_writes::on_eviction)));
 
-TEST(TwoTierCache, ADiskForAllIsAnInfiniteCache) {
+TEST(TwoTiers, ADiskForAllIsAnInfiniteCache) {
   uint64_t seed = testing::test_seed();
   SCOPED_TRACE(testing::seed_text(seed));
   std::mt19937_64 random(seed);
   workload w = drawn_workload(random, {.requests = 300, .depth_max = 6, .branches = 3});
-  for (disk_writes writes : {disk_writes::on_use, disk_writes::on_eviction}) {
-    two_tier_cache cache(w, lru_on_both(), host_of(3, 2), {.capacity_chunks = 10'000, .writes = writes});
+  for (tier_writes writes : {tier_writes::on_use, tier_writes::on_eviction}) {
+    tier_cache cache(w, lru_on_both(), host_of(3, 2), {{.capacity_chunks = 10'000, .writes = writes}});
     serve_all(cache, w);
     EXPECT_EQ(cache.counts().hits, infinite_cache_hits(w));
     EXPECT_EQ(cache.counts().disk_evicted, 0U);

@@ -1,6 +1,6 @@
-#include "daemon_under_test.hpp"
+#include "tests/support/daemon_process.hpp"
 
-#include <gtest/gtest.h>
+#include "tests/support/programs.hpp"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -8,17 +8,16 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
-#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <iostream>
+#include <stdexcept>
+#include <utility>
 
-namespace terrace::e2e {
+namespace terrace::test {
 
 namespace {
 
@@ -26,37 +25,42 @@ unique_fd notify_socket(const std::string& path) {
   unique_fd fd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path)
+    throw std::runtime_error("path is too long for a socket: " + path);
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
   ::unlink(path.c_str());
   if (::bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0)
-    ADD_FAILURE() << "cannot bind " << path;
+    throw std::runtime_error("cannot bind " + path);
   return fd;
 }
 
 } // namespace
 
-daemon_under_test::daemon_under_test(daemon_options options) {
+daemon_process::daemon_process(std::string program, const daemon_options& options)
+    : folder_(options.parent), program_(std::move(program)) {
   configure(options);
   start();
 }
 
-daemon_under_test::~daemon_under_test() {
+daemon_process::~daemon_process() {
   if (pid_ > 0)
     kill();
-  if (::testing::Test::HasFailure())
-    std::cerr << "the daemon's log:\n" << log_ << std::flush;
 }
 
-void daemon_under_test::configure(const daemon_options& options) {
-  std::string state = options.state_dir.empty() ? folder_ / "state" : options.state_dir;
-  std::filesystem::create_directories(state);
-  std::string text = "[daemon]\nworkers = 2\nlog_level = \"" + options.log_level + "\"\n";
-  text += options.listen.empty() ? "[[listen]]\npath = \"" + socket() + "\"\n" : options.listen;
+void daemon_process::configure(const daemon_options& options) {
+  std::string state_dir = options.state_dir.empty() ? state() : options.state_dir;
+  std::filesystem::create_directories(state_dir);
+  std::string text = "[daemon]\nworkers = " + std::to_string(options.workers) + "\nlog_level = \"" +
+                     options.log_level + "\"\n";
+  if (options.listen.empty())
+    text +=
+        "[[listen]]\npath = \"" + socket() + "\"\nisolated = " + (options.isolated ? "true\n" : "false\n");
+  text += options.listen;
   text += "[connection]\nstaging_bytes = \"8MiB\"\n" + options.connection;
   text += "[host]\nbytes = " + std::to_string(options.host_bytes) + "\n" + options.host;
   text += "[policy]\n" + options.policy;
   text += "[disk]\nenabled = " + std::string(options.disk_bytes != 0 ? "true" : "false") + "\npath = \"" +
-          state + "\"\n";
+          state_dir + "\"\n";
   if (options.disk_bytes != 0)
     text += "bytes = " + std::to_string(options.disk_bytes) + "\n" + options.disk;
   text += "[metrics]\n" + (options.metrics.empty() ? std::string("enabled = false\n")
@@ -64,45 +68,47 @@ void daemon_under_test::configure(const daemon_options& options) {
   write_file(configuration_path(), text + options.more);
 }
 
-void daemon_under_test::start() {
+void daemon_process::start() {
   std::string notify_path = folder_ / "notify.sock";
   unique_fd notify = notify_socket(notify_path);
   std::array<int, 2> pipe{};
   if (::pipe2(pipe.data(), O_CLOEXEC) != 0)
-    return;
+    throw std::runtime_error("pipe2 failed");
   // The daemon must never wait for the test to read its log.
   ::fcntl(pipe[1], F_SETPIPE_SZ, 1 << 20);
   log_pipe_.reset(pipe[0]);
+  unique_fd theirs(pipe[1]);
   log_.clear();
   looked_at_ = 0;
-  std::string path = program("TERRACED");
   std::string configuration = configuration_path();
   pid_ = ::fork();
+  if (pid_ < 0)
+    throw std::runtime_error("fork failed");
   if (pid_ == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     ::setenv("NOTIFY_SOCKET", notify_path.c_str(), 1);
-    ::dup2(pipe[1], STDOUT_FILENO);
-    ::dup2(pipe[1], STDERR_FILENO);
-    ::execl(path.c_str(), path.c_str(), "--config", configuration.c_str(), nullptr);
+    ::dup2(theirs.get(), STDOUT_FILENO);
+    ::dup2(theirs.get(), STDERR_FILENO);
+    ::execl(program_.c_str(), program_.c_str(), "--config", configuration.c_str(), nullptr);
     ::_exit(127);
   }
-  ::close(pipe[1]);
+  theirs.reset();
   pidfd_.reset(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
   await_ready(notify.get());
 }
 
-void daemon_under_test::await_ready(int notify) {
+void daemon_process::await_ready(int notify) {
   std::array<pollfd, 2> watched{{{notify, POLLIN, 0}, {pidfd_.get(), POLLIN, 0}}};
   while (::poll(watched.data(), watched.size(), patience_ms) > 0 && watched[1].revents == 0) {
     std::array<char, 4096> text{};
     if (::recv(notify, text.data(), text.size() - 1, 0) > 0 && std::strstr(text.data(), "READY=1") != nullptr)
       return;
   }
-  ADD_FAILURE() << "terraced did not become ready";
   kill();
+  throw std::runtime_error("terraced did not become ready; its log:\n" + log_);
 }
 
-bool daemon_under_test::read_log(int wait_ms) {
+bool daemon_process::read_log(int wait_ms) {
   pollfd watched{log_pipe_.get(), POLLIN, 0};
   if (::poll(&watched, 1, wait_ms) != 1)
     return false;
@@ -114,7 +120,7 @@ bool daemon_under_test::read_log(int wait_ms) {
   return true;
 }
 
-bool daemon_under_test::await_log(const std::string& text) {
+bool daemon_process::await_log(const std::string& text) {
   for (;;) {
     if (size_t at = log_.find(text, looked_at_); at != std::string::npos) {
       looked_at_ = at + text.size();
@@ -125,32 +131,30 @@ bool daemon_under_test::await_log(const std::string& text) {
   }
 }
 
-bool daemon_under_test::has_logged(const std::string& text) {
+bool daemon_process::has_logged(const std::string& text) {
   while (read_log(0)) {
   }
   return log_.find(text) != std::string::npos;
 }
 
-int daemon_under_test::wait() {
+int daemon_process::wait() {
   if (pid_ < 0)
     return -1;
   while (read_log(patience_ms)) {
   }
-  int status = 0;
-  ::waitpid(std::exchange(pid_, -1), &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return reap(std::exchange(pid_, -1));
 }
 
-int daemon_under_test::kill() {
+int daemon_process::kill() {
   if (pid_ > 0)
     ::kill(pid_, SIGKILL);
   return wait();
 }
 
-int daemon_under_test::terminate() {
+int daemon_process::terminate() {
   if (pid_ > 0)
     ::kill(pid_, SIGTERM);
   return wait();
 }
 
-} // namespace terrace::e2e
+} // namespace terrace::test

@@ -1,0 +1,98 @@
+// A real terraced with a configuration of its own, in a folder of its own.
+//
+//   daemon_process daemon(program("TERRACED"), {.host_bytes = 32 << 20});
+//   auto client = connect(daemon.socket());
+//   daemon.await_log("joined");                     // blocks until the log says so
+//   daemon.terminate();                             // 0
+//
+// It uses no test framework: benchmarks start daemons too. Whatever goes wrong at a start is an exception.
+#pragma once
+
+#include "base/unique_fd.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+#include <csignal>
+#include <cstdint>
+#include <string>
+
+#include <sys/types.h>
+
+namespace terrace::test {
+
+constexpr uint64_t mebibyte = 1ULL << 20;
+
+struct daemon_options {
+  uint32_t workers = 2;
+  uint64_t host_bytes = 32 * mebibyte;
+  std::string host;        ///< lines of [host]
+  uint64_t disk_bytes = 0; ///< 0: no disk tier
+  std::string policy;      ///< lines of [policy]
+  std::string disk;        ///< lines of [disk]
+  std::string state_dir;   ///< default: a folder of the daemon's own
+  std::string listen;      ///< [[listen]] sections; default: one, at `socket()`
+  std::string connection;  ///< lines of [connection]
+  std::string metrics;     ///< address; default: off
+  std::string log_level = "info";
+  std::string more;                      ///< further sections
+  bool isolated = false;                 ///< the group of the default [[listen]]
+  std::filesystem::path parent = "/tmp"; ///< where the daemon's folder is made
+};
+
+class daemon_process {
+ public:
+  /// Starts it and waits until it is ready. Throws, with its log, when it does not get ready.
+  daemon_process(std::string program, const daemon_options& options);
+
+  /// Kills it if it still runs.
+  ~daemon_process();
+
+  daemon_process(const daemon_process&) = delete;
+  daemon_process& operator=(const daemon_process&) = delete;
+
+  std::string socket() const { return folder_ / "terrace.sock"; }
+  std::string second_socket() const {
+    return folder_ / "second.sock";
+  }                                                       ///< for a [[listen]] of the test's own
+  std::string state() const { return folder_ / "state"; } ///< the default of `state_dir`
+  std::string configuration_path() const { return folder_ / "terraced.toml"; }
+  const temporary_folder& folder() const { return folder_; }
+  pid_t pid() const { return pid_; } ///< -1 after its end
+
+  /// Writes the configuration anew; it takes effect at SIGHUP or `start`.
+  void configure(const daemon_options& options);
+
+  /// After its end: the same configuration, the same folder.
+  void start();
+
+  void signal(int number) const { ::kill(pid_, number); }
+
+  /// Blocks until a line of the log has the text; looks at lines that were not looked at before. False: it ended.
+  bool await_log(const std::string& text);
+
+  /// Whether the log has the text by now; does not wait.
+  bool has_logged(const std::string& text);
+
+  /// SIGTERM, its whole log, its exit code.
+  int terminate();
+
+  /// Waits for its end: exit code, or 128 + signal.
+  int wait();
+  int kill();
+
+  /// All lines since its start that were read so far.
+  const std::string& log() const { return log_; }
+
+ private:
+  void await_ready(int notify);
+  bool read_log(int wait_ms);
+
+  temporary_folder folder_;
+  std::string program_;
+  pid_t pid_ = -1;
+  unique_fd pidfd_;
+  unique_fd log_pipe_;
+  std::string log_;
+  size_t looked_at_ = 0;
+};
+
+} // namespace terrace::test

@@ -1,0 +1,30 @@
+// Programs that a test runs to their end, and the files that they read and write.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace terrace::test {
+
+/// Far longer than anything in a test takes: it turns a hang into a failure.
+constexpr int patience_ms = 120'000;
+
+/// Path of a program of this build, from the environment variable that meson sets. Throws when it is not set.
+std::string program(const char* variable);
+
+struct ended_program {
+  int exit_code = -1; ///< 128 + the signal, when one ended it
+  std::string out;
+  std::string err;
+};
+
+/// Runs a program to its end. `words[0]` is its path, or a name to be found in PATH.
+ended_program run(const std::vector<std::string>& words, const std::string& input = {});
+
+/// Waits for a child: exit code, or 128 + signal.
+int reap(int pid);
+
+void write_file(const std::string& path, const std::string& text);
+std::string read_file(const std::string& path);
+
+} // namespace terrace::test
