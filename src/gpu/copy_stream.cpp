@@ -140,10 +140,12 @@ bool copy_stream::issue(entry& owner, std::optional<size_t> part) {
   if (part)
     owner.issued = *part + 1;
   auto ok = engine_->issue(wanted);
-  if (!ok && ok.error().code == errc::gone)
+  if (!ok && ok.error().code == errc::gone) {
     lose(ok.error());
-  else if (!ok)
+  } else if (!ok) {
     owner.failure = ok.error();
+    flight_.back().failed = true;
+  }
   return bool(ok);
 }
 
@@ -162,7 +164,7 @@ void copy_stream::finish(over_part over) {
   if (over.failure) {
     if (!owner->failure)
       owner->failure = std::move(over.failure);
-  } else if (started.part) {
+  } else if (started.part && !started.failed) {
     // After a failed part the later ones may have arrived; what counts is the beginning that did.
     if (owner->done == *started.part)
       ++owner->done;

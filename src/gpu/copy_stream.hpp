@@ -76,6 +76,7 @@ class copy_stream {
     uint64_t serial = 0;
     std::optional<size_t> part; ///< none: the wait
     uint64_t bytes = 0;
+    bool failed = false; ///< at its start
   };
 
   copy_stream(std::shared_ptr<device> device, direction way, copy_stream_options options,

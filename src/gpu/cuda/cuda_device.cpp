@@ -41,12 +41,14 @@ class cuda_device : public device {
   }
 
   result<std::shared_ptr<memory>> import(memory_handle handle) override {
+    if (handle.bytes == 0)
+      return fail(errc::bad_request, "0 bytes of another process's memory");
     if (handle.kind == memory_handle::kind_t::ipc) {
       cuda::ipc_memory_handle raw;
       std::memcpy(raw.reserved, handle.ipc.data(), sizeof raw.reserved);
       auto opened = cuda::ipc_import::open(shared_->context, raw);
       // The driver knows how much there is. It may be more than was asked for, never less.
-      if (opened && (handle.bytes == 0 || handle.bytes > opened->get().bytes))
+      if (opened && handle.bytes > opened->get().bytes)
         return fail(errc::bad_request, std::to_string(handle.bytes) + " bytes of memory of " +
                                            std::to_string(opened->get().bytes));
       return own(std::move(opened), handle.bytes);
@@ -54,7 +56,7 @@ class cuda_device : public device {
     auto page = cuda::page_bytes(*shared_->context);
     if (!page)
       return tl::unexpected(page.error());
-    if (handle.bytes == 0 || handle.bytes > UINT64_MAX - *page)
+    if (handle.bytes > UINT64_MAX - *page)
       return fail(errc::bad_request, std::to_string(handle.bytes) + " bytes of physical memory");
     auto physical = cuda::physical_memory::open(shared_->context, handle.descriptor.get());
     if (!physical)

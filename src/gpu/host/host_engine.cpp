@@ -35,17 +35,18 @@ host_engine::~host_engine() {
 result<void> host_engine::issue(const step& wanted) {
   if (auto alive = check(); !alive)
     return alive;
-  bool ours = !wanted.part || (dynamic_cast<const host_memory*>(wanted.region) &&
-                               dynamic_cast<const host_memory*>(wanted.object));
-  if (!ours) {
-    completions_->push({wanted.ticket, {}});
-    return fail(errc::bad_request, "memory of another device");
-  }
+  auto next = wanted;
+  bool ours = !next.part || (dynamic_cast<const host_memory*>(next.region) &&
+                             dynamic_cast<const host_memory*>(next.object));
+  if (!ours)
+    next.part = nullptr; // its ticket still comes in its turn
   {
     std::lock_guard lock(mutex_);
-    steps_.push_back(wanted);
+    steps_.push_back(std::move(next));
   }
   changed_.notify_one();
+  if (!ours)
+    return fail(errc::bad_request, "memory of another device");
   return {};
 }
 
@@ -73,7 +74,8 @@ void host_engine::run() {
 
 std::optional<error> host_engine::perform(const step& wanted) {
   if (!wanted.part) {
-    wanted.page->page().wait(*wanted.await);
+    if (wanted.await)
+      wanted.page->page().wait(*wanted.await);
     return {};
   }
   if (state_->lost || failed_request_ == wanted.request)
