@@ -1,0 +1,59 @@
+#include "gpu/copy_request.hpp"
+
+namespace terrace::gpu {
+
+namespace {
+
+/// Whether `count` pieces at `offset`, `offset + stride` and so on end before `limit`. Nothing overflows: what is compared is what is left.
+bool fits(uint64_t offset, uint64_t stride, uint64_t bytes, uint64_t count, uint64_t limit) {
+  if (offset > limit || bytes > limit - offset)
+    return false;
+  uint64_t left = limit - offset - bytes;
+  return count == 1 || (stride >= bytes && stride <= left / (count - 1));
+}
+
+} // namespace
+
+uint64_t bytes_of(const copy_part& part) {
+  uint64_t bytes = 0;
+  for (const auto& one : part.copies)
+    bytes += one.bytes * one.count;
+  return bytes;
+}
+
+result<void> check(const copy_request& request, uint64_t region_bytes, uint64_t object_bytes,
+                   uint32_t slots) {
+  if (request.parts.empty() || request.parts.size() > parts_per_request_max)
+    return fail(errc::bad_request, "a request of " + std::to_string(request.parts.size()) + " parts; 1 to " +
+                                       std::to_string(parts_per_request_max) + " are allowed");
+  for (size_t i = 0; i < request.parts.size(); ++i) {
+    const auto& part = request.parts[i];
+    auto wrong = [&](const std::string& what) {
+      return fail(errc::bad_request, "part " + std::to_string(i) + ": " + what);
+    };
+    uint64_t pieces = 0;
+    for (const auto& one : part.copies) {
+      if (one.bytes == 0 || one.count == 0 || one.count > pieces_per_part_max)
+        return wrong("a copy of " + std::to_string(one.count) + " pieces of " + std::to_string(one.bytes) +
+                     " bytes");
+      if (!fits(one.region_offset, one.region_stride, one.bytes, one.count, region_bytes))
+        return wrong("leaves the region of " + std::to_string(region_bytes) +
+                     " bytes, or its pieces overlap");
+      if (!fits(one.object_offset, one.object_stride, one.bytes, one.count, object_bytes))
+        return wrong("leaves the object of " + std::to_string(object_bytes) +
+                     " bytes, or its pieces overlap");
+      pieces += one.count;
+    }
+    if (part.copies.empty() || pieces > pieces_per_part_max)
+      return wrong(std::to_string(pieces) + " pieces; 1 to " + std::to_string(pieces_per_part_max) +
+                   " are allowed");
+    if (part.signal && part.signal->slot >= slots)
+      return wrong("signals slot " + std::to_string(part.signal->slot) + " of " + std::to_string(slots));
+  }
+  if (request.await && request.await->slot >= slots)
+    return fail(errc::bad_request,
+                "awaits slot " + std::to_string(request.await->slot) + " of " + std::to_string(slots));
+  return {};
+}
+
+} // namespace terrace::gpu

@@ -1,0 +1,58 @@
+// What a stream is asked to copy: strided pieces between a region of an engine and an object, in parts that can be used one by one.
+#pragma once
+
+#include "base/error.hpp"
+#include "gpu/generation_page.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace terrace::gpu {
+
+class memory;
+class attached_page;
+
+enum class direction : uint8_t {
+  load,  ///< from objects into regions
+  store, ///< from regions into objects
+};
+
+/// `count` pieces of `bytes` each. The i-th lies at `region_offset + i * region_stride` in the region and at
+/// `object_offset + i * object_stride` in the object.
+struct strided_copy {
+  uint64_t region_offset = 0;
+  uint64_t object_offset = 0;
+  uint64_t bytes = 0;
+  uint64_t region_stride = 0;
+  uint64_t object_stride = 0;
+  uint64_t count = 1;
+};
+
+/// What becomes usable at once, such as a layer. Pieces may be copied in any order, so no two of them share a byte of what is written.
+struct copy_part {
+  std::vector<strided_copy> copies;
+  /// Written when all bytes of the part have arrived, and those of all parts before it.
+  std::optional<generation> signal;
+};
+
+struct copy_request {
+  uint64_t id = 0; ///< the asker's; no two in flight on a stream are equal
+  std::shared_ptr<memory> region;
+  std::shared_ptr<memory> object;
+  std::shared_ptr<attached_page> page; ///< needed for `await` and signals
+  /// Nothing is read or written before. A cancel writes it itself, so a slot that is awaited has one waiter.
+  std::optional<generation> await;
+  std::vector<copy_part> parts;
+};
+
+constexpr uint64_t pieces_per_part_max = 1 << 20;
+constexpr size_t parts_per_request_max = 1 << 12;
+
+uint64_t bytes_of(const copy_part& part);
+
+/// Whether all pieces lie in memory of these sizes, and slots on a page of `slots` (0: none). Errors: `bad_request`.
+result<void> check(const copy_request& request, uint64_t region_bytes, uint64_t object_bytes, uint32_t slots);
+
+} // namespace terrace::gpu

@@ -1,0 +1,205 @@
+#include "gpu/cuda/cuda_engine.hpp"
+
+#include "gpu/kernels/copy_runs.hpp"
+
+#include <algorithm>
+
+namespace terrace::gpu {
+
+namespace {
+
+constexpr size_t members_per_call = 4096;
+
+} // namespace
+
+cuda_shared::~cuda_shared() {
+  if (module)
+    context->raw(context->api().ModuleUnload, module);
+}
+
+cuda_engine::~cuda_engine() {
+  // Host functions of a lost context are not called, but whether one is still to be is the driver's secret: what they point to is
+  // left to the process's end, which is near.
+  if (lost_ || !stream_.synchronize()) {
+    static auto& left = *new std::vector<std::unique_ptr<fence>>;
+    static std::mutex mutex;
+    std::lock_guard lock(mutex);
+    for (auto& one : fences_)
+      left.push_back(std::move(one));
+  }
+}
+
+result<void> cuda_engine::check() {
+  if (lost_)
+    return fail(errc::gone, "the device is lost");
+  auto alive = stream_.idle();
+  if (alive || alive.error().code != errc::gone)
+    return {};
+  lost_ = true;
+  return tl::unexpected(alive.error());
+}
+
+result<void> cuda_engine::issue(const step& wanted) {
+  while (!fences_.empty() && fences_.front()->over.load(std::memory_order_acquire))
+    fences_.pop_front();
+  auto started = lost_ ? fail(errc::gone, "the device is lost") : start(wanted);
+  if (!started && started.error().code == errc::gone) {
+    lost_ = true;
+    return started;
+  }
+  // Also behind what failed: some of it may have been started.
+  fences_.push_back(std::make_unique<fence>());
+  fences_.back()->completions = completions_;
+  fences_.back()->ticket = wanted.ticket;
+  auto fenced = home().call(
+      "cuLaunchHostFunc", api().LaunchHostFunc, stream_.get(),
+      +[](void* argument) {
+        auto& self = *static_cast<fence*>(argument);
+        self.completions->push({self.ticket, {}});
+        self.over.store(true, std::memory_order_release);
+      },
+      static_cast<void*>(fences_.back().get()));
+  if (!fenced) {
+    // Without a fence nobody would know when the memory is free again.
+    lost_ = true;
+    return fail(errc::gone, "cannot follow what was started: " + fenced.error().text);
+  }
+  return started;
+}
+
+result<void> cuda_engine::start(const step& wanted) {
+  if (!wanted.part) {
+    auto address = static_cast<const cuda_page*>(wanted.page)->address_of(wanted.await->slot);
+    return home().call("cuStreamWaitValue32", api().StreamWaitValue32, stream_.get(), address,
+                       wanted.await->value, cuda::wait_value_geq);
+  }
+  auto* region = dynamic_cast<const cuda_memory*>(wanted.region);
+  auto* object = dynamic_cast<const cuda_memory*>(wanted.object);
+  if (!region || !object || !region->reachable_from(home()) || !object->reachable_from(home()))
+    return fail(errc::bad_request, "memory of another device");
+  std::vector<run> runs;
+  runs.reserve(wanted.part->copies.size());
+  for (const auto& one : wanted.part->copies) {
+    run made{object->address() + one.object_offset,
+             region->address() + one.region_offset,
+             one.object_stride,
+             one.region_stride,
+             one.bytes,
+             one.count};
+    if (wanted.way == direction::load) {
+      std::swap(made.destination, made.source);
+      std::swap(made.destination_stride, made.source_stride);
+    }
+    if (made.count > 1 && made.destination_stride == made.bytes && made.source_stride == made.bytes) {
+      made.bytes *= made.count; // one piece after all
+      made.count = 1;
+    }
+    runs.push_back(made);
+  }
+  if (auto copied = copy(runs); !copied || !wanted.part->signal)
+    return copied;
+  auto address = static_cast<const cuda_page*>(wanted.page)->address_of(wanted.part->signal->slot);
+  return home().call("cuStreamWriteValue32", api().StreamWriteValue32, stream_.get(), address,
+                     wanted.part->signal->value, cuda::write_value_default);
+}
+
+result<void> cuda_engine::copy(const std::vector<run>& runs) {
+  switch (shared_->options.method) {
+    case copy_method::batch: return copy_batch_of(runs);
+    case copy_method::planes: return copy_planes(runs);
+    case copy_method::single: return copy_single(runs);
+    case copy_method::kernel: return copy_by_kernel(runs);
+    case copy_method::automatic: break;
+  }
+  auto small = [&](const run& one) { return one.bytes < shared_->options.kernel_below_bytes; };
+  if (shared_->kernel && std::any_of(runs.begin(), runs.end(), small)) {
+    std::vector<run> large, rest;
+    std::partition_copy(runs.begin(), runs.end(), std::back_inserter(rest), std::back_inserter(large), small);
+    if (auto copied = copy_by_kernel(rest); !copied || large.empty())
+      return copied;
+    return api().MemcpyBatchAsync ? copy_batch_of(large) : copy_planes(large);
+  }
+  return api().MemcpyBatchAsync ? copy_batch_of(runs) : copy_planes(runs);
+}
+
+result<void> cuda_engine::copy_batch_of(const std::vector<run>& runs) {
+  std::vector<cuda::device_pointer> destinations, sources;
+  std::vector<size_t> bytes;
+  cuda::copy_attributes attributes;
+  size_t begin = 0;
+  auto flush = [&]() -> result<void> {
+    if (bytes.empty())
+      return {};
+    auto done = home().call("cuMemcpyBatchAsync", api().MemcpyBatchAsync, destinations.data(), sources.data(),
+                            bytes.data(), bytes.size(), &attributes, &begin, size_t{1}, stream_.get());
+    destinations.clear();
+    sources.clear();
+    bytes.clear();
+    return done;
+  };
+  for (const auto& one : runs)
+    for (uint64_t i = 0; i < one.count; ++i) {
+      destinations.push_back(one.destination + i * one.destination_stride);
+      sources.push_back(one.source + i * one.source_stride);
+      bytes.push_back(one.bytes);
+      if (bytes.size() == members_per_call)
+        if (auto done = flush(); !done)
+          return done;
+    }
+  return flush();
+}
+
+result<void> cuda_engine::copy_planes(const std::vector<run>& runs) {
+  for (const auto& one : runs) {
+    cuda::copy_2d plane;
+    plane.source = one.source;
+    plane.source_pitch = one.count > 1 ? one.source_stride : one.bytes;
+    plane.destination = one.destination;
+    plane.destination_pitch = one.count > 1 ? one.destination_stride : one.bytes;
+    plane.width = one.bytes;
+    plane.height = one.count;
+    auto copied = one.count > 1 ? home().call("cuMemcpy2DAsync", api().Memcpy2DAsync, &plane, stream_.get())
+                                : home().call("cuMemcpyAsync", api().MemcpyAsync, one.destination, one.source,
+                                              one.bytes, stream_.get());
+    if (!copied)
+      return copied;
+  }
+  return {};
+}
+
+result<void> cuda_engine::copy_single(const std::vector<run>& runs) {
+  for (const auto& one : runs)
+    for (uint64_t i = 0; i < one.count; ++i)
+      if (auto copied =
+              home().call("cuMemcpyAsync", api().MemcpyAsync, one.destination + i * one.destination_stride,
+                          one.source + i * one.source_stride, one.bytes, stream_.get());
+          !copied)
+        return copied;
+  return {};
+}
+
+result<void> cuda_engine::copy_by_kernel(const std::vector<run>& runs) {
+  for (size_t begin = 0; begin < runs.size(); begin += copy_batch::runs_max) {
+    copy_batch batch;
+    uint64_t units = 0;
+    for (size_t i = begin; i < std::min(runs.size(), begin + copy_batch::runs_max); ++i) {
+      const auto& one = runs[i];
+      batch.run[batch.runs] = {one.destination,        one.source,        one.bytes,
+                               one.destination_stride, one.source_stride, one.count};
+      units = std::max(units, one.bytes / unit_bytes(batch.run[batch.runs]) * one.count);
+      ++batch.runs;
+    }
+    // A row of blocks for each run; few blocks each, since the bus is slower than any of them.
+    constexpr unsigned threads = 256, blocks_max = 32;
+    auto blocks = static_cast<unsigned>(std::clamp<uint64_t>((units + threads - 1) / threads, 1, blocks_max));
+    void* parameters[] = {&batch};
+    auto launched =
+        home().call("cuLaunchKernel", api().LaunchKernel, shared_->kernel, blocks, batch.runs, 1u, threads,
+                    1u, 1u, 0u, stream_.get(), &parameters[0], static_cast<void**>(nullptr));
+    if (!launched)
+      return launched;
+  }
+  return {};
+}
+
+} // namespace terrace::gpu

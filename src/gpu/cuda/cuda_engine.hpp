@@ -1,0 +1,68 @@
+// A CUDA stream behind the device interface.
+#pragma once
+
+#include "gpu/cuda/cuda_device.hpp"
+#include "gpu/cuda/cuda_memory.hpp"
+#include "gpu/cuda/stream.hpp"
+
+#include <atomic>
+#include <deque>
+
+namespace terrace::gpu {
+
+/// What the engines of a device share.
+struct cuda_shared {
+  std::shared_ptr<const cuda::context> context;
+  cuda_device_options options;
+  cuda::module_handle module = nullptr;   ///< with our kernels; null without
+  cuda::function_handle kernel = nullptr; ///< terrace_copy_runs
+
+  ~cuda_shared();
+};
+
+/// Completions come from host functions, which the driver calls on a thread of its own in the stream's order. After an error in the
+/// context it calls none, which is what `check` is for.
+class cuda_engine : public copy_engine {
+ public:
+  cuda_engine(std::shared_ptr<const cuda_shared> shared, cuda::stream stream,
+              std::shared_ptr<completion_queue> completions)
+      : shared_(std::move(shared)), stream_(std::move(stream)), completions_(std::move(completions)) {}
+  ~cuda_engine() override;
+
+  result<void> issue(const step& wanted) override;
+  result<void> check() override;
+
+ private:
+  /// A piece list with addresses.
+  struct run {
+    cuda::device_pointer destination = 0;
+    cuda::device_pointer source = 0;
+    uint64_t destination_stride = 0;
+    uint64_t source_stride = 0;
+    uint64_t bytes = 0;
+    uint64_t count = 1;
+  };
+  /// The argument of a host function.
+  struct fence {
+    std::shared_ptr<completion_queue> completions;
+    uint64_t ticket = 0;
+    std::atomic<bool> over = false;
+  };
+
+  result<void> start(const step& wanted);
+  result<void> copy(const std::vector<run>& runs);
+  result<void> copy_batch_of(const std::vector<run>& runs);
+  result<void> copy_planes(const std::vector<run>& runs);
+  result<void> copy_single(const std::vector<run>& runs);
+  result<void> copy_by_kernel(const std::vector<run>& runs);
+  const cuda::context& home() const { return *shared_->context; }
+  const cuda::functions& api() const { return home().api(); }
+
+  std::shared_ptr<const cuda_shared> shared_;
+  cuda::stream stream_;
+  std::shared_ptr<completion_queue> completions_;
+  std::deque<std::unique_ptr<fence>> fences_; ///< of what is in flight
+  bool lost_ = false;
+};
+
+} // namespace terrace::gpu

@@ -1,0 +1,48 @@
+// Memory and pages of a GPU behind the device interface.
+#pragma once
+
+#include "gpu/cuda/device_memory.hpp"
+#include "gpu/cuda/virtual_memory.hpp"
+#include "gpu/device.hpp"
+
+#include <variant>
+
+namespace terrace::gpu {
+
+/// Pages of the host, pinned. The pages are mapped until they are no longer pinned.
+struct pinned_pages {
+  std::shared_ptr<const mapping> pages;
+  cuda::registration registration;
+};
+
+class cuda_memory : public memory {
+ public:
+  using owner = std::variant<cuda::allocation, cuda::ipc_import, cuda::virtual_memory, pinned_pages>;
+  cuda_memory(const cuda::context* home, owner made, cuda::address_range range)
+      : home_(home), owner_(std::move(made)), range_(range) {}
+
+  uint64_t bytes() const override { return range_.bytes; }
+  result<memory_handle> share() const override;
+  cuda::device_pointer address() const { return range_.address; }
+  /// Whether streams of `context` can copy it.
+  bool reachable_from(const cuda::context& context) const { return home_ == &context; }
+
+ private:
+  const cuda::context* home_; ///< which the owner keeps
+  owner owner_;
+  cuda::address_range range_;
+};
+
+class cuda_page : public attached_page {
+ public:
+  cuda_page(std::shared_ptr<const generation_page> page, cuda::registration registration)
+      : attached_page(std::move(page)), registration_(std::move(registration)) {}
+  cuda::device_pointer address_of(uint32_t slot) const {
+    return registration_.address() + slot * sizeof(uint32_t);
+  }
+
+ private:
+  cuda::registration registration_; ///< ends before the page
+};
+
+} // namespace terrace::gpu

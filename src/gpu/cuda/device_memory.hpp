@@ -1,0 +1,72 @@
+// Memory that a device can reach: its own, another process's, and pinned memory of the host.
+#pragma once
+
+#include "base/unique_fd.hpp"
+#include "gpu/cuda/owned.hpp"
+
+#include <span>
+
+namespace terrace::cuda {
+
+/// Where memory lies in the device's address space.
+struct address_range {
+  device_pointer address = 0;
+  uint64_t bytes = 0;
+};
+
+struct allocation_kind {
+  using type = address_range;
+  static status release(const functions& api, const type& range) { return api.MemFree(range.address); }
+};
+
+struct ipc_import_kind {
+  using type = address_range;
+  static status release(const functions& api, const type& range) {
+    return api.IpcCloseMemHandle(range.address);
+  }
+};
+
+struct registration_kind {
+  using type = void*;
+  static status release(const functions& api, type address) { return api.MemHostUnregister(address); }
+};
+
+/// Memory of the device. It must outlive what streams do with it, and the imports of other processes.
+class allocation : public owned<allocation_kind> {
+ public:
+  allocation() = default;
+  /// Errors: `no_space`.
+  static result<allocation> make(std::shared_ptr<const context> context, uint64_t bytes);
+  /// A handle with which other processes map it.
+  result<ipc_memory_handle> share() const;
+
+ private:
+  using owned::owned;
+};
+
+/// Another process's `allocation`, mapped here: always all of it.
+class ipc_import : public owned<ipc_import_kind> {
+ public:
+  ipc_import() = default;
+  static result<ipc_import> open(std::shared_ptr<const context> context, const ipc_memory_handle& handle);
+
+ private:
+  using owned::owned;
+};
+
+/// Pages of the host, pinned so that copies go straight to and from them. The pages stay mapped by whoever mapped them, and must
+/// stay so as long as this lives.
+class registration : public owned<registration_kind> {
+ public:
+  registration() = default;
+  static result<registration> make(std::shared_ptr<const context> context, std::span<std::byte> memory);
+  /// Where the device sees it.
+  device_pointer address() const { return address_; }
+
+ private:
+  registration(std::shared_ptr<const context> context, void* memory, device_pointer address)
+      : owned(std::move(context), memory), address_(address) {}
+  device_pointer address_ = 0;
+};
+
+} // namespace terrace::cuda

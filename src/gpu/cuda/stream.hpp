@@ -1,0 +1,57 @@
+// Streams and events of the driver.
+#pragma once
+
+#include "gpu/cuda/owned.hpp"
+
+namespace terrace::cuda {
+
+struct stream_kind {
+  using type = stream_handle;
+  static status release(const functions& api, type handle) { return api.StreamDestroy(handle); }
+};
+
+struct event_kind {
+  using type = event_handle;
+  static status release(const functions& api, type handle) { return api.EventDestroy(handle); }
+};
+
+/// A stream that does not wait for the default stream. Its destructor does not wait: what was started goes on, and must own what it
+/// touches.
+class stream : public owned<stream_kind> {
+ public:
+  stream() = default;
+  static result<stream> make(std::shared_ptr<const context> context);
+
+  /// Blocks until all that was started is done. Errors: the sticky error that ended it.
+  result<void> synchronize() const;
+  /// True when nothing is left to do. Errors: the context is lost.
+  result<bool> idle() const;
+
+ private:
+  using owned::owned;
+};
+
+/// Without timing. A record that is awaited from another process is known to have happened only by other means: a wait for
+/// an event that was not recorded yet does not wait (docs/gpu.md).
+class event : public owned<event_kind> {
+ public:
+  event() = default;
+  static result<event> make(std::shared_ptr<const context> context);
+  /// One that other processes can open; it must outlive their imports.
+  static result<event> make_shared(std::shared_ptr<const context> context);
+  /// From another process's handle.
+  static result<event> open(std::shared_ptr<const context> context, const ipc_event_handle& handle);
+
+  result<ipc_event_handle> share() const;
+  result<void> record(const stream& stream) const;
+  /// What `stream` is given from now on waits for what was recorded before this call.
+  result<void> block(const stream& stream) const;
+  /// True when the last record is done, or there was none.
+  result<bool> done() const;
+
+ private:
+  using owned::owned;
+  static result<event> make(std::shared_ptr<const context> context, unsigned flags);
+};
+
+} // namespace terrace::cuda

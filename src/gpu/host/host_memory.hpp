@@ -1,0 +1,29 @@
+// Memory and pages of the host device.
+#pragma once
+
+#include "gpu/device.hpp"
+
+namespace terrace::gpu {
+
+class host_memory : public memory {
+ public:
+  /// Of its own, or another process's.
+  host_memory(unique_fd descriptor, mapping pages)
+      : descriptor_(std::move(descriptor)), pages_(std::make_shared<const mapping>(std::move(pages))) {}
+  explicit host_memory(std::shared_ptr<const mapping> pages) : pages_(std::move(pages)) {}
+
+  uint64_t bytes() const override { return pages_->size(); }
+  result<memory_handle> share() const override;
+  std::byte* data() const { return pages_->data(); }
+
+ private:
+  unique_fd descriptor_;
+  std::shared_ptr<const mapping> pages_;
+};
+
+class host_page : public attached_page {
+ public:
+  explicit host_page(std::shared_ptr<const generation_page> page) : attached_page(std::move(page)) {}
+};
+
+} // namespace terrace::gpu

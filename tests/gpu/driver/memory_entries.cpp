@@ -1,0 +1,245 @@
+// The device's own memory, pinned memory of the host, and legacy IPC of the former.
+#include "driver/machine.hpp"
+
+#include <cstring>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace terrace::cuda {
+
+using sim::range;
+
+namespace {
+
+constexpr uint64_t allocation_unit = 4096; // what mmap can cut
+
+uint64_t round_up(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) / unit * unit; }
+
+/// First fit; none when it is full.
+std::optional<uint64_t> take(sim::device& device, uint64_t bytes) {
+  uint64_t at = 0;
+  for (const auto& [offset, size] : device.used) {
+    if (offset - at >= bytes)
+      break;
+    at = offset + size;
+  }
+  if (at + bytes > device.bytes)
+    return {};
+  device.used[at] = bytes;
+  return at;
+}
+
+/// A range over a part of a memfd: addresses without access for the program, and a view for us.
+std::shared_ptr<range> map(range::kind_t kind, int descriptor, uint64_t offset, uint64_t bytes, int owner) {
+  auto mapped = round_up(bytes, allocation_unit);
+  void* addresses = mmap(nullptr, mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* data =
+      mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, static_cast<off_t>(offset));
+  if (addresses == MAP_FAILED || data == MAP_FAILED)
+    return nullptr;
+  auto made = std::make_shared<range>();
+  made->kind = kind;
+  made->base = reinterpret_cast<uint64_t>(addresses);
+  made->bytes = bytes;
+  made->owner = owner;
+  made->data = static_cast<std::byte*>(data);
+  made->memory = std::make_shared<sim::view>(made->data, mapped);
+  made->addresses = std::make_shared<sim::view>(static_cast<std::byte*>(addresses), mapped);
+  made->offset = offset;
+  return made;
+}
+
+} // namespace
+
+SIM_EXPORT status cuMemAlloc_v2(device_pointer* address, size_t bytes) {
+  SIM_ENTER("cuMemAlloc", context);
+  if (bytes == 0)
+    return status::invalid_value;
+  auto owner = m.current()->device;
+  auto& device = m.devices[static_cast<size_t>(owner)];
+  auto offset = take(device, round_up(bytes, allocation_unit));
+  if (!offset)
+    return status::out_of_memory;
+  auto made = map(range::device, device.descriptor, *offset, bytes, owner);
+  if (!made)
+    return status::out_of_memory;
+  std::memset(made->data, 0xa5, bytes); // what was never written is nobody's zeros
+  m.ranges[made->base] = made;
+  m.ended.erase(made->base);
+  *address = made->base;
+  return status::success;
+}
+
+SIM_EXPORT status cuMemFree_v2(device_pointer address) {
+  SIM_ENTER("cuMemFree", context);
+  auto found = m.range_at(address);
+  if (!found || found->kind != range::device) {
+    m.violation(m.ended.contains(address) ? "cuMemFree: twice" : "cuMemFree: not an allocation");
+    return status::invalid_value;
+  }
+  if (found->slot) {
+    if (sim::importers(*found->slot) > 0)
+      m.violation("cuMemFree: another process still has it open");
+    found->slot->id.store(0);
+  }
+  m.devices[static_cast<size_t>(found->owner)].used.erase(found->offset);
+  m.drop(found, "cuMemFree");
+  return status::success;
+}
+
+SIM_EXPORT status cuMemGetInfo_v2(size_t* free, size_t* total) {
+  SIM_ENTER("cuMemGetInfo", context);
+  const auto& device = m.devices[static_cast<size_t>(m.current()->device)];
+  *total = *free = device.bytes;
+  for (const auto& [offset, bytes] : device.used)
+    *free -= bytes;
+  return status::success;
+}
+
+SIM_EXPORT status cuMemGetAddressRange_v2(device_pointer* base, size_t* bytes, device_pointer address) {
+  SIM_ENTER("cuMemGetAddressRange", context);
+  auto it = m.ranges.upper_bound(address);
+  auto found = it == m.ranges.begin() ? nullptr : std::prev(it)->second;
+  if (!found || found->kind == range::registered || address >= found->base + found->bytes)
+    return status::not_found;
+  if (base)
+    *base = found->base;
+  if (bytes)
+    *bytes = found->bytes;
+  return status::success;
+}
+
+SIM_EXPORT status cuMemHostRegister_v2(void* address, size_t bytes, unsigned flags) {
+  SIM_ENTER("cuMemHostRegister", context);
+  auto base = reinterpret_cast<uint64_t>(address);
+  if (base == 0 || bytes == 0)
+    return status::invalid_value;
+  auto next = m.ranges.lower_bound(base);
+  bool overlaps = next != m.ranges.end() && next->first < base + bytes;
+  if (next != m.ranges.begin()) {
+    auto& before = *std::prev(next)->second;
+    overlaps = overlaps || before.base + before.bytes > base;
+  }
+  if (overlaps)
+    return status::host_memory_already_registered;
+  auto made = std::make_shared<range>();
+  made->kind = range::registered;
+  made->base = base;
+  made->bytes = bytes;
+  made->owner = m.current()->device;
+  made->data = static_cast<std::byte*>(address);
+  made->writable = !(flags & host_register_read_only);
+  m.ranges[base] = made;
+  m.ended.erase(base);
+  return status::success;
+}
+
+SIM_EXPORT status cuMemHostUnregister(void* address) {
+  SIM_ENTER("cuMemHostUnregister", context);
+  auto base = reinterpret_cast<uint64_t>(address);
+  auto found = m.range_at(base);
+  if (!found || found->kind != range::registered) {
+    m.violation(m.ended.contains(base) ? "cuMemHostUnregister: twice"
+                                       : "cuMemHostUnregister: never registered");
+    return status::host_memory_not_registered;
+  }
+  m.drop(found, "cuMemHostUnregister");
+  return status::success;
+}
+
+SIM_EXPORT status cuMemHostGetDevicePointer_v2(device_pointer* device, void* address, unsigned flags) {
+  SIM_ENTER("cuMemHostGetDevicePointer", context);
+  auto at = reinterpret_cast<uint64_t>(address);
+  auto it = m.ranges.upper_bound(at);
+  auto found = it == m.ranges.begin() ? nullptr : std::prev(it)->second;
+  if (flags != 0 || !found || found->kind != range::registered || at >= found->base + found->bytes)
+    return status::invalid_value;
+  *device = at;
+  return status::success;
+}
+
+SIM_EXPORT status cuIpcGetMemHandle(ipc_memory_handle* handle, device_pointer address) {
+  SIM_ENTER("cuIpcGetMemHandle", context);
+  auto found = m.range_at(address);
+  if (!found || found->kind != range::device) {
+    m.violation("cuIpcGetMemHandle: not the begin of an allocation of cuMemAlloc");
+    return status::invalid_value;
+  }
+  if (!found->slot) {
+    found->slot_id = m.random() | 1;
+    found->slot = m.page->take(found->slot_id);
+    if (!found->slot)
+      return status::out_of_memory;
+  }
+  sim::export_record record{sim::export_magic,
+                            getpid(),
+                            m.page->descriptor(),
+                            m.devices[static_cast<size_t>(found->owner)].descriptor,
+                            m.page->index_of(found->slot),
+                            static_cast<uint32_t>(found->owner),
+                            found->slot_id,
+                            found->offset,
+                            found->bytes};
+  std::memcpy(handle->reserved, &record, sizeof record);
+  return status::success;
+}
+
+SIM_EXPORT status cuIpcOpenMemHandle_v2(device_pointer* address, ipc_memory_handle handle, unsigned flags) {
+  SIM_ENTER("cuIpcOpenMemHandle", context);
+  sim::export_record record;
+  std::memcpy(static_cast<void*>(&record), handle.reserved, sizeof record);
+  if (record.magic != sim::export_magic || record.memory < 0 || record.slot >= sim::control_page::slots)
+    return status::invalid_handle;
+  if (flags != ipc_lazy_enable_peer_access)
+    return status::invalid_value;
+  if (record.process == getpid()) {
+    m.violation("cuIpcOpenMemHandle: in the process that made the handle");
+    return status::invalid_context;
+  }
+  for (const auto& [base, one] : m.ranges)
+    if (one->kind == range::imported && one->slot_id == record.id) {
+      ++one->opens;
+      *address = base;
+      return status::success;
+    }
+  auto page = sim::control_page::open(record.process, record.page);
+  if (!page)
+    return status::map_failed;
+  auto& slot = page->slot(record.slot);
+  if (slot.id.load() != record.id) {
+    m.violation("cuIpcOpenMemHandle: the memory was freed");
+    return status::invalid_value;
+  }
+  int memory = sim::open_descriptor_of(record.process, record.memory, true);
+  auto made =
+      memory < 0 ? nullptr : map(range::imported, memory, record.offset, record.bytes, m.current()->device);
+  if (memory >= 0)
+    close(memory);
+  if (!made || !sim::add_importer(slot))
+    return status::map_failed;
+  made->slot = &slot;
+  made->slot_id = record.id;
+  made->page = page;
+  made->opens = 1;
+  m.ranges[made->base] = made;
+  m.ended.erase(made->base);
+  *address = made->base;
+  return status::success;
+}
+
+SIM_EXPORT status cuIpcCloseMemHandle(device_pointer address) {
+  SIM_ENTER("cuIpcCloseMemHandle", context);
+  auto found = m.range_at(address);
+  if (!found || found->kind != range::imported) {
+    m.violation(m.ended.contains(address) ? "cuIpcCloseMemHandle: twice"
+                                          : "cuIpcCloseMemHandle: not an import");
+    return status::invalid_value;
+  }
+  if (--found->opens > 0)
+    return status::success;
+  sim::remove_importer(*found->slot);
+  m.drop(found, "cuIpcCloseMemHandle");
+  return status::success;
+}
+
+} // namespace terrace::cuda

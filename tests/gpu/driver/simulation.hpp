@@ -1,0 +1,40 @@
+// The controls of the simulated driver, as it exports them beside the driver's own functions. Tests find them with dlsym
+// (simulated_driver.hpp); all are safe from all threads.
+#pragma once
+
+#include "gpu/cuda/driver_types.hpp"
+
+#include <cstddef>
+#include <cstdint>
+
+extern "C" {
+
+/// Forgets faults, holds, violations and whatever was left over, and starts again with `devices` devices of `bytes` each. The order of
+/// what may come in any order follows from `seed`.
+void sim_reset(unsigned devices, uint64_t bytes, uint64_t seed);
+
+/// Calls of `function` ("cuMemAlloc") fail with `code`: `count` of them after the next `skip`. They then do nothing.
+void sim_fail(const char* function, terrace::cuda::status code, unsigned skip, unsigned count);
+/// The next copy that a stream executes ends its context with `code`: every later call returns it, nothing queued is executed.
+void sim_fail_execution(terrace::cuda::status code);
+/// The next call of `function` does not return until `sim_release`.
+void sim_hang(const char* function);
+/// How many calls hang now.
+unsigned sim_hanging();
+/// Streams stop before their next operation, until `sim_release`.
+void sim_hold_streams();
+/// Ends holds and hangs.
+void sim_release();
+/// Hides a function from cuGetProcAddress, as an older driver would.
+void sim_hide(const char* function);
+/// What cuDriverGetVersion says.
+void sim_set_version(int version);
+
+/// How often a function was called since the reset.
+uint64_t sim_calls(const char* function);
+/// Rules that were broken: the number of them, and the text of one (valid until the next reset).
+size_t sim_violations();
+const char* sim_violation(size_t index);
+/// Streams, events, allocations, reservations, imports and registrations that were not given back.
+size_t sim_live();
+}
