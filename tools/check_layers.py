@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """Checks that the tree keeps its own rules (docs/architecture.md).
 
-- A room of src/ includes only the rooms and the libraries that its arrows allow.
+- A room of src/ includes only the rooms and the libraries that its arrows allow. Headers of src/actors that call themselves
+  pure reach neither CAF nor the runtime.
 - Each room has a README.md, and each source file a test: one that is named after it, or that includes its header, the
   interface behind which it stands (a registry's policies are tested by one suite), or that of a part built on it.
+- An await is a statement of its own with plain operands (src/actors/task.hpp).
 - With --headers FOLDER (a configured build): every header compiles alone.
 Long files are warnings, the rest are errors. Prints one line for each finding.
 """
@@ -21,7 +23,7 @@ from concurrent.futures import ThreadPoolExecutor
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LINES_MAX = 450
 
-PURE = {"base", "index", "memory", "policy", "transfer", "session"}
+PURE = {"base", "index", "memory", "policy", "tier", "transfer", "session"}
 # Which rooms a room may include besides itself.
 ROOMS = {
     "base": set(),
@@ -29,6 +31,7 @@ ROOMS = {
     "memory": {"base"},
     "policy": {"base"},
     "session": {"base", "index"},
+    "tier": {"base", "index", "memory", "policy"},
     "transfer": {"base"},
     "runtime": {"base"},
     "protocol": {"base"},
@@ -40,6 +43,10 @@ ROOMS = {
     "simulate": {"base", "policy"},
     "cli": {"base", "index", "protocol", "client", "policy", "simulate", "storage"},
     "daemon": PURE | {"runtime", "protocol", "storage", "gpu", "metrics", "actors"},
+}
+# Single headers of other rooms that a room may include.
+HEADERS = {
+    "tier": {"storage/index_record.hpp", "storage/object_header.hpp", "storage/pending_clear.hpp"},
 }
 # Which rooms may include a library. Not listed: everybody.
 LIBRARIES = {
@@ -78,11 +85,30 @@ def check_includes():
             continue
         for name in included(path):
             target, _, rest = name.partition("/")
-            if rest and target in ROOMS and target != room and target not in ROOMS[room]:
+            outside = rest and target in ROOMS and target != room and target not in ROOMS[room]
+            if outside and name not in HEADERS.get(room, ()):
                 yield f"{where}: {room} may not include {name}; it may include {sorted(ROOMS[room])}"
             for library, allowed in LIBRARIES.items():
                 if name.startswith(library) and room not in allowed:
                     yield f"{where}: {room} may not include {name}; only {sorted(allowed)} may"
+
+
+def check_pure_headers():
+    """Headers of src/actors that open with a comment which says "Pure:" reach neither CAF nor the runtime."""
+    for path in sources("src/actors", suffixes=(".hpp",)):
+        opening = path.read_text().split("#pragma once")[0]
+        if "// Pure:" not in opening:
+            continue
+        found, todo = {path}, [path]
+        while todo:
+            part = todo.pop()
+            for name in included(part):
+                if name.startswith(("caf/", "runtime/")):
+                    yield f"{path.relative_to(ROOT)}: says that it is pure, but {part.relative_to(ROOT)} includes {name}"
+                whole = ROOT / "src" / name
+                if whole.is_file() and whole not in found:
+                    found.add(whole)
+                    todo.append(whole)
 
 
 def check_companions():
@@ -123,6 +149,32 @@ def headers_behind(path):
                 found.add(name)
                 todo.append(ROOT / "src" / name)
     return found
+
+
+# GCC 12 destroys some temporaries of an await expression twice, or never: braced values, results of calls and conditional
+# operators among its operands, and whatever else stands in the same full expression. So an await is a statement of its
+# own, `auto answer = co_await ask<T>(self, whom, what);`, and its operands are names, members, what a name points to,
+# literals, or std::move of one of these.
+OPERAND = r"(?:std::move\([\w.]+\)|[*&]?[\w:]+(?:(?:\.|->)\w+)*|\"[^\"]*\")"
+AWAIT = re.compile(r"(?:(?:const )?auto&? \w+ = |(?:\w+(?:\.|->))*\w+ = )?co_await [\w:]+(?:<[\w:<>, ]+>)?"
+                   rf"(?:\((?:{OPERAND}(?:, {OPERAND})*)?\))?;")
+COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+
+
+def check_awaits():
+    for path in sources("src", "tests"):
+        text = path.read_text()
+        if "co_await" not in text:
+            continue
+        text = COMMENT.sub(lambda comment: re.sub(r"[^\n]", " ", comment[0]), text)
+        for found in re.finditer(r"\bco_await\b", text):
+            begin = max(text.rfind(mark, 0, found.start()) for mark in ";{}") + 1
+            end = text.find(";", found.end()) + 1
+            statement = " ".join(text[begin:end].split()).replace("( ", "(")
+            if not AWAIT.fullmatch(statement):
+                line = text.count("\n", 0, found.start()) + 1
+                yield (f"{path.relative_to(ROOT)}:{line}: an await is a statement of its own with plain operands "
+                       f"(see OPERAND in tools/check_layers.py): {statement}")
 
 
 def check_lengths():
@@ -177,7 +229,7 @@ def main():
     if options.headers:
         errors = list(check_headers(options.headers.resolve()))
     else:
-        errors = [*check_includes(), *check_companions()]
+        errors = [*check_includes(), *check_pure_headers(), *check_companions(), *check_awaits()]
         for line in check_lengths():
             print(f"warning: {line}")
     for line in errors:

@@ -2,57 +2,66 @@
 // what comes back; messages marked (delayed) may wait, and say what releases them.
 #pragma once
 
+#include "actors/connection/connection_messages.hpp"
 #include "actors/connection/group_messages.hpp"
 #include "actors/disk/disk_messages.hpp"
 #include "actors/disk/journal_messages.hpp"
 #include "actors/messages.hpp"
+#include "actors/supervision/supervisor_messages.hpp"
+#include "actors/tier/memory_messages.hpp"
 #include "actors/tier/policy_messages.hpp"
 #include "actors/transfer/lookup_messages.hpp"
+#include "runtime/io_messages.hpp"
 
 #include <caf/allowed_unsafe_message_type.hpp>
 #include <caf/typed_actor.hpp>
 
+// Of the tier room.
+#define TERRACE_TIER_MESSAGE(type) CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::type)
+TERRACE_TIER_MESSAGE(release_notice)
+TERRACE_TIER_MESSAGE(abandon_notice)
+TERRACE_TIER_MESSAGE(detach_notice)
+TERRACE_TIER_MESSAGE(probe_request)
+TERRACE_TIER_MESSAGE(access_notice)
+TERRACE_TIER_MESSAGE(probe_answer)
+TERRACE_TIER_MESSAGE(acquire_request)
+TERRACE_TIER_MESSAGE(acquire_answer)
+TERRACE_TIER_MESSAGE(publish_request)
+TERRACE_TIER_MESSAGE(publish_answer)
+TERRACE_TIER_MESSAGE(await_request)
+TERRACE_TIER_MESSAGE(await_answer)
+TERRACE_TIER_MESSAGE(discard_notice)
+TERRACE_TIER_MESSAGE(confirm_request)
+TERRACE_TIER_MESSAGE(confirm_answer)
+TERRACE_TIER_MESSAGE(clear_request)
+TERRACE_TIER_MESSAGE(clear_answer)
+TERRACE_TIER_MESSAGE(tier_status_request)
+TERRACE_TIER_MESSAGE(tier_report)
+TERRACE_TIER_MESSAGE(allocate_request)
+TERRACE_TIER_MESSAGE(allocate_answer)
+TERRACE_TIER_MESSAGE(free_notice)
+TERRACE_TIER_MESSAGE(room_request)
+TERRACE_TIER_MESSAGE(room_made)
+TERRACE_TIER_MESSAGE(evictable_notice)
+TERRACE_TIER_MESSAGE(grow_notice)
+TERRACE_TIER_MESSAGE(retire_request)
+TERRACE_TIER_MESSAGE(retire_answer)
+TERRACE_TIER_MESSAGE(policy_notes)
+TERRACE_TIER_MESSAGE(victim_request)
+TERRACE_TIER_MESSAGE(victim_answer)
+TERRACE_TIER_MESSAGE(write_credit_request)
+TERRACE_TIER_MESSAGE(write_credit_answer)
+#undef TERRACE_TIER_MESSAGE
+
 #define TERRACE_MESSAGE(type) CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::type)
-TERRACE_MESSAGE(release_notice)
-TERRACE_MESSAGE(abandon_notice)
-TERRACE_MESSAGE(detach_notice)
-TERRACE_MESSAGE(probe_request)
-TERRACE_MESSAGE(access_notice)
-TERRACE_MESSAGE(probe_answer)
-TERRACE_MESSAGE(acquire_request)
-TERRACE_MESSAGE(acquire_answer)
-TERRACE_MESSAGE(publish_request)
-TERRACE_MESSAGE(publish_answer)
-TERRACE_MESSAGE(await_request)
-TERRACE_MESSAGE(await_answer)
-TERRACE_MESSAGE(discard_notice)
-TERRACE_MESSAGE(confirm_request)
-TERRACE_MESSAGE(confirm_answer)
-TERRACE_MESSAGE(clear_request)
-TERRACE_MESSAGE(clear_answer)
 TERRACE_MESSAGE(sweep_notice)
-TERRACE_MESSAGE(tier_status_request)
-TERRACE_MESSAGE(tier_report)
-TERRACE_MESSAGE(allocate_request)
-TERRACE_MESSAGE(allocate_answer)
-TERRACE_MESSAGE(free_notice)
-TERRACE_MESSAGE(room_request)
-TERRACE_MESSAGE(room_made)
-TERRACE_MESSAGE(choose_request)
-TERRACE_MESSAGE(choose_answer)
-TERRACE_MESSAGE(grow_notice)
-TERRACE_MESSAGE(retire_request)
-TERRACE_MESSAGE(retire_answer)
 TERRACE_MESSAGE(usage_request)
 TERRACE_MESSAGE(usage_answer)
-TERRACE_MESSAGE(policy_notes)
 TERRACE_MESSAGE(restored_request)
 TERRACE_MESSAGE(restored_answer)
 TERRACE_MESSAGE(notes_mark)
 TERRACE_MESSAGE(inference_begin)
 TERRACE_MESSAGE(inference_end)
-TERRACE_MESSAGE(victim_request)
-TERRACE_MESSAGE(victim_answer)
 TERRACE_MESSAGE(admit_request)
 TERRACE_MESSAGE(admit_answer)
 TERRACE_MESSAGE(set_policy_request)
@@ -71,11 +80,15 @@ TERRACE_MESSAGE(check_request)
 TERRACE_MESSAGE(check_answer)
 TERRACE_MESSAGE(disk_request)
 TERRACE_MESSAGE(disk_answer)
+TERRACE_MESSAGE(disks_answer)
+TERRACE_MESSAGE(register_memory)
+TERRACE_MESSAGE(add_memory)
+TERRACE_MESSAGE(forget_memory)
+TERRACE_MESSAGE(journal_stalled)
+TERRACE_MESSAGE(start_journal)
 TERRACE_MESSAGE(write_through_notice)
 TERRACE_MESSAGE(finish_writes_request)
 TERRACE_MESSAGE(finish_writes_answer)
-TERRACE_MESSAGE(write_credit_request)
-TERRACE_MESSAGE(write_credit_answer)
 TERRACE_MESSAGE(write_credit_notice)
 TERRACE_MESSAGE(index_changes)
 TERRACE_MESSAGE(image_request)
@@ -102,6 +115,14 @@ TERRACE_MESSAGE(cancel_lookup_request)
 TERRACE_MESSAGE(cancel_lookup_answer)
 TERRACE_MESSAGE(group_status_request)
 TERRACE_MESSAGE(group_report)
+TERRACE_MESSAGE(resize_memory)
+TERRACE_MESSAGE(memory_prepared)
+TERRACE_MESSAGE(policies_notice)
+TERRACE_MESSAGE(resize_groups)
+TERRACE_MESSAGE(begin_notice)
+TERRACE_MESSAGE(drain_notice)
+TERRACE_MESSAGE(confirm_notice)
+TERRACE_MESSAGE(resume_notice)
 #undef TERRACE_MESSAGE
 
 namespace terrace::actors {
@@ -147,10 +168,8 @@ using allocator_actor = caf::typed_actor<
     caf::replies_to<allocate_request>::with<allocate_answer>,
     // From its tier: space that came back.
     caf::reacts_to<free_notice>,
-    // From its tier, after `room_request`.
-    caf::reacts_to<room_made>,
-    // From its tier, before it evicts: which of the candidates the waiting request needs.
-    caf::replies_to<choose_request>::with<choose_answer>,
+    // From its tier: the answer to each `room_request`; and, after one in vain, that something may leave.
+    caf::reacts_to<room_made>, caf::reacts_to<evictable_notice>,
     // From its tier. (delayed: until nothing is left in the segments that retire)
     caf::reacts_to<grow_notice>, caf::replies_to<retire_request>::with<retire_answer>,
     // From its tier: look for waiting requests whose context ended.
@@ -182,6 +201,64 @@ using shadow_actor = caf::typed_actor<
     // From connections, for status.
     caf::replies_to<shadow_request>::with<shadow_report>>;
 
+/// DISK: the file of one path of a disk tier.
+using disk_actor = caf::typed_actor<
+    // From the disk set: reads or writes. (delayed: until each is done or stalled)
+    caf::replies_to<disk_request>::with<disk_answer>,
+    // From the journal of the same path.
+    caf::reacts_to<journal_stalled>,
+    // From the disk set: memory that is read into and written from.
+    caf::reacts_to<register_memory>, caf::reacts_to<add_memory>,
+    caf::replies_to<forget_memory>::with<retire_answer>,
+    // From its ring.
+    caf::reacts_to<runtime::io_done>>;
+
+/// JOURNAL: the index of one path of a disk tier, on that path.
+using journal_actor = caf::typed_actor<
+    // From the disk set, before any other message.
+    caf::reacts_to<start_journal>,
+    // From the disk set: objects of the path that were published or dropped.
+    caf::reacts_to<index_changes>,
+    // From the disk set. (delayed: until it is durable, or the device does not answer)
+    caf::replies_to<forget_request>::with<forget_answer>,
+    // From the disk set. (delayed: until a last checkpoint is written, or cannot be)
+    caf::replies_to<close_journal_request>::with<close_journal_answer>,
+    // From its ring.
+    caf::reacts_to<runtime::io_done>>;
+
+/// What keeps a durable tier's index over a restart.
+using index_keeper = caf::typed_actor<
+    // From the tier, first: whom to ask for the index.
+    caf::reacts_to<start_journal>,
+    // From the tier: objects that were published or dropped.
+    caf::reacts_to<index_changes>,
+    // From the tier. (delayed: until it is durable wherever it can be)
+    caf::replies_to<forget_request>::with<forget_answer>>;
+
+/// DISK SET: all paths of a disk tier as one. Offsets are those of the tier's arena.
+using disk_set_actor = index_keeper::extend<
+    // From transfers: reads or writes. (delayed: until each is done or stalled)
+    caf::replies_to<disk_request>::with<disks_answer>,
+    // From the supervisor and from the memory actor: memory that is read into and written from.
+    caf::reacts_to<register_memory>, caf::reacts_to<add_memory>,
+    // (delayed: until no disk has it registered)
+    caf::replies_to<forget_memory>::with<retire_answer>,
+    // From the supervisor. (delayed: until the index is written down on each path, or cannot be)
+    caf::replies_to<close_journal_request>::with<close_journal_answer>>;
+
+/// WRITE-THROUGH: brings what was stored in the tier above to a tier below.
+using write_through_actor = caf::typed_actor<
+    // From stores and loads, with a hold on what shall be written.
+    caf::reacts_to<write_through_notice>,
+    // From stores, before they take memory. (delayed: until so much may wait for the tier below, or the context ends)
+    caf::replies_to<write_credit_request>::with<write_credit_answer>,
+    // From credits that end.
+    caf::reacts_to<write_credit_notice>,
+    // From the supervisor. (delayed: until nothing waits to be written)
+    caf::replies_to<finish_writes_request>::with<finish_writes_answer>,
+    // From a connection whose request ended early.
+    caf::reacts_to<sweep_notice>>;
+
 /// COPIER: a thread that moves and checks bytes. One job at a time, in arrival order.
 using copier_actor = caf::typed_actor<caf::replies_to<copy_request>::with<copy_answer>,
                                       // Writes the header block in front of each payload, checksum included.
@@ -209,5 +286,33 @@ using group_actor = caf::typed_actor<
     caf::replies_to<cancel_lookup_request>::with<cancel_lookup_answer>,
     // From a connection whose request ended early.
     caf::reacts_to<sweep_notice>, caf::replies_to<group_status_request>::with<group_report>>;
+
+/// MEMORY: the size of a trust group's host memory, and its commitment.
+using memory_actor = caf::typed_actor<
+    // From the supervisor: the size that it shall have. (What came of it goes to the log.)
+    caf::reacts_to<resize_memory>>;
+
+/// LISTENER: one listening socket.
+using listener_actor = caf::typed_actor<
+    // From the supervisor: accept nobody any more, and end.
+    caf::reacts_to<drain_notice>>;
+
+/// CONNECTION: one client's socket, its requests in flight and all that it holds.
+using connection_actor = caf::typed_actor<
+    // From the supervisor: serve nothing new, and end when what is in flight is answered.
+    caf::reacts_to<drain_notice>,
+    // From a later connection of the same process: it reads nothing of this one any more.
+    caf::reacts_to<confirm_notice>,
+    // From itself and from those that it gave a function to: work to do on its thread.
+    caf::reacts_to<resume_notice>>;
+
+/// SUPERVISOR: the wiring of all groups, and the order in which they end.
+using supervisor_actor = caf::typed_actor<
+    // From the daemon, on a signal: stop accepting, let requests in flight finish for `shutdown_grace`, end.
+    caf::reacts_to<drain_notice>,
+    // From the daemon, after a reload.
+    caf::reacts_to<policies_notice>, caf::reacts_to<resize_groups>,
+    // From the memory of each group, once.
+    caf::reacts_to<memory_prepared>>;
 
 } // namespace terrace::actors

@@ -87,9 +87,11 @@ result<size_t> object_client::load(size_t first, size_t count) {
     for (size_t i = 0; i < count; ++i)
       into[i] = memory_.bytes().subspan(i * object_bytes_, object_bytes_);
     auto bytes = daemon_.load_under_lease(held_, range, into);
-    if (!bytes)
+    if (bytes)
+      return *bytes / object_bytes_;
+    if (bytes.error().code != errc::no_space)
       return tl::unexpected(bytes.error());
-    return *bytes / object_bytes_;
+    // Leases leave no room to map more: the daemon copies, for which it needs none.
   }
   auto pieces = runs(0, count);
   client::load_request request;

@@ -108,11 +108,17 @@ class connection {
 
   /// Where leased objects lie. Maps segments of the daemon's arena when they are first met. `denied` in a group whose
   /// memory is not shared: use `load`. `pools`: numbers of those that are wanted, rising; empty: all.
+  ///
+  /// Fewer chunks than were asked for: there was no room in host memory for more. Ask for the rest, with `earlier` given up
+  /// once these are read. `no_space`: what leases hold leaves no room at all; `load` needs none.
   result<located_objects> read_lease(const lease_id& id, chunk_range range = {}, deadline until = {},
-                                     std::span<const uint8_t> pools = {});
+                                     std::span<const uint8_t> pools = {},
+                                     earlier_places earlier = earlier_places::kept);
 
   /// Copies leased objects out of the mapped arena: on this thread, without the daemon. `into` has one destination an
-  /// object (chunk by chunk, pool by pool), each of the object's size. Gives the number of bytes.
+  /// object (chunk by chunk, pool by pool), each of the object's size. Gives the number of bytes: fewer than were asked for
+  /// when the daemon could not read an object. Chunks that host memory has no room for at once are copied piece by piece:
+  /// then the places that `read_lease` told of this lease before are given up. Errors: those of `read_lease`.
   result<uint64_t> load_under_lease(const lease& held, chunk_range range,
                                     std::span<const std::span<uint8_t>> into, deadline until = {},
                                     std::span<const uint8_t> pools = {});
@@ -149,7 +155,8 @@ class connection {
   result<ticket<lookup_result>> submit_lookup(const lookup_request& request, deadline until = {});
   result<ticket<lookup_result>> submit_await_lookup(const lookup_id& id, deadline until = {});
   result<ticket<located_objects>> submit_read_lease(const lease_id& id, chunk_range range = {},
-                                                    deadline until = {}, std::span<const uint8_t> pools = {});
+                                                    deadline until = {}, std::span<const uint8_t> pools = {},
+                                                    earlier_places earlier = earlier_places::kept);
   result<ticket<load_result>> submit_load(const load_request& request, deadline until = {});
   result<ticket<store_result>> submit_store(const store_request& request, deadline until = {});
   result<ticket<reservation>> submit_reserve(const reserve_request& request, deadline until = {});

@@ -161,12 +161,12 @@ result<ticket<store_result>> connection::submit_commit(reservation written, dead
 }
 
 result<ticket<located_objects>> connection::submit_read_lease(const lease_id& id, chunk_range range,
-                                                              deadline until,
-                                                              std::span<const uint8_t> pools) {
+                                                              deadline until, std::span<const uint8_t> pools,
+                                                              earlier_places earlier) {
   request_context in{0, 0, milliseconds_left(until)};
   return submit<located_objects>(
-      core_->now(), kind::read_lease, [&](body_builder& body) { return encode(body, id, range, pools, in); },
-      until);
+      core_->now(), kind::read_lease,
+      [&](body_builder& body) { return encode(body, id, range, pools, earlier, in); }, until);
 }
 
 // ---- waiting ----
@@ -224,21 +224,15 @@ result<void> connection::map_segments(detail::channel& in, std::span<const locat
   for (const auto& place : locations) {
     if (place.bytes == 0 || in.mapped()->knows(place.segment))
       continue;
-    auto id = in.submit(
-        kind::map_segment, [&](body_builder& body) { return wire::CreateMapSegment(body, place.segment); },
-        until);
-    if (!id)
-      return pass_on(id);
-    auto mapped = detail::take<wire::MapSegmentAnswer>(
-        in, *id, until, [&](const wire::MapSegmentAnswer& table, answer& with) -> result<void> {
+    auto mapped = detail::ask<kind::map_segment>(
+        in, until, [&](body_builder& body) { return wire::CreateMapSegment(body, place.segment); },
+        [&](const wire::MapSegmentAnswer& table, answer& with) -> result<void> {
           if (with.descriptors.empty())
             return fail(errc::internal, "expected a descriptor with the segment, got none");
           return in.mapped()->map(place.segment, with.descriptors[0], table.bytes(), table.writable());
         });
     if (!mapped)
-      return pass_on(mapped);
-    if (!*mapped)
-      return pass_on(*mapped);
+      return mapped;
   }
   return {};
 }
@@ -326,8 +320,8 @@ result<lookup_result> connection::await_lookup(const lookup_id& id, deadline unt
 }
 
 result<located_objects> connection::read_lease(const lease_id& id, chunk_range range, deadline until,
-                                               std::span<const uint8_t> pools) {
-  return finish(submit_read_lease(id, range, until, pools), until);
+                                               std::span<const uint8_t> pools, earlier_places earlier) {
+  return finish(submit_read_lease(id, range, until, pools, earlier), until);
 }
 
 result<load_result> connection::load(const load_request& request, deadline until) {

@@ -8,10 +8,28 @@ namespace terrace::client {
 result<uint64_t> connection::load_under_lease(const lease& held, chunk_range range,
                                               std::span<const std::span<uint8_t>> into, deadline until,
                                               std::span<const uint8_t> pools) {
-  auto located = read_lease(held.id(), range, until, pools);
-  if (!located)
-    return tl::unexpected<error>(located.error());
-  return copy_objects(located->objects, into);
+  uint64_t bytes = 0;
+  size_t copied = 0;
+  size_t per_chunk = range.count == 0 ? 0 : into.size() / range.count;
+  auto earlier = earlier_places::kept;
+  while (true) {
+    auto located = read_lease(held.id(), range, until, pools, earlier);
+    if (!located)
+      return tl::unexpected<error>(located.error());
+    size_t came = located->objects.size();
+    bool part = came != 0 && per_chunk != 0 && came % per_chunk == 0 && came < into.size() - copied;
+    auto rest = into.subspan(copied);
+    auto some = copy_objects(located->objects, part || came == 0 ? rest.first(came) : rest);
+    if (!some)
+      return some;
+    bytes += *some;
+    if (!part)
+      return bytes;
+    copied += came;
+    range.first += static_cast<uint32_t>(came / per_chunk);
+    range.count -= static_cast<uint32_t>(came / per_chunk);
+    earlier = earlier_places::given_up;
+  }
 }
 
 result<uint64_t> copy_objects(std::span<const std::span<const uint8_t>> from,

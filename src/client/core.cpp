@@ -13,12 +13,9 @@ using namespace std::chrono;
 using protocol::kind;
 
 result<daemon_info> core::shake_hands(channel& with, const hello_request& hello, deadline until) {
-  auto id = with.submit(
-      kind::hello, [&](body_builder& body) { return encode(body, hello); }, until);
-  if (!id)
-    return tl::unexpected<error>(id.error());
-  auto info =
-      take<wire::HelloAnswer>(with, *id, until, [](const auto& table, answer&) { return decode(table); });
+  auto info = ask<kind::hello>(
+      with, until, [&](body_builder& body) { return encode(body, hello); },
+      [](const wire::HelloAnswer& table) { return decode(table); });
   if (info && info->protocol_version != protocol::version)
     return fail(errc::unsupported, "expected a daemon of protocol version " +
                                        std::to_string(protocol::version) + ", got one of version " +
@@ -96,17 +93,13 @@ result<bool> core::reconnect(deadline until) {
 // ---- spaces ----
 
 result<void> core::open(channel& at, space_entry& entry, deadline until) {
-  auto id = at.submit(
-      kind::open_space, [&](body_builder& body) { return encode(body, entry.spec); }, until);
-  if (!id)
-    return tl::unexpected<error>(id.error());
-  auto done = take<wire::OpenSpaceAnswer>(at, *id, until, [&](const auto& table, answer&) {
-    entry.id = table.space();
-    entry.fingerprint = digest::from({table.fingerprint()->data(), table.fingerprint()->size()});
-    entry.pools = decode(table.pools());
-    return true;
-  });
-  return done ? result<void>() : tl::unexpected<error>(done.error());
+  return ask<kind::open_space>(
+      at, until, [&](body_builder& body) { return encode(body, entry.spec); },
+      [&](const wire::OpenSpaceAnswer& table) {
+        entry.id = table.space();
+        entry.fingerprint = digest::from({table.fingerprint()->data(), table.fingerprint()->size()});
+        entry.pools = decode(table.pools());
+      });
 }
 
 result<space> core::open_space(const space_spec& spec, deadline until) {
@@ -139,19 +132,16 @@ std::span<const open_pool> core::pools_of(const space& opened) const {
 
 result<void> core::announce(channel& at, region_entry& entry, deadline until) {
   int memory = entry.memory.get();
-  auto id = at.submit(kind::register_region,
-                      [&](body_builder& body) {
-                        return wire::CreateRegisterRegion(body, wire::RegionKind::memfd, entry.bytes);
-                      },
-                      until, {&memory, 1});
-  if (!id)
-    return tl::unexpected<error>(id.error());
-  auto done = take<wire::RegisterRegionAnswer>(at, *id, until, [&](const auto& table, answer&) {
-    entry.id = table.region();
-    entry.mapped = table.mapped();
-    return true;
-  });
-  return done ? result<void>() : tl::unexpected<error>(done.error());
+  return ask<kind::register_region>(
+      at, until,
+      [&](body_builder& body) {
+        return wire::CreateRegisterRegion(body, wire::RegionKind::memfd, entry.bytes);
+      },
+      [&](const wire::RegisterRegionAnswer& table) {
+        entry.id = table.region();
+        entry.mapped = table.mapped();
+      },
+      {&memory, 1});
 }
 
 result<uint32_t> core::register_region(unique_fd memory, uint64_t bytes, deadline until) {

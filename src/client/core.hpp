@@ -4,11 +4,13 @@
 #include "client/channel.hpp"
 #include "client/client.hpp"
 #include "client/encode.hpp"
+#include "protocol/verb_tables.hpp"
 #include "protocol/verify.hpp"
 
 #include <chrono>
 #include <memory>
 #include <random>
+#include <type_traits>
 #include <vector>
 
 namespace terrace::client::detail {
@@ -72,11 +74,22 @@ class core {
   std::minstd_rand random_{std::random_device{}()};
 };
 
+/// What a call gives whose `read` gives T: result<T>, or T itself where it is a result already.
+template <class T>
+struct as_result {
+  using type = result<T>;
+};
+template <class T>
+struct as_result<result<T>> {
+  using type = result<T>;
+};
+template <class T, class Read>
+using read_result = typename as_result<std::invoke_result_t<Read&, const T&, answer&>>::type;
+
 /// Reads an answer of the type T with `read(const T&, answer&)`. An error frame becomes its error; anything malformed
 /// ends the channel.
 template <class T, class Read>
-auto read_answer(channel& from, answer& got, Read&& read)
-    -> result<decltype(read(std::declval<const T&>(), got))> {
+read_result<T, Read> read_answer(channel& from, answer& got, Read&& read) {
   if (got.kind == protocol::kind::error) {
     auto table = protocol::parse<wire::Error>(got.body);
     if (table)
@@ -85,22 +98,47 @@ auto read_answer(channel& from, answer& got, Read&& read)
     return fail(errc::gone, table.error().text);
   }
   auto table = protocol::parse<T>(got.body);
-  if (table)
+  if (!table) {
+    from.end("the daemon broke the protocol: " + table.error().text);
+    return fail(errc::gone, table.error().text);
+  }
+  if constexpr (std::is_void_v<std::invoke_result_t<Read&, const T&, answer&>>) {
+    read(**table, got);
+    return {};
+  } else {
     return read(**table, got);
-  from.end("the daemon broke the protocol: " + table.error().text);
-  return fail(errc::gone, table.error().text);
+  }
 }
 
 /// Waits for it first. A request that ran out of time is forgotten.
 template <class T, class Read>
-auto take(channel& from, uint64_t id, deadline until, Read&& read)
-    -> result<decltype(read(std::declval<const T&>(), std::declval<answer&>()))> {
+read_result<T, Read> take(channel& from, uint64_t id, deadline until, Read&& read) {
   auto got = from.wait(id, until);
   if (got)
     return read_answer<T>(from, *got, std::forward<Read>(read));
   if (got.error().code == errc::deadline)
     from.forget(id);
   return tl::unexpected<error>(got.error());
+}
+
+/// Sends a request and waits for its answer: `build(body_builder&)` makes the request's table, `read` makes of the answer's
+/// table what the caller wants. One that needs the answer's descriptors takes them as `read(table, answer&)`.
+template <protocol::kind Verb, class Build, class Read>
+auto ask(channel& with, deadline until, Build&& build, Read&& read, std::span<const int> descriptors = {}) {
+  using request_table = protocol::request_table<Verb>;
+  using answer_table = protocol::answer_table<Verb>;
+  auto adapted = [&](const answer_table& table, [[maybe_unused]] answer& got) {
+    if constexpr (std::is_invocable_v<Read&, const answer_table&>)
+      return read(table);
+    else
+      return read(table, got);
+  };
+  auto id = with.submit(
+      Verb, [&](body_builder& body) -> flatbuffers::Offset<request_table> { return build(body); }, until,
+      descriptors);
+  if (!id)
+    return read_result<answer_table, decltype(adapted)>(tl::unexpected<error>(id.error()));
+  return take<answer_table>(with, *id, until, adapted);
 }
 
 } // namespace terrace::client::detail

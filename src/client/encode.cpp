@@ -136,10 +136,12 @@ Offset<wire::Reserve> encode(body_builder& body, const reserve_request& request,
 }
 
 Offset<wire::ReadLease> encode(body_builder& body, const lease_id& lease, chunk_range range,
-                               std::span<const uint8_t> pools, const request_context& in) {
+                               std::span<const uint8_t> pools, earlier_places earlier,
+                               const request_context& in) {
   auto id = body.CreateVector(lease.bytes.data(), lease.bytes.size());
   auto wanted = optional_vector(body, pools);
-  return wire::CreateReadLease(body, id, range.first, range.count, in.deadline_ms, 0, wanted);
+  return wire::CreateReadLease(body, id, range.first, range.count, in.deadline_ms, 0, wanted,
+                               earlier == earlier_places::given_up);
 }
 
 } // namespace terrace::client::detail

@@ -44,6 +44,7 @@ flatbuffers::Offset<wire::Store> encode(body_builder& body, const store_request&
 flatbuffers::Offset<wire::Reserve> encode(body_builder& body, const reserve_request& request,
                                           const request_context& in);
 flatbuffers::Offset<wire::ReadLease> encode(body_builder& body, const lease_id& lease, chunk_range range,
-                                            std::span<const uint8_t> pools, const request_context& in);
+                                            std::span<const uint8_t> pools, earlier_places earlier,
+                                            const request_context& in);
 
 } // namespace terrace::client::detail

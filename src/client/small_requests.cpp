@@ -8,43 +8,25 @@
 
 namespace terrace::client {
 
-using detail::answer;
+using detail::ask;
 using detail::body_builder;
 using protocol::kind;
-
-namespace {
-
-template <class T>
-tl::unexpected<error> pass_on(const result<T>& failed) {
-  return tl::unexpected<error>(failed.error());
-}
-
-} // namespace
 
 result<bool> connection::cancel(const detail::any_ticket& under_way, deadline until) {
   if (!under_way)
     return fail(errc::bad_request, "expected a ticket of a request under way, got an empty one");
-  auto& in = *under_way.channel_;
-  auto id = in.submit(
-      kind::cancel, [&](body_builder& body) { return wire::CreateCancel(body, under_way.id_); }, until);
-  if (!id)
-    return pass_on(id);
-  return detail::take<wire::CancelAnswer>(in, *id, until,
-                                          [](const auto& table, answer&) { return table.found(); });
+  return ask<kind::cancel>(
+      *under_way.channel_, until, [&](body_builder& body) { return wire::CreateCancel(body, under_way.id_); },
+      [](const wire::CancelAnswer& table) { return table.found(); });
 }
 
 result<bool> connection::cancel_lookup(const lookup_id& id, deadline until) {
-  auto& in = *core_->now();
-  auto sent = in.submit(
-      kind::cancel,
+  return ask<kind::cancel>(
+      *core_->now(), until,
       [&](body_builder& body) {
         return wire::CreateCancel(body, 0, body.CreateVector(id.bytes.data(), id.bytes.size()));
       },
-      until);
-  if (!sent)
-    return pass_on(sent);
-  return detail::take<wire::CancelAnswer>(in, *sent, until,
-                                          [](const auto& table, answer&) { return table.found(); });
+      [](const wire::CancelAnswer& table) { return table.found(); });
 }
 
 result<void> connection::end_inference(const inference_end& what, deadline until) {
@@ -56,22 +38,14 @@ result<void> connection::end_inference(const inference_end& what, deadline until
   std::optional<int64_t> think_ms;
   if (what.think_time)
     think_ms = std::clamp<int64_t>(what.think_time->count(), 0, UINT32_MAX);
-  auto& in = *core_->now();
-  auto id = in.submit(
-      kind::end_inference,
+  return ask<kind::end_inference>(
+      *core_->now(), until,
       [&](body_builder& body) {
         return wire::CreateEndInference(body, what.inference, optional(what.output_tokens),
                                         static_cast<wire::FinishReason>(what.reason), what.session_closed,
                                         optional(think_ms), detail::to_wire(what.time));
       },
-      until);
-  if (!id)
-    return pass_on(id);
-  auto answered =
-      detail::take<wire::EndInferenceAnswer>(in, *id, until, [](const auto&, answer&) { return true; });
-  if (!answered)
-    return pass_on(answered);
-  return {};
+      [](const wire::EndInferenceAnswer&) {});
 }
 
 result<clear_result> connection::clear(const space* only, deadline until) {
@@ -79,55 +53,34 @@ result<clear_result> connection::clear(const space* only, deadline until) {
   if (only != nullptr) {
     auto known = core_->space_id_of(*only);
     if (!known)
-      return pass_on(known);
+      return tl::unexpected<error>(known.error());
     number = *known;
   }
-  auto& in = *core_->now();
-  auto id = in.submit(
-      kind::clear, [&](body_builder& body) { return wire::CreateClear(body, number); }, until);
-  if (!id)
-    return pass_on(id);
-  clear_result cleared;
-  auto answered = detail::take<wire::ClearAnswer>(in, *id, until, [&](const auto& table, answer&) {
-    cleared = {table.objects(), table.bytes()};
-    return true;
-  });
-  if (!answered)
-    return pass_on(answered);
-  return cleared;
+  return ask<kind::clear>(
+      *core_->now(), until, [&](body_builder& body) { return wire::CreateClear(body, number); },
+      [](const wire::ClearAnswer& table) {
+        return clear_result{table.objects(), table.bytes()};
+      });
 }
 
 result<policies_status> connection::policies(deadline until) {
-  auto& in = *core_->now();
-  auto id = in.submit(
-      kind::policies, [](body_builder& body) { return wire::CreatePolicies(body); }, until);
-  if (!id)
-    return pass_on(id);
-  return detail::take<wire::PoliciesAnswer>(in, *id, until,
-                                            [](const auto& table, answer&) { return detail::decode(table); });
+  return ask<kind::policies>(
+      *core_->now(), until, [](body_builder& body) { return wire::CreatePolicies(body); },
+      [](const wire::PoliciesAnswer& table) { return detail::decode(table); });
 }
 
 result<std::string> connection::set_policy(const std::string& tier, const std::string& policy,
                                            deadline until) {
-  auto& in = *core_->now();
-  auto id = in.submit(
-      kind::set_policy,
+  return ask<kind::set_policy>(
+      *core_->now(), until,
       [&](body_builder& body) { return wire::CreateSetPolicyDirect(body, tier.c_str(), policy.c_str()); },
-      until);
-  if (!id)
-    return pass_on(id);
-  return detail::take<wire::SetPolicyAnswer>(
-      in, *id, until, [](const auto& table, answer&) { return detail::to_text(table.before()); });
+      [](const wire::SetPolicyAnswer& table) { return detail::to_text(table.before()); });
 }
 
 result<daemon_status> connection::status(deadline until) {
-  auto& in = *core_->now();
-  auto id = in.submit(
-      kind::status, [](body_builder& body) { return wire::CreateStatus(body); }, until);
-  if (!id)
-    return pass_on(id);
-  return detail::take<wire::StatusAnswer>(in, *id, until,
-                                          [](const auto& table, answer&) { return detail::decode(table); });
+  return ask<kind::status>(
+      *core_->now(), until, [](body_builder& body) { return wire::CreateStatus(body); },
+      [](const wire::StatusAnswer& table) { return detail::decode(table); });
 }
 
 } // namespace terrace::client

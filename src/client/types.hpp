@@ -137,6 +137,9 @@ struct chunk_range {
   uint32_t count = 0; ///< 0: all from `first`
 };
 
+/// What `read_lease` told of a lease before: whether the caller may still read it.
+enum class earlier_places : uint8_t { kept, given_up };
+
 // ---- requests ----
 
 /// What any request about objects may carry.

@@ -113,7 +113,7 @@ std::vector<uint64_t> host_bytes_of(const settings& with) {
 }
 
 void reload(const command_line& given, const environment& env, settings& in_force,
-            const caf::actor& supervisor) {
+            const actors::supervisor_actor& supervisor) {
   auto read = read_settings(given, env);
   if (!read) {
     log_error("the configuration was not reloaded:\n" + read.error().text);
@@ -238,7 +238,8 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", std::string("terraced " TERRACE_VERSION));
   app.add_option("--config", given.config, "The configuration file; without one, the defaults");
   app.add_option("--socket", given.socket, "Listen here instead of where the configuration says");
-  app.add_option("--state-dir", given.state_dir, "Keep the disk tier's files in this folder");
+  app.add_option("--state-dir", given.state_dir,
+                 "Keep the disk tier's files, and what the daemon remembers, in this folder");
   app.add_option("--metrics", given.metrics,
                  "Serve metrics on this loopback address, such as 127.0.0.1:9464");
   app.add_flag("--check", given.check, "Only check the configuration, and tell every mistake");
@@ -251,6 +252,8 @@ int main(int argc, char** argv) {
     return wrong_usage;
   }
   auto env = environment::current();
+  if (!given.state_dir.empty())
+    env.state_directory = given.state_dir;
   auto with = read_settings(given, env);
   if (!with) {
     std::cerr << with.error().text;

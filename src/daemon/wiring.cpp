@@ -35,7 +35,8 @@ actors::tier_plan disk_plan(const disk_options& disk, uint64_t bytes) {
           disk.allocation_queue};
 }
 
-actors::group_plan plan_of(const settings& with, const group_options& group) {
+actors::group_plan plan_of(const settings& with, const group_options& group,
+                           const std::string& state_directory) {
   actors::group_plan plan;
   plan.name = group.name;
   plan.path = with.listen[group.sockets.front()].path;
@@ -44,6 +45,8 @@ actors::group_plan plan_of(const settings& with, const group_options& group) {
   plan.policy_time = static_cast<actors::clock_source>(clock - policy_options::clocks.begin());
   plan.host = host_plan(with.host, group.host_bytes);
   plan.segment_bytes = with.host.segment_bytes;
+  plan.disk_files = group.disk_files;
+  plan.state_directory = state_directory;
   plan.huge_pages = with.host.huge_pages;
   for (const std::string& policy : with.shadow.policies)
     for (uint32_t percent : with.shadow.capacity_percents)
@@ -53,7 +56,6 @@ actors::group_plan plan_of(const settings& with, const group_options& group) {
     plan.numa_node = static_cast<uint32_t>(std::stoul(with.host.numa_node)); // validated
   if (with.disk.enabled && group.disk_bytes != 0) {
     plan.disk = disk_plan(with.disk, group.disk_bytes);
-    plan.disk_files = group.disk_files;
     auto mismatch =
         std::find(disk_options::mismatches.begin(), disk_options::mismatches.end(), with.disk.on_mismatch);
     plan.on_mismatch = static_cast<mismatch_rule>(mismatch - disk_options::mismatches.begin());
@@ -136,10 +138,11 @@ result<void> serve_metrics(const settings& with, actors::supervisor_arguments& w
 
 /// Sockets first: of two daemons with one configuration, the second is told that the first is there, not that a port is
 /// taken.
-result<void> open_all(const settings& with, actors::supervisor_arguments& wired) {
+result<void> open_all(const settings& with, const std::string& state_directory,
+                      actors::supervisor_arguments& wired) {
   auto groups = with.groups();
   for (size_t i = 0; i < groups.size(); ++i) {
-    wired.groups.push_back(plan_of(with, groups[i]));
+    wired.groups.push_back(plan_of(with, groups[i], state_directory));
     wired.probes.emplace_back();
     wired.probes.back().paths.resize(std::max<size_t>(wired.groups[i].disk_files.size(), 1));
     for (const actors::shadow_plan& shadow : wired.groups[i].shadows)
@@ -171,7 +174,7 @@ result<actors::supervisor_arguments> wire_up(const settings& with, const environ
   wired.shutdown_grace = with.daemon.shutdown_grace;
   wired.ring_features.push_back(kernel.describe());
   wired.spaces = std::make_shared<metrics::space_table>(with.metrics.spaces_max);
-  if (auto opened = open_all(with, wired); !opened) {
+  if (auto opened = open_all(with, env.state_path(), wired); !opened) {
     for (const actors::listen_plan& listen : wired.listens)
       ::unlink(listen.path.c_str());
     return tl::unexpected(opened.error());

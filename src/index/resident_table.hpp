@@ -1,6 +1,7 @@
 // The index of one tier: its objects with location, state and holds.
 #pragma once
 
+#include "index/object_id.hpp"
 #include "index/reader_gate.hpp"
 #include "index/resident.hpp"
 #include "index/segmented_array.hpp"
@@ -12,10 +13,6 @@
 #include <unordered_map>
 
 namespace terrace {
-
-/// Identifies one stay of an object in one tier; never reused while the daemon runs (slot and generation). 0:
-/// none.
-enum class object_id : uint64_t {};
 
 /// A chained hash table over 32-bit slot numbers that grows by linear hashing (Litwin 1980; Larson 1988): an
 /// insertion splits at most one bucket, so there is never a full rehash and operation time does not depend on

@@ -233,9 +233,6 @@ result<void> check(const wire::RegisterRegion& table) {
   return check_number("bytes of a region", table.bytes(), 1, region_bytes_max);
 }
 
-result<void> check(const wire::UnregisterRegion&) { return {}; }
-result<void> check(const wire::MapSegment&) { return {}; }
-
 result<void> check(const wire::Lookup& table) {
   if (auto ok = check_number("tiers", table.tiers(), 0, 15); !ok)
     return ok;
@@ -299,18 +296,12 @@ result<void> check(const wire::Reserve& table) {
   return check(table.options());
 }
 
-result<void> check(const wire::Commit& table) { return check(table.options()); }
-result<void> check(const wire::Abort&) { return {}; }
-result<void> check(const wire::Release& table) { return check_id("lease", table.lease(), false); }
 result<void> check(const wire::Cancel& table) {
   if ((table.request() == 0) == (table.lookup_id() == nullptr))
     return refuse("expected exactly one of request and lookup_id, got " +
                   std::string(table.lookup_id() ? "both" : "neither"));
   return check_id("lookup_id", table.lookup_id(), true);
 }
-result<void> check(const wire::Status&) { return {}; }
-result<void> check(const wire::Clear&) { return {}; }
-result<void> check(const wire::Policies&) { return {}; }
 result<void> check(const wire::SetPolicy& table) {
   if (auto ok = check_text("tier", table.tier(), name_bytes_max, false); !ok)
     return ok;

@@ -1,6 +1,7 @@
-// The bounds of every table of the wire (the numbers are in limits.hpp), beyond what a FlatBuffer verifier
-// knows. Pure functions. What needs the state of a daemon (is the space known? is `parent_tokens` a multiple
-// of its chunk?) is checked where that state is.
+// The bounds of the tables of the wire (the numbers are in limits.hpp), beyond what a FlatBuffer verifier
+// knows. Pure functions. Which table has which is a matter of verbs.def; what takes more than one expression is a
+// function here. What needs the state of a daemon (is the space known? is `parent_tokens` a multiple of its chunk?) is
+// checked where that state is.
 #pragma once
 
 #include "base/digest.hpp"
@@ -22,45 +23,21 @@ result<void> check(const wire::Options* options);
 result<void> check(const wire::Hello& table);
 result<void> check(const wire::OpenSpace& table);
 result<void> check(const wire::RegisterRegion& table);
-result<void> check(const wire::UnregisterRegion& table);
-result<void> check(const wire::MapSegment& table);
 result<void> check(const wire::Lookup& table);
+result<void> check(const wire::AwaitLookup& table);
 result<void> check(const wire::ReadLease& table);
 result<void> check(const wire::Load& table);
 result<void> check(const wire::Store& table);
 result<void> check(const wire::Reserve& table);
-result<void> check(const wire::Commit& table);
-result<void> check(const wire::Abort& table);
-result<void> check(const wire::Release& table);
 result<void> check(const wire::Cancel& table);
-result<void> check(const wire::Status& table);
 result<void> check(const wire::EndInference& table);
-result<void> check(const wire::Clear& table);
-result<void> check(const wire::AwaitLookup& table);
-result<void> check(const wire::Policies& table);
 result<void> check(const wire::SetPolicy& table);
 
-result<void> check(const wire::HelloAnswer& table);
-result<void> check(const wire::OpenSpaceAnswer& table);
-result<void> check(const wire::RegisterRegionAnswer& table);
-result<void> check(const wire::UnregisterRegionAnswer& table);
-result<void> check(const wire::MapSegmentAnswer& table);
 result<void> check(const wire::LookupAnswer& table);
-result<void> check(const wire::ReadLeaseAnswer& table);
-result<void> check(const wire::LoadAnswer& table);
-result<void> check(const wire::StoreAnswer& table);
-result<void> check(const wire::ReserveAnswer& table);
-result<void> check(const wire::CommitAnswer& table);
-result<void> check(const wire::AbortAnswer& table);
-result<void> check(const wire::ReleaseAnswer& table);
-result<void> check(const wire::CancelAnswer& table);
 result<void> check(const wire::StatusAnswer& table);
-result<void> check(const wire::EndInferenceAnswer& table);
-result<void> check(const wire::ClearAnswer& table);
-result<void> check(const wire::AwaitLookupAnswer& table);
-result<void> check(const wire::PoliciesAnswer& table);
-result<void> check(const wire::SetPolicyAnswer& table);
-result<void> check(const wire::Error& table);
+result<void>
+check_pools(const flatbuffers::Vector<flatbuffers::Offset<wire::OpenPool>>* pools); ///< of answers
+result<void> check_locations(const flatbuffers::Vector<const wire::Location*>& locations);
 
 struct run_totals {
   uint64_t pieces = 0; ///< the sum of the counts

@@ -3,9 +3,7 @@
 
 namespace terrace::protocol {
 
-namespace {
-
-result<void> check_open_pools(const flatbuffers::Vector<flatbuffers::Offset<wire::OpenPool>>* pools) {
+result<void> check_pools(const flatbuffers::Vector<flatbuffers::Offset<wire::OpenPool>>* pools) {
   if (!pools)
     return {};
   for (const auto* pool : *pools)
@@ -25,17 +23,6 @@ result<void> check_locations(const flatbuffers::Vector<const wire::Location*>& l
   return {};
 }
 
-} // namespace
-
-result<void> check(const wire::HelloAnswer& table) { return check_id("boot", table.boot(), false); }
-result<void> check(const wire::OpenSpaceAnswer& table) { return check_open_pools(table.pools()); }
-result<void> check(const wire::RegisterRegionAnswer&) { return {}; }
-result<void> check(const wire::UnregisterRegionAnswer&) { return {}; }
-
-result<void> check(const wire::MapSegmentAnswer& table) {
-  return check_number("bytes of a segment", table.bytes(), 1, region_bytes_max);
-}
-
 result<void> check(const wire::LookupAnswer& table) {
   if (size_of(table.tiers()) != table.found_chunks())
     return refuse("expected one tier a found chunk (" + std::to_string(table.found_chunks()) + "), got " +
@@ -45,31 +32,13 @@ result<void> check(const wire::LookupAnswer& table) {
   return check_id("lease", table.lease(), true);
 }
 
-result<void> check(const wire::ReadLeaseAnswer& table) { return check_locations(*table.locations()); }
-result<void> check(const wire::LoadAnswer& table) {
-  return check_aligned("bytes_by_tier", table.bytes_by_tier());
-}
-result<void> check(const wire::StoreAnswer&) { return {}; }
-result<void> check(const wire::ReserveAnswer& table) { return check_locations(*table.locations()); }
-result<void> check(const wire::CommitAnswer&) { return {}; }
-result<void> check(const wire::AbortAnswer&) { return {}; }
-result<void> check(const wire::ReleaseAnswer&) { return {}; }
-result<void> check(const wire::CancelAnswer&) { return {}; }
 result<void> check(const wire::StatusAnswer& table) {
   for (const auto* group : *table.groups())
     if (group->open_spaces())
       for (const auto* space : *group->open_spaces())
-        if (auto ok = check_open_pools(space->pools()); !ok)
+        if (auto ok = check_pools(space->pools()); !ok)
           return ok;
   return check_id("boot", table.boot(), false);
-}
-result<void> check(const wire::EndInferenceAnswer&) { return {}; }
-result<void> check(const wire::ClearAnswer&) { return {}; }
-result<void> check(const wire::AwaitLookupAnswer& table) { return check(*table.found()); }
-result<void> check(const wire::PoliciesAnswer&) { return {}; }
-result<void> check(const wire::SetPolicyAnswer&) { return {}; }
-result<void> check(const wire::Error& table) {
-  return check_number("code of an error", table.code(), 1, static_cast<uint8_t>(errc::internal));
 }
 
 } // namespace terrace::protocol

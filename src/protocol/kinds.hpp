@@ -1,7 +1,9 @@
-// The kinds of frames. An answer's kind is its request's with the high bit set; `error` answers any request.
+// The kinds of frames, one for each row of verbs.def. An answer's kind is its request's with the high bit set; `error`
+// answers any request.
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 #include <string_view>
 
 namespace terrace::protocol {
@@ -9,31 +11,43 @@ namespace terrace::protocol {
 constexpr uint32_t version = 1;
 
 enum class kind : uint16_t {
-  hello = 1,
-  open_space = 2,
-  register_region = 3,
-  unregister_region = 4,
-  map_segment = 5,
-  lookup = 6,
-  read_lease = 7,
-  load = 8,
-  store = 9,
-  reserve = 10,
-  commit = 11,
-  abort = 12,
-  release = 13,
-  cancel = 14,
-  status = 15,
-  end_inference = 16,
-  clear = 17,
-  await_lookup = 18,
-  policies = 19,
-  set_policy = 20,
+#define TERRACE_VERB(NAME, TABLE, NUMBER, ...) NAME = NUMBER,
+#include "protocol/verbs.def"
   error = 0x7fff,
 };
 
 constexpr uint16_t answer_bit = 0x8000;
-constexpr uint16_t last_request = static_cast<uint16_t>(kind::set_policy);
+
+namespace detail {
+
+struct verb_row {
+  uint16_t number;
+  uint16_t request_descriptors;
+  uint16_t answer_descriptors;
+  std::string_view name;
+  std::string_view answer_name;
+};
+
+inline constexpr verb_row verb_rows[] = {
+#define TERRACE_VERB(NAME, TABLE, NUMBER, FDS, ANSWER_FDS, ...)                                              \
+  {NUMBER, FDS, ANSWER_FDS, #NAME, "answer to " #NAME},
+#include "protocol/verbs.def"
+};
+
+static_assert(
+    [] {
+      uint16_t expected = 1;
+      for (const verb_row& row : verb_rows)
+        if (row.number != expected++)
+          return false;
+      return true;
+    }(),
+    "the rows of verbs.def stand in the order of their numbers: 1, 2, ... without a gap");
+
+} // namespace detail
+
+/// The numbers of requests are 1 to this one.
+constexpr uint16_t last_request = std::size(detail::verb_rows);
 
 /// Request id 0 belongs to no request: an `error` that carries it concerns the whole connection.
 constexpr uint64_t connection_request_id = 0;
@@ -54,7 +68,11 @@ constexpr bool is_answer(kind k) {
 
 /// How many descriptors a frame of this kind may carry. Whether it must is a matter of its body.
 constexpr uint16_t descriptors_allowed(kind k) {
-  return k == kind::register_region || k == answer_to(kind::map_segment) ? 1 : 0;
+  auto number = static_cast<uint16_t>(k);
+  if (is_request(k))
+    return detail::verb_rows[number - 1].request_descriptors;
+  return k != kind::error && is_answer(k) ? detail::verb_rows[(number & ~answer_bit) - 1].answer_descriptors
+                                          : 0;
 }
 
 /// "lookup", or "answer to lookup" for the kind of an answer.

@@ -28,7 +28,7 @@ class volume_opener {
     if (auto seen = look_at_all(); !seen)
       return tl::unexpected(seen.error());
     for (;;) {
-      auto set = plan_paths(options_.paths, found_, options_.on_mismatch, may_lack_paths_);
+      auto set = plan_paths(options_.paths, found_, options_.on_mismatch, may_lack_paths_, options_.clears);
       if (!set) {
         for (const auto& one : openings_)
           if (one)

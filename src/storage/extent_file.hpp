@@ -40,6 +40,7 @@ struct extent_files_options {
   mismatch_rule on_mismatch = mismatch_rule::refuse;
   volume_owner owner;
   boot_id boot;
+  std::vector<pending_clear> clears{}; ///< that the volume has not heard of (pending_clears.hpp)
 };
 
 struct open_volume;

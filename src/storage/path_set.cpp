@@ -20,8 +20,9 @@ std::string path_of(size_t index, size_t count) {
 
 class planner {
  public:
-  planner(std::span<const std::string> names, std::span<const found_path> found, mismatch_rule rule)
-      : names_(names), found_(found), rule_(rule) {}
+  planner(std::span<const std::string> names, std::span<const found_path> found, mismatch_rule rule,
+          std::span<const pending_clear> clears)
+      : names_(names), found_(found), rule_(rule), clears_(clears) {}
 
   result<path_set> plan(bool may_lack_paths) {
     path_set set;
@@ -130,6 +131,9 @@ class planner {
     for (size_t i = 0; i < found_.size(); ++i)
       if (set.kept[i])
         newest = std::max(newest, found_[i].block.epoch);
+    for (const pending_clear& clear : clears_)
+      if (clear.concerns(*set.volume) && clear.epoch != 0)
+        newest = std::max(newest, clear.epoch - 1);
     if (newest >= epoch_max) { // there are no generations left
       std::fill(set.kept.begin(), set.kept.end(), false);
       set.volume.reset();
@@ -143,6 +147,15 @@ class planner {
       set.forgotten_below = std::max(set.forgotten_below, block.forgotten_below);
       for (const space_floor& floor : block.floors)
         add_floor(set, floor);
+    }
+    for (const pending_clear& clear : clears_) {
+      if (!clear.concerns(*set.volume))
+        continue;
+      uint64_t below = clear.epoch != 0 ? clear.epoch : set.epoch;
+      if (clear.space)
+        add_floor(set, {*clear.space, below});
+      else
+        set.forgotten_below = std::max(set.forgotten_below, below);
     }
     if (parted(set)) {
       set.forgotten_below = set.epoch;
@@ -181,15 +194,16 @@ class planner {
   std::span<const std::string> names_;
   std::span<const found_path> found_;
   mismatch_rule rule_;
+  std::span<const pending_clear> clears_;
   size_t reference_ = 0;
 };
 
 } // namespace
 
 result<path_set> plan_paths(std::span<const std::string> names, std::span<const found_path> found,
-                            mismatch_rule rule, bool may_lack_paths) {
+                            mismatch_rule rule, bool may_lack_paths, std::span<const pending_clear> clears) {
   assert(names.size() == found.size() && !found.empty());
-  return planner(names, found, rule).plan(may_lack_paths);
+  return planner(names, found, rule, clears).plan(may_lack_paths);
 }
 
 } // namespace terrace

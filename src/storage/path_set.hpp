@@ -5,6 +5,7 @@
 // epoch, which goes up in all of them together. Pure: `extent_file::open_all` reads the files and does what is said here.
 #pragma once
 
+#include "storage/pending_clear.hpp"
 #include "storage/superblock.hpp"
 
 #include <optional>
@@ -46,8 +47,9 @@ struct path_set {
 
 /// Errors: those of the files that are no volume or cannot be read; `denied` when files do not belong together, naming both and
 /// what to do. With `may_lack_paths` such a path is left out, if any other is of a volume; but not one that is only not where it
-/// belongs, which is a mistake in the configuration.
+/// belongs, which is a mistake in the configuration. What `clears` say of the volume is forgotten as if one of its paths said it.
 result<path_set> plan_paths(std::span<const std::string> names, std::span<const found_path> found,
-                            mismatch_rule rule, bool may_lack_paths = false);
+                            mismatch_rule rule, bool may_lack_paths = false,
+                            std::span<const pending_clear> clears = {});
 
 } // namespace terrace

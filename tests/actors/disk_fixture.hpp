@@ -6,8 +6,6 @@
 namespace terrace::actors::test {
 
 struct disk_fixture : group_fixture {
-  const disk_service& service() { return *group->disk()->service; }
-
   /// Stores objects, so that they are on disk and nowhere else.
   void on_disk(uint64_t first, size_t count) {
     EXPECT_EQ(store(first, count).stored_chunks, count);

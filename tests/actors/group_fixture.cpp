@@ -92,7 +92,7 @@ void group_fixture::join() {
       disk_opening::open({.paths = disk_files(),
                           .capacity_bytes = std::max<uint64_t>(1 << 20, wanted.disk_objects * physical),
                           .direct = false},
-                         *plan_.disk);
+                         *plan_.disk, pending_clears(folder));
   ASSERT_TRUE(disk) << disk.error().text;
   std::vector<space_id> ids;
   for (const recovered_space& space : disk->spaces())
@@ -105,6 +105,8 @@ void group_fixture::join() {
   settle();
   ASSERT_TRUE(*told);
   opened_disk opened = disk->finish();
+  paths = opened.paths;
+  service = opened.service;
   recovered = opened.each[0].found;
   unplaced = opened.unplaced;
   join_disk(
@@ -120,6 +122,8 @@ void group_fixture::end() {
     for (const copier_actor& one : copiers_->all())
       stop(one);
   copiers_.reset();
+  paths.reset();
+  service.reset();
   gate = {};
   group.reset();
   settle();
@@ -130,12 +134,10 @@ void group_fixture::restart(bool in_order, const std::function<void()>& meanwhil
     auto written = ask<finish_writes_answer>(group->disk()->write_through, finish_writes_request{});
     settle();
     ASSERT_TRUE(*written);
-    for (const caf::actor& journal : group->disk()->journals) {
-      auto closed = ask<close_journal_answer>(journal, close_journal_request{});
-      settle();
-      ASSERT_TRUE(*closed);
-      EXPECT_EQ((*closed)->failure.code, errc::ok) << (*closed)->failure.text;
-    }
+    auto closed = ask<close_journal_answer>(group->disk()->set, close_journal_request{});
+    settle();
+    ASSERT_TRUE(*closed);
+    EXPECT_EQ((*closed)->failure.code, errc::ok) << (*closed)->failure.text;
   }
   end();
   if (meanwhile)
@@ -182,7 +184,19 @@ box<store_result> group_fixture::begin_store(uint64_t first, size_t count, conte
   return ask<store_result>(actor, std::move(job));
 }
 
-box<load_result> group_fixture::begin_load(uint64_t first, size_t count, context_ptr of, caf::actor* worker) {
+namespace {
+/// What a lease on chunks from `leased_first` on holds of `count` chunks from `first` on.
+hold_ptr part_of(const hold_ptr& held, uint64_t leased_first, uint64_t first, size_t count) {
+  if (!held)
+    return nullptr;
+  auto begin = held->places().begin() + static_cast<ptrdiff_t>(first - leased_first);
+  auto places = std::vector<object_place>(begin, begin + static_cast<ptrdiff_t>(count));
+  return hold_ptr(new object_hold({}, std::move(places)), [held](object_hold* view) { delete view; });
+}
+} // namespace
+
+box<load_result> group_fixture::begin_load(uint64_t first, size_t count, context_ptr of, caf::actor* worker,
+                                           const leased_chunks* leased, bool copies) {
   std::fill_n(region_.begin() + static_cast<ptrdiff_t>(first * payload), count * payload, std::byte{0xcc});
   load_job job;
   job.group = group;
@@ -191,6 +205,14 @@ box<load_result> group_fixture::begin_load(uint64_t first, size_t count, context
   job.runs = runs(first, count);
   job.target = outside();
   job.context = std::move(of);
+  if (leased) {
+    job.disk_held = part_of(leased->found.disk, leased->first, first, count);
+    job.host_held = part_of(leased->found.host, leased->first, first, count);
+    job.held_by = std::make_shared<lease>();
+    job.note_access = false;
+  }
+  if (!copies)
+    job.runs = nullptr;
   auto actor = worker != nullptr && *worker ? *worker : spawn_load(sys);
   if (worker != nullptr)
     *worker = actor;
@@ -258,7 +280,7 @@ void group_fixture::forget(const tier_actor& tier, uint64_t first, size_t count)
 }
 
 uint64_t group_fixture::file_place(uint64_t number) {
-  return group->disk()->paths->locate(hold(disk_tier(), number, 1)->places()[0].offset).file_offset;
+  return paths->locate(hold(disk_tier(), number, 1)->places()[0].offset).file_offset;
 }
 
 } // namespace terrace::actors::test

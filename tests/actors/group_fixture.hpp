@@ -29,6 +29,12 @@ struct open_gate {};
 template <class T>
 using box = std::shared_ptr<std::optional<T>>;
 
+/// A lookup's answer, by which a load goes: the lease begins with chunk `first`.
+struct leased_chunks {
+  const lookup_answer& found;
+  uint64_t first = 0;
+};
+
 class group_fixture : public terrace::test::actor_fixture {
  public:
   static constexpr uint64_t payload = 8192;
@@ -76,7 +82,8 @@ class group_fixture : public terrace::test::actor_fixture {
   box<store_result> begin_store(uint64_t first, size_t count, context_ptr of = nullptr,
                                 caf::actor* worker = nullptr);
   box<load_result> begin_load(uint64_t first, size_t count, context_ptr of = nullptr,
-                              caf::actor* worker = nullptr);
+                              caf::actor* worker = nullptr, const leased_chunks* leased = nullptr,
+                              bool copies = true);
   store_result store(uint64_t first, size_t count);
   load_result load(uint64_t first, size_t count);
   lookup_answer lookup(const batch_ptr& objects, bool hold = false);
@@ -117,6 +124,8 @@ class group_fixture : public terrace::test::actor_fixture {
   recovery_counts recovered;              ///< by the last start, on the first path
   uint64_t unplaced = 0;
   std::shared_ptr<group_parts> group;
+  std::shared_ptr<const disk_paths> paths; ///< of its disk
+  std::shared_ptr<disk_service> service;   ///< of these
   space_ptr in;
   caf::actor gate; ///< of a gated copier
   std::filesystem::path folder;

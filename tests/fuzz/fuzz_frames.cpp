@@ -46,65 +46,31 @@ uint64_t touch(const run_vector& runs) {
   return totals->bytes;
 }
 
+/// Verifies the body, and reads what the daemon goes through element by element.
 template <class T>
-const T* read(std::span<const uint8_t> body) {
-  auto table = parse<T>(body);
-  require(table || !table.error().text.empty());
-  return table ? *table : nullptr;
-}
-
-template <class Request, class Answer>
-void read_both(const frame& got, kind request) {
-  if (got.kind == request)
-    read<Request>(got.body);
-  else
-    read<Answer>(got.body);
+void read(std::span<const uint8_t> body) {
+  auto parsed = parse<T>(body);
+  require(parsed || !parsed.error().text.empty());
+  if (!parsed)
+    return;
+  const T& table = **parsed;
+  if constexpr (requires { touch(table.prefix()); })
+    sum = touch(table.prefix());
+  if constexpr (requires { touch(*table.runs()); })
+    sum = sum + touch(*table.runs());
 }
 
 void read_frame(const frame& got) {
-  auto request =
-      is_request(got.kind) || got.kind == kind::error
-          ? got.kind
-          : static_cast<kind>(static_cast<uint16_t>(got.kind) & static_cast<uint16_t>(~answer_bit));
-  switch (request) {
-    case kind::hello: return read_both<wire::Hello, wire::HelloAnswer>(got, request);
-    case kind::open_space: return read_both<wire::OpenSpace, wire::OpenSpaceAnswer>(got, request);
-    case kind::register_region:
-      return read_both<wire::RegisterRegion, wire::RegisterRegionAnswer>(got, request);
-    case kind::unregister_region:
-      return read_both<wire::UnregisterRegion, wire::UnregisterRegionAnswer>(got, request);
-    case kind::map_segment: return read_both<wire::MapSegment, wire::MapSegmentAnswer>(got, request);
-    case kind::lookup:
-      if (got.kind != request)
-        read<wire::LookupAnswer>(got.body);
-      else if (auto* table = read<wire::Lookup>(got.body))
-        sum = touch(table->prefix());
-      return;
-    case kind::read_lease: return read_both<wire::ReadLease, wire::ReadLeaseAnswer>(got, request);
-    case kind::load:
-      if (got.kind != request)
-        read<wire::LoadAnswer>(got.body);
-      else if (auto* table = read<wire::Load>(got.body))
-        sum = touch(table->prefix()) + touch(*table->runs());
-      return;
-    case kind::store:
-      if (got.kind != request)
-        read<wire::StoreAnswer>(got.body);
-      else if (auto* table = read<wire::Store>(got.body))
-        sum = touch(table->prefix()) + touch(*table->runs());
-      return;
-    case kind::reserve: return read_both<wire::Reserve, wire::ReserveAnswer>(got, request);
-    case kind::commit: return read_both<wire::Commit, wire::CommitAnswer>(got, request);
-    case kind::abort: return read_both<wire::Abort, wire::AbortAnswer>(got, request);
-    case kind::release: return read_both<wire::Release, wire::ReleaseAnswer>(got, request);
-    case kind::cancel: return read_both<wire::Cancel, wire::CancelAnswer>(got, request);
-    case kind::clear: return read_both<wire::Clear, wire::ClearAnswer>(got, request);
-    case kind::await_lookup: return read_both<wire::AwaitLookup, wire::AwaitLookupAnswer>(got, request);
-    case kind::end_inference: return read_both<wire::EndInference, wire::EndInferenceAnswer>(got, request);
-    case kind::policies: return read_both<wire::Policies, wire::PoliciesAnswer>(got, request);
-    case kind::set_policy: return read_both<wire::SetPolicy, wire::SetPolicyAnswer>(got, request);
-    case kind::status: return read_both<wire::Status, wire::StatusAnswer>(got, request);
-    case kind::error: read<wire::Error>(got.body); return;
+  switch (static_cast<uint16_t>(got.kind)) {
+#define TERRACE_VERB(NAME, TABLE, NUMBER, ...)                                                               \
+  case NUMBER: {                                                                                             \
+    return read<wire::TABLE>(got.body);                                                                      \
+  }                                                                                                          \
+  case NUMBER | answer_bit: {                                                                                \
+    return read<wire::TABLE##Answer>(got.body);                                                              \
+  }
+#include "protocol/verbs.def"
+    case static_cast<uint16_t>(kind::error): return read<wire::Error>(got.body);
   }
   std::abort(); // the decoder yields known kinds only
 }

@@ -1,100 +1,29 @@
-// Writes one well-formed frame of every request, and some answers, as seeds for fuzz_frames.
-#include "protocol/frame_builder.hpp"
-#include "protocol/terrace_generated.h"
+// Writes the sample frames as seeds for fuzz_frames.
+#include "tests/fuzz/sample_frames.hpp"
 
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
-#include <string>
-#include <vector>
 
-using namespace terrace;
 using namespace terrace::protocol;
-
-namespace {
-
-std::string directory;
-
-template <class Build>
-void seed(kind what, Build&& build, uint16_t fd_count = 0) {
-  frame_builder builder;
-  builder.finish(what, 1, build(builder.start()), fd_count);
-  std::ofstream file(directory + "/" + std::to_string(static_cast<unsigned>(what)), std::ios::binary);
-  file.put(static_cast<char>(is_request(what) ? 0 : 1)); // whose bytes; all in one piece
-  file.put(static_cast<char>(fd_count));
-  file.write(reinterpret_cast<const char*>(builder.bytes().data()),
-             static_cast<std::streamsize>(builder.bytes().size()));
-}
-
-} // namespace
 
 int main(int argc, char** argv) {
   if (argc != 2) {
     std::fprintf(stderr, "usage: seed_frames DIRECTORY\n");
     return 2;
   }
-  directory = argv[1];
-  using builder = flatbuffers::FlatBufferBuilder;
-  std::vector<uint8_t> id(16, 7), digests(64, 9);
-  std::vector<uint32_t> tokens(20, 5);
-  std::vector<wire::Run> runs{{0, 64, 0, 1}, {64, 8, 16, 3}};
-  std::vector<wire::Location> places{{4096, 64, 1, 0}};
-  auto by_tokens = [&](builder& b) {
-    auto items = b.CreateVector(std::vector{wire::CreateItem(b, b.CreateString("image"), 1, 3)});
-    auto tags = b.CreateVectorOfStrings({"tag"});
-    auto lora = b.CreateString("adapter");
-    auto parent = b.CreateVector(digests.data(), 32);
-    return wire::CreatePrefix(b, b.CreateVector(tokens), parent, 256, 0, 32, wire::DigestUnit::chunk, 0, lora,
-                              0, items, tags);
-  };
-  auto by_digests = [&](builder& b) {
-    auto ends = b.CreateVector(std::vector<uint32_t>{100, 200});
-    return wire::CreatePrefix(b, 0, 0, 0, b.CreateVector(digests), 32, wire::DigestUnit::chunk, ends);
-  };
-  seed(kind::hello, [&](builder& b) {
-    auto name = b.CreateString("demo");
-    auto resumes = b.CreateVector(std::vector<uint64_t>{3});
-    return wire::CreateHello(b, version, name, resumes, b.CreateVector(id));
-  });
-  seed(kind::open_space, [&](builder& b) {
-    auto pools = b.CreateVector(std::vector{wire::CreatePool(b, b.CreateString("kv"), 4096)});
-    auto model = b.CreateString("model"), dtype = b.CreateString("bf16"), layout = b.CreateString("paged");
-    return wire::CreateOpenSpace(b, model, 0, dtype, layout, 256, 16, 1, pools);
-  });
-  seed(
-      kind::register_region,
-      [](builder& b) { return wire::CreateRegisterRegion(b, wire::RegionKind::memfd, 4096); }, 1);
-  seed(kind::unregister_region, [](builder& b) { return wire::CreateUnregisterRegion(b, 1); });
-  seed(kind::map_segment, [](builder& b) { return wire::CreateMapSegment(b, 1); });
-  seed(kind::lookup, [&](builder& b) { return wire::CreateLookup(b, 1, by_digests(b), true, 2, 100); });
-  seed(kind::read_lease, [&](builder& b) { return wire::CreateReadLease(b, b.CreateVector(id), 0, 2); });
-  seed(kind::load, [&](builder& b) {
-    auto lease = b.CreateVector(id);
-    return wire::CreateLoad(b, 1, 0, lease, 0, 2, 1, b.CreateVectorOfStructs(runs));
-  });
-  seed(kind::store, [&](builder& b) {
-    auto prefix = by_tokens(b);
-    auto counts = b.CreateVector(std::vector<uint32_t>{1, 1});
-    return wire::CreateStore(b, 1, prefix, 0, 2, 1, b.CreateVectorOfStructs(runs), counts);
-  });
-  seed(kind::reserve, [&](builder& b) { return wire::CreateReserve(b, 1, by_tokens(b), 0, 1); });
-  seed(kind::commit, [](builder& b) { return wire::CreateCommit(b, 1); });
-  seed(kind::abort, [](builder& b) { return wire::CreateAbort(b, 1); });
-  seed(kind::release, [&](builder& b) { return wire::CreateRelease(b, b.CreateVector(id)); });
-  seed(kind::cancel, [](builder& b) { return wire::CreateCancel(b, 1); });
-  seed(kind::await_lookup, [&](builder& b) { return wire::CreateAwaitLookup(b, b.CreateVector(id), 5); });
-  seed(kind::end_inference, [](builder& b) {
-    return wire::CreateEndInference(b, 7, 120, wire::FinishReason::tool_call, false, 500);
-  });
-  seed(kind::clear, [](builder& b) { return wire::CreateClear(b, 3); });
-  seed(kind::policies, [](builder& b) { return wire::CreatePolicies(b); });
-  seed(kind::set_policy, [](builder& b) { return wire::CreateSetPolicyDirect(b, "host", "arc"); });
-  seed(kind::status, [](builder& b) { return wire::CreateStatus(b); });
-  seed(kind::error, [](builder& b) { return wire::CreateError(b, 7, b.CreateString("text")); });
-  seed(answer_to(kind::lookup), [&](builder& b) {
-    auto tiers = b.CreateVector(std::vector<uint8_t>{1, 1});
-    return wire::CreateLookupAnswer(b, 4, 2, 512, 512, tiers, b.CreateVector(id));
-  });
-  seed(answer_to(kind::read_lease),
-       [&](builder& b) { return wire::CreateReadLeaseAnswer(b, b.CreateVectorOfStructs(places)); });
+  std::filesystem::create_directories(argv[1]);
+  for (const auto& sample : test::sample_frames()) {
+    auto name = std::to_string(static_cast<unsigned>(sample.kind));
+    std::ofstream file(std::filesystem::path(argv[1]) / name, std::ios::binary);
+    file.put(static_cast<char>(is_request(sample.kind) ? 0 : 1)); // whose bytes; all in one piece
+    file.put(static_cast<char>(sample.descriptors));
+    file.write(reinterpret_cast<const char*>(sample.bytes.data()),
+               static_cast<std::streamsize>(sample.bytes.size()));
+    if (!file.flush()) {
+      std::fprintf(stderr, "cannot write %s\n", name.c_str());
+      return 1;
+    }
+  }
   return 0;
 }

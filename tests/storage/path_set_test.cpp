@@ -61,6 +61,22 @@ TEST(PathSet, IsMadeWhereNothingIs) {
   }
 }
 
+TEST(PathSet, ForgetsWhatAClearThatWaitedForItSays) {
+  std::vector<std::string> names{"/a", "/b"};
+  std::vector<found_path> found{volume(7, 0, 2, 4), volume(7, 1, 2, 9)};
+  auto with = [&](const pending_clear& clear) {
+    return plan_paths(names, found, mismatch_rule::refuse, false, std::span(&clear, 1));
+  };
+  EXPECT_EQ(with({})->forgotten_below, 10u) << "all that there is";
+  EXPECT_EQ(with({space_fingerprint{1}})->floors, (std::vector<space_floor>{{space_fingerprint{1}, 10}}));
+  volume_id here = found[0].block.volume;
+  EXPECT_EQ(with({{}, here, 8})->forgotten_below, 8u);
+  EXPECT_EQ(with({{}, here, 8})->epoch, 10u);
+  EXPECT_EQ(with({{}, here, 20})->epoch, 20u) << "what is stored from now on counts";
+  EXPECT_EQ(with({{}, volume_id{{9}}, 20})->forgotten_below, 0u) << "of another volume";
+  EXPECT_EQ(with({{}, {}, 0, here})->forgotten_below, 0u) << "made since";
+}
+
 TEST(PathSet, GoesOnWithAHigherEpochThanAnyPathHas) {
   for (mismatch_rule rule : all_rules) {
     auto same = plan({volume(7, 0, 3, 4), volume(7, 1, 3, 9), volume(7, 2, 3, 5)}, rule);

@@ -81,12 +81,14 @@ void daemon_process::start() {
   log_.clear();
   looked_at_ = 0;
   std::string configuration = configuration_path();
+  std::string own_state = folder_ / "own-state";
   pid_ = ::fork();
   if (pid_ < 0)
     throw std::runtime_error("fork failed");
   if (pid_ == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     ::setenv("NOTIFY_SOCKET", notify_path.c_str(), 1);
+    ::setenv("STATE_DIRECTORY", own_state.c_str(), 1);
     ::dup2(theirs.get(), STDOUT_FILENO);
     ::dup2(theirs.get(), STDERR_FILENO);
     ::execl(program_.c_str(), program_.c_str(), "--config", configuration.c_str(), nullptr);

@@ -1,9 +1,8 @@
 // Who is connected: what status shows of each client, and how to reach its connection.
 #pragma once
 
+#include "actors/interfaces.hpp"
 #include "base/ids.hpp"
-
-#include <caf/actor.hpp>
 
 #include <atomic>
 #include <map>
@@ -23,7 +22,7 @@ struct client_record {
   pid_t pid = 0;
   uid_t uid = 0;
   gid_t gid = 0;
-  caf::actor actor;
+  connection_actor actor;
 
   std::atomic<uint32_t> requests_in_flight{0};
   std::atomic<uint32_t> regions{0};

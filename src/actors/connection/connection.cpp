@@ -24,13 +24,17 @@ void write_error(protocol::frame_builder& frame, request_id id, const error& why
 
 connection::connection(self_pointer owner, unique_fd socket, peer who, client_ptr record,
                        std::shared_ptr<const connection_environment> environment)
-    : self(owner), environment_(std::move(environment)), peer_(std::move(who)), record_(std::move(record)),
+    : self_(owner), environment_(std::move(environment)), peer_(std::move(who)), record_(std::move(record)),
       channel_(std::make_unique<frame_channel>(std::move(socket), owner->port(),
-                                               caf::actor_cast<caf::strong_actor_ptr>(owner))) {}
+                                               caf::actor_cast<caf::strong_actor_ptr>(owner))),
+      requests_(record_->id, {environment_->limits.credit_requests, environment_->limits.credit_bytes,
+                              environment_->limits.request_deadline}),
+      holdings_({environment_->limits.staging_bytes, environment_->limits.regions_max,
+                 environment_->limits.leases_max, environment_->limits.lease_objects_max}) {}
 
 connection::~connection() {
   close();
-  mapped_.clear(); // before anybody can see that the client has gone
+  holdings_.drop_segments(); // before anybody can see that the client has gone
   environment_->client_probe->unquarantines(quarantined_bytes_);
   environment_->clients->remove(record_->id);
   environment_->client_probe->disconnected();
@@ -45,8 +49,8 @@ void connection::start() {
     operation.fd = peer_.pidfd->get();
     operation.events = POLLIN;
     operation.keep_alive = peer_.pidfd;
-    self->port().submit(std::move(operation), caf::actor_cast<caf::strong_actor_ptr>(self),
-                        io_tag::peer_exit);
+    self_->port().submit(std::move(operation), caf::actor_cast<caf::strong_actor_ptr>(self_),
+                         io_tag::peer_exit);
   }
   channel_->receive();
 }
@@ -100,18 +104,13 @@ void connection::io_completed(const runtime::io_done& done) {
     }
     case io_tag::peer_exit:
       // The process is gone, whoever else still holds the socket: everything it held ends now.
-      leases_.clear();
+      holdings_.end_readings();
       set_phase(phase::closing);
-      self->quit();
+      self_->quit();
       return;
     case io_tag::timer: timer_fired(); return;
     default: return;
   }
-}
-
-bool connection::has_credit() const {
-  return requests_.size() < environment_->limits.credit_requests &&
-         bytes_in_flight_ < environment_->limits.credit_bytes;
 }
 
 /// Serves what has been received while there is credit, then receives more. Out of credit it does neither: the socket
@@ -120,7 +119,7 @@ void connection::pump() {
   if (pumping_)
     return; // a verb answered at once: the loop below goes on
   pumping_ = true;
-  while (phase_ <= phase::draining && has_credit()) {
+  while (phase_ <= phase::draining && requests_.has_credit()) {
     auto frame = channel_->next();
     if (!frame)
       break;
@@ -129,7 +128,7 @@ void connection::pump() {
   pumping_ = false;
   if (phase_ > phase::draining)
     return;
-  if (has_credit())
+  if (requests_.has_credit())
     channel_->receive();
   else
     environment_->client_probe->stopped_reading();
@@ -165,18 +164,9 @@ void connection::serve(protocol::frame& frame) {
                                       " descriptors, " + std::to_string(frame.descriptors.size()) + " came"});
     return;
   }
-  what.context = std::make_shared<request_context>();
-  what.context->connection = record_->id;
-  what.context->request = what.id;
-  in_flight entry;
-  entry.context = what.context;
-  entry.kind = what.kind;
-  entry.arrived = environment_->now();
-  entry.deadline = entry.arrived + environment_->limits.request_deadline;
-  entry.bytes = frame.body.size() + protocol::header_bytes;
-  arm_timer(entry.deadline);
-  bytes_in_flight_ += entry.bytes;
-  requests_.emplace(what.id, std::move(entry));
+  auto now = environment_->now();
+  arm_timer(now + environment_->limits.request_deadline);
+  what.context = requests_.begin(what.id, what.kind, frame.body.size() + protocol::header_bytes, now);
   record_->requests_in_flight = static_cast<uint32_t>(requests_.size());
   ++record_->requests;
   environment_->request_probe->started(static_cast<size_t>(what.kind));
@@ -198,13 +188,12 @@ void connection::violation(const protocol::frame& frame, const error& why) {
 
 void connection::answer(const request& what, errc outcome, std::unique_ptr<protocol::frame_builder> frame,
                         std::vector<unique_fd> descriptors) {
-  auto entry = requests_.find(what.id);
-  if (phase_ >= phase::closing || entry == requests_.end() || entry->second.context != what.context ||
-      entry->second.answered)
-    return; // the connection is ending: the reason is the last frame it sends
-  entry->second.answered = true;
-  auto latency = environment_->now() - entry->second.arrived;
-  environment_->request_probe->finished(static_cast<size_t>(what.kind), outcome, latency);
+  if (phase_ >= phase::closing)
+    return; // the reason is the last frame it sends
+  auto latency = requests_.answer(what.id, what.context, environment_->now());
+  if (!latency)
+    return;
+  environment_->request_probe->finished(static_cast<size_t>(what.kind), outcome, *latency);
   if (outcome == errc::busy)
     environment_->client_probe->refused(metrics::refusal::queue_full);
   if (frame->bytes().empty())
@@ -221,24 +210,17 @@ void connection::refuse(const request& what, const error& why) {
 }
 
 void connection::answer_sent(request_id id) {
-  auto entry = requests_.find(id);
-  if (entry == requests_.end())
-    return;
-  bytes_in_flight_ -= entry->second.bytes;
-  requests_.erase(entry);
+  requests_.sent(id);
   record_->requests_in_flight = static_cast<uint32_t>(requests_.size());
 }
 
 // ---- ends ----
 
 bool connection::cancel(request_id id, errc why) {
-  auto entry = requests_.find(id);
-  if (entry == requests_.end() || entry->second.answered)
-    return false;
-  errc expected = errc::ok;
-  if (entry->second.context->ended.compare_exchange_strong(expected, why))
+  auto outcome = requests_.cancel(id, why);
+  if (outcome == request_table::cancelled::now)
     sweep(); // once a request, however often it is cancelled
-  return true;
+  return outcome != request_table::cancelled::unknown;
 }
 
 /// Whoever waits on behalf of a request that ended is answered now.
@@ -264,51 +246,35 @@ void connection::end(const error& why) {
 
 /// Gives everything back but what a living client may still be reading through its mapping.
 void connection::close() {
-  bool any = false;
-  for (auto& [id, entry] : requests_) {
-    errc expected = errc::ok;
-    any = entry.context->ended.compare_exchange_strong(expected, errc::cancelled) || any;
-    if (!entry.answered)
-      environment_->request_probe->finished(static_cast<size_t>(entry.kind), errc::cancelled,
-                                            environment_->now() - entry.arrived);
-  }
-  requests_.clear();
+  bool any = requests_.end_all(environment_->now(), [&](protocol::kind verb, auto age) {
+    environment_->request_probe->finished(static_cast<size_t>(verb), errc::cancelled, age);
+  });
   if (any)
     sweep();
-  for (const auto& [id, region] : regions_)
-    environment_->client_probe->unmaps(region->size());
-  regions_.clear();
-  if (staging_)
+  environment_->client_probe->unmaps(holdings_.region_bytes());
+  if (holdings_.present_staging() != nullptr)
     environment_->client_probe->unstages(environment_->limits.staging_bytes);
-  staging_.reset();
-  spaces_.clear();
   caf::anon_send(group().group, end_owner_notice{record_->id});
-  for (const auto& [id, held] : leases_)
-    lease_ended(held);
-  std::erase_if(leases_, [](const auto& entry) { return entry.second.reading.empty(); });
-  for (auto& [id, held] : leases_)
-    held.owner = false;
+  for (const auto& ended : holdings_.close())
+    lease_ended(ended);
   record_->requests_in_flight = 0;
   record_->regions = 0;
   record_->region_bytes = 0;
   record_->reservations = 0;
-  record_->leases = static_cast<uint32_t>(leases_.size());
+  show_leases();
   channel_->shut();
 }
 
 /// The socket has ended. Memory that a living process may still be reading stays until it dies or confirms.
 void connection::finish() {
   close();
-  if (leases_.empty() || !peer_.pidfd || daemon_ends_) { // clients' mappings outlive the daemon's
+  if (holdings_.leases() == 0 || !peer_.pidfd || daemon_ends_) { // clients' mappings outlive the daemon's
     set_phase(phase::closing);
-    self->quit();
+    self_->quit();
     return;
   }
   set_phase(phase::quarantined);
-  for (const auto& [id, held] : leases_)
-    for (const hold_ptr& objects : held.reading)
-      for (const object_place& place : objects->places())
-        quarantined_bytes_ += place.physical_bytes;
+  quarantined_bytes_ = holdings_.reading_bytes();
   environment_->client_probe->quarantines(quarantined_bytes_);
   environment_->log("connection " + std::to_string(static_cast<uint64_t>(record_->id)) + " (pid " +
                     std::to_string(record_->pid) +
@@ -318,13 +284,13 @@ void connection::finish() {
 void connection::peer_confirmed(pid_t pid) {
   // Processes of a PID namespace that is not visible here all have the number 0: only their ends count.
   if (phase_ == phase::quarantined && pid != 0 && pid == peer_.pid)
-    self->quit();
+    self_->quit();
 }
 
 void connection::drain() {
   daemon_ends_ = true;
   if (phase_ == phase::quarantined)
-    self->quit();
+    self_->quit();
   if (phase_ > phase::serving)
     return;
   set_phase(phase::draining);
@@ -338,13 +304,13 @@ void connection::arm_timer(clock::time_point at) {
   if (at >= timer_at_)
     return;
   if (timer_at_ != clock::time_point::max())
-    self->port().cancel(timer_);
+    self_->port().cancel(timer_);
   timer_at_ = at;
   runtime::io_request operation;
   operation.code = runtime::io_code::timeout;
   operation.after = std::max(at - environment_->now(), clock::duration(0));
-  timer_ =
-      self->port().submit(std::move(operation), caf::actor_cast<caf::strong_actor_ptr>(self), io_tag::timer);
+  timer_ = self_->port().submit(std::move(operation), caf::actor_cast<caf::strong_actor_ptr>(self_),
+                                io_tag::timer);
 }
 
 void connection::timer_fired() {
@@ -354,44 +320,29 @@ void connection::timer_fired() {
   timer_at_ = clock::time_point::max();
   if (phase_ > phase::draining)
     return;
-  auto earliest = clock::time_point::max();
-  bool any = false;
-  for (auto& [id, entry] : requests_) {
-    if (entry.answered)
-      continue;
-    if (entry.deadline > now) {
-      earliest = std::min(earliest, entry.deadline);
-      continue;
-    }
-    errc expected = errc::ok;
-    any = entry.context->ended.compare_exchange_strong(expected, errc::deadline) || any;
-  }
-  if (any)
+  auto requests = requests_.expire(now);
+  if (requests.any)
     sweep();
-  for (auto& [id, held] : leases_) {
-    if (!held.owner || held.warned)
-      continue;
-    auto due = held.what->taken + environment_->limits.lease_warn_after;
-    if (due > now) {
-      earliest = std::min(earliest, due);
-      continue;
-    }
-    held.warned = true;
+  auto leases = holdings_.old_leases(now, environment_->limits.lease_warn_after);
+  for (const lease_ptr& old : leases.old) {
     environment_->client_probe->lease_old();
     environment_->log("connection " + std::to_string(static_cast<uint64_t>(record_->id)) + " (" +
                       record_->name() + ", pid " + std::to_string(record_->pid) + ") holds a lease on " +
-                      std::to_string(held.what->chunks.size()) + " chunks for longer than lease.warn_after");
+                      std::to_string(old->chunks.size()) + " chunks for longer than lease.warn_after");
   }
-  if (earliest != clock::time_point::max())
-    arm_timer(earliest);
+  if (auto next = std::min(requests.next, leases.next); next != clock::time_point::max())
+    arm_timer(next);
 }
 
 void connection::set_deadline(const request& what, uint32_t deadline_ms) {
-  auto entry = requests_.find(what.id);
-  if (deadline_ms == 0 || entry == requests_.end())
+  if (deadline_ms == 0)
     return;
-  entry->second.deadline = entry->second.arrived + std::chrono::milliseconds(deadline_ms);
-  arm_timer(entry->second.deadline);
+  if (auto at = requests_.set_deadline(what.id, std::chrono::milliseconds(deadline_ms)))
+    arm_timer(*at);
+}
+
+void connection::resume(std::function<void()> work) {
+  self_->send(self_, resume_notice{std::make_shared<std::function<void()>>(std::move(work))});
 }
 
 } // namespace terrace::actors

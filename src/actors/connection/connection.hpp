@@ -1,4 +1,5 @@
-// CONNECTION: one client's socket, its requests in flight, and all that it holds: regions, leases, reservations.
+// CONNECTION: one client's socket, its requests in flight (request_table.hpp), and all that it holds: regions, leases,
+// reservations (client_holdings.hpp).
 //
 // The verbs (verbs/*.cpp) are functions over this class; the actor (connection_actor.cpp) feeds it completions. It
 // belongs to one actor and lives in its state: when the actor ends, everything that the client held ends with it.
@@ -6,25 +7,22 @@
 
 #include "actors/connection/actor_pool.hpp"
 #include "actors/connection/client_directory.hpp"
+#include "actors/connection/client_holdings.hpp"
 #include "actors/connection/frame_channel.hpp"
-#include "actors/connection/staging.hpp"
+#include "actors/connection/request_table.hpp"
 #include "actors/transfer/transfer_arguments.hpp"
-#include "index/token_hasher.hpp"
-#include "memory/client_mapping.hpp"
 #include "metrics/client_probe.hpp"
 #include "metrics/request_probe.hpp"
 #include "metrics/space_table.hpp"
 #include "protocol/verify.hpp"
 #include "runtime/home.hpp"
+#include "runtime/io_messages.hpp"
 
 #include <caf/event_based_actor.hpp>
 #include <caf/stateful_actor.hpp>
 
 #include <chrono>
 #include <functional>
-#include <map>
-#include <unordered_map>
-#include <unordered_set>
 
 namespace terrace::actors {
 
@@ -65,32 +63,14 @@ struct peer {
   std::shared_ptr<unique_fd> pidfd; ///< readable when the process has ended
 };
 
-/// A space as this connection opened it.
-struct client_space {
-  space_ptr what;
-  std::shared_ptr<token_hasher> hasher;
-  uint16_t rank = 0;
-  std::shared_ptr<metrics::space_probe> probe;
-};
-using client_space_ptr = std::shared_ptr<const client_space>;
-
-/// A lease that this connection owns or reads.
-struct held_lease {
-  lease_ptr what;
-  bool owner = false;
-  bool warned = false;
-  std::vector<hold_ptr> reading; ///< host objects whose places the client was told: it may be reading them
-  std::unordered_set<object_id> told; ///< the objects of these places
-  uint64_t objects = 0;               ///< that this lease has in `lease_objects_max`
-};
-
 class connection {
  public:
   struct shell {
     const char* name = "connection";
     std::unique_ptr<connection> work;
   };
-  using self_pointer = caf::stateful_actor<shell, runtime::homed_actor>*;
+  using interface = connection_actor::extend<caf::reacts_to<begin_notice>, caf::reacts_to<runtime::io_done>>;
+  using self_pointer = caf::stateful_actor<shell, runtime::homed<interface::base>>*;
 
   connection(self_pointer self, unique_fd socket, peer who, client_ptr record,
              std::shared_ptr<const connection_environment> environment);
@@ -151,46 +131,74 @@ class connection {
 
   client_space_ptr find_space(const request& what,
                               uint32_t id); ///< refuses the request when there is none
-  std::shared_ptr<const client_region> find_region(const request& what, uint32_t id);
+  client_region_ptr find_region(const request& what, uint32_t id);
 
   /// Calls `then` with the lease, now or later, or refuses the request.
   void with_lease(const request& what, const lease_id& id, std::function<void(const lease_ptr&)> then);
 
+  void opened(client_space_ptr space) { holdings_.add(std::move(space)); }
   uint16_t rank_in(space_id id) const { // of a space that another connection's lease is in, maybe: 0 then
-    auto entry = spaces_.find(id);
-    return entry == spaces_.end() ? uint16_t{0} : entry->second->rank;
+    auto known = holdings_.space(id);
+    return known ? known->rank : uint16_t{0};
   }
   std::shared_ptr<metrics::space_probe> probe_of(space_id id) const {
-    auto entry = spaces_.find(id);
-    return entry == spaces_.end() ? nullptr : entry->second->probe;
+    auto known = holdings_.space(id);
+    return known ? known->probe : nullptr;
   }
-  void opened(client_space_ptr space) { spaces_[space->what->id] = std::move(space); }
-  result<region_id> add_region(std::shared_ptr<const client_region> region);
+  result<region_id> add_region(client_region_ptr region);
   bool remove_region(region_id id);
   bool may_lease(const request& what); ///< refuses the request when there are too many
   /// Whether its leases may name so many objects more. Refuses the request when they may not.
   bool may_name(const request& what, size_t objects);
   void add_lease(lease_ptr taken);
   bool release_lease(const lease_id& id);
-  void
-  end_unread_lease(const lease_id& id); ///< for another client: what this one may be reading in place stays
+  /// For another client, from any thread: its own lease ends, unless this client may be reading it in place.
+  std::function<void()> lease_ender(const lease_id& id);
   /// The client is told these places and may read them from now on. False: it may not, and the request was refused.
   bool reads(const request& what, const lease_ptr& from, const std::vector<object_place>& places,
              const std::vector<hold_ptr>& holds);
-  bool holds(const lease_id& id) const { return leases_.contains(id); }
+  /// The client no longer reads any location of the lease that it was given.
+  void has_read(const lease_id& id) { holdings_.has_read(id); }
+  bool holds(const lease_id& id) const { return holdings_.holds(id); }
   result<staging*> staging_memory(); ///< made when it is first asked for
   staging* present_staging() {
-    return staging_.get();
+    return holdings_.present_staging();
   } ///< null: never asked for, or the connection has closed
   /// A segment of the arena, for the client to map: kept until the connection ends. Null: there is none, or no longer.
   std::shared_ptr<const arena> map_segment(uint32_t number);
+
+  // ---- to other actors ----
+
+  /// Sends `message` to `to`, and calls `then` with the answer on this connection. When `to` has ended, the request is refused
+  /// with `lost`.
+  template <class Actor, class Message, class F>
+  void ask(const request& what, const Actor& to, Message message, const char* lost, F then) {
+    self_->request(to, caf::infinite, std::move(message))
+        .then(std::move(then), [this, what, lost](const caf::error&) {
+          refuse(what, {errc::internal, lost});
+        });
+  }
+  /// The same, where the end of `to` is an answer too.
+  template <class Actor, class Message, class F, class G>
+  void ask(const Actor& to, Message message, F then, G lost) {
+    self_->request(to, caf::infinite, std::move(message))
+        .then(std::move(then), [lost = std::move(lost)](const caf::error&) mutable { lost(); });
+  }
+  template <class Actor, class Message>
+  void send(const Actor& to, Message message) {
+    self_->send(to, std::move(message));
+  }
+  /// Goes on with `work` when other messages have had their turn.
+  void resume(std::function<void()> work);
+
+  caf::actor_system& system() { return self_->system(); }
+  runtime::home home() { return self_->where(); }
 
   void greeted(std::string client_name);
 
   /// A message to the client outside any request, then the end.
   void end(const error& why);
 
-  self_pointer self;
   const connection_environment& environment() const { return *environment_; }
   const group_parts& group() const { return *environment_->group; }
   const group_ptr& group_handle() const { return environment_->group; }
@@ -203,17 +211,7 @@ class connection {
 
  private:
   enum class phase { handshake, serving, draining, closing, quarantined };
-  struct in_flight {
-    context_ptr context;
-    protocol::kind kind{};
-    clock::time_point arrived;
-    clock::time_point deadline;
-    uint64_t bytes = 0;
-    bool answered = false; ///< its answer is on its way into the socket
-  };
-
   void pump();
-  bool has_credit() const;
   void serve(protocol::frame& frame);
   void violation(const protocol::frame& frame, const error& why);
   void answer(const request& what, errc outcome, std::unique_ptr<protocol::frame_builder> frame,
@@ -224,23 +222,19 @@ class connection {
   void finish();
   void arm_timer(clock::time_point at);
   void timer_fired();
-  void lease_ended(const held_lease& held);
+  void end_unread_lease(const lease_id& id);
+  void lease_ended(const client_holdings::ended_lease& ended);
+  void show_leases() { record_->leases = holdings_.leases(); }
   void set_phase(phase next);
 
+  self_pointer self_;
   std::shared_ptr<const connection_environment> environment_;
   peer peer_;
   client_ptr record_;
   std::unique_ptr<frame_channel> channel_;
   phase phase_ = phase::handshake;
-  std::map<request_id, in_flight> requests_;
-  uint64_t bytes_in_flight_ = 0;
-  std::map<space_id, client_space_ptr> spaces_;
-  std::map<region_id, std::shared_ptr<const client_region>> regions_;
-  uint32_t next_region_ = 1;
-  std::unordered_map<lease_id, held_lease> leases_;
-  uint64_t lease_objects_ = 0;
-  std::unique_ptr<staging> staging_;
-  std::map<uint32_t, std::shared_ptr<const arena>> mapped_;
+  request_table requests_;
+  client_holdings holdings_;
   actor_pool idle_lookups_, idle_loads_, idle_stores_;
   clock::time_point timer_at_ = clock::time_point::max(); ///< when the timer in the ring fires
   runtime::operation_id timer_{};

@@ -1,14 +1,10 @@
 #include "actors/connection/connection_actor.hpp"
 
-#include "runtime/io_messages.hpp"
-
 #include <caf/send.hpp>
 
 namespace terrace::actors {
 
 namespace {
-
-struct begin_notice {};
 
 struct connection_seed {
   unique_fd socket;
@@ -17,18 +13,8 @@ struct connection_seed {
   std::shared_ptr<const connection_environment> environment;
 };
 
-} // namespace
-
-} // namespace terrace::actors
-
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::begin_notice)
-
-namespace terrace::actors {
-
-namespace {
-
-caf::behavior connection_behavior(connection::self_pointer self,
-                                  const std::shared_ptr<connection_seed>& seed) {
+connection::interface::behavior_type connection_behavior(connection::self_pointer self,
+                                                         const std::shared_ptr<connection_seed>& seed) {
   self->state.work = std::make_unique<connection>(self, std::move(seed->socket), std::move(seed->who),
                                                   seed->record, seed->environment);
   return {
@@ -42,8 +28,9 @@ caf::behavior connection_behavior(connection::self_pointer self,
 
 } // namespace
 
-caf::actor spawn_connection(caf::actor_system& system, const runtime::home& home, unique_fd socket, peer who,
-                            connection_id id, std::shared_ptr<const connection_environment> environment) {
+connection_actor spawn_connection(caf::actor_system& system, const runtime::home& home, unique_fd socket,
+                                  peer who, connection_id id,
+                                  std::shared_ptr<const connection_environment> environment) {
   auto record = std::make_shared<client_record>();
   record->id = id;
   record->group = environment->group->name;
@@ -52,7 +39,7 @@ caf::actor spawn_connection(caf::actor_system& system, const runtime::home& home
   record->gid = who.gid;
   auto seed = std::make_shared<connection_seed>(
       connection_seed{std::move(socket), std::move(who), record, environment});
-  caf::actor handle = runtime::spawn_homed(system, home, connection_behavior, seed);
+  auto handle = runtime::spawn_homed(system, home, connection_behavior, seed);
   record->actor = handle;
   environment->clients->add(record);
   caf::anon_send(handle, begin_notice{}); // after it can be found: its end takes it out again

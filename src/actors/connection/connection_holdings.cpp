@@ -1,164 +1,137 @@
 // What a connection holds for its client: spaces, regions, staging memory, leases. connection.cpp has its life.
 #include "actors/connection/connection.hpp"
 
-#include <algorithm>
+#include <caf/send.hpp>
 
 namespace terrace::actors {
 
 client_space_ptr connection::find_space(const request& what, uint32_t id) {
-  auto entry = spaces_.find(static_cast<space_id>(id));
-  if (entry != spaces_.end())
-    return entry->second;
-  refuse(what, {errc::not_found, "this connection has not opened space " + std::to_string(id) +
-                                     "; open_space comes first, on every connection"});
-  return nullptr;
+  auto found = holdings_.space(static_cast<space_id>(id));
+  if (!found)
+    refuse(what, {errc::not_found, "this connection has not opened space " + std::to_string(id) +
+                                       "; open_space comes first, on every connection"});
+  return found;
 }
 
-std::shared_ptr<const client_region> connection::find_region(const request& what, uint32_t id) {
-  auto entry = regions_.find(static_cast<region_id>(id));
-  if (entry != regions_.end())
-    return entry->second;
-  refuse(what, {errc::not_found, "this connection has not registered region " + std::to_string(id)});
-  return nullptr;
+client_region_ptr connection::find_region(const request& what, uint32_t id) {
+  auto found = holdings_.region(static_cast<region_id>(id));
+  if (!found)
+    refuse(what, {errc::not_found, "this connection has not registered region " + std::to_string(id)});
+  return found;
 }
 
-result<region_id> connection::add_region(std::shared_ptr<const client_region> region) {
-  if (regions_.size() >= environment_->limits.regions_max)
-    return fail(errc::busy, "the connection has " + std::to_string(regions_.size()) +
-                                " regions, as many as connection.regions_max allows; unregister one");
-  auto id = static_cast<region_id>(next_region_++);
-  environment_->client_probe->maps(region->size());
-  record_->region_bytes += region->size();
-  regions_.emplace(id, std::move(region));
-  record_->regions = static_cast<uint32_t>(regions_.size());
+result<region_id> connection::add_region(client_region_ptr region) {
+  uint64_t bytes = region->size();
+  auto id = holdings_.add(std::move(region));
+  if (!id)
+    return id;
+  environment_->client_probe->maps(bytes);
+  record_->region_bytes = holdings_.region_bytes();
+  record_->regions = holdings_.regions();
   return id;
 }
 
 bool connection::remove_region(region_id id) {
-  auto entry = regions_.find(id);
-  if (entry == regions_.end())
+  auto removed = holdings_.remove(id);
+  if (!removed)
     return false;
-  environment_->client_probe->unmaps(entry->second->size());
-  record_->region_bytes -= entry->second->size();
-  regions_.erase(entry); // transfers in flight keep it until they are done
-  record_->regions = static_cast<uint32_t>(regions_.size());
+  environment_->client_probe->unmaps(removed->size());
+  record_->region_bytes = holdings_.region_bytes();
+  record_->regions = holdings_.regions();
   return true;
 }
 
 result<staging*> connection::staging_memory() {
-  if (!staging_) {
-    auto made = staging::create(environment_->limits.staging_bytes);
-    if (!made)
-      return tl::unexpected(made.error());
-    staging_ = std::move(*made);
+  bool fresh = holdings_.present_staging() == nullptr;
+  auto memory = holdings_.staging_memory();
+  if (memory && fresh)
     environment_->client_probe->stages(environment_->limits.staging_bytes);
-  }
-  return staging_.get();
+  return memory;
 }
 
 std::shared_ptr<const arena> connection::map_segment(uint32_t number) {
   auto memory = group().memory->lend(number);
   if (memory)
-    mapped_[number] = memory;
+    holdings_.keep_segment(number, memory);
   return memory;
 }
 
 bool connection::may_lease(const request& what) {
-  if (leases_.size() < environment_->limits.leases_max)
-    return true;
-  refuse(what, {errc::busy, "the connection holds " + std::to_string(leases_.size()) +
-                                " leases, as many as connection.leases_max allows; release some"});
-  return false;
+  auto may = holdings_.may_lease();
+  if (!may)
+    refuse(what, may.error());
+  return may.has_value();
 }
 
 bool connection::may_name(const request& what, size_t objects) {
-  uint64_t most = environment_->limits.lease_objects_max;
-  if (lease_objects_ + objects <= most)
-    return true;
-  refuse(what, {errc::busy, "the leases of the connection name " + std::to_string(lease_objects_) +
-                                " objects, and with " + std::to_string(objects) +
-                                " more they would be over connection.lease_objects_max (" +
-                                std::to_string(most) + "); release some"});
-  return false;
+  auto may = holdings_.may_name(objects);
+  if (!may)
+    refuse(what, may.error());
+  return may.has_value();
 }
 
 void connection::add_lease(lease_ptr taken) {
-  self->send(group().group, add_lease_notice{taken->id, taken->owner, taken});
+  send(group().group, add_lease_notice{taken->id, taken->owner, taken});
   environment_->client_probe->lease_taken();
   arm_timer(taken->taken + environment_->limits.lease_warn_after);
-  auto id = taken->id;
-  held_lease held{std::move(taken), true, false, {}, {}};
-  for (const hold_ptr& objects : {held.what->host, held.what->disk})
-    held.objects += objects ? objects->places().size() : 0;
-  lease_objects_ += held.objects;
-  leases_.emplace(id, std::move(held));
-  record_->leases = static_cast<uint32_t>(leases_.size());
+  holdings_.add(std::move(taken));
+  show_leases();
 }
 
 bool connection::release_lease(const lease_id& id) {
-  auto entry = leases_.find(id);
-  if (entry == leases_.end())
+  auto ended = holdings_.release(id);
+  if (!ended)
     return false;
-  if (entry->second.owner)
-    self->send(group().group, end_lease_notice{id, record_->id});
-  lease_ended(entry->second);
-  lease_objects_ -= entry->second.objects;
-  leases_.erase(entry);
-  record_->leases = static_cast<uint32_t>(leases_.size());
+  if (ended->owner)
+    send(group().group, end_lease_notice{id, record_->id});
+  lease_ended(*ended);
+  show_leases();
   return true;
 }
 
+std::function<void()> connection::lease_ender(const lease_id& id) {
+  auto work = std::make_shared<std::function<void()>>([this, id] { end_unread_lease(id); });
+  return [owner = caf::actor_cast<caf::actor_addr>(self_), work] {
+    if (auto there = caf::actor_cast<connection_actor>(owner))
+      caf::anon_send(there, resume_notice{work});
+  };
+}
+
 void connection::end_unread_lease(const lease_id& id) {
-  if (auto entry = leases_.find(id); entry != leases_.end() && entry->second.reading.empty())
+  if (!holdings_.may_be_reading(id))
     release_lease(id);
 }
 
-void connection::lease_ended(const held_lease& held) {
-  if (!held.owner)
+void connection::lease_ended(const client_holdings::ended_lease& ended) {
+  if (!ended.owner)
     return;
   environment_->client_probe->lease_ended();
-  if (held.warned)
+  if (ended.old)
     environment_->client_probe->old_lease_ended();
 }
 
 bool connection::reads(const request& what, const lease_ptr& from, const std::vector<object_place>& places,
                        const std::vector<hold_ptr>& holds) {
-  auto known = leases_.find(from->id);
-  bool news = known == leases_.end() || std::any_of(places.begin(), places.end(), [&](const object_place& p) {
-                return !known->second.told.contains(p.id);
-              });
-  if (!news)
-    return true; // what was told before is held already, however often the client asks
-  if (!may_name(what, places.size()))
-    return false;
-  auto& held = leases_[from->id];
-  held.what = from;
-  for (const object_place& place : places)
-    held.told.insert(place.id);
-  held.reading.insert(held.reading.end(), holds.begin(), holds.end());
-  held.objects += places.size();
-  lease_objects_ += places.size();
-  record_->leases = static_cast<uint32_t>(leases_.size());
-  return true;
+  auto may = holdings_.read(from, places, holds);
+  if (!may)
+    refuse(what, may.error());
+  show_leases();
+  return may.has_value();
 }
 
 void connection::with_lease(const request& what, const lease_id& id,
                             std::function<void(const lease_ptr&)> then) {
-  if (auto entry = leases_.find(id); entry != leases_.end()) {
-    then(entry->second.what);
+  if (auto known = holdings_.lease_of(id)) {
+    then(known);
     return;
   }
-  self->request(group().group, caf::infinite, use_lease_request{id})
-      .then(
-          [this, what, then = std::move(then)](const use_lease_answer& answer) {
-            if (answer.failure.code != errc::ok)
-              refuse(what, answer.failure);
-            else
-              then(answer.found);
-          },
-          [this, what](const caf::error&) {
-            refuse(what, {errc::internal, "the trust group's actor has ended"});
-          });
+  ask(what, group().group, use_lease_request{id}, "the trust group's actor has ended",
+      [this, what, then = std::move(then)](const use_lease_answer& answer) {
+        if (answer.failure.code != errc::ok)
+          refuse(what, answer.failure);
+        else
+          then(answer.found);
+      });
 }
 
 // ---- inferences ----
@@ -185,8 +158,8 @@ std::optional<policy_time> time_of(const wire::Options& options) {
 void connection::use_for_inference(const request& what, const wire::Options* options, batch_ptr objects) {
   if (what.context->inference == 0)
     return;
-  self->send(group().policy, inference_begin{what.context->inference, std::move(objects), hints_of(*options),
-                                             time_of(*options)});
+  send(group().policy,
+       inference_begin{what.context->inference, std::move(objects), hints_of(*options), time_of(*options)});
 }
 
 void connection::tell_shadows(const request& what, const wire::Options* options, const space_ptr& in,
@@ -198,7 +171,7 @@ void connection::tell_shadows(const request& what, const wire::Options* options,
     use.hints = hints_of(*options);
   if (options != nullptr && use.inference != 0)
     use.told = time_of(*options);
-  self->send(group().shadow, std::move(use));
+  send(group().shadow, std::move(use));
 }
 
 } // namespace terrace::actors

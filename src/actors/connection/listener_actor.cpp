@@ -28,7 +28,8 @@ struct listener_state {
   bool draining = false;
 };
 
-using self_pointer = caf::stateful_actor<listener_state, runtime::homed_actor>*;
+using listener_interface = listener_actor::extend<caf::reacts_to<runtime::io_done>>;
+using self_pointer = caf::stateful_actor<listener_state, runtime::homed<listener_interface::base>>*;
 
 void accept_next(self_pointer self) {
   runtime::io_request request;
@@ -113,7 +114,7 @@ void accepted(self_pointer self, int32_t result) {
   accept_next(self);
 }
 
-caf::behavior listener_behavior(self_pointer self, const std::shared_ptr<listener_arguments>& arguments) {
+listener_interface::behavior_type listener_behavior(self_pointer self, const std::shared_ptr<listener_arguments>& arguments) {
   self->state.with = *arguments;
   accept_next(self);
   return {
@@ -132,7 +133,7 @@ caf::behavior listener_behavior(self_pointer self, const std::shared_ptr<listene
 
 } // namespace
 
-caf::actor spawn_listener(caf::actor_system& system, const runtime::home& home,
+listener_actor spawn_listener(caf::actor_system& system, const runtime::home& home,
                           listener_arguments arguments) {
   return runtime::spawn_homed(system, home, listener_behavior,
                               std::make_shared<listener_arguments>(std::move(arguments)));

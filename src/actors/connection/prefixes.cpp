@@ -55,8 +55,7 @@ void hash_on(connection& client, const std::shared_ptr<hashing>& work) {
   }
   if (!work->body)
     work->body = client.channel().hold();
-  client.self->send(client.self, resume_notice{std::make_shared<std::function<void()>>(
-                                     [&client, work] { hash_on(client, work); })});
+  client.resume([&client, work] { hash_on(client, work); });
 }
 
 object_key key_of(const opened_space& in, size_t pool, uint16_t rank, const digest& chunk) {
@@ -175,17 +174,29 @@ batch_ptr keys_of_all_ranks(const opened_space& in, std::span<const digest> chun
   return batch;
 }
 
-hold_ptr leased_on_disk(const lease_ptr& from, const transfer_scope& scope, uint16_t rank) {
+namespace {
+
+hold_ptr part_of(const hold_ptr& held, const lease_ptr& from, const transfer_scope& scope, uint16_t rank) {
   const auto& [range, pools] = scope;
-  if (!from->disk)
+  if (!held)
     return nullptr;
   chunk_layout layout(from->in->spec);
   std::vector<object_place> places;
   places.reserve(range.count * pools.size());
   for (size_t c = range.first; c < range.first + range.count; ++c)
     for (size_t pool : pools)
-      places.push_back(from->disk->places()[c * layout.objects_per_chunk() + layout.object_of(pool, rank)]);
-  return hold_ptr(new object_hold({}, std::move(places)), [from](object_hold* view) { delete view; });
+      places.push_back(held->places()[c * layout.objects_per_chunk() + layout.object_of(pool, rank)]);
+  return hold_ptr(new object_hold(release_sink_ptr{}, std::move(places)), [from](object_hold* view) { delete view; });
+}
+
+} // namespace
+
+hold_ptr leased_on_disk(const lease_ptr& from, const transfer_scope& scope, uint16_t rank) {
+  return part_of(from->disk, from, scope, rank);
+}
+
+hold_ptr leased_in_host(const lease_ptr& from, const transfer_scope& scope, uint16_t rank) {
+  return part_of(from->host, from, scope, rank);
 }
 
 result<std::shared_ptr<const scatter_gather>> runs_of(const protocol::run_vector& runs,

@@ -47,6 +47,8 @@ batch_ptr keys_of_all_ranks(const opened_space& in, std::span<const digest> chun
 
 /// What a lease holds on disk of the objects that `objects_of` names for the same scope and rank; null if nothing.
 hold_ptr leased_on_disk(const lease_ptr& from, const transfer_scope& scope, uint16_t rank);
+/// The same in host memory.
+hold_ptr leased_in_host(const lease_ptr& from, const transfer_scope& scope, uint16_t rank);
 
 /// The runs of a load or store, checked against its objects and its region.
 result<std::shared_ptr<const scatter_gather>> runs_of(const protocol::run_vector& runs,

@@ -1,40 +1,30 @@
 #include "actors/connection/verbs.hpp"
 
-#include <algorithm>
+#include <array>
 
 namespace terrace::actors {
 
 namespace {
 
-constexpr verb table[] = {
-    {protocol::kind::hello, "hello", verbs::hello, 0, true},
-    {protocol::kind::open_space, "open_space", verbs::open_space},
-    {protocol::kind::register_region, "register_region", verbs::register_region, 1},
-    {protocol::kind::unregister_region, "unregister_region", verbs::unregister_region, 0, true},
-    {protocol::kind::map_segment, "map_segment", verbs::map_segment},
-    {protocol::kind::lookup, "lookup", verbs::lookup},
-    {protocol::kind::read_lease, "read_lease", verbs::read_lease},
-    {protocol::kind::load, "load", verbs::load},
-    {protocol::kind::store, "store", verbs::store},
-    {protocol::kind::reserve, "reserve", verbs::reserve},
-    {protocol::kind::commit, "commit", verbs::commit},
-    {protocol::kind::abort, "abort", verbs::abort, 0, true},
-    {protocol::kind::release, "release", verbs::release, 0, true},
-    {protocol::kind::cancel, "cancel", verbs::cancel, 0, true},
-    {protocol::kind::end_inference, "end_inference", verbs::end_inference, 0, true},
-    {protocol::kind::clear, "clear", verbs::clear},
-    {protocol::kind::await_lookup, "await_lookup", verbs::await_lookup},
-    {protocol::kind::policies, "policies", verbs::policies, 0, true},
-    {protocol::kind::set_policy, "set_policy", verbs::set_policy},
-    {protocol::kind::status, "status", verbs::status, 0, true},
+/// Nothing reads a frame's body before it is verified.
+template <class Table, auto work>
+void serve(connection& client, const connection::request& what, protocol::frame& frame) {
+  if (const auto* asked = client.parse<Table>(frame))
+    work(client, what, *asked, frame.descriptors);
+}
+
+constexpr std::array table{
+#define TERRACE_VERB(NAME, TABLE, NUMBER, FDS, ANSWER_FDS, DRAINING, ...)                                    \
+  verb{protocol::kind::NAME, #NAME, serve<wire::TABLE, verbs::NAME>, FDS, DRAINING},
+#include "protocol/verbs.def"
 };
+
+static_assert(table.size() < metrics::request_probe::verbs_max, "each verb is counted");
 
 } // namespace
 
 const verb* find_verb(protocol::kind kind) {
-  auto found =
-      std::find_if(std::begin(table), std::end(table), [&](const verb& v) { return v.kind == kind; });
-  return found == std::end(table) ? nullptr : found;
+  return protocol::is_request(kind) ? &table[static_cast<size_t>(kind) - 1] : nullptr;
 }
 
 std::span<const verb> all_verbs() { return table; }

@@ -5,8 +5,8 @@
 #include "runtime/io_messages.hpp"
 #include "storage/superblock.hpp"
 
-#include <caf/event_based_actor.hpp>
 #include <caf/stateful_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
 
 #include <algorithm>
 #include <array>
@@ -67,7 +67,7 @@ constexpr uint64_t trial_tag = 1ULL << 63;
 
 static_assert(metrics::disk_lines.size() == io_classes);
 
-using self_pointer = caf::stateful_actor<disk_state, runtime::homed_actor>*;
+using self_pointer = caf::stateful_actor<disk_state, runtime::homed<disk_actor::base>>*;
 
 /// The registered buffer that holds the memory, or -1. An arena is registered in slots of 1 GiB, and a segment is at
 /// most one slot.
@@ -354,7 +354,7 @@ void io_done(self_pointer self, const runtime::io_done& done) {
   }
 }
 
-caf::behavior disk_behavior(self_pointer self, const std::shared_ptr<disk_arguments>& arguments) {
+disk_actor::behavior_type disk_behavior(self_pointer self, const std::shared_ptr<disk_arguments>& arguments) {
   auto& state = self->state;
   state.with = std::move(*arguments);
   state.queue = std::make_unique<disk_queue>(state.with.limits);
@@ -392,7 +392,7 @@ caf::behavior disk_behavior(self_pointer self, const std::shared_ptr<disk_argume
 
 } // namespace
 
-caf::actor spawn_disk(caf::actor_system& system, const runtime::home& home, disk_arguments arguments) {
+disk_actor spawn_disk(caf::actor_system& system, const runtime::home& home, disk_arguments arguments) {
   return runtime::spawn_homed(system, home, disk_behavior,
                               std::make_shared<disk_arguments>(std::move(arguments)));
 }

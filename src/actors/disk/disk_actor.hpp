@@ -1,7 +1,7 @@
 // DISK: one file of extents, that of one path of a disk tier. It submits reads and writes to the ring of its home worker and answers when they are done.
 //
-// Messages: `disk_request` -> `disk_answer` (delayed until its last operation completed). Every byte that the kernel
-// touches is kept by the request's owners until then, whoever has ended meanwhile.
+// Every byte that the kernel touches is kept by the request's owners until its last operation completed, whoever has ended
+// meanwhile.
 //
 // It also decides whether the device is to be used (transfer/device_health.hpp), for reads and writes apart, and says so
 // in `disk_service`. Out of service, it refuses at once. After a pause in the ring it tries again: by reading the
@@ -40,29 +40,6 @@ struct disk_arguments {
   std::function<void(const std::string&)> warn; ///< one line when it goes out of service, one when it is back
 };
 
-/// From the journal of the same path: an operation of it has not come back in `health.stall_after`, or has come back after all. It
-/// speaks for the device as a stalled write does.
-struct journal_stalled {
-  bool now = true;
-};
-
-/// Once the arena's memory is committed: registers it with the ring, which pins it. Until then, and where the kernel
-/// refuses, plain buffers do.
-struct register_memory {};
-/// The arena has another segment, which is committed.
-struct add_memory {
-  std::shared_ptr<const arena> segment;
-};
-/// A request, answered with `retire_answer`: nothing lies in the segment that begins there any more, and it is let go of.
-struct forget_memory {
-  const std::byte* begin = nullptr;
-};
-
-caf::actor spawn_disk(caf::actor_system& system, const runtime::home& home, disk_arguments arguments);
+disk_actor spawn_disk(caf::actor_system& system, const runtime::home& home, disk_arguments arguments);
 
 } // namespace terrace::actors
-
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::journal_stalled)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::register_memory)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::add_memory)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::forget_memory)

@@ -3,7 +3,9 @@
 
 #include "actors/connection/group_messages.hpp"
 #include "actors/messages.hpp"
+#include "memory/arena.hpp"
 #include "storage/volume_id.hpp"
+#include "tier/write_credit.hpp"
 #include "transfer/io_scheduler.hpp"
 
 #include <cstdint>
@@ -70,30 +72,32 @@ struct disk_answer {
   bool out_of_service = false; ///< what failed may be good once the device is back
 };
 
-/// Leave to add so many bytes to what waits for the disk. Given back when the last copy goes, on whatever thread.
-class write_credit {
- public:
-  write_credit(caf::actor write_through, uint64_t bytes)
-      : write_through_(std::move(write_through)), bytes_(bytes) {}
-  write_credit(const write_credit&) = delete;
-  write_credit& operator=(const write_credit&) = delete;
-  ~write_credit();
+/// To the disk set, whose offsets are those of the tier's arena; parallel to the operations of a `disk_request`.
+struct disks_answer {
+  error failure;           ///< a disk failed as none should
+  std::vector<int> failed; ///< 0 or an errno; EBUSY: its disk is out of service, and nothing was tried
+  std::vector<bool> away; ///< it failed because its disk is out of service, and may be good once that is back
+};
 
- private:
-  caf::actor write_through_;
-  uint64_t bytes_;
+/// Once the arena's memory is committed: registers it with the ring, which pins it. Until then, and where the kernel
+/// refuses, plain buffers do.
+struct register_memory {};
+/// The arena has another segment, which is committed.
+struct add_memory {
+  std::shared_ptr<const arena> segment;
 };
-using credit_ptr = std::shared_ptr<const write_credit>;
+/// Answered with `retire_answer`: nothing lies in the segment that begins there any more, and it is let go of.
+struct forget_memory {
+  const std::byte* begin = nullptr;
+};
 
-/// (delayed: until so much of what waits for the disk is there, or the context ends)
-struct write_credit_request {
-  uint64_t bytes = 0;
-  context_ptr context;
+/// From the journal of the same path: an operation of it has not come back in `health.stall_after`, or has come back after all. It
+/// speaks for the device as a stalled write does.
+struct journal_stalled {
+  bool now = true;
 };
-struct write_credit_answer {
-  error failure;
-  credit_ptr credit;
-};
+
+/// A credit that has ended (tier/write_credit.hpp), on its way back.
 struct write_credit_notice {
   uint64_t bytes = 0;
 };

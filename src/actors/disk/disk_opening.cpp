@@ -1,10 +1,12 @@
 #include "actors/disk/disk_opening.hpp"
 
 #include "memory/striped_allocator.hpp"
+#include "storage/lock_watcher.hpp"
 #include "storage/volume_reader.hpp"
 
 #include <algorithm>
 #include <cassert>
+#include <filesystem>
 #include <thread>
 
 namespace terrace::actors {
@@ -48,10 +50,40 @@ recovered_volume found_in(const extent_file& file) {
   return nothing;
 }
 
+/// The superblocks are durable once the volume is open. A clear that cannot be settled then applies once more at the next start.
+result<open_volume> open_cleared(extent_files_options options, const pending_clears& clears) {
+  auto waiting = clears.of(options.paths);
+  if (!waiting)
+    return tl::unexpected(waiting.error());
+  options.clears = std::move(*waiting);
+  auto volume = extent_file::open_those_there(options);
+  if (!volume || options.clears.empty())
+    return volume;
+  const extent_file& any = volume->files.front();
+  for (const extent_file& file : volume->files) {
+    auto was = file.made_new() ? pending_clears::outcome::made_new : pending_clears::outcome::kept;
+    (void) clears.applied(file.path(), was, any.volume(), any.epoch());
+  }
+  for (const left_out_path& one : volume->left_out)
+    (void) clears.applied(options.paths[one.path], pending_clears::outcome::left_out, any.volume(),
+                          any.epoch());
+  return volume;
+}
+
 } // namespace
 
-result<disk_opening> disk_opening::open(const extent_files_options& options, const tier_plan& plan) {
-  auto volume = extent_file::open_those_there(options);
+result<unique_fd> watch_volume_lock(const std::vector<std::string>& files, const error& busy) {
+  auto locked = std::find_if(files.begin(), files.end(),
+                             [&](const std::string& file) { return busy.text.starts_with(file + ":"); });
+  return watch_lock(locked != files.end() ? *locked : files.front());
+}
+
+result<disk_opening> disk_opening::open(const extent_files_options& options, const tier_plan& plan,
+                                        const pending_clears& clears) {
+  std::error_code ignored; // opening the file reports what matters
+  for (const std::string& path : options.paths)
+    std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
+  auto volume = open_cleared(options, clears);
   if (!volume)
     return tl::unexpected(volume.error());
   disk_opening opening;
@@ -70,7 +102,7 @@ result<disk_opening> disk_opening::open(const extent_files_options& options, con
     one.spaces = volume_spaces(one.found.next_space_number);
     opening.spaces_.insert(opening.spaces_.end(), one.found.spaces.begin(), one.found.spaces.end());
   }
-  opening.objects_ = std::make_unique<tier_state>(tier_kind::disk, durable_index(next_generation));
+  opening.objects_ = std::make_unique<residency>(tier_kind::disk, durable_index(next_generation));
   return opening;
 }
 
@@ -178,6 +210,9 @@ void disk_opening::place() {
 
 opened_disk disk_opening::finish() {
   opened_disk opened;
+  if (files_->size() != 1)
+    objects_->index()->set_reach(
+        [service = service_, map = files_->map()](uint64_t at) { return service->reads(map.path_of(at)); });
   for (path& one : paths_) {
     one.found.objects = {}; // for large volumes this is gigabytes
     opened.each.push_back({one.found.position, std::move(one.spaces), one.found.counts, one.placed});

@@ -12,9 +12,10 @@
 #include "actors/disk/disk_paths.hpp"
 #include "actors/disk/disk_service.hpp"
 #include "actors/tier/tier_plan.hpp"
-#include "actors/tier/tier_state.hpp"
+#include "storage/pending_clears.hpp"
 #include "storage/recovery.hpp"
 #include "storage/volume_spaces.hpp"
+#include "tier/residency.hpp"
 
 #include <memory>
 #include <optional>
@@ -32,19 +33,33 @@ struct opened_path {
 
 /// Open files and all that the tier's actors begin with.
 struct opened_disk {
+  const volume_id& volume() const { return paths->volume(); }
+  /// Bytes that may be written at a time, with `each` for a path. Writes in progress cannot be evicted: they leave most of a small
+  /// disk to what may make room for them.
+  uint64_t write_bytes_in_progress(uint64_t each_path) const {
+    return std::min(each_path * paths->size(), paths->bytes() / 4);
+  }
+
   std::shared_ptr<const disk_paths> paths;
   std::vector<opened_path> each;         ///< by path
   std::vector<left_out_path> left_out;   ///< of the configured paths; the others are `paths`, in their order
   std::shared_ptr<disk_service> service; ///< of the paths; the allocator of a tier on several asks it
-  std::unique_ptr<tier_state> objects;
+  std::unique_ptr<residency> objects;
   std::unique_ptr<allocator> space;
   uint64_t unplaced = 0; ///< objects that the allocator, or a tier with so many spaces, has no place for
+  double seconds = 0;    ///< that opening it took
 };
+
+/// After an opening that failed with `busy`: a descriptor that polls readable when the file that was locked may be free. Errors:
+/// those of `watch_lock`.
+result<unique_fd> watch_volume_lock(const std::vector<std::string>& files, const error& busy);
 
 class disk_opening {
  public:
-  /// Opens the files and finds out what they hold. Errors: those of `extent_file::open_those_there`, the allocator's.
-  static result<disk_opening> open(const extent_files_options& files, const tier_plan& plan);
+  /// Opens the files and finds out what they hold. What `clears` has for them is forgotten first, durably, and settled there.
+  /// Errors: those of `extent_file::open_those_there`, of `pending_clears`, the allocator's.
+  static result<disk_opening> open(const extent_files_options& files, const tier_plan& plan,
+                                   const pending_clears& clears = pending_clears({}));
 
   /// Of all paths, one after the other: a space may be there more than once.
   const std::vector<recovered_space>& spaces() const { return spaces_; }
@@ -85,7 +100,7 @@ class disk_opening {
   std::vector<left_out_path> left_out_;
   std::shared_ptr<disk_service> service_;
   std::unique_ptr<allocator> space_;
-  std::unique_ptr<tier_state> objects_;
+  std::unique_ptr<residency> objects_;
   std::vector<path> paths_;
   std::vector<recovered_space> spaces_;
   uint64_t unplaced_ = 0;

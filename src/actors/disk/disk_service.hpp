@@ -1,6 +1,8 @@
 // What a disk tier's paths can do now: set by their actors, read by whoever would use them, on any thread.
 #pragma once
 
+#include "actors/tier/tier_availability.hpp"
+
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
@@ -10,7 +12,7 @@
 
 namespace terrace::actors {
 
-class disk_service {
+class disk_service final : public tier_availability {
  public:
   /// `left_out`: of paths that are none of these, for they could not be opened; why, or empty.
   explicit disk_service(size_t paths = 1, std::string left_out = {})
@@ -24,17 +26,17 @@ class disk_service {
   bool writes(size_t path) const { return each_[path].writes.load(std::memory_order_acquire); }
 
   /// So of any path.
-  bool reads() const {
+  bool reads() const override {
     return std::any_of(each_.get(), each_.get() + paths_,
                        [](const path_state& path) { return path.reads.load(); });
   }
-  bool writes() const {
+  bool writes() const override {
     return std::any_of(each_.get(), each_.get() + paths_,
                        [](const path_state& path) { return path.writes.load(); });
   }
 
   /// Why the tier is degraded, path by path; empty while it is not.
-  std::string reason() const {
+  std::string reason() const override {
     std::lock_guard lock(mutex_);
     std::string all = left_out_;
     for (size_t i = 0; i < paths_; ++i)

@@ -5,8 +5,8 @@
 #include "actors/disk/stall_tick.hpp"
 #include "runtime/io_messages.hpp"
 
-#include <caf/event_based_actor.hpp>
 #include <caf/stateful_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
 
 #include <cassert>
 #include <cstring>
@@ -24,16 +24,16 @@ constexpr uint32_t image_slots =
 struct journal_state {
   const char* name = "journal";
   std::shared_ptr<const extent_file> file;
-  size_t path = 0;
+  extent in_arena;
   std::optional<index_journal> journal;
   volume_spaces spaces;
   std::shared_ptr<metrics::journal_probe> probe;
   std::function<void(const std::string&)> warn;
-  tier_actor tier;
+  decltype(start_journal::tier) tier;
 
   uint64_t expected_bytes = 0; ///< of the operation under way
   runtime::operation_id under_way{};
-  caf::actor disk;
+  disk_actor disk;
   std::chrono::milliseconds stall_after{};
   stall_detector watch{ticks_of_patience}; ///< of that operation, tag 0
   bool ticking = false;                    ///< a tick of it is in the ring
@@ -45,11 +45,11 @@ struct journal_state {
   std::vector<answer<close_journal_answer>> closers;
 };
 
-using self_pointer = caf::stateful_actor<journal_state, runtime::homed_actor>*;
+using self_pointer = caf::stateful_actor<journal_state, runtime::homed<journal_actor::base>>*;
 
 void pump(self_pointer self);
 
-/// Puts the store's number of its space into each record. What is of a space without a number is left out: nothing of it
+/// Puts the volume's number of its space and the offset on the path into each record. What is of a space without a number is left out: nothing of it
 /// was ever published.
 std::vector<index_record> numbered(const journal_state& state, const std::vector<index_change>& changes) {
   std::vector<index_record> records;
@@ -60,6 +60,7 @@ std::vector<index_record> numbered(const journal_state& state, const std::vector
       continue;
     records.push_back(change.record);
     records.back().space = number;
+    records.back().offset -= state.in_arena.offset;
   }
   return records;
 }
@@ -80,7 +81,7 @@ void ask_for_image(self_pointer self) {
   if (state.asking || !state.journal->wants_image())
     return;
   state.asking = true;
-  self->request(state.tier, caf::infinite, image_request{state.path, state.next_slot, image_slots})
+  self->request(state.tier, caf::infinite, image_request{state.in_arena, state.next_slot, image_slots})
       .then(
           [self](const image_answer& part) {
             auto& now = self->state;
@@ -190,7 +191,7 @@ caf::result<forget_answer> forget(self_pointer self, const forget_request& reque
   if (request.space) {
     fingerprint = state.spaces.fingerprint_of(*request.space);
     if (!fingerprint) // nothing of it was ever written
-      return forget_answer{{}, state.journal->block().epoch};
+      return forget_answer{{}, state.journal->block().epoch, {}};
   }
   auto reply = make_answer<forget_answer>(self);
   state.journal->forget(fingerprint, request.epoch, [self, reply](bool durable) mutable {
@@ -216,10 +217,11 @@ caf::result<close_journal_answer> close(self_pointer self) {
   return reply.promise();
 }
 
-caf::behavior journal_behavior(self_pointer self, const std::shared_ptr<journal_arguments>& arguments) {
+journal_actor::behavior_type journal_behavior(self_pointer self,
+                                              const std::shared_ptr<journal_arguments>& arguments) {
   auto& state = self->state;
   state.file = std::move(arguments->file);
-  state.path = arguments->path;
+  state.in_arena = arguments->in_arena;
   state.disk = arguments->disk;
   state.stall_after = arguments->stall_after;
   state.journal.emplace(state.file->block(), arguments->position);
@@ -242,7 +244,8 @@ caf::behavior journal_behavior(self_pointer self, const std::shared_ptr<journal_
 
 } // namespace
 
-caf::actor spawn_journal(caf::actor_system& system, const runtime::home& home, journal_arguments arguments) {
+journal_actor spawn_journal(caf::actor_system& system, const runtime::home& home,
+                            journal_arguments arguments) {
   return runtime::spawn_homed(system, home, journal_behavior,
                               std::make_shared<journal_arguments>(std::move(arguments)));
 }

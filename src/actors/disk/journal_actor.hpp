@@ -5,9 +5,8 @@
 // An operation that does not come back in `stall_after` is told to the path's disk (`journal_stalled`), which takes writing out
 // of service until it does, and whoever waits for a clear is told that it is not durable.
 //
-// Messages: `start_journal` once; `index_changes` from the tier; `forget_request` -> `forget_answer`;
-// `close_journal_request` -> `close_journal_answer`. It asks the tier for its index, part by part, while it takes a
-// checkpoint; changes that happen meanwhile are in the journal as well.
+// It asks the tier for its index, part by part, while it takes a checkpoint; changes that happen meanwhile are in the journal as
+// well. Offsets in the file are those of its path; the tier and the disk set speak of the tier's arena.
 #pragma once
 
 #include "actors/disk/journal_messages.hpp"
@@ -27,22 +26,16 @@ namespace terrace::actors {
 
 struct journal_arguments {
   std::shared_ptr<const extent_file> file;
-  size_t path = 0; ///< which of the tier's paths that is
+  extent in_arena; ///< the path's part of the tier's arena
   journal_position position;
   volume_spaces spaces;
   std::shared_ptr<metrics::journal_probe> probe;
-  caf::actor disk; ///< of the same path
+  disk_actor disk; ///< of the same path
   std::chrono::milliseconds stall_after{10'000};
   std::function<void(const std::string&)> warn; ///< one line when it begins to fail, one when it works again
 };
 
-/// The tier whose index it keeps. Before any other message.
-struct start_journal {
-  tier_actor tier;
-};
-
-caf::actor spawn_journal(caf::actor_system& system, const runtime::home& home, journal_arguments arguments);
+journal_actor spawn_journal(caf::actor_system& system, const runtime::home& home,
+                            journal_arguments arguments);
 
 } // namespace terrace::actors
-
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::start_journal)

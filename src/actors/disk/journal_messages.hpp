@@ -2,23 +2,28 @@
 #pragma once
 
 #include "actors/connection/group_messages.hpp"
-#include "actors/tier/durable_index.hpp"
+#include "memory/allocator.hpp"
+#include "storage/volume_id.hpp"
+#include "tier/durable_index.hpp"
+
+#include <caf/typed_actor.hpp>
 
 #include <optional>
 #include <vector>
 
 namespace terrace::actors {
 
-/// From a tier, in the order in which it happened; to each journal what lies on its path, with offsets in the arena of that
-/// path.
+/// From a durable tier to its disk set, in the order in which it happened; and from there to each journal what lies on its
+/// path. Offsets are those of the tier's arena.
 struct index_changes {
   std::vector<index_change> changes;
   space_ptr of; ///< the space of what was published; null when nothing was
 };
 
-/// From a journal to its tier, while it takes a checkpoint: what of its path is in `count` slots from `first` on?
+/// From a journal to its tier, while it takes a checkpoint: what is in `count` slots from `first` on, and lies in that part of
+/// the arena?
 struct image_request {
-  size_t path = 0;
+  extent within;
   uint32_t first = 0;
   uint32_t count = 0;
 };
@@ -29,8 +34,8 @@ struct image_answer {
   bool last = false;
 };
 
-/// From a tier that was cleared, to all its journals: what was written until now must not come back. (delayed: until that
-/// is durable)
+/// From a tier that was cleared to its disk set, and from there to all journals: what was written until now must not come
+/// back. (delayed: until that is durable)
 struct forget_request {
   std::optional<space_id> space; ///< or all of the store
   uint64_t epoch = 0; ///< of what is written now: a journal that is behind forgets up to here as well
@@ -38,9 +43,16 @@ struct forget_request {
 struct forget_answer {
   error failure;
   uint64_t epoch = 0; ///< of what is written from now on
+  volume_id
+      missed{}; ///< of the disk set: the volume has paths where that is not durable; zeros: it is everywhere
 };
 
-/// From the supervisor, when nothing changes the tier any more. (delayed: until a checkpoint holds all of it, or could not
+/// From a durable tier to its disk set, and from there to all journals, before anything else: whose index they keep.
+struct start_journal {
+  caf::typed_actor<caf::replies_to<image_request>::with<image_answer>> tier;
+};
+
+/// From the supervisor to a disk set, and from there to its journals, when nothing changes the tier any more. (delayed: until a checkpoint holds all of it, or could not
 /// be written)
 struct close_journal_request {};
 struct close_journal_answer {

@@ -13,14 +13,21 @@ std::string names_of(const disk_paths& paths) {
 
 } // namespace
 
-std::string describe_opened(const opened_disk& disk, double seconds) {
+std::string describe_opened(const opened_disk& disk) {
   std::string text = std::to_string(disk.paths->bytes()) + " bytes in " + names_of(*disk.paths) + ", " +
                      std::to_string(disk.objects->table().published()) + " objects found in " +
-                     std::to_string(static_cast<uint64_t>(seconds * 1000)) + " ms";
+                     std::to_string(static_cast<uint64_t>(disk.seconds * 1000)) + " ms";
   for (size_t i = 0; i < disk.paths->size(); ++i)
     if (const extent_file& file = *disk.paths->file(i); !file.direct())
       return text + ", through the page cache: " + file.buffered_reason();
   return text;
+}
+
+std::string describe_left_out(const opened_disk& disk) {
+  if (disk.left_out.empty())
+    return {};
+  return "goes on without " + std::to_string(disk.left_out.size()) + " of its " +
+         std::to_string(disk.left_out.size() + disk.each.size()) + " paths: " + disk.service->reason();
 }
 
 std::string describe_losses(const opened_disk& disk) {

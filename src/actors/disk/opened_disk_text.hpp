@@ -13,7 +13,10 @@ inline uint64_t damaged_in(const opened_path& path) {
 }
 
 /// How large it is, where, and what was found in it.
-std::string describe_opened(const opened_disk& disk, double seconds);
+std::string describe_opened(const opened_disk& disk);
+
+/// Which of its paths it goes on without; empty when it has all.
+std::string describe_left_out(const opened_disk& disk);
 
 /// What of its index is lost; empty when nothing is.
 std::string describe_losses(const opened_disk& disk);

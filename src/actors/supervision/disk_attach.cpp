@@ -1,14 +1,13 @@
 #include "actors/supervision/disk_attach.hpp"
 
-#include "actors/disk/disk_actor.hpp"
 #include "actors/disk/opened_disk_text.hpp"
 #include "runtime/io_messages.hpp"
-#include "storage/lock_watcher.hpp"
 #include "storage/machine_identity.hpp"
+
+#include <caf/send.hpp>
 
 #include <poll.h>
 
-#include <algorithm>
 #include <cstring>
 
 namespace terrace::actors {
@@ -22,11 +21,7 @@ using phase = supervisor_state::phase;
 error await_lock(supervisor_pointer self, const disk_prepared& report) {
   auto& state = self->state;
   group_parts& group = *state.groups[report.group];
-  const auto& files = state.with.groups[report.group].disk_files;
-  auto locked = std::find_if(files.begin(), files.end(), [&](const std::string& file) {
-    return report.failure.text.starts_with(file + ":");
-  });
-  auto event = watch_lock(locked != files.end() ? *locked : files.front());
+  auto event = watch_volume_lock(state.with.groups[report.group].disk_files, report.failure);
   if (!event)
     return event.error();
   group.locked();
@@ -57,21 +52,12 @@ joining_lines describe(supervisor_pointer self, const disk_prepared& report) {
   const opened_disk& disk = *report.disk;
   std::string tier = "the disk tier of group " + self->state.groups[report.group]->name;
   joining_lines lines;
-  lines.joined = tier + " joined: " + describe_opened(disk, report.seconds);
-  if (!disk.left_out.empty())
-    lines.warnings.push_back(tier + " goes on without " + std::to_string(disk.left_out.size()) + " of its " +
-                             std::to_string(disk.left_out.size() + disk.each.size()) +
-                             " paths: " + disk.service->reason());
+  lines.joined = tier + " joined: " + describe_opened(disk);
+  if (std::string left_out = describe_left_out(disk); !left_out.empty())
+    lines.warnings.push_back(tier + " " + left_out);
   if (std::string lost = describe_losses(disk); !lost.empty())
     lines.warnings.push_back(std::move(lost));
   return lines;
-}
-
-void count_recovered(supervisor_pointer self, const disk_prepared& report) {
-  const opened_disk& disk = *report.disk;
-  for (size_t i = 0; i < disk.each.size(); ++i)
-    self->state.with.probes[report.group].paths[disk.paths->file(i)->path_index()].journal->recovered(
-        {disk.each[i].objects, damaged_in(disk.each[i]), report.seconds});
 }
 
 } // namespace
@@ -91,6 +77,7 @@ void prepare_disk(supervisor_pointer self, size_t group) {
     files.owner = {machine_identity(), plan.name};
     files.on_mismatch = plan.on_mismatch;
     work.disk = std::move(files);
+    work.state_directory = plan.state_directory;
     work.disk_plan = *plan.disk;
     work.spaces = state.groups[group]->group;
     work.policy = state.groups[group]->policy;
@@ -101,8 +88,7 @@ void prepare_disk(supervisor_pointer self, size_t group) {
 void register_with_disk(supervisor_pointer self, size_t group) {
   const disk_parts* disk = self->state.groups[group]->disk();
   if (disk != nullptr && self->state.memory_ready[group])
-    for (const caf::actor& each : disk->disks)
-      self->send(each, register_memory{});
+    self->send(disk->set, register_memory{});
 }
 
 void lock_is_free(supervisor_pointer self, size_t group, int32_t result) {
@@ -136,7 +122,6 @@ void disk_is_prepared(supervisor_pointer self, const disk_prepared& report) {
   }
   if (state.now != phase::serving)
     return;
-  count_recovered(self, report);
   auto lines = describe(self, report);
   join_disk(self->system(), group, state.with.groups[report.group], probes, state.with.place,
             std::move(*report.disk), state.with.warn);

@@ -1,8 +1,6 @@
 #include "actors/supervision/group_builder.hpp"
 
 #include "actors/connection/group_actor.hpp"
-#include "actors/disk/disk_actor.hpp"
-#include "actors/disk/journal_actor.hpp"
 #include "actors/tier/policy_actor.hpp"
 #include "actors/tier/tier_actor.hpp"
 #include "actors/transfer/write_through_actor.hpp"
@@ -11,7 +9,6 @@
 #include <caf/send.hpp>
 
 #include <algorithm>
-#include <cassert>
 
 namespace terrace::actors {
 
@@ -55,6 +52,9 @@ result<std::shared_ptr<group_parts>> build_group(caf::actor_system& system, cons
   group->name = plan.name;
   group->path = plan.path;
   group->isolated = plan.isolated;
+  group->disk_files = plan.disk_files;
+  group->state_directory = plan.state_directory;
+  group->detached = plan.detached;
   group->memory = std::move(*memory);
   group->copiers = std::move(copiers);
   group->host_probe = probes.host;
@@ -75,7 +75,7 @@ result<std::shared_ptr<group_parts>> build_group(caf::actor_system& system, cons
   if (!space)
     return tl::unexpected(space.error());
   auto host = tier_of(tier_kind::host, plan.host, std::move(*space), group->policy, probes.host);
-  host.objects = std::make_unique<tier_state>(tier_kind::host);
+  host.objects = std::make_unique<residency>(tier_kind::host);
   group->host_index = host.objects->index();
   group->host = spawn_tier(system, std::move(host));
   if (plan.disk)
@@ -86,19 +86,9 @@ result<std::shared_ptr<group_parts>> build_group(caf::actor_system& system, cons
 void join_disk(caf::actor_system& system, group_parts& group, const group_plan& plan,
                const group_probes& probes, const std::function<runtime::home()>& place, opened_disk opened,
                std::function<void(const std::string&)> warn) {
-  auto named_warn = [warn = std::move(warn), name = group.name](const std::string& line) {
-    warn("group " + name + ": " + line);
-  };
-  size_t paths = opened.paths->size();
-  assert(probes.paths.size() == paths + opened.left_out.size());
   auto disk = std::make_unique<disk_parts>();
-  auto index = opened.objects->index();
-  if (paths != 1)
-    index->set_reach([service = opened.service, map = opened.paths->map()](uint64_t offset) {
-      return service->reads(map.path_of(offset));
-    });
-  disk->index = index;
-  disk->paths = opened.paths;
+  disk->index = opened.objects->index();
+  disk->volume = opened.volume();
   disk->service = opened.service;
   disk->write_new = plan.write_new;
   std::shared_ptr<std::atomic<bool>> second_looks;
@@ -106,44 +96,23 @@ void join_disk(caf::actor_system& system, group_parts& group, const group_plan& 
     second_looks = std::make_shared<std::atomic<bool>>(plan.admission.rule == admission_rule::seen_twice);
   disk->second_looks = second_looks;
   disk->probe = probes.disk_tier;
-  if (!opened.left_out.empty())
-    probes.disk_tier->degraded(true);
-  for (const left_out_path& one : opened.left_out)
-    probes.paths[one.path].disk->missing();
-  for (size_t i = 0; i < paths; ++i) {
-    const path_probes& told = probes.paths[opened.paths->file(i)->path_index()];
-    runtime::home home = place();
-    disk_arguments io;
-    io.file = opened.paths->file(i);
-    io.limits = plan.disk_io;
-    io.health = plan.disk_health;
-    io.probe = told.disk;
-    io.tier_probe = probes.disk_tier;
-    io.service = opened.service;
-    io.path = i;
-    io.warn = named_warn;
-    for (uint32_t n = 0; n < group.memory->segments(); ++n)
-      if (auto segment = group.memory->segment(n))
-        io.segments.push_back(std::move(segment));
-    disk->disks.push_back(spawn_disk(system, home, std::move(io)));
-    journal_arguments journal;
-    journal.file = opened.paths->file(i);
-    journal.path = i;
-    journal.position = opened.each[i].position;
-    journal.spaces = std::move(opened.each[i].spaces);
-    journal.probe = told.journal;
-    journal.disk = disk->disks.back();
-    journal.stall_after = plan.disk_health.stall_after;
-    journal.warn = named_warn;
-    disk->journals.push_back(spawn_journal(system, home, std::move(journal)));
-  }
+  disk_set_arguments paths;
+  paths.limits = plan.disk_io;
+  paths.health = plan.disk_health;
+  paths.probes = probes.paths;
+  paths.tier_probe = probes.disk_tier;
+  for (uint32_t n = 0; n < group.memory->segments(); ++n)
+    if (auto segment = group.memory->segment(n))
+      paths.segments.push_back(std::move(segment));
+  paths.place = place;
+  paths.warn = [warn = std::move(warn), name = group.name](const std::string& line) {
+    warn("group " + name + ": " + line);
+  };
+  disk->set = spawn_disk_set(system, opened, std::move(paths));
   auto tier = tier_of(tier_kind::disk, *plan.disk, std::move(opened.space), group.policy, probes.disk_tier);
   tier.objects = std::move(opened.objects);
-  tier.journals = disk->journals;
-  tier.map = opened.paths->map();
+  tier.keeper = disk->set;
   disk->tier = spawn_tier(system, std::move(tier));
-  for (const caf::actor& journal : disk->journals)
-    caf::anon_send(journal, start_journal{disk->tier});
   write_through_arguments down;
   down.host_tier = group.host;
   down.disk_tier = disk->tier;
@@ -155,8 +124,7 @@ void join_disk(caf::actor_system& system, group_parts& group, const group_plan& 
   down.memory = group.memory;
   down.copiers = group.copiers;
   down.probe = probes.disk_tier;
-  // Writes in progress cannot be evicted: they leave most of a small disk to what may make room for them.
-  down.bytes_in_progress = std::min(down.bytes_in_progress * paths, opened.paths->bytes() / 4);
+  down.bytes_in_progress = opened.write_bytes_in_progress(down.bytes_in_progress);
   disk->write_through = spawn_write_through(system, std::move(down));
   group.join(std::move(disk));
   group.ready();
@@ -166,11 +134,8 @@ std::vector<caf::actor> actors_of_disk(const group_parts& group) {
   const disk_parts* disk = group.disk();
   if (disk == nullptr)
     return {};
-  std::vector<caf::actor> list{disk->write_through};
-  list.insert(list.end(), disk->disks.begin(), disk->disks.end());
-  list.push_back(caf::actor_cast<caf::actor>(disk->tier));
-  list.insert(list.end(), disk->journals.begin(), disk->journals.end());
-  return list;
+  return {caf::actor_cast<caf::actor>(disk->write_through), caf::actor_cast<caf::actor>(disk->tier),
+          caf::actor_cast<caf::actor>(disk->set)};
 }
 
 std::vector<caf::actor> actors_of(const group_parts& group) {

@@ -3,12 +3,11 @@
 
 #include "actors/connection/connection.hpp"
 #include "actors/disk/disk_opening.hpp"
+#include "actors/disk/disk_set.hpp"
 #include "actors/tier/policy_clock.hpp"
 #include "actors/tier/shadow_actor.hpp"
 #include "actors/tier/tier_plan.hpp"
 #include "actors/transfer/write_through_actor.hpp"
-#include "metrics/disk_probe.hpp"
-#include "metrics/journal_probe.hpp"
 #include "metrics/tier_probe.hpp"
 #include "runtime/workers.hpp"
 #include "transfer/device_health.hpp"
@@ -27,19 +26,15 @@ struct group_plan {
   bool huge_pages = false;
   std::optional<uint32_t> numa_node;
   std::optional<tier_plan> disk;
-  std::vector<std::string> disk_files;               ///< one for each path
+  std::vector<std::string> disk_files; ///< one for each path, also without a disk
+  std::string state_directory;         ///< for clears that a volume cannot be told
+  bool detached = true;                ///< false in tests that run what blocks on their own thread
   mismatch_rule on_mismatch = mismatch_rule::refuse; ///< of files that are no store of this machine and group
   io_limits disk_io;
   health_options disk_health;
   disk_admission admission;
   bool write_new = true;
   std::vector<shadow_plan> shadows;
-};
-
-/// The probes of one path of a group's disk.
-struct path_probes {
-  std::shared_ptr<metrics::disk_probe> disk = std::make_shared<metrics::disk_probe>();
-  std::shared_ptr<metrics::journal_probe> journal = std::make_shared<metrics::journal_probe>();
 };
 
 /// The probes of a group; registered with the exposition by whoever makes them.

@@ -5,7 +5,6 @@
 #include <caf/stateful_actor.hpp>
 
 #include <chrono>
-#include <filesystem>
 
 namespace terrace::actors {
 
@@ -48,7 +47,9 @@ void report_disk(self_pointer self, error failure) {
   report.failure = std::move(failure);
   if (report.failure.code == errc::ok)
     report.disk = std::make_shared<opened_disk>(state.disk->finish());
-  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - state.begun).count();
+  if (report.disk)
+    report.disk->seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - state.begun).count();
   self->send(state.with.report_to, std::move(report));
   state.disk_done = true;
   end_if_done(self);
@@ -78,10 +79,8 @@ void restore(self_pointer self, bool more) {
 void open_disk(self_pointer self) {
   auto& state = self->state;
   state.begun = std::chrono::steady_clock::now();
-  std::error_code ignored; // opening the file reports what matters
-  for (const std::string& path : state.with.disk->paths)
-    std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
-  auto disk = disk_opening::open(*state.with.disk, state.with.disk_plan);
+  auto disk =
+      disk_opening::open(*state.with.disk, state.with.disk_plan, pending_clears(state.with.state_directory));
   if (!disk) {
     report_disk(self, disk.error());
     return;

@@ -13,7 +13,6 @@ struct disk_prepared {
   size_t group = 0;
   error failure;
   std::shared_ptr<opened_disk> disk; ///< the receiver takes what is in it
-  double seconds = 0;                ///< that it took
 };
 
 /// All of the arena is committed, or the machine has less memory.
@@ -26,6 +25,7 @@ struct preparer_arguments {
   std::shared_ptr<segmented_arena> memory;
   uint64_t prefault_piece_bytes = 0; ///< 0: memory is committed by whoever touches it first
   std::optional<extent_files_options> disk;
+  std::string state_directory; ///< has the clears that the volume has not heard of
   tier_plan disk_plan;
   group_actor spaces;  ///< gives the spaces on disk their ids
   policy_actor policy; ///< hears of the residents

@@ -1,6 +1,5 @@
 #include "actors/supervision/shutdown.hpp"
 
-#include "actors/disk/journal_messages.hpp"
 #include "runtime/io_messages.hpp"
 
 #include <caf/exit_reason.hpp>
@@ -16,7 +15,8 @@ using phase = supervisor_state::phase;
 void next_phase(supervisor_pointer self);
 void end_groups(supervisor_pointer self);
 
-void await_end(supervisor_pointer self, const caf::actor& which) {
+template <class Handle>
+void await_end(supervisor_pointer self, const Handle& which) {
   self->monitor(which);
   self->state.awaited.insert(which.address());
 }
@@ -51,17 +51,16 @@ void settle_disks(supervisor_pointer self) {
     const disk_parts* disk = group->disk();
     if (disk == nullptr)
       continue;
-    state.unsettled += disk->journals.size();
-    auto close = [self, journals = disk->journals] {
-      for (const caf::actor& journal : journals)
-        self->request(journal, caf::infinite, close_journal_request{})
-            .then(
-                [self](const close_journal_answer& answer) {
-                  if (answer.failure.code != errc::ok)
-                    self->state.with.warn(answer.failure.text);
-                  disk_is_settled(self);
-                },
-                [self](const caf::error&) { disk_is_settled(self); });
+    ++state.unsettled;
+    auto close = [self, set = disk->set] {
+      self->request(set, caf::infinite, close_journal_request{})
+          .then(
+              [self](const close_journal_answer& answer) {
+                if (answer.failure.code != errc::ok)
+                  self->state.with.warn(answer.failure.text);
+                disk_is_settled(self);
+              },
+              [self](const caf::error&) { disk_is_settled(self); });
     };
     self->request(disk->write_through, caf::infinite, finish_writes_request{})
         .then([close](const finish_writes_answer&) { close(); }, [close](const caf::error&) { close(); });
@@ -73,20 +72,20 @@ void settle_disks(supervisor_pointer self) {
 void end_groups(supervisor_pointer self) {
   auto& state = self->state;
   state.now = phase::ending;
-  auto end = [self](const caf::actor& which) {
+  auto end = [self](const auto& which) {
     await_end(self, which);
     self->send_exit(which, caf::exit_reason::user_shutdown);
   };
   for (const caf::actor& preparer : state.preparers)
     end(preparer);
-  for (const caf::actor& memory : state.memories)
+  for (const memory_actor& memory : state.memories)
     end(memory);
   for (const auto& group : state.groups)
     for (const caf::actor& member : actors_of(*group))
       end(member);
   if (state.copiers)
     for (const copier_actor& copier : state.copiers->all())
-      end(caf::actor_cast<caf::actor>(copier));
+      end(copier);
   if (state.metrics)
     end(state.metrics);
 }
@@ -115,7 +114,7 @@ void drain(supervisor_pointer self) {
   state.now = phase::closing_listeners;
   for (const listen_plan& plan : state.with.listens)
     ::unlink(plan.path.c_str());
-  for (const caf::actor& listener : state.listeners) {
+  for (const listener_actor& listener : state.listeners) {
     await_end(self, listener);
     self->send(listener, drain_notice{});
   }

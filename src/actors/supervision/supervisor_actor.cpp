@@ -59,6 +59,7 @@ error start(supervisor_pointer self) {
   state.copiers = std::make_shared<copier_pool>(std::move(copiers));
   state.memory_ready.resize(state.with.groups.size(), state.with.prefault_piece_bytes == 0);
   for (size_t i = 0; i < state.with.groups.size(); ++i) {
+    state.with.groups[i].detached = state.with.detached;
     auto group = build_group(self->system(), state.with.groups[i], state.with.probes[i], state.copiers);
     if (!group)
       return group.error();
@@ -126,8 +127,8 @@ void set_policies(supervisor_pointer self, const policies_notice& notice) {
   }
 }
 
-caf::behavior supervisor_behavior(supervisor_pointer self,
-                                  const std::shared_ptr<supervisor_arguments>& arguments) {
+supervisor_interface::behavior_type
+supervisor_behavior(supervisor_pointer self, const std::shared_ptr<supervisor_arguments>& arguments) {
   self->state.with = std::move(*arguments);
   self->set_down_handler([self](const caf::down_msg& down) { somebody_ended(self, down); });
   error failure = start(self);
@@ -156,7 +157,7 @@ caf::behavior supervisor_behavior(supervisor_pointer self,
 
 } // namespace
 
-caf::actor spawn_supervisor(caf::actor_system& system, supervisor_arguments arguments) {
+supervisor_actor spawn_supervisor(caf::actor_system& system, supervisor_arguments arguments) {
   runtime::home home = arguments.place();
   return runtime::spawn_homed(system, home, supervisor_behavior,
                               std::make_shared<supervisor_arguments>(std::move(arguments)));

@@ -7,8 +7,6 @@
 #include "actors/supervision/group_builder.hpp"
 #include "metrics/exposition.hpp"
 
-#include <caf/allowed_unsafe_message_type.hpp>
-
 #include <chrono>
 
 namespace terrace::actors {
@@ -48,21 +46,7 @@ struct supervisor_arguments {
       finished; ///< once: nothing is left to end; `clean` false after an actor's death
 };
 
-/// Another policy for a tier in all groups, after a reload. Empty: as it was.
-struct policies_notice {
-  std::string host;
-  std::string disk;
-};
-
-/// Host memory that each group shall have from now on, in the order of `groups`. What could not be done is told to `warn`.
-struct resize_groups {
-  std::vector<uint64_t> host_bytes;
-};
-
-/// Begins at once, at a home that `place` gives. Takes `policies_notice` and `resize_groups`; and `drain_notice`: stop accepting, let requests in flight finish for `shutdown_grace`, end.
-caf::actor spawn_supervisor(caf::actor_system& system, supervisor_arguments arguments);
+/// Begins at once, at a home that `place` gives.
+supervisor_actor spawn_supervisor(caf::actor_system& system, supervisor_arguments arguments);
 
 } // namespace terrace::actors
-
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::policies_notice)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::resize_groups)

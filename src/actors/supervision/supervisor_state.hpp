@@ -2,7 +2,9 @@
 // (shutdown.hpp). Private to it.
 #pragma once
 
+#include "actors/supervision/preparer_actor.hpp"
 #include "actors/supervision/supervisor_actor.hpp"
+#include "runtime/io_messages.hpp"
 
 #include <caf/stateful_actor.hpp>
 
@@ -25,17 +27,20 @@ struct supervisor_state {
   std::shared_ptr<copier_pool> copiers;
   std::shared_ptr<client_directory> clients = std::make_shared<client_directory>();
   std::vector<caf::actor> preparers;
-  std::vector<caf::actor> memories; ///< parallel to the groups
-  std::vector<caf::actor> listeners;
+  std::vector<memory_actor> memories; ///< parallel to the groups
+  std::vector<listener_actor> listeners;
   caf::actor metrics;
 
   enum class phase { serving, closing_listeners, draining, settling, ending } now = phase::serving;
   std::set<caf::actor_addr> awaited; ///< whose end the present phase waits for
   std::map<size_t, unique_fd> locks; ///< of groups whose disk another process has open
-  size_t unsettled = 0;              ///< paths of disks that are not written down yet
+  size_t unsettled = 0;              ///< disk tiers that are not written down yet
   bool clean = true;
 };
 
-using supervisor_pointer = caf::stateful_actor<supervisor_state, runtime::homed_actor>*;
+/// The preparers that it spawns report to it.
+using supervisor_interface =
+    supervisor_actor::extend<caf::reacts_to<disk_prepared>, caf::reacts_to<runtime::io_done>>;
+using supervisor_pointer = caf::stateful_actor<supervisor_state, runtime::homed<supervisor_interface::base>>*;
 
 } // namespace terrace::actors

@@ -1,7 +1,7 @@
 #include "actors/tier/allocator_actor.hpp"
 
 #include "actors/answer.hpp"
-#include "actors/tier/allocation_queue.hpp"
+#include "tier/allocation_queue.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/typed_event_based_actor.hpp>
@@ -22,12 +22,12 @@ using self_pointer = allocator_actor::stateful_pointer<allocator_state>;
 /// After every change.
 void settle(self_pointer self) {
   auto& queue = *self->state.queue;
-  allocator_usage usage = queue.space().usage();
+  allocator_usage usage = queue.usage();
   self->state.probe->waiting(queue.waiting());
   self->state.probe->occupies({usage.capacity_bytes, usage.used_bytes, usage.requested_bytes,
                                usage.largest_free_run, usage.free_runs, usage.whole_bytes});
-  if (auto wanted = queue.room_wanted())
-    self->send(self->state.tier, *wanted);
+  if (auto round = queue.begin_round())
+    self->send(self->state.tier, room_request{std::move(round)});
 }
 
 allocator_actor::behavior_type allocator_behavior(self_pointer self,
@@ -50,13 +50,12 @@ allocator_actor::behavior_type allocator_behavior(self_pointer self,
         settle(self);
       },
       [self](const room_made& made) {
-        self->state.queue->room_made(made);
+        self->state.queue->end_round(made.round);
         settle(self);
       },
-      [self](const choose_request& request) {
-        auto answer = self->state.queue->choose(request.candidates);
+      [self](const evictable_notice&) {
+        self->state.queue->something_may_leave();
         settle(self);
-        return answer;
       },
       [self](const grow_notice& notice) {
         self->state.queue->grow(notice);
@@ -75,10 +74,10 @@ allocator_actor::behavior_type allocator_behavior(self_pointer self,
       },
       [self](const usage_request&) {
         usage_answer report;
-        report.usage = self->state.queue->space().usage();
+        report.usage = self->state.queue->usage();
         report.room_bytes = self->state.queue->room_bytes();
         report.waiting = self->state.queue->waiting();
-        report.allocator = self->state.queue->space().name();
+        report.allocator = self->state.queue->allocator_name();
         return report;
       },
   };

@@ -5,6 +5,7 @@
 
 #include <caf/actor_system.hpp>
 #include <caf/event_based_actor.hpp>
+#include <caf/send.hpp>
 #include <caf/stateful_actor.hpp>
 
 #include <optional>
@@ -23,7 +24,9 @@ struct memory_state {
   std::optional<uint64_t> wanted;
 };
 
-using self_pointer = caf::stateful_actor<memory_state>*;
+/// The preparer that it spawns reports to it.
+using memory_interface = memory_actor::extend<caf::reacts_to<memory_committed>>;
+using self_pointer = memory_interface::stateful_pointer<memory_state>;
 
 std::string describe(const memory_state& state) {
   return "group " + state.with.parts->name + " has " + std::to_string(state.with.parts->memory->size()) +
@@ -66,15 +69,8 @@ void shrink(self_pointer self) {
         drop();
         return;
       }
-      auto waiting_for = std::make_shared<size_t>(disk->disks.size());
-      for (const caf::actor& each : disk->disks)
-        self->request(each, caf::infinite, forget_memory{with.parts->memory->segment(number)->data()})
-            .then(
-                [drop, waiting_for](const retire_answer&) {
-                  if (--*waiting_for == 0)
-                    drop();
-                },
-                [](const caf::error&) {}); // the daemon is ending
+      self->request(disk->set, caf::infinite, forget_memory{with.parts->memory->segment(number)->data()})
+          .then([drop](const retire_answer&) { drop(); }, [](const caf::error&) {}); // the daemon is ending
     };
     self->request(state.with.parts->host, caf::infinite, retire_request{{offset, bytes}})
         .then(emptied, [](const caf::error&) {});
@@ -97,8 +93,7 @@ void grown(self_pointer self, const error& failure) {
   for (uint32_t i = added.first; i < added.end; ++i) {
     notice.bytes += parts.memory->range_of(i).bytes;
     if (const disk_parts* disk = parts.disk())
-      for (const caf::actor& each : disk->disks)
-        self->send(each, add_memory{parts.memory->segment(i)});
+      caf::anon_send(disk->set, add_memory{parts.memory->segment(i)});
   }
   self->send(parts.host, notice);
   parts.fit_window();
@@ -151,12 +146,13 @@ void committed(self_pointer self, const error& failure) {
     shrink(self);
     state.with.log(describe(state));
   } else {
-    self->send(state.with.report_to, memory_prepared{state.with.group, failure});
+    caf::anon_send(state.with.report_to, memory_prepared{state.with.group, failure});
   }
   next(self);
 }
 
-caf::behavior memory_behavior(self_pointer self, const std::shared_ptr<memory_arguments>& arguments) {
+memory_interface::behavior_type memory_behavior(self_pointer self,
+                                                const std::shared_ptr<memory_arguments>& arguments) {
   self->state.with = std::move(*arguments);
   if (self->state.with.prefault_piece_bytes != 0)
     commit(self);
@@ -171,7 +167,7 @@ caf::behavior memory_behavior(self_pointer self, const std::shared_ptr<memory_ar
 
 } // namespace
 
-caf::actor spawn_memory(caf::actor_system& system, memory_arguments arguments) {
+memory_actor spawn_memory(caf::actor_system& system, memory_arguments arguments) {
   return system.spawn(memory_behavior, std::make_shared<memory_arguments>(std::move(arguments)));
 }
 

@@ -1,8 +1,11 @@
-// What is asked of a trust group's policies, and told to their shadows.
+// What a trust group's policy is notified of and asked beside the tier's own conversation (tier/policy_notes.hpp,
+// tier/victims.hpp), and what its shadows are told.
 #pragma once
 
 #include "actors/connection/group_messages.hpp"
+#include "actors/messages.hpp"
 #include "index/prefix_resolver.hpp"
+#include "policy/eviction_types.hpp"
 #include "policy/shadow_cache.hpp"
 
 #include <cstdint>
@@ -12,6 +15,44 @@
 #include <vector>
 
 namespace terrace::actors {
+
+/// From the preparer: residents that were found after a restart, root first. Answered when the policy knows them, so that
+/// millions of them do not wait in its mailbox.
+struct restored_request {
+  policy_notes found;
+};
+struct restored_answer {
+  error failure;
+};
+
+/// From a tier, behind some batches of notes; the policy gives it back when it has applied them.
+struct notes_mark {};
+
+/// From a connection, with the first request of an inference that leases or loads: its whole chain, present or not. It is
+/// the inference's one use of these objects, in all tiers. An inference that has begun already changes nothing.
+struct inference_begin {
+  uint64_t inference = 0;
+  batch_ptr objects; ///< root first
+  request_hints hints;
+  std::optional<policy_time> told; ///< by the client's clock
+};
+
+/// From a connection: what was told at an inference's end. One that nobody began changes nothing.
+struct inference_end {
+  uint64_t inference = 0;
+  request_outcome outcome;
+  std::optional<policy_time> told; ///< by the client's clock
+};
+/// How many of these, from the first on, should the tier take (eviction_tracker::admitted)?
+struct admit_request {
+  tier_kind tier = tier_kind::none;
+  admission_rule rule = admission_rule::always;
+  std::vector<entry_info> entries;
+};
+struct admit_answer {
+  error failure;
+  size_t admitted = 0;
+};
 
 /// Another policy for a tier, from now on. Its residents stay. `not_found`: the group has no such tier.
 struct set_policy_request {

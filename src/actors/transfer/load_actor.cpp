@@ -1,395 +1,185 @@
 #include "actors/transfer/load_actor.hpp"
 
-#include "actors/disk/disk_fan.hpp"
-#include "actors/transfer/transfer_steps.hpp"
+#include "actors/transfer/load_window.hpp"
 
 #include <caf/actor_system.hpp>
-#include <caf/event_based_actor.hpp>
-#include <caf/stateful_actor.hpp>
 
 #include <algorithm>
-#include <cerrno>
 
 namespace terrace::actors {
 
 namespace {
 
-struct load_state : transfer_progress<load_job, load_result> {
-  const char* name = "load";
-  std::vector<object_place> places; ///< host places of the window's objects
-  std::vector<bool> from_disk;      ///< which of them were read in this window
-  std::vector<hold_ptr> holds;
-  reservation_ptr passing; ///< objects of the window that are delivered and not kept
-  uint64_t promoted = 0;   ///< bytes that were brought into host memory to stay
-  size_t usable = 0;       ///< of the window's objects, from its begin
-};
-
-using self_pointer = caf::stateful_actor<load_state>*;
-
-void start_window(self_pointer self);
-void hold_window(self_pointer self);
+/// Each round that delivers nothing halves the window. One object that is there is held at once, so this is never reached
+/// but by chunks of many objects.
+constexpr unsigned fruitless_max = 48;
 
 /// The disk tier, unless it cannot be read now.
-const disk_parts* usable_disk(const load_state& state) {
-  const disk_parts* disk = state.job.group->disk();
+const disk_parts* usable_disk(const load_job& job) {
+  const disk_parts* disk = job.group->disk();
   return disk != nullptr && disk->service->reads() ? disk : nullptr;
 }
 
-/// A chain longer than host memory cannot stay there: its first half stays, and the rest streams past instead of driving
-/// everything else out.
-bool passes(const load_state& state) {
-  uint64_t room = state.job.group->memory->size();
-  uint64_t bytes = 0;
-  for (uint64_t each : state.job.objects->payload_bytes)
-    bytes += physical_bytes_for(each);
-  return state.job.runs && bytes > room && state.promoted >= room / 2;
-}
-
-/// Accounts the window's first `objects` objects as delivered and goes on, or ends when the window was cut.
-void complete_window(self_pointer self, size_t objects) {
-  auto& state = self->state;
-  size_t per_chunk = state.job.objects_per_chunk;
-  objects -= objects % per_chunk;
-  for (size_t i = 0; i < objects; ++i) {
-    uint64_t bytes = state.window->payload_bytes[i];
-    state.result.bytes += bytes;
-    auto tier = state.from_disk[i] ? tier_kind::disk : tier_kind::host;
-    state.result.bytes_by_tier[static_cast<size_t>(tier)] += bytes;
-    (state.from_disk[i] ? state.job.group->disk()->probe : state.job.group->host_probe)->read(bytes);
-  }
-  state.result.chunks += objects / per_chunk;
-  if (!state.job.runs) {
-    state.result.places.insert(state.result.places.end(), state.places.begin(),
-                               state.places.begin() + static_cast<ptrdiff_t>(objects));
-    state.result.holds.insert(state.result.holds.end(), state.holds.begin(), state.holds.end());
-  }
-  const disk_parts* disk = state.job.group->disk();
-  if (disk != nullptr && disk->second_looks && disk->second_looks->load(std::memory_order_relaxed) &&
-      disk->service->writes() && !state.holds.empty() &&
-      std::find(state.from_disk.begin(), state.from_disk.end(), false) != state.from_disk.end())
-    self->send(disk->write_through,
-               write_through_notice{state.job.in, state.window, state.holds.front(), {}});
-  bool cut = objects < state.end - state.begin;
-  state.holds.clear();
-  state.passing.reset();
-  state.begin = state.end;
-  if (cut || state.begin == state.job.objects->size())
-    finish(self, {});
-  else
-    start_window(self);
-}
-
-void copy_window(self_pointer self) {
-  auto& state = self->state;
-  if (!state.job.runs || state.usable == 0) {
-    complete_window(self, state.usable);
-    return;
-  }
-  copy_request request;
-  request.direction = copy_direction::out_of_arena;
-  request.outside = state.job.target;
-  request.context = state.job.context;
-  request.owners.assign(state.holds.begin(), state.holds.end());
-  request.owners.push_back(state.passing);
-  for (size_t i = 0; i < state.usable; ++i)
-    add_pieces(state, request, state.places[i], i);
-  self->request(state.job.group->copiers->next(), caf::infinite, std::move(request))
-      .then(
-          [self](const copy_answer& copied) {
-            if (copied.failure.code != errc::ok)
-              finish(self, copied.failure);
-            else
-              complete_window(self, self->state.usable);
-          },
-          on_lost(self, "copier"));
+/// Whether the job's lease held the window's object `i`.
+bool leased(const load_job& job, const load_window& window, size_t i) {
+  auto holds = [&](const hold_ptr& held) { return held && held->places()[window.begin + i].present(); };
+  return holds(job.host_held) || holds(job.disk_held);
 }
 
 /// The window counts up to the first object that is not there.
-void cut_at_first_gap(load_state& state) {
-  state.usable = static_cast<size_t>(std::find_if(state.places.begin(), state.places.end(),
-                                                  [](const object_place& p) { return !p.present(); }) -
-                                     state.places.begin());
+void cut_at_first_gap(load_window& window) {
+  window.usable = static_cast<size_t>(std::find_if(window.places.begin(), window.places.end(),
+                                                   [](const object_place& p) { return !p.present(); }) -
+                                      window.places.begin());
 }
 
-/// Others are writing some of the window's objects: let go of everything, wait for them, begin again; at last deliver what
-/// is there.
-void wait_for_others(self_pointer self) {
-  auto& state = self->state;
-  state.holds.clear();
-  if (++state.attempts > window_attempts_max) {
-    state.places.assign(state.window->size(), {});
-    state.usable = 0;
-    complete_window(self, 0);
-    return;
-  }
-  await_others(self, hold_window);
-}
+// ---- a window ----
 
-/// What was read from disk and found good becomes visible.
-void publish_read(self_pointer self, const acquire_answer& acquired, const std::vector<size_t>& published,
-                  bool others) {
-  publish_request request;
-  request.hold = true;
-  request.in = self->state.job.in;
-  if (self->state.job.context)
-    request.inference = self->state.job.context->inference;
-  for (size_t i : published)
-    request.places.push_back(acquired.places[i]);
-  if (!others && passes(self->state)) {
-    auto& state = self->state;
-    for (size_t n = 0; n < published.size(); ++n) {
-      state.places[published[n]] = request.places[n];
-      state.from_disk[published[n]] = true;
+/// Until everything of the window that can be had is in host memory, held or reserved.
+task<error> bring_window(load_pointer self, const load_job& job, load_course& course, load_window& window,
+                         bool delivered_some) {
+  while (true) {
+    if (auto failure = ended(job.context, "load"); failure.code != errc::ok)
+      co_return failure;
+    window.first_left = SIZE_MAX;
+    acquire_request request;
+    request.objects = window.objects;
+    request.fill = false;
+    request.note_access = job.note_access && window.awaited == 0;
+    request.context = job.context;
+    auto acquired = co_await ask<acquire_answer>(self, job.group->host, std::move(request), "host tier");
+    if (auto failure = failure_of(acquired); failure.code != errc::ok)
+      co_return failure;
+    keep(window, *acquired);
+    course.others_hold = acquired->held_bytes;
+    if (job.runs) // its own are in the way of nobody but itself, and not for long
+      for (const object_place& place : window.places)
+        course.others_hold -= std::min(course.others_hold, place.physical_bytes);
+    bool others = any(*acquired, acquired_state::pending);
+    bool complete = !others && !any(*acquired, acquired_state::absent);
+    bool fits = may_stay(job, window, acquired->held_bytes);
+    acquired->held.reset(); // the window has it
+    if ((!complete || !fits) && !job.runs && !std::exchange(course.piecewise, true)) {
+      window.holds.clear();
+      co_return error{}; // in smaller windows, from its begin
     }
-    state.passing = acquired.reserved;
-    cut_at_first_gap(state);
-    copy_window(self);
-    return;
-  }
-  self->request(self->state.job.group->host, caf::infinite, std::move(request))
-      .then(
-          [self, published, others](const publish_answer& answer) {
-            auto& state = self->state;
-            for (size_t n = 0; n < published.size(); ++n) {
-              state.places[published[n]] = answer.held->places()[n];
-              state.from_disk[published[n]] = true;
-              state.promoted += physical_bytes_for(answer.held->places()[n].payload_bytes);
-            }
-            state.holds.push_back(answer.held);
-            if (others) {
-              wait_for_others(self);
-              return;
-            }
-            cut_at_first_gap(state);
-            copy_window(self);
-          },
-          on_lost(self, "host tier"));
-}
-
-/// What was found damaged is dropped from the disk tier. What was cleared from it meanwhile is not brought back.
-void confirm_read(self_pointer self, const acquire_answer& acquired, const hold_ptr& disk_held,
-                  const std::vector<size_t>& reading, const std::vector<bool>& good, bool others) {
-  discard_notice damaged;
-  confirm_request request;
-  std::vector<size_t> sound;
-  for (size_t n = 0; n < reading.size(); ++n) {
-    object_id id = disk_held->places()[reading[n]].id;
-    if (good[n]) {
-      request.ids.push_back(id);
-      sound.push_back(reading[n]);
-    } else {
-      damaged.ids.push_back(id);
+    if (!fits) {
+      course.full = delivered_some;
+      co_return no_room(job, course, 0);
     }
+    if (!complete && !others) {
+      if (usable_disk(job) != nullptr) {
+        auto brought = co_await bring_from_disk(self, job, course, window, delivered_some);
+        if (!brought)
+          co_return brought.error();
+        others = *brought;
+      } else {
+        window.lost.assign(window.size(), job.disk_held != nullptr);
+      }
+    }
+    if (!others) {
+      cut_at_first_gap(window);
+      co_return error{};
+    }
+    // Others are writing some of it: let go of everything, wait for them, begin again; at last deliver nothing more.
+    window.holds.clear();
+    if (++window.awaited > window_attempts_max) {
+      if (job.held_by)
+        co_return error{errc::busy,
+                        "other clients kept writing the chunks that this load waits for; try again"};
+      co_return error{};
+    }
+    await_request written{window.objects, job.context};
+    auto finished = co_await ask<await_answer>(self, job.group->host, std::move(written), "host tier");
+    if (auto failure = failure_of(finished); failure.code != errc::ok)
+      co_return failure;
   }
-  const tier_actor& disk_tier = self->state.job.group->disk()->tier;
-  if (!damaged.ids.empty())
-    self->send(disk_tier, std::move(damaged));
-  self->request(disk_tier, caf::infinite, std::move(request))
-      .then(
-          [self, acquired, disk_held, sound, others](const confirm_answer& answer) {
-            std::vector<size_t> still;
-            for (size_t n = 0; n < sound.size(); ++n)
-              if (answer.present[n])
-                still.push_back(sound[n]);
-            publish_read(self, acquired, still, others);
-          },
-          on_lost(self, "disk tier"));
 }
 
-void check_read(self_pointer self, const acquire_answer& acquired, const hold_ptr& disk_held,
-                const std::vector<size_t>& reading, const disks_answer& answered, bool others) {
-  auto& state = self->state;
-  check_request request;
-  request.in = state.job.in;
-  request.volume = state.job.group->disk()->paths->volume();
-  request.owners = {acquired.reserved, disk_held};
-  std::vector<size_t> read;
-  discard_notice unreadable;
-  detach_notice stalled;
-  for (size_t n = 0; n < reading.size(); ++n) {
-    size_t i = reading[n];
-    if (answered.failed[n] != 0) {
-      if (!answered.away[n])
-        unreadable.ids.push_back(disk_held->places()[i].id);
-      if (answered.failed[n] == ETIMEDOUT)
-        stalled.ids.push_back(acquired.places[i].id);
+copy_request copy_of(const load_job& job, const load_window& window) {
+  copy_request request;
+  request.direction = copy_direction::out_of_arena;
+  request.outside = job.target;
+  request.context = job.context;
+  request.owners.assign(window.holds.begin(), window.holds.end());
+  request.owners.push_back(window.passing);
+  for (size_t i = 0; i < window.usable; ++i)
+    add_pieces(job, window, request, window.places[i], i);
+  return request;
+}
+
+/// Accounts the window's first `objects` objects as delivered.
+void account(load_pointer self, const load_job& job, const load_window& window, size_t objects,
+             load_result& done) {
+  for (size_t i = 0; i < objects; ++i) {
+    uint64_t bytes = window.objects->payload_bytes[i];
+    done.bytes += bytes;
+    auto tier = window.from_disk[i] ? tier_kind::disk : tier_kind::host;
+    done.bytes_by_tier[static_cast<size_t>(tier)] += bytes;
+    (window.from_disk[i] ? job.group->disk()->probe : job.group->host_probe)->read(bytes);
+  }
+  done.chunks += objects / job.objects_per_chunk;
+  if (!job.runs && objects != 0) {
+    done.places.insert(done.places.end(), window.places.begin(),
+                       window.places.begin() + static_cast<ptrdiff_t>(objects));
+    done.holds.insert(done.holds.end(), window.holds.begin(), window.holds.end());
+  }
+  const disk_parts* disk = job.group->disk();
+  if (disk != nullptr && disk->second_looks && disk->second_looks->load(std::memory_order_relaxed) &&
+      disk->service->writes() && !window.holds.empty() &&
+      std::find(window.from_disk.begin(), window.from_disk.end(), false) != window.from_disk.end())
+    self->send(disk->write_through, write_through_notice{job.in, window.objects, window.holds.front(), {}});
+}
+
+load_window next_window(const load_job& job, size_t begin, const load_course& course) {
+  // Without a copy everything has to be held at once: where it is in host memory already, that is one window.
+  bool whole = !job.runs && !course.piecewise;
+  uint64_t bytes_max = job.group->window_bytes >> std::min(course.fruitless, 63U);
+  load_window window;
+  static_cast<transfer_window&>(window) = window_at(job, begin, whole ? UINT64_MAX : bytes_max);
+  window.from_disk.resize(window.size());
+  window.lost.resize(window.size());
+  return window;
+}
+
+task<error> load_all(load_pointer self, const load_job& job, load_result& done) {
+  load_course course;
+  for (size_t begin = 0; begin != job.objects->size();) {
+    bool whole = !job.runs && !course.piecewise;
+    auto window = next_window(job, begin, course);
+    bool delivered_some = done.chunks != 0;
+    auto failure = co_await bring_window(self, job, course, window, delivered_some);
+    if (course.full)
+      co_return error{}; // what is held already is the answer: the client goes on behind it
+    if (failure.code != errc::ok)
+      co_return failure;
+    if (whole && course.piecewise)
       continue;
+    if (job.runs && window.usable != 0) {
+      auto copy = copy_of(job, window);
+      const copier_actor& copier = job.group->copiers->next();
+      auto copied = co_await ask<copy_answer>(self, copier, std::move(copy), "copier");
+      if (auto lost = failure_of(copied); lost.code != errc::ok)
+        co_return lost;
     }
-    read.push_back(i);
-    sealed_object object;
-    object.key = state.window->keys[i];
-    object.generation = disk_held->places()[i].generation;
-    object.begin = state.job.group->memory->at(acquired.places[i].offset);
-    object.payload_bytes = acquired.places[i].payload_bytes;
-    object.physical_bytes = physical_bytes_for(object.payload_bytes);
-    request.objects.push_back(object);
-  }
-  if (!unreadable.ids.empty())
-    self->send(state.job.group->disk()->tier, std::move(unreadable));
-  if (!stalled.ids.empty()) // nobody should wait for the kernel to give their memory back
-    self->send(state.job.group->host, std::move(stalled));
-  self->request(state.job.group->copiers->next(), caf::infinite, std::move(request))
-      .then(
-          [self, acquired, disk_held, read, others](const check_answer& answer) {
-            confirm_read(self, acquired, disk_held, read, answer.good, others);
-          },
-          on_lost(self, "copier"));
-}
-
-/// Reads the reserved objects of the window from disk into their place in host memory.
-void read_window(self_pointer self, const acquire_answer& acquired, const hold_ptr& disk_held) {
-  auto& state = self->state;
-  const disk_parts& disk = *state.job.group->disk();
-  disk_request request;
-  request.direction = disk_direction::read;
-  request.context = state.job.context;
-  request.owners = {acquired.reserved, disk_held};
-  std::vector<size_t> reading;
-  bool others = false;
-  for (size_t i = 0; i < acquired.states.size(); ++i) {
-    others = others || acquired.states[i] == acquired_state::pending;
-    if (acquired.states[i] != acquired_state::reserved)
+    size_t objects = window.usable - window.usable % job.objects_per_chunk;
+    account(self, job, window, objects, done);
+    begin += objects;
+    if (objects == window.size())
       continue;
-    const object_place& place = disk_held->places()[i];
-    reading.push_back(i);
-    request.operations.push_back({place.offset, state.job.group->memory->at(acquired.places[i].offset),
-                                  physical_bytes_for(place.payload_bytes)});
-  }
-  if (reading.empty()) {
-    if (others) {
-      wait_for_others(self);
-    } else {
-      cut_at_first_gap(state);
-      copy_window(self);
+    if (window.usable != window.first_left) { // the disk lost the next one, or nobody ever had it
+      if (window.usable < window.size() && !window.lost[window.usable] && leased(job, window, window.usable))
+        co_return error{errc::gone, "chunks that the lease held were cleared"};
+      co_return error{};
     }
-    return;
+    course.fruitless = objects == 0 ? course.fruitless + 1 : 0;
+    if (course.fruitless > fruitless_max)
+      co_return error{errc::busy, "objects leave host memory as fast as they come; try again"};
   }
-  ask_disks(
-      self, disk, request,
-      [self, acquired, disk_held, reading, others](const disks_answer& answer) {
-        if (ended(self, "load"))
-          return;
-        if (answer.failure.code != errc::ok) {
-          finish(self, answer.failure);
-          return;
-        }
-        if (std::count(answer.failed.begin(), answer.failed.end(), EBUSY) !=
-            static_cast<ptrdiff_t>(answer.failed.size())) {
-          check_read(self, acquired, disk_held, reading, answer, others);
-          return;
-        }
-        // The disk went out of service: what host memory has is all there is.
-        cut_at_first_gap(self->state);
-        copy_window(self);
-      },
-      on_lost(self, "disk"));
+  co_return error{};
 }
 
-/// Takes what the tier gave for the window; returns whether anything is held.
-void keep(load_state& state, const acquire_answer& acquired) {
-  state.places.assign(acquired.states.size(), {});
-  for (size_t i = 0; i < acquired.states.size(); ++i)
-    if (acquired.states[i] == acquired_state::held)
-      state.places[i] = acquired.places[i];
-  state.holds = {acquired.held};
-}
-
-/// Second round: the disk tier holds what it has, and the host tier reserves space for exactly that.
-void fill_window(self_pointer self, const hold_ptr& disk_held) {
-  auto& state = self->state;
-  acquire_request request;
-  request.objects = state.window;
-  request.note_access = false;
-  request.context = state.job.context;
-  request.may_fill.resize(state.window->size());
-  for (size_t i = 0; i < request.may_fill.size(); ++i)
-    request.may_fill[i] = disk_held->places()[i].present();
-  self->request(state.job.group->host, caf::infinite, std::move(request))
-      .then(
-          [self, disk_held](const acquire_answer& acquired) {
-            if (acquired.failure.code != errc::ok) {
-              finish(self, acquired.failure);
-              return;
-            }
-            keep(self->state, acquired);
-            read_window(self, acquired, disk_held);
-          },
-          on_lost(self, "host tier"));
-}
-
-/// The part of a lease's disk hold that belongs to the window; it shares the lease's ownership.
-hold_ptr window_of(const hold_ptr& held, size_t begin, size_t end) {
-  auto places = std::vector<object_place>(held->places().begin() + static_cast<ptrdiff_t>(begin),
-                                          held->places().begin() + static_cast<ptrdiff_t>(end));
-  return hold_ptr(new object_hold({}, std::move(places)), [held](object_hold* part) { delete part; });
-}
-
-void ask_disk(self_pointer self) {
-  auto& state = self->state;
-  state.holds.clear();
-  if (state.job.disk_held) {
-    fill_window(self, window_of(state.job.disk_held, state.begin, state.end));
-    return;
-  }
-  probe_request request{state.window, true, state.job.note_access};
-  self->request(state.job.group->disk()->tier, caf::infinite, std::move(request))
-      .then(
-          [self](const probe_answer& answer) {
-            auto& now = self->state;
-            auto held = answer.held;
-            if (!held) // nothing on disk: what host memory has is all there is
-              held =
-                  std::make_shared<object_hold>(caf::actor{}, std::vector<object_place>(now.window->size()));
-            fill_window(self, held);
-          },
-          on_lost(self, "disk tier"));
-}
-
-/// First round: is everything in host memory?
-void hold_window(self_pointer self) {
-  if (ended(self, "load"))
-    return;
-  auto& state = self->state;
-  acquire_request request;
-  request.objects = state.window;
-  request.fill = false;
-  request.note_access = state.job.note_access && state.attempts == 0;
-  request.context = state.job.context;
-  self->request(state.job.group->host, caf::infinite, std::move(request))
-      .then(
-          [self](const acquire_answer& acquired) {
-            auto& now = self->state;
-            keep(now, acquired);
-            size_t held = static_cast<size_t>(
-                std::count(acquired.states.begin(), acquired.states.end(), acquired_state::held));
-            if (held == acquired.states.size()) {
-              now.usable = held;
-              copy_window(self);
-            } else if (std::count(acquired.states.begin(), acquired.states.end(), acquired_state::pending) !=
-                       0) {
-              wait_for_others(self);
-            } else if (usable_disk(now) != nullptr) {
-              ask_disk(self);
-            } else {
-              cut_at_first_gap(now);
-              copy_window(self);
-            }
-          },
-          on_lost(self, "host tier"));
-}
-
-void start_window(self_pointer self) {
-  auto& state = self->state;
-  // Without a copy everything has to be held at once, so it is one window.
-  if (!next_window(state, state.job.runs ? state.job.group->window_bytes.load() : UINT64_MAX)) {
-    finish(self, {});
-    return;
-  }
-  state.from_disk.assign(state.window->size(), false);
-  hold_window(self);
-}
-
-caf::behavior load_behavior(self_pointer self) { return transfer_behavior<load_job>(self, start_window); }
+caf::behavior load_behavior(load_pointer self) { return transfer_behavior(self, load_all); }
 
 } // namespace
 

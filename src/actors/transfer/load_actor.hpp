@@ -3,7 +3,10 @@
 //
 // It works in windows: hold what is in host memory; read what only disk has into reserved space, check it, publish it;
 // copy. While it waits for memory it holds none, so two loads cannot wait for each other. What it delivers is always
-// whole chunks from the first on.
+// whole chunks from the first on: under a lease all that the lease holds, unless the disk lost it, or an error.
+//
+// Without a copy the objects of all windows stay held. Only the first window waits for memory; the result ends before the
+// first that there is no room for.
 #pragma once
 
 #include "actors/transfer/transfer_arguments.hpp"
@@ -20,6 +23,7 @@ struct load_job {
   batch_ptr objects;
   size_t objects_per_chunk = 1;
   hold_ptr disk_held;                         ///< of a lease; null: the load asks the disk tier itself
+  hold_ptr host_held;                         ///< of the lease; null: it holds nothing in host memory
   std::shared_ptr<const scatter_gather> runs; ///< null: nothing is copied, the host objects stay held instead
   outside_memory target;
   std::shared_ptr<const lease> held_by; ///< by which it loads, kept until it is done; may be null

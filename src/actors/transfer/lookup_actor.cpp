@@ -1,6 +1,7 @@
 #include "actors/transfer/lookup_actor.hpp"
 
 #include "actors/answer.hpp"
+#include "actors/ask.hpp"
 #include "index/chunk_layout.hpp"
 #include "runtime/home.hpp"
 #include "runtime/short_turns.hpp"
@@ -10,6 +11,8 @@
 #include <caf/stateful_actor.hpp>
 
 #include <algorithm>
+#include <array>
+#include <functional>
 #include <numeric>
 
 namespace terrace::actors {
@@ -38,34 +41,61 @@ struct tier_share {
   object_bitmap present; ///< of the whole request
   object_bitmap slice;
   hold_ptr held;
+  uint64_t held_bytes = 0; ///< in the tier, by whomever, when it last answered
   bool asked = false;
 };
 
 struct lookup_state {
   const char* name = "lookup";
-  lookup_request request;
-  answer<lookup_answer> reply;
-  tier_share host;
-  tier_share disk;
-  size_t first = 0; ///< of the slice that is asked for
-  size_t slice = 0; ///< objects in a slice: whole words of a bitmap, whole chunks
-  size_t waiting_for = 0;
-  bool lost_tier = false;
+  task<> progress;
+  std::function<void()> go_on; ///< when the turn that was asked for has come
 };
 
 using lookup_base = runtime::short_turns<runtime::homed<caf::event_based_actor>>;
 using self_pointer = caf::stateful_actor<lookup_state, lookup_base>*;
 
-bool one_slice(const lookup_state& state) { return state.request.objects->size() <= state.slice; }
+/// `co_await next_turn(self);`: others have their turns first.
+class next_turn {
+ public:
+  explicit next_turn(self_pointer self) : self_(self) {}
 
-bool has_trailing_pools(const lookup_state& state) {
+  bool await_ready() const noexcept { return false; }
+  template <class Promise>
+  void await_suspend(std::coroutine_handle<Promise> frame) {
+    self_->state.go_on = [link = frame.promise().link, frame] {
+      if (link->alive())
+        link->resume(frame);
+    };
+    self_->send(self_, next_slice{});
+  }
+  void await_resume() const noexcept {}
+
+ private:
+  self_pointer self_;
+};
+
+/// A lookup under way.
+struct search {
+  lookup_request request;
+  tier_share host;
+  tier_share disk;
+  size_t first = 0; ///< of the slice that is asked for
+  size_t slice = 0; ///< objects in a slice: whole words of a bitmap, whole chunks
+
+  explicit search(lookup_request what);
+  std::array<tier_share*, 2> tiers() { return {&host, &disk}; }
+};
+
+bool one_slice(const search& state) { return state.request.objects->size() <= state.slice; }
+
+bool has_trailing_pools(const search& state) {
   const auto& pools = state.request.in->spec.pools;
   return std::any_of(pools.begin(), pools.end(),
                      [](const pool_spec& pool) { return pool.rule == hit_rule::trailing_chunks; });
 }
 
 /// Probes note a use only where what they see is all there is to know.
-bool probes_note_access(const lookup_state& state) { return one_slice(state) && !has_trailing_pools(state); }
+bool probes_note_access(const search& state) { return one_slice(state) && !has_trailing_pools(state); }
 
 /// A state that no window of the found prefix needs is not used, and a lease does not hold it.
 void let_go_of_unneeded(const space_spec& spec, uint32_t found_chunks, object_hold& held) {
@@ -79,65 +109,101 @@ void let_go_of_unneeded(const space_spec& spec, uint32_t found_chunks, object_ho
 }
 
 /// What probes did not note is noted here, in one batch, for a chain's use is told from its end.
-hold_ptr take_found(self_pointer self, tier_share& share, uint32_t found_chunks, size_t objects) {
-  if (!share.held)
-    return nullptr;
-  share.held->keep_first(objects);
-  if (objects == 0)
-    return nullptr;
-  if (has_trailing_pools(self->state))
-    let_go_of_unneeded(self->state.request.in->spec, found_chunks, *share.held);
-  if (self->state.request.note_access && !probes_note_access(self->state)) {
-    access_notice used;
-    for (const object_place& place : share.held->places())
-      if (place.present())
-        used.ids.push_back(place.id);
-    if (!used.ids.empty())
-      self->send(share.tier, std::move(used));
-  }
-  return std::move(share.held);
+void note_access(self_pointer self, const search& state, const tier_share& share) {
+  if (!state.request.note_access || probes_note_access(state))
+    return;
+  access_notice used;
+  for (const object_place& place : share.held->places())
+    if (place.present())
+      used.ids.push_back(place.id);
+  if (!used.ids.empty())
+    self->send(share.tier, std::move(used));
 }
 
-/// A lease of a chain longer than half of host memory would leave no room to load what it has on disk alone. Behind that half
-/// it holds on disk what is there too.
-void leave_room(uint64_t host_bytes, object_hold& host, const object_hold& disk) {
+/// Where there is a disk, all leases together hold at most half of host memory: the other half is for loads, which bring what
+/// a lease holds on disk. Behind the part that fits, this lease lets go of its host objects where it holds them on disk. It
+/// ends before the first that the disk does not have: held alone, it would keep all in front of it in host memory.
+/// Gives how many objects, whole chunks, the lease may have.
+size_t leave_room(const search& state, size_t objects) {
+  object_hold& host = *state.host.held;
+  uint64_t half = state.request.group->memory->size() / 2;
+  if (state.host.held_bytes <= half)
+    return objects;
+  uint64_t own_bytes = 0;
+  for (const object_place& place : host.places())
+    own_bytes += place.physical_bytes;
+  uint64_t others = state.host.held_bytes - std::min(state.host.held_bytes, own_bytes);
+  uint64_t most = half - std::min(half, others);
+  auto on_disk = [&](size_t i) { return state.disk.held && state.disk.held->places()[i].present(); };
   uint64_t bytes = 0;
-  std::vector<bool> keeps;
-  keeps.reserve(host.places().size());
-  for (size_t i = 0; i < host.places().size(); ++i) {
-    const object_place& place = host.places()[i];
-    bytes += place.present() ? physical_bytes_for(place.payload_bytes) : 0;
-    keeps.push_back(bytes <= host_bytes / 2 || !disk.places()[i].present());
+  std::vector<bool> keeps(host.places().size());
+  for (size_t i = 0; i < keeps.size(); ++i) {
+    bytes += host.places()[i].physical_bytes;
+    keeps[i] = bytes <= most;
+    if (!keeps[i] && host.places()[i].present() && !on_disk(i)) {
+      if (has_trailing_pools(state)) { // a shorter prefix would need other states
+        keeps[i] = true;
+        continue;
+      }
+      objects = i - i % chunk_layout(state.request.in->spec).objects_per_chunk();
+      break;
+    }
   }
-  if (bytes > host_bytes / 2)
-    host.keep_only(keeps);
+  host.keep_only(keeps);
+  return objects;
 }
 
-void finish(self_pointer self) {
-  auto& state = self->state;
-  lookup_answer answer;
-  if (state.lost_tier)
-    answer.failure = {errc::internal, "a tier has ended"};
+object_bitmap first_of(const object_bitmap& all, size_t objects) {
+  object_bitmap part(objects);
+  for (size_t i = 0; i < objects; ++i)
+    if (all.test(i))
+      part.set(i);
+  return part;
+}
+
+/// What was found, as one prefix of the fastest tiers.
+lookup_answer merge(self_pointer self, search& state) {
+  const space_spec& spec = state.request.in->spec;
+  size_t per_chunk = chunk_layout(spec).objects_per_chunk();
   std::vector<tier_answer> answers;
-  for (tier_share* share : {&state.host, &state.disk})
+  for (tier_share* share : state.tiers())
     if (share->asked)
       answers.push_back({share->kind, std::move(share->present)});
-  answer.plan = make_prefix_plan(state.request.in->spec, state.request.plan, answers);
-  size_t kept = answer.plan.found_chunks * chunk_layout(state.request.in->spec).objects_per_chunk();
-  answer.host = take_found(self, state.host, answer.plan.found_chunks, kept);
-  answer.disk = take_found(self, state.disk, answer.plan.found_chunks, kept);
-  if (answer.host && answer.disk)
-    leave_room(state.request.group->memory->size(), *answer.host, *answer.disk);
-  state.host = {};
-  state.disk = {};
-  state.lost_tier = false;
-  state.request = {};
-  std::exchange(state.reply, {}).deliver(std::move(answer));
+  lookup_answer answer;
+  answer.plan = make_prefix_plan(spec, state.request.plan, answers);
+  auto keep_found = [&] {
+    for (tier_share* share : state.tiers())
+      if (share->held)
+        share->held->keep_first(answer.plan.found_chunks * per_chunk);
+  };
+  keep_found();
+  if (state.host.held && state.disk.asked) {
+    size_t found = answer.plan.found_chunks;
+    size_t may_have = leave_room(state, found * per_chunk) / per_chunk;
+    if (may_have < found) {
+      auto shorter = state.request.plan;
+      shorter.chunks = static_cast<uint32_t>(may_have);
+      for (tier_answer& each : answers)
+        each.present = first_of(each.present, may_have * per_chunk);
+      answer.plan = make_prefix_plan(spec, shorter, answers);
+      answer.plan.requested_chunks = state.request.plan.chunks;
+      keep_found();
+    }
+  }
+  for (tier_share* share : state.tiers()) {
+    if (!share->held || answer.plan.found_chunks == 0)
+      continue;
+    if (has_trailing_pools(state))
+      let_go_of_unneeded(spec, answer.plan.found_chunks, *share->held);
+    note_access(self, state, *share);
+    (share == &state.host ? answer.host : answer.disk) = std::move(share->held);
+  }
+  return answer;
 }
 
 /// Whether what lies behind this slice can still belong to a prefix. In spaces with trailing pools it may, whatever is
 /// missing here.
-bool goes_on(const lookup_state& state) {
+bool goes_on(const search& state) {
   if (has_trailing_pools(state))
     return true;
   object_bitmap either = state.host.asked ? state.host.slice : state.disk.slice;
@@ -146,25 +212,13 @@ bool goes_on(const lookup_state& state) {
   return either.count() == either.size();
 }
 
-void look_at_slice(self_pointer self);
-
 /// To the next slice; false when that was the last one.
-bool advance(lookup_state& state) {
+bool advance(search& state) {
   state.first += state.slice;
-  return state.first < state.request.objects->size() && !state.lost_tier && goes_on(state);
+  return state.first < state.request.objects->size() && goes_on(state);
 }
 
-void one_less(self_pointer self) {
-  auto& state = self->state;
-  if (--state.waiting_for != 0)
-    return;
-  if (advance(state))
-    look_at_slice(self);
-  else
-    finish(self);
-}
-
-void add_present(const lookup_state& state, tier_share& share, object_bitmap present) {
+void add_present(const search& state, tier_share& share, object_bitmap present) {
   share.present.merge(state.first, present);
   share.slice = std::move(present);
 }
@@ -172,7 +226,7 @@ void add_present(const lookup_state& state, tier_share& share, object_bitmap pre
 /// Looks into the tier's index on this thread: so a lookup does not wait for a tier that works for others, perhaps on a
 /// worker that the kernel has put aside. False when the tier must be asked: what is found must be held, or the tier is
 /// changing its index.
-bool read_slice(const lookup_state& state, tier_share& share) {
+bool read_slice(const search& state, tier_share& share) {
   if (state.request.hold)
     return false;
   auto present = share.index->try_probe(*state.request.objects, {state.first, state.slice});
@@ -185,86 +239,95 @@ bool read_slice(const lookup_state& state, tier_share& share) {
   return true;
 }
 
-void add_held(const lookup_state& state, tier_share& share, const hold_ptr& found) {
+void add_held(const search& state, tier_share& share, const hold_ptr& found) {
   if (one_slice(state)) {
     share.held = found;
     return;
   }
   if (!share.held)
-    share.held =
-        std::make_shared<object_hold>(caf::actor_cast<caf::actor>(share.tier), std::vector<object_place>{});
+    share.held = std::make_shared<object_hold>();
   share.held->append(state.first, std::move(*found));
 }
 
-void ask(self_pointer self, tier_share& share) {
-  auto& state = self->state;
+question<tier_actor, probe_request> probe_of(const search& state, const tier_share& share) {
   const auto& request = state.request;
-  ++state.waiting_for;
   probe_request probe{request.objects,
                       request.hold,
                       request.note_access && probes_note_access(state),
                       {state.first, state.slice}};
-  auto asked = one_slice(state) // a long lookup's slices do not stand in a short one's way
-                   ? self->request<caf::message_priority::high>(share.tier, caf::infinite, std::move(probe))
-                   : self->request(share.tier, caf::infinite, std::move(probe));
-  std::move(asked).then(
-      [self, &share](const probe_answer& found) {
-        add_present(self->state, share, found.present);
-        if (found.held)
-          add_held(self->state, share, found.held);
-        one_less(self);
-      },
-      [self](const caf::error&) {
-        self->state.lost_tier = true;
-        one_less(self);
-      });
+  // A long lookup's slices do not stand in a short one's way.
+  return {share.tier, std::move(probe),
+          one_slice(state) ? caf::message_priority::high : caf::message_priority::normal};
 }
 
-void look_at_slice(self_pointer self) {
-  auto& state = self->state;
-  for (tier_share* share : {&state.host, &state.disk})
-    if (share->asked && !read_slice(state, *share))
-      ask(self, *share);
-  if (state.waiting_for != 0)
-    return; // the last answer goes on
-  if (advance(state))
-    self->send(self, next_slice{}); // its turns are short: others have theirs between slices
-  else
-    finish(self);
+void add_answer(const search& state, tier_share& share, probe_answer found) {
+  add_present(state, share, std::move(found.present));
+  share.held_bytes = found.held_bytes;
+  if (found.held)
+    add_held(state, share, found.held);
 }
 
 /// An empty tier is not asked.
-void add_tier(lookup_state& state, tier_share& share, const tier_actor& tier, tier_kind kind,
+void add_tier(search& state, tier_share& share, const tier_actor& tier, tier_kind kind,
               const std::shared_ptr<const tier_index>& index,
               const std::shared_ptr<metrics::tier_probe>& probe) {
   bool allowed = state.request.tiers == 0 || (state.request.tiers >> static_cast<unsigned>(kind) & 1) != 0;
   if (!allowed || index->empty())
     return;
-  share = {tier, index, probe, kind, object_bitmap(state.request.objects->size()), {}, nullptr, true};
+  share = {tier, index, probe, kind, object_bitmap(state.request.objects->size()), {}, nullptr, 0, true};
+}
+
+search::search(lookup_request what) : request(std::move(what)) {
+  const group_parts& group = *request.group;
+  add_tier(*this, host, group.host, tier_kind::host, group.host_index, group.host_probe);
+  if (const auto* on_disk = group.disk(); on_disk != nullptr && on_disk->service->reads())
+    add_tier(*this, disk, on_disk->tier, tier_kind::disk, on_disk->index, on_disk->probe);
+  size_t whole = std::lcm(size_t{64}, size_t{chunk_layout(request.in->spec).objects_per_chunk()});
+  slice = std::max(slice_objects / whole, size_t{1}) * whole;
+}
+
+/// Slice after slice: reads the tiers' indexes, or asks the tiers at once.
+task<> look_up(self_pointer self, lookup_request request, answer<lookup_answer> reply) {
+  search state(std::move(request));
+  bool more = state.host.asked || state.disk.asked;
+  while (more) {
+    std::vector<question<tier_actor, probe_request>> questions;
+    std::vector<tier_share*> asked;
+    for (tier_share* share : state.tiers())
+      if (share->asked && !read_slice(state, *share)) {
+        questions.push_back(probe_of(state, *share));
+        asked.push_back(share);
+      }
+    auto answers = co_await ask_all<probe_answer>(self, std::move(questions), "tier");
+    for (size_t i = 0; i < answers.size(); ++i) {
+      if (!answers[i]) {
+        reply.fail({errc::internal, "a tier has ended"});
+        co_return;
+      }
+      add_answer(state, *asked[i], std::move(*answers[i]));
+    }
+    more = advance(state);
+    if (more && asked.empty()) {
+      co_await next_turn(self); // turns are short: others have theirs between slices
+    }
+  }
+  auto found = merge(self, state);
+  reply.deliver(std::move(found));
 }
 
 caf::behavior lookup_behavior(self_pointer self) {
   return {
       [self](const lookup_request& request) {
-        auto& state = self->state;
-        state.request = request;
-        state.reply = make_answer<lookup_answer>(self);
-        auto promise = state.reply.promise();
-        const group_parts& group = *request.group;
-        add_tier(state, state.host, group.host, tier_kind::host, group.host_index, group.host_probe);
-        if (const auto* disk = group.disk(); disk != nullptr && disk->service->reads())
-          add_tier(state, state.disk, disk->tier, tier_kind::disk, disk->index, disk->probe);
-        size_t whole = std::lcm(size_t{64}, size_t{chunk_layout(request.in->spec).objects_per_chunk()});
-        state.slice = std::max(slice_objects / whole, size_t{1}) * whole;
-        state.first = 0;
-        state.waiting_for = 0;
-        if (state.host.asked || state.disk.asked)
-          look_at_slice(self);
-        else
-          finish(self);
+        auto reply = make_answer<lookup_answer>(self);
+        auto promise = reply.promise();
+        self->state.progress = look_up(self, request, std::move(reply));
+        self->state.progress.start();
         return promise;
       },
-      [self](next_slice) { look_at_slice(self); },
+      [self](next_slice) {
+        if (auto go_on = std::exchange(self->state.go_on, nullptr))
+          go_on();
+      },
   };
 }
 

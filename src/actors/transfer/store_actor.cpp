@@ -12,178 +12,188 @@ namespace terrace::actors {
 
 namespace {
 
-struct store_state : transfer_progress<store_job, store_result> {
+struct store_state {
   const char* name = "store";
-  std::vector<bool> copied; ///< of the window's objects
-  credit_ptr credit;        ///< of the window, for what of it goes to disk
+  task<> progress;
 };
 
 using self_pointer = caf::stateful_actor<store_state>*;
 
-bool writes_through(const store_state& state) {
-  const disk_parts* disk = state.job.group->disk();
+bool writes_through(const store_job& job) {
+  const disk_parts* disk = job.group->disk();
   return disk != nullptr && disk->write_new && disk->service->writes();
 }
 
-void start_window(self_pointer self);
-void acquire_window(self_pointer self);
+/// A window on its way.
+struct window_in_work : transfer_window {
+  std::vector<bool> copied; ///< parallel to its objects
+  credit_ptr credit;        ///< for what of it goes to disk
+  int awaited = 0;          ///< rounds in which others were writing some of its objects
+  int evicted = 0;          ///< rounds in which objects left while it waited for space
+};
 
-void complete_window(self_pointer self) {
-  auto& state = self->state;
-  size_t per_chunk = state.job.objects_per_chunk;
-  for (size_t i = 0; i < state.copied.size(); i += per_chunk) {
-    auto first = state.copied.begin() + static_cast<ptrdiff_t>(i);
-    bool any = std::find(first, first + static_cast<ptrdiff_t>(per_chunk), true) !=
-               first + static_cast<ptrdiff_t>(per_chunk);
-    ++(any ? state.result.stored_chunks : state.result.present_chunks);
-  }
-  state.begin = state.end;
-  start_window(self);
+/// What a round left to do.
+enum class rest : uint8_t { nothing, evicted, written_by_others };
+
+rest rest_of(const acquire_answer& acquired) {
+  auto any = [&](acquired_state what) {
+    return std::find(acquired.states.begin(), acquired.states.end(), what) != acquired.states.end();
+  };
+  return any(acquired_state::pending)  ? rest::written_by_others
+         : any(acquired_state::absent) ? rest::evicted // it was there when the space was asked for
+                                       : rest::nothing;
 }
 
-/// Others are writing some of the window's objects: once they are done, see what is left to do.
-void wait_for_others(self_pointer self) {
-  auto& state = self->state;
-  if (++state.attempts > window_attempts_max) {
-    finish(self, {errc::busy, "other clients kept abandoning stores of the same chunks; try again"});
-    return;
-  }
-  await_others(self, acquire_window);
+write_credit_request credit_for(const store_job& job, const window_in_work& window) {
+  write_credit_request request;
+  for (uint64_t each : window.objects->payload_bytes)
+    request.bytes += physical_bytes_for(each);
+  request.context = job.context;
+  return request;
 }
 
-/// `sums`: of the payloads that were copied, in their order, or none.
-void publish_window(self_pointer self, const acquire_answer& acquired, const std::vector<uint64_t>& sums,
-                    bool again) {
-  auto& state = self->state;
-  bool write_through = writes_through(state);
-  std::vector<uint64_t> checksums(sums.empty() ? 0 : acquired.places.size());
-  auto sum = sums.begin();
+acquire_request space_for(const store_job& job, const window_in_work& window) {
+  acquire_request request;
+  request.objects = window.objects;
+  bool told = job.context && job.context->inference != 0;
+  request.note_access = window.awaited + window.evicted == 0 && !told; // else its inference is the use
+  request.context = job.context;
+  return request;
+}
+
+copy_request copy_into(const store_job& job, const window_in_work& window, const acquire_answer& acquired) {
+  copy_request request;
+  request.direction = copy_direction::into_arena;
+  request.outside = job.source;
+  request.context = job.context;
+  request.owners = {acquired.reserved};
+  bool sums = writes_through(job); // the disk will want them
+  for (size_t i = 0; i < acquired.states.size(); ++i)
+    if (acquired.states[i] == acquired_state::reserved) {
+      add_pieces(job, window, request, acquired.places[i], i);
+      if (sums)
+        request.object_ends.push_back(request.pieces.size());
+    }
+  return request;
+}
+
+/// What was reserved is copied now.
+publish_request publication_of(const store_job& job, window_in_work& window, const acquire_answer& acquired,
+                               store_result& done) {
   publish_request request;
-  if (state.job.context)
-    request.inference = state.job.context->inference;
-  request.hold = write_through;
+  if (job.context)
+    request.inference = job.context->inference;
   request.places.resize(acquired.places.size());
   for (size_t i = 0; i < acquired.states.size(); ++i) {
     if (acquired.states[i] != acquired_state::reserved)
       continue;
     request.places[i] = acquired.places[i];
-    if (sum != sums.end())
-      checksums[i] = *sum++;
-    state.copied[i] = true;
-    state.result.bytes += acquired.places[i].payload_bytes;
-    state.job.group->host_probe->written(acquired.places[i].payload_bytes);
+    window.copied[i] = true;
+    done.bytes += acquired.places[i].payload_bytes;
+    job.group->host_probe->written(acquired.places[i].payload_bytes);
   }
-  // `acquired` stays alive until the answer: its reservation ends after the tier has published.
-  self->request(state.job.group->host, caf::infinite, std::move(request))
-      .then(
-          [self, acquired, write_through, again,
-           checksums = std::move(checksums)](const publish_answer& answer) mutable {
-            auto& now = self->state;
-            if (write_through)
-              self->send(now.job.group->disk()->write_through,
-                         write_through_notice{now.job.in, now.window, answer.held, now.credit,
-                                              std::move(checksums)});
-            if (again)
-              wait_for_others(self);
-            else
-              complete_window(self);
-          },
-          on_lost(self, "host tier"));
+  return request;
 }
 
-void copy_window(self_pointer self, const acquire_answer& acquired, bool again) {
-  auto& state = self->state;
-  copy_request request;
-  request.direction = copy_direction::into_arena;
-  request.outside = state.job.source;
-  request.context = state.job.context;
-  request.owners = {acquired.reserved};
-  bool sums = writes_through(state); // the disk will want them
-  for (size_t i = 0; i < acquired.states.size(); ++i)
-    if (acquired.states[i] == acquired_state::reserved) {
-      add_pieces(state, request, acquired.places[i], i);
-      if (sums)
-        request.object_ends.push_back(request.pieces.size());
+/// `sums`: of the payloads that were copied, in their order, or none. Gives them parallel to the window's objects.
+std::vector<uint64_t> checksums_of(const acquire_answer& acquired, const std::vector<uint64_t>& sums) {
+  std::vector<uint64_t> all(sums.empty() ? 0 : acquired.places.size());
+  auto sum = sums.begin();
+  for (size_t i = 0; i < all.size(); ++i)
+    if (acquired.states[i] == acquired_state::reserved)
+      all[i] = *sum++;
+  return all;
+}
+
+/// Holds what is there, copies and publishes what is absent, and hands that to write-through.
+task<result<rest>> store_round(self_pointer self, const store_job& job, window_in_work& window,
+                               store_result& done) {
+  auto wanted = space_for(job, window);
+  auto acquired = co_await ask<acquire_answer>(self, job.group->host, std::move(wanted), "host tier");
+  if (auto failure = failure_of(acquired); failure.code != errc::ok)
+    co_return tl::unexpected(failure);
+  rest left = rest_of(*acquired);
+  auto& states = acquired->states;
+  if (std::find(states.begin(), states.end(), acquired_state::reserved) == states.end())
+    co_return left;
+
+  auto copy = copy_into(job, window, *acquired);
+  const copier_actor& copier = job.group->copiers->next();
+  auto copied = co_await ask<copy_answer>(self, copier, std::move(copy), "copier");
+  if (auto failure = failure_of(copied); failure.code != errc::ok)
+    co_return tl::unexpected(failure); // the reservation goes with `acquired`: nothing of it was ever visible
+
+  bool write_through = writes_through(job);
+  auto checksums = checksums_of(*acquired, copied->checksums);
+  auto complete = publication_of(job, window, *acquired, done);
+  complete.hold = write_through;
+  // The reservation ends after the tier has published.
+  auto published = co_await ask<publish_answer>(self, job.group->host, std::move(complete), "host tier");
+  if (!published)
+    co_return tl::unexpected(published.error());
+  if (write_through)
+    self->send(job.group->disk()->write_through, write_through_notice{job.in, window.objects, published->held,
+                                                                      window.credit, std::move(checksums)});
+  co_return left;
+}
+
+/// Round after round, until everything is there or others have stored it.
+task<error> store_window(self_pointer self, const store_job& job, window_in_work& window,
+                         store_result& done) {
+  while (true) {
+    if (auto failure = ended(job.context, "store"); failure.code != errc::ok)
+      co_return failure;
+    auto left = co_await store_round(self, job, window, done);
+    if (!left)
+      co_return left.error();
+    if (*left == rest::nothing)
+      co_return error{};
+    if (*left == rest::evicted) {
+      // A store does not fight eviction for ever: what keeps leaving has been stored, and left as anything may.
+      if (++window.evicted > window_attempts_max)
+        co_return error{};
+      continue;
     }
-  self->request(state.job.group->copiers->next(), caf::infinite, std::move(request))
-      .then(
-          [self, acquired, again](const copy_answer& copied) {
-            if (copied.failure.code != errc::ok)
-              finish(self,
-                     copied.failure); // the reservation goes with `acquired`: nothing of it was ever visible
-            else
-              publish_window(self, acquired, copied.checksums, again);
-          },
-          on_lost(self, "copier"));
-}
-
-void acquire_window(self_pointer self) {
-  auto& state = self->state;
-  if (ended(self, "store"))
-    return;
-  acquire_request request;
-  request.objects = state.window;
-  bool told = state.job.context && state.job.context->inference != 0;
-  request.note_access = state.attempts == 0 && !told; // else its inference is the use
-  request.context = state.job.context;
-  self->request(state.job.group->host, caf::infinite, std::move(request))
-      .then(
-          [self](const acquire_answer& acquired) {
-            if (acquired.failure.code != errc::ok) {
-              finish(self, acquired.failure);
-              return;
-            }
-            auto any = [&](acquired_state what) {
-              return std::find(acquired.states.begin(), acquired.states.end(), what) != acquired.states.end();
-            };
-            // `absent` was there when the space was asked for and left before it came.
-            bool again = any(acquired_state::pending) || any(acquired_state::absent);
-            if (any(acquired_state::reserved))
-              copy_window(self, acquired, again);
-            else if (again)
-              wait_for_others(self);
-            else
-              complete_window(self);
-          },
-          on_lost(self, "host tier"));
-}
-
-/// Leave to add the window to what waits for the disk, before it takes any memory.
-void ask_credit(self_pointer self) {
-  auto& state = self->state;
-  state.credit.reset();
-  if (!writes_through(state)) {
-    acquire_window(self);
-    return;
+    if (++window.awaited > window_attempts_max)
+      co_return error{errc::busy, "other clients kept abandoning stores of the same chunks; try again"};
+    await_request others{window.objects, job.context};
+    auto finished = co_await ask<await_answer>(self, job.group->host, std::move(others), "host tier");
+    if (auto failure = failure_of(finished); failure.code != errc::ok)
+      co_return failure;
   }
-  write_credit_request request;
-  for (uint64_t each : state.window->payload_bytes)
-    request.bytes += physical_bytes_for(each);
-  request.context = state.job.context;
-  self->request(state.job.group->disk()->write_through, caf::infinite, std::move(request))
-      .then(
-          [self](const write_credit_answer& answer) {
-            if (answer.failure.code != errc::ok) {
-              finish(self, answer.failure);
-              return;
-            }
-            self->state.credit = answer.credit;
-            acquire_window(self);
-          },
-          on_lost(self, "write-through"));
 }
 
-void start_window(self_pointer self) {
-  auto& state = self->state;
-  if (!next_window(state, state.job.group->window_bytes)) {
-    finish(self, {});
-    return;
+void count_chunks(const store_job& job, const window_in_work& window, store_result& done) {
+  auto per_chunk = static_cast<ptrdiff_t>(job.objects_per_chunk);
+  for (auto first = window.copied.begin(); first != window.copied.end(); first += per_chunk) {
+    bool any = std::find(first, first + per_chunk, true) != first + per_chunk;
+    ++(any ? done.stored_chunks : done.present_chunks);
   }
-  state.copied.assign(state.window->size(), false);
-  ask_credit(self);
 }
 
-caf::behavior store_behavior(self_pointer self) { return transfer_behavior<store_job>(self, start_window); }
+task<error> store_all(self_pointer self, const store_job& job, store_result& done) {
+  window_in_work window;
+  for (size_t begin = 0; begin != job.objects->size(); begin = window.end) {
+    window = {window_at(job, begin, job.group->window_bytes), {}, nullptr, 0, 0};
+    window.copied.resize(window.size());
+    // Leave to add the window to what waits for the disk, before it takes any memory.
+    if (writes_through(job)) {
+      auto wanted = credit_for(job, window);
+      const write_through_actor& writer = job.group->disk()->write_through;
+      auto given = co_await ask<write_credit_answer>(self, writer, std::move(wanted), "write-through");
+      if (auto failure = failure_of(given); failure.code != errc::ok)
+        co_return failure;
+      window.credit = given->credit;
+    }
+    auto failure = co_await store_window(self, job, window, done);
+    if (failure.code != errc::ok)
+      co_return failure;
+    count_chunks(job, window, done);
+  }
+  co_return error{};
+}
+
+caf::behavior store_behavior(self_pointer self) { return transfer_behavior(self, store_all); }
 
 } // namespace
 

@@ -1,14 +1,13 @@
 // What every transfer of a trust group works with.
 #pragma once
 
-#include "actors/disk/disk_paths.hpp"
-#include "actors/disk/disk_service.hpp"
 #include "actors/interfaces.hpp"
 #include "actors/tier/shadow_feed.hpp"
-#include "actors/tier/tier_index.hpp"
+#include "actors/tier/tier_availability.hpp"
 #include "actors/transfer/copier_actor.hpp"
 #include "memory/segmented_arena.hpp"
 #include "metrics/tier_probe.hpp"
+#include "tier/tier_index.hpp"
 
 #include <caf/actor.hpp>
 
@@ -21,21 +20,20 @@ namespace terrace::actors {
 
 /// What reads and writes of a disk tier go through.
 struct disk_access {
-  std::shared_ptr<const disk_paths> paths;
-  std::vector<caf::actor> disks; ///< disk_actor, by path
-  std::shared_ptr<const disk_service> service;
+  disk_set_actor set;
+  volume_id volume; ///< that headers of its objects name
+  std::shared_ptr<const tier_availability> service;
 };
 
 /// The disk half of a trust group.
 struct disk_parts : disk_access {
   tier_actor tier;
   std::shared_ptr<const tier_index> index; ///< the tier's
-  caf::actor write_through;                ///< write_through_actor; takes `write_through_notice`
-  bool write_new = true;                   ///< stores go to disk as well
+  write_through_actor write_through;
+  bool write_new = true; ///< stores go to disk as well
   /// Whether what host memory serves is offered to the disk again, for it may not have it. Null: never.
   std::shared_ptr<const std::atomic<bool>> second_looks;
   std::shared_ptr<metrics::tier_probe> probe;
-  std::vector<caf::actor> journals; ///< journal_actor, by path
 };
 
 /// The actors and the arena of a trust group. Set up before it serves, but for the disk, which joins when its file is
@@ -44,6 +42,9 @@ struct group_parts {
   std::string name;
   std::string path; ///< of its first socket
   bool isolated = false;
+  std::vector<std::string> disk_files; ///< where its volume lies, also while the disk tier is off
+  std::string state_directory;         ///< clears that a volume has not heard of are remembered there
+  bool detached = true;                ///< what blocks has a thread of its own
   group_actor group;
   policy_actor policy;
   shadow_actor shadow;               ///< null while none is configured, as is its feed

@@ -1,19 +1,21 @@
 #include "actors/transfer/write_through_actor.hpp"
 
 #include "actors/answer.hpp"
-#include "actors/disk/disk_fan.hpp"
+#include "actors/transfer/actor_credit_sink.hpp"
 #include "actors/transfer/copy_ops.hpp"
-#include "actors/transfer/write_credits.hpp"
+#include "actors/transfer/transfer_steps.hpp"
 #include "storage/object_header.hpp"
+#include "tier/write_credits.hpp"
 #include "transfer/write_budget.hpp"
 
 #include <caf/actor_system.hpp>
-#include <caf/event_based_actor.hpp>
 #include <caf/stateful_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
 
 #include <algorithm>
 #include <chrono>
 #include <deque>
+#include <unordered_map>
 #include <utility>
 
 namespace terrace::actors {
@@ -24,10 +26,13 @@ struct write_through_state {
   const char* name = "writes";
   write_through_arguments with;
   std::deque<write_through_notice> line;
+  std::unordered_map<uint64_t, task<>> passages; ///< by number
+  uint64_t next_passage = 0;
   uint64_t bytes_in_progress = 0;
   std::unique_ptr<write_credits> credits;
+  credit_sink_ptr sink; ///< of this actor
   std::unique_ptr<write_budget> budget;
-  size_t in_progress = 0;                              ///< passages
+  bool starting = false;                               ///< passages are being started
   std::vector<answer<finish_writes_answer>> finishing; ///< who waits for the last of them
 };
 
@@ -37,208 +42,53 @@ constexpr size_t headers_here_max = 64;
 using clock = std::chrono::steady_clock;
 using metrics::refusal_reason;
 
-using self_pointer = caf::stateful_actor<write_through_state>*;
+using self_pointer = write_through_actor::stateful_pointer<write_through_state>;
 
 /// One notice on its way. Its end, whatever the reason, is the end of its holds and its reservation.
 struct passage {
   write_through_notice what;
   uint64_t bytes = 0;
-  reservation_ptr reserved;
   std::vector<bool> wanted;   ///< parallel to the notice's objects: still in host memory, and admitted
   std::vector<uint64_t> paid; ///< parallel: bytes of the day's budget
   std::vector<sealed_object> objects;    ///< those that disk has room for and does not have
   std::vector<object_place> host_places; ///< parallel to `objects`, until they are confirmed
   std::vector<object_place> disk_places; ///< parallel to `objects`
-};
-using passage_ptr = std::shared_ptr<passage>;
 
-void start_next(self_pointer self);
+  explicit passage(write_through_notice notice) : what(std::move(notice)) {
+    for (uint64_t each : what.objects->payload_bytes)
+      bytes += each;
+    // An object that is gone from the hold was never there: nothing to write.
+    for (const object_place& place : what.held->places())
+      wanted.push_back(place.present());
+  }
+
+  bool wants_any() const { return std::find(wanted.begin(), wanted.end(), true) != wanted.end(); }
+};
 
 void want_second_looks(self_pointer self) {
   if (self->state.with.second_looks)
     self->state.with.second_looks->store(true, std::memory_order_relaxed);
 }
 
-void answer_if_idle(self_pointer self) {
-  auto& state = self->state;
-  if (state.in_progress == 0 && state.line.empty())
-    for (auto& waiting : std::exchange(state.finishing, {}))
-      waiting.deliver({});
-}
-
-void finish(self_pointer self, const passage_ptr& pass) {
-  for (uint64_t bytes : pass->paid)
-    self->state.budget->give_back(bytes);
-  self->state.bytes_in_progress -= pass->bytes;
-  --self->state.in_progress;
-  start_next(self);
-}
-
-auto on_lost_actor(self_pointer self, const passage_ptr& pass) {
-  return [self, pass](const caf::error&) {
-    self->state.with.probe->dropped(pass->objects.size());
-    finish(self, pass);
-  };
-}
-
-void publish(self_pointer self, const passage_ptr& pass, const disks_answer& written) {
-  publish_request request;
-  uint64_t bytes = 0;
-  for (size_t i = 0; i < pass->disk_places.size(); ++i) {
-    if (written.failed[i] == EBUSY)
-      self->state.with.probe->refused(refusal_reason::degraded, 1);
-    else if (written.failed[i] != 0)
-      self->state.with.probe->dropped(1);
-    if (written.failed[i] != 0) {
-      want_second_looks(self);
-      continue;
-    }
-    bytes += pass->objects[i].payload_bytes;
-    request.places.push_back(pass->disk_places[i]);
-  }
-  if (request.places.empty()) {
-    finish(self, pass);
-    return;
-  }
-  request.in = pass->what.in;
-  self->state.with.probe->written(bytes);
-  self->request(self->state.with.disk_tier, caf::infinite, std::move(request))
-      .then([self, pass](const publish_answer&) { finish(self, pass); }, on_lost_actor(self, pass));
-}
-
-void write(self_pointer self, const passage_ptr& pass) {
-  disk_request request;
-  request.direction = disk_direction::write;
-  request.owners = {pass->what.held, pass->reserved};
-  for (size_t i = 0; i < pass->objects.size(); ++i)
-    request.operations.push_back(
-        {pass->disk_places[i].offset, pass->objects[i].begin, pass->objects[i].physical_bytes});
-  ask_disks(
-      self, self->state.with.disk, request,
-      [self, pass](const disks_answer& written) { publish(self, pass, written); }, on_lost_actor(self, pass));
-}
-
-void seal(self_pointer self, const passage_ptr& pass) {
-  seal_request request;
-  request.in = pass->what.in;
-  request.volume = self->state.with.disk.paths->volume();
-  request.objects = pass->objects;
-  request.owners = {pass->what.held};
-  bool known = std::all_of(pass->objects.begin(), pass->objects.end(),
-                           [](const sealed_object& object) { return object.checksum.has_value(); });
-  if (known && pass->objects.size() <= headers_here_max) {
-    seal_objects(request);
-    write(self, pass);
-    return;
-  }
-  self->request(self->state.with.copiers->next(), caf::infinite, std::move(request))
-      .then([self, pass](const seal_answer&) { write(self, pass); }, on_lost_actor(self, pass));
-}
-
-/// What was cleared from host memory before disk had a place for it is not written: nobody would find it there to clear.
-void confirm(self_pointer self, const passage_ptr& pass) {
-  confirm_request request;
-  for (const object_place& place : pass->host_places)
-    request.ids.push_back(place.id);
-  self->request(self->state.with.host_tier, caf::infinite, std::move(request))
-      .then(
-          [self, pass](const confirm_answer& answer) {
-            size_t kept = 0;
-            for (size_t i = 0; i < pass->objects.size(); ++i)
-              if (answer.present[i]) {
-                pass->objects[kept] = pass->objects[i];
-                pass->disk_places[kept++] = pass->disk_places[i];
-              }
-            pass->objects.resize(kept);
-            pass->disk_places.resize(kept);
-            if (kept == 0)
-              finish(self, pass);
-            else
-              seal(self, pass);
-          },
-          on_lost_actor(self, pass));
-}
-
-void reserved(self_pointer self, const passage_ptr& pass, const acquire_answer& answer) {
-  if (answer.failure.code != errc::ok) {
-    want_second_looks(self);
-    self->state.with.probe->dropped(pass->what.objects->size());
-    finish(self, pass);
-    return;
-  }
-  pass->reserved = answer.reserved;
-  const auto& host_places = pass->what.held->places();
-  for (size_t i = 0; i < answer.states.size(); ++i) {
-    if (answer.states[i] != acquired_state::reserved || !host_places[i].present())
-      continue;
-    sealed_object object;
-    object.key = pass->what.objects->keys[i];
-    object.generation = answer.places[i].generation;
-    object.begin = self->state.with.memory->at(host_places[i].offset);
-    object.payload_bytes = host_places[i].payload_bytes;
-    object.physical_bytes = physical_bytes_for(object.payload_bytes);
-    if (!pass->what.checksums.empty())
-      object.checksum = pass->what.checksums[i];
-    pass->objects.push_back(object);
-    pass->host_places.push_back(host_places[i]);
-    pass->disk_places.push_back(answer.places[i]);
-    if (!pass->paid.empty())
-      pass->paid[i] = 0; // it is spent
-  }
-  if (pass->objects.empty())
-    finish(self, pass);
-  else
-    confirm(self, pass);
-}
-
-/// Space on disk for what is wanted.
-void acquire(self_pointer self, const passage_ptr& pass) {
-  acquire_request request;
-  request.objects = pass->what.objects;
-  request.may_wait = false; // a disk on which everything is leased refuses; host memory must not wait for it
-  request.note_access = false;
-  request.may_fill = pass->wanted;
-  self->request(self->state.with.disk_tier, caf::infinite, std::move(request))
-      .then([self, pass](const acquire_answer& answer) { reserved(self, pass, answer); },
-            on_lost_actor(self, pass));
-}
+// ---- admission ----
 
 /// Nothing from object `i` on is written.
-void refuse_from(self_pointer self, const passage_ptr& pass, size_t i, refusal_reason why) {
+void refuse_from(self_pointer self, passage& pass, size_t i, refusal_reason why) {
   want_second_looks(self);
-  auto begin = pass->wanted.begin() + static_cast<ptrdiff_t>(i);
-  self->state.with.probe->refused(why, static_cast<uint64_t>(std::count(begin, pass->wanted.end(), true)));
-  std::fill(begin, pass->wanted.end(), false);
+  auto begin = pass.wanted.begin() + static_cast<ptrdiff_t>(i);
+  self->state.with.probe->refused(why, static_cast<uint64_t>(std::count(begin, pass.wanted.end(), true)));
+  std::fill(begin, pass.wanted.end(), false);
 }
 
-void pay(self_pointer self, const passage_ptr& pass) {
-  auto now = clock::now();
-  pass->paid.resize(pass->wanted.size());
-  for (size_t i = 0; i < pass->wanted.size(); ++i) {
-    if (!pass->wanted[i])
-      continue;
-    uint64_t bytes = physical_bytes_for(pass->what.objects->payload_bytes[i]);
-    if (!self->state.budget->take(bytes, now)) {
-      refuse_from(self, pass, i, refusal_reason::endurance);
-      break;
-    }
-    pass->paid[i] = bytes;
-  }
-  if (std::find(pass->wanted.begin(), pass->wanted.end(), true) == pass->wanted.end())
-    finish(self, pass);
-  else
-    acquire(self, pass);
-}
-
-/// Objects that fit into `room_bytes` are not asked about.
-void ask_policy(self_pointer self, const passage_ptr& pass, uint64_t room_bytes) {
+/// Leaves out what fits into `room_bytes`: it makes nobody leave. `asked`: the objects that are in the question.
+admit_request admission_of(self_pointer self, const passage& pass, uint64_t room_bytes,
+                           std::vector<size_t>& asked) {
   admit_request request;
   request.tier = tier_kind::disk;
   request.rule = self->state.with.admission.rule;
-  std::vector<size_t> asked;
-  const object_batch& objects = *pass->what.objects;
+  const object_batch& objects = *pass.what.objects;
   for (size_t i = 0; i < objects.size(); ++i) {
-    if (!pass->wanted[i])
+    if (!pass.wanted[i])
       continue;
     uint64_t bytes = physical_bytes_for(objects.payload_bytes[i]);
     if (asked.empty() && bytes <= room_bytes) {
@@ -248,88 +98,256 @@ void ask_policy(self_pointer self, const passage_ptr& pass, uint64_t room_bytes)
     asked.push_back(i);
     request.entries.push_back({to_entry_key(objects.keys[i]), objects.parents[i], bytes});
   }
-  if (asked.empty()) {
-    pay(self, pass);
-    return;
+  return request;
+}
+
+void pay(self_pointer self, passage& pass) {
+  auto now = clock::now();
+  pass.paid.resize(pass.wanted.size());
+  for (size_t i = 0; i < pass.wanted.size(); ++i) {
+    if (!pass.wanted[i])
+      continue;
+    uint64_t bytes = physical_bytes_for(pass.what.objects->payload_bytes[i]);
+    if (!self->state.budget->take(bytes, now)) {
+      refuse_from(self, pass, i, refusal_reason::endurance);
+      return;
+    }
+    pass.paid[i] = bytes;
   }
-  want_second_looks(self);
-  self->request(self->state.with.policy, caf::infinite, std::move(request))
-      .then(
-          [self, pass, asked](const admit_answer& answer) {
-            if (answer.admitted < asked.size())
-              refuse_from(self, pass, asked[answer.admitted], refusal_reason::admission);
-            pay(self, pass);
-          },
-          on_lost_actor(self, pass));
 }
 
-/// Where nobody must leave for it, everything beats its victim.
-void ask_room(self_pointer self, const passage_ptr& pass) {
-  self->request(self->state.with.disk_tier, caf::infinite, tier_status_request{})
-      .then([self, pass](const tier_report& now) { ask_policy(self, pass, now.room_bytes); },
-            on_lost_actor(self, pass));
+/// Leaves in `pass.wanted` what disk lacks, what is worth it and what the day's budget pays for.
+task<error> admit(self_pointer self, passage& pass) {
+  const auto& with = self->state.with;
+  probe_request question{pass.what.objects, false, false};
+  auto found = co_await ask<probe_answer>(self, with.disk_tier, std::move(question), "disk tier");
+  if (!found)
+    co_return found.error();
+  for (size_t i = 0; i < pass.wanted.size(); ++i)
+    pass.wanted[i] = pass.wanted[i] && !found->present.test(i);
+  if (!pass.wants_any())
+    co_return error{};
+
+  uint64_t room_bytes = 0; // where nobody must leave for it, everything beats its victim
+  if (with.admission.rule == admission_rule::beats_victim) {
+    tier_status_request status;
+    auto now = co_await ask<tier_report>(self, with.disk_tier, status, "disk tier");
+    if (!now)
+      co_return now.error();
+    room_bytes = now->room_bytes;
+  }
+  std::vector<size_t> asked;
+  if (with.admission.rule != admission_rule::always) {
+    auto admission = admission_of(self, pass, room_bytes, asked);
+    if (!asked.empty()) {
+      want_second_looks(self);
+      auto answer = co_await ask<admit_answer>(self, with.policy, std::move(admission), "policy");
+      if (!answer)
+        co_return answer.error();
+      if (answer->admitted < asked.size())
+        refuse_from(self, pass, asked[answer->admitted], refusal_reason::admission);
+    }
+  }
+  pay(self, pass);
+  co_return error{};
 }
 
-/// What the disk has already needs neither leave nor bytes.
-void ask_disk_tier(self_pointer self, const passage_ptr& pass) {
-  self->request(self->state.with.disk_tier, caf::infinite, probe_request{pass->what.objects, false, false})
-      .then(
-          [self, pass](const probe_answer& answer) {
-            for (size_t i = 0; i < pass->wanted.size(); ++i)
-              pass->wanted[i] = pass->wanted[i] && !answer.present.test(i);
-            if (std::find(pass->wanted.begin(), pass->wanted.end(), true) == pass->wanted.end()) {
-              finish(self, pass);
-              return;
-            }
-            switch (self->state.with.admission.rule) {
-              case admission_rule::always: pay(self, pass); break;
-              case admission_rule::seen_twice: ask_policy(self, pass, 0); break;
-              case admission_rule::beats_victim: ask_room(self, pass); break;
-            }
-          },
-          on_lost_actor(self, pass));
+// ---- the way to disk ----
+
+/// Space on disk for what is wanted.
+acquire_request space_for(const passage& pass) {
+  acquire_request request;
+  request.objects = pass.what.objects;
+  request.may_wait = false; // a disk on which everything is leased refuses; host memory must not wait for it
+  request.note_access = false;
+  request.may_fill = pass.wanted;
+  return request;
 }
 
-void start(self_pointer self, write_through_notice notice) {
-  auto& state = self->state;
-  auto pass = std::make_shared<passage>();
-  pass->what = std::move(notice);
-  for (uint64_t bytes : pass->what.objects->payload_bytes)
-    pass->bytes += bytes;
-  state.bytes_in_progress += pass->bytes;
-  ++state.in_progress;
-  // An object that is gone from the hold was never there: nothing to write.
-  const auto& places = pass->what.held->places();
-  pass->wanted.resize(places.size());
-  for (size_t i = 0; i < places.size(); ++i)
-    pass->wanted[i] = places[i].present();
-  if (!state.with.disk.service->writes()) {
+void take_space(self_pointer self, passage& pass, const acquire_answer& acquired) {
+  const auto& host_places = pass.what.held->places();
+  for (size_t i = 0; i < acquired.states.size(); ++i) {
+    if (acquired.states[i] != acquired_state::reserved || !host_places[i].present())
+      continue;
+    sealed_object object;
+    object.key = pass.what.objects->keys[i];
+    object.generation = acquired.places[i].generation;
+    object.begin = self->state.with.memory->at(host_places[i].offset);
+    object.payload_bytes = host_places[i].payload_bytes;
+    object.physical_bytes = physical_bytes_for(object.payload_bytes);
+    if (!pass.what.checksums.empty())
+      object.checksum = pass.what.checksums[i];
+    pass.objects.push_back(object);
+    pass.host_places.push_back(host_places[i]);
+    pass.disk_places.push_back(acquired.places[i]);
+    if (!pass.paid.empty())
+      pass.paid[i] = 0; // it is spent
+  }
+}
+
+confirm_request confirm_of(const passage& pass) {
+  confirm_request request;
+  for (const object_place& place : pass.host_places)
+    request.ids.push_back(place.id);
+  return request;
+}
+
+/// What was cleared from host memory before disk had a place for it is not written: nobody would find it there to clear.
+void drop_cleared(passage& pass, const std::vector<bool>& present) {
+  size_t kept = 0;
+  for (size_t i = 0; i < pass.objects.size(); ++i)
+    if (present[i]) {
+      pass.objects[kept] = pass.objects[i];
+      pass.disk_places[kept++] = pass.disk_places[i];
+    }
+  pass.objects.resize(kept);
+  pass.disk_places.resize(kept);
+}
+
+seal_request seal_of(self_pointer self, const passage& pass) {
+  seal_request request;
+  request.in = pass.what.in;
+  request.volume = self->state.with.disk.volume;
+  request.objects = pass.objects;
+  request.owners = {pass.what.held};
+  return request;
+}
+
+bool sealed_here(const passage& pass) {
+  bool known = std::all_of(pass.objects.begin(), pass.objects.end(),
+                           [](const sealed_object& object) { return object.checksum.has_value(); });
+  return known && pass.objects.size() <= headers_here_max;
+}
+
+disk_request write_of(const passage& pass, const reservation_ptr& reserved) {
+  disk_request request;
+  request.direction = disk_direction::write;
+  request.owners = {pass.what.held, reserved};
+  for (size_t i = 0; i < pass.objects.size(); ++i)
+    request.operations.push_back(
+        {pass.disk_places[i].offset, pass.objects[i].begin, pass.objects[i].physical_bytes});
+  return request;
+}
+
+/// What was written.
+publish_request publication_of(self_pointer self, const passage& pass, const disks_answer& written) {
+  publish_request request;
+  request.in = pass.what.in;
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < pass.disk_places.size(); ++i) {
+    if (written.failed[i] == EBUSY)
+      self->state.with.probe->refused(refusal_reason::degraded, 1);
+    else if (written.failed[i] != 0)
+      self->state.with.probe->dropped(1);
+    if (written.failed[i] != 0) {
+      want_second_looks(self);
+      continue;
+    }
+    bytes += pass.objects[i].payload_bytes;
+    request.places.push_back(pass.disk_places[i]);
+  }
+  if (bytes != 0)
+    self->state.with.probe->written(bytes);
+  return request;
+}
+
+/// An error: an actor has ended, and what is in `pass.objects` is not written.
+task<error> bring_to_disk(self_pointer self, passage& pass) {
+  const auto& with = self->state.with;
+  if (!with.disk.service->writes()) {
     refuse_from(self, pass, 0, refusal_reason::degraded);
-    --state.in_progress;
-    state.bytes_in_progress -=
-        pass->bytes; // and not `finish`, which would come back here for each in the line
-  } else if (state.with.admission.rule == admission_rule::always && state.with.admission.bytes_per_day == 0) {
-    acquire(self, pass);
-  } else {
-    ask_disk_tier(self, pass);
+    co_return error{};
   }
+  if (with.admission.rule != admission_rule::always || with.admission.bytes_per_day != 0) {
+    auto failure = co_await admit(self, pass);
+    if (failure.code != errc::ok)
+      co_return failure;
+    if (!pass.wants_any())
+      co_return error{};
+  }
+  auto wanted = space_for(pass);
+  auto acquired = co_await ask<acquire_answer>(self, with.disk_tier, std::move(wanted), "disk tier");
+  if (!acquired)
+    co_return acquired.error();
+  if (acquired->failure.code != errc::ok) {
+    want_second_looks(self);
+    with.probe->dropped(pass.what.objects->size());
+    co_return error{};
+  }
+  take_space(self, pass, *acquired);
+  if (pass.objects.empty())
+    co_return error{};
+
+  auto confirm = confirm_of(pass);
+  auto confirmed = co_await ask<confirm_answer>(self, with.host_tier, std::move(confirm), "host tier");
+  if (!confirmed)
+    co_return confirmed.error();
+  drop_cleared(pass, confirmed->present);
+  if (pass.objects.empty())
+    co_return error{};
+
+  auto seal = seal_of(self, pass);
+  if (sealed_here(pass)) {
+    seal_objects(seal);
+  } else {
+    const copier_actor& copier = with.copiers->next();
+    auto sealed = co_await ask<seal_answer>(self, copier, std::move(seal), "copier");
+    if (!sealed)
+      co_return sealed.error();
+  }
+
+  auto write = write_of(pass, acquired->reserved);
+  auto written = co_await ask<disks_answer>(self, with.disk.set, std::move(write), "disk");
+  if (!written)
+    co_return written.error();
+  auto complete = publication_of(self, pass, *written);
+  if (complete.places.empty())
+    co_return error{};
+  auto published = co_await ask<publish_answer>(self, with.disk_tier, std::move(complete), "disk tier");
+  co_return published ? error{} : published.error();
+}
+
+// ---- the line ----
+
+void start_next(self_pointer self);
+
+task<> write_through(self_pointer self, write_through_notice notice, uint64_t number) {
+  passage pass(std::move(notice));
+  self->state.bytes_in_progress += pass.bytes;
+  auto failure = co_await bring_to_disk(self, pass);
+  auto& state = self->state;
+  if (failure.code != errc::ok)
+    state.with.probe->dropped(pass.objects.size());
+  for (uint64_t bytes : pass.paid)
+    state.budget->give_back(bytes);
+  state.bytes_in_progress -= pass.bytes;
+  state.passages.erase(number);
+  start_next(self);
 }
 
 void start_next(self_pointer self) {
   auto& state = self->state;
+  if (std::exchange(state.starting, true))
+    return; // a passage that ended at once: its start goes on
   while (!state.line.empty() &&
          (state.bytes_in_progress == 0 || state.bytes_in_progress < state.with.bytes_in_progress)) {
     write_through_notice notice = std::move(state.line.front());
     state.line.pop_front();
-    start(self, std::move(notice));
+    uint64_t number = state.next_passage++;
+    auto& progress = state.passages[number];
+    progress = write_through(self, std::move(notice), number);
+    progress.start();
   }
-  answer_if_idle(self);
+  state.starting = false;
+  if (state.passages.empty() && state.line.empty())
+    for (auto& waiting : std::exchange(state.finishing, {}))
+      waiting.deliver({});
 }
 
 // ---- credits ----
 
 credit_ptr credit_of(self_pointer self, uint64_t bytes) {
-  return std::make_shared<write_credit>(caf::actor_cast<caf::actor>(self), bytes);
+  return std::make_shared<write_credit>(self->state.sink, bytes);
 }
 
 caf::result<write_credit_answer> ask_credit(self_pointer self, const write_credit_request& request) {
@@ -361,18 +379,19 @@ void take(self_pointer self, write_through_notice notice) {
   start_next(self);
 }
 
-caf::behavior write_through_behavior(self_pointer self,
-                                     const std::shared_ptr<write_through_arguments>& arguments) {
+write_through_actor::behavior_type
+write_through_behavior(self_pointer self, const std::shared_ptr<write_through_arguments>& arguments) {
   auto& state = self->state;
   state.with = *arguments;
   state.credits = std::make_unique<write_credits>(state.with.waiting_bytes);
+  state.sink = std::make_shared<actor_credit_sink>(caf::actor_cast<caf::actor>(self));
   state.budget = std::make_unique<write_budget>(state.with.admission.bytes_per_day, clock::now());
   return {
       [self](const write_through_notice& notice) { take(self, notice); },
       [self](finish_writes_request) {
         auto reply = make_answer<finish_writes_answer>(self);
         self->state.finishing.push_back(reply);
-        answer_if_idle(self);
+        start_next(self);
         return reply.promise();
       },
       [self](const write_credit_request& request) { return ask_credit(self, request); },
@@ -383,7 +402,7 @@ caf::behavior write_through_behavior(self_pointer self,
 
 } // namespace
 
-caf::actor spawn_write_through(caf::actor_system& system, write_through_arguments arguments) {
+write_through_actor spawn_write_through(caf::actor_system& system, write_through_arguments arguments) {
   return system.spawn(write_through_behavior,
                       std::make_shared<write_through_arguments>(std::move(arguments)));
 }

@@ -42,6 +42,6 @@ struct write_through_arguments {
   std::shared_ptr<metrics::tier_probe> probe; ///< of the disk tier
 };
 
-caf::actor spawn_write_through(caf::actor_system& system, write_through_arguments arguments);
+write_through_actor spawn_write_through(caf::actor_system& system, write_through_arguments arguments);
 
 } // namespace terrace::actors

@@ -21,7 +21,7 @@ struct Listener : socket_fixture<group_fixture> {
   bool admits = true;
   uint32_t connections_max = 4;
   std::shared_ptr<std::atomic<uint64_t>> next_id = std::make_shared<std::atomic<uint64_t>>(1);
-  caf::actor listener;
+  listener_actor listener;
 
   Listener() {
     start({.host_objects = 8});
@@ -29,7 +29,7 @@ struct Listener : socket_fixture<group_fixture> {
   }
   void TearDown() override {
     stop(listener);
-    listener = {};
+    listener = nullptr;
     for (const client_ptr& client : environment->clients->all())
       stop(client->actor);
     environment->group.reset();

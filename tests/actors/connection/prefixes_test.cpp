@@ -154,7 +154,7 @@ TEST(LeasedOnDisk, PicksTheObjectsOfOneRankOutOfTheLease) {
   held->in = in;
   held->chunks = chunks(3);
   EXPECT_EQ(leased_on_disk(held, {{0, 3}, {0, 1, 2}}, 1), nullptr);
-  held->disk = std::make_shared<object_hold>(caf::actor{}, places);
+  held->disk = std::make_shared<object_hold>(release_sink_ptr{}, places);
   auto part = leased_on_disk(held, {{1, 2}, {0, 1, 2}}, 1);
   ASSERT_NE(part, nullptr);
   std::vector<uint64_t> ids;
@@ -167,7 +167,7 @@ TEST(LeasedOnDisk, PicksTheObjectsOfOneRankOutOfTheLease) {
 TEST(LeasedOnDisk, ThePartKeepsTheLease) {
   auto held = std::make_shared<lease>();
   held->in = std::make_shared<opened_space>(space());
-  held->disk = std::make_shared<object_hold>(caf::actor{}, std::vector<object_place>(5));
+  held->disk = std::make_shared<object_hold>(release_sink_ptr{}, std::vector<object_place>(5));
   std::weak_ptr<lease> watched = held;
   auto part = leased_on_disk(held, {{0, 1}, {0, 1, 2}}, 0);
   held.reset();

@@ -15,7 +15,7 @@ namespace {
 struct DiskHealth : disk_fixture {
   DiskHealth() { start({.host_objects = 32, .disk_objects = 85}); }
 
-  int file() { return group->disk()->paths->file(0)->fd(); }
+  int file() { return paths->file(0)->fd(); }
   std::array<char, 2 * superblock_bytes> superblocks() {
     std::array<char, 2 * superblock_bytes> bytes{};
     EXPECT_EQ(::pread(file(), bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
@@ -40,11 +40,11 @@ TEST_F(DiskHealth, WritesThatFailInARowEndWritingAndAreToldOnce) {
   on_disk(0, 2);
   ring.fail_next(io_code::write, EIO, 8);
   store(10, 8);
-  EXPECT_FALSE(service().writes());
-  EXPECT_TRUE(service().reads());
+  EXPECT_FALSE(service->writes());
+  EXPECT_TRUE(service->reads());
   ASSERT_EQ(disk_warnings.size(), 1u);
   EXPECT_NE(disk_warnings[0].find("cannot be written"), std::string::npos) << disk_warnings[0];
-  EXPECT_NE(service().reason().find("Input/output error"), std::string::npos) << service().reason();
+  EXPECT_NE(service->reason().find("Input/output error"), std::string::npos) << service->reason();
   EXPECT_EQ(report(group->host).held_objects, 0u);
   uint64_t writes = ring.started(io_code::write);
   EXPECT_EQ(store(20, 4).stored_chunks, 4u); // host memory takes them
@@ -56,15 +56,15 @@ TEST_F(DiskHealth, WritesThatFailInARowEndWritingAndAreToldOnce) {
 TEST_F(DiskHealth, AFullDeviceIsTriedAgainAfterAPauseAndComesBack) {
   ring.fail_next(io_code::write, ENOSPC);
   store(0, 1);
-  EXPECT_FALSE(service().writes());
+  EXPECT_FALSE(service->writes());
   advance(999ms);
-  EXPECT_FALSE(service().writes());
+  EXPECT_FALSE(service->writes());
   advance(1ms);
-  EXPECT_TRUE(service().writes()); // the next write is the trial
-  EXPECT_FALSE(service().reason().empty());
+  EXPECT_TRUE(service->writes()); // the next write is the trial
+  EXPECT_FALSE(service->reason().empty());
   store(10, 3);
   EXPECT_EQ(present(disk_tier(), 10, 3), 3u);
-  EXPECT_TRUE(service().reason().empty()) << service().reason();
+  EXPECT_TRUE(service->reason().empty()) << service->reason();
   ASSERT_EQ(disk_warnings.size(), 2u);
   EXPECT_NE(disk_warnings[1].find("is back"), std::string::npos) << disk_warnings[1];
 }
@@ -74,11 +74,11 @@ TEST_F(DiskHealth, AFailedTrialDoublesThePause) {
   store(0, 1);
   advance(1s);
   store(1, 1);
-  EXPECT_FALSE(service().writes());
+  EXPECT_FALSE(service->writes());
   advance(1s);
-  EXPECT_FALSE(service().writes());
+  EXPECT_FALSE(service->writes());
   advance(1s);
-  EXPECT_TRUE(service().writes());
+  EXPECT_TRUE(service->writes());
   store(2, 1);
   EXPECT_EQ(present(disk_tier(), 2, 1), 1u);
   EXPECT_EQ(disk_warnings.size(), 2u); // not one for each trial
@@ -90,8 +90,8 @@ TEST_F(DiskHealth, ADeviceThatCannotBeReadKeepsItsObjectsForLater) {
   auto loaded = load(0, 8);
   EXPECT_EQ(loaded.failure.code, errc::ok) << loaded.failure.text;
   EXPECT_EQ(loaded.chunks, 0u);
-  EXPECT_FALSE(service().reads());
-  EXPECT_FALSE(service().writes());
+  EXPECT_FALSE(service->reads());
+  EXPECT_FALSE(service->writes());
   EXPECT_EQ(present(disk_tier(), 0, 8), 8u);
   EXPECT_EQ(lookup(chain(0, 8)).plan.found_chunks, 0u); // nobody is told of what cannot be had
   EXPECT_EQ(load(0, 8).chunks, 0u);
@@ -100,7 +100,7 @@ TEST_F(DiskHealth, ADeviceThatCannotBeReadKeepsItsObjectsForLater) {
   EXPECT_EQ(disk_warnings.size(), 1u);
   all_is_well();
   advance(1s);
-  EXPECT_TRUE(service().reads());
+  EXPECT_TRUE(service->reads());
   EXPECT_EQ(lookup(chain(0, 8)).plan.found_chunks, 8u);
   EXPECT_EQ(load(0, 8).chunks, 8u);
   EXPECT_TRUE(delivered(7));
@@ -116,7 +116,7 @@ TEST_F(DiskHealth, ADeviceThatStaysAwayIsTriedLessAndLessOften) {
     advance(1s);
   EXPECT_EQ(ring.started(io_code::read), reads + 5); // after 1, 3, 7, 15 and 31 seconds
   EXPECT_EQ(disk_warnings.size(), 1u);
-  EXPECT_FALSE(service().reads());
+  EXPECT_FALSE(service->reads());
 }
 
 TEST_F(DiskHealth, AFileThatLostItsSuperblockStaysOut) {
@@ -124,14 +124,14 @@ TEST_F(DiskHealth, AFileThatLostItsSuperblockStaysOut) {
   auto good = superblocks();
   every(io_code::read, 0); // the file was emptied
   load(0, 8);
-  EXPECT_FALSE(service().reads());
+  EXPECT_FALSE(service->reads());
   write_superblocks({});
   all_is_well();
   advance(1s);
-  EXPECT_FALSE(service().reads()); // there is something to read, and it is not this store
+  EXPECT_FALSE(service->reads()); // there is something to read, and it is not this store
   write_superblocks(good);
   advance(2s);
-  EXPECT_TRUE(service().reads());
+  EXPECT_TRUE(service->reads());
   EXPECT_EQ(load(0, 8).chunks, 8u);
 }
 
@@ -142,7 +142,7 @@ TEST_F(DiskHealth, SingleUnreadableObjectsAreForgottenAndTheTierServesOn) {
     return request.code == io_code::read && request.offset == bad ? std::optional(-EIO) : std::nullopt;
   });
   EXPECT_EQ(load(0, 8).chunks, 3u);
-  EXPECT_TRUE(service().reads());
+  EXPECT_TRUE(service->reads());
   EXPECT_EQ(present(disk_tier(), 0, 8), 7u);
   EXPECT_TRUE(disk_warnings.empty());
 }
@@ -150,6 +150,6 @@ TEST_F(DiskHealth, SingleUnreadableObjectsAreForgottenAndTheTierServesOn) {
 TEST_F(DiskHealth, EndsWhileItIsOutOfService) {
   ring.fail_next(io_code::write, ENODEV);
   store(0, 1);
-  EXPECT_FALSE(service().writes());
+  EXPECT_FALSE(service->writes());
   // TearDown ends the actors, with the pause still in the ring.
 }

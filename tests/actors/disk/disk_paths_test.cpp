@@ -17,10 +17,10 @@ namespace {
 struct DiskPaths : disk_fixture {
   DiskPaths() { start({.host_objects = 32, .disk_objects = 85, .disk_paths = 2}); }
 
-  int file(size_t path) { return group->disk()->paths->file(path)->fd(); }
+  int file(size_t path) { return paths->file(path)->fd(); }
   /// On which path a chunk lies.
   size_t path_of(uint64_t number) {
-    return group->disk()->paths->locate(hold(disk_tier(), number, 1)->places()[0].offset).path;
+    return paths->locate(hold(disk_tier(), number, 1)->places()[0].offset).path;
   }
   void every(size_t path, io_code code, int32_t result) {
     ring.respond([fd = file(path), code, result](const runtime::io_request& request) {
@@ -35,10 +35,10 @@ struct DiskPaths : disk_fixture {
     every(1, io_code::read, -ENODEV);
     load(0, 8);
     forget_host(0, 8);
-    ASSERT_FALSE(service().reads(1));
+    ASSERT_FALSE(service->reads(1));
   }
   uint64_t used_on(size_t path) {
-    const path_map& map = group->disk()->paths->map();
+    const path_map& map = paths->map();
     uint64_t used = 0;
     for (uint64_t n = 0; n < 300; ++n)
       if (auto held = hold(disk_tier(), n, 1); held && map.path_of(held->places()[0].offset) == path)
@@ -149,12 +149,12 @@ TEST_F(DiskPaths, WhatIsStoredAfterAClearOfASpaceThatOnePathHasNothingOfSurvives
 TEST_F(DiskPaths, OnePathThatCannotBeReadTakesItsOwnObjectsOutAndNoOthers) {
   on_disk(0, 8);
   lose_path_1();
-  EXPECT_TRUE(service().reads(0));
-  EXPECT_TRUE(service().reads());
-  EXPECT_TRUE(service().writes());
+  EXPECT_TRUE(service->reads(0));
+  EXPECT_TRUE(service->reads());
+  EXPECT_TRUE(service->writes());
   ASSERT_EQ(disk_warnings.size(), 1u);
   EXPECT_NE(disk_warnings[0].find("store1 cannot be read"), std::string::npos) << disk_warnings[0];
-  EXPECT_NE(service().reason().find("store1"), std::string::npos) << service().reason();
+  EXPECT_NE(service->reason().find("store1"), std::string::npos) << service->reason();
   for (uint64_t n = 0; n < 8; ++n)
     EXPECT_EQ(present(disk_tier(), n, 1), n % 2 == 0 ? 1u : 0u) << n;
   EXPECT_EQ(lookup(chain(0, 8)).plan.found_chunks, 1u);
@@ -203,17 +203,17 @@ TEST_F(DiskPaths, APathComesBackAloneWithItsObjects) {
   lose_path_1();
   all_is_well();
   advance(1s);
-  EXPECT_TRUE(service().reads(1));
-  EXPECT_TRUE(service().reason().empty()) << service().reason();
+  EXPECT_TRUE(service->reads(1));
+  EXPECT_TRUE(service->reason().empty()) << service->reason();
   EXPECT_EQ(disk_warnings.size(), 2u);
   EXPECT_EQ(lookup(chain(0, 8)).plan.found_chunks, 8u);
   EXPECT_EQ(load(0, 8).chunks, 8u);
   EXPECT_TRUE(delivered(7));
   on_disk(20, 4);
-  std::set<size_t> paths;
+  std::set<size_t> used;
   for (uint64_t n = 20; n < 24; ++n)
-    paths.insert(path_of(n));
-  EXPECT_EQ(paths.size(), 2u);
+    used.insert(path_of(n));
+  EXPECT_EQ(used.size(), 2u);
 }
 
 TEST_F(DiskPaths, AnotherPathsFileInItsPlaceKeepsItOut) {
@@ -225,10 +225,10 @@ TEST_F(DiskPaths, AnotherPathsFileInItsPlaceKeepsItOut) {
   ASSERT_EQ(::pwrite(file(1), other.data(), other.size(), 0), static_cast<ssize_t>(other.size()));
   all_is_well();
   advance(1s);
-  EXPECT_FALSE(service().reads(1));
+  EXPECT_FALSE(service->reads(1));
   ASSERT_EQ(::pwrite(file(1), own.data(), own.size(), 0), static_cast<ssize_t>(own.size()));
   advance(2s);
-  EXPECT_TRUE(service().reads(1));
+  EXPECT_TRUE(service->reads(1));
 }
 
 TEST_F(DiskPaths, APathThatCannotBeWrittenServesWhatItHas) {
@@ -236,8 +236,8 @@ TEST_F(DiskPaths, APathThatCannotBeWrittenServesWhatItHas) {
   every(1, io_code::write, -EIO);
   for (uint64_t first = 20; first < 60; first += 10)
     store(first, 10);
-  EXPECT_FALSE(service().writes(1));
-  EXPECT_TRUE(service().reads(1));
+  EXPECT_FALSE(service->writes(1));
+  EXPECT_TRUE(service->reads(1));
   forget_host(20, 12);
   EXPECT_EQ(load(0, 8).chunks, 8u);
   forget_host(0, 8);
@@ -250,9 +250,9 @@ TEST_F(DiskPaths, EvictionGoesOnWhileAPathIsOut) {
   for (uint64_t first = 0; first < 160; first += 20)
     on_disk(first, 20);
   every(1, io_code::read, -ENODEV);
-  for (uint64_t first = 0; first < 160 && service().reads(1); first += 20)
+  for (uint64_t first = 0; first < 160 && service->reads(1); first += 20)
     load(first, 20);
-  ASSERT_FALSE(service().reads(1));
+  ASSERT_FALSE(service->reads(1));
   for (uint64_t first = 200; first < 500; first += 20) {
     EXPECT_EQ(store(first, 20).stored_chunks, 20u);
     EXPECT_EQ(present(disk_tier(), first, 20), 20u) << first;
@@ -266,8 +266,8 @@ TEST_F(DiskPaths, WithoutAnyPathHostMemoryServes) {
     return request.code == io_code::read ? std::optional(-ENODEV) : std::nullopt;
   });
   EXPECT_EQ(load(0, 8).chunks, 0u);
-  EXPECT_FALSE(service().reads());
-  EXPECT_FALSE(service().writes());
+  EXPECT_FALSE(service->reads());
+  EXPECT_FALSE(service->writes());
   EXPECT_EQ(store(20, 4).stored_chunks, 4u);
   EXPECT_EQ(load(20, 4).chunks, 4u);
   EXPECT_EQ(disk_warnings.size(), 2u);
@@ -285,13 +285,13 @@ TEST_F(DiskPaths, APathThatHangsIsGivenUpAndTheOtherServes) {
     advance(2500ms);
   ASSERT_TRUE(*loaded);
   EXPECT_EQ((*loaded)->chunks, 1u);
-  EXPECT_FALSE(service().reads(1));
-  EXPECT_TRUE(service().reads(0));
+  EXPECT_FALSE(service->reads(1));
+  EXPECT_TRUE(service->reads(0));
   on_disk(20, 4);
   EXPECT_EQ(load(20, 4).chunks, 4u);
   ring.release_those();
   advance(1s);
-  EXPECT_TRUE(service().reads(1));
+  EXPECT_TRUE(service->reads(1));
   EXPECT_EQ(load(0, 8).chunks, 8u);
   EXPECT_TRUE(delivered(7));
 }

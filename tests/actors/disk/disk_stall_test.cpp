@@ -23,7 +23,7 @@ struct DiskStall : disk_fixture {
   }
   /// What is written or synced for the index comes back when `release_those` says so.
   void hold_the_index() {
-    uint64_t metadata = group->disk()->paths->file(0)->extents_begin();
+    uint64_t metadata = paths->file(0)->extents_begin();
     ring.hold_those([metadata](const runtime::io_request& request) {
       return request.code == io_code::fsync || (request.code == io_code::write && request.offset < metadata);
     });
@@ -57,15 +57,15 @@ TEST_F(DiskStall, AReadThatDoesNotComeBackEndsItsLoadWithoutIt) {
   settle();
   advance(10s); // one tick: the operation may have begun just before
   EXPECT_FALSE(*loaded);
-  EXPECT_TRUE(service().reads());
+  EXPECT_TRUE(service->reads());
   wait_out();
   ASSERT_TRUE(*loaded);
   EXPECT_EQ((*loaded)->failure.code, errc::ok) << (*loaded)->failure.text;
   EXPECT_EQ((*loaded)->chunks, 0u);
-  EXPECT_FALSE(service().reads());
-  EXPECT_FALSE(service().writes());
-  EXPECT_NE(service().reason().find("4 operations have not come back"), std::string::npos)
-      << service().reason();
+  EXPECT_FALSE(service->reads());
+  EXPECT_FALSE(service->writes());
+  EXPECT_NE(service->reason().find("4 operations have not come back"), std::string::npos)
+      << service->reason();
   EXPECT_EQ(disk_warnings.size(), 1u);
   EXPECT_EQ(metric("terrace_disk_stalls_total"), 4);
   EXPECT_EQ(metric("terrace_disk_stalled"), 4);
@@ -122,12 +122,12 @@ TEST_F(DiskStall, TheTierReturnsWhenTheKernelHasGivenEverythingBack) {
   for (int second = 0; second < 100; ++second)
     advance(1s);
   EXPECT_EQ(ring.started(io_code::read), reads); // it is not asked while it hangs
-  EXPECT_FALSE(service().reads());
+  EXPECT_FALSE(service->reads());
   ring.release(io_code::read);
   settle();
   EXPECT_EQ(ring.started(io_code::read), reads + 1); // the superblock, at once: the pause was over
-  EXPECT_TRUE(service().reads());
-  EXPECT_TRUE(service().reason().empty()) << service().reason();
+  EXPECT_TRUE(service->reads());
+  EXPECT_TRUE(service->reason().empty()) << service->reason();
   EXPECT_EQ(load(0, 4).chunks, 4u);
   EXPECT_TRUE(delivered(3));
   EXPECT_EQ(disk_warnings.size(), 2u);
@@ -140,10 +140,10 @@ TEST_F(DiskStall, WhatComesBackDuringThePauseIsTriedWhenThePauseIsOver) {
   wait_out();
   ring.release(io_code::read);
   settle();
-  EXPECT_FALSE(service().reads());
-  EXPECT_NE(service().reason().find("tried again every 1000 ms"), std::string::npos) << service().reason();
+  EXPECT_FALSE(service->reads());
+  EXPECT_NE(service->reason().find("tried again every 1000 ms"), std::string::npos) << service->reason();
   advance(1s);
-  EXPECT_TRUE(service().reads());
+  EXPECT_TRUE(service->reads());
 }
 
 TEST_F(DiskStall, AStalledWriteKeepsItsObjectAndReadsGoOn) {
@@ -151,8 +151,8 @@ TEST_F(DiskStall, AStalledWriteKeepsItsObjectAndReadsGoOn) {
   ring.hold(io_code::write);
   EXPECT_EQ(store(10, 2).stored_chunks, 2u);
   wait_out();
-  EXPECT_FALSE(service().writes());
-  EXPECT_TRUE(service().reads());
+  EXPECT_FALSE(service->writes());
+  EXPECT_TRUE(service->reads());
   EXPECT_EQ(present(disk_tier(), 10, 2), 0u);
   EXPECT_EQ(report(group->host).held_objects, 2u); // the kernel may still read them
   EXPECT_EQ(load(0, 4).chunks, 4u);
@@ -163,10 +163,10 @@ TEST_F(DiskStall, AStalledWriteKeepsItsObjectAndReadsGoOn) {
   ring.release(io_code::write);
   settle();
   EXPECT_EQ(report(group->host).held_objects, 0u);
-  EXPECT_TRUE(service().writes());
+  EXPECT_TRUE(service->writes());
   EXPECT_EQ(store(30, 2).stored_chunks, 2u);
   EXPECT_EQ(present(disk_tier(), 30, 2), 2u);
-  EXPECT_TRUE(service().reason().empty());
+  EXPECT_TRUE(service->reason().empty());
   EXPECT_EQ(metric("terrace_disk_degradations_total"), 1);
 }
 
@@ -174,13 +174,12 @@ TEST_F(DiskStall, ATrialThatStallsIsAFailedTrial) {
   ring.fail_next(io_code::write, ENOSPC);
   store(0, 1);
   advance(1s);
-  EXPECT_TRUE(service().writes());
+  EXPECT_TRUE(service->writes());
   ring.hold(io_code::write);
   store(1, 1);
   wait_out();
-  EXPECT_FALSE(service().writes());
-  EXPECT_NE(service().reason().find("1 operation has not come back"), std::string::npos)
-      << service().reason();
+  EXPECT_FALSE(service->writes());
+  EXPECT_NE(service->reason().find("1 operation has not come back"), std::string::npos) << service->reason();
   ring.release(io_code::write);
   advance(2s);
   store(2, 1);
@@ -194,12 +193,11 @@ TEST_F(DiskStall, AJournalThatHangsTakesWritingOutOfServiceUntilItsOperationIsBa
   EXPECT_EQ(store(10, 2).stored_chunks, 2u);
   EXPECT_EQ(present(disk_tier(), 10, 2), 2u); // nobody who stores waits for the journal
   advance(10s);
-  EXPECT_TRUE(service().writes());
+  EXPECT_TRUE(service->writes());
   wait_out();
-  EXPECT_FALSE(service().writes());
-  EXPECT_TRUE(service().reads());
-  EXPECT_NE(service().reason().find("1 operation has not come back"), std::string::npos)
-      << service().reason();
+  EXPECT_FALSE(service->writes());
+  EXPECT_TRUE(service->reads());
+  EXPECT_NE(service->reason().find("1 operation has not come back"), std::string::npos) << service->reason();
   EXPECT_EQ(metric("terrace_disk_stalled"), 1);
   uint64_t writes = ring.started(io_code::write);
   EXPECT_EQ(store(20, 2).stored_chunks, 2u);
@@ -209,11 +207,11 @@ TEST_F(DiskStall, AJournalThatHangsTakesWritingOutOfServiceUntilItsOperationIsBa
   EXPECT_EQ(load(0, 2).chunks, 2u);
   ring.release_those();
   settle();
-  EXPECT_TRUE(service().writes()); // the pause was over
+  EXPECT_TRUE(service->writes()); // the pause was over
   EXPECT_EQ(metric("terrace_disk_stalled"), 0);
   EXPECT_EQ(store(30, 2).stored_chunks, 2u);
   EXPECT_EQ(present(disk_tier(), 30, 2), 2u);
-  EXPECT_TRUE(service().reason().empty()) << service().reason();
+  EXPECT_TRUE(service->reason().empty()) << service->reason();
   EXPECT_EQ(disk_warnings.size(), 2u);
   restart();
   EXPECT_EQ(present(disk_tier(), 10, 2), 2u);
@@ -249,6 +247,6 @@ TEST_F(DiskStall, EndsWhileOperationsAreStalled) {
   ring.hold(io_code::read);
   begin_load(0, 2);
   wait_out();
-  EXPECT_FALSE(service().reads());
+  EXPECT_FALSE(service->reads());
   // TearDown ends the actors, with the operations still in the ring.
 }

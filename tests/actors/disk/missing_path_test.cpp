@@ -45,7 +45,7 @@ TEST_F(MissingPath, TakesItsOwnObjectsAndRoomAlongAndNoOthers) {
   on_disk(0, 9);
   uint64_t bytes = report(disk_tier()).usage.capacity_bytes;
   restart_without_path_1();
-  EXPECT_EQ(group->disk()->paths->size(), 2u);
+  EXPECT_EQ(paths->size(), 2u);
   EXPECT_EQ(report(disk_tier()).usage.capacity_bytes, bytes / 3 * 2);
   for (uint64_t n = 0; n < 9; ++n)
     EXPECT_EQ(present(disk_tier(), n, 1), n % 3 == 1 ? 0u : 1u) << n;
@@ -59,8 +59,8 @@ TEST_F(MissingPath, TakesItsOwnObjectsAndRoomAlongAndNoOthers) {
 
 TEST_F(MissingPath, IsNamedForAsLongAsItIsOut) {
   restart_without_path_1();
-  EXPECT_NE(service().reason().find(file().string() + ": there is no file"), std::string::npos)
-      << service().reason();
+  EXPECT_NE(service->reason().find(file().string() + ": there is no file"), std::string::npos)
+      << service->reason();
   EXPECT_EQ(metric(1, "terrace_disk_missing"), 1);
   EXPECT_EQ(metric(2, "terrace_disk_missing"), 0);
   EXPECT_EQ(metric(0, "terrace_tier_degraded"), 1);
@@ -68,7 +68,7 @@ TEST_F(MissingPath, IsNamedForAsLongAsItIsOut) {
   store(0, 2);
   advance(std::chrono::seconds(1));
   store(10, 4);
-  EXPECT_EQ(service().reason().find("store2"), std::string::npos) << service().reason();
+  EXPECT_EQ(service->reason().find("store2"), std::string::npos) << service->reason();
   EXPECT_EQ(metric(0, "terrace_tier_degraded"), 1);
   EXPECT_FALSE(std::filesystem::exists(file()));
 }
@@ -85,7 +85,7 @@ TEST_F(MissingPath, ComesBackWithItsObjects) {
   restart_without_path_1();
   on_disk(20, 4);
   restart_with_all();
-  EXPECT_TRUE(service().reason().empty()) << service().reason();
+  EXPECT_TRUE(service->reason().empty()) << service->reason();
   EXPECT_EQ(load(0, 9).chunks, 9u);
   EXPECT_TRUE(delivered(1));
   EXPECT_EQ(load(20, 4).chunks, 4u);
@@ -105,7 +105,10 @@ TEST_F(MissingPath, WhatWasStoredAnewMeanwhileCounts) {
 TEST_F(MissingPath, BringsNothingBackThatWasClearedMeanwhile) {
   on_disk(0, 9);
   restart_without_path_1();
-  EXPECT_EQ(clear(disk_tier()).failure.code, errc::ok);
+  auto cleared = clear(disk_tier());
+  EXPECT_EQ(cleared.failure.code, errc::ok);
+  ASSERT_TRUE(cleared.missed) << "its path may be used alone";
+  EXPECT_EQ(cleared.missed->volume, paths->volume());
   on_disk(20, 4);
   restart_with_all();
   EXPECT_EQ(present(disk_tier(), 0, 9), 0u);

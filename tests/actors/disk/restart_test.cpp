@@ -126,7 +126,7 @@ TEST_F(Restart, AClearThatCannotBeMadeDurableSaysSo) {
 
 TEST_F(Restart, AJournalThatCannotBeWrittenIsToldOnceAndMendedByACheckpoint) {
   store(0, 1); // the space is known
-  uint64_t metadata = group->disk()->paths->file(0)->extents_begin();
+  uint64_t metadata = paths->file(0)->extents_begin();
   ring.respond([metadata](const runtime::io_request& request) -> std::optional<int32_t> {
     bool of_index = request.code == io_code::write && request.offset < metadata;
     return of_index ? std::optional<int32_t>(-EIO) : std::nullopt;

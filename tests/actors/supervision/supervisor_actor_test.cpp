@@ -22,7 +22,8 @@ constexpr uint64_t mebibyte = 1 << 20;
 
 struct Supervisor : socket_fixture<terrace::test::actor_fixture> {
   supervisor_arguments with;
-  caf::actor supervisor, listener;
+  supervisor_actor supervisor;
+  caf::actor listener;
   std::vector<std::string> log, warnings;
   std::vector<error> ready;
   std::vector<bool> finished;
@@ -50,7 +51,8 @@ struct Supervisor : socket_fixture<terrace::test::actor_fixture> {
       caf::anon_send(supervisor, drain_notice{});
     settle();
     advance(1h); // whoever is still there is killed
-    supervisor = listener = {};
+    supervisor = nullptr;
+    listener = {};
   }
 
   void start() {

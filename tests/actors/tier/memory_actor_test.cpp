@@ -12,7 +12,7 @@ namespace {
 /// Four segments of four objects, and the actor that changes them.
 struct ChangingMemory : group_fixture {
   std::vector<std::string> logged, warned;
-  caf::actor memory;
+  memory_actor memory;
 
   void begin(uint64_t disk_objects = 0) {
     start({.host_objects = 16, .disk_objects = disk_objects, .window_objects = 2, .segment_objects = 4});

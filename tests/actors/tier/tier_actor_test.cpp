@@ -1,9 +1,9 @@
 // A tier beside a policy that gives its marks back when the test says so.
 #include "actors/tier/tier_actor.hpp"
 
-#include "actors/tier/note_line.hpp"
 #include "objects.hpp"
 #include "tests/support/actor_fixture.hpp"
+#include "tier/note_line.hpp"
 
 using namespace terrace;
 using namespace terrace::actors;
@@ -118,7 +118,9 @@ TEST_F(TierActor, AsksForVictimsBehindAllThatHappened) {
   for (size_t i = 0; i < 3 * credit; ++i)
     use(i % 4);
   size_t before = seen->notes.size();
-  caf::anon_send(tier, room_request{4096, 4096});
+  acquire_request all; // more than what is free
+  all.objects = chain(100, 126);
+  caf::anon_send(tier, all);
   settle();
   EXPECT_EQ(seen->questions, 1u);
   EXPECT_EQ(seen->notes_before_question, before + 4);

@@ -140,7 +140,7 @@ TEST_F(DiskAdmission, WhatIsFreeOnAPathThatIsOutIsNoRoom) {
          .admission = {.rule = admission_rule::beats_victim},
          .clock = clock_source::told});
   learn();
-  int lost = group->disk()->paths->file(1)->fd();
+  int lost = paths->file(1)->fd();
   store(400, 8);
   forget_host(400, 8);
   ring.respond([lost](const runtime::io_request& request) {
@@ -148,7 +148,7 @@ TEST_F(DiskAdmission, WhatIsFreeOnAPathThatIsOutIsNoRoom) {
                                                                : std::nullopt;
   });
   load(400, 8);
-  ASSERT_FALSE(group->disk()->service->reads(1));
+  ASSERT_FALSE(service->reads(1));
   forget(disk_tier(), 400, 8);
   for (uint64_t first = 0; first < 80; first += 8)
     EXPECT_EQ(store(first, 8).stored_chunks, 8u);

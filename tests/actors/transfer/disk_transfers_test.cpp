@@ -16,7 +16,7 @@ struct DiskTransfers : disk_fixture {
   void flip(uint64_t number, uint64_t byte) {
     uint64_t place = file_place(number) + byte;
     settle();
-    int fd = group->disk()->paths->file(0)->fd();
+    int fd = paths->file(0)->fd();
     char value = 0;
     ASSERT_EQ(::pread(fd, &value, 1, static_cast<off_t>(place)), 1);
     value = static_cast<char>(value ^ 0x20);
@@ -80,7 +80,7 @@ TEST_F(DiskTransfers, AWriteThatFailsLeavesNothingOnDiskAndReleasesItsHold) {
 }
 
 TEST_F(DiskTransfers, WhenTheWholeDiskIsLeasedWriteThroughDropsAndDoesNotWait) {
-  size_t room = group->disk()->paths->file(0)->extents_bytes() / physical;
+  size_t room = paths->file(0)->extents_bytes() / physical;
   std::vector<hold_ptr> kept;
   for (uint64_t n = 0; n < room; ++n) {
     ASSERT_EQ(store(n, 1).stored_chunks, 1u);
@@ -224,7 +224,7 @@ TEST_F(DiskTransfers, BytesOfAnotherObjectAreNeverDelivered) {
   uint64_t from = file_place(2);
   uint64_t to = file_place(0);
   std::vector<char> bytes(physical);
-  int fd = group->disk()->paths->file(0)->fd();
+  int fd = paths->file(0)->fd();
   ASSERT_EQ(::pread(fd, bytes.data(), bytes.size(), static_cast<off_t>(from)),
             static_cast<ssize_t>(bytes.size()));
   ASSERT_EQ(::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(to)),
@@ -253,7 +253,7 @@ TEST_F(DiskTransfers, RequestsThatADeadDiskOwesAnAnswerEndAsInternalAndGiveEvery
   ring.hold(io_code::read);
   auto loading = begin_load(0, 2);
   settle();
-  stop(group->disk()->disks[0]);
+  stop(group->disk()->set);
   ring.release(io_code::read);
   settle();
   ASSERT_TRUE(*loading);
@@ -265,7 +265,7 @@ TEST_F(DiskTransfers, RequestsThatADeadDiskOwesAnAnswerEndAsInternalAndGiveEvery
 TEST_F(DiskTransfers, WriteThroughOutlivesItsDiskAndReleasesItsHolds) {
   ring.hold(io_code::write);
   store(0, 2);
-  stop(group->disk()->disks[0]);
+  stop(group->disk()->set);
   ring.release(io_code::write);
   settle();
   EXPECT_EQ(report(group->host).held_objects, 0u);

@@ -76,13 +76,12 @@ TEST_F(Lookup, DoesNotSeeWhatLiesOnAPathThatCannotBeRead) {
   settle();
   forget_host(0, 4);
   EXPECT_EQ(lookup(chain(0, 4)).plan.found_chunks, 4u);
-  auto& service = const_cast<disk_service&>(*group->disk()->service);
-  service.set(0, false, false, "away", [](bool) {});
-  service.set(1, false, false, "away", [](bool) {});
+  service->set(0, false, false, "away", [](bool) {});
+  service->set(1, false, false, "away", [](bool) {});
   EXPECT_EQ(lookup(chain(0, 4)).plan.found_chunks, 0u);
-  service.set(0, true, true, "", [](bool) {});
+  service->set(0, true, true, "", [](bool) {});
   EXPECT_LT(lookup(chain(0, 4)).plan.found_chunks, 4u);
-  service.set(1, true, true, "", [](bool) {});
+  service->set(1, true, true, "", [](bool) {});
   EXPECT_EQ(lookup(chain(0, 4)).plan.found_chunks, 4u);
 }
 

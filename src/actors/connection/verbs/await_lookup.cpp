@@ -30,24 +30,17 @@ void share(connection& client, const connection::request& what, const lookup_out
 
 } // namespace
 
-void await_lookup(connection& client, const connection::request& what, protocol::frame& frame) {
-  const auto* request = client.parse<wire::AwaitLookup>(frame);
-  if (request == nullptr)
-    return;
-  client.set_deadline(what, request->deadline_ms());
-  client.self
-      ->request(client.group().group, caf::infinite,
-                await_lookup_request{protocol::to_lookup_id(request->lookup_id()), what.context})
-      .then(
-          [&client, what](const await_lookup_answer& answer) {
-            if (answer.failure.code != errc::ok)
-              client.refuse(what, answer.failure);
-            else
-              share(client, what, *answer.found);
-          },
-          [&client, what](const caf::error&) {
-            client.refuse(what, {errc::internal, "the trust group's actor has ended"});
-          });
+void await_lookup(connection& client, const connection::request& what, const wire::AwaitLookup& asked,
+                  protocol::descriptor_list&) {
+  client.set_deadline(what, asked.deadline_ms());
+  client.ask(what, client.group().group,
+             await_lookup_request{protocol::to_lookup_id(asked.lookup_id()), what.context},
+             "the trust group's actor has ended", [&client, what](const await_lookup_answer& answer) {
+               if (answer.failure.code != errc::ok)
+                 client.refuse(what, answer.failure);
+               else
+                 share(client, what, *answer.found);
+             });
 }
 
 } // namespace terrace::actors::verbs

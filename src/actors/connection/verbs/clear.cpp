@@ -1,74 +1,123 @@
 // clear: forgets the objects of a space, or all of the trust group, for good.
 #include "actors/connection/verbs.hpp"
+#include "actors/disk/clear_keeper.hpp"
 
 namespace terrace::actors::verbs {
 
 namespace {
 
-/// The tiers are asked one after the other: from the fastest down, and the fastest once more. A transfer reserves its
-/// destination first and then asks its source whether the bytes still count (`confirm_request`), and a clear takes what
-/// is reserved as well; so whatever is under way meanwhile, nothing that was cleared comes back.
+using phase = group_parts::disk_phase;
+
+/// 1. A volume that cannot be reached is remembered in the state directory: before it is served again, it forgets.
+/// 2. The tiers are asked one after the other: from the fastest down, and the fastest once more. A transfer reserves its
+///    destination first and then asks its source whether the bytes still count (`confirm_request`), and a clear takes what
+///    is reserved as well; so whatever is under way meanwhile, nothing that was cleared comes back.
+/// 3. What a volume that is open could not make durable on all of its paths is remembered for those that it missed.
 struct clearing {
   connection& client;
   connection::request what;
   std::optional<space_id> space;
+  std::optional<space_fingerprint> fingerprint;
   std::vector<tier_actor> order;
   size_t next = 0;
+  bool disk_is_asked = false;
   clear_answer sum;
 };
+using clearing_ptr = std::shared_ptr<clearing>;
 
-void go_on(const std::shared_ptr<clearing>& all) {
+void remember(const clearing_ptr& all, const pending_clear& what, std::function<void(const error&)> then) {
   connection& client = all->client;
-  if (all->next == all->order.size()) {
-    if (all->sum.failure.code != errc::ok) {
-      client.refuse(all->what, all->sum.failure);
-      return;
-    }
-    if (client.group().shadow)
-      client.self->send(client.group().shadow, shadow_clear{all->space});
-    client.reply(all->what, [&](flatbuffers::FlatBufferBuilder& body) {
-      return wire::CreateClearAnswer(body, all->sum.objects, all->sum.bytes);
-    });
+  client.ask(
+      spawn_clear_keeper(client.system(), client.group_handle()), remember_clear_request{what},
+      [then](const remember_clear_answer& answer) { then(answer.failure); },
+      [then] {
+        then({errc::internal, "the clear could not be remembered for the disk tier"});
+      });
+}
+
+void finish(const clearing_ptr& all) {
+  connection& client = all->client;
+  if (all->sum.failure.code != errc::ok) {
+    client.refuse(all->what, all->sum.failure);
     return;
   }
-  client.self->request(all->order[all->next++], caf::infinite, clear_request{all->space})
-      .then(
-          [all](const clear_answer& answer) {
-            all->sum.objects += answer.objects;
-            all->sum.bytes += answer.bytes;
-            if (answer.failure.code != errc::ok)
-              all->sum.failure = answer.failure;
-            go_on(all);
-          },
-          [all](const caf::error&) {
-            all->client.refuse(all->what, {errc::internal, "a tier has ended while it was cleared"});
-          });
+  if (client.group().shadow)
+    client.send(client.group().shadow, shadow_clear{all->space});
+  client.reply(all->what, [&](flatbuffers::FlatBufferBuilder& body) {
+    return wire::CreateClearAnswer(body, all->sum.objects, all->sum.bytes);
+  });
+}
+
+/// Paths of the volume that are left out, or could not write the clear down, hear of it when they are opened.
+void finish_volume(const clearing_ptr& all) {
+  if (!all->sum.missed) {
+    finish(all);
+    return;
+  }
+  pending_clear missed = *all->sum.missed;
+  missed.space = all->fingerprint;
+  remember(all, missed, [all](const error& failure) {
+    if (failure.code == errc::ok)
+      all->sum.failure = {};
+    else if (all->sum.failure.code == errc::ok)
+      all->sum.failure = failure;
+    finish(all);
+  });
+}
+
+void ask_tiers(const clearing_ptr& all) {
+  connection& client = all->client;
+  if (all->next == all->order.size()) {
+    // It may have joined meanwhile, and have been offered what host memory still had.
+    if (const disk_parts* disk = client.group().disk(); disk != nullptr && !all->disk_is_asked) {
+      all->disk_is_asked = true;
+      all->order.insert(all->order.end(), {client.group().host, disk->tier, client.group().host});
+    } else {
+      finish_volume(all);
+      return;
+    }
+  }
+  client.ask(
+      all->order[all->next++], clear_request{all->space},
+      [all](const clear_answer& answer) {
+        all->sum.objects += answer.objects;
+        all->sum.bytes += answer.bytes;
+        if (answer.missed)
+          all->sum.missed = answer.missed;
+        if (answer.failure.code != errc::ok)
+          all->sum.failure = answer.failure;
+        ask_tiers(all);
+      },
+      [all] {
+        all->client.refuse(all->what, {errc::internal, "a tier has ended while it was cleared"});
+      });
 }
 
 } // namespace
 
-void clear(connection& client, const connection::request& what, protocol::frame& frame) {
-  const auto* request = client.parse<wire::Clear>(frame);
-  if (request == nullptr)
-    return;
-  auto all = std::make_shared<clearing>(clearing{client, what, std::nullopt, {}, 0, {}});
-  if (request->space() != 0) {
-    auto space = client.find_space(what, request->space());
+void clear(connection& client, const connection::request& what, const wire::Clear& asked,
+           protocol::descriptor_list&) {
+  auto all = std::make_shared<clearing>(clearing{client, what, {}, {}, {}, 0, false, {}});
+  if (asked.space() != 0) {
+    auto space = client.find_space(what, asked.space());
     if (!space)
       return;
     all->space = space->what->id;
+    all->fingerprint = space->what->fingerprint.bytes;
   }
-  all->order.push_back(client.group().host);
-  if (const disk_parts* disk = client.group().disk()) {
-    all->order.push_back(disk->tier);
-    all->order.push_back(client.group().host);
-  } else if (client.group().phase() == group_parts::disk_phase::starting ||
-             client.group().phase() == group_parts::disk_phase::locked) {
-    client.refuse(what, {errc::busy,
-                         "the disk tier is still starting: what it holds cannot be cleared yet; try again"});
+  if (client.group().disk() != nullptr) {
+    ask_tiers(all);
     return;
   }
-  go_on(all);
+  remember(all, {all->fingerprint}, [all](const error& failure) {
+    if (failure.code == errc::busy) {
+      all->client.refuse(all->what, failure);
+      return;
+    }
+    all->sum.failure = failure;
+    all->order.push_back(all->client.group().host);
+    ask_tiers(all);
+  });
 }
 
 } // namespace terrace::actors::verbs

@@ -24,19 +24,17 @@ void confirm_ended(connection& client, const wire::Hello& hello) {
 
 } // namespace
 
-void hello(connection& client, const connection::request& what, protocol::frame& frame) {
-  const auto* hello = client.parse<wire::Hello>(frame);
-  if (hello == nullptr)
-    return;
-  if (hello->version() != protocol::version) {
+void hello(connection& client, const connection::request& what, const wire::Hello& asked,
+           protocol::descriptor_list&) {
+  if (asked.version() != protocol::version) {
     client.environment().client_probe->refused(metrics::refusal::version);
-    client.refuse(what, {errc::unsupported, "protocol version " + std::to_string(hello->version()) +
+    client.refuse(what, {errc::unsupported, "protocol version " + std::to_string(asked.version()) +
                                                 " is not spoken here; expected " +
                                                 std::to_string(protocol::version)});
     return;
   }
-  confirm_ended(client, *hello);
-  client.greeted(hello->client_name()->str());
+  confirm_ended(client, asked);
+  client.greeted(asked.client_name()->str());
   client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
     std::vector<std::string> features{"sha256_cbor", "sha256", "xxh3_128", "memfd_regions"};
     if (!client.group().isolated)

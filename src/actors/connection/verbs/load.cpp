@@ -1,22 +1,11 @@
-// load: chunks into a region; read_lease: where leased chunks lie in the mapped arena.
+// load: chunks into a region.
 #include "actors/connection/prefixes.hpp"
 #include "actors/connection/verbs.hpp"
-#include "actors/connection/verbs/run_transfer.hpp"
-#include "actors/transfer/load_actor.hpp"
-#include "storage/object_header.hpp"
+#include "actors/connection/verbs/start_load.hpp"
 
 namespace terrace::actors::verbs {
 
 namespace {
-
-template <class F>
-void start(connection& client, const connection::request& what, load_job job, F on_result) {
-  run_transfer<load_result>(client, what, client.idle_loads(), spawn_load, std::move(job),
-                            [on_result](const load_result& done) {
-                              if (done.failure.code == errc::ok)
-                                on_result(done);
-                            });
-}
 
 /// What a load is about, before its runs are checked.
 struct load_subject {
@@ -25,14 +14,10 @@ struct load_subject {
   batch_ptr objects;
   size_t pools = 1; ///< objects of a chunk
   hold_ptr disk_held;
+  hold_ptr host_held;
   lease_ptr from;           ///< null: by prefix, which is a use of its own
   uint64_t first_token = 0; ///< of the prompt: where the first object's chunk begins
 };
-
-/// Where a range of the lease's chunks begins in the prompt.
-uint64_t token_of(const lease& from, const chunk_range& range) {
-  return from.first_token + range.first * from.in->spec.chunk_tokens;
-}
 
 /// Checks the runs and starts the load.
 void load_objects(connection& client, const connection::request& what, const wire::Load& request,
@@ -53,13 +38,14 @@ void load_objects(connection& client, const connection::request& what, const wir
   job.objects = subject.objects;
   job.objects_per_chunk = subject.pools;
   job.disk_held = subject.disk_held;
+  job.host_held = subject.host_held;
   job.held_by = subject.from;
   job.runs = std::move(*runs);
   job.target = outside(region);
   job.context = what.context;
   job.note_access = !subject.from && what.context->inference == 0;
   size_t requested = subject.objects->size() / job.objects_per_chunk;
-  start(client, what, std::move(job), [&client, what, subject, requested](const load_result& done) {
+  start_load(client, what, std::move(job), [&client, what, subject, requested](const load_result& done) {
     if (subject.probe)
       subject.probe->loaded(done.bytes);
     client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
@@ -84,20 +70,20 @@ void load_prefix(connection& client, const connection::request& what, const wire
   auto in = client.find_space(what, request.space());
   if (!in)
     return;
-  with_chunks(client, what, *in, *request.prefix(),
-              [&client, what, &request, region, in](const chunk_prefix& prefix) {
-                auto scope = scope_of(client, what, request, in->what->spec, prefix.chunks.size());
-                if (!scope)
-                  return;
-                auto objects = objects_of(*in->what, prefix.chunks, prefix.parent, *scope, in->rank);
-                client.use_for_inference(what, request.options(), objects);
-                if (client.group().feed)
-                  client.tell_shadows(what, request.options(), in->what, part_of(prefix, scope->range),
-                                      in->rank);
-                load_objects(client, what, request, region,
-                             {in->what, in->probe, std::move(objects), scope->pools.size(), nullptr, nullptr,
-                              prefix.first_token + scope->range.first * in->what->spec.chunk_tokens});
-              });
+  with_chunks(
+      client, what, *in, *request.prefix(),
+      [&client, what, &request, region, in](const chunk_prefix& prefix) {
+        auto scope = scope_of(client, what, request, in->what->spec, prefix.chunks.size());
+        if (!scope)
+          return;
+        auto objects = objects_of(*in->what, prefix.chunks, prefix.parent, *scope, in->rank);
+        client.use_for_inference(what, request.options(), objects);
+        if (client.group().feed)
+          client.tell_shadows(what, request.options(), in->what, part_of(prefix, scope->range), in->rank);
+        load_objects(client, what, request, region,
+                     {in->what, in->probe, std::move(objects), scope->pools.size(), nullptr, nullptr, nullptr,
+                      prefix.first_token + scope->range.first * in->what->spec.chunk_tokens});
+      });
 }
 
 void load_leased(connection& client, const connection::request& what, const wire::Load& request,
@@ -115,79 +101,27 @@ void load_leased(connection& client, const connection::request& what, const wire
   auto objects = objects_of(*from->in, from->chunks, from->before, *scope, rank);
   load_objects(client, what, request, region,
                {from->in, client.probe_of(from->in->id), std::move(objects), scope->pools.size(),
-                leased_on_disk(from, *scope, rank), from, token_of(*from, scope->range)});
-}
-
-/// From here on the client may read these places, until it releases the lease or ends.
-void tell_places(connection& client, const connection::request& what, const lease_ptr& from,
-                 uint64_t first_token, const load_result& done) {
-  if (!client.reads(what, from, done.places, done.holds))
-    return;
-  client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
-    std::vector<wire::Location> locations;
-    locations.reserve(done.places.size());
-    for (const object_place& place : done.places) {
-      auto at = client.group().memory->locate(place.offset + object_header_bytes);
-      locations.emplace_back(at.offset, place.payload_bytes, at.segment, 0);
-    }
-    return wire::CreateReadLeaseAnswer(body, body.CreateVectorOfStructs(locations), first_token);
-  });
+                leased_on_disk(from, *scope, rank), leased_in_host(from, *scope, rank), from,
+                token_of(*from, scope->range)});
 }
 
 } // namespace
 
-void load(connection& client, const connection::request& what, protocol::frame& frame) {
-  const auto* request = client.parse<wire::Load>(frame);
-  if (request == nullptr)
-    return;
-  auto region = client.find_region(what, request->region());
+void load(connection& client, const connection::request& what, const wire::Load& asked,
+          protocol::descriptor_list&) {
+  auto region = client.find_region(what, asked.region());
   if (!region)
     return;
-  client.set_deadline(what, request->deadline_ms());
-  connection::set_inference(what, request->options());
-  if (request->prefix() != nullptr) {
-    load_prefix(client, what, *request, region);
+  client.set_deadline(what, asked.deadline_ms());
+  connection::set_inference(what, asked.options());
+  if (asked.prefix() != nullptr) {
+    load_prefix(client, what, asked, region);
     return;
   }
   auto body = client.channel().hold(); // the lease may be another connection's: it is asked for
-  client.with_lease(what, protocol::to_lease_id(request->lease()),
-                    [&client, what, request, region, body](const lease_ptr& from) {
-                      load_leased(client, what, *request, region, from);
-                    });
-}
-
-void read_lease(connection& client, const connection::request& what, protocol::frame& frame) {
-  const auto* request = client.parse<wire::ReadLease>(frame);
-  if (request == nullptr)
-    return;
-  if (client.group().isolated) {
-    client.refuse(what, {errc::denied, "nothing is mapped in the isolated group " + client.group().name +
-                                           "; use load with a region"});
-    return;
-  }
-  client.set_deadline(what, request->deadline_ms());
-  connection::set_inference(what, request->options());
-  auto body = client.channel().hold(); // `request` lies in it
-  client.with_lease(what, protocol::to_lease_id(request->lease()),
-                    [&client, what, request, body](const lease_ptr& from) {
-                      if (!client.holds(from->id) && !client.may_lease(what))
-                        return;
-                      auto scope = scope_of(client, what, *request, from->in->spec, from->chunks.size());
-                      if (!scope)
-                        return;
-                      uint16_t rank = client.rank_in(from->in->id);
-                      load_job job;
-                      job.group = client.group_handle();
-                      job.in = from->in;
-                      job.objects = objects_of(*from->in, from->chunks, from->before, *scope, rank);
-                      job.objects_per_chunk = scope->pools.size();
-                      job.disk_held = leased_on_disk(from, *scope, rank);
-                      job.context = what.context;
-                      job.held_by = from;
-                      job.note_access = false; // the lookup that took the lease was the use
-                      start(client, what, std::move(job),
-                            [&client, what, from, at = token_of(*from, scope->range)](
-                                const load_result& done) { tell_places(client, what, from, at, done); });
+  client.with_lease(what, protocol::to_lease_id(asked.lease()),
+                    [&client, what, &asked, region, body](const lease_ptr& from) {
+                      load_leased(client, what, asked, region, from);
                     });
 }
 

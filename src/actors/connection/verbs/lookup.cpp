@@ -1,13 +1,10 @@
 // lookup: how many leading chunks are there, where, and, if wanted, a lease on them.
-#include "actors/connection/connection_actor.hpp"
 #include "actors/connection/named_lookup.hpp"
 #include "actors/connection/prefixes.hpp"
 #include "actors/connection/verbs.hpp"
 #include "actors/transfer/lookup_actor.hpp"
 #include "actors/transfer/lookup_answers.hpp"
 #include "base/random_id.hpp"
-
-#include <caf/send.hpp>
 
 #include <algorithm>
 #include <array>
@@ -54,15 +51,6 @@ lease_ptr take_lease(connection& client, const subject& of, const lookup_answer&
   return taken;
 }
 
-/// Has the connection give the lease up, from whatever thread, if both are still there.
-std::function<void()> lease_ender(connection& client, const lease_id& id) {
-  auto work = std::make_shared<std::function<void()>>([&client, id] { client.end_unread_lease(id); });
-  return [owner = caf::actor_cast<caf::actor_addr>(client.self), work] {
-    if (auto there = caf::actor_cast<caf::actor>(owner))
-      caf::anon_send(there, resume_notice{work});
-  };
-}
-
 void answer(connection& client, const connection::request& what, const subject& of,
             const lookup_answer& found) {
   const prefix_plan& plan = found.plan;
@@ -83,7 +71,7 @@ void answer(connection& client, const connection::request& what, const subject& 
     outcome.leased = held != nullptr;
     outcome.held = held;
     if (held)
-      outcome.end_lease = lease_ender(client, held->id);
+      outcome.end_lease = client.lease_ender(held->id);
     of.name->answered(std::move(outcome));
   }
   client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
@@ -105,22 +93,18 @@ void look_up(connection& client, const connection::request& what, const wire::Lo
     client.use_for_inference(what, asked.options(), request.objects);
     client.tell_shadows(what, asked.options(), of.in->what, of.prefix);
   }
-  caf::actor worker = client.idle_lookups().take(
-      [&client] { return spawn_lookup(client.self->system(), client.self->where()); });
-  client.self->request(worker, caf::infinite, std::move(request))
-      .then(
-          [&client, what, of = std::move(of), worker](const lookup_answer& found) {
-            client.idle_lookups().put_back(worker);
-            if (found.failure.code != errc::ok)
-              client.refuse(what, found.failure);
-            else if (!what.context->live())
-              client.refuse(what, {what.context->ended.load(), "the lookup ended before it was answered"});
-            else
-              answer(client, what, of, found);
-          },
-          [&client, what](const caf::error&) {
-            client.refuse(what, {errc::internal, "the lookup's actor has ended"});
-          });
+  caf::actor worker =
+      client.idle_lookups().take([&client] { return spawn_lookup(client.system(), client.home()); });
+  client.ask(what, worker, std::move(request), "the lookup's actor has ended",
+             [&client, what, of = std::move(of), worker](const lookup_answer& found) {
+               client.idle_lookups().put_back(worker);
+               if (found.failure.code != errc::ok)
+                 client.refuse(what, found.failure);
+               else if (!what.context->live())
+                 client.refuse(what, {what.context->ended.load(), "the lookup ended before it was answered"});
+               else
+                 answer(client, what, of, found);
+             });
 }
 
 /// `body`: keeps the frame of `asked`; null while the frame is being served.
@@ -139,37 +123,32 @@ void begin(connection& client, const connection::request& what, const wire::Look
 void begin_named(connection& client, const connection::request& what, const wire::Lookup& asked, subject of) {
   auto id = protocol::to_lookup_id(asked.lookup_id());
   auto body = client.channel().hold();
-  client.self->request(client.group().group, caf::infinite, begin_lookup_request{id, what.context})
-      .then(
-          [&client, what, &asked, of = std::move(of), id, body](const begin_lookup_answer& answer) mutable {
-            if (answer.failure.code != errc::ok) {
-              client.refuse(what, answer.failure);
-              return;
-            }
-            of.name = std::make_shared<named_lookup>(client.group().group, id, what.context);
-            begin(client, what, asked, std::move(of), std::move(body));
-          },
-          [&client, what](const caf::error&) {
-            client.refuse(what, {errc::internal, "the trust group's actor has ended"});
-          });
+  client.ask(
+      what, client.group().group, begin_lookup_request{id, what.context}, "the trust group's actor has ended",
+      [&client, what, &asked, of = std::move(of), id, body](const begin_lookup_answer& answer) mutable {
+        if (answer.failure.code != errc::ok) {
+          client.refuse(what, answer.failure);
+          return;
+        }
+        of.name = std::make_shared<named_lookup>(client.group().group, id, what.context);
+        begin(client, what, asked, std::move(of), std::move(body));
+      });
 }
 
 } // namespace
 
-void lookup(connection& client, const connection::request& what, protocol::frame& frame) {
-  const auto* request = client.parse<wire::Lookup>(frame);
-  if (request == nullptr)
-    return;
-  auto in = client.find_space(what, request->space());
+void lookup(connection& client, const connection::request& what, const wire::Lookup& asked,
+            protocol::descriptor_list&) {
+  auto in = client.find_space(what, asked.space());
   if (!in)
     return;
-  client.set_deadline(what, request->deadline_ms());
-  connection::set_inference(what, request->options());
-  subject of{std::move(in), request->lease(), nullptr, nullptr};
-  if (request->lookup_id() != nullptr)
-    begin_named(client, what, *request, std::move(of));
+  client.set_deadline(what, asked.deadline_ms());
+  connection::set_inference(what, asked.options());
+  subject of{std::move(in), asked.lease(), nullptr, nullptr};
+  if (asked.lookup_id() != nullptr)
+    begin_named(client, what, asked, std::move(of));
   else
-    begin(client, what, *request, std::move(of), nullptr);
+    begin(client, what, asked, std::move(of), nullptr);
 }
 
 } // namespace terrace::actors::verbs

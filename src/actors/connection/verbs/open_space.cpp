@@ -45,46 +45,41 @@ result<space_spec> spec_of(const wire::OpenSpace& request) {
 
 } // namespace
 
-void open_space(connection& client, const connection::request& what, protocol::frame& frame) {
-  const auto* request = client.parse<wire::OpenSpace>(frame);
-  if (request == nullptr)
-    return;
-  if (request->rank() >= request->world_size()) {
-    client.refuse(what, {errc::bad_request, "rank is " + std::to_string(request->rank()) +
+void open_space(connection& client, const connection::request& what, const wire::OpenSpace& asked,
+                protocol::descriptor_list&) {
+  if (asked.rank() >= asked.world_size()) {
+    client.refuse(what, {errc::bad_request, "rank is " + std::to_string(asked.rank()) +
                                                 "; expected less than world_size, " +
-                                                std::to_string(request->world_size())});
+                                                std::to_string(asked.world_size())});
     return;
   }
-  auto spec = spec_of(*request);
+  auto spec = spec_of(asked);
   if (!spec) {
     client.refuse(what, spec.error());
     return;
   }
-  auto rank = static_cast<uint16_t>(request->rank());
-  client.self->request(client.group().group, caf::infinite, open_space_request{std::move(*spec)})
-      .then(
-          [&client, what, rank](const open_space_answer& answer) {
-            if (answer.failure.code != errc::ok) {
-              client.refuse(what, answer.failure);
-              return;
-            }
-            const opened_space& space = *answer.opened;
-            auto mine = std::make_shared<client_space>();
-            mine->what = answer.opened;
-            mine->hasher = make_token_hasher(space.spec);
-            mine->rank = rank;
-            mine->probe = client.environment().spaces->probe(client.group().name, space.spec.model);
-            client.opened(std::move(mine));
-            client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
-              auto fingerprint =
-                  body.CreateVector(space.fingerprint.bytes.data(), space.fingerprint.bytes.size());
-              auto pools = write_open_pools(body, space.spec);
-              return wire::CreateOpenSpaceAnswer(body, static_cast<uint32_t>(space.id), fingerprint, pools);
-            });
-          },
-          [&client, what](const caf::error&) {
-            client.refuse(what, {errc::internal, "the trust group's actor has ended"});
-          });
+  auto rank = static_cast<uint16_t>(asked.rank());
+  client.ask(what, client.group().group, open_space_request{std::move(*spec)},
+             "the trust group's actor has ended", [&client, what, rank](const open_space_answer& answer) {
+               if (answer.failure.code != errc::ok) {
+                 client.refuse(what, answer.failure);
+                 return;
+               }
+               const opened_space& space = *answer.opened;
+               auto mine = std::make_shared<client_space>();
+               mine->what = answer.opened;
+               mine->hasher = make_token_hasher(space.spec);
+               mine->rank = rank;
+               mine->probe = client.environment().spaces->probe(client.group().name, space.spec.model);
+               client.opened(std::move(mine));
+               client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
+                 auto fingerprint =
+                     body.CreateVector(space.fingerprint.bytes.data(), space.fingerprint.bytes.size());
+                 auto pools = write_open_pools(body, space.spec);
+                 return wire::CreateOpenSpaceAnswer(body, static_cast<uint32_t>(space.id), fingerprint,
+                                                    pools);
+               });
+             });
 }
 
 } // namespace terrace::actors::verbs

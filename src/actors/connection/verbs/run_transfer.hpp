@@ -30,22 +30,22 @@ std::optional<transfer_scope> scope_of(connection& client, const connection::req
 template <class Result, class Job, class F>
 void run_transfer(connection& client, const connection::request& what, actor_pool& idle,
                   caf::actor (*spawn)(caf::actor_system&), Job job, F then) {
-  caf::actor worker = idle.take([&] { return spawn(client.self->system()); });
-  client.self->request(worker, caf::infinite, std::move(job))
-      .then(
-          [&client, &idle, what, then, worker](const Result& done) {
-            then(done);
-            if (done.failure.code != errc::ok)
-              client.refuse(what, done.failure);
-            else
-              idle.put_back(worker);
-          },
-          [&client, what, then](const caf::error&) {
-            Result lost;
-            lost.failure = {errc::internal, "the transfer's actor has ended"};
-            then(lost);
-            client.refuse(what, lost.failure);
-          });
+  caf::actor worker = idle.take([&] { return spawn(client.system()); });
+  client.ask(
+      worker, std::move(job),
+      [&client, &idle, what, then, worker](const Result& done) {
+        then(done);
+        if (done.failure.code != errc::ok)
+          client.refuse(what, done.failure);
+        else
+          idle.put_back(worker);
+      },
+      [&client, what, then] {
+        Result lost;
+        lost.failure = {errc::internal, "the transfer's actor has ended"};
+        then(lost);
+        client.refuse(what, lost.failure);
+      });
 }
 
 } // namespace terrace::actors::verbs

@@ -139,17 +139,17 @@ void gather_tier(connection& client, const connection::request& what, const std:
     if (--all->waiting_for == 0)
       answer(client, what, *all);
   };
-  client.self->request(tier, caf::infinite, tier_status_request{})
-      .then(
-          [all, place, arrived](const tier_report& report) {
-            all->tiers[place] = report;
-            arrived();
-          },
-          [all, place, arrived](const caf::error&) {
-            all->tiers[place].state = "degraded";
-            all->tiers[place].reason = "its actor has ended";
-            arrived();
-          });
+  client.ask(
+      tier, tier_status_request{},
+      [all, place, arrived](const tier_report& report) {
+        all->tiers[place] = report;
+        arrived();
+      },
+      [all, place, arrived] {
+        all->tiers[place].state = "degraded";
+        all->tiers[place].reason = "its actor has ended";
+        arrived();
+      });
 }
 
 /// A disk tier that is still starting, or could not be opened: the daemon serves without it, and says why.
@@ -167,9 +167,8 @@ tier_report absent_disk(const group_parts& group) {
 
 } // namespace
 
-void status(connection& client, const connection::request& what, protocol::frame& frame) {
-  if (client.parse<wire::Status>(frame) == nullptr)
-    return;
+void status(connection& client, const connection::request& what, const wire::Status&,
+            protocol::descriptor_list&) {
   auto all = std::make_shared<gathered>();
   const group_parts& group = client.group();
   all->tiers.resize(1);
@@ -182,26 +181,18 @@ void status(connection& client, const connection::request& what, protocol::frame
     all->tiers.push_back(absent_disk(group));
   }
   ++all->waiting_for;
-  client.self->request(group.policy, caf::infinite, policies_request{})
-      .then(
-          [&client, what, all](const policies_report& report) {
-            all->policies = report;
-            if (--all->waiting_for == 0)
-              answer(client, what, *all);
-          },
-          [&client, what](const caf::error&) {
-            client.refuse(what, {errc::internal, "the policy's actor has ended"});
-          });
-  client.self->request(group.group, caf::infinite, group_status_request{})
-      .then(
-          [&client, what, all](const group_report& report) {
-            all->group = report;
-            if (--all->waiting_for == 0)
-              answer(client, what, *all);
-          },
-          [&client, what](const caf::error&) {
-            client.refuse(what, {errc::internal, "the trust group's actor has ended"});
-          });
+  client.ask(what, group.policy, policies_request{}, "the policy's actor has ended",
+             [&client, what, all](const policies_report& report) {
+               all->policies = report;
+               if (--all->waiting_for == 0)
+                 answer(client, what, *all);
+             });
+  client.ask(what, group.group, group_status_request{}, "the trust group's actor has ended",
+             [&client, what, all](const group_report& report) {
+               all->group = report;
+               if (--all->waiting_for == 0)
+                 answer(client, what, *all);
+             });
 }
 
 } // namespace terrace::actors::verbs

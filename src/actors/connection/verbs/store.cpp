@@ -25,27 +25,24 @@ void start(connection& client, const connection::request& what, store_job job,
 
 } // namespace
 
-void store(connection& client, const connection::request& what, protocol::frame& frame) {
-  const auto* request = client.parse<wire::Store>(frame);
-  if (request == nullptr)
-    return;
-  auto in = client.find_space(what, request->space());
+void store(connection& client, const connection::request& what, const wire::Store& asked,
+           protocol::descriptor_list&) {
+  auto in = client.find_space(what, asked.space());
   if (!in)
     return;
-  auto region = client.find_region(what, request->region());
+  auto region = client.find_region(what, asked.region());
   if (!region)
     return;
-  client.set_deadline(what, request->deadline_ms());
-  connection::set_inference(what, request->options());
-  with_chunks(client, what, *in, *request->prefix(),
-              [&client, what, request, region, in](const chunk_prefix& prefix) {
-                auto scope = scope_of(client, what, *request, in->what->spec, prefix.chunks.size());
+  client.set_deadline(what, asked.deadline_ms());
+  connection::set_inference(what, asked.options());
+  with_chunks(client, what, *in, *asked.prefix(),
+              [&client, what, &asked, region, in](const chunk_prefix& prefix) {
+                auto scope = scope_of(client, what, asked, in->what->spec, prefix.chunks.size());
                 if (!scope)
                   return;
                 store_job job;
                 job.objects = objects_of(*in->what, prefix.chunks, prefix.parent, *scope, in->rank);
-                auto runs =
-                    runs_of(*request->runs(), request->runs_per_object(), *job.objects, region->size());
+                auto runs = runs_of(*asked.runs(), asked.runs_per_object(), *job.objects, region->size());
                 if (!runs) {
                   client.refuse(what, runs.error());
                   return;

@@ -1,0 +1,48 @@
+// commit: publishes the chunks that the client has written into staging memory, by one copy.
+#include "actors/connection/verbs.hpp"
+#include "actors/connection/verbs/reservations.hpp"
+#include "actors/connection/verbs/run_transfer.hpp"
+#include "actors/transfer/store_actor.hpp"
+
+namespace terrace::actors::verbs {
+
+void commit(connection& client, const connection::request& what, const wire::Commit& asked,
+            protocol::descriptor_list&) {
+  auto reservation = take_reservation(client, what, asked.reservation());
+  if (!reservation)
+    return;
+  staging& memory = *client.present_staging();
+  client.set_deadline(what, asked.deadline_ms());
+  connection::set_inference(what, asked.options());
+  std::vector<region_run> runs;
+  for (size_t i = 0; i < reservation->extents.size(); ++i)
+    runs.push_back({reservation->extents[i].offset, reservation->objects->payload_bytes[i], 0, 1});
+  auto checked = scatter_gather::make(runs, {}, reservation->objects->payload_bytes, memory.memory().size());
+  if (!checked) {
+    put_back(client, *reservation);
+    client.refuse(what, {errc::internal, checked.error().text});
+    return;
+  }
+  store_job job;
+  job.group = client.group_handle();
+  job.in = reservation->in;
+  job.objects = reservation->objects;
+  job.objects_per_chunk = reservation->objects_per_chunk;
+  job.runs = std::make_shared<const scatter_gather>(std::move(*checked));
+  job.source = memory.source();
+  job.context = what.context;
+  run_transfer<store_result>(
+      client, what, client.idle_stores(), spawn_store, std::move(job),
+      [&client, what, reservation](const store_result& done) {
+        put_back(client, *reservation);
+        if (done.failure.code != errc::ok)
+          return;
+        size_t present = reservation->present_objects / reservation->objects_per_chunk + done.present_chunks;
+        client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
+          return wire::CreateCommitAnswer(body, static_cast<uint32_t>(done.stored_chunks),
+                                          static_cast<uint32_t>(present), done.bytes);
+        });
+      });
+}
+
+} // namespace terrace::actors::verbs

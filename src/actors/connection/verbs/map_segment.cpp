@@ -1,0 +1,47 @@
+// map_segment: a descriptor of the arena, or of the connection's staging memory, for the client to map.
+#include "actors/connection/verbs.hpp"
+
+namespace terrace::actors::verbs {
+
+void map_segment(connection& client, const connection::request& what, const wire::MapSegment& asked,
+                 protocol::descriptor_list&) {
+  if (client.group().isolated) {
+    client.refuse(what, {errc::denied, "nothing is mapped in the isolated group " + client.group().name +
+                                           "; use load and store with a region"});
+    return;
+  }
+  const arena* memory = nullptr;
+  std::shared_ptr<const arena> mapped;
+  if (asked.segment() == staging_segment) {
+    auto staging = client.staging_memory();
+    if (!staging) {
+      client.refuse(what, staging.error());
+      return;
+    }
+    memory = &(*staging)->memory();
+  } else if (mapped = client.map_segment(asked.segment()); mapped) {
+    memory = mapped.get();
+  } else {
+    uint32_t numbered = client.group().memory->segments();
+    client.refuse(what, {errc::not_found, "there is no segment " + std::to_string(asked.segment()) +
+                                              (asked.segment() < numbered ? " any more" : "") +
+                                              "; the arena has numbered " + std::to_string(numbered)});
+    return;
+  }
+  auto descriptor = memory->duplicate();
+  if (!descriptor) {
+    client.refuse(what, descriptor.error());
+    return;
+  }
+  std::vector<unique_fd> descriptors;
+  descriptors.push_back(std::move(*descriptor));
+  client.reply(
+      what,
+      [&](flatbuffers::FlatBufferBuilder& body) {
+        return wire::CreateMapSegmentAnswer(body, asked.segment(), memory->size(),
+                                            memory->client_may_write());
+      },
+      std::move(descriptors));
+}
+
+} // namespace terrace::actors::verbs

@@ -1,0 +1,65 @@
+// read_lease: where leased chunks lie in the mapped arena.
+#include "actors/connection/prefixes.hpp"
+#include "actors/connection/verbs.hpp"
+#include "actors/connection/verbs/start_load.hpp"
+#include "storage/object_header.hpp"
+
+namespace terrace::actors::verbs {
+
+namespace {
+
+/// From here on the client may read these places, until it releases the lease or ends.
+void tell_places(connection& client, const connection::request& what, const lease_ptr& from,
+                 uint64_t first_token, const load_result& done) {
+  if (!client.reads(what, from, done.places, done.holds))
+    return;
+  client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
+    std::vector<wire::Location> locations;
+    locations.reserve(done.places.size());
+    for (const object_place& place : done.places) {
+      auto at = client.group().memory->locate(place.offset + object_header_bytes);
+      locations.emplace_back(at.offset, place.payload_bytes, at.segment, 0);
+    }
+    return wire::CreateReadLeaseAnswer(body, body.CreateVectorOfStructs(locations), first_token);
+  });
+}
+
+} // namespace
+
+void read_lease(connection& client, const connection::request& what, const wire::ReadLease& asked,
+                protocol::descriptor_list&) {
+  if (client.group().isolated) {
+    client.refuse(what, {errc::denied, "nothing is mapped in the isolated group " + client.group().name +
+                                           "; use load with a region"});
+    return;
+  }
+  client.set_deadline(what, asked.deadline_ms());
+  connection::set_inference(what, asked.options());
+  auto body = client.channel().hold(); // `asked` lies in it
+  client.with_lease(what, protocol::to_lease_id(asked.lease()),
+                    [&client, what, &asked, body](const lease_ptr& from) {
+                      if (!client.holds(from->id) && !client.may_lease(what))
+                        return;
+                      if (asked.replaces())
+                        client.has_read(from->id);
+                      auto scope = scope_of(client, what, asked, from->in->spec, from->chunks.size());
+                      if (!scope)
+                        return;
+                      uint16_t rank = client.rank_in(from->in->id);
+                      load_job job;
+                      job.group = client.group_handle();
+                      job.in = from->in;
+                      job.objects = objects_of(*from->in, from->chunks, from->before, *scope, rank);
+                      job.objects_per_chunk = scope->pools.size();
+                      job.disk_held = leased_on_disk(from, *scope, rank);
+                      job.host_held = leased_in_host(from, *scope, rank);
+                      job.context = what.context;
+                      job.held_by = from;
+                      job.note_access = false; // the lookup that took the lease was the use
+                      start_load(client, what, std::move(job),
+                                 [&client, what, from, at = token_of(*from, scope->range)](
+                                     const load_result& done) { tell_places(client, what, from, at, done); });
+                    });
+}
+
+} // namespace terrace::actors::verbs

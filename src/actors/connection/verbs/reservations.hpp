@@ -1,0 +1,28 @@
+// What commit and abort do with a reservation of staging memory.
+#pragma once
+
+#include "actors/connection/connection.hpp"
+
+namespace terrace::actors::verbs {
+
+/// Null: there is no such reservation, and the request was refused.
+inline std::shared_ptr<staged> take_reservation(connection& client, const connection::request& what,
+                                                uint64_t id) {
+  auto memory = client.staging_memory();
+  auto taken = memory ? (*memory)->take(id) : tl::unexpected(memory.error());
+  if (taken)
+    return *taken;
+  client.refuse(what, taken.error());
+  return nullptr;
+}
+
+/// Its memory can be reserved again.
+inline void put_back(connection& client, const staged& reservation) {
+  staging* memory = client.present_staging();
+  if (memory == nullptr)
+    return;
+  memory->put_back(reservation);
+  client.record()->reservations = static_cast<uint32_t>(memory->reservations());
+}
+
+} // namespace terrace::actors::verbs

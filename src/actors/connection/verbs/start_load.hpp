@@ -1,0 +1,24 @@
+// What load and read_lease share.
+#pragma once
+
+#include "actors/connection/verbs/run_transfer.hpp"
+#include "actors/transfer/load_actor.hpp"
+
+namespace terrace::actors::verbs {
+
+/// Has a load do the job, and calls `on_result` unless it failed: then the request is refused.
+template <class F>
+void start_load(connection& client, const connection::request& what, load_job job, F on_result) {
+  run_transfer<load_result>(client, what, client.idle_loads(), spawn_load, std::move(job),
+                            [on_result](const load_result& done) {
+                              if (done.failure.code == errc::ok)
+                                on_result(done);
+                            });
+}
+
+/// Where a range of the lease's chunks begins in the prompt.
+inline uint64_t token_of(const lease& from, const chunk_range& range) {
+  return from.first_token + range.first * from.in->spec.chunk_tokens;
+}
+
+} // namespace terrace::actors::verbs

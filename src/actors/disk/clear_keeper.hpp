@@ -1,0 +1,35 @@
+// CLEAR KEEPER: a thread of its own for one clear that a group's volume cannot be told now: writes it down in the state
+// directory, answers, and ends. Whoever opens the volume reads it there (disk_opening.hpp).
+#pragma once
+
+#include "actors/transfer/transfer_arguments.hpp"
+#include "storage/pending_clear.hpp"
+
+#include <caf/typed_actor.hpp>
+
+#include <caf/allowed_unsafe_message_type.hpp>
+
+namespace terrace::actors {
+
+/// From a connection. (delayed: until it is durable)
+struct remember_clear_request {
+  pending_clear what;
+};
+struct remember_clear_answer {
+  error
+      failure; ///< `busy`: the volume is being opened; else names the volume and why the clear cannot be remembered
+};
+
+} // namespace terrace::actors
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::remember_clear_request)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::remember_clear_answer)
+
+namespace terrace::actors {
+
+using clear_keeper_actor =
+    caf::typed_actor<caf::replies_to<remember_clear_request>::with<remember_clear_answer>>;
+
+clear_keeper_actor spawn_clear_keeper(caf::actor_system& system, group_ptr group);
+
+} // namespace terrace::actors

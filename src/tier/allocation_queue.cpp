@@ -1,0 +1,243 @@
+#include "tier/allocation_queue.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace terrace {
+
+namespace {
+/// Who is asked for room for one at a time spends more time on messages than on the objects.
+constexpr size_t together_max = 16;
+} // namespace
+
+allocation_queue::allocation_queue(std::unique_ptr<allocator> space, uint64_t free_ahead_bytes,
+                                   size_t waiting_max)
+    : space_(std::move(space)), name_(space_->name()), free_ahead_bytes_(free_ahead_bytes),
+      first_capacity_(space_->usage().capacity_bytes), waiting_max_(waiting_max) {}
+
+uint64_t allocation_queue::free_ahead(uint64_t capacity) const {
+  if (capacity == first_capacity_)
+    return free_ahead_bytes_;
+  return static_cast<uint64_t>(static_cast<double>(free_ahead_bytes_) * static_cast<double>(capacity) /
+                               static_cast<double>(first_capacity_));
+}
+
+std::optional<error> allocation_queue::never_fits(const allocate_request& request, uint64_t physical) const {
+  for (uint64_t size : request.sizes)
+    if (size == 0 || size > space_->largest_possible())
+      return error{errc::bad_request, "an object of " + std::to_string(size) +
+                                          " bytes does not fit the arena, whose "
+                                          "largest extent is " +
+                                          std::to_string(space_->largest_possible()) + " bytes"};
+  if (physical > space_->usage().capacity_bytes)
+    return error{errc::no_space, "the request needs " + std::to_string(physical) +
+                                     " bytes at once, the arena has " +
+                                     std::to_string(space_->usage().capacity_bytes)};
+  return std::nullopt;
+}
+
+allocate_answer allocation_queue::too_many() const {
+  return {error{errc::busy, std::to_string(waiting()) + " requests wait for memory already; try again later"},
+          {}};
+}
+
+void allocation_queue::allocate(const allocate_request& request, reply answer) {
+  if (!space_) {
+    if (waiting() >= waiting_max_) {
+      answer(too_many());
+      return;
+    }
+    ++arrivals_kept_;
+    kept_.emplace_back([this, request, answer = std::move(answer)] {
+      --arrivals_kept_;
+      allocate(request, answer);
+    });
+    return;
+  }
+  uint64_t physical = 0;
+  for (uint64_t size : request.sizes)
+    physical += size > space_->largest_possible() ? 0 : space_->physical_size(size);
+  if (auto never = never_fits(request, physical)) {
+    answer({std::move(*never), {}});
+    return;
+  }
+  if (waiting() >= waiting_max_) {
+    answer(too_many());
+    return;
+  }
+  line_.push_back({request, physical, ++arrived_, std::move(answer)});
+  serve();
+}
+
+void allocation_queue::free(const std::vector<extent>& extents) {
+  if (!space_) {
+    kept_.emplace_back([this, extents] { free(extents); });
+    return;
+  }
+  space_->free(extents);
+  serve();
+}
+
+void allocation_queue::grow(const grow_notice& notice) {
+  if (!space_) {
+    kept_.emplace_back([this, notice] { grow(notice); });
+    return;
+  }
+  if (space_->grow(notice.bytes, notice.gap_bytes)) // its owner asks for what the arena has
+    serve();
+}
+
+void allocation_queue::retire(extent range, std::function<void(retire_answer)> empty) {
+  if (!space_) {
+    kept_.emplace_back([this, range, empty] { retire(range, empty); });
+    return;
+  }
+  auto gone = space_->retire(range);
+  if (!gone) {
+    empty({gone.error()});
+    return;
+  }
+  retiring_.push_back({range, std::move(empty)});
+  refuse_what_never_fits();
+  serve();
+}
+
+void allocation_queue::refuse_what_never_fits() {
+  std::erase_if(line_, [&](waiting_request& entry) {
+    auto never = never_fits(entry.request, entry.physical_bytes);
+    if (never)
+      entry.answer({std::move(*never), {}});
+    return never.has_value();
+  });
+}
+
+const allocation_queue::waiting_request* allocation_queue::head() const {
+  for (const waiting_request& entry : line_)
+    if (entry.request.may_evict)
+      return &entry;
+  return nullptr;
+}
+
+/// The head, and those for which room can be made with it: of one extent each, for one arrangement of several need not leave
+/// room for another.
+std::vector<room_seeker> allocation_queue::together() const {
+  std::vector<room_seeker> group;
+  uint64_t bytes = 0, bytes_max = space_->usage().capacity_bytes / 16; // nobody leaves long before it must
+  auto inference_of = [](const auto& of) { return of.context ? of.context->inference : 0; };
+  for (const waiting_request& entry : line_) {
+    if (!entry.request.may_evict)
+      continue;
+    bytes += entry.physical_bytes;
+    if (!group.empty() && (group.front().sizes.size() != 1 || entry.request.sizes.size() != 1 ||
+                           inference_of(entry.request) != inference_of(group.front()) || bytes > bytes_max))
+      break;
+    group.push_back({entry.number, entry.request.sizes, entry.request.context});
+    if (group.size() == together_max)
+      break;
+  }
+  return group;
+}
+
+std::string allocation_queue::holders() const {
+  std::string text = round_ ? round_->holders() : std::string();
+  return text.empty() ? text : ": " + text;
+}
+
+error allocation_queue::ended(const waiting_request& waiting) const {
+  errc why = waiting.request.context->ended.load();
+  if (why == errc::deadline && in_vain_for(waiting)) // the wait was for memory that nobody gave back
+    why = errc::no_space;
+  return {why, "the request ended while it waited for " + std::to_string(waiting.physical_bytes) +
+                   " bytes of memory" + holders()};
+}
+
+void allocation_queue::serve() {
+  auto emptied = std::erase_if(retiring_, [&](retiring& one) {
+    bool left = space_->used_in(one.range) == 0;
+    if (left)
+      one.empty({});
+    return left;
+  });
+  if (emptied != 0)
+    refuse_what_never_fits();
+  for (auto entry = line_.begin(); entry != line_.end();) {
+    const allocate_request& request = entry->request;
+    if (request.context && !request.context->live()) {
+      entry->answer({ended(*entry), {}});
+    } else if (auto extents = space_->allocate(request.sizes)) {
+      entry->answer({{}, std::move(*extents)});
+    } else if (!request.may_wait && (!request.may_evict || in_vain_for(*entry))) {
+      entry->answer(
+          {error{errc::no_space,
+                 (request.may_evict ? "nothing can be evicted to make " : "nothing may be evicted to make ") +
+                     std::to_string(entry->physical_bytes) + " bytes free" + holders()},
+           {}});
+    } else if (!request.may_evict) {
+      ++entry; // whoever may evict passes it
+      continue;
+    } else {
+      return;
+    }
+    entry = line_.erase(entry);
+  }
+}
+
+void allocation_queue::sweep() {
+  if (!space_)
+    kept_.emplace_back([this] { sweep(); }); // for requests among what is kept
+  std::deque<waiting_request> left;
+  for (waiting_request& entry : line_) {
+    if (!entry.request.context || entry.request.context->live()) {
+      left.push_back(std::move(entry));
+      continue;
+    }
+    entry.answer({ended(entry), {}});
+  }
+  line_ = std::move(left);
+  if (space_)
+    serve();
+}
+
+uint64_t allocation_queue::room_bytes() const {
+  uint64_t room = space_ ? space_->room_bytes() : lent_room_;
+  return room - std::min(room, free_ahead(usage().capacity_bytes));
+}
+
+std::shared_ptr<eviction_round> allocation_queue::begin_round() {
+  if (!round_)
+    return nullptr;
+  allocator_usage usage = space_->usage();
+  if (const waiting_request* first = head()) {
+    if (in_vain_for(*first))
+      return nullptr;
+    lent_usage_ = usage;
+    lent_room_ = space_->room_bytes();
+    auto seekers = together();
+    round_->ask_for(std::move(seekers), std::move(space_));
+    return std::move(round_);
+  }
+  uint64_t ahead = free_ahead(usage.capacity_bytes);
+  if (usage.free_bytes >= ahead || round_->in_vain_for(0))
+    return nullptr;
+  round_->ask_ahead(ahead - usage.free_bytes);
+  return std::move(round_);
+}
+
+void allocation_queue::end_round(std::shared_ptr<eviction_round> round) {
+  round_ = std::move(round);
+  if (auto lent = round_->take_space())
+    space_ = std::move(lent);
+  space_->free(round_->take_freed());
+  serve();
+  for (const auto& act : std::exchange(kept_, {}))
+    act();
+}
+
+void allocation_queue::something_may_leave() {
+  if (!round_)
+    return; // a round is under way, and the tier knows
+  round_->something_may_leave();
+  serve();
+}
+
+} // namespace terrace

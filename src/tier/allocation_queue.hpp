@@ -1,0 +1,99 @@
+// The line in front of an allocator. A request is admitted whole or waits whole, in arrival order; while it waits it
+// holds nothing. Pure: the allocator actor turns its decisions into messages.
+#pragma once
+
+#include "tier/allocate.hpp"
+#include "tier/eviction_round.hpp"
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+
+namespace terrace {
+
+/// While a round of eviction has the space (`begin_round`), what arrives is kept and applied in its order when the space is
+/// back: all who may evict would wait behind the head of the line in any case.
+class allocation_queue {
+ public:
+  using reply = std::function<void(allocate_answer)>;
+
+  allocation_queue(std::unique_ptr<allocator> space, uint64_t free_ahead_bytes, size_t waiting_max);
+
+  /// Answers now or later. Errors: `bad_request` (a size that never fits), `busy` (the line is full), `no_space`
+  /// (nothing can be evicted and the request may not wait), whatever ended the context.
+  void allocate(const allocate_request& request, reply answer);
+
+  void free(const std::vector<extent>& extents);
+
+  /// A round to be sent to the tier; null while one is there, or when no room is wanted or none can be made now. Requests for
+  /// one extent that wait behind each other are asked for together, up to 16. With a request that waits, the space goes along.
+  std::shared_ptr<eviction_round> begin_round();
+
+  /// The round is back.
+  void end_round(std::shared_ptr<eviction_round> round);
+
+  /// After a round in vain: something else may leave now.
+  void something_may_leave();
+
+  /// The arena became larger.
+  void grow(const grow_notice& notice);
+
+  /// Nothing new goes into these segments; `empty` is called when nothing lies there any more. Waiting requests that the
+  /// rest of the arena can never hold are answered with `no_space`. Errors: those of `allocator::retire`.
+  void retire(extent range, std::function<void(retire_answer)> empty);
+
+  /// Answers the waiting requests whose context has ended.
+  void sweep();
+
+  /// Free where something may be put, and not kept free ahead of need.
+  uint64_t room_bytes() const;
+
+  size_t waiting() const { return line_.size() + arrivals_kept_; }
+  std::string_view allocator_name() const { return name_; }
+  /// While the space is lent: as it was then.
+  allocator_usage usage() const { return space_ ? space_->usage() : lent_usage_; }
+
+ private:
+  struct waiting_request {
+    allocate_request request;
+    uint64_t physical_bytes = 0;
+    uint64_t number = 0; ///< in the order of arrival
+    reply answer;
+  };
+
+  struct retiring {
+    extent range;
+    std::function<void(retire_answer)> empty;
+  };
+
+  allocate_answer too_many() const;
+  void serve();
+  void refuse_what_never_fits();
+  std::optional<error> never_fits(const allocate_request& request, uint64_t physical) const;
+  uint64_t free_ahead(uint64_t capacity) const;
+  error ended(const waiting_request& waiting) const;
+  const waiting_request* head() const; ///< the first that may evict; those behind it wait for it
+  std::vector<room_seeker> together() const;
+  bool in_vain_for(const waiting_request& waiting) const {
+    return round_ && round_->in_vain_for(waiting.number);
+  }
+  std::string holders() const; ///< to be put behind an error's text
+
+  std::unique_ptr<allocator> space_; ///< null while it is lent
+  std::shared_ptr<eviction_round> round_ =
+      std::make_shared<eviction_round>(); ///< null while it is at the tier
+  std::string name_;
+  allocator_usage lent_usage_;
+  uint64_t lent_room_ = 0;
+  uint64_t free_ahead_bytes_; ///< of `first_capacity_`; a larger or smaller arena keeps its share
+  uint64_t first_capacity_;
+  size_t waiting_max_;
+  std::deque<waiting_request> line_;
+  std::vector<retiring> retiring_;
+  uint64_t arrived_ = 0;
+  std::vector<std::function<void()>> kept_; ///< what arrived while the space was lent
+  size_t arrivals_kept_ = 0;                ///< requests among it
+};
+
+} // namespace terrace

@@ -1,0 +1,19 @@
+// Wait for others that write the same objects.
+#pragma once
+
+#include "base/error.hpp"
+#include "tier/object_batch.hpp"
+#include "tier/request_context.hpp"
+
+namespace terrace {
+
+/// Answered when none of these keys is being written any more.
+struct await_request {
+  batch_ptr objects;
+  context_ptr context;
+};
+struct await_answer {
+  error failure;
+};
+
+} // namespace terrace

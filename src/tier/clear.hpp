@@ -1,0 +1,25 @@
+// Forget a space, or all there is.
+#pragma once
+
+#include "base/error.hpp"
+#include "base/ids.hpp"
+#include "storage/pending_clear.hpp"
+
+#include <cstdint>
+#include <optional>
+
+namespace terrace {
+
+/// Forget all objects of the space, or all there are, also those that are held: whoever holds them may read on.
+struct clear_request {
+  std::optional<space_id> space;
+};
+struct clear_answer {
+  error failure; ///< they are gone, but may come back after a restart
+  uint64_t objects = 0;
+  uint64_t bytes = 0; ///< physical
+  std::optional<pending_clear>
+      missed{}; ///< of a tier that outlives its daemon: there are paths of its volume that do not know of it
+};
+
+} // namespace terrace

@@ -1,0 +1,134 @@
+#include "tier/eviction_round.hpp"
+
+#include "tier/victim_choice.hpp"
+
+#include <algorithm>
+#include <cassert>
+
+namespace terrace {
+
+namespace {
+/// Named victims that are no run are not enough; so many times their bytes may be.
+constexpr uint64_t asked_growth = 4;
+} // namespace
+
+void eviction_round::begin(uint64_t missing, uint64_t needed) {
+  assert(stage_ == stage::idle);
+  stage_ = stage::asked;
+  in_vain_.reset();
+  missing_ = missing;
+  asked_ = missing != 0 ? missing : needed;
+}
+
+void eviction_round::ask_for(std::vector<room_seeker> seekers, std::unique_ptr<allocator> space) {
+  assert(!seekers.empty() && space);
+  uint64_t needed = 0;
+  for (const room_seeker& one : seekers)
+    for (uint64_t size : one.sizes)
+      needed += space->physical_size(size);
+  uint64_t free = space->usage().free_bytes;
+  inference_ = seekers.front().context ? seekers.front().context->inference : 0;
+  seekers_ = std::move(seekers);
+  space_ = std::move(space);
+  begin(std::max(needed, free) - free, needed);
+}
+
+void eviction_round::ask_ahead(uint64_t bytes) {
+  seekers_.clear();
+  inference_ = 0;
+  begin(bytes, bytes);
+}
+
+victim_request eviction_round::question(tier_kind tier) {
+  assert(stage_ == stage::asked);
+  may_leave_since_ = false;
+  return {tier, asked_, inference_};
+}
+
+void eviction_round::offer(victim_answer named) {
+  assert(stage_ == stage::asked);
+  named_ = std::move(named);
+  stage_ = stage::offered;
+}
+
+std::optional<std::vector<size_t>> eviction_round::choose_for(const std::vector<room_seeker>& seekers,
+                                                              const std::vector<extent>& candidates) {
+  std::vector<uint64_t> sizes;
+  for (const room_seeker& one : seekers)
+    sizes.insert(sizes.end(), one.sizes.begin(), one.sizes.end());
+  auto chosen = space_->choose(sizes, candidates);
+  if (!chosen && seekers.size() > 1)
+    chosen = space_->choose(seekers.front().sizes, candidates);
+  return chosen;
+}
+
+void eviction_round::choose(const residency& objects) {
+  assert(stage_ == stage::offered);
+  auto may_leave = objects.offered(named_.victims);
+  if (ahead() ||
+      may_leave.extents.empty()) { // those that may not leave are refused, so that the policy is notified
+    victims_ = named_.victims;
+    stage_ = stage::evicting;
+    return;
+  }
+  auto waiting = seekers_;
+  std::erase_if(waiting, [](const room_seeker& one) { return one.context && !one.context->live(); });
+  if (waiting.empty()) {
+    stage_ = stage::idle;
+    return;
+  }
+  auto chosen = choose_for(waiting, may_leave.extents);
+  if (chosen && chosen->empty()) { // it fits by now
+    stage_ = stage::idle;
+  } else if (chosen) {
+    for (size_t& i : *chosen)
+      i = may_leave.victims[i];
+    victims_ = with_descendants(named_, *chosen);
+    stage_ = stage::evicting;
+  } else if (named_.bytes >= asked_) {
+    asked_ *= asked_growth;
+    stage_ = stage::asked;
+  } else if (may_leave_since_) {
+    stage_ = stage::asked;
+  } else { // all that may leave would not be enough, so it stays
+    end_in_vain(waiting.front().number, objects.describe_holders());
+  }
+}
+
+residency::eviction eviction_round::evict(residency& objects) {
+  assert(stage_ == stage::evicting);
+  auto evicted = objects.evict(std::exchange(victims_, {}));
+  stage_ = stage::idle;
+  if (!evicted.freed.empty()) {
+    if (!take_back(evicted.freed))
+      freed_ = evicted.freed;
+  } else if (evicted.refused != 0 || may_leave_since_) {
+    // They were leased meanwhile, or the first that may leave came after the question: the policy is notified first, and
+    // names others.
+    stage_ = stage::asked;
+  } else {
+    end_in_vain(0, objects.describe_holders());
+  }
+  return evicted;
+}
+
+void eviction_round::give_up(std::string why) { end_in_vain(0, std::move(why)); }
+
+void eviction_round::end_in_vain(uint64_t number, std::string holders) {
+  stage_ = stage::idle;
+  in_vain_ = vain_round{number, std::move(holders)};
+}
+
+bool eviction_round::take_back(const std::vector<extent>& extents) {
+  if (!space_)
+    return false;
+  space_->free(extents);
+  return true;
+}
+
+void eviction_round::something_may_leave() {
+  may_leave_since_ = true;
+  in_vain_.reset();
+}
+
+} // namespace terrace

@@ -1,0 +1,26 @@
+// What happens in a tier, as its policy is notified of it.
+#pragma once
+
+#include "base/ids.hpp"
+#include "base/object_key.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace terrace {
+
+enum class note_kind : uint8_t { insert, hit, erase, pin, unpin };
+struct policy_note {
+  note_kind kind;
+  entry_key key;
+  entry_key parent;
+  uint64_t bytes = 0;
+};
+/// One batch for each request, in the order of use: last chunk first.
+struct policy_notes {
+  tier_kind tier = tier_kind::none;
+  std::vector<policy_note> notes;
+  uint64_t inference = 0; ///< that inserts are for: its use of them was told by `inference_begin`
+};
+
+} // namespace terrace

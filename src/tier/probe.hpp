@@ -1,0 +1,27 @@
+// Which objects does a tier have?
+#pragma once
+
+#include "base/error.hpp"
+#include "base/ids.hpp"
+#include "index/prefix_plan.hpp"
+#include "tier/object_batch.hpp"
+#include "tier/object_hold.hpp"
+
+namespace terrace {
+
+/// Which of these are published? `hold`: and keep them.
+struct probe_request {
+  batch_ptr objects;
+  bool hold = false;
+  bool note_access = false;
+  object_range range{}; ///< of the batch: what to look at
+};
+struct probe_answer {
+  error failure;
+  tier_kind tier = tier_kind::none;
+  object_bitmap present;   ///< parallel to the range's keys
+  hold_ptr held;           ///< when asked for and anything is present; parallel to the range's keys
+  uint64_t held_bytes = 0; ///< physical: of the tier, whoever holds them, this answer's among them
+};
+
+} // namespace terrace

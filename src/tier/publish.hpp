@@ -1,0 +1,29 @@
+// Reserved objects become visible.
+#pragma once
+
+#include "base/error.hpp"
+#include "tier/object_hold.hpp"
+#include "tier/object_place.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace terrace {
+
+struct opened_space;
+using space_ptr = std::shared_ptr<const opened_space>;
+
+/// The reserved objects are complete. `hold`: and keep them.
+struct publish_request {
+  std::vector<object_place> places;
+  bool hold = false;
+  uint64_t inference = 0; ///< that they were written for; 0: none that is known
+  space_ptr in;           ///< of all of them; a durable tier has to know
+};
+struct publish_answer {
+  error failure;
+  hold_ptr held;
+};
+
+} // namespace terrace

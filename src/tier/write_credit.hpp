@@ -1,0 +1,46 @@
+// Leave to add to what waits for the disk.
+#pragma once
+
+#include "base/error.hpp"
+#include "tier/request_context.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+namespace terrace {
+
+/// Where credits go back to. The last copy of a credit may end on any thread, so this may be called on any thread; it neither
+/// blocks nor throws. After the end of whoever gave the credit it does nothing.
+class credit_sink {
+ public:
+  virtual ~credit_sink() = default;
+  virtual void give_back(uint64_t bytes) = 0;
+};
+using credit_sink_ptr = std::shared_ptr<credit_sink>;
+
+/// Leave to add so many bytes to what waits for the disk. Given back when the last copy goes, on whatever thread.
+class write_credit {
+ public:
+  write_credit(credit_sink_ptr from, uint64_t bytes) : from_(std::move(from)), bytes_(bytes) {}
+  write_credit(const write_credit&) = delete;
+  write_credit& operator=(const write_credit&) = delete;
+  ~write_credit() { from_->give_back(bytes_); }
+
+ private:
+  credit_sink_ptr from_;
+  uint64_t bytes_;
+};
+using credit_ptr = std::shared_ptr<const write_credit>;
+
+/// (delayed: until so much of what waits for the disk is there, or the context ends)
+struct write_credit_request {
+  uint64_t bytes = 0;
+  context_ptr context;
+};
+struct write_credit_answer {
+  error failure;
+  credit_ptr credit;
+};
+
+} // namespace terrace

@@ -1,0 +1,45 @@
+// How much of host memory may wait for the disk. A store takes credit before it takes memory, so a burst of stores leaves
+// room for what is loaded meanwhile, and waits for the disk itself. Pure.
+#pragma once
+
+#include "tier/request_context.hpp"
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+
+namespace terrace {
+
+class write_credits {
+ public:
+  /// `ok`: the bytes are taken. Otherwise why the request ended while it waited.
+  using reply = std::function<void(errc)>;
+
+  explicit write_credits(uint64_t bytes_max) : bytes_max_(bytes_max) {}
+
+  /// In arrival order. What is more than all credit goes when nothing else is out.
+  void ask(uint64_t bytes, context_ptr context, reply answer);
+  /// Takes them if nobody waits and they are there.
+  bool try_take(uint64_t bytes);
+  void give_back(uint64_t bytes);
+  /// Answers those whose request has ended.
+  void sweep();
+
+  uint64_t out() const { return out_; }
+  size_t waiting() const { return line_.size(); }
+
+ private:
+  struct waiting_request {
+    uint64_t bytes = 0;
+    context_ptr context;
+    reply answer;
+  };
+  bool fits(uint64_t bytes) const { return out_ == 0 || out_ + bytes <= bytes_max_; }
+  void serve();
+
+  uint64_t bytes_max_;
+  uint64_t out_ = 0;
+  std::deque<waiting_request> line_;
+};
+
+} // namespace terrace

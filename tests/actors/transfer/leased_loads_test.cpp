@@ -1,0 +1,118 @@
+// Loads under a lease: they give what the lease holds, however little host memory there is.
+#include "group_fixture.hpp"
+
+using namespace terrace;
+using namespace terrace::actors;
+using namespace terrace::actors::test;
+
+namespace {
+
+struct LeasedLoads : group_fixture {
+  LeasedLoads() { start({.host_objects = 32, .disk_objects = 160, .window_objects = 4}); }
+
+  /// What a connection makes of a lease. Without `copies` the objects stay held instead.
+  load_result load_leased(const lookup_answer& found, uint64_t first, size_t count, bool copies = true,
+                          uint64_t leased_first = 0) {
+    leased_chunks leased{found, leased_first};
+    auto answer = begin_load(first, count, nullptr, nullptr, &leased, copies);
+    settle();
+    EXPECT_TRUE(*answer) << "the load was not answered";
+    return answer->value_or(load_result{{errc::internal, "no answer"}});
+  }
+};
+
+} // namespace
+
+TEST_F(LeasedLoads, WhatLeavesWhileALoadWaitsForSpaceIsReadAgain) {
+  store(0, 4);
+  forget_host(2, 2);
+  store(100, 30);
+  ASSERT_EQ(present(group->host, 0, 4), 2u);
+  auto leased = lookup(chain(0, 4), true);
+  leased.host.reset(); // as a lease that holds all on disk
+  auto others = hold(group->host, 100, 30);
+  auto loaded = load_leased(leased, 0, 4);
+  EXPECT_EQ(loaded.failure.code, errc::ok) << loaded.failure.text;
+  EXPECT_EQ(loaded.chunks, 4u);
+  for (uint64_t n = 0; n < 4; ++n)
+    EXPECT_TRUE(delivered(n)) << n;
+}
+
+TEST_F(LeasedLoads, LeasesTogetherHoldHalfOfHostMemory) {
+  store(0, 14);
+  store(100, 14);
+  auto first = lookup(chain(0, 14), true);
+  auto second = lookup(chain(100, 14), true);
+  EXPECT_EQ(first.plan.found_chunks, 14u);
+  EXPECT_EQ(second.plan.found_chunks, 14u);
+  EXPECT_EQ(report(group->host).held_objects, 16u);
+  EXPECT_EQ(report(disk_tier()).held_objects, 28u);
+}
+
+TEST_F(LeasedLoads, ManyLeasesBeyondHostMemoryAllGetTheirChains) {
+  std::vector<lookup_answer> leases;
+  for (uint64_t first = 0; first < 120; first += 30) {
+    store(first, 30);
+    leases.push_back(lookup(chain(first, 30), true));
+    ASSERT_EQ(leases.back().plan.found_chunks, 30u);
+  }
+  EXPECT_EQ(store(600, 1).stored_chunks, 1u);
+  for (uint64_t i = 0; i < leases.size(); ++i) {
+    auto loaded = load_leased(leases[i], 30 * i, 30, true, 30 * i);
+    EXPECT_EQ(loaded.failure.code, errc::ok) << loaded.failure.text;
+    EXPECT_EQ(loaded.chunks, 30u);
+    EXPECT_TRUE(delivered(30 * i + 29));
+  }
+}
+
+TEST_F(LeasedLoads, ALeaseEndsWhereItWouldKeepTooMuchInHostMemory) {
+  store(0, 30);
+  forget(disk_tier(), 28, 2);
+  ASSERT_EQ(present(group->host, 0, 30), 30u);
+  auto leased = lookup(chain(0, 30), true);
+  EXPECT_EQ(leased.plan.requested_chunks, 30u);
+  EXPECT_EQ(leased.plan.found_chunks, 28u) << "the last two, held alone, would keep all before them";
+  EXPECT_EQ(report(group->host).held_objects, 16u);
+  EXPECT_EQ(store(100, 12).stored_chunks, 12u);
+  EXPECT_EQ(load_leased(leased, 0, 28).chunks, 28u);
+}
+
+TEST_F(LeasedLoads, ClearedChunksAreGone) {
+  store(0, 8);
+  auto leased = lookup(chain(0, 8), true);
+  clear(group->host);
+  clear(disk_tier());
+  EXPECT_EQ(load_leased(leased, 0, 8).failure.code, errc::gone);
+  leased.host.reset();
+  EXPECT_EQ(load_leased(leased, 0, 8).failure.code, errc::gone);
+}
+
+TEST_F(LeasedLoads, WithoutACopyAChainComesPieceByPiece) {
+  store(0, 80);
+  auto leased = lookup(chain(0, 80), true);
+  uint64_t from = 0;
+  size_t pieces = 0;
+  while (from < 80 && pieces < 40) {
+    auto part = load_leased(leased, from, 80 - from, false);
+    ASSERT_EQ(part.failure.code, errc::ok) << part.failure.text;
+    ASSERT_NE(part.chunks, 0u);
+    EXPECT_EQ(part.places.size(), part.chunks);
+    EXPECT_LE(report(group->host).held_objects, 24u);
+    from += part.chunks;
+    ++pieces;
+    settle();
+  }
+  EXPECT_EQ(from, 80u);
+  EXPECT_GT(pieces, 1u);
+}
+
+TEST_F(LeasedLoads, WithoutACopyNobodyWaitsForWhatLeasesHold) {
+  store(0, 80);
+  auto leased = lookup(chain(0, 80), true);
+  auto all_that_fits = load_leased(leased, 0, 80, false);
+  auto refused = load_leased(leased, all_that_fits.chunks, 8, false);
+  EXPECT_EQ(refused.failure.code, errc::no_space);
+  EXPECT_NE(refused.failure.text.find("leases"), std::string::npos) << refused.failure.text;
+  EXPECT_EQ(load_leased(leased, all_that_fits.chunks, 8).chunks, 8u)
+      << "into a region it needs no room to stay";
+}

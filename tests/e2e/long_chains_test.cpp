@@ -1,0 +1,148 @@
+// Chains near the size of host memory and beyond, looked up under a lease, loaded and stored, as engines with long contexts do.
+#include "workload.hpp"
+
+#include <filesystem>
+
+namespace terrace::e2e {
+namespace {
+
+constexpr uint64_t chain_object_bytes = 32 << 10; // 512 tokens of 64 bytes
+constexpr uint64_t host_bytes = 32 * mebibyte;
+
+/// Every third request is the same long chain with an end of its own; the others are short and new.
+std::string trace_of(size_t requests, size_t long_blocks) {
+  std::string lines;
+  uint64_t next = 1'000'000;
+  for (size_t i = 0; i < requests; ++i) {
+    bool is_long = i % 3 == 0;
+    size_t blocks = is_long ? long_blocks : 40 + i;
+    std::string ids;
+    for (size_t block = 0; block < blocks; ++block)
+      ids += (ids.empty() ? "" : ",") + std::to_string(is_long && block + 1 != blocks ? block : next++);
+    lines += "{\"timestamp\": " + std::to_string(1000 * i) +
+             ", \"input_length\": " + std::to_string(blocks * 512) +
+             ", \"output_length\": 1, \"hash_ids\": [" + ids + "]}\n";
+  }
+  return lines;
+}
+
+uint64_t number_behind(const std::string& text, const std::string& name) {
+  auto at = text.find("\"" + name + "\":");
+  return at == std::string::npos ? 0 : std::stoull(text.substr(at + name.size() + 3));
+}
+
+struct replay_case {
+  const char* mode;
+  const char* clients;
+  double times_host;
+};
+
+class LongChains : public ::testing::TestWithParam<replay_case> {};
+
+TEST_P(LongChains, AreReplayedWithoutAnError) {
+  daemon_under_test daemon({.host_bytes = host_bytes, .disk_bytes = 256 * mebibyte});
+  ASSERT_TRUE(daemon.await_log("joined"));
+  auto blocks = static_cast<size_t>(GetParam().times_host * static_cast<double>(host_bytes) /
+                                    static_cast<double>(chain_object_bytes + 4096));
+  std::string trace = daemon.folder() / "trace.jsonl";
+  write_file(trace, trace_of(9, blocks));
+  auto replayed = run({program("TERRACE"), "replay", trace, "--speed", "0", "--clients", GetParam().clients,
+                       "--mode", GetParam().mode, "--json", "--socket", daemon.socket()});
+  EXPECT_EQ(replayed.exit_code, 0) << replayed.err << replayed.out;
+  EXPECT_EQ(number_behind(replayed.out, "wrong_bytes"), 0U) << replayed.out;
+  EXPECT_EQ(number_behind(replayed.out, "undelivered_chunks"), 0U) << replayed.out;
+  if (std::string(GetParam().clients) == "1") { // the disk has all of the chain when it comes again, twice
+    EXPECT_GE(number_behind(replayed.out, "hit_tokens"), 2 * (blocks - 1) * 512) << replayed.out;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, LongChains,
+                         ::testing::Values(replay_case{"mapped", "1", 1.03}, replay_case{"daemon", "1", 1.03},
+                                           replay_case{"mapped", "4", 1.03}, replay_case{"daemon", "4", 1.03},
+                                           replay_case{"mapped", "1", 4}, replay_case{"daemon", "4", 4}),
+                         [](const auto& one) {
+                           return std::string(one.param.mode) + one.param.clients + "Clients" +
+                                  (one.param.times_host > 2 ? "FourTimesHost" : "NearHost");
+                         });
+
+/// Clients whose leases are together far beyond host memory, and one that stores a little meanwhile.
+TEST(LongChains, LeasesBeyondHostMemoryStopNobody) {
+  daemon_under_test daemon({.host_bytes = host_bytes, .disk_bytes = 256 * mebibyte});
+  ASSERT_TRUE(daemon.await_log("joined"));
+  std::vector<std::unique_ptr<tester>> clients;
+  std::vector<client::lookup_result> leases;
+  std::vector<std::vector<digest>> chains;
+  for (uint64_t i = 0; i < 3; ++i) {
+    clients.push_back(std::make_unique<tester>(daemon.socket(), "long", 24 * object_bytes));
+    chains.push_back(chain_of(i, 24));
+    EXPECT_EQ(clients.back()->store(chains.back()), 24U);
+  }
+  while (clients[0]->tier("disk").objects < 72) // until the last is written
+    ;
+  for (uint64_t i = 0; i < 3; ++i) {
+    leases.push_back(clients[i]->lookup(chains[i], true));
+    EXPECT_EQ(leases.back().found_chunks, 24U);
+  }
+  tester other(daemon.socket(), "other");
+  EXPECT_EQ(other.store(chain_of(100, 1)), 1U);
+  for (uint64_t i = 0; i < 3; ++i) {
+    auto request = clients[i]->load_of(chains[i]);
+    request.what = {};
+    request.lease = leases[i].held.id();
+    auto loaded = (*clients[i])->load(request, patiently());
+    ASSERT_TRUE(loaded) << loaded.error().text;
+    EXPECT_EQ(loaded->delivered_chunks, 24U);
+    EXPECT_TRUE(has_content(chains[i][23], clients[i]->piece(23)));
+  }
+}
+
+TEST(LongChains, ALeasedChainBeyondHostMemoryIsReadPieceByPiece) {
+  daemon_under_test daemon({.host_bytes = host_bytes, .disk_bytes = 256 * mebibyte});
+  ASSERT_TRUE(daemon.await_log("joined"));
+  constexpr size_t count = 80;
+  tester client(daemon.socket(), "long", count * object_bytes);
+  auto chain = chain_of(1, count);
+  EXPECT_EQ(client.store(chain), count);
+  while (client.tier("disk").objects < count)
+    ;
+  auto found = client.lookup(chain, true);
+  auto first = client->read_lease(found.held.id(), {0, count}, patiently());
+  ASSERT_TRUE(first) << first.error().text;
+  EXPECT_GT(first->objects.size(), 0U);
+  EXPECT_LT(first->objects.size(), count);
+  EXPECT_TRUE(has_content(chain[0], first->objects[0]));
+
+  std::vector<std::span<uint8_t>> into;
+  for (size_t i = 0; i < count; ++i)
+    into.push_back(client.piece(i));
+  auto bytes = client->load_under_lease(found.held, {0, count}, into, patiently());
+  ASSERT_TRUE(bytes) << bytes.error().text;
+  EXPECT_EQ(*bytes, count * object_bytes);
+  for (size_t i = 0; i < count; ++i)
+    EXPECT_TRUE(has_content(chain[i], client.piece(i))) << i;
+}
+
+TEST(LongChains, ALeaseOfClearedChunksIsGone) {
+  daemon_under_test daemon({.host_bytes = host_bytes, .disk_bytes = 128 * mebibyte});
+  ASSERT_TRUE(daemon.await_log("joined"));
+  tester client(daemon.socket());
+  auto chain = chain_of(1, 8);
+  EXPECT_EQ(client.store(chain), 8U);
+  while (client.tier("disk").objects < 8)
+    ;
+  auto found = client.lookup(chain, true);
+  ASSERT_EQ(found.found_chunks, 8U);
+  ASSERT_TRUE(client->clear({}, patiently()));
+  auto request = client.load_of(chain);
+  request.what = {};
+  request.lease = found.held.id();
+  auto loaded = client->load(request, patiently());
+  ASSERT_FALSE(loaded);
+  EXPECT_EQ(loaded.error().code, errc::gone) << loaded.error().text;
+  auto places = client->read_lease(found.held.id(), {}, patiently());
+  ASSERT_FALSE(places);
+  EXPECT_EQ(places.error().code, errc::gone) << places.error().text;
+}
+
+} // namespace
+} // namespace terrace::e2e

@@ -1,0 +1,82 @@
+#include "tests/fuzz/sample_frames.hpp"
+
+#include "protocol/terrace_generated.h"
+
+#include <string>
+
+namespace terrace::protocol::test {
+
+std::vector<sample_frame> sample_frames() {
+  using builder = flatbuffers::FlatBufferBuilder;
+  std::vector<sample_frame> all;
+  auto sample = [&](kind what, auto&& build, uint16_t descriptors = 0) {
+    frame_builder frame;
+    frame.finish(what, 1, build(frame.start()), descriptors);
+    all.push_back({what, descriptors, {frame.bytes().begin(), frame.bytes().end()}});
+  };
+  std::vector<uint8_t> id(16, 7), digests(64, 9);
+  std::vector<uint32_t> tokens(20, 5);
+  std::vector<wire::Run> runs{{0, 64, 0, 1}, {64, 8, 16, 3}};
+  std::vector<wire::Location> places{{4096, 64, 1, 0}};
+  auto by_tokens = [&](builder& b) {
+    auto items = b.CreateVector(std::vector{wire::CreateItem(b, b.CreateString("image"), 1, 3)});
+    auto tags = b.CreateVectorOfStrings({"tag"});
+    auto lora = b.CreateString("adapter");
+    auto parent = b.CreateVector(digests.data(), 32);
+    return wire::CreatePrefix(b, b.CreateVector(tokens), parent, 256, 0, 32, wire::DigestUnit::chunk, 0, lora,
+                              0, items, tags);
+  };
+  auto by_digests = [&](builder& b) {
+    auto ends = b.CreateVector(std::vector<uint32_t>{100, 200});
+    return wire::CreatePrefix(b, 0, 0, 0, b.CreateVector(digests), 32, wire::DigestUnit::chunk, ends);
+  };
+  sample(kind::hello, [&](builder& b) {
+    auto name = b.CreateString("demo");
+    auto resumes = b.CreateVector(std::vector<uint64_t>{3});
+    return wire::CreateHello(b, version, name, resumes, b.CreateVector(id));
+  });
+  sample(kind::open_space, [&](builder& b) {
+    auto pools = b.CreateVector(std::vector{wire::CreatePool(b, b.CreateString("kv"), 4096)});
+    auto model = b.CreateString("model"), dtype = b.CreateString("bf16"), layout = b.CreateString("paged");
+    return wire::CreateOpenSpace(b, model, 0, dtype, layout, 256, 16, 1, pools);
+  });
+  sample(
+      kind::register_region,
+      [](builder& b) { return wire::CreateRegisterRegion(b, wire::RegionKind::memfd, 4096); }, 1);
+  sample(kind::unregister_region, [](builder& b) { return wire::CreateUnregisterRegion(b, 1); });
+  sample(kind::map_segment, [](builder& b) { return wire::CreateMapSegment(b, 1); });
+  sample(kind::lookup, [&](builder& b) { return wire::CreateLookup(b, 1, by_digests(b), true, 2, 100); });
+  sample(kind::read_lease, [&](builder& b) { return wire::CreateReadLease(b, b.CreateVector(id), 0, 2); });
+  sample(kind::load, [&](builder& b) {
+    auto lease = b.CreateVector(id);
+    return wire::CreateLoad(b, 1, 0, lease, 0, 2, 1, b.CreateVectorOfStructs(runs));
+  });
+  sample(kind::store, [&](builder& b) {
+    auto prefix = by_tokens(b);
+    auto counts = b.CreateVector(std::vector<uint32_t>{1, 1});
+    return wire::CreateStore(b, 1, prefix, 0, 2, 1, b.CreateVectorOfStructs(runs), counts);
+  });
+  sample(kind::reserve, [&](builder& b) { return wire::CreateReserve(b, 1, by_tokens(b), 0, 1); });
+  sample(kind::commit, [](builder& b) { return wire::CreateCommit(b, 1); });
+  sample(kind::abort, [](builder& b) { return wire::CreateAbort(b, 1); });
+  sample(kind::release, [&](builder& b) { return wire::CreateRelease(b, b.CreateVector(id)); });
+  sample(kind::cancel, [](builder& b) { return wire::CreateCancel(b, 1); });
+  sample(kind::await_lookup, [&](builder& b) { return wire::CreateAwaitLookup(b, b.CreateVector(id), 5); });
+  sample(kind::end_inference, [](builder& b) {
+    return wire::CreateEndInference(b, 7, 120, wire::FinishReason::tool_call, false, 500);
+  });
+  sample(kind::clear, [](builder& b) { return wire::CreateClear(b, 3); });
+  sample(kind::policies, [](builder& b) { return wire::CreatePolicies(b); });
+  sample(kind::set_policy, [](builder& b) { return wire::CreateSetPolicyDirect(b, "host", "arc"); });
+  sample(kind::status, [](builder& b) { return wire::CreateStatus(b); });
+  sample(kind::error, [](builder& b) { return wire::CreateError(b, 7, b.CreateString("text")); });
+  sample(answer_to(kind::lookup), [&](builder& b) {
+    auto tiers = b.CreateVector(std::vector<uint8_t>{1, 1});
+    return wire::CreateLookupAnswer(b, 4, 2, 512, 512, tiers, b.CreateVector(id));
+  });
+  sample(answer_to(kind::read_lease),
+         [&](builder& b) { return wire::CreateReadLeaseAnswer(b, b.CreateVectorOfStructs(places)); });
+  return all;
+}
+
+} // namespace terrace::protocol::test

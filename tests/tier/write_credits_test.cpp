@@ -1,0 +1,80 @@
+#include "tier/write_credits.hpp"
+
+#include "tests/tier/objects.hpp"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+
+using namespace terrace;
+using namespace terrace::test;
+
+namespace {
+
+struct WriteCredits : ::testing::Test {
+  write_credits credits{100};
+
+  using answer_ptr = std::shared_ptr<std::optional<errc>>;
+  answer_ptr ask(uint64_t bytes, context_ptr of = nullptr) {
+    auto answer = std::make_shared<std::optional<errc>>();
+    credits.ask(bytes, std::move(of), [answer](errc code) { *answer = code; });
+    return answer;
+  }
+};
+
+} // namespace
+
+TEST_F(WriteCredits, AreGivenAtOnceWhileTheyAreThere) {
+  EXPECT_EQ(*ask(60), errc::ok);
+  EXPECT_EQ(*ask(40), errc::ok);
+  EXPECT_FALSE(*ask(1));
+  EXPECT_EQ(credits.out(), 100u);
+}
+
+TEST_F(WriteCredits, GoToThoseWhoWaitInTheirOrder) {
+  ask(100);
+  auto large = ask(80);
+  auto small = ask(10);
+  credits.give_back(50);
+  EXPECT_FALSE(*small); // it would fit, and does not overtake
+  credits.give_back(50);
+  EXPECT_EQ(*large, errc::ok);
+  EXPECT_EQ(*small, errc::ok);
+}
+
+TEST_F(WriteCredits, MoreThanThereIsGoesAlone) {
+  auto first = ask(10);
+  auto giant = ask(1000);
+  EXPECT_FALSE(*giant);
+  credits.give_back(10);
+  EXPECT_EQ(*giant, errc::ok);
+  EXPECT_FALSE(*ask(1));
+}
+
+TEST_F(WriteCredits, TakingWithoutWaitingDoesNotOvertake) {
+  EXPECT_TRUE(credits.try_take(60));
+  EXPECT_FALSE(credits.try_take(60));
+  auto waiting = ask(60);
+  EXPECT_FALSE(credits.try_take(10));
+  credits.give_back(60);
+  EXPECT_EQ(*waiting, errc::ok);
+  EXPECT_TRUE(credits.try_take(10));
+}
+
+TEST_F(WriteCredits, WhoeverEndsWhileItWaitsIsAnsweredBySweep) {
+  ask(100);
+  auto of = context();
+  auto ending = ask(50, of);
+  auto next = ask(50);
+  of->ended = errc::deadline;
+  credits.sweep();
+  EXPECT_EQ(*ending, errc::deadline);
+  credits.give_back(100);
+  EXPECT_EQ(*next, errc::ok);
+  EXPECT_EQ(credits.out(), 50u);
+}
+
+TEST_F(WriteCredits, ARequestThatEndedTakesNone) {
+  EXPECT_EQ(*ask(50, ended(errc::cancelled)), errc::cancelled);
+  EXPECT_EQ(credits.out(), 0u);
+}
