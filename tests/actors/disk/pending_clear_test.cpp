@@ -50,9 +50,9 @@ TEST_F(PendingClear, OfAVolumeAndAnEpochLeavesWhatWasStoredSince) {
   auto cleared = clear(disk_tier());
   every_sync_fails(false);
   EXPECT_EQ(cleared.failure.code, errc::internal);
-  on_disk(10, 4);
   ASSERT_TRUE(cleared.missed);
-  remember({std::nullopt, paths->volume(), cleared.missed->epoch, {}});
+  on_disk(10, 4);
+  remember(*cleared.missed);
   restart(false);
   EXPECT_EQ(present(disk_tier(), 0, 4), 0u);
   EXPECT_EQ(present(disk_tier(), 10, 4), 4u);
