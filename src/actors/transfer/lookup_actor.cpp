@@ -114,38 +114,44 @@ void note_access(self_pointer self, const search& state, const tier_share& share
 }
 
 /// Where there are tiers below, all leases together hold at most half of host memory: the other half is for loads, which bring what
-/// a lease holds below. Behind the part that fits, this lease lets go of its host objects where it holds them below. It
-/// ends before the first that no tier below has: held alone, it would keep all in front of it in host memory.
-/// Gives how many objects, whole chunks, the lease may have.
+/// a lease holds below. Objects leave a tier from the end of their chain, so what is held keeps all in front of it there, as
+/// soon as that is loaded. So this lease holds in host memory only the beginning of its chain, up to the first object that
+/// is not there or does not fit; the rest it holds below. It ends before the first object behind what fits that
+/// no tier below has. Gives how many objects, whole chunks, the lease may have.
 size_t leave_room(const search& state, size_t objects) {
   const tier_share& first = state.tiers.front();
   object_hold& host = *first.held;
+  bool trailing = has_trailing_pools(state); // a shorter prefix would need other states
   uint64_t half = state.request.group->memory->size() / 2;
-  if (first.held_bytes <= half)
+  if (trailing && first.held_bytes <= half)
     return objects;
   uint64_t own_bytes = 0;
   for (const object_place& place : host.places())
     own_bytes += place.physical_bytes;
   uint64_t others = first.held_bytes - std::min(first.held_bytes, own_bytes);
   uint64_t most = half - std::min(half, others);
-  auto is_below = [&](size_t i) {
-    return std::any_of(state.tiers.begin() + 1, state.tiers.end(), [i](const tier_share& share) {
-      return share.held && share.held->places()[i].present();
-    });
+  auto place_below = [&](size_t i) {
+    for (auto share = state.tiers.begin() + 1; share != state.tiers.end(); ++share)
+      if (share->held && share->held->places()[i].present())
+        return share->held->places()[i];
+    return object_place{};
   };
-  uint64_t bytes = 0;
+  uint64_t bytes = 0; // of the chain up to here, wherever it is
+  bool gap = false;
   std::vector<bool> keeps(host.places().size());
   for (size_t i = 0; i < keeps.size(); ++i) {
-    bytes += host.places()[i].physical_bytes;
-    keeps[i] = bytes <= most;
-    if (!keeps[i] && host.places()[i].present() && !is_below(i)) {
-      if (has_trailing_pools(state)) { // a shorter prefix would need other states
-        keeps[i] = true;
-        continue;
-      }
+    const object_place& here = host.places()[i];
+    const object_place below = place_below(i);
+    bytes += here.present() || trailing ? here.physical_bytes : below.physical_bytes;
+    gap = gap || (!here.present() && !trailing);
+    keeps[i] = here.present() && bytes <= most && (!gap || !below.present());
+    if (keeps[i] || !here.present() || below.present())
+      continue;
+    if (!trailing) {
       objects = i - i % chunk_layout(state.request.in->spec).objects_per_chunk();
       break;
     }
+    keeps[i] = true;
   }
   host.keep_only(keeps);
   return objects;

@@ -77,6 +77,16 @@ TEST_F(LeasedLoads, ALeaseEndsWhereItWouldKeepTooMuchInHostMemory) {
   EXPECT_EQ(load_leased(leased, 0, 28).chunks, 28u);
 }
 
+TEST_F(LeasedLoads, ALeaseHoldsTheBeginningOfItsChainInHostMemory) {
+  store(0, 20);
+  forget_host(5, 3);
+  auto leased = lookup(chain(0, 20), true);
+  EXPECT_EQ(leased.plan.found_chunks, 20u);
+  EXPECT_EQ(report(group->host).held_objects, 5u) << "what lies behind would keep all before it there";
+  EXPECT_EQ(report(disk_tier()).held_objects, 20u);
+  EXPECT_EQ(load_leased(leased, 0, 20).chunks, 20u);
+}
+
 TEST_F(LeasedLoads, ClearedChunksAreGone) {
   store(0, 8);
   auto leased = lookup(chain(0, 8), true);
