@@ -186,7 +186,8 @@ hold_ptr part_of(const hold_ptr& held, const lease_ptr& from, const transfer_sco
   for (size_t c = range.first; c < range.first + range.count; ++c)
     for (size_t pool : pools)
       places.push_back(held->places()[c * layout.objects_per_chunk() + layout.object_of(pool, rank)]);
-  return hold_ptr(new object_hold(release_sink_ptr{}, std::move(places)), [from](object_hold* view) { delete view; });
+  return hold_ptr(new object_hold(release_sink_ptr{}, std::move(places)),
+                  [from](object_hold* view) { delete view; });
 }
 
 } // namespace
