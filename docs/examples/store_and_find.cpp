@@ -24,7 +24,8 @@ int main(int argc, char** argv) {
   std::memset(memory.data(), 1, memory.size());
   auto registered = daemon->register_region(memory).value();
   std::vector<run> runs = {{.offset = 0, .bytes = 1 << 20}, {.offset = 1 << 20, .bytes = 1 << 20}};
-  daemon->store({.in = space, .what = prefix::of_tokens(tokens), .region = &registered, .runs = runs}).value();
+  daemon->store({.in = space, .what = prefix::of_tokens(tokens), .region = &registered, .runs = runs})
+      .value();
   auto hit = daemon->lookup({.in = space, .what = prefix::of_tokens(tokens), .lease = true}).value();
   auto found = daemon->read_lease(hit.held.id()).value(); // in the daemon's memory, while `hit.held` lives
   std::printf("%u chunks found, %zu bytes in the first\n", hit.found_chunks, found.objects[0].size());

@@ -147,10 +147,9 @@ TEST(SettingsToml, AWrongValueIsNotReportedTwice) {
 }
 
 TEST(SettingsToml, AContradictionStandsAtTheLineThatMakesIt) {
-  EXPECT_EQ(
-      problems_of("[[listen]]\npath = \"/a\"\n[[listen]]\ngroup = \"b\"\npath = \"/a\"\n"),
-      "test.toml:5: listen[1].path is \"/a\", as is that of listen[0]; expected a different path per "
-      "socket; fix: change one of the two paths\n");
+  EXPECT_EQ(problems_of("[[listen]]\npath = \"/a\"\n[[listen]]\ngroup = \"b\"\npath = \"/a\"\n"),
+            "test.toml:5: listen[1].path is \"/a\", as is that of listen[0]; expected a different path per "
+            "socket; fix: change one of the two paths\n");
 }
 
 TEST(SettingsToml, AnOptionThatIsNotWrittenIsReportedAtItsSection) {

@@ -57,15 +57,16 @@ TEST_P(ObjectRunsRefuse, WithATextThatSaysWhy) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, ObjectRunsRefuse,
-    testing::Values(bad_case{"end outside", {{950, 100, 0, 1}}, {}, {100}, "exceeds the region"},
-                    bad_case{"overflow of the stride", {{0, 1, UINT64_MAX, 3}}, {}, {3}, "exceeds the region"},
-                    bad_case{"overflow of the offset", {{UINT64_MAX, 1, 0, 1}}, {}, {1}, "exceeds the region"},
-                    bad_case{"no pieces", {{0, 10, 0, 0}}, {}, {10}, "empty"},
-                    bad_case{"no bytes", {{0, 0, 0, 4}}, {}, {10}, "empty"},
-                    bad_case{"too short", {{0, 10, 0, 1}}, {}, {20}, "hold 10 bytes"},
-                    bad_case{"too few runs", {{0, 10, 0, 1}}, {}, {10, 10}, "has no run"},
-                    bad_case{"too many runs", {{0, 10, 0, 1}, {10, 10, 0, 1}}, {}, {10}, "2 runs were given"},
-                    bad_case{"counts of other objects", {{0, 10, 0, 1}}, {1, 1}, {10}, "runs_per_object"}));
+    testing::Values(
+        bad_case{"end outside", {{950, 100, 0, 1}}, {}, {100}, "exceeds the region"},
+        bad_case{"overflow of the stride", {{0, 1, UINT64_MAX, 3}}, {}, {3}, "exceeds the region"},
+        bad_case{"overflow of the offset", {{UINT64_MAX, 1, 0, 1}}, {}, {1}, "exceeds the region"},
+        bad_case{"no pieces", {{0, 10, 0, 0}}, {}, {10}, "empty"},
+        bad_case{"no bytes", {{0, 0, 0, 4}}, {}, {10}, "empty"},
+        bad_case{"too short", {{0, 10, 0, 1}}, {}, {20}, "hold 10 bytes"},
+        bad_case{"too few runs", {{0, 10, 0, 1}}, {}, {10, 10}, "has no run"},
+        bad_case{"too many runs", {{0, 10, 0, 1}, {10, 10, 0, 1}}, {}, {10}, "2 runs were given"},
+        bad_case{"counts of other objects", {{0, 10, 0, 1}}, {1, 1}, {10}, "runs_per_object"}));
 
 } // namespace
 } // namespace terrace

@@ -114,7 +114,8 @@ void accepted(self_pointer self, int32_t result) {
   accept_next(self);
 }
 
-listener_interface::behavior_type listener_behavior(self_pointer self, const std::shared_ptr<listener_arguments>& arguments) {
+listener_interface::behavior_type listener_behavior(self_pointer self,
+                                                    const std::shared_ptr<listener_arguments>& arguments) {
   self->state.with = *arguments;
   accept_next(self);
   return {
@@ -134,7 +135,7 @@ listener_interface::behavior_type listener_behavior(self_pointer self, const std
 } // namespace
 
 listener_actor spawn_listener(caf::actor_system& system, const runtime::home& home,
-                          listener_arguments arguments) {
+                              listener_arguments arguments) {
   return runtime::spawn_homed(system, home, listener_behavior,
                               std::make_shared<listener_arguments>(std::move(arguments)));
 }

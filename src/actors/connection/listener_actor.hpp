@@ -18,6 +18,7 @@ struct listener_arguments {
   std::shared_ptr<const connection_environment> environment;
 };
 
-listener_actor spawn_listener(caf::actor_system& system, const runtime::home& home, listener_arguments arguments);
+listener_actor spawn_listener(caf::actor_system& system, const runtime::home& home,
+                              listener_arguments arguments);
 
 } // namespace terrace::actors

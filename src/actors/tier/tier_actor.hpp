@@ -14,9 +14,9 @@ namespace terrace::actors {
 
 struct tier_arguments {
   tier_kind kind = tier_kind::none;
-  std::unique_ptr<allocator> space;    ///< owned by the tier's allocator actor from here on
+  std::unique_ptr<allocator> space;   ///< owned by the tier's allocator actor from here on
   std::unique_ptr<residency> objects; ///< what `space` has extents of; null: nothing
-  index_keeper keeper;                 ///< of a durable tier: hears of all changes
+  index_keeper keeper;                ///< of a durable tier: hears of all changes
   policy_actor policy;
   uint64_t free_ahead_bytes = 0; ///< evict in advance while less than this is free
   size_t waiting_max = 4096;     ///< allocation requests that may wait; further ones get `busy`
