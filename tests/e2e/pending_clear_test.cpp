@@ -34,7 +34,7 @@ void clear_all(tester& client) {
 }
 
 TEST(PendingClear, HoldsForADiskThatWasRefusedAndIsRepaired) {
-  scratch_folder state;
+  temporary_folder state;
   daemon_under_test daemon({.disk_bytes = 96 * mebibyte, .state_dir = state.path()});
   ASSERT_TRUE(daemon.await_log("joined"));
   auto chain = chain_of(1, 6);
@@ -68,7 +68,7 @@ TEST(PendingClear, HoldsForADiskThatWasRefusedAndIsRepaired) {
 }
 
 TEST(PendingClear, HoldsForAFileThatAnotherProcessHadOpen) {
-  scratch_folder state;
+  temporary_folder state;
   daemon_options options{.disk_bytes = 96 * mebibyte, .state_dir = state.path()};
   daemon_under_test first(options);
   ASSERT_TRUE(first.await_log("joined"));
@@ -84,7 +84,7 @@ TEST(PendingClear, HoldsForAFileThatAnotherProcessHadOpen) {
 }
 
 TEST(PendingClear, HoldsForADiskThatWasTurnedOff) {
-  scratch_folder state;
+  temporary_folder state;
   daemon_options with_disk{.disk_bytes = 96 * mebibyte, .state_dir = state.path()};
   daemon_under_test daemon(with_disk);
   ASSERT_TRUE(daemon.await_log("joined"));

@@ -50,8 +50,9 @@ TEST_F(PendingClear, OfAVolumeAndAnEpochLeavesWhatWasStoredSince) {
   auto cleared = clear(disk_tier());
   every_sync_fails(false);
   EXPECT_EQ(cleared.failure.code, errc::internal);
+  ASSERT_TRUE(cleared.missed);
   on_disk(10, 4);
-  remember({std::nullopt, paths->volume(), cleared.epoch});
+  remember(*cleared.missed);
   restart(false);
   EXPECT_EQ(present(disk_tier(), 0, 4), 0u);
   EXPECT_EQ(present(disk_tier(), 10, 4), 4u);
