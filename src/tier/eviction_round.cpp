@@ -12,12 +12,12 @@ namespace {
 constexpr uint64_t asked_growth = 4;
 } // namespace
 
-void eviction_round::begin(uint64_t missing, uint64_t needed) {
+void eviction_round::begin(uint64_t missing, uint64_t asked) {
   assert(stage_ == stage::idle);
   stage_ = stage::asked;
   failure_.reset();
   missing_ = missing;
-  asked_ = missing != 0 ? missing : needed;
+  asked_ = asked;
 }
 
 void eviction_round::ask_for(std::vector<room_seeker> seekers, std::unique_ptr<allocator> space) {
@@ -30,7 +30,9 @@ void eviction_round::ask_for(std::vector<room_seeker> seekers, std::unique_ptr<a
   inference_ = seekers.front().context ? seekers.front().context->inference : 0;
   seekers_ = std::move(seekers);
   space_ = std::move(space);
-  begin(std::max(needed, free) - free, needed);
+  uint64_t missing = std::max(needed, free) - free;
+  // Free bytes may be in runs that are too short for any of these: for several, victims are named as if nothing were free.
+  begin(missing, seekers_.size() > 1 || missing == 0 ? needed : missing);
 }
 
 void eviction_round::ask_ahead(uint64_t bytes) {

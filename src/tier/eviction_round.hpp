@@ -99,7 +99,7 @@ class eviction_round {
     std::string holders;
   };
 
-  void begin(uint64_t missing, uint64_t needed);
+  void begin(uint64_t missing, uint64_t asked);
   std::optional<std::vector<size_t>> choose_for(const std::vector<room_seeker>& seekers,
                                                 const std::vector<extent>& candidates);
   void fail(uint64_t number, std::string holders);

@@ -65,6 +65,21 @@ TEST_F(AllocationQueue, RoomForSeveralThatWaitIsMadeAtOnce) {
   EXPECT_EQ(wanted(), page);
 }
 
+TEST_F(AllocationQueue, RoomForSeveralIsMadeAtOnceWhereFreeBytesFitNone) {
+  queue = make(512, 0, 32, 64);        // 21 objects of 3 pages up to each boundary, and a page in front of it
+  take(std::vector<uint64_t>(168, 3)); // 8 pages are free
+  std::vector<answer_ptr> answers;
+  for (int i = 0; i < 10; ++i)
+    answers.push_back(ask({3}));
+  EXPECT_EQ(wanted(), 30 * page);
+  numbers order;
+  for (uint64_t number = 0; number < 168; number += 2)
+    order.push_back(number);
+  EXPECT_EQ(make_room(order).size(), 10u);
+  for (const auto& answer : answers)
+    EXPECT_TRUE(*answer);
+}
+
 TEST_F(AllocationQueue, AtMostSixteenAreServedTogether) {
   queue = make(1024, 0, 32);
   take(std::vector<uint64_t>(1024, 1));
