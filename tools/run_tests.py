@@ -81,6 +81,9 @@ def main():
     for record in programs:
         counts = count(record, places, reports)
         total += counts
+        if record["result"] == "SKIP":
+            said = (record.get("stdout") or "").strip().splitlines()
+            print(f"{record['name']}: {said[-1] if said else 'skipped'}", flush=True)
         if counts["failed"]:
             print(f"{record['name']}: {record['result']}, {counts['failed']} failed", flush=True)
     if status != 0 and total["failed"] == 0:

@@ -178,6 +178,10 @@ class connection {
   /// False: the daemon knows no such request any more.
   result<bool> cancel(const detail::any_ticket& under_way, deadline until = {});
 
+  /// The same without waiting: asks the daemon to end the request, and forgets it. Its answer is dropped when it comes,
+  /// with what it would have held.
+  static void give_up(detail::any_ticket& under_way);
+
   /// A handle on a lease that another connection of the trust group took.
   lease adopt(const lease_id& id) const;
 

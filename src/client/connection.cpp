@@ -289,6 +289,13 @@ result<reservation> connection::wait(ticket<reservation>& under_way, deadline un
   return made;
 }
 
+void connection::give_up(detail::any_ticket& under_way) {
+  if (!under_way)
+    return;
+  under_way.channel_->post_cancel(under_way.id_);
+  detail::any_ticket forgotten(std::move(under_way));
+}
+
 result<uint32_t> connection::poll(deadline until) { return core_->now()->poll(until); }
 
 // ---- calls that wait for their answer ----
@@ -299,8 +306,8 @@ result<T> connection::finish(result<ticket<T>> submitted, deadline until) {
     return pass_on(submitted);
   auto done = wait(*submitted, until);
   // A ticket that is still good here ran out of time: nobody will ask for its answer.
-  if (!done && *submitted)
-    submitted->channel_->post_cancel(submitted->id_);
+  if (!done)
+    give_up(*submitted);
   return done;
 }
 

@@ -190,6 +190,26 @@ TEST(Pipelining, CancelTellsWhetherTheRequestWasFound) {
   EXPECT_FAILS(client.connected.wait(*sent), errc::cancelled, "by its client");
 }
 
+TEST(Pipelining, GivingUpCancelsWithoutWaitingAndDropsTheAnswer) {
+  scripted_daemon daemon(with_space([](peer& client) {
+    auto lookup = client.expect(kind::lookup);
+    auto cancel = client.expect(kind::cancel);
+    EXPECT_EQ(cancel.as<wire::Cancel>().request(), lookup.id);
+    auto next = client.expect(kind::lookup); // nobody has waited
+    client.answer_lookup(lookup, 3, 0x66);
+    client.answer(cancel, [](body_builder& body) { return wire::CreateCancelAnswer(body, false); });
+    client.answer_lookup(next, 1);
+    client.expect(kind::release); // of the lease that came all the same
+  }));
+  opened client(daemon);
+  auto sent = client.submit();
+  connection::give_up(*sent);
+  EXPECT_FALSE(*sent);
+  connection::give_up(*sent); // empty: nothing to do
+  auto next = client.submit();
+  EXPECT_EQ(client.connected.wait(*next)->found_chunks, 1U);
+}
+
 TEST(Deadlines, ACallThatRunsOutOfTimeIsCancelledAndItsAnswerDropped) {
   scripted_daemon daemon(with_space([](peer& client) {
     auto late = client.expect(kind::lookup);

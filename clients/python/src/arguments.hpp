@@ -1,0 +1,70 @@
+// Python's arguments as libterrace's values.
+#pragma once
+
+#include "client/client.hpp"
+#include "failure.hpp"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace terrace::python {
+
+namespace nb = nanobind;
+
+/// Seconds from now; None: no deadline.
+using timeout = std::optional<double>;
+
+inline std::chrono::nanoseconds nanoseconds_of(double seconds) {
+  constexpr double most = 1e9; // thirty years, far inside of what a time_point holds
+  if (std::isnan(seconds))
+    refuse("expected a time in seconds, got nan");
+  return std::chrono::nanoseconds(static_cast<int64_t>(std::fmin(std::fmax(seconds, 0), most) * 1e9));
+}
+
+inline client::deadline deadline_of(const timeout& seconds) {
+  if (!seconds || (std::isinf(*seconds) && *seconds > 0))
+    return {};
+  return client::within(nanoseconds_of(*seconds));
+}
+
+/// A lease's or a lookup's 16 bytes.
+template <class Id>
+Id id_of(const nb::bytes& raw) {
+  Id id;
+  if (raw.size() != id.bytes.size())
+    refuse("expected an id of 16 bytes, got " + std::to_string(raw.size()));
+  std::memcpy(id.bytes.data(), raw.c_str(), id.bytes.size());
+  return id;
+}
+
+template <class Bytes>
+nb::bytes to_bytes(const Bytes& raw) {
+  return nb::bytes(reinterpret_cast<const char*>(raw.data()), raw.size());
+}
+
+/// A number, or a text, that an argument contains. `what`: for the error, such as "a token".
+template <class T>
+T part_of(nb::handle given, const char* what) {
+  T value{};
+  if (!nb::try_cast(given, value))
+    throw nb::type_error(("expected " + std::string(what) + ", got " + nb::repr(given).c_str()).c_str());
+  return value;
+}
+
+template <class Number>
+std::vector<Number> numbers_of(nb::handle list, const char* what) {
+  std::vector<Number> numbers;
+  for (nb::handle one : list)
+    numbers.push_back(part_of<Number>(one, what));
+  return numbers;
+}
+
+} // namespace terrace::python

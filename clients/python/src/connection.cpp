@@ -1,0 +1,145 @@
+#include "connection.hpp"
+
+#include "arguments.hpp"
+#include "regions.hpp"
+#include "spaces.hpp"
+
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+namespace terrace::python {
+
+namespace {
+
+std::chrono::milliseconds milliseconds_of(double seconds) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(nanoseconds_of(seconds));
+}
+
+void connect(connection_handle* self, const std::string& path, const std::string& name, const timeout& limit,
+             uint32_t socket_buffer_bytes, double backoff_least, double backoff_most) {
+  client::connect_options options{.path = path,
+                                  .name = name,
+                                  .socket_buffer_bytes = socket_buffer_bytes,
+                                  .backoff_least = milliseconds_of(backoff_least),
+                                  .backoff_most = milliseconds_of(backoff_most)};
+  auto until = deadline_of(limit);
+  auto connected = [&] {
+    nb::gil_scoped_release others_run;
+    return client::connection::connect(std::move(options), until);
+  }();
+  new (self) connection_handle{std::make_shared<shared_connection>(value_of(std::move(connected)))};
+}
+
+space_handle open_space(connection_handle& self, nb::handle described, const timeout& limit) {
+  auto spec = spec_of(described);
+  auto until = deadline_of(limit);
+  std::vector<client::open_pool> pools;
+  auto opened = value_of(self.in->use(until, [&](client::connection& daemon) {
+    auto space = daemon.open_space(spec, until);
+    if (space) {
+      auto list = daemon.pools_of(*space);
+      pools.assign(list.begin(), list.end());
+    }
+    return space;
+  }));
+  return {self.in, opened, std::move(pools)};
+}
+
+nb::object register_descriptor(connection_handle& self, int descriptor, uint64_t bytes, uintptr_t base,
+                               nb::object keeps, const timeout& limit) {
+  auto until = deadline_of(limit);
+  auto region = value_of(self.in->use(
+      until, [&](client::connection& daemon) { return daemon.register_region(descriptor, bytes, until); }));
+  return nb::cast(std::make_unique<region_handle>(self.in, std::move(region), base, std::move(keeps)));
+}
+
+nb::dict daemon_of(connection_handle& self) {
+  client::daemon_info info = self.in->use({}, [](client::connection& daemon) { return daemon.daemon(); });
+  nb::dict d;
+  d["version"] = info.version;
+  d["protocol_version"] = info.protocol_version;
+  d["boot"] = to_bytes(info.boot.bytes);
+  d["connection"] = static_cast<uint64_t>(info.connection);
+  d["group"] = info.group;
+  d["features"] = nb::tuple(nb::cast(info.features));
+  d["credit_requests"] = info.credit_requests;
+  d["credit_bytes"] = info.credit_bytes;
+  d["frame_bytes_max"] = info.frame_bytes_max;
+  return d;
+}
+
+void end_inference(connection_handle& self, uint64_t inference, std::optional<uint32_t> output_tokens,
+                   int reason, bool session_closed, std::optional<double> think_time,
+                   std::optional<int64_t> time_ns, const timeout& limit) {
+  client::inference_end end{.inference = inference,
+                            .output_tokens = output_tokens,
+                            .reason = static_cast<client::finish_reason>(reason),
+                            .session_closed = session_closed};
+  if (think_time)
+    end.think_time = milliseconds_of(*think_time);
+  if (time_ns)
+    end.time = std::chrono::nanoseconds(*time_ns);
+  auto until = deadline_of(limit);
+  value_of(self.in->use(until, [&](client::connection& daemon) { return daemon.end_inference(end, until); }));
+}
+
+nb::object clear(connection_handle& self, std::optional<space_handle*> only, const timeout& limit) {
+  const client::space* space = only && *only ? &space_in(self.in, **only) : nullptr;
+  auto until = deadline_of(limit);
+  auto cleared =
+      value_of(self.in->use(until, [&](client::connection& daemon) { return daemon.clear(space, until); }));
+  return nb::make_tuple(cleared.objects, cleared.bytes);
+}
+
+} // namespace
+
+connection_class bind_connection(nb::module_& in) {
+  connection_class connection(in, "Connection");
+  connection
+      .def("__init__", connect, nb::arg("path"), nb::kw_only(), nb::arg("name") = "python",
+           nb::arg("timeout") = nb::none(), nb::arg("socket_buffer_bytes") = 1U << 20,
+           nb::arg("backoff_least") = 0.01, nb::arg("backoff_most") = 2.0)
+      .def("_daemon", daemon_of)
+      .def_prop_ro("alive",
+                   [](connection_handle& self) {
+                     bool alive = false, closed = false;
+                     // While another thread is inside, it was alive when that thread went in.
+                     bool asked =
+                         self.in->use_if_free([&](client::connection& daemon) { alive = daemon.alive(); });
+                     closed = self.in->closed();
+                     return asked ? alive : !closed;
+                   })
+      .def("fileno",
+           [](connection_handle& self) {
+             return self.in->use({}, [](client::connection& daemon) { return daemon.descriptor(); });
+           })
+      .def(
+          "reconnect",
+          [](connection_handle& self, const timeout& limit) {
+            auto until = deadline_of(limit);
+            return value_of(
+                self.in->use(until, [&](client::connection& daemon) { return daemon.reconnect(until); }));
+          },
+          nb::arg("timeout") = nb::none())
+      .def("close", [](connection_handle& self) { self.in->close(); })
+      .def("_open_space", open_space, nb::arg("described"), nb::arg("timeout") = nb::none())
+      .def("_register", register_descriptor, nb::arg("descriptor"), nb::arg("nbytes"), nb::arg("base") = 0,
+           nb::arg("keeps") = nb::none(), nb::arg("timeout") = nb::none())
+      .def("end_inference", end_inference, nb::arg("inference"), nb::kw_only(),
+           nb::arg("output_tokens") = nb::none(), nb::arg("reason") = 0, nb::arg("session_closed") = false,
+           nb::arg("think_time") = nb::none(), nb::arg("time_ns") = nb::none(),
+           nb::arg("timeout") = nb::none())
+      .def("_clear", clear, nb::arg("space") = nb::none(), nb::arg("timeout") = nb::none())
+      .def(
+          "set_policy",
+          [](connection_handle& self, const std::string& tier, const std::string& policy,
+             const timeout& limit) {
+            auto until = deadline_of(limit);
+            return value_of(self.in->use(
+                until, [&](client::connection& daemon) { return daemon.set_policy(tier, policy, until); }));
+          },
+          nb::arg("tier"), nb::arg("policy"), nb::kw_only(), nb::arg("timeout") = nb::none());
+  return connection;
+}
+
+} // namespace terrace::python

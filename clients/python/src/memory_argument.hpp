@@ -1,0 +1,46 @@
+// The bytes of a Python object that is given as an argument: by the buffer protocol, or else by DLPack.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace terrace::python {
+
+namespace nb = nanobind;
+
+/// Holds the object's buffer while it lives, so the bytes stay where they are. Made and destroyed with the GIL; the
+/// bytes may be used without it.
+class memory_argument {
+ public:
+  enum class access { reading, writing };
+
+  /// Throws TypeError for what has no bytes of this process's memory, BufferError for what is not contiguous, or is
+  /// read-only and to be written.
+  memory_argument(nb::handle object, access wanted);
+  ~memory_argument();
+  memory_argument(memory_argument&& other) noexcept;
+  memory_argument(const memory_argument&) = delete;
+  memory_argument& operator=(const memory_argument&) = delete;
+
+  std::span<uint8_t> bytes() const { return bytes_; }
+  const std::string& format() const { return format_; } ///< as in Python's struct
+  size_t item_bytes() const { return item_bytes_; }
+
+ private:
+  void take_buffer(nb::handle object, access wanted);
+  void take_array(nb::handle object, access wanted);
+
+  Py_buffer buffer_{};
+  bool has_buffer_ = false;
+  nb::object array_;
+  std::span<uint8_t> bytes_;
+  std::string format_;
+  size_t item_bytes_ = 1;
+};
+
+void bind_memory_arguments(nb::module_& in);
+
+} // namespace terrace::python

@@ -1,0 +1,30 @@
+// The compiled half of the package: libterrace's interface as Python's classes. terrace/_libterrace.pyi says what each
+// member takes and gives.
+#include "connection.hpp"
+#include "exported_bytes.hpp"
+#include "failure.hpp"
+#include "leases.hpp"
+#include "memory_argument.hpp"
+#include "prefix.hpp"
+#include "regions.hpp"
+#include "spaces.hpp"
+#include "ticket.hpp"
+
+#include <nanobind/nanobind.h>
+
+NB_MODULE(_libterrace, module) {
+  using namespace terrace::python;
+  // Leases and views may be alive when the interpreter ends; the daemon takes everything back with the process.
+  nanobind::set_leak_warnings(false);
+  register_failures();
+  bind_exported_bytes(module);
+  bind_memory_arguments(module);
+  bind_prefix(module);
+  bind_spaces(module);
+  bind_regions(module);
+  bind_leases(module);
+  bind_tickets(module);
+  auto connection = bind_connection(module);
+  bind_requests(module, connection);
+  bind_reports(connection);
+}

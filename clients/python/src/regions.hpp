@@ -1,0 +1,53 @@
+// Shared memory of this process, and what the daemon was told of it.
+#pragma once
+
+#include "client/region.hpp"
+#include "exported_bytes.hpp"
+#include "shared_connection.hpp"
+
+#include <nanobind/nanobind.h>
+
+#include <memory>
+#include <vector>
+
+namespace terrace::python {
+
+/// Python's terrace.Memory: a sealed memfd, mapped here.
+struct shared_memory : exported_bytes {
+  std::shared_ptr<client::region> region;
+};
+
+/// Python's terrace.Region.
+class region_handle {
+ public:
+  /// `base`: where the file's first byte lies, or would lie, in this process; 0: not known. `keeps`: the object whose
+  /// memory it is, which must stay mapped for `run_of` to mean what it says.
+  region_handle(std::shared_ptr<shared_connection> in, client::registered_region region, uintptr_t base,
+                nb::object keeps)
+      : in_(std::move(in)), region_(std::move(region)), base_(base), keeps_(std::move(keeps)) {}
+  ~region_handle() { unregister(); }
+  region_handle(const region_handle&) = delete;
+  region_handle& operator=(const region_handle&) = delete;
+
+  const std::shared_ptr<shared_connection>& in() const { return in_; }
+  const client::registered_region& region() const { return region_; }
+  bool registered() const { return static_cast<bool>(region_); }
+
+  /// Where an object's bytes lie in the region. Refuses what lies elsewhere.
+  client::run run_of(nb::handle memory) const;
+
+  void unregister();
+
+ private:
+  std::shared_ptr<shared_connection> in_;
+  client::registered_region region_;
+  uintptr_t base_;
+  nb::object keeps_;
+};
+
+/// Each one a tuple (offset, bytes[, stride, count]), or an object whose memory is the region's.
+std::vector<client::run> runs_of(const region_handle& region, nb::handle list);
+
+void bind_regions(nb::module_& in);
+
+} // namespace terrace::python

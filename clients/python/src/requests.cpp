@@ -1,0 +1,256 @@
+#include "connection.hpp"
+
+#include "arguments.hpp"
+#include "memory_argument.hpp"
+#include "prefix.hpp"
+#include "regions.hpp"
+#include "spaces.hpp"
+#include "ticket.hpp"
+
+#include <nanobind/stl/pair.h>
+
+namespace terrace::python {
+
+namespace {
+
+/// Python's terrace.Options.
+struct owned_options {
+  client::request_options options;
+  std::string trace;
+};
+
+client::request_options options_of(std::optional<owned_options*> given) {
+  if (!given || *given == nullptr)
+    return {};
+  client::request_options options = (*given)->options;
+  options.trace = (*given)->trace;
+  return options;
+}
+
+uint32_t tiers_of(nb::handle list) {
+  uint32_t mask = 0;
+  for (nb::handle one : list) {
+    auto tier = part_of<uint32_t>(one, "a tier");
+    if (tier > 31)
+      refuse("expected a tier, got " + std::to_string(tier));
+    mask |= 1U << tier;
+  }
+  return mask;
+}
+
+// Each request in both forms: with `waits` its result, otherwise a ticket.
+template <class T, bool waits, class Submit>
+nb::object run(const answer_context& with, client::deadline until, Submit&& submit) {
+  if constexpr (waits)
+    return ask<T>(with, until, submit);
+  else
+    return begin<T>(with, until, submit);
+}
+
+template <bool waits>
+nb::object lookup(connection_handle& self, space_handle& space, nb::handle what, bool lease, nb::handle tiers,
+                  std::optional<nb::bytes> id, std::optional<owned_options*> options, const timeout& limit) {
+  prefix_argument prefix(what);
+  client::lookup_request request{.in = space_in(self.in, space),
+                                 .what = prefix.view(),
+                                 .lease = lease,
+                                 .tiers = tiers_of(tiers),
+                                 .options = options_of(options)};
+  if (id)
+    request.id = id_of<lookup_id>(*id);
+  auto until = deadline_of(limit);
+  return run<client::lookup_result, waits>({self.in, nullptr}, until, [&](client::connection& daemon) {
+    return daemon.submit_lookup(request, until);
+  });
+}
+
+template <bool waits>
+nb::object await_lookup(connection_handle& self, const nb::bytes& id, const timeout& limit) {
+  auto name = id_of<lookup_id>(id);
+  auto until = deadline_of(limit);
+  return run<client::lookup_result, waits>({self.in, nullptr}, until, [&](client::connection& daemon) {
+    return daemon.submit_await_lookup(name, until);
+  });
+}
+
+template <bool waits>
+nb::object read_lease(connection_handle& self, nb::handle lease, uint32_t first_chunk, uint32_t chunks,
+                      nb::handle pools, const timeout& limit) {
+  lease_argument leased(lease);
+  auto wanted = numbers_of<uint8_t>(pools, "a pool's number");
+  auto until = deadline_of(limit);
+  return run<client::located_objects, waits>({self.in, leased.held}, until, [&](client::connection& daemon) {
+    return daemon.submit_read_lease(leased.id, {first_chunk, chunks}, until, wanted);
+  });
+}
+
+/// What loads and stores have in common.
+struct transfer {
+  transfer(connection_handle& self, region_handle& region, nb::handle run_list, nb::handle counts,
+           nb::handle pool_list)
+      : runs(runs_of(region, run_list)), runs_per_object(numbers_of<uint32_t>(counts, "a number of runs")),
+        pools(numbers_of<uint8_t>(pool_list, "a pool's number")) {
+    if (region.in() != self.in || !region.registered())
+      refuse("expected a region that is registered with this connection");
+  }
+  std::vector<client::run> runs;
+  std::vector<uint32_t> runs_per_object;
+  std::vector<uint8_t> pools;
+};
+
+template <bool waits>
+nb::object load(connection_handle& self, std::optional<space_handle*> space, nb::handle what,
+                region_handle& region, nb::handle runs, uint32_t first_chunk, uint32_t chunks,
+                nb::handle runs_per_object, nb::handle pools, std::optional<owned_options*> options,
+                const timeout& limit) {
+  transfer lists(self, region, runs, runs_per_object, pools);
+  client::load_request request{.range = {first_chunk, chunks},
+                               .region = &region.region(),
+                               .runs = lists.runs,
+                               .runs_per_object = lists.runs_per_object,
+                               .pools = lists.pools,
+                               .options = options_of(options)};
+  bool has_space = space && *space != nullptr;
+  if (has_space)
+    request.in = space_in(self.in, **space);
+  std::optional<lease_argument> leased;
+  std::optional<prefix_argument> prefix;
+  if (nb::isinstance<lease_handle>(what) || nb::isinstance<nb::bytes>(what)) {
+    leased.emplace(what);
+    request.lease = leased->id;
+  } else if (has_space) {
+    prefix.emplace(what);
+    request.what = prefix->view();
+  } else {
+    refuse("expected a space with the prefix, got None: only a lease knows its own");
+  }
+  auto until = deadline_of(limit);
+  return run<client::load_result, waits>(
+      {self.in, leased ? leased->held : nullptr}, until,
+      [&](client::connection& daemon) { return daemon.submit_load(request, until); });
+}
+
+template <bool waits>
+nb::object store(connection_handle& self, space_handle& space, nb::handle what, region_handle& region,
+                 nb::handle runs, uint32_t first_chunk, uint32_t chunks, nb::handle runs_per_object,
+                 nb::handle pools, std::optional<owned_options*> options, const timeout& limit) {
+  prefix_argument prefix(what);
+  transfer lists(self, region, runs, runs_per_object, pools);
+  client::store_request request{.in = space_in(self.in, space),
+                                .what = prefix.view(),
+                                .range = {first_chunk, chunks},
+                                .region = &region.region(),
+                                .runs = lists.runs,
+                                .runs_per_object = lists.runs_per_object,
+                                .pools = lists.pools,
+                                .options = options_of(options)};
+  auto until = deadline_of(limit);
+  return run<client::store_result, waits>({self.in, nullptr}, until, [&](client::connection& daemon) {
+    return daemon.submit_store(request, until);
+  });
+}
+
+template <bool waits>
+nb::object reserve(connection_handle& self, space_handle& space, nb::handle what, uint32_t first_chunk,
+                   uint32_t chunks, nb::handle pools, std::optional<owned_options*> options,
+                   const timeout& limit) {
+  prefix_argument prefix(what);
+  auto wanted = numbers_of<uint8_t>(pools, "a pool's number");
+  client::reserve_request request{.in = space_in(self.in, space),
+                                  .what = prefix.view(),
+                                  .range = {first_chunk, chunks},
+                                  .pools = wanted,
+                                  .options = options_of(options)};
+  auto until = deadline_of(limit);
+  return run<client::reservation, waits>({self.in, nullptr}, until, [&](client::connection& daemon) {
+    return daemon.submit_reserve(request, until);
+  });
+}
+
+template <bool waits>
+nb::object commit(connection_handle& self, reservation_handle& written, const timeout& limit) {
+  auto until = deadline_of(limit);
+  auto taken = written.take();
+  if (taken->in != self.in)
+    refuse("expected a reservation of this connection, got another's: it is aborted");
+  return run<client::store_result, waits>({self.in, nullptr}, until, [&](client::connection& daemon) {
+    return daemon.submit_commit(std::move(taken->reserved), until);
+  });
+}
+
+void bind_options(nb::module_& in) {
+  nb::class_<owned_options>(in, "Options")
+      .def(
+          "__init__",
+          [](owned_options* self, uint8_t priority, const std::string& trace, uint64_t inference,
+             uint64_t session, uint32_t turn, std::optional<int64_t> time_ns) {
+            new (self) owned_options{
+                {.priority = priority, .trace = {}, .inference = inference, .session = session, .turn = turn},
+                trace};
+            if (time_ns)
+              self->options.time = std::chrono::nanoseconds(*time_ns);
+          },
+          nb::kw_only(), nb::arg("priority") = 128, nb::arg("trace") = "", nb::arg("inference") = 0,
+          nb::arg("session") = 0, nb::arg("turn") = 0, nb::arg("time_ns") = nb::none());
+}
+
+/// Each request by its name, and as a ticket by `submit_` and its name.
+template <class Waiting, class Submitting, class... Arguments>
+void bind_both(connection_class& to, const std::string& name, Waiting waiting, Submitting submitting,
+               const Arguments&... arguments) {
+  to.def(name.c_str(), waiting, arguments...);
+  to.def(("submit_" + name).c_str(), submitting, arguments...);
+}
+
+} // namespace
+
+void bind_requests(nb::module_& in, connection_class& to) {
+  bind_options(in);
+  auto none = nb::none();
+  nb::tuple nothing;
+  bind_both(to, "lookup", lookup<true>, lookup<false>, nb::arg("space"), nb::arg("what"), nb::kw_only(),
+            nb::arg("lease") = false, nb::arg("tiers") = nothing, nb::arg("id") = none,
+            nb::arg("options") = none, nb::arg("timeout") = none);
+  bind_both(to, "await_lookup", await_lookup<true>, await_lookup<false>, nb::arg("id"), nb::kw_only(),
+            nb::arg("timeout") = none);
+  bind_both(to, "read_lease", read_lease<true>, read_lease<false>, nb::arg("lease"), nb::kw_only(),
+            nb::arg("first_chunk") = 0, nb::arg("chunks") = 0, nb::arg("pools") = nothing,
+            nb::arg("timeout") = none);
+  bind_both(to, "load", load<true>, load<false>, nb::arg("space").none(), nb::arg("what"), nb::arg("region"),
+            nb::arg("runs"), nb::kw_only(), nb::arg("first_chunk") = 0, nb::arg("chunks") = 0,
+            nb::arg("runs_per_object") = nothing, nb::arg("pools") = nothing, nb::arg("options") = none,
+            nb::arg("timeout") = none);
+  bind_both(to, "store", store<true>, store<false>, nb::arg("space"), nb::arg("what"), nb::arg("region"),
+            nb::arg("runs"), nb::kw_only(), nb::arg("first_chunk") = 0, nb::arg("chunks") = 0,
+            nb::arg("runs_per_object") = nothing, nb::arg("pools") = nothing, nb::arg("options") = none,
+            nb::arg("timeout") = none);
+  bind_both(to, "reserve", reserve<true>, reserve<false>, nb::arg("space"), nb::arg("what"), nb::kw_only(),
+            nb::arg("first_chunk") = 0, nb::arg("chunks") = 0, nb::arg("pools") = nothing,
+            nb::arg("options") = none, nb::arg("timeout") = none);
+  bind_both(to, "commit", commit<true>, commit<false>, nb::arg("reservation"), nb::kw_only(),
+            nb::arg("timeout") = none);
+  to.def(
+      "cancel_lookup",
+      [](connection_handle& self, const nb::bytes& id, const timeout& limit) {
+        auto name = id_of<lookup_id>(id);
+        auto until = deadline_of(limit);
+        return value_of(self.in->use(
+            until, [&](client::connection& daemon) { return daemon.cancel_lookup(name, until); }));
+      },
+      nb::arg("id"), nb::kw_only(), nb::arg("timeout") = none);
+  to.def(
+      "adopt",
+      [](connection_handle& self, const nb::bytes& id) {
+        auto name = id_of<lease_id>(id);
+        auto adopted = self.in->use({}, [&](client::connection& daemon) { return daemon.adopt(name); });
+        return lease_handle{std::make_shared<held_lease>(self.in, std::move(adopted)), name};
+      },
+      nb::arg("id"));
+  to.def("poll", [](connection_handle& self) {
+    result<uint32_t> came = 0;
+    self.in->use_if_free([&](client::connection& daemon) { came = daemon.poll(now()); });
+    return value_of(std::move(came));
+  });
+}
+
+} // namespace terrace::python

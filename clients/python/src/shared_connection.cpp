@@ -1,0 +1,101 @@
+#include "shared_connection.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <ctime>
+
+#include <poll.h>
+
+namespace terrace::python {
+
+shared_connection::~shared_connection() {
+  if (forked()) {
+    if (daemon_) // its end closes our copy of the socket; nothing is sent
+      (void) new client::connection(std::move(*daemon_));
+    for (auto& left : left_)
+      (void) left.release();
+  }
+}
+
+void shared_connection::check_process() const {
+  if (forked())
+    refuse("expected the process that made this connection (" + std::to_string(process_) +
+           "), got its child: connect again after a fork");
+}
+
+shared_connection::turn::turn(shared_connection& in, client::deadline until) : in_(in) {
+  if (!until)
+    in.in_turn_.lock();
+  else if (!in.in_turn_.try_lock_until(*until))
+    throw failure({errc::deadline, "another thread used this connection all the time; open one a thread"});
+  if (in.daemon_)
+    return;
+  in.in_turn_.unlock();
+  throw failure({errc::gone, "this connection was closed"});
+}
+
+shared_connection::turn::~turn() {
+  in_.end_left_handles_inside();
+  in_.in_turn_.unlock();
+  in_.end_left_handles(); // of those that came since
+}
+
+bool shared_connection::has_left_handles() {
+  std::lock_guard guard(left_guard_);
+  return !left_.empty();
+}
+
+void shared_connection::end_left_handles() {
+  while (has_left_handles() && in_turn_.try_lock()) {
+    end_left_handles_inside();
+    in_turn_.unlock();
+  }
+}
+
+void shared_connection::end_left_handles_inside() {
+  std::vector<std::unique_ptr<left_thing>> left;
+  {
+    std::lock_guard guard(left_guard_);
+    left.swap(left_);
+  }
+  for (auto& thing : left)
+    if (daemon_)
+      thing->before_end(*daemon_);
+}
+
+void shared_connection::close() {
+  closed_ = true;
+  if (forked()) {
+    if (daemon_)
+      (void) new client::connection(std::move(*daemon_));
+    daemon_.reset();
+    return;
+  }
+  nb::gil_scoped_release others_run;
+  std::lock_guard mine(in_turn_);
+  end_left_handles_inside();
+  daemon_.reset();
+}
+
+bool await_readable(int descriptor, client::deadline until) {
+  using namespace std::chrono;
+  for (;;) {
+    pollfd watched{descriptor, POLLIN, 0};
+    timespec limit{};
+    if (until) {
+      auto left = std::max<nanoseconds>(*until - steady_clock::now(), 0ns);
+      limit.tv_sec = duration_cast<seconds>(left).count();
+      limit.tv_nsec = (left % 1s).count();
+    }
+    int ready = ::ppoll(&watched, 1, until ? &limit : nullptr, nullptr);
+    if (ready >= 0)
+      return ready > 0;
+    if (errno != EINTR)
+      throw failure({errc::internal, "cannot wait for the daemon's socket"});
+    nb::gil_scoped_acquire python;
+    if (PyErr_CheckSignals() != 0)
+      throw nb::python_error();
+  }
+}
+
+} // namespace terrace::python

@@ -1,0 +1,94 @@
+#include "ticket.hpp"
+
+#include "arguments.hpp"
+#include "exported_bytes.hpp"
+
+#include <nanobind/stl/vector.h>
+
+namespace terrace::python {
+
+namespace {
+
+/// Python's terrace.Lookup.
+struct lookup_handle {
+  client::lookup_result found;
+  nb::object lease;
+};
+
+} // namespace
+
+nb::object to_python(const answer_context& with, client::lookup_result&& found) {
+  nb::object lease = nb::none();
+  if (found.held) {
+    lease_id id = found.held.id();
+    lease = nb::cast(lease_handle{std::make_shared<held_lease>(with.in, std::move(found.held)), id});
+  }
+  return nb::cast(lookup_handle{std::move(found), std::move(lease)});
+}
+
+nb::object to_python(const answer_context& with, client::located_objects&& located) {
+  struct owner {
+    std::shared_ptr<held_lease> held;
+    std::shared_ptr<const void> mappings;
+  };
+  auto keeps = std::make_shared<owner>(owner{with.held, std::move(located.mappings)});
+  located_handle made{.objects = {}, .first_token = located.first_token};
+  for (auto object : located.objects)
+    made.objects.append(
+        nb::cast(exported_bytes{{const_cast<uint8_t*>(object.data()), object.size()}, false, keeps}));
+  return nb::cast(std::move(made));
+}
+
+nb::object to_python(const answer_context&, client::load_result&& loaded) {
+  return nb::cast(std::move(loaded));
+}
+nb::object to_python(const answer_context&, client::store_result&& stored) { return nb::cast(stored); }
+
+nb::object to_python(const answer_context& with, client::reservation&& reserved) {
+  return nb::cast(reservation_handle(std::make_shared<held_reservation>(with.in, std::move(reserved))));
+}
+
+void bind_tickets(nb::module_& in) {
+  nb::class_<lookup_handle>(in, "Lookup")
+      .def_prop_ro("requested_chunks", [](const lookup_handle& self) { return self.found.requested_chunks; })
+      .def_prop_ro("found_chunks", [](const lookup_handle& self) { return self.found.found_chunks; })
+      .def_prop_ro("found_tokens", [](const lookup_handle& self) { return self.found.found_tokens; })
+      .def_prop_ro("usable_tokens", [](const lookup_handle& self) { return self.found.usable_tokens; })
+      .def_prop_ro("first_token", [](const lookup_handle& self) { return self.found.first_token; })
+      .def_prop_ro("tiers", [](const lookup_handle& self) { return to_bytes(self.found.tiers); })
+      .def_ro("lease", &lookup_handle::lease)
+      .def("__repr__", [](const lookup_handle& self) {
+        return "<terrace.Lookup: " + std::to_string(self.found.found_chunks) + " of " +
+               std::to_string(self.found.requested_chunks) + " chunks>";
+      });
+  nb::class_<client::load_result>(in, "Loaded")
+      .def_ro("requested_chunks", &client::load_result::requested_chunks)
+      .def_ro("delivered_chunks", &client::load_result::delivered_chunks)
+      .def_ro("delivered_tokens", &client::load_result::delivered_tokens)
+      .def_ro("nbytes", &client::load_result::bytes)
+      .def_ro("bytes_by_tier", &client::load_result::bytes_by_tier)
+      .def_ro("first_token", &client::load_result::first_token)
+      .def("__repr__", [](const client::load_result& self) {
+        return "<terrace.Loaded: " + std::to_string(self.delivered_chunks) + " of " +
+               std::to_string(self.requested_chunks) + " chunks, " + std::to_string(self.bytes) + " bytes>";
+      });
+  nb::class_<client::store_result>(in, "Stored")
+      .def_ro("stored_chunks", &client::store_result::stored_chunks)
+      .def_ro("present_chunks", &client::store_result::present_chunks)
+      .def_ro("nbytes", &client::store_result::bytes)
+      .def("__repr__", [](const client::store_result& self) {
+        return "<terrace.Stored: " + std::to_string(self.stored_chunks) + " chunks new, " +
+               std::to_string(self.present_chunks) + " present>";
+      });
+  nb::class_<ticket_handle>(in, "Ticket", nb::is_generic())
+      .def_prop_ro("done", [](ticket_handle& self) { return self.request->done(); })
+      .def(
+          "result",
+          [](ticket_handle& self, const timeout& seconds) {
+            return self.request->take(deadline_of(seconds));
+          },
+          nb::arg("timeout") = nb::none())
+      .def("cancel", [](ticket_handle& self) { self.request->cancel(); });
+}
+
+} // namespace terrace::python

@@ -1,0 +1,425 @@
+"""The compiled module. Terms as in docs/protocol.md; times are seconds unless a name says otherwise.
+
+Bytes: what is called `BytesLike` here has the buffer protocol, or is an array or a tensor of the CPU with DLPack.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from types import TracebackType
+from typing import Any, Generic, Protocol, TypeVar, final
+
+T = TypeVar("T", covariant=True)
+
+class _DLPack(Protocol):
+    def __dlpack__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+class _HasBuffer(Protocol):
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+
+BytesLike = bytes | bytearray | memoryview | _HasBuffer | _DLPack
+Tokens = Iterable[int] | BytesLike
+Run = tuple[int, int] | tuple[int, int, int, int] | BytesLike
+
+def address_of(object: BytesLike) -> tuple[int, int]:
+    """Where an object's bytes lie in this process, and how many there are."""
+
+class Buffer:
+    """Shared memory by the buffer protocol (`memoryview(b)`, `numpy.frombuffer(b)`) and by DLPack (`torch.from_dlpack(b)`),
+    without a copy. Every view keeps the memory as it is: one of a leased object keeps the lease."""
+
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+    def __len__(self) -> int: ...
+    def __dlpack__(self, **kwargs: Any) -> Any: ...
+    def __dlpack_device__(self) -> tuple[int, int]: ...
+    @property
+    def nbytes(self) -> int: ...
+    @property
+    def readonly(self) -> bool: ...
+
+@final
+class Memory(Buffer):
+    """Shared memory of this process that a daemon may map: a sealed memfd. Zeros at first."""
+
+    def __init__(self, nbytes: int, *, name: str = "terrace-python") -> None: ...
+    def fileno(self) -> int: ...
+
+@final
+class Prefix:
+    """Which chunks a request is about. Holds a copy of what it was made of, and serves any number of requests."""
+
+    @staticmethod
+    def of_tokens(
+        tokens: Tokens,
+        *,
+        parent: bytes = b"",
+        parent_tokens: int = 0,
+        lora: str = "",
+        salt: str = "",
+        items: Iterable[tuple[str, int, int]] = (),
+        tags: Iterable[str] = (),
+    ) -> Prefix:
+        """The whole prompt, or what follows the digest `parent`, which stands for `parent_tokens`. `items`: multimodal
+        ones as (identifier, first token, tokens). Arrays of 4 or 8 byte integers are read as a whole."""
+
+    @staticmethod
+    def of_digests(
+        digests: Iterable[bytes] | BytesLike,
+        *,
+        width: int | None = None,
+        unit: int = 0,
+        end_offsets: Tokens = (),
+        tags: Iterable[str] = (),
+    ) -> Prefix:
+        """One `bytes` object a digest, or all behind each other with `width` bytes each (default 32). `unit`: a DigestUnit."""
+
+    @property
+    def wire_bytes(self) -> int: ...
+
+@final
+class TensorPlace:
+    @property
+    def offset(self) -> int: ...
+    @property
+    def nbytes(self) -> int: ...
+    @property
+    def first_layer(self) -> int: ...
+    @property
+    def layers(self) -> int: ...
+
+@final
+class OpenPool:
+    """A pool of an open space; its place in `Space.pools` is the number by which requests name it."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def object_bytes(self) -> int: ...
+    @property
+    def tensors(self) -> list[TensorPlace]: ...
+
+@final
+class Space:
+    """An open space; survives reconnects of the connection that opened it."""
+
+    @property
+    def fingerprint(self) -> bytes: ...
+    @property
+    def pools(self) -> list[OpenPool]: ...
+
+@final
+class Region:
+    """Memory that the daemon knows. Unregistered at the end of a `with` block, by `unregister`, or with its last reference."""
+
+    def __enter__(self) -> Region: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+    @property
+    def nbytes(self) -> int: ...
+    @property
+    def mapped(self) -> bool:
+        """The daemon has it mapped, because it is sealed; otherwise it reads and writes through the descriptor, slower."""
+    @property
+    def registered(self) -> bool: ...
+    def run_of(self, memory: BytesLike) -> tuple[int, int]:
+        """Where these bytes lie in the region: (offset, bytes)."""
+    def unregister(self) -> None: ...
+
+@final
+class Lease:
+    """The right to read found objects. Given back at the end of a `with` block, by `release`, or with its last reference;
+    but not before the last view of an object that was read under it is gone."""
+
+    def __enter__(self) -> Lease: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+    @property
+    def id(self) -> bytes:
+        """16 bytes, to be given to other connections of the trust group."""
+    @property
+    def released(self) -> bool: ...
+    def release(self) -> None:
+        """A second time does nothing."""
+
+@final
+class Lookup:
+    @property
+    def requested_chunks(self) -> int: ...
+    @property
+    def found_chunks(self) -> int:
+        """Leading chunks that are present."""
+    @property
+    def found_tokens(self) -> int: ...
+    @property
+    def usable_tokens(self) -> int:
+        """Ends at least one token before the prompt's end."""
+    @property
+    def first_token(self) -> int:
+        """Of the prompt: where the first chunk begins."""
+    @property
+    def tiers(self) -> bytes:
+        """Of each found chunk the number of its fastest `Tier`."""
+    @property
+    def lease(self) -> Lease | None:
+        """When asked for, and anything was found."""
+
+@final
+class Located:
+    """Objects in place, read-only: chunk by chunk, pool by pool. They keep the lease."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, i: int, /) -> Buffer: ...
+    def __iter__(self) -> Iterator[Buffer]: ...
+    @property
+    def objects(self) -> list[Buffer]: ...
+    @property
+    def first_token(self) -> int: ...
+    def copy_into(self, destinations: Iterable[BytesLike]) -> int:
+        """Copies into other memory, one destination an object, and gives the number of bytes."""
+
+@final
+class Loaded:
+    @property
+    def requested_chunks(self) -> int: ...
+    @property
+    def delivered_chunks(self) -> int:
+        """The contiguous prefix that arrived."""
+    @property
+    def delivered_tokens(self) -> int: ...
+    @property
+    def nbytes(self) -> int: ...
+    @property
+    def bytes_by_tier(self) -> list[int]:
+        """By the number of the `Tier`; may be shorter."""
+    @property
+    def first_token(self) -> int: ...
+
+@final
+class Stored:
+    @property
+    def stored_chunks(self) -> int: ...
+    @property
+    def present_chunks(self) -> int:
+        """Were there already; nothing was copied."""
+    @property
+    def nbytes(self) -> int: ...
+
+@final
+class Reservation:
+    """Staging memory of chunks that this process writes itself. Ends by `Connection.commit`; or by `abort`, which the end of
+    a `with` block does. Both raise BufferError while a view of its memory exists."""
+
+    def __enter__(self) -> Reservation: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+    @property
+    def open(self) -> bool: ...
+    @property
+    def objects(self) -> list[Buffer]:
+        """Where each object's bytes go, writable. Empty ones are present already."""
+    def write(self, sources: Sequence[BytesLike]) -> None:
+        """Copies one source an object."""
+    def abort(self) -> None: ...
+
+@final
+class Ticket(Generic[T]):
+    """A request under way. With its last reference it is forgotten, not cancelled."""
+
+    @property
+    def done(self) -> bool:
+        """The result, or an error, can be taken without waiting, as far as `Connection.poll` has taken in what came."""
+    def result(self, timeout: float | None = None) -> T:
+        """Waits and takes it, once. After DeadlineExceeded by this `timeout` it may be called again."""
+    def cancel(self) -> None:
+        """Asks the daemon to end the request, and forgets it, without waiting. The daemon may be writing a load's region
+        until a later call on that region has been answered."""
+
+@final
+class Options:
+    def __init__(
+        self,
+        *,
+        priority: int = 128,
+        trace: str = "",
+        inference: int = 0,
+        session: int = 0,
+        turn: int = 0,
+        time_ns: int | None = None,
+    ) -> None:
+        """`priority`: the smaller, the more urgent. `inference`: one number for all that belongs to an inference request."""
+
+class Connection:
+    def __init__(
+        self,
+        path: str,
+        *,
+        name: str = "python",
+        timeout: float | None = None,
+        socket_buffer_bytes: int = 1048576,
+        backoff_least: float = 0.01,
+        backoff_most: float = 2.0,
+    ) -> None: ...
+    def _daemon(self) -> dict[str, Any]: ...
+    def _open_space(self, described: object, timeout: float | None = None) -> Space: ...
+    def _register(
+        self, descriptor: int, nbytes: int, base: int = 0, keeps: object = None, timeout: float | None = None
+    ) -> Region: ...
+    def _clear(self, space: Space | None = None, timeout: float | None = None) -> tuple[int, int]: ...
+    def _status(self, timeout: float | None = None) -> dict[str, Any]: ...
+    def _policies(self, timeout: float | None = None) -> dict[str, Any]: ...
+    @property
+    def alive(self) -> bool:
+        """False once the daemon is lost. Asks nobody: a loss shows when a call meets it."""
+    def fileno(self) -> int:
+        """Readable when answers have come (then call `poll`). Changes with `reconnect`."""
+    def poll(self) -> int:
+        """Takes in the answers that have come, and gives their number. Never waits."""
+    def close(self) -> None: ...
+    def reconnect(self, timeout: float | None = None) -> bool:
+        """One attempt, or `Gone` at once while it is too early for another. Opens the spaces and registers the regions
+        anew; leases, reservations and tickets are gone. True: it is the same daemon."""
+    def lookup(
+        self,
+        space: Space,
+        what: Prefix | Tokens,
+        *,
+        lease: bool = False,
+        tiers: Iterable[int] = (),
+        id: bytes | None = None,
+        options: Options | None = None,
+        timeout: float | None = None,
+    ) -> Lookup: ...
+    def submit_lookup(
+        self,
+        space: Space,
+        what: Prefix | Tokens,
+        *,
+        lease: bool = False,
+        tiers: Iterable[int] = (),
+        id: bytes | None = None,
+        options: Options | None = None,
+        timeout: float | None = None,
+    ) -> Ticket[Lookup]: ...
+    def await_lookup(self, id: bytes, *, timeout: float | None = None) -> Lookup:
+        """The answer of another connection's lookup, also of one that comes after this call."""
+    def submit_await_lookup(self, id: bytes, *, timeout: float | None = None) -> Ticket[Lookup]: ...
+    def cancel_lookup(self, id: bytes, *, timeout: float | None = None) -> bool: ...
+    def adopt(self, id: bytes) -> Lease:
+        """A handle on a lease that another connection took: it releases that lease. To read under it, its id will do."""
+    def read_lease(
+        self,
+        lease: Lease | bytes,
+        *,
+        first_chunk: int = 0,
+        chunks: int = 0,
+        pools: Iterable[int] = (),
+        timeout: float | None = None,
+    ) -> Located:
+        """Where leased objects lie, without a copy. `Denied` in a group whose memory is not shared: use `load`."""
+    def submit_read_lease(
+        self,
+        lease: Lease | bytes,
+        *,
+        first_chunk: int = 0,
+        chunks: int = 0,
+        pools: Iterable[int] = (),
+        timeout: float | None = None,
+    ) -> Ticket[Located]: ...
+    def load(
+        self,
+        space: Space | None,
+        what: Prefix | Tokens | Lease | bytes,
+        region: Region,
+        runs: Iterable[Run],
+        *,
+        first_chunk: int = 0,
+        chunks: int = 0,
+        runs_per_object: Iterable[int] = (),
+        pools: Iterable[int] = (),
+        options: Options | None = None,
+        timeout: float | None = None,
+    ) -> Loaded:
+        """The daemon copies into a region. `what` may be a lease, or the 16 bytes of its id; `space` may be None then.
+        `runs`: (offset, bytes[, stride, count]) or memory that lies in the region; one an object."""
+    def submit_load(
+        self,
+        space: Space | None,
+        what: Prefix | Tokens | Lease | bytes,
+        region: Region,
+        runs: Iterable[Run],
+        *,
+        first_chunk: int = 0,
+        chunks: int = 0,
+        runs_per_object: Iterable[int] = (),
+        pools: Iterable[int] = (),
+        options: Options | None = None,
+        timeout: float | None = None,
+    ) -> Ticket[Loaded]: ...
+    def store(
+        self,
+        space: Space,
+        what: Prefix | Tokens,
+        region: Region,
+        runs: Iterable[Run],
+        *,
+        first_chunk: int = 0,
+        chunks: int = 0,
+        runs_per_object: Iterable[int] = (),
+        pools: Iterable[int] = (),
+        options: Options | None = None,
+        timeout: float | None = None,
+    ) -> Stored:
+        """The daemon copies out of a region, which may be written again when the answer is here."""
+    def submit_store(
+        self,
+        space: Space,
+        what: Prefix | Tokens,
+        region: Region,
+        runs: Iterable[Run],
+        *,
+        first_chunk: int = 0,
+        chunks: int = 0,
+        runs_per_object: Iterable[int] = (),
+        pools: Iterable[int] = (),
+        options: Options | None = None,
+        timeout: float | None = None,
+    ) -> Ticket[Stored]: ...
+    def reserve(
+        self,
+        space: Space,
+        what: Prefix | Tokens,
+        *,
+        first_chunk: int = 0,
+        chunks: int = 0,
+        pools: Iterable[int] = (),
+        options: Options | None = None,
+        timeout: float | None = None,
+    ) -> Reservation: ...
+    def submit_reserve(
+        self,
+        space: Space,
+        what: Prefix | Tokens,
+        *,
+        first_chunk: int = 0,
+        chunks: int = 0,
+        pools: Iterable[int] = (),
+        options: Options | None = None,
+        timeout: float | None = None,
+    ) -> Ticket[Reservation]: ...
+    def commit(self, reservation: Reservation, *, timeout: float | None = None) -> Stored: ...
+    def submit_commit(self, reservation: Reservation, *, timeout: float | None = None) -> Ticket[Stored]: ...
+    def end_inference(
+        self,
+        inference: int,
+        *,
+        output_tokens: int | None = None,
+        reason: int = 0,
+        session_closed: bool = False,
+        think_time: float | None = None,
+        time_ns: int | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        """Tells how an inference request ended. `reason`: a FinishReason."""
+    def set_policy(self, tier: str, policy: str, *, timeout: float | None = None) -> str:
+        """Gives a tier another eviction policy, and returns the name of the one before."""

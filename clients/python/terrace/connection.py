@@ -1,0 +1,108 @@
+"""The blocking form."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from . import _libterrace
+from ._libterrace import Lease, Memory, Region, Space
+from .shared import memory_of
+from .spaces import SpaceSpec
+from .status import Cleared, DaemonInfo, DaemonStatus, PoliciesStatus
+
+if TYPE_CHECKING:
+    from ._libterrace import BytesLike  # of the stub alone
+
+
+def default_socket() -> str:
+    """Where a daemon listens when nobody says otherwise; TERRACE_SOCKET says otherwise. As the command `terrace` finds it."""
+    if named := os.environ.get("TERRACE_SOCKET"):
+        return named
+    system = "/run/terrace/terrace.sock"
+    if os.getuid() == 0:
+        return system
+    candidates = [f"/tmp/terrace-{os.getuid()}/terrace.sock", system]
+    if runtime := os.environ.get("XDG_RUNTIME_DIR"):
+        candidates.insert(0, f"{runtime}/terrace.sock")
+    return next((path for path in candidates if os.path.exists(path)), candidates[0])
+
+
+class Connection(_libterrace.Connection):
+    """A connection to a daemon. Closes at the end of a `with` block, or with `close`.
+
+    Threads take turns on it: open one a thread where they should not wait for each other. The GIL is released in every
+    wait. A call with a `timeout` (seconds) is over by then; one without returns when its answer comes, or when the daemon
+    is gone. A child made by fork cannot use its parent's connection, and takes nothing from it.
+
+    When the daemon is lost, every call raises `Gone` at once until `reconnect` succeeds: take it as a miss and go on.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        name: str = "python",
+        timeout: float | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(os.fspath(path or default_socket()), name=name, timeout=timeout, **options)
+
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def daemon(self) -> DaemonInfo:
+        return DaemonInfo(**self._daemon())
+
+    def open_space(self, spec: SpaceSpec, *, timeout: float | None = None) -> Space:
+        return self._open_space(spec, timeout)
+
+    def register_region(self, memory: Any, nbytes: int | None = None, *, timeout: float | None = None) -> Region:
+        """Lets the daemon read and write shared memory. `memory`: a `Memory`, or any object whose bytes lie in shared
+        memory (terrace.shared), or a descriptor with its size in `nbytes`. Survives a reconnect."""
+        if isinstance(memory, Memory):
+            base = _libterrace.address_of(memory)[0]
+            return self._register(memory.fileno(), memory.nbytes, base, memory, timeout)
+        with memory_of(memory) as place:
+            keeps = None if isinstance(memory, int) else memory
+            return self._register(place.descriptor, nbytes or place.nbytes, place.base, keeps, timeout)
+
+    def load_under_lease(
+        self,
+        lease: Lease | bytes,
+        into: Iterable[BytesLike],
+        *,
+        first_chunk: int = 0,
+        chunks: int = 0,
+        pools: Iterable[int] = (),
+        timeout: float | None = None,
+    ) -> int:
+        """Copies leased objects into any memory of this process, one destination an object: on this thread, without the
+        daemon. Gives the number of bytes."""
+        located = self.read_lease(lease, first_chunk=first_chunk, chunks=chunks, pools=pools, timeout=timeout)
+        return located.copy_into(into)
+
+    def clear(self, space: Space | None = None, *, timeout: float | None = None) -> Cleared:
+        """Forgets all objects of the space, or of the whole trust group; no restart brings them back."""
+        return Cleared(*self._clear(space, timeout))
+
+    def status(self, *, timeout: float | None = None) -> DaemonStatus:
+        return DaemonStatus.of(self._status(timeout))
+
+    def policies(self, *, timeout: float | None = None) -> PoliciesStatus:
+        return PoliciesStatus.of(self._policies(timeout))
+
+
+def connect(
+    path: str | os.PathLike[str] | None = None, *, name: str = "python", timeout: float | None = None
+) -> Connection:
+    """Connects to the daemon at `path` (default: `default_socket()`); `name` appears in `terrace status`."""
+    return Connection(path, name=name, timeout=timeout)

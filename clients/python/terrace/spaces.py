@@ -1,0 +1,94 @@
+"""What a space is made of: everything that must match for KV to be interchangeable (docs/protocol.md, Spaces)."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+
+class Tier(enum.IntEnum):
+    """Where an object lies, fastest first."""
+
+    GPU = 0
+    HOST = 1
+    DISK = 2
+    REMOTE = 3
+    NONE = 255
+
+
+class HashAlgorithm(enum.IntEnum):
+    SHA256_CBOR = 0
+    SHA256 = 1
+    XXH3_128 = 2
+
+
+class HitRule(enum.IntEnum):
+    ALL_CHUNKS = 0
+    TRAILING_CHUNKS = 1
+
+
+class TensorFormat(enum.IntEnum):
+    """The order of a tensor's dimensions, slowest first."""
+
+    BINARY = 0
+    KV_2LTD = 1
+    KV_T2D = 2
+    KV_2TD = 3
+    KV_MLA = 4
+
+
+class DigestUnit(enum.IntEnum):
+    """What a digest of a prefix stands for."""
+
+    CHUNK = 0
+    HASH_BLOCK = 1
+
+
+class FinishReason(enum.IntEnum):
+    UNKNOWN = 0
+    STOP = 1
+    LENGTH = 2
+    TOOL_CALL = 3
+    ABORTED = 4
+
+
+@dataclass(frozen=True)
+class Tensor:
+    hidden: int  #: elements of a token in one layer of K or V; with BINARY: of a layer
+    format: TensorFormat = TensorFormat.KV_2LTD
+    dtype: str = ""  #: empty: the space's
+    kv_size: int = 2  #: 2, or 1 where K and V are one
+    layers: int = 1
+    first_layer: int = 0
+
+
+@dataclass(frozen=True)
+class Pool:
+    """One kind of state in a space: attention KV, Mamba states, a sliding window."""
+
+    name: str = "kv"
+    object_bytes: int = 0  #: of one chunk on one rank; 0 where `tensors` tell it
+    rule: HitRule = HitRule.ALL_CHUNKS
+    trailing: int = 1  #: with TRAILING_CHUNKS: how many
+    replicated: bool = False  #: stored once for all ranks
+    tensors: Sequence[Tensor] = ()
+    layer_groups: int = 1  #: with tensors: a pool for each group of layers
+
+
+@dataclass(frozen=True)
+class SpaceSpec:
+    """Clients whose specs differ in any field but `rank` share nothing."""
+
+    model: str
+    dtype: str
+    layout: str
+    pools: Sequence[Pool] = field(default_factory=tuple)
+    revision: str = ""
+    chunk_tokens: int = 256
+    hash_block_tokens: int = 16
+    world_size: int = 1
+    salt: str = ""
+    algorithm: HashAlgorithm = HashAlgorithm.SHA256_CBOR
+    seed: str = ""
+    rank: int = 0  #: of this connection; not part of the space

@@ -1,0 +1,161 @@
+"""What a daemon says of itself. Counters count since its start."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ._libterrace import OpenPool
+
+
+@dataclass(frozen=True)
+class DaemonInfo:
+    """What the daemon said in the handshake."""
+
+    version: str
+    protocol_version: int
+    boot: bytes  #: of this run of the daemon
+    connection: int
+    group: str  #: the trust group
+    features: tuple[str, ...]
+    credit_requests: int  #: that may be in flight on a connection
+    credit_bytes: int
+    frame_bytes_max: int
+
+
+@dataclass(frozen=True)
+class TierStatus:
+    tier: str
+    state: str
+    reason: str  #: why, when it is not ready
+    capacity_bytes: int
+    used_bytes: int
+    free_bytes: int
+    largest_free_run: int
+    objects: int
+    leased_objects: int
+    waiting_requests: int
+    hits: int
+    misses: int
+    evictions: int
+    bytes_read: int
+    bytes_written: int
+    errors: int
+    allocator: str
+    policy: str
+    free_runs: int
+    fragmentation: float  #: share of the free bytes that not even the smallest object can use
+    huge_page_bytes: int
+    leaving_bytes: int
+    notice: str
+
+
+@dataclass(frozen=True)
+class SpaceStatus:
+    space: int
+    model: str
+    fingerprint: bytes
+    pools: list[OpenPool]
+
+
+@dataclass(frozen=True)
+class GroupStatus:
+    name: str
+    path: str
+    isolated: bool
+    spaces: int
+    leases: int
+    tiers: list[TierStatus]
+    open_spaces: list[SpaceStatus]  #: the first 64
+
+
+@dataclass(frozen=True)
+class ClientStatus:
+    connection: int
+    name: str
+    pid: int
+    uid: int
+    group: str
+    state: str
+    requests_in_flight: int
+    regions: int
+    region_bytes: int
+    leases: int
+    reservations: int
+    requests: int
+
+
+@dataclass(frozen=True)
+class DaemonStatus:
+    version: str
+    boot: bytes
+    uptime: float  #: seconds
+    workers: int
+    ring: list[str]  #: what the kernel granted
+    groups: list[GroupStatus]
+    clients: list[ClientStatus]
+
+    @classmethod
+    def of(cls, said: Mapping[str, Any]) -> DaemonStatus:
+        groups = [
+            GroupStatus(**{
+                **group,
+                "tiers": [TierStatus(**tier) for tier in group["tiers"]],
+                "open_spaces": [SpaceStatus(**space) for space in group["open_spaces"]],
+            })
+            for group in said["groups"]
+        ]
+        return cls(**{**said, "groups": groups, "clients": [ClientStatus(**client) for client in said["clients"]]})
+
+
+@dataclass(frozen=True)
+class TierPolicy:
+    tier: str
+    policy: str
+    objects: int
+
+
+@dataclass(frozen=True)
+class ShadowPolicy:
+    """What a tier of this capacity under this policy would have hit."""
+
+    policy: str
+    capacity_bytes: int
+    used_bytes: int
+    objects: int
+    bookkeeping_bytes: int
+    requests: int
+    asked: int
+    hits: int
+    asked_bytes: int
+    hit_bytes: int
+    evictions: int
+
+
+@dataclass(frozen=True)
+class PoliciesStatus:
+    group: str
+    tiers: list[TierPolicy]
+    tracked: int  #: objects that the policies know
+    ghosts: int  #: of these, resident nowhere
+    bookkeeping_bytes: int
+    shadows: list[ShadowPolicy]
+    skipped_requests: int
+    known: list[str]
+
+    @classmethod
+    def of(cls, said: Mapping[str, Any]) -> PoliciesStatus:
+        return cls(**{
+            **said,
+            "tiers": [TierPolicy(**tier) for tier in said["tiers"]],
+            "shadows": [ShadowPolicy(**shadow) for shadow in said["shadows"]],
+        })
+
+
+@dataclass(frozen=True)
+class Cleared:
+    """What was forgotten: an object counts once for each tier that it was in."""
+
+    objects: int
+    nbytes: int

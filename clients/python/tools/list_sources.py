@@ -1,0 +1,7 @@
+"""The C++ sources of a folder, one a line."""
+
+import pathlib
+import sys
+
+for path in sorted(pathlib.Path(sys.argv[1]).glob("*.cpp")):
+    print(path.resolve())

@@ -1,0 +1,71 @@
+"""Runs the test modules of this folder and writes GoogleTest's kind of report: cases.py REPORT [PATTERN]..."""
+
+from __future__ import annotations
+
+import sys
+import time
+import unittest
+import xml.etree.ElementTree as xml
+from pathlib import Path
+
+
+class Result(unittest.TextTestResult):
+    def __init__(self, *arguments, **settings) -> None:
+        super().__init__(*arguments, **settings)
+        self.cases: dict[str, xml.Element] = {}
+
+    def startTest(self, test: unittest.TestCase) -> None:
+        super().startTest(test)
+        self.case(test)
+
+    def case(self, test: unittest.TestCase) -> xml.Element:
+        name = test.id()  # of a failed setUpClass too, which is no test
+        if name not in self.cases:
+            group, _, last = name.rpartition(".")
+            self.cases[name] = xml.Element("testcase", name=last, classname=group, status="run")
+        return self.cases[name]
+
+    def fail(self, test: unittest.TestCase, error) -> None:
+        xml.SubElement(self.case(test), "failure", message=self._exc_info_to_string(error, test))
+
+    def addError(self, test, error) -> None:
+        super().addError(test, error)
+        self.fail(test, error)
+
+    def addFailure(self, test, error) -> None:
+        super().addFailure(test, error)
+        self.fail(test, error)
+
+    def addSubTest(self, test, subtest, error) -> None:
+        super().addSubTest(test, subtest, error)
+        if error is not None:
+            self.fail(test, error)
+
+    def addSkip(self, test, reason: str) -> None:
+        super().addSkip(test, reason)
+        xml.SubElement(self.case(test), "skipped", message=reason)
+
+    def addUnexpectedSuccess(self, test) -> None:
+        super().addUnexpectedSuccess(test)
+        xml.SubElement(self.case(test), "failure", message="succeeded unexpectedly")
+
+
+def main(report: str, patterns: list[str]) -> int:
+    folder = Path(__file__).parent
+    sys.path.insert(0, str(folder))
+    loader = unittest.TestLoader()
+    if patterns:
+        loader.testNamePatterns = [f"*{pattern}*" for pattern in patterns]
+    tests = loader.discover(str(folder), pattern="*_test.py")
+    began = time.monotonic()
+    result = unittest.TextTestRunner(verbosity=2, resultclass=Result).run(tests)
+    root = xml.Element("testsuites")
+    suite = xml.SubElement(root, "testsuite", name="python", time=f"{time.monotonic() - began:.3f}")
+    suite.extend(result.cases.values())
+    Path(report).parent.mkdir(parents=True, exist_ok=True)
+    xml.ElementTree(root).write(report)
+    return 0 if result.wasSuccessful() else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2:]))

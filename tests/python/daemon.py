@@ -1,0 +1,131 @@
+"""A real terraced with a configuration and a folder of its own, and what tests do with it."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+import terrace
+
+PATIENCE = 60.0  # seconds; only turns a hang into a failure
+OBJECT_BYTES = 64 << 10
+CHUNK_TOKENS = 16
+
+
+class Daemon:
+    """Runs from its construction on, when it is ready, until `stop`."""
+
+    def __init__(self, host_bytes: int = 32 << 20, more: str = "") -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="terrace-python-"))
+        self.socket = str(self.folder / "terrace.sock")
+        (self.folder / "state").mkdir()
+        (self.folder / "terraced.toml").write_text(
+            f"""[daemon]
+workers = 2
+[[listen]]
+path = "{self.socket}"
+{more}
+[connection]
+staging_bytes = "8MiB"
+[host]
+bytes = {host_bytes}
+[disk]
+enabled = false
+path = "{self.folder / "state"}"
+[metrics]
+enabled = false
+"""
+        )
+        self.start()
+
+    def start(self) -> None:
+        notify = self.folder / "notify.sock"
+        notify.unlink(missing_ok=True)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ready:
+            ready.bind(str(notify))
+            ready.settimeout(PATIENCE)
+            with open(self.folder / "log", "ab") as log:
+                self.process = subprocess.Popen(
+                    [os.environ["TERRACED"], "--config", str(self.folder / "terraced.toml")],
+                    env={**os.environ, "NOTIFY_SOCKET": str(notify)}, stdout=log, stderr=log,
+                )
+            while b"READY=1" not in ready.recv(4096):
+                pass
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def pause(self) -> None:
+        self.process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self.process.send_signal(signal.SIGCONT)
+
+    def stop(self) -> None:
+        self.resume()
+        self.process.kill()
+        self.process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+SPEC = terrace.SpaceSpec(
+    model="test", dtype="u8", layout="opaque", chunk_tokens=CHUNK_TOKENS,
+    pools=[terrace.Pool("kv", object_bytes=OBJECT_BYTES)],
+)
+
+
+def chain_of(seed: int, count: int) -> list[bytes]:
+    source = random.Random(seed)
+    return [source.randbytes(32) for _ in range(count)]
+
+
+def content_of(digest: bytes) -> bytes:
+    return digest * (OBJECT_BYTES // len(digest))
+
+
+class DaemonTest(unittest.TestCase):
+    """One daemon for the tests of a class; each has a connection with an open space of its own name."""
+
+    host_bytes = 32 << 20
+    server: Daemon
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.server = Daemon(cls.host_bytes)
+        cls.addClassCleanup(cls.server.stop)
+
+    def setUp(self) -> None:
+        self.daemon = terrace.connect(self.server.socket, name=self._testMethodName, timeout=PATIENCE)
+        self.addCleanup(self.daemon.close)
+        self.space = self.daemon.open_space(SPEC, timeout=PATIENCE)
+
+    def store(self, chain: list[bytes], daemon: terrace.Connection | None = None) -> None:
+        """Stores the chain's contents from a region."""
+        daemon = daemon or self.daemon
+        memory = terrace.Memory(len(chain) * OBJECT_BYTES)
+        view = memoryview(memory)
+        for i, digest in enumerate(chain):
+            view[i * OBJECT_BYTES:(i + 1) * OBJECT_BYTES] = content_of(digest)
+        space = daemon.open_space(SPEC, timeout=PATIENCE)
+        with daemon.register_region(memory, timeout=PATIENCE) as region:
+            runs = [(i * OBJECT_BYTES, OBJECT_BYTES) for i in range(len(chain))]
+            daemon.store(space, terrace.Prefix.of_digests(chain), region, runs, timeout=PATIENCE)
+
+    def lease(self, chain: list[bytes]) -> terrace.Lease:
+        lease = self.daemon.lookup(self.space, terrace.Prefix.of_digests(chain), lease=True, timeout=PATIENCE).lease
+        assert lease is not None
+        return lease
+
+    def leases_of(self, connection: terrace.Connection) -> int:
+        """How many leases the daemon says that a connection holds."""
+        number = connection.daemon.connection
+        (found,) = [client for client in self.daemon.status(timeout=PATIENCE).clients if client.connection == number]
+        return found.leases

@@ -1,0 +1,96 @@
+"""The package as a user installs it: its command, its README, its types."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import os
+import re
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+import terrace
+from daemon import PATIENCE, DaemonTest
+
+CLIENT = Path(__file__).resolve().parents[2] / "clients/python"
+
+
+class Package(DaemonTest):
+    def run_python(self, *arguments: str, input: str | None = None) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, *arguments], env={**os.environ, "TERRACE_SOCKET": self.server.socket}, input=input,
+            capture_output=True, text=True, timeout=PATIENCE,
+        )
+
+    def test_it_has_the_daemons_version(self) -> None:
+        self.assertEqual(terrace.__version__, self.daemon.daemon.version)
+
+    def test_the_command_shows_the_daemons_status(self) -> None:
+        shown = self.run_python("-m", "terrace", "status")
+        self.assertEqual(shown.returncode, 0, shown.stderr)
+        self.assertRegex(shown.stdout, r"host +ready")
+        self.assertIn(self._testMethodName, shown.stdout)
+        said = json.loads(self.run_python("-m", "terrace", "status", "--json").stdout)
+        self.assertEqual(said["version"], self.daemon.daemon.version)
+        self.assertEqual(said["groups"][0]["tiers"][0]["tier"], "host")
+        self.assertEqual(said["groups"][0]["open_spaces"][0]["pools"][0]["name"], "kv")
+
+    def test_the_command_says_that_there_is_no_daemon(self) -> None:
+        shown = self.run_python("-m", "terrace", "status", "--socket", "/tmp/no-such-socket")
+        self.assertEqual((shown.returncode, shown.stdout), (1, ""))
+        self.assertIn("/tmp/no-such-socket", shown.stderr)
+
+    def test_the_example_of_the_readme_prints_what_it_says(self) -> None:
+        text = (CLIENT / "README.md").read_text()
+        example = re.search(r"```python\n(.*?)```", text, re.DOTALL)
+        prints = re.search(r"It prints `(.*?)`", text)
+        assert example and prints
+        done = self.run_python("-", input=example[1])
+        self.assertEqual((done.stdout, done.stderr), (prints[1] + "\n", ""))
+
+    def test_status_and_policies_are_values(self) -> None:
+        status = self.daemon.status(timeout=PATIENCE)
+        (host,) = [tier for tier in status.groups[0].tiers if tier.tier == "host"]
+        self.assertEqual((host.state, host.capacity_bytes), ("ready", self.host_bytes))
+        self.assertGreater(status.workers, 0)
+        before = self.daemon.set_policy("host", "fifo", timeout=PATIENCE)
+        policies = self.daemon.policies(timeout=PATIENCE)
+        self.assertEqual([tier.policy for tier in policies.tiers if tier.tier == "host"], ["fifo"])
+        self.assertIn(before, policies.known)
+        self.assertEqual(self.space.pools[0].name, "kv")
+        self.assertEqual(len(self.space.fingerprint), 32)
+
+    def test_the_stub_names_what_the_module_has(self) -> None:
+        """mypy cannot look into a compiled module: members and arguments are compared here."""
+        from terrace import _libterrace
+
+        stub = ast.parse((CLIENT / "terrace/_libterrace.pyi").read_text())
+        classes = {node.name: node for node in stub.body if isinstance(node, ast.ClassDef) and node.name[0] != "_"}
+        bound = {name for name, value in vars(_libterrace).items() if isinstance(value, type)}
+        self.assertEqual(set(classes), bound)
+        for name, node in classes.items():
+            members = {of.name: of for of in node.body if isinstance(of, ast.FunctionDef)}
+            apart = {"__buffer__", "__init__", "__exit__"}  # slots, what only C++ makes, and what takes any arguments
+            there = {member for member in vars(getattr(_libterrace, name)) if member[:2] != "__"}
+            self.assertEqual({member for member in members if member[:2] != "__"}, there, name)
+            for member, definition in members.items():
+                value = inspect.getattr_static(getattr(_libterrace, name), member, None)
+                if member in apart:
+                    continue
+                self.assertIsNotNone(value, f"{name}.{member}")
+                if not hasattr(value, "__nb_signature__"):
+                    continue  # a property
+                (signature, *_), = value.__nb_signature__
+                for argument in (*definition.args.args[1:], *definition.args.kwonlyargs):
+                    self.assertRegex(signature, rf"\b{argument.arg}\b", f"{name}.{member}")
+
+    def test_it_says_that_it_is_typed(self) -> None:
+        assert terrace.__file__
+        self.assertTrue((Path(terrace.__file__).parent / "py.typed").exists())
+
+
+if __name__ == "__main__":
+    unittest.main()
