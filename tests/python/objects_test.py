@@ -121,6 +121,17 @@ class Objects(DaemonTest):
                 self.daemon.load_under_lease(lease, into[:1], timeout=PATIENCE)
         self.assertEqual([bytes(memoryview(one).cast("B")) for one in into], [content_of(digest) for digest in chain])
 
+    def test_what_was_read_before_is_given_up_only_when_nobody_uses_it(self) -> None:
+        chain = chain_of(13, 2)
+        self.store(chain)
+        lease = self.lease(chain)
+        located = self.daemon.read_lease(lease, chunks=1, timeout=PATIENCE)
+        with self.assertRaisesRegex(BufferError, "are in use"):
+            self.daemon.read_lease(lease, first_chunk=1, give_up_earlier=True, timeout=PATIENCE)
+        del located
+        rest = self.daemon.read_lease(lease, first_chunk=1, give_up_earlier=True, timeout=PATIENCE)
+        self.assertEqual([bytes(block) for block in rest], [content_of(chain[1])])
+
     def test_a_reservation_is_written_in_place_and_committed(self) -> None:
         chain = chain_of(7, 3)
         self.store(chain[:1])

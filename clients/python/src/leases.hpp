@@ -22,6 +22,9 @@ class held_lease {
 
   const lease_id& id() const { return lease_.id(); }
 
+  /// Lists of objects that were read under it and are in use; counted with the GIL held.
+  int reads_in_use = 0;
+
  private:
   std::shared_ptr<shared_connection> in_;
   client::lease lease_;

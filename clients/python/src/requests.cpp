@@ -75,12 +75,18 @@ nb::object await_lookup(connection_handle& self, const nb::bytes& id, const time
 
 template <bool waits>
 nb::object read_lease(connection_handle& self, nb::handle lease, uint32_t first_chunk, uint32_t chunks,
-                      nb::handle pools, const timeout& limit) {
+                      nb::handle pools, bool give_up_earlier, const timeout& limit) {
   lease_argument leased(lease);
+  if (give_up_earlier && leased.held && leased.held->reads_in_use != 0) {
+    PyErr_SetString(PyExc_BufferError,
+                    "objects that were read under this lease are in use: release them first");
+    throw nb::python_error();
+  }
+  auto earlier = give_up_earlier ? client::earlier_places::given_up : client::earlier_places::kept;
   auto wanted = numbers_of<uint8_t>(pools, "a pool's number");
   auto until = deadline_of(limit);
   return run<client::located_objects, waits>({self.in, leased.held}, until, [&](client::connection& daemon) {
-    return daemon.submit_read_lease(leased.id, {first_chunk, chunks}, until, wanted);
+    return daemon.submit_read_lease(leased.id, {first_chunk, chunks}, until, wanted, earlier);
   });
 }
 
@@ -215,7 +221,7 @@ void bind_requests(nb::module_& in, connection_class& to) {
             nb::arg("timeout") = none);
   bind_both(to, "read_lease", read_lease<true>, read_lease<false>, nb::arg("lease"), nb::kw_only(),
             nb::arg("first_chunk") = 0, nb::arg("chunks") = 0, nb::arg("pools") = nothing,
-            nb::arg("timeout") = none);
+            nb::arg("give_up_earlier") = false, nb::arg("timeout") = none);
   bind_both(to, "load", load<true>, load<false>, nb::arg("space").none(), nb::arg("what"), nb::arg("region"),
             nb::arg("runs"), nb::kw_only(), nb::arg("first_chunk") = 0, nb::arg("chunks") = 0,
             nb::arg("runs_per_object") = nothing, nb::arg("pools") = nothing, nb::arg("options") = none,

@@ -15,6 +15,24 @@ struct lookup_handle {
   nb::object lease;
 };
 
+/// What the objects of one answer share.
+struct read_objects {
+  read_objects(std::shared_ptr<held_lease> lease, std::shared_ptr<const void> memory)
+      : held(std::move(lease)), mappings(std::move(memory)) {
+    if (held)
+      ++held->reads_in_use;
+  }
+  ~read_objects() {
+    if (held)
+      --held->reads_in_use;
+  }
+  read_objects(const read_objects&) = delete;
+  read_objects& operator=(const read_objects&) = delete;
+
+  std::shared_ptr<held_lease> held;
+  std::shared_ptr<const void> mappings;
+};
+
 } // namespace
 
 nb::object to_python(const answer_context& with, client::lookup_result&& found) {
@@ -27,11 +45,7 @@ nb::object to_python(const answer_context& with, client::lookup_result&& found) 
 }
 
 nb::object to_python(const answer_context& with, client::located_objects&& located) {
-  struct owner {
-    std::shared_ptr<held_lease> held;
-    std::shared_ptr<const void> mappings;
-  };
-  auto keeps = std::make_shared<owner>(owner{with.held, std::move(located.mappings)});
+  auto keeps = std::make_shared<read_objects>(with.held, std::move(located.mappings));
   located_handle made{.objects = {}, .first_token = located.first_token};
   for (auto object : located.objects)
     made.objects.append(

@@ -314,9 +314,12 @@ class Connection:
         first_chunk: int = 0,
         chunks: int = 0,
         pools: Iterable[int] = (),
+        give_up_earlier: bool = False,
         timeout: float | None = None,
     ) -> Located:
-        """Where leased objects lie, without a copy. `Denied` in a group whose memory is not shared: use `load`."""
+        """Where leased objects lie, without a copy. `Denied` in a group whose memory is not shared: use `load`. Fewer
+        chunks than were asked for: host memory had no room for more. Ask for the rest with `give_up_earlier` when
+        nothing of what was read before is in use (else BufferError)."""
     def submit_read_lease(
         self,
         lease: Lease | bytes,
@@ -324,6 +327,7 @@ class Connection:
         first_chunk: int = 0,
         chunks: int = 0,
         pools: Iterable[int] = (),
+        give_up_earlier: bool = False,
         timeout: float | None = None,
     ) -> Ticket[Located]: ...
     def load(

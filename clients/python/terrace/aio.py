@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 from . import connection as blocking
 from ._libterrace import Lease, Prefix, Ticket
 from .errors import DeadlineExceeded, Error, Gone
+from .parts import Parts
 from .status import DaemonInfo
 
 if TYPE_CHECKING:
@@ -105,11 +106,18 @@ class Connection:
         pools: Iterable[int] = (),
         timeout: float | None = None,
     ) -> int:
-        """Copies leased objects into any memory of this process, on a thread, and gives the number of bytes."""
-        located = await self.read_lease(
-            lease, first_chunk=first_chunk, chunks=chunks, pools=pools, timeout=timeout
-        )
-        return await asyncio.to_thread(located.copy_into, into)
+        """As the blocking form's; the copying is done on a thread."""
+        parts = Parts(into, first_chunk, chunks, timeout)
+        while parts.more:
+            located = await self.read_lease(
+                lease, first_chunk=parts.first_chunk, chunks=parts.chunks, pools=pools,
+                give_up_earlier=parts.give_up_earlier, timeout=parts.timeout,
+            )
+            # Handed over whole: nothing keeps it when the copy is done, so that the next part may take its place.
+            handed = [located]
+            del located
+            await asyncio.to_thread(lambda: parts.copy(handed.pop()))
+        return parts.nbytes
 
     def adopt(self, id: bytes) -> Lease:
         return self._blocking.adopt(id)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _libterrace
 from ._libterrace import Lease, Memory, Region, Space
+from .parts import Parts
 from .shared import memory_of
 from .spaces import SpaceSpec
 from .status import Cleared, DaemonInfo, DaemonStatus, PoliciesStatus
@@ -86,9 +87,16 @@ class Connection(_libterrace.Connection):
         timeout: float | None = None,
     ) -> int:
         """Copies leased objects into any memory of this process, one destination an object: on this thread, without the
-        daemon. Gives the number of bytes."""
-        located = self.read_lease(lease, first_chunk=first_chunk, chunks=chunks, pools=pools, timeout=timeout)
-        return located.copy_into(into)
+        daemon. Gives the number of bytes. With `chunks`, what host memory has no room for at once comes part by part."""
+        parts = Parts(into, first_chunk, chunks, timeout)
+        while parts.more:
+            parts.copy(
+                self.read_lease(
+                    lease, first_chunk=parts.first_chunk, chunks=parts.chunks, pools=pools,
+                    give_up_earlier=parts.give_up_earlier, timeout=parts.timeout,
+                )
+            )
+        return parts.nbytes
 
     def clear(self, space: Space | None = None, *, timeout: float | None = None) -> Cleared:
         """Forgets all objects of the space, or of the whole trust group; no restart brings them back."""
