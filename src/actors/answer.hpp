@@ -9,9 +9,9 @@
 
 namespace terrace::actors {
 
-/// Shared owner of a response promise for an answer type `T` that has a field `failure`. When the last copy
-/// goes while nobody has answered, the requester gets `internal` instead of silence (CAF drops a promise
-/// without a word). It belongs to the actor that made it and never moves to another actor or thread.
+/// A shared owner of a response promise for an answer type `T` with a field `failure`. If the last copy is
+/// destroyed without an answer, the requester gets `internal` instead of nothing (CAF drops a promise
+/// silently). Must stay with the actor that created it, on its thread.
 template <class T>
 class answer {
  public:

@@ -6,8 +6,8 @@
 //   std::vector<question<tier_actor, probe_request>> both = ...;
 //   auto answers = co_await ask_all<probe_answer>(self, std::move(both), "tier");  // in the questions' order
 //
-// The actor may be typed or not. A request fails only when the actor that was asked has ended: there is no timeout. An answer that
-// carries a failure of its own (`answer.failure`) is an answer.
+// The actor may be typed or not. A request fails only if the actor that was asked has ended: there is no
+// timeout. An answer with a failure of its own (`answer.failure`) is an answer.
 #pragma once
 
 #include "actors/task.hpp"
@@ -24,7 +24,7 @@
 
 namespace terrace::actors {
 
-/// One of several that are asked at once.
+/// One of several requests sent together.
 template <class Whom, class Request>
 struct question {
   Whom whom;
@@ -138,7 +138,7 @@ class [[nodiscard]] asking_all {
 
 } // namespace detail
 
-/// The answer of `whom`; `internal` ("the WHO has ended") when it ends before it answers. `who`: a literal.
+/// The answer of `whom`; `internal` ("the WHO has ended") if it ends before it answers. `who`: a literal.
 template <class Answer, class Self, class Whom, class Request>
 detail::asking<Answer, Self, Whom, Request>
 ask(Self* self, const Whom& whom, Request what, const char* who,
@@ -146,7 +146,7 @@ ask(Self* self, const Whom& whom, Request what, const char* who,
   return {self, {whom, std::move(what), priority}, who};
 }
 
-/// All answers, in the order of the questions, when the last is there.
+/// All answers, in the order of the questions, once the last has arrived.
 template <class Answer, class Self, class Whom, class Request>
 detail::asking_all<Answer, Self, Whom, Request> ask_all(Self* self, std::vector<question<Whom, Request>> what,
                                                         const char* who) {

@@ -1,4 +1,4 @@
-// Memory of coroutine frames: frames of the same few sizes come again and again.
+// Memory for coroutine frames, which have a few sizes that recur.
 #pragma once
 
 #include <array>
@@ -7,8 +7,8 @@
 
 namespace terrace::actors {
 
-/// Free frames of this thread by size, at most `kept_max` of each. A frame may be given back on another thread than the one
-/// that took it: floating actors move.
+/// Free frames of this thread by size, at most `kept_max` of each. A frame may be freed on another thread
+/// than the one that allocated it, because floating actors move.
 class frame_pool {
  public:
   static constexpr size_t step_bytes = 128;
@@ -69,12 +69,12 @@ class frame_pool {
     return pool;
   }
 
-  static inline thread_local bool closed = false; ///< the thread ends, and its pool with it
+  static inline thread_local bool closed = false; ///< the thread is ending, and its pool with it
 
   std::array<list, lists> lists_{};
 };
 
-/// For what belongs to a frame and outlives it.
+/// For objects that belong to a frame and outlive it.
 template <class T>
 struct frame_allocator {
   using value_type = T;

@@ -1,5 +1,5 @@
-// The typed interfaces of the actors that others talk to. A sentence for each message says who sends it and
-// what comes back; messages marked (delayed) may wait, and say what releases them.
+// The typed interfaces of the actors. A sentence per message says who sends it and what is returned; answers
+// marked (delayed) may wait, and the text says what releases them.
 #pragma once
 
 #include "actors/connection/connection_messages.hpp"
@@ -132,26 +132,26 @@ TERRACE_MESSAGE(resume_notice)
 
 namespace terrace::actors {
 
-/// TIER: owns which objects exist in it, their states and their holds; it alone decides.
+/// TIER: owns the objects of one tier, their states and their holds.
 using tier_actor = caf::typed_actor<
-    // From lookups: which are published; with `hold`, kept until the hold ends.
+    // From lookups: which objects are published; with `hold`, held.
     caf::replies_to<probe_request>::with<probe_answer>,
-    // From lookups that probed in slices: what they found and keep was used.
+    // From lookups that probed in slices: the objects they found and hold were accessed.
     caf::reacts_to<access_notice>,
-    // From transfers: hold or reserve, whole or not at all. (delayed: until the allocator has room, or the
-    // context ends)
+    // From transfers: hold or reserve, all or nothing. (delayed: until the allocator has room, or the context
+    // ends)
     caf::replies_to<acquire_request>::with<acquire_answer>,
     // From the transfer that wrote them.
     caf::replies_to<publish_request>::with<publish_answer>,
-    // From transfers that met `pending`. (delayed: until those objects are published or abandoned)
+    // From transfers that found `pending`. (delayed: until those objects are published or abandoned)
     caf::replies_to<await_request>::with<await_answer>,
-    // From handles that ended.
+    // From handles that have ended.
     caf::reacts_to<release_notice>, caf::reacts_to<abandon_notice>,
-    // From loads whose read is stalled.
+    // From loads whose read has stalled.
     caf::reacts_to<detach_notice>,
-    // From whoever found an object's bytes wrong.
+    // From the finder of wrong bytes in an object.
     caf::reacts_to<discard_notice>,
-    // From transfers between tiers, when their destination is reserved: is the source still there?
+    // From transfers between tiers, after their destination is reserved: are the objects still valid?
     caf::replies_to<confirm_request>::with<confirm_answer>,
     // From clear requests. (delayed, in a durable tier: until what was cleared cannot come back)
     caf::replies_to<clear_request>::with<clear_answer>,
@@ -159,56 +159,57 @@ using tier_actor = caf::typed_actor<
     caf::replies_to<image_request>::with<image_answer>,
     // From a connection whose request ended early.
     caf::reacts_to<sweep_notice>,
-    // From its allocator, short of space; answered by `room_made`.
+    // From its allocator, short of space; answered with `room_made`.
     caf::reacts_to<room_request>,
-    // From whoever changes the arena. (delayed: until nothing is left in the segments that retire)
+    // From the memory actor. (delayed: until the segments being removed are empty)
     caf::reacts_to<grow_notice>, caf::replies_to<retire_request>::with<retire_answer>,
     // From status requests.
     caf::replies_to<tier_status_request>::with<tier_report>>;
 
-/// ALLOCATOR: owns the free space of one arena and the line of those who wait for it.
+/// ALLOCATOR: owns the free space of one arena and the queue of requests waiting for it.
 using allocator_actor = caf::typed_actor<
     // From its tier. (delayed: until enough is free, nothing more can be evicted and `may_wait` is false, or
     // the context ends)
     caf::replies_to<allocate_request>::with<allocate_answer>,
-    // From its tier: space that came back.
+    // From its tier: freed space.
     caf::reacts_to<free_notice>,
     // From its tier: the answer to each `room_request`; after a failed round, that something became evictable.
     caf::reacts_to<room_made>, caf::reacts_to<evictable_notice>,
-    // From its tier. (delayed: until nothing is left in the segments that retire)
+    // From its tier. (delayed: until the segments being removed are empty)
     caf::reacts_to<grow_notice>, caf::replies_to<retire_request>::with<retire_answer>,
-    // From its tier: look for waiting requests whose context ended.
+    // From its tier: answer waiting requests whose context has ended.
     caf::reacts_to<sweep_notice>, caf::replies_to<usage_request>::with<usage_answer>>;
 
-/// POLICY: the eviction order of every tier of a trust group.
+/// POLICY: the eviction policies of all tiers of a trust group.
 using policy_actor = caf::typed_actor<
-    // From tiers, one batch for each request.
+    // From tiers, one batch per request.
     caf::reacts_to<policy_notes>,
-    // From the preparer, before the tier that they belong to serves.
+    // From the preparer, before their tier serves.
     caf::replies_to<restored_request>::with<restored_answer>,
-    // From tiers, behind batches of notes: all before it have been applied when it comes back (note_line.hpp).
+    // From tiers, after batches of notes: returned when all earlier notes have been applied (note_line.hpp).
     caf::replies_to<notes_mark>::with<notes_mark>,
-    // From connections: inference requests as they begin and end.
+    // From connections: the begin and end of inference requests.
     caf::reacts_to<inference_begin>, caf::reacts_to<inference_end>,
-    // From tiers: proposals, best victims first. What was pinned since is refused by the tier.
+    // From tiers: proposals, best victims first. The tier refuses those that were pinned since.
     caf::replies_to<victim_request>::with<victim_answer>,
-    // From write-through: what is worth its place in a tier.
+    // From write-through: which objects to admit to a tier.
     caf::replies_to<admit_request>::with<admit_answer>,
     // From connections, and from the supervisor after a reload: the tier's residents stay.
     caf::replies_to<set_policy_request>::with<set_policy_answer>,
     // From connections, for status.
     caf::replies_to<policies_request>::with<policies_report>>;
 
-/// SHADOW: what other policies and capacities would have hit. Gates nothing.
+/// SHADOW: what other policies and capacities would have hit. No request waits for it.
 using shadow_actor = caf::typed_actor<
-    // From connections: the use of a chain (they ask the `shadow_feed` first), an inference's end, and what was cleared.
+    // From connections: the access to a chain (after checking `shadow_feed`), the end of an inference, and
+    // clears.
     caf::reacts_to<shadow_use>, caf::reacts_to<inference_end>, caf::reacts_to<shadow_clear>,
     // From connections, for status.
     caf::replies_to<shadow_request>::with<shadow_report>>;
 
 /// DISK: the file of one path of a disk tier.
 using disk_actor = caf::typed_actor<
-    // From the disk set: reads or writes. (delayed: until each is done or stalled)
+    // From the disk set: reads or writes. (delayed: until each has completed or stalled)
     caf::replies_to<disk_request>::with<disk_answer>,
     // From the journal of the same path.
     caf::reacts_to<journal_stalled>,
@@ -218,81 +219,82 @@ using disk_actor = caf::typed_actor<
     // From its ring.
     caf::reacts_to<runtime::io_done>>;
 
-/// JOURNAL: the index of one path of a disk tier, on that path.
+/// JOURNAL: the persistent index of one path of a disk tier.
 using journal_actor = caf::typed_actor<
-    // From the disk set, before any other message.
+    // From the disk set, as the first message.
     caf::reacts_to<start_journal>,
     // From the disk set: objects of the path that were published or dropped.
     caf::reacts_to<index_changes>,
-    // From the disk set. (delayed: until it is durable, or the device does not answer)
+    // From the disk set. (delayed: until it is durable, or the device does not respond)
     caf::replies_to<forget_request>::with<forget_answer>,
     // From the disk set. (delayed: until a last checkpoint is written, or cannot be)
     caf::replies_to<close_journal_request>::with<close_journal_answer>,
     // From its ring.
     caf::reacts_to<runtime::io_done>>;
 
-/// What keeps a durable tier's index over a restart.
+/// The persistent index of a durable tier.
 using index_keeper = caf::typed_actor<
-    // From the tier, first: whom to ask for the index.
+    // From the tier, first: the source of the index.
     caf::reacts_to<start_journal>,
     // From the tier: objects that were published or dropped.
     caf::reacts_to<index_changes>,
-    // From the tier. (delayed: until it is durable wherever it can be)
+    // From the tier. (delayed: until it is durable on all paths in service)
     caf::replies_to<forget_request>::with<forget_answer>>;
 
-/// MOVER: moves objects between host memory and a tier below it.
+/// MOVER: copies objects between host memory and a tier below it.
 using mover_actor = caf::typed_actor<
-    // From loads. (delayed: until each object is read and verified, or will not be)
+    // From loads. (delayed: until each object is read and verified, or has failed)
     caf::replies_to<read_request>::with<move_answer>,
-    // From write-through. (delayed: until each object is written, or will not be)
+    // From write-through. (delayed: until each object is written, or has failed)
     caf::replies_to<write_request>::with<move_answer>,
-    // From the supervisor and from the memory actor: host memory that it reads into and writes from.
+    // From the supervisor and the memory actor: host memory that objects are read into and written from.
     caf::reacts_to<register_memory>, caf::reacts_to<add_memory>,
-    // From the memory actor. (delayed: until nothing refers to it)
+    // From the memory actor. (delayed: until nothing refers to the memory)
     caf::replies_to<forget_memory>::with<retire_answer>,
-    // From the supervisor, when nothing changes the tier any more. (delayed: until a restart would find all of it, as
-    // far as that can be)
+    // From the supervisor, when the tier no longer changes. (delayed: until a restart would find all objects,
+    // as far as possible)
     caf::replies_to<close_mover_request>::with<close_mover_answer>>;
 
-/// DISK SET: all paths of a disk tier as one: its mover, and what keeps its index.
+/// DISK SET: all paths of a disk tier as one: its mover and the keeper of its index.
 using disk_set_actor = mover_actor::extend_with<index_keeper>;
 
-/// WRITE-THROUGH: brings what was stored in the tier above to a tier below.
+/// WRITE-THROUGH: writes objects stored in a tier to the tier below.
 using write_through_actor = caf::typed_actor<
-    // From stores and loads, with a hold on what shall be written.
+    // From stores and loads, with a hold on the objects to write.
     caf::reacts_to<write_through_notice>,
-    // From stores, before they take memory. (delayed: until so much may wait for the tier below, or the context ends)
+    // From stores, before they take memory. (delayed: until this much more may wait for the tier below, or
+    // the context ends)
     caf::replies_to<write_credit_request>::with<write_credit_answer>,
-    // From credits that end.
+    // From credits that have ended.
     caf::reacts_to<write_credit_notice>,
     // From the supervisor. (delayed: until nothing waits to be written)
     caf::replies_to<finish_writes_request>::with<finish_writes_answer>,
     // From a connection whose request ended early.
     caf::reacts_to<sweep_notice>>;
 
-/// COPIER: a thread that moves and checks bytes. One job at a time, in arrival order.
+/// COPIER: a thread that copies and verifies bytes. One job at a time, in arrival order.
 using copier_actor = caf::typed_actor<caf::replies_to<copy_request>::with<copy_answer>,
-                                      // Writes the header block in front of each payload, checksum included.
+                                      // Writes the header block in front of each payload, including the
+                                      // checksum.
                                       caf::replies_to<seal_request>::with<seal_answer>,
-                                      // Compares header and checksum of what came from disk.
+                                      // Verifies header and checksum of objects read from disk.
                                       caf::replies_to<check_request>::with<check_answer>>;
 
-/// GROUP: the spaces, the leases and the named lookups of a trust group, by id.
+/// GROUP: the spaces, leases and named lookups of a trust group, by id.
 using group_actor = caf::typed_actor<
     caf::replies_to<open_space_request>::with<open_space_answer>,
-    // From the preparer: spaces that a disk has objects of, before anybody opens them.
+    // From the preparer: spaces with objects on disk, before they are opened.
     caf::replies_to<reserve_spaces_request>::with<reserve_spaces_answer>,
-    // From the connection that took the lease, before the client learns the id.
+    // From the connection that took the lease, before the client gets the id.
     caf::reacts_to<add_lease_notice>,
     // From any connection of the group.
     caf::replies_to<use_lease_request>::with<use_lease_answer>,
-    // From the owner: released, or its connection ended.
+    // From the owner: the lease was released, or its connection ended.
     caf::reacts_to<end_lease_notice>, caf::reacts_to<end_owner_notice>,
-    // From the connection of a lookup that its client named: before its first I/O, and when it is
-    // answered or dropped.
+    // From the connection of a lookup with an id: before it starts, and when it is answered or dropped.
     caf::replies_to<begin_lookup_request>::with<begin_lookup_answer>, caf::reacts_to<finish_lookup_notice>,
-    // From any connection of the group. (delayed: until the lookup is answered or dropped, or the
-    // context ends)
+    // From any connection of the group. (delayed: until the lookup is answered or dropped, or the context
+    // ends)
     caf::replies_to<await_lookup_request>::with<await_lookup_answer>,
     caf::replies_to<cancel_lookup_request>::with<cancel_lookup_answer>,
     // From a connection whose request ended early.
@@ -300,24 +302,24 @@ using group_actor = caf::typed_actor<
 
 /// MEMORY: the size of a trust group's host memory, and its commitment.
 using memory_actor = caf::typed_actor<
-    // From the supervisor: the size that it shall have. (What came of it goes to the log.)
+    // From the supervisor: the new size. (The result is logged.)
     caf::reacts_to<resize_memory>>;
 
 /// LISTENER: one listening socket.
 using listener_actor = caf::typed_actor<
-    // From the supervisor: accept nobody any more, and end.
+    // From the supervisor: stop accepting, and end.
     caf::reacts_to<drain_notice>>;
 
-/// CONNECTION: one client's socket, its requests in flight and all that it holds.
+/// CONNECTION: one client's channel, its requests in flight and its resources.
 using connection_actor = caf::typed_actor<
-    // From the supervisor: serve nothing new, and end when what is in flight is answered.
+    // From the supervisor: no new requests; end when those in flight are answered.
     caf::reacts_to<drain_notice>,
-    // From a later connection of the same process: it reads nothing of this one any more.
+    // From a later connection of the same process: it no longer reads anything of this one.
     caf::reacts_to<confirm_notice>,
-    // From itself and from those that it gave a function to: work to do on its thread.
+    // From itself and from others that have a function of it: work to do on its thread.
     caf::reacts_to<resume_notice>>;
 
-/// SUPERVISOR: the wiring of all groups, and the order in which they end.
+/// SUPERVISOR: the wiring of all groups, and the order of shutdown.
 using supervisor_actor = caf::typed_actor<
     // From the daemon, on a signal: stop accepting, let requests in flight finish for `shutdown_grace`, end.
     caf::reacts_to<drain_notice>,

@@ -1,5 +1,5 @@
-// The values that messages between actors hold. What a tier is asked and answers stands in the tier room, one conversation
-// a file; here is what only actors say to each other.
+// The contents of messages between actors. The conversation of a tier is defined in the room tier, one header
+// per request.
 #pragma once
 
 #include "base/error.hpp"
@@ -28,10 +28,10 @@
 
 namespace terrace::actors {
 
-/// Keeps something alive until a message, and whatever it started, is done.
+/// Keeps an object alive until a message, and everything it started, is done.
 using keep_alive = std::shared_ptr<const void>;
 
-/// A request ended early: whatever waits for it is answered now.
+/// A request ended early: answer whatever waits for it now.
 struct sweep_notice {};
 
 // ---- tier and allocator ----
@@ -40,7 +40,7 @@ struct usage_request {};
 struct usage_answer {
   error failure;
   allocator_usage usage;
-  uint64_t room_bytes = 0; ///< free, and not kept free ahead of need: a store of so much makes nobody leave
+  uint64_t room_bytes = 0; ///< free and not kept free ahead of demand: a store of this size evicts nothing
   uint64_t waiting = 0;
   std::string allocator;
 };
@@ -49,7 +49,7 @@ struct usage_answer {
 
 /// Memory outside the arenas: a client's region or a connection's staging memory.
 struct outside_memory {
-  std::byte* data = nullptr; ///< null: not mapped, so bytes go through `fd`
+  std::byte* data = nullptr; ///< null: not mapped; use `fd`
   int fd = -1;
   uint64_t bytes = 0;
   keep_alive owner;
@@ -60,17 +60,17 @@ struct copy_piece {
   uint64_t bytes = 0;
 };
 enum class copy_direction : uint8_t { into_arena, out_of_arena };
-/// Pieces in order; ends early with `cancelled` when the context ended, with `gone` when the outside memory
-/// shrank.
+/// Copies the pieces in order. Ends early with `cancelled` if the context ended, with `gone` if the outside
+/// memory shrank.
 struct copy_request {
   copy_direction direction = copy_direction::into_arena;
   outside_memory outside;
   std::vector<copy_piece> pieces;
-  /// Into the arena, where checksums of payloads are wanted: how many pieces there are up to the end of each object. The
-  /// pieces of an object are its payload in order. Empty: none is wanted.
+  /// For copies into the arena with payload checksums: the number of pieces up to the end of each object. The
+  /// pieces of an object are its payload in order. Empty: no checksums.
   std::vector<size_t> object_ends;
   context_ptr context;
-  std::vector<keep_alive> owners; ///< holds and reservations of every byte of the arena that is touched
+  std::vector<keep_alive> owners; ///< holds and reservations of all arena bytes that are accessed
 };
 struct copy_answer {
   error failure;

@@ -7,8 +7,9 @@
 //   }
 //   [self](const my_request& what) { self->state.progress = serve(self, what); self->state.progress.start(); }
 //
-// The frame belongs to the actor's state. Only the actor's messages resume it. It is destroyed when it is done, or with the
-// actor or its `task` wherever it waits, and with it everything that it holds; answers that arrive later are dropped.
+// The frame belongs to the actor's state. Only the actor's messages resume it. It is destroyed when it is
+// done, or with the actor or its `task` wherever it is suspended, together with everything it holds; answers
+// that arrive later are dropped.
 //
 // GCC 12 destroys some temporaries of await expressions twice or never. So an await is a statement of its own, and its
 // operands are names, members, literals or `std::move` of a name; tools/check_layers.py enforces it.
@@ -25,27 +26,27 @@
 
 namespace terrace::actors {
 
-/// What pending answers know of the frame that waits for them; it outlives the frame.
+/// The reference of pending answers to the frame that waits for them; outlives the frame.
 class task_link {
  public:
   explicit task_link(std::coroutine_handle<> root) : root_(root) {}
   task_link(const task_link&) = delete;
   task_link& operator=(const task_link&) = delete;
 
-  /// False: the frame has been destroyed, or will be when it suspends. Nothing of it may be touched.
+  /// False: the frame has been destroyed, or will be when it suspends. It must not be accessed.
   bool alive() const { return root_ && !ends_; }
 
-  /// Runs the task from `at`, a frame of it that is suspended, until it suspends again.
+  /// Resumes the task at `at`, one of its suspended frames, until it suspends again.
   void resume(std::coroutine_handle<> at) {
     assert(alive() && !running_);
     running_ = true;
     at.resume();
     running_ = false;
-    if (ends_ || root_.done()) // what a frame was given lives as long as the frame, not as its body
+    if (ends_ || root_.done()) // parameters live as long as the frame, not its body
       end();
   }
 
-  /// Destroys the frame; one that is running, when it suspends.
+  /// Destroys the frame; a running one when it suspends.
   void end() {
     ends_ = true;
     if (!running_ && root_)
@@ -78,9 +79,9 @@ class task_promise_base {
     };
     return to_whom_awaits{awaited_by ? awaited_by : std::noop_coroutine()};
   }
-  void unhandled_exception() { std::terminate(); } // no exception crosses a handler
+  void unhandled_exception() { std::terminate(); } // no exception leaves a handler
 
-  std::shared_ptr<task_link> link; ///< of the root; set before the frame runs
+  std::shared_ptr<task_link> link; ///< of the root frame; set before the frame runs
   std::coroutine_handle<> awaited_by;
 };
 
@@ -105,8 +106,9 @@ class task_promise<void> : public task_promise_base {
 
 } // namespace detail
 
-/// A coroutine that has not been started yet, or is under way. Either an actor's state keeps it and calls `start`, or another
-/// task awaits it and gets its value. It may be destroyed or replaced at any time, also by what it calls itself.
+/// A coroutine that is not started yet, or in progress. Either an actor's state keeps it and calls `start`,
+/// or another task awaits it and gets its value. It may be destroyed or replaced at any time, also from
+/// within itself.
 template <class T = void>
 class [[nodiscard]] task {
  public:
@@ -128,11 +130,11 @@ class [[nodiscard]] task {
       frame_.destroy();
   }
 
-  /// Runs it until it first waits for something. Once.
+  /// Runs it until it first suspends. Call once.
   void start() {
     assert(frame_ && !link_);
     auto link = std::allocate_shared<task_link>(frame_allocator<task_link>(),
-                                                frame_); // `this` may be gone when it returns
+                                                frame_); // `this` may be destroyed when it returns
     auto frame = frame_;
     link_ = link;
     frame.promise().link = link;
@@ -155,7 +157,7 @@ class [[nodiscard]] task {
   explicit task(std::coroutine_handle<promise_type> frame) : frame_(frame) {}
 
   std::coroutine_handle<promise_type> frame_;
-  std::shared_ptr<task_link> link_; ///< once it was started
+  std::shared_ptr<task_link> link_; ///< set by `start`
 };
 
 template <class T>

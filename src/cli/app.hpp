@@ -1,4 +1,4 @@
-// The command line: from words to a command, from a failure to one line and an exit code.
+// The command line: parses arguments into a command, and turns failures into one line and an exit code.
 #pragma once
 
 #include "cli/console.hpp"
@@ -9,7 +9,7 @@
 
 namespace terrace::cli {
 
-/// Runs `terrace` with the words behind the program's name. Catches everything that CLI11 throws.
+/// Runs `terrace` with the arguments after the program's name. Catches everything that CLI11 throws.
 exit_code run_app(const std::vector<std::string>& words, console& to);
 
 } // namespace terrace::cli

@@ -9,7 +9,7 @@
 
 namespace terrace::cli {
 
-/// `value` takes `text` such as "64KiB"; its present value is the default that --help shows.
+/// An option whose value is a size such as "64KiB"; its present value is the default shown by --help.
 inline CLI::Option* add_size_option(CLI::App& app, const std::string& name, uint64_t& value,
                                     const std::string& text) {
   return app

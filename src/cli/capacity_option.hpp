@@ -1,4 +1,4 @@
-// How much a simulated tier holds, as people write it.
+// Capacities of a simulated tier on the command line.
 #pragma once
 
 #include "cli/failure.hpp"
@@ -11,15 +11,15 @@ namespace terrace::cli {
 
 /// "5%" of the distinct chunks of a trace, or a size such as "512MiB".
 struct capacity_option {
-  double share = 0;   ///< above 0 when given as a share
+  double share = 0;   ///< above 0 if given as a percentage
   uint64_t bytes = 0; ///< otherwise
   std::string label;  ///< "5 %", "512 MiB"
 };
 
-/// Comma-separated. Failures begin with `option` and say what was expected.
+/// Comma-separated. Failures begin with `option` and state what was expected.
 outcome<std::vector<capacity_option>> parse_capacities(const std::string& option, const std::string& text);
 
-/// The parts of "a,b,c", without spaces around them; empty ones stay.
+/// The parts of "a,b,c" without surrounding spaces; empty parts are kept.
 std::vector<std::string> split_list(const std::string& text);
 
 } // namespace terrace::cli

@@ -1,4 +1,4 @@
-// The seam of the commands: to add one, write its file and name it in commands.cpp.
+// The interface of commands. To add one, write its file and list it in commands.cpp.
 #pragma once
 
 #include "cli/console.hpp"
@@ -13,7 +13,7 @@ class App;
 
 namespace terrace::cli {
 
-/// One command of one invocation: first declares its options, which CLI11 then fills, then runs. Not reused.
+/// One command of one invocation: declares its options, which CLI11 fills, then runs. Not reused.
 class command {
  public:
   virtual ~command() = default;
@@ -21,14 +21,14 @@ class command {
   /// Binds options to members; `app` outlives the command's run.
   virtual void declare(CLI::App& app) = 0;
 
-  /// Blocks until done. Human text or JSON goes to `console.out`, progress and warnings to `console.err`.
+  /// Blocks until done. Text or JSON is written to `console.out`, progress and warnings to `console.err`.
   virtual outcome<exit_code> run(console& console) = 0;
 };
 
 struct command_entry {
   const char* name;     ///< "status", or "trace generate" for a command inside a group
   const char* summary;  ///< a line of `terrace --help`
-  const char* examples; ///< what `--help` of the command ends with; lines indented by two
+  const char* examples; ///< shown at the end of the command's `--help`; lines indented by two
   std::unique_ptr<command> (*make)();
 };
 

@@ -1,4 +1,4 @@
-// Asking before something is lost.
+// Confirmation before destructive actions.
 #pragma once
 
 #include "cli/console.hpp"
@@ -8,8 +8,9 @@
 
 namespace terrace::cli {
 
-/// Says what will happen and reads a line from a terminal: only "yes" goes on. With `given` (--yes) nothing is asked. Without
-/// a terminal, or with another answer, that is a failure, and nothing may be changed.
+/// Shows what will happen and reads a line from a terminal; only "yes" continues. With `given` (--yes)
+/// nothing is asked. Without a terminal, or with another answer, returns a failure, and nothing may be
+/// changed.
 outcome<void> confirm(console& to, const std::string& what, bool given);
 
 } // namespace terrace::cli

@@ -1,4 +1,4 @@
-// Where a command's words go and answers come from.
+// The output and input streams of a command.
 #pragma once
 
 #include <cstdio>
@@ -8,9 +8,9 @@ namespace terrace::cli {
 struct console {
   std::FILE* out = stdout;
   std::FILE* err = stderr;
-  bool err_is_terminal = false; ///< draw progress in place; else plain lines
+  bool err_is_terminal = false; ///< redraw progress in place; otherwise plain lines
   std::FILE* in = stdin;
-  bool in_is_terminal = false; ///< somebody can be asked
+  bool in_is_terminal = false; ///< questions can be asked
 };
 
 } // namespace terrace::cli

@@ -12,12 +12,12 @@ namespace terrace::cli {
 namespace {
 
 constexpr size_t word_bytes = sizeof(uint64_t);
-constexpr size_t words_at_once = 512; // 4 KiB: one branch a page while nothing is wrong
+constexpr size_t words_at_once = 512; // 4 KiB: one branch per page while nothing is wrong
 
 uint64_t seed_of(const digest& of) { return XXH3_64bits(of.bytes.data(), of.bytes.size()); }
 
-/// Half of splitmix64: one multiplication a word is what makes it fast, and nobody needs these bytes to pass for
-/// random; they need to differ between places and between seeds, which are hashes already.
+/// Half of splitmix64: one multiplication per word makes it fast. These bytes need not look random; they need
+/// to differ between positions and between seeds, which are hashes already.
 uint64_t word_at(uint64_t seed, size_t i) {
   uint64_t x = seed + (i + 1) * splitmix64_step;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;

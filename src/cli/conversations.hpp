@@ -8,18 +8,18 @@
 
 namespace terrace::cli {
 
-/// The conversation of each request, numbered from 0 in order of first appearance. With a session_id that is
+/// The conversation of each request, numbered from 0 in order of first appearance. A session_id determines
 /// the conversation. Without one, a request continues the conversation whose latest prompt it extends: the
-/// last whole block of that prompt is among its own (the deepest such block decides). Anything else begins a
-/// new one.
+/// last whole block of that prompt is among its own (the deepest such block decides). All other requests
+/// begin a new conversation.
 std::vector<size_t> conversations_of(const trace& requests);
 
 /// For each of `clients` the indices of its requests, in trace order. A conversation stays with one client,
-/// so that its turns keep their order; conversations go, in order of appearance, to the client with the
-/// fewest blocks so far.
+/// so that its turns keep their order; conversations are assigned, in order of appearance, to the client with
+/// the fewest blocks so far.
 std::vector<std::vector<size_t>> distribute(const trace& requests, size_t clients);
 
-/// Keeps the requests of the first `count` conversations.
+/// Keeps only the requests of the first `count` conversations.
 trace first_conversations(const trace& requests, size_t count);
 
 } // namespace terrace::cli

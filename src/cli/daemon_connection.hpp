@@ -1,4 +1,4 @@
-// How commands find and reach the daemon.
+// Finding and connecting to the daemon.
 #pragma once
 
 #include "cli/failure.hpp"
@@ -12,10 +12,10 @@ class App;
 
 namespace terrace::cli {
 
-/// The options that every command with a daemon has.
+/// The options of every command that uses a daemon.
 struct daemon_options {
   std::string socket;    ///< empty: default_socket_path()
-  double timeout_s = 10; ///< of connecting, and of each single request of short commands
+  double timeout_s = 10; ///< for connecting, and for each request of short commands
   bool json = false;
 
   /// --socket (also TERRACE_SOCKET), --timeout, --json.
@@ -24,14 +24,14 @@ struct daemon_options {
   client::deadline until() const;
 };
 
-/// Where terraced listens when its configuration says nothing: for root /run/terrace/terrace.sock; for others the
-/// first that exists of $XDG_RUNTIME_DIR/terrace.sock, /tmp/terrace-UID/terrace.sock and root's.
+/// The default socket of terraced: for root /run/terrace/terrace.sock; for others the first that exists of
+/// $XDG_RUNTIME_DIR/terrace.sock, /tmp/terrace-UID/terrace.sock and root's.
 std::string default_socket_path();
 
-/// Fails with exit_code::unreachable and what to do. `name` appears in the daemon's list of clients.
+/// Fails with exit_code::unreachable and what to do. `name` is shown in the daemon's list of clients.
 outcome<client::connection> connect(const daemon_options& options, const std::string& name);
 
-/// "while doing": an answer's error, or the loss of the daemon as exit_code::unreachable.
+/// A failure "while doing": the error of an answer, or exit_code::unreachable if the connection is lost.
 tl::unexpected<failure> request_failed(const client::connection& daemon, const std::string& doing,
                                        const error& e);
 

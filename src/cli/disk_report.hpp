@@ -1,4 +1,4 @@
-// What `terrace disk` finds in a volume, for people and for programs.
+// The output of `terrace disk`, as text and JSON.
 #pragma once
 
 #include "cli/failure.hpp"
@@ -11,7 +11,7 @@
 
 namespace terrace::cli {
 
-/// `machine`: of whoever looks, to tell whether the volume belongs to it.
+/// `machine`: the present machine, to show whether the volume belongs to it.
 std::string format_inspection(const std::string& path, const volume_inspection& is,
                               const std::array<uint8_t, 16>& machine);
 json to_json(const std::string& path, const volume_inspection& is);
@@ -21,19 +21,19 @@ struct inspected_volume {
   volume_inspection is;
 };
 
-/// For commands that only read.
+/// For read-only commands.
 outcome<inspected_volume> open_and_inspect(const std::string& path);
 
-/// What is wrong with these files as one volume, or empty: one of several paths is missing, or not in its place. Files of volumes
-/// on one path have nothing to do with each other.
+/// The problem with these files as one volume, or empty: one of several paths is missing or misplaced. Files
+/// of volumes on one path are independent.
 std::string describe_mismatch(const std::vector<std::string>& paths,
                               const std::vector<inspected_volume>& volumes);
 
 /// One value for one file, `{"paths": [...]}` for several.
 void print_json_of_paths(console& to, std::vector<json> values);
 
-/// How `terrace disk` ends when a volume cannot be worked on: `usage` for a path that is no volume, else `failed`. Says what
-/// to do where the text does not.
+/// The failure if a volume cannot be used: `usage` for a path that is not a volume, otherwise `failed`. Adds
+/// what to do if the text does not say it.
 tl::unexpected<failure> disk_failure(const std::string& path, const error& e);
 
 } // namespace terrace::cli

@@ -22,7 +22,7 @@ struct scrub_result {
   std::array<uint64_t, 4> objects{}; ///< by object_state
   uint64_t bytes_read = 0;
   double seconds = 0;
-  std::vector<scrub_finding> findings; ///< all but the intact ones, by their place
+  std::vector<scrub_finding> findings; ///< all objects that are not intact, by offset
   bool interrupted = false;
 
   uint64_t of(object_state state) const { return objects[static_cast<size_t>(state)]; }
@@ -30,11 +30,11 @@ struct scrub_result {
   uint64_t bad() const { return of(object_state::damaged) + of(object_state::unreadable); }
 };
 
-/// In the order in which objects lie on the device, on `jobs` threads, each with one read of some MiB under way.
+/// Reads objects in order of their offsets, on `jobs` threads with one read of some MiB each.
 scrub_result scrub(volume_reader& from, const volume_inspection& is, size_t jobs, const interruption& stop,
                    console& to);
 
-/// `list`: how many findings are named, 0 for all.
+/// `list`: the number of findings to show, 0 for all.
 std::string format_scrub(const std::string& path, const volume_inspection& is, const scrub_result& scrubbed,
                          size_t list);
 json to_json(const std::string& path, const volume_inspection& is, const scrub_result& scrubbed, size_t list);

@@ -1,4 +1,4 @@
-// How a command ends when it cannot do what was asked.
+// Failures of commands and exit codes.
 #pragma once
 
 #include "base/error.hpp"
@@ -9,13 +9,13 @@
 
 namespace terrace::cli {
 
-/// The exit codes of `terrace`; README and --help promise them.
+/// The exit codes of `terrace`, documented in README and --help.
 enum class exit_code : int {
   ok = 0,
   failed = 1,      ///< the daemon refused, bytes were wrong, a file could not be written
-  usage = 2,       ///< the command line or an input file is not what was expected
-  unreachable = 3, ///< no daemon answers at the socket
-  damaged = 4,     ///< the file of a disk tier is not what it should be
+  usage = 2,       ///< the command line or an input file is invalid
+  unreachable = 3, ///< no daemon at the socket
+  damaged = 4,     ///< the file of a disk tier is damaged
 };
 
 /// One line for standard error, without the program's name and without a newline.
@@ -35,7 +35,7 @@ inline tl::unexpected<failure> failed(std::string text) {
   return tl::unexpected<failure>(failure{exit_code::failed, std::move(text)});
 }
 
-/// An answer of the daemon (or of libterrace): "while <doing>: <text> (<code>)".
+/// A failure from an answer of the daemon (or of libterrace): "while <doing>: <text> (<code>)".
 inline tl::unexpected<failure> failed(const std::string& doing, const error& e) {
   return failed(doing + ": " + e.text + " (" + std::string(to_string(e.code)) + ")");
 }

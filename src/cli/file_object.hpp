@@ -1,9 +1,9 @@
-// Files as objects: how `terrace put` cuts a file and `terrace get` finds the pieces again.
+// Files as objects: how `terrace put` divides a file and `terrace get` finds the pieces.
 //
-// A file's key is the SHA-256 of its bytes, so the key is known before the daemon is asked, `sha256sum` computes it
-// too, and equal files are stored once. The pieces' digests chain from the key: the first is the key itself, the next
-// is SHA-256 of the digest before. The first piece begins with a header that tells the file's size; the last is filled
-// up with zeros.
+// A file's key is the SHA-256 of its bytes, so it is known without asking the daemon, `sha256sum` computes it
+// too, and equal files are stored once. The digests of the pieces form a chain from the key: the first is the
+// key itself, each next one is the SHA-256 of the previous. The first piece begins with a header that
+// contains the file's size; the last is padded with zeros.
 #pragma once
 
 #include "base/digest.hpp"
@@ -22,9 +22,10 @@ namespace terrace::cli {
 constexpr size_t file_header_bytes = 64;
 constexpr uint64_t file_object_bytes_least = 4096;
 constexpr uint64_t file_object_bytes_most = 1ULL << 30;
-constexpr uint64_t file_pieces_max = 65'536; ///< a request names at most so many chunks
+constexpr uint64_t file_pieces_max = 65'536; ///< a request has at most this many chunks
 
-/// Files of different object sizes lie in different spaces. One "token" a chunk: here a chunk is a piece of a file.
+/// Files with different object sizes are in different spaces. One "token" per chunk: here a chunk is a piece
+/// of a file.
 client::space_spec file_space(uint64_t object_bytes);
 
 /// SHA-256, in pieces.
@@ -47,7 +48,7 @@ std::vector<digest> piece_digests(const digest& key, uint64_t pieces);
 /// magic "TERRFILE", version, size, little-endian; the rest is zero.
 void write_file_header(std::span<std::byte> piece, uint64_t file_bytes);
 
-/// The file's size; nothing if the piece does not begin with a header.
+/// The file's size; nullopt if the piece does not begin with a header.
 std::optional<uint64_t> read_file_header(std::span<const std::byte> piece);
 
 /// 64 hexadecimal digits.

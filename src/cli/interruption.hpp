@@ -1,4 +1,4 @@
-// Ctrl-C as a wish to end early and still see the summary.
+// Ctrl-C as a request to end early and still show the summary.
 #pragma once
 
 #include "base/unique_fd.hpp"
@@ -8,8 +8,8 @@
 
 namespace terrace::cli {
 
-/// While it lives, the first SIGINT only sets it; a second one kills the process as usual. At most one lives at a
-/// time. All methods may be called by any thread.
+/// During its lifetime the first SIGINT only sets it; a second one kills the process as usual. At most one
+/// instance exists at a time. All methods are safe on any thread.
 class interruption {
  public:
   interruption();
@@ -19,15 +19,15 @@ class interruption {
 
   bool requested() const { return requested_; }
 
-  /// As if Ctrl-C had been typed. Async-signal-safe.
+  /// Has the effect of Ctrl-C. Async-signal-safe.
   void request();
 
-  /// Sleeps until `due`, or less when interrupted.
+  /// Sleeps until `due`, or shorter if interrupted.
   void sleep_until(std::chrono::steady_clock::time_point due) const;
 
  private:
   std::atomic<bool> requested_{false};
-  unique_fd event_; ///< readable from the interruption on: wakes every sleeper
+  unique_fd event_; ///< readable after the interruption: wakes every sleeper
 };
 
 } // namespace terrace::cli

@@ -1,4 +1,4 @@
-// JSON for --json: one object a command, keys in the order in which people read them.
+// JSON for --json: one object per command, keys in reading order.
 #pragma once
 
 #include "cli/console.hpp"
@@ -11,12 +11,12 @@ namespace terrace::cli {
 
 using json = nlohmann::ordered_json;
 
-/// One line; text that is not UTF-8 (a client may call itself anything) is repaired, not refused.
+/// One line; text that is not UTF-8 (such as a client's name) is repaired, not refused.
 inline void print_json(console& to, const json& value) {
   fmt::print(to.out, "{}\n", value.dump(-1, ' ', false, json::error_handler_t::replace));
 }
 
-/// {"count", "mean", "p50", "p90", "p99", "max"}; the unit belongs into the key that holds it.
+/// {"count", "mean", "p50", "p90", "p99", "max"}; the unit is part of the enclosing key.
 inline json to_json(const percentiles& p) {
   return {{"count", p.count}, {"mean", p.mean}, {"p50", p.p50},
           {"p90", p.p90},     {"p99", p.p99},   {"max", p.max}};

@@ -16,11 +16,11 @@ struct percentiles {
   friend bool operator==(const percentiles&, const percentiles&) = default;
 };
 
-/// Nearest rank: p-th percentile is the smallest sample that at least p % of the samples do not exceed. All
-/// zero without samples.
+/// Nearest rank: the p-th percentile is the smallest sample that at least p % of the samples do not exceed.
+/// All zero without samples.
 percentiles percentiles_of(std::vector<uint64_t> samples);
 
-/// The latencies of one verb, in nanoseconds, all kept: 8 bytes each. Not thread-safe; each thread has its
+/// The latencies of one verb in nanoseconds, all of them: 8 bytes each. Not thread-safe; each thread has its
 /// own, and they are merged at the end.
 class latency_recorder {
  public:

@@ -12,8 +12,7 @@ struct gzFile_s;
 
 namespace terrace::cli {
 
-/// Reads forward only, in pieces of 256 KiB. Whether a file is gzipped is seen from its first bytes, not its
-/// name.
+/// Reads forward only, in pieces of 256 KiB. Gzip is detected from the first bytes, not from the name.
 class line_reader {
  public:
   static constexpr size_t line_bytes_max = 32U << 20;
@@ -25,11 +24,11 @@ class line_reader {
   line_reader& operator=(line_reader&&) noexcept;
   ~line_reader();
 
-  /// The next line without its end, or nothing at the end of the file. A truncated or damaged archive and a
-  /// line over the limit are failures that name file and line.
+  /// The next line without its end, or nullopt at the end of the file. A truncated or damaged archive and a
+  /// line over the limit are failures with file and line.
   outcome<std::optional<std::string>> next();
 
-  /// Of the line that next() returned last; the first is 1.
+  /// The number of the line last returned by next(); the first is 1.
   size_t line_number() const { return line_number_; }
   const std::string& path() const { return path_; }
 

@@ -1,4 +1,4 @@
-// One connection with one space of one pool and one region: what replay, put, get and bench work with.
+// One connection with one space of one pool and one region, as used by replay, put, get and bench.
 #pragma once
 
 #include "cli/daemon_connection.hpp"
@@ -13,21 +13,21 @@
 namespace terrace::cli {
 
 enum class load_mode {
-  automatic, ///< mapped where the group shares its arena, otherwise daemon
-  mapped,    ///< libterrace copies out of the mapped arena under the lease
+  automatic, ///< mapped if the group shares its arena, otherwise daemon
+  mapped,    ///< libterrace copies from the mapped arena under the lease
   daemon,    ///< the daemon copies into the region
 };
 
 struct object_client_options {
   client::space_spec space;         ///< with exactly one pool
-  uint64_t region_bytes = 32 << 20; ///< made at least one object large
+  uint64_t region_bytes = 32 << 20; ///< at least one object
   load_mode mode = load_mode::automatic;
-  /// False: lookup() keeps nothing, so that a chain may be longer than host memory. The daemon copies, and load() delivers
-  /// up to the first chunk that was evicted meanwhile.
+  /// False: lookup() takes no lease, so that a chain may be longer than host memory. The daemon copies, and
+  /// load() delivers up to the first chunk evicted in the meantime.
   bool lease = true;
 };
 
-/// The replay_target behind which the daemon is. Move nothing out of it; it belongs to one thread at a time.
+/// A replay_target backed by the daemon. Do not move from it; it is used by one thread at a time.
 class object_client final : public replay_target {
  public:
   static outcome<std::unique_ptr<object_client>> open(client::connection daemon,
@@ -43,7 +43,7 @@ class object_client final : public replay_target {
   void release() override { held_.release(); }
   bool alive() const override { return daemon_.alive(); }
 
-  /// True: load() copies out of the mapped arena.
+  /// True: load() copies from the mapped arena.
   bool mapped() const { return mapped_; }
 
   client::connection& daemon() { return daemon_; }
@@ -51,7 +51,7 @@ class object_client final : public replay_target {
   const client::registered_region& region() const { return registered_; }
   const client::lease& held() const { return held_; }
 
-  /// Runs for `count` objects, one behind the other from slot `first` of the buffer on.
+  /// Runs for `count` objects, back to back from slot `first` of the buffer.
   std::vector<client::run> runs(size_t first, size_t count) const;
 
  private:
@@ -62,9 +62,9 @@ class object_client final : public replay_target {
   client::registered_region registered_;
   client::space space_;
   client::lease held_;
-  std::vector<digest> unheld_;      ///< of the last lookup, when it took no lease
+  std::vector<digest> unheld_;      ///< of the last lookup without a lease
   client::request_options options_; ///< of the present inference request
-  uint64_t next_inference_ = 0;     ///< counted from a random number, for other clients count too
+  uint64_t next_inference_ = 0;     ///< starts at a random number, because other clients count too
   size_t object_bytes_ = 0;
   bool mapped_ = false;
   bool leases_ = true;

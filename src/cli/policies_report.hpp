@@ -1,4 +1,4 @@
-// The policies of a trust group for people and for programs.
+// The policies of a trust group, as text and JSON.
 #pragma once
 
 #include "cli/json.hpp"

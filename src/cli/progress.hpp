@@ -1,4 +1,4 @@
-// How far a long command is.
+// Progress of long commands.
 #pragma once
 
 #include "cli/console.hpp"
@@ -10,17 +10,17 @@
 
 namespace terrace::cli {
 
-/// On a terminal, a bar that is redrawn in place at most ten times a second and wiped at the end. Elsewhere a
-/// plain line for each tenth of the way. Thread-safe. Written to `console.err`, so that output stays clean.
+/// On a terminal, a bar that is redrawn in place at most ten times per second and erased at the end.
+/// Otherwise a plain line per tenth. Thread-safe. Written to `console.err`, so that output stays clean.
 class progress {
  public:
-  /// `total` of 0 is drawn as done.
+  /// A `total` of 0 is shown as done.
   progress(console& to, std::string title, uint64_t total);
   ~progress() { finish(); }
   progress(const progress&) = delete;
   progress& operator=(const progress&) = delete;
 
-  /// `note` is shown behind the numbers; the latest one wins.
+  /// `note` is shown after the numbers; the latest one is used.
   void advance(uint64_t by, const std::string& note = {});
   void finish();
 

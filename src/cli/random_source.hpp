@@ -1,4 +1,4 @@
-// Random numbers that are the same on every machine: std's engines are portable, its distributions are not.
+// Random numbers that are equal on every machine: std's engines are portable, its distributions are not.
 #pragma once
 
 #include <cmath>
@@ -6,7 +6,7 @@
 
 namespace terrace::cli {
 
-/// The finaliser of splitmix64 (Steele, Lea, Flood 2014): a bijection of 64 bits that passes for random.
+/// The finalizer of splitmix64 (Steele, Lea, Flood 2014): a bijection of 64 bits with random-looking output.
 constexpr uint64_t splitmix64(uint64_t x) {
   x ^= x >> 30;
   x *= 0xbf58476d1ce4e5b9ULL;
@@ -17,7 +17,7 @@ constexpr uint64_t splitmix64(uint64_t x) {
 
 constexpr uint64_t splitmix64_step = 0x9e3779b97f4a7c15ULL;
 
-/// A seeded stream of splitmix64 with the distributions that traces need. Not thread-safe.
+/// A seeded stream of splitmix64 with the distributions used by traces. Not thread-safe.
 class random_source {
  public:
   explicit random_source(uint64_t seed) : state_(seed) {}
@@ -34,14 +34,13 @@ class random_source {
 
   double exponential(double mean) { return -mean * std::log1p(-uniform()); }
 
-  /// Box-Muller; the second value of the pair is not kept, so that each call costs two draws and nothing
-  /// else.
+  /// Box-Muller; the second value of the pair is not kept, so that each call costs exactly two draws.
   double normal() {
     double radius = std::sqrt(-2.0 * std::log1p(-uniform()));
     return radius * std::cos(6.283185307179586 * uniform());
   }
 
-  /// By its mean and the sigma of its logarithm.
+  /// Parameters: its mean and the sigma of its logarithm.
   double lognormal(double mean, double sigma) {
     return mean * std::exp(sigma * normal() - sigma * sigma / 2);
   }

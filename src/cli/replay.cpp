@@ -35,7 +35,7 @@ digest child_of(const digest& parent, uint64_t id) {
   return child;
 }
 
-/// One request on its way: what its two halves share.
+/// The state of one request, shared by its two halves.
 struct exchange {
   const std::vector<digest>& chunks;
   size_t number;
@@ -61,7 +61,7 @@ void verify(const exchange& x, size_t first, size_t count) {
   }
 }
 
-/// Gives how many of the found chunks arrived.
+/// Returns the number of found chunks that were delivered.
 size_t load_hits(const exchange& x, const std::vector<tier_kind>& tiers) {
   size_t loaded = 0;
   while (loaded < tiers.size()) {
@@ -98,7 +98,7 @@ void store_misses(const exchange& x, size_t first) {
     uint64_t took = nanoseconds_since(begin);
     if (!answer) {
       x.counts.note_error(answer.error());
-      return; // what follows could not be found behind the gap
+      return; // chunks after a gap would not be found
     }
     x.counts.store.add(took);
     x.counts.store_ns += took;
@@ -109,13 +109,14 @@ void store_misses(const exchange& x, size_t first) {
   }
 }
 
-/// One client on its way through its share of the trace.
+/// One client replaying its share of the trace.
 class player {
  public:
   player(replay_target& target, replay_counts& counts, const replay_options& options)
       : target_(target), counts_(counts), options_(options) {}
 
-  /// `at`: of the trace's clock, which never goes back. `number`: the request's place in the trace, for messages.
+  /// `at`: time of the trace's clock, which does not go back. `number`: the index of the request, for
+  /// messages.
   void play(const trace_request& request, size_t number, std::chrono::nanoseconds at) {
     auto begin = steady::now();
     ++counts_.requests;
@@ -175,7 +176,7 @@ class player {
     } else {
       counts_.note_error(found.error());
     }
-    target_.release(); // a store may wait for memory, and who waits should hold none
+    target_.release(); // a store may wait for memory, and should hold none while it waits
     if (target_.alive())
       store_misses(x, loaded);
   }

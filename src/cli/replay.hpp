@@ -1,4 +1,4 @@
-// Drives a cache with a trace and checks every byte that it gives back.
+// Runs a trace against a cache and checks every returned byte.
 //
 // Each request of the trace: look up its whole chunks under a lease, load what was found and compare it with the
 // content that its digests imply, release them, then store the rest. The next request of the client begins when the last store has
@@ -29,11 +29,11 @@ struct replay_options {
       token_time{}; ///< an inference ends so long after its begin for each token of its answer
 };
 
-/// Replays the trace with one thread a target; conversations are spread over them (conversations.hpp). A target that
-/// is lost ends its thread; an interruption ends all after the request under way. Errors are counted, not returned; loads and
-/// stores go in pieces of the target's buffer. The end of an inference is told when the trace's clock has reached it, before the
-/// client's next request, or after its last. `done` is called after each request,
-/// from any thread, with the counts of its client.
+/// Replays the trace with one thread per target; conversations are distributed over them (conversations.hpp).
+/// The thread of a lost target ends; an interruption ends all after the current request. Errors are counted,
+/// not returned; loads and stores are divided into pieces of the target's buffer. The end of an inference is
+/// reported when the trace's clock reaches it, before the client's next request, or after its last. `done` is
+/// called after each request, from any thread, with the counts of its client.
 replay_counts replay_trace(const trace& requests, std::span<const std::unique_ptr<replay_target>> targets,
                            const replay_options& options, const interruption& stop,
                            const std::function<void(const replay_counts&)>& done);

@@ -1,4 +1,4 @@
-// What a replay has seen.
+// The results of a replay.
 #pragma once
 
 #include "base/error.hpp"
@@ -18,10 +18,10 @@ struct replay_counts {
   uint64_t input_tokens = 0;
   uint64_t chunk_tokens = 0; ///< of these, in whole chunks
   std::array<uint64_t, tier_count> hit_tokens{};
-  std::array<uint64_t, tier_count> loaded_bytes{}; ///< by the tier that the lookup named
+  std::array<uint64_t, tier_count> loaded_bytes{}; ///< by the tier returned by the lookup
   uint64_t stored_bytes = 0;
   uint64_t stored_chunks = 0;
-  uint64_t present_chunks = 0;     ///< stores that found the chunk there already
+  uint64_t present_chunks = 0;     ///< stores of chunks that were already present
   uint64_t undelivered_chunks = 0; ///< found, but lost before they were loaded
   uint64_t wrong_bytes = 0;
   uint64_t wrong_objects = 0;
@@ -34,8 +34,8 @@ struct replay_counts {
   latency_recorder lookup, load, store, request;
   uint64_t load_ns = 0;
   uint64_t store_ns = 0;
-  uint64_t late_ns_max = 0; ///< paced replays: how far the replay fell behind the trace
-  bool lost = false;        ///< the cache went away
+  uint64_t late_ns_max = 0; ///< paced replays: maximum delay behind the trace
+  bool lost = false;        ///< the connection to the cache was lost
 
   uint64_t all_hit_tokens() const;
   uint64_t all_loaded_bytes() const;
@@ -43,7 +43,7 @@ struct replay_counts {
   void note_error(const error& e);
   void merge(const replay_counts& other);
 
-  /// Nothing came back wrong, and no error but those that a full or busy cache may give.
+  /// No byte was wrong, and there was no error except those of a full or busy cache.
   bool sound() const;
 };
 

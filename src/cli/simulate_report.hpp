@@ -1,4 +1,4 @@
-// The result of a simulation, for people, for programs and as a picture.
+// The result of a simulation as text, JSON and plot.
 #pragma once
 
 #include "cli/json.hpp"
@@ -15,7 +15,7 @@ struct simulated_capacity {
   uint64_t arena_bytes = 0;
   uint64_t chunks = 0;
   uint64_t disk_chunks = 0;      ///< 0: no disk
-  uint64_t belady_hits = 0;      ///< chunks that the best of all choices hits, in both tiers together
+  uint64_t belady_hits = 0;      ///< chunks hit by the optimal policy, in both tiers together
   uint64_t belady_host_hits = 0; ///< and in host memory alone
 };
 
@@ -28,7 +28,7 @@ struct simulate_summary {
   uint64_t infinite_hits = 0;
   uint32_t chunk_tokens = 0;
   uint64_t object_bytes = 0;
-  std::string disk;                           ///< what the second tier is, in words; empty: there is none
+  std::string disk;                           ///< description of the second tier; empty: none
   std::vector<simulated_capacity> capacities; ///< rising
   std::vector<std::string> policies;
   std::vector<simulated_cell> cells; ///< capacities within policies
@@ -36,9 +36,9 @@ struct simulate_summary {
   const simulated_cell& cell(size_t policy, size_t capacity) const {
     return cells[policy * capacities.size() + capacity];
   }
-  /// Of all input tokens, those in so many chunks.
+  /// The fraction of all input tokens in this many chunks.
   double hit_ratio(double chunks) const;
-  /// Chunk accesses a second of processor time, over all capacities.
+  /// Chunk accesses per second of processor time, over all capacities.
   double accesses_per_second(size_t policy) const;
 };
 

@@ -16,17 +16,17 @@ namespace terrace::cli {
 struct simulated_cell {
   size_t policy = 0;   ///< of simulate_plan::policies
   size_t capacity = 0; ///< of simulate_plan::shapes
-  /// One for each seed. Only one when the first two were the same: then the policy draws no lots that matter here.
+  /// One per seed. Only one if the first two were equal: then sampling does not matter here.
   std::vector<simulate::cache_counts> runs;
-  double seconds = 0;  ///< of processor time, of all runs that were made
-  uint64_t served = 0; ///< chunk accesses, of all runs that were made
+  double seconds = 0;  ///< of processor time, of all runs
+  uint64_t served = 0; ///< chunk accesses, of all runs
 
   /// The mean of one count over the runs.
   double mean(uint64_t simulate::cache_counts::*count) const;
 };
 
 struct second_tier {
-  double times = 8;        ///< the capacity of the disk over that of host memory
+  double times = 8;        ///< capacity of the disk as a multiple of host memory
   std::string disk_policy; ///< empty: that of host memory
   admission_rule admission = admission_rule::beats_victim;
   simulate::tier_writes writes = simulate::tier_writes::on_use;
@@ -43,9 +43,9 @@ struct simulate_plan {
 /// Of host memory of that shape.
 uint64_t disk_chunks(const second_tier& disk, const simulate::cache_shape& host);
 
-/// Runs every cell on `jobs` threads; the answer is in the order of the plan, capacities within policies. Empty
-/// when interrupted. `advanced` hears of chunk accesses as they are served (or need not be), from any thread: each cell
-/// has those of the workload for each seed.
+/// Runs every cell on `jobs` threads; the result is in the order of the plan, capacities within policies.
+/// Empty if interrupted. `advanced` is called with chunk accesses as they are simulated (or skipped), from
+/// any thread: each cell has those of the workload per seed.
 std::vector<simulated_cell> run_cells(const simulate::workload& of, const simulate_plan& plan, size_t jobs,
                                       const interruption& stop,
                                       const std::function<void(uint64_t)>& advanced);

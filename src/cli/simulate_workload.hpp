@@ -1,4 +1,4 @@
-// A trace as the chunks that a daemon would see.
+// Converts a trace into the chunks that a daemon would see.
 #pragma once
 
 #include "cli/trace.hpp"
@@ -6,12 +6,13 @@
 
 namespace terrace::cli {
 
-/// As requests of so many spaces to one daemon, in the order of their times. Every trace begins at the same moment.
+/// Treats the traces as requests of several spaces to one daemon, in order of time. Every trace begins at the
+/// same time.
 trace merge_traces(std::vector<trace> several);
 
-/// Cuts each request into whole chunks of `chunk_tokens`, which must be a multiple of the trace's blocks or a whole part
-/// of one; what is left at the end is in no chunk. Parts of a block that is not full are taken as this request's own:
-/// the trace does not say who shares them.
+/// Divides each request into whole chunks of `chunk_tokens`, a multiple of the trace's blocks or a fraction
+/// of one; the rest is in no chunk. Parts of a block that is not full are treated as unique to the request,
+/// because the trace does not say who shares them.
 outcome<simulate::workload> to_workload(const trace& requests, uint32_t chunk_tokens);
 
 } // namespace terrace::cli

@@ -1,4 +1,4 @@
-// The options that name a space: all its fields, as the engine opened it.
+// The options that identify a space: all its fields, as the engine opened it.
 #pragma once
 
 #include "cli/failure.hpp"
@@ -15,10 +15,10 @@ namespace terrace::cli {
 
 class space_options {
  public:
-  /// `required`: the command means nothing without a space.
+  /// `required`: the command needs a space.
   void declare(CLI::App& app, bool required);
 
-  /// Whether any of them was given.
+  /// True if any of them was given.
   bool given() const { return !spec_.model.empty() || !pools_.empty(); }
 
   outcome<client::space_spec> read() const;

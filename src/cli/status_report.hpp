@@ -1,4 +1,4 @@
-// A daemon's state for people and for programs.
+// The state of a daemon as text and JSON.
 #pragma once
 
 #include "cli/json.hpp"

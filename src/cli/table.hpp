@@ -1,4 +1,4 @@
-// Aligned columns for people.
+// Tables with aligned columns.
 #pragma once
 
 #include <string>
@@ -28,7 +28,7 @@ class table {
   std::vector<std::vector<std::string>> rows_;
 };
 
-/// Two columns without titles: a name and what it is.
+/// Two columns without titles: a name and a value.
 std::string format_facts(const std::vector<std::pair<std::string, std::string>>& facts);
 
 } // namespace terrace::cli

@@ -12,12 +12,12 @@
 
 namespace terrace::cli {
 
-/// The tokens that one id of a trace stands for; the format fixes it.
+/// The number of tokens per id of a trace; defined by the format.
 constexpr uint32_t trace_block_tokens = 512;
 
-/// One line: {"timestamp": ms, "input_length": tokens, "output_length": tokens, "hash_ids": [...]}.
-/// An id names one block of 512 tokens and the whole prefix before it: two requests share a prefix exactly as
-/// far as their ids agree. The last id stands for a part of a block unless input_length is a multiple of 512.
+/// One line: {"timestamp": ms, "input_length": tokens, "output_length": tokens, "hash_ids": [...]}. An id
+/// identifies a block of 512 tokens and the whole prefix before it: two requests share a prefix exactly as
+/// far as their ids agree. The last id is a partial block unless input_length is a multiple of 512.
 struct trace_request {
   uint64_t timestamp_ms = 0;
   uint32_t input_length = 0;
@@ -27,10 +27,11 @@ struct trace_request {
   uint32_t turn = 0;                             ///< optional extra key, from 1; 0 when absent
   finish_reason reason = finish_reason::unknown; ///< optional extra key "finish_reason"
   bool session_closed = false;                   ///< optional extra key
-  std::optional<uint32_t> think_ms; ///< optional extra key: what the client expects until the next turn
-  uint32_t space = 1;               ///< whose ids these are; no key: a file is one space
+  std::optional<uint32_t>
+      think_ms;       ///< optional extra key: the client's estimate of the time until the next turn
+  uint32_t space = 1; ///< the space of the ids; not a key: one file is one space
 
-  /// How many of the ids stand for whole blocks, which are what a cache can share.
+  /// The number of ids of whole blocks, which a cache can share.
   size_t full_blocks() const { return input_length / trace_block_tokens; }
 
   /// A number for the session; 0 when it has none.
@@ -43,8 +44,8 @@ struct trace {
   std::vector<trace_request> requests; ///< in the order of the file
 };
 
-/// Parses one line; on failure the text says what was expected and what came, without file and line.
-/// Keys that are not named above are ignored. What is known of a request's end counts once its answer is out.
+/// Parses one line; on failure the text states what was expected and found, without file and line. Unknown
+/// keys are ignored. Information on a request's end takes effect once its answer is complete.
 outcome<trace_request> parse_trace_line(std::string_view line);
 
 /// Reads at most `limit` requests (0: all). Failures read "file:line: expected ...". Empty lines are skipped;

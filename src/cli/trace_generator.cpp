@@ -17,12 +17,12 @@ constexpr double burst_share = 0.1; // of the time
 constexpr double length_sigma = 0.8;
 constexpr double think_sigma = 1.2;
 constexpr double tool_sigma = 1;
-constexpr double foresight_sigma = 0.5; // of what clients expect
+constexpr double foresight_sigma = 0.5; // of the clients' expectations
 
-/// A prompt as a chain of block ids. Copying it is what forking a conversation means.
+/// A prompt as a chain of block ids. Copying it forks a conversation.
 class block_chain {
  public:
-  /// Appends tokens nobody has seen; blocks that become whole take fresh ids.
+  /// Appends new tokens; blocks that become complete get new ids.
   void append(uint64_t tokens, uint64_t& next_id) {
     tail_ += tokens;
     if (tokens != 0)
@@ -31,7 +31,7 @@ class block_chain {
       whole_.push_back(next_id++);
   }
 
-  /// All ids, with one for the begun block; the same chain asked twice gives the same ids.
+  /// All ids, including one for the incomplete block; the same chain always returns the same ids.
   std::vector<uint64_t> ids(uint64_t& next_id) {
     std::vector<uint64_t> all = whole_;
     if (tail_ != 0) {

@@ -12,39 +12,39 @@ enum class arrival_kind {
   bursty,  ///< a tenth of the time they start `burst_factor` times as often; same mean rate
 };
 
-/// What the generated users do. Lengths are lognormal with the given means, as conversations are in published
-/// traces.
+/// Parameters of the generated users. Lengths are lognormal with the given means, like the conversations in
+/// published traces.
 struct trace_options {
   uint64_t seed = 1;
   size_t requests = 1000;  ///< lines to write
-  size_t sessions = 0;     ///< conversations to start at most; 0: as many as the requests need
-  double session_rate = 1; ///< conversations that start per second, on the average
+  size_t sessions = 0;     ///< maximum number of conversations; 0: as many as the requests need
+  double session_rate = 1; ///< mean number of conversations started per second
   arrival_kind arrivals = arrival_kind::poisson;
   double burst_factor = 10;
   double burst_seconds = 10; ///< mean length of a burst
-  size_t system_prompts = 8; ///< shared beginnings; popularity falls as 1 / rank. 0: none
+  size_t system_prompts = 8; ///< shared prefixes with popularity 1 / rank; 0: none
   double system_prompt_tokens = 2048;
   double user_tokens = 1024;   ///< of each turn's new input
   double output_tokens = 384;  ///< of each answer; it is part of the next turn's context
   double turns = 5;            ///< mean turns of a conversation (geometric)
   double think_seconds = 20;   ///< between an answer and the next turn (lognormal, heavy tail)
   double token_seconds = 0.02; ///< decoding time of one token of an answer
-  double branch = 0.1;         ///< chance that a turn goes back to an earlier turn and continues from there
-  double agents = 0;     ///< share of the conversations whose answers call tools before they come to the user
-  double tool_calls = 6; ///< mean calls before an answer; each is a turn of its own
+  double branch = 0.1;         ///< probability that a turn continues an earlier turn instead of the last
+  double agents = 0;        ///< fraction of conversations whose answers call tools before they reach the user
+  double tool_calls = 6;    ///< mean calls before an answer; each is a turn of its own
   double tool_seconds = 5;  ///< from a call to its turn (lognormal, heavy tail)
-  double tool_tokens = 800; ///< of what a tool gives back: the new input of its turn
+  double tool_tokens = 800; ///< of a tool's result: the new input of its turn
   double call_tokens = 80;  ///< of an answer that calls a tool
   double hints = 0; ///< share of the conversations whose clients tell how each request ended: why, whether
                     ///< the conversation is over, and (roughly) when the next turn is due
   uint32_t context_tokens_max = 131'072; ///< a conversation ends before it
 
-  /// A failure names the option as the command line spells it.
+  /// A failure names the option as on the command line.
   outcome<void> validate() const;
 };
 
-/// The same options give the same trace. Timestamps never go back. Fewer than `requests` come out
-/// only if `sessions` conversations end before.
+/// The same options give the same trace. Timestamps do not decrease. Returns fewer than `requests` only if
+/// `sessions` conversations end before.
 outcome<trace> generate_trace(const trace_options& options);
 
 } // namespace terrace::cli

@@ -1,4 +1,4 @@
-// What a trace asks for: the numbers of `terrace trace info`.
+// Statistics of a trace, for `terrace trace info`.
 #pragma once
 
 #include "cli/latency_recorder.hpp"
@@ -12,17 +12,18 @@ struct trace_statistics {
   double seconds = 0; ///< from the first to the last timestamp
   uint64_t input_tokens = 0;
   uint64_t output_tokens = 0;
-  uint64_t blocks = 0;          ///< whole blocks asked for; what a cache can serve
-  uint64_t distinct_blocks = 0; ///< of these, different ones; what a cache must hold to never miss again
-  uint64_t hit_blocks = 0;      ///< leading blocks that an infinite cache has when the request comes
-  uint64_t contradictions = 0;  ///< ids seen behind two different prefixes; 0 in a sound trace
+  uint64_t blocks = 0; ///< whole blocks requested; what a cache can serve
+  uint64_t distinct_blocks =
+      0;                   ///< distinct blocks among them; what a cache must hold to avoid all further misses
+  uint64_t hit_blocks = 0; ///< leading blocks that an infinite cache has when the request arrives
+  uint64_t contradictions = 0; ///< ids that follow two different prefixes; 0 in a valid trace
   percentiles input_length;
   percentiles output_length;
-  percentiles turns; ///< requests of a conversation
+  percentiles turns; ///< requests per conversation
   /// Index of dispersion: variance over mean of the arrivals in windows of 10 s; 1 for a Poisson process.
   double burstiness = 0;
 
-  /// Of all input tokens, those that an infinite cache serves.
+  /// The fraction of all input tokens that an infinite cache serves.
   double infinite_hit_ratio() const;
 };
 

@@ -1,4 +1,4 @@
-// Numbers with their units, as people read and write them.
+// Formatting and parsing of numbers with units.
 #pragma once
 
 #include "cli/failure.hpp"
@@ -11,7 +11,7 @@ namespace terrace::cli {
 /// "0 B", "999 B", "1.50 KiB", "12.3 GiB".
 std::string format_bytes(uint64_t bytes);
 
-/// Bytes per second in powers of ten, as devices are sold: "3.42 GB/s".
+/// Bytes per second in powers of ten: "3.42 GB/s".
 std::string format_rate(double bytes_per_second);
 
 /// "870 ns", "47.9 us", "3.42 ms", "1.50 s", "3 min 20 s", "2 h 05 min".

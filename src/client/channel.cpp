@@ -86,7 +86,7 @@ result<size_t> channel::send_some(std::span<const uint8_t> bytes, std::span<cons
   }
 }
 
-// The daemon may have told why before it closed: what it sent last is still in our buffer.
+// The daemon may have sent the reason before it closed; it is then still in the receive buffer.
 void channel::lost_while_sending(int reason) {
   outbox_.clear();
   do
@@ -107,7 +107,7 @@ result<void> channel::flush() {
   return {};
 }
 
-// Waits until something can be sent, and takes in answers meanwhile.
+// Waits until something can be sent, receiving answers meanwhile.
 result<void> channel::make_room(deadline until) {
   auto ready = wait_for(socket_.get(), POLLIN | POLLOUT, until);
   if (!ready)
@@ -158,14 +158,15 @@ result<uint64_t> channel::send(uint64_t id, std::span<const int> descriptors, de
     rest = rest.subspan(*sent);
     if (*sent > 0)
       continue;
-    inside_frame_ = begun; // until its rest is sent, nothing else may be
+    inside_frame_ = begun; // until the rest is sent, nothing else may be
     auto ok = make_room(until);
     inside_frame_ = false;
     if (ok)
       continue;
     if (ok.error().code != errc::deadline || !begun)
       return give_up(ok.error());
-    // Half a frame is on its way. The rest goes first when the connection is used next; the request is in flight.
+    // Part of a frame is sent. The rest is sent first when the connection is used next; the request is in
+    // flight.
     outbox_.insert(outbox_.begin(), rest.begin(), rest.end());
     break;
   }
@@ -184,7 +185,7 @@ void channel::send_unwatched(uint64_t id) {
   ++in_flight_;
   size_t sent = 0;
   if (outbox_.empty() && !inside_frame_) {
-    // A loss is not looked into here: this runs in destructors, and the next call will meet it.
+    // A loss is ignored here: this runs in destructors, and the next call reports it.
     protocol::outgoing_message message;
     auto some = ::sendmsg(socket_.get(), message.prepare(bytes), protocol::send_flags | MSG_DONTWAIT);
     sent = some > 0 ? static_cast<size_t>(some) : 0;
@@ -245,7 +246,7 @@ result<void> channel::receive(deadline until) {
   }
 }
 
-// False, and the end of the channel, for a frame that answers nothing we asked.
+// False, and the end of the channel, for a frame that answers no request.
 bool channel::belongs(const protocol::frame& frame) {
   if (frame.request_id == protocol::connection_request_id && frame.kind == kind::error) {
     auto table = protocol::parse<wire::Error>(frame.body);

@@ -1,8 +1,8 @@
-// One incarnation of a connection: a socket from its handshake to its end, and the requests in flight on it.
+// One socket of a connection, from its handshake to its end, and the requests in flight on it.
 //
-// One thread at a time. A round trip without a deadline is one sendmsg and one recvmsg: the socket blocks, and poll is
-// called only where there is a time to keep, or where sending would block, because then answers must be taken in
-// meanwhile: a daemon that waits for us to read would never read what we send.
+// Used by one thread at a time. A round trip without a deadline is one sendmsg and one recvmsg: the socket
+// blocks. poll is called only if there is a deadline, or if sending would block, because then answers must be
+// received meanwhile: otherwise client and daemon would each wait for the other to read.
 #pragma once
 
 #include "base/error.hpp"
@@ -36,13 +36,15 @@ class channel {
   int descriptor() const { return socket_.get(); }
   result<void> state() const;
 
-  /// Ends it from our side, or because the daemon broke the protocol. Requests in flight are `gone`.
+  /// Closes the channel, on request or because the daemon violated the protocol. Requests in flight fail with
+  /// `gone`.
   void end(std::string reason);
 
-  /// After the handshake.
+  /// Call after the handshake.
   void set_credits(uint32_t requests, uint64_t bytes, uint64_t frame_bytes_max);
 
-  /// Sends a request whose body `build(FlatBufferBuilder&)` makes, and gives its id. Waits for credits.
+  /// Sends a request whose body is built by `build(FlatBufferBuilder&)`, and returns its id. Waits for
+  /// credits.
   template <class Build>
   result<uint64_t> submit(protocol::kind kind, Build&& build, deadline until,
                           std::span<const int> descriptors = {}) {
@@ -53,7 +55,7 @@ class channel {
     return send(id, descriptors, until);
   }
 
-  /// Sends a request whose answer nobody waits for: never blocks, and does nothing on a channel that has ended.
+  /// Sends a request without waiting for its answer: never blocks, and does nothing on a closed channel.
   template <class Build>
   void post(protocol::kind kind, Build&& build) {
     if (gone_)
@@ -66,19 +68,19 @@ class channel {
   void post_abort(uint64_t reservation);
   void post_cancel(uint64_t request);
 
-  /// The answer to a request; the id is spent then. Fails with `deadline` (the request is still in flight and may be
-  /// waited for again) or `gone` (the id is spent).
+  /// Waits for the answer to a request, whose id is then released. Fails with `deadline` (the request is
+  /// still in flight and can be waited for again) or `gone` (the id is released).
   result<answer> wait(uint64_t id, deadline until);
 
-  /// Takes in what is here, or waits for one answer. Gives the number of answers taken in.
+  /// Receives available answers, or waits for one. Returns the number of answers received.
   result<uint32_t> poll(deadline until);
 
   bool ready(uint64_t id);
 
-  /// Of a request whose answer was not taken yet.
+  /// For a request whose answer was not taken yet.
   protocol::kind request_of(uint64_t id) { return find(id)->request; }
 
-  /// The request's answer will be dropped, and what it holds given back.
+  /// Drops the request's answer, and releases what it holds.
   void forget(uint64_t id);
 
   const std::shared_ptr<segments>& mapped() const { return segments_; }
@@ -86,14 +88,14 @@ class channel {
  private:
   enum class slot_state : uint8_t { free, waiting, answered, forgotten };
 
-  /// A request id is a slot's index below its generation, so that an answer finds its request without a search.
+  /// A request id is a slot's index and its generation, so that an answer finds its request without a search.
   struct slot {
     uint64_t generation = 1;
     slot_state state = slot_state::free;
     protocol::kind request{};
     uint64_t bytes = 0; ///< of its frame, while in flight
     protocol::kind answer_kind{};
-    std::vector<uint8_t> body; ///< of an answer that came while another was waited for
+    std::vector<uint8_t> body; ///< of an answer that arrived while another was waited for
     protocol::descriptor_list descriptors;
   };
   static constexpr unsigned index_bits = 20;
@@ -121,13 +123,12 @@ class channel {
   std::optional<error> gone_;
   protocol::frame_decoder decoder_;
   protocol::frame_builder builder_;
-  protocol::frame_builder posts_; ///< apart: posts happen while a request is being sent
-  std::vector<uint8_t>
-      outbox_; ///< what must be sent before anything else: the rest of a cut frame, and posts
+  protocol::frame_builder posts_; ///< separate, because posts happen while a request is being sent
+  std::vector<uint8_t> outbox_;   ///< to be sent before anything else: the rest of a partial frame, and posts
   bool inside_frame_ = false;
   std::vector<slot> slots_;
   std::vector<uint32_t> free_slots_;
-  std::vector<uint8_t> taken_; ///< body of the answer that `wait` gave out last, if it was stored
+  std::vector<uint8_t> taken_; ///< body of the answer last returned by `wait`, if it was stored
   uint32_t in_flight_ = 0;
   uint64_t in_flight_bytes_ = 0;
   uint32_t credit_requests_ = 1;

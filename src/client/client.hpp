@@ -6,15 +6,15 @@
 //   auto hit = daemon->lookup({.in = *space, .what = prefix::of_tokens(tokens), .lease = true});
 //   auto copied = daemon->load_under_lease(hit->held, {.count = hit->found_chunks}, destinations);
 //
-// Threads: one connection belongs to one thread at a time, with all its handles and tickets; open one a thread. It has
-// no thread of its own, and nothing happens outside its calls.
+// Threads: a connection is used by one thread at a time, with all its handles and tickets; open one per
+// thread. It has no thread of its own, and works only during calls.
 //
-// Time: a call with a deadline returns by then. A call without one returns when its answer comes, or when the daemon is
-// gone, which is noticed at once. A call that ran out of time has asked the daemon to cancel; memory that it named
-// (a region's) may still be written until a later call on that region has been answered.
+// Time: a call with a deadline returns by then. A call without one returns when its answer arrives, or when
+// the daemon is lost, which is detected immediately. A call that timed out has asked the daemon to cancel;
+// memory passed to it (of a region) may still be written until a later call on that region has been answered.
 //
-// Failing open: when the daemon is lost, every call and every open ticket gives `errc::gone`, at once and from then on,
-// until `reconnect` succeeds. An engine treats it as a miss and goes on.
+// Daemon loss: every call and every open ticket fails with `errc::gone` immediately, until `reconnect`
+// succeeds. An engine should treat it as a miss and continue.
 #pragma once
 
 #include "base/error.hpp"
@@ -39,25 +39,25 @@ struct lookup_result {
   uint32_t found_chunks = 0; ///< leading chunks that are present
   uint64_t found_tokens = 0;
   uint64_t usable_tokens = 0;   ///< ends at least one token before the prompt's end
-  std::vector<tier_kind> tiers; ///< of each found chunk: its fastest tier
-  lease held;                   ///< when asked for, and anything was found
-  uint64_t first_token = 0;     ///< of the prompt: where the first chunk begins
+  std::vector<tier_kind> tiers; ///< per found chunk: its fastest tier
+  lease held;                   ///< if requested, and anything was found
+  uint64_t first_token = 0;     ///< position in the prompt at which the first chunk begins
 };
 
 struct connect_options {
-  std::string path;                             ///< of the daemon's socket
-  std::string name = "libterrace";              ///< appears in `terrace status`
-  uint32_t socket_buffer_bytes = 1U << 20;      ///< asked for in both directions; the kernel may grant less
+  std::string path;                             ///< path of the daemon's socket
+  std::string name = "libterrace";              ///< shown by `terrace status`
+  uint32_t socket_buffer_bytes = 1U << 20;      ///< requested in both directions; the kernel may grant less
   std::chrono::milliseconds backoff_least{10};  ///< between attempts to reconnect: doubled at each failure,
-  std::chrono::milliseconds backoff_most{2000}; ///< up to this, each time a random part of it
+  std::chrono::milliseconds backoff_most{2000}; ///< up to this value; the actual pause is a random part of it
 };
 
 class connection {
  public:
-  /// Connects and shakes hands.
+  /// Connects and performs the handshake.
   static result<connection> connect(connect_options options, deadline until = {});
 
-  /// Shakes hands on a stream socket that is connected already. `reconnect` works if `options.path` is set.
+  /// Performs the handshake on a connected stream socket. `reconnect` works if `options.path` is set.
   static result<connection> over(unique_fd socket, connect_options options, deadline until = {});
 
   connection(connection&&) noexcept;
@@ -68,46 +68,51 @@ class connection {
 
   const daemon_info& daemon() const;
 
-  /// False once the daemon is lost. Costs nothing and asks nobody: a loss shows when a call meets it.
+  /// False once the daemon is lost. Makes no system call: a loss is noticed by the next call that uses the
+  /// socket.
   bool alive() const;
 
-  /// For a loop of the caller's own: readable when answers have come (then call `poll`). Changes with `reconnect`.
+  /// For an event loop of the caller: readable when answers have arrived (then call `poll`). Changes with
+  /// `reconnect`.
   int descriptor() const;
 
-  /// One attempt, if the time for one has come; otherwise `gone` at once, without a system call: cheap enough to be
-  /// tried before every request. Opens the spaces and registers the regions of this connection anew; leases,
-  /// reservations and tickets from before are gone. Tells whether it is the same daemon. Connections of the past under
-  /// which nothing is held here any more are reported to it as ended, so that it need not keep their memory for us.
+  /// Makes one attempt if the back-off has passed; otherwise fails with `gone` immediately, without a system
+  /// call, so that it can be called before every request. Opens the spaces and registers the regions of this
+  /// connection again; previous leases, reservations and tickets are gone. Returns true if it is the same
+  /// daemon. Earlier connections from which this process holds nothing any more are reported to the daemon as
+  /// finished, so that it can release their memory.
   result<bool> reconnect(deadline until = {});
 
   // ---- spaces and regions ----
 
   result<space> open_space(const space_spec& spec, deadline until = {});
 
-  /// The pools that the space has, with one for each layer group. Valid until a space is opened. Empty: no such space.
+  /// The pools of a space, including one per layer group. Valid until a space is opened. Empty: no such
+  /// space.
   std::span<const open_pool> pools_of(const space& opened) const;
 
-  /// `memory` may be any memfd; it should carry F_SEAL_SHRINK. The descriptor is duplicated.
+  /// `memory` may be any memfd; it should have F_SEAL_SHRINK. The descriptor is duplicated.
   result<registered_region> register_region(int memory, uint64_t bytes, deadline until = {});
   result<registered_region> register_region(const region& memory, deadline until = {}) {
     return register_region(memory.descriptor(), memory.size(), until);
   }
 
-  // ---- requests, each waiting for its answer ----
+  // ---- requests that wait for their answer ----
 
   result<lookup_result> lookup(const lookup_request& request, deadline until = {});
 
-  /// The answer of another connection's lookup, as soon as there is one: also of a lookup that comes after this call. Its
-  /// lease ends when all who hold it have released it. Errors: `gone` when the lookup had no answer or its lease has ended
-  /// already, `cancelled`, and `deadline`, also for a lookup that never comes.
+  /// The answer to another connection's lookup, as soon as it is available, also if that lookup starts after
+  /// this call. Its lease ends when all holders have released it. Errors: `gone` if the lookup had no answer
+  /// or its lease has ended, `cancelled`, and `deadline`, also for a lookup that never starts.
   result<lookup_result> await_lookup(const lookup_id& id, deadline until = {});
 
-  /// Ends another connection's lookup, or, if it has been answered, its lease for the one who looked up. False: the
-  /// daemon knows no such lookup, or nothing of it is left.
+  /// Ends another connection's lookup, or, if it has been answered, that connection's hold on its lease.
+  /// False: the lookup is unknown, or nothing of it is left.
   result<bool> cancel_lookup(const lookup_id& id, deadline until = {});
 
-  /// Where leased objects lie. Maps segments of the daemon's arena when they are first met. `denied` in a group whose
-  /// memory is not shared: use `load`. `pools`: numbers of those that are wanted, rising; empty: all.
+  /// Returns the locations of leased objects. Maps segments of the daemon's arena when first needed. `denied`
+  /// in a group that maps no memory: use `load`. `pools`: numbers of the requested pools, ascending; empty:
+  /// all.
   ///
   /// Fewer chunks than were asked for: there was no room in host memory for more. Ask for the rest, with `earlier` given up
   /// once these are read. `no_space`: what leases hold leaves no room at all; `load` needs none.
@@ -126,31 +131,33 @@ class connection {
   /// The daemon copies into a region.
   result<load_result> load(const load_request& request, deadline until = {});
 
-  /// The daemon copies out of a region. When the answer is here, the region may be written again.
+  /// The daemon copies from a region. After the answer, the region may be overwritten.
   result<store_result> store(const store_request& request, deadline until = {});
 
   result<reservation> reserve(const reserve_request& request, deadline until = {});
   result<store_result> commit(reservation written, deadline until = {});
 
-  /// Tells how an inference request ended.
+  /// Reports how an inference request ended.
   result<void> end_inference(const inference_end& what, deadline until = {});
 
-  /// Forgets all objects of the space, or of the whole trust group; when it returns, no restart brings them back.
+  /// Removes all objects of the space, or of the whole trust group; once it returns, no restart brings them
+  /// back.
   result<clear_result> clear(const space* only = nullptr, deadline until = {});
 
   result<daemon_status> status(deadline until = {});
 
-  /// The policy of each tier, and what the configured shadows would have hit.
+  /// The policy of each tier, and what the configured shadow policies would have hit.
   result<policies_status> policies(deadline until = {});
 
-  /// Gives a tier ("host", "disk") another eviction policy; its residents stay. For the daemon's own user and root. Gives
-  /// the name of the one before. Errors: `denied`, `not_found`, `bad_request` naming the known policies.
+  /// Sets the eviction policy of a tier ("host", "disk"); its residents stay. Allowed for the daemon's own
+  /// user and root. Returns the previous policy. Errors: `denied`, `not_found`, `bad_request` listing the
+  /// known policies.
   result<std::string> set_policy(const std::string& tier, const std::string& policy, deadline until = {});
 
-  // ---- the same, any number in flight; answers may come in any order ----
+  // ---- the same, any number in flight; answers may arrive in any order ----
   //
-  // Submitting waits only while the daemon's credits are used up, for `until` at most; the daemon is told the time that
-  // is left as the request's deadline.
+  // Submitting waits only while the daemon's credits are exhausted, until `until` at most; the remaining time
+  // is sent to the daemon as the request's deadline.
 
   result<ticket<lookup_result>> submit_lookup(const lookup_request& request, deadline until = {});
   result<ticket<lookup_result>> submit_await_lookup(const lookup_id& id, deadline until = {});
@@ -162,27 +169,27 @@ class connection {
   result<ticket<reservation>> submit_reserve(const reserve_request& request, deadline until = {});
   result<ticket<store_result>> submit_commit(reservation written, deadline until = {});
 
-  /// Takes the result; the ticket is empty then. With `errc::deadline` from this call's own `until`, the ticket is
-  /// still good and can be waited for again.
+  /// Takes the result and empties the ticket. If it fails with `errc::deadline` because of its own `until`,
+  /// the ticket remains valid and can be waited for again.
   result<lookup_result> wait(ticket<lookup_result>& under_way, deadline until = {});
   result<located_objects> wait(ticket<located_objects>& under_way, deadline until = {});
   result<load_result> wait(ticket<load_result>& under_way, deadline until = {});
   result<store_result> wait(ticket<store_result>& under_way, deadline until = {});
   result<reservation> wait(ticket<reservation>& under_way, deadline until = {});
 
-  /// Takes in what has come; waits for at least one answer if none has and `until` has not passed. Gives the number of
-  /// answers taken in; see any_ticket::ready. With nothing in flight it returns 0.
+  /// Receives available answers; waits for at least one if there is none and `until` has not passed. Returns
+  /// the number of answers received; see any_ticket::ready. Returns 0 if nothing is in flight.
   result<uint32_t> poll(deadline until);
 
-  /// Asks the daemon to end a request. It will still be answered: with `cancelled`, or with what it had done already.
-  /// False: the daemon knows no such request any more.
+  /// Asks the daemon to end a request, which is still answered: with `cancelled`, or with its result. False:
+  /// the daemon does not know the request any more.
   result<bool> cancel(const detail::any_ticket& under_way, deadline until = {});
 
   /// The same without waiting: asks the daemon to end the request, and forgets it. Its answer is dropped when it comes,
   /// with what it would have held.
   static void give_up(detail::any_ticket& under_way);
 
-  /// A handle on a lease that another connection of the trust group took.
+  /// A handle for a lease that another connection of the trust group took.
   lease adopt(const lease_id& id) const;
 
  private:
@@ -210,7 +217,8 @@ class connection {
   std::shared_ptr<detail::core> core_;
 };
 
-/// What load_under_lease does after reading the lease; for callers that split reading and copying.
+/// The second half of load_under_lease, after reading the lease; for callers that separate reading and
+/// copying.
 result<uint64_t> copy_objects(std::span<const std::span<const uint8_t>> from,
                               std::span<const std::span<uint8_t>> into);
 

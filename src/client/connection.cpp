@@ -131,7 +131,7 @@ result<ticket<load_result>> connection::submit_load(const load_request& request,
     return pass_on(region);
   if (!request.lease)
     return submit_about<load_result>(kind::load, request, *region, until);
-  // The lease knows its space; the one that the caller names is told where it is open here, as a check.
+  // The lease determines the space; the space given by the caller is sent as a check if it is open here.
   request_context in{core_->space_id_of(request.in).value_or(0), *region, milliseconds_left(until)};
   return submit<load_result>(
       core_->now(), kind::load, [&](body_builder& body) { return encode(body, request, in); }, until);
@@ -156,7 +156,7 @@ result<ticket<store_result>> connection::submit_commit(reservation written, dead
       [&](body_builder& body) { return wire::CreateCommit(body, written.id_, milliseconds_left(until)); },
       until);
   if (sent)
-    written.id_ = 0; // the daemon's from here on: nothing to abort
+    written.id_ = 0; // now owned by the daemon: nothing to abort
   return sent;
 }
 
@@ -305,7 +305,7 @@ result<T> connection::finish(result<ticket<T>> submitted, deadline until) {
   if (!submitted)
     return pass_on(submitted);
   auto done = wait(*submitted, until);
-  // A ticket that is still good here ran out of time: nobody will ask for its answer.
+  // The ticket is valid but timed out, and nobody will ask for its answer.
   if (!done)
     give_up(*submitted);
   return done;

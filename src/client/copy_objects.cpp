@@ -1,4 +1,4 @@
-// Copies out of the mapped arena, on the caller's thread.
+// Copies from the mapped arena, on the caller's thread.
 #include "client/client.hpp"
 
 #include <cstring>

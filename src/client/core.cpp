@@ -29,7 +29,7 @@ result<void> core::start(unique_fd socket, deadline until) {
   ask_for_buffers(socket.get(), options_.socket_buffer_bytes);
   auto fresh = std::make_shared<channel>(std::move(socket));
 
-  // Only what nobody here can touch any more is reported as done.
+  // Reports as finished only connections whose memory nothing here refers to.
   std::vector<uint64_t> resumes;
   for (const auto& item : ended_)
     if (item.past.use_count() == 1 && item.past->mapped().use_count() == 1 &&
@@ -47,7 +47,7 @@ result<void> core::start(unique_fd socket, deadline until) {
         return ok;
 
   if (info->boot != info_.boot)
-    ended_.clear(); // their daemon has died, and its quarantine with it
+    ended_.clear(); // their daemon has ended, and its quarantine with it
   std::erase_if(ended_, [&](const auto& item) {
     return std::find(resumes.begin(), resumes.end(), item.connection) != resumes.end();
   });
@@ -61,7 +61,7 @@ result<void> core::start(unique_fd socket, deadline until) {
 void core::back_off() {
   auto most = std::min(options_.backoff_most, options_.backoff_least * (1U << std::min(failures_, 16U)));
   ++failures_;
-  // Full jitter: clients that lost the same daemon must not come back in step.
+  // Full jitter, so that clients that lost the same daemon do not reconnect at the same time.
   std::uniform_int_distribution<int64_t> pick(0, duration_cast<microseconds>(most).count());
   next_attempt_ = steady_clock::now() + microseconds(pick(random_));
 }
@@ -112,7 +112,7 @@ result<space> core::open_space(const space_spec& spec, deadline until) {
   if (known == spaces_.end())
     spaces_.push_back(entry);
   else
-    *known = entry; // opened twice, with another rank perhaps: the last one counts
+    *known = entry; // opened twice, perhaps with another rank: the last one is used
   return space{slot, entry.fingerprint};
 }
 

@@ -1,4 +1,4 @@
-// What survives a reconnect: how to reach the daemon, and what to open there again.
+// The state that survives a reconnect: how to reach the daemon, and what to open again.
 #pragma once
 
 #include "client/channel.hpp"
@@ -19,7 +19,8 @@ class core {
  public:
   explicit core(connect_options options) : options_(std::move(options)) {}
 
-  /// Shakes hands on the socket, opens the spaces and registers the regions, and makes the channel the current one.
+  /// Performs the handshake on the socket, opens the spaces, registers the regions, and makes the channel the
+  /// current one.
   result<void> start(unique_fd socket, deadline until);
 
   result<bool> reconnect(deadline until);
@@ -32,7 +33,7 @@ class core {
   result<uint32_t> space_id_of(const space& opened) const;
   std::span<const open_pool> pools_of(const space& opened) const;
 
-  /// Gives the slot; `region_at` knows the rest.
+  /// Returns the slot; `region_at` has the details.
   result<uint32_t> register_region(unique_fd memory, uint64_t bytes, deadline until);
   void unregister_region(uint32_t slot);
 
@@ -51,7 +52,8 @@ class core {
     digest fingerprint;
     std::vector<open_pool> pools;
   };
-  /// A channel that ended while its daemon lived on. Its memory there is quarantined until we say we are done.
+  /// A channel that closed while its daemon kept running. Its memory there is quarantined until the client
+  /// confirms.
   struct ended_channel {
     std::shared_ptr<channel> past;
     uint64_t connection;
@@ -63,18 +65,18 @@ class core {
   void back_off();
 
   connect_options options_;
-  std::shared_ptr<channel> channel_; ///< between a loss and a reconnect: one that has ended
-  bool started_ = false;             ///< channel_ has shaken hands, and was not put among the ended ones
+  std::shared_ptr<channel> channel_; ///< between a loss and a reconnect: a closed one
+  bool started_ = false;             ///< channel_ has completed the handshake, and is not in ended_
   daemon_info info_;
   std::vector<space_entry> spaces_;
   std::vector<region_entry> regions_;
-  std::vector<ended_channel> ended_; ///< all of info_.boot
+  std::vector<ended_channel> ended_; ///< all of the boot in info_
   std::chrono::steady_clock::time_point next_attempt_{};
   uint32_t failures_ = 0;
   std::minstd_rand random_{std::random_device{}()};
 };
 
-/// What a call gives whose `read` gives T: result<T>, or T itself where it is a result already.
+/// The result type of a call whose `read` returns T: result<T>, or T itself if it is already a result.
 template <class T>
 struct as_result {
   using type = result<T>;
@@ -86,8 +88,8 @@ struct as_result<result<T>> {
 template <class T, class Read>
 using read_result = typename as_result<std::invoke_result_t<Read&, const T&, answer&>>::type;
 
-/// Reads an answer of the type T with `read(const T&, answer&)`. An error frame becomes its error; anything malformed
-/// ends the channel.
+/// Reads an answer of type T with `read(const T&, answer&)`. An error frame becomes its error; a malformed
+/// one closes the channel.
 template <class T, class Read>
 read_result<T, Read> read_answer(channel& from, answer& got, Read&& read) {
   if (got.kind == protocol::kind::error) {
@@ -110,7 +112,7 @@ read_result<T, Read> read_answer(channel& from, answer& got, Read&& read) {
   }
 }
 
-/// Waits for it first. A request that ran out of time is forgotten.
+/// Like above, but waits for the answer first. A request that timed out is dropped.
 template <class T, class Read>
 read_result<T, Read> take(channel& from, uint64_t id, deadline until, Read&& read) {
   auto got = from.wait(id, until);
@@ -121,8 +123,9 @@ read_result<T, Read> take(channel& from, uint64_t id, deadline until, Read&& rea
   return tl::unexpected<error>(got.error());
 }
 
-/// Sends a request and waits for its answer: `build(body_builder&)` makes the request's table, `read` makes of the answer's
-/// table what the caller wants. One that needs the answer's descriptors takes them as `read(table, answer&)`.
+/// Sends a request and waits for its answer: `build(body_builder&)` builds the request's table, `read`
+/// converts the answer's table. If it needs the answer's descriptors, it takes them as `read(table,
+/// answer&)`.
 template <protocol::kind Verb, class Build, class Read>
 auto ask(channel& with, deadline until, Build&& build, Read&& read, std::span<const int> descriptors = {}) {
   using request_table = protocol::request_table<Verb>;

@@ -1,4 +1,4 @@
-// From verified tables of the wire to libterrace's values.
+// Converts verified tables to libterrace's values.
 #pragma once
 
 #include "client/policies.hpp"

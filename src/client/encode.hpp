@@ -1,4 +1,4 @@
-// From libterrace's values to the tables of the wire.
+// Converts libterrace's values to tables.
 #pragma once
 
 #include "client/types.hpp"
@@ -12,7 +12,7 @@ namespace terrace::client::detail {
 
 using body_builder = flatbuffers::FlatBufferBuilder;
 
-/// What the connection adds to a request: ids of the wire for the handles, and the time that is left.
+/// What the connection adds to a request: wire ids for the handles, and the remaining time.
 struct request_context {
   uint32_t space = 0;
   uint32_t region = 0;

@@ -1,7 +1,7 @@
-// Things of a connection that must be given back: each handle does it at its destruction, without waiting.
+// Resources of a connection: each handle releases its resource on destruction, without waiting.
 //
-// Handles are move-only and belong to the thread of their connection. They may outlive the connection object; a handle
-// whose connection has ended gives nothing back, because the daemon took everything at that moment.
+// Handles are move-only and used on the thread of their connection. They may outlive the connection object; a
+// handle of a closed connection releases nothing, because the daemon has already done so.
 #pragma once
 
 #include "base/error.hpp"
@@ -23,7 +23,7 @@ class channel; // one incarnation of a connection
 class core;    // what survives a reconnect
 } // namespace detail
 
-/// The right to read found objects: they stay where they are while it lives.
+/// The right to read found objects: they stay in place during its lifetime.
 class lease {
  public:
   lease() = default;
@@ -37,10 +37,10 @@ class lease {
 
   explicit operator bool() const { return !id_.empty(); }
 
-  /// May be given to other connections of the trust group, in other processes (connection::adopt).
+  /// May be passed to other connections of the trust group, in other processes (connection::adopt).
   const lease_id& id() const { return id_; }
 
-  /// Gives it back now. Spans that were read under it must not be touched any more.
+  /// Releases the lease now. Spans read under it must not be accessed any more.
   void release();
 
  private:
@@ -50,14 +50,16 @@ class lease {
   lease_id id_;
 };
 
-/// Objects in place, in mapped memory of the daemon: read-only, and valid while the lease is held. Any thread may read.
+/// Objects in place, in mapped memory of the daemon: read-only, valid while the lease is held. Any thread may
+/// read.
 struct located_objects {
-  std::vector<std::span<const uint8_t>> objects; ///< chunk by chunk, pool by pool
+  std::vector<std::span<const uint8_t>> objects; ///< by chunk, then pool
   std::shared_ptr<const void> mappings;          ///< keeps the memory mapped, not leased
-  uint64_t first_token = 0;                      ///< of the prompt: where the first of their chunks begins
+  uint64_t first_token = 0; ///< position in the prompt at which the first of their chunks begins
 };
 
-/// Staging memory of chunks that this client writes itself. Ends by commit; or by abort, which destruction does.
+/// Staging memory for chunks that the client writes itself. Ends with commit, or with abort, also by
+/// destruction.
 class reservation {
  public:
   reservation() = default;
@@ -74,10 +76,11 @@ class reservation {
 
   explicit operator bool() const { return id_ != 0; }
 
-  /// Where each object's bytes go, chunk by chunk, pool by pool. Empty for an object that is present already.
+  /// The destination of each object's bytes, by chunk, then pool. Empty for an object that is already
+  /// present.
   std::span<const std::span<uint8_t>> objects() const { return objects_; }
 
-  /// Gives the memory back unpublished. The spans must not be touched any more.
+  /// Releases the memory without publishing. The spans must not be accessed any more.
   void abort();
 
  private:
@@ -87,7 +90,8 @@ class reservation {
   std::vector<std::span<uint8_t>> objects_;
 };
 
-/// A region that the daemon knows. Survives reconnects (it is registered anew); unregistered at destruction.
+/// A region registered with the daemon. Survives reconnects (it is registered again); unregistered on
+/// destruction.
 class registered_region {
  public:
   registered_region() = default;
@@ -105,7 +109,7 @@ class registered_region {
   explicit operator bool() const { return core_ != nullptr; }
   uint64_t bytes() const { return bytes_; }
 
-  /// Sealed, so the daemon has it mapped; otherwise it reads and writes through the descriptor, which is slower.
+  /// Sealed, so that the daemon maps it; otherwise it is accessed through the descriptor, which is slower.
   bool mapped() const { return mapped_; }
 
   void unregister();
@@ -120,7 +124,7 @@ class registered_region {
 
 namespace detail {
 
-/// The part of a ticket that does not depend on its result.
+/// The part of a ticket that does not depend on its result type.
 class any_ticket {
  public:
   any_ticket() = default;
@@ -133,7 +137,7 @@ class any_ticket {
   }
   ~any_ticket();
 
-  /// A result, or an error, can be taken without waiting.
+  /// A result or an error is available without waiting.
   bool ready() const;
   explicit operator bool() const { return id_ != 0; }
 
@@ -145,8 +149,8 @@ class any_ticket {
 
 } // namespace detail
 
-/// A request under way. Take its result with connection::wait. Destroying it forgets the request: it is not cancelled,
-/// its answer is dropped when it comes, with what it would have held.
+/// A request in progress. Take its result with connection::wait. Destroying it does not cancel the request:
+/// its answer, and what it would hold, is dropped when it arrives.
 template <class T>
 class ticket : public detail::any_ticket {
  public:

@@ -1,4 +1,4 @@
-// Eviction policies of a trust group as `connection::policies` gives them. Counters count since the daemon's start.
+// Eviction policies of a trust group, as returned by `connection::policies`. Counters start with the daemon.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@ namespace terrace::client {
 struct tier_policy {
   std::string tier; ///< "host", "disk"
   std::string policy;
-  uint64_t objects = 0; ///< resident ones
+  uint64_t objects = 0; ///< residents
 };
 
-/// What a tier of this capacity under this policy would have hit, had the clients stored all that it missed.
+/// What a tier with this capacity and policy would have hit if the clients had stored everything it missed.
 struct shadow_policy {
   std::string policy;
   uint64_t capacity_bytes = 0;
@@ -21,7 +21,7 @@ struct shadow_policy {
   uint64_t objects = 0;
   uint64_t bookkeeping_bytes = 0;
   uint64_t requests = 0;
-  uint64_t asked = 0; ///< objects of all requests
+  uint64_t asked = 0; ///< objects in all requests
   uint64_t hits = 0;
   uint64_t asked_bytes = 0;
   uint64_t hit_bytes = 0;
@@ -31,11 +31,11 @@ struct shadow_policy {
 struct policies_status {
   std::string group;
   std::vector<tier_policy> tiers;
-  uint64_t tracked = 0;           ///< objects that the policies know
-  uint64_t ghosts = 0;            ///< of these, resident nowhere
-  uint64_t bookkeeping_bytes = 0; ///< for all of them
+  uint64_t tracked = 0;           ///< objects tracked by the policies
+  uint64_t ghosts = 0;            ///< of these, resident in no tier
+  uint64_t bookkeeping_bytes = 0; ///< of all policies
   std::vector<shadow_policy> shadows;
-  uint64_t skipped_requests = 0; ///< that the shadows were too busy to hear
+  uint64_t skipped_requests = 0; ///< because the shadows were busy
   std::vector<std::string> known;
 };
 

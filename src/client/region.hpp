@@ -10,11 +10,12 @@
 
 namespace terrace::client {
 
-/// Move-only; unmaps and closes at destruction (the daemon keeps its own reference while the region is registered).
-/// The seals forbid shrinking and growing, so the daemon can map it and read it without risking a fault.
+/// Move-only; unmaps and closes on destruction (the daemon keeps its own reference while the region is
+/// registered). The seals prevent shrinking and growing, so that the daemon can map and read it without
+/// risking a fault.
 class region {
  public:
-  /// `name` appears in /proc/PID/maps. Pages come to be when they are first touched.
+  /// `name` is shown in /proc/PID/maps. Pages are committed on first access.
   static result<region> create(const char* name, uint64_t bytes);
 
   region() = default;

@@ -1,4 +1,4 @@
-// The daemon's memory as it is mapped here: arena segments to read, staging segments to write.
+// The daemon's memory mapped here: arena segments for reading, staging segments for writing.
 #pragma once
 
 #include "base/error.hpp"
@@ -10,8 +10,8 @@
 
 namespace terrace::client::detail {
 
-/// The mappings of one channel. They stay until the last holder lets go, also when the daemon is gone: whoever reads
-/// under a lease at that moment reads on safely.
+/// The mappings of one channel. They stay until the last holder releases them, even if the daemon is gone, so
+/// that reading under a lease stays safe.
 class segments {
  public:
   segments() = default;
@@ -21,10 +21,10 @@ class segments {
 
   bool knows(uint32_t id) const { return mapped_.contains(id); }
 
-  /// Refuses a file that is shorter than `bytes`: touching what lies behind its end would be a fault.
+  /// Refuses a file shorter than `bytes`, because accessing memory beyond its end would be a fault.
   result<void> map(uint32_t id, const unique_fd& memory, uint64_t bytes, bool writable);
 
-  /// Bounds are checked against the mapping. `for_writing` needs a writable segment.
+  /// Checks bounds against the mapping. `for_writing` needs a writable segment.
   result<std::span<uint8_t>> at(uint32_t id, uint64_t offset, uint64_t bytes, bool for_writing) const;
 
  private:

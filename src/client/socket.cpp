@@ -17,7 +17,8 @@ namespace {
 
 nanoseconds left(const deadline& until) { return std::max<nanoseconds>(*until - steady_clock::now(), 0ns); }
 
-// How long connect(2) may wait for room in the listener's backlog. Zero means for ever, to the kernel.
+// The maximum time for connect(2) to wait for room in the listener's backlog. For the kernel, zero means no
+// limit.
 void limit_connect(int socket, microseconds time) {
   timeval limit{time.count() / 1'000'000, time.count() % 1'000'000};
   ::setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);

@@ -1,4 +1,4 @@
-// The Unix socket of a connection: connecting within a time, and waiting for it.
+// The Unix socket of a connection: connecting and waiting with a deadline.
 #pragma once
 
 #include "base/error.hpp"
@@ -10,17 +10,17 @@
 
 namespace terrace::client::detail {
 
-/// A connected stream socket, close-on-exec, blocking. `gone` when nobody listens there.
+/// A connected stream socket, close-on-exec, blocking. `gone` if nobody listens there.
 result<unique_fd> connect_socket(const std::string& path, deadline until);
 
-/// Asks for buffers of this size; what the kernel grants is good enough.
+/// Requests buffers of this size; less is acceptable.
 void ask_for_buffers(int socket, uint32_t bytes);
 
-/// Waits until one of poll(2)'s `events` (or an error) is there and gives what is; 0 when the time is up. A time that
-/// has passed already still looks once.
+/// Waits for one of poll(2)'s `events` or an error and returns what is ready; 0 after the deadline. Checks
+/// once even if the deadline has passed.
 result<short> wait_for(int socket, short events, deadline until);
 
-/// What is left, for the wire: 0 for no deadline, otherwise at least 1.
+/// The remaining time for the wire: 0 for no deadline, otherwise at least 1.
 uint32_t milliseconds_left(deadline until);
 
 } // namespace terrace::client::detail

@@ -1,4 +1,4 @@
-// A daemon's state as `connection::status` gives it. Counters count since the daemon's start.
+// The state of a daemon, as returned by `connection::status`. Counters start with the daemon.
 #pragma once
 
 #include "base/ids.hpp"
@@ -14,7 +14,7 @@ namespace terrace::client {
 struct tier_status {
   std::string tier;   ///< "host", "disk", ...
   std::string state;  ///< "ready", "starting", "degraded"
-  std::string reason; ///< why, when it is not ready
+  std::string reason; ///< if it is not ready
   uint64_t capacity_bytes = 0;
   uint64_t used_bytes = 0;
   uint64_t free_bytes = 0;
@@ -31,10 +31,10 @@ struct tier_status {
   std::string allocator;
   std::string policy;
   uint64_t free_runs = 0;
-  double fragmentation = 0;     ///< share of the free bytes that not even the smallest object can use, 0 to 1
-  uint64_t huge_page_bytes = 0; ///< host memory: of its capacity
-  uint64_t leaving_bytes = 0;   ///< host memory: of segments that retired, which leases or clients keep
-  std::string notice;           ///< what an operator should know although the tier is ready
+  double fragmentation = 0; ///< fraction of the free bytes that not even the smallest object can use, 0 to 1
+  uint64_t huge_page_bytes = 0; ///< host memory: part of its capacity
+  uint64_t leaving_bytes = 0;   ///< host memory: in segments being removed that leases or clients still use
+  std::string notice;           ///< information for an operator although the tier is ready
 };
 
 struct space_status {
@@ -74,7 +74,7 @@ struct daemon_status {
   boot_id boot;
   std::chrono::milliseconds uptime{};
   uint32_t workers = 0;
-  std::vector<std::string> ring; ///< what the kernel granted
+  std::vector<std::string> ring; ///< features granted by the kernel
   std::vector<group_status> groups;
   std::vector<client_status> clients;
 };

@@ -1,4 +1,4 @@
-// What libterrace's calls take and give: plain values, no FlatBuffers.
+// The parameters and results of libterrace's calls: plain values, no FlatBuffers.
 #pragma once
 
 #include "base/digest.hpp"
@@ -15,7 +15,7 @@
 
 namespace terrace::client {
 
-/// When a call must be over, whatever has happened by then. None: it waits until the answer or the connection's end.
+/// The time by which a call returns in any case. None: it waits for the answer or the end of the connection.
 using deadline = std::optional<std::chrono::steady_clock::time_point>;
 
 inline deadline within(std::chrono::nanoseconds time) { return std::chrono::steady_clock::now() + time; }
@@ -31,26 +31,26 @@ enum class tensor_format : uint8_t { binary = 0, kv_2ltd = 1, kv_t2d = 2, kv_2td
 
 struct tensor_shape {
   tensor_format format = tensor_format::kv_2ltd;
-  std::string dtype;    ///< empty: the space's
-  uint32_t kv_size = 2; ///< 2, or 1 where K and V are one; `kv_mla` and `binary`: 1
+  std::string dtype;    ///< default: the space's
+  uint32_t kv_size = 2; ///< 2, or 1 if K and V are one; `kv_mla` and `binary`: 1
   uint32_t layers = 1;
-  uint32_t hidden = 0; ///< elements of a token in one layer of K or V; `binary`: of a layer
+  uint32_t hidden = 0; ///< elements per token in one layer of K or V; `binary`: per layer
   uint32_t first_layer = 0;
 };
 
-/// One kind of state inside a space: attention KV, Mamba states, a sliding window.
+/// One kind of state in a space: attention KV, Mamba states, a sliding window.
 struct pool_spec {
   std::string name = "kv";
-  uint64_t object_bytes = 0; ///< of one chunk of this pool on one rank; 0 where `tensors` tell it
+  uint64_t object_bytes = 0; ///< of one chunk of this pool on one rank; 0 if given by `tensors`
   hit_rule rule = hit_rule::all_chunks;
-  uint32_t trailing = 1;             ///< trailing_chunks: how many
+  uint32_t trailing = 1;             ///< trailing_chunks: number of chunks
   bool replicated = false;           ///< stored once for all ranks
-  std::vector<tensor_shape> tensors; ///< what an object consists of
-  uint32_t layer_groups = 1; ///< with tensors: a pool "NAME.0", "NAME.1", ... for each group of layers
+  std::vector<tensor_shape> tensors; ///< the content of an object
+  uint32_t layer_groups = 1;         ///< with tensors: a pool "NAME.0", "NAME.1", ... per group of layers
 };
 
-/// Everything that must match for KV to be interchangeable. Clients whose specs differ in any field but `rank` share
-/// nothing.
+/// Everything that must match for KV to be interchangeable. Clients whose specs differ in any field but
+/// `rank` share nothing.
 struct space_spec {
   std::string model;
   std::string revision;
@@ -63,16 +63,16 @@ struct space_spec {
   std::string salt;
   hash_algorithm algorithm = hash_algorithm::sha256_cbor;
   std::string seed;
-  uint32_t rank = 0; ///< of this connection; not part of the space
+  uint32_t rank = 0; ///< of this connection, not part of the space
 };
 
-/// An open space. Copy it freely; it belongs to the connection that opened it and survives its reconnects.
+/// An open space. Can be copied freely; belongs to the connection that opened it and survives its reconnects.
 struct space {
   uint32_t slot = 0;
-  digest fingerprint; ///< of all fields of the spec, as the daemon computed it
+  digest fingerprint; ///< of all fields of the spec, as computed by the daemon
 };
 
-/// A tensor of an object: where it lies there, and which layers it has.
+/// A tensor of an object: its offset, size and layers.
 struct tensor_place {
   uint64_t offset = 0;
   uint64_t bytes = 0;
@@ -80,7 +80,7 @@ struct tensor_place {
   uint32_t layers = 0;
 };
 
-/// A pool of an open space; its place in the list is the number by which requests name it.
+/// A pool of an open space; its index in the list is its number in requests.
 struct open_pool {
   std::string name;
   uint64_t object_bytes = 0;
@@ -98,17 +98,17 @@ struct item {
 
 enum class digest_unit : uint8_t { chunk = 0, hash_block = 1 };
 
-/// Which chunks a request is about: either tokens or digests. A view: what it points to is read during the call only.
+/// The chunks of a request: either tokens or digests. A view: the data is read during the call only.
 struct prefix {
   std::span<const uint32_t> tokens; ///< the whole prompt, or what follows `parent`
   std::span<const uint8_t> parent;  ///< digest that the tokens continue
-  uint32_t parent_tokens = 0;       ///< how many tokens it stands for
-  std::span<const uint8_t> digests; ///< one behind the other, `digest_width` bytes each
+  uint32_t parent_tokens = 0;       ///< number of tokens it covers
+  std::span<const uint8_t> digests; ///< back to back, `digest_width` bytes each
   uint8_t digest_width = digest::max_size;
   digest_unit unit = digest_unit::chunk;
-  std::span<const uint32_t> end_offsets; ///< of each digest in tokens, when they are not regular
+  std::span<const uint32_t> end_offsets; ///< of each digest in tokens, if not regular
   std::string_view lora;
-  std::string_view salt; ///< enters the first block only
+  std::string_view salt; ///< hashed into the first block only
   std::span<const item> items;
   std::span<const std::string_view> tags;
 
@@ -142,18 +142,18 @@ enum class earlier_places : uint8_t { kept, given_up };
 
 // ---- requests ----
 
-/// What any request about objects may carry.
+/// Options of any request on objects.
 struct request_options {
-  uint8_t priority = 128; ///< the smaller, the more urgent
-  std::string_view trace; ///< appears in the daemon's log and in error texts
+  uint8_t priority = 128; ///< smaller is more urgent
+  std::string_view trace; ///< shown in the daemon's log and in error texts
 
-  /// The caller's number of the inference request that this belongs to, unique among the daemon's clients that share a
-  /// socket: lookup, loads and stores that carry the same one are one use of the prefix, and `connection::end_inference` tells
-  /// its end. 0: not told.
+  /// The caller's number of the inference request, unique among the clients of the trust group: lookups,
+  /// loads and stores with the same number count as one use of the prefix, and `connection::end_inference`
+  /// reports its end. 0: not given.
   uint64_t inference = 0;
-  uint64_t session = 0; ///< hint: a number of the conversation, the same for all its turns. 0: not told
-  uint32_t turn = 0;    ///< hint: from 1. 0: not told
-  /// By a clock of the caller; for daemons whose policy.clock is "told".
+  uint64_t session = 0; ///< hint: identifies the conversation, the same for all its turns. 0: not given
+  uint32_t turn = 0;    ///< hint: from 1. 0: not given
+  /// From a clock of the caller; used by daemons with policy.clock = "told".
   std::optional<std::chrono::nanoseconds> time;
   friend bool operator==(const request_options&, const request_options&) = default;
 };
@@ -165,12 +165,12 @@ struct inference_end {
   uint64_t inference = 0;
   std::optional<uint32_t> output_tokens;
   finish_reason reason = finish_reason::unknown;
-  bool session_closed = false;                         ///< nothing follows in this conversation
-  std::optional<std::chrono::milliseconds> think_time; ///< expected until the next turn
+  bool session_closed = false;                         ///< no further turn follows in this conversation
+  std::optional<std::chrono::milliseconds> think_time; ///< expected time until the next turn
   std::optional<std::chrono::nanoseconds> time;        ///< as in request_options
 };
 
-/// What was forgotten: an object counts once for each tier that it was in.
+/// What was removed: an object counts once per tier.
 struct clear_result {
   uint64_t objects = 0;
   uint64_t bytes = 0;
@@ -182,10 +182,10 @@ struct lookup_request {
   bool lease = false;
   uint32_t tiers = 0; ///< bit n: tier_kind n may be searched; 0: all
   request_options options;
-  std::optional<lookup_id> id; ///< by which others of the trust group may wait for it or cancel it
+  std::optional<lookup_id> id; ///< with which others of the trust group may await or cancel it
 };
 
-/// `count` pieces of `bytes` each; the i-th lies at `offset + i * stride` of the region.
+/// `count` pieces of `bytes` each; piece i is at offset `offset + i * stride` in the region.
 struct run {
   uint64_t offset = 0;
   uint64_t bytes = 0;
@@ -195,7 +195,7 @@ struct run {
 
 class registered_region;
 
-/// Runs follow the objects, chunk by chunk, pool by pool; objects are cut into their runs in order.
+/// Runs follow the objects, by chunk, then pool; objects are divided among their runs in order.
 struct load_request {
   space in;
   prefix what;                   ///< either the prefix,
@@ -204,14 +204,14 @@ struct load_request {
   const registered_region* region = nullptr;
   std::span<const run> runs;
   std::span<const uint32_t> runs_per_object; ///< empty: one run each
-  std::span<const uint8_t> pools;            ///< numbers of the pools that are wanted, rising; empty: all
+  std::span<const uint8_t> pools;            ///< numbers of the requested pools, ascending; empty: all
   request_options options;
 };
 
 struct store_request {
   space in;
   prefix what;
-  chunk_range range; ///< chunks of the prefix that the runs hold
+  chunk_range range; ///< chunks of the prefix in the runs
   const registered_region* region = nullptr;
   std::span<const run> runs;
   std::span<const uint32_t> runs_per_object; ///< empty: one run each
@@ -231,20 +231,20 @@ struct reserve_request {
 
 struct load_result {
   uint32_t requested_chunks = 0;
-  uint32_t delivered_chunks = 0; ///< the contiguous prefix that arrived
+  uint32_t delivered_chunks = 0; ///< the contiguous prefix that was delivered
   uint64_t delivered_tokens = 0;
   uint64_t bytes = 0;
   std::vector<uint64_t> bytes_by_tier; ///< indexed by tier_kind; may be shorter
-  uint64_t first_token = 0;            ///< of the prompt: where the first loaded chunk begins
+  uint64_t first_token = 0;            ///< position in the prompt at which the first loaded chunk begins
 };
 
 struct store_result {
   uint32_t stored_chunks = 0;
-  uint32_t present_chunks = 0; ///< were there already; nothing was copied
+  uint32_t present_chunks = 0; ///< already present; nothing was copied
   uint64_t bytes = 0;
 };
 
-/// What the daemon said in the handshake.
+/// The daemon's answer in the handshake.
 struct daemon_info {
   uint32_t protocol_version = 0;
   std::string version;

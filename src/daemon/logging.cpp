@@ -9,7 +9,7 @@ namespace {
 
 bool json = false;
 
-/// A JSON string's inside.
+/// Escapes the contents of a JSON string.
 std::string escaped(const std::string& text) {
   std::string out;
   for (char c : text) {

@@ -8,7 +8,7 @@
 
 namespace terrace {
 
-/// Before the actors start. Any thread may log afterwards.
+/// Call before the actors start. Any thread may log afterwards.
 void start_logging(const daemon_options& options);
 
 /// At run time, after a reload.

@@ -20,7 +20,7 @@ void service_notifier::send(std::string_view state) const {
     address.sun_path[0] = '\0';
   unique_fd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + socket_.size());
-  // A manager that does not listen is no reason to stop serving.
+  // Serving continues if the service manager does not listen.
   (void) !::sendto(socket.get(), state.data(), state.size(), MSG_NOSIGNAL,
                    reinterpret_cast<const sockaddr*>(&address), length);
 }

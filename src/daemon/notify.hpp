@@ -1,4 +1,4 @@
-// What a service manager wants to hear (sd_notify's protocol: datagrams to NOTIFY_SOCKET).
+// Notifications for a service manager (the sd_notify protocol: datagrams to NOTIFY_SOCKET).
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace terrace {
 
-/// Any thread. Without a socket it does nothing.
+/// Safe on any thread. Does nothing without a socket.
 class service_notifier {
  public:
   explicit service_notifier(std::string socket) : socket_(std::move(socket)) {}

@@ -1,11 +1,10 @@
-// The daemon's settings: one struct of options for each component, each option with its default and unit in
-// place.
+// The daemon's settings: one options struct per component, with the default and unit of each option.
 //
 //   auto parsed = parse_settings(text, "terraced.toml");       // settings_toml.hpp
 //   if (parsed) start(*parsed); else std::cerr << render_problems(parsed.error());
 //
-// A `settings` that came out of `parse_settings`, or whose `validate()` names no problem, is safe to use
-// without further checks. Plain values: copy them, compare them, hand a component its own struct.
+// A `settings` returned by `parse_settings`, or for which `validate()` reports no problem, needs no further
+// checks. Plain values: copy them, compare them, pass each component its own struct.
 #pragma once
 
 #include <array>
@@ -24,8 +23,8 @@ constexpr uint64_t gibibyte = 1ULL << 30;
 constexpr uint64_t tebibyte = 1ULL << 40;
 constexpr uint64_t huge_page_bytes = 2 * mebibyte;
 
-/// What is wrong with one option. `option` is its name in the file, such as `host.bytes`, or `listen[1].path`
-/// for the second [[listen]] (counted from 0).
+/// A problem with one option. `option` is its name in the file, such as `host.bytes`, or `listen[1].path` for
+/// the second [[listen]] (counted from 0).
 struct option_problem {
   std::string option;
   std::string wrong;
@@ -37,67 +36,67 @@ struct option_problem {
 /// [daemon]
 struct daemon_options {
   uint32_t workers = 0; ///< actor threads; 0: 1 on up to 4 processors, else a quarter of them, at most 4
-  uint32_t worker_slice_us = 100; ///< the workers' slices of processor time; 0: the kernel's own
+  uint32_t worker_slice_us = 100; ///< kernel scheduler slice of the workers; 0: the kernel's default
   std::string log_level = "info"; ///< trace, debug, info, warning, error
-  bool log_json = false;          ///< one JSON object a line instead of text
+  bool log_json = false;          ///< one JSON object per line instead of text
   std::chrono::milliseconds shutdown_grace{
       10000}; ///< after SIGTERM: how long transfers in flight may still finish
   std::vector<option_problem> validate() const;
   friend bool operator==(const daemon_options&, const daemon_options&) = default;
 };
 
-/// [[listen]]: one listening socket. Sockets that name the same group serve the same trust group.
+/// [[listen]]: one listening socket. Sockets with the same group belong to one trust group.
 struct listen_options {
   std::string path;              ///< absolute; `parse_settings` and `default_settings` fill it in
   std::string group = "default"; ///< 1 to 64 of a-z, 0-9, '-' and '_'
   uint32_t mode = 0600;          ///< permissions of the socket file
-  std::vector<uint32_t> uids;    ///< who may connect; both empty: the daemon's own uid and root
-  std::vector<uint32_t> gids;    ///< who may connect by primary group
-  bool isolated = false;         ///< nothing is mapped into clients; the daemon copies
+  std::vector<uint32_t> uids;    ///< users that may connect; both empty: the daemon's own user and root
+  std::vector<uint32_t> gids;    ///< primary groups whose users may connect
+  bool isolated = false;         ///< map nothing into clients; the daemon copies
   bool write_in_place = false;   ///< refused in this version
   std::optional<uint64_t>
       host_bytes; ///< the group's share of host.bytes; absent: an equal part of what is left
   std::optional<uint64_t>
       disk_bytes; ///< the group's share of disk.bytes; absent: an equal part of what is left
 
-  /// Whether a peer with these credentials may connect; `own_uid` is the daemon's.
+  /// True if a peer with these credentials may connect; `own_uid` is the daemon's.
   bool admits(uint32_t uid, uint32_t gid, uint32_t own_uid) const;
 
   std::vector<option_problem> validate() const;
   friend bool operator==(const listen_options&, const listen_options&) = default;
 };
 
-/// [connection]: what each client may hold, and how many clients there may be.
+/// [connection]: limits per client, and on the number of clients.
 struct connection_options {
   uint32_t credit_requests = 256;        ///< requests in flight before the daemon stops reading
-  uint64_t credit_bytes = 32 * mebibyte; ///< bytes of frames in flight before it does
+  uint64_t credit_bytes = 32 * mebibyte; ///< bytes of frames in flight before the daemon stops reading
   uint64_t staging_bytes =
       256 * mebibyte;          ///< memory for reserved, not yet committed objects of one connection
-  uint32_t regions_max = 64;   ///< registered regions of one connection
-  uint32_t leases_max = 65536; ///< leases of one connection
-  uint32_t lease_objects_max = 4'194'304;            ///< objects that these name, all together
+  uint32_t regions_max = 64;   ///< registered regions per connection
+  uint32_t leases_max = 65536; ///< leases per connection
+  uint32_t lease_objects_max = 4'194'304;            ///< objects in all leases of a connection
   uint32_t connections_max = 1024;                   ///< of the whole daemon
-  std::chrono::milliseconds request_deadline{30000}; ///< of requests that state none of their own
+  std::chrono::milliseconds request_deadline{30000}; ///< of requests without their own deadline
   std::vector<option_problem> validate() const;
   friend bool operator==(const connection_options&, const connection_options&) = default;
 };
 
-/// [host]: the host memory tier, all groups together.
+/// [host]: the host memory tier of all groups together.
 struct host_options {
-  uint64_t bytes = 1 * gibibyte;         ///< hard capacity of all host arenas
-  uint64_t segment_bytes = 1 * gibibyte; ///< an arena is one memfd for each so many bytes, at most 1 GiB
+  uint64_t bytes = 1 * gibibyte;         ///< capacity of all host arenas, never exceeded
+  uint64_t segment_bytes = 1 * gibibyte; ///< size of the memfds of an arena, at most 1 GiB
   std::string allocator = "size_class";
   uint64_t slot_bytes = 0; ///< allocator = "paged" only: the size of every slot
   uint64_t small_max_bytes =
       64 * kibibyte;          ///< allocator = "mixed" only: the largest extent that counts as small
   uint32_t small_percent = 5; ///< allocator = "mixed" only: the share of the arena kept for small ones
   std::string policy = "kmg";
-  uint32_t low_watermark_percent = 0; ///< free share that is evicted for ahead; 0: evict on demand alone
+  uint32_t low_watermark_percent = 0; ///< share kept free by evicting ahead; 0: evict on demand only
   bool huge_pages = false;            ///< memfds of 2 MiB pages
-  std::string numa_node = "any";      ///< the number of the node that all pages come from, or "any"
+  std::string numa_node = "any";      ///< NUMA node of all memory, or "any"
   bool prefault = true;               ///< touch the arena at start, so that pages are charged to the daemon
-  uint64_t prefault_piece_bytes = 64 * mebibyte; ///< touched at a time, so that start-up answers meanwhile
-  uint32_t allocation_queue = 4096;              ///< requests of one group that may wait for space
+  uint64_t prefault_piece_bytes = 64 * mebibyte; ///< touched per step; requests are answered between steps
+  uint32_t allocation_queue = 4096;              ///< requests per group that may wait for space
 
   uint64_t low_watermark_bytes(uint64_t capacity) const { return capacity / 100 * low_watermark_percent; }
 
@@ -105,37 +104,38 @@ struct host_options {
   friend bool operator==(const host_options&, const host_options&) = default;
 };
 
-/// [disk]: the disk tier, all groups together.
+/// [disk]: the disk tier of all groups together.
 struct disk_options {
-  /// What `admission` may be, in the order of `admission_rule` (policy/eviction_tracker.hpp).
+  /// Values of `admission`, in the order of `admission_rule` (policy/eviction_tracker.hpp).
   static constexpr std::array<std::string_view, 3> admissions{"always", "seen_twice", "beats_victim"};
 
-  /// What `on_mismatch` may be, in the order of `mismatch_rule` (storage/path_set.hpp).
+  /// Values of `on_mismatch`, in the order of `mismatch_rule` (storage/path_set.hpp).
   static constexpr std::array<std::string_view, 3> mismatches{"refuse", "adapt", "wipe"};
 
   bool enabled = true;
-  std::string path;               ///< a directory; absolute; `default_settings` fills it in
-  std::vector<std::string> paths; ///< directories, in place of `path`: one for each device
-  uint64_t bytes = 4 * gibibyte;  ///< hard capacity of all extent files, preallocated
+  std::string path;               ///< a directory, absolute; set by `default_settings`
+  std::vector<std::string> paths; ///< directories instead of `path`, one per device
+  uint64_t bytes = 4 * gibibyte;  ///< capacity of all extent files, preallocated
   std::string allocator = "size_class";
   uint64_t slot_bytes = 0;                  ///< allocator = "paged" only
   uint64_t small_max_bytes = 64 * kibibyte; ///< allocator = "mixed" only
   uint32_t small_percent = 5;               ///< allocator = "mixed" only
   std::string policy = "kmg";
   uint32_t low_watermark_percent = 0;
-  uint32_t depth = 32;                            ///< reads and writes in flight in the kernel
-  uint64_t bytes_in_flight = 256 * mebibyte;      ///< bytes of them; a single larger object goes alone
-  uint64_t write_bytes_in_flight = 64 * mebibyte; ///< of writes, while nobody reads
-  uint32_t write_share_percent = 20;  ///< beside reads: of their bytes in flight; at least one write of 1 MiB
-  std::string on_mismatch = "refuse"; ///< files that are not the store that is expected: refuse, adapt, wipe
+  uint32_t depth = 32;                       ///< reads and writes in flight
+  uint64_t bytes_in_flight = 256 * mebibyte; ///< bytes of them; a single larger object is transferred alone
+  uint64_t write_bytes_in_flight = 64 * mebibyte; ///< of writes, while there are no reads
+  uint32_t write_share_percent =
+      20; ///< writes during reads, in percent of the bytes of the reads; at least one of 1 MiB
+  std::string on_mismatch = "refuse";     ///< for files that are not the expected volume: refuse, adapt, wipe
   std::string admission = "beats_victim"; ///< what is written: always, seen_twice, beats_victim
   uint64_t write_bytes_per_day = 0;       ///< 0: no limit
   std::chrono::milliseconds stall_after{
       10'000};               ///< an operation that takes longer takes its path out of service
-  bool write_through = true; ///< stores go to disk as well; false: disk holds nothing new
+  bool write_through = true; ///< write stored objects to disk; false: nothing new is written to disk
   uint32_t allocation_queue = 4096;
 
-  /// Where the files are: `paths`, or `path` alone.
+  /// The directories of the files: `paths`, or `path` alone.
   std::vector<std::string> directories() const { return paths.empty() ? std::vector{path} : paths; }
 
   uint64_t low_watermark_bytes(uint64_t capacity) const { return capacity / 100 * low_watermark_percent; }
@@ -144,19 +144,19 @@ struct disk_options {
   friend bool operator==(const disk_options&, const disk_options&) = default;
 };
 
-/// [policy]: what the eviction policies of all tiers share.
+/// [policy]: options of the eviction policies of all tiers.
 struct policy_options {
-  /// What `clock` may be, in the order of `clock_source` (actors/policy_clock.hpp).
+  /// Values of `clock`, in the order of `clock_source` (actors/policy_clock.hpp).
   static constexpr std::array<std::string_view, 2> clocks{"steady", "told"};
 
-  std::string clock = "steady"; ///< by which ages are counted
+  std::string clock = "steady"; ///< the clock that measures ages
   std::vector<option_problem> validate() const;
   friend bool operator==(const policy_options&, const policy_options&) = default;
 };
 
-/// [shadow]: what other policies and capacities would have hit, watched on live traffic. Metadata alone.
+/// [shadow]: measures what other policies and capacities would have hit on live requests, with metadata only.
 struct shadow_options {
-  std::vector<std::string> policies; ///< names; none: no shadows
+  std::vector<std::string> policies; ///< names; none: no shadow policies
   std::vector<uint32_t> capacity_percents = {
       100}; ///< of the group's host memory; each policy has all of them
   std::vector<option_problem> validate() const;
@@ -165,15 +165,16 @@ struct shadow_options {
 
 /// [copier]: the threads that copy for isolated groups and into regions.
 struct copier_options {
-  uint32_t threads = 0;                ///< 0: one for each two processors, 2 to 8
-  uint64_t piece_bytes = 8 * mebibyte; ///< copied between two looks at cancellation
+  uint32_t threads = 0;                ///< 0: one per two processors, 2 to 8
+  uint64_t piece_bytes = 8 * mebibyte; ///< bytes copied between checks for cancellation
   std::vector<option_problem> validate() const;
   friend bool operator==(const copier_options&, const copier_options&) = default;
 };
 
 /// [lease]
 struct lease_options {
-  std::chrono::milliseconds warn_after{60000}; ///< an older lease is reported once in the log and in metrics
+  std::chrono::milliseconds warn_after{
+      60000}; ///< a lease held longer is reported once in the log and in metrics
   std::vector<option_problem> validate() const;
   friend bool operator==(const lease_options&, const lease_options&) = default;
 };
@@ -181,13 +182,13 @@ struct lease_options {
 /// [metrics]
 struct metrics_options {
   bool enabled = true;
-  std::string address = "127.0.0.1:9464"; ///< loopback only; port 0 takes a free one
-  uint32_t spaces_max = 32;               ///< spaces with series of their own; the rest are `other`
+  std::string address = "127.0.0.1:9464"; ///< loopback only; port 0: any free port
+  uint32_t spaces_max = 32;               ///< spaces with their own series; all others are counted as `other`
   std::vector<option_problem> validate() const;
   friend bool operator==(const metrics_options&, const metrics_options&) = default;
 };
 
-/// One trust group as its sockets describe it, shares worked out.
+/// One trust group, combined from its sockets, with its shares computed.
 struct group_options {
   std::string name;
   bool isolated = false;
@@ -212,26 +213,26 @@ struct settings {
   lease_options lease;
   metrics_options metrics;
 
-  /// All that is wrong with any option, and all contradictions between options.
+  /// All problems of single options and inconsistencies between options.
   std::vector<option_problem> validate() const;
 
-  /// The trust groups in the order of their first socket. Precondition: `validate()` names no problem.
+  /// The trust groups in the order of their first socket. Precondition: `validate()` reports no problem.
   std::vector<group_options> groups() const;
 
   friend bool operator==(const settings&, const settings&) = default;
 };
 
-/// What a daemon takes from its process environment; the one place that reads it. Absent variables are empty.
+/// The process environment of the daemon; the only place that reads it. Absent variables are empty.
 struct environment {
   uint32_t uid = 0;
-  uint32_t processors = 1;                           ///< that this process may run on
+  uint32_t processors = 1;                           ///< available to this process
   std::string runtime_directory;                     ///< RUNTIME_DIRECTORY (systemd)
   std::string state_directory;                       ///< STATE_DIRECTORY (systemd)
   std::string xdg_runtime_dir;                       ///< XDG_RUNTIME_DIR
   std::string xdg_state_home;                        ///< XDG_STATE_HOME
   std::string home;                                  ///< HOME
   std::string notify_socket;                         ///< NOTIFY_SOCKET (systemd)
-  std::optional<std::chrono::microseconds> watchdog; ///< WATCHDOG_USEC, when meant for this process
+  std::optional<std::chrono::microseconds> watchdog; ///< WATCHDOG_USEC, if meant for this process
 
   static environment current();
 
@@ -243,7 +244,7 @@ struct environment {
   /// `~/.local/state/terrace` by default.
   std::string state_path() const;
 
-  /// 0 in the options means these.
+  /// The values used for 0.
   uint32_t default_workers() const;
   uint32_t default_copiers() const;
 };

@@ -29,7 +29,7 @@ uint32_t allowed_processors() {
   return static_cast<uint32_t>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN))); // more than 1024 processors
 }
 
-/// systemd gives a list separated by colons when a unit asks for several directories; the first is ours.
+/// systemd gives a colon-separated list if a unit requests several directories; the first is used.
 std::string first_of_list(std::string list) {
   list.erase(std::min(list.find(':'), list.size()));
   return list;
@@ -47,7 +47,8 @@ environment environment::current() {
   env.xdg_state_home = variable("XDG_STATE_HOME");
   env.home = variable("HOME");
   env.notify_socket = variable("NOTIFY_SOCKET");
-  // sd_watchdog_enabled(3): without WATCHDOG_PID it is meant for us; with it only when it is our process.
+  // sd_watchdog_enabled(3): without WATCHDOG_PID it is meant for this process; with it, only if it is our
+  // pid.
   auto pid = variable("WATCHDOG_PID");
   if (auto period = number<int64_t>(variable("WATCHDOG_USEC")); period && *period > 0)
     if (pid.empty() || number<pid_t>(pid) == getpid())

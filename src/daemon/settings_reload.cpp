@@ -38,7 +38,7 @@ settings apply_at_run_time(const settings& old_settings, const settings& new_set
   for (const auto& spec : option_table()) {
     if (!spec.at_run_time)
       continue;
-    // Options of sockets all need a restart, so socket 0 stands for none here.
+    // Options of sockets all need a restart, so the socket index is irrelevant here.
     std::visit([&](auto* target) { *target = *std::get<decltype(target)>(spec.at(source, 0)); },
                spec.at(merged, 0));
   }

@@ -1,8 +1,7 @@
-// The table of every option: its name in the file, how it is written there, and whether a running daemon can
-// take it.
+// The table of all options: name and notation in the file, and whether the option can change at run time.
 //
 // To add an option: a member with its default in settings.hpp, its bounds in that struct's validate(), a line
-// in this table. Tests then ask for its lines in config/terraced.toml and docs/configuration.md.
+// in this table. Tests then require its lines in config/terraced.toml and docs/configuration.md.
 #pragma once
 
 #include "daemon/settings.hpp"
@@ -18,12 +17,12 @@ enum class option_kind : uint8_t {
   flag,        ///< true or false
   count,       ///< a whole number
   text,        ///< a string
-  place,       ///< a path; "auto" asks for the default of the environment
+  place,       ///< a path; "auto": the default from the environment
   bytes,       ///< a whole number, or a string such as "64MiB"
   share,       ///< bytes, or "auto" for an equal part
   duration,    ///< a string such as "60s"
   permissions, ///< a string such as "0600"
-  ids,         ///< an array of user or group numbers
+  ids,         ///< an array of user or group ids
   counts,      ///< an array of whole numbers
   names,       ///< an array of strings
 };
@@ -36,7 +35,7 @@ struct option_spec {
   std::string_view key;
   option_kind kind;
   bool at_run_time;                           ///< SIGHUP applies it; otherwise it needs a restart
-  option_ref (*at)(settings&, size_t socket); ///< its place; `socket` matters to [[listen]] alone
+  option_ref (*at)(settings&, size_t socket); ///< its place; `socket` matters only for [[listen]]
 };
 
 /// In the order of the sections in config/terraced.toml.
@@ -51,7 +50,7 @@ std::string option_name(const option_spec& spec, size_t socket);
 /// The value as it would be written in the file.
 std::string format_option(const option_spec& spec, const settings& from, size_t socket);
 
-/// What a value of this kind looks like, for messages: "a size such as \"64MiB\" ...".
+/// A description of valid values of this kind for messages: "a size such as \"64MiB\" ...".
 std::string_view describe(option_kind kind);
 
 } // namespace terrace

@@ -1,4 +1,4 @@
-// The configuration file: strict, and patient enough to name every mistake at once.
+// The parser of the configuration file: strict, and reports all mistakes at once.
 #pragma once
 
 #include "daemon/settings.hpp"
@@ -14,7 +14,7 @@ namespace terrace {
 /// A mistake in a file. Rendered as `file:line: wrong; expected: ...; fix: ...`.
 struct settings_problem {
   std::string file;
-  uint32_t line = 0; ///< from 1; 0 when the mistake has no line (the file cannot be read)
+  uint32_t line = 0; ///< from 1; 0 if the mistake has no line (the file cannot be read)
   std::string wrong;
   std::string expected;
   std::string fix;
@@ -23,18 +23,18 @@ struct settings_problem {
 
 using parsed_settings = tl::expected<settings, std::vector<settings_problem>>;
 
-/// At most this much text is looked at.
+/// The maximum size of the text.
 constexpr size_t settings_text_max = 1 << 20;
 
-/// The settings that `text` describes, validated, with every place resolved; or all its mistakes, in the
-/// order of their lines: unknown sections and keys, wrong types, values out of range, contradictions. Only a
-/// mistake in TOML's own syntax hides what follows it. `filename` is for the messages.
+/// Parses and validates `text`. Returns the settings, with all "auto" values resolved, or all mistakes in the
+/// order of their lines: unknown sections and keys, wrong types, values out of range, inconsistencies. Only
+/// an error in TOML syntax hides later mistakes. `filename` is used in messages.
 parsed_settings parse_settings(std::string_view text, std::string_view filename, const environment& env);
 
-/// Reads the file and parses it. Blocks: call it before the actors run, or from a detached one.
+/// Reads and parses the file. Blocks: call it before the actors run, or from a detached one.
 parsed_settings load_settings(const std::string& path, const environment& env);
 
-/// One problem a line, each line ended.
+/// One problem per line, each with a newline.
 std::string render_problems(const std::vector<settings_problem>& problems);
 
 } // namespace terrace

@@ -18,8 +18,8 @@ constexpr unit byte_units[] = {
     {"TiB", 1ULL << 40}, {"GiB", 1ULL << 30}, {"MiB", 1ULL << 20}, {"KiB", 1ULL << 10}, {"B", 1}, {"", 1}};
 constexpr unit time_units[] = {{"h", 3'600'000}, {"m", 60'000}, {"s", 1'000}, {"ms", 1}};
 
-/// A whole number, perhaps a space, and one of `units`. What is wrong goes into the error; the caller adds
-/// what was expected.
+/// Parses a whole number, an optional space, and one of `units`. The error says what is wrong; the caller
+/// adds what was expected.
 result<uint64_t> parse_with_unit(std::string_view text, std::span<const unit> units) {
   uint64_t number = 0;
   auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -46,7 +46,7 @@ std::string format_with_unit(uint64_t value, std::span<const unit> units) {
   return std::to_string(value);
 }
 
-/// Optimal string alignment: insertions, deletions, substitutions and swaps of neighbours cost 1 each.
+/// Optimal string alignment: insertions, deletions, substitutions and transpositions cost 1 each.
 size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<size_t> before_last(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
   std::iota(row.begin(), row.end(), size_t{0});
@@ -92,7 +92,7 @@ std::string format_duration(std::chrono::milliseconds duration) {
   auto count = static_cast<uint64_t>(duration.count());
   if (count == 0)
     return "0s";
-  // Minutes are left out: "90s" and "60s" stand side by side more readably than "90s" and "1m".
+  // Minutes are not used: "90s" and "60s" are easier to compare than "90s" and "1m".
   auto units = count % 3'600'000 == 0 ? std::span(time_units) : std::span(time_units).subspan(2);
   return format_with_unit(count, units);
 }
@@ -105,7 +105,7 @@ std::string format_permissions(uint32_t mode) {
 }
 
 std::string_view nearest_name(std::string_view word, std::span<const std::string_view> candidates) {
-  constexpr size_t word_max = 128; // the distance takes quadratic time, and nobody mistypes that much
+  constexpr size_t word_max = 128; // the distance takes quadratic time; longer words are no typing mistakes
   std::string_view best;
   size_t best_distance = std::numeric_limits<size_t>::max();
   for (auto candidate : candidates) {

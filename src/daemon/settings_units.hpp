@@ -1,4 +1,4 @@
-// How sizes, durations and permissions are written in the configuration file.
+// The notation of sizes, durations and permissions in the configuration file.
 #pragma once
 
 #include "base/error.hpp"
@@ -12,7 +12,7 @@
 namespace terrace {
 
 /// "4096", "4096B", "64KiB", "1GiB", "2 TiB": whole numbers in powers of 1024. Errors: `bad_request`; decimal
-/// units (MB, GB) are refused, since half the world means something else by them.
+/// units (MB, GB) are rejected as ambiguous.
 result<uint64_t> parse_bytes(std::string_view text);
 
 /// "250ms", "60s", "5m", "1h": a whole number and a unit. Errors: `bad_request`.
@@ -26,8 +26,9 @@ std::string format_bytes(uint64_t bytes);
 std::string format_duration(std::chrono::milliseconds duration);
 std::string format_permissions(uint32_t mode);
 
-/// The candidate with the smallest edit distance to `word` (with swaps of neighbours; Damerau 1964), or empty when even
-/// that one differs in more than a third of its letters and so is no plausible typing mistake. The first wins a tie.
+/// The candidate with the smallest edit distance to `word` (with transpositions; Damerau 1964), or empty if
+/// even that one differs in more than a third of its letters and so is no plausible typing mistake. The first
+/// one wins a tie.
 std::string_view nearest_name(std::string_view word, std::span<const std::string_view> candidates);
 
 } // namespace terrace

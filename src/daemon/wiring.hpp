@@ -1,4 +1,4 @@
-// From settings to what the supervisor needs.
+// Creates the supervisor's arguments from the settings.
 #pragma once
 
 #include "actors/supervision/supervisor_actor.hpp"
@@ -8,12 +8,12 @@
 
 namespace terrace {
 
-/// Opens the sockets and the exposition and registers every probe. The callbacks are left for the caller to set.
-/// Errors: those of the sockets and of the metrics' address.
+/// Opens the sockets and the exposition and registers all probes. The caller sets the callbacks. Errors:
+/// those of the sockets and of the metrics address.
 result<actors::supervisor_arguments> wire_up(const settings& with, const environment& env,
                                              const runtime::kernel_report& kernel);
 
-/// The workers' counters among the metrics.
+/// Adds the workers' counters to the metrics.
 void expose_workers(metrics::exposition& exposition, const runtime::workers& workers);
 
 } // namespace terrace

@@ -1,4 +1,4 @@
-// Connections and what they hold: one for each trust group.
+// Connections and their resources, per trust group.
 #pragma once
 
 #include "metrics/samples.hpp"
@@ -7,23 +7,23 @@
 
 namespace terrace::metrics {
 
-/// Why a connection or a request was turned away.
+/// Why a connection or request was refused.
 enum class refusal : uint8_t {
-  credentials,     ///< the peer is not on the socket's list
+  credentials,     ///< the peer is not allowed on the socket
   connections_max, ///< too many connections
-  version,         ///< a protocol version that this daemon does not speak
-  malformed,       ///< a frame that broke the protocol; its connection was ended
-  queue_full,      ///< too many requests wait for memory
+  version,         ///< a protocol version that the daemon does not support
+  malformed,       ///< a frame that violates the protocol; its connection was closed
+  queue_full,      ///< too many requests are waiting for memory
   draining,        ///< the daemon is shutting down
 };
 constexpr size_t refusals = 6;
 std::string_view to_string(refusal reason);
 
-/// Any thread.
+/// Safe on any thread.
 class client_probe {
  public:
   void connected() noexcept;
-  void disconnected() noexcept { connections_.subtract(); } ///< exactly once for every `connected`
+  void disconnected() noexcept { connections_.subtract(); } ///< exactly once per `connected`
   void refused(refusal reason) noexcept { refused_[static_cast<size_t>(reason)].add(); }
   void received(uint64_t bytes) noexcept { received_bytes_.add(bytes); } ///< of frames
   void sent(uint64_t bytes) noexcept { sent_bytes_.add(bytes); }
@@ -36,8 +36,8 @@ class client_probe {
   void unquarantines(uint64_t bytes) noexcept { quarantined_bytes_.subtract(bytes); }
 
   void lease_taken() noexcept;
-  void lease_ended() noexcept { leases_.subtract(); } ///< exactly once for every `lease_taken`
-  void lease_old() noexcept { old_leases_.add(); }    ///< once for a lease older than lease.warn_after
+  void lease_ended() noexcept { leases_.subtract(); } ///< exactly once per `lease_taken`
+  void lease_old() noexcept { old_leases_.add(); }    ///< once per lease older than lease.warn_after
   void old_lease_ended() noexcept { old_leases_.subtract(); }
 
   void collect(const labels& of, sample_sink& sink) const;

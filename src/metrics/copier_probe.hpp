@@ -1,16 +1,16 @@
-// The copiers, all together.
+// The copiers in total.
 #pragma once
 
 #include "metrics/samples.hpp"
 
 namespace terrace::metrics {
 
-/// Any thread.
+/// Safe on any thread.
 class copier_probe {
  public:
   void queued(uint64_t bytes) noexcept { queued_bytes_.add(bytes); }
 
-  /// Exactly once for what was `queued`; `copied` may be less, after a cancel or a truncated region.
+  /// Exactly once per `queued`; `copied` may be less, after a cancel or with a truncated region.
   void finished(uint64_t queued, uint64_t copied, bool failed, std::chrono::nanoseconds busy) noexcept {
     queued_bytes_.subtract(queued);
     copied_bytes_.add(copied);

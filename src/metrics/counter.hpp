@@ -1,4 +1,4 @@
-// The atoms of every probe: numbers that one thread changes while another reads them for a scrape.
+// The atomics of every probe: numbers modified by one thread while another reads them for a scrape.
 #pragma once
 
 #include <atomic>
@@ -6,7 +6,8 @@
 
 namespace terrace::metrics {
 
-/// Only grows. Relaxed: a scrape may see two counters of one event a moment apart, and never a torn value.
+/// Only grows. Relaxed: a scrape may see two counters of one event at different times, but never a torn
+/// value.
 class counter {
  public:
   void add(uint64_t n = 1) noexcept { value_.fetch_add(n, std::memory_order_relaxed); }
@@ -16,7 +17,7 @@ class counter {
   std::atomic<uint64_t> value_ = 0;
 };
 
-/// A level.
+/// A value that goes up and down.
 class gauge {
  public:
   void set(uint64_t n) noexcept { value_.store(n, std::memory_order_relaxed); }

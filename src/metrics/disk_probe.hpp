@@ -1,4 +1,4 @@
-// The device under a disk tier.
+// The device of a disk tier.
 #pragma once
 
 #include "metrics/samples.hpp"
@@ -11,22 +11,22 @@ enum class disk_operation : uint8_t { read, write, sync };
 constexpr size_t disk_operations = 3;
 std::string_view to_string(disk_operation operation);
 
-/// The lines in front of a device (`io_class` in transfer/io_scheduler.hpp, in its order).
+/// The queues of a device (`io_class` in transfer/io_scheduler.hpp, in its order).
 constexpr std::array<std::string_view, 4> disk_lines{"load", "prefetch", "write", "scrub"};
 
-/// One for each extent file. Any thread.
+/// One per extent file. Safe on any thread.
 class disk_probe {
  public:
-  /// It could not be opened, and the daemon serves without it.
+  /// The file could not be opened, and the daemon runs without it.
   void missing() noexcept { missing_.set(1); }
 
-  /// A line as it is now.
+  /// The current state of a queue.
   void line(size_t which, uint64_t waiting, uint64_t bytes_in_flight) noexcept;
 
-  /// The device was taken out of service in this direction.
+  /// The device was taken out of service for reads or for writes.
   void degraded(disk_operation operation) noexcept { degradations_[static_cast<size_t>(operation)].add(); }
 
-  /// An operation did not come back in time; and it came back after all.
+  /// An operation did not complete in time; and it completed after all.
   void stalled(disk_operation operation) noexcept {
     stalls_[static_cast<size_t>(operation)].add();
     stalled_now_[static_cast<size_t>(operation)].add();
@@ -35,14 +35,14 @@ class disk_probe {
     stalled_now_[static_cast<size_t>(operation)].subtract();
   }
 
-  /// An operation left its line for the kernel.
+  /// An operation left its queue for the kernel.
   void waited(size_t which, std::chrono::nanoseconds how_long) noexcept {
     lines_[which].waited.observe(how_long);
   }
 
   void started(disk_operation operation) noexcept;
 
-  /// Exactly once for every `started`. `bytes` is 0 for an operation that failed; a short read is a failure.
+  /// Exactly once per `started`. `bytes` is 0 for an operation that failed; a short read is a failure.
   void finished(disk_operation operation, uint64_t bytes, bool failed,
                 std::chrono::nanoseconds latency) noexcept;
 

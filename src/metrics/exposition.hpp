@@ -1,4 +1,4 @@
-// Probes, served to Prometheus.
+// Serves probes to Prometheus.
 //
 //   auto exposition = exposition::serve("127.0.0.1:9464");   // result<std::unique_ptr<exposition>>
 //   auto probe = std::make_shared<tier_probe>();
@@ -18,26 +18,26 @@ namespace terrace::metrics {
 class request_probe;
 class space_table;
 
-/// Owns an HTTP server with threads of its own, which read the probes' atomics at each scrape and touch
-/// nothing else. Block the signals that the daemon handles before making one: its threads inherit the mask.
+/// Owns an HTTP server with its own threads, which read the probes' atomics at each scrape and nothing else.
+/// Block the signals that the daemon handles before creating one: its threads inherit the mask.
 class exposition {
  public:
-  /// Listens at once. Errors: `bad_request` for an address that is no loopback address, `busy` when it is
-  /// taken.
+  /// Listens immediately. Errors: `bad_request` if the address is not a loopback address, `busy` if it is in
+  /// use.
   static result<std::unique_ptr<exposition>> serve(std::string_view address);
 
-  ~exposition(); ///< ends the scrapes in flight; no probe is read afterwards
+  ~exposition(); ///< ends scrapes in flight; no probe is read afterwards
   exposition(const exposition&) = delete;
   exposition& operator=(const exposition&) = delete;
 
-  /// The port that is listened on; of interest after port 0.
+  /// The port in use; needed after port 0.
   uint16_t port() const;
 
-  /// Adds what is read at each scrape. `source` runs on the server's threads, must be thread-safe, and lives
-  /// as long as the exposition. Thread-safe.
+  /// Adds a source that is read at each scrape. `source` runs on the server's threads, must be thread-safe,
+  /// and lives as long as the exposition. Thread-safe.
   void add(std::function<void(sample_sink&)> source);
 
-  /// A probe with labels that set it apart from others of its type.
+  /// A probe with labels that distinguish it from others of its type.
   template <class Probe>
   void add(std::shared_ptr<const Probe> probe, labels of) {
     add([probe = std::move(probe), of = std::move(of)](sample_sink& sink) { probe->collect(of, sink); });

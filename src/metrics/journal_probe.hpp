@@ -1,4 +1,4 @@
-// The journal of a disk tier's index, and what its last recovery found.
+// The journal of a disk tier's index and the result of its last recovery.
 #pragma once
 
 #include "metrics/samples.hpp"
@@ -8,13 +8,13 @@
 
 namespace terrace::metrics {
 
-/// One for each extent file. Any thread; the setters belong to one actor each.
+/// One per extent file. Safe on any thread; each setter has one calling actor.
 class journal_probe {
  public:
-  /// All since the store was opened (`journal_counts` in storage/index_journal.hpp), but for `fill`.
+  /// Totals since the volume was opened (`journal_counts` in storage/index_journal.hpp), except `fill`.
   struct journal {
     uint64_t records = 0, blocks = 0, lost = 0, checkpoints = 0, failures = 0;
-    uint64_t unrecorded = 0; ///< objects that the last checkpoint had no room for
+    uint64_t unrecorded = 0; ///< objects that did not fit in the last checkpoint
     double fill = 0;         ///< of the journal, 0 to 1
   };
   void now(const journal& values) noexcept;
@@ -22,7 +22,7 @@ class journal_probe {
   /// At start.
   struct recovery {
     uint64_t objects = 0;
-    uint64_t damaged = 0; ///< blocks and records that were not usable
+    uint64_t damaged = 0; ///< unusable blocks and records
     double seconds = 0;
   };
   void recovered(const recovery& values) noexcept;

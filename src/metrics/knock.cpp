@@ -31,7 +31,8 @@ bool knock(const loopback_address& address, int stopped) {
   unique_fd peer(socket(storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!peer || connect(peer.get(), reinterpret_cast<const sockaddr*>(&storage), length) != 0)
     return false;
-  // HTTP/1.0 has no keep-alive: the server closes behind its answer, or resets when it stops first.
+  // HTTP/1.0 has no keep-alive: the server closes after its answer, or resets the connection if it stops
+  // first.
   constexpr std::string_view request = "HEAD / HTTP/1.0\r\n\r\n";
   if (send(peer.get(), request.data(), request.size(), MSG_NOSIGNAL) < 0)
     return true;

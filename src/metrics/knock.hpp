@@ -1,16 +1,16 @@
-// Wakes an HTTP server that has been told to stop.
+// Wakes an HTTP server that is stopping.
 #pragma once
 
 #include "metrics/loopback_address.hpp"
 
 namespace terrace::metrics {
 
-/// Sends one small request and waits for the end of its answer, or until `stopped`, an eventfd, is readable: a server
-/// that stops may leave a connection unanswered in its queue. False once there is no need to knock again.
+/// Sends one small request and waits for the end of its answer, or until `stopped`, an eventfd, is readable:
+/// a stopping server may leave a connection in its queue unanswered. False once no further call is needed.
 ///
-/// Civetweb, the server inside prometheus-cpp, looks at its stop flag only when a connection comes in or two seconds
-/// have passed. A caller that knocks until this is false stops it within milliseconds, or, when the last knock came in
-/// just before the flag and stays unanswered, after those two seconds.
+/// Civetweb, the server in prometheus-cpp, checks its stop flag only when a connection arrives or after two
+/// seconds. Calling this until it returns false stops the server within milliseconds; or, if the last request
+/// arrived just before the flag was set and stays unanswered, after those two seconds.
 bool knock(const loopback_address& address, int stopped);
 
 } // namespace terrace::metrics

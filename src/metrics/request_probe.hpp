@@ -1,4 +1,4 @@
-// Requests by verb: how many ended how, and how long they took.
+// Requests by verb: outcomes and latencies.
 #pragma once
 
 #include "base/error.hpp"
@@ -9,20 +9,20 @@
 
 namespace terrace::metrics {
 
-/// One for each trust group. Any thread.
+/// One per trust group. Safe on any thread.
 class request_probe {
  public:
   static constexpr size_t verbs_max = 32;
   static constexpr size_t outcomes = 11; ///< the codes of errc
 
-  /// `verb` is the frame's kind; kinds from `verbs_max` on are not counted, for nobody serves them.
+  /// `verb` is the frame's kind; kinds from `verbs_max` on are not counted, as no verb has them.
   void started(size_t verb) noexcept;
 
-  /// Exactly once for every `started`; `latency` is from the last byte of the frame to the hand-over of its
-  /// answer.
+  /// Exactly once per `started`; `latency` is measured from the last byte of the frame until its answer is
+  /// handed over.
   void finished(size_t verb, errc outcome, std::chrono::nanoseconds latency) noexcept;
 
-  /// `names[verb]` labels the verb; verbs with an empty name, or none, are left out.
+  /// `names[verb]` labels the verb; verbs with no name or an empty one are omitted.
   void collect(std::span<const std::string_view> names, const labels& of, sample_sink& sink) const;
 
  private:

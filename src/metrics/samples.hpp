@@ -1,4 +1,4 @@
-// What a probe says of itself at a scrape, without knowing who asks.
+// The samples of a probe, independent of the exposition format.
 #pragma once
 
 #include "metrics/latency_histogram.hpp"
@@ -14,14 +14,14 @@ namespace terrace::metrics {
 /// `space_table`.
 using labels = std::vector<std::pair<std::string, std::string>>;
 
-/// `base` and one more.
+/// `base` with one more label.
 inline labels with(labels base, std::string name, std::string_view value) {
   base.emplace_back(std::move(name), value);
   return base;
 }
 
-/// Takes samples. All samples of one name must come with the same kind and help text. Names follow
-/// Prometheus: base units, `_total` for counters, `_seconds`, `_bytes`, `_ratio`.
+/// Receives samples. All samples of one name must have the same kind and help text. Names follow Prometheus:
+/// base units, `_total` for counters, `_seconds`, `_bytes`, `_ratio`.
 class sample_sink {
  public:
   virtual ~sample_sink() = default;

@@ -8,10 +8,10 @@
 
 namespace terrace::metrics {
 
-/// Lines are added before it is served; then any thread.
+/// Add lines before it is served; afterwards safe on any thread.
 class shadow_probe {
  public:
-  /// Totals of one policy at one capacity, since the start.
+  /// Totals of one policy at one capacity since the start.
   struct totals {
     uint64_t asked = 0, hits = 0, evicted = 0;
     uint64_t used_bytes = 0, bookkeeping_bytes = 0;

@@ -1,4 +1,4 @@
-// Hits and bytes by space, without letting clients choose how many series there are.
+// Hits and bytes per space, with a number of series that clients cannot increase without limit.
 #pragma once
 
 #include "base/ids.hpp"
@@ -11,7 +11,7 @@
 
 namespace terrace::metrics {
 
-/// What is counted for one space, or for all that have no series of their own. Any thread.
+/// Counters of one space, or of all spaces without series of their own. Safe on any thread.
 class space_probe {
  public:
   void asked(uint64_t tokens) noexcept { asked_tokens_.add(tokens); } ///< by lookups and loads
@@ -26,14 +26,14 @@ class space_probe {
   std::array<counter, 4> hit_tokens_; // gpu, host, disk, remote
 };
 
-/// Gives the first `named_max` spaces a probe of their own for the life of the daemon; the rest of each group
-/// share the group's `other`. Thread-safe; meant to be asked once when a space is opened.
+/// Gives the first `named_max` spaces their own probes for the lifetime of the daemon; all further spaces of
+/// a group share its `other`. Thread-safe; call once when a space is opened.
 class space_table {
  public:
   explicit space_table(size_t named_max) : named_max_(named_max) {}
 
-  /// `name` is what a client chose (its model's name): in labels, bytes other than printable ASCII become
-  /// '?', and 100 are kept. Never null. `group` must come from the configuration.
+  /// `name` is chosen by a client (its model's name): in labels, bytes other than printable ASCII become '?',
+  /// and the first 100 are kept. Never null. `group` must come from the configuration.
   std::shared_ptr<space_probe> probe(const std::string& group, std::string_view name);
 
   void collect(sample_sink& sink) const;

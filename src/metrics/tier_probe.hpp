@@ -9,36 +9,36 @@ namespace terrace::metrics {
 
 /// Why an object left a tier.
 enum class eviction_reason : uint8_t {
-  space,    ///< a waiting request needed its bytes
-  ahead,    ///< the low watermark asked for free bytes
+  space,    ///< its bytes were needed for a waiting request
+  ahead,    ///< the low watermark requires free bytes
   damaged,  ///< its checksum or header did not match
-  unusable, ///< its ranks can never be complete again
-  cleared,  ///< somebody asked for it
-  retired,  ///< its segment leaves the arena
+  unusable, ///< not all of its ranks can ever be present again
+  cleared,  ///< cleared on request
+  retired,  ///< its segment is being removed from the arena
 };
 constexpr size_t eviction_reasons = 6;
 std::string_view to_string(eviction_reason reason);
 
-/// Why a tier did not take an object that it could have taken.
+/// Why a tier did not admit an object.
 enum class refusal_reason : uint8_t {
-  admission, ///< its rule of admission said no
-  endurance, ///< the day's bytes are written
+  admission, ///< rejected by the admission rule
+  endurance, ///< the daily write budget is used up
   degraded,  ///< the device is out of service
 };
 constexpr size_t refusal_reasons = 3;
 std::string_view to_string(refusal_reason reason);
 
-/// Any thread.
+/// Safe on any thread.
 class tier_probe {
  public:
-  /// What an allocator knows of itself, set whenever it changed (`allocator_usage` in memory/allocator.hpp).
+  /// The state of an allocator, set whenever it changes (`allocator_usage` in memory/allocator.hpp).
   struct space {
     uint64_t capacity_bytes = 0;
     uint64_t used_bytes = 0;
-    uint64_t requested_bytes = 0; ///< what callers asked for, without rounding
+    uint64_t requested_bytes = 0; ///< requested by callers, without rounding
     uint64_t largest_free_run = 0;
     uint64_t free_runs = 0;
-    uint64_t whole_bytes = 0; ///< free bytes that whole objects of the smallest size can fill
+    uint64_t whole_bytes = 0; ///< free bytes that objects of the smallest size can fill
   };
 
   void hit(uint64_t objects) noexcept { hits_.add(objects); }
@@ -47,11 +47,11 @@ class tier_probe {
   void written(uint64_t bytes) noexcept { written_bytes_.add(bytes); }
   void admitted(uint64_t objects) noexcept { admitted_.add(objects); }
   void evicted(eviction_reason reason, uint64_t objects, uint64_t bytes) noexcept;
-  void found_no_victim() noexcept { no_victim_.add(); } ///< an eviction ended short of its bytes
+  void found_no_victim() noexcept { no_victim_.add(); } ///< an eviction could not free enough bytes
   void evicted_too_much(uint64_t bytes) noexcept { over_evicted_bytes_.add(bytes); }
   void dropped(uint64_t objects) noexcept {
     dropped_.add(objects);
-  } ///< refused though eviction could have made room
+  } ///< refused although eviction could have made room
   void refused(refusal_reason reason, uint64_t objects) noexcept {
     refusals_[static_cast<size_t>(reason)].add(objects);
   }

@@ -5,8 +5,8 @@
 
 namespace terrace::metrics {
 
-/// On a cache line of its own, since its worker writes it with every job. The worker writes, any thread
-/// reads.
+/// On its own cache line, since its worker writes it with every job. Written by the worker, read by any
+/// thread.
 class alignas(64) worker_probe {
  public:
   void ran(uint64_t jobs) noexcept { jobs_.add(jobs); }

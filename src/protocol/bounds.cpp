@@ -91,7 +91,7 @@ result<void> check_run_lists(const run_vector& runs, const flatbuffers::Vector<u
   return {};
 }
 
-/// That a space has these pools, and how large a tensor may be, is known where spaces are.
+/// Whether the space has these pools, and how large a tensor may be, is checked where spaces are known.
 result<void> check_shape(const wire::Pool& pool) {
   if (auto ok = check_number("layer_groups of a pool", pool.layer_groups(), 1, open_pools_max); !ok)
     return ok;
@@ -164,7 +164,7 @@ result<run_totals> check_runs(const run_vector& runs, uint64_t region_bytes) {
                     std::to_string(count) + " pieces of " + std::to_string(bytes) + " bytes at offset " +
                     std::to_string(run->offset()) + " with stride " + std::to_string(run->stride()));
     totals.pieces += count;
-    totals.bytes += count * bytes; // 2^20 pieces of 2^30 bytes at most in all
+    totals.bytes += count * bytes; // at most 2^20 pieces of 2^30 bytes in total
   }
   return totals;
 }

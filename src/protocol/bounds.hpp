@@ -1,7 +1,7 @@
-// The bounds of the tables of the wire (the numbers are in limits.hpp), beyond what a FlatBuffer verifier
-// knows. Pure functions. Which table has which is a matter of verbs.def; what takes more than one expression is a
-// function here. What needs the state of a daemon (is the space known? is `parent_tokens` a multiple of its chunk?) is
-// checked where that state is.
+// Bounds of the wire tables (limits.hpp has the numbers), beyond what a FlatBuffer verifier checks. Pure
+// functions. verbs.def assigns them to tables; checks that need more than one expression are functions here.
+// Checks that need the daemon's state (is the space known? is `parent_tokens` a multiple of its chunk size?)
+// are done where that state is.
 #pragma once
 
 #include "base/digest.hpp"
@@ -44,8 +44,8 @@ struct run_totals {
   uint64_t bytes = 0;
 };
 
-/// Every piece of every run lies inside [0, region_bytes), counted without overflow. `parse` has checked this
-/// against `region_bytes_max`; a daemon checks it again with the size of the region that is named.
+/// True if every piece of every run is inside [0, region_bytes); cannot overflow. `parse` has checked this
+/// with `region_bytes_max`; a daemon checks it again with the size of the region.
 result<run_totals> check_runs(const run_vector& runs, uint64_t region_bytes);
 
 // ---- reading what was checked ----
@@ -59,7 +59,7 @@ inline digest digest_at(const wire::Prefix& prefix, uint32_t i) {
   return digest::from({prefix.digests()->data() + i * width, width});
 }
 
-/// The empty id for an absent vector. Other than 16 bytes are refused by `check`.
+/// An empty id for an absent vector. Sizes other than 16 bytes are refused by `check`.
 inline lease_id to_lease_id(const byte_vector* bytes) {
   lease_id id;
   if (bytes && bytes->size() == id.bytes.size())

@@ -1,4 +1,4 @@
-// The bounds of answers, which clients check.
+// Bounds of answers, checked by clients.
 #include "protocol/bounds_checks.hpp"
 
 namespace terrace::protocol {

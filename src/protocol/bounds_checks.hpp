@@ -1,4 +1,4 @@
-// What the checks of requests and of answers share. Internal to this room.
+// Checks shared by requests and answers. Internal to this room.
 #pragma once
 
 #include "base/error.hpp"
@@ -47,7 +47,7 @@ inline result<void> check_id(const char* field, const byte_vector* value, bool m
                 std::to_string(size));
 }
 
-// The verifier of FlatBuffers looks at the alignment of a vector's length only, not at that of 8-byte elements behind it.
+// FlatBuffers' verifier checks the alignment of a vector's length only, not that of 8-byte elements after it.
 template <class Vector>
 result<void> check_aligned(const char* field, const Vector* vector) {
   if (size_of(vector) == 0 || reinterpret_cast<uintptr_t>(vector->Data()) % frame_alignment == 0)

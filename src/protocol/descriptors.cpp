@@ -36,13 +36,13 @@ descriptor_list incoming_message::take() {
 
 msghdr* outgoing_message::prepare(std::span<const uint8_t> bytes, std::span<const int> descriptors) {
   assert(descriptors.size() <= descriptors_max);
-  area_ = {const_cast<uint8_t*>(bytes.data()), bytes.size()}; // sendmsg does not write
+  area_ = {const_cast<uint8_t*>(bytes.data()), bytes.size()}; // sendmsg does not modify it
   header_ = {};
   header_.msg_iov = &area_;
   header_.msg_iovlen = 1;
   if (descriptors.empty())
     return &header_;
-  control_.fill(0); // the padding between elements crosses to the kernel
+  control_.fill(0); // the padding between elements is passed to the kernel
   header_.msg_control = control_.data();
   header_.msg_controllen = CMSG_SPACE(descriptors.size_bytes());
   auto* item = CMSG_FIRSTHDR(&header_);

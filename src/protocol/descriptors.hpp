@@ -1,7 +1,7 @@
-// Descriptors on the socket (SCM_RIGHTS): what recvmsg and sendmsg need around the bytes of frames.
+// Descriptors on the socket (SCM_RIGHTS): the message structures for recvmsg and sendmsg.
 //
-// Both structs own the msghdr, the iovec and the control room, so a pointer to `header()` can be given to a
-// ring or to a system call; they must not move while the kernel works on them.
+// Both structs own the msghdr, the iovec and the control buffer, so a pointer to `header()` can be passed to
+// a ring or to a system call; they must not move while the kernel uses them.
 #pragma once
 
 #include "base/unique_fd.hpp"
@@ -36,7 +36,7 @@ class descriptor_list {
   unique_fd& operator[](size_t i) { return items_[i]; }
   const unique_fd& operator[](size_t i) const { return items_[i]; }
 
-  /// At `descriptors_max` the descriptor is closed and false comes back.
+  /// If full, closes the descriptor and returns false.
   bool push_back(unique_fd fd) {
     if (count_ == descriptors_max)
       return false;
@@ -49,10 +49,10 @@ class descriptor_list {
   size_t count_ = 0;
 };
 
-/// Flags that every recvmsg of this protocol carries.
+/// Flags of every recvmsg of this protocol.
 constexpr int receive_flags = MSG_CMSG_CLOEXEC;
 
-/// Flags that every sendmsg of this protocol carries.
+/// Flags of every sendmsg of this protocol.
 constexpr int send_flags = MSG_NOSIGNAL;
 
 /// One recvmsg: `prepare`, the system call with `receive_flags`, `take`.
@@ -62,15 +62,15 @@ class incoming_message {
   incoming_message(const incoming_message&) = delete;
   incoming_message& operator=(const incoming_message&) = delete;
 
-  /// The kernel will write into `area`, which must stay in place until the call is over.
+  /// The kernel writes into `area`, which must stay in place until the call has returned.
   msghdr* prepare(std::span<uint8_t> area);
   msghdr* header() { return &header_; }
 
-  /// After a call that returned zero or more: takes ownership of what arrived. Call it exactly once for each
-  /// successful receive, also when the bytes are of no interest any more, or descriptors leak.
+  /// After a call that returned zero or more: takes ownership of the received descriptors. Call it exactly
+  /// once per successful receive, also if the bytes are not needed, or descriptors leak.
   descriptor_list take();
 
-  /// The kernel had descriptors for us that it could not deliver (MSG_CTRUNC). Valid after `take`.
+  /// The kernel could not deliver some descriptors (MSG_CTRUNC). Valid after `take`.
   bool truncated() const { return truncated_; }
 
  private:
@@ -82,16 +82,17 @@ class incoming_message {
   bool truncated_ = false;
 };
 
-/// One sendmsg of one or more frames. The descriptors ride on the first byte, so they must be the first
-/// frame's.
+/// One sendmsg of one or more frames. The descriptors are attached to the first byte, so they must belong to
+/// the first frame.
 class outgoing_message {
  public:
   outgoing_message() = default;
   outgoing_message(const outgoing_message&) = delete;
   outgoing_message& operator=(const outgoing_message&) = delete;
 
-  /// `bytes` and the descriptors are borrowed until the call is over. At most `descriptors_max` descriptors.
-  /// When only a part was sent, prepare the rest without descriptors: they went with the first byte.
+  /// `bytes` and the descriptors are borrowed until the call has returned. At most `descriptors_max`
+  /// descriptors. If only a part was sent, prepare the rest without descriptors: they were sent with the
+  /// first byte.
   msghdr* prepare(std::span<const uint8_t> bytes, std::span<const int> descriptors = {});
   msghdr* header() { return &header_; }
 

@@ -1,4 +1,5 @@
-// A frame: 16 bytes of header, a FlatBuffer, zeros up to a multiple of 8. docs/protocol.md shows the bytes.
+// A frame: 16 bytes of header, a FlatBuffer, zeros up to a multiple of 8. docs/protocol.md specifies the
+// bytes.
 #pragma once
 
 #include "protocol/descriptors.hpp"
@@ -17,12 +18,12 @@ namespace terrace::protocol {
 
 static_assert(std::endian::native == std::endian::little, "the wire is little-endian and read in place");
 
-/// As it stands on the wire. Part of the protocol since version 1.
+/// The header on the wire. Part of the protocol since version 1.
 struct frame_header {
   uint32_t length = 0; ///< of the whole frame: header, body and padding; a multiple of 8
   protocol::kind kind{};
-  uint16_t fd_count = 0;   ///< descriptors that ride on the frame's first byte
-  uint64_t request_id = 0; ///< chosen by the client; its answer carries the same
+  uint16_t fd_count = 0;   ///< descriptors attached to the frame's first byte
+  uint64_t request_id = 0; ///< chosen by the client; the answer has the same
 };
 
 static_assert(sizeof(frame_header) == header_bytes);
@@ -43,8 +44,8 @@ inline std::array<uint8_t, header_bytes> write_header(const frame_header& header
   return std::bit_cast<std::array<uint8_t, header_bytes>>(header);
 }
 
-/// A received frame. `body` points into the decoder's buffer (frame_decoder.hpp says for how long) and
-/// includes the padding, which FlatBuffers ignore; nothing in it has been verified yet (verify.hpp does).
+/// A received frame. `body` points into the decoder's buffer (for its lifetime see frame_decoder.hpp) and
+/// includes the padding, which FlatBuffers ignore; it is not verified yet (see verify.hpp).
 struct frame {
   protocol::kind kind{};
   uint64_t request_id = 0;

@@ -1,5 +1,5 @@
 // Builds frames without copying their bodies: a FlatBuffer grows from its end towards its beginning, so the
-// header is pushed in front of the finished body, in the same buffer.
+// header is written in front of the finished body, in the same buffer.
 //
 //   auto& body = builder.start();
 //   builder.finish(kind::release, id, wire::CreateRelease(body, body.CreateVector(lease)));
@@ -16,19 +16,20 @@
 
 namespace terrace::protocol {
 
-/// Reusable: memory grows to the largest frame built and stays until `shrink`. One thread at a time.
+/// Reusable: memory grows to the largest frame built and is kept until `shrink`. Used by one thread at a
+/// time.
 class frame_builder {
  public:
   explicit frame_builder(size_t initial_bytes = 1024) : builder_(initial_bytes) {}
 
-  /// Drops the frame before and starts an empty body.
+  /// Drops the previous frame and starts an empty body.
   flatbuffers::FlatBufferBuilder& start() {
     builder_.Clear();
-    builder_.Align(frame_alignment); // so that the finished body needs no padding behind it
+    builder_.Align(frame_alignment); // so that the finished body needs no padding at its end
     return builder_;
   }
 
-  /// Completes the frame around the body's root. A length above `frame_bytes_max` gives empty `bytes()`.
+  /// Completes the frame around the body's root. For a length above `frame_bytes_max`, `bytes()` is empty.
   template <class T>
   void finish(kind k, uint64_t request_id, flatbuffers::Offset<T> root, uint16_t fd_count = 0) {
     builder_.Finish(root);
@@ -38,7 +39,7 @@ class frame_builder {
   /// The whole frame; valid until the next `start`.
   std::span<const uint8_t> bytes() const { return bytes_; }
 
-  /// Gives memory above the initial size back.
+  /// Releases memory above the initial size.
   void shrink(size_t initial_bytes = 1024);
 
  private:

@@ -25,8 +25,8 @@ void frame_decoder::replace_buffer(size_t bytes) {
 }
 
 std::span<uint8_t> frame_decoder::write_area() {
-  // The frame under construction decides how much room is needed: its whole length once its header is here.
-  // Frames that were received whole but not taken yet are kept as well.
+  // The frame being received determines the space needed: its whole length once its header is complete.
+  // Frames received whole but not taken yet are kept as well.
   size_t pending = end_ - begin_;
   size_t wanted = settings_.idle_bytes;
   if (scanned_ > end_)
@@ -39,8 +39,7 @@ std::span<uint8_t> frame_decoder::write_area() {
       (oversized && pending <= settings_.idle_bytes / 2 && scanned_ <= end_)) {
     replace_buffer(wanted);
   } else if (begin_ > 0 && (begin_ == end_ || capacity_ - begin_ < wanted)) {
-    // Moves little: a tail is at most one partial frame, and it moves once for each buffer that was read
-    // full.
+    // Moves little: at most one partial frame, once per buffer that was filled.
     std::memmove(data(), data() + begin_, pending);
     scanned_ -= begin_;
     end_ = pending;
@@ -66,14 +65,14 @@ result<void> frame_decoder::commit(size_t bytes, descriptor_list descriptors, bo
     ok = scan();
   if (!ok) {
     broken_ = ok.error();
-    // Descriptors of the frames before the broken one stay; the rest is closed now.
+    // Descriptors of the frames before the invalid one stay; the rest is closed now.
     if (descriptors_.size() > claimed_)
       descriptors_.resize(claimed_);
   }
   return ok;
 }
 
-// Checks the headers of all frames whose first 16 bytes are here, and that descriptors came with them.
+// Checks the headers of all frames whose first 16 bytes are present, and their descriptors.
 result<void> frame_decoder::scan() {
   while (scanned_ + header_bytes <= end_) {
     auto header = read_header(data() + scanned_);
@@ -88,7 +87,7 @@ result<void> frame_decoder::scan() {
     claimed_ += header.fd_count;
     scanned_ += header.length;
   }
-  // Descriptors may be ahead of their frame only while the frame's header is still incomplete.
+  // Descriptors may precede their frame only while its header is incomplete.
   bool partial_header = scanned_ < end_;
   size_t surplus = descriptors_.size() - claimed_;
   if (surplus > (partial_header ? descriptors_max : 0))
@@ -127,7 +126,7 @@ result<void> frame_decoder::check(const frame_header& header) const {
 }
 
 std::optional<frame> frame_decoder::next() {
-  // Only frames whose header was checked, and that are here as a whole.
+  // Only complete frames with a checked header.
   if (begin_ >= scanned_ || begin_ >= end_)
     return std::nullopt;
   auto header = read_header(data() + begin_);

@@ -1,5 +1,5 @@
-// Turns what recvmsg delivers, split and merged as it likes, into frames. Pure: it owns memory and
-// descriptors and makes no system call but close.
+// Assembles frames from the bytes of recvmsg, however they are split or merged. Pure: it owns memory and
+// descriptors and makes no system call except close.
 //
 //   message.prepare(decoder.write_area());
 //   n = recvmsg(fd, message.header(), receive_flags);
@@ -7,9 +7,9 @@
 //   if (auto ok = decoder.commit(n, std::move(descriptors), message.truncated()); !ok) end the connection
 //   with ok.error() while (auto next = decoder.next()) handle(*next);
 //
-// Bytes go from the kernel straight to where the frame is read. A frame that does not fit the buffer of an
-// idle connection gets a buffer of its own announced length, which is given back as soon as its frames are
-// read, so an idle connection costs `idle_bytes`, whatever it has received before.
+// Bytes are received directly where the frame is read. A frame larger than the buffer of an idle connection
+// gets a buffer of its own length, which is released as soon as its frames are read, so an idle connection
+// costs `idle_bytes`, whatever it has received before.
 #pragma once
 
 #include "base/error.hpp"
@@ -37,32 +37,31 @@ class frame_decoder {
 
   explicit frame_decoder(options settings);
 
-  /// Where the next bytes go; never empty. Ends the life of the bodies of all frames that `next` gave out
-  /// before, but of those that were held. The area stays in place until the next call.
+  /// Where the next bytes go; never empty. Invalidates the bodies of all frames returned by `next`, except
+  /// those that were held. The area stays in place until the next call.
   std::span<uint8_t> write_area();
 
   /// `bytes` were written to the start of the write area, and `descriptors` came with them. An error is
-  /// final: the peer broke the protocol, the text says how, the connection must end. Descriptors are closed
-  /// then.
+  /// final: the peer violated the protocol, the text says how, the connection must end. Descriptors are then
+  /// closed.
   result<void> commit(size_t bytes, descriptor_list descriptors, bool descriptors_truncated);
 
-  /// The next whole frame, if there is one. After an error in `commit` the frames before the broken one still
-  /// come.
+  /// The next whole frame, if there is one. After an error in `commit`, the frames before the invalid one are
+  /// still returned.
   std::optional<frame> next();
 
-  /// Keeps the bodies of all frames that were given out since the last write area, for as long as the pointer
-  /// lives, on any thread. Costs the decoder one allocation; meant for large bodies that travel to another
-  /// actor.
+  /// Keeps the bodies of all frames returned since the last write area, for the lifetime of the pointer, on
+  /// any thread. Costs one allocation; for large bodies that are passed to another actor.
   std::shared_ptr<const void> hold();
 
-  /// Bytes of an incomplete frame, or of frames not yet taken. An end of file while it is not zero cuts a
-  /// frame off.
+  /// Bytes of an incomplete frame, or of frames not yet taken. If it is not zero at an end of file, a frame
+  /// was truncated.
   size_t pending_bytes() const { return end_ - begin_; }
 
   /// Memory held now.
   size_t capacity() const { return capacity_; }
 
-  /// Frames that start from now on may be this long: small before the handshake, what was agreed after it.
+  /// The maximum length of frames that start from now on: small before the handshake, as agreed afterwards.
   void set_frame_bytes_max(uint64_t bytes) { settings_.frame_bytes_max = bytes; }
 
  private:
@@ -77,12 +76,12 @@ class frame_decoder {
   buffer buffer_;
   size_t capacity_ = 0;
   size_t begin_ = 0;   ///< first byte not yet given out: always the start of a frame
-  size_t end_ = 0;     ///< behind the last received byte
-  size_t scanned_ = 0; ///< start of the first frame whose header has not been checked; may lie behind end_
-  bool held_ = false;  ///< somebody else may read the buffer: never write where frames were
+  size_t end_ = 0;     ///< one past the last received byte
+  size_t scanned_ = 0; ///< start of the first frame whose header has not been checked; may be beyond end_
+  bool held_ = false;  ///< others may read the buffer: never write where frames were
   std::optional<error> broken_;
   std::deque<unique_fd> descriptors_;
-  size_t claimed_ = 0; ///< descriptors that checked frames, not yet given out, will take
+  size_t claimed_ = 0; ///< number of descriptors of checked frames not yet returned
 };
 
 } // namespace terrace::protocol

@@ -1,5 +1,5 @@
-// The kinds of frames, one for each row of verbs.def. An answer's kind is its request's with the high bit set; `error`
-// answers any request.
+// The kinds of frames, one per row of verbs.def. The kind of an answer is its request's with the high bit
+// set; `error` may answer any request.
 #pragma once
 
 #include <cstdint>
@@ -46,10 +46,10 @@ static_assert(
 
 } // namespace detail
 
-/// The numbers of requests are 1 to this one.
+/// The numbers of requests are 1 to this.
 constexpr uint16_t last_request = std::size(detail::verb_rows);
 
-/// Request id 0 belongs to no request: an `error` that carries it concerns the whole connection.
+/// Request id 0 belongs to no request: an `error` with it applies to the whole connection.
 constexpr uint64_t connection_request_id = 0;
 
 constexpr kind answer_to(kind request) {
@@ -66,7 +66,7 @@ constexpr bool is_answer(kind k) {
                               is_request(static_cast<kind>(number & static_cast<uint16_t>(~answer_bit))));
 }
 
-/// How many descriptors a frame of this kind may carry. Whether it must is a matter of its body.
+/// The maximum number of descriptors of a frame of this kind. Whether it must have them depends on its body.
 constexpr uint16_t descriptors_allowed(kind k) {
   auto number = static_cast<uint16_t>(k);
   if (is_request(k))

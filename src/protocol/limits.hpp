@@ -1,4 +1,4 @@
-// Bounds of everything on the wire. Checked before use; docs/protocol.md repeats them.
+// Limits of everything on the wire, checked before use; documented in docs/protocol.md.
 #pragma once
 
 #include <cstddef>
@@ -9,16 +9,16 @@ namespace terrace::protocol {
 constexpr size_t header_bytes = 16;
 constexpr size_t frame_alignment = 8;
 constexpr uint64_t frame_bytes_max = 16ULL << 20; ///< header, body and padding
-constexpr uint64_t hello_bytes_max = 64ULL << 10; ///< of a frame before the handshake is done
+constexpr uint64_t hello_bytes_max = 64ULL << 10; ///< of a frame before the handshake is complete
 constexpr size_t descriptors_max = 8;             ///< of one frame
 constexpr uint32_t tokens_max = 2'097'152;        ///< of one prefix
 constexpr uint32_t chunks_max = 65'536;           ///< of one request
 constexpr uint32_t digests_max = 131'072;         ///< of one prefix, of either unit
 constexpr uint32_t chunk_tokens_max = 65'536;
-constexpr uint32_t pools_max = 16;         ///< that a client states
-constexpr uint32_t open_pools_max = 128;   ///< of a space, with a pool for each layer group
+constexpr uint32_t pools_max = 16;         ///< declared by a client
+constexpr uint32_t open_pools_max = 128;   ///< of a space, including one per layer group
 constexpr uint32_t tensors_max = 16;       ///< of an object
-constexpr uint32_t status_spaces_max = 64; ///< that a status lists
+constexpr uint32_t status_spaces_max = 64; ///< listed in a status
 constexpr uint32_t world_size_max = 1'024;
 constexpr uint32_t items_max = 4'096;
 constexpr uint32_t tags_max = 16;
@@ -30,6 +30,6 @@ constexpr size_t answer_tables_max = 262'144; ///< of one answer (status lists c
 constexpr size_t request_tables_max = 8'192;  ///< of one request
 constexpr uint64_t region_bytes_max = 1ULL << 44;
 constexpr uint64_t object_bytes_max = 1ULL << 30;  ///< no object crosses a registered slot of 1 GiB
-constexpr uint32_t socket_buffer_bytes = 1U << 20; ///< asked for on both ends
+constexpr uint32_t socket_buffer_bytes = 1U << 20; ///< requested on both ends
 
 } // namespace terrace::protocol

@@ -1,4 +1,4 @@
-// From the bytes of a frame's body to a table that may be used. Nothing reads a body before this.
+// Verifies the bytes of a frame's body and returns its table. A body is never read before this.
 #pragma once
 
 #include "base/error.hpp"
@@ -10,9 +10,9 @@
 
 namespace terrace::protocol {
 
-/// Verifies that `body` holds a well-formed T (every offset inside the body, bounded depth and number of
-/// tables), and then that its fields are within the bounds of bounds.hpp. The pointer is into `body`, without
-/// a copy, and lives as long. Pure. Errors are `bad_request`, with what was expected.
+/// Verifies that `body` contains a well-formed T (every offset inside the body, limited depth and number of
+/// tables), and that its fields are within the bounds of bounds.hpp. The pointer refers to `body`, without a
+/// copy. Pure. Errors are `bad_request`, with what was expected.
 ///
 /// Defined for every request and answer of terrace.fbs.
 template <class T>

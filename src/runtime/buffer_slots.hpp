@@ -1,4 +1,4 @@
-// Which part of which arena each slot of a ring's table of fixed buffers holds.
+// The contents of the slots of a ring's fixed buffer table.
 #pragma once
 
 #include "runtime/ring.hpp"
@@ -23,7 +23,7 @@ class buffer_slots {
   void* data(uint32_t slot) const { return slots_[slot].data; }
   uint64_t size(uint32_t slot) const { return slots_[slot].size; }
 
-  /// Cuts [data, data + size) into slots of `buffer_slot_bytes`, the last one shorter.
+  /// Divides [data, data + size) into slots of `buffer_slot_bytes`; the last one may be shorter.
   range reserve(void* data, uint64_t size) {
     uint64_t count = (size + buffer_slot_bytes - 1) / buffer_slot_bytes;
     if (size == 0 || capacity_ < slots_.size() || count > capacity_ - slots_.size())
@@ -34,7 +34,7 @@ class buffer_slots {
     return out;
   }
 
-  /// Empties the slots of [data, data + size) from `first` on. They are not used again.
+  /// Empties the slots of [data, data + size), starting at `first`. They are not reused.
   range forget(int first, uint64_t size) {
     range gone{static_cast<uint32_t>(first),
                static_cast<uint32_t>((size + buffer_slot_bytes - 1) / buffer_slot_bytes)};
@@ -60,19 +60,19 @@ class buffer_slots {
     return -1;
   }
 
-  /// Slots are registered in order; the next one that is not, or -1.
+  /// Slots are registered in order; returns the next unregistered one, or -1.
   int next_unregistered() const { return registered_ == slots_.size() ? -1 : static_cast<int>(registered_); }
   void mark_registered() { ++registered_; }
 
-  /// The kernel refused the next slot: it and all after it stay plain memory for good.
+  /// The kernel refused the next slot: it and all later ones stay unregistered.
   void give_up() { capacity_ = 0; }
   bool gave_up() const { return capacity_ == 0; }
 
-  /// Takes back the last `reserve`, none of whose slots was registered.
+  /// Removes the last `reserve`, none of whose slots is registered.
   void release(range last) { slots_.resize(last.first); }
 
-  /// Whether all of [data, data + length) lies in that slot and the slot is registered: the kernel answers EFAULT
-  /// otherwise.
+  /// True if all of [data, data + length) is in that slot and the slot is registered; otherwise the kernel
+  /// would return EFAULT.
   bool holds(int slot, const void* data, uint64_t length) const {
     if (slot < 0 || static_cast<size_t>(slot) >= registered_)
       return false;

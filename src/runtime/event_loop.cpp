@@ -83,7 +83,7 @@ caf::resumable* event_loop::next(caf::execution_unit* worker) {
 }
 
 void event_loop::again(caf::resumable* what) {
-  // A busy floating actor and other work: they go on beside each other if a worker sleeps.
+  // A busy floating actor and other work run in parallel if a worker is asleep.
   auto* sleeper =
       current_kind_ == job_kind::floating && queue_.homed() != 0 ? pool_.find_sleeper(index_) : nullptr;
   if (sleeper == nullptr) {
@@ -96,7 +96,7 @@ void event_loop::again(caf::resumable* what) {
 }
 
 void event_loop::start(caf::execution_unit* worker) {
-  // Here and not in the constructor: with SINGLE_ISSUER the ring belongs to the thread that made it.
+  // Here and not in the constructor: with SINGLE_ISSUER the ring belongs to the thread that created it.
   started_ = true;
   loop_of_this_thread = this;
   prepare_worker_thread(index_, options_.slice_us);
@@ -118,8 +118,8 @@ void event_loop::between_jobs() {
   bool owes_kernel = ring.has_unsubmitted() || ring.wants_enter();
   if (owes_kernel || pool_.size() > 1)
     read_clock();
-  // An actor that is busy for longer does not keep the kernel waiting: not with the answers it has just made possible, nor
-  // with what came in meanwhile.
+  // An actor that stays busy must not delay the kernel: neither the answers it just sent nor newly received
+  // messages.
   if (owes_kernel && (queue_.next().again || jobs_since_enter_ >= jobs_between_enters ||
                       now_ns_ - last_enter_ns_ >= ns_between_enters))
     enter();

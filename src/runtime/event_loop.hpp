@@ -1,10 +1,10 @@
-// One worker's loop: runs jobs, looks between them for messages of other threads and for completions, and
-// sleeps in its ring when there is nothing at all.
+// The loop of one worker: runs jobs, checks for messages from other threads and for completions between them,
+// and sleeps in its ring when there is nothing to do.
 //
-// No wake-up is lost, because of one invariant: whoever queues a job from outside does so under the lock of
-// the external queue, and the worker sets `asleep` under that lock only after it has seen that queue empty.
-// So either the worker sees the job and does not sleep, or the other thread sees `asleep` and signals the
-// ring's event, and an event signalled before the wait begins ends it at once.
+// No wake-up is lost, because of one invariant: other threads queue jobs under the lock of the external
+// queue, and the worker sets `asleep` under that lock only after it has found that queue empty. So either the
+// worker sees the job and does not sleep, or the other thread sees `asleep` and signals the ring's event. An
+// event signalled before the wait begins ends the wait immediately.
 #pragma once
 
 #include "runtime/home.hpp"
@@ -28,11 +28,11 @@ class event_loop {
  public:
   using job_type = job<caf::resumable>;
 
-  /// Limits of what may wait. Others' work is looked at between any two jobs; the kernel is entered at least
-  /// this often while operations wait for it or it has completions for us.
+  /// Bounds on delay. Messages from other threads are checked between any two jobs; the kernel is entered at
+  /// least this often while operations are unsubmitted or completions are pending in the kernel.
   static constexpr uint32_t jobs_between_enters = 16;
   static constexpr int64_t ns_between_enters = 50'000;
-  /// With more floating jobs, or one that waited longer, a sleeping worker is given half of them.
+  /// With more floating jobs, or one that waited longer, half of them are given to a sleeping worker.
   static constexpr size_t floating_jobs_kept = 8;
   static constexpr int64_t floating_wait_ns = 200'000;
 
@@ -40,14 +40,14 @@ class event_loop {
 
   // -- any thread --
 
-  /// Queues a job here: locally if this is the calling thread's loop, else through the external queue.
+  /// Queues a job: locally on the loop's own thread, otherwise through the external queue.
   void enqueue(caf::resumable* what, job_kind kind);
 
-  /// Always through the external queue.
+  /// Queues through the external queue in any case.
   void post(job_type item);
   void post(const std::vector<job_type>& items);
 
-  /// Ends an operation of this loop's ring early.
+  /// Cancels an operation of this loop's ring.
   void post_cancel(operation_id id);
 
   bool is_current() const;
@@ -58,10 +58,10 @@ class event_loop {
 
   // -- the worker's thread --
 
-  /// The next job; sleeps until there is one. `worker` executes completions' actors.
+  /// Returns the next job; sleeps until there is one. `worker` executes the actors of completions.
   caf::resumable* next(caf::execution_unit* worker);
 
-  /// The job that `next` gave wants to run again.
+  /// The job returned by `next` has more to do.
   void again(caf::resumable* what);
 
   /// Cancels all I/O and waits until none is in flight.
@@ -69,7 +69,7 @@ class event_loop {
 
   // -- after the threads have ended --
 
-  /// Takes one job out, or returns null.
+  /// Removes and returns one job, or null.
   caf::resumable* drain_one();
 
  private:

@@ -1,5 +1,5 @@
-// Homes. An actor that submits I/O runs on one worker for life, its home: its jobs go there from whatever
-// thread wakes it, and its operations go to that worker's ring.
+// Homes. An actor that submits I/O runs on one worker for its lifetime, its home. Its jobs are queued there
+// whichever thread wakes it, and its operations are submitted to that worker's ring.
 //
 //   caf::behavior connection(caf::stateful_actor<connection_state, homed<caf::event_based_actor>>* self, int
 //   fd) {
@@ -23,20 +23,20 @@
 
 namespace terrace::runtime {
 
-/// The execution unit that queues an actor's jobs at its home, from any thread. One for each worker; tests
-/// make their own over CAF's testing scheduler.
+/// The execution unit that queues an actor's jobs at its home, from any thread. One per worker; tests create
+/// their own over CAF's testing scheduler.
 class home_unit : public caf::execution_unit {
  public:
   home_unit(caf::actor_system* system, size_t worker) : caf::execution_unit(system), worker_(worker) {}
 
   virtual ring_port& port() = 0;
 
-  /// The calling thread is the home's own, so that its port may be used.
+  /// True if the calling thread is the home's own thread and may use the port.
   virtual bool is_current() const = 0;
 
   size_t worker() const { return worker_; }
 
-  /// Actors that live here, for placing the next one.
+  /// The number of actors at this home, used to place the next one.
   size_t residents() const { return residents_.load(std::memory_order_relaxed); }
   void move_in() { residents_.fetch_add(1, std::memory_order_relaxed); }
   void move_out() { residents_.fetch_sub(1, std::memory_order_relaxed); }
@@ -46,15 +46,15 @@ class home_unit : public caf::execution_unit {
   std::atomic<size_t> residents_{0};
 };
 
-/// A worker to live on. Valid as long as the actor system.
+/// A worker as a home. Valid as long as the actor system.
 struct home {
   home_unit* unit = nullptr;
   io_port* port = nullptr;
   size_t worker = 0;
 };
 
-/// The home that this spawn asks for: its host if that is a home, the spawning actor's worker if it runs on
-/// one, else the least busy worker. Null when the system has no worker with a ring (CAF's testing scheduler).
+/// The home for a spawn: its host if that is a home, the spawning actor's worker if it runs on one, else the
+/// least busy worker. Null if the system has no worker with a ring (CAF's testing scheduler).
 home_unit* find_home(const caf::actor_config& config, caf::actor_system& system);
 
 /// Mixin: `Base` with a home. Its I/O is cancelled when it ends.
@@ -102,7 +102,7 @@ class homed : public Base {
 
 using homed_actor = homed<caf::event_based_actor>;
 
-/// Spawns a function-based actor at that home: `fun` takes a pointer to the actor, then `xs`.
+/// Spawns a function-based actor at a home: `fun` takes a pointer to the actor, then `xs`.
 template <caf::spawn_options Os = caf::no_spawn_options, class F, class... Ts>
 auto spawn_homed(caf::actor_system& system, const home& at, F fun, Ts&&... xs) {
   caf::actor_config config{at.unit};

@@ -1,4 +1,4 @@
-// What can be asked of a ring, and what it is called. Plain C++: no actor, no io_uring.
+// The operations of a ring. Plain C++: no actor, no io_uring.
 #pragma once
 
 #include <chrono>
@@ -26,15 +26,15 @@ enum class io_code : uint8_t {
 
 constexpr size_t io_code_count = 11;
 
-/// One operation. Everything that the kernel touches must be owned by `keep_alive`, which the ring holds
-/// until the completion has been reaped, also when the actor has quit long before.
+/// One operation. Everything that the kernel accesses must be owned by `keep_alive`, which the ring holds
+/// until the completion has been reaped, even if the actor has ended before.
 struct io_request {
   io_code code = io_code::nop;
   int fd = -1;
   uint64_t offset = 0;              ///< read, write, readv, writev: absolute file offset
   void* data = nullptr;             ///< read, write: buffer; readv, writev: iovec array
   uint32_t length = 0;              ///< read, write: bytes; readv, writev: number of iovecs
-  msghdr* message = nullptr;        ///< recvmsg, sendmsg: with its iovecs and control room
+  msghdr* message = nullptr;        ///< recvmsg, sendmsg: with its iovecs and control buffer
   int flags = 0;                    ///< accept: SOCK_*; recvmsg, sendmsg: MSG_*
   int fixed_buffer = -1;            ///< read, write: index of a registered buffer that holds `data`, or -1
   uint32_t events = 0;              ///< poll: POLLIN, ...
@@ -42,10 +42,10 @@ struct io_request {
   std::shared_ptr<void> keep_alive;
 };
 
-/// Names an operation and its ring. 0 is never given out.
+/// Identifies an operation and its ring. 0 is never used.
 enum class operation_id : uint64_t {};
 
-/// What the kernel granted, for `status`, metrics and the log at start.
+/// Features granted by the kernel, for `status`, metrics and the log at start.
 struct ring_features {
   bool single_issuer = false;
   bool defer_taskrun = false;

@@ -1,4 +1,4 @@
-// A worker's queue of jobs: homed and floating ones told apart, each kind first in, first out.
+// A worker's queue of jobs: homed and floating ones separately, each first in, first out.
 #pragma once
 
 #include <cstddef>
@@ -10,24 +10,25 @@ namespace terrace::runtime {
 
 enum class job_kind : uint8_t {
   floating, ///< may run on any worker
-  homed,    ///< runs on this worker only: an actor with a home, a shutdown job
+  homed,    ///< runs on this worker only: an actor with a home, or a shutdown job
 };
 
 template <class T>
 struct job {
   T* what = nullptr;
   job_kind kind = job_kind::floating;
-  int64_t since_ns = 0; ///< when it was queued, to the precision of the loop's clock
-  bool again = false;   ///< it has had a turn and was not done
+  int64_t since_ns = 0; ///< when it was queued, at the precision of the loop's clock
+  bool again = false;   ///< it had a turn and has more to do
 };
 
-/// Floating jobs go first: they are what homed ones, the connections, began and wait for, and others may wait for the same
-/// tier. After `floating_in_a_row` of them a homed job has its turn, and also when a floating one was not done in its own
-/// turn: so neither kind starves, and who was answered by a busy actor need not wait for all its other clients.
+/// Floating jobs go first: they were started by homed ones, the connections, which wait for them, and others
+/// may wait for the same tier. After `floating_in_a_row` of them a homed job gets a turn, and also when a
+/// floating job did not finish in its own turn. So neither kind starves, and a client answered by a busy
+/// actor does not wait for all its other clients.
 ///
-/// Among the homed ones, those that were not done in their last turn, long lookups, go behind those that were only just
-/// woken: a short request does not wait for all the long ones. After `fresh_in_a_row` of these one of the long has its
-/// turn. Used by one thread.
+/// Among homed jobs, those that did not finish in their last turn (long lookups) go after those just woken: a
+/// short request does not wait for all long ones. After `fresh_in_a_row` fresh jobs one long job gets a turn.
+/// Used by one thread.
 template <class T>
 class job_queue {
  public:
@@ -43,7 +44,7 @@ class job_queue {
     (item.kind == job_kind::floating ? floating_ : item.again ? long_ : fresh_).push_back(item);
   }
 
-  /// A job that has had its turn and is not done.
+  /// Queues a job that had its turn and has more to do.
   void push_again(job<T> item) {
     if (item.kind == job_kind::floating)
       run_ = floating_in_a_row;
@@ -51,7 +52,7 @@ class job_queue {
     push(item);
   }
 
-  /// What `pop` would give. Precondition: not empty.
+  /// The job that `pop` would return. Precondition: not empty.
   const job<T>& next() const {
     return !next_is_homed() ? floating_.front() : next_is_long() ? long_.front() : fresh_.front();
   }
@@ -71,7 +72,7 @@ class job_queue {
     return take(long_);
   }
 
-  /// Takes the younger half of the floating jobs (rounded down) out, oldest first.
+  /// Removes the younger half of the floating jobs (rounded down), oldest first.
   std::vector<job<T>> take_half() {
     auto begin = floating_.end() - static_cast<ptrdiff_t>(floating_.size() / 2);
     std::vector<job<T>> taken(begin, floating_.end());
@@ -90,10 +91,10 @@ class job_queue {
   }
 
   std::deque<job<T>> floating_;
-  std::deque<job<T>> fresh_; ///< homed, as `long_`
-  std::deque<job<T>> long_;  ///< had a turn and were not done
+  std::deque<job<T>> fresh_; ///< homed, like `long_`
+  std::deque<job<T>> long_;  ///< had a turn and have more to do
   uint32_t run_ = 0;         ///< floating jobs since the last homed one
-  uint32_t fresh_run_ = 0;   ///< fresh ones since the last long one
+  uint32_t fresh_run_ = 0;   ///< fresh jobs since the last long one
 };
 
 } // namespace terrace::runtime

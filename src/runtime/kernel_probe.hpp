@@ -1,4 +1,4 @@
-// What this kernel lets us do, asked once at start.
+// Kernel features, probed once at start.
 #pragma once
 
 #include "base/error.hpp"
@@ -10,13 +10,13 @@
 namespace terrace::runtime {
 
 struct kernel_report {
-  std::string release;          ///< as uname says it
+  std::string release;          ///< from uname
   ring_features features;       ///< `registered_buffers`: one page could be registered
   uint64_t memlock_bytes = 0;   ///< RLIMIT_MEMLOCK; UINT64_MAX: unlimited
   std::string describe() const; ///< one line for the log
 };
 
-/// Creates and drops a ring. `unsupported` with one clear line when io_uring is denied or missing.
+/// Creates and destroys a ring. `unsupported` with a one-line reason if io_uring is denied or missing.
 result<kernel_report> probe_kernel();
 
 } // namespace terrace::runtime

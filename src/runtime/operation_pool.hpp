@@ -1,7 +1,7 @@
-// The records of operations in flight. A record owns what its operation needs, the request's `keep_alive` and
-// a strong reference to the actor, from submit until its completion has been reaped, whatever becomes of the
-// actor. Records are reused, so an operation costs no allocation; a generation in the identifier tells a
-// record's users apart.
+// Records of the operations in flight. From submission until its completion has been reaped, a record owns
+// what its operation needs: the request's `keep_alive` and a strong reference to the actor, even if the actor
+// ends. Records are reused, so an operation needs no allocation; a generation in the identifier distinguishes
+// the users of a record.
 #pragma once
 
 #include "runtime/ring.hpp"
@@ -29,7 +29,7 @@ class operation_pool {
 
   actor_operation& take();
 
-  /// The record must be empty of what it owned.
+  /// The record must not own anything any more.
   void give_back(actor_operation& record);
 
   operation_id id_of(const actor_operation& record) const {
@@ -37,10 +37,10 @@ class operation_pool {
                         record.slot};
   }
 
-  /// The active record of that name, or null.
+  /// The active record with this id, or null.
   actor_operation* find(operation_id id);
 
-  /// The number of the ring that gave the name; -1: none.
+  /// The number of the ring that issued the id; -1: none.
   static int ring_of(operation_id id) { return static_cast<int>(static_cast<uint64_t>(id) >> 56) - 1; }
 
   size_t active() const { return active_; }

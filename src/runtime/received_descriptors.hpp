@@ -1,5 +1,5 @@
-// Descriptors arrive as numbers in a completion (accept) or in a control buffer (recvmsg). Until the actor's
-// handler has seen the message, the message owns them: if the actor ends first, they are closed with it.
+// Descriptors arrive as numbers in a completion (accept) or in a control buffer (recvmsg). The message owns
+// them until the actor's handler has received it; if the actor ends first, they are closed with the message.
 #pragma once
 
 #include "runtime/io_port.hpp"
@@ -10,8 +10,8 @@ namespace terrace::runtime {
 
 bool carries_descriptors(const io_request& request, int32_t result);
 
-/// A message `io_done` that closes the descriptors unless its content was looked at, which CAF does only to
-/// have a living actor handle it.
+/// An `io_done` message that closes the descriptors unless its content was accessed, which CAF does only when
+/// a living actor handles it.
 caf::mailbox_element_ptr make_descriptor_message(const io_done& done, const io_request& request);
 
 } // namespace terrace::runtime

@@ -1,7 +1,7 @@
-// The ring as the loop sees it: operations go in, completions come out. `uring` is the kernel's,
-// `simulated_ring` the tests'. Plain C++, so that both can be tried without an actor.
+// The ring used by the event loop: operations go in, completions come out. `uring` is the kernel's,
+// `simulated_ring` is for tests. Plain C++, so that both can be tested without actors.
 //
-// Every call but `wake` is made by the one thread that created the ring.
+// All calls except `wake` must be made by the thread that created the ring.
 #pragma once
 
 #include "runtime/io_request.hpp"
@@ -13,12 +13,12 @@
 
 namespace terrace::runtime {
 
-/// An operation between `start` and its completion. The caller owns the record and keeps its address until
-/// the completion has come out of `reap`: the kernel may touch what the request names, and `after`, until
-/// then.
+/// An operation from `start` to its completion. The caller owns the record and keeps it at its address until
+/// the completion has been returned by `reap`: until then the kernel may access `after` and everything the
+/// request refers to.
 struct operation {
   io_request request;
-  std::array<int64_t, 2> after{}; ///< the timeout as the kernel reads it: seconds, nanoseconds
+  std::array<int64_t, 2> after{}; ///< the timeout in the kernel's format: seconds, nanoseconds
 };
 
 struct completion {
@@ -31,31 +31,31 @@ class ring {
  public:
   virtual ~ring() = default;
 
-  /// Takes the operation; never fails and never blocks. It reaches the kernel with the next `enter` or
-  /// `wait`, or earlier when the submission queue is full.
+  /// Accepts the operation; never fails and never blocks. It is submitted to the kernel by the next `enter`
+  /// or `wait`, or earlier if the submission queue is full.
   virtual void start(operation& op) = 0;
 
-  /// Asks for an early end of an operation whose completion has not been reaped. It completes exactly once
-  /// all the same, with -ECANCELED or with what it reached before.
+  /// Requests an early end of an operation whose completion has not been reaped. It still completes exactly
+  /// once, with -ECANCELED or with its result.
   virtual void cancel(operation& op) = 0;
 
-  /// Fills `out` with completions that are ready, without a system call. Returns how many.
+  /// Fills `out` with available completions without a system call. Returns their number.
   virtual size_t reap(std::span<completion> out) = 0;
 
-  /// Operations have been started that the kernel has not seen.
+  /// True if started operations have not been submitted.
   virtual bool has_unsubmitted() const = 0;
 
-  /// The kernel holds completions back until it is entered (DEFER_TASKRUN, an overflown queue).
+  /// True if the kernel withholds completions until it is entered (DEFER_TASKRUN, an overflown queue).
   virtual bool wants_enter() const = 0;
 
   /// Submits everything and collects completions; does not block.
   virtual void enter() = 0;
 
-  /// Submits everything and blocks until a completion is ready or `wake` was called since the last `wait`
-  /// returned because of it. May return early.
+  /// Submits everything and blocks until a completion is available or `wake` is called; a `wake` since the
+  /// last `wait` counts. May return early.
   virtual void wait() = 0;
 
-  /// From any thread, also between `close` and the destructor.
+  /// Safe on any thread, also between `close` and the destructor.
   virtual void wake() noexcept = 0;
 
   /// See io_port.
@@ -64,11 +64,12 @@ class ring {
 
   virtual ring_features features() const = 0;
 
-  /// Gives the kernel's resources back. Every operation must have been reaped.
+  /// Releases the kernel's resources. Every operation must have been reaped.
   virtual void close() = 0;
 };
 
-/// No fixed buffer is larger (the kernel answers EFAULT): arenas are registered as slots of this size.
+/// The maximum size of a fixed buffer (the kernel returns EFAULT beyond): arenas are registered in slots of
+/// this size.
 constexpr uint64_t buffer_slot_bytes = uint64_t{1} << 30;
 
 } // namespace terrace::runtime

@@ -77,7 +77,7 @@ void ring_port::finish(actor_operation& record, int32_t result, uint32_t flags) 
   auto message = carries_descriptors(record.request, result)
                      ? make_descriptor_message(done, record.request)
                      : caf::make_mailbox_element(nullptr, caf::make_message_id(), {}, done);
-  // Dropped last: it may be the actor's buffer, whose owner may do anything when it goes.
+  // Released last: it may be the actor's buffer, whose destructor may do anything.
   auto buffer = std::move(record.request.keep_alive);
   record.request = {};
   pool_.give_back(record);

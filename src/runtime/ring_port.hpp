@@ -1,4 +1,4 @@
-// The io_port over any ring: keeps the records, turns completions into messages.
+// The io_port over any ring: keeps the records and turns completions into messages.
 #pragma once
 
 #include "runtime/io_port.hpp"
@@ -15,11 +15,11 @@ class ring_port final : public io_port {
  public:
   explicit ring_port(uint8_t number) : pool_(number) {}
 
-  /// Before the first `submit`. Completions are enqueued to their actors with `unit` as execution unit (null:
-  /// CAF's scheduler decides).
+  /// Call before the first `submit`. Completions are enqueued to their actors with `unit` as execution unit
+  /// (null: CAF's scheduler decides).
   void open(std::unique_ptr<ring> kernel, caf::execution_unit* unit);
 
-  /// Where a cancel of another ring's operation goes.
+  /// Sets the handler for cancels of another ring's operations.
   void forward_cancels(std::function<void(operation_id)> to) { forward_ = std::move(to); }
 
   operation_id submit(io_request request, const caf::strong_actor_ptr& owner, uint64_t tag) override;
@@ -28,19 +28,19 @@ class ring_port final : public io_port {
   void unregister_arena(int slot, uint64_t size) override;
   ring_features features() const override;
 
-  /// Cancels every operation of an actor; what an actor with a home does when it ends.
+  /// Cancels every operation of an actor; called when an actor with a home ends.
   void cancel_all(const caf::actor_control_block* owner);
 
-  /// Turns the completions that are ready into messages. Returns how many; no system call.
+  /// Turns available completions into messages. Returns their number; no system call.
   size_t deliver();
 
   size_t in_flight() const { return pool_.active(); }
 
-  /// The ring; null before `open`. Still there after `close`, so that other threads may `wake` it.
+  /// The ring; null before `open`. Still valid after `close`, so that other threads may `wake` it.
   ring* kernel() { return ring_.get(); }
 
   /// Cancels everything, waits until nothing is in flight and closes the ring. Later submits are dropped:
-  /// only actors that are being cleaned up still make them.
+  /// only actors that are being cleaned up make them.
   void close();
 
  private:

@@ -1,4 +1,4 @@
-// What can be chosen about the workers and their rings.
+// Options of the workers and their rings.
 #pragma once
 
 #include "base/error.hpp"
@@ -12,21 +12,20 @@
 namespace terrace::runtime {
 
 struct runtime_options {
-  size_t workers = 0; ///< threads; 0: 1 on up to 4 cores, else cores / 4, at most 4
-  uint32_t ring_entries =
-      256; ///< submission queue of each worker's ring; the completion queue is 4 times that
-  size_t max_throughput = 32; ///< messages that an actor handles before others get their turn
+  size_t workers = 0;          ///< threads; 0: 1 on up to 4 cores, else cores / 4, at most 4
+  uint32_t ring_entries = 256; ///< submission queue of each worker's ring; completion queue: 4 times as many
+  size_t max_throughput = 32;  ///< messages per turn of an actor
   uint32_t slice_us =
-      100; ///< of the kernel's scheduler for each worker (runtime/worker_thread.hpp); 0: the kernel's own
-  uint32_t buffer_slots = 1024; ///< 1 GiB slots for registered arenas in each ring
+      100; ///< kernel scheduler slice of a worker (worker_thread.hpp); 0: the kernel's default
+  uint32_t buffer_slots = 1024; ///< slots of 1 GiB for registered arenas in each ring
 
   /// Called on each worker's thread. Unset: the kernel's io_uring.
   std::function<result<std::unique_ptr<ring>>(const runtime_options&)> make_ring;
 
-  /// `bad_request` with every mistake in its text.
+  /// `bad_request` that lists every mistake.
   result<void> validate() const;
 
-  /// `workers`, with 0 resolved for this many cores.
+  /// `workers`, with 0 resolved for this number of cores.
   size_t effective_workers(unsigned cores) const;
 };
 

@@ -26,7 +26,7 @@ event_loop& route(caf::scheduler::abstract_coordinator& ours, caf::resumable* wh
   if (workers.size() == 1)
     return workers.loop(0);
   if (what->subtype() == caf::resumable::scheduled_actor) {
-    // Safe to read: the actor was idle until the message that made this job, and nobody else may queue it.
+    // Safe to read: the actor was idle until the message that created this job, and nobody else may queue it.
     auto* context = static_cast<caf::scheduled_actor*>(what)->context();
     for (size_t i = 0; i < workers.size(); ++i)
       if (context == coordinator.worker_by_id(i))

@@ -1,5 +1,5 @@
-// CAF's scheduler policy on the event loops. `workers::install` puts it into a configuration; nothing else
-// needs it.
+// The CAF scheduler policy for the event loops. `workers::install` sets it in a configuration; nothing else
+// uses it.
 #pragma once
 
 #include "runtime/worker_pool.hpp"
@@ -7,8 +7,8 @@
 #include <caf/logger.hpp>
 #include <caf/policy/unprofiled.hpp>
 
-// CAF's worker finds out each job's dynamic type to name its actor in CAF's log, also where CAF was built without one, as
-// Debian's is: a twentieth of a worker's time.
+// CAF's worker determines each job's dynamic type to name its actor in CAF's log, even where CAF was built
+// without a log, like Debian's: a twentieth of a worker's time.
 #if CAF_LOG_LEVEL == CAF_LOG_LEVEL_QUIET
 #pragma push_macro("CAF_PUSH_AID_FROM_PTR")
 #undef CAF_PUSH_AID_FROM_PTR
@@ -23,7 +23,7 @@
 
 namespace terrace::runtime {
 
-/// Where a job goes that no worker has woken: to its actor's last worker, else to the least loaded.
+/// The queue for a job that no worker woke: that of its actor's last worker, else the least loaded.
 event_loop& route(caf::scheduler::abstract_coordinator& ours, caf::resumable* what);
 
 struct uring_policy : caf::policy::unprofiled {
@@ -32,7 +32,7 @@ struct uring_policy : caf::policy::unprofiled {
     std::unique_ptr<worker_pool> pool;
   };
 
-  /// CAF makes one on the main thread and copies it for each worker, in the workers' order.
+  /// CAF creates one on the main thread and copies it for each worker, in the workers' order.
   struct worker_data {
     explicit worker_data(caf::scheduler::abstract_coordinator* parent);
     worker_data(const worker_data& prototype);
@@ -46,14 +46,14 @@ struct uring_policy : caf::policy::unprofiled {
     route(*self, what).post({what, job_kind::floating, 0});
   }
 
-  // CAF itself calls this only to stop an exact worker, so such a job never moves.
+  // CAF calls this only to stop one particular worker, so such a job never moves.
   template <class Worker>
   void external_enqueue(Worker* self, caf::resumable* what) {
     self->data().loop->post({what, job_kind::homed, 0});
   }
 
-  // An idle actor's context names its last worker, also when another thread wakes it: the loop looks whose
-  // thread this is.
+  // The context of an idle actor is its last worker, even if another thread wakes it, so the loop checks
+  // which thread it is on.
   template <class Worker>
   void internal_enqueue(Worker* self, caf::resumable* what) {
     self->data().loop->enqueue(what, job_kind::floating);
@@ -74,8 +74,7 @@ struct uring_policy : caf::policy::unprofiled {
     self->data().loop->shut_down();
   }
 
-  // Cleaning up an actor wakes others, also at workers that were visited before: so each visit empties all
-  // queues.
+  // Cleaning up an actor may wake others, also on workers visited before, so each visit empties all queues.
   template <class Worker, class F>
   void foreach_resumable(Worker* self, F visit) {
     auto& pool = *self->data().pool;

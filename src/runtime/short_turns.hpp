@@ -1,6 +1,6 @@
-// Actors whose messages may take long. CAF gives every actor the same number of messages a turn, and thirty-two short ones
-// are soon done. But thirty-two slices of a long lookup are most of a millisecond, in which the worker's other actors
-// wait, even those that this actor has just answered.
+// For actors whose messages may take long. CAF gives every actor the same number of messages per turn.
+// Thirty-two short messages are done quickly, but thirty-two slices of a long lookup take most of a
+// millisecond, during which the worker's other actors wait, even those that this actor just answered.
 #pragma once
 
 #include <caf/actor_config.hpp>
@@ -12,8 +12,8 @@
 
 namespace terrace::runtime {
 
-/// Mixin: `Base`, whose turn ends with the first message that is done after `turn`. Urgent messages are looked for after
-/// every message. Tests bring their own clock.
+/// Mixin: `Base` with turns that end after the first message that completes later than `turn`. Urgent
+/// messages are checked after every message. Tests supply their own clock.
 template <class Base, class Clock = std::chrono::steady_clock>
 class short_turns : public Base {
  public:

@@ -14,7 +14,7 @@ namespace {
 
 int32_t outcome(ssize_t n) { return n < 0 ? -errno : static_cast<int32_t>(n); }
 
-/// What poll(2) sees now; 0: nothing; or -errno.
+/// The events reported by poll(2) now; 0: none; or -errno.
 int32_t poll_now(int fd, uint32_t events) {
   if (fd < 0)
     return -EBADF; // poll(2) would ignore it
@@ -23,7 +23,7 @@ int32_t poll_now(int fd, uint32_t events) {
   return n < 0 ? -errno : item.revents;
 }
 
-/// The iovecs cut to `bytes` in all; 0: as they are.
+/// The iovecs truncated to `bytes` in total; 0: unchanged.
 std::vector<iovec> cut(const iovec* vectors, size_t count, uint32_t bytes) {
   std::vector<iovec> out(vectors, vectors + count);
   if (bytes == 0)
@@ -97,7 +97,7 @@ void simulated_ring::cancel(operation& op) {
   auto found =
       std::find_if(pending_.begin(), pending_.end(), [&](const waiting& item) { return item.op == &op; });
   if (found == pending_.end())
-    return; // it has ended, held back or not
+    return; // it has completed, held back or not
   pending_.erase(found);
   ++cancelled_;
   complete(op, -ECANCELED);

@@ -1,6 +1,6 @@
-// A ring for tests, on one thread and without io_uring. Operations are real, non-blocking system calls on
-// real descriptors, or whatever a test scripts: errors, short reads and writes, answers made up, completions
-// held back and reordered by a seed. Time is the test's: timeouts end when `advance` says so.
+// A ring for tests, single-threaded and without io_uring. Operations are real, non-blocking system calls on
+// real descriptors, or scripted by the test: errors, short reads and writes, made-up results, completions
+// held back and reordered by a seed. Time is simulated: timeouts end on `advance`.
 //
 //   simulated_ring ring{seed};
 //   ring.fail_next(io_code::read, EIO);
@@ -21,31 +21,32 @@ namespace terrace::runtime {
 
 class simulated_ring final : public ring {
  public:
-  /// Seed 0: completions keep the order in which operations could end. Else each `reap` shuffles what is
-  /// ready.
+  /// Seed 0: completions keep the order in which operations could end. Otherwise each `reap` shuffles the
+  /// available ones.
   explicit simulated_ring(uint64_t seed = 0) : seed_(seed), random_(seed) {}
 
   // -- scripting --
 
-  /// The next `count` operations of this kind fail with -`error_number` and touch nothing.
+  /// The next `count` operations of this kind fail with -`error_number` and have no effect.
   void fail_next(io_code code, int error_number, size_t count = 1);
 
-  /// Reads and writes of this kind move at most `bytes`, until called with 0.
+  /// Reads and writes of this kind transfer at most `bytes`; 0 removes the limit.
   void shorten(io_code code, uint32_t bytes) { limits_[code] = bytes; }
 
-  /// Operations of this kind are executed, but their completions are forgotten until `release`.
+  /// Operations of this kind are executed, but their completions are held until `release`.
   void hold(io_code code) { held_codes_[code] = true; }
   void release(io_code code);
-  /// The same for those that `which` says, whatever their kind.
+  /// The same for operations of any kind selected by `which`.
   void hold_those(std::function<bool(const io_request&)> which) { held_ones_ = std::move(which); }
   void release_those();
 
-  /// Asked first for every operation: a result makes it complete with that, without a system call.
+  /// Called first for every operation: if it returns a result, the operation completes with it, without a
+  /// system call.
   void respond(std::function<std::optional<int32_t>(const io_request&)> script) {
     script_ = std::move(script);
   }
 
-  /// Moves the ring's clock on.
+  /// Advances the ring's clock.
   void advance(std::chrono::nanoseconds by) { now_ += by; }
 
   /// Arenas get slots; false: they are refused, as without memlock.
@@ -53,7 +54,7 @@ class simulated_ring final : public ring {
 
   // -- looking --
 
-  /// Operations that have been started and not reaped.
+  /// Operations started and not yet reaped.
   size_t in_flight() const { return pending_.size() + ready_.size() + held_.size(); }
   size_t in_flight(io_code code) const;
   /// All operations of this kind so far.

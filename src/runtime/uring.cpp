@@ -13,20 +13,20 @@ namespace terrace::runtime {
 
 namespace {
 
-// An operation's user data is the address of its record; these two values are nobody's address.
+// An operation's user data is the address of its record; these two values are never an address.
 constexpr uint64_t wake_data = 1;
 constexpr uint64_t cancel_data = 2;
 
 class uring final : public ring {
  public:
   uring(io_uring kernel, unsigned flags, uint32_t slots) : ring_(kernel), flags_(flags), slots_(slots) {
-    // Saves looking the descriptor up on every enter; the ring works as well without.
+    // Saves a descriptor lookup per enter; the ring also works without.
     (void) io_uring_register_ring_fd(&ring_);
   }
 
   ~uring() override { close(); }
 
-  // Receives go to the kernel behind all else: they wait for a peer, while peers wait for the answers.
+  // Receives are submitted last: they wait for a peer, while peers wait for the answers.
   void start(operation& op) override {
     if (op.request.code == io_code::recvmsg) {
       receives_.push_back(&op);
@@ -73,8 +73,8 @@ class uring final : public ring {
         out[n++] = {reinterpret_cast<operation*>(data), cqe->res, cqe->flags};
     }
     io_uring_cq_advance(&ring_, seen);
-    // A cancel that waits for room must not outlive its operation: the record may be another operation's by
-    // then.
+    // A cancel that waits for room must not outlive its operation, because the record may then belong to
+    // another one.
     for (size_t i = 0; i < n && !cancels_.empty(); ++i)
       std::erase(cancels_, out[i].op);
     return n;
@@ -174,9 +174,9 @@ class uring final : public ring {
   bool wake_armed_ = false;
   bool closed_ = false;
   std::vector<operation*> receives_;   // started since the last submission
-  std::deque<operation*> backlog_;     // the kernel's queue was full
-  std::deque<operation*> ended_early_; // cancelled before the kernel saw them
-  std::vector<operation*> cancels_;    // the kernel's queue was full
+  std::deque<operation*> backlog_;     // waiting because the kernel's queue was full
+  std::deque<operation*> ended_early_; // cancelled before submission
+  std::vector<operation*> cancels_;    // waiting because the kernel's queue was full
 };
 
 void uring::prepare(io_uring_sqe& sqe, operation& op) const {
@@ -187,8 +187,8 @@ void uring::prepare(io_uring_sqe& sqe, operation& op) const {
     case io_code::accept: io_uring_prep_accept(&sqe, r.fd, nullptr, nullptr, r.flags); break;
     case io_code::recvmsg:
       io_uring_prep_recvmsg(&sqe, r.fd, r.message, static_cast<unsigned>(r.flags));
-      // Seldom is anything there already: it does not look before it waits. Since Linux 5.19, as which deferred task
-      // work is younger.
+      // Data is rarely available already, so the kernel need not check before it waits. Since Linux 5.19;
+      // deferred task work is newer.
       if ((flags_ & IORING_SETUP_DEFER_TASKRUN) != 0)
         sqe.ioprio |= IORING_RECVSEND_POLL_FIRST;
       break;
@@ -236,7 +236,7 @@ void uring::arm_wake() {
   }
 }
 
-// The armed read writes into this object: it must be over before the object goes.
+// The armed read writes into this object, so it must end before the object does.
 void uring::disarm_wake() {
   if (!wake_armed_)
     return;
@@ -249,12 +249,12 @@ void uring::disarm_wake() {
   }
 }
 
-// The first slot tells whether the kernel grants any; the others follow one by one when the worker has nothing to do,
-// because pinning a gibibyte takes 30 ms when its pages are there, and seconds when they are not. Until then, and where
+// The first slot shows whether the kernel grants any. The others follow one by one when the worker is idle,
+// because pinning a gibibyte takes 30 ms if its pages are present, and seconds if not. Until then, and if
 // memlock ends in the middle of an arena, operations in those slots use plain buffers.
 int uring::register_arena(void* data, uint64_t size) {
   if (int known = slots_.find(data, size); known >= 0)
-    return known; // of another disk at this worker
+    return known; // registered by another disk of this worker
   bool others_wait = slots_.next_unregistered() >= 0;
   auto range = slots_.reserve(data, size);
   if (range.count == 0)
@@ -270,7 +270,7 @@ void uring::unregister_arena(int slot, uint64_t size) {
   iovec nothing{nullptr, 0};
   __u64 tag = 0;
   for (uint32_t i = gone.first; i < gone.first + gone.count; ++i)
-    if (slots_.registered(i)) // one whose turn has not come is registered as nothing
+    if (slots_.registered(i)) // a slot not registered yet has nothing to unregister
       (void) io_uring_register_buffers_update_tag(&ring_, i, &nothing, &tag, 1);
 }
 

@@ -10,16 +10,16 @@
 
 namespace terrace::runtime {
 
-/// Creates a ring that belongs to the calling thread. Asks for SINGLE_ISSUER, DEFER_TASKRUN, COOP_TASKRUN and
-/// TASKRUN_FLAG and takes what the kernel grants. `unsupported` when it grants no ring at all, with a text
-/// that says what to change.
+/// Creates a ring that belongs to the calling thread. Requests SINGLE_ISSUER, DEFER_TASKRUN, COOP_TASKRUN and
+/// TASKRUN_FLAG and uses what the kernel grants. `unsupported` if it grants no ring at all, with a text that
+/// says what to change.
 result<std::unique_ptr<ring>> make_uring(const runtime_options& options);
 
-/// One line that says why io_uring_setup failed with this errno and what to do about it.
+/// One line with the reason why io_uring_setup failed with this errno, and the fix.
 std::string explain_setup_error(int error_number);
 
-/// A ring that refuses every operation with -`error_number` and only sleeps and wakes: a worker whose ring
-/// could not be created still runs actors and shuts down in order.
+/// A ring that fails every operation with -`error_number` and only sleeps and wakes, so that a worker whose
+/// ring could not be created still runs actors and shuts down in order.
 std::unique_ptr<ring> make_refusing_ring(int error_number);
 
 } // namespace terrace::runtime

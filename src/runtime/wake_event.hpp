@@ -1,5 +1,5 @@
-// An eventfd by which any thread ends a ring's wait. It outlives the ring, because a thread that saw the
-// worker asleep may call `signal` a moment after the worker has woken up and left.
+// An eventfd through which any thread ends a ring's wait. It outlives the ring, because a thread that saw the
+// worker asleep may call `signal` after the worker has woken up and ended.
 #pragma once
 
 #include "base/unique_fd.hpp"
@@ -12,11 +12,11 @@ class wake_event {
  public:
   wake_event();
 
-  /// -1 when the process has no descriptors left.
+  /// -1 if the process has no descriptors left.
   int fd() const { return fd_.get(); }
   void signal() noexcept;
 
-  /// Where the ring's armed read puts the count.
+  /// Where the ring's armed read stores the count.
   uint64_t* value() { return &value_; }
 
  private:

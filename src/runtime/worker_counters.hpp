@@ -1,4 +1,4 @@
-// What a worker counts about itself, for metrics, status and the watchdog.
+// Counters of a worker, for metrics, status and the watchdog.
 #pragma once
 
 #include <atomic>
@@ -7,7 +7,7 @@
 
 namespace terrace::runtime {
 
-/// Written by the worker alone (hence no locked instruction), read by anyone.
+/// Written by the worker alone (hence no locked instruction), read by any thread.
 class plain_counter {
  public:
   void add(uint64_t n = 1) {
@@ -25,11 +25,12 @@ struct alignas(64) worker_counters {
   plain_counter submitted;   ///< operations given to the ring
   plain_counter completions; ///< operations reaped
   plain_counter enters;      ///< system calls that submitted or waited
-  plain_counter wake_ups;    ///< times the worker left its sleep
-  plain_counter pushes;      ///< times it pushed floating jobs to a sleeping worker
-  plain_counter pushed_jobs; ///< the jobs in them
-  plain_counter busy_ns;     ///< time not asleep; brought up to date at least every 16 jobs
-  plain_counter heartbeat; ///< advances with every turn of the loop; a busy worker that stands still is stuck
+  plain_counter wake_ups;    ///< number of times the worker woke up
+  plain_counter pushes;      ///< number of times it gave floating jobs to a sleeping worker
+  plain_counter pushed_jobs; ///< the number of those jobs
+  plain_counter busy_ns;     ///< time not asleep; updated at least every 16 jobs
+  plain_counter
+      heartbeat; ///< incremented with every turn of the loop; a busy worker without progress is stuck
   plain_counter in_flight; ///< operations submitted and not reaped
   plain_counter queued;    ///< jobs in the local queue
 };

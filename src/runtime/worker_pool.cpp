@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t sample_interval_ns = 100'000'000;
 constexpr double sample_weight = 0.5;
-// Shares of time that differ by less count as equal: otherwise noise would beat the number of residents.
+// Shares of time that differ by less count as equal; otherwise noise would outweigh the number of residents.
 constexpr double equal_share = 0.1;
 
 } // namespace

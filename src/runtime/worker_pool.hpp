@@ -1,4 +1,4 @@
-// What the workers know about each other: who sleeps, who is busy, whose ring an operation belongs to.
+// State shared by the workers: which ones sleep, their load, and the ring of an operation.
 #pragma once
 
 #include "runtime/event_loop.hpp"
@@ -20,21 +20,20 @@ class worker_pool {
   size_t size() const { return loops_.size(); }
   event_loop& loop(size_t index) { return *loops_[index]; }
 
-  /// The worker for a new home: the least busy of late; among equals the one with the fewest residents.
+  /// The worker for a new home: recently the least busy; among equals the one with the fewest residents.
   event_loop& least_busy();
 
   /// The worker for a floating actor that no worker woke.
   event_loop& least_loaded();
 
-  /// A worker that sleeps, other than this one; null if none does.
+  /// A sleeping worker other than this one; null if there is none.
   event_loop* find_sleeper(size_t except);
   void set_asleep(size_t index, bool asleep);
 
-  /// Ends an operation early, at whichever ring it is; `from` is the ring that does not know it (null: nobody
-  /// asked).
+  /// Cancels an operation on whichever ring has it; `from` is a ring known not to have it (null: none).
   void cancel(operation_id id, const event_loop* from);
 
-  /// Each worker calls one of these, once, when it has its ring.
+  /// Each worker calls one of these once, when it has its ring.
   void report_started();
   void report_failure(size_t index, const error& why);
 
@@ -51,7 +50,7 @@ class worker_pool {
 
   const runtime_options options_;
   std::vector<std::unique_ptr<event_loop>> loops_;
-  std::atomic<uint64_t> sleepers_{0}; // a bit for each worker
+  std::atomic<uint64_t> sleepers_{0}; // one bit per worker
 
   std::mutex load_mutex_; // guards the three below
   std::vector<load> loads_;

@@ -11,7 +11,7 @@ namespace terrace::runtime {
 
 namespace {
 
-/// The first version of the kernel's struct sched_attr, which glibc declares from 2.41 on only.
+/// The first version of the kernel's struct sched_attr, which glibc declares only from 2.41 on.
 struct scheduling {
   uint32_t size = sizeof(scheduling);
   uint32_t policy = SCHED_OTHER;
@@ -32,7 +32,7 @@ bool prepare_worker_thread(size_t index, uint32_t slice_us) {
     return true;
   scheduling wanted;
   if (::syscall(SYS_sched_getattr, 0, &wanted, sizeof wanted, 0) != 0 || wanted.policy != SCHED_OTHER)
-    return false; // an operator chose another class: that stays
+    return false; // an operator chose another class: keep it
   wanted.runtime_ns = uint64_t{slice_us} * 1000;
   return ::syscall(SYS_sched_setattr, 0, &wanted, 0) == 0;
 }

@@ -1,4 +1,4 @@
-// The runtime as the daemon sees it.
+// The runtime's interface for the daemon.
 //
 //   caf::actor_system_config config;
 //   workers::install(config, options);          // before the actor system is made
@@ -19,31 +19,32 @@ namespace terrace::runtime {
 
 class worker_pool;
 
-/// A view of an actor system's workers; cheap to copy, valid as long as the system. Any thread.
+/// A view of an actor system's workers; cheap to copy, valid as long as the system. Safe on any thread.
 class workers {
  public:
-  /// Makes the actor systems of this configuration run on our scheduler. The options must be valid.
+  /// Makes the actor systems of this configuration use the scheduler of the runtime. The options must be
+  /// valid.
   static void install(caf::actor_system_config& config, const runtime_options& options);
 
-  /// Precondition: `system` was made with an installed configuration.
+  /// Precondition: `system` was created from an installed configuration.
   explicit workers(caf::actor_system& system);
 
-  /// Waits until every worker has its ring; the first failure otherwise.
+  /// Waits until every worker has its ring; returns the first failure otherwise.
   result<void> wait_started();
 
   size_t size() const;
 
-  /// The home for a new actor that does I/O: the least busy worker's.
+  /// The home for a new actor that does I/O: the least busy worker.
   home place();
   home at(size_t worker);
 
-  /// Ends an operation early, from any thread: a job for its ring's worker.
+  /// Cancels an operation from any thread: posts a job to its ring's worker.
   void cancel(operation_id id);
 
   const worker_counters& counters(size_t worker) const;
   bool asleep(size_t worker) const;
 
-  /// Of the first worker's ring; all are made alike. After `wait_started`.
+  /// Features of the first worker's ring; all are the same. After `wait_started`.
   ring_features features() const;
 
  private:

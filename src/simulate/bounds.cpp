@@ -10,8 +10,8 @@ constexpr uint32_t never = ~uint32_t{0};
 }
 
 uint64_t infinite_cache_hits(const workload& of) {
-  // Chunks are numbered by first use, so those seen before are those below a number; what is new comes after what is
-  // known in every chain.
+  // Chunks are numbered by first use, so the chunks seen before have smaller numbers; in every chain new
+  // chunks follow known ones.
   uint64_t hits = 0;
   chunk seen = 0;
   for (chunk of_access : of.accesses())
@@ -35,12 +35,11 @@ belady_bound::belady_bound(const workload& of) : of_(of), next_use_(of.accesses(
 }
 
 uint64_t belady_bound::hits(uint64_t capacity) const {
-  // The chunks whose next use is request r are a run of r's chain, and what is held of them is its shallower part: a
-  // number for each request is the whole cache, and that number is the request's hits when it comes.
+  // The chunks whose next use is request r are a run of r's chain, and the cached ones are its shallower
+  // part. So the cache is one number per request, and that number is the request's hits when it arrives.
   auto requests = of_.requests();
   std::vector<uint32_t> held(requests.size(), 0);
-  std::priority_queue<uint32_t>
-      latest; // requests with something held; those that have passed sink to its bottom
+  std::priority_queue<uint32_t> latest; // requests with cached chunks; past requests sink to the bottom
   uint64_t used = 0;
   uint64_t hits = 0;
   for (size_t i = 0; i < requests.size(); ++i) {
@@ -50,7 +49,7 @@ uint64_t belady_bound::hits(uint64_t capacity) const {
     for (size_t access = requests[i].first; access < requests[i].first + requests[i].chunks; ++access) {
       uint32_t next = next_use_[access];
       if (next == never)
-        break; // so is all behind it
+        break; // so are all after it
       if (held[next]++ == 0)
         latest.push(next);
       ++used;

@@ -1,4 +1,4 @@
-// How large the tiers of a simulated daemon are, and in which pieces it works: the daemon's own rules, in chunks.
+// The capacities of a simulated daemon's tiers and the sizes of its transfers: the daemon's rules, in chunks.
 #pragma once
 
 #include <algorithm>
@@ -6,22 +6,22 @@
 
 namespace terrace::simulate {
 
-/// What the objects of a replay are like; one object a chunk.
+/// The objects of a replay; one object per chunk.
 struct object_sizes {
   uint64_t payload_bytes = 0;
-  uint64_t physical_bytes = 0;         ///< with header block and padding: what the arena loses to each
-  uint64_t region_bytes = 32ULL << 20; ///< of the client: a store or load carries no more at once
+  uint64_t physical_bytes = 0;         ///< with header block and padding: bytes of the arena per object
+  uint64_t region_bytes = 32ULL << 20; ///< of the client: the maximum of a store or load
   uint64_t segment_bytes = 1ULL << 30; ///< no object of the host arena crosses a segment
 };
 
 struct cache_shape {
   uint64_t capacity_chunks = 0;
   uint64_t object_bytes = 0;  ///< physical
-  uint64_t window_chunks = 1; ///< a transfer takes space for so many at once
-  uint64_t batch_chunks = 1;  ///< a request of the client carries so many
+  uint64_t window_chunks = 1; ///< space that a transfer allocates at a time
+  uint64_t batch_chunks = 1;  ///< chunks per request of the client
 };
 
-/// Whole objects of each segment. The rest of a segment is lost to objects of this size.
+/// The whole objects that fit in the segments. The rest of each segment is unusable for objects of this size.
 inline uint64_t chunks_in(uint64_t arena_bytes, const object_sizes& objects) {
   uint64_t segments = arena_bytes / objects.segment_bytes;
   return segments * (objects.segment_bytes / objects.physical_bytes) +

@@ -1,4 +1,4 @@
-// The daemon's tracker of uses and evictions, spoken to in chunk numbers.
+// The daemon's tracker of accesses and evictions, addressed by chunk numbers.
 #pragma once
 
 #include "base/ids.hpp"
@@ -11,28 +11,29 @@
 
 namespace terrace::simulate {
 
-// The daemon's number of its first tier: policies that draw lots draw by it.
+// The daemon's number of its first tier, which seeds randomized policies.
 constexpr auto host_tier = static_cast<tier_number>(tier_kind::host);
 
-/// The number of the tier at this place, the first being 0.
+/// The number of the tier at this position, counted from 0.
 constexpr tier_number tier_at(size_t place) { return static_cast<tier_number>(host_tier + place); }
 
 struct tracker_options {
   std::vector<std::string> policies; ///< one per tier, fastest first
-  uint64_t seed = 0;                 ///< of policies that draw lots
-  uint64_t object_bytes = 0;         ///< what a chunk's object occupies
-  uint64_t token_ns = 0;             ///< a request ends so long after its begin for each token of its answer
+  uint64_t seed = 0;                 ///< of randomized policies
+  uint64_t object_bytes = 0;         ///< bytes occupied by a chunk's object
+  uint64_t token_ns = 0;             ///< duration of a request per token of its answer
   bool remember = false;             ///< keep ghosts for admission, whatever the policies need
 };
 
-/// One request after the other; a chunk is one object. The answer's length becomes known when a request ends, which may
-/// be after later ones have begun.
+/// Requests are sequential; a chunk is one object. The length of the answer becomes known when a request
+/// ends, which may be after later requests have begun.
 class chunk_tracker {
  public:
   /// `of` must outlive it. The policies must be known (asserted).
   chunk_tracker(const workload& of, const tracker_options& options);
 
-  /// Notes the uses of the request's chain, last chunk first, and ends those whose answers are out by now.
+  /// Notes the accesses of the request's chain, last chunk first, and ends earlier requests that are over by
+  /// now.
   void begin(const request& next);
   /// Nothing more is stored for the request.
   void finish();
@@ -42,11 +43,11 @@ class chunk_tracker {
   void pin(tier_number tier, chunk which) { tracker_.pin(tier, key_of(which)); }
   void unpin(tier_number tier, chunk which) { tracker_.unpin(tier, key_of(which)); }
 
-  /// Enough chunks to make `chunks` places free, best victims first; fewer when no more may leave. The present request's
-  /// own go only when nothing else may.
+  /// Victims to make room for `chunks` chunks, best first; fewer if no more can be evicted. The current
+  /// request's own chunks are proposed last.
   std::vector<chunk> victims(tier_number tier, uint64_t chunks);
 
-  /// How many of these, from the first on, the tier should take. It has none of them.
+  /// How many of these, starting with the first, the tier should admit. It contains none of them.
   size_t admitted(tier_number tier, std::span<const chunk> offered, admission_rule rule);
 
  private:

@@ -19,7 +19,8 @@ constexpr double name_height = 16;
 constexpr double tick_distance_min = 44;
 constexpr std::string_view bound_colour = "#444444";
 
-// Dark enough on white, and apart from each other for most eyes (after Okabe and Ito 2008); marks tell the rest apart.
+// Dark enough on white and distinguishable for most readers (after Okabe and Ito 2008); marks distinguish the
+// rest.
 constexpr std::array<std::string_view, 12> colours{"#0072b2", "#d55e00", "#009e73", "#b5529b",
                                                    "#b07d00", "#2a9dd6", "#8c564b", "#5b3fa0",
                                                    "#4f7f1f", "#c2185b", "#5f7470", "#000000"};
@@ -159,12 +160,12 @@ class drawing {
     out_ += "</g>\n";
   }
 
-  /// Four shapes in turn, so that colours need not carry everything.
+  /// Four shapes in turn, so that lines can be distinguished without colours.
   void mark(size_t i, point at, const std::string& colour, const std::string& tip) {
     bool bound = plot_.lines[i].style == line_style::bound;
     double r = bound                                        ? 6
                : plot_.lines[i].style == line_style::strong ? 4.6
-                                                            : 3.6; // bounds only catch the pointer
+                                                            : 3.6; // for bounds only an area for the pointer
     std::string paint = bound ? " fill=\"none\" pointer-events=\"all\"" : " fill=\"" + colour + "\"";
     std::string shape;
     auto polygon = [&](std::initializer_list<point> corners) {
@@ -185,7 +186,8 @@ class drawing {
             shape.substr(0, shape.find(' ')) + ">\n";
   }
 
-  /// From the highest end to the lowest, each at least a line below the one before; if they run off, all move up.
+  /// From the highest end to the lowest, each at least a line below the previous one; if they overflow, all
+  /// move up.
   void names() {
     std::vector<size_t> order(plot_.lines.size());
     std::iota(order.begin(), order.end(), size_t{0});

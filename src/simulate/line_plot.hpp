@@ -1,4 +1,4 @@
-// Lines over one axis as an SVG 1.1 document that stands alone: no script, no style sheet, no font of its own.
+// Line plots as self-contained SVG 1.1 documents: no script, style sheet or font.
 #pragma once
 
 #include <string>
@@ -8,21 +8,21 @@ namespace terrace::simulate {
 
 enum class line_style {
   plain,
-  strong, ///< the line that the plot is about
-  bound,  ///< dashed, without marks: what cannot be passed
+  strong, ///< the highlighted line
+  bound,  ///< dashed, without marks: an upper bound
 };
 
 struct line {
   std::string name;
   line_style style = line_style::plain;
-  std::vector<double> values; ///< one for each tick of the plot
+  std::vector<double> values; ///< one per tick of the plot
 };
 
-/// Values are shares of one; the vertical axis shows them in percent, from 0. The horizontal axis is logarithmic, and its
-/// ticks are where the values lie.
+/// Values are fractions of 1; the vertical axis shows them in percent, from 0. The horizontal axis is
+/// logarithmic, with a tick at each value.
 struct line_plot {
   struct tick {
-    double at = 1; ///< above 0, rising
+    double at = 1; ///< above 0, ascending
     std::string label;
   };
   std::string title;
@@ -33,8 +33,8 @@ struct line_plot {
   std::vector<line> lines;
 };
 
-/// Each line ends in its name, at the right; names that would lie on each other move apart. Every point has its value as
-/// a tooltip. Any text is escaped; control characters, which XML cannot hold, become spaces.
+/// Each line is labelled at its right end; labels that would overlap move apart. Every point has its value as
+/// a tooltip. All text is escaped; control characters, which XML cannot represent, become spaces.
 std::string to_svg(const line_plot& plot);
 
 } // namespace terrace::simulate

@@ -8,8 +8,8 @@ namespace terrace::simulate {
 
 namespace {
 
-/// Calls `work` with each run of at most `length` chunks, root first, while it returns true. Returns how many chunks
-/// the runs had for which it did.
+/// Calls `work` with each run of at most `length` chunks, root first, while it returns true. Returns the
+/// number of chunks in the runs for which it did.
 template <class Work>
 size_t in_runs(std::span<const chunk> chain, uint64_t length, Work work) {
   size_t at = 0;
@@ -37,13 +37,14 @@ tier_cache::tier_cache(const workload& of, const tracker_options& policies, cons
 void tier_cache::serve(const request& next) {
   auto chain = of_.chain(next);
   if (chain.empty())
-    return; // nothing that could be shared: a client asks for nothing
+    return; // no whole chunk: a client sends no request
   tracker_.begin(next);
   size_t hits = look_up(chain);
   counts_.accesses += chain.size();
   counts_.hits += hits;
   load(chain.first(hits));
-  // The lease has ended here: a request that waits for memory holds none. What it used goes last all the same.
+  // The lease has ended here: a request that waits for memory holds none. Its accesses are evicted last
+  // nevertheless.
   store(chain.subspan(hits));
   counts_.evicted = first().evicted();
   counts_.disk_evicted = 0;
@@ -68,7 +69,7 @@ size_t tier_cache::look_up(std::span<const chunk> chain) {
   return run;
 }
 
-/// Under a lease: what was found stays in every tier until all of it is loaded.
+/// Under a lease: found chunks stay in every tier until all of them are loaded.
 void tier_cache::load(std::span<const chunk> run) {
   if (tiers_.size() == 1)
     return; // all of it is in the first tier
@@ -76,7 +77,7 @@ void tier_cache::load(std::span<const chunk> run) {
     for (tier& t : tiers_)
       t.contents.pin(c);
   in_runs(run, shape_.window_chunks, [&](std::span<const chunk> window) {
-    counts_.promoted += bring_to_first(window).value_or(0); // or it is read past the first tier
+    counts_.promoted += bring_to_first(window).value_or(0); // otherwise it bypasses the first tier
     return true;
   });
   for (chunk c : run)
@@ -91,10 +92,10 @@ void tier_cache::store(std::span<const chunk> rest) {
       return true;
     }
     if (tiers_.size() == 1)
-      return false; // the client stores nothing behind a hole
+      return false; // the client stores nothing after a gap
     counts_.no_room += window.size();
     if (tiers_[1].rules.writes == tier_writes::on_eviction)
-      offer(1, window); // written past the first tier
+      offer(1, window); // bypassing the first tier
     return true;
   };
   if (tiers_.size() > 1) {
@@ -109,7 +110,8 @@ void tier_cache::store(std::span<const chunk> rest) {
   counts_.no_room += rest.size();
 }
 
-/// What the window lacks, or nothing. Where room for it is made of its own end, that stays away, as in the daemon.
+/// The chunks that the window lacks, or none. If room for them is made from the window's own end, that end
+/// stays absent, as in the daemon.
 std::optional<size_t> tier_cache::bring_to_first(std::span<const chunk> window) {
   std::vector<chunk> missing;
   std::copy_if(window.begin(), window.end(), std::back_inserter(missing),
@@ -128,8 +130,8 @@ bool tier_cache::make_room(size_t place, uint64_t chunks) {
   });
 }
 
-/// The rule is asked about all before any of them is there, so that none comes in because its parent just did; and
-/// behind one that was refused nothing is taken that could not be found.
+/// The rule is applied to all before any is inserted, so that none is admitted because its parent just was;
+/// and nothing is admitted after a refused chunk, because it could not be found.
 void tier_cache::offer(size_t place, std::span<const chunk> run) {
   const auto& [contents, rules] = tiers_[place];
   std::vector<chunk> offered;

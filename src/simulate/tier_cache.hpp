@@ -1,4 +1,4 @@
-// A daemon with any number of tiers, without its bytes: which chunks are where, which leave, what hits.
+// A daemon with any number of tiers, without bytes: the location of chunks, evictions and hits.
 #pragma once
 
 #include "simulate/cache_counts.hpp"
@@ -12,8 +12,8 @@ namespace terrace::simulate {
 
 /// When a chunk is offered to a tier below the first, which asks its admission rule.
 enum class tier_writes : uint8_t {
-  on_use,      ///< when it is stored, and at each later request that uses it while the tier lacks it
-  on_eviction, ///< when it leaves the tier above
+  on_use,      ///< when it is stored, and at each later use while the tier lacks it
+  on_eviction, ///< when it is evicted from the tier above
 };
 
 /// A tier below the first.
@@ -23,30 +23,28 @@ struct lower_tier {
   tier_writes writes = tier_writes::on_use;
 };
 
-/// Serves requests as the daemon does when `terrace replay` drives it with one client: look up under a lease, load,
-/// release, store what missed, and nothing of the next request before that is done. The same events reach the tracker
-/// in the same order.
+/// Serves requests like a daemon that `terrace replay` drives with one client: look up under a lease, load,
+/// release, store the misses, then the next request. The tracker receives the same events in the same order.
 ///
-/// A prefix may alternate between the tiers. A chunk that only lower tiers have is brought to the first and keeps its
-/// copy below; a chain that is longer than the first tier is read and written past it, or loses its end when there is
-/// no other.
+/// A prefix may alternate between the tiers. A chunk that only lower tiers have is copied to the first tier.
+/// A chain longer than the first tier bypasses it, or is truncated if there is no other tier.
 class tier_cache {
  public:
-  /// `of` must outlive it. `policies` names one policy per tier; `below` is in order, fastest first.
+  /// `of` must outlive it. `policies` has one policy per tier; `below` is ordered, fastest first.
   tier_cache(const workload& of, const tracker_options& policies, const cache_shape& first,
              const std::vector<lower_tier>& below = {});
 
   void serve(const request& next);
 
   const cache_counts& counts() const { return counts_; }
-  /// Place 0 is the first tier.
+  /// Position 0 is the first tier.
   bool holds(size_t place, chunk which) const { return tiers_[place].contents.holds(which); }
   uint64_t used(size_t place) const { return tiers_[place].contents.used(); }
 
  private:
   struct tier {
     tier_contents contents;
-    lower_tier rules; ///< without meaning for the first
+    lower_tier rules; ///< unused for the first
   };
 
   tier_contents& first() { return tiers_.front().contents; }
@@ -54,7 +52,7 @@ class tier_cache {
   size_t look_up(std::span<const chunk> chain);
   void load(std::span<const chunk> run);
   void store(std::span<const chunk> rest);
-  /// How many of the window were brought to the first tier; nothing when there is no room.
+  /// The number of chunks of the window copied to the first tier; nothing if there is no room.
   std::optional<size_t> bring_to_first(std::span<const chunk> window);
   bool make_room(size_t place, uint64_t chunks);
   void offer(size_t place, std::span<const chunk> run);

@@ -1,4 +1,4 @@
-// What one tier of a simulated daemon holds, and how it makes room.
+// The contents of one tier of a simulated daemon, and eviction.
 #pragma once
 
 #include "simulate/chunk_tracker.hpp"
@@ -20,8 +20,8 @@ class tier_contents {
   uint64_t room() const { return capacity_ - used_; }
   bool has_room(uint64_t chunks) const { return chunks <= room(); }
 
-  /// Evicts until `chunks` more fit, and tells `leaving` each one before it goes. False when they cannot be made to fit; what was
-  /// evicted until then is gone, as in a daemon.
+  /// Evicts until `chunks` more fit, and calls `leaving` before each eviction. False if they cannot be made
+  /// to fit; chunks evicted until then stay evicted, as in a daemon.
   bool make_room(uint64_t chunks, const std::function<void(chunk)>& leaving = {});
 
   /// There must be room (asserted).

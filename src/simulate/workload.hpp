@@ -1,4 +1,4 @@
-// What a simulation replays: requests as chains of chunks, every distinct chunk with a number of its own.
+// The input of a simulation: requests as chains of chunks; every distinct chunk has a number.
 #pragma once
 
 #include "policy/eviction_types.hpp"
@@ -11,11 +11,11 @@
 
 namespace terrace::simulate {
 
-/// The number of a distinct chunk, counted from 0 in order of first use. A number stands for a whole prefix.
+/// The number of a distinct chunk, counted from 0 in order of first use. A number identifies a whole prefix.
 using chunk = uint32_t;
 constexpr chunk no_chunk = ~chunk{0};
 
-/// What a request says besides its chunks.
+/// The attributes of a request besides its chunks.
 struct request_facts {
   uint64_t at_ns = 0; ///< since the first request; requests come in the order in which they are served
   uint32_t input_tokens = 0;
@@ -23,8 +23,8 @@ struct request_facts {
   finish_reason reason = finish_reason::unknown;
   bool session_closed = false;
   std::optional<uint64_t> think_time_ns{};
-  uint64_t session = 0; ///< 0: it names none
-  uint32_t turn = 0;    ///< from 1; 0: not told
+  uint64_t session = 0; ///< 0: none
+  uint32_t turn = 0;    ///< from 1; 0: unknown
   uint32_t space = 1;   ///< of request_hints
 };
 
@@ -34,19 +34,19 @@ struct request {
   uint32_t chunks = 0;
 };
 
-/// Requests in the order in which they are served. Built once, then only read: many simulations may share it.
+/// Requests in the order in which they are served. Immutable once built, so simulations can share it.
 class workload {
  public:
   /// `chunk_tokens`: the tokens of each chunk, at least 1.
   explicit workload(uint32_t chunk_tokens) : chunk_tokens_(chunk_tokens) {}
 
-  /// `ids` name the request's whole chunks, root first. As in a daemon, a chunk is its id and all ids before it: an id
-  /// behind two prefixes makes two chunks.
+  /// `ids` identify the request's whole chunks, root first. As in a daemon, a chunk is identified by its id
+  /// and all ids before it: an id after two different prefixes is two chunks.
   void add(const request_facts& facts, std::span<const uint64_t> ids);
 
   std::span<const request> requests() const { return requests_; }
   std::span<const chunk> chain(const request& of) const { return {accesses_.data() + of.first, of.chunks}; }
-  /// The chains of all requests, one behind the other.
+  /// The chains of all requests, concatenated.
   std::span<const chunk> accesses() const { return accesses_; }
 
   chunk parent(chunk of) const { return parents_[of]; } ///< `no_chunk` for the first of a chain

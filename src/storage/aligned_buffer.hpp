@@ -1,4 +1,4 @@
-// Memory that O_DIRECT takes.
+// Memory suitable for O_DIRECT.
 #pragma once
 
 #include "storage/object_header.hpp"
@@ -12,7 +12,7 @@
 
 namespace terrace {
 
-/// Zeroed bytes at a multiple of 4 KiB. The size is a multiple of it too.
+/// Zeroed bytes, aligned to 4 KiB. The size is a multiple of 4 KiB too.
 class aligned_buffer {
  public:
   explicit aligned_buffer(uint64_t bytes)

@@ -1,4 +1,4 @@
-// The checksum that a block on disk has of itself.
+// The checksum of a block on disk over itself.
 #pragma once
 
 #include <xxhash.h>
@@ -8,7 +8,7 @@
 
 namespace terrace {
 
-/// XXH3 with seed 0 over all bytes of the structure, its own checksum taken as zero.
+/// XXH3 with seed 0 over all bytes of the structure, with its checksum field set to zero.
 template <class Raw>
 uint64_t block_checksum(Raw copy, uint64_t Raw::*checksum) {
   static_assert(std::is_trivially_copyable_v<Raw> && std::has_unique_object_representations_v<Raw>);

@@ -1,4 +1,4 @@
-// Which blocks of an arena are taken: finds out whether extents overlap.
+// Tracks which blocks of an arena are allocated, to detect overlapping extents.
 #pragma once
 
 #include "storage/object_header.hpp"
@@ -8,12 +8,13 @@
 
 namespace terrace {
 
-/// A bit for each 4 KiB of the arena: 32 MiB for 1 TiB, and much faster than sorting millions of extents.
+/// One bit per 4 KiB of the arena: 32 MiB for 1 TiB, and much faster than sorting millions of extents.
 class extent_claims {
  public:
   explicit extent_claims(uint64_t arena_bytes) : words_(arena_bytes / disk_alignment_bytes / word_bits + 1) {}
 
-  /// Takes whole blocks within the arena. False, and nothing is taken, when any of them was taken before.
+  /// Claims whole blocks within the arena. Returns false and claims nothing if any of them is already
+  /// claimed.
   bool claim(uint64_t offset, uint64_t bytes) {
     uint64_t first = offset / disk_alignment_bytes;
     uint64_t end = first + bytes / disk_alignment_bytes;

@@ -13,8 +13,8 @@
 
 namespace terrace {
 
-/// All paths of a volume on their way to be open. Where a path may be left out and turns out to be unusable, it is planned
-/// anew without it.
+/// All paths of a volume while they are being opened. If a path may be left out and turns out to be unusable,
+/// the plan is repeated without it.
 class volume_opener {
  public:
   volume_opener(const extent_files_options& options, bool may_lack_paths)
@@ -59,7 +59,7 @@ class volume_opener {
     return {};
   }
 
-  /// All are locked and looked at before any is changed. Errors: `busy`, for that ends by itself.
+  /// Locks and examines all paths before any is changed. Errors: `busy`, because it ends by itself.
   result<void> look_at_all() {
     for (const std::string& path : options_.paths) {
       auto one = path_opening::begin(path);
@@ -79,9 +79,9 @@ class volume_opener {
     return {overwritten ? found_path::kind::other : found_path::kind::unreadable, {}, seen.error()};
   }
 
-  /// Makes the files what the set says, and the superblocks durable. Returns the first path that failed.
+  /// Makes the files what the plan says, and the superblocks durable. Returns the first path that failed.
   std::optional<left_out_path> make(path_set& set) {
-    // Every byte is allocated before the first object, so that no write can run out of space later.
+    // Every byte is allocated before the first object, so that no write runs out of space later.
     for (size_t i = 0; i < openings_.size(); ++i)
       if (openings_[i])
         if (auto done = openings_[i]->device().resize(capacity_); !done)

@@ -1,4 +1,4 @@
-// The lock that a volume's file is under while somebody works on it.
+// The lock on a volume's file while it is in use.
 #pragma once
 
 #include "base/error.hpp"
@@ -10,12 +10,12 @@ namespace terrace {
 
 enum class lock_kind { shared, exclusive };
 
-/// Taken at once or not at all, and held until the last descriptor of this opening is closed. Error: `busy`, naming the
-/// process that holds it where the system tells.
+/// Takes the lock without waiting; it is held until the last descriptor of this open file is closed. Error:
+/// `busy`, with the process that holds it if the system reports one.
 result<void> lock_file(const std::string& path, int fd, lock_kind kind);
 
-/// "process 4711 (terraced)": whoever holds a lock on the file. Nothing when that cannot be told: no lock, or its holder
-/// lives in another PID namespace. `locks` is /proc/locks, or a text like it.
+/// The process that holds a lock on the file, such as "process 4711 (terraced)". Nullopt if unknown: there is
+/// no lock, or its holder is in another PID namespace. `locks` is /proc/locks, or a text in its format.
 std::optional<std::string> lock_holder(int fd, const std::string& locks = "/proc/locks");
 
 } // namespace terrace

@@ -1,4 +1,4 @@
-// Puts millions of records in the order of their generations.
+// Sorts millions of records by generation.
 #pragma once
 
 #include "storage/index_record.hpp"
@@ -7,8 +7,8 @@
 
 namespace terrace {
 
-/// By ascending generation; those of one generation keep their order. Sorts pairs of generation and place, by the bits of
-/// generations that differ, and moves each record once: an order of magnitude faster than sorting the records.
+/// Ascending and stable. Sorts pairs of generation and index, by the bits in which generations differ, and
+/// moves each record once: an order of magnitude faster than sorting the records.
 void sort_by_generation(std::vector<index_record>& records);
 
 } // namespace terrace

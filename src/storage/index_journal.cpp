@@ -9,10 +9,10 @@ namespace terrace {
 
 namespace {
 
-constexpr uint64_t retry_records = 64; ///< after a checkpoint that failed, twice as many each time
+constexpr uint64_t retry_records = 64; ///< after a failed checkpoint, doubled with each further failure
 constexpr unsigned retry_doublings_max = 14;
 
-/// `count` records from the front of the line, in blocks one behind the other.
+/// `count` records from the front of the queue, in consecutive blocks.
 std::shared_ptr<const aligned_buffer> pack(block_heading heading, std::deque<index_record>& line,
                                            size_t count) {
   size_t blocks = (count + records_per_block - 1) / records_per_block;
@@ -42,7 +42,8 @@ void index_journal::add(const index_record& record) {
   ++counts_.records;
   changed_ = true;
   pending_.push_back(record);
-  // A device that takes nothing must not fill memory: beyond a journalful of records only a checkpoint helps.
+  // A device that accepts nothing must not fill memory: beyond a journalful of records only a checkpoint
+  // helps.
   if (pending_.size() > journal_blocks() * records_per_block) {
     lose(pending_.size());
     pending_.clear();
@@ -80,7 +81,7 @@ void index_journal::begin_checkpoint() {
 void index_journal::add_image(std::span<const index_record> records) {
   assert(!image_ended_);
   if (phase_ != phase::image)
-    return; // it failed meanwhile
+    return; // it has failed in the meantime
   for (const index_record& record : records) {
     if (image_records_ + image_.size() >= image_blocks_max() * records_per_block) {
       ++image_left_out_;
@@ -96,9 +97,9 @@ void index_journal::end_image() { image_ended_ = true; }
 
 void index_journal::forget(const std::optional<space_fingerprint>& space, uint64_t epoch,
                            std::function<void(bool)> done) {
-  // No object is older than `oldest_epoch_`, so lower floors say nothing any more. With several paths they say something to
-  // one that was away, so they stay as long as there is room, and longer while one is missing: then all is forgotten instead. None
-  // of them is told of objects that are only not here.
+  // No object is older than `oldest_epoch_`, so lower floors have no effect. With several paths they still
+  // matter to a path that was absent, so they are kept as long as there is room, and longer while a path is
+  // missing; without room, everything is forgotten instead.
   if (block_.path_count == 1)
     block_.forgotten_below = std::max(block_.forgotten_below, std::min(oldest_epoch_, block_.epoch));
   bool full = block_.floors.size() == superblock::floors_max && block_.missing == 0;
@@ -272,8 +273,8 @@ void index_journal::checkpoint_failed() {
   phase_ = phase::none;
   image_.clear();
   image_ended_ = false;
-  // Its header may have reached the disk all the same. The next attempt has its number and area: a mixture of both
-  // images is as good as either (recovery.hpp).
+  // The header may have reached the disk anyway. The next attempt uses the same number and area: a mixture of
+  // both images is as good as either (recovery.hpp).
   lossy_ = true;
   changed_ = true;
   failures_in_row_ = std::min(failures_in_row_ + 1, retry_doublings_max);

@@ -1,22 +1,24 @@
-// Keeps a volume's index on its disk: what happens goes into a journal, and now and then all of it into a checkpoint.
+// Persists a volume's index: changes are written to a journal, and at intervals the whole index to a
+// checkpoint.
 //
-// A plain state machine. Whoever owns it adds records, and does the I/O that `next` asks for, one operation at a time:
+// A plain state machine. The owner adds records and performs the I/O requested by `next`, one operation at a
+// time:
 //
 //   journal.add(record);
 //   if (journal.checkpoint_due()) journal.begin_checkpoint();
 //   while (journal.wants_image()) journal.add_image(...);           // or end_image()
 //   if (auto io = journal.next()) ... write or sync, then journal.completed(good) ...
 //
-// What was added while an operation was under way goes out together with the next one: a group commit.
+// Records added while an operation is in progress are written together by the next one: a group commit.
 //
-// After a crash anything may be missing and nothing may be wrong, so nothing here is awaited by those who store: a
-// record that is lost costs an object, and a record that is stale costs a miss, for every object is verified by its own
-// header when it is read. Only forgetting is made durable before it is answered.
+// After a crash anything may be missing but nothing may be wrong, so stores do not wait for the journal: a
+// lost record costs an object, and a stale record costs a miss, because every object is verified against its
+// own header when it is read. Only forgetting is made durable before it is answered.
 //
-// A checkpoint is taken while the index goes on changing. It begins with a number of the journal; every change after
-// that is in the journal, too, and reading a change twice does no harm (recovery.hpp). Its header is written when all of
-// it is durable, into the area that does not hold the last one; journal blocks are used again once the header is
-// durable.
+// The index may change while a checkpoint is taken. The checkpoint starts with a journal sequence number;
+// every later change is also in the journal, and reading a change twice is harmless (recovery.hpp). Its
+// header is written, once all of the image is durable, into the area that does not contain the previous
+// checkpoint; journal blocks are reused once the header is durable.
 #pragma once
 
 #include "storage/aligned_buffer.hpp"
@@ -30,12 +32,12 @@
 
 namespace terrace {
 
-/// Where a journal goes on: recovery's answer, or the default for a volume that was just made.
+/// Where a journal continues: the result of recovery, or the default for a new volume.
 struct journal_position {
   uint64_t next_sequence = 1;     ///< of the next journal block
-  uint64_t live_from = 1;         ///< the oldest journal block that a recovery would need
+  uint64_t live_from = 1;         ///< the oldest journal block that a recovery would read
   uint64_t checkpoint_number = 0; ///< of the last checkpoint; 0: none yet
-  uint64_t next_generation = 0;   ///< higher than all that were found, and of the present epoch at least
+  uint64_t next_generation = 0;   ///< higher than all generations found, and at least of the present epoch
 };
 
 struct journal_io {
@@ -45,35 +47,35 @@ struct journal_io {
   std::shared_ptr<const aligned_buffer> memory;
 };
 
-/// For metrics; all since the journal was opened.
+/// For metrics, since the journal was opened.
 struct journal_counts {
   uint64_t records = 0;
   uint64_t blocks = 0; ///< journal blocks written
-  uint64_t writes = 0; ///< of them: operations
-  uint64_t lost =
-      0; ///< records that found no room in the journal or whose write failed; the next checkpoint has them
+  uint64_t writes = 0; ///< write operations for them
+  uint64_t lost = 0;   ///< records without room in the journal or with a failed write; in the next checkpoint
   uint64_t checkpoints = 0;
-  uint64_t failures = 0;   ///< operations
-  uint64_t unrecorded = 0; ///< objects that the last checkpoint had no room for
+  uint64_t failures = 0;   ///< failed operations
+  uint64_t unrecorded = 0; ///< objects that did not fit into the last checkpoint
 };
 
 class index_journal {
  public:
   static constexpr uint64_t write_bytes_max = 1ULL << 20;
 
-  /// `block` as it stands on disk.
+  /// `block` as on disk.
   index_journal(const superblock& block, const journal_position& from);
 
-  /// In the order in which things happened.
+  /// Records must be added in the order of the events.
   void add(const index_record& record);
 
-  /// No checkpoint is under way, and one should be: the journal is three quarters full, or records were lost.
+  /// True if no checkpoint is in progress and one is needed: the journal is three quarters full, or records
+  /// were lost.
   bool checkpoint_due() const;
-  /// Something has changed since the last checkpoint began.
+  /// True if the index has changed since the last checkpoint began.
   bool changed() const { return changed_ || lossy_; }
   bool checkpoint_in_progress() const { return phase_ != phase::none; }
 
-  /// The owner passes the whole index as it is from now on, in parts of any size, the spaces first.
+  /// From now on the owner passes the whole present index, in parts of any size, spaces first.
   void begin_checkpoint();
   bool wants_image() const {
     return phase_ == phase::image && !image_ended_ && image_.size() < image_records_max;
@@ -81,25 +83,26 @@ class index_journal {
   void add_image(std::span<const index_record> records);
   void end_image();
 
-  /// Forgets the objects of one space, or all, that were written under the present epoch or an earlier one. The epoch is
-  /// raised at once; `done` says when that is durable, or that it could not be made so. `epoch`: the present one of a
-  /// volume on several paths, which this one may not have reached.
+  /// Forgets the objects of one space, or all objects, written in the present epoch or earlier. The epoch is
+  /// raised immediately; `done` is called when that is durable or has failed. `epoch`: the present epoch of a
+  /// volume on several paths, which this path may not have reached.
   void forget(const std::optional<space_fingerprint>& space, uint64_t epoch,
               std::function<void(bool durable)> done);
 
-  /// The device does not answer: says so to all who wait for `forget`. It is made durable all the same when it does.
+  /// Call if the device does not respond: fails all pending `forget` calls. They still become durable once it
+  /// responds.
   void give_up_forgets();
 
-  /// The next operation; nothing while one is under way, or nothing is to do.
+  /// The next operation; nullopt while one is in progress or nothing is to be done.
   std::optional<journal_io> next();
   void completed(bool good);
 
-  /// Nothing is under way and nothing is left to do.
+  /// True if nothing is in progress and nothing is left to do.
   bool idle() const;
 
   const superblock& block() const { return block_; }
   const journal_counts& counts() const { return counts_; }
-  /// Of journal blocks, those that a recovery would need.
+  /// The fraction of the journal blocks that a recovery would read.
   double fill() const;
 
  private:
@@ -140,11 +143,11 @@ class index_journal {
   uint64_t image_left_out_ = 0;
   uint64_t image_epoch_ = 0;    ///< the oldest epoch in the image so far
   uint64_t oldest_epoch_ = 0;   ///< no object of the last checkpoint, and none since, is older
-  uint64_t image_sequence_ = 0; ///< where the journal stood when it began
+  uint64_t image_sequence_ = 0; ///< the journal's sequence number when the image began
   bool lossy_ = false;          ///< records were lost since the last checkpoint began
   bool changed_ = false;
   bool image_turn_ = false;
-  uint64_t checkpoint_not_before_ = 0; ///< after a failure: so many records first
+  uint64_t checkpoint_not_before_ = 0; ///< after a failure: the number of records before the next attempt
   unsigned failures_in_row_ = 0;
 
   std::deque<forgetting> forgetting_;

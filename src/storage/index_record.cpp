@@ -9,7 +9,8 @@ namespace terrace {
 
 namespace {
 
-constexpr unsigned block_count_bits = 24; ///< of an extent's blocks; its first block takes the other 40 bits
+constexpr unsigned block_count_bits =
+    24; ///< size of an extent in blocks; its first block takes the other 40 bits
 
 constexpr uint8_t trailing_flag = 1;
 

@@ -1,4 +1,4 @@
-// The latest that a journal says of each extent.
+// The latest journal event of each extent.
 #pragma once
 
 #include "storage/index_record.hpp"
@@ -7,14 +7,14 @@
 
 namespace terrace {
 
-/// Records are added in any order, then `settle` finds the last event of each offset: the one with the highest generation, a
-/// removal being later than the publication of the same generation.
+/// Records may be added in any order. `settle` then determines the last event at each offset: the one with
+/// the highest generation, where a removal is later than the publication with the same generation.
 class journal_events {
  public:
-  /// `arena_bytes` sizes a table with a bit for each block, so that most questions cost one look.
+  /// `arena_bytes` sizes a table with one bit per block, so that most queries take one memory access.
   explicit journal_events(uint64_t arena_bytes) : known_blocks_(arena_bytes / disk_alignment_bytes) {}
 
-  /// A `publish` or `remove` record.
+  /// Adds a `publish` or `remove` record.
   void add(const index_record& record) {
     uint64_t block = record.offset / disk_alignment_bytes;
     if (block < known_blocks_.size())
@@ -23,10 +23,10 @@ class journal_events {
     records_.push_back(record);
   }
 
-  /// After the last `add`.
+  /// Call after the last `add`.
   void settle();
 
-  /// Something happened at the record's offset that is not older than it: what the record says does not count.
+  /// True if an event at the record's offset is at least as new as the record, which is therefore void.
   bool supersedes(const index_record& record) const {
     uint64_t block = record.offset / disk_alignment_bytes;
     if (block < known_blocks_.size() && !known_blocks_[block])
@@ -36,7 +36,7 @@ class journal_events {
 
   size_t size() const { return last_.size(); }
 
-  /// Those that are there now, by offset.
+  /// The objects present now, by offset.
   template <class Use>
   void for_each_published(Use&& use) const {
     for (const event& one : last_)

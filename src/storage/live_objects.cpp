@@ -33,7 +33,7 @@ uint64_t keep_newest_of_each_key(std::vector<index_record>& objects) {
     places.push_back({hash_of(objects[i]), i});
   std::sort(places.begin(), places.end());
   std::vector<bool> goes(objects.size());
-  // Within one hash the newest stands last; keys that share a hash by chance are too rare to matter for time.
+  // Within one hash the newest is last; keys with equal hashes by chance are too rare to matter for time.
   for (size_t begin = 0, end; begin < places.size(); begin = end) {
     for (end = begin + 1; end < places.size() && places[end].hash == places[begin].hash;)
       ++end;

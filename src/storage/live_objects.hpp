@@ -1,4 +1,4 @@
-// Of what recovery finds, the objects that a tier would serve; and how many bytes they are.
+// Selects, among the objects found by recovery, those that a tier would serve, and sums their sizes.
 #pragma once
 
 #include "storage/recovery.hpp"
@@ -8,14 +8,14 @@
 
 namespace terrace {
 
-/// Of objects with the same key (space, pool, rank, chunk) the newest stays: the removal of the others did not reach the
-/// disk. Keeps the order, by ascending generation. Answers how many went.
+/// Keeps the newest of the objects with equal keys (space, pool, rank, chunk); removals of the others did not
+/// reach the disk. Preserves the order by ascending generation. Returns the number of dropped objects.
 uint64_t keep_newest_of_each_key(std::vector<index_record>& objects);
 
 struct object_sum {
   uint64_t objects = 0;
   uint64_t payload_bytes = 0;
-  uint64_t physical_bytes = 0; ///< of their extents: with headers and padding
+  uint64_t physical_bytes = 0; ///< of their extents, including headers and padding
 
   void add(const index_record& object) {
     ++objects;
@@ -37,13 +37,13 @@ struct space_sum {
 };
 
 struct size_sum {
-  uint64_t payload_bytes_max = 0; ///< a power of two; those above half of it, up to it
+  uint64_t payload_bytes_max = 0; ///< a power of two: sizes above half of it, up to it
   object_sum sum;
 };
 
-/// By the number of the space; only spaces with objects.
+/// By space number; only spaces with objects.
 std::vector<space_sum> sum_by_space(const recovered_volume& volume);
-/// By rising size; only sizes with objects.
+/// By ascending size; only sizes with objects.
 std::vector<size_sum> sum_by_size(const recovered_volume& volume);
 
 } // namespace terrace

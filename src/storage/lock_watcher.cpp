@@ -23,7 +23,7 @@ result<unique_fd> watch_lock(const std::string& path) {
     std::thread([file = std::move(file), raised = std::move(raised)]() mutable {
       while (::flock(file.get(), LOCK_EX) != 0 && errno == EINTR) {
       }
-      file.reset(); // the lock is for whoever asks next
+      file.reset(); // the lock is for the next process
       [[maybe_unused]] int written = ::eventfd_write(raised.get(), 1);
     }).detach();
   } catch (const std::system_error& error) {

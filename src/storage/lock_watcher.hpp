@@ -1,4 +1,4 @@
-// Waits for the end of whoever has a volume open.
+// Waits until a volume is no longer locked.
 #pragma once
 
 #include "base/error.hpp"
@@ -8,10 +8,11 @@
 
 namespace terrace {
 
-/// An eventfd that becomes readable when nobody has the volume at `path` locked any more. That is not when a process ends
-/// that was killed, but when the kernel is done with the last operation that it left behind: until then bytes may still
-/// arrive in the file. The kernel offers no other way to hear of it than to block, so a thread of its own does, and stays
-/// behind when the process ends first. Errors: `internal`, the system's.
+/// An eventfd that becomes readable when no process has the volume at `path` locked any more. For a killed
+/// process that is not when the process ends but when the kernel has finished its last operation: until then
+/// bytes may still be written to the file. The kernel reports this only to a blocking call, so the call is
+/// made on a separate thread, which is left behind if the process ends first. Errors: `internal`, from the
+/// system.
 result<unique_fd> watch_lock(const std::string& path);
 
 } // namespace terrace

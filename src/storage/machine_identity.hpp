@@ -1,4 +1,4 @@
-// Which machine this is, for the owner that a volume names.
+// The identity of this machine, part of a volume's owner.
 #pragma once
 
 #include <array>
@@ -7,8 +7,9 @@
 
 namespace terrace {
 
-/// The machine id of systemd: it survives reboots, and two machines never share one. Zeros when `path` does not hold
-/// 32 hexadecimal digits, as in some containers: volumes are then told apart by their group alone. Reads a file.
+/// The machine id of systemd: it persists across reboots and is unique per machine. Zeros if `path` does not
+/// contain 32 hexadecimal digits, as in some containers: volumes are then distinguished by their group alone.
+/// Reads a file.
 std::array<uint8_t, 16> machine_identity(const std::string& path = "/etc/machine-id");
 
 } // namespace terrace

@@ -1,4 +1,4 @@
-// Whether an object on disk is what the index says: its header and every byte of its payload.
+// Verifies an object on disk against the index: its header and every byte of its payload.
 #pragma once
 
 #include "storage/aligned_buffer.hpp"
@@ -12,21 +12,22 @@ namespace terrace {
 
 enum class object_state {
   intact,
-  superseded, ///< a sound header of another object: the extent was reused, and the removal did not reach the disk
-  damaged,    ///< no header, or one that is damaged, or a payload that is not what the header says
-  unreadable, ///< the device's error
+  superseded, ///< a valid header of another object: the extent was reused, and the removal did not reach the disk
+  damaged,    ///< no header, a damaged one, or a payload that does not match its header
+  unreadable, ///< the device returned an error
 };
 
 struct checked_object {
   object_state state = object_state::intact;
   std::string why;         ///< empty if intact
-  uint64_t bytes_read = 0; ///< of the extent; an object whose header is wrong is not read to its end
+  uint64_t bytes_read = 0; ///< of the extent; an object with a wrong header is not read to its end
 };
 
-/// Has a buffer of its own, so each thread needs one.
+/// Has its own buffer, so each thread needs one.
 class object_checker {
  public:
-  /// An object is read in pieces of at most that size, in whole blocks. Device and superblock must outlive the checker.
+  /// Objects are read in pieces of at most that size, in whole blocks. Device and superblock must outlive the
+  /// checker.
   object_checker(volume_reader& from, const superblock& block, uint64_t piece_bytes = 4ULL << 20)
       : from_(from), block_(block), buffer_(piece_bytes) {}
 

@@ -1,8 +1,8 @@
 // The 4 KiB in front of every object on disk (docs/disk-format.md).
 //
-// Wrong bytes are never served: whoever reads an object decodes its header (are these the bytes that were
-// written?), compares it with what the index promised (are they the bytes of this object?), and then checks
-// the payload's sum.
+// Wrong bytes are never served. A reader decodes an object's header (are these the bytes that were written?),
+// compares it with the index (are they the bytes of this object?), and then verifies the checksum of the
+// payload.
 #pragma once
 
 #include "base/digest.hpp"
@@ -16,25 +16,25 @@
 
 namespace terrace {
 
-/// Objects on disk begin at multiples of this, and their physical sizes are multiples of it: what O_DIRECT
-/// needs on every common device.
+/// Objects on disk begin at multiples of this, and their physical sizes are multiples of it, as O_DIRECT
+/// requires on all common devices.
 constexpr uint64_t disk_alignment_bytes = 4096;
 constexpr uint64_t object_header_bytes = 4096;
 constexpr uint32_t object_header_version = 1;
 
-/// The fingerprint of all fields of a space. Space ids are given out anew at each boot and never reach a
+/// The fingerprint of all fields of a space. Space ids are assigned anew at each boot and never written to
 /// disk.
 using space_fingerprint = std::array<uint8_t, 32>;
 
-/// What makes an object this one and no other. All of it must match before a byte is used.
+/// The identity of an object. All of it must match before a byte is used.
 struct object_identity {
   space_fingerprint space{};
   uint16_t pool = 0;
   uint16_t rank = 0;
   digest chunk;
-  uint8_t digest_width = digest::max_size; ///< bytes of `chunk` that count: 8 to 32
-  uint64_t generation = 0; ///< of this write; grows with every object that the volume takes in
-  uint64_t epoch = 0;      ///< of the volume; raised by whatever forgets objects for good
+  uint8_t digest_width = digest::max_size; ///< significant bytes of `chunk`: 8 to 32
+  uint64_t generation = 0; ///< of this write; increases with every object written to the volume
+  uint64_t epoch = 0;      ///< of the volume; raised whenever objects are forgotten permanently
   volume_id volume;
 
   friend bool operator==(const object_identity&, const object_identity&) = default;
@@ -49,22 +49,22 @@ struct object_header {
   friend bool operator==(const object_header&, const object_header&) = default;
 };
 
-/// What an object with so much payload takes on disk.
+/// The space that an object with this payload takes on disk.
 constexpr uint64_t physical_bytes_for(uint64_t payload_bytes) {
   return object_header_bytes +
          (payload_bytes + disk_alignment_bytes - 1) / disk_alignment_bytes * disk_alignment_bytes;
 }
 
-/// Fills all of `out`. The header must be sound (asserted): widths in range, a physical size that holds the
+/// Fills all of `out`. The header must be valid (asserted): widths in range, a physical size that holds the
 /// payload.
 void encode(const object_header& header, std::span<std::byte, object_header_bytes> out);
 
-/// Errors: `not_found` where no header was ever written (no magic), `unsupported` for a version that this
-/// build does not know, `internal` for a damaged one (its checksum or a field that contradicts it).
+/// Errors: `not_found` if no header was ever written (no magic), `unsupported` for an unknown version,
+/// `internal` for a damaged one (a wrong checksum or inconsistent fields).
 result<object_header> decode(std::span<const std::byte, object_header_bytes> bytes);
 
-/// Whether an intact header is that of the expected object. Error: `gone`, naming the first field that
-/// differs: the extent has been reused, or belongs to another volume, space or epoch.
+/// Checks that a valid header belongs to the expected object. Error: `gone`, with the first field that
+/// differs: the extent was reused, or belongs to another volume, space or epoch.
 result<void> matches(const object_header& found, const object_identity& expected);
 
 } // namespace terrace

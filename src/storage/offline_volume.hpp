@@ -1,4 +1,4 @@
-// A volume's file, opened while no daemon has it: what `terrace disk` works on.
+// A volume's file, opened while no daemon uses it: for `terrace disk`.
 #pragma once
 
 #include "base/unique_fd.hpp"
@@ -10,18 +10,18 @@
 namespace terrace {
 
 enum class volume_access {
-  read,  ///< others may read it meanwhile; no daemon may open it
-  write, ///< nobody else may
+  read,  ///< others may read at the same time; no daemon can open it
+  write, ///< exclusive
 };
 
-/// Locked as long as it lives. Opening changes nothing in the file.
+/// Locked for the lifetime of the object. Opening does not change the file.
 class offline_volume {
  public:
-  /// Errors: `not_found` and `denied` (the path, permissions), `unsupported` (no regular file), `busy` (a daemon or
-  /// another command has it, and which).
+  /// Errors: `not_found` and `denied` (the path, permissions), `unsupported` (not a regular file), `busy` (a
+  /// daemon or another command has it open, and which).
   static result<offline_volume> open(const std::string& path, volume_access access);
 
-  /// Past the page cache where the file system can.
+  /// Bypasses the page cache if the file system supports it.
   file_device& device() { return *device_; }
 
  private:
@@ -31,11 +31,11 @@ class offline_volume {
   std::unique_ptr<file_device> device_;
 };
 
-/// The volume in that file. Errors: as `newest_superblock`; `internal` when its layout contradicts itself.
-/// One path of several is a volume like any other.
+/// Reads the volume in the file. One path of several is a volume like any other. Errors: as
+/// `newest_superblock`; `internal` if its layout is inconsistent.
 result<superblock> read_volume(volume_device& from);
 
-/// Bytes of its arena that the file has.
+/// The part of its arena that is within the file.
 uint64_t arena_bytes(const superblock& block, uint64_t file_bytes);
 
 } // namespace terrace

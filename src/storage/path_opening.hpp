@@ -1,5 +1,5 @@
-// One path of a volume on its way to be open: its file, locked and looked at, and put back as it was found unless it is kept.
-// All calls block for as long as the device likes.
+// One path of a volume while it is being opened: the file is locked and examined, and restored unless it is
+// kept. All calls block for as long as the device takes.
 #pragma once
 
 #include "base/unique_fd.hpp"
@@ -14,24 +14,24 @@
 
 namespace terrace {
 
-/// What a configured owner is as it stands on disk.
+/// The owner in its on-disk form.
 volume_owner owner_on_disk(volume_owner owner);
 
 class path_opening {
  public:
-  /// Opens the file, or makes an empty one, and locks it. Errors: `busy` when another process has it open, `unsupported` for
-  /// what is no regular file, the system's.
+  /// Opens the file, or creates an empty one, and locks it. Errors: `busy` if another process has it open,
+  /// `unsupported` if it is not a regular file, and the system's.
   static result<std::unique_ptr<path_opening>> begin(const std::string& path);
 
-  /// Unless `keep` was called, a file that this opening made is gone, and another one as long as it was.
+  /// Unless `keep` was called, removes a file created by this opening and restores the size of any other.
   ~path_opening();
   path_opening(const path_opening&) = delete;
   path_opening& operator=(const path_opening&) = delete;
 
-  /// What stands at the begin of the file. Errors: the device's.
+  /// Examines the start of the file. Errors: the device's.
   result<found_path> look(const volume_owner& owner);
 
-  /// Nothing of the same volume that the file has must be found again: the index is overwritten with zeros.
+  /// Overwrites the index with zeros, so that nothing previously in this file's volume is recovered.
   result<void> erase_index(const volume_layout& layout);
 
   file_device& device() { return device_; }
@@ -39,7 +39,7 @@ class path_opening {
   bool made() const { return made_; }
   bool had_bytes() const { return size_ != 0; }
 
-  /// Nothing was changed, so nothing has to be put back but the absence of a file.
+  /// Nothing was changed, so there is nothing to restore except that a created file is removed.
   void keep_unless_made() { kept_ = !made_; }
   unique_fd keep() {
     kept_ = true;

@@ -1,9 +1,10 @@
-// Which files make a volume, when it lies on one path or on several: what each of them becomes when the volume is opened.
+// Determines which files make up a volume on one or several paths, and what each file becomes when the volume
+// is opened.
 //
-// Every path's file is a volume of its own, with its superblock, its journal and its objects, each of which lies wholly in
-// it. What makes them one are the volume's id, their number and their order, which stand in every superblock, and the
-// epoch, which goes up in all of them together. Pure: `extent_file::open_all` reads the files and does what is said here.
-#pragma once
+// Every path's file is a volume of its own, with its superblock, journal and objects; each object is
+// contained in one file. They are one volume through the volume id, their number and their order, which every
+// superblock contains, and the epoch, which is raised in all of them together. Pure: `extent_file::open_all`
+// reads the files and executes the plan.
 
 #include "storage/pending_clear.hpp"
 #include "storage/superblock.hpp"
@@ -15,39 +16,40 @@
 
 namespace terrace {
 
-/// What to do with files that are not the volume that was expected.
+/// What to do with files that are not the expected volume.
 enum class mismatch_rule : uint8_t {
-  refuse, ///< nothing is touched
-  adapt, ///< paths may come, go and change their order: what belongs to the volume is kept, a missing file is made
-  wipe, ///< as `adapt`, and whatever does not belong to the volume is overwritten
+  refuse, ///< change nothing
+  adapt, ///< accept added, removed and reordered paths: keep what belongs to the volume, create missing files
+  wipe,  ///< like `adapt`, and overwrite whatever does not belong to the volume
 };
 
 struct found_path {
   enum class kind : uint8_t {
-    missing, ///< there was no file
-    blank,   ///< nothing stands in it: made, emptied or wiped, and no volume yet
+    missing, ///< the file does not exist
+    blank,   ///< empty or zeroed: created, emptied or wiped, not yet a volume
     volume,
-    other,      ///< bytes that are no volume, a volume of another owner or version, a damaged one
-    unreadable, ///< it could not be opened, read or written
+    other,      ///< not a volume, a volume of another owner or version, or a damaged one
+    unreadable, ///< cannot be opened, read or written
   };
   kind what = kind::missing;
   superblock block; ///< of a volume
-  error why;        ///< of the last two: what it is, naming the path
+  error why;        ///< for the last two: the reason, with the path
 };
 
-/// What the paths become, parallel to what was found.
+/// The plan for each path, parallel to what was found.
 struct path_set {
-  std::optional<volume_id> volume; ///< nothing is kept: choose one
-  uint64_t epoch = 1;              ///< of this opening, in all superblocks; higher than all that were found
+  std::optional<volume_id> volume; ///< nothing is kept: choose a new one
+  uint64_t epoch = 1;              ///< of this opening, in all superblocks; higher than all epochs found
   uint64_t forgotten_below = 0;
-  std::vector<space_floor> floors; ///< what any of the paths has been told to forget, all of them forget
-  std::vector<bool> kept;          ///< the others begin empty, or are left out
-  std::vector<error> left_out;     ///< why the volume goes on without this path; `ok` for those that it has
+  std::vector<space_floor> floors; ///< what any path was told to forget; applied to all paths
+  std::vector<bool> kept;          ///< the others start empty or are left out
+  std::vector<error> left_out;     ///< why the volume is opened without this path; `ok` for the others
 };
 
-/// Errors: those of the files that are no volume or cannot be read; `denied` when files do not belong together, naming both and
-/// what to do. With `may_lack_paths` such a path is left out, if any other is of a volume; but not one that is only not where it
-/// belongs, which is a mistake in the configuration. What `clears` say of the volume is forgotten as if one of its paths said it.
+/// Errors: those of files that are not a volume or cannot be read; `denied` if files do not belong together,
+/// with both names and the fix. With `may_lack_paths` such a path is left out if another one contains a
+/// volume; but not a path that is merely misplaced, which is a configuration mistake. `clears` are applied
+/// as if one of the paths had recorded them.
 result<path_set> plan_paths(std::span<const std::string> names, std::span<const found_path> found,
                             mismatch_rule rule, bool may_lack_paths = false,
                             std::span<const pending_clear> clears = {});

@@ -12,7 +12,7 @@ uint64_t payload_checksum(std::span<const std::byte> payload) {
 
 payload_checksummer::payload_checksummer() : state_(XXH3_createState()) {
   if (!state_)
-    throw std::bad_alloc(); // as any other allocation of a kilobyte would
+    throw std::bad_alloc(); // like any other failed allocation
   XXH3_64bits_reset(state_.get());
 }
 

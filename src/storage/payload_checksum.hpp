@@ -10,22 +10,22 @@ struct XXH3_state_s;
 
 namespace terrace {
 
-/// It finds damage, not forgery: whoever can write to the volume can also compute it. About 20 to 30 GB/s a
-/// core when the bytes are in cache, memory speed otherwise: large payloads belong on a copier, not on a
+/// Detects damage, not forgery: whoever can write to the volume can compute it. About 20 to 30 GB/s per core
+/// if the bytes are in cache, otherwise memory speed: compute it for large payloads on a copier, not on a
 /// worker.
 uint64_t payload_checksum(std::span<const std::byte> payload);
 
-/// The same value for a payload that comes in pieces, whatever their sizes.
+/// The same value for a payload in pieces of any size.
 class payload_checksummer {
  public:
   payload_checksummer();
 
   void update(std::span<const std::byte> piece);
 
-  /// Of everything so far; more may follow.
+  /// The checksum of everything so far; more may follow.
   uint64_t value() const;
 
-  /// As if nothing had come yet.
+  /// Resets to the initial state.
   void restart();
 
  private:

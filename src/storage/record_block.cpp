@@ -34,7 +34,7 @@ static_assert(records_per_block == 42);
 
 constexpr size_t checksum_offset = offsetof(raw_heading, checksum);
 
-/// What stands in front of the checksum, then what stands behind it, mixed: so that no copy of the block is needed.
+/// Hashes the bytes before and after the checksum and mixes both, so that no copy of the block is needed.
 uint64_t checksum_of(const std::byte* block) {
   uint64_t front = XXH3_64bits(block, checksum_offset);
   return XXH3_64bits_withSeed(block + record_block_heading_bytes,

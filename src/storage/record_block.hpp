@@ -1,5 +1,4 @@
-// 4 KiB of index records: the unit of journal and checkpoint images, each with a checksum of its own
-// (docs/disk-format.md).
+// 4 KiB of index records with a checksum: the unit of journal and checkpoint images (docs/disk-format.md).
 #pragma once
 
 #include "storage/index_record.hpp"
@@ -18,8 +17,9 @@ constexpr uint64_t records_per_block = (record_block_bytes - record_block_headin
 
 enum class block_kind : uint8_t { journal, image };
 
-/// What a block says of itself. A block counts only where all of it is what the reader expects: so neither blocks of
-/// another volume nor those of an earlier round of the journal or of an earlier checkpoint are taken for new ones.
+/// The heading of a block. A block is valid only if all of it matches what the reader expects, so blocks of
+/// another volume, an earlier round of the journal or an earlier checkpoint are not mistaken for current
+/// ones.
 struct block_heading {
   block_kind kind = block_kind::journal;
   volume_id volume;
@@ -37,11 +37,11 @@ void encode_block(const block_heading& heading, std::span<const index_record> re
 enum class block_state : uint8_t {
   good,
   empty,   ///< never written
-  foreign, ///< a whole block of another volume, version or kind
-  damaged, ///< torn, rotten, or no block of ours
+  foreign, ///< a complete block of another volume, version or kind
+  damaged, ///< torn, corrupted, or not a Terrace block
 };
 
-/// A good block in place; refers to the bytes that were read.
+/// A valid block in place; refers to the bytes that were read.
 struct block_view {
   block_state state = block_state::damaged;
   block_heading heading;

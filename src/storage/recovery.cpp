@@ -17,11 +17,11 @@ namespace {
 
 constexpr uint64_t read_bytes = 4ULL << 20;
 
-// No volume ever counts this far. What claims to have is not believed: going on from there would count round.
+// No real volume counts this far. Larger numbers are rejected, because counting on from them would overflow.
 constexpr uint64_t sequence_max = 1ULL << 63; ///< of journal blocks, and the number of a checkpoint
 constexpr uint32_t space_number_max = 1U << 31;
 
-/// `decode_record`, and numbers after which others follow.
+/// `decode_record` with an upper bound on numbers.
 std::optional<index_record> believable(std::span<const std::byte, index_record_bytes> bytes) {
   auto record = decode_record(bytes);
   if (record && (record->space > space_number_max || epoch_of(record->generation) >= epoch_max))
@@ -41,7 +41,7 @@ class recovery {
     read_image();
     events_.for_each_published([this](const index_record& record) { found_.objects.push_back(record); });
     sort_by_generation(found_.objects);
-    // A clear that failed may have left objects of an epoch that the superblock does not know of.
+    // A failed clear may have left objects of an epoch that is not in the superblock.
     found_.position.next_generation = first_generation(block_.epoch);
     if (!found_.objects.empty())
       found_.position.next_generation =
@@ -57,7 +57,7 @@ class recovery {
     return std::min(read_bytes, std::max(layout.journal_bytes, layout.checkpoint_bytes));
   }
 
-  /// Calls `use(block index, bytes)` for each block that could be read. While one piece is looked at, the next is read.
+  /// Calls `use(block index, bytes)` for each readable block. The next piece is read while one is processed.
   template <class Use>
   void for_each_block(uint64_t begin, uint64_t blocks, Use&& use) {
     uint64_t piece = buffer_.size() / record_block_bytes;
@@ -71,8 +71,7 @@ class recovery {
       if (!good)
         read_one_by_one(begin, first, size(first) / record_block_bytes, use);
       if (first + piece < blocks)
-        next =
-            std::async(read, first + piece, std::ref(next_buffer_)); // without a thread: when it is asked for
+        next = std::async(read, first + piece, std::ref(next_buffer_)); // without a thread: read on demand
       if (good)
         use_each(first, buffer_.bytes().first(size(first)), use);
       if (next.valid()) {
@@ -90,7 +89,7 @@ class recovery {
           std::span<const std::byte, record_block_bytes>(bytes.data() + at, record_block_bytes));
   }
 
-  /// After an error: what is unreadable costs no more than itself.
+  /// After an error, reads block by block, so that only unreadable blocks are lost.
   template <class Use>
   void read_one_by_one(uint64_t begin, uint64_t first, uint64_t count, Use&& use) {
     auto into = buffer_.bytes().first<record_block_bytes>();
@@ -141,11 +140,11 @@ class recovery {
     });
     found_.position.checkpoint_number = checkpoint_ ? checkpoint_->number : 0;
     events_.settle();
-    // Numbers are not used twice, so that no block of a former life can follow one of this life.
+    // Numbers are never reused, so that no old block can follow a new one.
     found_.position.next_sequence = std::max(highest + 1, from);
     found_.position.live_from = checkpoint_ ? from : std::min(lowest, found_.position.next_sequence);
     uint64_t expected = found_.position.next_sequence - found_.position.live_from;
-    if (expected > ring) { // only when a checkpoint was lost to damage
+    if (expected > ring) { // only if a checkpoint was lost to damage
       found_.position.live_from = found_.position.next_sequence - ring;
       expected = ring;
     }

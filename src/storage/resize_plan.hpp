@@ -1,4 +1,4 @@
-// Which objects stay where they are when a volume is resized, and where the others go.
+// Which objects keep their place when a volume is resized, and where the others move.
 #pragma once
 
 #include "storage/live_objects.hpp"
@@ -8,7 +8,7 @@
 
 namespace terrace {
 
-/// Places are offsets in the file, not in the arena, whose begin may change.
+/// Places are offsets in the file, not in the arena, whose start may change.
 struct placed_object {
   index_record object;
   uint64_t from = 0;
@@ -16,38 +16,38 @@ struct placed_object {
 };
 
 struct resize_plan {
-  volume_layout layout; ///< the new one
+  volume_layout layout; ///< the new layout
   uint64_t capacity_bytes = 0;
-  std::vector<placed_object> objects; ///< that have room, by ascending generation
-  object_sum moved;                   ///< of them
-  object_sum dropped;                 ///< have no room, or no record in the new checkpoint
+  std::vector<placed_object> objects; ///< those that fit, by ascending generation
+  object_sum moved;                   ///< those of them that move
+  object_sum dropped;                 ///< those without room, or without a record in the new checkpoint
 };
 
-/// One step of resizing: what it makes of the volume.
+/// The result of one resizing step.
 struct resize_target {
   volume_layout layout;
   uint64_t capacity_bytes = 0;
 };
 
-/// The steps to that capacity. Where the parts of the index shrink as well as the file, their space is to be used for
-/// objects, so it is won first.
+/// The steps to the given capacity. If the index shrinks along with the file, its space becomes available for
+/// objects, so it is freed first.
 std::vector<resize_target> resize_targets(const superblock& block, uint64_t capacity_bytes);
 
-/// `objects` by ascending generation, as recovery gives them. Objects that lie between the new begin of the arena and its
-/// new end stay. The others, the newest first, get the smallest gap that holds them, outside of everything that lives
-/// now: so nothing is overwritten before the new places count.
+/// `objects` by ascending generation, as returned by recovery. Objects within both the new start and the new
+/// end of the arena stay. The others, newest first, get the smallest gap that holds them, outside of all live
+/// objects, so that nothing is overwritten before the new places take effect.
 resize_plan plan_places(const superblock& block, const resize_target& target,
                         const std::vector<index_record>& objects, size_t spaces);
 
-/// Of a checkpoint in that layout: how many records it can have.
+/// The number of records that fit in a checkpoint of the layout.
 uint64_t records_in_checkpoint(const volume_layout& layout);
 
-/// The layout for that capacity, or the present one where both lie so that no checkpoint of the new one can be written
-/// beside one of the old.
+/// The layout for the given capacity, or the present one if the two overlap such that a checkpoint of the new
+/// one cannot be written next to one of the old.
 volume_layout layout_after(const volume_layout& now, uint64_t capacity_bytes);
 
-/// The checkpoint area of the old layout that the steps of resizing leave alone: 0 where the parts grow, for area 1 of the
-/// new layout lies behind it then; 1 where they shrink.
+/// The checkpoint area of the old layout that is not overwritten by resizing: 0 if the areas grow, because
+/// area 1 of the new layout is then behind it; 1 if they shrink.
 uint64_t area_that_stays(const volume_layout& before, const volume_layout& after);
 
 } // namespace terrace

@@ -1,4 +1,4 @@
-// A volume's file for those who work on it while no daemon does (`terrace disk`); the seam at which tests let it crash.
+// A volume's file for offline work (`terrace disk`); tests inject crashes behind this interface.
 #pragma once
 
 #include "storage/volume_reader.hpp"
@@ -9,22 +9,22 @@ namespace terrace {
 
 class volume_device : public volume_reader {
  public:
-  /// Whole blocks of 4 KiB from aligned memory. Seen by reads at once, durable after `sync`. Errors: `internal`, the
-  /// device's.
+  /// Writes whole blocks of 4 KiB from aligned memory. Visible to reads immediately, durable after `sync`.
+  /// Errors: `internal`, from the device.
   virtual result<void> write(uint64_t file_offset, std::span<const std::byte> bytes) = 0;
-  /// What was written and resized until now survives a power cut.
+  /// Everything written and resized before survives a power failure.
   virtual result<void> sync() = 0;
   virtual result<uint64_t> size() = 0;
-  /// Every byte of the new size is allocated; what is new reads as zeros. Errors: `no_space`, naming wanted and available
-  /// bytes; the device's. After an error the size is as it was.
+  /// Every byte of the new size is allocated; new bytes read as zeros. Errors: `no_space` with requested and
+  /// available bytes; the device's. On error the size is unchanged.
   virtual result<void> resize(uint64_t bytes) = 0;
 };
 
-/// With pread(2), pwrite(2), fsync(2) and fallocate(2): blocks, so it is for a thread of its own. Reads may come from
-/// several threads.
+/// Uses pread(2), pwrite(2), fsync(2) and fallocate(2), which block, so it needs its own thread. Several
+/// threads may read.
 class file_device : public volume_device {
  public:
-  /// The descriptor stays the caller's; the path is for texts.
+  /// The caller keeps ownership of the descriptor; the path is for texts.
   file_device(std::string path, int fd) : path_(std::move(path)), fd_(fd), reader_(fd) {}
 
   result<void> read(uint64_t file_offset, std::span<std::byte> into) override;
@@ -41,11 +41,11 @@ class file_device : public volume_device {
   file_reader reader_;
 };
 
-/// Lets reads and writes pass by the page cache. Empty when that works, otherwise why it does not: then the page cache is
+/// Makes reads and writes bypass the page cache. Empty on success, otherwise the reason why the page cache is
 /// used.
 std::string try_direct(int fd);
 
-/// "PATH: what: reason", with the code that the number of a failed system call stands for.
+/// "PATH: what: reason", with the error code for the errno of a failed system call.
 tl::unexpected<error> fail_system(const std::string& path, const char* what, int number);
 
 } // namespace terrace

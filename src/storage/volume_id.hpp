@@ -1,4 +1,4 @@
-// The identity of one volume: chosen at random when its file is first made.
+// The identity of a volume, chosen at random when its file is created.
 #pragma once
 
 #include <array>
@@ -8,8 +8,8 @@
 
 namespace terrace {
 
-/// 128 random bits. Every object header repeats them, so that bytes of another volume (a copied or swapped
-/// file) are recognised instead of misread.
+/// 128 random bits. Every object header contains them, so that bytes of another volume (a copied or swapped
+/// file) are recognized.
 struct volume_id {
   std::array<uint8_t, 16> bytes{};
   friend auto operator<=>(const volume_id&, const volume_id&) = default;

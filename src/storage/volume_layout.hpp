@@ -1,4 +1,4 @@
-// Which bytes of a volume's file are what (docs/disk-format.md).
+// The layout of a volume's file (docs/disk-format.md).
 #pragma once
 
 #include "storage/superblock.hpp"
@@ -9,13 +9,13 @@ namespace terrace {
 
 constexpr uint64_t smallest_capacity_bytes = 1ULL << 20;
 
-/// The parts of a volume of so many bytes that is made now. The journal takes a thousandth, each of the two checkpoint
-/// areas has room for one object in 48 KiB (for one in 8 KiB while the volume is small): 0.5 % together for a large
-/// volume. What does not fit in a checkpoint is not recovered; nothing else depends on these sizes.
+/// The layout for a new volume of this capacity. The journal takes a thousandth; each of the two checkpoint
+/// areas has room for one object per 48 KiB (per 8 KiB in small volumes): together 0.5 % of a large volume.
+/// Objects that do not fit in a checkpoint are not recovered; nothing else depends on these sizes.
 volume_layout layout_for(uint64_t capacity_bytes);
 
-/// Whether a volume that was made with this layout can go on when its file has so many bytes: nothing overlaps, all
-/// begins are aligned, and most of the file is left for objects.
+/// True if a volume created with this layout can be used with a file of this size: nothing overlaps, all
+/// parts are aligned, and most of the file is left for objects.
 bool fits(const volume_layout& layout, uint64_t capacity_bytes);
 
 } // namespace terrace

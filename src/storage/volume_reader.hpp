@@ -1,4 +1,4 @@
-// Reads the metadata of a volume; the seam at which tests put a simulated device.
+// Reads the metadata of a volume; tests implement this interface with a simulated device.
 #pragma once
 
 #include "base/error.hpp"
@@ -13,12 +13,12 @@ class volume_reader {
  public:
   virtual ~volume_reader() = default;
 
-  /// Fills `into` from that offset of the file; both are whole blocks of 4 KiB, and so is the memory's address. Errors:
-  /// `internal`, the device's.
+  /// Fills `into` from this file offset; offset, size and the address of the memory are multiples of 4 KiB.
+  /// Errors: `internal`, from the device.
   virtual result<void> read(uint64_t file_offset, std::span<std::byte> into) = 0;
 };
 
-/// With pread(2): blocks, so it is for a thread of its own.
+/// Uses pread(2), which blocks, so it needs its own thread.
 class file_reader : public volume_reader {
  public:
   explicit file_reader(int fd) : fd_(fd) {}

@@ -1,10 +1,11 @@
-// Gives a volume that nobody has open another capacity, and the parts of its index the sizes that go with it.
+// Changes the capacity of a volume that is not in use, and resizes its index accordingly.
 //
-// Killed at any point, it leaves a volume that recovers: objects are copied to where nothing lies, then a checkpoint in
-// the old layout says where they are, then one in the new layout, at a place that the old one does not need, says the
-// same, and then the superblock says that the new layout counts. Each step is durable before the next one begins. What
-// the steps leave behind at the end (a file that is too long, old blocks where the new journal is) is no part of the
-// volume, and resizing again to the same capacity finishes it.
+// If killed at any point, it leaves a recoverable volume. Objects are copied to free places; then a
+// checkpoint in the old layout records their places; then a checkpoint in the new layout, at a place not
+// needed by the old one, records the same; then the superblock switches to the new layout. Each step is
+// durable before the next begins. Leftovers of an interrupted last step (a file that is too long, old blocks
+// in the area of the new journal) are not part of the volume, and resizing again to the same capacity
+// completes it.
 #pragma once
 
 #include "storage/live_objects.hpp"
@@ -17,8 +18,8 @@ namespace terrace {
 
 struct resize_options {
   uint64_t capacity_bytes = 0; ///< of the whole file; rounded down to 4 KiB
-  bool drop = false;           ///< objects without room may go; otherwise that is refused
-  /// Hears of bytes of objects that have been moved.
+  bool drop = false;           ///< drop objects without room; otherwise that is an error
+  /// Called with the number of bytes of objects moved.
   std::function<void(uint64_t)> moved = [](uint64_t) {};
 };
 
@@ -26,19 +27,19 @@ struct resize_report {
   superblock before;
   superblock after;
   object_sum kept;
-  object_sum moved;      ///< of them
-  object_sum dropped;    ///< the oldest of those that have no room
-  object_sum unreadable; ///< they could not be moved because the device does not give their bytes
+  object_sum moved;      ///< those of them that move
+  object_sum dropped;    ///< the oldest objects, for which there is no room
+  object_sum unreadable; ///< could not be moved because the device cannot read them
 
   friend bool operator==(const resize_report&, const resize_report&) = default;
 };
 
-/// What `resize_volume` would do, without doing any of it. Errors: `bad_request` for a capacity that no volume can have;
-/// those of reading the volume.
+/// What `resize_volume` would do, without changes. Errors: `bad_request` for an impossible capacity; those of
+/// reading the volume.
 result<resize_report> plan_resize(volume_device& device, uint64_t capacity_bytes);
 
-/// Errors: those of `plan_resize`; `no_space` when objects have no room and may not be dropped (nothing was changed then), or
-/// when the file system has not enough; the device's.
+/// Errors: those of `plan_resize`; `no_space` if objects have no room and may not be dropped (nothing is
+/// changed), or if the file system is full; the device's.
 result<resize_report> resize_volume(volume_device& device, const resize_options& options);
 
 } // namespace terrace

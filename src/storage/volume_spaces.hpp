@@ -1,4 +1,4 @@
-// The numbers that a volume gives to spaces, so that index records need not repeat fingerprints.
+// The numbers that a volume assigns to spaces, so that index records need not repeat fingerprints.
 #pragma once
 
 #include "base/ids.hpp"
@@ -11,25 +11,25 @@
 
 namespace terrace {
 
-/// The spaces of one open volume: ids of this life of the daemon, and the volume's numbers, which outlive it. Numbers are not
-/// used twice. Belongs to one actor.
+/// The spaces of one open volume: ids of this run of the daemon and the volume's persistent numbers, which
+/// are never reused. Owned by one actor.
 class volume_spaces {
  public:
   explicit volume_spaces(uint32_t next_number = 1) : next_number_(next_number) {}
 
-  /// A space that recovery found.
+  /// A space found by recovery.
   void add(space_id in, uint32_t number, const space_fingerprint& fingerprint) {
     known_[in] = {number, fingerprint};
     if (number >= next_number_)
       next_number_ = number + 1;
   }
 
-  /// 0 for a space that has no number yet.
+  /// 0 if the space has no number yet.
   uint32_t number_of(space_id in) const {
     auto found = known_.find(in);
     return found == known_.end() ? 0 : found->second.number;
   }
-  /// Gives it the next number.
+  /// Assigns the next number.
   uint32_t define(space_id in, const space_fingerprint& fingerprint) {
     add(in, next_number_, fingerprint);
     return number_of(in);
@@ -39,7 +39,7 @@ class volume_spaces {
     return found == known_.end() ? std::nullopt : std::optional(found->second.fingerprint);
   }
 
-  /// What every checkpoint begins with.
+  /// The first records of every checkpoint.
   std::vector<index_record> records() const {
     std::vector<index_record> all;
     for (const auto& [in, space] : known_)

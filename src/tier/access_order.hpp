@@ -1,14 +1,15 @@
-// The order in which the objects of one request are used.
+// The order in which the accesses to a request's objects are recorded.
 #pragma once
 
 #include <cstddef>
 
 namespace terrace {
 
-/// Objects lie chunk by chunk. Use is noted so that an order by use is the order of leaving: the last chunk first, for a
-/// prefix is worth something without its end; but states of trailing pools after that from the first on, for the last of
-/// them are those that are needed. `present(i)` and `trailing(i)` are asked of the i-th; `visit(i)` is called once for each
-/// that is present, and must not change what they answer for others.
+/// Objects are ordered by chunk. Accesses are recorded so that the order of access is the order of eviction:
+/// last chunk first, because a prefix is useful without its end; but states of trailing pools after that,
+/// from the first on, because the last states are the ones needed. `present(i)` and `trailing(i)` describe
+/// object i; `visit(i)` is called once per present object, and must not change their results for other
+/// objects.
 template <class Present, class Trailing, class Visit>
 void in_access_order(size_t objects, Present&& present, Trailing&& trailing, Visit&& visit) {
   bool states = false;

@@ -1,4 +1,4 @@
-// Hold what a tier has of these objects, and reserve space for the rest.
+// Holds those of the requested objects that a tier has, and reserves space for the rest.
 #pragma once
 
 #include "base/error.hpp"
@@ -13,22 +13,22 @@
 
 namespace terrace {
 
-/// Hold what is published and reserve space for what is absent and `may_fill` (empty: everything may). Whole
-/// or not at all: while it waits for memory it holds nothing, so two requests cannot wait for each other.
+/// Holds published objects and reserves space for absent ones with `may_fill` (empty: all). All or nothing: a
+/// request that waits for memory holds nothing, so two requests cannot deadlock.
 struct acquire_request {
   batch_ptr objects;
   std::vector<bool> may_fill;
   bool fill = true;     ///< false: reserve nothing, as if `may_fill` were all false
-  bool may_wait = true; ///< false: `no_space` at once when eviction cannot make room now
+  bool may_wait = true; ///< false: `no_space` at once if eviction cannot make room now
   bool note_access = true;
-  bool may_evict = true; ///< false: take what is free
+  bool may_evict = true; ///< false: take only what is free
   context_ptr context;   ///< may be null: a request of the daemon itself
 };
 enum class acquired_state : uint8_t {
-  absent, ///< not there, and not to be filled (or gone since)
+  absent, ///< not present, and not to be filled (or evicted since)
   held,
-  reserved, ///< yours to write and publish
-  pending,  ///< somebody else is writing it: `await_request`, then acquire again
+  reserved, ///< for the caller to write and publish
+  pending,  ///< being written by another request: send `await_request`, then acquire again
 };
 struct acquire_answer {
   error failure;

@@ -1,4 +1,4 @@
-// Space in a tier's arena: asked for, and given back.
+// Allocating and freeing space in a tier's arena.
 #pragma once
 
 #include "base/error.hpp"
@@ -10,8 +10,9 @@
 
 namespace terrace {
 
-/// One extent for each size: all or none. Waits in arrival order while `may_wait` and eviction may still make
-/// room. Without `may_evict` it takes what is free, and lets those behind it pass while it waits.
+/// One extent per size, all or none. Waits in arrival order as long as `may_wait` is set and eviction may
+/// still make room. Without `may_evict` it takes what is free, and requests behind it overtake it while it
+/// waits.
 struct allocate_request {
   std::vector<uint64_t> sizes;
   bool may_wait = true;
@@ -26,13 +27,14 @@ struct free_notice {
   std::vector<extent> extents;
 };
 
-/// The arena is larger by `bytes`, behind `gap_bytes` of nothing.
+/// The arena grew by `bytes`, after an unused gap of `gap_bytes`.
 struct grow_notice {
   uint64_t bytes = 0;
   uint64_t gap_bytes = 0;
 };
 
-/// Nothing new is put into these segments, and what lies there leaves as soon as nobody holds it. Answered when nothing does.
+/// Stops allocation in these segments; their objects are evicted as soon as they are not held. Answered when
+/// they are empty.
 struct retire_request {
   extent range;
 };

@@ -6,7 +6,7 @@
 namespace terrace {
 
 namespace {
-/// Who is asked for room for one at a time spends more time on messages than on the objects.
+/// Requesting room one at a time would cost more time for messages than for the objects.
 constexpr size_t together_max = 16;
 } // namespace
 
@@ -83,7 +83,7 @@ void allocation_queue::grow(const grow_notice& notice) {
     kept_.emplace_back([this, notice] { grow(notice); });
     return;
   }
-  if (space_->grow(notice.bytes, notice.gap_bytes)) // its owner asks for what the arena has
+  if (space_->grow(notice.bytes, notice.gap_bytes)) // the tier asks for what the arena has
     serve();
 }
 
@@ -118,11 +118,12 @@ const allocation_queue::waiting_request* allocation_queue::head() const {
   return nullptr;
 }
 
-/// The head, and those for which room can be made with it: of one extent each, for one arrangement of several need not leave
-/// room for another.
+/// The head, and the requests that can be combined with it: those of one extent, because an arrangement for
+/// several need not leave room for another.
 std::vector<room_seeker> allocation_queue::together() const {
   std::vector<room_seeker> group;
-  uint64_t bytes = 0, bytes_max = space_->usage().capacity_bytes / 16; // nobody leaves long before it must
+  uint64_t bytes = 0,
+           bytes_max = space_->usage().capacity_bytes / 16; // nothing is evicted long before it must be
   auto inference_of = [](const auto& of) { return of.context ? of.context->inference : 0; };
   for (const waiting_request& entry : line_) {
     if (!entry.request.may_evict)
@@ -145,7 +146,7 @@ std::string allocation_queue::holders() const {
 
 error allocation_queue::ended(const waiting_request& waiting) const {
   errc why = waiting.request.context->ended.load();
-  if (why == errc::deadline && failed_for(waiting)) // the wait was for memory that nobody gave back
+  if (why == errc::deadline && failed_for(waiting)) // the wait was for memory that was not released
     why = errc::no_space;
   return {why, "the request ended while it waited for " + std::to_string(waiting.physical_bytes) +
                    " bytes of memory" + holders()};
@@ -173,7 +174,7 @@ void allocation_queue::serve() {
                      std::to_string(entry->physical_bytes) + " bytes free" + holders()},
            {}});
     } else if (!request.may_evict) {
-      ++entry; // whoever may evict passes it
+      ++entry; // requests that may evict overtake it
       continue;
     } else {
       return;
@@ -184,7 +185,7 @@ void allocation_queue::serve() {
 
 void allocation_queue::sweep() {
   if (!space_)
-    kept_.emplace_back([this] { sweep(); }); // for requests among what is kept
+    kept_.emplace_back([this] { sweep(); }); // for requests that are kept
   std::deque<waiting_request> left;
   for (waiting_request& entry : line_) {
     if (!entry.request.context || entry.request.context->live()) {
@@ -235,7 +236,7 @@ void allocation_queue::end_round(std::shared_ptr<eviction_round> round) {
 
 void allocation_queue::more_evictable() {
   if (!round_)
-    return; // a round is under way, and the tier knows
+    return; // a round is in progress, and the tier knows
   round_->more_evictable();
   serve();
 }

@@ -1,5 +1,5 @@
-// The line in front of an allocator. A request is admitted whole or waits whole, in arrival order; while it waits it
-// holds nothing. Pure: the allocator actor turns its decisions into messages.
+// The queue of an allocator. A request is admitted as a whole or waits as a whole, in arrival order; while it
+// waits it holds nothing. Pure: the allocator actor turns its decisions into messages.
 #pragma once
 
 #include "tier/allocate.hpp"
@@ -20,8 +20,8 @@ class allocation_queue {
 
   allocation_queue(std::unique_ptr<allocator> space, uint64_t free_ahead_bytes, size_t waiting_max);
 
-  /// Answers now or later. Errors: `bad_request` (a size that never fits), `busy` (the line is full), `no_space`
-  /// (nothing can be evicted and the request may not wait), whatever ended the context.
+  /// Answers now or later. Errors: `bad_request` (a size that can never fit), `busy` (the queue is full),
+  /// `no_space` (nothing can be evicted and the request may not wait), or what ended the context.
   void allocate(const allocate_request& request, reply answer);
 
   void free(const std::vector<extent>& extents);
@@ -30,35 +30,35 @@ class allocation_queue {
   /// 16 requests for one extent that wait behind each other share a round. If a request waits, the space is lent with it.
   std::shared_ptr<eviction_round> begin_round();
 
-  /// The round is back.
+  /// The round has been returned.
   void end_round(std::shared_ptr<eviction_round> round);
 
   /// After a failed round: something else became evictable.
   void more_evictable();
 
-  /// The arena became larger.
+  /// The arena grew.
   void grow(const grow_notice& notice);
 
-  /// Nothing new goes into these segments; `empty` is called when nothing lies there any more. Waiting requests that the
+  /// Stops allocation in these segments; `empty` is called when they are empty. Waiting requests that the
   /// rest of the arena can never hold are answered with `no_space`. Errors: those of `allocator::retire`.
   void retire(extent range, std::function<void(retire_answer)> empty);
 
   /// Answers the waiting requests whose context has ended.
   void sweep();
 
-  /// Free where something may be put, and not kept free ahead of need.
+  /// Free bytes that can be allocated and are not kept free ahead of demand.
   uint64_t room_bytes() const;
 
   size_t waiting() const { return line_.size() + arrivals_kept_; }
   std::string_view allocator_name() const { return name_; }
-  /// While the space is lent: as it was then.
+  /// While the space is passed on: its usage at that time.
   allocator_usage usage() const { return space_ ? space_->usage() : lent_usage_; }
 
  private:
   struct waiting_request {
     allocate_request request;
     uint64_t physical_bytes = 0;
-    uint64_t number = 0; ///< in the order of arrival
+    uint64_t number = 0; ///< in order of arrival
     reply answer;
   };
 
@@ -78,22 +78,22 @@ class allocation_queue {
   bool failed_for(const waiting_request& waiting) const {
     return round_ && round_->failed_for(waiting.number);
   }
-  std::string holders() const; ///< to be put behind an error's text
+  std::string holders() const; ///< appended to an error's text
 
-  std::unique_ptr<allocator> space_; ///< null while it is lent
+  std::unique_ptr<allocator> space_; ///< null while it is passed on
   std::shared_ptr<eviction_round> round_ =
       std::make_shared<eviction_round>(); ///< null while it is at the tier
   std::string name_;
   allocator_usage lent_usage_;
   uint64_t lent_room_ = 0;
-  uint64_t free_ahead_bytes_; ///< of `first_capacity_`; a larger or smaller arena keeps its share
+  uint64_t free_ahead_bytes_; ///< of `first_capacity_`; if the arena is resized, it keeps its share
   uint64_t first_capacity_;
   size_t waiting_max_;
   std::deque<waiting_request> line_;
   std::vector<retiring> retiring_;
   uint64_t arrived_ = 0;
-  std::vector<std::function<void()>> kept_; ///< what arrived while the space was lent
-  size_t arrivals_kept_ = 0;                ///< requests among it
+  std::vector<std::function<void()>> kept_; ///< requests that arrived while the space was passed on
+  size_t arrivals_kept_ = 0;                ///< allocation requests among them
 };
 
 } // namespace terrace

@@ -1,4 +1,4 @@
-// Wait for others that write the same objects.
+// Waiting for other requests that write the same objects.
 #pragma once
 
 #include "base/error.hpp"
@@ -7,7 +7,7 @@
 
 namespace terrace {
 
-/// Answered when none of these keys is being written any more.
+/// Answered when none of these keys is being written.
 struct await_request {
   batch_ptr objects;
   context_ptr context;

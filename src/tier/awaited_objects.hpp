@@ -1,4 +1,4 @@
-// Who waits until others have written objects, or have given up.
+// Requests that wait until others have written objects, or have abandoned them.
 #pragma once
 
 #include "base/object_key.hpp"
@@ -13,14 +13,14 @@ namespace terrace {
 
 class awaited_objects {
  public:
-  /// `done` is called once: with `ok` when every one of these has settled, at once if there are none, or with what ended
-  /// the context.
+  /// `done` is called once: with `ok` when all of these have settled (immediately if there are none), or with
+  /// what ended the context.
   void await(const std::vector<entry_key>& written, context_ptr context, std::function<void(errc)> done);
 
   /// The object is no longer being written.
   void settle(entry_key name);
 
-  /// Calls `done` of those whose context has ended.
+  /// Calls `done` for requests whose context has ended.
   void sweep();
 
  private:

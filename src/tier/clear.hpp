@@ -1,4 +1,4 @@
-// Forget a space, or all there is.
+// Removing the objects of a space, or all objects.
 #pragma once
 
 #include "base/error.hpp"
@@ -10,12 +10,12 @@
 
 namespace terrace {
 
-/// Forget all objects of the space, or all there are, also those that are held: whoever holds them may read on.
+/// Removes all objects of the space, or all objects, including held ones: their holders may continue reading.
 struct clear_request {
   std::optional<space_id> space;
 };
 struct clear_answer {
-  error failure; ///< they are gone, but may come back after a restart
+  error failure; ///< the objects are removed, but may come back after a restart
   uint64_t objects = 0;
   uint64_t bytes = 0; ///< physical
   std::optional<pending_clear>

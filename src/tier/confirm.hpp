@@ -1,4 +1,4 @@
-// Do objects that are being copied elsewhere still count?
+// Confirming that objects being copied elsewhere are still valid.
 #pragma once
 
 #include "base/error.hpp"
@@ -8,9 +8,9 @@
 
 namespace terrace {
 
-/// Which of these are published still? Asked of the tier that bytes come from, by a transfer whose destination is reserved.
-/// A clear goes through the tiers from the fastest down and through the fastest once more, and takes what is published
-/// and what is reserved: so nothing that it took comes back by a transfer that was under way.
+/// Asks the source tier, after the destination is reserved, which of these objects are still published. A
+/// clear visits the tiers from the fastest down and the fastest once more, and removes published and reserved
+/// objects, so that nothing that was cleared comes back through a transfer in progress.
 struct confirm_request {
   std::vector<object_id> ids;
 };

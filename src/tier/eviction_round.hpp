@@ -1,4 +1,4 @@
-// A round of making room: from what an allocator asks of its tier to what the victims gave back.
+// One round of eviction, from the allocator's request to the freed extents.
 #pragma once
 
 #include "memory/allocator.hpp"
@@ -16,7 +16,7 @@ namespace terrace {
 
 /// A request that waits for room.
 struct room_seeker {
-  uint64_t number = 0; ///< in the order of arrival
+  uint64_t number = 0; ///< in order of arrival
   std::vector<uint64_t> sizes;
   context_ptr context; ///< may be null
 };
@@ -35,14 +35,14 @@ struct room_seeker {
 class eviction_round {
  public:
   enum class stage : uint8_t {
-    idle,     ///< not asked for anything, or done
-    asked,    ///< the policy has to name victims
+    idle,     ///< no request, or done
+    asked,    ///< waiting for victims of the policy
     offered,  ///< victims are named; which are needed?
     evicting, ///< victims are chosen
   };
   stage now() const { return stage_; }
 
-  // ---- the allocator's part ----
+  // ---- for the allocator ----
 
   /// Starts a round for requests that wait behind each other: for all of them if possible, else for the first. `space` is
   /// lent; the first request does not fit in it.
@@ -53,7 +53,7 @@ class eviction_round {
 
   /// After the round: the lent space with everything that was freed, or null.
   std::unique_ptr<allocator> take_space() { return std::move(space_); }
-  /// After a round without space: what was freed.
+  /// After a round without space: the freed extents.
   std::vector<extent> take_freed() { return std::exchange(freed_, {}); }
 
   /// Whether the last round failed, and another one for the request of this number (0: none, but room ahead of need) would
@@ -64,7 +64,7 @@ class eviction_round {
   /// What holds the memory, if the last round failed; else empty.
   std::string holders() const { return failure_ ? failure_->holders : std::string(); }
 
-  // ---- the tier's part ----
+  // ---- for the tier ----
 
   /// asked: the request to the policy. For more bytes each time, if the victims named before were not enough.
   victim_request question(tier_kind tier);
@@ -87,7 +87,7 @@ class eviction_round {
   /// Something became evictable after the policy was asked, or after the round failed.
   void more_evictable();
 
-  /// Whether room is made ahead of need.
+  /// True if room is made ahead of demand.
   bool ahead() const { return seekers_.empty(); }
   /// Bytes missing when the round started; 0 if enough were free, but not contiguous.
   uint64_t missing_bytes() const { return missing_; }
@@ -109,8 +109,8 @@ class eviction_round {
   std::vector<room_seeker> seekers_;
   uint64_t missing_ = 0;
   uint64_t inference_ = 0;
-  uint64_t asked_ = 0;          ///< bytes of victims that the policy is to name
-  bool more_evictable_ = false; ///< something became evictable after the policy was asked
+  uint64_t asked_ = 0;          ///< bytes of victims requested from the policy
+  bool more_evictable_ = false; ///< an object became evictable after the policy was asked
   victim_answer named_;
   std::vector<entry_key> victims_;
   std::vector<extent> freed_;

@@ -22,7 +22,7 @@ bool note_line::mark_due() {
   return true;
 }
 
-/// Makes room at the end of the line for a note that takes the place of the one at `position`.
+/// Moves a note to the end, replacing the one at `position`.
 void note_line::replace(size_t& position) {
   if (position != 0) {
     kept_[position - 1].dead = true;
@@ -64,7 +64,7 @@ std::vector<policy_notes> note_line::take() {
   for (const kept_note& one : kept_) {
     if (one.dead)
       continue;
-    // What an inference stored is told with its number; uses and holds go with any.
+    // Insertions are sent with the number of their inference; accesses and holds with any.
     bool stored = one.note.kind == note_kind::insert;
     if (batches.empty() || (stored && batches.back().inference != one.inference))
       batches.push_back({tier_, {}, one.inference});

@@ -1,5 +1,5 @@
-// What a tier has to tell its policy, and how much of it may be under way: a policy that falls behind finds its news
-// merged instead of a mailbox that grows.
+// The notes of a tier for its policy, and a bound on those in flight: if a policy falls behind, notes are
+// merged instead of growing its mailbox.
 #pragma once
 
 #include "tier/policy_notes.hpp"
@@ -8,15 +8,15 @@
 
 namespace terrace {
 
-/// The tier sends batches of notes freely, and behind every so many of them a mark, which the policy gives back when it
-/// comes to it. With `marks_max` marks under way the tier sends nothing more: notes are kept here, in their order, until a
-/// mark is back or until the tier needs victims (a question must come behind all that happened before it, and there is
-/// one question at a time, whose answer is as good as a mark).
+/// The tier sends batches of notes freely, and after every few of them a mark, which the policy returns when
+/// it reaches it. With `marks_max` marks outstanding the tier sends nothing more: notes are kept here in
+/// order until a mark returns or the tier needs victims (that request must follow all earlier events; there
+/// is one at a time, and its answer is as good as a mark).
 ///
-/// Of what is kept, a later use of an object takes the place of an earlier one, and a later hold or release that of an
-/// earlier one: the policy counts such uses as one. Nothing is merged across the object's arrival or end. So at most two
-/// notes are kept for each object of the tier, besides arrivals and ends, of which there are no more than fit the arena
-/// before victims are needed.
+/// Among kept notes, a later access to an object replaces an earlier one, and a later hold or release an
+/// earlier one: the policy counts such accesses as one. Nothing is merged across the object's insertion or
+/// removal. So at most two notes are kept per object, in addition to insertions and removals, of which there
+/// are no more than fit into the arena before victims are needed.
 ///
 /// Belongs to one tier actor.
 class note_line {
@@ -24,16 +24,16 @@ class note_line {
   static constexpr size_t batches_between_marks = 32;
   static constexpr size_t marks_max = 2;
 
-  /// True: `batch` may be sent, and is counted as sent. False: its notes are kept, and it is empty.
+  /// True: `batch` may be sent, and counts as sent. False: its notes are kept, and it is empty.
   bool admits(policy_notes& batch);
 
-  /// After each batch: whether a mark must follow it now. Counts it as sent.
+  /// After each batch: true if a mark must follow it now. Counts the mark as sent.
   bool mark_due();
 
-  /// A mark is back: what was kept may be sent.
+  /// A mark has returned: kept notes may be sent.
   void marked() { --marks_; }
 
-  /// All that was kept, in order, as few batches; counts as one batch. Empty: nothing was kept.
+  /// All kept notes in order, in as few batches as possible; counts as one batch. Empty: there were none.
   std::vector<policy_notes> take();
 
   size_t kept() const { return kept_.size() - dead_; }
@@ -42,7 +42,7 @@ class note_line {
   struct kept_note {
     policy_note note;
     uint64_t inference = 0;
-    bool dead = false; ///< a later one took its place
+    bool dead = false; ///< replaced by a later one
   };
   struct positions { ///< in `kept_`, plus one; 0: none
     size_t use = 0;
@@ -54,7 +54,7 @@ class note_line {
   void compact();
 
   size_t since_mark_ = 0;
-  size_t marks_ = 0; ///< under way
+  size_t marks_ = 0; ///< outstanding
   tier_kind tier_ = tier_kind::none;
   std::vector<kept_note> kept_;
   size_t dead_ = 0;

@@ -1,5 +1,5 @@
-// The objects that a request names. Requests travel as shared, immutable batches: one request to a tier whatever the number
-// of objects.
+// The objects of a request. Requests are passed as shared, immutable batches: one message to a tier for any
+// number of objects.
 #pragma once
 
 #include "base/object_key.hpp"
@@ -13,7 +13,7 @@
 
 namespace terrace {
 
-/// Objects of one request, chunk by chunk. The vectors are parallel; a probe looks at the keys alone.
+/// The objects of one request, by chunk. The vectors are parallel; a probe uses only the keys.
 struct object_batch {
   std::vector<object_key> keys;
   std::vector<entry_key> parents; ///< policy name of the same object of the previous chunk, or empty
@@ -24,7 +24,7 @@ struct object_batch {
 };
 using batch_ptr = std::shared_ptr<const object_batch>;
 
-/// A part of a batch. `count` may reach over its end: up to there.
+/// A part of a batch. `count` may exceed its end.
 struct object_range {
   size_t first = 0;
   size_t count = SIZE_MAX;

@@ -1,4 +1,4 @@
-// What keeps published objects in their tier.
+// Keeps published objects in their tier.
 #pragma once
 
 #include "tier/object_place.hpp"
@@ -10,29 +10,30 @@
 
 namespace terrace {
 
-/// Published objects that must not leave their tier. Made by the tier; the hold ends with its last copy, on whatever thread, by
-/// a call of the tier's sink. One thread at a time uses it.
+/// Published objects that must not leave their tier. Created by the tier; the hold ends with its last copy,
+/// on any thread, by a call to the tier's sink. Used by one thread at a time.
 class object_hold {
  public:
-  /// Holds nothing yet; `append` makes it one of a tier.
+  /// Holds nothing yet; `append` attaches it to a tier.
   object_hold() = default;
-  /// `places` are held already. Without a sink somebody else holds them, and nothing is given back.
+  /// `places` are already held. Without a sink another owner holds them, and nothing is released.
   object_hold(release_sink_ptr tier, std::vector<object_place> places)
       : tier_(std::move(tier)), places_(std::move(places)) {}
   object_hold(const object_hold&) = delete;
   object_hold& operator=(const object_hold&) = delete;
   ~object_hold();
 
-  /// Parallel to the keys that were asked for.
+  /// Parallel to the requested keys.
   const std::vector<object_place>& places() const { return places_; }
 
-  /// Lets everything from `count` on go; what is missing up to there counts as absent.
+  /// Releases everything from `count` on; missing places before that count as absent.
   void keep_first(size_t count);
 
-  /// Takes over what `more`, of the same tier, holds, from place `first` on. Precondition: nothing is held there yet.
+  /// Takes over what `more`, of the same tier, holds, starting at place `first`. Precondition: nothing is
+  /// held there yet.
   void append(size_t first, object_hold&& more);
 
-  /// Lets those places go that `keeps` (parallel to them) does not keep.
+  /// Releases the places for which `keeps` (parallel) is false.
   void keep_only(const std::vector<bool>& keeps);
 
  private:

@@ -1,4 +1,4 @@
-// What a tier is told about single objects, by their ids. An id that is not known any more is passed over.
+// Notices to a tier about single objects, by id. Unknown ids are ignored.
 #pragma once
 
 #include "index/object_id.hpp"
@@ -7,7 +7,7 @@
 
 namespace terrace {
 
-/// One hold of each ended (`object_hold`).
+/// One hold of each of these has ended (`object_hold`).
 struct release_notice {
   std::vector<object_id> ids;
 };
@@ -17,18 +17,18 @@ struct abandon_notice {
   std::vector<object_id> ids;
 };
 
-/// Reserved objects that will not be published, and whose memory something still writes into: their keys are free at once,
-/// their space when the reservation ends.
+/// Reserved objects that will not be published, and whose memory is still being written: their keys become
+/// free immediately, their space when the reservation ends.
 struct detach_notice {
   std::vector<object_id> ids;
 };
 
-/// These were found by probes that noted no use, and are used now, together: a chain's objects in its order.
+/// Objects found by probes that recorded no access, and accessed now, together: a chain's objects in order.
 struct access_notice {
   std::vector<object_id> ids;
 };
 
-/// An object's bytes turned out wrong or unreadable: it is never served again.
+/// The bytes of an object are wrong or unreadable: it is never served again.
 struct discard_notice {
   std::vector<object_id> ids;
 };

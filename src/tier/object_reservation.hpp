@@ -1,4 +1,4 @@
-// Space in a tier for objects that are being written and that nobody can find yet.
+// Space in a tier for objects that are being written and not yet visible.
 #pragma once
 
 #include "tier/release_sink.hpp"
@@ -9,8 +9,8 @@
 
 namespace terrace {
 
-/// Space for objects that their owner is writing; what is not published when the last copy goes, on whatever thread, is given
-/// back. Whoever writes into the extents keeps a copy until the last byte is written.
+/// Space for objects that their owner is writing; objects not published when the last copy ends, on any
+/// thread, are released. Every writer of the extents keeps a copy until its last byte is written.
 class object_reservation {
  public:
   object_reservation(release_sink_ptr tier, std::vector<object_id> ids)

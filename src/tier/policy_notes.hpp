@@ -16,11 +16,11 @@ struct policy_note {
   entry_key parent;
   uint64_t bytes = 0;
 };
-/// One batch for each request, in the order of use: last chunk first.
+/// One batch per request, in order of access: last chunk first.
 struct policy_notes {
   tier_kind tier = tier_kind::none;
   std::vector<policy_note> notes;
-  uint64_t inference = 0; ///< that inserts are for: its use of them was told by `inference_begin`
+  uint64_t inference = 0; ///< that insertions are for: its access to them was reported by `inference_begin`
 };
 
 } // namespace terrace

@@ -1,4 +1,4 @@
-// Which objects does a tier have?
+// Queries which objects a tier has.
 #pragma once
 
 #include "base/error.hpp"
@@ -9,18 +9,18 @@
 
 namespace terrace {
 
-/// Which of these are published? `hold`: and keep them.
+/// Which of these are published? With `hold`, they are held.
 struct probe_request {
   batch_ptr objects;
   bool hold = false;
   bool note_access = false;
-  object_range range{}; ///< of the batch: what to look at
+  object_range range{}; ///< the part of the batch to query
 };
 struct probe_answer {
   error failure;
   tier_kind tier = tier_kind::none;
   object_bitmap present;   ///< parallel to the range's keys
-  hold_ptr held;           ///< when asked for and anything is present; parallel to the range's keys
+  hold_ptr held;           ///< if requested and anything is present; parallel to the range's keys
   uint64_t held_bytes = 0; ///< physical: of the tier, whoever holds them, this answer's among them
 };
 

@@ -1,4 +1,4 @@
-// Reserved objects become visible.
+// Makes reserved objects visible.
 #pragma once
 
 #include "base/error.hpp"
@@ -14,12 +14,12 @@ namespace terrace {
 struct opened_space;
 using space_ptr = std::shared_ptr<const opened_space>;
 
-/// The reserved objects are complete. `hold`: and keep them.
+/// The reserved objects are complete. With `hold`, they are held.
 struct publish_request {
   std::vector<object_place> places;
   bool hold = false;
-  uint64_t inference = 0; ///< that they were written for; 0: none that is known
-  space_ptr in;           ///< of all of them; a durable tier has to know
+  uint64_t inference = 0; ///< that they were written for; 0: none or unknown
+  space_ptr in;           ///< the space of all of them; needed by a durable tier
 };
 struct publish_answer {
   error failure;

@@ -1,4 +1,4 @@
-// Where the handles of a tier give back what they own.
+// Where the handles of a tier release what they own.
 #pragma once
 
 #include "index/object_id.hpp"
@@ -8,10 +8,10 @@
 
 namespace terrace {
 
-/// The tier behind its handles (`object_hold`, `object_reservation`). The last copy of a handle may end on any thread, so every
-/// call may come from any thread, and at the same time as others; it neither blocks nor throws, and the tier applies it
-/// later. Calls from one thread are applied in their order. Handles keep the sink alive; after the tier's end the calls do
-/// nothing.
+/// The tier as seen by its handles (`object_hold`, `object_reservation`). The last copy of a handle may end
+/// on any thread, so calls may come from any thread and concurrently. They neither block nor throw, and are
+/// applied later; calls from one thread are applied in order. Handles keep the sink alive; after the end of
+/// the tier the calls have no effect.
 class release_sink {
  public:
   virtual ~release_sink() = default;
@@ -19,7 +19,7 @@ class release_sink {
   /// Ends one hold of each of these objects.
   virtual void release(std::vector<object_id> held) = 0;
 
-  /// Gives back the space of those that were reserved and are not published.
+  /// Releases the space of objects that were reserved and not published.
   virtual void abandon(std::vector<object_id> reserved) = 0;
 };
 using release_sink_ptr = std::shared_ptr<release_sink>;

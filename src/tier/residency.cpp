@@ -11,7 +11,7 @@ namespace terrace {
 namespace {
 extent extent_of(const resident& object) { return {object.offset(), object.physical_bytes()}; }
 
-/// `of(i)`: the i-th object, or null.
+/// `of(i)`: object i, or null.
 template <class Of, class Visit>
 void objects_in_access_order(size_t objects, Of&& of, Visit&& visit) {
   in_access_order(
@@ -115,7 +115,8 @@ residency::acquired residency::acquire(const acquire_request& request, const nee
   for (size_t n = 0; n < granted.size(); ++n) {
     size_t i = wanted.objects[n];
     if (answer.states[i] != acquired_state::absent || residents().find(objects.keys[i])) {
-      answer.unused.push_back(granted[n]); // somebody else brought it meanwhile, or the batch names it twice
+      answer.unused.push_back(
+          granted[n]); // another request brought it meanwhile, or the batch contains it twice
       if (answer.states[i] == acquired_state::absent)
         answer.states[i] = acquired_state::pending;
       continue;
@@ -179,14 +180,14 @@ std::vector<extent> residency::abandon(const std::vector<object_id>& ids) {
   std::vector<extent> freed;
   for (object_id id : ids) {
     const resident* object = residents().get(id);
-    // Out of the index and held by nobody: it is its writer's alone.
+    // Out of the index and not held: only its writer uses it.
     bool detached = object != nullptr && object->state() == object_state::removed && object->holds() == 0;
     if (object == nullptr || (object->state() != object_state::reserved && !detached))
       continue; // it was published in time
     freed.push_back(extent_of(*object));
     entry_key name = object->name();
     residents().erase(id);
-    if (!detached) // its key may be another's by now
+    if (!detached) // its key may belong to another object by now
       awaited_.settle(name);
   }
   return freed;
@@ -223,7 +224,7 @@ std::vector<extent> residency::discard(const std::vector<object_id>& ids) {
   return freed;
 }
 
-/// What is there, and cannot be had, gives way to what is written instead.
+/// Removes objects that are present but unreachable, in favor of what is written instead.
 std::vector<extent> residency::drop_out_of_reach(const object_batch& objects,
                                                  const std::vector<size_t>& wanted) {
   std::vector<object_id> ids;
@@ -237,7 +238,7 @@ std::vector<extent> residency::drop_out_of_reach(const object_batch& objects,
 }
 
 void residency::restore(std::span<const index_record> records, std::span<const space_id> spaces) {
-  constexpr size_t together = 64; // so many parents are looked up at a time, while their memory arrives
+  constexpr size_t together = 64; // parents are looked up in groups, while their memory is fetched
   std::vector<std::pair<object_id, size_t>> added; // and which record
   std::vector<object_key> parents;
   std::vector<object_id> befores;
@@ -290,7 +291,7 @@ residency::cleared residency::clear(std::optional<space_id> space) {
     const resident& object = *residents().get(id);
     entry_key name = object.name();
     if (object.state() == object_state::reserved) {
-      residents().remove(id); // its writer gives it back
+      residents().remove(id); // its writer frees it
       awaited_.settle(name);
       continue;
     }
@@ -364,7 +365,8 @@ residency::eviction residency::evict(const std::vector<entry_key>& victims) {
     auto id = residents().find(name);
     const resident* object = id ? residents().get(*id) : nullptr;
     if (object == nullptr || object->holds() != 0 || object->state() != object_state::published) {
-      // The policy hears it again: two objects may share a name, and what is refused must not be named for ever.
+      // The policy is notified again: two objects may share a name, and refused victims must not be proposed
+      // forever.
       bool held = object != nullptr && readable(object->state());
       notes_.notes.push_back({held ? note_kind::pin : note_kind::erase, name, {}, 0});
       ++answer.refused;

@@ -1,5 +1,5 @@
-// The decisions of a tier: which objects exist, who holds them, who waits for them. No actor inside: `tier_actor` turns
-// messages into these calls and the results into messages.
+// The state of a tier: its objects, their holds, and requests that wait for them. Contains no actor:
+// `tier_actor` turns messages into these calls and the results into messages.
 #pragma once
 
 #include "memory/allocator.hpp"
@@ -20,72 +20,73 @@ namespace terrace {
 
 class residency {
  public:
-  /// `durable`: of a tier that outlives the daemon.
+  /// `durable`: for a tier that survives restarts.
   explicit residency(tier_kind kind = tier_kind::none, std::optional<durable_index> durable = std::nullopt)
       : kind_(kind), durable_(std::move(durable)) {}
 
-  /// Objects that were found after a restart, by ascending generation; `spaces` is parallel, 0 for a space that nobody
-  /// knows any more, whose objects are left out. Of two with one key the later counts. For a durable tier before it
-  /// serves.
+  /// Restores the objects recovered after a restart, by ascending generation; `spaces` is parallel, 0 for an
+  /// unknown space, whose objects are dropped. Of two with the same key the later is kept. For a durable
+  /// tier, before it serves.
   void restore(std::span<const index_record> records, std::span<const space_id> spaces);
 
-  /// What lookups may read beside this.
+  /// The index that lookups may read concurrently.
   std::shared_ptr<tier_index> index() const { return index_; }
 
   struct found {
     object_bitmap present;
     size_t hits = 0;
-    std::vector<object_place> places; ///< filled when held
+    std::vector<object_place> places; ///< filled if held
   };
-  /// Parallel to the range of the batch. `hold` takes a hold of everything published.
+  /// Parallel to the range of the batch. `hold` holds everything that is published.
   found probe(const object_batch& objects, bool hold, bool note_access, object_range range = {});
 
-  /// Notes a use of what is still published of these, the last first.
+  /// Records an access to those that are still published, the last first.
   void use(const std::vector<object_id>& ids);
 
-  /// What `acquire` would have to allocate now: physical sizes, and the index of the object each is for.
+  /// What `acquire` would have to allocate now: physical sizes, and the index of the object for each.
   struct need {
     std::vector<uint64_t> sizes;
     std::vector<size_t> objects;
   };
   need missing(const acquire_request& request) const;
 
-  /// Holds and reserves. `granted` are the extents for `wanted`; those that are no longer needed go into `unused`.
+  /// Holds and reserves. `granted` are the extents for `wanted`; those no longer needed are returned in
+  /// `unused`.
   struct acquired {
     std::vector<acquired_state> states;
     std::vector<object_place> places;
     std::vector<object_place> held; ///< parallel to the batch
     std::vector<object_id> reserved;
-    std::vector<extent> unused; ///< and those of objects that are written anew because they cannot be had
+    std::vector<extent> unused; ///< including those of objects written again because they are unreachable
   };
   acquired acquire(const acquire_request& request, const need& wanted, const std::vector<extent>& granted);
 
-  /// Makes reserved objects visible; those that are not reserved (any more) are skipped. Returns the places, parallel,
-  /// held when `hold`.
+  /// Makes reserved objects visible; those no longer reserved are skipped. Returns the places, parallel, held
+  /// if `hold`.
   std::vector<object_place> publish(const std::vector<object_place>& places, bool hold,
                                     uint64_t inference = 0);
 
-  /// Each returns the extents that are free now.
+  /// Each returns the extents freed.
   std::vector<extent> release(const std::vector<object_id>& ids);
   std::vector<extent> abandon(const std::vector<object_id>& ids);
-  /// Takes reserved objects out of the index, and lets go of those who await them; `abandon` frees them.
+  /// Removes reserved objects from the index and ends the wait for them; `abandon` frees them.
   void detach(const std::vector<object_id>& ids);
   std::vector<extent> discard(const std::vector<object_id>& ids);
 
-  /// What lies in `range` leaves as soon as nobody holds it, now or later.
+  /// Evicts what is in `range` as soon as it is not held, now or later.
   void retire(extent range);
-  /// The extents of what left so since the last call, which are free now.
+  /// The extents freed in this way since the last call.
   std::vector<extent> take_retired() { return std::exchange(left_, {}); }
 
-  /// The extents of those proposed victims that may leave now, and which of them they are.
+  /// The extents of those proposed victims that can be evicted now, and their indices.
   struct offer {
     std::vector<extent> extents;
     std::vector<size_t> victims;
   };
   offer offered(const std::vector<entry_key>& victims) const;
 
-  /// Takes all objects of the space out, or all there are, whoever holds or writes them: what is being written is not
-  /// published any more. Of a durable tier nothing is told to the journal: who asks for this raises the epoch.
+  /// Removes all objects of the space, or all objects, even if held or being written; objects being written
+  /// will not be published. In a durable tier the journals are not notified: the caller raises the epoch.
   struct cleared {
     std::vector<extent> freed;
     uint64_t objects = 0;
@@ -93,10 +94,10 @@ class residency {
   };
   cleared clear(std::optional<space_id> space);
 
-  /// Which of these are published still. Parallel.
+  /// Which of these are still published; parallel.
   std::vector<bool> confirm(const std::vector<object_id>& ids) const;
 
-  /// Of a durable tier: what its journal should hear, in order.
+  /// For a durable tier: the changes for its journals, in order.
   std::vector<index_change> take_changes() {
     return durable_ ? durable_->take_changes() : std::vector<index_change>{};
   }
@@ -107,25 +108,25 @@ class residency {
   uint64_t epoch() const { return durable_->epoch(); }
   bool durable() const { return durable_.has_value(); }
 
-  /// Removes the proposed victims that may leave. `refused` counts those that were held or gone meanwhile.
+  /// Evicts the proposed victims that can be evicted. `refused` counts those that were held or gone.
   struct eviction {
     std::vector<extent> freed;
     size_t refused = 0;
   };
   eviction evict(const std::vector<entry_key>& victims);
 
-  /// Calls `done` when no object of the batch is reserved; at once if none is.
+  /// Calls `done` when no object of the batch is reserved; immediately if none is.
   void await(const object_batch& objects, context_ptr context, std::function<void(errc)> done);
-  /// Calls `done` of the waiters whose context has ended.
+  /// Calls `done` for requests whose context has ended.
   void sweep() { awaited_.sweep(); }
 
-  /// What happened since the last call, in the order in which the policy should hear it.
+  /// The events since the last call, in the order for the policy.
   policy_notes take_notes();
 
-  /// Whether an object became evictable since the last call.
+  /// True if an object became evictable since the last call.
   bool take_evictable() { return std::exchange(evictable_, false); }
 
-  /// A text that says what keeps the tier's bytes, for `no_space`.
+  /// A text that says what holds the tier's bytes, for `no_space`.
   std::string describe_holders() const;
 
   const resident_table& table() const { return index_->table(); }
@@ -139,7 +140,7 @@ class residency {
   std::vector<extent> drop_out_of_reach(const object_batch& objects, const std::vector<size_t>& wanted);
   object_place place_of(object_id id) const;
   void note(note_kind kind, const resident& object, entry_key parent = {});
-  bool leave(object_id id); ///< when it lies in a retired range
+  bool leave(object_id id); ///< if it is in a retired range
   bool out_of_reach(const resident& object) const { return index_->out_of_reach(object); }
 
   tier_kind kind_;

@@ -1,4 +1,5 @@
-// Room in an arena: what its allocator asks of its tier when free space does not serve the requests that wait.
+// Room in an arena: the request of an allocator to its tier when free space does not satisfy the waiting
+// requests.
 #pragma once
 
 #include <memory>
@@ -7,11 +8,12 @@ namespace terrace {
 
 class eviction_round;
 
-/// From an allocator to its tier: make room (tier/eviction_round.hpp). The round is the tier's until it answers.
+/// From an allocator to its tier: make room (tier/eviction_round.hpp). The tier owns the round until it
+/// answers.
 struct room_request {
   std::shared_ptr<eviction_round> round;
 };
-/// The answer: the round, done.
+/// The answer: the completed round.
 struct room_made {
   std::shared_ptr<eviction_round> round;
 };

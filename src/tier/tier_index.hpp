@@ -1,4 +1,5 @@
-// What a tier has, for all to read: its actor alone changes it, lookups that hold nothing look into it on their own thread.
+// The index of a tier, readable on any thread: only its actor modifies it; lookups without a lease read it on
+// their own thread.
 #pragma once
 
 #include "index/prefix_plan.hpp"
@@ -19,8 +20,8 @@ class tier_index {
   resident_table& table() { return table_; }
   const resident_table& table() const { return table_; }
 
-  /// Of a tier on several devices: whether what lies at an offset can be had now; called on any thread. What cannot counts
-  /// as not there, and may be written anew somewhere else. Before anybody else reads.
+  /// For a tier on several devices: whether an offset is reachable now; called on any thread. Unreachable
+  /// objects count as misses, and may be written again elsewhere. Set before other threads read.
   void set_reach(std::function<bool(uint64_t offset)> reaches) { reaches_ = std::move(reaches); }
   bool has_reach() const { return static_cast<bool>(reaches_); }
 
@@ -28,7 +29,7 @@ class tier_index {
     return reaches_ && readable(object.state()) && !reaches_(object.offset());
   }
 
-  /// Looks up keys; `ids[i]` is 0 where nothing can be had.
+  /// Looks up keys; `ids[i]` is 0 if object i is absent or unreachable.
   void find(std::span<const object_key> keys, std::span<object_id> ids) const {
     table_.find_published(keys, ids);
     if (!reaches_)
@@ -38,11 +39,11 @@ class tier_index {
         id = {};
   }
 
-  /// Any thread: nothing is there.
+  /// Safe on any thread: true if nothing is present.
   bool empty() const { return table_.published() == 0; }
 
-  /// Any thread: what of the range is there now, parallel to it. None while the tier changes its index: then it has to be
-  /// asked.
+  /// Safe on any thread: which objects of the range are present, parallel to it. Nullopt while the tier
+  /// modifies its index: then ask the tier.
   std::optional<object_bitmap> try_probe(const object_batch& objects, object_range range) const {
     auto keys = cut(objects, range);
     std::vector<object_id> ids(keys.size());
@@ -63,7 +64,7 @@ class tier_index {
 
  private:
   resident_table table_;
-  std::function<bool(uint64_t)> reaches_; ///< empty: everything can be had
+  std::function<bool(uint64_t)> reaches_; ///< empty: everything is reachable
 };
 
 } // namespace terrace

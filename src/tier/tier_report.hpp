@@ -1,4 +1,4 @@
-// A tier as status shows it.
+// The state of a tier for `status`.
 #pragma once
 
 #include "base/error.hpp"
@@ -19,7 +19,7 @@ struct tier_report {
   std::string allocator;
   std::string policy;
   allocator_usage usage;
-  uint64_t room_bytes = 0; ///< free, and not kept free ahead of need: a store of so much makes nobody leave
+  uint64_t room_bytes = 0; ///< free and not kept free ahead of demand: a store of this size evicts nothing
   uint64_t huge_page_bytes = 0, leaving_bytes = 0; ///< of host memory
   std::string notice;
   uint64_t objects = 0;

@@ -9,7 +9,7 @@ std::vector<entry_key> with_descendants(const victim_answer& named, const std::v
   for (size_t i : chosen)
     leaves[i] = true;
   std::unordered_map<entry_key, size_t> index;
-  for (size_t i = named.victims.size(); i-- > 0;) { // an ancestor is named after those below it
+  for (size_t i = named.victims.size(); i-- > 0;) { // an ancestor is proposed after its descendants
     if (i < named.above.size() && !named.above[i].empty())
       if (auto above = index.find(named.above[i]); above != index.end() && leaves[above->second])
         leaves[i] = true;

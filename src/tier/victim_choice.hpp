@@ -1,4 +1,4 @@
-// Which of the named victims go when only some of them make room for the request that waits.
+// Chooses among the proposed victims if only some of them make room for the waiting request.
 #pragma once
 
 #include "tier/victims.hpp"
@@ -8,8 +8,9 @@
 
 namespace terrace {
 
-/// `chosen` are indices into `named.victims`. A victim takes along whatever was named below it in its chain, since an
-/// object leaves only after all that continue its prefix. In the order in which they were named.
+/// `chosen` are indices into `named.victims`. A victim takes along all proposed victims below it in its
+/// chain, because an object is evicted only after all that continue its prefix. In the order in which they
+/// were proposed.
 std::vector<entry_key> with_descendants(const victim_answer& named, const std::vector<size_t>& chosen);
 
 } // namespace terrace

@@ -1,4 +1,4 @@
-// Which objects should leave a tier?
+// Which objects a tier should evict.
 #pragma once
 
 #include "base/error.hpp"
@@ -10,18 +10,18 @@
 
 namespace terrace {
 
-/// Asked of the policy.
+/// To the policy.
 struct victim_request {
   tier_kind tier = tier_kind::none;
   uint64_t bytes = 0;
   uint64_t inference =
-      0; ///< room is made for it: what it uses itself is not named; 0: for none that is known
+      0; ///< room is made for this inference, and its own objects are not proposed; 0: unknown
 };
 struct victim_answer {
   error failure;
   std::vector<entry_key> victims;
-  std::vector<entry_key> above; ///< parallel: the ancestor that may leave only when the victim does, or empty
-  uint64_t bytes = 0;           ///< of all victims; less than was asked for: no more may leave
+  std::vector<entry_key> above; ///< parallel: the ancestor that is evictable only after the victim, or empty
+  uint64_t bytes = 0;           ///< of all victims; less than requested: no more are evictable
 };
 
 } // namespace terrace

@@ -1,4 +1,4 @@
-// Leave to add to what waits for the disk.
+// Permission to add to the data waiting for the disk.
 #pragma once
 
 #include "base/error.hpp"
@@ -10,8 +10,8 @@
 
 namespace terrace {
 
-/// Where credits go back to. The last copy of a credit may end on any thread, so this may be called on any thread; it neither
-/// blocks nor throws. After the end of whoever gave the credit it does nothing.
+/// Where credits are returned. The last copy of a credit may end on any thread, so this may be called on any
+/// thread; it neither blocks nor throws. After the end of the issuer it has no effect.
 class credit_sink {
  public:
   virtual ~credit_sink() = default;
@@ -19,7 +19,8 @@ class credit_sink {
 };
 using credit_sink_ptr = std::shared_ptr<credit_sink>;
 
-/// Leave to add so many bytes to what waits for the disk. Given back when the last copy goes, on whatever thread.
+/// Permission to add this many bytes to the data waiting for the disk. Returned when the last copy ends, on
+/// any thread.
 class write_credit {
  public:
   write_credit(credit_sink_ptr from, uint64_t bytes) : from_(std::move(from)), bytes_(bytes) {}
@@ -33,7 +34,7 @@ class write_credit {
 };
 using credit_ptr = std::shared_ptr<const write_credit>;
 
-/// (delayed: until so much of what waits for the disk is there, or the context ends)
+/// (delayed: until this much credit is available, or the context ends)
 struct write_credit_request {
   uint64_t bytes = 0;
   context_ptr context;

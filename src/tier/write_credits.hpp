@@ -1,5 +1,5 @@
-// How much of host memory may wait for the disk. A store takes credit before it takes memory, so a burst of stores leaves
-// room for what is loaded meanwhile, and waits for the disk itself. Pure.
+// Limits how much of host memory may wait for the disk. A store takes credit before it takes memory, so a
+// burst of stores leaves room for loads, and waits for the disk itself. Pure.
 #pragma once
 
 #include "tier/request_context.hpp"
@@ -17,12 +17,12 @@ class write_credits {
 
   explicit write_credits(uint64_t bytes_max) : bytes_max_(bytes_max) {}
 
-  /// In arrival order. What is more than all credit goes when nothing else is out.
+  /// In arrival order. A request for more than the total credit is served when nothing else is outstanding.
   void ask(uint64_t bytes, context_ptr context, reply answer);
-  /// Takes them if nobody waits and they are there.
+  /// Takes the bytes if they are available and no request waits.
   bool try_take(uint64_t bytes);
   void give_back(uint64_t bytes);
-  /// Answers those whose request has ended.
+  /// Answers requests that have ended.
   void sweep();
 
   uint64_t out() const { return out_; }

@@ -1,4 +1,4 @@
-// Actors that have done their request and wait for another of the same kind.
+// Idle actors that can be reused for another request of the same kind.
 #pragma once
 
 #include <caf/actor.hpp>
@@ -8,13 +8,13 @@
 
 namespace terrace::actors {
 
-/// Beginning an actor costs some microseconds, and so does its end, which wakes CAF's clock on its thread. So a connection
-/// keeps those that have answered. One that only it knows ends with it. Belongs to one connection.
+/// Starting an actor takes a few microseconds, and so does its end, which wakes CAF's clock thread. So a
+/// connection keeps actors that have answered. They end with it. Belongs to one connection.
 class actor_pool {
  public:
   static constexpr size_t kept_max = 32;
 
-  /// The one that was used last, whose memory is in cache; else what `spawn` gives.
+  /// Returns the most recently used one, whose memory is in cache, otherwise the result of `spawn`.
   template <class F>
   caf::actor take(F spawn) {
     if (kept_.empty())
@@ -24,7 +24,7 @@ class actor_pool {
     return taken;
   }
 
-  /// It has answered and takes another request. More than `kept_max` are not kept.
+  /// Stores an actor that has answered. At most `kept_max` are kept.
   void put_back(caf::actor idle) {
     if (kept_.size() < kept_max)
       kept_.push_back(std::move(idle));

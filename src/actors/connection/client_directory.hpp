@@ -1,4 +1,4 @@
-// Who is connected: what status shows of each client, and how to reach its connection.
+// The connected clients: what status shows of each, and how to reach its connection.
 #pragma once
 
 #include "actors/interfaces.hpp"
@@ -15,7 +15,7 @@
 
 namespace terrace::actors {
 
-/// What one connection says about itself. The connection writes, status reads, on any thread.
+/// The state of one connection. Written by the connection, read by status, on any thread.
 struct client_record {
   connection_id id{};
   std::string group;
@@ -30,7 +30,7 @@ struct client_record {
   std::atomic<uint32_t> leases{0};
   std::atomic<uint32_t> reservations{0};
   std::atomic<uint64_t> requests{0};
-  std::atomic<const char*> state{"handshake"}; ///< a literal
+  std::atomic<const char*> state{"handshake"}; ///< a string literal
 
   std::string name() const {
     std::lock_guard guard(mutex_);
@@ -47,7 +47,7 @@ struct client_record {
 };
 using client_ptr = std::shared_ptr<client_record>;
 
-/// Thread-safe. An entry is there from `add` until `remove`, which its connection calls when it ends.
+/// Thread-safe. An entry exists from `add` until `remove`, which its connection calls at its end.
 class client_directory {
  public:
   void add(const client_ptr& client) {

@@ -34,7 +34,7 @@ connection::connection(self_pointer owner, unique_fd socket, peer who, client_pt
 
 connection::~connection() {
   close();
-  holdings_.drop_segments(); // before anybody can see that the client has gone
+  holdings_.drop_segments(); // before others can see that the client is gone
   environment_->client_probe->unquarantines(quarantined_bytes_);
   environment_->clients->remove(record_->id);
   environment_->client_probe->disconnected();
@@ -103,7 +103,7 @@ void connection::io_completed(const runtime::io_done& done) {
       return;
     }
     case io_tag::peer_exit:
-      // The process is gone, whoever else still holds the socket: everything it held ends now.
+      // The process has ended, even if others have the socket open: release everything.
       holdings_.end_readings();
       set_phase(phase::closing);
       self_->quit();
@@ -113,11 +113,11 @@ void connection::io_completed(const runtime::io_done& done) {
   }
 }
 
-/// Serves what has been received while there is credit, then receives more. Out of credit it does neither: the socket
-/// fills, and the client waits.
+/// Serves received frames while there is credit, then receives more. Without credit it does neither: the
+/// socket fills, and the client waits.
 void connection::pump() {
   if (pumping_)
-    return; // a verb answered at once: the loop below goes on
+    return; // a verb answered immediately: the loop below continues
   pumping_ = true;
   while (phase_ <= phase::draining && requests_.has_credit()) {
     auto frame = channel_->next();
@@ -189,7 +189,7 @@ void connection::violation(const protocol::frame& frame, const error& why) {
 void connection::answer(const request& what, errc outcome, std::unique_ptr<protocol::frame_builder> frame,
                         std::vector<unique_fd> descriptors) {
   if (phase_ >= phase::closing)
-    return; // the reason is the last frame it sends
+    return; // the reason is its last frame
   auto latency = requests_.answer(what.id, what.context, environment_->now());
   if (!latency)
     return;
@@ -218,11 +218,11 @@ void connection::answer_sent(request_id id) {
 bool connection::cancel(request_id id, errc why) {
   auto outcome = requests_.cancel(id, why);
   if (outcome == request_table::cancelled::now)
-    sweep(); // once a request, however often it is cancelled
+    sweep(); // once per request, however often it is cancelled
   return outcome != request_table::cancelled::unknown;
 }
 
-/// Whoever waits on behalf of a request that ended is answered now.
+/// Answers everything that waits for requests that have ended.
 void connection::sweep() {
   caf::anon_send(group().group, sweep_notice{});
   for (const tier_parts& tier : group().tiers()) {
@@ -243,7 +243,7 @@ void connection::end(const error& why) {
   channel_->send({std::move(frame), {}, 0});
 }
 
-/// Gives everything back but what a living client may still be reading through its mapping.
+/// Releases everything except what a living client may still be reading through its mapping.
 void connection::close() {
   bool any = requests_.end_all(environment_->now(), [&](protocol::kind verb, auto age) {
     environment_->request_probe->finished(static_cast<size_t>(verb), errc::cancelled, age);
@@ -264,7 +264,7 @@ void connection::close() {
   channel_->shut();
 }
 
-/// The socket has ended. Memory that a living process may still be reading stays until it dies or confirms.
+/// The socket is closed. Memory that a living process may still be reading is kept until it dies or confirms.
 void connection::finish() {
   close();
   if (holdings_.leases() == 0 || !peer_.pidfd || daemon_ends_) { // clients' mappings outlive the daemon's
@@ -281,7 +281,7 @@ void connection::finish() {
 }
 
 void connection::peer_confirmed(pid_t pid) {
-  // Processes of a PID namespace that is not visible here all have the number 0: only their ends count.
+  // Processes of an invisible PID namespace all have the number 0: only their ends count.
   if (phase_ == phase::quarantined && pid != 0 && pid == peer_.pid)
     self_->quit();
 }
@@ -315,7 +315,7 @@ void connection::arm_timer(clock::time_point at) {
 void connection::timer_fired() {
   auto now = environment_->now();
   if (now < timer_at_ && timer_at_ != clock::time_point::max())
-    return; // an earlier one was armed in its place
+    return; // an earlier one was armed instead
   timer_at_ = clock::time_point::max();
   if (phase_ > phase::draining)
     return;

@@ -1,8 +1,9 @@
-// CONNECTION: one client's socket, its requests in flight (request_table.hpp), and all that it holds: regions, leases,
-// reservations (client_holdings.hpp).
+// CONNECTION: one client's channel, its requests in flight (request_table.hpp), and its resources: regions,
+// leases, reservations (client_holdings.hpp).
 //
-// The verbs (verbs/*.cpp) are functions over this class; the actor (connection_actor.cpp) feeds it completions. It
-// belongs to one actor and lives in its state: when the actor ends, everything that the client held ends with it.
+// The verbs (verbs/*.cpp) are functions over this class; the actor (connection_actor.cpp) passes it
+// completions. It belongs to one actor and is part of its state: when the actor ends, all resources of the
+// client are released.
 #pragma once
 
 #include "actors/connection/actor_pool.hpp"
@@ -34,26 +35,25 @@ struct connection_limits {
   uint64_t staging_bytes = 256ULL << 20;
   uint32_t regions_max = 64;
   uint32_t leases_max = 65536;
-  uint32_t lease_objects_max =
-      4'194'304; ///< of all leases together; an object counts as often as it is named
-  std::chrono::milliseconds request_deadline{30000}; ///< of requests that state none
+  uint32_t lease_objects_max = 4'194'304; ///< of all leases together; an object counts once per lease
+  std::chrono::milliseconds request_deadline{30000}; ///< of requests without their own
   std::chrono::milliseconds lease_warn_after{60000};
 };
 
-/// What is the same for all connections of a trust group.
+/// What all connections of a trust group share.
 struct connection_environment {
   group_ptr group;
   connection_limits limits;
   boot_id boot;
   clock::time_point started;
-  std::function<clock::time_point()> now = clock::now; ///< for deadlines and ages; tests bring their own
+  std::function<clock::time_point()> now = clock::now; ///< for deadlines and ages; tests supply their own
   uint32_t workers = 1;
   std::vector<std::string> ring_features;
   std::shared_ptr<client_directory> clients;
   std::shared_ptr<metrics::client_probe> client_probe;
   std::shared_ptr<metrics::request_probe> request_probe;
   std::shared_ptr<metrics::space_table> spaces;
-  std::function<void(const std::string&)> log; ///< one line at level `info`; any thread
+  std::function<void(const std::string&)> log; ///< one line at level `info`; safe on any thread
 };
 
 struct peer {
@@ -78,16 +78,16 @@ class connection {
 
   void start();
 
-  // ---- what the actor tells it ----
+  // ---- called by the actor ----
 
   void io_completed(const runtime::io_done& done);
-  void
-  peer_confirmed(pid_t pid); ///< the same process says that it touches nothing of this connection any more
-  void drain();              ///< no new requests; close when those in flight are answered
+  void peer_confirmed(
+      pid_t pid); ///< the same process confirms that it no longer accesses anything of this connection
+  void drain();   ///< no new requests; close when those in flight are answered
 
   // ---- for verbs ----
 
-  /// The body as a verified table. Null: it was malformed, and the connection is ending.
+  /// The body as a verified table. Null: it was malformed, and the connection is closing.
   template <class T>
   const T* parse(const protocol::frame& frame) {
     auto table = protocol::parse<T>(frame.body);
@@ -104,7 +104,8 @@ class connection {
     context_ptr context;
   };
 
-  /// `make` builds the answer's table and returns its offset. Answers to requests that ended are dropped.
+  /// `make` builds the answer's table and returns its offset. Answers to requests that have ended are
+  /// dropped.
   template <class F>
   void reply(const request& what, F&& make, std::vector<unique_fd> descriptors = {}) {
     auto frame = channel_->builder();
@@ -115,14 +116,15 @@ class connection {
   }
   void refuse(const request& what, const error& why);
 
-  /// From now on the request may wait for at most so long; 0: the default.
+  /// Sets how long the request may wait; 0: the default.
   void set_deadline(const request& what, uint32_t deadline_ms);
 
-  /// Takes what the options say of the inference that the request serves.
+  /// Takes the inference of the request from the options.
   static void set_inference(const request& what, const wire::Options* options);
-  /// Tells the policy of the inference's use of these objects, root first, unless the request belongs to none.
+  /// Notifies the policy of the inference's access to these objects, root first, unless the request belongs
+  /// to no inference.
   void use_for_inference(const request& what, const wire::Options* options, batch_ptr objects);
-  /// The same for the shadow policies, of any use.
+  /// The same for shadow policies, for any access.
   void tell_shadows(const request& what, const wire::Options* options, const space_ptr& in,
                     std::shared_ptr<const chunk_prefix> prefix, std::optional<uint16_t> rank = {});
 
@@ -130,14 +132,14 @@ class connection {
   bool cancel(request_id id, errc why);
 
   client_space_ptr find_space(const request& what,
-                              uint32_t id); ///< refuses the request when there is none
+                              uint32_t id); ///< refuses the request if there is none
   client_region_ptr find_region(const request& what, uint32_t id);
 
   /// Calls `then` with the lease, now or later, or refuses the request.
   void with_lease(const request& what, const lease_id& id, std::function<void(const lease_ptr&)> then);
 
   void opened(client_space_ptr space) { holdings_.add(std::move(space)); }
-  uint16_t rank_in(space_id id) const { // of a space that another connection's lease is in, maybe: 0 then
+  uint16_t rank_in(space_id id) const { // 0 for a space in which only another connection's lease is
     auto known = holdings_.space(id);
     return known ? known->rank : uint16_t{0};
   }
@@ -147,30 +149,32 @@ class connection {
   }
   result<region_id> add_region(client_region_ptr region);
   bool remove_region(region_id id);
-  bool may_lease(const request& what); ///< refuses the request when there are too many
-  /// Whether its leases may name so many objects more. Refuses the request when they may not.
+  bool may_lease(const request& what); ///< refuses the request at the limit
+  /// True if its leases may contain this many more objects. Otherwise refuses the request.
   bool may_name(const request& what, size_t objects);
   void add_lease(lease_ptr taken);
   bool release_lease(const lease_id& id);
-  /// For another client, from any thread: its own lease ends, unless this client may be reading it in place.
+  /// For another client, from any thread: ends its own lease, unless this client may be reading it in place.
   std::function<void()> lease_ender(const lease_id& id);
-  /// The client is told these places and may read them from now on. False: it may not, and the request was refused.
+  /// The client receives these locations and may read them from now on. False: at the limit, and the request
+  /// was refused.
   bool reads(const request& what, const lease_ptr& from, const std::vector<object_place>& places,
              const std::vector<hold_ptr>& holds);
   /// The client no longer reads any location of the lease that it was given.
   void has_read(const lease_id& id) { holdings_.has_read(id); }
   bool holds(const lease_id& id) const { return holdings_.holds(id); }
-  result<staging*> staging_memory(); ///< made when it is first asked for
+  result<staging*> staging_memory(); ///< created on first use
   staging* present_staging() {
     return holdings_.present_staging();
-  } ///< null: never asked for, or the connection has closed
-  /// A segment of the arena, for the client to map: kept until the connection ends. Null: there is none, or no longer.
+  } ///< null: never used, or the connection is closed
+  /// A segment of the arena to be mapped by the client: kept until the connection ends. Null: none, or
+  /// removed.
   std::shared_ptr<const arena> map_segment(uint32_t number);
 
-  // ---- to other actors ----
+  // ---- messages to other actors ----
 
-  /// Sends `message` to `to`, and calls `then` with the answer on this connection. When `to` has ended, the request is refused
-  /// with `lost`.
+  /// Sends `message` to `to`, and calls `then` with the answer on this connection. If `to` has ended, the
+  /// request is refused with `lost`.
   template <class Actor, class Message, class F>
   void ask(const request& what, const Actor& to, Message message, const char* lost, F then) {
     self_->request(to, caf::infinite, std::move(message))
@@ -178,7 +182,7 @@ class connection {
           refuse(what, {errc::internal, lost});
         });
   }
-  /// The same, where the end of `to` is an answer too.
+  /// The same, but the end of `to` is passed on as an answer too.
   template <class Actor, class Message, class F, class G>
   void ask(const Actor& to, Message message, F then, G lost) {
     self_->request(to, caf::infinite, std::move(message))
@@ -188,7 +192,7 @@ class connection {
   void send(const Actor& to, Message message) {
     self_->send(to, std::move(message));
   }
-  /// Goes on with `work` when other messages have had their turn.
+  /// Continues with `work` after other messages have been handled.
   void resume(std::function<void()> work);
 
   caf::actor_system& system() { return self_->system(); }
@@ -196,7 +200,7 @@ class connection {
 
   void greeted(std::string client_name);
 
-  /// A message to the client outside any request, then the end.
+  /// Sends an error outside any request, then closes.
   void end(const error& why);
 
   const connection_environment& environment() const { return *environment_; }
@@ -236,7 +240,7 @@ class connection {
   request_table requests_;
   client_holdings holdings_;
   actor_pool idle_lookups_, idle_loads_, idle_stores_;
-  clock::time_point timer_at_ = clock::time_point::max(); ///< when the timer in the ring fires
+  clock::time_point timer_at_ = clock::time_point::max(); ///< when the armed timer fires
   runtime::operation_id timer_{};
   bool pumping_ = false;
   bool daemon_ends_ = false;

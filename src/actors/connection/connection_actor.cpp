@@ -42,7 +42,8 @@ connection_actor spawn_connection(caf::actor_system& system, const runtime::home
   auto handle = runtime::spawn_homed(system, home, connection_behavior, seed);
   record->actor = handle;
   environment->clients->add(record);
-  caf::anon_send(handle, begin_notice{}); // after it can be found: its end takes it out again
+  caf::anon_send(handle,
+                 begin_notice{}); // after it is in the directory, from which it removes itself at its end
   return handle;
 }
 

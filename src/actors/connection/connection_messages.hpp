@@ -1,4 +1,4 @@
-// What is sent to listeners and connections.
+// Messages to listeners and connections.
 #pragma once
 
 #include <functional>
@@ -8,18 +8,18 @@
 
 namespace terrace::actors {
 
-/// No new clients, no new requests; whoever gets it ends when what is in flight is answered.
+/// No new clients and no new requests; the receiver ends when everything in flight is answered.
 struct drain_notice {};
 
-/// From a new connection of the process `pid`: it touches nothing of this one any more.
+/// From a new connection of the process `pid`: the process no longer accesses anything of this one.
 struct confirm_notice {
   pid_t pid = 0;
 };
 
-/// To a connection from whoever made it, once: it can be found now.
+/// To a connection from its creator, once: it is in the directory now.
 struct begin_notice {};
 
-/// To a connection: goes on with work that it does in slices, or that another thread has for it.
+/// To a connection: continues work done in slices, or work from another thread.
 struct resume_notice {
   std::shared_ptr<std::function<void()>> work;
 };

@@ -7,7 +7,8 @@
 namespace terrace::actors {
 
 namespace {
-constexpr size_t joined_bytes_max = 64 << 10; ///< small answers that wait together leave in one system call
+constexpr size_t joined_bytes_max =
+    64 << 10; ///< small answers that are ready together are sent in one system call
 constexpr size_t idle_builders_max = 8;
 } // namespace
 
@@ -68,7 +69,8 @@ void frame_channel::send_more() {
   out.joined.clear();
   if (line_.empty())
     return;
-  // Descriptors ride on the first byte of a message, so a frame with descriptors can only be the first of one.
+  // Descriptors are attached to the first byte of a message, so a frame with descriptors must be the first of
+  // one.
   size_t bytes = 0;
   do {
     bytes += line_.front().builder->bytes().size();
@@ -110,7 +112,7 @@ bool frame_channel::sent(int32_t result, std::vector<uint64_t>& done) {
   sent_bytes += static_cast<uint64_t>(result);
   out.left = out.left.subspan(static_cast<size_t>(result));
   if (!out.left.empty()) {
-    submit_send({}); // the descriptors went with the first byte
+    submit_send({}); // the descriptors were sent with the first byte
     return true;
   }
   for (outgoing_frame& frame : out.frames) {

@@ -1,4 +1,4 @@
-// Both halves of a connection's socket: frames in, frames out, each with at most one operation in the ring.
+// Both directions of a connection's socket: frames in and out, each with at most one operation in the ring.
 #pragma once
 
 #include "base/unique_fd.hpp"
@@ -23,14 +23,15 @@ constexpr uint64_t peer_exit = 3;
 constexpr uint64_t timer = 4;
 } // namespace io_tag
 
-/// A finished frame, its descriptors, and what it answers.
+/// A finished frame, its descriptors, and the request it answers.
 struct outgoing_frame {
   std::unique_ptr<protocol::frame_builder> builder;
   std::vector<unique_fd> descriptors;
   uint64_t request = 0;
 };
 
-/// Belongs to one connection actor. What the kernel touches outlives it, in records shared with the ring.
+/// Belongs to one connection actor. Memory accessed by the kernel is in records shared with the ring and
+/// outlives it.
 class frame_channel {
  public:
   frame_channel(unique_fd socket, runtime::io_port& port, caf::strong_actor_ptr owner);
@@ -40,9 +41,11 @@ class frame_channel {
 
   /// Submits a receive unless one is in the ring.
   void receive();
-  /// The completion of `io_tag::receive`. False: end of file, or the peer is gone. Errors: the peer broke the protocol.
+  /// The completion of `io_tag::receive`. False: end of file, or the peer is gone. Errors: the peer violated
+  /// the protocol.
   result<bool> received(int32_t result);
-  /// The next whole frame, if there is one; its body lives until the next `receive`, or as long as what `hold` gave.
+  /// The next whole frame, if there is one; its body is valid until the next `receive`, or as long as the
+  /// result of `hold`.
   std::optional<protocol::frame> next() { return in_->decoder.next(); }
   std::shared_ptr<const void> hold() { return in_->decoder.hold(); }
   bool receiving() const { return in_->armed; }
@@ -51,11 +54,11 @@ class frame_channel {
 
   // ---- out ----
 
-  /// A builder to make the next frame with.
+  /// A builder for the next frame.
   std::unique_ptr<protocol::frame_builder> builder();
   void send(outgoing_frame frame);
-  /// The completion of `io_tag::send`: fills `done` with the requests whose answers are with the kernel now. False: the
-  /// peer takes no more.
+  /// The completion of `io_tag::send`: adds to `done` the requests whose answers the kernel has accepted.
+  /// False: the peer accepts no more.
   bool sent(int32_t result, std::vector<uint64_t>& done);
   bool sending() const { return out_->armed; }
 
@@ -76,7 +79,7 @@ class frame_channel {
     std::shared_ptr<unique_fd> socket;
     protocol::outgoing_message message;
     std::vector<outgoing_frame> frames; ///< being sent
-    std::vector<uint8_t> joined;        ///< their bytes when they are several
+    std::vector<uint8_t> joined;        ///< their bytes if there are several
     std::span<const uint8_t> left;      ///< not sent yet
     bool armed = false;
   };

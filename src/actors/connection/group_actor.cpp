@@ -19,7 +19,7 @@ namespace {
 struct group_state {
   const char* name = "group";
   space_registry spaces;
-  std::unordered_map<lease_id, std::weak_ptr<const lease>> leases; ///< found by name; their owners keep them
+  std::unordered_map<lease_id, std::weak_ptr<const lease>> leases; ///< found by id; kept by their owners
   std::map<connection_id, std::unordered_set<lease_id>> by_owner;
   lookup_registry lookups;
 };

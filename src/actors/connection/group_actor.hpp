@@ -7,7 +7,7 @@
 
 namespace terrace::actors {
 
-/// `isolated`: spaces whose digests can be forged are refused.
+/// `isolated`: spaces with forgeable digests are refused.
 group_actor spawn_group(caf::actor_system& system, bool isolated);
 
 } // namespace terrace::actors

@@ -1,4 +1,4 @@
-// What a trust group shares: its spaces, its leases and its actors.
+// State shared in a trust group: its spaces, leases and actors.
 #pragma once
 
 #include "actors/messages.hpp"
@@ -14,15 +14,15 @@
 
 namespace terrace::actors {
 
-/// The right to read the objects of a found prefix. Its owner's connection keeps it, and whoever reads under it; by id it
-/// can be found until its owner ends it. Its holds end when the last of them lets go.
+/// The right to read the objects of a found prefix. Kept by its owner's connection and by all readers; it can
+/// be found by id until its owner ends it. Its holds end with the last reference.
 struct lease {
   lease_id id;
   connection_id owner{};
   space_ptr in;
   std::vector<digest> chunks;   ///< of the found prefix
-  std::optional<digest> before; ///< the chunk in front of the first, if known
-  uint64_t first_token = 0;     ///< of the prompt: where the first chunk begins
+  std::optional<digest> before; ///< the chunk before the first, if known
+  uint64_t first_token = 0;     ///< position in the prompt at which the first chunk begins
   tier_holds held;              ///< objects of all ranks of these chunks (index/chunk_layout.hpp)
   std::chrono::steady_clock::time_point taken;
 };
@@ -39,7 +39,7 @@ struct open_space_answer {
 struct reserve_spaces_request {
   std::vector<digest> fingerprints;
 };
-/// Parallel; 0 for those that there is no room for.
+/// Parallel; 0 for those without room.
 struct reserve_spaces_answer {
   error failure;
   std::vector<space_id> ids;
@@ -48,7 +48,7 @@ struct reserve_spaces_answer {
 struct add_lease_notice {
   lease_id id;
   connection_id owner{};
-  std::weak_ptr<const lease> added; ///< a name for it, which keeps nothing
+  std::weak_ptr<const lease> added; ///< a reference that does not keep it
 };
 struct use_lease_request {
   lease_id id;

@@ -20,7 +20,7 @@ namespace {
 constexpr uint64_t accept_tag = 1;
 constexpr uint64_t retry_tag = 2;
 constexpr auto retry_after =
-    std::chrono::milliseconds(100); ///< without descriptors or memory, accept fails at once
+    std::chrono::milliseconds(100); ///< without descriptors or memory, accept fails immediately
 
 struct listener_state {
   const char* name = "listener";
@@ -40,8 +40,8 @@ void accept_next(self_pointer self) {
   self->port().submit(std::move(request), caf::actor_cast<caf::strong_actor_ptr>(self), accept_tag);
 }
 
-/// Who is at the other end. The pidfd comes from the socket where the kernel can tell (Linux 6.5), so that it names the
-/// process that connected even if its number has been given to another since.
+/// The peer's identity. The pidfd comes from the socket if the kernel supports it (Linux 6.5), so that it
+/// refers to the process that connected even if its number has been reused.
 std::optional<peer> identify(int socket) {
   ucred credentials{};
   socklen_t length = sizeof credentials;
@@ -56,12 +56,12 @@ std::optional<peer> identify(int socket) {
   if (::getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &length) != 0)
     pidfd = static_cast<int>(::syscall(SYS_pidfd_open, credentials.pid, 0));
   if (pidfd < 0)
-    return std::nullopt; // it has ended already
+    return std::nullopt; // it has already ended
   who.pidfd = std::make_shared<unique_fd>(pidfd);
   return who;
 }
 
-/// Tells the client why, as far as its socket takes it, and closes.
+/// Sends the reason, as far as the client's socket accepts it, and closes.
 void turn_away(const unique_fd& socket, const error& why) {
   protocol::frame_builder frame;
   auto& body = frame.start();
@@ -127,7 +127,7 @@ listener_interface::behavior_type listener_behavior(self_pointer self,
       },
       [self](drain_notice) {
         self->state.draining = true;
-        self->quit(); // the accept in the ring is cancelled with it
+        self->quit(); // cancels the accept in the ring
       },
   };
 }

@@ -1,5 +1,5 @@
-// LISTENER: one listening socket. It checks the credentials of whoever connects and spawns a connection at the least
-// busy worker. It ends on `drain_notice`.
+// LISTENER: one listening socket. Checks the credentials of connecting peers and spawns a connection on the
+// least busy worker. Ends on `drain_notice`.
 #pragma once
 
 #include "actors/connection/connection_actor.hpp"
@@ -12,7 +12,7 @@ struct listener_arguments {
   std::shared_ptr<unique_fd> socket;
   std::string path;
   std::function<bool(uid_t uid, gid_t gid)> admits;
-  std::function<runtime::home()> place;           ///< of the next connection; any thread
+  std::function<runtime::home()> place;           ///< of the next connection; safe on any thread
   std::shared_ptr<std::atomic<uint64_t>> next_id; ///< shared by all listeners
   uint32_t connections_max = 1024;                ///< of the whole daemon
   std::shared_ptr<const connection_environment> environment;

@@ -22,8 +22,8 @@ tl::unexpected<error> failed(const std::string& what, const std::string& path) {
   return fail(code, "cannot " + what + " " + path + ": " + std::strerror(errno));
 }
 
-/// Whether the process that listens at the other end of `probe` has ended. The kernel takes a ring apart behind the end
-/// of its process, so for a moment the socket of a killed daemon still takes connections.
+/// True if the process listening at the other end of `probe` has ended. The kernel closes a ring after the
+/// end of its process, so for a moment the socket of a killed daemon still accepts connections.
 bool listener_has_ended(const unique_fd& probe) {
   ucred listener{};
   socklen_t length = sizeof listener;
@@ -32,11 +32,11 @@ bool listener_has_ended(const unique_fd& probe) {
   unique_fd process(static_cast<int>(::syscall(SYS_pidfd_open, listener.pid, 0)));
   if (!process)
     return errno == ESRCH;
-  pollfd ended{process.get(), POLLIN, 0}; // also one that its parent has not waited for yet
+  pollfd ended{process.get(), POLLIN, 0}; // also a process that its parent has not waited for
   return ::poll(&ended, 1, 0) == 1;
 }
 
-/// Makes way for our socket: only a socket file that refuses connections, or whose listener has ended, is stale.
+/// Removes a stale socket file: only one that refuses connections, or whose listener has ended, is stale.
 result<void> remove_stale(const std::string& path, const sockaddr_un& address) {
   struct stat status {};
   if (::lstat(path.c_str(), &status) != 0)
@@ -64,7 +64,7 @@ result<unique_fd> open_listening_socket(const std::string& path, uint32_t mode) 
                                        " are possible");
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
   auto folder = std::filesystem::path(path).parent_path();
-  std::error_code ignored; // bind reports what matters
+  std::error_code ignored; // bind reports relevant errors
   if (!folder.empty() && std::filesystem::create_directories(folder, ignored))
     ::chmod(folder.c_str(), 0755); // the mode of the socket itself decides who connects
   if (auto clear = remove_stale(path, address); !clear)
@@ -72,7 +72,7 @@ result<unique_fd> open_listening_socket(const std::string& path, uint32_t mode) 
   unique_fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!socket)
     return failed("make a socket for", path);
-  // Nobody may connect between bind and chmod: the socket is made for its owner alone, and listens last.
+  // Nobody may connect between bind and chmod: the socket is created for its owner only, and listens last.
   mode_t before = ::umask(0177);
   int bound = ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
   ::umask(before);

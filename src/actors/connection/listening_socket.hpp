@@ -9,8 +9,8 @@
 
 namespace terrace::actors {
 
-/// Binds and listens. A socket file that nobody listens on (of a daemon that was killed) is replaced; missing folders
-/// are made. Errors: `bad_request` (path too long, or not a socket), `busy` (another daemon listens
+/// Binds and listens. A socket file without a listener (of a killed daemon) is replaced; missing directories
+/// are created. Errors: `bad_request` (path too long, or not a socket), `busy` (another daemon listens
 /// there), `denied`, `internal`. Blocks on the file system: call it at start.
 result<unique_fd> open_listening_socket(const std::string& path, uint32_t mode);
 

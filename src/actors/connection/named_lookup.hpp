@@ -1,11 +1,12 @@
-// A lookup that others may wait for, as the connection that looks up holds it.
+// The handle of a lookup with an id, owned by the connection that looks up.
 #pragma once
 
 #include "actors/interfaces.hpp"
 
 namespace terrace::actors {
 
-/// Tells the group what came of the lookup. When its last copy goes before there was an answer, those who wait hear that.
+/// Reports the lookup's result to the group. If its last copy is destroyed before an answer, waiting requests
+/// get an error.
 class named_lookup {
  public:
   named_lookup(group_actor group, const lookup_id& id, context_ptr context)

@@ -1,4 +1,4 @@
-// Which request of the eviction tracker an inference request of the clients is.
+// Maps inference requests of clients to requests of the eviction tracker.
 #pragma once
 
 #include "policy/eviction_tracker.hpp"
@@ -9,15 +9,15 @@
 
 namespace terrace::actors {
 
-/// Clients choose the numbers of their inferences and need not tell their ends: as many are kept as the tracker keeps
-/// requests open, and the oldest makes room.
+/// Clients choose the numbers of their inferences and need not report their ends: as many are kept as the
+/// tracker keeps requests open; then the oldest is dropped.
 class open_inferences {
  public:
   static constexpr size_t most = eviction_tracker::open_requests_max;
 
   bool contains(uint64_t inference) const { return numbers_.contains(inference); }
 
-  /// 0 when it has not begun, or has ended.
+  /// 0 if it has not begun, or has ended.
   request_number find(uint64_t inference) const {
     auto found = numbers_.find(inference);
     return found == numbers_.end() ? 0 : found->second;
@@ -36,7 +36,7 @@ class open_inferences {
     }
   }
 
-  /// The request that it was; 0 when it is not open.
+  /// The request it was; 0 if it is not open.
   request_number end(uint64_t inference) {
     request_number number = find(inference);
     numbers_.erase(inference);
@@ -51,7 +51,7 @@ class open_inferences {
     request_number number;
   };
   std::unordered_map<uint64_t, request_number> numbers_;
-  std::deque<entry> order_; ///< begun, the oldest first; those that have ended among them
+  std::deque<entry> order_; ///< in order of begin, including ended ones
 };
 
 } // namespace terrace::actors

@@ -1,4 +1,4 @@
-// The pools of an open space as clients are told of them.
+// The pools of an open space, as sent to clients.
 #pragma once
 
 #include "index/space_spec.hpp"

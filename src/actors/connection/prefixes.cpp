@@ -9,7 +9,7 @@ namespace terrace::actors {
 
 namespace {
 
-/// Hashed between two looks at other actors' messages: some 40 us with the fastest hash.
+/// Tokens hashed between checks for other messages: about 40 us with the fastest hash.
 constexpr size_t slice_tokens = 16'384;
 
 template <class T>
@@ -45,7 +45,7 @@ struct hashing {
   prefix_resolver resolver;
   context_ptr context;
   std::function<void(chunk_prefix)> then;
-  keep_alive body; ///< of the frame, once the work is longer than a slice
+  keep_alive body; ///< of the frame, if the work takes more than one slice
 };
 
 void hash_on(connection& client, const std::shared_ptr<hashing>& work) {
@@ -62,9 +62,9 @@ object_key key_of(const opened_space& in, size_t pool, uint16_t rank, const dige
   return {in.id, static_cast<uint16_t>(pool), in.spec.pools[pool].replicated ? uint16_t{0} : rank, chunk};
 }
 
-/// In the order of eviction an object of a pool that needs every chunk follows the one before it. States of trailing
-/// pools follow the chunk that they belong to, in the first pool that needs every chunk: without it no prefix ends
-/// there, so a state goes before it, and an old state may go while a newer one stays.
+/// For eviction, an object of a pool that needs every chunk follows the previous one. States of trailing
+/// pools follow the chunk they belong to, in the first pool that needs every chunk: without that chunk no
+/// prefix ends there, so a state is evicted before it, and an old state may be evicted before a newer one.
 entry_key parent_of(const opened_space& in, size_t pool, const object_key& key, const digest* before) {
   object_key parent = key;
   if (in.spec.pools[pool].rule == hit_rule::all_chunks) {
@@ -162,7 +162,7 @@ batch_ptr keys_of_all_ranks(const opened_space& in, std::span<const digest> chun
   for (size_t pool = 0; pool < layout.pools(); ++pool)
     batch->trailing.set(pool, in.spec.pools[pool].rule == hit_rule::trailing_chunks);
   batch->keys.resize(chunks.size() * layout.objects_per_chunk());
-  object_key* key = batch->keys.data(); // written in place: a temporary costs a stalled load for each key
+  object_key* key = batch->keys.data(); // written in place: a temporary costs a stalled load per key
   for (const digest& chunk : chunks)
     for (size_t pool = 0; pool < layout.pools(); ++pool)
       for (uint32_t rank = 0; rank < layout.ranks(pool); ++rank, ++key) {

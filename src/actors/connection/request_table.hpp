@@ -1,7 +1,7 @@
-// The requests of one connection that are in flight: its credits, deadlines, early ends, and which have been answered.
+// The requests in flight of one connection: credits, deadlines, early ends, and answers.
 //
-// Pure: no actor, and time is an argument. One thread at a time. A request is in flight from `begin` until its answer is in
-// the socket (`sent`), so that a client which does not read gets no more credit.
+// Pure: no actor, and time is an argument. Used by one thread at a time. A request is in flight from `begin`
+// until its answer is in the socket (`sent`), so that a client that does not read gets no more credit.
 #pragma once
 
 #include "actors/messages.hpp"
@@ -19,46 +19,47 @@ class request_table {
   using clock = std::chrono::steady_clock;
 
   struct bounds {
-    uint32_t requests = 0;                ///< in flight at once
+    uint32_t requests = 0;                ///< in flight
     uint64_t bytes = 0;                   ///< of their frames
-    std::chrono::milliseconds deadline{}; ///< of requests that state none
+    std::chrono::milliseconds deadline{}; ///< of requests without their own
   };
 
   request_table(connection_id owner, const bounds& most) : owner_(owner), most_(most) {}
 
-  /// Another request may be read.
+  /// True if another request may be read.
   bool has_credit() const { return requests_.size() < most_.requests && bytes_ < most_.bytes; }
 
   bool contains(request_id id) const { return requests_.contains(id); }
   size_t size() const { return requests_.size(); }
   bool empty() const { return requests_.empty(); }
 
-  /// Precondition: no such request is in flight. `bytes`: of its frame.
+  /// Precondition: no such request is in flight. `bytes`: size of its frame.
   context_ptr begin(request_id id, protocol::kind verb, uint64_t bytes, clock::time_point now);
 
-  /// From its arrival on it may take so long, instead of the default. Gives the time at which it ends; nothing when it is
-  /// not in flight.
+  /// Replaces the default time limit, counted from the arrival. Returns the time at which the request ends;
+  /// nullopt if it is not in flight.
   std::optional<clock::time_point> set_deadline(request_id id, std::chrono::milliseconds after_arrival);
 
-  /// Its answer is being sent. Gives how long the request took; nothing when it needs no answer any more: it has one, or
-  /// is not in flight (another one may have its id by now).
+  /// The request is being answered. Returns how long it took; nullopt if it needs no answer any more: it has
+  /// one, or is not in flight (its id may have been reused).
   std::optional<clock::duration> answer(request_id id, const context_ptr& context, clock::time_point now);
 
-  /// Its answer is in the socket: its credit is free.
+  /// Its answer is in the socket: its credit is released.
   void sent(request_id id);
 
   enum class cancelled { unknown, before, now };
-  /// Ends a request early; it is still answered. `unknown`: there is none, or it has its answer. `before`: it had ended.
+  /// Ends a request early; it is still answered. `unknown`: not in flight, or answered. `before`: it had
+  /// already ended.
   cancelled cancel(request_id id, errc why);
 
   struct expiry {
     bool any = false;                                  ///< some ended now, with `errc::deadline`
-    clock::time_point next = clock::time_point::max(); ///< the first deadline that is left
+    clock::time_point next = clock::time_point::max(); ///< the first remaining deadline
   };
   expiry expire(clock::time_point now);
 
-  /// The connection ends: so do all requests, unanswered. `unanswered(verb, age)` is called for each that had no answer. True:
-  /// some were live until now, and others may wait for them.
+  /// The connection ends: so do all requests, unanswered. `unanswered(verb, age)` is called for each that had
+  /// no answer. True: some were active until now, and other actors may wait for them.
   template <class F>
   bool end_all(clock::time_point now, F&& unanswered) {
     bool any = false;
@@ -79,10 +80,10 @@ class request_table {
     clock::time_point arrived;
     clock::time_point deadline;
     uint64_t bytes = 0;
-    bool answered = false; ///< its answer is on its way into the socket
+    bool answered = false; ///< its answer is being sent
   };
 
-  /// True once for each request.
+  /// Returns true once per request.
   static bool end(in_flight& entry, errc why) {
     errc expected = errc::ok;
     return entry.context->ended.compare_exchange_strong(expected, why);

@@ -1,5 +1,5 @@
-// Staging memory: where a client writes objects before they are published. One memfd for each connection that asks for
-// it; the client maps it writable, the daemon copies out of it once, at commit.
+// Staging memory: where a client writes objects before they are published. One memfd per connection that
+// requests it; the client maps it writable, and the daemon copies from it once, at commit.
 #pragma once
 
 #include "actors/connection/group_messages.hpp"
@@ -12,15 +12,15 @@
 
 namespace terrace::actors {
 
-/// The segment number that names a connection's staging memory on the wire; arena segments count from 0.
+/// The segment number of a connection's staging memory on the wire; arena segments count from 0.
 constexpr uint32_t staging_segment = 0x8000'0000;
 
-/// Objects that a client is writing, or that are being committed. Its end gives the space back.
+/// Objects that a client is writing, or that are being committed. Releases the space at its end.
 struct staged {
   space_ptr in;
-  batch_ptr objects; ///< those that have space; the others were there already
+  batch_ptr objects; ///< those with space; the others were already present
   size_t objects_per_chunk = 1;
-  size_t present_objects = 0;  ///< of the request: they were there already
+  size_t present_objects = 0;  ///< objects of the request that were already present
   std::vector<extent> extents; ///< parallel to `objects`
 };
 
@@ -32,12 +32,12 @@ class staging {
   const arena& memory() const { return *memory_; }
   outside_memory source() const { return {memory_->data(), memory_->fd(), memory_->size(), memory_}; }
 
-  /// Errors: `no_space`, naming what the connection holds and its limit.
+  /// Errors: `no_space`, with what the connection holds and its limit.
   result<uint64_t> reserve(staged what, const std::vector<uint64_t>& sizes);
 
   const staged* find(uint64_t reservation) const;
 
-  /// For its commit: nobody else finds it any more. `put_back` ends it. Error: `not_found`.
+  /// Takes it for its commit: it can no longer be found. `put_back` ends it. Error: `not_found`.
   result<std::shared_ptr<staged>> take(uint64_t reservation);
   void put_back(const staged& what);
 

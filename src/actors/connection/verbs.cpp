@@ -6,7 +6,7 @@ namespace terrace::actors {
 
 namespace {
 
-/// Nothing reads a frame's body before it is verified.
+/// A frame's body is verified before it is read.
 template <class Table, auto work>
 void serve(connection& client, const connection::request& what, protocol::frame& frame) {
   if (const auto* asked = client.parse<Table>(frame))

@@ -1,8 +1,8 @@
-// The verbs that clients may send: one file each in verbs/, made known by its row in protocol/verbs.def.
+// The verbs of the protocol: one file each in verbs/, declared by its row in protocol/verbs.def.
 //
-// A verb gets its verified table, refuses what contradicts the connection's state, and answers now or later, always through
-// `connection::reply` or `connection::refuse`. The table lies in the frame's body and lives only until the verb returns,
-// unless it holds the frame (`frame_channel::hold`).
+// A verb gets its verified table, refuses what contradicts the connection's state, and answers now or later,
+// always through `connection::reply` or `connection::refuse`. The table is in the frame's body and valid only
+// until the verb returns, unless the frame is held (`frame_channel::hold`).
 #pragma once
 
 #include "actors/connection/connection.hpp"
@@ -15,11 +15,11 @@ struct verb {
   protocol::kind kind;
   const char* name;
   void (*serve)(connection& client, const connection::request& what, protocol::frame& frame);
-  size_t descriptors = 0;      ///< that its frame carries
-  bool while_draining = false; ///< it gives something back, or only looks
+  size_t descriptors = 0;      ///< of its frame
+  bool while_draining = false; ///< it releases something, or only reads
 };
 
-/// Null for a kind that no client sends.
+/// Null for a kind that clients do not send.
 const verb* find_verb(protocol::kind kind);
 
 /// In the order of their kinds.

@@ -13,7 +13,8 @@ namespace {
 
 using phase = group_parts::disk_phase;
 
-/// A volume that is configured but turned off may be turned on again; where there is no file there is nothing to forget.
+/// A volume that is configured but turned off may be turned on again; without a file there is nothing to
+/// forget.
 std::vector<std::string> files_of(const group_parts& group) {
   std::vector<std::string> files = group.disk_files;
   std::error_code failed;
@@ -23,8 +24,8 @@ std::vector<std::string> files_of(const group_parts& group) {
   return files;
 }
 
-/// A clear of one known volume only waits for its next opening. One of whatever the files hold is of no use once they are
-/// being opened.
+/// A clear of one known volume only waits for its next opening. A clear of whatever the files contain is
+/// useless once they are being opened.
 bool still_needed(const group_parts& group, const pending_clear& clear) {
   return clear.volume != volume_id{} || (group.phase() != phase::starting && group.phase() != phase::ready);
 }

@@ -1,5 +1,5 @@
-// CLEAR KEEPER: a thread of its own for one clear that a group's volume cannot be told now: writes it down in the state
-// directory, answers, and ends. Whoever opens the volume reads it there (disk_opening.hpp).
+// CLEAR KEEPER: a thread for one clear that a group's volume cannot record now: writes it to the state
+// directory, answers, and ends. The next opening of the volume reads it (disk_opening.hpp).
 #pragma once
 
 #include "actors/transfer/transfer_arguments.hpp"
@@ -17,7 +17,7 @@ struct remember_clear_request {
 };
 struct remember_clear_answer {
   error
-      failure; ///< `busy`: the volume is being opened; else names the volume and why the clear cannot be remembered
+      failure; ///< `busy`: the volume is being opened; otherwise the volume, and why the clear cannot be kept
 };
 
 } // namespace terrace::actors

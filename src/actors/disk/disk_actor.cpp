@@ -32,11 +32,11 @@ struct started {
   runtime::operation_id id{};
 };
 
-/// A direction in which the device is used.
+/// The service state of one direction of the device.
 struct direction_state {
   device_health health;
   bool in_trial = false;       ///< a request, or a read of the superblock, decides whether the device is back
-  bool awaits_stalled = false; ///< the pause is over, and the trial waits for what is stalled
+  bool awaits_stalled = false; ///< the pause is over, and the trial waits for stalled operations
 };
 
 struct disk_state {
@@ -46,21 +46,21 @@ struct disk_state {
   std::vector<registered_segment> segments;
   std::vector<started> in_kernel; ///< by tag
   stall_detector watch{ticks_of_patience};
-  bool ticking = false; ///< a tick of the watch is in the ring
+  bool ticking = false; ///< a tick of the detector is in the ring
   bool journal_hangs = false;
   std::array<direction_state, 2> directions;
-  std::shared_ptr<std::byte> trial_block; ///< both copies of the superblock are read into it
+  std::shared_ptr<std::byte> trial_block; ///< buffer for both copies of the superblock
 
   direction_state& of(disk_direction direction) { return directions[static_cast<size_t>(direction)]; }
-  /// Operations in this direction, the journal's included, that the kernel keeps.
+  /// Operations in this direction, including the journal's, that the kernel has not completed.
   size_t stalled(disk_direction direction) const {
     return watch.stalled(static_cast<size_t>(direction)) +
            (direction == disk_direction::write && journal_hangs ? 1 : 0);
   }
 };
 
-// Tags that are no operation of the queue: a tick of the watch, the end of a pause, by direction, and the read of the
-// superblock.
+// Tags that are not operations of the queue: a tick of the detector, the end of a pause, by direction, and
+// the read of the superblock.
 constexpr uint64_t tick_tag = 1ULL << 61;
 constexpr uint64_t pause_tag = 1ULL << 62;
 constexpr uint64_t trial_tag = 1ULL << 63;
@@ -69,8 +69,8 @@ static_assert(metrics::disk_lines.size() == io_classes);
 
 using self_pointer = caf::stateful_actor<disk_state, runtime::homed<disk_actor::base>>*;
 
-/// The registered buffer that holds the memory, or -1. An arena is registered in slots of 1 GiB, and a segment is at
-/// most one slot.
+/// The registered buffer that contains the memory, or -1. An arena is registered in slots of 1 GiB, and a
+/// segment is at most one slot.
 int fixed_buffer(const disk_state& state, const std::byte* memory, uint64_t bytes) {
   for (const registered_segment& segment : state.segments)
     if (segment.slot >= 0 && memory >= segment.what->data() &&
@@ -148,7 +148,7 @@ void tell(self_pointer self) {
       reason += (reason.empty() ? "" : "; ") + describe(state, direction);
   const device_health& reads = state.of(disk_direction::read).health;
   const device_health& writes = state.of(disk_direction::write).health;
-  // A device that cannot be read is not worth writing to.
+  // A device that cannot be read is not written to.
   bool may_write = reads.healthy() && writes.now() != device_health::state::degraded;
   state.with.service->set(state.with.path, reads.healthy(), may_write, std::move(reason),
                           [&state](bool any) { state.with.tier_probe->degraded(any); });
@@ -166,7 +166,7 @@ void degraded(self_pointer self, disk_direction direction) {
   auto& state = self->state;
   state.with.probe->degraded(operation_of(direction));
   start_pause(self, direction);
-  tell(self); // who reads of it in the log finds it in the status
+  tell(self); // so that status already shows what the log reports
   state.with.warn("the disk tier is degraded: " + describe(state, direction));
 }
 
@@ -200,7 +200,8 @@ void read_superblock(self_pointer self) {
   self->port().submit(std::move(request), caf::actor_cast<caf::strong_actor_ptr>(self), trial_tag);
 }
 
-/// The superblock must be there, and of this path of this store: a file that was emptied and is long again is another one.
+/// The superblock must be that of this path and volume: a file that was truncated and extended again is a
+/// different one.
 int outcome_of_trial(const disk_state& state, int32_t result) {
   if (result < 0)
     return -result;
@@ -228,13 +229,14 @@ void pause_is_over(self_pointer self, disk_direction direction) {
 
 // ---- stalls ----
 
-/// Its request hears that it failed, and nothing new goes where it hangs; its bytes stay with the kernel.
+/// Its request is answered as failed, and nothing new is submitted in that direction; its memory stays with
+/// the kernel.
 void stalled(self_pointer self, uint64_t tag) {
   auto& state = self->state;
   const started& what = state.in_kernel[tag];
   auto direction = direction_of(what);
   state.with.probe->stalled(what.operation);
-  self->port().cancel(what.id); // where the kernel can
+  self->port().cancel(what.id); // if the kernel can
   if (state.of(direction).health.stalled(clock::now()))
     degraded(self, direction);
   state.queue->stalled(tag);
@@ -251,7 +253,7 @@ void tick(self_pointer self) {
   submit(self);
 }
 
-/// An operation came back that nobody waits for any more.
+/// An operation completed whose request was already answered.
 void came_back(self_pointer self, uint64_t tag, disk_direction direction) {
   auto& state = self->state;
   state.with.probe->unstalled(operation_of(direction));
@@ -280,7 +282,7 @@ void journal_says(self_pointer self, bool hangs) {
 
 // ---- requests and completions ----
 
-/// Whether the request may be tried; then whether its outcome decides.
+/// True if the request may be tried; `trial`: its outcome decides.
 bool admit(self_pointer self, disk_direction direction, bool& trial) {
   auto& state = self->state;
   direction_state& one = state.of(direction);
@@ -325,7 +327,7 @@ void completed(self_pointer self, const runtime::io_done& done) {
     came_back(self, done.tag, direction);
     return;
   }
-  // Health first: the answers that follow say whether the device is in service.
+  // Health first: the following answers depend on whether the device is in service.
   bool now_degraded = false;
   if (!failed)
     state.of(direction).health.succeeded();
@@ -371,7 +373,7 @@ disk_actor::behavior_type disk_behavior(self_pointer self, const std::shared_ptr
       [self](const add_memory& added) {
         for (const registered_segment& segment : self->state.segments)
           if (segment.what == added.segment)
-            return; // it was there already when the disk joined
+            return; // it was already there when the disk was added
         int slot = self->port().register_arena(added.segment->data(), added.segment->size());
         self->state.segments.push_back({added.segment, slot});
       },

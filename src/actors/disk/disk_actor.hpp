@@ -1,14 +1,17 @@
-// DISK: one file of extents, that of one path of a disk tier. It submits reads and writes to the ring of its home worker and answers when they are done.
+// DISK: one file of extents, that of one path of a disk tier. Submits reads and writes to the ring of its
+// home worker and answers when they are done.
 //
-// Every byte that the kernel touches is kept by the request's owners until its last operation completed, whoever has ended
-// meanwhile.
+// Every byte that the kernel accesses is kept by the request's owners until its last operation has completed,
+// whichever actor has ended.
 //
-// It also decides whether the device is to be used (transfer/device_health.hpp), for reads and writes apart, and says so
-// in `disk_service`. Out of service, it refuses at once. After a pause in the ring it tries again: by reading the
-// superblock, which must be that of its store; by one write of a request that comes then.
+// It also decides whether the device is in service (transfer/device_health.hpp), separately for reads and
+// writes, and publishes this in `disk_service`. Out of service, it refuses immediately. After a pause it
+// retries: reads by reading the superblock, which must be that of its volume; writes with one write of the
+// next request.
 //
-// An operation that does not come back in `health.stall_after` takes the device out of service as well. Its request is
-// answered without it, the kernel is asked to end it, and the device is not tried again before all such operations have come back.
+// An operation that does not complete within `health.stall_after` also takes the device out of service. Its
+// request is answered without it, the kernel is asked to cancel it, and the device is not retried before all
+// such operations complete.
 #pragma once
 
 #include "actors/disk/disk_queue.hpp"
@@ -36,8 +39,9 @@ struct disk_arguments {
   std::shared_ptr<metrics::disk_probe> probe;
   std::shared_ptr<metrics::tier_probe> tier_probe;
   std::shared_ptr<disk_service> service;
-  size_t path = 0;                              ///< which of the service's paths the file is
-  std::function<void(const std::string&)> warn; ///< one line when it goes out of service, one when it is back
+  size_t path = 0; ///< index of the file among the service's paths
+  std::function<void(const std::string&)>
+      warn; ///< one line when the device goes out of service, one when it is back
 };
 
 disk_actor spawn_disk(caf::actor_system& system, const runtime::home& home, disk_arguments arguments);

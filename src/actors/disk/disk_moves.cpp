@@ -1,4 +1,4 @@
-// How a disk set reads and writes objects: each path's disk gets its part, and the answers come back as one.
+// Reads and writes of a disk set: each path's disk gets its part, and the answers are combined.
 #include "actors/answer.hpp"
 #include "actors/disk/disk_set_state.hpp"
 #include "actors/transfer/copy_ops.hpp"
@@ -12,14 +12,15 @@ namespace terrace::actors {
 
 namespace {
 
-/// So many headers the disk set writes itself where the checksums are known: they take less time than waking a copier.
+/// Up to this many headers with known checksums are written by the disk set itself, which takes less time
+/// than waking a copier.
 constexpr size_t headers_here_max = 64;
 
 /// Parallel to the objects.
 struct io_outcome {
-  error failure;           ///< a disk failed as none should
-  std::vector<int> failed; ///< 0 or an errno; EBUSY: its disk is out of service, and nothing was tried
-  std::vector<bool> away; ///< it failed because its disk is out of service, and may be good once that is back
+  error failure;           ///< an actor failed
+  std::vector<int> failed; ///< 0 or an errno; EBUSY: the disk is out of service, and nothing was tried
+  std::vector<bool> away;  ///< failed because the disk is out of service; may be intact once it is back
 };
 struct gathering {
   io_outcome all;
@@ -43,7 +44,7 @@ void add_part(io_outcome& all, const std::vector<size_t>& own, const disk_answer
   }
 }
 
-/// Calls `done` when the last disk has answered; at once when there is nothing to do.
+/// Calls `done` when the last disk has answered; immediately if there is nothing to do.
 void transfer(disk_set_pointer self, disk_direction direction, const moved_objects& what,
               std::function<void(const io_outcome&)> done) {
   auto& state = self->state;
@@ -52,7 +53,8 @@ void transfer(disk_set_pointer self, disk_direction direction, const moved_objec
   gathered->all.away.resize(what.objects.size());
   gathered->done = std::move(done);
   std::vector<disk_request> parts(state.disks.size());
-  std::vector<std::vector<size_t>> index(state.disks.size()); // of each part's operations among the objects
+  std::vector<std::vector<size_t>> index(
+      state.disks.size()); // per part: indices of its operations in the objects
   for (size_t i = 0; i < what.objects.size(); ++i) {
     const moved_object& object = what.objects[i];
     auto at = state.paths->locate(object.place.offset);
@@ -106,7 +108,7 @@ move_outcome outcome_of_read(int failed, bool away) {
   return away ? move_outcome::away : move_outcome::failed;
 }
 
-/// What was read is what was asked for, or has failed.
+/// Verifies what was read; objects that are not the expected ones have failed.
 void check(disk_set_pointer self, const read_request& what, move_answer read_so_far,
            answer<move_answer> reply) {
   check_request request;

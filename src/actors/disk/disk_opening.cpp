@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint64_t physical_bytes_max = 32ULL << 30; ///< of an entry of the table
 
-/// One allocator; or one over the allocators of all paths, which leaves out those that cannot be written to.
+/// One allocator; or one over the allocators of all paths, which avoids those that cannot be written.
 result<std::unique_ptr<allocator>> space_of(const disk_paths& files, const tier_plan& plan,
                                             std::shared_ptr<const disk_service> service) {
   std::vector<std::unique_ptr<allocator>> each;
@@ -50,7 +50,8 @@ recovered_volume found_in(const extent_file& file) {
   return nothing;
 }
 
-/// The superblocks are durable once the volume is open. A clear that cannot be settled then applies once more at the next start.
+/// The superblocks are durable once the volume is open. A clear that cannot be removed then applies again at
+/// the next start.
 result<open_volume> open_cleared(extent_files_options options, const pending_clears& clears) {
   auto waiting = clears.of(options.paths);
   if (!waiting)
@@ -80,7 +81,7 @@ result<unique_fd> watch_volume_lock(const std::vector<std::string>& files, const
 
 result<disk_opening> disk_opening::open(const extent_files_options& options, const tier_plan& plan,
                                         const pending_clears& clears) {
-  std::error_code ignored; // opening the file reports what matters
+  std::error_code ignored; // opening the file reports relevant errors
   for (const std::string& path : options.paths)
     std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
   auto volume = open_cleared(options, clears);
@@ -144,7 +145,7 @@ space_id disk_opening::path::named(uint32_t number) const {
   return found_id != ids.end() && found_id->first == number ? found_id->second : space_id{};
 }
 
-/// The path whose next object is older than those of the others; null when there are no more.
+/// The path whose next object is the oldest; null if there are no more.
 disk_opening::path* disk_opening::oldest() {
   path* first = nullptr;
   auto generation = [](const path& one) { return one.found.objects[one.restored].generation; };

@@ -1,4 +1,4 @@
-// The files of a disk tier, one for each of its paths, and where the tier's arena lies in them.
+// The files of a disk tier, one per path, and their places in the tier's arena.
 #pragma once
 
 #include "memory/path_map.hpp"
@@ -9,10 +9,11 @@
 
 namespace terrace::actors {
 
-/// The arenas of the files follow each other in the tier's. An object lies wholly in one file. Immutable; any thread.
+/// The arenas of the files follow each other in the tier's. Each object is in one file. Immutable; safe on
+/// any thread.
 class disk_paths {
  public:
-  /// All of one store, in their order; at least one.
+  /// All of one volume, in order; at least one.
   explicit disk_paths(std::vector<extent_file> files) : map_(bytes_of(files)) {
     for (extent_file& file : files)
       files_.push_back(std::make_shared<const extent_file>(std::move(file)));
@@ -28,7 +29,7 @@ class disk_paths {
     size_t path = 0;
     uint64_t file_offset = 0;
   };
-  /// Of an offset in the tier's arena.
+  /// For an offset in the tier's arena.
   place locate(uint64_t offset) const {
     size_t path = map_.path_of(offset);
     return {path, files_[path]->extents_begin() + (offset - map_.begin(path))};

@@ -31,7 +31,7 @@ size_t disk_queue::waiting() const {
   return count;
 }
 
-/// Requests that ended, and what is left of operations that failed, give way at the head of their lines.
+/// Removes ended requests, and the rest of failed operations, from the heads of their queues.
 void disk_queue::drop_ended() {
   for (auto& line : lines_)
     while (!line.empty()) {
@@ -53,8 +53,9 @@ std::optional<std::pair<uint64_t, disk_queue::transfer>> disk_queue::next() {
   auto granted = shares_.next(heads);
   if (!granted)
     return std::nullopt;
-  // What is left of a long operation stays first: it is done before the next one is begun, and whoever waits for it goes on
-  // while the device works for others. Were all begun at once, all would be done at once, and the device idle thereafter.
+  // The rest of a long operation stays first: it is completed before the next one begins, so that its client
+  // continues while the device works for others. If all were begun at once, all would end at once, and the
+  // device would then be idle.
   auto& line = lines_[static_cast<size_t>(granted->what)];
   part head = line.front();
   head.end = head.begin + granted->bytes;

@@ -1,5 +1,6 @@
-// The lines in front of a disk: which operation goes to the kernel next (transfer/io_scheduler.hpp has the rules), and what
-// is still owed to whom. Pure: the disk actor submits what `next` says and reports what completed.
+// The queues of a disk: which operation is submitted next (transfer/io_scheduler.hpp has the rules), and
+// which answers are pending. Pure: the disk actor submits the transfers returned by `next` and reports
+// completions.
 #pragma once
 
 #include "actors/disk/disk_messages.hpp"
@@ -21,10 +22,11 @@ class disk_queue {
 
   explicit disk_queue(const io_limits& limits) : shares_(limits) {}
 
-  /// Answers when the last operation is done; at once for an empty request. `now` comes back with its transfers.
+  /// Answers when the last operation is done; immediately for an empty request. `now` is returned with its
+  /// transfers.
   void add(disk_request request, reply answer, time_point now = {});
 
-  /// One transfer for the kernel.
+  /// One transfer to submit.
   struct transfer {
     disk_direction direction = disk_direction::read;
     io_class what = io_class::load;
@@ -32,22 +34,22 @@ class disk_queue {
     std::byte* memory = nullptr;
     uint32_t bytes = 0;
     bool first =
-        true; ///< of its operation: what follows a cut or a short transfer has not waited since `queued`
+        true; ///< of its operation: the rest of a split or short transfer has not waited since `queued`
     time_point queued;
     std::shared_ptr<const void> keep_alive; ///< the request's owners
   };
-  /// The tag that `completed` takes, and what to submit; nothing while the limits are reached or nothing waits.
+  /// The tag for `completed`, and the transfer to submit; nullopt if the limits are reached or nothing waits.
   std::optional<std::pair<uint64_t, transfer>> next();
 
-  /// `result`: bytes moved, or -errno. A short transfer goes on behind its end; one of 0 bytes is EIO. An operation that was
-  /// cut is done when all of its transfers are; after an error no more of them are started.
+  /// `result`: bytes transferred, or -errno. A short transfer is continued; one of 0 bytes is EIO. A split
+  /// operation is done when all of its transfers are; after an error no more of them are started.
   void completed(uint64_t tag, int32_t result);
 
-  /// The kernel keeps this one: it is answered with ETIMEDOUT and counts as in flight no more. Its memory stays its own,
-  /// by `keep_alive`, and its tag until `completed`.
+  /// The kernel does not complete this one: it is answered with ETIMEDOUT and no longer counts as in flight.
+  /// Its memory stays owned by `keep_alive`, and its tag reserved until `completed`.
   void stalled(uint64_t tag);
 
-  /// Ends with this error what waits in this direction; what the kernel has, ends by itself.
+  /// Fails all waiting operations in this direction with this error; submitted ones complete by themselves.
   void fail_waiting(disk_direction direction, int error_number);
 
   size_t in_flight() const { return shares_.in_flight(); }
@@ -57,16 +59,14 @@ class disk_queue {
 
  private:
   struct job {
-    std::shared_ptr<const disk_request>
-        request; ///< the kernel's share: its owners, never the answer, which may not
-                 ///< outlive the actor that owes it
-    reply answer;
+    std::shared_ptr<const disk_request> request; ///< for submitted transfers: its owners, not the answer
+    reply answer;                                ///< must not outlive its actor
     time_point queued;
     size_t left = 0;             ///< operations not done
-    std::vector<uint32_t> parts; ///< of each operation: those that wait or that the kernel has
+    std::vector<uint32_t> parts; ///< of each operation: transfers waiting or submitted
     disk_answer result;
   };
-  /// A run of bytes of one operation of a job.
+  /// A range of one operation of a job.
   struct part {
     std::shared_ptr<job> owner;
     size_t operation = 0;
@@ -88,7 +88,7 @@ class disk_queue {
     return lines_[static_cast<size_t>(class_of(request))];
   }
   void drop_ended();
-  void finish(const part& what, int error_number); ///< the operation has the first error of its parts
+  void finish(const part& what, int error_number); ///< the operation gets the first error of its parts
 
   io_scheduler shares_;
   std::array<std::deque<part>, io_classes> lines_;

@@ -1,4 +1,4 @@
-// What a disk tier's paths can do now: set by their actors, read by whoever would use them, on any thread.
+// The service state of a disk tier's paths: set by their actors, read on any thread.
 #pragma once
 
 #include "actors/tier/tier_availability.hpp"
@@ -14,18 +14,19 @@ namespace terrace::actors {
 
 class disk_service final : public tier_availability {
  public:
-  /// `left_out`: of paths that are none of these, for they could not be opened; why, or empty.
+  /// `left_out`: the reason for paths that could not be opened and are not among these, or empty.
   explicit disk_service(size_t paths = 1, std::string left_out = {})
       : paths_(paths), each_(std::make_unique<path_state[]>(paths)), left_out_(std::move(left_out)) {}
 
   size_t paths() const { return paths_; }
 
-  /// Objects on this path can be read. While they cannot, they count as not there; they may come back.
+  /// True if objects on this path can be read. Otherwise they count as misses; they may become readable
+  /// again.
   bool reads(size_t path) const { return each_[path].reads.load(std::memory_order_acquire); }
-  /// Objects may be written there: all is well, or it is time to try again.
+  /// True if objects may be written: the path is healthy, or it is time to retry.
   bool writes(size_t path) const { return each_[path].writes.load(std::memory_order_acquire); }
 
-  /// So of any path.
+  /// True for any path.
   bool reads() const override {
     return std::any_of(each_.get(), each_.get() + paths_,
                        [](const path_state& path) { return path.reads.load(); });
@@ -35,7 +36,7 @@ class disk_service final : public tier_availability {
                        [](const path_state& path) { return path.writes.load(); });
   }
 
-  /// Why the tier is degraded, path by path; empty while it is not.
+  /// Why the tier is degraded, per path; empty if it is not.
   std::string reason() const override {
     std::lock_guard lock(mutex_);
     std::string all = left_out_;
@@ -49,7 +50,7 @@ class disk_service final : public tier_availability {
     return each_[path].reason;
   }
 
-  /// `after` is called with whether the tier is degraded, before another change can be.
+  /// `after` is called with whether the tier is degraded, before another change can happen.
   template <class After>
   void set(size_t path, bool reads, bool writes, std::string reason, After&& after) {
     std::lock_guard lock(mutex_);
@@ -70,7 +71,7 @@ class disk_service final : public tier_availability {
   size_t paths_;
   std::unique_ptr<path_state[]> each_;
   std::string left_out_;
-  mutable std::mutex mutex_; ///< of the reasons
+  mutable std::mutex mutex_; ///< protects the reasons
 };
 
 } // namespace terrace::actors

@@ -13,7 +13,7 @@ namespace terrace::actors {
 
 namespace {
 
-/// What its behaviour begins with, on its own thread.
+/// The initial state, passed to its own thread.
 struct disk_set_seed {
   disk_set_arguments with;
   std::vector<runtime::home> homes;
@@ -27,7 +27,7 @@ using self_pointer = disk_set_pointer;
 
 // ---- the index ----
 
-/// Each journal takes what lies on its path.
+/// Each journal receives the changes of its path.
 void write_down(self_pointer self, const index_changes& what) {
   auto& state = self->state;
   if (state.journals.size() == 1) {
@@ -211,7 +211,7 @@ disk_set_actor spawn_disk_set(caf::actor_system& system, opened_disk& opened, di
   seed->service = opened.service;
   seed->left_out = !opened.left_out.empty();
   seed->with = std::move(arguments);
-  runtime::home home = seed->homes.front(); // with one path, that of all that it asks
+  runtime::home home = seed->homes.front(); // with one path, that of its disk and journal
   return runtime::spawn_homed(system, home, set_behavior, std::move(seed));
 }
 

@@ -1,7 +1,7 @@
-// DISK SET: the paths of a disk tier as one. It spawns a disk and a journal for each path, sends each its part of what
-// comes, and answers when the last of them has. Nobody else knows how many paths there are.
+// DISK SET: the paths of a disk tier as one. Spawns a disk and a journal per path, sends each its part of a
+// request, and answers when the last of them has. No other part depends on the number of paths.
 //
-// It lives as long as all of them: when one ends unasked, all end; asked to end, it ends after them.
+// It lives as long as all of them: if one ends unexpectedly, all end; on an exit message it ends after them.
 #pragma once
 
 #include "actors/disk/disk_opening.hpp"
@@ -33,11 +33,12 @@ struct disk_set_arguments {
   std::shared_ptr<metrics::tier_probe> tier_probe;
   std::vector<std::shared_ptr<const arena>> segments; ///< memory to register as fixed buffers
   std::shared_ptr<copier_pool> copiers;
-  std::function<runtime::home()> place;         ///< gives each path its home
+  std::function<runtime::home()> place;         ///< returns the home of each path
   std::function<void(const std::string&)> warn; ///< a line for the log, from any thread
 };
 
-/// Takes the paths of `opened` and what their journals begin with. `start_journal` comes next, with the tier.
+/// Takes the paths of `opened` and the initial state of their journals. `start_journal` must follow, with the
+/// tier.
 disk_set_actor spawn_disk_set(caf::actor_system& system, opened_disk& opened, disk_set_arguments arguments);
 
 } // namespace terrace::actors

@@ -1,4 +1,4 @@
-// What a disk set knows. Private to it (disk_set.cpp, disk_moves.cpp).
+// The state of a disk set. Private to disk_set.cpp and disk_moves.cpp.
 #pragma once
 
 #include "actors/disk/disk_paths.hpp"
@@ -31,7 +31,7 @@ using disk_set_pointer = caf::stateful_actor<disk_set_state, runtime::homed<disk
 /// Reads the objects from their paths, then has a copier verify them.
 caf::result<move_answer> read_objects(disk_set_pointer self, const read_request& request);
 
-/// Writes their header blocks, here or by a copier, then the objects to their paths.
+/// Writes their header blocks, itself or through a copier, then the objects to their paths.
 caf::result<move_answer> write_objects(disk_set_pointer self, const write_request& request);
 
 } // namespace terrace::actors

@@ -18,8 +18,7 @@ namespace {
 constexpr uint64_t io_tag = 0;
 constexpr uint64_t tick_tag = 1;
 
-constexpr uint32_t image_slots =
-    1024; ///< asked of the tier at a time, so that others have their turn between two
+constexpr uint32_t image_slots = 1024; ///< requested from the tier at a time, so that others have their turn
 
 struct journal_state {
   const char* name = "journal";
@@ -31,7 +30,7 @@ struct journal_state {
   std::function<void(const std::string&)> warn;
   decltype(start_journal::tier) tier;
 
-  uint64_t expected_bytes = 0; ///< of the operation under way
+  uint64_t expected_bytes = 0; ///< of the operation in progress
   runtime::operation_id under_way{};
   disk_actor disk;
   std::chrono::milliseconds stall_after{};
@@ -39,9 +38,9 @@ struct journal_state {
   bool ticking = false;                    ///< a tick of it is in the ring
   bool failing = false;
   uint32_t next_slot = 0;
-  bool asking = false; ///< a part of the image is on its way
+  bool asking = false; ///< a part of the image was requested
   bool closing = false;
-  bool final_begun = false; ///< the checkpoint that closes it
+  bool final_begun = false; ///< the final checkpoint
   std::vector<answer<close_journal_answer>> closers;
 };
 
@@ -49,8 +48,8 @@ using self_pointer = caf::stateful_actor<journal_state, runtime::homed<journal_a
 
 void pump(self_pointer self);
 
-/// Puts the volume's number of its space and the offset on the path into each record. What is of a space without a number is left out: nothing of it
-/// was ever published.
+/// Fills in the volume's number of the space and the offset on the path. Objects of a space without a number
+/// are omitted: none of them was ever published.
 std::vector<index_record> numbered(const journal_state& state, const std::vector<index_change>& changes) {
   std::vector<index_record> records;
   records.reserve(changes.size());
@@ -121,12 +120,12 @@ void submit(self_pointer self, journal_io io) {
   keep_watch(self);
 }
 
-/// It is not waited for any more, and what it wrote counts when it comes back.
+/// The operation is no longer waited for, but its effect counts when it completes.
 void tick(self_pointer self) {
   auto& state = self->state;
   state.ticking = false;
   if (!state.watch.tick().empty()) {
-    self->port().cancel(state.under_way); // where the kernel can
+    self->port().cancel(state.under_way); // if the kernel can
     self->send(state.disk, journal_stalled{true});
     state.journal->give_up_forgets();
   }
@@ -190,7 +189,7 @@ caf::result<forget_answer> forget(self_pointer self, const forget_request& reque
   std::optional<space_fingerprint> fingerprint;
   if (request.space) {
     fingerprint = state.spaces.fingerprint_of(*request.space);
-    if (!fingerprint) // nothing of it was ever written
+    if (!fingerprint) // none of it was ever written
       return forget_answer{{}, state.journal->block().epoch, {}};
   }
   auto reply = make_answer<forget_answer>(self);

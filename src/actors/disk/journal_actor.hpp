@@ -1,12 +1,14 @@
-// JOURNAL: keeps the index of one path of a disk tier on its disk (storage/index_journal.hpp decides what is written when). It writes
-// and syncs through the ring of its home worker, one operation at a time and past the lines of the disk: what it writes is
-// a hundredth of what the objects take, and nobody who stores waits for it.
+// JOURNAL: persists the index of one path of a disk tier (storage/index_journal.hpp decides what is written
+// when). It writes and syncs through the ring of its home worker, one operation at a time and past the queues
+// of the disk: it writes a hundredth of the objects' bytes, and stores do not wait for it.
 //
-// An operation that does not come back in `stall_after` is told to the path's disk (`journal_stalled`), which takes writing out
-// of service until it does, and whoever waits for a clear is told that it is not durable.
+// An operation that does not complete within `stall_after` is reported to the path's disk
+// (`journal_stalled`), which takes writing out of service until it does; pending clears are answered as not
+// durable.
 //
-// It asks the tier for its index, part by part, while it takes a checkpoint; changes that happen meanwhile are in the journal as
-// well. Offsets in the file are those of its path; the tier and the disk set speak of the tier's arena.
+// While it takes a checkpoint, it requests the index from the tier, part by part; changes that happen
+// meanwhile are in the journal as well. Offsets in the file are those of its path; the tier and the disk set
+// use those of the tier's arena.
 #pragma once
 
 #include "actors/disk/journal_messages.hpp"
@@ -32,7 +34,7 @@ struct journal_arguments {
   std::shared_ptr<metrics::journal_probe> probe;
   disk_actor disk; ///< of the same path
   std::chrono::milliseconds stall_after{10'000};
-  std::function<void(const std::string&)> warn; ///< one line when it begins to fail, one when it works again
+  std::function<void(const std::string&)> warn; ///< one line when it starts to fail, one when it works again
 };
 
 journal_actor spawn_journal(caf::actor_system& system, const runtime::home& home,

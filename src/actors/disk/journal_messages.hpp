@@ -1,4 +1,4 @@
-// The messages that keep a disk tier's index on its disk.
+// Messages that persist a disk tier's index.
 #pragma once
 
 #include "actors/connection/group_messages.hpp"
@@ -13,15 +13,15 @@
 
 namespace terrace::actors {
 
-/// From a durable tier to its disk set, in the order in which it happened; and from there to each journal what lies on its
-/// path. Offsets are those of the tier's arena.
+/// From a durable tier to its disk set, in the order of the events, and from there to each journal the
+/// changes of its path. Offsets are those of the tier's arena.
 struct index_changes {
   std::vector<index_change> changes;
-  space_ptr of; ///< the space of what was published; null when nothing was
+  space_ptr of; ///< the space of published objects; null if there are none
 };
 
-/// From a journal to its tier, while it takes a checkpoint: what is in `count` slots from `first` on, and lies in that part of
-/// the arena?
+/// From a journal to its tier, while it takes a checkpoint: the objects in `count` slots starting at `first`
+/// that are in that part of the arena.
 struct image_request {
   extent within;
   uint32_t first = 0;
@@ -34,20 +34,21 @@ struct image_answer {
   bool last = false;
 };
 
-/// From a tier that was cleared to its disk set, and from there to all journals: what was written until now must not come
-/// back. (delayed: until that is durable)
+/// From a tier that was cleared to its disk set, and from there to all journals: what was written until now
+/// must not come back. (delayed: until that is durable)
 struct forget_request {
-  std::optional<space_id> space; ///< or all of the store
-  uint64_t epoch = 0; ///< of what is written now: a journal that is behind forgets up to here as well
+  std::optional<space_id> space; ///< absent: all of the volume
+  uint64_t epoch = 0;            ///< of present writes: a journal that is behind forgets up to here as well
 };
 struct forget_answer {
   error failure;
-  uint64_t epoch = 0; ///< of what is written from now on
+  uint64_t epoch = 0; ///< of writes from now on
   volume_id
-      missed{}; ///< of the disk set: the volume has paths where that is not durable; zeros: it is everywhere
+      missed{}; ///< of the disk set: bits of the paths of the volume where that is not durable; zeros: durable everywhere
 };
 
-/// From a durable tier to its disk set, and from there to all journals, before anything else: whose index they keep.
+/// From a durable tier to its disk set, and from there to all journals, as the first message: the tier whose
+/// index they keep.
 struct start_journal {
   caf::typed_actor<caf::replies_to<image_request>::with<image_answer>> tier;
 };

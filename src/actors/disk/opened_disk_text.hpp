@@ -1,4 +1,4 @@
-// What the log says of a disk tier that was opened.
+// Log texts for an opened disk tier.
 #pragma once
 
 #include "actors/disk/disk_opening.hpp"
@@ -7,18 +7,18 @@
 
 namespace terrace::actors {
 
-/// Of one path: blocks and records of its index that were not usable.
+/// For one path: unusable blocks and records of its index.
 inline uint64_t damaged_in(const opened_path& path) {
   return path.found.damaged_blocks + path.found.missing_blocks + path.found.damaged_records;
 }
 
-/// How large it is, where, and what was found in it.
+/// Its size, its place, and what was found in it.
 std::string describe_opened(const opened_disk& disk);
 
-/// Which of its paths it goes on without; empty when it has all.
+/// The paths that are left out; empty if none.
 std::string describe_left_out(const opened_disk& disk);
 
-/// What of its index is lost; empty when nothing is.
+/// What is lost of its index; empty if nothing.
 std::string describe_losses(const opened_disk& disk);
 
 } // namespace terrace::actors

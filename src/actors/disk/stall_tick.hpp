@@ -1,4 +1,4 @@
-// The ticks of a stall watch, for actors that have operations in the ring.
+// The ticks of a stall detector, for actors with operations in the ring.
 #pragma once
 
 #include "runtime/io_request.hpp"
@@ -13,8 +13,8 @@
 
 namespace terrace::actors {
 
-/// Has the ring send `self`, a homed actor, a completion with `tag` at the watch's next tick: one at a time, and only while
-/// there is something to watch. `ticking`: one is in the ring; who receives it resets that.
+/// Makes the ring send `self`, a homed actor, a completion with `tag` at the detector's next tick: one at a
+/// time, and only while there is something to watch. `ticking`: one is in the ring; its receiver resets that.
 template <class Self>
 void keep_ticking(Self* self, const stall_detector& watch, bool& ticking,
                   std::chrono::nanoseconds stall_after, uint64_t tag) {

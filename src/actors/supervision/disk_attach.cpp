@@ -16,8 +16,8 @@ namespace {
 
 using phase = supervisor_state::phase;
 
-/// A daemon that was killed leaves operations behind in the kernel; only then is its file free. Returns why it cannot be
-/// waited for.
+/// A killed daemon leaves operations in the kernel; its file is free only when they are done. Returns why it
+/// cannot be waited for.
 error await_lock(supervisor_pointer self, const disk_prepared& report) {
   auto& state = self->state;
   group_parts& group = *state.groups[report.group];
@@ -42,7 +42,7 @@ void refuse_disk(supervisor_pointer self, size_t group, const error& why) {
   state.with.warn("the disk tier of group " + state.groups[group]->name + " is off: " + why.text);
 }
 
-/// What the log is told of a disk: that it joined, and what is not as it should be.
+/// The log lines for a disk: that it was added, and any problems.
 struct joining_lines {
   std::string joined;
   std::vector<std::string> warnings;
@@ -130,7 +130,7 @@ void disk_is_prepared(supervisor_pointer self, const disk_prepared& report) {
   for (const caf::actor& member : actors_of(*group.disk()))
     self->monitor(member);
   register_with_disk(self, report.group);
-  state.with.log(lines.joined); // who reads that finds it in status
+  state.with.log(lines.joined); // so that status already shows what the log reports
   for (const std::string& line : lines.warnings)
     state.with.warn(line);
 }

@@ -1,5 +1,5 @@
-// How a group's disk joins while the daemon serves: its files are opened by a preparer, their locks waited for, and its actors
-// spawned. Part of the supervisor; on its thread.
+// Adding a group's disk while the daemon serves: a preparer opens its files, their locks are waited for, and
+// its actors are spawned. Part of the supervisor; runs on its thread.
 #pragma once
 
 #include "actors/supervision/preparer_actor.hpp"
@@ -7,16 +7,16 @@
 
 namespace terrace::actors {
 
-/// Begins to open the group's disk, if it has one.
+/// Starts opening the group's disk, if it has one.
 void prepare_disk(supervisor_pointer self, size_t group);
 
-/// It is open, or why not: it joins, waits for its lock, or is off.
+/// The result: it is added, waits for its lock, or is off.
 void disk_is_prepared(supervisor_pointer self, const disk_prepared& report);
 
 /// The poll for the lock of a group's disk has ended.
 void lock_is_free(supervisor_pointer self, size_t group, int32_t result);
 
-/// Memory is registered with the disk's ring once both are there.
+/// Registers memory with the disk's ring once both are available.
 void register_with_disk(supervisor_pointer self, size_t group);
 
 } // namespace terrace::actors

@@ -111,7 +111,7 @@ void join_tier(caf::actor_system& system, group_parts& group, lower_tier below) 
   down.policy = group.policy;
   down.admission = below.admission;
   down.second_looks = std::move(second_looks);
-  down.waiting_bytes = group.memory->size() / 2; // the other half is for what is loaded meanwhile
+  down.waiting_bytes = group.memory->size() / 2; // the other half is for loads
   down.mover = below.mover;
   down.availability = below.service;
   down.memory = group.memory;

@@ -1,4 +1,4 @@
-// Makes the actors of a trust group.
+// Creates the actors of a trust group.
 #pragma once
 
 #include "actors/connection/connection.hpp"
@@ -15,7 +15,7 @@
 
 namespace terrace::actors {
 
-/// A trust group as it is configured.
+/// The configuration of a trust group.
 struct group_plan {
   std::string name;
   std::string path; ///< of its first socket
@@ -26,34 +26,36 @@ struct group_plan {
   bool huge_pages = false;
   std::optional<uint32_t> numa_node;
   std::optional<tier_plan> disk;
-  std::vector<std::string> disk_files; ///< one for each path, also without a disk
-  std::string state_directory;         ///< for clears that a volume cannot be told
-  bool detached = true;                ///< false in tests that run what blocks on their own thread
-  mismatch_rule on_mismatch = mismatch_rule::refuse; ///< of files that are no store of this machine and group
+  std::vector<std::string> disk_files; ///< one per path, also without a disk
+  std::string state_directory;         ///< for clears that a volume cannot record
+  bool detached = true;                ///< false in tests that run blocking work on their own thread
+  mismatch_rule on_mismatch =
+      mismatch_rule::refuse; ///< for files that are not a volume of this machine and group
   io_limits disk_io;
   health_options disk_health;
   disk_admission admission;
   bool write_new = true;
   std::vector<shadow_plan> shadows;
-  std::vector<std::pair<tier_kind, std::string>> more_tiers; ///< that will join besides, and their policies
+  std::vector<std::pair<tier_kind, std::string>>
+      more_tiers; ///< of further tiers that will join: kind and policy
 };
 
-/// A tier below the first, ready to join: it has a mover, and room.
+/// A tier below the first that is ready to join.
 struct lower_tier {
   tier_kind kind = tier_kind::none;
   tier_plan plan;
   std::unique_ptr<allocator> space;
-  std::unique_ptr<residency> objects; ///< what `space` has extents of; null: nothing
+  std::unique_ptr<residency> objects; ///< the objects whose extents `space` contains; null: none
   mover_actor mover;
-  index_keeper keeper;                              ///< of what it has over a restart; null: it forgets
-  std::shared_ptr<const tier_availability> service; ///< null: it can always be used
+  index_keeper keeper; ///< persists its index; null: it does not survive restarts
+  std::shared_ptr<const tier_availability> service; ///< null: always in service
   std::shared_ptr<metrics::tier_probe> probe = std::make_shared<metrics::tier_probe>();
   disk_admission admission;
-  bool write_new = true;                        ///< stores go there as well
-  uint64_t write_bytes_in_progress = 128 << 20; ///< at a time
+  bool write_new = true;                        ///< also write new stores
+  uint64_t write_bytes_in_progress = 128 << 20; ///< bytes written at a time
 };
 
-/// The probes of a group; registered with the exposition by whoever makes them.
+/// The probes of a group; registered with the exposition by their creator.
 struct group_probes {
   std::shared_ptr<metrics::tier_probe> host = std::make_shared<metrics::tier_probe>();
   std::shared_ptr<metrics::tier_probe> disk_tier = std::make_shared<metrics::tier_probe>();
@@ -64,24 +66,25 @@ struct group_probes {
   std::shared_ptr<metrics::request_probe> requests = std::make_shared<metrics::request_probe>();
 };
 
-/// The group without its disk, ready to serve. Errors: the arena's, the allocator's.
+/// Creates the group without its disk, ready to serve. Errors: the arena's, the allocator's.
 result<std::shared_ptr<group_parts>> build_group(caf::actor_system& system, const group_plan& plan,
                                                  const group_probes& probes,
                                                  std::shared_ptr<copier_pool> copiers);
 
-/// Spawns the tier and its write-through, and adds it to those of the group.
+/// Spawns the tier and its write-through, and adds the tier to the group.
 void join_tier(caf::actor_system& system, group_parts& group, lower_tier below);
 
-/// The disk tier, once its files are open. `place` gives each path its home. `warn`: a line for the log, from any thread.
+/// Adds the disk tier, once its files are open. `place` returns the home of each path. `warn`: a line for the
+/// log, from any thread.
 void join_disk(
     caf::actor_system& system, group_parts& group, const group_plan& plan, const group_probes& probes,
     const std::function<runtime::home()>& place, opened_disk disk,
     std::function<void(const std::string&)> warn = [](const std::string&) {});
 
-/// Those of one tier, in the order in which they end.
+/// The actors of one tier, in the order in which they end.
 std::vector<caf::actor> actors_of(const tier_parts& tier);
 
-/// The long-lived actors of a group, in the order in which they end: from those that ask to those that are asked.
+/// The long-lived actors of a group in the order of shutdown: from those that ask to those that are asked.
 std::vector<caf::actor> actors_of(const group_parts& group);
 
 } // namespace terrace::actors

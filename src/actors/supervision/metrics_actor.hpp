@@ -1,5 +1,5 @@
-// METRICS: owns the exposition that Prometheus scrapes. Its server threads read probes, plain counters; no scrape sends
-// a message or waits for an actor.
+// METRICS: owns the exposition scraped by Prometheus. Its server threads read probes, plain counters; no
+// scrape sends a message or waits for an actor.
 #pragma once
 
 #include "metrics/exposition.hpp"
@@ -12,7 +12,7 @@
 
 namespace terrace::actors {
 
-/// More to be read at each scrape; `source` is thread-safe and lives as long as the metrics actor.
+/// Adds a source to be read at each scrape; `source` is thread-safe and lives as long as the metrics actor.
 struct add_source {
   std::function<void(metrics::sample_sink&)> source;
 };

@@ -33,7 +33,7 @@ struct preparer_state {
 
 using self_pointer = caf::stateful_actor<preparer_state>*;
 
-constexpr size_t restored_together = 4096; ///< objects, between two messages to the policy
+constexpr size_t restored_together = 4096; ///< number of objects per message to the policy
 
 void end_if_done(self_pointer self) {
   if (self->state.disk_done && self->state.memory_done)
@@ -61,7 +61,7 @@ auto on_lost(self_pointer self, const char* who) {
   };
 }
 
-/// The policy learns one part while the next one is brought back.
+/// The policy processes one part while the next one is restored.
 void restore(self_pointer self, bool more) {
   auto& state = self->state;
   auto then = [self, more](const restored_answer&) {
@@ -98,7 +98,7 @@ void open_disk(self_pointer self) {
           on_lost(self, "group"));
 }
 
-/// One piece a message, so that an exit message gets through between two of them.
+/// One piece per message, so that an exit message is handled between two of them.
 void commit(self_pointer self) {
   auto& with = self->state.with;
   auto done = with.memory->prefault(with.prefault_piece_bytes);

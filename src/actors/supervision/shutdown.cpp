@@ -28,7 +28,7 @@ void start_grace(supervisor_pointer self, uint64_t tag) {
   self->port().submit(std::move(grace), caf::actor_cast<caf::strong_actor_ptr>(self), tag);
 }
 
-/// The listeners have ended, so the directory names every connection there will ever be.
+/// The listeners have ended, so the directory contains all connections.
 void drain_connections(supervisor_pointer self) {
   self->state.now = phase::draining;
   for (const client_ptr& client : self->state.clients->all()) {
@@ -42,7 +42,7 @@ void tier_is_settled(supervisor_pointer self) {
     end_groups(self);
 }
 
-/// What waits for the tier is written, and then its index.
+/// Writes what is queued for the tier, and then its index.
 void settle_tier(supervisor_pointer self, const tier_parts& tier) {
   ++self->state.unsettled;
   auto close = [self, mover = tier.mover] {
@@ -63,7 +63,7 @@ void settle_tier(supervisor_pointer self, const tier_parts& tier) {
       .then([close](const finish_writes_answer&) { close(); }, [close](const caf::error&) { close(); });
 }
 
-/// No connection is left: the tiers below the first write what they still have.
+/// No connection is left: write-through to the tiers below finishes.
 void settle_tiers(supervisor_pointer self) {
   auto& state = self->state;
   state.now = phase::settling;

@@ -1,6 +1,6 @@
-// SUPERVISOR: wires the actors of all trust groups, joins disks when they are ready, and ends everything in order. It
-// alone decides what the death of a long-lived actor means: our mistake, so the daemon drains and ends, and whoever runs
-// it starts it again. A client's death is not its business: connections know.
+// SUPERVISOR: wires the actors of all trust groups, adds disks when they are ready, and shuts everything down
+// in order. It alone decides what the death of a long-lived actor means: a bug, so the daemon drains and
+// ends, and the service manager restarts it. The end of a client is handled by its connection.
 #pragma once
 
 #include "actors/connection/listener_actor.hpp"
@@ -19,7 +19,7 @@ struct listen_plan {
 };
 
 struct supervisor_arguments {
-  std::function<runtime::home()> place; ///< of the next actor that does I/O; any thread
+  std::function<runtime::home()> place; ///< of the next actor that does I/O; safe on any thread
   uint32_t workers = 1;                 ///< for status
   std::vector<group_plan> groups;
   std::vector<group_probes> probes; ///< parallel to `groups`
@@ -35,15 +35,15 @@ struct supervisor_arguments {
   std::chrono::milliseconds shutdown_grace{10000};
   std::shared_ptr<metrics::space_table> spaces;
   std::unique_ptr<metrics::exposition> exposition; ///< null: no metrics
-  bool detached = true; ///< false in tests that run what blocks on the same thread as all else
+  bool detached = true; ///< false in tests that run blocking work on the same thread
 
   // Called on any thread.
   std::function<void(const std::string&)> log;
   std::function<void(const std::string&)> warn;
   // Called on the supervisor's thread.
-  std::function<void(const error&)> ready; ///< once: every socket accepts clients, or why that cannot be
+  std::function<void(const error&)> ready; ///< once: every socket accepts clients, or why not
   std::function<void(bool clean)>
-      finished; ///< once: nothing is left to end; `clean` false after an actor's death
+      finished; ///< once: everything has ended; `clean` is false after an actor's death
 };
 
 /// Begins at once, at a home that `place` gives.

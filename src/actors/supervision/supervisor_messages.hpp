@@ -1,4 +1,4 @@
-// What the daemon asks of its supervisor after a reload.
+// Messages from the daemon to its supervisor after a reload.
 #pragma once
 
 #include <cstdint>
@@ -7,13 +7,13 @@
 
 namespace terrace::actors {
 
-/// Another policy for a tier in all groups, after a reload. Empty: as it was.
+/// Sets the policy of a tier in all groups, after a reload. Empty: unchanged.
 struct policies_notice {
   std::string host;
   std::string disk;
 };
 
-/// Host memory that each group shall have from now on, in the order of `groups`. What could not be done is told to `warn`.
+/// The new host memory of each group, in the order of `groups`. Failures are reported to `warn`.
 struct resize_groups {
   std::vector<uint64_t> host_bytes;
 };

@@ -1,4 +1,4 @@
-// What the supervisor knows, and the actor that its parts work for: joining disks (disk_attach.hpp) and the orderly end
+// The supervisor's state, and the actor for its parts: adding disks (disk_attach.hpp) and shutdown
 // (shutdown.hpp). Private to it.
 #pragma once
 
@@ -16,7 +16,7 @@ namespace terrace::actors {
 /// Tags of the two timers: until the connections are done, and until the disks are.
 constexpr uint64_t drain_tag = 1;
 constexpr uint64_t settle_tag = 2;
-/// And of the polls for the locks of disks, by group.
+/// Tags of the polls for the locks of disks, by group.
 constexpr uint64_t lock_tag = 1ULL << 32;
 
 struct supervisor_state {
@@ -32,7 +32,7 @@ struct supervisor_state {
   caf::actor metrics;
 
   enum class phase { serving, closing_listeners, draining, settling, ending } now = phase::serving;
-  std::set<caf::actor_addr> awaited; ///< whose end the present phase waits for
+  std::set<caf::actor_addr> awaited; ///< actors whose end the present phase waits for
   std::map<size_t, unique_fd> locks; ///< of groups whose disk another process has open
   size_t unsettled = 0;              ///< disk tiers that are not written down yet
   bool clean = true;

@@ -1,4 +1,4 @@
-// A tier's sink that is its actor: what handles give back becomes messages to it.
+// A release_sink that sends messages to a tier's actor.
 #pragma once
 
 #include "actors/interfaces.hpp"
@@ -11,7 +11,7 @@
 
 namespace terrace::actors {
 
-/// Any thread. Keeps the actor's memory alive, not the actor: after its end the messages are dropped.
+/// Safe on any thread. Keeps the actor's memory alive, not the actor: after its end the messages are dropped.
 class actor_release_sink final : public release_sink {
  public:
   explicit actor_release_sink(caf::actor tier) : tier_(std::move(tier)) {}

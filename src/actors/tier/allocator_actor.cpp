@@ -19,7 +19,7 @@ struct allocator_state {
 
 using self_pointer = allocator_actor::stateful_pointer<allocator_state>;
 
-/// After every change.
+/// Call after every change.
 void settle(self_pointer self) {
   auto& queue = *self->state.queue;
   allocator_usage usage = queue.usage();

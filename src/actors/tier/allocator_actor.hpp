@@ -1,4 +1,4 @@
-// ALLOCATOR: one arena's free space, and the line of those who wait for it.
+// ALLOCATOR: the free space of one arena, and the queue of requests waiting for it.
 #pragma once
 
 #include "actors/interfaces.hpp"
@@ -12,7 +12,7 @@ namespace terrace::actors {
 
 struct allocator_arguments {
   std::unique_ptr<allocator> space;
-  tier_actor tier; ///< who makes room
+  tier_actor tier; ///< makes room
   uint64_t free_ahead_bytes = 0;
   size_t waiting_max = 4096;
   std::shared_ptr<metrics::tier_probe> probe; ///< of its tier

@@ -18,9 +18,9 @@ namespace {
 struct memory_state {
   const char* name = "memory";
   memory_arguments with;
-  bool committing = false; ///< a preparer is at work
+  bool committing = false; ///< a preparer is running
   std::optional<segmented_arena::growth> growing;
-  std::vector<uint32_t> leaving; ///< segments that go once the growth is through
+  std::vector<uint32_t> leaving; ///< segments to remove once the growth is complete
   std::optional<uint64_t> wanted;
 };
 
@@ -42,7 +42,7 @@ void commit(self_pointer self) {
                                                       .prefault_piece_bytes = state.with.prefault_piece_bytes,
                                                       .report_to = caf::actor_cast<caf::actor>(self),
                                                       .detached = state.with.detached});
-  self->link_to(worker); // it ends with us, between two pieces
+  self->link_to(worker); // it ends with this actor, between two pieces
 }
 
 void shrink(self_pointer self) {
@@ -75,7 +75,7 @@ void shrink(self_pointer self) {
         ++*waiting_for;
         self->request(tier.mover, caf::infinite, forget_memory{with.parts->memory->segment(number)->data()})
             .then([one_less](const retire_answer&) { one_less(); },
-                  [](const caf::error&) {}); // the daemon is ending
+                  [](const caf::error&) {}); // the daemon is shutting down
       }
       one_less();
     };
@@ -138,7 +138,7 @@ void next(self_pointer self) {
     for (uint32_t number : state.leaving)
       later -= memory.range_of(number).bytes;
   }
-  if (target > later) // whole segments go: what is too much of them comes back as a smaller one
+  if (target > later) // whole segments are removed: the excess is replaced by a smaller one
     grow(self, target - later);
   if (!state.committing) {
     shrink(self);

@@ -1,4 +1,4 @@
-// What is said between the supervisor and the actors of host memory.
+// Messages between the supervisor and the memory actors.
 #pragma once
 
 #include "base/error.hpp"
@@ -8,14 +8,13 @@
 
 namespace terrace::actors {
 
-/// From the supervisor: the arena shall have `bytes`. A change that is not through yet comes first, and of several that
-/// wait for it the last counts.
+/// From the supervisor: resize the arena to `bytes`. A change in progress is completed first; of several
+/// pending requests the last one is used.
 struct resize_memory {
   uint64_t bytes = 0;
 };
 
-/// To the supervisor, once: the arena that the group began with is committed, or the machine has less memory than was
-/// configured.
+/// To the supervisor, once: the initial arena is committed, or the machine has less memory than configured.
 struct memory_prepared {
   size_t group = 0;
   error failure;

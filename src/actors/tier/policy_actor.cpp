@@ -49,7 +49,7 @@ void begin(policy_state& state, const inference_begin& what) {
       objects.size(), [](size_t) { return true; },
       [&](size_t i) { return objects.trailing.test(objects.keys[i].pool); },
       [&](size_t i) { chain.push_back(to_entry_key(objects.keys[i])); });
-  std::reverse(chain.begin(), chain.end()); // the tracker notes the use of a chain from its end on
+  std::reverse(chain.begin(), chain.end()); // the tracker records accesses to a chain from its end
   request_hints hints = what.hints;
   if (!objects.keys.empty())
     hints.space = static_cast<uint32_t>(objects.keys.front().space);
@@ -91,7 +91,7 @@ policy_actor::behavior_type policy_behavior(policy_actor::stateful_pointer<polic
   self->state.clock = policy_clock(arguments.clock);
   for (const auto& order : arguments.orders)
     if (!self->state.tracker->set_policy(static_cast<tier_number>(order.tier), order.policy))
-      std::abort(); // settings were checked
+      std::abort(); // settings were validated
   return {
       [self](const policy_notes& notes) { apply(self->state, notes); },
       [self](const restored_request& request) {

@@ -1,4 +1,4 @@
-// The time by which eviction policies count ages.
+// The clock that measures ages for eviction policies.
 #pragma once
 
 #include "policy/access_clock.hpp"
@@ -10,12 +10,12 @@
 namespace terrace::actors {
 
 enum class clock_source : uint8_t {
-  steady, ///< the machine's
-  told, ///< what clients say with their inferences: for traces that are replayed faster than they were recorded
+  steady, ///< the machine's clock
+  told, ///< times sent by clients with their inferences, for replaying traces faster than they were recorded
 };
 
-/// A told clock starts at 0 and stands still between the times that it hears. It never goes back, and a step of more than
-/// `step_max` counts as that much, the first one too: clients may count from any moment.
+/// A told clock starts at 0 and changes only when a time is received. It does not go back, and a step of more
+/// than `step_max` counts as that much, also the first one: clients may count from any moment.
 class policy_clock {
  public:
   static constexpr policy_time step_max = uint64_t{16} * 24 * 3600 * 1'000'000'000;

@@ -1,5 +1,5 @@
-// What a trust group's policy is notified of and asked beside the tier's own conversation (tier/policy_notes.hpp,
-// tier/victims.hpp), and what its shadows are told.
+// Messages to a trust group's policy beside the tier's own conversation (tier/policy_notes.hpp,
+// tier/victims.hpp), and messages to its shadows.
 #pragma once
 
 #include "actors/connection/group_messages.hpp"
@@ -16,8 +16,8 @@
 
 namespace terrace::actors {
 
-/// From the preparer: residents that were found after a restart, root first. Answered when the policy knows them, so that
-/// millions of them do not wait in its mailbox.
+/// From the preparer: residents recovered after a restart, root first. Answered when the policy has processed
+/// them, so that millions of them do not wait in its mailbox.
 struct restored_request {
   policy_notes found;
 };
@@ -25,11 +25,12 @@ struct restored_answer {
   error failure;
 };
 
-/// From a tier, behind some batches of notes; the policy gives it back when it has applied them.
+/// From a tier, after some batches of notes; the policy returns it when it has applied them.
 struct notes_mark {};
 
-/// From a connection, with the first request of an inference that leases or loads: its whole chain, present or not. It is
-/// the inference's one use of these objects, in all tiers. An inference that has begun already changes nothing.
+/// From a connection, with the first request of an inference that leases or loads: its whole chain, present
+/// or not. It counts as the inference's only access to these objects, in all tiers. No effect for an
+/// inference that has already begun.
 struct inference_begin {
   uint64_t inference = 0;
   batch_ptr objects; ///< root first
@@ -37,13 +38,13 @@ struct inference_begin {
   std::optional<policy_time> told; ///< by the client's clock
 };
 
-/// From a connection: what was told at an inference's end. One that nobody began changes nothing.
+/// From a connection: what was reported at the end of an inference. No effect for an unknown one.
 struct inference_end {
   uint64_t inference = 0;
   request_outcome outcome;
   std::optional<policy_time> told; ///< by the client's clock
 };
-/// How many of these, from the first on, should the tier take (eviction_tracker::admitted)?
+/// How many of these, from the first on, should the tier admit (eviction_tracker::admitted)?
 struct admit_request {
   tier_kind tier = tier_kind::none;
   admission_rule rule = admission_rule::always;
@@ -54,7 +55,7 @@ struct admit_answer {
   size_t admitted = 0;
 };
 
-/// Another policy for a tier, from now on. Its residents stay. `not_found`: the group has no such tier.
+/// Sets the policy of a tier. Its residents stay. `not_found`: the group has no such tier.
 struct set_policy_request {
   tier_kind tier = tier_kind::none;
   std::string policy;
@@ -78,18 +79,18 @@ struct policies_report {
   uint64_t bookkeeping_bytes = 0;
 };
 
-/// From a connection: a chain that was asked for, present or not.
+/// From a connection: a requested chain, present or not.
 struct shadow_use {
   space_ptr in;
   std::shared_ptr<const chunk_prefix> prefix;
   std::optional<uint16_t> rank; ///< absent: on all ranks
-  uint64_t inference = 0;       ///< 0: not told
+  uint64_t inference = 0;       ///< 0: not given
   request_hints hints;
   std::optional<policy_time> told; ///< by the client's clock
 };
 /// From a connection, when its tiers were cleared.
 struct shadow_clear {
-  std::optional<space_id> space; ///< absent: of all
+  std::optional<space_id> space; ///< absent: all spaces
 };
 
 struct shadow_request {};

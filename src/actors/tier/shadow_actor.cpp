@@ -22,10 +22,10 @@ struct shadow_state {
   policy_clock clock;
 };
 
-/// The lots of the real host tier.
+/// The seed of the real host tier.
 constexpr uint64_t shadow_seed = policy_seed + static_cast<uint64_t>(tier_kind::host);
 
-constexpr int space_shift = 32; ///< in the high half of a key; what is left of it is 96 bits
+constexpr int space_shift = 32; ///< in the high half of a key, which leaves 96 bits
 
 entry_key name_of(const object_key& key) {
   entry_key name = to_entry_key(key);
@@ -36,7 +36,7 @@ entry_key name_of(const object_key& key) {
 
 void hear(shadow_state& state, const shadow_use& use) {
   if (use.inference != 0 && state.inferences.contains(use.inference))
-    return; // its one use was heard
+    return; // its one access was already counted
   state.clock.hear(use.told);
   auto entries = entries_of(use);
   policy_time at = state.clock.now();
@@ -94,7 +94,7 @@ shadow_actor::behavior_type shadow_behavior(shadow_actor::stateful_pointer<shado
   for (const shadow_plan& plan : arguments.plans) {
     auto cache = shadow_cache::make(plan.policy, plan.capacity_bytes, shadow_seed);
     if (!cache)
-      std::abort(); // settings were checked
+      std::abort(); // settings were validated
     self->state.caches.push_back(std::move(*cache));
   }
   return {

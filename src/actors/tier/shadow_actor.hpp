@@ -1,5 +1,5 @@
-// SHADOW: what other policies and capacities would have hit of a trust group's traffic. A thread of its own, so that no
-// worker is slower for it.
+// SHADOW: what other policies and capacities would have hit on a trust group's requests. On its own thread,
+// so that it slows down no worker.
 #pragma once
 
 #include "actors/interfaces.hpp"
@@ -16,22 +16,23 @@
 namespace terrace::actors {
 
 struct shadow_plan {
-  std::string policy; ///< a name of `eviction_policy_names` (asserted: settings checked it)
+  std::string policy; ///< one of `eviction_policy_names` (asserted: settings were validated)
   uint64_t capacity_bytes = 0;
 };
 
 struct shadow_arguments {
   std::vector<shadow_plan> plans;
   std::shared_ptr<shadow_feed> feed;
-  std::shared_ptr<metrics::shadow_probe> probe; ///< with a line for each plan, in their order; or null
+  std::shared_ptr<metrics::shadow_probe> probe; ///< with a line per plan, in order; or null
   clock_source clock = clock_source::steady;    ///< that of the real policies
   bool detached = true;                         ///< false in tests that run everything on one thread
 };
 
 shadow_actor spawn_shadow(caf::actor_system& system, shadow_arguments arguments);
 
-/// The objects that a use is about, root first, as the shadows hear of them. States of trailing pools are left out: which
-/// of them a client would have stored nobody knows. Their keys are the shadows' own: each tells the space that it is of.
+/// The objects of an access as counted by the shadows, root first. States of trailing pools are omitted,
+/// because it is unknown which of them a client would have stored. Their keys are the shadows' own and
+/// contain the space.
 std::vector<entry_info> entries_of(const shadow_use& use);
 bool is_of(space_id space, entry_key key);
 

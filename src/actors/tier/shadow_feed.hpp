@@ -1,4 +1,4 @@
-// The bound on what shadow policies have still to hear.
+// A bound on the requests waiting for the shadow policies.
 #pragma once
 
 #include <atomic>
@@ -6,14 +6,15 @@
 
 namespace terrace::actors {
 
-/// Connections ask before they tell, so that shadows that fall behind lose requests and no memory, and delay nobody. Any
-/// thread.
+/// Connections check it before they send, so that shadows that fall behind skip requests instead of using
+/// memory or delaying others. Safe on any thread.
 class shadow_feed {
  public:
   /// Chunks that may wait; a longer request waits alone.
   static constexpr uint64_t waiting_max = 1U << 17;
 
-  /// Whether a request of so many chunks may be told; counted as waiting until `heard`, or as skipped.
+  /// True if a request of this many chunks may be sent; it counts as waiting until `heard`, otherwise as
+  /// skipped.
   bool offer(uint64_t chunks) noexcept {
     uint64_t before = waiting_.fetch_add(chunks, std::memory_order_relaxed);
     if (before == 0 || before + chunks <= waiting_max)
@@ -24,7 +25,7 @@ class shadow_feed {
   }
   void heard(uint64_t chunks) noexcept { waiting_.fetch_sub(chunks, std::memory_order_relaxed); }
 
-  /// Requests that no shadow heard of.
+  /// The number of skipped requests.
   uint64_t skipped() const noexcept { return skipped_.load(std::memory_order_relaxed); }
 
  private:

@@ -22,23 +22,23 @@ namespace {
 struct tier_shell {
   const char* name = "tier";
   residency objects;
-  release_sink_ptr sink; ///< of this actor, for its holds and reservations
+  release_sink_ptr sink; ///< for its holds and reservations; sends to this actor
   note_line notes;
   allocator_actor space;
   policy_actor policy;
   index_keeper keeper; ///< of a durable tier
   std::shared_ptr<metrics::tier_probe> probe;
   tier_kind kind = tier_kind::none;
-  std::shared_ptr<eviction_round> round; ///< while one is under way
+  std::shared_ptr<eviction_round> round; ///< while one is in progress
   bool owes_notice = false;              ///< the last one failed, and nothing became evictable since
 };
 
 using self_pointer = caf::stateful_actor<tier_shell, runtime::short_turns<tier_actor::base>>*;
 
-/// Behind every so many batches, a mark: when it is back, what was kept since goes out.
+/// After every few batches, a mark: when it returns, the notes kept since are sent.
 void mark_notes(self_pointer self);
 
-/// What the policy has not been told yet.
+/// Sends the notes that the policy has not received yet.
 void tell_kept(self_pointer self) {
   for (policy_notes& batch : self->state.notes.take())
     self->send(self->state.policy, std::move(batch));
@@ -54,7 +54,7 @@ void mark_notes(self_pointer self) {
             self->state.notes.marked();
             tell_kept(self);
           },
-          [](const caf::error&) {}); // the policy has ended: nobody is left to be told
+          [](const caf::error&) {}); // the policy has ended
 }
 
 void tell(self_pointer self, policy_notes notes) {
@@ -64,8 +64,8 @@ void tell(self_pointer self, policy_notes notes) {
   mark_notes(self);
 }
 
-/// After every change: policy and journal hear of it, freed space goes back, and an allocator that found nothing to evict
-/// gets another try when something became evictable. `of`: the space of what was published.
+/// Call after every change: notifies policy and journals, returns freed space, and lets an allocator that
+/// found nothing to evict try again if an object became evictable. `of`: the space of published objects.
 void settle(self_pointer self, std::vector<extent> freed, const space_ptr& of = nullptr) {
   auto& state = self->state;
   if (auto changes = state.objects.take_changes(); !changes.empty())
@@ -89,13 +89,13 @@ void settle(self_pointer self, std::vector<extent> freed, const space_ptr& of = 
   state.probe->holds(state.objects.table().published());
 }
 
-// ---- a round of eviction, which the allocator has begun ----
+// ---- a round of eviction, started by the allocator ----
 
 void go_on(self_pointer self);
 
 void ask_for_victims(self_pointer self) {
   auto& state = self->state;
-  tell_kept(self); // the question stands behind all that happened before it
+  tell_kept(self); // the request must follow all earlier events
   self->request(state.policy, caf::infinite, state.round->question(state.kind))
       .then(
           [self](const victim_answer& named) {
@@ -127,7 +127,7 @@ void go_on(self_pointer self) {
   auto& state = self->state;
   if (state.round->now() == eviction_round::stage::evicting)
     evict(self);
-  settle(self, {}); // notes first, then the space: whoever gets the space finds a policy that knows
+  settle(self, {}); // notes first, then the space, so that whoever gets the space finds an up-to-date policy
   if (state.round->now() == eviction_round::stage::asked) {
     ask_for_victims(self);
     return;
@@ -319,7 +319,8 @@ tier_actor::behavior_type tier_behavior(self_pointer self, std::shared_ptr<tier_
       },
       [self](const grow_notice& notice) { self->send(self->state.space, notice); },
       [self](const retire_request& request) {
-        auto promise = self->delegate(self->state.space, request); // first, so that nothing new comes there
+        auto promise =
+            self->delegate(self->state.space, request); // first, so that nothing new is placed there
         self->state.objects.retire(request.range);
         settle(self, {});
         return promise;

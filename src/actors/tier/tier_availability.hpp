@@ -1,4 +1,4 @@
-// Whether a tier can be used now: set by whoever moves its bytes, read by whoever would use it, on any thread.
+// Whether a tier is available: set by the actor that moves its bytes, read on any thread.
 #pragma once
 
 #include <string>
@@ -9,11 +9,12 @@ class tier_availability {
  public:
   virtual ~tier_availability() = default;
 
-  /// Objects can be read, at least some. While they cannot, they count as not there; they may come back.
+  /// True if objects can be read, at least some. Otherwise they count as misses; they may become readable
+  /// again.
   virtual bool reads() const = 0;
-  /// Objects may be written: all is well, or it is time to try again.
+  /// True if objects may be written: the tier is healthy, or it is time to retry.
   virtual bool writes() const = 0;
-  /// Why it is degraded; empty while it is not.
+  /// Why it is degraded; empty if it is not.
   virtual std::string reason() const = 0;
 };
 

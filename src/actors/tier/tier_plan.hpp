@@ -1,4 +1,4 @@
-// A tier as it is configured.
+// The configuration of a tier.
 #pragma once
 
 #include "memory/allocator.hpp"
@@ -20,7 +20,7 @@ struct tier_plan {
   uint32_t waiting_max = 4096;
 };
 
-/// The tier's allocator, over an arena of so many bytes; `boundary_bytes`: see `allocator_options`. Errors: the
+/// The tier's allocator for an arena of this size; `boundary_bytes`: see `allocator_options`. Errors: the
 /// allocator's.
 result<std::unique_ptr<allocator>> make_space(const tier_plan& plan, uint64_t bytes, uint64_t boundary_bytes);
 

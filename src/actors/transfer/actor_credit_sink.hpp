@@ -1,4 +1,4 @@
-// Where write credits go back to: the write-through actor.
+// Returns write credits to the write-through actor.
 #pragma once
 
 #include "actors/interfaces.hpp"
@@ -11,7 +11,7 @@
 
 namespace terrace::actors {
 
-/// Any thread. Keeps the actor's memory alive, not the actor: after its end the messages are dropped.
+/// Safe on any thread. Keeps the actor's memory alive, not the actor: after its end the messages are dropped.
 class actor_credit_sink final : public credit_sink {
  public:
   explicit actor_credit_sink(caf::actor write_through) : write_through_(std::move(write_through)) {}

@@ -11,7 +11,7 @@ namespace terrace::actors {
 
 namespace {
 
-/// The time that a job takes and the bytes that it moves.
+/// Measures the time and the bytes of a job.
 template <class F>
 auto counted(const std::shared_ptr<metrics::copier_probe>& probe, uint64_t bytes, F job) {
   auto begin = std::chrono::steady_clock::now();

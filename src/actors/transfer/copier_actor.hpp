@@ -1,4 +1,4 @@
-// COPIER: a thread of its own that moves bulk bytes, so that no worker does.
+// COPIER: a thread that copies bulk bytes, so that no worker does.
 #pragma once
 
 #include "actors/interfaces.hpp"
@@ -14,14 +14,14 @@
 namespace terrace::actors {
 
 struct copier_arguments {
-  uint64_t piece_bytes = 8 << 20; ///< copied between two looks at the request's context
+  uint64_t piece_bytes = 8 << 20; ///< bytes copied between checks of the request's context
   std::shared_ptr<metrics::copier_probe> probe;
   bool detached = true; ///< false in tests that run everything on one thread
 };
 
 copier_actor spawn_copier(caf::actor_system& system, copier_arguments arguments);
 
-/// The copiers of the daemon; immutable but for the turn. Any thread.
+/// The copiers of the daemon; immutable except for the turn. Safe on any thread.
 class copier_pool {
  public:
   explicit copier_pool(std::vector<copier_actor> copiers) : copiers_(std::move(copiers)) {}

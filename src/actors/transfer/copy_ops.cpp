@@ -15,7 +15,8 @@ namespace terrace::actors {
 
 namespace {
 
-/// What a core copies and then finds in its own cache. Larger pieces are written past the caches, and smaller ones gain nothing.
+/// A piece that a core copies and then finds in its own cache. Larger pieces bypass the caches, and smaller
+/// ones gain nothing.
 constexpr uint64_t in_cache_bytes = 256 << 10;
 
 error shrunk(const outside_memory& outside, uint64_t offset, uint64_t bytes) {
@@ -24,12 +25,13 @@ error shrunk(const outside_memory& outside, uint64_t offset, uint64_t bytes) {
                           "; seal it against shrinking (F_SEAL_SHRINK)"};
 }
 
-/// Through the descriptor: any number of short transfers, ended by an error or by the end of a file that shrank.
+/// Through the descriptor: any number of short transfers, until an error or the end of a truncated file.
 error move_through_file(const outside_memory& outside, copy_direction direction, std::byte* inside,
                         uint64_t offset, uint64_t bytes) {
   if (direction == copy_direction::out_of_arena) {
     struct stat status {};
-    // A write behind the end would grow the file: the client shrank it, so it is told instead.
+    // A write beyond the end would extend the file, which the client has truncated, so it gets an error
+    // instead.
     if (::fstat(outside.fd, &status) != 0 || static_cast<uint64_t>(status.st_size) < offset + bytes)
       return shrunk(outside, offset, bytes);
   }

@@ -10,17 +10,17 @@ namespace terrace::actors {
 
 namespace {
 
-/// Each round that delivers nothing halves the window. One object that is there is held at once, so this is never reached
-/// but by chunks of many objects.
+/// Each round that delivers nothing halves the window. A single present object is held immediately, so this
+/// is reached only with chunks of many objects, and only by chance.
 constexpr unsigned fruitless_max = 48;
 
-/// Whether the job's lease held the window's object `i`.
+/// True if the job's lease held the window's object `i`.
 bool leased(const load_job& job, const load_window& window, size_t i) {
   return std::any_of(job.leased.begin(), job.leased.end(),
                      [&](const tier_hold& one) { return one.held->places()[window.begin + i].present(); });
 }
 
-/// The window counts up to the first object that is not there.
+/// Limits the window to the objects before the first missing one.
 void cut_at_first_gap(load_window& window) {
   window.usable = static_cast<size_t>(std::find_if(window.places.begin(), window.places.end(),
                                                    [](const object_place& p) { return !p.present(); }) -
@@ -29,7 +29,7 @@ void cut_at_first_gap(load_window& window) {
 
 // ---- a window ----
 
-/// Until everything of the window that can be had is in host memory, held or reserved.
+/// Runs until everything available of the window is in host memory, held or reserved.
 task<error> bring_window(load_pointer self, const load_job& job, load_course& course, load_window& window,
                          bool delivered_some) {
   while (true) {
@@ -46,16 +46,16 @@ task<error> bring_window(load_pointer self, const load_job& job, load_course& co
       co_return failure;
     keep(window, *acquired);
     course.others_hold = acquired->held_bytes;
-    if (job.runs) // its own are in the way of nobody but itself, and not for long
+    if (job.runs) // its own objects are in nobody's way for long
       for (const object_place& place : window.places)
         course.others_hold -= std::min(course.others_hold, place.physical_bytes);
     bool others = any(*acquired, acquired_state::pending);
     bool complete = !others && !any(*acquired, acquired_state::absent);
     bool fits = may_stay(job, window, acquired->held_bytes);
-    acquired->held.reset(); // the window has it
+    acquired->held.reset(); // owned by the window
     if ((!complete || !fits) && !job.runs && !std::exchange(course.piecewise, true)) {
       window.holds.clear();
-      co_return error{}; // in smaller windows, from its begin
+      co_return error{}; // in smaller windows, from the beginning
     }
     if (!fits) {
       course.full = delivered_some;
@@ -75,7 +75,8 @@ task<error> bring_window(load_pointer self, const load_job& job, load_course& co
       cut_at_first_gap(window);
       co_return error{};
     }
-    // Others are writing some of it: let go of everything, wait for them, begin again; at last deliver nothing more.
+    // Others are writing some of it: release everything, wait for them, and start again; give up after
+    // several rounds.
     window.holds.clear();
     if (++window.awaited > window_attempts_max) {
       if (job.held_by)
@@ -102,7 +103,7 @@ copy_request copy_of(const load_job& job, const load_window& window) {
   return request;
 }
 
-/// What host memory serves may be missing below.
+/// Objects served from host memory may be missing in tiers below.
 void offer_again(load_pointer self, const load_job& job, const load_window& window) {
   for (const tier_parts& tier : job.group->tiers())
     if (tier.second_looks && tier.second_looks->load(std::memory_order_relaxed) && tier.writes())
@@ -130,7 +131,7 @@ void account(load_pointer self, const load_job& job, const load_window& window, 
 }
 
 load_window next_window(const load_job& job, size_t begin, const load_course& course) {
-  // Without a copy everything has to be held at once: where it is in host memory already, that is one window.
+  // Without a copy everything must be held at once; if it is in host memory already, that is one window.
   bool whole = !job.runs && !course.piecewise;
   uint64_t bytes_max = job.group->window_bytes >> std::min(course.fruitless, 63U);
   load_window window;
@@ -148,7 +149,7 @@ task<error> load_all(load_pointer self, const load_job& job, load_result& done) 
     bool delivered_some = done.chunks != 0;
     auto failure = co_await bring_window(self, job, course, window, delivered_some);
     if (course.full)
-      co_return error{}; // what is held already is the answer: the client goes on behind it
+      co_return error{}; // what is held already is the answer: the client continues after it
     if (failure.code != errc::ok)
       co_return failure;
     if (whole && course.piecewise)
@@ -165,7 +166,7 @@ task<error> load_all(load_pointer self, const load_job& job, load_result& done) 
     begin += objects;
     if (objects == window.size())
       continue;
-    if (window.usable != window.first_left) { // a tier lost the next one, or nobody ever had it
+    if (window.usable != window.first_left) { // a tier lost the next object, or no tier ever had it
       if (window.usable < window.size() && !window.lost[window.usable] && leased(job, window, window.usable))
         co_return error{errc::gone, "chunks that the lease held were cleared"};
       co_return error{};

@@ -1,12 +1,13 @@
-// TRANSFER (load): brings objects up to host memory, and from there into a region. One actor for each request;
-// its connection gives it another when it is done.
+// TRANSFER (load): reads objects into host memory and copies them into a region. One actor per request; its
+// connection reuses it.
 //
-// It works in windows: hold what is in host memory; read what only tiers below have into reserved space, publish it;
-// copy. While it waits for memory it holds none, so two loads cannot wait for each other. What it delivers is always
-// whole chunks from the first on: under a lease all that the lease holds, unless a tier lost it, or an error.
+// It works in windows: hold what is in host memory; read what only lower tiers have into reserved space and
+// publish it; copy. While it waits for memory it holds none, so two loads cannot wait for each other. It
+// always delivers whole chunks, starting with the first: under a lease everything that the lease holds,
+// unless a tier lost it, or an error.
 //
-// Without a copy the objects of all windows stay held. Only the first window waits for memory; the result ends before the
-// first that there is no room for.
+// Without a copy the objects of all windows stay held. Only the first window waits for memory; the result
+// ends before the first object without room.
 #pragma once
 
 #include "actors/transfer/transfer_arguments.hpp"
@@ -23,24 +24,24 @@ struct load_job {
   batch_ptr objects;
   size_t objects_per_chunk = 1;
   tier_holds
-      leased; ///< what a lease holds of them, by tier; of those below the first nothing: the load asks them itself
-  std::shared_ptr<const scatter_gather> runs; ///< null: nothing is copied, the host objects stay held instead
+      leased; ///< the objects that a lease holds, by tier; if none below the first, the load probes those tiers itself
+  std::shared_ptr<const scatter_gather> runs; ///< null: nothing is copied, and the host objects stay held
   outside_memory target;
-  std::shared_ptr<const lease> held_by; ///< by which it loads, kept until it is done; may be null
+  std::shared_ptr<const lease> held_by; ///< the lease of the load, kept until it is done; may be null
   context_ptr context;
   bool note_access = true;
 };
 
 struct load_result {
-  error failure;     ///< what ended it early; what was delivered before stands
+  error failure;     ///< what ended it early; chunks delivered before remain valid
   size_t chunks = 0; ///< delivered
   uint64_t bytes = 0;
-  std::array<uint64_t, 4> bytes_by_tier{}; ///< by tier_kind: where they were found
-  std::vector<object_place> places;        ///< without runs: in host memory, of the delivered objects
-  std::vector<hold_ptr> holds;             ///< without runs: what keeps them there
+  std::array<uint64_t, 4> bytes_by_tier{}; ///< by tier_kind in which they were found
+  std::vector<object_place> places;        ///< without runs: of the delivered objects in host memory
+  std::vector<hold_ptr> holds;             ///< without runs: keep them there
 };
 
-/// The actor answers a `load_job` with a `load_result`. Thereafter it takes another, or ends when the result is a failure.
+/// Answers a `load_job` with a `load_result`. Then it takes another, or ends if the result is a failure.
 caf::actor spawn_load(caf::actor_system& system);
 
 } // namespace terrace::actors

@@ -4,7 +4,7 @@
 
 namespace terrace::actors {
 
-/// Takes what the host tier gave.
+/// Takes the answer of the host tier.
 void keep(load_window& window, const acquire_answer& acquired) {
   window.places.assign(acquired.states.size(), {});
   for (size_t i = 0; i < acquired.states.size(); ++i)
@@ -13,7 +13,7 @@ void keep(load_window& window, const acquire_answer& acquired) {
   window.holds = {acquired.held};
 }
 
-/// What the client is told where nothing may wait for what leases and those who read them hold.
+/// The error if a request may not wait for memory held by leases and their readers.
 error no_room(const load_job& job, const load_course& course, uint64_t bytes) {
   return {errc::no_space,
           "leases and their readers hold " + std::to_string(course.others_hold) + " of " +
@@ -26,7 +26,7 @@ bool may_stay(const load_job& job, const load_window& window, uint64_t held_byte
   if (job.runs || job.group->tiers().size() == 1 || held_bytes <= held_bytes_max(job))
     return true;
   hold_ptr leased = held_in(job.leased, tier_kind::host);
-  for (size_t i = 0; i < window.size(); ++i) // what the lease holds there anyway takes nothing from others
+  for (size_t i = 0; i < window.size(); ++i) // what the lease already holds needs no additional memory
     if (!leased || !leased->places()[window.begin + i].present())
       return false;
   return true;
@@ -34,8 +34,9 @@ bool may_stay(const load_job& job, const load_window& window, uint64_t held_byte
 
 namespace {
 
-/// A chain longer than what can be had of host memory cannot stay there: half of that stays, and the rest streams past
-/// instead of driving everything else out. What leases and other transfers hold cannot be had.
+/// A chain longer than the available host memory cannot stay there: half of what is available is kept, and
+/// the rest is streamed instead of evicting everything else. Memory held by leases and other transfers is not
+/// available.
 bool passes(const load_job& job, const load_course& course) {
   uint64_t size = job.group->memory->size();
   uint64_t room = size - std::min(size, course.others_hold);
@@ -45,27 +46,27 @@ bool passes(const load_job& job, const load_course& course) {
   return job.runs && bytes > room && course.promoted >= room / 2;
 }
 
-/// What is read from the tiers below for a window, and from where.
+/// The objects of a window to be read from the tiers below, and their sources.
 struct below_reading {
   tier_holds below;            ///< parallel to the window's objects
   acquire_answer acquired;     ///< the space in host memory
-  std::vector<size_t> objects; ///< of the window: reserved, and had by a tier below
+  std::vector<size_t> objects; ///< indices in the window: reserved, and present in a tier below
 };
 
-/// One tier's part of it.
+/// The part of one tier.
 struct tier_reading {
   const tier_parts* tier = nullptr;
   hold_ptr held;
   std::vector<size_t> objects;
 };
 
-/// The fastest tier below that has the window's object; `end` when none has.
+/// The fastest tier below that has the window's object; `end` if none.
 tier_holds::const_iterator fastest_of(const tier_holds& below, size_t object) {
   return std::find_if(below.begin(), below.end(),
                       [object](const tier_hold& one) { return one.held->places()[object].present(); });
 }
 
-/// The part of a lease's hold that belongs to the window; it shares the lease's ownership.
+/// The part of a lease's hold that belongs to the window; shares the lease's ownership.
 hold_ptr window_of(const hold_ptr& held, size_t begin, size_t end) {
   auto places = std::vector<object_place>(held->places().begin() + static_cast<ptrdiff_t>(begin),
                                           held->places().begin() + static_cast<ptrdiff_t>(end));
@@ -73,7 +74,7 @@ hold_ptr window_of(const hold_ptr& held, size_t begin, size_t end) {
                   [held](object_hold* part) { delete part; });
 }
 
-/// What the tiers below have of the window; held.
+/// The objects of the window that the tiers below have, held.
 task<result<tier_holds>> hold_below(load_pointer self, const load_job& job, const load_window& window) {
   tier_holds below;
   if (leased_below(job)) {
@@ -96,7 +97,8 @@ task<result<tier_holds>> hold_below(load_pointer self, const load_job& job, cons
   co_return below;
 }
 
-/// Space for exactly what tiers below hold and host memory lacks. Nothing when there is no room for it and nobody may wait.
+/// Space for exactly the objects that tiers below hold and host memory lacks. None if there is no space and
+/// the request may not wait.
 task<result<acquire_answer>> acquire_space(load_pointer self, const load_job& job, load_course& course,
                                            const load_window& window, const tier_holds& below,
                                            bool delivered_some) {
@@ -113,8 +115,8 @@ task<result<acquire_answer>> acquire_space(load_pointer self, const load_job& jo
   }
   if (!job.runs) {
     uint64_t size = job.group->memory->size();
-    request.may_wait = !delivered_some;                  // who waits holds nothing
-    if (course.others_hold + wanted > size - size / 4) { // the rest is for transfers, which end
+    request.may_wait = !delivered_some;                  // a waiting request holds nothing
+    if (course.others_hold + wanted > size - size / 4) { // the rest is for transfers, which are short-lived
       course.full = delivered_some;
       co_return tl::unexpected(no_room(job, course, wanted));
     }
@@ -127,7 +129,7 @@ task<result<acquire_answer>> acquire_space(load_pointer self, const load_job& jo
   co_return acquired;
 }
 
-/// Each tier's part.
+/// Divides the objects among the tiers.
 std::vector<tier_reading> parts_of(const load_job& job, const below_reading& reading) {
   std::vector<tier_reading> parts;
   for (const tier_hold& one : reading.below)
@@ -150,7 +152,7 @@ read_request read_of(const load_job& job, const load_window& window, const tier_
   return request;
 }
 
-/// Takes out of the part what could not be read. What is damaged is dropped from its tier.
+/// Removes from the part what could not be read. Damaged objects are dropped from their tier.
 void drop_unread(load_pointer self, const load_job& job, load_window& window, tier_reading& part,
                  const acquire_answer& acquired, const std::vector<move_outcome>& outcomes) {
   discard_notice damaged;
@@ -171,7 +173,7 @@ void drop_unread(load_pointer self, const load_job& job, load_window& window, ti
   part.objects = std::move(good);
   if (!damaged.ids.empty())
     self->send(part.tier->tier, std::move(damaged));
-  if (!stalled.ids.empty()) // nobody should wait for the kernel to give their memory back
+  if (!stalled.ids.empty()) // others need not wait until the kernel returns their memory
     self->send(job.group->host, std::move(stalled));
 }
 
@@ -182,8 +184,8 @@ confirm_request confirm_of(const tier_reading& part) {
   return request;
 }
 
-/// Reads the reserved objects into their place in host memory, from all tiers at once, and keeps in `reading` what arrived
-/// and counts. What was cleared from its tier meanwhile is not brought back.
+/// Reads the reserved objects into host memory, from all tiers in parallel, and keeps in `reading` those that
+/// were read and are still published. Objects cleared from their tier meanwhile are not brought back.
 task<error> read_reserved(load_pointer self, const load_job& job, load_window& window,
                           below_reading& reading) {
   auto parts = parts_of(job, reading);
@@ -214,8 +216,8 @@ task<error> read_reserved(load_pointer self, const load_job& job, load_window& w
   co_return error{};
 }
 
-/// What was read and found good becomes visible and is held, or passes. `others`: the window waits for others next, and
-/// must not keep what nobody can see.
+/// Objects read and found intact are published and held, or passed through. `others`: the window waits for
+/// others next, and must not keep objects that are not visible.
 task<error> publish_read(load_pointer self, const load_job& job, load_course& course, load_window& window,
                          const below_reading& reading, bool others) {
   publish_request request;
@@ -258,7 +260,7 @@ bool leased_below(const load_job& job) {
 
 task<result<bool>> bring_from_below(load_pointer self, const load_job& job, load_course& course,
                                     load_window& window, bool delivered_some) {
-  window.holds.clear(); // who waits holds nothing
+  window.holds.clear(); // a waiting request holds nothing
   below_reading reading;
   auto below = co_await hold_below(self, job, window);
   if (!below)

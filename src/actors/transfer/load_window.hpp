@@ -1,4 +1,4 @@
-// A window of a load on its way, and how it gets from the tiers below what host memory lacks.
+// A window of a load in progress, and how it reads objects missing in host memory from the tiers below.
 #pragma once
 
 #include "actors/transfer/load_actor.hpp"
@@ -19,42 +19,42 @@ struct load_state {
 
 using load_pointer = caf::stateful_actor<load_state>*;
 
-/// A window on its way.
+/// A window in progress.
 struct load_window : transfer_window {
   std::vector<object_place> places; ///< parallel to its objects: in host memory
   std::vector<tier_kind> source;    ///< parallel: where it was found
   std::vector<bool> lost;           ///< parallel: could not be read, or was damaged
-  size_t first_left = SIZE_MAX;     ///< the first that left host memory while the load waited for space
-  size_t usable = 0;                ///< objects from the begin on that are in host memory now
+  size_t first_left = SIZE_MAX; ///< the first object evicted from host memory while the load waited for space
+  size_t usable = 0;            ///< objects from the beginning on that are in host memory now
   std::vector<hold_ptr> holds;
   reservation_ptr passing; ///< objects that are delivered and not kept
   int awaited = 0;         ///< rounds in which others were writing some of its objects
 };
 
-/// What windows leave to those behind them.
+/// State passed from one window to the next.
 struct load_course {
-  uint64_t promoted = 0;    ///< bytes that were brought into host memory to stay
-  uint64_t others_hold = 0; ///< bytes of host memory that nobody can have as the window begins
-  unsigned fruitless = 0;   ///< rounds in a row that delivered nothing because objects left
+  uint64_t promoted = 0;    ///< bytes brought into host memory to stay
+  uint64_t others_hold = 0; ///< bytes of host memory that are unavailable when the window begins
+  unsigned fruitless = 0;   ///< consecutive rounds that delivered nothing because objects were evicted
   bool piecewise = false;   ///< nothing is copied, and not everything is in host memory already
   bool full = false;        ///< nothing is copied, and there is no room for more
 };
 
-/// Of host memory that leases, those who read them and transfers may hold together for a load that keeps what it brings: the
-/// rest is for transfers, which end.
+/// The part of host memory that leases, their readers and transfers may hold together for a load that keeps
+/// what it brings; the rest is for transfers, which end.
 inline uint64_t held_bytes_max(const load_job& job) {
   uint64_t size = job.group->memory->size();
   return size - size / 4;
 }
 
-/// Whether the window, which is held now, may stay so. `held_bytes`: in host memory, by everybody. A load that copies may
-/// always, and where there is no disk nothing else could keep the objects.
+/// Whether the window, which is held, may stay held. `held_bytes`: held in host memory in total. True for
+/// loads that copy, and if there is no tier below, which could keep the objects instead.
 bool may_stay(const load_job& job, const load_window& window, uint64_t held_bytes);
 
-/// What the client is told where nothing may wait for what leases and those who read them hold.
+/// The error if a request may not wait for memory held by leases and their readers.
 error no_room(const load_job& job, const load_course& course, uint64_t bytes);
 
-/// Takes what the host tier gave.
+/// Takes the answer of the host tier.
 void keep(load_window& window, const acquire_answer& acquired);
 
 inline bool any(const acquire_answer& acquired, acquired_state what) {
@@ -67,9 +67,10 @@ bool may_be_below(const load_job& job);
 /// Whether the job's lease holds anything below the first tier.
 bool leased_below(const load_job& job);
 
-/// Brings from the tiers below what host memory lacks of the window, in one round: they hold what they have, space for exactly that is
-/// acquired in host memory, and what is read, good and still counts is published there. `delivered_some`: the load
-/// has something to answer with. True: others are writing some of the window, and its holds are to be let go.
+/// Reads objects of the window that host memory lacks from the tiers below, in one round: the tiers hold what
+/// they have, space for exactly that is acquired in host memory, and objects that were read, are valid and
+/// are still published are published there. `delivered_some`: the load has delivered something already.
+/// Returns true if others are writing part of the window, whose holds must then be released.
 task<result<bool>> bring_from_below(load_pointer self, const load_job& job, load_course& course,
                                     load_window& window, bool delivered_some);
 

@@ -28,28 +28,28 @@ namespace terrace::actors {
 
 namespace {
 
-/// Objects that a tier looks for between two looks at its other messages, some 10 us. Many lookups are one slice.
+/// Objects that a tier probes between checks for other messages, about 10 us. Many lookups are one slice.
 constexpr size_t slice_objects = 128;
 
-/// What one tier has said so far.
+/// The results of one tier so far.
 struct tier_share {
   const tier_parts* tier = nullptr;
   object_bitmap present; ///< of the whole request
   object_bitmap slice;
   hold_ptr held;
-  uint64_t held_bytes = 0; ///< in the tier, by whomever, when it last answered
+  uint64_t held_bytes = 0; ///< in the tier, in total, when it last answered
 };
 
 struct lookup_state {
   const char* name = "lookup";
   task<> progress;
-  std::function<void()> go_on; ///< when the turn that was asked for has come
+  std::function<void()> go_on; ///< called when the requested turn has come
 };
 
 using lookup_base = runtime::short_turns<runtime::homed<caf::event_based_actor>>;
 using self_pointer = caf::stateful_actor<lookup_state, lookup_base>*;
 
-/// `co_await next_turn(self);`: others have their turns first.
+/// `co_await next_turn(self);`: other actors run first.
 class next_turn {
  public:
   explicit next_turn(self_pointer self) : self_(self) {}
@@ -69,11 +69,11 @@ class next_turn {
   self_pointer self_;
 };
 
-/// A lookup under way.
+/// A lookup in progress.
 struct search {
   lookup_request request;
-  std::vector<tier_share> tiers; ///< that are asked, fastest first
-  size_t first = 0;              ///< of the slice that is asked for
+  std::vector<tier_share> tiers; ///< the tiers to search, fastest first
+  size_t first = 0;              ///< first object of the current slice
   size_t slice = 0;              ///< objects in a slice: whole words of a bitmap, whole chunks
 
   explicit search(lookup_request what);
@@ -87,10 +87,10 @@ bool has_trailing_pools(const search& state) {
                      [](const pool_spec& pool) { return pool.rule == hit_rule::trailing_chunks; });
 }
 
-/// Probes note a use only where what they see is all there is to know.
+/// Probes record accesses only if they see the whole request.
 bool probes_note_access(const search& state) { return one_slice(state) && !has_trailing_pools(state); }
 
-/// A state that no window of the found prefix needs is not used, and a lease does not hold it.
+/// A state that no window of the found prefix needs is not accessed, and a lease does not hold it.
 void let_go_of_unneeded(const space_spec& spec, uint32_t found_chunks, object_hold& held) {
   chunk_layout layout(spec);
   std::vector<bool> keeps;
@@ -101,7 +101,7 @@ void let_go_of_unneeded(const space_spec& spec, uint32_t found_chunks, object_ho
   held.keep_only(keeps);
 }
 
-/// What probes did not note is noted here, in one batch, for a chain's use is told from its end.
+/// Records, in one batch, accesses that probes did not, because a chain is recorded from its end.
 void note_access(self_pointer self, const search& state, const tier_share& share) {
   if (!state.request.note_access || probes_note_access(state))
     return;
@@ -113,11 +113,12 @@ void note_access(self_pointer self, const search& state, const tier_share& share
     self->send(share.tier->tier, std::move(used));
 }
 
-/// Where there are tiers below, all leases together hold at most half of host memory: the other half is for loads, which bring what
-/// a lease holds below. Objects leave a tier from the end of their chain, so what is held keeps all in front of it there, as
-/// soon as that is loaded. So this lease holds in host memory only the beginning of its chain, up to the first object that
-/// is not there or does not fit; the rest it holds below. It ends before the first object behind what fits that
-/// no tier below has. Gives how many objects, whole chunks, the lease may have.
+/// If there are tiers below, all leases together hold at most half of host memory: the other half is for
+/// loads, which read what a lease holds below. Objects are evicted from the end of their chain, so a held
+/// object keeps everything before it in host memory once that is loaded. Therefore this lease holds in host
+/// memory only the beginning of its chain, up to the first object that is absent or does not fit, and holds
+/// the rest below. It ends before the first object beyond that part that no tier below has. Returns the
+/// number of objects, in whole chunks, that the lease may have.
 size_t leave_room(const search& state, size_t objects) {
   const tier_share& first = state.tiers.front();
   object_hold& host = *first.held;
@@ -165,7 +166,7 @@ object_bitmap first_of(const object_bitmap& all, size_t objects) {
   return part;
 }
 
-/// What was found, as one prefix of the fastest tiers.
+/// The objects found, as one prefix of the fastest tiers.
 lookup_answer merge(self_pointer self, search& state) {
   const space_spec& spec = state.request.in->spec;
   size_t per_chunk = chunk_layout(spec).objects_per_chunk();
@@ -205,8 +206,8 @@ lookup_answer merge(self_pointer self, search& state) {
   return answer;
 }
 
-/// Whether what lies behind this slice can still belong to a prefix. In spaces with trailing pools it may, whatever is
-/// missing here.
+/// True if objects after this slice can still belong to a prefix. In spaces with trailing pools they may,
+/// whatever is missing here.
 bool goes_on(const search& state) {
   if (has_trailing_pools(state))
     return true;
@@ -216,7 +217,7 @@ bool goes_on(const search& state) {
   return any.count() == any.size();
 }
 
-/// To the next slice; false when that was the last one.
+/// Advances to the next slice; false after the last one.
 bool advance(search& state) {
   state.first += state.slice;
   return state.first < state.request.objects->size() && goes_on(state);
@@ -227,9 +228,9 @@ void add_present(const search& state, tier_share& share, object_bitmap present) 
   share.slice = std::move(present);
 }
 
-/// Looks into the tier's index on this thread: so a lookup does not wait for a tier that works for others, perhaps on a
-/// worker that the kernel has put aside. False when the tier must be asked: what is found must be held, or the tier is
-/// changing its index.
+/// Reads the tier's index on this thread, so that a lookup does not wait for a tier that is busy, perhaps on
+/// a preempted worker. False if the tier must be asked: the objects must be held, or the tier is modifying
+/// its index.
 bool read_slice(const search& state, tier_share& share) {
   if (state.request.hold)
     return false;
@@ -259,7 +260,7 @@ question<tier_actor, probe_request> probe_of(const search& state, const tier_sha
                       request.hold,
                       request.note_access && probes_note_access(state),
                       {state.first, state.slice}};
-  // A long lookup's slices do not stand in a short one's way.
+  // Slices of a long lookup do not delay short ones.
   return {share.tier->tier, std::move(probe),
           one_slice(state) ? caf::message_priority::high : caf::message_priority::normal};
 }
@@ -271,7 +272,7 @@ void add_answer(const search& state, tier_share& share, probe_answer found) {
     add_held(state, share, found.held);
 }
 
-/// A tier that is empty, or cannot be read now, is not asked.
+/// Tiers that are empty or unreadable are not asked.
 bool is_asked(const lookup_request& request, const tier_parts& tier) {
   bool allowed = request.tiers == 0 || (request.tiers >> static_cast<unsigned>(tier.kind) & 1) != 0;
   return allowed && tier.reads() && !tier.index->empty();
@@ -285,7 +286,7 @@ search::search(lookup_request what) : request(std::move(what)) {
   slice = std::max(slice_objects / whole, size_t{1}) * whole;
 }
 
-/// Slice after slice: reads the tiers' indexes, or asks the tiers at once.
+/// Slice by slice: reads the tiers' indexes, or asks the tiers in parallel.
 task<> look_up(self_pointer self, lookup_request request, answer<lookup_answer> reply) {
   search state(std::move(request));
   bool more = !state.tiers.empty();
@@ -307,7 +308,7 @@ task<> look_up(self_pointer self, lookup_request request, answer<lookup_answer> 
     }
     more = advance(state);
     if (more && asked.empty()) {
-      co_await next_turn(self); // turns are short: others have theirs between slices
+      co_await next_turn(self); // turns are short: other actors run between slices
     }
   }
   auto found = merge(self, state);

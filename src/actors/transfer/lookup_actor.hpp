@@ -1,5 +1,5 @@
-// LOOKUP: one lookup request. It asks every tier that may hold something at once, merges their answers into a plan, and
-// keeps what was found when a lease is wanted. Its connection keeps it for the next lookup.
+// LOOKUP: one lookup request. Asks every tier that may have something in parallel, merges the answers into a
+// plan, and keeps holds if a lease is requested. Reused by its connection.
 #pragma once
 
 #include "actors/transfer/transfer_arguments.hpp"
@@ -13,9 +13,10 @@ struct lookup_request {
   space_ptr in;
   batch_ptr objects; ///< of all ranks (index/chunk_layout.hpp)
   plan_request plan;
-  uint32_t tiers = 0;       ///< bit n: tier_kind n may be asked; 0: all
-  bool hold = false;        ///< keep what is found
-  bool note_access = false; ///< holding is a use, unless an inference was told; a bare probe is none
+  uint32_t tiers = 0; ///< bit n: tier_kind n may be searched; 0: all
+  bool hold = false;  ///< hold what is found
+  bool note_access =
+      false; ///< holding is an access, unless an inference was reported; a probe without hold is none
 };
 struct lookup_answer {
   error failure;
@@ -23,8 +24,8 @@ struct lookup_answer {
   tier_holds held; ///< of the found chunks, when asked for
 };
 
-/// Answers `lookup_request`, one at a time. It lives with its connection: behind a tier that another worker runs, it would
-/// have to wait there for that worker's own connections.
+/// Answers `lookup_request`, one at a time. Runs on its connection's worker: next to a tier on another worker
+/// it would wait for that worker's own connections.
 caf::actor spawn_lookup(caf::actor_system& system, const runtime::home& home);
 
 } // namespace terrace::actors

@@ -1,4 +1,4 @@
-// A lookup's answer as clients are told it.
+// The answer to a lookup on the wire.
 #pragma once
 
 #include "base/ids.hpp"
@@ -7,7 +7,7 @@
 
 namespace terrace::actors {
 
-/// `held`: empty when there is no lease.
+/// `held`: empty if there is no lease.
 inline flatbuffers::Offset<wire::LookupAnswer>
 write_lookup_answer(flatbuffers::FlatBufferBuilder& body, const prefix_plan& plan, const lease_id& held) {
   static_assert(sizeof(tier_kind) == 1);

@@ -1,4 +1,4 @@
-// Between connections and their trust group: lookups that have an id.
+// Messages between connections and their trust group on lookups with an id.
 #pragma once
 
 #include "actors/connection/lookup_registry.hpp"
@@ -24,7 +24,7 @@ struct await_lookup_answer {
   error failure;
   lookup_outcome_ptr found;
 };
-/// A lookup under way ends; of one that was answered the lease ends.
+/// Ends a lookup in progress, or the lease of one that was answered.
 struct cancel_lookup_request {
   lookup_id id;
 };

@@ -19,21 +19,21 @@ struct store_state {
 
 using self_pointer = caf::stateful_actor<store_state>*;
 
-/// Leave to write a window to a tier below.
+/// A credit to write a window to a tier below.
 struct tier_credit {
   write_through_actor to;
   credit_ptr credit;
 };
 
-/// A window on its way.
+/// A window in progress.
 struct window_in_work : transfer_window {
   std::vector<bool> copied;         ///< parallel to its objects
-  std::vector<tier_credit> credits; ///< of the tiers below that it goes to
+  std::vector<tier_credit> credits; ///< of the tiers below that it will be written to
   int awaited = 0;                  ///< rounds in which others were writing some of its objects
-  int evicted = 0;                  ///< rounds in which objects left while it waited for space
+  int evicted = 0;                  ///< rounds in which objects were evicted while it waited for space
 };
 
-/// What a round left to do.
+/// What remains after a round.
 enum class rest : uint8_t { nothing, evicted, written_by_others };
 
 rest rest_of(const acquire_answer& acquired) {
@@ -41,7 +41,7 @@ rest rest_of(const acquire_answer& acquired) {
     return std::find(acquired.states.begin(), acquired.states.end(), what) != acquired.states.end();
   };
   return any(acquired_state::pending)  ? rest::written_by_others
-         : any(acquired_state::absent) ? rest::evicted // it was there when the space was asked for
+         : any(acquired_state::absent) ? rest::evicted // it was present when the space was requested
                                        : rest::nothing;
 }
 
@@ -57,7 +57,8 @@ acquire_request space_for(const store_job& job, const window_in_work& window) {
   acquire_request request;
   request.objects = window.objects;
   bool told = job.context && job.context->inference != 0;
-  request.note_access = window.awaited + window.evicted == 0 && !told; // else its inference is the use
+  request.note_access =
+      window.awaited + window.evicted == 0 && !told; // otherwise its inference is the access
   request.context = job.context;
   return request;
 }
@@ -68,7 +69,7 @@ copy_request copy_into(const store_job& job, const window_in_work& window, const
   request.outside = job.source;
   request.context = job.context;
   request.owners = {acquired.reserved};
-  bool sums = !window.credits.empty(); // tiers below will want them
+  bool sums = !window.credits.empty(); // tiers below need them
   for (size_t i = 0; i < acquired.states.size(); ++i)
     if (acquired.states[i] == acquired_state::reserved) {
       add_pieces(job, window, request, acquired.places[i], i);
@@ -78,7 +79,7 @@ copy_request copy_into(const store_job& job, const window_in_work& window, const
   return request;
 }
 
-/// What was reserved is copied now.
+/// Copies what was reserved.
 publish_request publication_of(const store_job& job, window_in_work& window, const acquire_answer& acquired,
                                store_result& done) {
   publish_request request;
@@ -96,7 +97,7 @@ publish_request publication_of(const store_job& job, window_in_work& window, con
   return request;
 }
 
-/// `sums`: of the payloads that were copied, in their order, or none. Gives them parallel to the window's objects.
+/// `sums`: of the copied payloads, in order, or empty. Returns them parallel to the window's objects.
 std::vector<uint64_t> checksums_of(const acquire_answer& acquired, const std::vector<uint64_t>& sums) {
   std::vector<uint64_t> all(sums.empty() ? 0 : acquired.places.size());
   auto sum = sums.begin();
@@ -106,7 +107,7 @@ std::vector<uint64_t> checksums_of(const acquire_answer& acquired, const std::ve
   return all;
 }
 
-/// Holds what is there, copies and publishes what is absent, and hands that to write-through.
+/// Holds what is present, copies and publishes what is absent, and passes that to write-through.
 task<result<rest>> store_round(self_pointer self, const store_job& job, window_in_work& window,
                                store_result& done) {
   auto wanted = space_for(job, window);
@@ -122,7 +123,7 @@ task<result<rest>> store_round(self_pointer self, const store_job& job, window_i
   const copier_actor& copier = job.group->copiers->next();
   auto copied = co_await ask<copy_answer>(self, copier, std::move(copy), "copier");
   if (auto failure = failure_of(copied); failure.code != errc::ok)
-    co_return tl::unexpected(failure); // the reservation goes with `acquired`: nothing of it was ever visible
+    co_return tl::unexpected(failure); // the reservation ends with `acquired`: nothing of it was visible
 
   auto checksums = checksums_of(*acquired, copied->checksums);
   auto complete = publication_of(job, window, *acquired, done);
@@ -137,7 +138,7 @@ task<result<rest>> store_round(self_pointer self, const store_job& job, window_i
   co_return left;
 }
 
-/// Round after round, until everything is there or others have stored it.
+/// Repeats rounds until everything is present or others have stored it.
 task<error> store_window(self_pointer self, const store_job& job, window_in_work& window,
                          store_result& done) {
   while (true) {
@@ -149,7 +150,8 @@ task<error> store_window(self_pointer self, const store_job& job, window_in_work
     if (*left == rest::nothing)
       co_return error{};
     if (*left == rest::evicted) {
-      // A store does not fight eviction for ever: what keeps leaving has been stored, and left as anything may.
+      // A store does not compete with eviction forever: what keeps leaving has been stored, and was evicted
+      // like any object.
       if (++window.evicted > window_attempts_max)
         co_return error{};
       continue;
@@ -171,8 +173,8 @@ void count_chunks(const store_job& job, const window_in_work& window, store_resu
   }
 }
 
-/// Leave to add the window to what waits for the tiers below, before it takes any memory. Always in their order, so that of two
-/// stores none waits for what the other has.
+/// Credits of the tiers below for the window, before it takes any memory. Always in the order of the tiers,
+/// so that two stores cannot wait for each other.
 task<error> take_credit(self_pointer self, const store_job& job, window_in_work& window) {
   for (const tier_parts& tier : job.group->tiers()) {
     if (!tier.write_new || !tier.writes())

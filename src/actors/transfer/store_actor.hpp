@@ -1,8 +1,9 @@
-// TRANSFER (store): copies objects from a region or from staging memory into the host tier and publishes them. One actor
-// for each request; its connection gives it another when it is done.
+// TRANSFER (store): copies objects from a region or from staging memory into the host tier and publishes
+// them. One actor per request; its connection reuses it.
 //
-// Window by window: reserve what is absent, copy, publish. What is there already, or being written by somebody else, is
-// not copied again. An object is invisible until its last byte is in place. Write-through to disk follows on its own.
+// Window by window: reserve absent objects, copy, publish. Objects that are present, or being written by
+// another request, are not copied again. An object is invisible until it is complete. Write-through to disk
+// follows independently.
 #pragma once
 
 #include "actors/transfer/transfer_arguments.hpp"
@@ -23,13 +24,13 @@ struct store_job {
 };
 
 struct store_result {
-  error failure;             ///< what ended it early; what was stored before stays
+  error failure;             ///< what ended it early; chunks stored before remain
   size_t stored_chunks = 0;  ///< of which at least one object was copied
-  size_t present_chunks = 0; ///< of which everything was there
+  size_t present_chunks = 0; ///< which were completely present
   uint64_t bytes = 0;        ///< copied
 };
 
-/// The actor answers a `store_job` with a `store_result`. Thereafter it takes another, or ends when the result is a failure.
+/// Answers a `store_job` with a `store_result`. Then it takes another, or ends if the result is a failure.
 caf::actor spawn_store(caf::actor_system& system);
 
 } // namespace terrace::actors

@@ -1,4 +1,4 @@
-// A tier of a trust group, as all that uses it sees it.
+// A tier of a trust group: everything its users need.
 #pragma once
 
 #include "actors/interfaces.hpp"
@@ -12,26 +12,27 @@
 
 namespace terrace::actors {
 
-/// Immutable once it has joined its group, but for what it points to; any thread.
+/// Immutable once it has joined its group, except for the referenced objects; safe on any thread.
 struct tier_parts {
   tier_kind kind = tier_kind::none;
   tier_actor tier;
   std::shared_ptr<const tier_index> index; ///< the tier's
   std::shared_ptr<metrics::tier_probe> probe;
-  std::shared_ptr<const tier_availability> service; ///< null: it can always be used
+  std::shared_ptr<const tier_availability> service; ///< null: always in service
 
-  // Of tiers below the first:
+  // Only for tiers below the first:
   mover_actor mover;                 ///< between host memory and this tier
-  write_through_actor write_through; ///< brings here what was stored above; null: nobody does
-  bool write_new = false;            ///< stores are among that
-  /// Whether what the first tier serves is offered to this one again, for it may not have it. Null: never.
+  write_through_actor write_through; ///< writes objects stored above to this tier; may be null
+  bool write_new = false;            ///< also those of stores
+  /// Whether objects served by the first tier are offered to this one again, because it may lack them. Null:
+  /// never.
   std::shared_ptr<const std::atomic<bool>> second_looks;
 
   bool reads() const { return !service || service->reads(); }
   bool writes() const { return !service || service->writes(); }
   std::string degraded() const {
     return service ? service->reason() : std::string();
-  } ///< why; empty: it is not
+  } ///< the reason; empty if in service
 };
 
 } // namespace terrace::actors

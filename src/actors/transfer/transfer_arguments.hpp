@@ -1,4 +1,4 @@
-// What every transfer of a trust group works with.
+// The environment of all transfers of a trust group.
 #pragma once
 
 #include "actors/interfaces.hpp"
@@ -17,34 +17,34 @@
 
 namespace terrace::actors {
 
-/// The actors and the arena of a trust group. Set up before it serves, but for tiers below the first, which join when they are
-/// ready; shared by all that works for the group, on any thread.
+/// The actors and the arena of a trust group. Set up before it serves, except for tiers below the first,
+/// which join when they are ready; shared by all actors of the group, on any thread.
 struct group_parts {
   std::string name;
   std::string path; ///< of its first socket
   bool isolated = false;
-  std::vector<std::string> disk_files; ///< where its volume lies, also while the disk tier is off
-  std::string state_directory;         ///< clears that a volume has not heard of are remembered there
-  bool detached = true;                ///< what blocks has a thread of its own
+  std::vector<std::string> disk_files; ///< the files of its volume, also while the disk tier is off
+  std::string state_directory;         ///< for clears that a volume could not record
+  bool detached = true;                ///< blocking work has its own thread
   group_actor group;
   policy_actor policy;
-  shadow_actor shadow;                     ///< null while none is configured, as is its feed
-  std::shared_ptr<shadow_feed> feed;       ///< asked before the shadows are told
-  tier_actor host;                         ///< the first tier, which transfers go through
+  shadow_actor shadow;                     ///< null if none is configured, like its feed
+  std::shared_ptr<shadow_feed> feed;       ///< checked before the shadows are notified
+  tier_actor host;                         ///< the first tier, through which all transfers go
   std::shared_ptr<segmented_arena> memory; ///< the host tier's
   std::shared_ptr<copier_pool> copiers;
   std::atomic<uint64_t> window_bytes{64ULL
-                                     << 20}; ///< a transfer holds at most so much of the arena at a time
+                                     << 20}; ///< limit of the arena bytes that a transfer holds at a time
 
-  /// After the arena changed its size: a window is at most an eighth of it.
+  /// After the arena was resized: a window is at most an eighth of it.
   void fit_window() {
     window_bytes = std::min<uint64_t>(64ULL << 20, std::max<uint64_t>(memory->size() / 8, 1));
   }
 
-  /// Those that are there, fastest first: host memory, then whatever has joined. What was seen stays as it is.
+  /// The tiers, fastest first: host memory, then those that have joined. A returned list never changes.
   const std::vector<tier_parts>& tiers() const { return *tiers_.load(std::memory_order_acquire); }
 
-  /// Null while there is none (yet).
+  /// Null if there is none (yet).
   const tier_parts* tier(tier_kind kind) const {
     const auto& all = tiers();
     auto found =
@@ -53,7 +53,7 @@ struct group_parts {
   }
   const tier_parts* disk() const { return tier(tier_kind::disk); }
 
-  /// Takes its place among the tiers. One at a time.
+  /// Adds a tier at its position. One call at a time.
   void join(tier_parts more) {
     auto all = std::make_unique<std::vector<tier_parts>>(tiers());
     auto slower = [&more](const tier_parts& each) { return each.kind > more.kind; };
@@ -75,7 +75,7 @@ struct group_parts {
 
  private:
   std::vector<std::unique_ptr<const std::vector<tier_parts>>>
-      seen_; ///< the present list, and those before it
+      seen_; ///< the current list and all previous ones
   const std::vector<tier_parts> none_;
   std::atomic<const std::vector<tier_parts>*> tiers_{&none_};
   std::atomic<disk_phase> phase_{disk_phase::off};

@@ -1,4 +1,4 @@
-// What loads and stores have in common: both are coroutines that go through a job window by window, wait for others that
+// Shared by loads and stores: both are coroutines that process a job window by window, wait for others that
 // write the same objects, and end with one answer.
 #pragma once
 
@@ -16,7 +16,8 @@
 
 namespace terrace::actors {
 
-/// After so many rounds in which others kept taking or abandoning what a window waited for, a transfer waits no more.
+/// After this many rounds in which others kept taking or abandoning what a window waited for, a transfer
+/// gives up.
 constexpr int window_attempts_max = 16;
 
 /// Objects [begin, end) of a job.
@@ -27,27 +28,27 @@ struct transfer_window {
   size_t size() const { return end - begin; }
 };
 
-/// Whole chunks from object `begin` on: at most `bytes_max`, at least one.
+/// Whole chunks starting at object `begin`: at most `bytes_max`, at least one.
 template <class Job>
 transfer_window window_at(const Job& job, size_t begin, uint64_t bytes_max) {
   size_t end = window_end(job.objects->payload_bytes, begin, job.objects_per_chunk, bytes_max);
   return {begin, end, slice(job.objects, begin, end)};
 }
 
-/// Why a transfer (`what`: a load, a store) goes no further; ok while its request lives.
+/// Why a transfer (`what`: a load, a store) must end; ok while its request is active.
 inline error ended(const context_ptr& context, const char* what) {
   if (!context || context->live())
     return {};
   return {context->ended.load(), std::string("the request ended before its ") + what + " was complete"};
 }
 
-/// That of the request, or the one that its answer tells; ok otherwise.
+/// The failure of the request, or that of its answer; ok otherwise.
 template <class Answer>
 error failure_of(const result<Answer>& answer) {
   return answer ? answer->failure : answer.error();
 }
 
-/// The pieces of the window's object number `object`, which lies at `place` in the host arena.
+/// The pieces of the window's object number `object`, which is at `place` in the host arena.
 template <class Job>
 void add_pieces(const Job& job, const transfer_window& window, copy_request& request,
                 const object_place& place, size_t object) {
@@ -56,7 +57,7 @@ void add_pieces(const Job& job, const transfer_window& window, copy_request& req
     request.pieces.push_back({payload + piece.object_offset, piece.region_offset, piece.bytes});
 }
 
-/// One job from its beginning to its answer. After a failure the actor ends.
+/// One job from start to answer. After a failure the actor ends.
 template <class Self, class Job, class Result>
 task<> run_job(Self self, Job job, answer<Result> reply, task<error> (*serve)(Self, const Job&, Result&)) {
   Result done;
@@ -68,7 +69,7 @@ task<> run_job(Self self, Job job, answer<Result> reply, task<error> (*serve)(Se
     self->quit();
 }
 
-/// The behaviour of a transfer: `serve` does a job. One job at a time.
+/// The behavior of a transfer: `serve` executes a job. One job at a time.
 template <class Self, class Job, class Result>
 caf::behavior transfer_behavior(Self self, task<error> (*serve)(Self, const Job&, Result&)) {
   return {

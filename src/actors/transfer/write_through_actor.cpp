@@ -29,10 +29,10 @@ struct write_through_state {
   uint64_t next_passage = 0;
   uint64_t bytes_in_progress = 0;
   std::unique_ptr<write_credits> credits;
-  credit_sink_ptr sink; ///< of this actor
+  credit_sink_ptr sink; ///< sends to this actor
   std::unique_ptr<write_budget> budget;
   bool starting = false;                               ///< passages are being started
-  std::vector<answer<finish_writes_answer>> finishing; ///< who waits for the last of them
+  std::vector<answer<finish_writes_answer>> finishing; ///< requests waiting for the last of them
 };
 
 using clock = std::chrono::steady_clock;
@@ -40,19 +40,19 @@ using metrics::refusal_reason;
 
 using self_pointer = write_through_actor::stateful_pointer<write_through_state>;
 
-/// One notice on its way. Its end, whatever the reason, is the end of its holds and its reservation.
+/// One notice in progress. When it ends, for whatever reason, so do its holds and its reservation.
 struct passage {
   write_through_notice what;
   uint64_t bytes = 0;
   std::vector<bool> wanted;          ///< parallel to the notice's objects: still in host memory, and admitted
-  std::vector<uint64_t> paid;        ///< parallel: bytes of the day's budget
-  std::vector<moved_object> objects; ///< those that the tier has room for and does not have
+  std::vector<uint64_t> paid;        ///< parallel: bytes of the daily budget
+  std::vector<moved_object> objects; ///< absent in the tier, with space reserved there
   std::vector<object_place> host_places; ///< parallel to `objects`, until they are confirmed
 
   explicit passage(write_through_notice notice) : what(std::move(notice)) {
     for (uint64_t each : what.objects->payload_bytes)
       bytes += each;
-    // An object that is gone from the hold was never there: nothing to write.
+    // An object missing from the hold was never present: nothing to write.
     for (const object_place& place : what.held->places())
       wanted.push_back(place.present());
   }
@@ -67,7 +67,7 @@ void want_second_looks(self_pointer self) {
 
 // ---- admission ----
 
-/// Nothing from object `i` on is written.
+/// Objects from `i` on are not written.
 void refuse_from(self_pointer self, passage& pass, size_t i, refusal_reason why) {
   want_second_looks(self);
   auto begin = pass.wanted.begin() + static_cast<ptrdiff_t>(i);
@@ -75,7 +75,7 @@ void refuse_from(self_pointer self, passage& pass, size_t i, refusal_reason why)
   std::fill(begin, pass.wanted.end(), false);
 }
 
-/// Leaves out what fits into `room_bytes`: it makes nobody leave. `asked`: the objects that are in the question.
+/// Omits what fits into `room_bytes`, because it evicts nothing. `asked`: the objects in the request.
 admit_request admission_of(self_pointer self, const passage& pass, uint64_t room_bytes,
                            std::vector<size_t>& asked) {
   admit_request request;
@@ -111,7 +111,7 @@ void pay(self_pointer self, passage& pass) {
   }
 }
 
-/// Leaves in `pass.wanted` what disk lacks, what is worth it and what the day's budget pays for.
+/// Reduces `pass.wanted` to what the tier lacks, what is admitted and what the daily budget allows.
 task<error> admit(self_pointer self, passage& pass) {
   const auto& with = self->state.with;
   probe_request question{pass.what.objects, false, false};
@@ -123,7 +123,7 @@ task<error> admit(self_pointer self, passage& pass) {
   if (!pass.wants_any())
     co_return error{};
 
-  uint64_t room_bytes = 0; // where nobody must leave for it, everything beats its victim
+  uint64_t room_bytes = 0; // if nothing must be evicted for it, everything is admitted
   if (with.admission.rule == admission_rule::beats_victim) {
     tier_status_request status;
     auto now = co_await ask<tier_report>(self, with.tier, status, "disk tier");
@@ -147,9 +147,9 @@ task<error> admit(self_pointer self, passage& pass) {
   co_return error{};
 }
 
-// ---- the way to disk ----
+// ---- writing ----
 
-/// Space on disk for what is wanted.
+/// Space in the tier for the wanted objects.
 acquire_request space_for(const passage& pass) {
   acquire_request request;
   request.objects = pass.what.objects;
@@ -184,7 +184,8 @@ confirm_request confirm_of(const passage& pass) {
   return request;
 }
 
-/// What was cleared from host memory before disk had a place for it is not written: nobody would find it there to clear.
+/// Objects cleared from host memory before the disk reserved space for them are not written: a clear would
+/// not find them there.
 void drop_cleared(passage& pass, const std::vector<bool>& present) {
   size_t kept = 0;
   for (size_t i = 0; i < pass.objects.size(); ++i)
@@ -201,7 +202,7 @@ write_request write_of(const passage& pass, const reservation_ptr& reserved) {
   return request;
 }
 
-/// What was written.
+/// The objects that were written.
 publish_request publication_of(self_pointer self, const passage& pass,
                                const std::vector<move_outcome>& outcomes) {
   publish_request request;
@@ -224,7 +225,7 @@ publish_request publication_of(self_pointer self, const passage& pass,
   return request;
 }
 
-/// An error: an actor has ended, and what is in `pass.objects` is not written.
+/// An error: an actor has ended, and `pass.objects` is not written.
 task<error> bring_down(self_pointer self, passage& pass) {
   const auto& with = self->state.with;
   if (with.availability && !with.availability->writes()) {
@@ -270,7 +271,7 @@ task<error> bring_down(self_pointer self, passage& pass) {
   co_return published ? error{} : published.error();
 }
 
-// ---- the line ----
+// ---- the queue ----
 
 void start_next(self_pointer self);
 
@@ -291,7 +292,7 @@ task<> write_through(self_pointer self, write_through_notice notice, uint64_t nu
 void start_next(self_pointer self) {
   auto& state = self->state;
   if (std::exchange(state.starting, true))
-    return; // a passage that ended at once: its start goes on
+    return; // a passage ended immediately: the loop that started it continues
   while (!state.line.empty() &&
          (state.bytes_in_progress == 0 || state.bytes_in_progress < state.with.bytes_in_progress)) {
     write_through_notice notice = std::move(state.line.front());

@@ -1,13 +1,14 @@
-// WRITE-THROUGH: brings what was stored in host memory to disk as well, behind the client's back.
+// WRITE-THROUGH: writes objects stored in host memory to a tier below as well, after the client was answered.
 //
-// It takes `write_through_notice`. Each notice's hold keeps its objects in host memory until they are on disk or cannot
-// be: so a host tier under pressure waits for the disk instead of losing what was stored. It needs no host memory of its
-// own, so it always gets on. What may wait for the disk is bounded by credits (write_credits.hpp), which stores ask for
-// before they take memory: `write_credit_request` -> `write_credit_answer`.
+// It receives `write_through_notice`. Each notice's hold keeps its objects in host memory until they are on
+// disk or cannot be, so a host tier under pressure waits for the disk instead of losing what was stored. It
+// needs no host memory of its own, so it always makes progress. What may wait for the disk is bounded by
+// credits (write_credits.hpp), which stores request before they take memory: `write_credit_request` ->
+// `write_credit_answer`.
 //
-// A chunk that is on disk already is not written again. What is not, must be admitted: by the policy where the rule is not
-// `always`, then by the day's budget of bytes. Objects come in the order of their chain, so that after one that is refused
-// the rest is refused as well: from disk alone nobody would find it.
+// A chunk that is already on disk is not written again. Others must be admitted: by the policy if the rule is
+// not `always`, then by the daily byte budget. Objects are in chain order; after one that is rejected the
+// rest is rejected as well, because lookups would not find it on disk alone.
 #pragma once
 
 #include "actors/transfer/transfer_arguments.hpp"
@@ -19,7 +20,7 @@
 
 namespace terrace::actors {
 
-/// What is worth writing to disk.
+/// Which objects are written to disk.
 struct disk_admission {
   admission_rule rule = admission_rule::always;
   uint64_t bytes_per_day = 0; ///< 0: no limit
@@ -31,15 +32,16 @@ struct write_through_arguments {
   tier_actor tier;
   policy_actor policy;
   disk_admission admission;
-  /// Set when something was not taken, or there is no room left: from then on host memory may have what disk has not. Or null.
+  /// Set when something was rejected, or there is no free space: from then on host memory may have objects
+  /// that the disk has not. May be null.
   std::shared_ptr<std::atomic<bool>> second_looks;
   uint64_t waiting_bytes =
-      UINT64_MAX; ///< of host memory that may wait for the disk, this in progress included
+      UINT64_MAX; ///< of host memory that may wait for the disk, including writes in progress
   mover_actor mover;
-  std::shared_ptr<const tier_availability> availability; ///< of the tier; null: it can always be written
+  std::shared_ptr<const tier_availability> availability; ///< of the tier; null: always in service
   std::shared_ptr<segmented_arena> memory;
-  uint64_t bytes_in_progress = 128ULL
-                               << 20; ///< taken from the line at a time; a single larger notice goes alone
+  uint64_t bytes_in_progress =
+      128ULL << 20; ///< taken from the queue at a time; a single larger notice is processed alone
   std::shared_ptr<metrics::tier_probe> probe; ///< of the tier
 };
 

@@ -1,4 +1,4 @@
-// abort: gives reserved staging memory back.
+// abort: releases reserved staging memory.
 #include "actors/connection/verbs.hpp"
 #include "actors/connection/verbs/reservations.hpp"
 

@@ -1,4 +1,4 @@
-// await_lookup: what another client's lookup found, and a share of its lease.
+// await_lookup: the result of another client's lookup, and a share in its lease.
 #include "actors/connection/verbs.hpp"
 #include "actors/transfer/lookup_answers.hpp"
 
@@ -7,7 +7,7 @@ namespace terrace::actors::verbs {
 namespace {
 
 void share(connection& client, const connection::request& what, const lookup_outcome& found) {
-  if (!what.context->live()) { // nobody would give the lease back
+  if (!what.context->live()) { // the lease would never be released
     client.refuse(what, {what.context->ended.load(), "the wait for a lookup ended"});
     return;
   }
@@ -19,7 +19,7 @@ void share(connection& client, const connection::request& what, const lookup_out
   if (held && !client.holds(held->id)) {
     if (!client.may_lease(what))
       return;
-    if (!client.reads(what, held, {}, {})) // from now on its end is the end of its last holder
+    if (!client.reads(what, held, {}, {})) // from now on it ends with its last holder
       return;
   }
   client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {

@@ -1,4 +1,4 @@
-// cancel: ends a request of this connection early, or another's lookup.
+// cancel: ends a request of this connection early, or a lookup by its id.
 #include "actors/connection/verbs.hpp"
 
 namespace terrace::actors::verbs {

@@ -1,4 +1,4 @@
-// clear: forgets the objects of a space, or all of the trust group, for good.
+// clear: removes the objects of a space, or all of the trust group, permanently.
 #include "actors/connection/verbs.hpp"
 #include "actors/disk/clear_keeper.hpp"
 
@@ -20,7 +20,7 @@ struct clearing {
   std::optional<space_fingerprint> fingerprint;
   std::vector<tier_actor> order;
   size_t next = 0;
-  size_t tiers = 0; ///< that are in the order
+  size_t tiers = 0; ///< in the order
   clear_answer sum;
 };
 using clearing_ptr = std::shared_ptr<clearing>;
@@ -73,7 +73,7 @@ void ask_tiers(const clearing_ptr& all) {
       finish_volume(all);
       return;
     }
-    // One may have joined meanwhile, and have been offered what the first still had.
+    // A tier may have joined meanwhile and received objects that the first still had.
     all->tiers = tiers.size();
     for (const tier_parts& tier : tiers)
       all->order.push_back(tier.tier);

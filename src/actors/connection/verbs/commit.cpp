@@ -1,4 +1,4 @@
-// commit: publishes the chunks that the client has written into staging memory, by one copy.
+// commit: publishes the chunks that the client has written into staging memory, with one copy.
 #include "actors/connection/verbs.hpp"
 #include "actors/connection/verbs/reservations.hpp"
 #include "actors/connection/verbs/run_transfer.hpp"

@@ -1,4 +1,4 @@
-// end_inference: how an inference request ended, for the policy to learn from.
+// end_inference: how an inference request ended, for learning policies.
 #include "actors/connection/verbs.hpp"
 
 #include <caf/send.hpp>

@@ -10,7 +10,7 @@ namespace terrace::actors::verbs {
 
 namespace {
 
-/// Ended connections of the same process that it no longer reads anything of.
+/// Handles closed connections of the same process from which it no longer reads.
 void confirm_ended(connection& client, const wire::Hello& hello) {
   const auto& boot = client.environment().boot.bytes;
   if (hello.resumes() == nullptr || hello.resumes_boot() == nullptr ||

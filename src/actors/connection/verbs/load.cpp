@@ -1,4 +1,4 @@
-// load: chunks into a region.
+// load: copies chunks into a region.
 #include "actors/connection/prefixes.hpp"
 #include "actors/connection/verbs.hpp"
 #include "actors/connection/verbs/start_load.hpp"
@@ -7,18 +7,18 @@ namespace terrace::actors::verbs {
 
 namespace {
 
-/// What a load is about, before its runs are checked.
+/// The objects of a load, before its runs are validated.
 struct load_subject {
   space_ptr in;
-  std::shared_ptr<metrics::space_probe> probe; ///< null when only a lease names the space
+  std::shared_ptr<metrics::space_probe> probe; ///< null if only a lease identifies the space
   batch_ptr objects;
-  size_t pools = 1; ///< objects of a chunk
+  size_t pools = 1; ///< objects per chunk
   tier_holds leased;
-  lease_ptr from;           ///< null: by prefix, which is a use of its own
-  uint64_t first_token = 0; ///< of the prompt: where the first object's chunk begins
+  lease_ptr from;           ///< null: by prefix, which counts as an access
+  uint64_t first_token = 0; ///< position in the prompt at which the first object's chunk begins
 };
 
-/// Checks the runs and starts the load.
+/// Validates the runs and starts the load.
 void load_objects(connection& client, const connection::request& what, const wire::Load& request,
                   const std::shared_ptr<const client_region>& region, const load_subject& subject) {
   if (region->mapped() && !region->writable()) {
@@ -119,7 +119,7 @@ void load(connection& client, const connection::request& what, const wire::Load&
     load_prefix(client, what, asked, region);
     return;
   }
-  auto body = client.channel().hold(); // the lease may be another connection's: it is asked for
+  auto body = client.channel().hold(); // the lease may belong to another connection, which takes a request
   client.with_lease(what, protocol::to_lease_id(asked.lease()),
                     [&client, what, &asked, region, body](const lease_ptr& from) {
                       load_leased(client, what, asked, region, from);

@@ -1,4 +1,4 @@
-// lookup: how many leading chunks are there, where, and, if wanted, a lease on them.
+// lookup: the number and tiers of the leading chunks that are present, and optionally a lease on them.
 #include "actors/connection/named_lookup.hpp"
 #include "actors/connection/prefixes.hpp"
 #include "actors/connection/verbs.hpp"
@@ -28,12 +28,12 @@ void count_hits(const client_space& in, const prefix_plan& plan) {
       in.probe->hit(tier, found * chunk_tokens);
 }
 
-/// A lookup under way.
+/// A lookup in progress.
 struct subject {
   client_space_ptr in;
   bool lease_wanted = false;
   std::shared_ptr<const chunk_prefix> prefix;
-  std::shared_ptr<named_lookup> name; ///< null: nobody else knows of it
+  std::shared_ptr<named_lookup> name; ///< null: it has no id
 };
 
 lease_ptr take_lease(connection& client, const subject& of, const lookup_answer& found) {
@@ -67,7 +67,7 @@ void answer(connection& client, const connection::request& what, const subject& 
     lookup_outcome outcome;
     outcome.in = of.in->what;
     outcome.plan = plan;
-    outcome.plan.object_tiers = {}; // nobody asks for them any more
+    outcome.plan.object_tiers = {}; // no longer needed
     outcome.leased = held != nullptr;
     outcome.held = held;
     if (held)
@@ -119,7 +119,7 @@ void begin(connection& client, const connection::request& what, const wire::Look
               });
 }
 
-/// Others of the trust group know of it before it looks at anything.
+/// Registered in the trust group before the lookup starts.
 void begin_named(connection& client, const connection::request& what, const wire::Lookup& asked, subject of) {
   auto id = protocol::to_lookup_id(asked.lookup_id());
   auto body = client.channel().hold();

@@ -1,4 +1,5 @@
-// map_segment: a descriptor of the arena, or of the connection's staging memory, for the client to map.
+// map_segment: a descriptor of an arena segment, or of the connection's staging memory, to be mapped by the
+// client.
 #include "actors/connection/verbs.hpp"
 
 namespace terrace::actors::verbs {

@@ -1,4 +1,4 @@
-// open_space: what the client's KV is, so that only interchangeable KV is shared.
+// open_space: declares the client's KV, so that only interchangeable KV is shared.
 #include "actors/connection/open_pools.hpp"
 #include "actors/connection/verbs.hpp"
 #include "index/shaped_pools.hpp"

@@ -1,4 +1,4 @@
-// policies: the policy of each tier and what shadows would have hit.
+// policies: the policy of each tier, and the results of shadow policies.
 #include "actors/connection/verbs.hpp"
 
 namespace terrace::actors::verbs {
@@ -48,7 +48,7 @@ void answer(connection& client, const connection::request& what, const policies_
   });
 }
 
-/// Both answers come to the connection, which has one thread.
+/// Both answers are handled by the connection, on one thread.
 template <class Request, class Actor, class Report>
 void gather(connection& client, const connection::request& what,
             const std::shared_ptr<policies_gathered>& all, const Actor& from,

@@ -1,4 +1,4 @@
-// read_lease: where leased chunks lie in the mapped arena.
+// read_lease: the locations of leased chunks in the mapped arena.
 #include "actors/connection/prefixes.hpp"
 #include "actors/connection/verbs.hpp"
 #include "actors/connection/verbs/start_load.hpp"
@@ -8,7 +8,7 @@ namespace terrace::actors::verbs {
 
 namespace {
 
-/// From here on the client may read these places, until it releases the lease or ends.
+/// From now on the client may read these locations, until it releases the lease or ends.
 void tell_places(connection& client, const connection::request& what, const lease_ptr& from,
                  uint64_t first_token, const load_result& done) {
   if (!client.reads(what, from, done.places, done.holds))
@@ -35,7 +35,7 @@ void read_lease(connection& client, const connection::request& what, const wire:
   }
   client.set_deadline(what, asked.deadline_ms());
   connection::set_inference(what, asked.options());
-  auto body = client.channel().hold(); // `asked` lies in it
+  auto body = client.channel().hold(); // contains `asked`
   client.with_lease(what, protocol::to_lease_id(asked.lease()),
                     [&client, what, &asked, body](const lease_ptr& from) {
                       if (!client.holds(from->id) && !client.may_lease(what))
@@ -54,7 +54,7 @@ void read_lease(connection& client, const connection::request& what, const wire:
                       job.leased = leased_part(from, *scope, rank);
                       job.context = what.context;
                       job.held_by = from;
-                      job.note_access = false; // the lookup that took the lease was the use
+                      job.note_access = false; // the lookup that took the lease was the access
                       start_load(client, what, std::move(job),
                                  [&client, what, from, at = token_of(*from, scope->range)](
                                      const load_result& done) { tell_places(client, what, from, at, done); });

@@ -1,4 +1,4 @@
-// register_region: memory of the client that the daemon may copy from and into.
+// register_region: client memory that the daemon may copy from and into.
 #include "actors/connection/verbs.hpp"
 
 namespace terrace::actors::verbs {

@@ -1,4 +1,4 @@
-// release: gives a lease back.
+// release: ends a lease.
 #include "actors/connection/verbs.hpp"
 
 namespace terrace::actors::verbs {

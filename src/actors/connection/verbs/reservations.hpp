@@ -1,4 +1,4 @@
-// What commit and abort do with a reservation of staging memory.
+// Shared by commit and abort: reservations of staging memory.
 #pragma once
 
 #include "actors/connection/connection.hpp"

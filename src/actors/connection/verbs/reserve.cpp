@@ -7,7 +7,7 @@ namespace terrace::actors::verbs {
 
 namespace {
 
-/// Space for the objects of the range that are not in host memory yet.
+/// Reserves space for the objects of the range that are not in host memory.
 void reserve_absent(connection& client, const connection::request& what, const client_space& in,
                     const batch_ptr& all, size_t per_chunk, const object_bitmap& present) {
   auto memory = client.staging_memory();
@@ -15,7 +15,7 @@ void reserve_absent(connection& client, const connection::request& what, const c
     client.refuse(what, memory.error());
     return;
   }
-  // A chunk is written whole or not at all, so that a commit's chunks are whole.
+  // A chunk is written completely or not at all, so that the chunks of a commit are complete.
   auto absent = std::make_shared<object_batch>();
   absent->trailing = all->trailing;
   std::vector<bool> wanted(all->size());

@@ -1,4 +1,4 @@
-// A load or a store on behalf of a connection: what it is about, and its start.
+// Starts a load or a store for a connection.
 #pragma once
 
 #include "actors/connection/connection.hpp"
@@ -8,7 +8,7 @@
 
 namespace terrace::actors::verbs {
 
-/// What `request` names of `chunks` chunks of such a space; nothing when that is wrong, and the request was refused.
+/// The part of `chunks` chunks selected by `request`; nullopt if it is invalid, and the request was refused.
 template <class Request>
 std::optional<transfer_scope> scope_of(connection& client, const connection::request& what,
                                        const Request& request, const space_spec& spec, size_t chunks) {
@@ -25,8 +25,9 @@ std::optional<transfer_scope> scope_of(connection& client, const connection::req
   return transfer_scope{*range, std::move(*pools)};
 }
 
-/// Has one of `idle`, or a new one that `spawn` makes, do the job, and calls `then` with its result. When that is a failure,
-/// the request is refused afterwards: `then` answers it otherwise. `idle` is the connection's.
+/// Runs the job on one of `idle`, or on a new actor from `spawn`, and calls `then` with its result. If the
+/// result is a failure, the request is refused afterwards; otherwise `then` answers it. `idle` is the
+/// connection's.
 template <class Result, class Job, class F>
 void run_transfer(connection& client, const connection::request& what, actor_pool& idle,
                   caf::actor (*spawn)(caf::actor_system&), Job job, F then) {

@@ -1,4 +1,4 @@
-// set_policy: another eviction policy for a tier.
+// set_policy: sets the eviction policy of a tier.
 #include "actors/connection/verbs.hpp"
 
 #include <unistd.h>
@@ -7,7 +7,7 @@ namespace terrace::actors::verbs {
 
 namespace {
 
-/// Whoever runs the daemon, and root: a policy is the whole group's.
+/// Allowed for the daemon's own user and root, because a policy affects the whole group.
 bool may_govern(const connection& client) {
   uid_t uid = client.who().uid;
   return uid == 0 || uid == ::geteuid();

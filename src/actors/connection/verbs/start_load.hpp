@@ -1,4 +1,4 @@
-// What load and read_lease share.
+// Shared by load and read_lease.
 #pragma once
 
 #include "actors/connection/verbs/run_transfer.hpp"
@@ -6,7 +6,7 @@
 
 namespace terrace::actors::verbs {
 
-/// Has a load do the job, and calls `on_result` unless it failed: then the request is refused.
+/// Runs the load, and calls `on_result` unless it failed: then the request is refused.
 template <class F>
 void start_load(connection& client, const connection::request& what, load_job job, F on_result) {
   run_transfer<load_result>(client, what, client.idle_loads(), spawn_load, std::move(job),
@@ -16,7 +16,7 @@ void start_load(connection& client, const connection::request& what, load_job jo
                             });
 }
 
-/// Where a range of the lease's chunks begins in the prompt.
+/// The position in the prompt at which a range of the lease's chunks begins.
 inline uint64_t token_of(const lease& from, const chunk_range& range) {
   return from.first_token + range.first * from.in->spec.chunk_tokens;
 }

@@ -1,4 +1,4 @@
-// status: the daemon as the asking client's trust group may see it.
+// status: the state of the daemon, limited to the client's trust group.
 #include "actors/connection/open_pools.hpp"
 #include "actors/connection/verbs.hpp"
 
@@ -6,7 +6,7 @@ namespace terrace::actors::verbs {
 
 namespace {
 
-/// The answers of the group's actors, gathered one by one.
+/// The answers of the group's actors, collected one by one.
 struct gathered {
   std::vector<tier_report> tiers;
   group_report group;
@@ -80,7 +80,7 @@ flatbuffers::Offset<wire::SpaceStatus> write(flatbuffers::FlatBufferBuilder& bod
   return wire::CreateSpaceStatus(body, static_cast<uint32_t>(space.id), model, fingerprint, pools);
 }
 
-/// What the movers know and their tiers do not.
+/// Availability, which movers know and tiers do not.
 void add_service(const group_parts& group, std::vector<tier_report>& tiers) {
   for (const tier_parts& each : group.tiers())
     for (tier_report& tier : tiers)
@@ -90,7 +90,7 @@ void add_service(const group_parts& group, std::vector<tier_report>& tiers) {
       }
 }
 
-/// What the arena knows and the host tier does not.
+/// Adds what only the arena knows.
 void add_memory(const segmented_arena& memory, tier_report& host) {
   host.huge_page_bytes = memory.huge_page_bytes();
   host.leaving_bytes = memory.leaving_bytes();
@@ -150,7 +150,7 @@ void gather_tier(connection& client, const connection::request& what, const std:
       });
 }
 
-/// A disk tier that is still starting, or could not be opened: the daemon serves without it, and says why.
+/// A disk tier that is still starting, or could not be opened, with the reason; the daemon serves without it.
 tier_report absent_disk(const group_parts& group) {
   tier_report report;
   report.kind = tier_kind::disk;

@@ -1,4 +1,4 @@
-// store: chunks out of a region.
+// store: copies chunks from a region.
 #include "actors/connection/prefixes.hpp"
 #include "actors/connection/verbs.hpp"
 #include "actors/connection/verbs/run_transfer.hpp"

@@ -1,4 +1,4 @@
-// unregister_region: the daemon gives the client's memory up, as soon as the transfers in flight are done with it.
+// unregister_region: the daemon releases the client's memory once the transfers in flight are done.
 #include "actors/connection/verbs.hpp"
 
 namespace terrace::actors::verbs {
