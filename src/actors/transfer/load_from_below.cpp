@@ -45,12 +45,16 @@ bool passes(const load_job& job, const load_course& course) {
   return job.runs && bytes > room && course.promoted >= room / 2;
 }
 
+} // namespace
+
 /// What is read from the tiers below for a window, and from where.
 struct below_reading {
   tier_holds below;            ///< parallel to the window's objects
   acquire_answer acquired;     ///< the space in host memory
   std::vector<size_t> objects; ///< of the window: reserved, and had by a tier below
 };
+
+namespace {
 
 /// One tier's part of it.
 struct tier_reading {
