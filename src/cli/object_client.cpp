@@ -86,7 +86,8 @@ result<size_t> object_client::load(size_t first, size_t count) {
     std::vector<std::span<uint8_t>> into(count);
     for (size_t i = 0; i < count; ++i)
       into[i] = memory_.bytes().subspan(i * object_bytes_, object_bytes_);
-    auto bytes = daemon_.load_under_lease(held_, range, into);
+    // What was copied before is not read any more: held, it would be in the way of what comes.
+    auto bytes = daemon_.load_under_lease(held_, range, into, {}, {}, client::earlier_places::given_up);
     if (bytes)
       return *bytes / object_bytes_;
     if (bytes.error().code != errc::no_space)

@@ -126,7 +126,8 @@ class connection {
   /// then the places that `read_lease` told of this lease before are given up. Errors: those of `read_lease`.
   result<uint64_t> load_under_lease(const lease& held, chunk_range range,
                                     std::span<const std::span<uint8_t>> into, deadline until = {},
-                                    std::span<const uint8_t> pools = {});
+                                    std::span<const uint8_t> pools = {},
+                                    earlier_places earlier = earlier_places::kept);
 
   /// The daemon copies into a region.
   result<load_result> load(const load_request& request, deadline until = {});

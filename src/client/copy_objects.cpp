@@ -7,11 +7,11 @@ namespace terrace::client {
 
 result<uint64_t> connection::load_under_lease(const lease& held, chunk_range range,
                                               std::span<const std::span<uint8_t>> into, deadline until,
-                                              std::span<const uint8_t> pools) {
+                                              std::span<const uint8_t> pools, earlier_places earlier) {
   uint64_t bytes = 0;
   size_t copied = 0;
-  size_t per_chunk = range.count == 0 ? 0 : into.size() / range.count;
-  auto earlier = earlier_places::kept;
+  bool even = range.count != 0 && into.size() % range.count == 0;
+  size_t per_chunk = even ? into.size() / range.count : 0; // 0: a part cannot be told from a mistake
   while (true) {
     auto located = read_lease(held.id(), range, until, pools, earlier);
     if (!located)

@@ -46,12 +46,16 @@ bool passes(const load_job& job, const load_course& course) {
   return job.runs && bytes > room && course.promoted >= room / 2;
 }
 
+} // namespace
+
 /// The objects of a window to be read from the tiers below, and their sources.
 struct below_reading {
   tier_holds below;            ///< parallel to the window's objects
   acquire_answer acquired;     ///< the space in host memory
   std::vector<size_t> objects; ///< indices in the window: reserved, and present in a tier below
 };
+
+namespace {
 
 /// The part of one tier.
 struct tier_reading {
