@@ -1,8 +1,9 @@
 // Runs a trace against a cache and checks every returned byte.
 //
-// Each request of the trace: look up its whole chunks under a lease, load what was found and compare it with the
-// content that its digests imply, release them, then store the rest. The next request of the client begins when the last store has
-// been answered, so that with one client the hits depend on the trace and the cache alone.
+// Per request of the trace: look up its whole chunks under a lease, load the found ones and compare them with
+// the content implied by their digests, release them, then store the rest. The client's next request begins
+// when the last store has been answered, so that with one client the hits depend only on the trace and the
+// cache.
 #pragma once
 
 #include "cli/interruption.hpp"
@@ -18,8 +19,8 @@
 
 namespace terrace::cli {
 
-/// The digests of a request's whole chunks (chunk_ids.hpp). Each is a hash of its parent's and of the chunk's id, so that an
-/// id that a trace uses behind two prefixes gives two digests.
+/// The digests of a request's whole chunks (chunk_ids.hpp). Each is a hash of its parent's digest and the
+/// chunk's id, so that an id that occurs after two different prefixes has two digests.
 std::vector<digest> chain_digests(const trace_request& request, uint32_t chunk_tokens = trace_block_tokens);
 
 struct replay_options {

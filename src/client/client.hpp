@@ -114,16 +114,17 @@ class connection {
   /// in a group that maps no memory: use `load`. `pools`: numbers of the requested pools, ascending; empty:
   /// all.
   ///
-  /// Fewer chunks than were asked for: there was no room in host memory for more. Ask for the rest, with `earlier` given up
-  /// once these are read. `no_space`: what leases hold leaves no room at all; `load` needs none.
+  /// If it returns fewer chunks than requested, host memory had no room for more. Request the rest, with
+  /// `earlier` given up, once these are read. `no_space`: leases leave no room at all; `load` needs none.
   result<located_objects> read_lease(const lease_id& id, chunk_range range = {}, deadline until = {},
                                      std::span<const uint8_t> pools = {},
                                      earlier_places earlier = earlier_places::kept);
 
-  /// Copies leased objects out of the mapped arena: on this thread, without the daemon. `into` has one destination an
-  /// object (chunk by chunk, pool by pool), each of the object's size. Gives the number of bytes: fewer than were asked for
-  /// when the daemon could not read an object. Chunks that host memory has no room for at once are copied piece by piece:
-  /// then the places that `read_lease` told of this lease before are given up. Errors: those of `read_lease`.
+  /// Copies leased objects out of the mapped arena, on this thread, without the daemon. `into` has one
+  /// destination per object (chunk by chunk, pool by pool), each of the object's size. Returns the number of
+  /// bytes: fewer than requested if the daemon could not read an object. Chunks that do not fit in host
+  /// memory at once are copied piece by piece; this gives up the locations that `read_lease` returned for
+  /// this lease before. Errors: those of `read_lease`.
   result<uint64_t> load_under_lease(const lease& held, chunk_range range,
                                     std::span<const std::span<uint8_t>> into, deadline until = {},
                                     std::span<const uint8_t> pools = {},
@@ -186,8 +187,8 @@ class connection {
   /// the daemon does not know the request any more.
   result<bool> cancel(const detail::any_ticket& under_way, deadline until = {});
 
-  /// The same without waiting: asks the daemon to end the request, and forgets it. Its answer is dropped when it comes,
-  /// with what it would have held.
+  /// The same without waiting: requests cancellation and abandons the request. When its answer arrives, it is
+  /// dropped and its resources are released.
   static void give_up(detail::any_ticket& under_way);
 
   /// A handle for a lease that another connection of the trust group took.

@@ -1,4 +1,4 @@
-// The clears that wait for a volume which could not be reached, kept in a folder that can be.
+// Clears of a volume that could not be reached, kept in a directory until the volume is opened.
 //
 //   pending_clears clears("/var/lib/terrace");
 //   clears.remember(files, {.space = fingerprint});   // durable when it returns
@@ -7,9 +7,9 @@
 //   auto volume = extent_file::open_those_there(options);
 //   clears.applied(files[0], ...);                    // the volume's superblocks say it now
 //
-// There is one small text file for each file of a volume, named after a hash of its path (docs/disk-format.md). It is replaced
-// as a whole: after a crash it has either all clears or those before the last one. A lock on the folder keeps threads and daemons apart.
-// All calls block for as long as the file system likes; any thread.
+// There is one small text file per file of a volume, named after a hash of its path (docs/disk-format.md). It
+// is replaced as a whole: after a crash it has either all clears or all but the last. A lock on the directory
+// serializes threads and daemons. All calls may block on the file system; they are safe on any thread.
 #pragma once
 
 #include "base/error.hpp"
@@ -24,33 +24,35 @@ namespace terrace {
 
 class pending_clears {
  public:
-  /// More spaces than this become one clear of everything.
+  /// Clears of more spaces than this become one clear of everything.
   static constexpr size_t clears_max = 64;
 
-  /// `folder` is made when it is needed. Empty: nothing can be remembered, and nothing is.
+  /// `folder` is created when needed. Empty: no clears can be recorded, and there are none.
   explicit pending_clears(std::string folder) : folder_(std::move(folder)) {}
 
-  /// Adds the clear to those of each file, durably. `still_needed` is asked under the lock; when it is false, nothing is
-  /// remembered and `busy` is returned: the volume is being opened, and whoever opens it may have read the clears already.
-  /// Errors: the system's.
+  /// Adds the clear to those of each file, durably. `still_needed` is called under the lock; if it returns
+  /// false, nothing is recorded and `busy` is returned: the volume is being opened, and its clears may have
+  /// been read already. Errors: the system's.
   result<void> remember(
       std::span<const std::string> files, const pending_clear& clear,
       const std::function<bool()>& still_needed = [] { return true; }) const;
 
-  /// The clears of all these files. A record that is damaged, or of an unknown version, is a clear of everything: a cache may forget
-  /// more than it was asked to, never less. Errors: the system's; then the volume must not be opened.
+  /// The clears of all these files. A record that is damaged or of an unknown version counts as a clear of
+  /// everything: a cache may remove more than requested, but never less. Errors: the system's; then the
+  /// volume must not be opened.
   result<std::vector<pending_clear>> of(std::span<const std::string> files) const;
 
   enum class outcome : uint8_t {
     kept,     ///< the volume was in the file and was opened
-    made_new, ///< an empty volume was made in it
+    made_new, ///< an empty volume was created in it
     left_out, ///< the volume was opened without it
   };
-  /// The volume was opened with the clears `of` these files, and its superblocks are durable: what is settled is removed. What waits
-  /// for another volume stays. `epoch`: of the opening. Errors: the system's; then the clears stay and apply once more.
+  /// The volume was opened with the clears `of` these files, and its superblocks are durable: removes the
+  /// clears that are settled. Clears of another volume stay. `epoch`: of the opening. Errors: the system's;
+  /// then the clears stay and are applied again.
   result<void> applied(const std::string& file, outcome what, const volume_id& volume, uint64_t epoch) const;
 
-  /// Where the clears of a file are.
+  /// The path of the record of a file's clears.
   std::string record_of(const std::string& file) const;
 
  private:

@@ -12,8 +12,8 @@
 
 namespace terrace {
 
-/// While the space is lent to a round of eviction (`begin_round`), what arrives is kept and applied in order when the space
-/// is back: requests that may evict would wait behind the head in any case.
+/// While the space is lent to an eviction round (`begin_round`), arriving requests are kept and applied in
+/// order when the space is back: requests that may evict would wait behind the head in any case.
 class allocation_queue {
  public:
   using reply = std::function<void(allocate_answer)>;
@@ -26,8 +26,9 @@ class allocation_queue {
 
   void free(const std::vector<extent>& extents);
 
-  /// A round to be sent to the tier; null while one is there, if no room is needed, or if nothing can be evicted now. Up to
-  /// 16 requests for one extent that wait behind each other share a round. If a request waits, the space is lent with it.
+  /// A round to be sent to the tier; null while one is in progress, if no room is needed, or if nothing can
+  /// be evicted now. Up to 16 consecutive requests for one extent share a round. If a request waits, the
+  /// space is lent with the round.
   std::shared_ptr<eviction_round> begin_round();
 
   /// The round has been returned.

@@ -31,7 +31,8 @@ void eviction_round::ask_for(std::vector<room_seeker> seekers, std::unique_ptr<a
   seekers_ = std::move(seekers);
   space_ = std::move(space);
   uint64_t missing = std::max(needed, free) - free;
-  // Free bytes may be in runs that are too short for any of these: for several, victims are named as if nothing were free.
+  // Free bytes may be in runs that are too short for all of these: with several requests, victims are
+  // requested as if nothing were free.
   begin(missing, seekers_.size() > 1 || missing == 0 ? needed : missing);
 }
 

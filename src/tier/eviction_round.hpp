@@ -30,8 +30,9 @@ struct room_seeker {
 ///                                  ^                 |                   |
 ///                                  +--- not enough --+-- all are held ---+
 ///
-/// `choose` and `evict` also end the round when no request waits any more, when the request fits meanwhile, or when all that
-/// can be evicted is not enough: then the round has failed. Pure; used only by the actor that has it.
+/// `choose` and `evict` also end the round if no request waits any more, if the request fits meanwhile, or if
+/// everything evictable together is not enough: then the round has failed. Pure; used only by the actor that
+/// has it.
 class eviction_round {
  public:
   enum class stage : uint8_t {
@@ -44,8 +45,8 @@ class eviction_round {
 
   // ---- for the allocator ----
 
-  /// Starts a round for requests that wait behind each other: for all of them if possible, else for the first. `space` is
-  /// lent; the first request does not fit in it.
+  /// Starts a round for consecutive requests in the queue: for all of them if possible, else for the first.
+  /// `space` is lent; the first request does not fit in it.
   void ask_for(std::vector<room_seeker> seekers, std::unique_ptr<allocator> space);
 
   /// Starts a round that evicts victims in their order until `bytes` more are free. No space is lent.
@@ -56,8 +57,8 @@ class eviction_round {
   /// After a round without space: the freed extents.
   std::vector<extent> take_freed() { return std::exchange(freed_, {}); }
 
-  /// Whether the last round failed, and another one for the request of this number (0: none, but room ahead of need) would
-  /// fail too until something else becomes evictable.
+  /// Whether the last round failed, and another one for the request with this number (0: none, but room ahead
+  /// of demand) would fail too until something else becomes evictable.
   bool failed_for(uint64_t number) const {
     return failure_ && (failure_->number == 0 || failure_->number == number);
   }

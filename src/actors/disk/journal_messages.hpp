@@ -44,7 +44,7 @@ struct forget_answer {
   error failure;
   uint64_t epoch = 0; ///< of writes from now on
   volume_id
-      missed{}; ///< of the disk set: bits of the paths of the volume where that is not durable; zeros: durable everywhere
+      missed{}; ///< of the disk set: bit per path of the volume where it is not durable; 0: durable on all
 };
 
 /// From a durable tier to its disk set, and from there to all journals, as the first message: the tier whose
@@ -53,8 +53,8 @@ struct start_journal {
   caf::typed_actor<caf::replies_to<image_request>::with<image_answer>> tier;
 };
 
-/// From the disk set, when nothing changes the tier any more. (delayed: until a checkpoint holds all of it, or could not
-/// be written)
+/// From the disk set, when the tier no longer changes. (delayed: until a checkpoint contains all of it, or
+/// could not be written)
 struct close_journal_request {};
 struct close_journal_answer {
   error failure;

@@ -8,11 +8,12 @@ namespace {
 
 using phase = group_parts::disk_phase;
 
-/// 1. A volume that cannot be reached is remembered in the state directory: before it is served again, it forgets.
-/// 2. The tiers are asked one after the other: from the fastest down, and the fastest once more. A transfer reserves its
-///    destination first and then asks its source whether the bytes still count (`confirm_request`), and a clear takes what
-///    is reserved as well; so whatever is under way meanwhile, nothing that was cleared comes back.
-/// 3. What a volume that is open could not make durable on all of its paths is remembered for those that it missed.
+/// 1. If the volume cannot be reached, the clear is recorded in the state directory: the volume applies it before it
+///    serves again.
+/// 2. The tiers are asked in order, fastest first, and then the fastest again. A transfer reserves its destination
+///    first and then asks its source whether the objects are still published (`confirm_request`), and a clear removes
+///    reserved objects as well; so no concurrent transfer brings back what was cleared.
+/// 3. If an open volume could not make the clear durable on all of its paths, it is recorded for the other paths.
 struct clearing {
   connection& client;
   connection::request what;
