@@ -22,13 +22,13 @@ void completion_queue::push(over_part part) {
 
 void completion_queue::signal() {
   uint64_t one = 1;
-  // Fails only when 2^64 - 2 signals wait, and then it is readable anyway.
+  // Fails only with 2^64 - 2 pending signals, and then it is readable anyway.
   [[maybe_unused]] auto written = write(descriptor_.get(), &one, sizeof one);
 }
 
 std::vector<over_part> completion_queue::take() {
   uint64_t count = 0;
-  // The counter first: a part that comes in between makes it readable again.
+  // The counter first: a part that arrives in between makes it readable again.
   [[maybe_unused]] auto bytes = read(descriptor_.get(), &count, sizeof count);
   std::lock_guard lock(mutex_);
   return std::exchange(parts_, {});

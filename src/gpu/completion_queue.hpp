@@ -1,4 +1,5 @@
-// What a device has done, told to the thread that owns a stream by a descriptor that its event loop watches.
+// Completions of a device, signalled to the thread that owns the stream through a descriptor for its event
+// loop.
 #pragma once
 
 #include "base/error.hpp"
@@ -12,26 +13,26 @@
 
 namespace terrace::gpu {
 
-/// A part that is over, by the number that it was issued under.
+/// A part that has ended, by the number with which it was issued.
 struct over_part {
   uint64_t ticket = 0;
   std::optional<error> failure;
 };
 
-/// Many writers, one reader. Writers are threads of the driver or of the host device: `push` takes a mutex for a few
-/// instructions and never blocks on I/O.
+/// Multiple writers, one reader. Writers are threads of the driver or of the host device: `push` locks a
+/// mutex for a few instructions and never blocks on I/O.
 class completion_queue {
  public:
-  /// Errors: `no_space` when the process has no descriptors left.
+  /// Errors: `no_space` if the process has no descriptors left.
   static result<std::shared_ptr<completion_queue>> make();
 
-  /// An eventfd that is readable while something waits.
+  /// An eventfd that is readable while there are completions.
   int descriptor() const { return descriptor_.get(); }
 
   void push(over_part part);
   /// Makes the descriptor readable without a part.
   void signal();
-  /// All that waits, in the order of its coming. The descriptor is not readable afterwards until there is more.
+  /// All completions, in order of arrival. Afterwards the descriptor is not readable until there are more.
   std::vector<over_part> take();
 
  private:

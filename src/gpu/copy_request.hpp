@@ -1,4 +1,5 @@
-// What a stream is asked to copy: strided pieces between a region of an engine and an object, in parts that can be used one by one.
+// A copy request of a stream: strided pieces between an engine's region and an object, in parts that become
+// usable one by one.
 #pragma once
 
 #include "base/error.hpp"
@@ -19,7 +20,7 @@ enum class direction : uint8_t {
   store, ///< from regions into objects
 };
 
-/// `count` pieces of `bytes` each. The i-th lies at `region_offset + i * region_stride` in the region and at
+/// `count` pieces of `bytes` each. The i-th is at `region_offset + i * region_stride` in the region and at
 /// `object_offset + i * object_stride` in the object.
 struct strided_copy {
   uint64_t region_offset = 0;
@@ -30,19 +31,20 @@ struct strided_copy {
   uint64_t count = 1;
 };
 
-/// What becomes usable at once, such as a layer. Pieces may be copied in any order, so no two of them share a byte of what is written.
+/// A part that becomes usable as a whole, such as a layer. Pieces may be copied in any order, so no two of
+/// them may write the same byte.
 struct copy_part {
   std::vector<strided_copy> copies;
-  /// Written when all bytes of the part have arrived, and those of all parts before it.
+  /// Written when all bytes of the part and of all parts before it have arrived.
   std::optional<generation> signal;
 };
 
 struct copy_request {
-  uint64_t id = 0; ///< the asker's; no two in flight on a stream are equal
+  uint64_t id = 0; ///< chosen by the caller; unique among those in flight on a stream
   std::shared_ptr<memory> region;
   std::shared_ptr<memory> object;
   std::shared_ptr<attached_page> page; ///< needed for `await` and signals
-  /// Nothing is read or written before. A cancel writes it itself, so a slot that is awaited has one waiter.
+  /// Nothing is read or written before. A cancellation writes it, so an awaited slot has only one waiter.
   std::optional<generation> await;
   std::vector<copy_part> parts;
 };
@@ -52,7 +54,8 @@ constexpr size_t parts_per_request_max = 1 << 12;
 
 uint64_t bytes_of(const copy_part& part);
 
-/// Whether all pieces lie in memory of these sizes, and slots on a page of `slots` (0: none). Errors: `bad_request`.
+/// Checks that all pieces are within memory of these sizes, and slots within a page of `slots` (0: no page).
+/// Errors: `bad_request`.
 result<void> check(const copy_request& request, uint64_t region_bytes, uint64_t object_bytes, uint32_t slots);
 
 } // namespace terrace::gpu

@@ -23,7 +23,7 @@ copy_stream::copy_stream(std::shared_ptr<device> device, direction way, copy_str
 
 copy_stream::~copy_stream() {
   for (auto& one : queue_)
-    cancel(one.id); // ends the waits, so that the engine can end
+    cancel(one.id); // ends the waits, so that the engine can stop
   engine_ = nullptr;
 }
 
@@ -55,14 +55,14 @@ bool copy_stream::cancel(uint64_t id) {
   auto it = std::find_if(queue_.begin(), queue_.end(), [&](const entry& one) { return one.id == id; });
   if (it == queue_.end())
     return false;
-  // Of what has all its parts on the way, or has failed, the end is near and known.
+  // Requests with all parts issued, or that have failed, will end soon.
   if (it->failure || it->issued == it->parts)
     return true;
   it->failure = error{errc::cancelled, "cancelled after " + std::to_string(it->issued) + " of " +
                                            std::to_string(it->parts) + " parts were started"};
   if (it->waiting)
     it->request.page->page().advance(*it->request.await);
-  completions_->signal(); // it may end with no step in flight
+  completions_->signal(); // it may end without a step in flight
   return true;
 }
 
@@ -85,7 +85,7 @@ result<void> copy_stream::check() {
 }
 
 copy_stream::entry* copy_stream::find(uint64_t serial) {
-  // Serials rise, but those that were cancelled leave gaps.
+  // Serials are ascending, but cancelled ones leave gaps.
   auto it = std::lower_bound(queue_.begin(), queue_.end(), serial,
                              [](const entry& one, uint64_t wanted) { return one.serial < wanted; });
   return it != queue_.end() && it->serial == serial ? &*it : nullptr;
@@ -97,8 +97,8 @@ void copy_stream::issue_more() {
       if (flight_.size() >= options_.parts_in_flight_max)
         return;
       if (!one.awaited) {
-        // The step before it may be long; then the device waits by itself, and nothing is given to it behind the wait: a
-        // cancelled copy must not run because its wait was ended.
+        // The previous step may be long; then the device waits itself, and nothing is issued after the wait:
+        // a cancelled copy must not run because its wait was ended.
         if (one.waiting)
           return;
         if (!one.request.page->page().has(*one.request.await)) {
@@ -132,7 +132,7 @@ bool copy_stream::issue(entry& owner, std::optional<size_t> part) {
     wanted.part = &request.parts[*part];
   else
     wanted.await = request.await;
-  // Counted before: should the device be lost here, what it was given may be touched all the same.
+  // Counted first: if the device is lost here, it may still access what was issued.
   step started{wanted.ticket, owner.serial, part, part ? bytes_of(*wanted.part) : 0};
   bytes_in_flight_ += started.bytes;
   flight_.push_back(started);
@@ -151,11 +151,11 @@ bool copy_stream::issue(entry& owner, std::optional<size_t> part) {
 
 void copy_stream::finish(over_part over) {
   if (lost_ || flight_.empty() || flight_.front().ticket != over.ticket)
-    return; // of before the loss
+    return; // from before the loss
   auto started = flight_.front();
   flight_.pop_front();
   bytes_in_flight_ -= started.bytes;
-  auto* owner = find(started.serial); // there as long as it has something in flight
+  auto* owner = find(started.serial); // exists while it has something in flight
   --owner->in_flight;
   if (!started.part) {
     owner->waiting = false;
@@ -165,7 +165,7 @@ void copy_stream::finish(over_part over) {
     if (!owner->failure)
       owner->failure = std::move(over.failure);
   } else if (started.part && !started.failed) {
-    // After a failed part the later ones may have arrived; what counts is the beginning that did.
+    // After a failed part later ones may have arrived; only the leading ones count.
     if (owner->done == *started.part)
       ++owner->done;
     const auto& part = owner->request.parts[*started.part];
@@ -190,7 +190,7 @@ void copy_stream::lose(const error& reason) {
     if (one.waiting)
       one.request.page->page().advance(*one.request.await);
     if (one.in_flight > 0)
-      quarantine_.push_back(std::move(one.request)); // whose parts stay where they are
+      quarantine_.push_back(std::move(one.request)); // its parts must not move
     one.in_flight = 0;
     one.failure = lost_;
   }

@@ -1,4 +1,5 @@
-// A stream of copies to or from a device: requests in order, parts bounded in flight, cancels, completions through a descriptor.
+// A stream of copies to or from a device: ordered requests, a bounded number of parts in flight,
+// cancellation, completions through a descriptor.
 #pragma once
 
 #include "gpu/device.hpp"
@@ -8,7 +9,7 @@
 
 namespace terrace::gpu {
 
-/// The end of a request. `parts_done` parts, from the first on, have arrived whole; all of them when there is no failure.
+/// The end of a request. The first `parts_done` parts have arrived completely; without a failure, all parts.
 struct completion {
   uint64_t id = 0;
   size_t parts_done = 0;
@@ -16,41 +17,45 @@ struct completion {
 };
 
 struct copy_stream_options {
-  uint64_t bytes_in_flight_max = 64 << 20; ///< a larger part goes alone
+  uint64_t bytes_in_flight_max = 64 << 20; ///< a larger part is issued alone
   size_t parts_in_flight_max = 32;
-  size_t requests_max = 4096; ///< more are `busy`
+  size_t requests_max = 4096; ///< further ones are `busy`
 };
 
-/// Owned by one actor or thread, which calls all of it; nothing blocks but the destructor.
+/// Owned by one actor or thread, which makes all calls; only the destructor blocks.
 ///
-/// Requests are done in the order of their submission, parts in theirs. Streams know nothing of each other: what must follow
-/// across them awaits a generation. Parts are given to the device as earlier ones end, so what is cancelled early is never copied. A
-/// request that awaits a generation which is not there yet is given nothing until it is, and those behind it wait with it.
+/// Requests are executed in the order of submission, and their parts in order. Streams are independent; an
+/// order between them requires waiting for a generation. Parts are issued to the device as earlier ones end,
+/// so requests that are cancelled early are never copied. If a request waits for a generation not yet
+/// reached, none of its parts are issued, and the requests behind it wait too.
 class copy_stream {
  public:
-  /// `way` is for all requests of the stream: loads and stores have one each, since a device copies in both directions at once.
+  /// `way` is the direction of all requests of the stream: loads and stores have separate streams, because a
+  /// device copies in both directions concurrently.
   static result<std::unique_ptr<copy_stream>> open(std::shared_ptr<device> device, direction way,
                                                    copy_stream_options options = {});
-  /// Cancels what is left, and blocks until nothing touches memory, except on a lost device.
+  /// Cancels the remaining requests, and blocks until no memory is accessed any more, except on a lost
+  /// device.
   ~copy_stream();
   copy_stream(const copy_stream&) = delete;
   copy_stream& operator=(const copy_stream&) = delete;
 
-  /// Errors: `bad_request` (what `check` of copy_request.hpp finds, an id in use), `busy`, `gone`. Otherwise there will be one
-  /// completion, also for what fails.
+  /// Errors: `bad_request` (see `check` in copy_request.hpp, or an id in use), `busy`, `gone`. Otherwise
+  /// there will be exactly one completion, also for failures.
   result<void> submit(copy_request request);
 
-  /// Ends a request as soon as the device has left it: what is not given to the device is not copied, an unfulfilled wait ends. Its
-  /// completion says how far it came; `cancelled`, unless all was done. False when there is no such request.
+  /// Ends a request as soon as the device no longer works on it: parts not yet issued are not copied, and a
+  /// pending wait ends. Its completion says how many parts were done; `cancelled`, unless all were. False if
+  /// there is no such request.
   bool cancel(uint64_t id);
 
-  /// Readable when `drain` has something to do. Watch it in an event loop.
+  /// Readable when `drain` has something to do; for an event loop.
   int descriptor() const { return completions_->descriptor(); }
-  /// Gives the device more to do, and returns what has ended, in the order of its end.
+  /// Issues more parts to the device, and returns the requests that have ended, in that order.
   std::vector<completion> drain();
 
-  /// For a deadline that has passed: asks the device whether it lives. When it does not, all requests end as `gone` with the next
-  /// drain, and the memory of what was in flight is kept as long as the stream.
+  /// Call after a deadline has passed: asks whether the device is lost. If so, all requests end with `gone`
+  /// at the next drain, and the memory in flight is kept as long as the stream.
   result<void> check();
 
   size_t requests() const { return queue_.size(); }
@@ -63,20 +68,20 @@ class copy_stream {
     uint64_t id = 0;
     uint64_t serial = 0;
     size_t parts = 0;
-    size_t issued = 0; ///< parts given to the device
+    size_t issued = 0; ///< parts issued to the device
     size_t done = 0;
-    size_t in_flight = 0; ///< steps, the wait among them
+    size_t in_flight = 0; ///< steps, including the wait
     bool waiting = false; ///< for the generation
-    bool awaited = false; ///< the generation has come
+    bool awaited = false; ///< the generation has been reached
     std::optional<error> failure;
   };
-  /// A step that the device has.
+  /// A step issued to the device.
   struct step {
     uint64_t ticket = 0;
     uint64_t serial = 0;
     std::optional<size_t> part; ///< none: the wait
     uint64_t bytes = 0;
-    bool failed = false; ///< at its start
+    bool failed = false; ///< when it was issued
   };
 
   copy_stream(std::shared_ptr<device> device, direction way, copy_stream_options options,
@@ -93,12 +98,12 @@ class copy_stream {
   const copy_stream_options options_;
   const std::shared_ptr<completion_queue> completions_;
   std::deque<entry> queue_; ///< by serial
-  std::deque<step> flight_; ///< in the order of issue, which is that of their end
+  std::deque<step> flight_; ///< in the order of issue, in which they also end
   uint64_t bytes_in_flight_ = 0;
   uint64_t next_serial_ = 1;
   uint64_t next_ticket_ = 1;
   std::optional<error> lost_;
-  std::vector<copy_request> quarantine_; ///< what a lost device may still touch
+  std::vector<copy_request> quarantine_; ///< memory that a lost device may still access
   std::unique_ptr<copy_engine> engine_;  ///< ends first
 };
 

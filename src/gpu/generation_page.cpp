@@ -12,7 +12,7 @@ namespace terrace::gpu {
 
 namespace {
 
-// Not the private kind: the waiter may be another process.
+// Not a private futex: the waiter may be another process.
 void futex(uint32_t* word, int operation, uint32_t value) {
   syscall(SYS_futex, word, operation, value, nullptr, nullptr, 0);
 }
@@ -67,7 +67,7 @@ void generation_page::wait(generation wanted) const {
     auto now = value(wanted.slot);
     if (reached(now, wanted.value))
       return;
-    // Sleeps only while the slot still has the value that we saw.
+    // Sleeps only while the slot still has the value read before.
     futex(reinterpret_cast<uint32_t*>(memory_.data()) + wanted.slot, FUTEX_WAIT, now);
   }
 }

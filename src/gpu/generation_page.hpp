@@ -1,4 +1,5 @@
-// A page of 32-bit generations in shared memory: how far a transfer is, layer by layer, and how far an engine is that it waits for.
+// A page of 32-bit generations in shared memory: the progress of a transfer, layer by layer, and of an engine
+// that it waits for.
 #pragma once
 
 #include "base/error.hpp"
@@ -10,8 +11,8 @@
 
 namespace terrace::gpu {
 
-/// Whether a counter that stands at `now` has come to `wanted`. Counters go round: what is up to 2^31 - 1 ahead has been
-/// reached. It is the comparison of cuStreamWaitValue32.
+/// Whether a counter with the value `now` has reached `wanted`. Counters wrap around: values up to 2^31 - 1
+/// ahead of `wanted` have reached it. This is the comparison of cuStreamWaitValue32.
 constexpr bool reached(uint32_t now, uint32_t wanted) { return static_cast<int32_t>(now - wanted) >= 0; }
 
 /// A generation of a slot.
@@ -20,18 +21,18 @@ struct generation {
   uint32_t value = 0;
 };
 
-/// The page, mapped. Devices write and await slots in the order of their streams; processors may do so, too. Safe from all threads
-/// and processes.
+/// The mapped page. Devices write slots and wait for them in the order of their streams; processors can do so
+/// too. Safe on all threads and processes.
 ///
-/// A waiter that comes before the writer waits: the value is there or not, and nothing has to be recorded first. A slot is used again
-/// only with a greater generation, so an old value never counts as the new one.
+/// A waiter may come before the writer, because nothing has to be recorded first. A slot is reused only with
+/// a greater generation, so an old value never counts as a new one.
 class generation_page {
  public:
   static constexpr uint32_t slots_max = 1 << 16;
 
   /// A new page with all slots at 0. Errors: `bad_request`, `no_space`.
   static result<generation_page> make(uint32_t slots);
-  /// One that another process has made. Errors: `denied` when it could shrink under us.
+  /// A page created by another process. Errors: `denied` if it is not sealed against shrinking.
   static result<generation_page> open(unique_fd descriptor);
 
   /// To send to another process.
@@ -39,16 +40,16 @@ class generation_page {
   uint32_t slots() const { return static_cast<uint32_t>(memory_.size() / sizeof(uint32_t)); }
   const mapping& memory() const { return memory_; }
 
-  /// Whatever was written before the value is visible to who reads it here.
+  /// Everything written before the value is visible after this read.
   uint32_t value(uint32_t slot) const { return word(slot).load(std::memory_order_acquire); }
   bool has(generation wanted) const { return reached(value(wanted.slot), wanted.value); }
-  /// Writes the value and wakes who waits for it on a processor. What was written before is visible with it.
+  /// Writes the value and wakes waiting processors. Everything written before is visible with it.
   void write(generation next) const;
-  /// The same, unless the slot has come to it already.
+  /// The same, unless the slot has already reached it.
   void advance(generation next) const;
-  /// Wakes who waits on a processor for a value that a device has written.
+  /// Wakes processors that wait for a value written by a device.
   void wake(uint32_t slot) const;
-  /// Blocks until the slot has come to `wanted`.
+  /// Blocks until the slot has reached `wanted`.
   void wait(generation wanted) const;
 
  private:

@@ -1,4 +1,4 @@
-// A device's primary context, retained. Everything of the driver that has an owner in this process hangs on one.
+// A device's retained primary context. All driver objects of this process belong to one.
 #pragma once
 
 #include "gpu/cuda/driver.hpp"
@@ -8,10 +8,10 @@
 
 namespace terrace::cuda {
 
-/// Shared by all that was made in it, so it ends after them. Safe from all threads.
+/// Shared by everything created in it, so it ends last. Safe on all threads.
 class context {
  public:
-  /// Errors: as `driver::check`. The first one in a process creates the context, which takes memory of the device.
+  /// Errors: as `driver::check`. The first one in a process creates the context, which uses device memory.
   static result<std::shared_ptr<const context>> retain(std::shared_ptr<const driver> driver,
                                                        device_ordinal device);
   ~context();
@@ -22,7 +22,8 @@ class context {
   const functions& api() const { return driver_->api(); }
   device_ordinal device() const { return device_; }
 
-  /// Calls `function` with the context current to this thread. `what` names it in errors; a null function is `unsupported`.
+  /// Calls `function` with the context current on this thread. `what` is its name in errors; a null function
+  /// is `unsupported`.
   template <class... Parameters, class... Arguments>
   result<void> call(std::string_view what, status (*function)(Parameters...), Arguments... arguments) const {
     if (!function)
@@ -30,7 +31,7 @@ class context {
     return driver_->check(raw(function, arguments...), what);
   }
 
-  /// The same with the driver's own code, for callers to whom some codes are answers.
+  /// The same, but returns the driver's code, for callers that expect certain codes.
   template <class... Parameters, class... Arguments>
   status raw(status (*function)(Parameters...), Arguments... arguments) const {
     if (auto code = driver_->api().CtxPushCurrent(handle_); code != status::success)

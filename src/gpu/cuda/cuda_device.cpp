@@ -47,7 +47,7 @@ class cuda_device : public device {
       cuda::ipc_memory_handle raw;
       std::memcpy(raw.reserved, handle.ipc.data(), sizeof raw.reserved);
       auto opened = cuda::ipc_import::open(shared_->context, raw);
-      // The driver knows how much there is. It may be more than was asked for, never less.
+      // The driver reports the size. It may be more than requested, but never less.
       if (opened && handle.bytes > opened->get().bytes)
         return fail(errc::bad_request, std::to_string(handle.bytes) + " bytes of memory of " +
                                            std::to_string(opened->get().bytes));
@@ -61,7 +61,7 @@ class cuda_device : public device {
     auto physical = cuda::physical_memory::open(shared_->context, handle.descriptor.get());
     if (!physical)
       return tl::unexpected(physical.error());
-    // A view of more than there is, the driver refuses.
+    // The driver refuses a view larger than the memory.
     return own(cuda::virtual_memory::make(std::move(*physical), (handle.bytes + *page - 1) / *page * *page),
                handle.bytes);
   }
@@ -87,7 +87,7 @@ class cuda_device : public device {
     return made.get();
   }
 
-  /// `bytes`: how much of it is used, 0 for all.
+  /// `bytes`: the size to use, 0 for all.
   template <class Made>
   result<std::shared_ptr<memory>> own(result<Made> made, uint64_t bytes = 0) {
     if (!made)

@@ -6,25 +6,26 @@
 
 namespace terrace::gpu {
 
-/// How the pieces of a part are given to the driver.
+/// How the pieces of a part are copied.
 enum class copy_method : uint8_t {
-  automatic, ///< small pieces to the kernel if that is enabled, else a batch if the driver has batches, else planes
-  batch,  ///< one call, each piece a member
-  planes, ///< each strided copy a plane of rows
-  single, ///< a call for each piece
-  kernel, ///< our kernel
+  automatic, ///< small pieces by the kernel if enabled; otherwise batches if the driver has them, else planes
+  batch,     ///< one call, with each piece as a member
+  planes,    ///< each strided copy as one 2D copy
+  single,    ///< one call per piece
+  kernel,    ///< the copy kernel
 };
 
 struct cuda_device_options {
   copy_method method = copy_method::automatic;
-  /// Under `automatic`, copies whose pieces are smaller go to the kernel; 0: none. Where it pays must be measured on the machine.
+  /// With `automatic`, copies with smaller pieces use the kernel; 0: none. The best value must be measured on
+  /// the machine.
   uint64_t kernel_below_bytes = 0;
-  /// Memory of the device is made so that it is shared by descriptors instead of handles.
+  /// Allocates device memory that is shared by descriptors instead of handles.
   bool virtual_memory = false;
 };
 
-/// The first one in a process creates the device's context. Errors: as the driver's; `unsupported` when it lacks what `options` ask for,
-/// or stream memory operations.
+/// The first one in a process creates the device's context. Errors: the driver's; `unsupported` if it lacks
+/// stream memory operations or anything that `options` require.
 result<std::shared_ptr<device>> make_cuda_device(std::shared_ptr<const cuda::driver> driver,
                                                  const cuda::device_uuid& uuid,
                                                  cuda_device_options options = {});

@@ -18,8 +18,8 @@ cuda_shared::~cuda_shared() {
 }
 
 cuda_engine::~cuda_engine() {
-  // Host functions of a lost context are not called, but whether one is still to be is the driver's secret: what they point to is
-  // left to the process's end, which is near.
+  // Host functions of a lost context are not called, but the driver does not say whether one is still
+  // pending: what they point to is leaked until the process exits, which it should do soon.
   if (lost_ || !stream_.synchronize()) {
     static auto& left = *new std::vector<std::unique_ptr<fence>>;
     static std::mutex mutex;
@@ -47,7 +47,7 @@ result<void> cuda_engine::issue(const step& wanted) {
     lost_ = true;
     return started;
   }
-  // Also behind what failed: some of it may have been started.
+  // Also after a failure: some copies may have been started.
   fences_.push_back(std::make_unique<fence>());
   fences_.back()->completions = completions_;
   fences_.back()->ticket = wanted.ticket;
@@ -60,7 +60,7 @@ result<void> cuda_engine::issue(const step& wanted) {
       },
       static_cast<void*>(fences_.back().get()));
   if (!fenced) {
-    // Without a fence nobody would know when the memory is free again.
+    // Without a fence it would be unknown when the memory is free again.
     lost_ = true;
     return fail(errc::gone, "cannot follow what was started: " + fenced.error().text);
   }
@@ -91,7 +91,7 @@ result<void> cuda_engine::start(const step& wanted) {
       std::swap(made.destination_stride, made.source_stride);
     }
     if (made.count > 1 && made.destination_stride == made.bytes && made.source_stride == made.bytes) {
-      made.bytes *= made.count; // one piece after all
+      made.bytes *= made.count; // contiguous: a single piece
       made.count = 1;
     }
     runs.push_back(made);
@@ -189,7 +189,7 @@ result<void> cuda_engine::copy_by_kernel(const std::vector<run>& runs) {
       units = std::max(units, one.bytes / unit_bytes(batch.run[batch.runs]) * one.count);
       ++batch.runs;
     }
-    // A row of blocks for each run; few blocks each, since the bus is slower than any of them.
+    // A row of blocks per run; few blocks each, because the bus is slower than any of them.
     constexpr unsigned threads = 256, blocks_max = 32;
     auto blocks = static_cast<unsigned>(std::clamp<uint64_t>((units + threads - 1) / threads, 1, blocks_max));
     void* parameters[] = {&batch};

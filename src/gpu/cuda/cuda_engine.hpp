@@ -10,18 +10,18 @@
 
 namespace terrace::gpu {
 
-/// What the engines of a device share.
+/// Shared by the engines of a device.
 struct cuda_shared {
   std::shared_ptr<const cuda::context> context;
   cuda_device_options options;
-  cuda::module_handle module = nullptr;   ///< with our kernels; null without
+  cuda::module_handle module = nullptr;   ///< with the copy kernel; may be null
   cuda::function_handle kernel = nullptr; ///< terrace_copy_runs
 
   ~cuda_shared();
 };
 
-/// Completions come from host functions, which the driver calls on a thread of its own in the stream's order. After an error in the
-/// context it calls none, which is what `check` is for.
+/// Completions come from host functions, which the driver calls on its own thread in the order of the stream.
+/// After an error in the context it calls none; `check` detects that.
 class cuda_engine : public copy_engine {
  public:
   cuda_engine(std::shared_ptr<const cuda_shared> shared, cuda::stream stream,
@@ -33,7 +33,7 @@ class cuda_engine : public copy_engine {
   result<void> check() override;
 
  private:
-  /// A piece list with addresses.
+  /// A run with addresses.
   struct run {
     cuda::device_pointer destination = 0;
     cuda::device_pointer source = 0;
@@ -61,7 +61,7 @@ class cuda_engine : public copy_engine {
   std::shared_ptr<const cuda_shared> shared_;
   cuda::stream stream_;
   std::shared_ptr<completion_queue> completions_;
-  std::deque<std::unique_ptr<fence>> fences_; ///< of what is in flight
+  std::deque<std::unique_ptr<fence>> fences_; ///< of steps in flight
   bool lost_ = false;
 };
 

@@ -9,7 +9,7 @@
 
 namespace terrace::gpu {
 
-/// Pages of the host, pinned. The pages are mapped until they are no longer pinned.
+/// Pinned host pages. They stay mapped until they are unpinned.
 struct pinned_pages {
   std::shared_ptr<const mapping> pages;
   cuda::registration registration;
@@ -28,7 +28,7 @@ class cuda_memory : public memory {
   bool reachable_from(const cuda::context& context) const { return home_ == &context; }
 
  private:
-  const cuda::context* home_; ///< which the owner keeps
+  const cuda::context* home_; ///< kept by the owner
   owner owner_;
   cuda::address_range range_;
 };

@@ -23,8 +23,8 @@ result<ipc_import> ipc_import::open(std::shared_ptr<const context> context, cons
                               ipc_lazy_enable_peer_access);
   if (!opened)
     return tl::unexpected(opened.error());
-  ipc_import import(context, address_range{address, 0}); // closes it should the next call fail
-  // The size is the driver's word: nothing that the other process says about it is believed.
+  ipc_import import(context, address_range{address, 0}); // closes it if the next call fails
+  // The size comes from the driver; the other process's claims are not trusted.
   device_pointer base = 0;
   size_t bytes = 0;
   if (auto ok = context->call("cuMemGetAddressRange", api.MemGetAddressRange, &base, &bytes, address); !ok)

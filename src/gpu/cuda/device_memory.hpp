@@ -1,4 +1,4 @@
-// Memory that a device can reach: its own, another process's, and pinned memory of the host.
+// Memory that a device can access: its own, another process's, and pinned host memory.
 #pragma once
 
 #include "base/unique_fd.hpp"
@@ -8,7 +8,7 @@
 
 namespace terrace::cuda {
 
-/// Where memory lies in the device's address space.
+/// A range in the device's address space.
 struct address_range {
   device_pointer address = 0;
   uint64_t bytes = 0;
@@ -31,20 +31,20 @@ struct registration_kind {
   static status release(const functions& api, type address) { return api.MemHostUnregister(address); }
 };
 
-/// Memory of the device. It must outlive what streams do with it, and the imports of other processes.
+/// Device memory. It must outlive the streams' use of it and the imports of other processes.
 class allocation : public owned<allocation_kind> {
  public:
   allocation() = default;
   /// Errors: `no_space`.
   static result<allocation> make(std::shared_ptr<const context> context, uint64_t bytes);
-  /// A handle with which other processes map it.
+  /// A handle for other processes to map it.
   result<ipc_memory_handle> share() const;
 
  private:
   using owned::owned;
 };
 
-/// Another process's `allocation`, mapped here: always all of it.
+/// Another process's `allocation`, mapped here as a whole.
 class ipc_import : public owned<ipc_import_kind> {
  public:
   ipc_import() = default;
@@ -54,13 +54,13 @@ class ipc_import : public owned<ipc_import_kind> {
   using owned::owned;
 };
 
-/// Pages of the host, pinned so that copies go straight to and from them. The pages stay mapped by whoever mapped them, and must
-/// stay so as long as this lives.
+/// Pinned host pages, for direct copies. The pages are mapped by the caller and must stay mapped as long as
+/// this object exists.
 class registration : public owned<registration_kind> {
  public:
   registration() = default;
   static result<registration> make(std::shared_ptr<const context> context, std::span<std::byte> memory);
-  /// Where the device sees it.
+  /// Its address on the device.
   device_pointer address() const { return address_; }
 
  private:

@@ -6,7 +6,7 @@ namespace terrace::cuda {
 
 namespace {
 
-// cuGetProcAddress of CUDA 12, and of 11.3 which lacks the reason.
+// cuGetProcAddress of CUDA 12, or of 11.3, which returns no reason.
 using get_address_v2 = status (*)(const char* symbol, void** address, int version, uint64_t flags,
                                   lookup_result* reason);
 using get_address_v1 = status (*)(const char* symbol, void** address, int version, uint64_t flags);
@@ -33,7 +33,7 @@ class symbol_finder {
 
 int attribute(const functions& api, device_ordinal device, device_attribute which) {
   int value = 0;
-  // An older driver does not know a newer attribute: then the device cannot do it.
+  // An older driver does not know newer attributes: then the device lacks the capability.
   return api.DeviceGetAttribute(&value, which, device) == status::success ? value : 0;
 }
 
@@ -101,7 +101,7 @@ result<std::vector<device_properties>> driver::devices() const {
                          api_.MemImportFromShareableHandle &&
                          can(device_attribute::virtual_memory_management) &&
                          can(device_attribute::posix_file_descriptor_handles);
-    // Version 2 of these functions works on every device; it has no attribute of its own.
+    // Version 2 of these functions works on every device; there is no attribute for it.
     one.stream_memory_ops = api_.StreamWriteValue32 && api_.StreamWaitValue32;
     one.gpu_direct_rdma = can(device_attribute::gpu_direct_rdma);
     one.dma_buf = can(device_attribute::dma_buf);

@@ -1,6 +1,6 @@
-// The driver's functions that we use, each in one line: whether Terrace works without it, the CUDA version whose signature we mean
-// (the driver keeps older ones under the same name), the symbol that the library exports for it, its name without `cu`, its
-// parameters. docs/gpu.md says which capability needs which optional ones.
+// The driver's functions that are used, one per line: whether it is required, the CUDA version of its
+// signature (the driver keeps older ones under the same name), the symbol exported by the library, its name
+// without `cu`, and its parameters. docs/gpu.md lists what the optional ones are needed for.
 #pragma once
 
 #include "gpu/cuda/driver_types.hpp"
@@ -72,7 +72,8 @@
 
 namespace terrace::cuda {
 
-/// The driver's entry points, named as in its manual without `cu`. An optional one that was not found is null.
+/// The driver's entry points, named as in its manual without `cu`. Optional ones that were not found are
+/// null.
 struct functions {
 #define TERRACE_CUDA_MEMBER(need, version, symbol, name, parameters) status(*name) parameters = nullptr;
   TERRACE_CUDA_FUNCTIONS(TERRACE_CUDA_MEMBER)

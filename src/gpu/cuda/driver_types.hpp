@@ -1,5 +1,6 @@
-// The types of the CUDA driver's ABI that we use, declared here so that no toolkit is needed to build. tests/gpu/cuda/abi_test.cpp
-// compares every size, offset, number and signature with NVIDIA's cuda.h where that is installed.
+// The types of the CUDA driver's ABI that are used, declared here so that no toolkit is needed to build.
+// tests/gpu/cuda/abi_test.cpp compares every size, offset, number and signature with NVIDIA's cuda.h if it is
+// installed.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +8,7 @@
 
 namespace terrace::cuda {
 
-/// CUresult. Only the values that are named or tested for somewhere; the driver may return others.
+/// CUresult. Only the values used by the code or its tests; the driver may return others.
 enum class status : uint32_t {
   success = 0,
   invalid_value = 1,
@@ -99,7 +100,7 @@ constexpr unsigned ipc_lazy_enable_peer_access = 1;
 constexpr unsigned wait_value_geq = 0; ///< int32_t(*address - value) >= 0
 constexpr unsigned wait_value_equal = 1;
 constexpr unsigned wait_value_and = 2;
-constexpr unsigned write_value_default = 0; ///< what the stream wrote before is visible before the value is
+constexpr unsigned write_value_default = 0; ///< earlier writes of the stream are visible before the value
 
 enum class memory_type : uint32_t { host = 1, device = 2, array = 3, unified = 4 };
 
@@ -173,7 +174,7 @@ struct batch_operand {
   operand_type type = operand_type::pointer;
   struct pointer_operand {
     device_pointer address = 0;
-    size_t row_bytes = 0;  ///< from the begin of a row to that of the next; 0: packed
+    size_t row_bytes = 0;  ///< distance between the starts of rows; 0: packed
     size_t layer_rows = 0; ///< 0: packed
     memory_location hint;
   } pointer;

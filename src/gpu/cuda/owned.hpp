@@ -1,4 +1,4 @@
-// One move-only owner for everything that the driver makes and wants back.
+// A move-only owner for everything that the driver creates and that must be released.
 #pragma once
 
 #include "gpu/cuda/context.hpp"
@@ -7,9 +7,10 @@
 
 namespace terrace::cuda {
 
-/// `Kind` has the handle's type and how it is given back: `using type`, `static status release(const functions&, type)`.
-/// Ends its handle in the context that it was made in. What the driver answers to that is not reported: after a sticky error
-/// every answer is that error, and the process is about to end.
+/// `Kind` has the handle's type and its release: `using type`, `static status release(const functions&,
+/// type)`.
+/// Releases its handle in the context in which it was created. The driver's result is ignored: after a sticky
+/// error every call returns that error, and the process is about to exit.
 template <class Kind>
 class owned {
  public:

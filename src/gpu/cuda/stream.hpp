@@ -1,4 +1,4 @@
-// Streams and events of the driver.
+// The driver's streams and events.
 #pragma once
 
 #include "gpu/cuda/owned.hpp"
@@ -15,38 +15,38 @@ struct event_kind {
   static status release(const functions& api, type handle) { return api.EventDestroy(handle); }
 };
 
-/// A stream that does not wait for the default stream. Its destructor does not wait: what was started goes on, and must own what it
-/// touches.
+/// A stream that does not synchronize with the default stream. Its destructor does not wait: started work
+/// continues, and must own the memory that it accesses.
 class stream : public owned<stream_kind> {
  public:
   stream() = default;
   static result<stream> make(std::shared_ptr<const context> context);
 
-  /// Blocks until all that was started is done. Errors: the sticky error that ended it.
+  /// Blocks until all started work is done. Errors: the sticky error that ended it.
   result<void> synchronize() const;
-  /// True when nothing is left to do. Errors: the context is lost.
+  /// True if all work is done. Errors: the context is lost.
   result<bool> idle() const;
 
  private:
   using owned::owned;
 };
 
-/// Without timing. A record that is awaited from another process is known to have happened only by other means: a wait for
-/// an event that was not recorded yet does not wait (docs/gpu.md).
+/// Without timing. Before another process waits for a record, it must know by other means that it was made:
+/// waiting for an event that was not recorded yet returns immediately (docs/gpu.md).
 class event : public owned<event_kind> {
  public:
   event() = default;
   static result<event> make(std::shared_ptr<const context> context);
-  /// One that other processes can open; it must outlive their imports.
+  /// An event that other processes can open; it must outlive their imports.
   static result<event> make_shared(std::shared_ptr<const context> context);
   /// From another process's handle.
   static result<event> open(std::shared_ptr<const context> context, const ipc_event_handle& handle);
 
   result<ipc_event_handle> share() const;
   result<void> record(const stream& stream) const;
-  /// What `stream` is given from now on waits for what was recorded before this call.
+  /// Later work on `stream` waits for what was recorded before this call.
   result<void> block(const stream& stream) const;
-  /// True when the last record is done, or there was none.
+  /// True if the last record is done, or there was none.
   result<bool> done() const;
 
  private:

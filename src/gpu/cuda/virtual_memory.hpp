@@ -1,5 +1,5 @@
-// Memory of the device in two halves, physical memory and addresses: the kind that engines with expandable segments and sleep modes
-// use, and that is shared by POSIX descriptors instead of handles.
+// Device memory with separate physical memory and addresses, as used by engines with expandable segments and
+// sleep modes. It is shared by POSIX descriptors instead of handles.
 #pragma once
 
 #include "gpu/cuda/device_memory.hpp"
@@ -28,14 +28,15 @@ struct view_kind {
 /// The unit of sizes and offsets below.
 result<uint64_t> page_bytes(const context& context);
 
-/// Physical memory without an address. It lives until this, its views, its descriptors and the imports of others are gone.
+/// Physical memory without an address. It exists until this object, its views, its descriptors and all
+/// imports are gone.
 class physical_memory : public owned<physical_kind> {
  public:
   physical_memory() = default;
   /// `bytes` is a multiple of `page_bytes`. Errors: `no_space`.
   static result<physical_memory> make(std::shared_ptr<const context> context, uint64_t bytes);
-  /// From another process's descriptor, which may be closed afterwards. Its size is not known to the driver's interface: a view of
-  /// more than there is fails in `virtual_memory::make`.
+  /// From another process's descriptor, which may be closed afterwards. The driver's interface does not
+  /// report its size: a view larger than the memory fails in `virtual_memory::make`.
   static result<physical_memory> open(std::shared_ptr<const context> context, int descriptor);
 
   /// A descriptor to send to another process.
@@ -55,7 +56,7 @@ class virtual_memory {
   const physical_memory& memory() const { return memory_; }
 
  private:
-  // Ended from the last to the first.
+  // Destroyed from the last to the first.
   physical_memory memory_;
   owned<reservation_kind> addresses_;
   owned<view_kind> view_;

@@ -1,4 +1,5 @@
-// A device for machines without a GPU: threads that copy between mappings, in the order that a GPU's streams keep.
+// A device for machines without a GPU: threads that copy between mappings, in the same order as a GPU's
+// streams.
 #pragma once
 
 #include "gpu/device.hpp"
@@ -8,11 +9,12 @@
 namespace terrace::gpu {
 
 struct host_device_options {
-  /// Asked before each part is copied, on the thread of its stream. For tests; an error `gone` loses the device.
+  /// Called before each part is copied, on the thread of its stream. For tests; the error `gone` simulates
+  /// the loss of the device.
   std::function<std::optional<error>()> fault;
 };
 
-/// Its memory is memfds, sealed against shrinking, which other processes map by descriptor.
+/// Its memory consists of memfds, sealed against shrinking, which other processes map by descriptor.
 result<std::shared_ptr<device>> make_host_device(host_device_options options = {});
 
 } // namespace terrace::gpu

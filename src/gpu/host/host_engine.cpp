@@ -39,7 +39,7 @@ result<void> host_engine::issue(const step& wanted) {
   bool ours = !next.part || (dynamic_cast<const host_memory*>(next.region) &&
                              dynamic_cast<const host_memory*>(next.object));
   if (!ours)
-    next.part = nullptr; // its ticket still comes in its turn
+    next.part = nullptr; // its ticket still arrives in order
   {
     std::lock_guard lock(mutex_);
     steps_.push_back(std::move(next));
@@ -66,7 +66,7 @@ void host_engine::run() {
     steps_.pop_front();
     lock.unlock();
     auto failure = perform(next);
-    if (!state_->lost) // as a GPU, which tells nothing then
+    if (!state_->lost) // like a GPU, which reports nothing then
       completions_->push({next.ticket, std::move(failure)});
     lock.lock();
   }

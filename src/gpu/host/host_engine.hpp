@@ -1,4 +1,4 @@
-// A stream of the host device: a thread that does its steps one after the other.
+// A stream of the host device: a thread that executes its steps in order.
 #pragma once
 
 #include "gpu/host/host_device.hpp"
@@ -11,7 +11,7 @@
 
 namespace terrace::gpu {
 
-/// What the streams of one host device share.
+/// Shared by the streams of a host device.
 struct host_device_state {
   host_device_options options;
   std::atomic<bool> lost = false;
@@ -20,7 +20,7 @@ struct host_device_state {
 class host_engine : public copy_engine {
  public:
   host_engine(std::shared_ptr<host_device_state> state, std::shared_ptr<completion_queue> completions);
-  /// Does what was issued first. Waits must be over or about to be.
+  /// Finishes the issued steps. Waits must have ended or be about to end.
   ~host_engine() override;
 
   result<void> issue(const step& wanted) override;
@@ -32,7 +32,7 @@ class host_engine : public copy_engine {
 
   const std::shared_ptr<host_device_state> state_;
   const std::shared_ptr<completion_queue> completions_;
-  uint64_t failed_request_ = 0; ///< the thread's
+  uint64_t failed_request_ = 0; ///< used by the thread only
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<step> steps_;

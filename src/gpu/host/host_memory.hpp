@@ -7,7 +7,7 @@ namespace terrace::gpu {
 
 class host_memory : public memory {
  public:
-  /// Of its own, or another process's.
+  /// The process's own memory, or another process's.
   host_memory(unique_fd descriptor, mapping pages)
       : descriptor_(std::move(descriptor)), pages_(std::make_shared<const mapping>(std::move(pages))) {}
   explicit host_memory(std::shared_ptr<const mapping> pages) : pages_(std::move(pages)) {}

@@ -1,4 +1,4 @@
-// The copy kernel: a row of blocks for each run of the batch. Launched by name, so its name is not mangled.
+// The copy kernel: a row of blocks per run of the batch. Launched by name, so its name is not mangled.
 #include "gpu/kernels/copy_runs.hpp"
 
 namespace {

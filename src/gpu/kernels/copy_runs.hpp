@@ -1,5 +1,6 @@
-// The arithmetic of our copy kernel, written once: nvcc compiles it for the device (copy_runs.cu), and the host device and the simulated
-// driver of the tests compile it for the host. Pure: it computes places, and `move` touches them.
+// The arithmetic of the copy kernel, written once: nvcc compiles it for the device (copy_runs.cu), and the
+// host device and the simulated driver of the tests compile it for the host. Pure: it computes addresses, and
+// `move` accesses them.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,8 @@
 
 namespace terrace::gpu {
 
-/// `count` pieces of `bytes` each; the i-th goes from `source + i * source_stride` to `destination + i * destination_stride`.
+/// `count` pieces of `bytes` each; the i-th is copied from `source + i * source_stride` to `destination + i *
+/// destination_stride`.
 struct copy_run {
   uint64_t destination = 0;
   uint64_t source = 0;
@@ -22,7 +24,7 @@ struct copy_run {
   uint64_t count = 1;
 };
 
-/// What one launch is given, by value: a kernel's parameters may have 4,096 bytes.
+/// The parameters of a launch, by value: at most 4,096 bytes.
 struct copy_batch {
   static constexpr uint32_t runs_max = 64;
   uint32_t runs = 0;
@@ -30,7 +32,8 @@ struct copy_batch {
 };
 static_assert(sizeof(copy_run) == 48 && sizeof(copy_batch) <= 4096);
 
-/// How many bytes a thread moves at once: 16, or the largest of 8, 4, 2 and 1 that divides all addresses, strides and the size.
+/// The bytes that a thread moves at once: 16, or the largest of 8, 4, 2 and 1 that divides all addresses,
+/// strides and the size.
 TERRACE_HOST_DEVICE constexpr uint32_t unit_bytes(const copy_run& run) {
   uint64_t all = run.destination | run.source | run.bytes | 16;
   if (run.count > 1)
@@ -38,8 +41,9 @@ TERRACE_HOST_DEVICE constexpr uint32_t unit_bytes(const copy_run& run) {
   return static_cast<uint32_t>(all & (~all + 1));
 }
 
-/// The share of one of `threads` threads in a run: units `thread`, `thread + threads` and so on, so that neighbours move
-/// neighbouring bytes. `move(destination, source, bytes)` is called with `bytes` one of 1, 2, 4, 8, 16 and both places aligned to it.
+/// The share of one of `threads` threads in a run: units `thread`, `thread + threads` and so on, so that
+/// adjacent threads move adjacent bytes. `move(destination, source, bytes)` is called with 1, 2, 4, 8 or 16
+/// `bytes` and both addresses aligned to that.
 template <class Move>
 TERRACE_HOST_DEVICE void copy_share(const copy_run& run, uint64_t thread, uint64_t threads, Move&& move) {
   const uint32_t unit = unit_bytes(run);

@@ -1,4 +1,4 @@
-// Our kernels as the driver loads them.
+// The kernels in the form that the driver loads.
 #pragma once
 
 #include <cstddef>
@@ -6,8 +6,8 @@
 
 namespace terrace::gpu {
 
-/// Code for all devices that we know, with code to be compiled by the driver for newer ones. Empty when this was built without
-/// NVIDIA's toolkit: then copies are left to the copy engines.
+/// Code for all known devices, and code that the driver compiles for newer ones. Empty if built without
+/// NVIDIA's toolkit: then only the copy engines are used.
 std::span<const std::byte> kernel_image();
 
 /// The kernel of copy_runs.cu, which takes a `copy_batch`.
