@@ -56,8 +56,9 @@ TEST_P(LongChains, AreReplayedWithoutAnError) {
   EXPECT_EQ(replayed.exit_code, 0) << replayed.err << replayed.out;
   EXPECT_EQ(number_behind(replayed.out, "wrong_bytes"), 0U) << replayed.out;
   EXPECT_EQ(number_behind(replayed.out, "undelivered_chunks"), 0U) << replayed.out;
-  if (std::string(GetParam().clients) == "1") // the chain comes three times
+  if (std::string(GetParam().clients) == "1") { // the chain comes three times
     EXPECT_GE(number_behind(replayed.out, "hit_tokens"), (blocks - 1) * 512) << replayed.out;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Modes, LongChains,

@@ -45,7 +45,7 @@ def compile_example(stage, folder, *pkg_config_options):
     if pkg_config_options: # the archive, not the shared library beside it
         flags = ["-l:libterrace.a" if flag == "-lterrace" else flag for flag in flags]
     program = folder / "-".join(["example", *pkg_config_options])
-    run(*os.environ.get("CXX", "c++").split(), "-std=c++20", "-Wall", "-Wextra", "-Werror",
+    run(*os.environ.get("CXX", "c++").split(), "-std=c++20", "-Wall", "-Werror",
         only(stage.rglob("store_and_find.cpp")), *flags, "-o", program)
     return program
 
