@@ -19,7 +19,7 @@ HEADINGS = {"Options:": "options", "Positionals:": "positionals", "Subcommands:"
 ENTRY = re.compile(r"^  (\S.*?)(?:\s{2,}(\S.*))?$")
 CONTINUED = re.compile(r"^ {20,}(\S.*)$")
 ENVIRONMENT = re.compile(r" ?\(Env:\w+\)")
-PROGRAM_WIDE = "The options --socket, --timeout and --json stand"
+PROGRAM_WIDE = "The options --socket, --timeout and --json "
 
 
 class Help:
