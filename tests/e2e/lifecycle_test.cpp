@@ -182,12 +182,12 @@ TEST(Lifecycle, HangUpWithAWrongConfigurationChangesNothing) {
   EXPECT_EQ(client.store(chain_of(1, 1)), 1U);
 }
 
-TEST(Configuration, CheckSaysThatASoundOneIsSoundAndStartsNothing) {
+TEST(Configuration, CheckSaysThatAValidOneIsValidAndStartsNothing) {
   daemon_under_test daemon;
   ASSERT_EQ(daemon.terminate(), 0);
   auto checked = terraced({"--check", "--config", daemon.configuration_path()});
   EXPECT_EQ(checked.exit_code, 0) << checked.err;
-  EXPECT_NE(checked.out.find("sound"), std::string::npos);
+  EXPECT_NE(checked.out.find("is valid"), std::string::npos);
   EXPECT_FALSE(exists(daemon.socket()));
 }
 

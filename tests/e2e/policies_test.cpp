@@ -91,7 +91,7 @@ TEST(Policies, ChangeWhileTheDaemonRunsAndKeepTheResidents) {
     ASSERT_EQ(client.store(chain_of(chain, 1)), 1U);
   auto set = policies(daemon, {"set", "host", "fifo"});
   ASSERT_EQ(set.exit_code, 0) << set.err;
-  EXPECT_NE(set.out.find("fifo now; it was kmg"), std::string::npos) << set.out;
+  EXPECT_NE(set.out.find("is now fifo; it was kmg"), std::string::npos) << set.out;
   EXPECT_EQ(client.tier("host").policy, "fifo");
   EXPECT_EQ(client.tier("host").objects, 3U);
   client.lookup(chain_of(1, 1), true); // a use, which fifo ignores
