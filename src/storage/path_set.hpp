@@ -5,6 +5,7 @@
 // contained in one file. They are one volume through the volume id, their number and their order, which every
 // superblock contains, and the epoch, which is raised in all of them together. Pure: `extent_file::open_all`
 // reads the files and executes the plan.
+#pragma once
 
 #include "storage/pending_clear.hpp"
 #include "storage/superblock.hpp"
