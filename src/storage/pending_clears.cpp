@@ -1,5 +1,6 @@
 #include "storage/pending_clears.hpp"
 
+#include "base/digest.hpp"
 #include "base/unique_fd.hpp"
 #include "storage/volume_device.hpp"
 
@@ -10,8 +11,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
+#include <cinttypes>
+#include <cstdio>
 #include <filesystem>
 #include <sstream>
 #include <string_view>
@@ -24,20 +28,9 @@ constexpr std::string_view first_line = "terrace pending clears 1";
 constexpr size_t record_bytes_max = 64 << 10;
 
 std::string hex_of(uint64_t value) {
-  std::string text(16, '0');
-  for (size_t i = 0; i < 16; ++i)
-    text[i] = "0123456789abcdef"[value >> (60 - 4 * i) & 15];
-  return text;
-}
-
-template <size_t N>
-std::string hex_of(const std::array<uint8_t, N>& bytes) {
-  std::string text;
-  for (uint8_t byte : bytes) {
-    text += "0123456789abcdef"[byte >> 4];
-    text += "0123456789abcdef"[byte & 15];
-  }
-  return text;
+  std::array<char, 17> text{};
+  std::snprintf(text.data(), text.size(), "%016" PRIx64, value);
+  return text.data();
 }
 
 template <size_t N>
@@ -55,9 +48,8 @@ bool parse_hex(std::string_view text, std::array<uint8_t, N>& bytes) {
 std::string encode(const std::string& file, const std::vector<pending_clear>& clears) {
   std::string text = std::string(first_line) + "\nfile " + file + "\n";
   for (const pending_clear& clear : clears)
-    text += (clear.space ? "space " + hex_of(*clear.space) : std::string("all -")) + " " +
-            hex_of(clear.volume.bytes) + " " + std::to_string(clear.epoch) + " " +
-            hex_of(clear.made_since.bytes) + "\n";
+    text += (clear.space ? "space " + to_hex(digest{*clear.space}) : std::string("all -")) + " " +
+            to_hex(clear.volume) + " " + std::to_string(clear.epoch) + " " + to_hex(clear.made_since) + "\n";
   return text + "checksum " + hex_of(XXH3_64bits(text.data(), text.size())) + "\n";
 }
 
