@@ -145,7 +145,7 @@ result<void> open_all(const settings& with, const std::string& state_directory,
     wired.groups.push_back(plan_of(with, groups[i], state_directory));
     wired.probes.emplace_back();
     wired.probes.back().paths.resize(std::max<size_t>(wired.groups[i].disk_files.size(), 1));
-    for (const actors::shadow_plan& shadow : wired.groups[i].shadows)
+    for (const shadow_plan& shadow : wired.groups[i].shadows)
       wired.probes[i].shadow->add_line(shadow.policy, shadow.capacity_bytes);
     if (auto opened = open_sockets(with, groups[i], i, wired); !opened)
       return opened;
