@@ -1,6 +1,8 @@
 // What a connection holds for its client: spaces, regions, staging memory, leases. connection.cpp has its life.
 #include "actors/connection/connection.hpp"
 
+#include "connection/request_values.hpp"
+
 #include <caf/send.hpp>
 
 namespace terrace::actors {
@@ -139,21 +141,6 @@ void connection::with_lease(const request& what, const lease_id& id,
 void connection::set_inference(const request& what, const wire::Options* options) {
   what.context->inference = options != nullptr ? options->inference() : 0;
 }
-
-namespace {
-request_hints hints_of(const wire::Options& options) {
-  request_hints hints;
-  hints.session = options.session();
-  hints.turn = options.turn();
-  hints.priority = static_cast<uint8_t>((255 - options.priority()) / 32); // 0 to 7, higher stays longer
-  return hints;
-}
-
-std::optional<policy_time> time_of(const wire::Options& options) {
-  auto told = options.time_ns();
-  return told ? std::optional<policy_time>(*told) : std::nullopt;
-}
-} // namespace
 
 void connection::use_for_inference(const request& what, const wire::Options* options, batch_ptr objects) {
   if (what.context->inference == 0)
