@@ -2,7 +2,7 @@
 
 #include "actors/connection/verbs.hpp"
 #include "base/random_id.hpp"
-#include "connection/listening_socket.hpp"
+#include "channel/listening_socket.hpp"
 
 #include <unistd.h>
 

@@ -8,8 +8,8 @@
 
 #include "actors/connection/actor_pool.hpp"
 #include "actors/connection/client_directory.hpp"
-#include "actors/connection/frame_channel.hpp"
 #include "actors/transfer/transfer_arguments.hpp"
+#include "channel/frame_channel.hpp"
 #include "connection/client_holdings.hpp"
 #include "connection/request_table.hpp"
 #include "metrics/client_probe.hpp"

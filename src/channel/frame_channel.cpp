@@ -1,10 +1,10 @@
-#include "actors/connection/frame_channel.hpp"
+#include "channel/frame_channel.hpp"
 
 #include <sys/socket.h>
 
 #include <cerrno>
 
-namespace terrace::actors {
+namespace terrace {
 
 namespace {
 constexpr size_t joined_bytes_max =
@@ -125,4 +125,4 @@ bool frame_channel::sent(int32_t result, std::vector<uint64_t>& done) {
   return true;
 }
 
-} // namespace terrace::actors
+} // namespace terrace

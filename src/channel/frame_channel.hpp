@@ -13,7 +13,7 @@
 #include <memory>
 #include <vector>
 
-namespace terrace::actors {
+namespace terrace {
 
 /// The tags of a connection's operations.
 namespace io_tag {
@@ -95,4 +95,4 @@ class frame_channel {
   std::vector<std::unique_ptr<protocol::frame_builder>> builders_; ///< idle ones
 };
 
-} // namespace terrace::actors
+} // namespace terrace
