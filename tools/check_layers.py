@@ -58,7 +58,7 @@ LIBRARIES = {
     "liburing": {"runtime"},
     "toml++/": {"daemon"},
     "prometheus/": {"metrics"},
-    "flatbuffers/": {"protocol", "client", "connection", "actors"},
+    "flatbuffers/": {"protocol", "client", "channel", "connection", "actors"},
     "CLI/": {"cli", "daemon"},
     "spdlog/": {"actors", "daemon", "runtime"},
     "nlohmann/": {"cli"},

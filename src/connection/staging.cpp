@@ -2,6 +2,25 @@
 
 namespace terrace {
 
+chunks_to_write absent_chunks(const object_batch& all, size_t objects_per_chunk,
+                              const object_bitmap& present) {
+  auto absent = std::make_shared<object_batch>();
+  absent->trailing = all.trailing;
+  std::vector<bool> wanted(all.size());
+  for (size_t c = 0; c < all.size(); c += objects_per_chunk) {
+    bool whole = true;
+    for (size_t i = c; i < c + objects_per_chunk; ++i)
+      whole = whole && present.test(i);
+    for (size_t i = c; i < c + objects_per_chunk && !whole; ++i) {
+      wanted[i] = true;
+      absent->keys.push_back(all.keys[i]);
+      absent->parents.push_back(all.parents[i]);
+      absent->payload_bytes.push_back(all.payload_bytes[i]);
+    }
+  }
+  return {std::move(absent), std::move(wanted)};
+}
+
 result<std::unique_ptr<staging>> staging::create(uint64_t bytes) {
   auto memory = arena::create({.name = "terrace-staging", .bytes = bytes, .client_may_write = true});
   if (!memory)

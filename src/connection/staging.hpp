@@ -2,6 +2,7 @@
 // requests it; the client maps it writable, and the daemon copies from it once, at commit.
 #pragma once
 
+#include "index/prefix_plan.hpp"
 #include "index/space_registry.hpp"
 #include "memory/allocator.hpp"
 #include "memory/arena.hpp"
@@ -10,6 +11,7 @@
 
 #include <map>
 #include <memory>
+#include <vector>
 
 namespace terrace {
 
@@ -24,6 +26,15 @@ struct staged {
   size_t present_objects = 0;  ///< objects of the request that were already present
   std::vector<extent> extents; ///< parallel to `objects`
 };
+
+/// The objects of the chunks that are not present as a whole. A chunk is written completely or not at all, so that the
+/// chunks of a commit are complete.
+struct chunks_to_write {
+  batch_ptr objects;
+  std::vector<bool> wanted; ///< parallel to all objects: one of `objects`
+};
+chunks_to_write absent_chunks(const object_batch& all, size_t objects_per_chunk,
+                              const object_bitmap& present);
 
 class staging {
  public:

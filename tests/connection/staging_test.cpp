@@ -91,3 +91,24 @@ TEST(Staging, RefusesABrokenSize) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, errc::bad_request);
 }
+
+TEST(AbsentChunks, AChunkIsWrittenAsAWholeOrNotAtAll) {
+  auto all = chain(0, 6); // three chunks of two objects
+  object_bitmap present(6);
+  for (size_t i : {0, 1, 3})
+    present.set(i);
+  auto [objects, wanted] = absent_chunks(*all, 2, present);
+  EXPECT_EQ(wanted, (std::vector<bool>{false, false, true, true, true, true}));
+  ASSERT_EQ(objects->size(), 4u);
+  EXPECT_EQ(objects->keys[0], all->keys[2]);
+  EXPECT_EQ(objects->parents[0], all->parents[2]);
+  EXPECT_EQ(objects->payload_bytes.size(), 4u);
+}
+
+TEST(AbsentChunks, ThereIsNothingToWriteIfEverythingIsPresent) {
+  auto all = chain(0, 2);
+  object_bitmap present(2);
+  present.set(0);
+  present.set(1);
+  EXPECT_EQ(absent_chunks(*all, 2, present).objects->size(), 0u);
+}

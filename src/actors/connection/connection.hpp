@@ -10,6 +10,7 @@
 #include "actors/connection/client_directory.hpp"
 #include "actors/transfer/transfer_arguments.hpp"
 #include "channel/frame_channel.hpp"
+#include "channel/peer.hpp"
 #include "connection/client_holdings.hpp"
 #include "connection/request_table.hpp"
 #include "metrics/client_probe.hpp"
@@ -54,13 +55,6 @@ struct connection_environment {
   std::shared_ptr<metrics::request_probe> request_probe;
   std::shared_ptr<metrics::space_table> spaces;
   std::function<void(const std::string&)> log; ///< one line at level `info`; safe on any thread
-};
-
-struct peer {
-  pid_t pid = 0;
-  uid_t uid = 0;
-  gid_t gid = 0;
-  std::shared_ptr<unique_fd> pidfd; ///< readable when the process has ended
 };
 
 class connection {

@@ -1,16 +1,12 @@
 #include "actors/connection/group_actor.hpp"
 
+#include "connection/lease_registry.hpp"
 #include "coroutine/answer.hpp"
 #include "index/space_registry.hpp"
 #include "protocol/limits.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/typed_event_based_actor.hpp>
-
-#include <algorithm>
-#include <map>
-#include <unordered_map>
-#include <unordered_set>
 
 namespace terrace::actors {
 
@@ -19,8 +15,7 @@ namespace {
 struct group_state {
   const char* name = "group";
   space_registry spaces;
-  std::unordered_map<lease_id, std::weak_ptr<const lease>> leases; ///< found by id; kept by their owners
-  std::map<connection_id, std::unordered_set<lease_id>> by_owner;
+  lease_registry leases;
   lookup_registry lookups;
 };
 
@@ -32,25 +27,6 @@ open_space_answer open_space(group_state& state, const open_space_request& reque
   else
     answer.failure = opened.error();
   return answer;
-}
-
-void end_lease(group_state& state, const end_lease_notice& notice) {
-  auto entry = state.leases.find(notice.id);
-  auto owned = state.by_owner.find(notice.owner);
-  if (entry == state.leases.end() || owned == state.by_owner.end() || owned->second.erase(notice.id) == 0)
-    return;
-  state.leases.erase(entry);
-  if (owned->second.empty())
-    state.by_owner.erase(owned);
-}
-
-void end_owner(group_state& state, connection_id owner) {
-  auto owned = state.by_owner.find(owner);
-  if (owned == state.by_owner.end())
-    return;
-  for (const lease_id& id : owned->second)
-    state.leases.erase(id);
-  state.by_owner.erase(owned);
 }
 
 caf::result<await_lookup_answer> await_lookup(group_actor::stateful_pointer<group_state> self,
@@ -75,20 +51,18 @@ group_actor::behavior_type group_behavior(group_actor::stateful_pointer<group_st
         return answer;
       },
       [self](const add_lease_notice& notice) {
-        self->state.leases.emplace(notice.id, notice.added);
-        self->state.by_owner[notice.owner].insert(notice.id);
+        self->state.leases.add(notice.id, notice.owner, notice.added);
       },
       [self](const use_lease_request& request) {
         use_lease_answer answer;
-        if (auto entry = self->state.leases.find(request.id); entry != self->state.leases.end())
-          answer.found = entry->second.lock();
+        answer.found = self->state.leases.find(request.id);
         if (!answer.found)
           answer.failure = {errc::gone,
                             "no such lease in this trust group: it was released, or its owner ended"};
         return answer;
       },
-      [self](const end_lease_notice& notice) { end_lease(self->state, notice); },
-      [self](const end_owner_notice& notice) { end_owner(self->state, notice.owner); },
+      [self](const end_lease_notice& notice) { self->state.leases.end(notice.id, notice.owner); },
+      [self](const end_owner_notice& notice) { self->state.leases.end(notice.owner); },
       [self](const begin_lookup_request& request) {
         begin_lookup_answer answer;
         if (auto begun = self->state.lookups.begin(request.id, request.context); !begun)

@@ -1,17 +1,12 @@
 #include "actors/connection/listener_actor.hpp"
 
+#include "channel/peer.hpp"
 #include "runtime/io_messages.hpp"
 
 #include <sys/socket.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
-
-#ifndef SO_PEERPIDFD
-#define SO_PEERPIDFD 77 // Linux 6.5
-#endif
 
 namespace terrace::actors {
 
@@ -40,40 +35,10 @@ void accept_next(self_pointer self) {
   self->port().submit(std::move(request), caf::actor_cast<caf::strong_actor_ptr>(self), accept_tag);
 }
 
-/// The peer's identity. The pidfd comes from the socket if the kernel supports it (Linux 6.5), so that it
-/// refers to the process that connected even if its number has been reused.
-std::optional<peer> identify(int socket) {
-  ucred credentials{};
-  socklen_t length = sizeof credentials;
-  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &length) != 0)
-    return std::nullopt;
-  peer who;
-  who.pid = credentials.pid;
-  who.uid = credentials.uid;
-  who.gid = credentials.gid;
-  int pidfd = -1;
-  length = sizeof pidfd;
-  if (::getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &length) != 0)
-    pidfd = static_cast<int>(::syscall(SYS_pidfd_open, credentials.pid, 0));
-  if (pidfd < 0)
-    return std::nullopt; // it has already ended
-  who.pidfd = std::make_shared<unique_fd>(pidfd);
-  return who;
-}
-
-/// Sends the reason, as far as the client's socket accepts it, and closes.
-void turn_away(const unique_fd& socket, const error& why) {
-  protocol::frame_builder frame;
-  auto& body = frame.start();
-  frame.finish(protocol::kind::error, 0,
-               wire::CreateErrorDirect(body, static_cast<uint8_t>(why.code), why.text.c_str()));
-  (void) !::send(socket.get(), frame.bytes().data(), frame.bytes().size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-}
-
 void admit(self_pointer self, unique_fd socket) {
   auto& with = self->state.with;
   const auto& environment = *with.environment;
-  auto who = identify(socket.get());
+  auto who = identify_peer(socket.get());
   if (!who)
     return;
   if (!with.admits(who->uid, who->gid)) {
