@@ -99,7 +99,7 @@ copy_request copy_of(const load_job& job, const load_window& window) {
   request.owners.assign(window.holds.begin(), window.holds.end());
   request.owners.push_back(window.passing);
   for (size_t i = 0; i < window.usable; ++i)
-    add_pieces(job, window, request, window.places[i], i);
+    add_pieces(request, *job.runs, *job.group->memory, window.begin + i, window.places[i]);
   return request;
 }
 
