@@ -63,7 +63,7 @@ void admit(self_pointer self, unique_fd socket) {
   spawn_connection(self->system(), with.place(), std::move(socket), std::move(*who), id, with.environment);
 }
 
-void accepted(self_pointer self, int32_t result) {
+void on_accepted(self_pointer self, int32_t result) {
   if (result >= 0)
     admit(self, unique_fd(result));
   if (self->state.draining)
@@ -86,7 +86,7 @@ listener_interface::behavior_type listener_behavior(self_pointer self,
   return {
       [self](const runtime::io_done& done) {
         if (done.tag == accept_tag)
-          accepted(self, done.result);
+          on_accepted(self, done.result);
         else
           accept_next(self);
       },

@@ -163,7 +163,7 @@ int outcome_of_trial(const disk_state& state, int32_t result) {
   return error_of_trial(result, both, state.with.file->volume(), state.with.file->path_index());
 }
 
-void pause_is_over(self_pointer self, disk_direction direction) {
+void on_pause_over(self_pointer self, disk_direction direction) {
   if (!self->state.health->begin_trial(direction))
     return; // until stalled operations end
   if (direction == disk_direction::read)
@@ -187,7 +187,7 @@ void stalled(self_pointer self, uint64_t tag) {
   state.queue->fail_waiting(direction, ETIMEDOUT);
 }
 
-void tick(self_pointer self) {
+void on_tick(self_pointer self) {
   self->state.ticking = false;
   auto told = self->state.health->tick();
   for (uint64_t tag : told)
@@ -203,17 +203,17 @@ void came_back(self_pointer self, uint64_t tag, disk_direction direction) {
   state.with.probe->unstalled(operation_of(direction));
   state.queue->completed(tag, -ETIMEDOUT);
   if (state.health->awaits_stalled(direction))
-    pause_is_over(self, direction);
+    on_pause_over(self, direction);
   tell(self);
 }
 
-void journal_says(self_pointer self, bool hangs) {
+void on_journal_stalled(self_pointer self, bool hangs) {
   auto& state = self->state;
   bool now_degraded = state.health->journal_stalled(hangs, clock::now());
   if (!hangs) {
     state.with.probe->unstalled(metrics::disk_operation::write);
     if (state.health->awaits_stalled(disk_direction::write))
-      pause_is_over(self, disk_direction::write);
+      on_pause_over(self, disk_direction::write);
   } else {
     state.with.probe->stalled(metrics::disk_operation::write);
     if (now_degraded)
@@ -225,7 +225,7 @@ void journal_says(self_pointer self, bool hangs) {
 
 // ---- requests and completions ----
 
-caf::result<disk_answer> take(self_pointer self, const disk_request& request) {
+caf::result<disk_answer> on_request(self_pointer self, const disk_request& request) {
   auto reply = make_answer<disk_answer>(self);
   auto admission = self->state.health->admit(request.direction);
   if (!admission.granted) {
@@ -247,7 +247,7 @@ caf::result<disk_answer> take(self_pointer self, const disk_request& request) {
   return reply.promise();
 }
 
-void completed(self_pointer self, const runtime::io_done& done) {
+void on_completed(self_pointer self, const runtime::io_done& done) {
   auto& state = self->state;
   const started& what = state.in_kernel[done.tag];
   bool failed = done.result <= 0;
@@ -267,18 +267,18 @@ void completed(self_pointer self, const runtime::io_done& done) {
   submit(self);
 }
 
-void io_done(self_pointer self, const runtime::io_done& done) {
+void on_io_done(self_pointer self, const runtime::io_done& done) {
   if (done.tag == trial_tag) {
     if (done.result != -ECANCELED)
       end_trial(self, disk_direction::read, outcome_of_trial(self->state, done.result));
   } else if (done.tag == tick_tag) {
     if (done.result == -ETIME)
-      tick(self);
+      on_tick(self);
   } else if ((done.tag & pause_tag) != 0) {
     if (done.result == -ETIME)
-      pause_is_over(self, static_cast<disk_direction>(done.tag & ~pause_tag));
+      on_pause_over(self, static_cast<disk_direction>(done.tag & ~pause_tag));
   } else {
-    completed(self, done);
+    on_completed(self, done);
   }
 }
 
@@ -311,9 +311,9 @@ disk_actor::behavior_type disk_behavior(self_pointer self, const std::shared_ptr
         });
         return retire_answer{};
       },
-      [self](const disk_request& request) { return take(self, request); },
-      [self](const journal_stalled& notice) { journal_says(self, notice.now); },
-      [self](const runtime::io_done& done) { io_done(self, done); },
+      [self](const disk_request& request) { return on_request(self, request); },
+      [self](const journal_stalled& notice) { on_journal_stalled(self, notice.now); },
+      [self](const runtime::io_done& done) { on_io_done(self, done); },
   };
 }
 

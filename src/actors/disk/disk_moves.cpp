@@ -79,7 +79,7 @@ void write(disk_set_pointer self, const write_request& what, answer<move_answer>
 
 } // namespace
 
-caf::result<move_answer> read_objects(disk_set_pointer self, const read_request& request) {
+caf::result<move_answer> on_read(disk_set_pointer self, const read_request& request) {
   auto reply = make_answer<move_answer>(self);
   transfer(self, disk_direction::read, request, [self, request, reply](move_answer read) mutable {
     if (read.failure.code == errc::ok)
@@ -92,7 +92,7 @@ caf::result<move_answer> read_objects(disk_set_pointer self, const read_request&
   return reply.promise();
 }
 
-caf::result<move_answer> write_objects(disk_set_pointer self, const write_request& request) {
+caf::result<move_answer> on_write(disk_set_pointer self, const write_request& request) {
   auto reply = make_answer<move_answer>(self);
   bool known = false;
   auto headers = seal_of(request, self->state.paths->volume(), known);

@@ -28,7 +28,7 @@ using self_pointer = disk_set_pointer;
 // ---- the index ----
 
 /// Each journal receives the changes of its path.
-void write_down(self_pointer self, const index_changes& what) {
+void on_changes(self_pointer self, const index_changes& what) {
   auto& state = self->state;
   if (state.journals.size() == 1) {
     self->send(state.journals.front(), what);
@@ -117,7 +117,7 @@ void end(self_pointer self, const caf::error& why) {
     self->quit(state.ending);
 }
 
-void member_ended(self_pointer self, const caf::down_msg& down) {
+void on_member_down(self_pointer self, const caf::down_msg& down) {
   self->state.alive.erase(down.source);
   end(self, down.reason);
   if (self->state.alive.empty())
@@ -166,15 +166,15 @@ disk_set_actor::behavior_type set_behavior(self_pointer self, const std::shared_
   std::for_each(state.disks.begin(), state.disks.end(), watch);
   std::for_each(state.journals.begin(), state.journals.end(), watch);
   self->set_exit_handler([self](const caf::exit_msg& exit) { end(self, exit.reason); });
-  self->set_down_handler([self](const caf::down_msg& down) { member_ended(self, down); });
+  self->set_down_handler([self](const caf::down_msg& down) { on_member_down(self, down); });
   return {
       [self](const start_journal& start) {
         for (const journal_actor& journal : self->state.journals)
           self->send(journal, start);
       },
-      [self](const read_request& request) { return read_objects(self, request); },
-      [self](const write_request& request) { return write_objects(self, request); },
-      [self](const index_changes& what) { write_down(self, what); },
+      [self](const read_request& request) { return on_read(self, request); },
+      [self](const write_request& request) { return on_write(self, request); },
+      [self](const index_changes& what) { on_changes(self, what); },
       [self](const forget_request& request) { return forget(self, request); },
       [self](const close_mover_request&) {
         return ask_journals<close_journal_answer>(self, close_journal_request{}, close_mover_answer{},

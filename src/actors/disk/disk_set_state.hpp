@@ -29,9 +29,9 @@ struct disk_set_state {
 using disk_set_pointer = caf::stateful_actor<disk_set_state, runtime::homed<disk_set_actor::base>>*;
 
 /// Reads the objects from their paths, then has a copier verify them.
-caf::result<move_answer> read_objects(disk_set_pointer self, const read_request& request);
+caf::result<move_answer> on_read(disk_set_pointer self, const read_request& request);
 
 /// Writes their header blocks, itself or through a copier, then the objects to their paths.
-caf::result<move_answer> write_objects(disk_set_pointer self, const write_request& request);
+caf::result<move_answer> on_write(disk_set_pointer self, const write_request& request);
 
 } // namespace terrace::actors

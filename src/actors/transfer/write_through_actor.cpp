@@ -190,7 +190,7 @@ credit_ptr credit_of(self_pointer self, uint64_t bytes) {
   return std::make_shared<write_credit>(self->state.sink, bytes);
 }
 
-caf::result<write_credit_answer> ask_credit(self_pointer self, const write_credit_request& request) {
+caf::result<write_credit_answer> on_credit_request(self_pointer self, const write_credit_request& request) {
   auto reply = make_answer<write_credit_answer>(self);
   self->state.credits->ask(
       request.bytes, request.context, [self, reply, bytes = request.bytes](errc code) mutable {
@@ -206,7 +206,7 @@ caf::result<write_credit_answer> ask_credit(self_pointer self, const write_credi
   return reply.promise();
 }
 
-void take(self_pointer self, write_through_notice notice) {
+void on_notice(self_pointer self, write_through_notice notice) {
   if (!notice.credit) {
     uint64_t bytes = 0;
     for (uint64_t each : notice.objects->payload_bytes)
@@ -227,14 +227,14 @@ write_through_behavior(self_pointer self, const std::shared_ptr<write_through_ar
   state.sink = std::make_shared<actor_credit_sink>(caf::actor_cast<caf::actor>(self));
   state.budget = std::make_unique<write_budget>(state.with.admission.bytes_per_day, clock::now());
   return {
-      [self](const write_through_notice& notice) { take(self, notice); },
+      [self](const write_through_notice& notice) { on_notice(self, notice); },
       [self](finish_writes_request) {
         auto reply = make_answer<finish_writes_answer>(self);
         self->state.finishing.push_back(reply);
         start_next(self);
         return reply.promise();
       },
-      [self](const write_credit_request& request) { return ask_credit(self, request); },
+      [self](const write_credit_request& request) { return on_credit_request(self, request); },
       [self](const write_credit_notice& notice) { self->state.credits->give_back(notice.bytes); },
       [self](sweep_notice) { self->state.credits->sweep(); },
   };
