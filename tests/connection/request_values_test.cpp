@@ -16,10 +16,14 @@ flatbuffers::Offset<wire::Pool> pool(flatbuffers::FlatBufferBuilder& body, const
 
 const wire::OpenSpace* space(flatbuffers::FlatBufferBuilder& body, uint32_t rank) {
   auto model = body.CreateString("llama");
+  auto dtype = body.CreateString("bfloat16");
+  auto layout = body.CreateString("nhd");
   std::vector<flatbuffers::Offset<wire::Pool>> list = {pool(body, "kv", 4096), pool(body, "state", 512)};
   auto pools = body.CreateVector(list);
   wire::OpenSpaceBuilder out(body);
   out.add_model(model);
+  out.add_dtype(dtype);
+  out.add_layout(layout);
   out.add_chunk_tokens(64);
   out.add_world_size(2);
   out.add_rank(rank);
