@@ -43,7 +43,7 @@ result<void> check_tokens(const wire::Prefix& prefix) {
                                digest::max_size);
         !ok)
       return ok;
-    if (auto ok = check_number("parent_tokens", prefix.parent_tokens(), 1, tokens_max); !ok)
+    if (auto ok = check_number("parent_tokens", prefix.parent_tokens(), 0, tokens_max); !ok)
       return ok;
   } else if (prefix.parent_tokens() != 0) {
     return refuse("expected parent_tokens 0 without a parent, got " + std::to_string(prefix.parent_tokens()));

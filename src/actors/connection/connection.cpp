@@ -154,16 +154,6 @@ void connection::serve(protocol::frame& frame) {
               {errc::bad_request, std::string("expected hello as the first frame, got ") + found->name});
     return;
   }
-  if (phase_ == phase::serving && frame.kind == protocol::kind::hello) {
-    violation(frame, {errc::bad_request, "hello was answered already; expected it once per connection"});
-    return;
-  }
-  if (frame.descriptors.size() != found->descriptors) {
-    violation(frame,
-              {errc::bad_request, std::string(found->name) + " takes " + std::to_string(found->descriptors) +
-                                      " descriptors, " + std::to_string(frame.descriptors.size()) + " came"});
-    return;
-  }
   auto now = environment_->now();
   arm_timer(now + environment_->limits.request_deadline);
   what.context = requests_.begin(what.id, what.kind, frame.body.size() + protocol::header_bytes, now);
@@ -173,9 +163,34 @@ void connection::serve(protocol::frame& frame) {
   if (phase_ == phase::draining && !found->while_draining) {
     environment_->client_probe->refused(metrics::refusal::draining);
     refuse(what, {errc::busy, "the daemon is shutting down"});
+    if (frame.kind == protocol::kind::lookup)
+      verbs::lookup_refused(*this, what, frame.body);
+    return;
+  }
+  if (phase_ != phase::handshake && frame.kind == protocol::kind::hello) {
+    refuse_frame(what, frame,
+                 {errc::bad_request, "hello was answered already; expected it once per connection"});
+    return;
+  }
+  if (frame.descriptors.size() != found->descriptors) { // more than announced are a violation of the framing
+    refuse_frame(what, frame,
+                 {errc::bad_request, std::string(found->name) + " takes " +
+                                         std::to_string(found->descriptors) + " descriptors, " +
+                                         std::to_string(frame.descriptors.size()) + " came"});
     return;
   }
   found->serve(*this, what, frame);
+}
+
+void connection::refuse_frame(const request& what, const protocol::frame& frame, const error& why) {
+  if (phase_ == phase::handshake) {
+    violation(frame, why);
+    return;
+  }
+  environment_->client_probe->refused(metrics::refusal::malformed);
+  refuse(what, why);
+  if (frame.kind == protocol::kind::lookup)
+    verbs::lookup_refused(*this, what, frame.body);
 }
 
 void connection::violation(const protocol::frame& frame, const error& why) {

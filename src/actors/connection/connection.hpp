@@ -87,16 +87,6 @@ class connection {
 
   // ---- for verbs ----
 
-  /// The body as a verified table. Null: it was malformed, and the connection is closing.
-  template <class T>
-  const T* parse(const protocol::frame& frame) {
-    auto table = protocol::parse<T>(frame.body);
-    if (table)
-      return *table;
-    violation(frame, table.error());
-    return nullptr;
-  }
-
   /// One request in flight. A verb keeps it by value until it answers.
   struct request {
     request_id id = 0;
@@ -115,6 +105,8 @@ class connection {
     answer(what, errc::ok, std::move(frame), std::move(descriptors));
   }
   void refuse(const request& what, const error& why);
+  /// For a request whose contents are wrong: answers it; ends the connection if it is the handshake.
+  void refuse_frame(const request& what, const protocol::frame& frame, const error& why);
 
   /// Sets how long the request may wait; 0: the default.
   void set_deadline(const request& what, uint32_t deadline_ms);

@@ -95,7 +95,9 @@ group_actor::behavior_type group_behavior(group_actor::stateful_pointer<group_st
           answer.failure = begun.error();
         return answer;
       },
-      [self](const finish_lookup_notice& notice) { self->state.lookups.finish(notice.id, notice.outcome); },
+      [self](const finish_lookup_notice& notice) {
+        self->state.lookups.finish(notice.id, notice.context, notice.outcome);
+      },
       [self](const await_lookup_request& request) { return await_lookup(self, request); },
       [self](const cancel_lookup_request& request) {
         return cancel_lookup_answer{{}, self->state.lookups.cancel(request.id)};

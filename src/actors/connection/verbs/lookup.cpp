@@ -123,25 +123,36 @@ void begin(connection& client, const connection::request& what, const wire::Look
 void begin_named(connection& client, const connection::request& what, const wire::Lookup& asked, subject of) {
   auto id = protocol::to_lookup_id(asked.lookup_id());
   auto body = client.channel().hold();
-  client.ask(
-      what, client.group().group, begin_lookup_request{id, what.context}, "the trust group's actor has ended",
-      [&client, what, &asked, of = std::move(of), id, body](const begin_lookup_answer& answer) mutable {
-        if (answer.failure.code != errc::ok) {
-          client.refuse(what, answer.failure);
-          return;
-        }
-        of.name = std::make_shared<named_lookup>(client.group().group, id, what.context);
-        begin(client, what, asked, std::move(of), std::move(body));
-      });
+  of.name = std::make_shared<named_lookup>(client.group().group, id, what.context);
+  client.ask(what, client.group().group, begin_lookup_request{id, what.context},
+             "the trust group's actor has ended",
+             [&client, what, &asked, of = std::move(of), body](const begin_lookup_answer& answer) mutable {
+               if (answer.failure.code != errc::ok)
+                 client.refuse(what, answer.failure);
+               else
+                 begin(client, what, asked, std::move(of), std::move(body));
+             });
+}
+
+void refused(connection& client, const connection::request& what, const wire::Lookup& asked) {
+  if (asked.lookup_id() != nullptr && asked.lookup_id()->size() == lookup_id{}.bytes.size())
+    refuse_named_lookup(client.group().group, protocol::to_lookup_id(asked.lookup_id()), what.context);
 }
 
 } // namespace
 
+void lookup_refused(connection& client, const connection::request& what, std::span<const uint8_t> body) {
+  if (auto asked = protocol::well_formed<wire::Lookup>(body))
+    refused(client, what, **asked);
+}
+
 void lookup(connection& client, const connection::request& what, const wire::Lookup& asked,
             protocol::descriptor_list&) {
   auto in = client.find_space(what, asked.space());
-  if (!in)
+  if (!in) {
+    refused(client, what, asked);
     return;
+  }
   client.set_deadline(what, asked.deadline_ms());
   connection::set_inference(what, asked.options());
   subject of{std::move(in), asked.lease(), nullptr, nullptr};
