@@ -86,6 +86,8 @@ class connection {
   // ---- spaces and regions ----
 
   result<space> open_space(const space_spec& spec, deadline until = {});
+  /// The space can no longer be used; its objects stay. Errors: `busy` while the connection holds leases in it.
+  result<void> close_space(const space& opened, deadline until = {});
 
   /// The pools of a space, including one per layer group. Valid until a space is opened. Empty: no such
   /// space.

@@ -64,6 +64,10 @@ result<space> connection::open_space(const space_spec& spec, deadline until) {
   return core_->open_space(spec, until);
 }
 
+result<void> connection::close_space(const space& opened, deadline until) {
+  return core_->close_space(opened, until);
+}
+
 std::span<const open_pool> connection::pools_of(const space& opened) const { return core_->pools_of(opened); }
 
 result<registered_region> connection::register_region(int memory, uint64_t bytes, deadline until) {

@@ -33,6 +33,8 @@ struct connection_limits {
   uint32_t credit_requests = 256;
   uint64_t credit_bytes = 32ULL << 20;
   uint64_t staging_bytes = 256ULL << 20;
+  uint32_t reservations_max = 4096;
+  uint32_t spaces_max = 4096; ///< open ones
   uint32_t regions_max = 64;
   uint32_t leases_max = 65536;
   uint32_t lease_objects_max = 4'194'304; ///< of all leases together; an object counts once per lease
@@ -130,7 +132,10 @@ class connection {
   /// Calls `then` with the lease, now or later, or refuses the request.
   void with_lease(const request& what, const lease_id& id, std::function<void(const lease_ptr&)> then);
 
-  void opened(client_space_ptr space) { holdings_.add(std::move(space)); }
+  /// False: at the limit, and the request was refused.
+  bool opened(const request& what, client_space_ptr space);
+  /// Errors: `not_found`; `busy` while the connection holds leases or reservations of the space.
+  result<void> close_space(space_id id) { return holdings_.close_space(id); }
   uint16_t rank_in(space_id id) const { // 0 for a space in which only another connection's lease is
     auto known = holdings_.space(id);
     return known ? known->rank : uint16_t{0};

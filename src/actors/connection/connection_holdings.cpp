@@ -13,6 +13,13 @@ client_space_ptr connection::find_space(const request& what, uint32_t id) {
   return found;
 }
 
+bool connection::opened(const request& what, client_space_ptr space) {
+  auto added = holdings_.add(std::move(space));
+  if (!added)
+    refuse(what, added.error());
+  return added.has_value();
+}
+
 client_region_ptr connection::find_region(const request& what, uint32_t id) {
   auto found = holdings_.region(static_cast<region_id>(id));
   if (!found)

@@ -14,8 +14,8 @@ namespace terrace::actors {
 
 /// The result of a lookup. It holds nothing: the lease ends with its holders.
 struct lookup_outcome {
-  error failure; ///< why there is no answer
-  space_ptr in;
+  error failure;             ///< why there is no answer
+  uint32_t chunk_tokens = 0; ///< of its space, which an outcome does not keep open
   prefix_plan plan;
   bool leased = false;
   std::weak_ptr<const lease> held;

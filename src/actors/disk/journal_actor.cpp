@@ -72,6 +72,8 @@ void take(self_pointer self, const index_changes& what) {
   }
   for (const index_record& record : numbered(state, what.changes))
     state.journal->add(record);
+  for (space_id gone : what.gone)
+    state.spaces.forget(gone);
   pump(self);
 }
 
@@ -172,6 +174,7 @@ void pump(self_pointer self) {
   if (journal.checkpoint_due() || final_due) {
     state.final_begun = state.closing;
     journal.begin_checkpoint();
+    state.spaces.checkpoint_begun(journal.counts().checkpoints);
     journal.add_image(state.spaces.records());
     state.next_slot = 0;
   }
@@ -179,6 +182,7 @@ void pump(self_pointer self) {
   if (auto io = journal.next())
     submit(self, std::move(*io));
   const journal_counts& counts = journal.counts();
+  state.spaces.checkpoints_done(counts.checkpoints);
   state.probe->now({counts.records, counts.blocks, counts.lost, counts.checkpoints, counts.failures,
                     counts.unrecorded, journal.fill()});
   close_if_done(self);
@@ -189,7 +193,9 @@ caf::result<forget_answer> forget(self_pointer self, const forget_request& reque
   std::optional<space_fingerprint> fingerprint;
   if (request.space) {
     fingerprint = state.spaces.fingerprint_of(*request.space);
-    if (!fingerprint) // none of it was ever written
+    if (!fingerprint && request.fingerprint && state.spaces.knows(*request.fingerprint))
+      fingerprint = request.fingerprint;
+    if (!fingerprint) // nothing that a restart could find was written
       return forget_answer{{}, state.journal->block().epoch, {}};
   }
   auto reply = make_answer<forget_answer>(self);

@@ -24,7 +24,7 @@ void share(connection& client, const connection::request& what, const lookup_out
   }
   client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
     auto answer = write_lookup_answer(body, found.plan, held ? held->id : lease_id{});
-    return wire::CreateAwaitLookupAnswer(body, answer, found.in->spec.chunk_tokens);
+    return wire::CreateAwaitLookupAnswer(body, answer, found.chunk_tokens);
   });
 }
 

@@ -82,7 +82,7 @@ void ask_tiers(const clearing_ptr& all) {
       all->order.push_back(tiers.front().tier);
   }
   client.ask(
-      all->order[all->next++], clear_request{all->space},
+      all->order[all->next++], clear_request{all->space, all->fingerprint},
       [all](const clear_answer& answer) {
         all->sum.objects += answer.objects;
         all->sum.bytes += answer.bytes;

@@ -65,7 +65,7 @@ void answer(connection& client, const connection::request& what, const subject& 
   }
   if (of.name) {
     lookup_outcome outcome;
-    outcome.in = of.in->what;
+    outcome.chunk_tokens = of.in->what->spec.chunk_tokens;
     outcome.plan = plan;
     outcome.plan.object_tiers = {}; // no longer needed
     outcome.leased = held != nullptr;
