@@ -120,7 +120,7 @@ void connection::pump() {
   if (pumping_)
     return; // a verb answered immediately: the loop below continues
   pumping_ = true;
-  while (phase_ <= phase::draining && requests_.has_credit()) {
+  while (phase_ <= phase::draining && may_serve()) {
     auto frame = channel_->next();
     if (!frame)
       break;
@@ -129,7 +129,7 @@ void connection::pump() {
   pumping_ = false;
   if (phase_ > phase::draining)
     return;
-  if (requests_.has_credit())
+  if (may_serve())
     channel_->receive();
   else
     environment_->client_probe->stopped_reading();

@@ -22,6 +22,7 @@
 #include <caf/event_based_actor.hpp>
 #include <caf/stateful_actor.hpp>
 
+#include <cassert>
 #include <chrono>
 #include <functional>
 
@@ -189,6 +190,23 @@ class connection {
   void send(const Actor& to, Message message) {
     self_->send(to, std::move(message));
   }
+  /// Sends to the policy. Without credit (policy_feed.hpp) no further request is read until the policy has read it.
+  template <class Message>
+  void tell_policy(Message message, uint64_t objects) {
+    if (group().uses->offer(objects)) {
+      send(group().policy, std::move(message));
+      return;
+    }
+    ++policy_behind_;
+    assert(policy_behind_ <= environment_->limits.credit_requests);
+    auto read = [this] {
+      --policy_behind_;
+      pump();
+    };
+    self_->request(group().policy, caf::infinite, std::move(message)).then(read, [read](const caf::error&) {
+      read();
+    });
+  }
   /// Continues with `work` after other messages have been handled.
   void resume(std::function<void()> work);
 
@@ -213,6 +231,7 @@ class connection {
  private:
   enum class phase { handshake, serving, draining, closing, quarantined };
   void pump();
+  bool may_serve() const { return requests_.has_credit() && policy_behind_ == 0; }
   void serve(protocol::frame& frame);
   void violation(const protocol::frame& frame, const error& why);
   void answer(const request& what, errc outcome, std::unique_ptr<protocol::frame_builder> frame,
@@ -240,6 +259,7 @@ class connection {
   clock::time_point timer_at_ = clock::time_point::max(); ///< when the armed timer fires
   runtime::operation_id timer_{};
   bool pumping_ = false;
+  uint32_t policy_behind_ = 0; ///< messages to the policy that were sent without credit and not read yet
   bool daemon_ends_ = false;
   uint64_t quarantined_bytes_ = 0;
 };

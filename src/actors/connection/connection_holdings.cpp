@@ -165,8 +165,10 @@ std::optional<policy_time> time_of(const wire::Options& options) {
 void connection::use_for_inference(const request& what, const wire::Options* options, batch_ptr objects) {
   if (what.context->inference == 0)
     return;
-  send(group().policy,
-       inference_begin{what.context->inference, std::move(objects), hints_of(*options), time_of(*options)});
+  size_t count = objects->size();
+  tell_policy(
+      inference_begin{what.context->inference, std::move(objects), hints_of(*options), time_of(*options)},
+      count);
 }
 
 void connection::tell_shadows(const request& what, const wire::Options* options, const space_ptr& in,

@@ -65,6 +65,7 @@ result<std::shared_ptr<group_parts>> build_group(caf::actor_system& system, cons
     orders.orders.push_back({tier_kind::disk, plan.disk->policy});
   for (const auto& [kind, policy] : plan.more_tiers)
     orders.orders.push_back({kind, policy});
+  orders.uses = group->uses;
   orders.clock = plan.policy_time;
   orders.remember = plan.admission.rule == admission_rule::seen_twice;
   group->policy = spawn_policy(system, std::move(orders));

@@ -103,7 +103,10 @@ shadow_actor::behavior_type shadow_behavior(shadow_actor::stateful_pointer<shado
         self->state.with.feed->heard(use.prefix->chunks.size());
         show(self->state);
       },
-      [self](const inference_end& what) { end(self->state, what); },
+      [self](const inference_end& what) {
+        end(self->state, what);
+        self->state.with.feed->heard(1);
+      },
       [self](const shadow_clear& what) {
         clear(self->state, what);
         show(self->state);
