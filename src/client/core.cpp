@@ -20,6 +20,8 @@ result<daemon_info> core::shake_hands(channel& with, const hello_request& hello,
     return fail(errc::unsupported, "expected a daemon of protocol version " +
                                        std::to_string(protocol::version) + ", got one of version " +
                                        std::to_string(info->protocol_version));
+  if (!info && with.refusal()) // it runs, and does not want this client now
+    return fail(*with.refusal(), info.error().text);
   if (info)
     with.set_credits(info->credit_requests, info->credit_bytes, info->frame_bytes_max);
   return info;

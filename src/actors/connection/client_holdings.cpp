@@ -96,12 +96,18 @@ result<void> client_holdings::may_name(size_t objects) const {
                               std::to_string(most_.lease_objects) + "); release some");
 }
 
+size_t objects_of(const lease& taken) {
+  size_t objects = 0;
+  for (const tier_hold& one : taken.held) // parallel
+    objects = std::max(objects, one.held->places().size());
+  return objects;
+}
+
 void client_holdings::add(lease_ptr taken) {
   auto id = taken->id;
   held_lease held;
   held.owner = true;
-  for (const tier_hold& one : taken->held)
-    held.objects += one.held->places().size();
+  held.objects = objects_of(*taken);
   held.what = std::move(taken);
   lease_objects_ += held.objects;
   leases_.emplace(id, std::move(held));
@@ -120,16 +126,23 @@ result<void> client_holdings::read(const lease_ptr& from, const std::vector<obje
               });
   if (!news)
     return {};
-  if (auto ok = may_name(places.size()); !ok)
+  size_t fresh = places.size();
+  if (known != leases_.end())
+    fresh = static_cast<size_t>(std::count_if(places.begin(), places.end(), [&](const object_place& place) {
+      return !known->second.told.contains(place.id);
+    }));
+  if (known != leases_.end() && known->second.owner)
+    fresh = 0; // its objects are counted since it was taken
+  if (auto ok = may_name(fresh); !ok)
     return ok;
   auto& held = leases_[from->id];
   held.what = from;
   for (const object_place& place : places)
     held.told.insert(place.id);
   held.reading.insert(held.reading.end(), holds.begin(), holds.end());
-  held.objects += places.size();
-  held.read += places.size();
-  lease_objects_ += places.size();
+  held.objects += fresh;
+  held.read += fresh;
+  lease_objects_ += fresh;
   return {};
 }
 

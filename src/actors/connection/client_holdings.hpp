@@ -31,6 +31,9 @@ struct client_space {
 using client_space_ptr = std::shared_ptr<const client_space>;
 using client_region_ptr = std::shared_ptr<const client_region>;
 
+/// What a lease counts against `lease_objects`, in however many tiers it holds them.
+size_t objects_of(const lease& taken);
+
 class client_holdings {
  public:
   using clock = std::chrono::steady_clock;

@@ -34,6 +34,7 @@ connection::connection(self_pointer owner, unique_fd socket, peer who, client_pt
                  environment_->limits.leases_max, environment_->limits.lease_objects_max}) {}
 
 connection::~connection() {
+  log_detail(detail_log::level::debug, [] { return std::string("has ended"); });
   close();
   holdings_.drop_segments(); // before others can see that the client is gone
   environment_->client_probe->unquarantines(quarantined_bytes_);
@@ -67,6 +68,7 @@ void connection::greeted(std::string client_name) {
   channel_->set_frame_bytes_max(protocol::frame_bytes_max);
   if (phase_ == phase::handshake)
     set_phase(phase::serving);
+  log_detail(detail_log::level::debug, [&] { return "has connected to group " + group().name; });
 }
 
 // ---- completions ----
@@ -210,6 +212,7 @@ void connection::answer(const request& what, errc outcome, std::unique_ptr<proto
   if (!latency)
     return;
   environment_->request_probe->finished(static_cast<size_t>(what.kind), outcome, *latency);
+  log_answer(what, outcome, *latency);
   if (outcome == errc::busy)
     environment_->client_probe->refused(metrics::refusal::queue_full);
   if (frame->bytes().empty())
@@ -218,9 +221,32 @@ void connection::answer(const request& what, errc outcome, std::unique_ptr<proto
   channel_->send({std::move(frame), std::move(descriptors), what.id});
 }
 
+std::string connection::label() const {
+  std::string name = record_->name();
+  return "connection " + std::to_string(static_cast<uint64_t>(record_->id)) + " (" + name +
+         (name.empty() ? "" : ", ") + "pid " + std::to_string(record_->pid) + ")";
+}
+
+/// A client can cause one after the other.
+void connection::log_end(const std::string& what) {
+  if (auto line = environment_->ends->admit(printable(label() + " " + what), environment_->now()))
+    environment_->log(*line);
+}
+
+void connection::log_answer(const request& what, errc outcome, clock::duration latency) const {
+  log_detail(detail_log::level::trace, [&] {
+    const std::string& trace = what.context->trace;
+    auto micros = std::chrono::duration_cast<std::chrono::microseconds>(latency).count();
+    return "request " + std::to_string(what.id) + ": " + std::string(protocol::to_string(what.kind)) +
+           " answered " + std::string(to_string(outcome)) + " after " + std::to_string(micros) + " us" +
+           (trace.empty() ? "" : " (trace " + trace + ")");
+  });
+}
+
 void connection::refuse(const request& what, const error& why) {
   auto frame = channel_->builder();
-  write_error(*frame, what.id, why);
+  const std::string& trace = what.context->trace;
+  write_error(*frame, what.id, {why.code, why.text + (trace.empty() ? "" : " (trace " + trace + ")")});
   answer(what, why.code, std::move(frame), {});
 }
 
@@ -251,8 +277,7 @@ void connection::sweep() {
 void connection::end(const error& why) {
   if (phase_ >= phase::closing)
     return;
-  environment_->log("connection " + std::to_string(static_cast<uint64_t>(record_->id)) + " (pid " +
-                    std::to_string(record_->pid) + ") ends: " + why.text);
+  log_end("ends: " + why.text);
   set_phase(phase::closing);
   auto frame = channel_->builder();
   write_error(*frame, 0, why);
@@ -291,9 +316,7 @@ void connection::finish() {
   set_phase(phase::quarantined);
   quarantined_bytes_ = holdings_.reading_bytes();
   environment_->client_probe->quarantines(quarantined_bytes_);
-  environment_->log("connection " + std::to_string(static_cast<uint64_t>(record_->id)) + " (pid " +
-                    std::to_string(record_->pid) +
-                    ") closed its socket; objects that it may be reading are kept until it ends");
+  log_end("closed its socket; objects that it may be reading are kept until it ends");
 }
 
 void connection::peer_confirmed(pid_t pid) {
@@ -341,9 +364,8 @@ void connection::timer_fired() {
   auto leases = holdings_.old_leases(now, environment_->limits.lease_warn_after);
   for (const lease_ptr& old : leases.old) {
     environment_->client_probe->lease_old();
-    environment_->log("connection " + std::to_string(static_cast<uint64_t>(record_->id)) + " (" +
-                      record_->name() + ", pid " + std::to_string(record_->pid) + ") holds a lease on " +
-                      std::to_string(old->chunks.size()) + " chunks for longer than lease.warn_after");
+    environment_->log(printable(label() + " holds a lease on " + std::to_string(old->chunks.size()) +
+                                " chunks for longer than lease.warn_after"));
   }
   if (auto next = std::min(requests.next, leases.next); next != clock::time_point::max())
     arm_timer(next);

@@ -11,7 +11,10 @@
 #include "actors/connection/client_holdings.hpp"
 #include "actors/connection/frame_channel.hpp"
 #include "actors/connection/request_table.hpp"
+#include "actors/detail_log.hpp"
 #include "actors/transfer/transfer_arguments.hpp"
+#include "base/line_limit.hpp"
+#include "base/printable.hpp"
 #include "metrics/client_probe.hpp"
 #include "metrics/request_probe.hpp"
 #include "metrics/space_table.hpp"
@@ -57,6 +60,9 @@ struct connection_environment {
   std::shared_ptr<metrics::request_probe> request_probe;
   std::shared_ptr<metrics::space_table> spaces;
   std::function<void(const std::string&)> log; ///< one line at level `info`; safe on any thread
+  detail_log detail;
+  std::shared_ptr<shared_line_limit> ends =
+      std::make_shared<shared_line_limit>(); ///< of lines on ended connections
 };
 
 struct peer {
@@ -114,8 +120,8 @@ class connection {
   /// Sets how long the request may wait; 0: the default.
   void set_deadline(const request& what, uint32_t deadline_ms);
 
-  /// Takes the inference of the request from the options.
-  static void set_inference(const request& what, const wire::Options* options);
+  /// Takes the inference and the trace of the request from the options.
+  static void take_options(const request& what, const wire::Options* options);
   /// Notifies the policy of the inference's access to these objects, root first, unless the request belongs
   /// to no inference.
   void use_for_inference(const request& what, const wire::Options* options, batch_ptr objects);
@@ -224,6 +230,9 @@ class connection {
   const client_ptr& record() const { return record_; }
   frame_channel& channel() { return *channel_; }
   const peer& who() const { return peer_; }
+  /// True if it may change what serves all clients of the trust group. Otherwise refuses the request. `why`: what the
+  /// request would change.
+  bool may_govern(const request& what, const char* why);
   actor_pool& idle_lookups() { return idle_lookups_; }
   actor_pool& idle_loads() { return idle_loads_; }
   actor_pool& idle_stores() { return idle_stores_; }
@@ -244,6 +253,14 @@ class connection {
   void timer_fired();
   void end_unread_lease(const lease_id& id);
   void lease_ended(const client_holdings::ended_lease& ended);
+  std::string label() const; ///< for the log: its number and its client
+  void log_end(const std::string& what);
+  template <class Line>
+  void log_detail(detail_log::level level, Line&& line) const {
+    if (environment_->detail.wanted(level))
+      environment_->detail.write(level, printable(label() + " " + line()));
+  }
+  void log_answer(const request& what, errc outcome, clock::duration latency) const;
   void show_leases() { record_->leases = holdings_.leases(); }
   void set_phase(phase next);
 

@@ -3,7 +3,17 @@
 
 #include <caf/send.hpp>
 
+#include <unistd.h>
+
 namespace terrace::actors {
+
+bool connection::may_govern(const request& what, const char* why) {
+  if (peer_.uid == 0 || peer_.uid == ::geteuid())
+    return true;
+  refuse(what, {errc::denied, "expected the daemon's own user or root, got user " +
+                                  std::to_string(peer_.uid) + ": " + why});
+  return false;
+}
 
 client_space_ptr connection::find_space(const request& what, uint32_t id) {
   auto found = holdings_.space(static_cast<space_id>(id));
@@ -81,6 +91,8 @@ void connection::add_lease(lease_ptr taken) {
   send(group().group, add_lease_notice{taken->id, taken->owner, taken});
   environment_->client_probe->lease_taken();
   arm_timer(taken->taken + environment_->limits.lease_warn_after);
+  log_detail(detail_log::level::debug,
+             [&] { return "takes a lease on " + std::to_string(taken->chunks.size()) + " chunks"; });
   holdings_.add(std::move(taken));
   show_leases();
 }
@@ -92,6 +104,7 @@ bool connection::release_lease(const lease_id& id) {
   if (ended->owner)
     send(group().group, end_lease_notice{id, record_->id});
   lease_ended(*ended);
+  log_detail(detail_log::level::debug, [] { return std::string("has released a lease"); });
   show_leases();
   return true;
 }
@@ -143,8 +156,10 @@ void connection::with_lease(const request& what, const lease_id& id,
 
 // ---- inferences ----
 
-void connection::set_inference(const request& what, const wire::Options* options) {
+void connection::take_options(const request& what, const wire::Options* options) {
   what.context->inference = options != nullptr ? options->inference() : 0;
+  if (options != nullptr && options->trace() != nullptr)
+    what.context->trace = options->trace()->str();
 }
 
 namespace {

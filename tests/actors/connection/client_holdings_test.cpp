@@ -169,6 +169,22 @@ TEST_F(ClientHoldings, WhatIsReadTwiceIsNamedOnce) {
   EXPECT_FALSE(ended->owner);
 }
 
+TEST_F(ClientHoldings, AnObjectCountsOncePerLease) {
+  auto taken = std::make_shared<lease>(*lease_on(hold(1, 4)));
+  taken->held.push_back({tier_kind::disk, hold(101, 4)}); // the same objects, below
+  lease_ptr mine = taken;
+  holdings.add(mine);
+  EXPECT_EQ(holdings.lease_objects(), 4u);
+  ASSERT_TRUE(holdings.read(mine, {place(1), place(2)}, {hold(1, 2)}));
+  EXPECT_EQ(holdings.lease_objects(), 4u) << "its owner reads what is counted already";
+  holdings.has_read(mine->id);
+  EXPECT_EQ(holdings.lease_objects(), 4u);
+  auto other = lease_on(nullptr);
+  ASSERT_TRUE(holdings.read(other, {place(11), place(12)}, {hold(11, 2)}));
+  ASSERT_TRUE(holdings.read(other, {place(12), place(13)}, {hold(12, 2)}));
+  EXPECT_EQ(holdings.lease_objects(), 7u) << "only the third is new";
+}
+
 TEST_F(ClientHoldings, AReadOverTheBoundChangesNothing) {
   auto other = lease_on(nullptr);
   std::vector<object_place> many;

@@ -33,6 +33,7 @@ void share(connection& client, const connection::request& what, const lookup_out
 void await_lookup(connection& client, const connection::request& what, const wire::AwaitLookup& asked,
                   protocol::descriptor_list&) {
   client.set_deadline(what, asked.deadline_ms());
+  connection::take_options(what, asked.options());
   client.ask(what, client.group().group,
              await_lookup_request{protocol::to_lookup_id(asked.lookup_id()), what.context},
              "the trust group's actor has ended", [&client, what](const await_lookup_answer& answer) {

@@ -101,6 +101,8 @@ void ask_tiers(const clearing_ptr& all) {
 
 void clear(connection& client, const connection::request& what, const wire::Clear& asked,
            protocol::descriptor_list&) {
+  if (!client.may_govern(what, "a clear removes what all clients of the trust group have stored"))
+    return;
   auto all = std::make_shared<clearing>(clearing{client, what, {}, {}, {}, 0, 0, {}});
   if (asked.space() != 0) {
     auto space = client.find_space(what, asked.space());

@@ -32,6 +32,7 @@ void count_hits(const client_space& in, const prefix_plan& plan) {
 struct subject {
   client_space_ptr in;
   bool lease_wanted = false;
+  size_t digest_width = 0; ///< of the digests to return; 0: none
   std::shared_ptr<const chunk_prefix> prefix;
   std::shared_ptr<named_lookup> name; ///< null: it has no id
 };
@@ -56,9 +57,9 @@ void answer(connection& client, const connection::request& what, const subject& 
   count_hits(*of.in, plan);
   lease_ptr held;
   if (of.lease_wanted && plan.found_chunks != 0 && what.context->live()) {
-    size_t objects = 0;
-    for (const tier_hold& one : found.held)
-      objects += one.held->places().size();
+    lease counted;
+    counted.held = found.held;
+    size_t objects = objects_of(counted);
     if (!client.may_lease(what) || !client.may_name(what, objects))
       return;
     held = take_lease(client, of, found);
@@ -75,7 +76,8 @@ void answer(connection& client, const connection::request& what, const subject& 
     of.name->answered(std::move(outcome));
   }
   client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
-    return write_lookup_answer(body, plan, held ? held->id : lease_id{});
+    return write_lookup_answer(body, plan, held ? held->id : lease_id{},
+                               {of.prefix->chunks, of.digest_width});
   });
 }
 
@@ -154,8 +156,9 @@ void lookup(connection& client, const connection::request& what, const wire::Loo
     return;
   }
   client.set_deadline(what, asked.deadline_ms());
-  connection::set_inference(what, asked.options());
-  subject of{std::move(in), asked.lease(), nullptr, nullptr};
+  connection::take_options(what, asked.options());
+  size_t width = asked.prefix()->digests() ? asked.prefix()->digest_width() : in->hasher->width();
+  subject of{std::move(in), asked.lease(), asked.digests() ? width : 0, nullptr, nullptr};
   if (asked.lookup_id() != nullptr)
     begin_named(client, what, asked, std::move(of));
   else
