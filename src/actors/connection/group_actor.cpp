@@ -70,8 +70,8 @@ group_actor::behavior_type group_behavior(group_actor::stateful_pointer<group_st
   return {
       [self](const open_space_request& request) { return open_space(self->state, request); },
       [self](const idle_spaces_request&) {
-        auto& spaces = self->state.spaces;
-        return idle_spaces_answer{{}, spaces.idle(empty_spaces_request::spaces_max), spaces.known()};
+        auto& known = self->state.spaces;
+        return idle_spaces_answer{{}, known.idle(empty_spaces_request::spaces_max), known.known()};
       },
       [self](const forget_spaces_request& request) {
         return forget_spaces_answer{{}, self->state.spaces.forget(request.empty)};
