@@ -17,6 +17,7 @@ struct opened_space {
   space_spec spec;
   digest fingerprint;
 };
+using space_ptr = std::shared_ptr<const opened_space>;
 
 /// A space that nobody has open.
 struct idle_space {

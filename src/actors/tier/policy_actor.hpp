@@ -2,8 +2,8 @@
 #pragma once
 
 #include "actors/interfaces.hpp"
-#include "actors/tier/policy_clock.hpp"
-#include "actors/tier/policy_feed.hpp"
+#include "tier/policy_clock.hpp"
+#include "tier/policy_feed.hpp"
 
 #include <caf/fwd.hpp>
 
