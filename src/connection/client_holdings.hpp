@@ -31,12 +31,17 @@ struct client_space {
 using client_space_ptr = std::shared_ptr<const client_space>;
 using client_region_ptr = std::shared_ptr<const client_region>;
 
+/// What a lease counts against `lease_objects`, in however many tiers it holds them.
+size_t objects_of(const lease& taken);
+
 class client_holdings {
  public:
   using clock = std::chrono::steady_clock;
 
   struct bounds {
     uint64_t staging_bytes = 0;
+    uint32_t reservations = 0;
+    uint32_t spaces = 0;
     uint32_t regions = 0;
     uint32_t leases = 0;
     uint64_t lease_objects = 0; ///< of all leases together; an object counts once per lease
@@ -46,7 +51,11 @@ class client_holdings {
 
   // ---- spaces ----
 
-  void add(client_space_ptr opened) { spaces_[opened->what->id] = std::move(opened); }
+  /// Replaces what was opened with the same number. Errors: `busy` at the limit.
+  result<void> add(client_space_ptr opened);
+  /// Requests in flight keep it until they are done. Errors: `not_found`; `busy` while leases or reservations are in
+  /// it, which need its rank.
+  result<void> close_space(space_id id);
   client_space_ptr space(space_id id) const; ///< null: not opened by this connection
 
   // ---- regions ----

@@ -1,5 +1,7 @@
 #include "connection/staging.hpp"
 
+#include <algorithm>
+
 namespace terrace {
 
 chunks_to_write absent_chunks(const object_batch& all, size_t objects_per_chunk,
@@ -21,7 +23,7 @@ chunks_to_write absent_chunks(const object_batch& all, size_t objects_per_chunk,
   return {std::move(absent), std::move(wanted)};
 }
 
-result<std::unique_ptr<staging>> staging::create(uint64_t bytes) {
+result<std::unique_ptr<staging>> staging::create(uint64_t bytes, size_t reservations_max) {
   auto memory = arena::create({.name = "terrace-staging", .bytes = bytes, .client_may_write = true});
   if (!memory)
     return tl::unexpected(memory.error());
@@ -31,10 +33,15 @@ result<std::unique_ptr<staging>> staging::create(uint64_t bytes) {
   auto made = std::unique_ptr<staging>(new staging);
   made->memory_ = std::make_shared<arena>(std::move(*memory));
   made->space_ = std::move(*space);
+  made->reservations_max_ = reservations_max;
   return made;
 }
 
 result<uint64_t> staging::reserve(staged what, const std::vector<uint64_t>& sizes) {
+  if (reserved_.size() >= reservations_max_)
+    return fail(errc::busy,
+                "the connection has " + std::to_string(reserved_.size()) +
+                    " reservations, as many as connection.reservations_max allows; commit or abort some");
   if (!sizes.empty()) {
     auto extents = space_->allocate(sizes);
     if (!extents) {
@@ -50,6 +57,11 @@ result<uint64_t> staging::reserve(staged what, const std::vector<uint64_t>& size
   uint64_t id = next_++;
   reserved_.emplace(id, std::move(what));
   return id;
+}
+
+bool staging::in_use(space_id space) const {
+  return std::any_of(reserved_.begin(), reserved_.end(),
+                     [space](const auto& each) { return each.second.in && each.second.in->id == space; });
 }
 
 const staged* staging::find(uint64_t reservation) const {

@@ -39,12 +39,13 @@ chunks_to_write absent_chunks(const object_batch& all, size_t objects_per_chunk,
 class staging {
  public:
   /// Errors: those of `arena::create`.
-  static result<std::unique_ptr<staging>> create(uint64_t bytes);
+  static result<std::unique_ptr<staging>> create(uint64_t bytes, size_t reservations_max = SIZE_MAX);
 
   const arena& memory() const { return *memory_; }
   outside_memory source() const { return {memory_->data(), memory_->fd(), memory_->size(), memory_}; }
 
-  /// Errors: `no_space`, with what the connection holds and its limit.
+  /// Errors: `no_space`, with what the connection holds and its limit; `busy` at the limit of reservations, which
+  /// need no memory where all is present.
   result<uint64_t> reserve(staged what, const std::vector<uint64_t>& sizes);
 
   const staged* find(uint64_t reservation) const;
@@ -54,12 +55,14 @@ class staging {
   void put_back(const staged& what);
 
   size_t reservations() const { return reserved_.size(); }
+  bool in_use(space_id space) const; ///< by a reservation that is not being committed
 
  private:
   staging() = default;
   std::shared_ptr<arena> memory_;
   std::unique_ptr<allocator> space_;
   std::map<uint64_t, staged> reserved_;
+  size_t reservations_max_ = SIZE_MAX;
   uint64_t next_ = 1;
 };
 

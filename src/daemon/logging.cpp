@@ -41,6 +41,17 @@ void start_logging(const daemon_options& options) {
 
 void set_log_level(const std::string& level) { spdlog::set_level(spdlog::level::from_str(level)); }
 
+namespace {
+
+spdlog::level::level_enum level_of(actors::detail_log::level level) {
+  return level == actors::detail_log::level::trace ? spdlog::level::trace : spdlog::level::debug;
+}
+
+} // namespace
+
+bool logs_detail(actors::detail_log::level level) { return spdlog::should_log(level_of(level)); }
+void log_detail(actors::detail_log::level level, const std::string& line) { log(level_of(level), line); }
+
 void log_info(const std::string& line) { log(spdlog::level::info, line); }
 void log_warning(const std::string& line) { log(spdlog::level::warn, line); }
 void log_error(const std::string& line) { log(spdlog::level::err, line); }

@@ -179,6 +179,7 @@ int serve(settings with, const command_line& given, const environment& env) {
     expose_workers(*wired->exposition, workers);
 
   wired->log = log_info;
+  wired->detail = {logs_detail, log_detail};
   wired->warn = log_warning;
   wired->ready = [&](const error& why) {
     if (why.code != errc::ok) {

@@ -160,6 +160,9 @@ problems connection_options::validate() const {
   bytes_in_range(found, "connection.credit_bytes", credit_bytes, protocol::frame_bytes_max, 4 * gibibyte);
   bytes_in_range(found, "connection.staging_bytes", staging_bytes, tier_bytes_min, tebibyte);
   multiple_of(found, "connection.staging_bytes", staging_bytes, page_bytes);
+  count_in_range(found, "connection.reservations_max", reservations_max, 1, 1'048'576);
+  count_in_range(found, "connection.spaces_max", spaces_max, 1, 1'048'576);
+  count_in_range(found, "connection.group_spaces_max", group_spaces_max, 1, 16'777'216);
   count_in_range(found, "connection.regions_max", regions_max, 1, 65536);
   count_in_range(found, "connection.leases_max", leases_max, 1, 16'777'216);
   count_in_range(found, "connection.lease_objects_max", lease_objects_max, 1, 1'073'741'824);

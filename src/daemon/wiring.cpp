@@ -41,6 +41,7 @@ actors::group_plan plan_of(const settings& with, const group_options& group,
   plan.name = group.name;
   plan.path = with.listen[group.sockets.front()].path;
   plan.isolated = group.isolated;
+  plan.spaces_max = with.connection.group_spaces_max;
   auto clock = std::find(policy_options::clocks.begin(), policy_options::clocks.end(), with.policy.clock);
   plan.policy_time = static_cast<clock_source>(clock - policy_options::clocks.begin());
   plan.host = host_plan(with.host, group.host_bytes);
@@ -163,6 +164,8 @@ result<actors::supervisor_arguments> wire_up(const settings& with, const environ
   wired.limits.credit_requests = with.connection.credit_requests;
   wired.limits.credit_bytes = with.connection.credit_bytes;
   wired.limits.staging_bytes = with.connection.staging_bytes;
+  wired.limits.spaces_max = with.connection.spaces_max;
+  wired.limits.reservations_max = with.connection.reservations_max;
   wired.limits.regions_max = with.connection.regions_max;
   wired.limits.leases_max = with.connection.leases_max;
   wired.limits.lease_objects_max = with.connection.lease_objects_max;

@@ -29,6 +29,8 @@ void path_journal::take(const index_changes& changes) {
   }
   for (const index_record& record : numbered(changes.changes))
     journal_.add(record);
+  for (space_id gone : changes.gone)
+    with_.spaces.forget(gone);
 }
 
 void path_journal::advance() {
@@ -37,6 +39,7 @@ void path_journal::advance() {
     return;
   last_begun_ = closing_;
   journal_.begin_checkpoint();
+  with_.spaces.checkpoint_begun(journal_.counts().checkpoints);
   journal_.add_image(with_.spaces.records());
   next_slot_ = 0;
 }
@@ -73,6 +76,7 @@ std::string path_journal::completed(int32_t result) {
                         "; objects stored now may be missing after a restart";
   failing_ = !good;
   journal_.completed(good);
+  with_.spaces.checkpoints_done(journal_.counts().checkpoints);
   return report;
 }
 
@@ -80,7 +84,9 @@ void path_journal::forget(const forget_request& request, std::function<void(forg
   std::optional<space_fingerprint> fingerprint;
   if (request.space) {
     fingerprint = with_.spaces.fingerprint_of(*request.space);
-    if (!fingerprint) { // none of it was ever written
+    if (!fingerprint && request.fingerprint && with_.spaces.knows(*request.fingerprint))
+      fingerprint = request.fingerprint;
+    if (!fingerprint) { // nothing that a restart could find was written
       done({{}, journal_.block().epoch, {}});
       return;
     }

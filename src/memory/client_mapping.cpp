@@ -38,10 +38,16 @@ result<std::shared_ptr<const client_region>> client_region::open(unique_fd fd, u
   if (seals < 0)
     return fail(errc::bad_request,
                 std::string("the region is a file that is not shared memory") + expected_text);
-  int mode = ::fcntl(fd.get(), F_GETFL) & O_ACCMODE;
-  if (mode == O_WRONLY)
+  int flags = ::fcntl(fd.get(), F_GETFL);
+  int mode = flags & O_ACCMODE;
+  if (mode != O_RDWR)
+    return fail(errc::bad_request, std::string("the region's descriptor is ") +
+                                       (mode == O_WRONLY ? "write-only (O_WRONLY)" : "read-only (O_RDONLY)") +
+                                       ": expected one opened for reading and writing");
+  if ((flags & O_APPEND) != 0)
     return fail(errc::bad_request,
-                "the region's descriptor is write-only: expected one opened for reading and writing");
+                "the region's descriptor has O_APPEND, which ignores the offsets of writes: "
+                "expected one without");
   auto actual = static_cast<uint64_t>(info.st_size);
   if (bytes == 0 || bytes > actual)
     return fail(errc::bad_request, "a region of " + std::to_string(bytes) +
@@ -50,7 +56,7 @@ result<std::shared_ptr<const client_region>> client_region::open(unique_fd fd, u
 
   std::shared_ptr<client_region> region(new client_region);
   region->size_ = bytes;
-  region->writable_ = mode == O_RDWR && (seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)) == 0;
+  region->writable_ = (seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)) == 0;
   struct statfs system {};
   bool ordinary_pages = ::fstatfs(fd.get(), &system) == 0 && system.f_type == TMPFS_MAGIC;
   if ((seals & F_SEAL_SHRINK) == 0) {

@@ -12,7 +12,7 @@ enum class refusal : uint8_t {
   credentials,     ///< the peer is not allowed on the socket
   connections_max, ///< too many connections
   version,         ///< a protocol version that the daemon does not support
-  malformed,       ///< a frame that violates the protocol; its connection was closed
+  malformed,       ///< a frame that violates the protocol, or a request with wrong contents
   queue_full,      ///< too many requests are waiting for memory
   draining,        ///< the daemon is shutting down
 };

@@ -44,6 +44,18 @@ TEST(Staging, ReservationsDoNotOverlapAndHaveIdsOfTheirOwn) {
   EXPECT_NE(memory->find(*first)->extents[0].offset, memory->find(*second)->extents[0].offset);
 }
 
+TEST(Staging, ReservationsWithoutMemoryHaveABoundToo) {
+  auto memory = std::move(*staging::create(32768, 2));
+  auto first = memory->reserve(what(0, 0), {}); // all present
+  ASSERT_TRUE(first && memory->reserve(what(0, 0), {}));
+  auto third = memory->reserve(what(0, 0), {});
+  ASSERT_FALSE(third);
+  EXPECT_EQ(third.error().code, errc::busy);
+  EXPECT_NE(third.error().text.find("connection.reservations_max"), std::string::npos);
+  ASSERT_TRUE(memory->take(*first));
+  EXPECT_TRUE(memory->reserve(what(0, 0), {}));
+}
+
 TEST(Staging, IsFullWhenItsBytesAreReservedAndNamesTheOption) {
   auto memory = made();
   ASSERT_TRUE(memory->reserve(what(0, 1), {20000}));

@@ -5,7 +5,17 @@
 
 #include <caf/send.hpp>
 
+#include <unistd.h>
+
 namespace terrace::actors {
+
+bool connection::may_govern(const request& what, const char* why) {
+  if (peer_.uid == 0 || peer_.uid == ::geteuid())
+    return true;
+  refuse(what, {errc::denied, "expected the daemon's own user or root, got user " +
+                                  std::to_string(peer_.uid) + ": " + why});
+  return false;
+}
 
 client_space_ptr connection::find_space(const request& what, uint32_t id) {
   auto found = holdings_.space(static_cast<space_id>(id));
@@ -13,6 +23,13 @@ client_space_ptr connection::find_space(const request& what, uint32_t id) {
     refuse(what, {errc::not_found, "this connection has not opened space " + std::to_string(id) +
                                        "; open_space comes first, on every connection"});
   return found;
+}
+
+bool connection::opened(const request& what, client_space_ptr space) {
+  auto added = holdings_.add(std::move(space));
+  if (!added)
+    refuse(what, added.error());
+  return added.has_value();
 }
 
 client_region_ptr connection::find_region(const request& what, uint32_t id) {
@@ -76,6 +93,8 @@ void connection::add_lease(lease_ptr taken) {
   send(group().group, add_lease_notice{taken->id, taken->owner, taken});
   environment_->client_probe->lease_taken();
   arm_timer(taken->taken + environment_->limits.lease_warn_after);
+  log_detail(detail_log::level::debug,
+             [&] { return "takes a lease on " + std::to_string(taken->chunks.size()) + " chunks"; });
   holdings_.add(std::move(taken));
   show_leases();
 }
@@ -87,6 +106,7 @@ bool connection::release_lease(const lease_id& id) {
   if (ended->owner)
     send(group().group, end_lease_notice{id, record_->id});
   lease_ended(*ended);
+  log_detail(detail_log::level::debug, [] { return std::string("has released a lease"); });
   show_leases();
   return true;
 }
@@ -138,15 +158,19 @@ void connection::with_lease(const request& what, const lease_id& id,
 
 // ---- inferences ----
 
-void connection::set_inference(const request& what, const wire::Options* options) {
+void connection::take_options(const request& what, const wire::Options* options) {
   what.context->inference = options != nullptr ? options->inference() : 0;
+  if (options != nullptr && options->trace() != nullptr)
+    what.context->trace = options->trace()->str();
 }
 
 void connection::use_for_inference(const request& what, const wire::Options* options, batch_ptr objects) {
   if (what.context->inference == 0)
     return;
-  send(group().policy,
-       inference_begin{what.context->inference, std::move(objects), hints_of(*options), time_of(*options)});
+  size_t count = objects->size();
+  tell_policy(
+      inference_begin{what.context->inference, std::move(objects), hints_of(*options), time_of(*options)},
+      count);
 }
 
 void connection::tell_shadows(const request& what, const wire::Options* options, const space_ptr& in,

@@ -40,10 +40,18 @@ caf::result<await_lookup_answer> await_lookup(group_actor::stateful_pointer<grou
   return promise;
 }
 
-group_actor::behavior_type group_behavior(group_actor::stateful_pointer<group_state> self, bool isolated) {
-  self->state.spaces = space_registry({.isolated = isolated});
+group_actor::behavior_type group_behavior(group_actor::stateful_pointer<group_state> self,
+                                          const space_registry::options& spaces) {
+  self->state.spaces = space_registry(spaces);
   return {
       [self](const open_space_request& request) { return open_space(self->state, request); },
+      [self](const idle_spaces_request&) {
+        auto& known = self->state.spaces;
+        return idle_spaces_answer{{}, known.idle(empty_spaces_request::spaces_max), known.known()};
+      },
+      [self](const forget_spaces_request& request) {
+        return forget_spaces_answer{{}, self->state.spaces.forget(request.empty)};
+      },
       [self](const reserve_spaces_request& request) {
         reserve_spaces_answer answer;
         for (const digest& fingerprint : request.fingerprints)
@@ -69,7 +77,9 @@ group_actor::behavior_type group_behavior(group_actor::stateful_pointer<group_st
           answer.failure = begun.error();
         return answer;
       },
-      [self](const finish_lookup_notice& notice) { self->state.lookups.finish(notice.id, notice.outcome); },
+      [self](const finish_lookup_notice& notice) {
+        self->state.lookups.finish(notice.id, notice.context, notice.outcome);
+      },
       [self](const await_lookup_request& request) { return await_lookup(self, request); },
       [self](const cancel_lookup_request& request) {
         return cancel_lookup_answer{{}, self->state.lookups.cancel(request.id)};
@@ -87,8 +97,8 @@ group_actor::behavior_type group_behavior(group_actor::stateful_pointer<group_st
 
 } // namespace
 
-group_actor spawn_group(caf::actor_system& system, bool isolated) {
-  return system.spawn(group_behavior, isolated);
+group_actor spawn_group(caf::actor_system& system, const space_registry::options& spaces) {
+  return system.spawn(group_behavior, spaces);
 }
 
 } // namespace terrace::actors

@@ -38,9 +38,10 @@ void on_changes(self_pointer self, const index_changes& what) {
   for (const index_change& change : what.changes)
     own[state.paths->map().path_of(change.record.offset)].changes.push_back(change);
   for (size_t path = 0; path < own.size(); ++path) {
-    if (own[path].changes.empty())
+    if (own[path].changes.empty() && what.gone.empty())
       continue;
     own[path].of = what.of;
+    own[path].gone = what.gone;
     self->send(state.journals[path], std::move(own[path]));
   }
 }

@@ -104,6 +104,7 @@ void pump(self_pointer self) {
   if (auto io = journal.next())
     submit(self, std::move(*io));
   const journal_counts& counts = journal.counts();
+  state.spaces.checkpoints_done(counts.checkpoints);
   state.probe->now({counts.records, counts.blocks, counts.lost, counts.checkpoints, counts.failures,
                     counts.unrecorded, journal.fill()});
   if (journal.closed())

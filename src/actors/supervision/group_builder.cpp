@@ -48,13 +48,14 @@ result<std::shared_ptr<group_parts>> build_group(caf::actor_system& system, cons
   group->memory = std::move(*memory);
   group->copiers = std::move(copiers);
   group->fit_window();
-  group->group = spawn_group(system, plan.isolated);
+  group->group = spawn_group(system, {plan.spaces_max, plan.isolated});
   policy_arguments orders;
   orders.orders.push_back({tier_kind::host, plan.host.policy});
   if (plan.disk)
     orders.orders.push_back({tier_kind::disk, plan.disk->policy});
   for (const auto& [kind, policy] : plan.more_tiers)
     orders.orders.push_back({kind, policy});
+  orders.uses = group->uses;
   orders.clock = plan.policy_time;
   orders.remember = plan.admission.rule == admission_rule::seen_twice;
   group->policy = spawn_policy(system, std::move(orders));

@@ -20,6 +20,7 @@ struct group_plan {
   std::string name;
   std::string path; ///< of its first socket
   bool isolated = false;
+  size_t spaces_max = 65'536; ///< open or with objects
   clock_source policy_time = clock_source::steady;
   tier_plan host;
   uint64_t segment_bytes = 1ULL << 30;

@@ -26,6 +26,7 @@ std::shared_ptr<connection_environment> environment_of(supervisor_pointer self, 
   environment->request_probe = state.with.probes[group].requests;
   environment->spaces = state.with.spaces;
   environment->log = state.with.log;
+  environment->detail = state.with.detail;
   return environment;
 }
 

@@ -39,6 +39,7 @@ struct supervisor_arguments {
 
   // Called on any thread.
   std::function<void(const std::string&)> log;
+  detail_log detail;
   std::function<void(const std::string&)> warn;
   // Called on the supervisor's thread.
   std::function<void(const error&)> ready; ///< once: every socket accepts clients, or why not

@@ -20,6 +20,7 @@ struct policy_state {
   std::unique_ptr<eviction_tracker> tracker;
   open_inferences inferences;
   policy_clock clock;
+  std::shared_ptr<policy_feed> uses;
 };
 
 void apply(policy_state& state, const policy_notes& notes) {
@@ -89,6 +90,7 @@ policy_actor::behavior_type policy_behavior(policy_actor::stateful_pointer<polic
                                             const policy_arguments& arguments) {
   self->state.tracker = std::make_unique<eviction_tracker>(policy_seed, arguments.remember);
   self->state.clock = policy_clock(arguments.clock);
+  self->state.uses = arguments.uses;
   for (const auto& order : arguments.orders)
     if (!self->state.tracker->set_policy(static_cast<tier_number>(order.tier), order.policy))
       std::abort(); // settings were validated
@@ -99,8 +101,14 @@ policy_actor::behavior_type policy_behavior(policy_actor::stateful_pointer<polic
         return restored_answer{};
       },
       [](notes_mark mark) { return mark; },
-      [self](const inference_begin& what) { begin(self->state, what); },
-      [self](const inference_end& what) { end(self->state, what); },
+      [self](const inference_begin& what) {
+        begin(self->state, what);
+        self->state.uses->heard(what.objects->size());
+      },
+      [self](const inference_end& what) {
+        end(self->state, what);
+        self->state.uses->heard(1);
+      },
       [self](const victim_request& request) {
         victim_answer answer;
         auto tier = static_cast<tier_number>(request.tier);

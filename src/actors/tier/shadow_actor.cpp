@@ -43,7 +43,10 @@ shadow_actor::behavior_type shadow_behavior(shadow_actor::stateful_pointer<shado
         self->state.with.feed->heard(use.prefix->chunks.size());
         show(self->state);
       },
-      [self](const inference_end& what) { self->state.policies->end(what); },
+      [self](const inference_end& what) {
+        self->state.policies->end(what);
+        self->state.with.feed->heard(1);
+      },
       [self](const shadow_clear& what) {
         self->state.policies->clear(what);
         show(self->state);

@@ -69,7 +69,7 @@ void tell(self_pointer self, policy_notes notes) {
 void settle(self_pointer self, std::vector<extent> freed, const space_ptr& of = nullptr) {
   auto& state = self->state;
   if (auto changes = state.objects.take_changes(); !changes.empty())
-    self->send(state.keeper, index_changes{std::move(changes), of});
+    self->send(state.keeper, index_changes{std::move(changes), of, {}});
   tell(self, state.objects.take_notes());
   if (auto left = state.objects.take_retired(); !left.empty()) {
     uint64_t bytes = 0;
@@ -196,7 +196,8 @@ caf::result<clear_answer> clear(self_pointer self, const clear_request& request)
   if (!state.objects.durable())
     return answer;
   auto reply = make_answer<clear_answer>(self);
-  self->request(state.keeper, caf::infinite, forget_request{request.space, state.objects.epoch()})
+  self->request(state.keeper, caf::infinite,
+                forget_request{request.space, state.objects.epoch(), request.fingerprint})
       .then(
           [self, reply, answer](const forget_answer& forgotten) mutable {
             self->state.objects.begin_epoch(forgotten.epoch);
@@ -324,6 +325,17 @@ tier_actor::behavior_type tier_behavior(self_pointer self, std::shared_ptr<tier_
         self->state.objects.retire(request.range);
         settle(self, {});
         return promise;
+      },
+      [self](const empty_spaces_request& request) {
+        empty_spaces_answer answer;
+        for (space_id one : request.of)
+          if (!self->state.objects.table().has(one))
+            answer.empty.push_back(one);
+        return answer;
+      },
+      [self](const forget_spaces_notice& notice) {
+        if (self->state.keeper)
+          self->send(self->state.keeper, index_changes{{}, nullptr, notice.gone});
       },
       [self](const tier_status_request&) { return report(self); },
   };

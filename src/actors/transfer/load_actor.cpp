@@ -169,6 +169,10 @@ task<error> load_all(load_pointer self, const load_job& job, load_result& done) 
     if (window.usable != window.first_left) { // a tier lost the next object, or no tier ever had it
       if (window.usable < window.size() && !window.lost[window.usable] && leased(job, window, window.usable))
         co_return error{errc::gone, "chunks that the lease held were cleared"};
+      if (window.usable < window.size()) {
+        done.missing = window.begin + window.usable;
+        done.damaged = window.lost[window.usable];
+      }
       co_return error{};
     }
     course.fruitless = objects == 0 ? course.fruitless + 1 : 0;

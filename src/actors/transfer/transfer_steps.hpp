@@ -29,10 +29,11 @@ struct transfer_window {
   size_t size() const { return end - begin; }
 };
 
-/// Whole chunks starting at object `begin`: at most `bytes_max`, at least one.
+/// Whole chunks starting at object `begin`: at most `bytes_max` of the arena, headers and padding included, at least one.
 template <class Job>
 transfer_window window_at(const Job& job, size_t begin, uint64_t bytes_max) {
-  size_t end = window_end(job.objects->payload_bytes, begin, job.objects_per_chunk, bytes_max);
+  size_t end =
+      window_end(job.objects->payload_bytes, begin, job.objects_per_chunk, bytes_max, physical_bytes_for);
   return {begin, end, slice(job.objects, begin, end)};
 }
 

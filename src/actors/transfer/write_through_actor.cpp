@@ -190,7 +190,15 @@ credit_ptr credit_of(self_pointer self, uint64_t bytes) {
   return std::make_shared<write_credit>(self->state.sink, bytes);
 }
 
+/// The credit follows the arena, which may have grown or shrunk.
+void fit_credits(self_pointer self) {
+  auto& state = self->state;
+  if (state.with.memory && state.with.waiting_bytes != UINT64_MAX)
+    state.credits->set_bytes_max(state.with.memory->size() / 2);
+}
+
 caf::result<write_credit_answer> on_credit_request(self_pointer self, const write_credit_request& request) {
+  fit_credits(self);
   auto reply = make_answer<write_credit_answer>(self);
   self->state.credits->ask(
       request.bytes, request.context, [self, reply, bytes = request.bytes](errc code) mutable {
@@ -211,6 +219,7 @@ void on_notice(self_pointer self, write_through_notice notice) {
     uint64_t bytes = 0;
     for (uint64_t each : notice.objects->payload_bytes)
       bytes += physical_bytes_for(each);
+    fit_credits(self);
     if (!self->state.credits->try_take(bytes))
       return;
     notice.credit = credit_of(self, bytes);
@@ -235,7 +244,10 @@ write_through_behavior(self_pointer self, const std::shared_ptr<write_through_ar
         return reply.promise();
       },
       [self](const write_credit_request& request) { return on_credit_request(self, request); },
-      [self](const write_credit_notice& notice) { self->state.credits->give_back(notice.bytes); },
+      [self](const write_credit_notice& notice) {
+        fit_credits(self);
+        self->state.credits->give_back(notice.bytes);
+      },
       [self](sweep_notice) { self->state.credits->sweep(); },
   };
 }

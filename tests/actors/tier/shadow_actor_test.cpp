@@ -89,6 +89,7 @@ TEST_F(Shadow, HearsAnInferenceOnceAndItsEnd) {
   inference_end end;
   end.inference = 7;
   end.outcome.output_tokens = 20;
+  ASSERT_TRUE(feed->offer(1));
   caf::anon_send(shadow, end);
   tell(shadow, use_of(in, {1}, 7)); // the number may be used again
   EXPECT_EQ(report(shadow).lines[0].counts.asked, 2u);

@@ -70,7 +70,7 @@ void ask_tiers(const clearing_ptr& all) {
     return;
   }
   client.ask(
-      tiers[*next].tier, clear_request{all->space},
+      tiers[*next].tier, clear_request{all->space, all->fingerprint},
       [all](const clear_answer& answer) {
         all->course.add(answer);
         ask_tiers(all);
@@ -84,6 +84,8 @@ void ask_tiers(const clearing_ptr& all) {
 
 void clear(connection& client, const connection::request& what, const wire::Clear& asked,
            protocol::descriptor_list&) {
+  if (!client.may_govern(what, "a clear removes what all clients of the trust group have stored"))
+    return;
   auto all = std::make_shared<clearing>(clearing{client, what, {}, {}, {}});
   if (asked.space() != 0) {
     auto space = client.find_space(what, asked.space());

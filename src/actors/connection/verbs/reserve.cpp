@@ -37,7 +37,7 @@ void reserve_absent(connection& client, const connection::request& what, const c
         locations.emplace_back(extents[next++].offset, all->payload_bytes[i], staging_segment, 0);
       else
         locations.emplace_back(0, 0, staging_segment, 0);
-    return wire::CreateReserveAnswer(body, *id, staging_segment, body.CreateVectorOfStructs(locations));
+    return wire::CreateReserveAnswer(body, *id, staging_segment, protocol::create_structs(body, locations));
   });
 }
 
@@ -54,7 +54,7 @@ void reserve(connection& client, const connection::request& what, const wire::Re
   if (!in)
     return;
   client.set_deadline(what, asked.deadline_ms());
-  connection::set_inference(what, asked.options());
+  connection::take_options(what, asked.options());
   with_chunks(client, what, *in, *asked.prefix(), [&client, what, in, &asked](const chunk_prefix& prefix) {
     auto scope = scope_of(client, what, asked, in->what->spec, prefix.chunks.size());
     if (!scope)
