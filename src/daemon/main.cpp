@@ -15,8 +15,10 @@
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <sys/timerfd.h>
+#include <unistd.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <iostream>
 
 namespace {
@@ -72,6 +74,19 @@ unique_fd block_signals() {
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
   return unique_fd(::signalfd(-1, &set, SFD_CLOEXEC));
+}
+
+/// For the end of a daemon whose ring is lost: its actors can no longer end in order.
+auto end_at_once(const settings& with) {
+  std::vector<std::string> sockets;
+  for (const listen_options& listen : with.listen)
+    sockets.push_back(listen.path);
+  return [sockets](const error& why) {
+    log_error("the daemon ends without shutting down: " + why.text);
+    for (const std::string& path : sockets)
+      ::unlink(path.c_str());
+    std::_Exit(failed);
+  };
 }
 
 /// True if every worker that is awake has made progress since the last call.
@@ -163,6 +178,7 @@ int serve(settings with, const command_line& given, const environment& env) {
   runtime::runtime_options runtime_with;
   runtime_with.workers = with.daemon.workers == 0 ? env.default_workers() : with.daemon.workers;
   runtime_with.slice_us = with.daemon.worker_slice_us;
+  runtime_with.ring_lost = end_at_once(with);
   // The workers' callbacks outlive them: the system waits for their threads at its end.
   unique_fd over(::eventfd(0, EFD_CLOEXEC));
   std::atomic<int> code{clean};

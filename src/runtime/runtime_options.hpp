@@ -22,6 +22,11 @@ struct runtime_options {
   /// Called on each worker's thread. Unset: the kernel's io_uring.
   std::function<result<std::unique_ptr<ring>>(const runtime_options&)> make_ring;
 
+  /// Called on a worker's thread, at most once, when the kernel refuses to enter its ring: must end the
+  /// process, because the operations of that ring never complete. Unset: the reason goes to stderr, and the
+  /// process aborts.
+  std::function<void(const error&)> ring_lost;
+
   /// `bad_request` that lists every mistake.
   result<void> validate() const;
 

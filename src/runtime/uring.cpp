@@ -5,6 +5,7 @@
 #include <liburing.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <deque>
 #include <vector>
@@ -16,6 +17,18 @@ namespace {
 // An operation's user data is the address of its record; these two values are never an address.
 constexpr uint64_t wake_data = 1;
 constexpr uint64_t cancel_data = 2;
+
+/// The error number of a call that will fail again, or 0.
+int lasting(int result) {
+  switch (result) {
+    case -EINTR:
+    case -EAGAIN: // the kernel has no memory for a request
+    case -ENOMEM:
+    case -EBUSY: // completions must be reaped first
+    case -ETIME: return 0;
+    default: return result < 0 ? -result : 0;
+  }
+}
 
 class uring final : public ring {
  public:
@@ -88,25 +101,22 @@ class uring final : public ring {
     return (IO_URING_READ_ONCE(*ring_.sq.kflags) & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW)) != 0;
   }
 
-  void enter() override {
+  int enter() override {
     drain_backlog();
-    (void) io_uring_submit_and_get_events(&ring_);
+    return lasting(io_uring_submit_and_get_events(&ring_));
   }
 
-  void wait() override {
+  int wait() override {
     drain_backlog();
     arm_wake();
     if (slots_.next_unregistered() >= 0 && !slots_.gave_up()) {
       if (!register_next_slot())
         slots_.give_up();
-      (void) io_uring_submit_and_get_events(&ring_);
-      return;
+      return lasting(io_uring_submit_and_get_events(&ring_));
     }
-    if (!ended_early_.empty() || !wake_armed_) {
-      (void) io_uring_submit_and_get_events(&ring_);
-      return;
-    }
-    (void) io_uring_submit_and_wait(&ring_, 1);
+    if (!ended_early_.empty() || !wake_armed_)
+      return lasting(io_uring_submit_and_get_events(&ring_));
+    return lasting(io_uring_submit_and_wait(&ring_, 1));
   }
 
   void wake() noexcept override { wake_.signal(); }
@@ -243,7 +253,7 @@ void uring::disarm_wake() {
   wake_.signal();
   while (wake_armed_) {
     completion ignored[8];
-    if (io_uring_submit_and_wait(&ring_, 1) == -EBADF)
+    if (lasting(io_uring_submit_and_wait(&ring_, 1)) != 0)
       return;
     (void) reap(ignored);
   }
@@ -315,7 +325,7 @@ result<std::unique_ptr<ring>> make_uring(const runtime_options& options) {
     if (code != -EINVAL)
       break;
   }
-  return fail(errc::unsupported, explain_setup_error(-code));
+  return fail(errc::unsupported, explain_ring_error("io_uring_setup", -code));
 }
 
 } // namespace terrace::runtime
