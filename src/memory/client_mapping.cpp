@@ -25,7 +25,8 @@ const char* kind_of(mode_t mode) {
 
 } // namespace
 
-result<std::shared_ptr<const client_region>> client_region::open(unique_fd fd, uint64_t bytes) {
+result<std::shared_ptr<const client_region>> client_region::open(unique_fd fd, uint64_t bytes,
+                                                                 const region_budget_ptr& budget) {
   struct stat info {};
   if (::fstat(fd.get(), &info) != 0)
     return fail(errc::bad_request, std::string("the region's descriptor cannot be used (") +
@@ -49,6 +50,12 @@ result<std::shared_ptr<const client_region>> client_region::open(unique_fd fd, u
                                        ": expected 1 to that many");
 
   std::shared_ptr<client_region> region(new client_region);
+  if (budget) {
+    auto charge = budget->take(bytes);
+    if (!charge)
+      return tl::unexpected(charge.error());
+    region->charge_ = std::move(*charge);
+  }
   region->size_ = bytes;
   region->writable_ = mode == O_RDWR && (seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)) == 0;
   struct statfs system {};

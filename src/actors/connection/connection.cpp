@@ -8,6 +8,7 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <new>
 
 namespace terrace::actors {
 
@@ -30,7 +31,10 @@ connection::connection(self_pointer owner, unique_fd socket, peer who, client_pt
       requests_(record_->id, {environment_->limits.credit_requests, environment_->limits.credit_bytes,
                               environment_->limits.request_deadline}),
       holdings_({environment_->limits.staging_bytes, environment_->limits.regions_max,
-                 environment_->limits.leases_max, environment_->limits.lease_objects_max}) {}
+                 environment_->limits.leases_max, environment_->limits.lease_objects_max}),
+      regions_(region_budget::make(
+          {"the connection", "connection.region_bytes", environment_->limits.region_bytes},
+          environment_->regions)) {}
 
 connection::~connection() {
   close();
@@ -175,7 +179,13 @@ void connection::serve(protocol::frame& frame) {
     refuse(what, {errc::busy, "the daemon is shutting down"});
     return;
   }
-  found->serve(*this, what, frame);
+  // A request that needs more memory than there is must not take the connection's others with it.
+  try {
+    found->serve(*this, what, frame);
+  } catch (const std::bad_alloc&) {
+    refuse(what, {errc::no_space, std::string("the daemon has no memory to serve this ") + found->name +
+                                      "; ask for less at a time"});
+  }
 }
 
 void connection::violation(const protocol::frame& frame, const error& why) {
@@ -250,7 +260,6 @@ void connection::close() {
   });
   if (any)
     sweep();
-  environment_->client_probe->unmaps(holdings_.region_bytes());
   if (holdings_.present_staging() != nullptr)
     environment_->client_probe->unstages(environment_->limits.staging_bytes);
   caf::anon_send(group().group, end_owner_notice{record_->id});

@@ -34,6 +34,7 @@ struct connection_limits {
   uint64_t credit_bytes = 32ULL << 20;
   uint64_t staging_bytes = 256ULL << 20;
   uint32_t regions_max = 64;
+  uint64_t region_bytes = 2ULL << 40;
   uint32_t leases_max = 65536;
   uint32_t lease_objects_max = 4'194'304; ///< of all leases together; an object counts once per lease
   std::chrono::milliseconds request_deadline{30000}; ///< of requests without their own
@@ -50,6 +51,7 @@ struct connection_environment {
   uint32_t workers = 1;
   std::vector<std::string> ring_features;
   std::shared_ptr<client_directory> clients;
+  region_budget_ptr regions; ///< of the group; null: no bound
   std::shared_ptr<metrics::client_probe> client_probe;
   std::shared_ptr<metrics::request_probe> request_probe;
   std::shared_ptr<metrics::space_table> spaces;
@@ -147,6 +149,7 @@ class connection {
     auto known = holdings_.space(id);
     return known ? known->probe : nullptr;
   }
+  const region_budget_ptr& regions() const { return regions_; } ///< of this connection
   result<region_id> add_region(client_region_ptr region);
   bool remove_region(region_id id);
   bool may_lease(const request& what); ///< refuses the request at the limit
@@ -239,6 +242,7 @@ class connection {
   phase phase_ = phase::handshake;
   request_table requests_;
   client_holdings holdings_;
+  region_budget_ptr regions_;
   actor_pool idle_lookups_, idle_loads_, idle_stores_;
   clock::time_point timer_at_ = clock::time_point::max(); ///< when the armed timer fires
   runtime::operation_id timer_{};

@@ -22,6 +22,8 @@ std::shared_ptr<connection_environment> environment_of(supervisor_pointer self, 
   environment->workers = state.with.workers;
   environment->ring_features = state.with.ring_features;
   environment->clients = state.clients;
+  if (!state.with.regions.empty())
+    environment->regions = state.with.regions[group];
   environment->client_probe = state.with.probes[group].clients;
   environment->request_probe = state.with.probes[group].requests;
   environment->spaces = state.with.spaces;

@@ -9,7 +9,7 @@ void register_region(connection& client, const connection::request& what, const 
     client.refuse(what, {errc::unsupported, "this daemon was started without GPU memory; register a memfd"});
     return;
   }
-  auto region = client_region::open(std::move(descriptors[0]), asked.bytes());
+  auto region = client_region::open(std::move(descriptors[0]), asked.bytes(), client.regions());
   if (!region) {
     client.refuse(what, region.error());
     return;
