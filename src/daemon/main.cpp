@@ -175,6 +175,7 @@ int serve(settings with, const command_line& given, const environment& env) {
     return failed;
   }
 
+  auto tearing_down = wired->teardown; // no worker may have the last reference: it would wait for the thread
   runtime::runtime_options runtime_with;
   runtime_with.workers = with.daemon.workers == 0 ? env.default_workers() : with.daemon.workers;
   runtime_with.slice_us = with.daemon.worker_slice_us;

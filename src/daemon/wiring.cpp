@@ -158,6 +158,7 @@ result<void> open_all(const settings& with, const std::string& state_directory,
                              with.connection.region_bytes_group},
                             all_regions));
     wired.groups.push_back(plan_of(with, groups[i], state_directory));
+    wired.groups.back().teardown = wired.teardown;
     wired.probes.emplace_back();
     wired.probes.back().paths.resize(std::max<size_t>(wired.groups[i].disk_files.size(), 1));
     for (const actors::shadow_plan& shadow : wired.groups[i].shadows)
@@ -174,6 +175,7 @@ result<actors::supervisor_arguments> wire_up(const settings& with, const environ
                                              const runtime::kernel_report& kernel) {
   actors::supervisor_arguments wired;
   wired.boot = random_boot_id();
+  wired.teardown = std::make_shared<teardown>();
   wired.connections_max = with.connection.connections_max;
   wired.limits.credit_requests = with.connection.credit_requests;
   wired.limits.credit_bytes = with.connection.credit_bytes;

@@ -27,11 +27,13 @@ connection::connection(self_pointer owner, unique_fd socket, peer who, client_pt
                        std::shared_ptr<const connection_environment> environment)
     : self_(owner), environment_(std::move(environment)), peer_(std::move(who)), record_(std::move(record)),
       channel_(std::make_unique<frame_channel>(std::move(socket), owner->port(),
-                                               caf::actor_cast<caf::strong_actor_ptr>(owner))),
+                                               caf::actor_cast<caf::strong_actor_ptr>(owner),
+                                               environment_->teardown)),
       requests_(record_->id, {environment_->limits.credit_requests, environment_->limits.credit_bytes,
                               environment_->limits.request_deadline}),
       holdings_({environment_->limits.staging_bytes, environment_->limits.regions_max,
-                 environment_->limits.leases_max, environment_->limits.lease_objects_max}),
+                 environment_->limits.leases_max, environment_->limits.lease_objects_max},
+                environment_->teardown),
       regions_(region_budget::make(
           {"the connection", "connection.region_bytes", environment_->limits.region_bytes},
           environment_->regions)) {}
@@ -347,6 +349,18 @@ void connection::set_deadline(const request& what, uint32_t deadline_ms) {
     return;
   if (auto at = requests_.set_deadline(what.id, std::chrono::milliseconds(deadline_ms)))
     arm_timer(*at);
+}
+
+void connection::resume_after_teardown(std::function<void()> work) {
+  if (!environment_->teardown) {
+    resume(std::move(work));
+    return;
+  }
+  auto shared = std::make_shared<std::function<void()>>(std::move(work));
+  environment_->teardown->run([owner = caf::actor_cast<caf::actor_addr>(self_), shared]() mutable {
+    if (auto there = caf::actor_cast<connection_actor>(owner))
+      caf::anon_send(there, resume_notice{std::move(shared)});
+  });
 }
 
 void connection::resume(std::function<void()> work) {

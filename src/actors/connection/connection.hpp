@@ -52,6 +52,7 @@ struct connection_environment {
   std::vector<std::string> ring_features;
   std::shared_ptr<client_directory> clients;
   region_budget_ptr regions; ///< of the group; null: no bound
+  teardown_ptr teardown;     ///< releases clients' memory and sockets; null: the connection does
   std::shared_ptr<metrics::client_probe> client_probe;
   std::shared_ptr<metrics::request_probe> request_probe;
   std::shared_ptr<metrics::space_table> spaces;
@@ -197,6 +198,8 @@ class connection {
   }
   /// Continues with `work` after other messages have been handled.
   void resume(std::function<void()> work);
+  /// Continues with `work` when everything that is being unmapped by now has been.
+  void resume_after_teardown(std::function<void()> work);
 
   caf::actor_system& system() { return self_->system(); }
   runtime::home home() { return self_->where(); }

@@ -2,7 +2,7 @@
 
 namespace terrace::actors {
 
-result<std::unique_ptr<staging>> staging::create(uint64_t bytes) {
+result<std::unique_ptr<staging>> staging::create(uint64_t bytes, const teardown_ptr& teardown) {
   auto memory = arena::create({.name = "terrace-staging", .bytes = bytes, .client_may_write = true});
   if (!memory)
     return tl::unexpected(memory.error());
@@ -10,7 +10,7 @@ result<std::unique_ptr<staging>> staging::create(uint64_t bytes) {
   if (!space)
     return tl::unexpected(space.error());
   auto made = std::unique_ptr<staging>(new staging);
-  made->memory_ = std::make_shared<arena>(std::move(*memory));
+  made->memory_ = std::shared_ptr<arena>(new arena(std::move(*memory)), deleted_by{teardown});
   made->space_ = std::move(*space);
   return made;
 }

@@ -6,6 +6,7 @@
 #include "actors/messages.hpp"
 #include "memory/allocator.hpp"
 #include "memory/arena.hpp"
+#include "memory/teardown.hpp"
 
 #include <map>
 #include <memory>
@@ -27,7 +28,7 @@ struct staged {
 class staging {
  public:
   /// Errors: those of `arena::create`.
-  static result<std::unique_ptr<staging>> create(uint64_t bytes);
+  static result<std::unique_ptr<staging>> create(uint64_t bytes, const teardown_ptr& teardown = nullptr);
 
   const arena& memory() const { return *memory_; }
   outside_memory source() const { return {memory_->data(), memory_->fd(), memory_->size(), memory_}; }

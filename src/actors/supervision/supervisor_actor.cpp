@@ -24,6 +24,7 @@ std::shared_ptr<connection_environment> environment_of(supervisor_pointer self, 
   environment->clients = state.clients;
   if (!state.with.regions.empty())
     environment->regions = state.with.regions[group];
+  environment->teardown = state.with.teardown;
   environment->client_probe = state.with.probes[group].clients;
   environment->request_probe = state.with.probes[group].requests;
   environment->spaces = state.with.spaces;
