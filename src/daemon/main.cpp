@@ -1,6 +1,7 @@
 // terraced: reads its settings, starts the actors, and waits for signals.
 #include "base/random_id.hpp"
 #include "daemon/logging.hpp"
+#include "daemon/machine_memory.hpp"
 #include "daemon/notify.hpp"
 #include "daemon/settings_reload.hpp"
 #include "daemon/settings_toml.hpp"
@@ -143,6 +144,10 @@ void reload(const command_line& given, const environment& env, settings& in_forc
               text);
     return;
   }
+  if (auto fits = fits_in_memory(merged.host, memory_limits()); !fits) {
+    log_error("the configuration was not reloaded: " + fits.error().text);
+    return;
+  }
   auto changes = changes_at_run_time(in_force, *read);
   if (changes.empty())
     log_info("configuration reloaded: nothing has changed");
@@ -273,6 +278,9 @@ int main(int argc, char** argv) {
   if (!given.state_dir.empty())
     env.state_directory = given.state_dir;
   auto with = read_settings(given, env);
+  if (with)
+    if (auto fits = fits_in_memory(with->host, memory_limits()); !fits)
+      with = fail(fits.error().code, "terraced: " + fits.error().text + "\n");
   if (!with) {
     std::cerr << with.error().text;
     return wrong_usage;

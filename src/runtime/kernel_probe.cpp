@@ -95,8 +95,8 @@ result<kernel_report> probe_kernel() {
         limit.rlim_cur == RLIM_INFINITY ? std::numeric_limits<uint64_t>::max() : limit.rlim_cur;
   constexpr size_t page = 4096;
   void* memory = ::mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory != MAP_FAILED)
-    (void) (*ring)->register_arena(memory, page);
+  if (memory != MAP_FAILED && (*ring)->register_arena(memory, page) >= 0)
+    (void) (*ring)->wait(); // which registers it
   report.features = (*ring)->features();
   (*ring)->close();
   if (memory != MAP_FAILED)

@@ -70,8 +70,8 @@ class ring {
   virtual void close() = 0;
 };
 
-/// The maximum size of a fixed buffer (the kernel returns EFAULT beyond): arenas are registered in slots of
-/// this size.
-constexpr uint64_t buffer_slot_bytes = uint64_t{1} << 30;
+/// Arenas are registered in slots of this size. The kernel allows up to 1 GiB, but pinning that takes 30 ms, in
+/// which the worker serves nobody. An operation that crosses the end of a slot uses plain buffers.
+constexpr uint64_t buffer_slot_bytes = uint64_t{64} << 20;
 
 } // namespace terrace::runtime
