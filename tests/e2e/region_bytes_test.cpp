@@ -89,7 +89,7 @@ TEST(RegionBytes, OneClientCannotUseUpTheAddressSpaceForAll) {
     else
       refusal = region.error();
   }
-  EXPECT_EQ(registered.size(), 3U); // the witness has a region too
+  EXPECT_EQ(registered.size(), 4U);
   EXPECT_EQ(refusal.code, errc::busy);
   EXPECT_NE(refusal.text.find("connection.region_bytes_group"), std::string::npos) << refusal.text;
   expect_refused(register_sparse(witness, 16 * tebibyte), errc::bad_request, "connection.region_bytes");

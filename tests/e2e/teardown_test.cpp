@@ -29,8 +29,10 @@ class Teardown : public ::testing::Test {
   }
 
   void TearDown() override {
+    // A worker may close what it duplicated to send it, which is never the last descriptor of the memory.
     for (const auto& call : calls_.seen())
-      EXPECT_FALSE(call.thread.starts_with("worker")) << call.thread << ": " << call.what;
+      EXPECT_FALSE(call.thread.starts_with("worker") && call.what.find("memfd:terrace") == std::string::npos)
+          << call.thread << ": " << call.what;
   }
 
   test::watched_calls calls_;
@@ -58,10 +60,8 @@ TEST_F(Teardown, ClientsAreServedWhileALargeRegionIsUnmapped) {
   tester another(daemon_.socket(), "another");
   EXPECT_EQ(another.store(chain_of(2, 4)), 4U);
   calls_.let_go();
-  EXPECT_TRUE(calls_.await_seen("unmap " + std::to_string(64 * gibibyte)));
-  auto closed = calls_.await_seen("close /memfd:large-region");
-  ASSERT_TRUE(closed);
-  EXPECT_EQ(closed->thread, "teardown");
+  EXPECT_TRUE(calls_.await_seen("teardown", "unmap " + std::to_string(64 * gibibyte)));
+  EXPECT_TRUE(calls_.await_seen("teardown", "close /memfd:large-region"));
   expect_served();
 }
 
@@ -69,13 +69,11 @@ TEST_F(Teardown, UnsealedRegionsAndRefusedOnesAreClosedThereToo) {
   unique_fd memory(::memfd_create("unsealed-region", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   ASSERT_EQ(::ftruncate(memory.get(), gibibyte), 0);
   { auto region = witness_->register_region(memory.get(), gibibyte, patiently()).value(); }
-  auto closed = calls_.await_seen("close /memfd:unsealed-region");
-  ASSERT_TRUE(closed);
-  EXPECT_EQ(closed->thread, "teardown");
+  EXPECT_TRUE(calls_.await_seen("teardown", "close /memfd:unsealed-region"));
 
   unique_fd small(::memfd_create("refused-region", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   EXPECT_FALSE(witness_->register_region(small.get(), gibibyte, patiently()));
-  EXPECT_TRUE(calls_.await_seen("close /memfd:refused-region"));
+  EXPECT_TRUE(calls_.await_seen("teardown", "close /memfd:refused-region"));
 }
 
 TEST_F(Teardown, StagingMemoryAndSegmentsAreReleasedThere) {
@@ -86,16 +84,12 @@ TEST_F(Teardown, StagingMemoryAndSegmentsAreReleasedThere) {
         writer->reserve({.in = writer.space(), .what = client::prefix::of_digests(staged)}, patiently());
     ASSERT_TRUE(reserved) << reserved.error().text;
   }
-  auto closed = calls_.await_seen("close /memfd:terrace-staging");
-  ASSERT_TRUE(closed);
-  EXPECT_EQ(closed->thread, "teardown");
+  EXPECT_TRUE(calls_.await_seen("teardown", "close /memfd:terrace-staging"));
 
   daemon_.configure(options(2));
   daemon_.signal(SIGHUP);
   ASSERT_TRUE(daemon_.await_log("segment 3 was removed"));
-  closed = calls_.await_seen("close /memfd:terrace-default-3");
-  ASSERT_TRUE(closed);
-  EXPECT_EQ(closed->thread, "teardown");
+  EXPECT_TRUE(calls_.await_seen("teardown", "close /memfd:terrace-default-3"));
 }
 
 } // namespace

@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstddef>
@@ -185,16 +186,13 @@ void watched_calls::let_go() {
   holding_ = false;
 }
 
-std::optional<watched_calls::call> watched_calls::await_seen(const std::string& what) {
+bool watched_calls::await_seen(const std::string& thread, const std::string& what) {
   std::unique_lock guard(lock_);
-  std::optional<call> found;
-  changed_.wait_for(guard, std::chrono::milliseconds(patience_ms), [&] {
-    for (const call& each : seen_)
-      if (each.what.find(what) != std::string::npos)
-        found = each;
-    return found.has_value();
+  return changed_.wait_for(guard, std::chrono::milliseconds(patience_ms), [&] {
+    return std::any_of(seen_.begin(), seen_.end(), [&](const call& each) {
+      return each.thread == thread && each.what.find(what) != std::string::npos;
+    });
   });
-  return found;
 }
 
 std::vector<watched_calls::call> watched_calls::seen() {

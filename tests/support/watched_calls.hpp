@@ -46,8 +46,8 @@ class watched_calls {
   std::optional<call> await_held();
   void let_go();
 
-  /// Blocks until a call of which `what` contains the text was seen; none: not within the tests' patience.
-  std::optional<call> await_seen(const std::string& what);
+  /// Blocks until the thread has made a call of which `what` contains the text. False: not within the tests' patience.
+  bool await_seen(const std::string& thread, const std::string& what);
   std::vector<call> seen();
 
  private:
