@@ -60,6 +60,8 @@ group_status to_group(const wire::GroupStatus& table) {
                      .isolated = table.isolated(),
                      .spaces = table.spaces(),
                      .leases = table.leases(),
+                     .region_bytes = table.region_bytes(),
+                     .region_bytes_max = table.region_bytes_max(),
                      .tiers = {},
                      .open_spaces = {}};
   for (const auto* tier : *table.tiers())

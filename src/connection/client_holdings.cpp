@@ -70,7 +70,7 @@ client_region_ptr client_holdings::remove(region_id id) {
 
 result<staging*> client_holdings::staging_memory() {
   if (!staging_) {
-    auto made = staging::create(most_.staging_bytes, most_.reservations);
+    auto made = staging::create(most_.staging_bytes, most_.reservations, teardown_);
     if (!made)
       return tl::unexpected(made.error());
     staging_ = std::move(*made);

@@ -47,7 +47,9 @@ class client_holdings {
     uint64_t lease_objects = 0; ///< of all leases together; an object counts once per lease
   };
 
-  explicit client_holdings(const bounds& most) : most_(most) {}
+  /// `teardown`: releases staging memory; null: whoever has the last reference.
+  explicit client_holdings(const bounds& most, teardown_ptr teardown = nullptr)
+      : most_(most), teardown_(std::move(teardown)) {}
 
   // ---- spaces ----
 
@@ -139,6 +141,7 @@ class client_holdings {
   };
 
   bounds most_;
+  teardown_ptr teardown_;
   std::map<space_id, client_space_ptr> spaces_;
   std::map<region_id, client_region_ptr> regions_;
   uint64_t region_bytes_ = 0;

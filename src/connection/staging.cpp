@@ -23,7 +23,8 @@ chunks_to_write absent_chunks(const object_batch& all, size_t objects_per_chunk,
   return {std::move(absent), std::move(wanted)};
 }
 
-result<std::unique_ptr<staging>> staging::create(uint64_t bytes, size_t reservations_max) {
+result<std::unique_ptr<staging>> staging::create(uint64_t bytes, size_t reservations_max,
+                                                 const teardown_ptr& teardown) {
   auto memory = arena::create({.name = "terrace-staging", .bytes = bytes, .client_may_write = true});
   if (!memory)
     return tl::unexpected(memory.error());
@@ -31,7 +32,7 @@ result<std::unique_ptr<staging>> staging::create(uint64_t bytes, size_t reservat
   if (!space)
     return tl::unexpected(space.error());
   auto made = std::unique_ptr<staging>(new staging);
-  made->memory_ = std::make_shared<arena>(std::move(*memory));
+  made->memory_ = std::shared_ptr<arena>(new arena(std::move(*memory)), deleted_by{teardown});
   made->space_ = std::move(*space);
   made->reservations_max_ = reservations_max;
   return made;

@@ -7,6 +7,7 @@
 #include "memory/allocator.hpp"
 #include "memory/arena.hpp"
 #include "memory/outside_memory.hpp"
+#include "memory/teardown.hpp"
 #include "tier/object_batch.hpp"
 
 #include <map>
@@ -39,7 +40,8 @@ chunks_to_write absent_chunks(const object_batch& all, size_t objects_per_chunk,
 class staging {
  public:
   /// Errors: those of `arena::create`.
-  static result<std::unique_ptr<staging>> create(uint64_t bytes, size_t reservations_max = SIZE_MAX);
+  static result<std::unique_ptr<staging>> create(uint64_t bytes, size_t reservations_max = SIZE_MAX,
+                                                 const teardown_ptr& teardown = nullptr);
 
   const arena& memory() const { return *memory_; }
   outside_memory source() const { return {memory_->data(), memory_->fd(), memory_->size(), memory_}; }

@@ -1,6 +1,7 @@
 // terraced: reads its settings, starts the actors, and waits for signals.
 #include "base/random_id.hpp"
 #include "daemon/logging.hpp"
+#include "daemon/machine_memory.hpp"
 #include "daemon/notify.hpp"
 #include "daemon/settings_reload.hpp"
 #include "daemon/settings_toml.hpp"
@@ -15,8 +16,10 @@
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <sys/timerfd.h>
+#include <unistd.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <iostream>
 
 namespace {
@@ -74,6 +77,19 @@ unique_fd block_signals() {
   return unique_fd(::signalfd(-1, &set, SFD_CLOEXEC));
 }
 
+/// For the end of a daemon whose ring is lost: its actors can no longer end in order.
+auto end_at_once(const settings& with) {
+  std::vector<std::string> sockets;
+  for (const listen_options& listen : with.listen)
+    sockets.push_back(listen.path);
+  return [sockets](const error& why) {
+    log_error("the daemon ends without shutting down: " + why.text);
+    for (const std::string& path : sockets)
+      ::unlink(path.c_str());
+    std::_Exit(failed);
+  };
+}
+
 /// True if every worker that is awake has made progress since the last call.
 class heartbeat {
  public:
@@ -128,6 +144,10 @@ void reload(const command_line& given, const environment& env, settings& in_forc
               text);
     return;
   }
+  if (auto fits = fits_in_memory(merged.host, memory_limits()); !fits) {
+    log_error("the configuration was not reloaded: " + fits.error().text);
+    return;
+  }
   auto changes = changes_at_run_time(in_force, *read);
   if (changes.empty())
     log_info("configuration reloaded: nothing has changed");
@@ -160,9 +180,11 @@ int serve(settings with, const command_line& given, const environment& env) {
     return failed;
   }
 
+  auto tearing_down = wired->teardown; // no worker may have the last reference: it would wait for the thread
   runtime::runtime_options runtime_with;
   runtime_with.workers = with.daemon.workers == 0 ? env.default_workers() : with.daemon.workers;
   runtime_with.slice_us = with.daemon.worker_slice_us;
+  runtime_with.ring_lost = end_at_once(with);
   // The workers' callbacks outlive them: the system waits for their threads at its end.
   unique_fd over(::eventfd(0, EFD_CLOEXEC));
   std::atomic<int> code{clean};
@@ -257,6 +279,9 @@ int main(int argc, char** argv) {
   if (!given.state_dir.empty())
     env.state_directory = given.state_dir;
   auto with = read_settings(given, env);
+  if (with)
+    if (auto fits = fits_in_memory(with->host, memory_limits()); !fits)
+      with = fail(fits.error().code, "terraced: " + fits.error().text + "\n");
   if (!with) {
     std::cerr << with.error().text;
     return wrong_usage;

@@ -74,6 +74,9 @@ actors::group_plan plan_of(const settings& with, const group_options& group,
   return plan;
 }
 
+/// Of all clients: a quarter of the mappings that the kernel grants a process by default (vm.max_map_count).
+constexpr uint32_t regions_max = 16384;
+
 std::vector<std::string_view> verb_names() {
   std::vector<std::string_view> names;
   for (const actors::verb& verb : actors::all_verbs()) {
@@ -86,8 +89,14 @@ std::vector<std::string_view> verb_names() {
 }
 
 void expose(metrics::exposition& exposition, const actors::group_plan& plan,
-            const actors::group_probes& probes) {
+            const actors::group_probes& probes, const region_budget_ptr& regions) {
   metrics::labels group{{"group", plan.name}};
+  exposition.add([group, regions](metrics::sample_sink& sink) {
+    sink.gauge("terrace_region_bytes", "Bytes of registered regions, until they are unmapped.", group,
+               static_cast<double>(regions->bytes()));
+    sink.gauge("terrace_region_bound_bytes", "Bound of terrace_region_bytes.", group,
+               static_cast<double>(regions->bytes_max()));
+  });
   exposition.add(probes.host, metrics::with(group, "tier", "host"));
   if (plan.disk) {
     exposition.add(probes.disk_tier, metrics::with(group, "tier", "disk"));
@@ -133,7 +142,7 @@ result<void> serve_metrics(const settings& with, actors::supervisor_arguments& w
   wired.exposition->add(wired.spaces);
   wired.exposition->add(wired.copier_probe, {});
   for (size_t i = 0; i < wired.groups.size(); ++i)
-    expose(*wired.exposition, wired.groups[i], wired.probes[i]);
+    expose(*wired.exposition, wired.groups[i], wired.probes[i], wired.regions[i]);
   return {};
 }
 
@@ -142,8 +151,15 @@ result<void> serve_metrics(const settings& with, actors::supervisor_arguments& w
 result<void> open_all(const settings& with, const std::string& state_directory,
                       actors::supervisor_arguments& wired) {
   auto groups = with.groups();
+  auto all_regions = region_budget::make(
+      {"the daemon", "connection.region_bytes_total", with.connection.region_bytes_total, regions_max});
   for (size_t i = 0; i < groups.size(); ++i) {
+    wired.regions.push_back(
+        region_budget::make({"the trust group " + groups[i].name, "connection.region_bytes_group",
+                             with.connection.region_bytes_group},
+                            all_regions));
     wired.groups.push_back(plan_of(with, groups[i], state_directory));
+    wired.groups.back().teardown = wired.teardown;
     wired.probes.emplace_back();
     wired.probes.back().paths.resize(std::max<size_t>(wired.groups[i].disk_files.size(), 1));
     for (const shadow_plan& shadow : wired.groups[i].shadows)
@@ -160,6 +176,7 @@ result<actors::supervisor_arguments> wire_up(const settings& with, const environ
                                              const runtime::kernel_report& kernel) {
   actors::supervisor_arguments wired;
   wired.boot = random_boot_id();
+  wired.teardown = std::make_shared<teardown>();
   wired.connections_max = with.connection.connections_max;
   wired.limits.credit_requests = with.connection.credit_requests;
   wired.limits.credit_bytes = with.connection.credit_bytes;
@@ -167,6 +184,7 @@ result<actors::supervisor_arguments> wire_up(const settings& with, const environ
   wired.limits.spaces_max = with.connection.spaces_max;
   wired.limits.reservations_max = with.connection.reservations_max;
   wired.limits.regions_max = with.connection.regions_max;
+  wired.limits.region_bytes = with.connection.region_bytes;
   wired.limits.leases_max = with.connection.leases_max;
   wired.limits.lease_objects_max = with.connection.lease_objects_max;
   wired.limits.request_deadline = with.connection.request_deadline;

@@ -8,6 +8,7 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <new>
 
 namespace terrace::actors {
 
@@ -26,12 +27,17 @@ connection::connection(self_pointer owner, unique_fd socket, peer who, client_pt
                        std::shared_ptr<const connection_environment> environment)
     : self_(owner), environment_(std::move(environment)), peer_(std::move(who)), record_(std::move(record)),
       channel_(std::make_unique<frame_channel>(std::move(socket), owner->port(),
-                                               caf::actor_cast<caf::strong_actor_ptr>(owner))),
+                                               caf::actor_cast<caf::strong_actor_ptr>(owner),
+                                               environment_->teardown)),
       requests_(record_->id, {environment_->limits.credit_requests, environment_->limits.credit_bytes,
                               environment_->limits.request_deadline}),
       holdings_({environment_->limits.staging_bytes, environment_->limits.reservations_max,
                  environment_->limits.spaces_max, environment_->limits.regions_max,
-                 environment_->limits.leases_max, environment_->limits.lease_objects_max}) {}
+                 environment_->limits.leases_max, environment_->limits.lease_objects_max},
+                environment_->teardown),
+      regions_(region_budget::make(
+          {"the connection", "connection.region_bytes", environment_->limits.region_bytes},
+          environment_->regions)) {}
 
 connection::~connection() {
   log_detail(detail_log::level::debug, [] { return std::string("has ended"); });
@@ -182,7 +188,13 @@ void connection::serve(protocol::frame& frame) {
                                          std::to_string(frame.descriptors.size()) + " came"});
     return;
   }
-  found->serve(*this, what, frame);
+  // A request that needs more memory than there is must not take the connection's others with it.
+  try {
+    found->serve(*this, what, frame);
+  } catch (const std::bad_alloc&) {
+    refuse(what, {errc::no_space, std::string("the daemon has no memory to serve this ") + found->name +
+                                      "; ask for less at a time"});
+  }
 }
 
 void connection::refuse_frame(const request& what, const protocol::frame& frame, const error& why) {
@@ -291,7 +303,6 @@ void connection::close() {
   });
   if (any)
     sweep();
-  environment_->client_probe->unmaps(holdings_.region_bytes());
   if (holdings_.present_staging() != nullptr)
     environment_->client_probe->unstages(environment_->limits.staging_bytes);
   caf::anon_send(group().group, end_owner_notice{record_->id});
@@ -376,6 +387,18 @@ void connection::set_deadline(const request& what, uint32_t deadline_ms) {
     return;
   if (auto at = requests_.set_deadline(what.id, std::chrono::milliseconds(deadline_ms)))
     arm_timer(*at);
+}
+
+void connection::resume_after_teardown(std::function<void()> work) {
+  if (!environment_->teardown) {
+    resume(std::move(work));
+    return;
+  }
+  auto shared = std::make_shared<std::function<void()>>(std::move(work));
+  environment_->teardown->run([owner = caf::actor_cast<caf::actor_addr>(self_), shared]() mutable {
+    if (auto there = caf::actor_cast<connection_actor>(owner))
+      caf::anon_send(there, resume_notice{std::move(shared)});
+  });
 }
 
 void connection::resume(std::function<void()> work) {

@@ -41,6 +41,7 @@ struct connection_limits {
   uint32_t reservations_max = 4096;
   uint32_t spaces_max = 4096; ///< open ones
   uint32_t regions_max = 64;
+  uint64_t region_bytes = 2ULL << 40;
   uint32_t leases_max = 65536;
   uint32_t lease_objects_max = 4'194'304; ///< of all leases together; an object counts once per lease
   std::chrono::milliseconds request_deadline{30000}; ///< of requests without their own
@@ -57,6 +58,8 @@ struct connection_environment {
   uint32_t workers = 1;
   std::vector<std::string> ring_features;
   std::shared_ptr<client_directory> clients;
+  region_budget_ptr regions; ///< of the group; null: no bound
+  teardown_ptr teardown;     ///< releases clients' memory and sockets; null: the connection does
   std::shared_ptr<metrics::client_probe> client_probe;
   std::shared_ptr<metrics::request_probe> request_probe;
   std::shared_ptr<metrics::space_table> spaces;
@@ -145,6 +148,7 @@ class connection {
     auto known = holdings_.space(id);
     return known ? known->probe : nullptr;
   }
+  const region_budget_ptr& regions() const { return regions_; } ///< of this connection
   result<region_id> add_region(client_region_ptr region);
   bool remove_region(region_id id);
   bool may_lease(const request& what); ///< refuses the request at the limit
@@ -209,6 +213,8 @@ class connection {
   }
   /// Continues with `work` after other messages have been handled.
   void resume(std::function<void()> work);
+  /// Continues with `work` when everything that is being unmapped by now has been.
+  void resume_after_teardown(std::function<void()> work);
 
   caf::actor_system& system() { return self_->system(); }
   runtime::home home() { return self_->where(); }
@@ -266,6 +272,7 @@ class connection {
   phase phase_ = phase::handshake;
   request_table requests_;
   client_holdings holdings_;
+  region_budget_ptr regions_;
   actor_pool idle_lookups_, idle_loads_, idle_stores_;
   clock::time_point timer_at_ = clock::time_point::max(); ///< when the armed timer fires
   runtime::operation_id timer_{};

@@ -40,21 +40,17 @@ client_region_ptr connection::find_region(const request& what, uint32_t id) {
 }
 
 result<region_id> connection::add_region(client_region_ptr region) {
-  uint64_t bytes = region->size();
   auto id = holdings_.add(std::move(region));
   if (!id)
     return id;
-  environment_->client_probe->maps(bytes);
   record_->region_bytes = holdings_.region_bytes();
   record_->regions = holdings_.regions();
   return id;
 }
 
 bool connection::remove_region(region_id id) {
-  auto removed = holdings_.remove(id);
-  if (!removed)
+  if (!holdings_.remove(id))
     return false;
-  environment_->client_probe->unmaps(removed->size());
   record_->region_bytes = holdings_.region_bytes();
   record_->regions = holdings_.regions();
   return true;

@@ -4,6 +4,7 @@
 #include "coroutine/answer.hpp"
 #include "disk/path_health.hpp"
 #include "runtime/io_messages.hpp"
+#include "runtime/ring.hpp"
 #include "storage/superblock.hpp"
 
 #include <caf/stateful_actor.hpp>
@@ -53,13 +54,13 @@ static_assert(metrics::disk_lines.size() == io_classes);
 
 using self_pointer = caf::stateful_actor<disk_state, runtime::homed<disk_actor::base>>*;
 
-/// The registered buffer that contains the memory, or -1. An arena is registered in slots of 1 GiB, and a
-/// segment is at most one slot.
+/// The slot of registered buffers in which the memory begins, or -1.
 int fixed_buffer(const disk_state& state, const std::byte* memory, uint64_t bytes) {
   for (const registered_segment& segment : state.segments)
     if (segment.slot >= 0 && memory >= segment.what->data() &&
         memory + bytes <= segment.what->data() + segment.what->size())
-      return segment.slot;
+      return segment.slot + static_cast<int>(static_cast<uint64_t>(memory - segment.what->data()) /
+                                             runtime::buffer_slot_bytes);
   return -1;
 }
 
@@ -299,7 +300,9 @@ disk_actor::behavior_type disk_behavior(self_pointer self, const std::shared_ptr
         for (const registered_segment& segment : self->state.segments)
           if (segment.what == added.segment)
             return; // it was already there when the disk was added
-        int slot = self->port().register_arena(added.segment->data(), added.segment->size());
+        int slot = -1;
+        if (added.committed)
+          slot = self->port().register_arena(added.segment->data(), added.segment->size());
         self->state.segments.push_back({added.segment, slot});
       },
       [self](const forget_memory& gone) {

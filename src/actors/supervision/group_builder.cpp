@@ -35,7 +35,8 @@ result<std::shared_ptr<group_parts>> build_group(caf::actor_system& system, cons
                                          .bytes = plan.host.bytes,
                                          .segment_bytes = plan.segment_bytes,
                                          .huge_pages = plan.huge_pages,
-                                         .numa_node = plan.numa_node});
+                                         .numa_node = plan.numa_node,
+                                         .teardown = plan.teardown});
   if (!memory)
     return tl::unexpected(memory.error());
   auto group = std::make_shared<group_parts>();

@@ -22,6 +22,9 @@ std::shared_ptr<connection_environment> environment_of(supervisor_pointer self, 
   environment->workers = state.with.workers;
   environment->ring_features = state.with.ring_features;
   environment->clients = state.clients;
+  if (!state.with.regions.empty())
+    environment->regions = state.with.regions[group];
+  environment->teardown = state.with.teardown;
   environment->client_probe = state.with.probes[group].clients;
   environment->request_probe = state.with.probes[group].requests;
   environment->spaces = state.with.spaces;
@@ -58,7 +61,7 @@ error start(supervisor_pointer self) {
   for (const copier_actor& copier : copiers)
     self->monitor(copier);
   state.copiers = std::make_shared<copier_pool>(std::move(copiers));
-  state.memory_ready.resize(state.with.groups.size(), state.with.prefault_piece_bytes == 0);
+  state.memory_ready.resize(state.with.groups.size(), false); // stays so without prefault
   for (size_t i = 0; i < state.with.groups.size(); ++i) {
     state.with.groups[i].detached = state.with.detached;
     auto group = build_group(self->system(), state.with.groups[i], state.with.probes[i], state.copiers);

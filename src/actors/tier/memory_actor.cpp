@@ -101,7 +101,8 @@ void grown(self_pointer self, const error& failure) {
     notice.bytes += parts.memory->range_of(i).bytes;
     for (const tier_parts& tier : parts.tiers())
       if (tier.mover)
-        caf::anon_send(tier.mover, add_memory{parts.memory->segment(i)});
+        caf::anon_send(tier.mover,
+                       add_memory{parts.memory->segment(i), state.with.prefault_piece_bytes != 0});
   }
   self->send(parts.host, notice);
   parts.fit_window();

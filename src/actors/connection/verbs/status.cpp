@@ -48,7 +48,9 @@ void answer(connection& client, const connection::request& what, gathered& all) 
       spaces.push_back(write_status(body, *space));
     auto group = wire::CreateGroupStatusDirect(
         body, client.group().name.c_str(), client.group().path.c_str(), client.group().isolated,
-        static_cast<uint32_t>(all.group.spaces), static_cast<uint32_t>(all.group.leases), &tiers, &spaces);
+        static_cast<uint32_t>(all.group.spaces), static_cast<uint32_t>(all.group.leases), &tiers, &spaces,
+        environment.regions ? environment.regions->bytes() : 0,
+        environment.regions ? environment.regions->bytes_max() : 0);
     auto groups = body.CreateVector(&group, 1);
     std::vector<flatbuffers::Offset<wire::ClientStatus>> clients;
     for (const client_ptr& other : environment.clients->of_group(client.group().name))
