@@ -3,6 +3,7 @@
 #include "actors/connection/listening_socket.hpp"
 #include "actors/connection/verbs.hpp"
 #include "base/random_id.hpp"
+#include "daemon/logging.hpp"
 
 #include <unistd.h>
 
@@ -126,6 +127,10 @@ result<void> serve_metrics(const settings& with, actors::supervisor_arguments& w
   if (!with.metrics.enabled)
     return {};
   auto serving = metrics::exposition::serve(with.metrics.address);
+  if (!serving && serving.error().code == errc::busy) {
+    log_warning(serving.error().text + "; the daemon serves without metrics until it is restarted");
+    return {};
+  }
   if (!serving)
     return tl::unexpected(serving.error());
   wired.exposition = std::move(*serving);

@@ -1,5 +1,7 @@
 #include "metrics/disk_probe.hpp"
 
+#include <algorithm>
+
 namespace terrace::metrics {
 
 std::string_view to_string(disk_operation operation) {
@@ -22,6 +24,13 @@ void disk_probe::finished(disk_operation operation, uint64_t bytes, bool failed,
   counters.bytes.add(bytes);
   counters.errors.add(failed ? 1 : 0);
   counters.latency.observe(latency);
+}
+
+uint64_t disk_probe::in_kernel() const noexcept {
+  uint64_t all = 0;
+  for (size_t i = 0; i < disk_operations; ++i)
+    all += std::max(operations_[i].in_flight.value(), stalled_now_[i].value());
+  return all;
 }
 
 void disk_probe::line(size_t which, uint64_t waiting, uint64_t bytes_in_flight) noexcept {

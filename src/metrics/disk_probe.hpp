@@ -46,6 +46,9 @@ class disk_probe {
   void finished(disk_operation operation, uint64_t bytes, bool failed,
                 std::chrono::nanoseconds latency) noexcept;
 
+  /// Operations that the kernel has not completed, also of the journal if they are stalled.
+  uint64_t in_kernel() const noexcept;
+
   void collect(const labels& of, sample_sink& sink) const;
 
  private:

@@ -291,6 +291,26 @@ bool uring::register_next_slot() {
 
 } // namespace
 
+namespace {
+
+constexpr uint32_t entries_min = 8;
+
+/// The kernel charges a ring's memory to RLIMIT_MEMLOCK (Linux before 5.12, and from 6.14 on) unless the process may
+/// lock memory. With a low limit a smaller ring is better than none: operations then wait in its backlog.
+int set_up(uint32_t entries, unsigned flags, io_uring& kernel) {
+  for (;; entries /= 2) {
+    std::memset(&kernel, 0, sizeof kernel);
+    io_uring_params params{};
+    params.flags = flags;
+    params.cq_entries = entries * 4;
+    int code = io_uring_queue_init_params(entries, &kernel, &params);
+    if (code != -ENOMEM || entries / 2 < entries_min)
+      return code;
+  }
+}
+
+} // namespace
+
 result<std::unique_ptr<ring>> make_uring(const runtime_options& options) {
   constexpr unsigned common = IORING_SETUP_CQSIZE | IORING_SETUP_CLAMP;
   constexpr unsigned attempts[] = {
@@ -305,11 +325,7 @@ result<std::unique_ptr<ring>> make_uring(const runtime_options& options) {
   int code = 0;
   for (auto flags : attempts) {
     io_uring kernel;
-    std::memset(&kernel, 0, sizeof kernel);
-    io_uring_params params{};
-    params.flags = flags;
-    params.cq_entries = options.ring_entries * 4;
-    code = io_uring_queue_init_params(options.ring_entries, &kernel, &params);
+    code = set_up(options.ring_entries, flags, kernel);
     if (code == 0)
       return std::unique_ptr<ring>(std::make_unique<uring>(kernel, flags, options.buffer_slots));
     if (code != -EINVAL)

@@ -37,7 +37,7 @@ unique_fd notify_socket(const std::string& path) {
 } // namespace
 
 daemon_process::daemon_process(std::string program, const daemon_options& options)
-    : folder_(options.parent), program_(std::move(program)) {
+    : folder_(options.parent), program_(std::move(program)), before_(options.before) {
   configure(options);
   start();
 }
@@ -91,6 +91,8 @@ void daemon_process::start() {
     ::setenv("STATE_DIRECTORY", own_state.c_str(), 1);
     ::dup2(theirs.get(), STDOUT_FILENO);
     ::dup2(theirs.get(), STDERR_FILENO);
+    if (before_)
+      before_();
     ::execl(program_.c_str(), program_.c_str(), "--config", configuration.c_str(), nullptr);
     ::_exit(127);
   }

@@ -13,6 +13,7 @@
 
 #include <csignal>
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include <sys/types.h>
@@ -36,6 +37,7 @@ struct daemon_options {
   std::string more;                      ///< further sections
   bool isolated = false;                 ///< the group of the default [[listen]]
   std::filesystem::path parent = "/tmp"; ///< where the daemon's folder is made
+  std::function<void()> before{};        ///< runs in the child before the program: limits, for example
 };
 
 class daemon_process {
@@ -88,6 +90,7 @@ class daemon_process {
 
   temporary_folder folder_;
   std::string program_;
+  std::function<void()> before_;
   pid_t pid_ = -1;
   unique_fd pidfd_;
   unique_fd log_pipe_;

@@ -29,8 +29,8 @@ struct tier_credit {
 struct window_in_work : transfer_window {
   std::vector<bool> copied;         ///< parallel to its objects
   std::vector<tier_credit> credits; ///< of the tiers below that it will be written to
-  int awaited = 0;                  ///< rounds in which others were writing some of its objects
-  int evicted = 0;                  ///< rounds in which objects were evicted while it waited for space
+  int abandoned = 0;                ///< rounds in which others gave up writing some of its objects
+  int evicted = 0; ///< rounds in which objects were evicted while it waited for space or for others
 };
 
 /// What remains after a round.
@@ -58,7 +58,7 @@ acquire_request space_for(const store_job& job, const window_in_work& window) {
   request.objects = window.objects;
   bool told = job.context && job.context->inference != 0;
   request.note_access =
-      window.awaited + window.evicted == 0 && !told; // otherwise its inference is the access
+      window.abandoned + window.evicted == 0 && !told; // otherwise its inference is the access
   request.context = job.context;
   return request;
 }
@@ -149,19 +149,20 @@ task<error> store_window(self_pointer self, const store_job& job, window_in_work
       co_return left.error();
     if (*left == rest::nothing)
       co_return error{};
-    if (*left == rest::evicted) {
-      // A store does not compete with eviction forever: what keeps leaving has been stored, and was evicted
-      // like any object.
-      if (++window.evicted > window_attempts_max)
-        co_return error{};
-      continue;
+    bool abandoned = false;
+    if (*left == rest::written_by_others) {
+      await_request others{window.objects, job.context};
+      auto finished = co_await ask<await_answer>(self, job.group->host, std::move(others), "host tier");
+      if (auto failure = failure_of(finished); failure.code != errc::ok)
+        co_return failure;
+      abandoned = finished->abandoned;
     }
-    if (++window.awaited > window_attempts_max)
+    // A store does not compete with eviction forever: what keeps leaving was written, by this store or by others, and
+    // was evicted like any object.
+    if (!abandoned && ++window.evicted > window_attempts_max)
+      co_return error{};
+    if (abandoned && ++window.abandoned > window_attempts_max)
       co_return error{errc::busy, "other clients kept abandoning stores of the same chunks; try again"};
-    await_request others{window.objects, job.context};
-    auto finished = co_await ask<await_answer>(self, job.group->host, std::move(others), "host tier");
-    if (auto failure = failure_of(finished); failure.code != errc::ok)
-      co_return failure;
   }
 }
 
