@@ -45,6 +45,18 @@ class disk_service final : public tier_availability {
         all += (all.empty() ? "" : "; ") + each_[i].reason;
     return all;
   }
+  std::string notice() const override {
+    std::lock_guard lock(mutex_);
+    std::string all;
+    for (size_t i = 0; i < paths_; ++i)
+      if (!each_[i].notice.empty())
+        all += (all.empty() ? "" : "; ") + each_[i].notice;
+    return all;
+  }
+  void set_notice(size_t path, std::string notice) {
+    std::lock_guard lock(mutex_);
+    each_[path].notice = std::move(notice);
+  }
   std::string reason(size_t path) const {
     std::lock_guard lock(mutex_);
     return each_[path].reason;
@@ -66,12 +78,13 @@ class disk_service final : public tier_availability {
     std::atomic<bool> reads{true};
     std::atomic<bool> writes{true};
     std::string reason;
+    std::string notice;
   };
 
   size_t paths_;
   std::unique_ptr<path_state[]> each_;
   std::string left_out_;
-  mutable std::mutex mutex_; ///< protects the reasons
+  mutable std::mutex mutex_; ///< protects reasons and notices
 };
 
 } // namespace terrace

@@ -148,6 +148,8 @@ void spawn_path(self_pointer self, size_t i, disk_set_seed& seed) {
   journal.probe = probes.journal;
   journal.disk = state.disks.back();
   journal.stall_after = with.health.stall_after;
+  journal.service = seed.service;
+  journal.path = i;
   journal.warn = with.warn;
   state.journals.push_back(spawn_journal(self->system(), seed.homes[i], std::move(journal)));
 }

@@ -10,6 +10,7 @@
 
 #include <cassert>
 #include <cstring>
+#include <utility>
 
 namespace terrace::actors {
 
@@ -37,6 +38,10 @@ struct journal_state {
   stall_detector watch{ticks_of_patience}; ///< of that operation, tag 0
   bool ticking = false;                    ///< a tick of it is in the ring
   bool failing = false;
+  std::shared_ptr<disk_service> service;
+  size_t path = 0;
+  uint64_t checkpoints_told = 0;
+  bool lacks_room = false; ///< the last checkpoint left out objects
   uint32_t next_slot = 0;
   bool asking = false; ///< a part of the image was requested
   bool closing = false;
@@ -152,6 +157,24 @@ void completed(self_pointer self, int32_t result) {
   pump(self);
 }
 
+/// After a checkpoint: what the index has no room for is lost at a restart.
+void tell_unrecorded(self_pointer self) {
+  auto& state = self->state;
+  const journal_counts& counts = state.journal->counts();
+  if (counts.checkpoints == std::exchange(state.checkpoints_told, counts.checkpoints))
+    return;
+  std::string notice;
+  if (counts.unrecorded != 0)
+    notice = std::to_string(counts.unrecorded) + " objects will not be found after a restart: the index of " +
+             state.file->path() + " has room for " + std::to_string(state.journal->records_max()) +
+             " records; `terrace disk resize --objects` makes room";
+  if (state.service)
+    state.service->set_notice(state.path, notice);
+  if (!notice.empty() && (!state.lacks_room || state.final_begun))
+    state.warn(notice);
+  state.lacks_room = !notice.empty();
+}
+
 void close_if_done(self_pointer self) {
   auto& state = self->state;
   if (state.closers.empty() || !state.journal->idle())
@@ -178,6 +201,7 @@ void pump(self_pointer self) {
   ask_for_image(self);
   if (auto io = journal.next())
     submit(self, std::move(*io));
+  tell_unrecorded(self);
   const journal_counts& counts = journal.counts();
   state.probe->now({counts.records, counts.blocks, counts.lost, counts.checkpoints, counts.failures,
                     counts.unrecorded, journal.fill()});
@@ -226,6 +250,8 @@ journal_actor::behavior_type journal_behavior(self_pointer self,
   state.journal.emplace(state.file->block(), arguments->position);
   state.spaces = std::move(arguments->spaces);
   state.probe = std::move(arguments->probe);
+  state.service = std::move(arguments->service);
+  state.path = arguments->path;
   state.warn = std::move(arguments->warn);
   return {
       [self](const start_journal& start) { self->state.tier = start.tier; },
