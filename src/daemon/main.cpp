@@ -19,6 +19,7 @@
 #include <sys/timerfd.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 
@@ -244,7 +245,10 @@ int serve(settings with, const command_line& given, const environment& env) {
   runtime::workers workers{system};
   if (auto started = workers.wait_started(); !started) {
     log_fatal(started.error().text);
-    return failed;
+    for (const actors::listen_plan& listen : wired->listens)
+      ::unlink(listen.path.c_str());
+    // Nothing has begun that must end in order, and workers without a ring cannot end their actors.
+    std::_Exit(failed);
   }
   if (wired->exposition)
     expose_workers(*wired->exposition, workers);

@@ -14,6 +14,9 @@ namespace terrace {
 
 namespace {
 
+/// A disk tier's files: seldom enough to cost nothing, often enough that few stores are lost.
+constexpr std::chrono::milliseconds look_at_files_every{2000};
+
 tier_plan host_plan(const host_options& host, uint64_t bytes) {
   return {bytes,
           host.allocator,
@@ -68,6 +71,7 @@ actors::group_plan plan_of(const settings& with, const group_options& group,
         std::find(disk_options::admissions.begin(), disk_options::admissions.end(), with.disk.admission);
     plan.admission.rule = static_cast<admission_rule>(rule - disk_options::admissions.begin());
     plan.disk_health.stall_after = with.disk.stall_after;
+    plan.disk_health.look_every = look_at_files_every;
     plan.admission.bytes_per_day = with.disk.write_bytes_per_day;
     plan.write_new = with.disk.write_through;
   }

@@ -4,6 +4,7 @@
 #include "tier/tier_availability.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <memory>
@@ -49,13 +50,16 @@ class disk_service final : public tier_availability {
     std::lock_guard lock(mutex_);
     std::string all;
     for (size_t i = 0; i < paths_; ++i)
-      if (!each_[i].notice.empty())
-        all += (all.empty() ? "" : "; ") + each_[i].notice;
+      for (const std::string& notice : each_[i].notices)
+        if (!notice.empty())
+          all += (all.empty() ? "" : "; ") + notice;
     return all;
   }
-  void set_notice(size_t path, std::string notice) {
+  /// What a notice is about; each has its own.
+  enum class about : uint8_t { room, damage };
+  void set_notice(size_t path, about what, std::string notice) {
     std::lock_guard lock(mutex_);
-    each_[path].notice = std::move(notice);
+    each_[path].notices[static_cast<size_t>(what)] = std::move(notice);
   }
   std::string reason(size_t path) const {
     std::lock_guard lock(mutex_);
@@ -78,7 +82,7 @@ class disk_service final : public tier_availability {
     std::atomic<bool> reads{true};
     std::atomic<bool> writes{true};
     std::string reason;
-    std::string notice;
+    std::array<std::string, 2> notices; ///< by `about`
   };
 
   size_t paths_;

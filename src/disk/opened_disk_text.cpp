@@ -41,7 +41,13 @@ std::string describe_losses(const opened_disk& disk) {
   if (disk.unplaced != 0)
     text += (text.empty() ? "" : "; ") + std::to_string(disk.unplaced) +
             " objects do not fit the present configuration and are lost";
-  return text.empty() ? text : names_of(*disk.paths) + ": " + text;
+  text = text.empty() ? text : names_of(*disk.paths) + ": " + text;
+  for (size_t i = 0; i < disk.paths->size(); ++i)
+    if (const extent_file& file = *disk.paths->file(i); !file.damaged_superblock().empty())
+      text += (text.empty() ? "" : "; ") + file.path() +
+              ": one copy of its superblock was damaged and has been rewritten (" +
+              file.damaged_superblock() + ")";
+  return text;
 }
 
 } // namespace terrace

@@ -60,6 +60,9 @@ void disk_probe::collect(const labels& of, sample_sink& sink) const {
     sink.histogram("terrace_disk_operation_duration_seconds", "Time from submission to completion.", labelled,
                    counters.latency.read());
   }
+  for (size_t i = 0; i < disk_damages.size(); ++i)
+    sink.counter("terrace_disk_damage_total", "Damage found in the path's file, by kind.",
+                 with(of, "kind", disk_damages[i]), static_cast<double>(damages_[i].value()));
   for (size_t i = 0; i < disk_lines.size(); ++i) {
     auto labelled = with(of, "line", disk_lines[i]);
     sink.gauge("terrace_disk_queued", "Operations queued for the device.", labelled,

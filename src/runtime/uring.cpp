@@ -2,7 +2,9 @@
 #include "runtime/buffer_slots.hpp"
 #include "runtime/wake_event.hpp"
 
+#include <fcntl.h>
 #include <liburing.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cstring>
@@ -215,6 +217,9 @@ void uring::prepare(io_uring_sqe& sqe, operation& op) const {
       break;
     case io_code::fsync: io_uring_prep_fsync(&sqe, r.fd, 0); break;
     case io_code::poll: io_uring_prep_poll_add(&sqe, r.fd, r.events); break;
+    case io_code::statx:
+      io_uring_prep_statx(&sqe, AT_FDCWD, r.path, 0, STATX_BASIC_STATS, static_cast<struct statx*>(r.data));
+      break;
     case io_code::timeout: {
       auto ns = std::max<int64_t>(0, r.after.count());
       op.after = {ns / 1'000'000'000, ns % 1'000'000'000};

@@ -97,6 +97,7 @@ result<found_path> path_opening::look(const volume_owner& owner) {
   } else {
     found.what = found_path::kind::volume;
     found.block = *block;
+    found.damaged_copy = describe_damaged_copy(*copies);
   }
   return found;
 }

@@ -47,7 +47,8 @@ TEST(SmallObjects, WhatAnIndexHasNoRoomForIsToldAndResizingMakesRoom) {
   ASSERT_EQ(daemon.terminate(), 0);
   std::string file = daemon.state() + "/terrace.extents";
   auto resize = [&](const char* objects) {
-    return run({program("TERRACE"), "disk", "resize", file, std::to_string(64 * mebibyte), "--objects", objects});
+    return run(
+        {program("TERRACE"), "disk", "resize", file, std::to_string(64 * mebibyte), "--objects", objects});
   };
   auto resized = resize("1000");
   ASSERT_EQ(resized.exit_code, 0) << resized.err;
@@ -57,11 +58,16 @@ TEST(SmallObjects, WhatAnIndexHasNoRoomForIsToldAndResizingMakesRoom) {
     tester client(daemon.socket(), "small", at_a_time * small_bytes, small_space());
     ASSERT_EQ(store_small(client, 1), at_a_time);
     ASSERT_EQ(store_small(client, 2), at_a_time);
+    ASSERT_TRUE(daemon.await_log("objects will not be found after a restart"));
+    EXPECT_NE(client.tier("disk").notice.find("has room for 1008 records"), std::string::npos);
+    EXPECT_EQ(client.tier("disk").state, "ready");
   }
   ASSERT_EQ(daemon.terminate(), 0);
-  EXPECT_NE(daemon.log().find("objects will not be found after a restart"), std::string::npos) << daemon.log();
+  EXPECT_NE(daemon.log().rfind("993 objects will not be found after a restart"), std::string::npos)
+      << daemon.log();
   daemon.start();
-  ASSERT_TRUE(daemon.await_log("1007 objects found")); // whole blocks: 1,008 records, one of them of the space
+  ASSERT_TRUE(
+      daemon.await_log("1007 objects found")); // whole blocks: 1,008 records, one of them of the space
   ASSERT_EQ(daemon.terminate(), 0);
   resized = resize("6000");
   ASSERT_EQ(resized.exit_code, 0) << resized.err;

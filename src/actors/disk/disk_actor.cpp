@@ -2,11 +2,15 @@
 
 #include "actors/disk/stall_tick.hpp"
 #include "coroutine/answer.hpp"
+#include "disk/file_watch.hpp"
 #include "runtime/io_messages.hpp"
 #include "storage/superblock.hpp"
 
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
+
+#include <fcntl.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
@@ -39,6 +43,12 @@ struct direction_state {
   bool awaits_stalled = false; ///< the pause is over, and the trial waits for stalled operations
 };
 
+/// The file's attributes as the kernel gives them, and the name by which it is looked at.
+struct look_at_file {
+  std::string path;
+  struct statx seen {};
+};
+
 struct disk_state {
   const char* name = "disk";
   disk_arguments with;
@@ -49,6 +59,8 @@ struct disk_state {
   bool ticking = false; ///< a tick of the detector is in the ring
   bool journal_hangs = false;
   std::array<direction_state, 2> directions;
+  file_watch watched_file;
+  std::shared_ptr<look_at_file> looked;
   std::shared_ptr<std::byte> trial_block; ///< buffer for both copies of the superblock
 
   direction_state& of(disk_direction direction) { return directions[static_cast<size_t>(direction)]; }
@@ -61,6 +73,8 @@ struct disk_state {
 
 // Tags that are not operations of the queue: a tick of the detector, the end of a pause, by direction, and
 // the read of the superblock.
+constexpr uint64_t look_tag = 1ULL << 59; // it is time to look at the file
+constexpr uint64_t seen_tag = 1ULL << 60; // its attributes are there
 constexpr uint64_t tick_tag = 1ULL << 61;
 constexpr uint64_t pause_tag = 1ULL << 62;
 constexpr uint64_t trial_tag = 1ULL << 63;
@@ -146,6 +160,8 @@ void tell(self_pointer self) {
   for (disk_direction direction : {disk_direction::read, disk_direction::write})
     if (!state.of(direction).health.healthy())
       reason += (reason.empty() ? "" : "; ") + describe(state, direction);
+  if (std::string file = state.watched_file.reason(); !file.empty())
+    reason += (reason.empty() ? "" : "; ") + file;
   const device_health& reads = state.of(disk_direction::read).health;
   const device_health& writes = state.of(disk_direction::write).health;
   // A device that cannot be read is not written to.
@@ -177,6 +193,8 @@ void end_trial(self_pointer self, disk_direction direction, int error_number) {
   if (error_number == 0 && state.stalled(direction) != 0)
     error_number = ETIMEDOUT;
   bool back = tried.health.end_trial(error_number, clock::now());
+  if (back)
+    state.watched_file.clear(); // until the next look
   if (!back)
     start_pause(self, direction);
   tell(self);
@@ -280,6 +298,65 @@ void journal_says(self_pointer self, bool hangs) {
   tell(self);
 }
 
+// ---- the file ----
+
+file_attributes attributes_of(const struct statx& seen) {
+  return {seen.stx_dev_major, seen.stx_dev_minor, seen.stx_ino, seen.stx_size};
+}
+
+void look_later(self_pointer self) {
+  if (self->state.with.health.look_every.count() == 0)
+    return;
+  runtime::io_request timer;
+  timer.code = runtime::io_code::timeout;
+  timer.after = self->state.with.health.look_every;
+  self->port().submit(std::move(timer), caf::actor_cast<caf::strong_actor_ptr>(self), look_tag);
+}
+
+/// In the ring, because a file system that hangs must not hold the worker.
+void look(self_pointer self) {
+  auto& state = self->state;
+  state.looked = std::make_shared<look_at_file>();
+  state.looked->path = state.with.file->path();
+  runtime::io_request request;
+  request.code = runtime::io_code::statx;
+  request.path = state.looked->path.c_str();
+  request.data = &state.looked->seen;
+  request.keep_alive = state.looked;
+  self->port().submit(std::move(request), caf::actor_cast<caf::strong_actor_ptr>(self), seen_tag);
+}
+
+metrics::disk_damage kind_of(file_damage damage) {
+  return damage == file_damage::deleted    ? metrics::disk_damage::deleted
+         : damage == file_damage::replaced ? metrics::disk_damage::replaced
+                                           : metrics::disk_damage::truncated;
+}
+
+void seen(self_pointer self, int32_t result) {
+  auto& state = self->state;
+  bool changed = state.watched_file.look(result < 0 ? -result : 0, attributes_of(state.looked->seen));
+  look_later(self);
+  if (!changed)
+    return;
+  tell(self); // so that status already shows what the log reports
+  if (state.watched_file.now() == file_damage::none) {
+    state.with.warn("the disk tier is back: " + state.with.file->path() +
+                    " is the file that was opened again");
+    return;
+  }
+  state.with.probe->damaged(kind_of(state.watched_file.now()));
+  state.with.warn("the disk tier is degraded: " + state.watched_file.reason());
+}
+
+void begin_looking(self_pointer self) {
+  auto& state = self->state;
+  struct statx opened {};
+  if (::statx(state.with.file->fd(), "", AT_EMPTY_PATH, STATX_BASIC_STATS, &opened) != 0)
+    return;
+  state.watched_file = file_watch(state.with.file->path(), attributes_of(opened));
+  look_later(self);
+}
+
 // ---- requests and completions ----
 
 /// True if the request may be tried; `trial`: its outcome decides.
@@ -345,6 +422,12 @@ void io_done(self_pointer self, const runtime::io_done& done) {
   if (done.tag == trial_tag) {
     if (done.result != -ECANCELED)
       end_trial(self, disk_direction::read, outcome_of_trial(self->state, done.result));
+  } else if (done.tag == seen_tag) {
+    if (done.result != -ECANCELED)
+      seen(self, done.result);
+  } else if (done.tag == look_tag) {
+    if (done.result == -ETIME)
+      look(self);
   } else if (done.tag == tick_tag) {
     if (done.result == -ETIME)
       tick(self);
@@ -364,6 +447,7 @@ disk_actor::behavior_type disk_behavior(self_pointer self, const std::shared_ptr
     one.health = device_health(state.with.health);
   for (auto& segment : state.with.segments)
     state.segments.push_back({std::move(segment), -1});
+  begin_looking(self);
   return {
       [self](register_memory) {
         for (registered_segment& segment : self->state.segments)

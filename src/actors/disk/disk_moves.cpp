@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <functional>
 
 namespace terrace::actors {
@@ -108,6 +109,34 @@ move_outcome outcome_of_read(int failed, bool away) {
   return away ? move_outcome::away : move_outcome::failed;
 }
 
+/// Another object is where this one was expected: its extent was reused, and the removal did not reach the index before
+/// a crash.
+bool is_superseded(const moved_object& object) {
+  auto header = decode(std::span<const std::byte, object_header_bytes>(object.memory, object_header_bytes));
+  return header && header->identity.generation != object.place.generation;
+}
+
+/// Counts, by path, what was not as the index says, and tells of damage.
+void report(disk_set_pointer self, const read_request& what, const std::vector<size_t>& bad) {
+  auto& state = self->state;
+  std::vector<uint64_t> damaged(state.paths->size());
+  for (size_t i : bad) {
+    size_t path = state.paths->locate(what.objects[i].place.offset).path;
+    bool reused = is_superseded(what.objects[i]);
+    state.probes[path]->damaged(reused ? metrics::disk_damage::superseded : metrics::disk_damage::object);
+    damaged[path] += reused ? 0 : 1;
+  }
+  for (size_t path = 0; path < damaged.size(); ++path) {
+    if (damaged[path] == 0)
+      continue;
+    const std::string& file = state.paths->file(path)->path();
+    auto line = state.damages[path].add(file, damaged[path], std::chrono::steady_clock::now());
+    state.service->set_notice(path, disk_service::about::damage, state.damages[path].notice(file));
+    if (line)
+      state.warn(*line);
+  }
+}
+
 /// Verifies what was read; objects that are not the expected ones have failed.
 void check(disk_set_pointer self, const read_request& what, move_answer read_so_far,
            answer<move_answer> reply) {
@@ -127,10 +156,15 @@ void check(disk_set_pointer self, const read_request& what, move_answer read_so_
   }
   self->request(self->state.copiers->next(), caf::infinite, std::move(request))
       .then(
-          [reply, read, moved = std::move(read_so_far)](const check_answer& checked) mutable {
+          [self, what, reply, read, moved = std::move(read_so_far)](const check_answer& checked) mutable {
+            std::vector<size_t> bad;
             for (size_t n = 0; n < read.size(); ++n)
-              if (!checked.good[n])
+              if (!checked.good[n]) {
                 moved.outcomes[read[n]] = move_outcome::failed;
+                bad.push_back(read[n]);
+              }
+            if (!bad.empty())
+              report(self, what, bad);
             reply.deliver(std::move(moved));
           },
           [reply](const caf::error&) mutable {

@@ -169,7 +169,7 @@ void tell_unrecorded(self_pointer self) {
              state.file->path() + " has room for " + std::to_string(state.journal->records_max()) +
              " records; `terrace disk resize --objects` makes room";
   if (state.service)
-    state.service->set_notice(state.path, notice);
+    state.service->set_notice(state.path, disk_service::about::room, notice);
   if (!notice.empty() && (!state.lacks_room || state.final_begun))
     state.warn(notice);
   state.lacks_room = !notice.empty();
