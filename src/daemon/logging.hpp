@@ -23,4 +23,11 @@ void log_info(const std::string& line);
 void log_warning(const std::string& line);
 void log_error(const std::string& line);
 
+/// Why the daemon ends: one entry per line of the text. Before `start_logging` plain text after "terraced: ".
+void log_fatal(const std::string& lines);
+
+/// From now on an uncaught exception is logged as a fatal line. The process then ends: with exit code 1 if the system
+/// had no memory or thread left, otherwise by abort, because it is a bug.
+void log_uncaught_exceptions();
+
 } // namespace terrace

@@ -3,6 +3,7 @@
 #include "actors/connection/verbs.hpp"
 #include "base/random_id.hpp"
 #include "channel/listening_socket.hpp"
+#include "daemon/logging.hpp"
 
 #include <unistd.h>
 
@@ -12,6 +13,9 @@
 namespace terrace {
 
 namespace {
+
+/// A disk tier's files: seldom enough to cost nothing, often enough that few stores are lost.
+constexpr std::chrono::milliseconds look_at_files_every{2000};
 
 tier_plan host_plan(const host_options& host, uint64_t bytes) {
   return {bytes,
@@ -68,6 +72,7 @@ actors::group_plan plan_of(const settings& with, const group_options& group,
         std::find(disk_options::admissions.begin(), disk_options::admissions.end(), with.disk.admission);
     plan.admission.rule = static_cast<admission_rule>(rule - disk_options::admissions.begin());
     plan.disk_health.stall_after = with.disk.stall_after;
+    plan.disk_health.look_every = look_at_files_every;
     plan.admission.bytes_per_day = with.disk.write_bytes_per_day;
     plan.write_new = with.disk.write_through;
   }
@@ -136,6 +141,10 @@ result<void> serve_metrics(const settings& with, actors::supervisor_arguments& w
   if (!with.metrics.enabled)
     return {};
   auto serving = metrics::exposition::serve(with.metrics.address);
+  if (!serving && serving.error().code == errc::busy) {
+    log_warning(serving.error().text + "; the daemon serves without metrics until it is restarted");
+    return {};
+  }
   if (!serving)
     return tl::unexpected(serving.error());
   wired.exposition = std::move(*serving);

@@ -1,6 +1,7 @@
 #include "disk/path_journal.hpp"
 
 #include <cstring>
+#include <utility>
 
 namespace terrace {
 
@@ -100,6 +101,21 @@ void path_journal::forget(const forget_request& request, std::function<void(forg
                             " could not record it: after a restart cleared objects may reappear"};
     done(std::move(answer));
   });
+}
+
+std::optional<path_journal::room_report> path_journal::room() {
+  const journal_counts& counts = journal_.counts();
+  if (counts.checkpoints == std::exchange(checkpoints_told_, counts.checkpoints))
+    return std::nullopt;
+  room_report report;
+  if (counts.unrecorded != 0)
+    report.notice = std::to_string(counts.unrecorded) +
+                    " objects will not be found after a restart: the index of " + with_.file +
+                    " has room for " + std::to_string(journal_.records_max()) +
+                    " records; `terrace disk resize --objects` makes room";
+  report.news = !report.notice.empty() && (!lacks_room_ || last_begun_);
+  lacks_room_ = !report.notice.empty();
+  return report;
 }
 
 error path_journal::missing() const {

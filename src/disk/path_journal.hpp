@@ -58,6 +58,13 @@ class path_journal {
   /// The device does not respond: the pending `forget` calls fail. They still become durable once it responds.
   void give_up_forgets() { journal_.give_up_forgets(); }
 
+  struct room_report {
+    std::string notice; ///< what a restart will not find, for lack of room in the index; empty if nothing
+    bool news = false;  ///< the checkpoint before had room, or this is the last
+  };
+  /// After `next` and `completed`. nullopt: no checkpoint was completed since the last call.
+  std::optional<room_report> room();
+
   /// There are no more changes: the next checkpoint is the last.
   void close() { closing_ = true; }
   /// True after `close`, once nothing is left to do.
@@ -79,6 +86,8 @@ class path_journal {
   bool asking_ = false; ///< a part of the image was requested
   bool closing_ = false;
   bool last_begun_ = false; ///< the last checkpoint
+  uint64_t checkpoints_told_ = 0;
+  bool lacks_room_ = false; ///< the last completed checkpoint left out objects
 };
 
 } // namespace terrace

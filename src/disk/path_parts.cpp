@@ -3,6 +3,7 @@
 #include "storage/object_header.hpp"
 
 #include <cerrno>
+#include <span>
 
 namespace terrace {
 
@@ -110,6 +111,19 @@ void apply(const check_answer& found, const std::vector<size_t>& checked, move_a
   for (size_t n = 0; n < checked.size(); ++n)
     if (!found.good[n])
       read.outcomes[checked[n]] = move_outcome::failed;
+}
+
+std::vector<size_t> not_good(const check_answer& found, const std::vector<size_t>& checked) {
+  std::vector<size_t> bad;
+  for (size_t n = 0; n < checked.size(); ++n)
+    if (!found.good[n])
+      bad.push_back(checked[n]);
+  return bad;
+}
+
+bool is_superseded(const moved_object& object) {
+  auto header = decode(std::span<const std::byte, object_header_bytes>(object.memory, object_header_bytes));
+  return header && header->identity.generation != object.place.generation;
 }
 
 } // namespace terrace

@@ -46,5 +46,10 @@ check_request check_of(const read_request& request, const volume_id& volume, con
                        std::vector<size_t>& checked);
 /// Objects that are not the expected ones have failed.
 void apply(const check_answer& found, const std::vector<size_t>& checked, move_answer& read);
+/// The indices of those that are not.
+std::vector<size_t> not_good(const check_answer& found, const std::vector<size_t>& checked);
+/// Another object is where this one was expected: its extent was reused, and the removal did not reach the index before a
+/// crash.
+bool is_superseded(const moved_object& object);
 
 } // namespace terrace

@@ -3,6 +3,7 @@
 #include "base/unique_fd.hpp"
 #include "metrics/knock.hpp"
 #include "metrics/loopback_address.hpp"
+#include "metrics/port_holder.hpp"
 #include "metrics/request_probe.hpp"
 #include "metrics/space_table.hpp"
 
@@ -131,9 +132,11 @@ result<std::unique_ptr<exposition>> exposition::serve(std::string_view text) {
       running->address.port = static_cast<uint16_t>(ports.front());
   } catch (const std::exception&
                e) { // the server reports through exceptions, and says no more than "null context"
-    return fail(errc::busy, "metrics cannot be served at " + address->text() + " (" + e.what() +
-                                "): expected a free port; see which process uses it with `ss -ltnp`, or set "
-                                "metrics.address to another port, or metrics.enabled = false");
+    std::string holder = port_holder(*address);
+    std::string why =
+        holder.empty() ? std::string("(") + e.what() + ")" : "because " + holder + " listens on that port";
+    return fail(errc::busy, "metrics cannot be served at " + address->text() + " " + why +
+                                "; set metrics.address to another port, or metrics.enabled = false");
   }
   running->collected->add([](sample_sink& sink) {
     sink.gauge("terrace_build_info", "Always 1; the version is in the label.", {{"version", TERRACE_VERSION}},

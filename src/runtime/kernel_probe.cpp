@@ -32,6 +32,20 @@ std::string kernel_report::describe() const {
   return "Linux " + release + ", io_uring with " + features.describe() + ", memlock " + limit;
 }
 
+namespace {
+
+/// The limit, where it is lower than what rings of a few workers take.
+std::string locked_memory() {
+  constexpr rlim_t enough = 1 << 20;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur >= enough)
+    return {};
+  return ": this kernel charges rings to the limit on locked memory, which is " +
+         std::to_string(limit.rlim_cur) + " bytes";
+}
+
+} // namespace
+
 std::string explain_ring_error(const std::string& call, int error_number) {
   std::string text = "io_uring is not available: " + call + " failed with ";
   switch (error_number) {
@@ -46,9 +60,8 @@ std::string explain_ring_error(const std::string& call, int error_number) {
              "container " +
              needed_profile + "; the sysctl kernel.io_uring_disabled must be 0";
     case ENOMEM:
-      return text +
-             "ENOMEM (out of memory); raise RLIMIT_MEMLOCK (ulimit -l, LimitMEMLOCK= in systemd) or the "
-             "container's memory limit, or lower runtime.ring_entries";
+      return text + "ENOMEM (out of memory)" + locked_memory() +
+             "; raise RLIMIT_MEMLOCK (ulimit -l, LimitMEMLOCK= in systemd) or the container's memory limit";
     case EMFILE:
     case ENFILE:
       return text + "EMFILE (no descriptors left); raise RLIMIT_NOFILE (ulimit -n, LimitNOFILE= in systemd)";

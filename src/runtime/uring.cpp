@@ -2,7 +2,9 @@
 #include "runtime/buffer_slots.hpp"
 #include "runtime/wake_event.hpp"
 
+#include <fcntl.h>
 #include <liburing.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -224,6 +226,9 @@ void uring::prepare(io_uring_sqe& sqe, operation& op) const {
       break;
     case io_code::fsync: io_uring_prep_fsync(&sqe, r.fd, 0); break;
     case io_code::poll: io_uring_prep_poll_add(&sqe, r.fd, r.events); break;
+    case io_code::statx:
+      io_uring_prep_statx(&sqe, AT_FDCWD, r.path, 0, STATX_BASIC_STATS, static_cast<struct statx*>(r.data));
+      break;
     case io_code::timeout: {
       auto ns = std::max<int64_t>(0, r.after.count());
       op.after = {ns / 1'000'000'000, ns % 1'000'000'000};
@@ -313,6 +318,26 @@ int uring::register_next_slot() {
 
 } // namespace
 
+namespace {
+
+constexpr uint32_t entries_min = 8;
+
+/// The kernel charges a ring's memory to RLIMIT_MEMLOCK (Linux before 5.12, and from 6.14 on) unless the process may
+/// lock memory. With a low limit a smaller ring is better than none: operations then wait in its backlog.
+int set_up(uint32_t entries, unsigned flags, io_uring& kernel) {
+  for (;; entries /= 2) {
+    std::memset(&kernel, 0, sizeof kernel);
+    io_uring_params params{};
+    params.flags = flags;
+    params.cq_entries = entries * 4;
+    int code = io_uring_queue_init_params(entries, &kernel, &params);
+    if (code != -ENOMEM || entries / 2 < entries_min)
+      return code;
+  }
+}
+
+} // namespace
+
 result<std::unique_ptr<ring>> make_uring(const runtime_options& options) {
   constexpr unsigned common = IORING_SETUP_CQSIZE | IORING_SETUP_CLAMP;
   constexpr unsigned attempts[] = {
@@ -327,11 +352,7 @@ result<std::unique_ptr<ring>> make_uring(const runtime_options& options) {
   int code = 0;
   for (auto flags : attempts) {
     io_uring kernel;
-    std::memset(&kernel, 0, sizeof kernel);
-    io_uring_params params{};
-    params.flags = flags;
-    params.cq_entries = options.ring_entries * 4;
-    code = io_uring_queue_init_params(options.ring_entries, &kernel, &params);
+    code = set_up(options.ring_entries, flags, kernel);
     if (code == 0)
       return std::unique_ptr<ring>(std::make_unique<uring>(kernel, flags, options.buffer_slots));
     if (code != -EINVAL)

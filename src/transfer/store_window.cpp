@@ -23,7 +23,7 @@ acquire_request store_window::space(const context_ptr& context) const {
   acquire_request request;
   request.objects = objects_;
   bool told = context && context->inference != 0;
-  request.note_access = awaited_ + evicted_ == 0 && !told;
+  request.note_access = abandoned_ + evicted_ == 0 && !told;
   request.context = context;
   return request;
 }
@@ -44,7 +44,13 @@ store_window::next store_window::after_round(rest left) {
     return next::done;
   if (left == rest::evicted)
     return ++evicted_ > attempts_max ? next::done : next::again;
-  return ++awaited_ > attempts_max ? next::give_up : next::await;
+  return next::await;
+}
+
+store_window::next store_window::after_wait(bool abandoned) {
+  if (abandoned)
+    return ++abandoned_ > attempts_max ? next::give_up : next::again;
+  return ++evicted_ > attempts_max ? next::done : next::again;
 }
 
 copy_request store_window::copy(const acquire_answer& acquired, const scatter_gather& runs,

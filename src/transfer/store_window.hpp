@@ -17,7 +17,7 @@ namespace terrace {
 
 class store_window {
  public:
-  /// After this many rounds in which others kept taking or abandoning what the window waited for, the store gives up.
+  /// After this many rounds in which others abandoned what the window waited for, the store gives up.
   static constexpr int attempts_max = 16;
 
   /// `objects`: of the window, whose first is number `begin` of the request.
@@ -36,8 +36,11 @@ class store_window {
   static bool any_reserved(const acquire_answer& acquired);
 
   enum class next : uint8_t { done, again, await, give_up };
-  /// A store does not compete with eviction forever: what keeps leaving has been stored, and was evicted like any object.
+  /// A store does not compete with eviction forever: what keeps leaving was written, by this store or by others, and was
+  /// evicted like any object.
   next after_round(rest left);
+  /// After `await`. `abandoned`: a writer gave up one of the objects; otherwise all were written.
+  next after_wait(bool abandoned);
 
   /// Into the reserved places. `sums`: with payload checksums.
   copy_request copy(const acquire_answer& acquired, const scatter_gather& runs, const segmented_arena& memory,
@@ -57,8 +60,8 @@ class store_window {
   size_t begin_;
   batch_ptr objects_;
   std::vector<bool> copied_; ///< parallel to the objects
-  int awaited_ = 0;          ///< rounds in which others were writing some of the objects
-  int evicted_ = 0;          ///< rounds in which objects were evicted while it waited for space
+  int abandoned_ = 0;        ///< rounds in which others gave up writing some of the objects
+  int evicted_ = 0;          ///< rounds in which objects were evicted while it waited for space or for others
 };
 
 /// The pieces of the request's object number `object`, which is at `place` in the arena.

@@ -127,6 +127,26 @@ TEST(DiskProbe, SaysThatItsPathIsMissing) {
   EXPECT_EQ(after["terrace_disk_missing{path=/a}"], 1);
 }
 
+TEST(DiskProbe, CountsDamageByKind) {
+  disk_probe probe;
+  probe.damaged(disk_damage::object, 3);
+  probe.damaged(disk_damage::truncated);
+  recorder now;
+  probe.collect({}, now);
+  EXPECT_EQ(now["terrace_disk_damage_total{kind=object}"], 3);
+  EXPECT_EQ(now["terrace_disk_damage_total{kind=truncated}"], 1);
+  EXPECT_EQ(now["terrace_disk_damage_total{kind=superblock}"], 0);
+}
+
+TEST(DiskProbe, KnowsWhatTheKernelHasNotCompleted) {
+  disk_probe probe;
+  probe.started(disk_operation::write);
+  probe.started(disk_operation::read);
+  probe.finished(disk_operation::read, 0, true, {});
+  probe.stalled(disk_operation::write); // the same one
+  EXPECT_EQ(probe.in_kernel(), 1u);
+}
+
 TEST(DiskProbe, CountsDegradationsByDirection) {
   disk_probe probe;
   probe.degraded(disk_operation::write);

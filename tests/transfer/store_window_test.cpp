@@ -68,9 +68,16 @@ TEST_F(StoreWindow, IsDoneWhenNothingRemainsOrTheRestKeepsLeaving) {
 }
 
 TEST_F(StoreWindow, GivesUpIfOthersKeepAbandoningWhatItWaitsFor) {
+  EXPECT_EQ(window.after_round(rest::written_by_others), next::await);
   for (int round = 0; round < store_window::attempts_max; ++round)
-    EXPECT_EQ(window.after_round(rest::written_by_others), next::await);
-  EXPECT_EQ(window.after_round(rest::written_by_others), next::give_up);
+    EXPECT_EQ(window.after_wait(true), next::again);
+  EXPECT_EQ(window.after_wait(true), next::give_up);
+}
+
+TEST_F(StoreWindow, IsDoneIfWhatOthersWriteKeepsLeaving) {
+  for (int round = 0; round < store_window::attempts_max; ++round)
+    EXPECT_EQ(window.after_wait(false), next::again);
+  EXPECT_EQ(window.after_wait(false), next::done);
 }
 
 TEST_F(StoreWindow, CopiesItsPartOfTheRegionIntoTheReservedPlaces) {

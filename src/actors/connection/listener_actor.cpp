@@ -21,6 +21,7 @@ struct listener_state {
   const char* name = "listener";
   listener_arguments with;
   bool draining = false;
+  bool cannot_accept = false; ///< told since the last connection
 };
 
 using listener_interface = listener_actor::extend<caf::reacts_to<runtime::io_done>>;
@@ -64,12 +65,18 @@ void admit(self_pointer self, unique_fd socket) {
 }
 
 void on_accepted(self_pointer self, int32_t result) {
-  if (result >= 0)
+  if (result >= 0) {
+    self->state.cannot_accept = false;
     admit(self, unique_fd(result));
+  }
   if (self->state.draining)
     return;
   if (result == -EMFILE || result == -ENFILE || result == -ENOBUFS || result == -ENOMEM) {
-    self->state.with.environment->log(std::string("cannot accept: ") + std::strerror(-result));
+    if (!self->state.cannot_accept)
+      self->state.with.environment->log(
+          std::string("cannot accept connections: ") + std::strerror(-result) +
+          "; it is tried again until it works; raise RLIMIT_NOFILE (ulimit -n, LimitNOFILE= in systemd)");
+    self->state.cannot_accept = true;
     runtime::io_request request;
     request.code = runtime::io_code::timeout;
     request.after = retry_after;

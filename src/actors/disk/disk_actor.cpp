@@ -2,6 +2,7 @@
 
 #include "actors/disk/stall_tick.hpp"
 #include "coroutine/answer.hpp"
+#include "disk/file_watch.hpp"
 #include "disk/path_health.hpp"
 #include "runtime/io_messages.hpp"
 #include "runtime/ring.hpp"
@@ -9,6 +10,9 @@
 
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
+
+#include <fcntl.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <chrono>
@@ -33,6 +37,12 @@ struct started {
   runtime::operation_id id{};
 };
 
+/// The file's attributes as the kernel gives them, and the name by which it is looked at.
+struct look_at_file {
+  std::string path;
+  struct statx seen {};
+};
+
 struct disk_state {
   const char* name = "disk";
   disk_arguments with;
@@ -41,11 +51,15 @@ struct disk_state {
   std::vector<started> in_kernel; ///< by tag
   bool ticking = false;           ///< a tick of the stall detector is in the ring
   std::unique_ptr<path_health> health;
+  file_watch watched_file;
+  std::shared_ptr<look_at_file> looked;
   std::shared_ptr<std::byte> trial_block; ///< buffer for both copies of the superblock
 };
 
 // Tags that are not operations of the queue: a tick of the detector, the end of a pause, by direction, and
 // the read of the superblock.
+constexpr uint64_t look_tag = 1ULL << 59; // it is time to look at the file
+constexpr uint64_t seen_tag = 1ULL << 60; // its attributes are there
 constexpr uint64_t tick_tag = 1ULL << 61;
 constexpr uint64_t pause_tag = 1ULL << 62;
 constexpr uint64_t trial_tag = 1ULL << 63;
@@ -112,8 +126,10 @@ void submit(self_pointer self) {
 
 void tell(self_pointer self) {
   auto& state = self->state;
-  state.with.service->set(state.with.path, state.health->reads(), state.health->writes(),
-                          state.health->reason(),
+  std::string reason = state.health->reason();
+  if (std::string file = state.watched_file.reason(); !file.empty())
+    reason += (reason.empty() ? "" : "; ") + file;
+  state.with.service->set(state.with.path, state.health->reads(), state.health->writes(), std::move(reason),
                           [&state](bool any) { state.with.tier_probe->degraded(any); });
 }
 
@@ -136,6 +152,8 @@ void degraded(self_pointer self, disk_direction direction) {
 void end_trial(self_pointer self, disk_direction direction, int error_number) {
   auto& state = self->state;
   bool back = state.health->end_trial(direction, error_number, clock::now());
+  if (back)
+    state.watched_file.clear(); // until the next look
   if (!back)
     start_pause(self, direction);
   tell(self);
@@ -224,6 +242,65 @@ void on_journal_stalled(self_pointer self, bool hangs) {
   tell(self);
 }
 
+// ---- the file ----
+
+file_attributes attributes_of(const struct statx& seen) {
+  return {seen.stx_dev_major, seen.stx_dev_minor, seen.stx_ino, seen.stx_size};
+}
+
+void look_later(self_pointer self) {
+  if (self->state.with.health.look_every.count() == 0)
+    return;
+  runtime::io_request timer;
+  timer.code = runtime::io_code::timeout;
+  timer.after = self->state.with.health.look_every;
+  self->port().submit(std::move(timer), caf::actor_cast<caf::strong_actor_ptr>(self), look_tag);
+}
+
+/// In the ring, because a file system that hangs must not hold the worker.
+void look(self_pointer self) {
+  auto& state = self->state;
+  state.looked = std::make_shared<look_at_file>();
+  state.looked->path = state.with.file->path();
+  runtime::io_request request;
+  request.code = runtime::io_code::statx;
+  request.path = state.looked->path.c_str();
+  request.data = &state.looked->seen;
+  request.keep_alive = state.looked;
+  self->port().submit(std::move(request), caf::actor_cast<caf::strong_actor_ptr>(self), seen_tag);
+}
+
+metrics::disk_damage kind_of(file_damage damage) {
+  return damage == file_damage::deleted    ? metrics::disk_damage::deleted
+         : damage == file_damage::replaced ? metrics::disk_damage::replaced
+                                           : metrics::disk_damage::truncated;
+}
+
+void seen(self_pointer self, int32_t result) {
+  auto& state = self->state;
+  bool changed = state.watched_file.look(result < 0 ? -result : 0, attributes_of(state.looked->seen));
+  look_later(self);
+  if (!changed)
+    return;
+  tell(self); // so that status already shows what the log reports
+  if (state.watched_file.now() == file_damage::none) {
+    state.with.warn("the disk tier is back: " + state.with.file->path() +
+                    " is the file that was opened again");
+    return;
+  }
+  state.with.probe->damaged(kind_of(state.watched_file.now()));
+  state.with.warn("the disk tier is degraded: " + state.watched_file.reason());
+}
+
+void begin_looking(self_pointer self) {
+  auto& state = self->state;
+  struct statx opened {};
+  if (::statx(state.with.file->fd(), "", AT_EMPTY_PATH, STATX_BASIC_STATS, &opened) != 0)
+    return;
+  state.watched_file = file_watch(state.with.file->path(), attributes_of(opened));
+  look_later(self);
+}
+
 // ---- requests and completions ----
 
 caf::result<disk_answer> on_request(self_pointer self, const disk_request& request) {
@@ -272,6 +349,12 @@ void on_io_done(self_pointer self, const runtime::io_done& done) {
   if (done.tag == trial_tag) {
     if (done.result != -ECANCELED)
       end_trial(self, disk_direction::read, outcome_of_trial(self->state, done.result));
+  } else if (done.tag == seen_tag) {
+    if (done.result != -ECANCELED)
+      seen(self, done.result);
+  } else if (done.tag == look_tag) {
+    if (done.result == -ETIME)
+      look(self);
   } else if (done.tag == tick_tag) {
     if (done.result == -ETIME)
       on_tick(self);
@@ -290,6 +373,7 @@ disk_actor::behavior_type disk_behavior(self_pointer self, const std::shared_ptr
   state.health = std::make_unique<path_health>(state.with.file->path(), state.with.health);
   for (auto& segment : state.with.segments)
     state.segments.push_back({std::move(segment), -1});
+  begin_looking(self);
   return {
       [self](register_memory) {
         for (registered_segment& segment : self->state.segments)

@@ -4,6 +4,9 @@
 #include "disk/path_parts.hpp"
 #include "transfer/copy_ops.hpp"
 
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
 #include <functional>
 
 namespace terrace::actors {
@@ -53,6 +56,27 @@ error ended(const moved_objects& what) {
   return {what.context->ended.load(), "the request ended while its objects were read"};
 }
 
+/// Counts, by path, what was not as the index says, and reports damage.
+void report(disk_set_pointer self, const read_request& what, const std::vector<size_t>& bad) {
+  auto& state = self->state;
+  std::vector<uint64_t> damaged(state.paths->size());
+  for (size_t i : bad) {
+    size_t path = state.paths->locate(what.objects[i].place.offset).path;
+    bool reused = is_superseded(what.objects[i]);
+    state.probes[path]->damaged(reused ? metrics::disk_damage::superseded : metrics::disk_damage::object);
+    damaged[path] += reused ? 0 : 1;
+  }
+  for (size_t path = 0; path < damaged.size(); ++path) {
+    if (damaged[path] == 0)
+      continue;
+    const std::string& file = state.paths->file(path)->path();
+    auto line = state.damages[path].add(file, damaged[path], std::chrono::steady_clock::now());
+    state.service->set_notice(path, disk_service::about::damage, state.damages[path].notice(file));
+    if (line)
+      state.warn(*line);
+  }
+}
+
 /// Verifies what was read.
 void check(disk_set_pointer self, const read_request& what, move_answer read, answer<move_answer> reply) {
   std::vector<size_t> checked;
@@ -63,8 +87,10 @@ void check(disk_set_pointer self, const read_request& what, move_answer read, an
   }
   self->request(self->state.copiers->next(), caf::infinite, std::move(request))
       .then(
-          [reply, checked, read = std::move(read)](const check_answer& found) mutable {
+          [self, what, reply, checked, read = std::move(read)](const check_answer& found) mutable {
             apply(found, checked, read);
+            if (auto bad = not_good(found, checked); !bad.empty())
+              report(self, what, bad);
             reply.deliver(std::move(read));
           },
           [reply](const caf::error&) mutable {

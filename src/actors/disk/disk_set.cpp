@@ -130,6 +130,7 @@ void spawn_path(self_pointer self, size_t i, disk_set_seed& seed) {
   const disk_set_arguments& with = seed.with;
   const auto& file = state.paths->file(i);
   const path_probes& probes = with.probes[file->path_index()];
+  state.probes.push_back(probes.disk);
   disk_arguments io;
   io.file = file;
   io.limits = with.limits;
@@ -149,6 +150,8 @@ void spawn_path(self_pointer self, size_t i, disk_set_seed& seed) {
   journal.probe = probes.journal;
   journal.disk = state.disks.back();
   journal.stall_after = with.health.stall_after;
+  journal.service = seed.service;
+  journal.path = i;
   journal.warn = with.warn;
   state.journals.push_back(spawn_journal(self->system(), seed.homes[i], std::move(journal)));
 }
@@ -158,6 +161,9 @@ disk_set_actor::behavior_type set_behavior(self_pointer self, const std::shared_
   state.paths = seed->paths;
   state.left_out = seed->left_out;
   state.copiers = seed->with.copiers;
+  state.service = seed->service;
+  state.warn = seed->with.warn;
+  state.damages.resize(state.paths->size());
   for (size_t i = 0; i < state.paths->size(); ++i)
     spawn_path(self, i, *seed);
   auto watch = [self](const auto& member) {
@@ -201,9 +207,13 @@ disk_set_actor spawn_disk_set(caf::actor_system& system, opened_disk& opened, di
     arguments.tier_probe->degraded(true);
   for (const left_out_path& one : opened.left_out)
     arguments.probes[one.path].disk->missing();
-  for (size_t i = 0; i < opened.paths->size(); ++i)
-    arguments.probes[opened.paths->file(i)->path_index()].journal->recovered(
-        {opened.each[i].objects, damaged_in(opened.each[i]), opened.seconds});
+  for (size_t i = 0; i < opened.paths->size(); ++i) {
+    const extent_file& file = *opened.paths->file(i);
+    const path_probes& probes = arguments.probes[file.path_index()];
+    probes.journal->recovered({opened.each[i].objects, damaged_in(opened.each[i]), opened.seconds});
+    if (!file.damaged_superblock().empty())
+      probes.disk->damaged(metrics::disk_damage::superblock);
+  }
   auto seed = std::make_shared<disk_set_seed>();
   for (size_t i = 0; i < opened.paths->size(); ++i)
     seed->homes.push_back(arguments.place());

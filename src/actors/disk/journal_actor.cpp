@@ -31,6 +31,8 @@ struct journal_state {
   std::chrono::milliseconds stall_after{};
   stall_detector watch{ticks_of_patience}; ///< of the operation in progress
   bool ticking = false;                    ///< a tick of it is in the ring
+  std::shared_ptr<disk_service> service;
+  size_t path = 0;
   std::vector<answer<close_journal_answer>> closers;
 };
 
@@ -96,6 +98,17 @@ void on_completed(self_pointer self, int32_t result) {
   pump(self);
 }
 
+void tell_room(self_pointer self) {
+  auto& state = self->state;
+  auto report = state.journal->room();
+  if (!report)
+    return;
+  if (state.service)
+    state.service->set_notice(state.path, disk_service::about::room, report->notice);
+  if (report->news)
+    state.warn(report->notice);
+}
+
 void pump(self_pointer self) {
   auto& state = self->state;
   path_journal& journal = *state.journal;
@@ -103,8 +116,8 @@ void pump(self_pointer self) {
   ask_for_image(self);
   if (auto io = journal.next())
     submit(self, std::move(*io));
+  tell_room(self);
   const journal_counts& counts = journal.counts();
-  state.spaces.checkpoints_done(counts.checkpoints);
   state.probe->now({counts.records, counts.blocks, counts.lost, counts.checkpoints, counts.failures,
                     counts.unrecorded, journal.fill()});
   if (journal.closed())
@@ -145,6 +158,8 @@ journal_actor::behavior_type journal_behavior(self_pointer self,
                         path_journal::options{state.file->path(), arguments->in_arena, arguments->position,
                                               std::move(arguments->spaces)});
   state.probe = std::move(arguments->probe);
+  state.service = std::move(arguments->service);
+  state.path = arguments->path;
   state.warn = std::move(arguments->warn);
   return {
       [self](const start_journal& start) { self->state.tier = start.tier; },

@@ -286,10 +286,11 @@ tier_actor::behavior_type tier_behavior(self_pointer self, std::shared_ptr<tier_
       },
       [self](const await_request& request) {
         auto reply = make_answer<await_answer>(self);
-        self->state.objects.await(*request.objects, request.context, [reply](errc code) mutable {
+        self->state.objects.await(*request.objects, request.context, [reply](awaited_end end) mutable {
           await_answer answer;
-          if (code != errc::ok)
-            answer.failure = {code,
+          answer.abandoned = end.abandoned;
+          if (end.code != errc::ok)
+            answer.failure = {end.code,
                               "the request ended while it waited for another that writes the same objects"};
           reply.deliver(std::move(answer));
         });

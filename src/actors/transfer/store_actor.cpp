@@ -80,12 +80,15 @@ task<error> store_rounds(self_pointer self, const store_job& job, store_window& 
       co_return error{};
     if (next == store_window::next::again)
       continue;
-    if (next == store_window::next::give_up)
-      co_return error{errc::busy, "other clients kept abandoning stores of the same chunks; try again"};
     await_request others{window.objects(), job.context};
     auto finished = co_await ask<await_answer>(self, job.group->host, std::move(others), "host tier");
     if (auto failure = failure_of(finished); failure.code != errc::ok)
       co_return failure;
+    next = window.after_wait(finished->abandoned);
+    if (next == store_window::next::done)
+      co_return error{};
+    if (next == store_window::next::give_up)
+      co_return error{errc::busy, "other clients kept abandoning stores of the same chunks; try again"};
   }
 }
 

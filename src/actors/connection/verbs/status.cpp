@@ -17,11 +17,15 @@ struct gathered {
 /// Availability, which movers know and tiers do not.
 void add_service(const group_parts& group, std::vector<tier_report>& tiers) {
   for (const tier_parts& each : group.tiers())
-    for (tier_report& tier : tiers)
-      if (std::string reason = each.degraded(); tier.kind == each.kind && !reason.empty()) {
+    for (tier_report& tier : tiers) {
+      if (tier.kind != each.kind)
+        continue;
+      tier.notice = each.notice();
+      if (std::string reason = each.degraded(); !reason.empty()) {
         tier.state = "degraded";
         tier.reason = std::move(reason);
       }
+    }
 }
 
 /// Adds what only the arena knows.
