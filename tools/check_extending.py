@@ -28,6 +28,8 @@ SAMPLES = {
     "verb": ("A verb", "echo", 7,
              ["src/actors/libterrace_actors.a", "src/client/libterrace_client.a", "tests/protocol/test_protocol"],
              [["tests/protocol/test_protocol"]]),
+    "device": ("A device", "tasks", 4, ["tests/gpu/test_gpu", "tests/gpu/libcuda.so.1"],
+               [["tests/gpu/test_gpu", "--gtest_filter=*/tasks"]]),
     "tier": ("A tier", "far", 4, ["src/actors/libterrace_actors.a"], []),
 }
 
