@@ -1,6 +1,8 @@
 // What a connection holds for its client: leases, and the places it told.
 #include "connection_fixture.hpp"
 
+#include <algorithm>
+
 using namespace terrace;
 using namespace terrace::actors;
 using namespace terrace::actors::test;
