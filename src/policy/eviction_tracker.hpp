@@ -105,6 +105,7 @@ class eviction_tracker {
   void advance(policy_time now, bool anew);
   void use(entry_index at, uint32_t stamp);
   void link(entry_index at, entry_key parent);
+  void link_gap(const open_request& request, entry_key missing);
   void raise(tracked_tier& t, entry_index at); ///< the entry became alive
   void lower(tracked_tier& t, entry_index at); ///< the entry is no longer alive
   void set_ghost(entry_index at);

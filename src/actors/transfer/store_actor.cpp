@@ -1,6 +1,7 @@
 #include "actors/transfer/store_actor.hpp"
 
 #include "actors/transfer/transfer_steps.hpp"
+#include "policy/window_refill.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/event_based_actor.hpp>
@@ -28,6 +29,7 @@ struct tier_credit {
 /// A window in progress.
 struct window_in_work : transfer_window {
   std::vector<bool> copied;         ///< parallel to its objects
+  std::vector<bool> wanted;         ///< parallel: those that this round stores if they are absent; empty: all
   std::vector<tier_credit> credits; ///< of the tiers below that it will be written to
   int awaited = 0;                  ///< rounds in which others were writing some of its objects
   int evicted = 0;                  ///< rounds in which objects were evicted while it waited for space
@@ -36,13 +38,25 @@ struct window_in_work : transfer_window {
 /// What remains after a round.
 enum class rest : uint8_t { nothing, evicted, written_by_others };
 
-rest rest_of(const acquire_answer& acquired) {
-  auto any = [&](acquired_state what) {
-    return std::find(acquired.states.begin(), acquired.states.end(), what) != acquired.states.end();
-  };
-  return any(acquired_state::pending)  ? rest::written_by_others
-         : any(acquired_state::absent) ? rest::evicted // it was present when the space was requested
-                                       : rest::nothing;
+/// Objects that were present when the space was requested may be absent now. Those at the end stay absent; a gap is
+/// filled in another round, which stores `window.wanted` (policy/window_refill.hpp).
+rest rest_of(const acquire_answer& acquired, window_in_work& window) {
+  const auto& states = acquired.states;
+  if (std::find(states.begin(), states.end(), acquired_state::pending) != states.end())
+    return rest::written_by_others;
+  std::vector<bool> present(states.size());
+  std::transform(states.begin(), states.end(), present.begin(),
+                 [](acquired_state state) { return state != acquired_state::absent; });
+  size_t wanted = objects_to_refill(present);
+  if (wanted == 0)
+    return rest::nothing;
+  window.wanted.assign(present.size(), false);
+  for (size_t i = 0; wanted != 0; ++i)
+    if (!present[i]) {
+      window.wanted[i] = true;
+      --wanted;
+    }
+  return rest::evicted;
 }
 
 write_credit_request credit_for(const store_job& job, const window_in_work& window) {
@@ -56,6 +70,7 @@ write_credit_request credit_for(const store_job& job, const window_in_work& wind
 acquire_request space_for(const store_job& job, const window_in_work& window) {
   acquire_request request;
   request.objects = window.objects;
+  request.may_fill = window.wanted;
   bool told = job.context && job.context->inference != 0;
   request.note_access =
       window.awaited + window.evicted == 0 && !told; // otherwise its inference is the access
@@ -114,7 +129,7 @@ task<result<rest>> store_round(self_pointer self, const store_job& job, window_i
   auto acquired = co_await ask<acquire_answer>(self, job.group->host, std::move(wanted), "host tier");
   if (auto failure = failure_of(acquired); failure.code != errc::ok)
     co_return tl::unexpected(failure);
-  rest left = rest_of(*acquired);
+  rest left = rest_of(*acquired, window);
   auto& states = acquired->states;
   if (std::find(states.begin(), states.end(), acquired_state::reserved) == states.end())
     co_return left;
@@ -150,10 +165,8 @@ task<error> store_window(self_pointer self, const store_job& job, window_in_work
     if (*left == rest::nothing)
       co_return error{};
     if (*left == rest::evicted) {
-      // A store does not compete with eviction forever: what keeps leaving has been stored, and was evicted
-      // like any object.
-      if (++window.evicted > window_attempts_max)
-        co_return error{};
+      if (++window.evicted > refills_max)
+        co_return error{}; // what keeps leaving was stored, and was evicted like any object
       continue;
     }
     if (++window.awaited > window_attempts_max)
