@@ -121,11 +121,16 @@ void eviction_tracker::end_request(request_number number, const request_outcome&
 void eviction_tracker::use(entry_index at, uint32_t stamp) {
   history_.use(at, stamp);
   uint32_t before = std::exchange(table_[at].stamp, stamp);
-  for (auto& t : tiers_)
-    if (t && t->forest().resident(at))
+  for (tier_number number = 0; number < tiers_max; ++number) {
+    tracked_tier* t = tier(number);
+    if (t && t->forest().resident(at)) {
+      if (observer_ && before < stamp) // else several tiers report one access
+        observer_->reused(number, access_clock::milliseconds(stamp - before));
       t->policy().on_hit(at, before);
-    else if (t)
+    } else if (t) {
       t->policy().on_ghost_hit(at, before);
+    }
+  }
 }
 
 void eviction_tracker::hit(tier_number number, entry_key key, policy_time now) {
@@ -247,6 +252,12 @@ void eviction_tracker::erase(tier_number number, entry_key key) {
   t->policy().on_evict(at);
   lower(*t, at);
   limit_ghosts();
+}
+
+void eviction_tracker::evict(tier_number number, entry_key key) {
+  if (entry_index at = table_.find(key); observer_ && at != no_entry && resident(number, key))
+    observer_->evicted(number, access_clock::milliseconds(clock_.stamp() - table_[at].stamp));
+  erase(number, key);
 }
 
 void eviction_tracker::pin(tier_number number, entry_key key) {

@@ -2,10 +2,12 @@
 #pragma once
 
 #include "actors/interfaces.hpp"
+#include "metrics/tier_probe.hpp"
 #include "tier/policy_clock.hpp"
 
 #include <caf/fwd.hpp>
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -15,6 +17,7 @@ struct policy_arguments {
   struct order {
     tier_kind tier;
     std::string policy; ///< one of `eviction_policy_names` (asserted: settings were validated)
+    std::shared_ptr<metrics::tier_probe> probe; ///< of the tier, for the ages of accesses; may be null
   };
   std::vector<order> orders;
   clock_source clock = clock_source::steady;

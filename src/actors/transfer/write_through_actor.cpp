@@ -215,10 +215,8 @@ publish_request publication_of(self_pointer self, const passage& pass,
       continue;
     }
     want_second_looks(self);
-    if (outcomes[i] == move_outcome::away)
-      self->state.with.probe->refused(refusal_reason::degraded, 1);
-    else
-      self->state.with.probe->dropped(1);
+    self->state.with.probe->refused(
+        outcomes[i] == move_outcome::away ? refusal_reason::degraded : refusal_reason::failed, 1);
   }
   if (bytes != 0)
     self->state.with.probe->written(bytes);
@@ -245,7 +243,8 @@ task<error> bring_down(self_pointer self, passage& pass) {
     co_return acquired.error();
   if (acquired->failure.code != errc::ok) {
     want_second_looks(self);
-    with.probe->dropped(pass.what.objects->size());
+    if (acquired->failure.code != errc::no_space) // which the tier counts
+      with.probe->refused(refusal_reason::failed, pass.what.objects->size());
     co_return error{};
   }
   take_space(self, pass, *acquired);
@@ -281,7 +280,7 @@ task<> write_through(self_pointer self, write_through_notice notice, uint64_t nu
   auto failure = co_await bring_down(self, pass);
   auto& state = self->state;
   if (failure.code != errc::ok)
-    state.with.probe->dropped(pass.objects.size());
+    state.with.probe->refused(refusal_reason::failed, pass.objects.size());
   for (uint64_t bytes : pass.paid)
     state.budget->give_back(bytes);
   state.bytes_in_progress -= pass.bytes;

@@ -70,6 +70,7 @@ void open_space(connection& client, const connection::request& what, const wire:
                mine->what = answer.opened;
                mine->hasher = make_token_hasher(space.spec);
                mine->rank = rank;
+               mine->presence = std::make_unique<rank_presence::member>(space.ranks, rank);
                mine->probe = client.environment().spaces->probe(client.group().name, space.spec.model);
                client.opened(std::move(mine));
                client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
