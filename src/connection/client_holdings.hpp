@@ -27,6 +27,7 @@ struct client_space {
   std::shared_ptr<token_hasher> hasher;
   uint16_t rank = 0;
   std::shared_ptr<metrics::space_probe> probe;
+  std::unique_ptr<rank_presence::member> presence; ///< of its rank
 };
 using client_space_ptr = std::shared_ptr<const client_space>;
 using client_region_ptr = std::shared_ptr<const client_region>;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/ids.hpp"
+#include "index/rank_presence.hpp"
 #include "index/space_spec.hpp"
 
 #include <map>
@@ -16,6 +17,7 @@ struct opened_space {
   space_id id{};
   space_spec spec;
   digest fingerprint;
+  std::shared_ptr<rank_presence> ranks = std::make_shared<rank_presence>(spec.world_size);
 };
 using space_ptr = std::shared_ptr<const opened_space>;
 

@@ -8,7 +8,6 @@ std::string_view to_string(disk_operation operation) {
   switch (operation) {
     case disk_operation::read: return "read";
     case disk_operation::write: return "write";
-    case disk_operation::sync: return "sync";
   }
   return "unknown";
 }
@@ -64,6 +63,8 @@ void disk_probe::collect(const labels& of, sample_sink& sink) const {
     sink.counter("terrace_disk_damage_total", "Damage found in the path's file, by kind.",
                  with(of, "kind", disk_damages[i]), static_cast<double>(damages_[i].value()));
   for (size_t i = 0; i < disk_lines.size(); ++i) {
+    if (disk_lines[i].empty())
+      continue;
     auto labelled = with(of, "line", disk_lines[i]);
     sink.gauge("terrace_disk_queued", "Operations queued for the device.", labelled,
                static_cast<double>(lines_[i].waiting.value()));

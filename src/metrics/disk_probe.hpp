@@ -7,12 +7,12 @@
 
 namespace terrace::metrics {
 
-enum class disk_operation : uint8_t { read, write, sync };
-constexpr size_t disk_operations = 3;
+enum class disk_operation : uint8_t { read, write };
+constexpr size_t disk_operations = 2;
 std::string_view to_string(disk_operation operation);
 
-/// The queues of a device (`io_class` in transfer/io_scheduler.hpp, in its order).
-constexpr std::array<std::string_view, 4> disk_lines{"load", "prefetch", "write", "scrub"};
+/// The queues of a device (`io_class` in transfer/io_scheduler.hpp, in its order); without a name: not used.
+constexpr std::array<std::string_view, 4> disk_lines{"load", "", "write", ""};
 
 /// What was found wrong with the file of a path, other than errors of its device.
 enum class disk_damage : uint8_t {

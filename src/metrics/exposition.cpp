@@ -39,18 +39,17 @@ class family_sink final : public sample_sink {
   }
 
   void histogram(std::string_view name, std::string_view help, const labels& of,
-                 const latency_histogram::snapshot& value) override {
+                 const histogram_snapshot& value) override {
     auto& target = sample(name, help, MetricType::Histogram, of).histogram;
     uint64_t cumulative = 0;
     for (size_t i = 0; i < value.counts.size(); ++i) {
       cumulative += value.counts[i];
-      bool last = i == latency_histogram::bounds_ns.size();
-      auto bound = last ? std::numeric_limits<double>::infinity()
-                        : static_cast<double>(latency_histogram::bounds_ns[i]) / 1e9;
+      auto bound = i == value.bounds.size() ? std::numeric_limits<double>::infinity()
+                                            : static_cast<double>(value.bounds[i]) / value.units_per_second;
       target.bucket.push_back({cumulative, bound});
     }
     target.sample_count = cumulative;
-    target.sample_sum = static_cast<double>(value.sum_ns) / 1e9;
+    target.sample_sum = static_cast<double>(value.sum) / value.units_per_second;
   }
 
   std::vector<MetricFamily> take() {

@@ -373,7 +373,7 @@ residency::eviction residency::evict(const std::vector<entry_key>& victims) {
       continue;
     }
     answer.freed.push_back(extent_of(*object));
-    note(note_kind::erase, *object);
+    note(note_kind::evict, *object);
     if (durable_)
       durable_->removed(residents(), *id);
     residents().erase(*id);

@@ -1,5 +1,6 @@
 #include "transfer/store_window.hpp"
 
+#include "policy/window_refill.hpp"
 #include "storage/object_header.hpp"
 
 #include <algorithm>
@@ -22,6 +23,7 @@ uint64_t store_window::physical_bytes() const {
 acquire_request store_window::space(const context_ptr& context) const {
   acquire_request request;
   request.objects = objects_;
+  request.may_fill = wanted_;
   bool told = context && context->inference != 0;
   request.note_access = abandoned_ + evicted_ == 0 && !told;
   request.context = context;
@@ -29,10 +31,21 @@ acquire_request store_window::space(const context_ptr& context) const {
 }
 
 store_window::rest store_window::rest_of(const acquire_answer& acquired) {
-  return any(acquired, acquired_state::pending) ? rest::written_by_others
-         : any(acquired, acquired_state::absent)
-             ? rest::evicted // it was present when the space was requested
-             : rest::nothing;
+  if (any(acquired, acquired_state::pending))
+    return rest::written_by_others;
+  std::vector<bool> present(acquired.states.size());
+  std::transform(acquired.states.begin(), acquired.states.end(), present.begin(),
+                 [](acquired_state state) { return state != acquired_state::absent; });
+  size_t missing = objects_to_refill(present);
+  if (missing == 0)
+    return rest::nothing;
+  wanted_.assign(present.size(), false);
+  for (size_t i = 0; missing != 0; ++i)
+    if (!present[i]) {
+      wanted_[i] = true;
+      --missing;
+    }
+  return rest::evicted;
 }
 
 bool store_window::any_reserved(const acquire_answer& acquired) {
@@ -43,7 +56,7 @@ store_window::next store_window::after_round(rest left) {
   if (left == rest::nothing)
     return next::done;
   if (left == rest::evicted)
-    return ++evicted_ > attempts_max ? next::done : next::again;
+    return ++evicted_ > refills_max ? next::done : next::again;
   return next::await;
 }
 

@@ -31,8 +31,9 @@ class store_window {
   acquire_request space(const context_ptr& context) const;
 
   enum class rest : uint8_t { nothing, evicted, written_by_others };
-  /// What remains after a round with this answer.
-  static rest rest_of(const acquire_answer& acquired);
+  /// What remains after a round with this answer. Objects that were present when the space was requested may be absent
+  /// now. Those at the end stay absent; a gap is filled in another round (policy/window_refill.hpp).
+  rest rest_of(const acquire_answer& acquired);
   static bool any_reserved(const acquire_answer& acquired);
 
   enum class next : uint8_t { done, again, await, give_up };
@@ -60,6 +61,7 @@ class store_window {
   size_t begin_;
   batch_ptr objects_;
   std::vector<bool> copied_; ///< parallel to the objects
+  std::vector<bool> wanted_; ///< parallel: those that the next round stores if they are absent; empty: all
   int abandoned_ = 0;        ///< rounds in which others gave up writing some of the objects
   int evicted_ = 0;          ///< rounds in which objects were evicted while it waited for space or for others
 };

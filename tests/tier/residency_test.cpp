@@ -206,7 +206,7 @@ TEST_F(Residency, EvictsWhatMayLeaveAndRefusesTheRest) {
   EXPECT_EQ(evicted.freed[0].offset, places[1].offset);
   // What was refused is not to be named again and again.
   EXPECT_EQ(notes(), (note_list{{note_kind::pin, name(0)},
-                                {note_kind::erase, name(1)},
+                                {note_kind::evict, name(1)},
                                 {note_kind::erase, name(2)},
                                 {note_kind::erase, name(3)}}));
   EXPECT_EQ(tier.evictions, 1u);

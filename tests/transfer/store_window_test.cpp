@@ -52,11 +52,11 @@ TEST_F(StoreWindow, OnlyTheFirstRoundIsAnAccess) {
 }
 
 TEST_F(StoreWindow, WaitsForOthersBeforeItLooksForWhatWasEvicted) {
-  EXPECT_EQ(store_window::rest_of(acquired({state::held, state::reserved, state::held, state::held})),
+  EXPECT_EQ(window.rest_of(acquired({state::held, state::reserved, state::held, state::held})),
             rest::nothing);
-  EXPECT_EQ(store_window::rest_of(acquired({state::held, state::absent, state::held, state::held})),
-            rest::evicted);
-  EXPECT_EQ(store_window::rest_of(acquired({state::pending, state::absent, state::held, state::held})),
+  EXPECT_EQ(window.rest_of(acquired({state::held, state::absent, state::held, state::held})), rest::evicted);
+  EXPECT_EQ(window.space(nullptr).may_fill, (std::vector<bool>{false, true, false, false}));
+  EXPECT_EQ(window.rest_of(acquired({state::pending, state::absent, state::held, state::held})),
             rest::written_by_others);
 }
 

@@ -51,11 +51,11 @@ result<std::shared_ptr<group_parts>> build_group(caf::actor_system& system, cons
   group->fit_window();
   group->group = spawn_group(system, {plan.spaces_max, plan.isolated});
   policy_arguments orders;
-  orders.orders.push_back({tier_kind::host, plan.host.policy});
+  orders.orders.push_back({tier_kind::host, plan.host.policy, probes.host});
   if (plan.disk)
-    orders.orders.push_back({tier_kind::disk, plan.disk->policy});
+    orders.orders.push_back({tier_kind::disk, plan.disk->policy, probes.disk_tier});
   for (const auto& [kind, policy] : plan.more_tiers)
-    orders.orders.push_back({kind, policy});
+    orders.orders.push_back({kind, policy, nullptr});
   orders.uses = group->uses;
   orders.clock = plan.policy_time;
   orders.remember = plan.admission.rule == admission_rule::seen_twice;

@@ -162,6 +162,8 @@ caf::result<acquire_answer> acquire(self_pointer self, const acquire_request& re
       .then(
           [self, reply, request, wanted](const allocate_answer& granted) mutable {
             if (granted.failure.code != errc::ok) {
+              if (granted.failure.code == errc::no_space)
+                self->state.probe->dropped(wanted.objects.size());
               reply.fail(granted.failure);
               return;
             }
@@ -185,6 +187,22 @@ probe_answer probe(self_pointer self, const probe_request& request) {
   answer.present = std::move(found.present);
   settle(self, {});
   return answer;
+}
+
+void discard(self_pointer self, const discard_notice& notice) {
+  auto& state = self->state;
+  uint64_t before = state.objects.discarded;
+  auto freed = state.objects.discard(notice.ids);
+  uint64_t discarded = state.objects.discarded - before;
+  if (notice.why == discard_reason::unusable)
+    state.objects.discarded = before; // no error of the tier
+  uint64_t freed_bytes = 0;
+  for (const extent& one : freed)
+    freed_bytes += one.size;
+  state.probe->evicted(notice.why == discard_reason::unusable ? metrics::eviction_reason::unusable
+                                                              : metrics::eviction_reason::damaged,
+                       discarded, freed_bytes);
+  settle(self, std::move(freed));
 }
 
 caf::result<clear_answer> clear(self_pointer self, const clear_request& request) {
@@ -302,10 +320,7 @@ tier_actor::behavior_type tier_behavior(self_pointer self, std::shared_ptr<tier_
         self->state.objects.detach(notice.ids);
         settle(self, {});
       },
-      [self](const discard_notice& notice) {
-        self->state.probe->evicted(metrics::eviction_reason::damaged, notice.ids.size(), 0);
-        settle(self, self->state.objects.discard(notice.ids));
-      },
+      [self](const discard_notice& notice) { discard(self, notice); },
       [self](const confirm_request& request) {
         return confirm_answer{{}, self->state.objects.confirm(request.ids)};
       },

@@ -35,7 +35,7 @@ task<result<rest>> store_round(self_pointer self, const store_job& job, store_wi
   auto acquired = co_await ask<acquire_answer>(self, job.group->host, std::move(wanted), "host tier");
   if (auto failure = failure_of(acquired); failure.code != errc::ok)
     co_return tl::unexpected(failure);
-  rest left = store_window::rest_of(*acquired);
+  rest left = window.rest_of(*acquired);
   if (!store_window::any_reserved(*acquired))
     co_return left;
 

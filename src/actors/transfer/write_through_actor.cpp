@@ -97,7 +97,7 @@ void count(self_pointer self, const write_passage::result& written) {
     refuse(self, refusal_reason::degraded, written.away);
   if (written.failed != 0) {
     want_second_looks(self);
-    probe->dropped(written.failed);
+    refuse(self, refusal_reason::failed, written.failed);
   }
 }
 
@@ -121,7 +121,8 @@ task<error> bring_down(self_pointer self, write_passage& pass) {
     co_return acquired.error();
   if (acquired->failure.code != errc::ok) {
     want_second_looks(self);
-    with.probe->dropped(pass.objects());
+    if (acquired->failure.code != errc::no_space) // which the tier counts
+      refuse(self, refusal_reason::failed, pass.objects());
     co_return error{};
   }
   pass.take_space(*acquired, *with.memory);
@@ -158,7 +159,7 @@ task<> write_through(self_pointer self, write_through_notice notice, uint64_t nu
   auto failure = co_await bring_down(self, pass);
   auto& state = self->state;
   if (failure.code != errc::ok)
-    state.with.probe->dropped(pass.to_write());
+    refuse(self, refusal_reason::failed, pass.to_write());
   pass.return_unspent(*state.budget);
   state.bytes_in_progress -= pass.bytes();
   state.passages.erase(number);

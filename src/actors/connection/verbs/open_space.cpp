@@ -114,6 +114,7 @@ void open_space(connection& client, const connection::request& what, const wire:
     mine->what = opened;
     mine->hasher = make_token_hasher(space.spec);
     mine->rank = rank;
+    mine->presence = std::make_unique<rank_presence::member>(space.ranks, rank);
     mine->probe = client.environment().spaces->probe(client.group().name, space.spec.model);
     if (!client.opened(what, std::move(mine)))
       return;
