@@ -209,6 +209,33 @@ TEST(Promises, DescriptorsThatCannotServeAreRefusedByName) {
   }
 }
 
+TEST(Promises, ReservationsOfPresentChunksHaveABoundAndBelongToTheirConnection) {
+  daemon_under_test daemon({.connection = "reservations_max = 4\n"});
+  tester client(daemon.socket());
+  auto chain = chain_of(1, 2);
+  client.store(chain);
+  client::reserve_request request;
+  request.in = client.space();
+  request.what = client::prefix::of_digests(chain);
+  std::vector<client::reservation> kept;
+  for (int i = 0; i < 4; ++i) {
+    auto reserved = client->reserve(request, patiently());
+    ASSERT_TRUE(reserved) << reserved.error().text;
+    kept.push_back(std::move(*reserved));
+  }
+  auto refused = client->reserve(request, patiently());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, errc::busy);
+  EXPECT_NE(refused.error().text.find("connection.reservations_max"), std::string::npos)
+      << refused.error().text;
+  test::raw_client other(daemon.socket());
+  ASSERT_TRUE(other.greet());
+  other.send(protocol::kind::commit, 2, [](auto& body) { return wire::CreateCommit(body, 1); });
+  EXPECT_EQ(other.receive()->code(), errc::not_found);
+  kept.pop_back();
+  EXPECT_TRUE(client->reserve(request, patiently()));
+}
+
 TEST(Promises, ALoadNamesTheDamagedObjectThatEndedIt) {
   temporary_folder state;
   daemon_under_test daemon({.disk_bytes = 64 * mebibyte, .state_dir = state.path()});
