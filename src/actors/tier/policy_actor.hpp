@@ -2,8 +2,8 @@
 #pragma once
 
 #include "actors/interfaces.hpp"
+#include "tier/edge_credit.hpp"
 #include "tier/policy_clock.hpp"
-#include "tier/policy_feed.hpp"
 
 #include <caf/fwd.hpp>
 
@@ -19,7 +19,7 @@ struct policy_arguments {
     std::string policy; ///< one of `eviction_policy_names` (asserted: settings were validated)
   };
   std::vector<order> orders;
-  std::shared_ptr<policy_feed> uses = std::make_shared<policy_feed>(); ///< of inferences, from connections
+  std::shared_ptr<edge_credit> uses = std::make_shared<edge_credit>(); ///< of inferences, from connections
   clock_source clock = clock_source::steady;
   bool remember =
       false; ///< also remember entries evicted from all tiers, for admission rules that count accesses
