@@ -5,7 +5,10 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#include <algorithm>
 
 namespace terrace::e2e {
 namespace {
@@ -89,7 +92,9 @@ TEST(Promises, AStoreWithoutSpaceSaysSoAtItsDeadline) {
   tester other(daemon.socket(), "other");
   auto chain = chain_of(1000, 1);
   auto store = other.store_of(chain);
-  auto refused = other->store(store, client::within(std::chrono::milliseconds(100)));
+  auto sent = other->submit_store(store, client::within(std::chrono::milliseconds(100)));
+  ASSERT_TRUE(sent);
+  auto refused = other->wait(*sent, patiently());
   ASSERT_FALSE(refused);
   EXPECT_EQ(to_string(refused.error().code), to_string(errc::no_space))
       << "all is held: more time would not help";
@@ -107,6 +112,8 @@ TEST(Promises, ACancelledStoreLeavesWholeChunksOnly) {
   client->cancel(*sent, patiently());
   client->wait(*sent, patiently());
   auto left = client.lookup(chain).found_chunks;
+  if (left == 0)
+    return;
   std::vector<digest> prefix(chain.begin(), chain.begin() + left);
   EXPECT_EQ(client.load_and_check(prefix), left);
 }
