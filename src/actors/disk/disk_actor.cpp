@@ -340,7 +340,9 @@ void seen(self_pointer self, int32_t result) {
     return;
   tell(self); // so that status already shows what the log reports
   if (state.watched_file.now() == file_damage::none) {
-    state.with.warn("the disk tier is back: " + state.with.file->path() +
+    bool back =
+        state.of(disk_direction::read).health.healthy() && state.of(disk_direction::write).health.healthy();
+    state.with.warn((back ? "the disk tier is back: " : "") + state.with.file->path() +
                     " is the file that was opened again");
     return;
   }
