@@ -340,8 +340,7 @@ void seen(self_pointer self, int32_t result) {
     return;
   tell(self); // so that status already shows what the log reports
   if (state.watched_file.now() == file_damage::none) {
-    bool back =
-        state.of(disk_direction::read).health.healthy() && state.of(disk_direction::write).health.healthy();
+    bool back = state.with.service->reason(state.with.path).empty(); // otherwise its device is out of service
     state.with.warn((back ? "the disk tier is back: " : "") + state.with.file->path() +
                     " is the file that was opened again");
     return;
