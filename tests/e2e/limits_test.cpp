@@ -97,6 +97,11 @@ bool rings_are_charged() {
   pid_t child = ::fork();
   if (child == 0) {
     lock_at_most(0);
+    __user_cap_header_struct self{_LINUX_CAPABILITY_VERSION_3, 0};
+    std::array<__user_cap_data_struct, 2> sets{};
+    ::syscall(SYS_capget, &self, sets.data());
+    sets[0].effective &= ~(1U << CAP_IPC_LOCK); // a new program would not have it
+    ::syscall(SYS_capset, &self, sets.data());
     std::array<uint64_t, 15> params{}; // struct io_uring_params has 120 bytes
     ::_exit(::syscall(SYS_io_uring_setup, 8, params.data()) < 0 && errno == ENOMEM ? 1 : 0);
   }

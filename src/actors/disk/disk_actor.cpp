@@ -283,7 +283,9 @@ void begin_looking(self_pointer self) {
   struct statx opened {};
   if (::statx(state.with.file->fd(), "", AT_EMPTY_PATH, STATX_BASIC_STATS, &opened) != 0)
     return;
-  state.watched_file = file_watch(state.with.file->path(), attributes_of(opened));
+  auto expected = attributes_of(opened);
+  expected.bytes = std::max(expected.bytes, state.with.file->capacity_bytes()); // it may be cut off by now
+  state.watched_file = file_watch(state.with.file->path(), expected);
   look_later(self);
 }
 
