@@ -70,7 +70,7 @@ void group_fixture::start(const parts_wanted& parts) {
   auto built = build_group(sys, plan_, probes, copiers_);
   ASSERT_TRUE(built) << built.error().text;
   group = *built;
-  group->window_bytes = (wanted.window_objects == 0 ? wanted.host_objects : wanted.window_objects) * payload;
+  group->window_bytes = (wanted.window_objects == 0 ? wanted.host_objects : wanted.window_objects) * physical;
   if (wanted.disk_objects != 0)
     join();
   settle();

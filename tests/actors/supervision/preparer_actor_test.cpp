@@ -66,7 +66,16 @@ struct Preparer : group_fixture {
 
 } // namespace
 
-TEST_F(Preparer, OpensTheDiskInAFolderThatItMakes) {
+TEST_F(Preparer, MakesNoFolder) { // that of a device that is not mounted would fill another one
+  want_disk(where / "a" / "store");
+  EXPECT_TRUE(prepare());
+  ASSERT_EQ(seen->disk.size(), 1u);
+  EXPECT_EQ(seen->disk[0].failure.code, errc::not_found);
+  EXPECT_FALSE(std::filesystem::exists(where / "a"));
+}
+
+TEST_F(Preparer, OpensTheDisk) {
+  std::filesystem::create_directories(where / "a" / "b");
   want_disk(where / "a" / "b" / "store");
   EXPECT_TRUE(prepare());
   ASSERT_EQ(seen->disk.size(), 1u);
