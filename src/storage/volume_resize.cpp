@@ -247,6 +247,10 @@ result<planned> make_plan(volume_device& device, uint64_t capacity_bytes, uint64
   made.report.before = made.is.block;
   superblock block = made.is.block;
   for (const resize_target& target : resize_targets(block, capacity_bytes, objects)) {
+    if (objects != 0 && !fits(layout_for(capacity_bytes, objects), capacity_bytes))
+      return fail(errc::bad_request,
+                  "an index of " + std::to_string(objects) + " objects takes more than a quarter of " +
+                      std::to_string(capacity_bytes) + " bytes; name fewer objects, or a larger size");
     if (!fits(target.layout, target.capacity_bytes))
       return fail(errc::unsupported, "the parts of this volume cannot be moved, and do not fit into " +
                                          std::to_string(capacity_bytes) + " bytes; wipe it instead");

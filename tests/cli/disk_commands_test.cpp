@@ -44,8 +44,10 @@ TEST_F(DiskInspectAndVerify, InspectTellsAStoreOfAnotherMachine) {
 
 TEST_F(DiskInspectAndVerify, InspectNamesWhatIsWrongWithTheMetadata) {
   store_.add(1, 1, 5000);
+  store_.add(2, 1, 5000);
+  store_.add(3, 1, 5000); // a damaged last block could not be told from one that a crash cut off
   flip(4096 + 64);
-  flip(store_.block().layout.journal_begin + 4096 + 100);
+  flip(store_.block().layout.journal_begin + 2 * 4096 + 100);
   EXPECT_EQ(run({"inspect", path_}), exit_code::ok) << "inspecting judges nothing";
   EXPECT_THAT(out_, HasSubstr("copy 1: the volume's superblock is damaged"));
   EXPECT_THAT(out_, HasSubstr("1 blocks of the index are torn, corrupted or unreadable"));
