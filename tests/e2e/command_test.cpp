@@ -1,10 +1,6 @@
 // The terrace command and Prometheus, against the real daemon.
+#include "tests/support/scrape.hpp"
 #include "workload.hpp"
-
-#include <netinet/in.h>
-#include <sys/socket.h>
-
-#include <array>
 
 namespace terrace::e2e {
 namespace {
@@ -119,38 +115,8 @@ TEST(Command, WrongInputAndAMissingDaemonHaveExitCodesOfTheirOwn) {
   EXPECT_NE(missing.err.find(daemon.socket()), std::string::npos) << missing.err;
 }
 
-/// A port that nothing used a moment ago.
-uint16_t free_port() {
-  unique_fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof address;
-  (void) !::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), length);
-  ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &length);
-  return ntohs(address.sin_port);
-}
-
-std::string scrape(uint16_t port) {
-  unique_fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(port);
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  if (::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0)
-    return {};
-  std::string request = "GET /metrics HTTP/1.0\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n";
-  (void) !::send(socket.get(), request.data(), request.size(), MSG_NOSIGNAL);
-  std::string answer;
-  std::array<char, 4096> some;
-  for (ssize_t n; (n = ::recv(socket.get(), some.data(), some.size(), 0)) > 0;)
-    answer.append(some.data(), static_cast<size_t>(n));
-  size_t body = answer.find("\r\n\r\n");
-  return body == std::string::npos ? std::string() : answer.substr(body + 4);
-}
-
 TEST(Metrics, ARealPrometheusScrapesTheDaemonAndPromtoolFindsNoFault) {
-  uint16_t port = free_port();
+  uint16_t port = test::free_port();
   std::string address = "127.0.0.1:" + std::to_string(port);
   temporary_folder first, second;
   daemon_under_test daemon({.disk_bytes = 64 * mebibyte,
@@ -162,7 +128,7 @@ TEST(Metrics, ARealPrometheusScrapesTheDaemonAndPromtoolFindsNoFault) {
   client.store(chain);
   client.load_and_check(chain);
   client.lookup(chain);
-  std::string text = scrape(port);
+  std::string text = test::scrape(port);
   EXPECT_NE(text.find("# TYPE terrace_"), std::string::npos) << text;
   for (const temporary_folder* path : {&first, &second})
     EXPECT_NE(text.find("terrace_journal_records_total{group=\"default\",path=\"" + path->path() + "\"}"),

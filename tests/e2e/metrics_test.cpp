@@ -2,10 +2,6 @@
 #include "tests/support/scrape.hpp"
 #include "workload.hpp"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-
 #include <chrono>
 #include <fstream>
 #include <functional>
@@ -16,18 +12,6 @@
 
 namespace terrace::e2e {
 namespace {
-
-/// A port that nothing used a moment ago.
-uint16_t unused_port() {
-  unique_fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof address;
-  (void) !::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), length);
-  ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &length);
-  return ntohs(address.sin_port);
-}
 
 struct family {
   std::string kind;
@@ -113,7 +97,7 @@ struct MetricsOfADaemon : ::testing::Test {
                 .more = "[shadow]\npolicies = [\"lru\"]\ncapacity_percents = [100]\n"}) {}
   exposed now() const { return parse(test::scrape(port)); }
 
-  uint16_t port = unused_port();
+  uint16_t port = test::free_port();
   daemon_under_test daemon;
 };
 

@@ -1,7 +1,6 @@
 #include "tier/shadow_policies.hpp"
 
-#include "storage/object_header.hpp"
-#include "tests/index/spaces.hpp"
+#include "shadow_uses.hpp"
 #include "tier/shadow_feed.hpp"
 
 #include <gtest/gtest.h>
@@ -9,28 +8,10 @@
 namespace terrace {
 namespace {
 
-constexpr uint64_t object = physical_bytes_for(1 << 20);
-
-space_ptr space(std::vector<pool_spec> pools = {{.name = "kv", .object_bytes = 1 << 20}}, uint32_t ranks = 1,
-                uint32_t id = 1) {
-  auto spec = testing::small_space();
-  spec.pools = std::move(pools);
-  spec.world_size = ranks;
-  return std::make_shared<const opened_space>(opened_space{space_id{id}, spec, {}});
-}
-
-digest chunk(uint8_t n) {
-  digest made;
-  made.bytes.fill(n);
-  return made;
-}
-
-shadow_use use_of(const space_ptr& in, std::initializer_list<int> chunks, uint64_t inference = 0) {
-  auto prefix = std::make_shared<chunk_prefix>();
-  for (int n : chunks)
-    prefix->chunks.push_back(chunk(static_cast<uint8_t>(n)));
-  return {in, prefix, {}, inference, {}, {}};
-}
+using testing::chunk;
+using testing::object;
+using testing::space;
+using testing::use_of;
 
 TEST(ShadowFeed, SkipsWhatWouldBeTooMuchAndNeverALoneRequest) {
   shadow_feed feed;

@@ -22,6 +22,7 @@ struct opening {
   size_t looked = 0; ///< at idle spaces
   std::vector<idle_space> empty;
   size_t next_tier = 0;
+  bool looked_at_all = false; ///< the last answer named all idle spaces that there are
 };
 using opening_ptr = std::shared_ptr<opening>;
 
@@ -62,6 +63,11 @@ void ask_next_tier(const opening_ptr& all) {
 }
 
 void make_room(const opening_ptr& all) {
+  const request_context& context = *all->what.context;
+  if (all->looked_at_all || !context.live()) {
+    all->client.refuse(all->what, context.live() ? all->full : error{context.ended.load(), all->full.text});
+    return;
+  }
   using phase = group_parts::disk_phase;
   phase now = all->client.group().phase();
   if (now == phase::starting ||
@@ -76,6 +82,7 @@ void make_room(const opening_ptr& all) {
                       return;
                     }
                     all->looked += answer.idle.size();
+                    all->looked_at_all = answer.idle.size() < empty_spaces_request::spaces_max;
                     all->empty = answer.idle;
                     std::sort(all->empty.begin(), all->empty.end(),
                               [](const idle_space& a, const idle_space& b) { return a.id < b.id; });
@@ -124,7 +131,7 @@ void open_space(connection& client, const connection::request& what, const wire:
       return wire::CreateOpenSpaceAnswer(body, static_cast<uint32_t>(space.id), fingerprint, pools);
     });
   };
-  try_to_open(std::make_shared<opening>(opening{client, what, std::move(*spec), then, {}, 0, {}, 0}));
+  try_to_open(std::make_shared<opening>(opening{client, what, std::move(*spec), then, {}, 0, {}, 0, false}));
 }
 
 } // namespace terrace::actors::verbs
