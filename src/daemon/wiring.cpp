@@ -70,6 +70,7 @@ actors::group_plan plan_of(const settings& with, const group_options& group,
     plan.admission.bytes_per_day = with.disk.write_bytes_per_day;
     plan.write_new = with.disk.write_through;
   }
+  plan.leases = {with.lease.host_percent, with.lease.connection_percent};
   return plan;
 }
 

@@ -56,6 +56,7 @@ class tier_probe {
     refusals_[static_cast<size_t>(reason)].add(objects);
   }
   void holds(uint64_t objects) noexcept { objects_.set(objects); }
+  void leased(uint64_t bytes) noexcept { leased_.set(bytes); }
   void waiting(uint64_t requests) noexcept { waiting_.set(requests); }
   void degraded(bool is) noexcept { degraded_.set(is ? 1 : 0); }
   void occupies(const space& now) noexcept;
@@ -71,7 +72,7 @@ class tier_probe {
   counter hits_, misses_, read_bytes_, written_bytes_, admitted_, no_victim_, over_evicted_bytes_, dropped_;
   std::array<counter, eviction_reasons> evictions_, evicted_bytes_;
   std::array<counter, refusal_reasons> refusals_;
-  gauge objects_, waiting_, degraded_, capacity_, used_, requested_, largest_run_, free_runs_, whole_;
+  gauge objects_, leased_, waiting_, degraded_, capacity_, used_, requested_, largest_run_, free_runs_, whole_;
 };
 
 } // namespace terrace::metrics

@@ -71,7 +71,7 @@ void allocation_queue::allocate(const allocate_request& request, reply answer) {
 
 void allocation_queue::free(const std::vector<extent>& extents) {
   if (!space_) {
-    kept_.emplace_back([this, extents] { free(extents); });
+    kept_free_.insert(kept_free_.end(), extents.begin(), extents.end());
     return;
   }
   space_->free(extents);
@@ -173,6 +173,11 @@ void allocation_queue::serve() {
                  (request.may_evict ? "nothing can be evicted to make " : "nothing may be evicted to make ") +
                      std::to_string(entry->physical_bytes) + " bytes free" + holders()},
            {}});
+    } else if (request.may_evict && failed_for(*entry) &&
+               round_->only_leases_end(entry->physical_bytes, space_->usage().capacity_bytes)) {
+      entry->answer({error{errc::no_space, "only the end of leases can make " +
+                                               std::to_string(entry->physical_bytes) + " bytes free" + holders()},
+                     {}});
     } else if (!request.may_evict) {
       ++entry; // requests that may evict overtake it
       continue;
@@ -229,6 +234,7 @@ void allocation_queue::end_round(std::shared_ptr<eviction_round> round) {
   if (auto lent = round_->take_space())
     space_ = std::move(lent);
   space_->free(round_->take_freed());
+  space_->free(std::exchange(kept_free_, {})); // before the round counts as failed for anybody
   serve();
   for (const auto& act : std::exchange(kept_, {}))
     act();

@@ -21,7 +21,8 @@ class allocation_queue {
   allocation_queue(std::unique_ptr<allocator> space, uint64_t free_ahead_bytes, size_t waiting_max);
 
   /// Answers now or later. Errors: `bad_request` (a size that can never fit), `busy` (the queue is full),
-  /// `no_space` (nothing can be evicted and the request may not wait), or what ended the context.
+  /// `no_space` (nothing can be evicted, and the request may not wait or could wait only for the end of leases),
+  /// or what ended the context.
   void allocate(const allocate_request& request, reply answer);
 
   void free(const std::vector<extent>& extents);
@@ -94,6 +95,7 @@ class allocation_queue {
   std::vector<retiring> retiring_;
   uint64_t arrived_ = 0;
   std::vector<std::function<void()>> kept_; ///< requests that arrived while the space was passed on
+  std::vector<extent> kept_free_;           ///< extents that were freed meanwhile
   size_t arrivals_kept_ = 0;                ///< allocation requests among them
 };
 

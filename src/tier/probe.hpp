@@ -20,8 +20,7 @@ struct probe_answer {
   error failure;
   tier_kind tier = tier_kind::none;
   object_bitmap present;   ///< parallel to the range's keys
-  hold_ptr held;           ///< if requested and anything is present; parallel to the range's keys
-  uint64_t held_bytes = 0; ///< physical: of the tier, whoever holds them, this answer's among them
+  hold_ptr held;         ///< if requested and anything is present; parallel to the range's keys
 };
 
 } // namespace terrace

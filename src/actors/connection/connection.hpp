@@ -212,6 +212,7 @@ class connection {
   actor_pool& idle_lookups() { return idle_lookups_; }
   actor_pool& idle_loads() { return idle_loads_; }
   actor_pool& idle_stores() { return idle_stores_; }
+  const account_ptr& leased() const { return leased_; } ///< what its leases and readings hold of host memory
 
  private:
   enum class phase { handshake, serving, draining, closing, quarantined };
@@ -238,6 +239,7 @@ class connection {
   std::unique_ptr<frame_channel> channel_;
   phase phase_ = phase::handshake;
   request_table requests_;
+  account_ptr leased_;
   client_holdings holdings_;
   actor_pool idle_lookups_, idle_loads_, idle_stores_;
   clock::time_point timer_at_ = clock::time_point::max(); ///< when the armed timer fires

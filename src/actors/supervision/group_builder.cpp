@@ -56,6 +56,7 @@ result<std::shared_ptr<group_parts>> build_group(caf::actor_system& system, cons
   group->state_directory = plan.state_directory;
   group->detached = plan.detached;
   group->memory = std::move(*memory);
+  group->leases = std::make_shared<lease_ledger>(plan.leases);
   group->copiers = std::move(copiers);
   group->fit_window();
   group->group = spawn_group(system, plan.isolated);
@@ -76,6 +77,7 @@ result<std::shared_ptr<group_parts>> build_group(caf::actor_system& system, cons
   if (!space)
     return tl::unexpected(space.error());
   auto host = tier_of(tier_kind::host, plan.host, std::move(*space), group->policy, probes.host);
+  host.leases = group->leases;
   host.objects = std::make_unique<residency>(tier_kind::host);
   tier_parts first;
   first.kind = tier_kind::host;

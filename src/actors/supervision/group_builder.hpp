@@ -35,6 +35,7 @@ struct group_plan {
   health_options disk_health;
   disk_admission admission;
   bool write_new = true;
+  lease_bounds leases;
   std::vector<shadow_plan> shadows;
   std::vector<std::pair<tier_kind, std::string>>
       more_tiers; ///< of further tiers that will join: kind and policy

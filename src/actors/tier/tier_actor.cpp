@@ -87,6 +87,7 @@ void settle(self_pointer self, std::vector<extent> freed, const space_ptr& of = 
       self->send(state.space, evictable_notice{});
   }
   state.probe->holds(state.objects.table().published());
+  state.probe->leased(state.objects.leased_bytes());
 }
 
 // ---- a round of eviction, started by the allocator ----
@@ -177,7 +178,6 @@ probe_answer probe(self_pointer self, const probe_request& request) {
   auto found = self->state.objects.probe(*request.objects, request.hold, request.note_access, request.range);
   probe_answer answer;
   answer.tier = self->state.kind;
-  answer.held_bytes = self->state.objects.table().held_bytes();
   if (request.hold && found.hits != 0)
     answer.held = std::make_shared<object_hold>(self->state.sink, std::move(found.places));
   self->state.probe->hit(found.hits);
@@ -255,6 +255,7 @@ tier_actor::behavior_type tier_behavior(self_pointer self, std::shared_ptr<tier_
   auto& state = self->state;
   state.kind = arguments->kind;
   state.objects = arguments->objects ? std::move(*arguments->objects) : residency(arguments->kind);
+  state.objects.charges(arguments->leases);
   state.sink = std::make_shared<actor_release_sink>(caf::actor_cast<caf::actor>(self));
   state.keeper = arguments->keeper;
   state.policy = arguments->policy;

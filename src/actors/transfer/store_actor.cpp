@@ -191,17 +191,25 @@ task<error> take_credit(self_pointer self, const store_job& job, window_in_work&
 
 task<error> store_all(self_pointer self, const store_job& job, store_result& done) {
   window_in_work window;
-  for (size_t begin = 0; begin != job.objects->size(); begin = window.end) {
+  unsigned halvings = 0; // of the window, because there was no space for more
+  for (size_t begin = 0; begin != job.objects->size();) {
     window = {};
-    static_cast<transfer_window&>(window) = window_at(job, begin, job.group->window_bytes);
+    static_cast<transfer_window&>(window) =
+        window_at(job, begin, job.group->window_bytes >> std::min(halvings, 63U));
     window.copied.resize(window.size());
     auto refused = co_await take_credit(self, job, window);
     if (refused.code != errc::ok)
       co_return refused;
     auto failure = co_await store_window(self, job, window, done);
+    if (may_shrink(job, window, failure)) {
+      ++halvings;
+      continue;
+    }
     if (failure.code != errc::ok)
       co_return failure;
     count_chunks(job, window, done);
+    begin = window.end;
+    halvings = 0;
   }
   co_return error{};
 }

@@ -6,6 +6,7 @@
 #include "actors/transfer/copier_actor.hpp"
 #include "actors/transfer/tier_parts.hpp"
 #include "memory/segmented_arena.hpp"
+#include "tier/lease_ledger.hpp"
 
 #include <caf/actor.hpp>
 
@@ -32,6 +33,7 @@ struct group_parts {
   std::shared_ptr<shadow_feed> feed;       ///< checked before the shadows are notified
   tier_actor host;                         ///< the first tier, through which all transfers go
   std::shared_ptr<segmented_arena> memory; ///< the host tier's
+  ledger_ptr leases; ///< what they hold of host memory
   std::shared_ptr<copier_pool> copiers;
   std::atomic<uint64_t> window_bytes{64ULL
                                      << 20}; ///< limit of the arena bytes that a transfer holds at a time

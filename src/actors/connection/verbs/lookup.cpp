@@ -62,6 +62,8 @@ void answer(connection& client, const connection::request& what, const subject& 
     if (!client.may_lease(what) || !client.may_name(what, objects))
       return;
     held = take_lease(client, of, found);
+    if (found.shortened)
+      client.environment().client_probe->lease_shortened();
   }
   if (of.name) {
     lookup_outcome outcome;
@@ -88,6 +90,7 @@ void look_up(connection& client, const connection::request& what, const wire::Lo
                   of.prefix->prompt_tokens};
   request.tiers = asked.tiers();
   request.hold = of.lease_wanted;
+  request.account = client.leased();
   request.note_access = of.lease_wanted && what.context->inference == 0;
   if (of.lease_wanted) {
     client.use_for_inference(what, asked.options(), request.objects);
