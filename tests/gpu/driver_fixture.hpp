@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,7 +45,9 @@ struct simulation {
   template <class Function>
   static Function find(const char* name) {
     void* library = dlopen(TERRACE_SIMULATED_DRIVER, RTLD_NOW | RTLD_LOCAL); // stays open, as the driver does
-    return library ? reinterpret_cast<Function>(dlsym(library, name)) : nullptr;
+    if (!library)
+      throw std::runtime_error(dlerror());
+    return reinterpret_cast<Function>(dlsym(library, name));
   }
 
   std::vector<std::string> broken_rules() const {
