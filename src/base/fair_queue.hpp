@@ -53,7 +53,8 @@ class fair_queue {
     line_of(of).items.push_back({std::move(item), cost});
     ++size_;
   }
-  /// For the rest of an item that was taken: it is first of its connection again.
+  /// For the rest of an item that was taken and served in part: it is first of its connection again, at the end
+  /// of the round.
   void push_front(const flow& of, Item item, uint64_t cost) {
     line_of(of).items.push_front({std::move(item), cost});
     ++size_;
@@ -67,14 +68,6 @@ class fair_queue {
 
   /// The same without a charge: it was not served.
   Item drop() { return remove_front(false); }
-
-  /// Charges the front's connection for a part of its work, and moves on to the next: the item stays the first of
-  /// its connection. For items that are served piece by piece; `pop` charges nothing more if their cost is 0.
-  void charge_front(uint64_t cost) {
-    flow_line& line = front_line();
-    line.deficit -= static_cast<int64_t>(cost);
-    groups_.front().deficit -= static_cast<int64_t>(cost);
-  }
 
   /// Removes the first item for which `may` (item, cost) is true, in about the order of service, and charges its
   /// connection.
@@ -98,7 +91,7 @@ class fair_queue {
   void erase_if(Is&& is) {
     for (auto group = groups_.begin(); group != groups_.end();) {
       for (auto line = group->flows.begin(); line != group->flows.end();) {
-        size_ -= std::erase_if(line->items, [&](entry& each) { return is(each.item); });
+        size_ -= std::erase_if(line->items, [&](waiting& each) { return is(each.item); });
         if (line->items.empty()) {
           group->lines.erase(line->connection);
           line = group->flows.erase(line);
@@ -118,13 +111,13 @@ class fair_queue {
       return;
     for (group_line& group : groups_)
       for (flow_line& line : group.flows)
-        for (entry& each : line.items)
+        for (waiting& each : line.items)
           if (!visit(each.item))
             return;
   }
 
  private:
-  struct entry {
+  struct waiting {
     Item item;
     uint64_t cost = 0;
   };
@@ -132,7 +125,7 @@ class fair_queue {
     uint64_t connection = 0;
     int64_t deficit = 0; ///< what it may still be served for in this round
     bool visited = false; ///< it was given its quantum for this round
-    std::deque<entry> items;
+    std::deque<waiting> items;
   };
   struct group_line {
     uint64_t group = 0;

@@ -62,6 +62,8 @@ class eviction_round {
   bool failed_for(uint64_t number) const {
     return failure_ && (failure_->number == 0 || failure_->number == number);
   }
+  /// The request for which the last round failed; 0: it did not, or would for any.
+  uint64_t failed_number() const { return failure_ ? failure_->number : 0; }
   /// What holds the memory, if the last round failed; else empty.
   std::string holders() const { return failure_ ? failure_->holders.text : std::string(); }
   /// True if the last round failed and a request for this many bytes, of a capacity, can only wait for the end of

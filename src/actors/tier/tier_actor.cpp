@@ -30,7 +30,7 @@ struct tier_shell {
   std::shared_ptr<metrics::tier_probe> probe;
   tier_kind kind = tier_kind::none;
   std::shared_ptr<eviction_round> round; ///< while one is in progress
-  bool owes_notice = false;              ///< the last one failed, and nothing became evictable since
+  bool owes_notice = false;              ///< one failed, and nothing became evictable since
 };
 
 using self_pointer = caf::stateful_actor<tier_shell, runtime::short_turns<tier_actor::base>>*;
@@ -83,7 +83,7 @@ void settle(self_pointer self, std::vector<extent> freed, const space_ptr& of = 
   if (state.objects.take_evictable()) {
     if (state.round)
       state.round->more_evictable();
-    else if (std::exchange(state.owes_notice, false))
+    if (std::exchange(state.owes_notice, false))
       self->send(state.space, evictable_notice{});
   }
   state.probe->holds(state.objects.table().published());
@@ -133,7 +133,7 @@ void go_on(self_pointer self) {
     ask_for_victims(self);
     return;
   }
-  state.owes_notice = state.round->failed();
+  state.owes_notice = state.owes_notice || state.round->failed(); // an earlier one may have been for another
   if (state.round->failed())
     state.probe->found_no_victim();
   self->send(state.space, room_made{std::move(state.round)});
@@ -158,7 +158,7 @@ caf::result<acquire_answer> acquire(self_pointer self, const acquire_request& re
   if (wanted.sizes.empty())
     return finish_acquire(self, request, wanted, {});
   auto reply = make_answer<acquire_answer>(self);
-  allocate_request space{wanted.sizes, request.may_wait, request.context, request.may_evict};
+  allocate_request space{wanted.sizes, request.may_wait, request.context};
   self->request(state.space, caf::infinite, std::move(space))
       .then(
           [self, reply, request, wanted](const allocate_answer& granted) mutable {
