@@ -3,59 +3,56 @@
 #pragma once
 
 #include "actors/connection/connection_messages.hpp"
-#include "actors/connection/group_messages.hpp"
-#include "actors/disk/disk_messages.hpp"
-#include "actors/disk/journal_messages.hpp"
+#include "actors/disk/start_journal.hpp"
 #include "actors/messages.hpp"
 #include "actors/supervision/supervisor_messages.hpp"
 #include "actors/tier/memory_messages.hpp"
-#include "actors/tier/policy_messages.hpp"
-#include "actors/transfer/lookup_messages.hpp"
-#include "actors/transfer/mover_messages.hpp"
+#include "connection/group_messages.hpp"
+#include "connection/lookup_messages.hpp"
+#include "disk/disk_messages.hpp"
 #include "runtime/io_messages.hpp"
+#include "tier/policy_messages.hpp"
+#include "transfer/mover_messages.hpp"
+#include "transfer/write_through_messages.hpp"
 
 #include <caf/allowed_unsafe_message_type.hpp>
 #include <caf/typed_actor.hpp>
 
-// Of the tier room.
-#define TERRACE_TIER_MESSAGE(type) CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::type)
-TERRACE_TIER_MESSAGE(release_notice)
-TERRACE_TIER_MESSAGE(abandon_notice)
-TERRACE_TIER_MESSAGE(detach_notice)
-TERRACE_TIER_MESSAGE(probe_request)
-TERRACE_TIER_MESSAGE(access_notice)
-TERRACE_TIER_MESSAGE(probe_answer)
-TERRACE_TIER_MESSAGE(acquire_request)
-TERRACE_TIER_MESSAGE(acquire_answer)
-TERRACE_TIER_MESSAGE(publish_request)
-TERRACE_TIER_MESSAGE(publish_answer)
-TERRACE_TIER_MESSAGE(await_request)
-TERRACE_TIER_MESSAGE(await_answer)
-TERRACE_TIER_MESSAGE(discard_notice)
-TERRACE_TIER_MESSAGE(confirm_request)
-TERRACE_TIER_MESSAGE(confirm_answer)
-TERRACE_TIER_MESSAGE(clear_request)
-TERRACE_TIER_MESSAGE(clear_answer)
-TERRACE_TIER_MESSAGE(tier_status_request)
-TERRACE_TIER_MESSAGE(tier_report)
-TERRACE_TIER_MESSAGE(allocate_request)
-TERRACE_TIER_MESSAGE(allocate_answer)
-TERRACE_TIER_MESSAGE(free_notice)
-TERRACE_TIER_MESSAGE(room_request)
-TERRACE_TIER_MESSAGE(room_made)
-TERRACE_TIER_MESSAGE(evictable_notice)
-TERRACE_TIER_MESSAGE(grow_notice)
-TERRACE_TIER_MESSAGE(retire_request)
-TERRACE_TIER_MESSAGE(retire_answer)
-TERRACE_TIER_MESSAGE(policy_notes)
-TERRACE_TIER_MESSAGE(victim_request)
-TERRACE_TIER_MESSAGE(victim_answer)
-TERRACE_TIER_MESSAGE(write_credit_request)
-TERRACE_TIER_MESSAGE(write_credit_answer)
-#undef TERRACE_TIER_MESSAGE
-
-#define TERRACE_MESSAGE(type) CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::type)
-TERRACE_MESSAGE(sweep_notice)
+// Defined in pure rooms.
+#define TERRACE_MESSAGE(type) CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::type)
+TERRACE_MESSAGE(release_notice)
+TERRACE_MESSAGE(abandon_notice)
+TERRACE_MESSAGE(detach_notice)
+TERRACE_MESSAGE(probe_request)
+TERRACE_MESSAGE(access_notice)
+TERRACE_MESSAGE(probe_answer)
+TERRACE_MESSAGE(acquire_request)
+TERRACE_MESSAGE(acquire_answer)
+TERRACE_MESSAGE(publish_request)
+TERRACE_MESSAGE(publish_answer)
+TERRACE_MESSAGE(await_request)
+TERRACE_MESSAGE(await_answer)
+TERRACE_MESSAGE(discard_notice)
+TERRACE_MESSAGE(confirm_request)
+TERRACE_MESSAGE(confirm_answer)
+TERRACE_MESSAGE(clear_request)
+TERRACE_MESSAGE(clear_answer)
+TERRACE_MESSAGE(tier_status_request)
+TERRACE_MESSAGE(tier_report)
+TERRACE_MESSAGE(allocate_request)
+TERRACE_MESSAGE(allocate_answer)
+TERRACE_MESSAGE(free_notice)
+TERRACE_MESSAGE(room_request)
+TERRACE_MESSAGE(room_made)
+TERRACE_MESSAGE(evictable_notice)
+TERRACE_MESSAGE(grow_notice)
+TERRACE_MESSAGE(retire_request)
+TERRACE_MESSAGE(retire_answer)
+TERRACE_MESSAGE(policy_notes)
+TERRACE_MESSAGE(victim_request)
+TERRACE_MESSAGE(victim_answer)
+TERRACE_MESSAGE(write_credit_request)
+TERRACE_MESSAGE(write_credit_answer)
 TERRACE_MESSAGE(usage_request)
 TERRACE_MESSAGE(usage_answer)
 TERRACE_MESSAGE(restored_request)
@@ -90,7 +87,6 @@ TERRACE_MESSAGE(register_memory)
 TERRACE_MESSAGE(add_memory)
 TERRACE_MESSAGE(forget_memory)
 TERRACE_MESSAGE(journal_stalled)
-TERRACE_MESSAGE(start_journal)
 TERRACE_MESSAGE(write_through_notice)
 TERRACE_MESSAGE(finish_writes_request)
 TERRACE_MESSAGE(finish_writes_answer)
@@ -120,15 +116,21 @@ TERRACE_MESSAGE(cancel_lookup_request)
 TERRACE_MESSAGE(cancel_lookup_answer)
 TERRACE_MESSAGE(group_status_request)
 TERRACE_MESSAGE(group_report)
-TERRACE_MESSAGE(resize_memory)
-TERRACE_MESSAGE(memory_prepared)
-TERRACE_MESSAGE(policies_notice)
-TERRACE_MESSAGE(resize_groups)
-TERRACE_MESSAGE(begin_notice)
-TERRACE_MESSAGE(drain_notice)
-TERRACE_MESSAGE(confirm_notice)
-TERRACE_MESSAGE(resume_notice)
 #undef TERRACE_MESSAGE
+
+// Defined in this room.
+#define TERRACE_ACTORS_MESSAGE(type) CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::type)
+TERRACE_ACTORS_MESSAGE(sweep_notice)
+TERRACE_ACTORS_MESSAGE(start_journal)
+TERRACE_ACTORS_MESSAGE(resize_memory)
+TERRACE_ACTORS_MESSAGE(memory_prepared)
+TERRACE_ACTORS_MESSAGE(policies_notice)
+TERRACE_ACTORS_MESSAGE(resize_groups)
+TERRACE_ACTORS_MESSAGE(begin_notice)
+TERRACE_ACTORS_MESSAGE(drain_notice)
+TERRACE_ACTORS_MESSAGE(confirm_notice)
+TERRACE_ACTORS_MESSAGE(resume_notice)
+#undef TERRACE_ACTORS_MESSAGE
 
 namespace terrace::actors {
 

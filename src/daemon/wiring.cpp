@@ -1,8 +1,8 @@
 #include "daemon/wiring.hpp"
 
-#include "actors/connection/listening_socket.hpp"
 #include "actors/connection/verbs.hpp"
 #include "base/random_id.hpp"
+#include "connection/listening_socket.hpp"
 
 #include <unistd.h>
 
@@ -13,7 +13,7 @@ namespace terrace {
 
 namespace {
 
-actors::tier_plan host_plan(const host_options& host, uint64_t bytes) {
+tier_plan host_plan(const host_options& host, uint64_t bytes) {
   return {bytes,
           host.allocator,
           host.slot_bytes,
@@ -24,7 +24,7 @@ actors::tier_plan host_plan(const host_options& host, uint64_t bytes) {
           host.allocation_queue};
 }
 
-actors::tier_plan disk_plan(const disk_options& disk, uint64_t bytes) {
+tier_plan disk_plan(const disk_options& disk, uint64_t bytes) {
   return {bytes,
           disk.allocator,
           disk.slot_bytes,
@@ -42,7 +42,7 @@ actors::group_plan plan_of(const settings& with, const group_options& group,
   plan.path = with.listen[group.sockets.front()].path;
   plan.isolated = group.isolated;
   auto clock = std::find(policy_options::clocks.begin(), policy_options::clocks.end(), with.policy.clock);
-  plan.policy_time = static_cast<actors::clock_source>(clock - policy_options::clocks.begin());
+  plan.policy_time = static_cast<clock_source>(clock - policy_options::clocks.begin());
   plan.host = host_plan(with.host, group.host_bytes);
   plan.segment_bytes = with.host.segment_bytes;
   plan.disk_files = group.disk_files;
@@ -108,7 +108,7 @@ result<void> open_sockets(const settings& with, const group_options& group, size
                           actors::supervisor_arguments& wired) {
   for (size_t socket : group.sockets) {
     const listen_options& listen = with.listen[socket];
-    auto opened = actors::open_listening_socket(listen.path, listen.mode);
+    auto opened = open_listening_socket(listen.path, listen.mode);
     if (!opened)
       return tl::unexpected(opened.error());
     actors::listen_plan plan;

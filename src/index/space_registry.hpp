@@ -16,6 +16,7 @@ struct opened_space {
   space_spec spec;
   digest fingerprint;
 };
+using space_ptr = std::shared_ptr<const opened_space>;
 
 /// Numbers begin at 1 and are not reused. Spaces stay open until the daemon ends, because residents outlive
 /// the clients that stored them. Not thread-safe; owned by one actor.

@@ -2,17 +2,14 @@
 #pragma once
 
 #include "base/error.hpp"
+#include "index/space_registry.hpp"
 #include "tier/object_hold.hpp"
 #include "tier/object_place.hpp"
 
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 namespace terrace {
-
-struct opened_space;
-using space_ptr = std::shared_ptr<const opened_space>;
 
 /// The reserved objects are complete. With `hold`, they are held.
 struct publish_request {

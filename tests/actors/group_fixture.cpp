@@ -1,7 +1,7 @@
 #include "group_fixture.hpp"
 
-#include "actors/answer.hpp"
-#include "actors/transfer/copy_ops.hpp"
+#include "coroutine/answer.hpp"
+#include "transfer/copy_ops.hpp"
 
 #include <deque>
 

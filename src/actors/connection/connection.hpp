@@ -8,10 +8,10 @@
 
 #include "actors/connection/actor_pool.hpp"
 #include "actors/connection/client_directory.hpp"
-#include "actors/connection/client_holdings.hpp"
 #include "actors/connection/frame_channel.hpp"
-#include "actors/connection/request_table.hpp"
 #include "actors/transfer/transfer_arguments.hpp"
+#include "connection/client_holdings.hpp"
+#include "connection/request_table.hpp"
 #include "metrics/client_probe.hpp"
 #include "metrics/request_probe.hpp"
 #include "metrics/space_table.hpp"

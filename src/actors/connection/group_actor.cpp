@@ -1,6 +1,6 @@
 #include "actors/connection/group_actor.hpp"
 
-#include "actors/answer.hpp"
+#include "coroutine/answer.hpp"
 #include "index/space_registry.hpp"
 #include "protocol/limits.hpp"
 

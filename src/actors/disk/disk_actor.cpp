@@ -1,7 +1,7 @@
 #include "actors/disk/disk_actor.hpp"
 
-#include "actors/answer.hpp"
 #include "actors/disk/stall_tick.hpp"
+#include "coroutine/answer.hpp"
 #include "runtime/io_messages.hpp"
 #include "storage/superblock.hpp"
 

@@ -14,9 +14,9 @@
 // such operations complete.
 #pragma once
 
-#include "actors/disk/disk_queue.hpp"
-#include "actors/disk/disk_service.hpp"
 #include "actors/interfaces.hpp"
+#include "disk/disk_queue.hpp"
+#include "disk/disk_service.hpp"
 #include "memory/arena.hpp"
 #include "metrics/disk_probe.hpp"
 #include "metrics/tier_probe.hpp"

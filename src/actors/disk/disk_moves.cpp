@@ -1,8 +1,8 @@
 // Reads and writes of a disk set: each path's disk gets its part, and the answers are combined.
-#include "actors/answer.hpp"
 #include "actors/disk/disk_set_state.hpp"
-#include "actors/transfer/copy_ops.hpp"
+#include "coroutine/answer.hpp"
 #include "storage/object_header.hpp"
+#include "transfer/copy_ops.hpp"
 
 #include <algorithm>
 #include <cerrno>

@@ -1,10 +1,10 @@
 #include "actors/disk/disk_set.hpp"
 
-#include "actors/answer.hpp"
 #include "actors/disk/disk_actor.hpp"
 #include "actors/disk/disk_set_state.hpp"
 #include "actors/disk/journal_actor.hpp"
-#include "actors/disk/opened_disk_text.hpp"
+#include "coroutine/answer.hpp"
+#include "disk/opened_disk_text.hpp"
 
 #include <algorithm>
 #include <cassert>

@@ -4,9 +4,9 @@
 // It lives as long as all of them: if one ends unexpectedly, all end; on an exit message it ends after them.
 #pragma once
 
-#include "actors/disk/disk_opening.hpp"
 #include "actors/interfaces.hpp"
 #include "actors/transfer/copier_actor.hpp"
+#include "disk/disk_opening.hpp"
 #include "metrics/disk_probe.hpp"
 #include "metrics/journal_probe.hpp"
 #include "metrics/tier_probe.hpp"

@@ -1,9 +1,9 @@
 // The state of a disk set. Private to disk_set.cpp and disk_moves.cpp.
 #pragma once
 
-#include "actors/disk/disk_paths.hpp"
 #include "actors/interfaces.hpp"
 #include "actors/transfer/copier_actor.hpp"
+#include "disk/disk_paths.hpp"
 #include "runtime/home.hpp"
 
 #include <caf/stateful_actor.hpp>

@@ -1,8 +1,8 @@
 #include "actors/disk/journal_actor.hpp"
 
-#include "actors/answer.hpp"
 #include "actors/disk/disk_actor.hpp"
 #include "actors/disk/stall_tick.hpp"
+#include "coroutine/answer.hpp"
 #include "runtime/io_messages.hpp"
 
 #include <caf/stateful_actor.hpp>

@@ -11,8 +11,8 @@
 // use those of the tier's arena.
 #pragma once
 
-#include "actors/disk/journal_messages.hpp"
 #include "actors/interfaces.hpp"
+#include "disk/journal_messages.hpp"
 #include "metrics/journal_probe.hpp"
 #include "runtime/home.hpp"
 #include "storage/extent_file.hpp"

@@ -1,6 +1,6 @@
 #include "actors/supervision/disk_attach.hpp"
 
-#include "actors/disk/opened_disk_text.hpp"
+#include "disk/opened_disk_text.hpp"
 #include "runtime/io_messages.hpp"
 #include "storage/machine_identity.hpp"
 

@@ -28,16 +28,6 @@ tier_arguments tier_of(tier_kind kind, const tier_plan& plan, std::unique_ptr<al
 
 } // namespace
 
-result<std::unique_ptr<allocator>> make_space(const tier_plan& plan, uint64_t bytes,
-                                              uint64_t boundary_bytes) {
-  return make_allocator(plan.allocator, {.capacity_bytes = bytes,
-                                         .alignment_bytes = disk_alignment_bytes,
-                                         .boundary_bytes = boundary_bytes,
-                                         .slot_bytes = plan.slot_bytes,
-                                         .small_max_bytes = plan.small_max_bytes,
-                                         .small_percent = plan.small_percent});
-}
-
 result<std::shared_ptr<group_parts>> build_group(caf::actor_system& system, const group_plan& plan,
                                                  const group_probes& probes,
                                                  std::shared_ptr<copier_pool> copiers) {

@@ -2,14 +2,14 @@
 #pragma once
 
 #include "actors/connection/connection.hpp"
-#include "actors/disk/disk_opening.hpp"
 #include "actors/disk/disk_set.hpp"
-#include "actors/tier/policy_clock.hpp"
 #include "actors/tier/shadow_actor.hpp"
-#include "actors/tier/tier_plan.hpp"
 #include "actors/transfer/write_through_actor.hpp"
+#include "disk/disk_opening.hpp"
 #include "metrics/tier_probe.hpp"
 #include "runtime/workers.hpp"
+#include "tier/policy_clock.hpp"
+#include "tier/tier_plan.hpp"
 #include "transfer/device_health.hpp"
 #include "transfer/io_scheduler.hpp"
 

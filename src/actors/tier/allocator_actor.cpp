@@ -1,6 +1,6 @@
 #include "actors/tier/allocator_actor.hpp"
 
-#include "actors/answer.hpp"
+#include "coroutine/answer.hpp"
 #include "tier/allocation_queue.hpp"
 
 #include <caf/actor_system.hpp>

@@ -1,8 +1,8 @@
 #include "actors/tier/policy_actor.hpp"
 
-#include "actors/connection/open_inferences.hpp"
 #include "policy/eviction_tracker.hpp"
 #include "tier/access_order.hpp"
+#include "tier/open_inferences.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/typed_event_based_actor.hpp>

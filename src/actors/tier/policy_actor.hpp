@@ -2,7 +2,7 @@
 #pragma once
 
 #include "actors/interfaces.hpp"
-#include "actors/tier/policy_clock.hpp"
+#include "tier/policy_clock.hpp"
 
 #include <caf/fwd.hpp>
 

@@ -1,9 +1,9 @@
 #include "actors/tier/shadow_actor.hpp"
 
-#include "actors/connection/open_inferences.hpp"
 #include "actors/tier/policy_actor.hpp"
 #include "index/chunk_layout.hpp"
 #include "storage/object_header.hpp"
+#include "tier/open_inferences.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/typed_event_based_actor.hpp>

@@ -3,9 +3,9 @@
 #pragma once
 
 #include "actors/interfaces.hpp"
-#include "actors/tier/policy_clock.hpp"
-#include "actors/tier/shadow_feed.hpp"
 #include "metrics/shadow_probe.hpp"
+#include "tier/policy_clock.hpp"
+#include "tier/shadow_feed.hpp"
 
 #include <caf/fwd.hpp>
 

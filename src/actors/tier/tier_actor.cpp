@@ -1,8 +1,8 @@
 #include "actors/tier/tier_actor.hpp"
 
-#include "actors/answer.hpp"
 #include "actors/tier/actor_release_sink.hpp"
 #include "actors/tier/allocator_actor.hpp"
+#include "coroutine/answer.hpp"
 #include "runtime/short_turns.hpp"
 #include "tier/eviction_round.hpp"
 #include "tier/note_line.hpp"

@@ -1,6 +1,6 @@
 #include "actors/transfer/copier_actor.hpp"
 
-#include "actors/transfer/copy_ops.hpp"
+#include "transfer/copy_ops.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/typed_event_based_actor.hpp>

@@ -1,7 +1,7 @@
 #include "actors/transfer/lookup_actor.hpp"
 
-#include "actors/answer.hpp"
-#include "actors/ask.hpp"
+#include "coroutine/answer.hpp"
+#include "coroutine/ask.hpp"
 #include "index/chunk_layout.hpp"
 #include "runtime/home.hpp"
 #include "runtime/short_turns.hpp"

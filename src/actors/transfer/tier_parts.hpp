@@ -2,8 +2,8 @@
 #pragma once
 
 #include "actors/interfaces.hpp"
-#include "actors/tier/tier_availability.hpp"
 #include "metrics/tier_probe.hpp"
+#include "tier/tier_availability.hpp"
 #include "tier/tier_index.hpp"
 
 #include <atomic>

@@ -2,11 +2,11 @@
 #pragma once
 
 #include "actors/interfaces.hpp"
-#include "actors/tier/shadow_feed.hpp"
 #include "actors/transfer/copier_actor.hpp"
 #include "actors/transfer/tier_parts.hpp"
 #include "memory/segmented_arena.hpp"
 #include "tier/lease_ledger.hpp"
+#include "tier/shadow_feed.hpp"
 
 #include <caf/actor.hpp>
 

@@ -2,11 +2,11 @@
 // write the same objects, and end with one answer.
 #pragma once
 
-#include "actors/answer.hpp"
-#include "actors/ask.hpp"
-#include "actors/transfer/object_slices.hpp"
 #include "actors/transfer/transfer_arguments.hpp"
+#include "coroutine/answer.hpp"
+#include "coroutine/ask.hpp"
 #include "storage/object_header.hpp"
+#include "tier/object_slices.hpp"
 #include "transfer/scatter_gather.hpp"
 #include "transfer/windows.hpp"
 

@@ -1,8 +1,8 @@
 #include "actors/transfer/write_through_actor.hpp"
 
-#include "actors/answer.hpp"
 #include "actors/transfer/actor_credit_sink.hpp"
 #include "actors/transfer/transfer_steps.hpp"
+#include "coroutine/answer.hpp"
 #include "storage/object_header.hpp"
 #include "tier/write_credits.hpp"
 #include "transfer/write_budget.hpp"

@@ -1,8 +1,8 @@
 #include "actors/connection/prefixes.hpp"
 
-#include "actors/transfer/object_slices.hpp"
 #include "objects.hpp"
 #include "tests/index/spaces.hpp"
+#include "tier/object_slices.hpp"
 
 #include <gtest/gtest.h>
 

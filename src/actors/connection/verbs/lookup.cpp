@@ -3,8 +3,8 @@
 #include "actors/connection/prefixes.hpp"
 #include "actors/connection/verbs.hpp"
 #include "actors/transfer/lookup_actor.hpp"
-#include "actors/transfer/lookup_answers.hpp"
 #include "base/random_id.hpp"
+#include "connection/lookup_answers.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,6 +1,6 @@
 // open_space: declares the client's KV, so that only interchangeable KV is shared.
-#include "actors/connection/open_pools.hpp"
 #include "actors/connection/verbs.hpp"
+#include "connection/open_pools.hpp"
 #include "index/shaped_pools.hpp"
 
 namespace terrace::actors::verbs {

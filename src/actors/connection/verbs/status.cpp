@@ -1,6 +1,6 @@
 // status: the state of the daemon, limited to the client's trust group.
-#include "actors/connection/open_pools.hpp"
 #include "actors/connection/verbs.hpp"
+#include "connection/open_pools.hpp"
 
 namespace terrace::actors::verbs {
 

@@ -1,0 +1,143 @@
+// The resources of a client: open spaces, registered regions, staging memory, mapped segments, and leases,
+// its own and those that it reads. All are released with the object.
+//
+// Pure: no actor, and time is an argument. Used by one thread at a time.
+#pragma once
+
+#include "connection/group_messages.hpp"
+#include "connection/staging.hpp"
+#include "index/token_hasher.hpp"
+#include "memory/client_mapping.hpp"
+#include "metrics/space_table.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+namespace terrace {
+
+/// A space as opened by this connection.
+struct client_space {
+  space_ptr what;
+  std::shared_ptr<token_hasher> hasher;
+  uint16_t rank = 0;
+  std::shared_ptr<metrics::space_probe> probe;
+};
+using client_space_ptr = std::shared_ptr<const client_space>;
+using client_region_ptr = std::shared_ptr<const client_region>;
+
+class client_holdings {
+ public:
+  using clock = std::chrono::steady_clock;
+
+  struct bounds {
+    uint64_t staging_bytes = 0;
+    uint32_t regions = 0;
+    uint32_t leases = 0;
+    uint64_t lease_objects = 0; ///< of all leases together; an object counts once per lease
+  };
+
+  explicit client_holdings(const bounds& most) : most_(most) {}
+
+  // ---- spaces ----
+
+  void add(client_space_ptr opened) { spaces_[opened->what->id] = std::move(opened); }
+  client_space_ptr space(space_id id) const; ///< null: not opened by this connection
+
+  // ---- regions ----
+
+  /// Errors: `busy` at the limit.
+  result<region_id> add(client_region_ptr region);
+  client_region_ptr region(region_id id) const; ///< null: none
+  /// Transfers in flight keep it until they are done. Null: none.
+  client_region_ptr remove(region_id id);
+  uint32_t regions() const { return static_cast<uint32_t>(regions_.size()); }
+  uint64_t region_bytes() const { return region_bytes_; }
+
+  // ---- staging memory and segments ----
+
+  /// Created on first use. Errors: those of `staging::create`.
+  result<staging*> staging_memory();
+  staging* present_staging() { return staging_.get(); } ///< null: never used, or released
+  /// The client maps this segment: it is kept until the end.
+  void keep_segment(uint32_t number, std::shared_ptr<const arena> memory) {
+    segments_[number] = std::move(memory);
+  }
+
+  // ---- leases ----
+
+  /// Errors: `busy` at the limit of leases, or, for the second, of their objects.
+  result<void> may_lease() const;
+  result<void> may_name(size_t objects) const;
+
+  void add(lease_ptr taken); ///< as its owner
+  bool holds(const lease_id& id) const { return leases_.contains(id); }
+  lease_ptr lease_of(const lease_id& id) const; ///< null: neither owned nor read here
+  uint32_t leases() const { return static_cast<uint32_t>(leases_.size()); }
+  uint64_t lease_objects() const { return lease_objects_; }
+
+  /// The client receives these locations and may read them from now on. Locations already returned are held
+  /// already and are not counted again. Errors: those of `may_name`; then nothing has changed.
+  result<void> read(const lease_ptr& from, const std::vector<object_place>& places,
+                    const std::vector<hold_ptr>& holds);
+
+  /// The client has done with all places of the lease that it was told.
+  void has_read(const lease_id& id);
+
+  /// How a lease that ended was held.
+  struct ended_lease {
+    bool owner = false;
+    bool old = false; ///< it was returned by `old_leases`
+  };
+  std::optional<ended_lease> release(const lease_id& id); ///< nullopt: neither owned nor read here
+  /// True if the client received locations of its objects and may be reading there.
+  bool may_be_reading(const lease_id& id) const;
+
+  /// The owned leases older than `after`, each returned once.
+  struct aged {
+    std::vector<lease_ptr> old;
+    clock::time_point next = clock::time_point::max(); ///< when the next one becomes old
+  };
+  aged old_leases(clock::time_point now, clock::duration after);
+
+  // ---- the end ----
+
+  /// Releases everything except the segments, and what a living client may still be reading under its leases.
+  /// Returns the leases it owned, which have ended for other readers too.
+  std::vector<ended_lease> close();
+
+  /// The client's process has ended and no longer reads anything.
+  void end_readings();
+  void drop_segments() { segments_.clear(); }
+
+  /// Bytes held for reading, counted as often as they are held.
+  uint64_t reading_bytes() const;
+
+ private:
+  struct held_lease {
+    lease_ptr what;
+    bool owner = false;
+    bool old = false;
+    std::vector<hold_ptr> reading; ///< host objects whose locations the client received and may be reading
+    std::unordered_set<object_id> told; ///< the objects at these locations
+    uint64_t objects = 0;               ///< counted against the limit for this lease
+    uint64_t read = 0;                  ///< of these, those that count for `told`
+  };
+
+  bounds most_;
+  std::map<space_id, client_space_ptr> spaces_;
+  std::map<region_id, client_region_ptr> regions_;
+  uint64_t region_bytes_ = 0;
+  uint32_t next_region_ = 1;
+  std::unique_ptr<staging> staging_;
+  std::map<uint32_t, std::shared_ptr<const arena>> segments_;
+  std::unordered_map<lease_id, held_lease> leases_;
+  uint64_t lease_objects_ = 0;
+};
+
+} // namespace terrace

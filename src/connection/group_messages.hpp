@@ -1,0 +1,79 @@
+// State shared in a trust group: its spaces, leases and actors.
+#pragma once
+
+#include "base/digest.hpp"
+#include "base/error.hpp"
+#include "base/ids.hpp"
+#include "index/space_registry.hpp"
+#include "tier/tier_hold.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace terrace {
+
+/// The right to read the objects of a found prefix. Kept by its owner's connection and by all readers; it can
+/// be found by id until its owner ends it. Its holds end with the last reference.
+struct lease {
+  lease_id id;
+  connection_id owner{};
+  space_ptr in;
+  std::vector<digest> chunks;   ///< of the found prefix
+  std::optional<digest> before; ///< the chunk before the first, if known
+  uint64_t first_token = 0;     ///< position in the prompt at which the first chunk begins
+  tier_holds held;              ///< objects of all ranks of these chunks (index/chunk_layout.hpp)
+  std::chrono::steady_clock::time_point taken;
+};
+using lease_ptr = std::shared_ptr<const lease>;
+
+struct open_space_request {
+  space_spec spec;
+};
+struct open_space_answer {
+  error failure;
+  space_ptr opened;
+};
+
+struct reserve_spaces_request {
+  std::vector<digest> fingerprints;
+};
+/// Parallel; 0 for those without room.
+struct reserve_spaces_answer {
+  error failure;
+  std::vector<space_id> ids;
+};
+
+struct add_lease_notice {
+  lease_id id;
+  connection_id owner{};
+  std::weak_ptr<const lease> added; ///< a reference that does not keep it
+};
+struct use_lease_request {
+  lease_id id;
+};
+struct use_lease_answer {
+  error failure;
+  lease_ptr found;
+};
+struct end_lease_notice {
+  lease_id id;
+  connection_id owner{};
+};
+struct end_owner_notice {
+  connection_id owner{};
+};
+
+struct group_status_request {};
+struct group_report {
+  error failure;
+  uint64_t spaces = 0;
+  uint64_t leases = 0;
+  uint64_t old_leases = 0;
+  std::vector<space_ptr> open_spaces; ///< the first `protocol::status_spaces_max`
+};
+
+} // namespace terrace

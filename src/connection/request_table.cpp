@@ -1,0 +1,66 @@
+#include "connection/request_table.hpp"
+
+#include <algorithm>
+
+namespace terrace {
+
+context_ptr request_table::begin(request_id id, protocol::kind verb, uint64_t bytes, clock::time_point now) {
+  in_flight entry;
+  entry.context = std::make_shared<request_context>();
+  entry.context->connection = owner_;
+  entry.context->request = id;
+  entry.verb = verb;
+  entry.arrived = now;
+  entry.deadline = now + most_.deadline;
+  entry.bytes = bytes;
+  bytes_ += bytes;
+  return requests_.emplace(id, std::move(entry)).first->second.context;
+}
+
+std::optional<request_table::clock::time_point>
+request_table::set_deadline(request_id id, std::chrono::milliseconds after_arrival) {
+  auto entry = requests_.find(id);
+  if (entry == requests_.end())
+    return std::nullopt;
+  entry->second.deadline = entry->second.arrived + after_arrival;
+  return entry->second.deadline;
+}
+
+std::optional<request_table::clock::duration> request_table::answer(request_id id, const context_ptr& context,
+                                                                    clock::time_point now) {
+  auto entry = requests_.find(id);
+  if (entry == requests_.end() || entry->second.context != context || entry->second.answered)
+    return std::nullopt;
+  entry->second.answered = true;
+  return now - entry->second.arrived;
+}
+
+void request_table::sent(request_id id) {
+  auto entry = requests_.find(id);
+  if (entry == requests_.end())
+    return;
+  bytes_ -= entry->second.bytes;
+  requests_.erase(entry);
+}
+
+request_table::cancelled request_table::cancel(request_id id, errc why) {
+  auto entry = requests_.find(id);
+  if (entry == requests_.end() || entry->second.answered)
+    return cancelled::unknown;
+  return end(entry->second, why) ? cancelled::now : cancelled::before;
+}
+
+request_table::expiry request_table::expire(clock::time_point now) {
+  expiry found;
+  for (auto& [id, entry] : requests_) {
+    if (entry.answered)
+      continue;
+    if (entry.deadline > now)
+      found.next = std::min(found.next, entry.deadline);
+    else
+      found.any = end(entry, errc::deadline) || found.any;
+  }
+  return found;
+}
+
+} // namespace terrace

@@ -1,0 +1,100 @@
+// The requests in flight of one connection: credits, deadlines, early ends, and answers.
+//
+// Pure: no actor, and time is an argument. Used by one thread at a time. A request is in flight from `begin`
+// until its answer is in the socket (`sent`), so that a client that does not read gets no more credit.
+#pragma once
+
+#include "base/error.hpp"
+#include "base/ids.hpp"
+#include "protocol/kinds.hpp"
+#include "tier/request_context.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+
+namespace terrace {
+
+class request_table {
+ public:
+  using clock = std::chrono::steady_clock;
+
+  struct bounds {
+    uint32_t requests = 0;                ///< in flight
+    uint64_t bytes = 0;                   ///< of their frames
+    std::chrono::milliseconds deadline{}; ///< of requests without their own
+  };
+
+  request_table(connection_id owner, const bounds& most) : owner_(owner), most_(most) {}
+
+  /// True if another request may be read.
+  bool has_credit() const { return requests_.size() < most_.requests && bytes_ < most_.bytes; }
+
+  bool contains(request_id id) const { return requests_.contains(id); }
+  size_t size() const { return requests_.size(); }
+  bool empty() const { return requests_.empty(); }
+
+  /// Precondition: no such request is in flight. `bytes`: size of its frame.
+  context_ptr begin(request_id id, protocol::kind verb, uint64_t bytes, clock::time_point now);
+
+  /// Replaces the default time limit, counted from the arrival. Returns the time at which the request ends;
+  /// nullopt if it is not in flight.
+  std::optional<clock::time_point> set_deadline(request_id id, std::chrono::milliseconds after_arrival);
+
+  /// The request is being answered. Returns how long it took; nullopt if it needs no answer any more: it has
+  /// one, or is not in flight (its id may have been reused).
+  std::optional<clock::duration> answer(request_id id, const context_ptr& context, clock::time_point now);
+
+  /// Its answer is in the socket: its credit is released.
+  void sent(request_id id);
+
+  enum class cancelled { unknown, before, now };
+  /// Ends a request early; it is still answered. `unknown`: not in flight, or answered. `before`: it had
+  /// already ended.
+  cancelled cancel(request_id id, errc why);
+
+  struct expiry {
+    bool any = false;                                  ///< some ended now, with `errc::deadline`
+    clock::time_point next = clock::time_point::max(); ///< the first remaining deadline
+  };
+  expiry expire(clock::time_point now);
+
+  /// The connection ends: so do all requests, unanswered. `unanswered(verb, age)` is called for each that had
+  /// no answer. True: some were active until now, and other actors may wait for them.
+  template <class F>
+  bool end_all(clock::time_point now, F&& unanswered) {
+    bool any = false;
+    for (auto& [id, entry] : requests_) {
+      any = end(entry, errc::cancelled) || any;
+      if (!entry.answered)
+        unanswered(entry.verb, now - entry.arrived);
+    }
+    requests_.clear();
+    bytes_ = 0;
+    return any;
+  }
+
+ private:
+  struct in_flight {
+    context_ptr context;
+    protocol::kind verb{};
+    clock::time_point arrived;
+    clock::time_point deadline;
+    uint64_t bytes = 0;
+    bool answered = false; ///< its answer is being sent
+  };
+
+  /// Returns true once per request.
+  static bool end(in_flight& entry, errc why) {
+    errc expected = errc::ok;
+    return entry.context->ended.compare_exchange_strong(expected, why);
+  }
+
+  connection_id owner_;
+  bounds most_;
+  std::map<request_id, in_flight> requests_;
+  uint64_t bytes_ = 0;
+};
+
+} // namespace terrace

@@ -1,0 +1,77 @@
+// The service state of a disk tier's paths: set by their actors, read on any thread.
+#pragma once
+
+#include "tier/tier_availability.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <string>
+
+namespace terrace {
+
+class disk_service final : public tier_availability {
+ public:
+  /// `left_out`: the reason for paths that could not be opened and are not among these, or empty.
+  explicit disk_service(size_t paths = 1, std::string left_out = {})
+      : paths_(paths), each_(std::make_unique<path_state[]>(paths)), left_out_(std::move(left_out)) {}
+
+  size_t paths() const { return paths_; }
+
+  /// True if objects on this path can be read. Otherwise they count as misses; they may become readable
+  /// again.
+  bool reads(size_t path) const { return each_[path].reads.load(std::memory_order_acquire); }
+  /// True if objects may be written: the path is healthy, or it is time to retry.
+  bool writes(size_t path) const { return each_[path].writes.load(std::memory_order_acquire); }
+
+  /// True for any path.
+  bool reads() const override {
+    return std::any_of(each_.get(), each_.get() + paths_,
+                       [](const path_state& path) { return path.reads.load(); });
+  }
+  bool writes() const override {
+    return std::any_of(each_.get(), each_.get() + paths_,
+                       [](const path_state& path) { return path.writes.load(); });
+  }
+
+  /// Why the tier is degraded, per path; empty if it is not.
+  std::string reason() const override {
+    std::lock_guard lock(mutex_);
+    std::string all = left_out_;
+    for (size_t i = 0; i < paths_; ++i)
+      if (!each_[i].reason.empty())
+        all += (all.empty() ? "" : "; ") + each_[i].reason;
+    return all;
+  }
+  std::string reason(size_t path) const {
+    std::lock_guard lock(mutex_);
+    return each_[path].reason;
+  }
+
+  /// `after` is called with whether the tier is degraded, before another change can happen.
+  template <class After>
+  void set(size_t path, bool reads, bool writes, std::string reason, After&& after) {
+    std::lock_guard lock(mutex_);
+    each_[path].reason = std::move(reason);
+    each_[path].reads.store(reads, std::memory_order_release);
+    each_[path].writes.store(writes, std::memory_order_release);
+    after(!left_out_.empty() || std::any_of(each_.get(), each_.get() + paths_,
+                                            [](const path_state& one) { return !one.reason.empty(); }));
+  }
+
+ private:
+  struct path_state {
+    std::atomic<bool> reads{true};
+    std::atomic<bool> writes{true};
+    std::string reason;
+  };
+
+  size_t paths_;
+  std::unique_ptr<path_state[]> each_;
+  std::string left_out_;
+  mutable std::mutex mutex_; ///< protects the reasons
+};
+
+} // namespace terrace

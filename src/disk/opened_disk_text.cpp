@@ -1,0 +1,47 @@
+#include "disk/opened_disk_text.hpp"
+
+namespace terrace {
+
+namespace {
+
+std::string names_of(const disk_paths& paths) {
+  std::string names;
+  for (size_t i = 0; i < paths.size(); ++i)
+    names += (i == 0 ? "" : ", ") + paths.file(i)->path();
+  return names;
+}
+
+} // namespace
+
+std::string describe_opened(const opened_disk& disk) {
+  std::string text = std::to_string(disk.paths->bytes()) + " bytes in " + names_of(*disk.paths) + ", " +
+                     std::to_string(disk.objects->table().published()) + " objects found in " +
+                     std::to_string(static_cast<uint64_t>(disk.seconds * 1000)) + " ms";
+  for (size_t i = 0; i < disk.paths->size(); ++i)
+    if (const extent_file& file = *disk.paths->file(i); !file.direct())
+      return text + ", through the page cache: " + file.buffered_reason();
+  return text;
+}
+
+std::string describe_left_out(const opened_disk& disk) {
+  if (disk.left_out.empty())
+    return {};
+  return "continues without " + std::to_string(disk.left_out.size()) + " of its " +
+         std::to_string(disk.left_out.size() + disk.each.size()) + " paths: " + disk.service->reason();
+}
+
+std::string describe_losses(const opened_disk& disk) {
+  uint64_t damaged = 0, overlapping = 0;
+  for (const opened_path& path : disk.each) {
+    damaged += damaged_in(path);
+    overlapping += path.found.overlapping;
+  }
+  if (damaged + overlapping + disk.unplaced == 0)
+    return {};
+  return names_of(*disk.paths) + ": " + std::to_string(damaged) +
+         " blocks of its index are damaged or missing, " + std::to_string(overlapping) +
+         " objects were superseded by newer ones, " + std::to_string(disk.unplaced) +
+         " do not fit the present configuration";
+}
+
+} // namespace terrace

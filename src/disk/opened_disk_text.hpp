@@ -1,0 +1,24 @@
+// Log texts for an opened disk tier.
+#pragma once
+
+#include "disk/disk_opening.hpp"
+
+#include <string>
+
+namespace terrace {
+
+/// For one path: unusable blocks and records of its index.
+inline uint64_t damaged_in(const opened_path& path) {
+  return path.found.damaged_blocks + path.found.missing_blocks + path.found.damaged_records;
+}
+
+/// Its size, its place, and what was found in it.
+std::string describe_opened(const opened_disk& disk);
+
+/// The paths that are left out; empty if none.
+std::string describe_left_out(const opened_disk& disk);
+
+/// What is lost of its index; empty if nothing.
+std::string describe_losses(const opened_disk& disk);
+
+} // namespace terrace

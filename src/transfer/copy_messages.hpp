@@ -1,0 +1,78 @@
+// Messages to copiers: copying between an arena and a client's memory, and headers and checksums of objects.
+#pragma once
+
+#include "base/error.hpp"
+#include "base/keep_alive.hpp"
+#include "base/object_key.hpp"
+#include "index/space_registry.hpp"
+#include "memory/outside_memory.hpp"
+#include "storage/volume_id.hpp"
+#include "tier/request_context.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace terrace {
+
+struct copy_piece {
+  std::byte* inside = nullptr;
+  uint64_t outside_offset = 0;
+  uint64_t bytes = 0;
+};
+enum class copy_direction : uint8_t { into_arena, out_of_arena };
+/// Copies the pieces in order. Ends early with `cancelled` if the context ended, with `gone` if the outside
+/// memory shrank.
+struct copy_request {
+  copy_direction direction = copy_direction::into_arena;
+  outside_memory outside;
+  std::vector<copy_piece> pieces;
+  /// For copies into the arena with payload checksums: the number of pieces up to the end of each object. The
+  /// pieces of an object are its payload in order. Empty: no checksums.
+  std::vector<size_t> object_ends;
+  context_ptr context;
+  std::vector<keep_alive> owners; ///< holds and reservations of all arena bytes that are accessed
+};
+struct copy_answer {
+  error failure;
+  size_t pieces_done = 0;
+  uint64_t bytes = 0;
+  std::vector<uint64_t> checksums; ///< parallel to `object_ends`, unless it failed
+};
+
+// ---- headers and checksums ----
+
+/// The header block and payload of one object in memory, 4 KiB aligned.
+struct sealed_object {
+  object_key key;
+  uint64_t generation = 0;    ///< of its write to the volume (storage/index_record.hpp)
+  std::byte* begin = nullptr; ///< of the header block
+  uint64_t payload_bytes = 0;
+  uint64_t physical_bytes = 0;        ///< header block, payload and padding
+  std::optional<uint64_t> checksum{}; ///< of the payload, if its copier supplied it; ignored by a check
+};
+
+struct seal_request {
+  space_ptr in;
+  volume_id volume; ///< to be contained in headers
+  std::vector<sealed_object> objects;
+  std::vector<keep_alive> owners;
+};
+struct seal_answer {
+  error failure;
+};
+
+/// `good` is parallel to the objects: header and checksum match the key.
+struct check_request {
+  space_ptr in;
+  volume_id volume; ///< to be contained in headers
+  std::vector<sealed_object> objects;
+  std::vector<keep_alive> owners;
+};
+struct check_answer {
+  error failure;
+  std::vector<bool> good;
+};
+
+} // namespace terrace

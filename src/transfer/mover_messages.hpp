@@ -1,0 +1,69 @@
+// Messages to movers, which copy objects between host memory and a tier below it.
+#pragma once
+
+#include "base/keep_alive.hpp"
+#include "base/object_key.hpp"
+#include "index/space_registry.hpp"
+#include "memory/arena.hpp"
+#include "tier/object_place.hpp"
+#include "tier/request_context.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace terrace {
+
+struct moved_object {
+  object_key key;
+  object_place place;                 ///< in the tier below
+  std::byte* memory = nullptr;        ///< the extent in host memory: a header block, then the payload
+  std::optional<uint64_t> checksum{}; ///< of the payload, if known; for writes
+};
+struct moved_objects {
+  space_ptr in;
+  std::vector<moved_object> objects;
+  context_ptr context;            ///< of the waiting request; may be null
+  std::vector<keep_alive> owners; ///< of the memory and the places, kept until they are no longer accessed
+};
+
+/// Reads into reserved memory. Objects that are `done` have been verified: key, epoch, generation and
+/// checksum.
+struct read_request : moved_objects {};
+/// Writes from held memory to reserved places. Movers of several tiers may write the same object
+/// concurrently: the header block in memory belongs to the disk set, and the other movers read only the
+/// payload.
+struct write_request : moved_objects {};
+
+enum class move_outcome : uint8_t {
+  done,
+  failed, ///< this object cannot be read, is not the expected one, or was not written
+  away, ///< the device is out of service: nothing was tried, or the object may be intact when the device returns
+  stalled, ///< the device did not answer and may still write to the memory
+};
+/// Parallel to the objects. `failure`: none was moved, because the context or a required actor has ended.
+struct move_answer {
+  error failure;
+  std::vector<move_outcome> outcomes;
+};
+
+/// The arena's memory is committed: a disk registers it with its ring, which pins it. Until then, and if the
+/// kernel refuses, it uses plain buffers.
+struct register_memory {};
+/// The arena has a new committed segment.
+struct add_memory {
+  std::shared_ptr<const arena> segment;
+};
+/// Answered with `retire_answer`: the segment that begins there is empty; unregister it.
+struct forget_memory {
+  const std::byte* begin = nullptr;
+};
+
+/// The tier no longer changes.
+struct close_mover_request {};
+struct close_mover_answer {
+  error failure; ///< what a restart will not find, and why
+};
+
+} // namespace terrace

@@ -1,0 +1,38 @@
+// Messages to the write-through of a tier below the first.
+#pragma once
+
+#include "base/error.hpp"
+#include "index/space_registry.hpp"
+#include "tier/object_batch.hpp"
+#include "tier/object_hold.hpp"
+#include "tier/write_credit.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace terrace {
+
+/// Returns a credit that has ended (tier/write_credit.hpp).
+struct write_credit_notice {
+  uint64_t bytes = 0;
+};
+
+/// Published host objects that should also be written to disk. The hold keeps them until they are, or cannot
+/// be.
+struct write_through_notice {
+  space_ptr in;
+  batch_ptr objects;
+  hold_ptr held;
+  /// Null: the objects were accessed again, so a disk that rejected them may admit them now. Such a notice is
+  /// dropped if there is no credit for it.
+  credit_ptr credit;
+  std::vector<uint64_t> checksums{}; ///< of the held payloads, parallel to the objects; empty: unknown
+};
+
+/// From the supervisor, when there are no more stores. (delayed: until nothing waits to be written)
+struct finish_writes_request {};
+struct finish_writes_answer {
+  error failure;
+};
+
+} // namespace terrace

@@ -1,0 +1,192 @@
+#include "connection/client_holdings.hpp"
+
+#include <gtest/gtest.h>
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+using namespace terrace;
+using namespace std::chrono_literals;
+
+namespace {
+
+struct ClientHoldings : testing::Test {
+  client_holdings holdings{{.staging_bytes = 1 << 20, .regions = 2, .leases = 3, .lease_objects = 10}};
+  client_holdings::clock::time_point now{};
+  uint8_t last_id = 0;
+
+  static client_region_ptr region(uint64_t bytes) {
+    unique_fd memory(::memfd_create("region", MFD_CLOEXEC));
+    EXPECT_EQ(::ftruncate(memory.get(), static_cast<off_t>(bytes)), 0);
+    auto opened = client_region::open(std::move(memory), bytes);
+    EXPECT_TRUE(opened);
+    return *opened;
+  }
+  static object_place place(uint64_t id) {
+    object_place at;
+    at.id = static_cast<object_id>(id);
+    at.physical_bytes = 4096;
+    return at;
+  }
+  /// A hold on the objects `first`, `first` + 1, ...; nobody is told of its end.
+  static hold_ptr hold(uint64_t first, size_t count) {
+    std::vector<object_place> places;
+    for (uint64_t id = first; id < first + count; ++id)
+      places.push_back(place(id));
+    return hold_ptr(new object_hold({}, std::move(places)));
+  }
+  lease_ptr lease_on(hold_ptr host) {
+    auto taken = std::make_shared<lease>();
+    taken->id.bytes[0] = ++last_id;
+    if (host)
+      taken->held.push_back({tier_kind::host, std::move(host)});
+    taken->taken = now;
+    return taken;
+  }
+};
+
+} // namespace
+
+TEST_F(ClientHoldings, ASpaceIsFoundByItsId) {
+  auto opened = std::make_shared<opened_space>();
+  opened->id = space_id{3};
+  auto mine = std::make_shared<client_space>();
+  mine->what = opened;
+  mine->rank = 2;
+  holdings.add(mine);
+  ASSERT_TRUE(holdings.space(space_id{3}));
+  EXPECT_EQ(holdings.space(space_id{3})->rank, 2u);
+  EXPECT_FALSE(holdings.space(space_id{4}));
+}
+
+TEST_F(ClientHoldings, RegionsAreCountedAndBounded) {
+  auto first = holdings.add(region(4096));
+  auto second = holdings.add(region(8192));
+  ASSERT_TRUE(first && second);
+  EXPECT_NE(*first, *second);
+  EXPECT_EQ(holdings.region_bytes(), 12288u);
+  auto third = holdings.add(region(4096));
+  ASSERT_FALSE(third);
+  EXPECT_EQ(third.error().code, errc::busy);
+  EXPECT_NE(third.error().text.find("connection.regions_max"), std::string::npos);
+}
+
+TEST_F(ClientHoldings, ARemovedRegionStaysWithTheTransferThatUsesIt) {
+  auto id = holdings.add(region(4096));
+  auto in_use = holdings.region(*id);
+  EXPECT_EQ(holdings.remove(*id), in_use);
+  EXPECT_EQ(holdings.remove(*id), nullptr);
+  EXPECT_EQ(holdings.region(*id), nullptr);
+  EXPECT_EQ(holdings.region_bytes(), 0u);
+  EXPECT_EQ(in_use->size(), 4096u);
+}
+
+TEST_F(ClientHoldings, StagingMemoryIsMadeWhenItIsFirstAskedFor) {
+  EXPECT_EQ(holdings.present_staging(), nullptr);
+  auto memory = holdings.staging_memory();
+  ASSERT_TRUE(memory);
+  EXPECT_EQ(holdings.present_staging(), *memory);
+  EXPECT_EQ(*holdings.staging_memory(), *memory);
+  holdings.close();
+  EXPECT_EQ(holdings.present_staging(), nullptr);
+}
+
+TEST_F(ClientHoldings, LeasesAreBoundedByNumberAndByWhatTheyName) {
+  holdings.add(lease_on(hold(1, 4)));
+  holdings.add(lease_on(hold(5, 4)));
+  EXPECT_EQ(holdings.lease_objects(), 8u);
+  EXPECT_TRUE(holdings.may_name(2));
+  auto too_much = holdings.may_name(3);
+  ASSERT_FALSE(too_much);
+  EXPECT_EQ(too_much.error().code, errc::busy);
+  EXPECT_TRUE(holdings.may_lease());
+  auto third = lease_on(nullptr);
+  holdings.add(third);
+  ASSERT_FALSE(holdings.may_lease());
+  EXPECT_EQ(holdings.may_lease().error().code, errc::busy);
+  EXPECT_TRUE(holdings.release(third->id));
+  EXPECT_TRUE(holdings.may_lease());
+}
+
+TEST_F(ClientHoldings, AReleasedLeaseGivesItsNamesAndItsHoldsBack) {
+  auto objects = hold(1, 4);
+  std::weak_ptr<object_hold> watched = objects;
+  auto taken = lease_on(std::move(objects));
+  auto id = taken->id;
+  holdings.add(std::move(taken));
+  auto ended = holdings.release(id);
+  ASSERT_TRUE(ended);
+  EXPECT_TRUE(ended->owner);
+  EXPECT_FALSE(ended->old);
+  EXPECT_EQ(holdings.lease_objects(), 0u);
+  EXPECT_TRUE(watched.expired());
+  EXPECT_FALSE(holdings.release(id));
+}
+
+TEST_F(ClientHoldings, WhatIsReadTwiceIsNamedOnce) {
+  auto other = lease_on(nullptr); // another connection's
+  ASSERT_TRUE(holdings.read(other, {place(1), place(2)}, {hold(1, 2)}));
+  EXPECT_EQ(holdings.lease_objects(), 2u);
+  ASSERT_TRUE(holdings.read(other, {place(2)}, {hold(2, 1)}));
+  EXPECT_EQ(holdings.lease_objects(), 2u);
+  EXPECT_EQ(holdings.reading_bytes(), 2 * 4096u);
+  EXPECT_TRUE(holdings.may_be_reading(other->id));
+  auto ended = holdings.release(other->id);
+  ASSERT_TRUE(ended);
+  EXPECT_FALSE(ended->owner);
+}
+
+TEST_F(ClientHoldings, AReadOverTheBoundChangesNothing) {
+  auto other = lease_on(nullptr);
+  std::vector<object_place> many;
+  for (uint64_t id = 1; id <= 11; ++id)
+    many.push_back(place(id));
+  EXPECT_FALSE(holdings.read(other, many, {hold(1, 11)}));
+  EXPECT_FALSE(holdings.holds(other->id));
+  EXPECT_EQ(holdings.lease_objects(), 0u);
+}
+
+TEST_F(ClientHoldings, OwnedLeasesGrowOldOnce) {
+  auto first = lease_on(nullptr);
+  holdings.add(first);
+  now += 10s;
+  auto second = lease_on(nullptr);
+  holdings.add(second);
+  ASSERT_TRUE(holdings.read(lease_on(nullptr), {}, {})); // not this connection's: its owner is warned
+
+  auto early = holdings.old_leases(now, 60s);
+  EXPECT_TRUE(early.old.empty());
+  EXPECT_EQ(early.next, now + 50s);
+  now += 50s;
+  auto due = holdings.old_leases(now, 60s);
+  ASSERT_EQ(due.old.size(), 1u);
+  EXPECT_EQ(due.old[0], first);
+  EXPECT_EQ(due.next, now + 10s);
+  EXPECT_TRUE(holdings.old_leases(now, 60s).old.empty());
+  EXPECT_TRUE(holdings.release(first->id)->old);
+}
+
+TEST_F(ClientHoldings, TheEndLeavesWhatALivingClientMayBeReading) {
+  auto owned = lease_on(hold(1, 1));
+  auto read_too = lease_on(hold(2, 1));
+  holdings.add(owned);
+  holdings.add(read_too);
+  ASSERT_TRUE(holdings.read(read_too, {place(2)}, {read_too->held.front().held}));
+  holdings.add(region(4096));
+  EXPECT_EQ(holdings.close().size(), 2u);
+  EXPECT_EQ(holdings.regions(), 0u);
+  EXPECT_EQ(holdings.region_bytes(), 0u);
+  EXPECT_FALSE(holdings.holds(owned->id));
+  EXPECT_TRUE(holdings.holds(read_too->id));
+  EXPECT_EQ(holdings.reading_bytes(), 4096u);
+  EXPECT_TRUE(holdings.close().empty()) << "they have ended for others once";
+}
+
+TEST_F(ClientHoldings, AnEndedProcessReadsNothing) {
+  auto taken = lease_on(hold(1, 1));
+  holdings.add(taken);
+  ASSERT_TRUE(holdings.read(taken, {place(1)}, {taken->held.front().held}));
+  holdings.end_readings();
+  EXPECT_EQ(holdings.close().size(), 1u) << "the lease is counted as ended";
+  EXPECT_EQ(holdings.leases(), 0u);
+}

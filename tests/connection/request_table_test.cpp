@@ -1,0 +1,135 @@
+#include "connection/request_table.hpp"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+using namespace terrace;
+using namespace std::chrono_literals;
+using protocol::kind;
+
+namespace {
+
+struct RequestTable : testing::Test {
+  request_table table{connection_id{7}, {.requests = 2, .bytes = 100, .deadline = 1000ms}};
+  request_table::clock::time_point now{};
+
+  context_ptr begin(request_id id, uint64_t bytes = 10) { return table.begin(id, kind::store, bytes, now); }
+};
+
+} // namespace
+
+TEST_F(RequestTable, ARequestKnowsWhoseItIs) {
+  auto context = begin(5);
+  EXPECT_EQ(context->connection, connection_id{7});
+  EXPECT_EQ(context->request, 5u);
+  EXPECT_TRUE(context->live());
+  EXPECT_TRUE(table.contains(5));
+  EXPECT_FALSE(table.contains(6));
+}
+
+TEST_F(RequestTable, CreditIsUsedUpByNumberAndComesBackWhenTheAnswerIsSent) {
+  auto first = begin(1);
+  EXPECT_TRUE(table.has_credit());
+  begin(2);
+  EXPECT_FALSE(table.has_credit());
+  table.answer(1, first, now);
+  EXPECT_FALSE(table.has_credit()) << "the client has not read it yet";
+  table.sent(1);
+  EXPECT_TRUE(table.has_credit());
+  EXPECT_EQ(table.size(), 1u);
+}
+
+TEST_F(RequestTable, CreditIsUsedUpByBytes) {
+  begin(1, 100);
+  EXPECT_FALSE(table.has_credit());
+  table.sent(1);
+  EXPECT_TRUE(table.has_credit());
+  begin(2, 99);
+  EXPECT_TRUE(table.has_credit());
+}
+
+TEST_F(RequestTable, WhatWasNeverInFlightGivesNoCredit) {
+  begin(1, 60);
+  table.sent(9);
+  EXPECT_EQ(table.size(), 1u);
+}
+
+TEST_F(RequestTable, AnAnswerTellsHowLongItTookAndCountsOnce) {
+  auto context = begin(1);
+  now += 30ms;
+  EXPECT_EQ(table.answer(1, context, now), 30ms);
+  EXPECT_FALSE(table.answer(1, context, now));
+  EXPECT_FALSE(table.answer(2, context, now));
+}
+
+TEST_F(RequestTable, AnAnswerToAnEarlierRequestWithTheSameIdIsDropped) {
+  auto before = begin(1);
+  table.answer(1, before, now);
+  table.sent(1);
+  auto after = begin(1);
+  EXPECT_FALSE(table.answer(1, before, now));
+  EXPECT_TRUE(table.answer(1, after, now));
+}
+
+TEST_F(RequestTable, ACancelEndsARequestOnce) {
+  auto context = begin(1);
+  EXPECT_EQ(table.cancel(1, errc::cancelled), request_table::cancelled::now);
+  EXPECT_EQ(context->ended.load(), errc::cancelled);
+  EXPECT_EQ(table.cancel(1, errc::cancelled), request_table::cancelled::before);
+  EXPECT_TRUE(table.answer(1, context, now)) << "it is still answered";
+  EXPECT_EQ(table.cancel(1, errc::cancelled), request_table::cancelled::unknown);
+  EXPECT_EQ(table.cancel(2, errc::cancelled), request_table::cancelled::unknown);
+}
+
+TEST_F(RequestTable, DeadlinesEndWhatHasNoAnswerYet) {
+  auto slow = begin(1);
+  now += 400ms;
+  auto answered = begin(2);
+  table.answer(2, answered, now);
+
+  now += 500ms;
+  auto early = table.expire(now);
+  EXPECT_FALSE(early.any);
+  EXPECT_EQ(early.next, now + 100ms);
+
+  now += 600ms;
+  auto late = table.expire(now);
+  EXPECT_TRUE(late.any);
+  EXPECT_EQ(late.next, request_table::clock::time_point::max());
+  EXPECT_EQ(slow->ended.load(), errc::deadline);
+  EXPECT_TRUE(answered->live());
+  EXPECT_FALSE(table.expire(now).any) << "once each";
+}
+
+TEST_F(RequestTable, ADeadlineThatARequestStatesCountsFromItsArrival) {
+  auto context = begin(1);
+  now += 50ms;
+  EXPECT_EQ(table.set_deadline(1, 80ms), now + 30ms);
+  EXPECT_FALSE(table.set_deadline(2, 80ms));
+  now += 30ms;
+  EXPECT_TRUE(table.expire(now).any);
+  EXPECT_EQ(context->ended.load(), errc::deadline);
+}
+
+TEST_F(RequestTable, TheEndOfTheConnectionEndsAllAndNamesTheUnanswered) {
+  auto waiting = begin(1);
+  auto answered = begin(2);
+  table.answer(2, answered, now);
+  now += 5ms;
+  std::vector<kind> left;
+  EXPECT_TRUE(table.end_all(now, [&](kind verb, auto age) {
+    left.push_back(verb);
+    EXPECT_EQ(age, 5ms);
+  }));
+  EXPECT_EQ(left, std::vector{kind::store});
+  EXPECT_EQ(waiting->ended.load(), errc::cancelled);
+  EXPECT_TRUE(table.empty());
+  EXPECT_TRUE(table.has_credit());
+}
+
+TEST_F(RequestTable, TheEndOfRequestsThatHadEndedIsNoNews) {
+  begin(1);
+  table.cancel(1, errc::cancelled);
+  EXPECT_FALSE(table.end_all(now, [](kind, auto) {}));
+}
