@@ -1,6 +1,8 @@
 // Whose work is next: fairness between trust groups, and within a group between its connections.
 #pragma once
 
+#include "base/flow.hpp"
+
 #include <algorithm>
 #include <cassert>
 #include <cstddef>
@@ -12,13 +14,6 @@
 #include <utility>
 
 namespace terrace {
-
-/// Who waits. Work of the daemon itself has connection 0.
-struct flow {
-  uint64_t group = 0;
-  uint64_t connection = 0;
-  friend bool operator==(const flow&, const flow&) = default;
-};
 
 /// A queue of work with costs (bytes, or bytes plus what a small piece costs beside its bytes). Work of one
 /// connection is served in order of arrival; the connections of a group get equal shares of the cost, and so do

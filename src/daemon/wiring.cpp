@@ -144,6 +144,7 @@ result<void> open_all(const settings& with, const std::string& state_directory,
   auto groups = with.groups();
   for (size_t i = 0; i < groups.size(); ++i) {
     wired.groups.push_back(plan_of(with, groups[i], state_directory));
+    wired.groups.back().number = i + 1;
     wired.probes.emplace_back();
     wired.probes.back().paths.resize(std::max<size_t>(wired.groups[i].disk_files.size(), 1));
     for (const actors::shadow_plan& shadow : wired.groups[i].shadows)

@@ -10,10 +10,6 @@ namespace {
 constexpr size_t together_max = 16;
 /// Requests that are tried, each time that the first must wait.
 constexpr size_t tried_max = 32;
-
-flow flow_of(const allocate_request& request) {
-  return {0, request.context ? static_cast<uint64_t>(request.context->connection) : 0};
-}
 } // namespace
 
 allocation_queue::allocation_queue(std::unique_ptr<allocator> space, uint64_t free_ahead_bytes,
@@ -71,7 +67,7 @@ void allocation_queue::allocate(const allocate_request& request, reply answer) {
     answer(too_many());
     return;
   }
-  line_.push(flow_of(request), {request, physical, ++arrived_, physical, std::move(answer)}, physical);
+  line_.push(flow_of(request.context), {request, physical, ++arrived_, physical, std::move(answer)}, physical);
   serve();
 }
 

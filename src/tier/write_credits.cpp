@@ -3,7 +3,7 @@
 namespace terrace {
 
 void write_credits::ask(uint64_t bytes, context_ptr context, reply answer) {
-  flow of{0, context ? static_cast<uint64_t>(context->connection) : 0};
+  flow of = flow_of(context);
   line_.push(of, {bytes, bytes, std::move(context), std::move(answer)}, bytes);
   serve();
 }

@@ -167,6 +167,7 @@ void connection::serve(protocol::frame& frame) {
   auto now = environment_->now();
   arm_timer(now + environment_->limits.request_deadline);
   what.context = requests_.begin(what.id, what.kind, frame.body.size() + protocol::header_bytes, now);
+  what.context->group = environment_->group->number;
   record_->requests_in_flight = static_cast<uint32_t>(requests_.size());
   ++record_->requests;
   environment_->request_probe->started(static_cast<size_t>(what.kind));
@@ -210,6 +211,7 @@ void connection::refuse(const request& what, const error& why) {
 
 void connection::answer_sent(request_id id) {
   requests_.sent(id);
+  what.context->group = environment_->group->number;
   record_->requests_in_flight = static_cast<uint32_t>(requests_.size());
 }
 

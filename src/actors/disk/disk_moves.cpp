@@ -113,6 +113,7 @@ void check(disk_set_pointer self, const read_request& what, move_answer read_so_
            answer<move_answer> reply) {
   check_request request;
   request.in = what.in;
+  request.context = what.context;
   request.volume = self->state.paths->volume();
   request.owners = what.owners;
   std::vector<size_t> read;
@@ -170,6 +171,7 @@ caf::result<move_answer> write_objects(disk_set_pointer self, const write_reques
   auto reply = make_answer<move_answer>(self);
   seal_request headers;
   headers.in = request.in;
+  headers.context = request.context;
   headers.volume = self->state.paths->volume();
   headers.owners = request.owners;
   bool known = true;

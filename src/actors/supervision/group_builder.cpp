@@ -40,6 +40,7 @@ result<std::shared_ptr<group_parts>> build_group(caf::actor_system& system, cons
     return tl::unexpected(memory.error());
   auto group = std::make_shared<group_parts>();
   group->name = plan.name;
+  group->number = plan.number;
   group->path = plan.path;
   group->isolated = plan.isolated;
   group->disk_files = plan.disk_files;

@@ -18,6 +18,7 @@ namespace terrace::actors {
 /// The configuration of a trust group.
 struct group_plan {
   std::string name;
+  uint64_t number = 1; ///< another one for each group
   std::string path; ///< of its first socket
   bool isolated = false;
   clock_source policy_time = clock_source::steady;

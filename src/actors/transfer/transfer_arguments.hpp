@@ -22,6 +22,7 @@ namespace terrace::actors {
 /// which join when they are ready; shared by all actors of the group, on any thread.
 struct group_parts {
   std::string name;
+  uint64_t number = 0; ///< of the group; 0 is for work of the daemon itself
   std::string path; ///< of its first socket
   bool isolated = false;
   std::vector<std::string> disk_files; ///< the files of its volume, also while the disk tier is off
