@@ -118,7 +118,7 @@ class fair_queue {
   };
   struct flow_line {
     uint64_t connection = 0;
-    int64_t deficit = 0; ///< what it may still be served for in this round
+    int64_t deficit = 0;  ///< what it may still be served for in this round
     bool visited = false; ///< it was given its quantum for this round
     std::deque<waiting> items;
   };

@@ -37,8 +37,8 @@ class client_probe {
 
   void lease_taken() noexcept;
   void lease_shortened() noexcept { leases_shortened_.add(); } ///< it would have held too much
-  void lease_ended() noexcept { leases_.subtract(); } ///< exactly once per `lease_taken`
-  void lease_old() noexcept { old_leases_.add(); }    ///< once per lease older than lease.warn_after
+  void lease_ended() noexcept { leases_.subtract(); }          ///< exactly once per `lease_taken`
+  void lease_old() noexcept { old_leases_.add(); }             ///< once per lease older than lease.warn_after
   void old_lease_ended() noexcept { old_leases_.subtract(); }
 
   void collect(const labels& of, sample_sink& sink) const;

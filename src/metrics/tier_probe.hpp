@@ -72,7 +72,8 @@ class tier_probe {
   counter hits_, misses_, read_bytes_, written_bytes_, admitted_, no_victim_, over_evicted_bytes_, dropped_;
   std::array<counter, eviction_reasons> evictions_, evicted_bytes_;
   std::array<counter, refusal_reasons> refusals_;
-  gauge objects_, leased_, waiting_, degraded_, capacity_, used_, requested_, largest_run_, free_runs_, whole_;
+  gauge objects_, leased_, waiting_, degraded_, capacity_, used_, requested_, largest_run_, free_runs_,
+      whole_;
 };
 
 } // namespace terrace::metrics

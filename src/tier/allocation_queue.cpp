@@ -67,7 +67,8 @@ void allocation_queue::allocate(const allocate_request& request, reply answer) {
     answer(too_many());
     return;
   }
-  line_.push(flow_of(request.context), {request, physical, ++arrived_, physical, std::move(answer)}, physical);
+  line_.push(flow_of(request.context), {request, physical, ++arrived_, physical, std::move(answer)},
+             physical);
   serve();
 }
 

@@ -16,8 +16,8 @@ struct leased_prefix {
   const space_spec& spec;
   std::span<const object_place> host;               ///< whole chunks; absent ones are not in host memory
   std::vector<std::span<const object_place>> below; ///< per tier below; each may be shorter
-  std::vector<bool> leased;  ///< parallel to `host`: leased already, so that another lease on it costs nothing
-  uint64_t room = 0;         ///< physical bytes that the lease may add in host memory
+  std::vector<bool> leased; ///< parallel to `host`: leased already, so that another lease on it costs nothing
+  uint64_t room = 0;        ///< physical bytes that the lease may add in host memory
 };
 
 /// Objects that a tier below holds need not be held in host memory; the others must. Objects are evicted from

@@ -60,7 +60,7 @@ class lease_ledger : public std::enable_shared_from_this<lease_ledger> {
   friend class lease_account;
 
   const lease_bounds bounds_;
-  std::mutex mutex_; ///< also for the accounts
+  std::mutex mutex_;                                 ///< also for the accounts
   std::unordered_map<object_id, uint32_t> accounts_; ///< in how many accounts each leased object is
   std::atomic<uint64_t> bytes_{0};
   uint64_t claimed_ = 0;
@@ -104,8 +104,8 @@ class lease_account : public std::enable_shared_from_this<lease_account> {
  private:
   class charged_hold;
 
-  uint64_t room(uint64_t limit) const;     ///< how much more it may lease; with the lock
-  void add(const object_place& place);     ///< with the lock
+  uint64_t room(uint64_t limit) const; ///< how much more it may lease; with the lock
+  void add(const object_place& place); ///< with the lock
   void release(std::span<const object_place> places);
 
   ledger_ptr group_;

@@ -19,7 +19,7 @@ struct probe_request {
 struct probe_answer {
   error failure;
   tier_kind tier = tier_kind::none;
-  object_bitmap present;   ///< parallel to the range's keys
+  object_bitmap present; ///< parallel to the range's keys
   hold_ptr held;         ///< if requested and anything is present; parallel to the range's keys
 };
 

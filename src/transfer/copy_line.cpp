@@ -76,7 +76,8 @@ void copy_line::add(seal_request what, std::function<void(seal_answer)> answer) 
 
 void copy_line::add(check_request what, std::function<void(check_answer)> answer) {
   context_ptr context = what.context;
-  push(context, std::make_unique<object_work<check_request, check_answer>>(std::move(what), std::move(answer)));
+  push(context,
+       std::make_unique<object_work<check_request, check_answer>>(std::move(what), std::move(answer)));
 }
 
 void copy_line::serve() {

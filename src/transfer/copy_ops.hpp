@@ -33,8 +33,8 @@ class byte_copy {
   copy_request request_;
   copy_answer answer_;
   uint64_t piece_bytes_;
-  uint64_t each_;      ///< cost of a piece beside its bytes
-  uint64_t done_ = 0;  ///< of the current piece
+  uint64_t each_;     ///< cost of a piece beside its bytes
+  uint64_t done_ = 0; ///< of the current piece
   uint64_t bytes_ = 0;
   uint64_t left_ = 0;
   std::optional<payload_checksummer> sum_;

@@ -90,7 +90,8 @@ TEST_F(FairQueue, ChosenItemsPassTheFrontAndAreCharged) {
   line.front();
   push({1, 2}, 500); // 1
   push({1, 2}, 3);   // 2
-  auto small = line.take_first([](const work& item, uint64_t cost) { return cost == item.cost && cost < 10; });
+  auto small =
+      line.take_first([](const work& item, uint64_t cost) { return cost == item.cost && cost < 10; });
   ASSERT_TRUE(small);
   EXPECT_EQ(small->number, 2u);
   EXPECT_FALSE(line.take_first([](const work&, uint64_t) { return false; }));
@@ -164,7 +165,9 @@ TEST_F(FairQueue, SharesAreEqualWithinTheBound) {
   std::mt19937_64 random(2);
   std::map<std::pair<uint64_t, uint64_t>, uint64_t> served;
   std::vector<flow> flows{{1, 1}, {1, 2}, {1, 3}, {2, 1}};
-  auto more = [&](const flow& of) { push(of, of.connection == 1 ? 1 + random() % 20 : 1 + random() % largest); };
+  auto more = [&](const flow& of) {
+    push(of, of.connection == 1 ? 1 + random() % 20 : 1 + random() % largest);
+  };
   for (const flow& of : flows)
     more(of);
   for (int step = 0; step < 100'000; ++step) {

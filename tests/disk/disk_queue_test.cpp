@@ -368,9 +368,9 @@ TEST_F(DiskQueue, ConnectionsTakeTurns) {
   };
   auto greedy = read_of(1, {0, 1, 2, 3}), other = read_of(2, {100}), third = read_of(3, {200});
   std::vector<uint64_t> order;
-  while (auto step = queue.next()) {
-    order.push_back(step->second.file_offset);
-    complete(*step);
+  while (auto one = queue.next()) {
+    order.push_back(one->second.file_offset);
+    complete(*one);
   }
   EXPECT_EQ(order, (std::vector<uint64_t>{0, 100, 200, 1, 2, 3}));
   EXPECT_TRUE(*greedy && *other && *third);

@@ -99,7 +99,8 @@ TEST_F(AllocationQueue, WhatOnlyTheEndOfLeasesMakesFreeIsToldAtOnce) {
   make_room({});
   ASSERT_TRUE(*large) << "six of eight are leased";
   EXPECT_EQ((*large)->failure.code, errc::no_space);
-  EXPECT_NE((*large)->failure.text.find("only the end of leases can make 12288 bytes free"), std::string::npos)
+  EXPECT_NE((*large)->failure.text.find("only the end of leases can make 12288 bytes free"),
+            std::string::npos)
       << (*large)->failure.text;
   make_room({});
   EXPECT_FALSE(*small) << "the transfer ends by itself";

@@ -106,9 +106,7 @@ TEST_F(LeaseLedger, NobodyElseLeasesWhatIsClaimed) {
   EXPECT_EQ(ledger->bytes(), 0u); // nothing is leased yet
   EXPECT_EQ(room(two), 300u);
   EXPECT_EQ(room(one), 0u);
-  {
-    auto moved = std::move(claim);
-  }
+  { auto moved = std::move(claim); }
   EXPECT_EQ(room(two), 1200u);
 }
 

@@ -29,7 +29,8 @@ connection::connection(self_pointer owner, unique_fd socket, peer who, client_pt
                                                caf::actor_cast<caf::strong_actor_ptr>(owner))),
       requests_(record_->id, {environment_->limits.credit_requests, environment_->limits.credit_bytes,
                               environment_->limits.request_deadline}),
-      leased_(environment_->group->leases->open()), holdings_({environment_->limits.staging_bytes, environment_->limits.regions_max,
+      leased_(environment_->group->leases->open()),
+      holdings_({environment_->limits.staging_bytes, environment_->limits.regions_max,
                  environment_->limits.leases_max, environment_->limits.lease_objects_max}) {}
 
 connection::~connection() {

@@ -19,7 +19,7 @@ namespace terrace::actors {
 struct group_plan {
   std::string name;
   uint64_t number = 1; ///< another one for each group
-  std::string path; ///< of its first socket
+  std::string path;    ///< of its first socket
   bool isolated = false;
   clock_source policy_time = clock_source::steady;
   tier_plan host;

@@ -29,8 +29,9 @@ struct load_window : transfer_window {
   size_t usable = 0;            ///< objects from the beginning on that are in host memory now
   std::vector<hold_ptr> holds;
   reservation_ptr passing; ///< objects that are delivered and not kept
-  std::optional<lease_account::claim> claimed, claimed_below; ///< without a copy: for what it holds, and reads
-  int awaited = 0;         ///< rounds in which others were writing some of its objects
+  std::optional<lease_account::claim> claimed,
+      claimed_below; ///< without a copy: for what it holds, and reads
+  int awaited = 0;   ///< rounds in which others were writing some of its objects
 };
 
 /// State passed from one window to the next.

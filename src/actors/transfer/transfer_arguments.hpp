@@ -23,7 +23,7 @@ namespace terrace::actors {
 struct group_parts {
   std::string name;
   uint64_t number = 0; ///< of the group; 0 is for work of the daemon itself
-  std::string path; ///< of its first socket
+  std::string path;    ///< of its first socket
   bool isolated = false;
   std::vector<std::string> disk_files; ///< the files of its volume, also while the disk tier is off
   std::string state_directory;         ///< for clears that a volume could not record
@@ -34,7 +34,7 @@ struct group_parts {
   std::shared_ptr<shadow_feed> feed;       ///< checked before the shadows are notified
   tier_actor host;                         ///< the first tier, through which all transfers go
   std::shared_ptr<segmented_arena> memory; ///< the host tier's
-  ledger_ptr leases; ///< what they hold of host memory
+  ledger_ptr leases;                       ///< what they hold of host memory
   std::shared_ptr<copier_pool> copiers;
   std::atomic<uint64_t> window_bytes{64ULL
                                      << 20}; ///< limit of the arena bytes that a transfer holds at a time

@@ -8,7 +8,9 @@ using namespace terrace::actors::test;
 namespace {
 
 struct LeasedLoads : group_fixture {
-  LeasedLoads() { start({.host_objects = 32, .disk_objects = 160, .leases = {75, 100}, .window_objects = 4}); }
+  LeasedLoads() {
+    start({.host_objects = 32, .disk_objects = 160, .leases = {75, 100}, .window_objects = 4});
+  }
 
   /// What a connection makes of a lease. Without `copies` the objects stay held instead.
   load_result load_leased(const lookup_answer& found, uint64_t first, size_t count, bool copies = true,
