@@ -212,7 +212,6 @@ void connection::refuse(const request& what, const error& why) {
 
 void connection::answer_sent(request_id id) {
   requests_.sent(id);
-  what.context->group = environment_->group->number;
   record_->requests_in_flight = static_cast<uint32_t>(requests_.size());
 }
 

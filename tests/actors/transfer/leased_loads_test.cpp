@@ -9,7 +9,7 @@ namespace {
 
 struct LeasedLoads : group_fixture {
   LeasedLoads() {
-    start({.host_objects = 32, .disk_objects = 160, .leases = {75, 100}, .window_objects = 4});
+    start({.host_objects = 32, .disk_objects = 160, .window_objects = 4, .leases = {75, 100}});
   }
 
   /// What a connection makes of a lease. Without `copies` the objects stay held instead.
