@@ -1,7 +1,6 @@
 #include "tier/lease_ledger.hpp"
 
 #include <algorithm>
-#include <cassert>
 #include <utility>
 
 namespace terrace {
@@ -89,10 +88,10 @@ std::vector<bool> lease_ledger::leased(std::span<const object_place> places) {
 }
 
 void lease_account::add(const object_place& place) {
-  if (leases_[place.id]++ != 0)
+  if (leases_.add(place.id) != 1)
     return;
   bytes_ += place.physical_bytes;
-  if (group_->accounts_[place.id]++ == 0)
+  if (group_->accounts_.add(place.id) == 1)
     group_->bytes_.fetch_add(place.physical_bytes, std::memory_order_relaxed);
 }
 
@@ -113,17 +112,11 @@ void lease_account::release(std::span<const object_place> places) {
     for (const object_place& place : some) {
       if (!place.present())
         continue;
-      auto entry = leases_.find(place.id);
-      assert(entry != leases_.end());
-      if (--entry->second != 0)
+      if (leases_.remove(place.id) != 0)
         continue;
-      leases_.erase(entry);
       bytes_ -= place.physical_bytes;
-      auto shared = group_->accounts_.find(place.id);
-      assert(shared != group_->accounts_.end());
-      if (--shared->second != 0)
+      if (group_->accounts_.remove(place.id) != 0)
         continue;
-      group_->accounts_.erase(shared);
       group_->bytes_.fetch_sub(place.physical_bytes, std::memory_order_relaxed);
     }
   });

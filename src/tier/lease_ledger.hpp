@@ -2,6 +2,7 @@
 // how much more a connection may lease.
 #pragma once
 
+#include "tier/object_counts.hpp"
 #include "tier/object_hold.hpp"
 
 #include <algorithm>
@@ -10,7 +11,6 @@
 #include <memory>
 #include <mutex>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 namespace terrace {
@@ -60,8 +60,8 @@ class lease_ledger : public std::enable_shared_from_this<lease_ledger> {
   friend class lease_account;
 
   const lease_bounds bounds_;
-  std::mutex mutex_;                                 ///< also for the accounts
-  std::unordered_map<object_id, uint32_t> accounts_; ///< in how many accounts each leased object is
+  std::mutex mutex_;       ///< also for the accounts
+  object_counts accounts_; ///< in how many accounts each leased object is
   std::atomic<uint64_t> bytes_{0};
   uint64_t claimed_ = 0;
 };
@@ -109,7 +109,7 @@ class lease_account : public std::enable_shared_from_this<lease_account> {
   void release(std::span<const object_place> places);
 
   ledger_ptr group_;
-  std::unordered_map<object_id, uint32_t> leases_; ///< how many leases contain each object
+  object_counts leases_; ///< how many leases contain each object
   uint64_t bytes_ = 0;
 };
 using account_ptr = std::shared_ptr<lease_account>;

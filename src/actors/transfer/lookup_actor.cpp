@@ -141,6 +141,13 @@ bool holds_in_host(const search& state) {
   return state.tiers.front().tier->kind == tier_kind::host && state.tiers.front().held;
 }
 
+/// Whether all that was found is held in host memory, and all of it is needed.
+bool all_in_host(const search& state) {
+  const auto& places = state.tiers.front().held->places();
+  return !has_trailing_pools(state) &&
+         std::all_of(places.begin(), places.end(), [](const object_place& place) { return place.present(); });
+}
+
 /// The objects found, as one prefix of the fastest tiers.
 lookup_answer merge(self_pointer self, search& state) {
   const space_spec& spec = state.request.in->spec;
@@ -167,20 +174,22 @@ lookup_answer merge(self_pointer self, search& state) {
     account_ptr account = state.request.account ? state.request.account : state.request.group->leases->open();
     hold_ptr& host = state.tiers.front().held;
     auto claimed = account->claim_for(host->places(), leased_bytes_max(state));
-    size_t may_have = chunks_that_fit(prefix_of(state, claimed.bytes()));
-    if (may_have < answer.plan.found_chunks) {
-      auto shorter = state.request.plan;
-      shorter.chunks = static_cast<uint32_t>(may_have);
-      for (tier_answer& each : answers)
-        each.present = first_of(each.present, may_have * per_chunk);
-      answer.plan = make_prefix_plan(spec, shorter, answers);
-      answer.plan.requested_chunks = state.request.plan.chunks;
-      keep_found();
-      answer.shortened = true;
+    if (!claimed.complete() || !all_in_host(state)) {
+      size_t may_have = chunks_that_fit(prefix_of(state, claimed.bytes()));
+      if (may_have < answer.plan.found_chunks) {
+        auto shorter = state.request.plan;
+        shorter.chunks = static_cast<uint32_t>(may_have);
+        for (tier_answer& each : answers)
+          each.present = first_of(each.present, may_have * per_chunk);
+        answer.plan = make_prefix_plan(spec, shorter, answers);
+        answer.plan.requested_chunks = state.request.plan.chunks;
+        keep_found();
+        answer.shortened = true;
+      }
+      leave_out_unneeded();
+      auto keeps = kept_in_host(prefix_of(state, claimed.bytes()));
+      host->keep_only(keeps);
     }
-    leave_out_unneeded();
-    auto keeps = kept_in_host(prefix_of(state, claimed.bytes()));
-    host->keep_only(keeps);
     host = account->charge(std::move(host));
   }
   for (tier_share& share : state.tiers) {

@@ -55,6 +55,8 @@ void answer(connection& client, const connection::request& what, const subject& 
   const prefix_plan& plan = found.plan;
   count_hits(*of.in, plan);
   lease_ptr held;
+  if (found.shortened)
+    client.environment().client_probe->lease_shortened();
   if (of.lease_wanted && plan.found_chunks != 0 && what.context->live()) {
     size_t objects = 0;
     for (const tier_hold& one : found.held)
@@ -62,8 +64,6 @@ void answer(connection& client, const connection::request& what, const subject& 
     if (!client.may_lease(what) || !client.may_name(what, objects))
       return;
     held = take_lease(client, of, found);
-    if (found.shortened)
-      client.environment().client_probe->lease_shortened();
   }
   if (of.name) {
     lookup_outcome outcome;
