@@ -60,7 +60,7 @@ TEST_F(LeaseLedger, AbsentPlacesCostNothing) {
 
 TEST_F(LeaseLedger, OneConnectionGetsThreeQuartersAndTheNextOneTheSameShareOfTheRest) {
   EXPECT_EQ(room(one), 1200u);
-  auto most = one->charge(held(0, 120));
+  auto most = one->charge(held(1, 120));
   EXPECT_EQ(room(one), 0u);
   EXPECT_EQ(room(two), 300u);
   auto rest = two->charge(held(1000, 30));
@@ -88,19 +88,19 @@ TEST_F(LeaseLedger, ConnectionsThatLeaseStepByStepGetEqualShares) {
 }
 
 TEST_F(LeaseLedger, WhatIsLeasedAlreadyIsFreeForAll) {
-  auto all = one->charge(held(0, 120));
-  auto shared = held(0, 120);
+  auto all = one->charge(held(1, 120));
+  auto shared = held(1, 120);
   auto claim = two->claim_for(shared->places(), limit);
   EXPECT_TRUE(claim.complete());
   EXPECT_EQ(claim.bytes(), 0u);
   auto lease = two->charge(shared);
   EXPECT_EQ(ledger->bytes(), 1200u);
-  auto known = ledger->leased(held(119, 2)->places());
+  auto known = ledger->leased(held(120, 2)->places());
   EXPECT_EQ(known, (std::vector<bool>{true, false}));
 }
 
 TEST_F(LeaseLedger, NobodyElseLeasesWhatIsClaimed) {
-  auto claim = one->claim_for(held(0, 200)->places(), limit);
+  auto claim = one->claim_for(held(1, 200)->places(), limit);
   EXPECT_FALSE(claim.complete());
   EXPECT_EQ(claim.bytes(), 1200u);
   EXPECT_EQ(ledger->bytes(), 0u); // nothing is leased yet
@@ -116,7 +116,7 @@ TEST_F(LeaseLedger, IsSafeOnSeveralThreads) {
     threads.emplace_back([&, t] {
       auto own = ledger->open();
       for (uint64_t i = 0; i < 200; ++i) {
-        auto what = held(t % 2 * 100 + i % 7, 300);
+        auto what = held(1 + t % 2 * 100 + i % 7, 300);
         auto claim = own->claim_for(what->places(), 1 << 20);
         auto lease = own->charge(what);
         EXPECT_GE(ledger->bytes(), 3000u);
