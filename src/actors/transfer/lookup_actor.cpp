@@ -138,7 +138,8 @@ object_bitmap first_of(const object_bitmap& all, size_t objects) {
 }
 
 bool holds_in_host(const search& state) {
-  return state.tiers.front().tier->kind == tier_kind::host && state.tiers.front().held;
+  return !state.tiers.empty() && state.tiers.front().tier->kind == tier_kind::host &&
+         state.tiers.front().held;
 }
 
 /// Whether all that was found is held in host memory, and all of it is needed.
