@@ -17,6 +17,10 @@ class write_credits {
 
   explicit write_credits(uint64_t bytes_max) : bytes_max_(bytes_max) {}
 
+  /// The total credit follows an arena that grows or shrinks. Credits that are out stay out, and requests that wait are
+  /// served with the next change.
+  void set_bytes_max(uint64_t bytes_max) { bytes_max_ = bytes_max; }
+
   /// Connections get equal shares of the bytes (base/fair_queue.hpp). The first that waits is passed by smaller
   /// requests that fit, together by as many bytes as it asks for. A request for more than the total credit is served when nothing else is outstanding.
   void ask(uint64_t bytes, context_ptr context, reply answer);

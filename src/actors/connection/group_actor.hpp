@@ -8,6 +8,6 @@
 namespace terrace::actors {
 
 /// `isolated`: spaces with forgeable digests are refused.
-group_actor spawn_group(caf::actor_system& system, bool isolated);
+group_actor spawn_group(caf::actor_system& system, const space_registry::options& spaces);
 
 } // namespace terrace::actors

@@ -8,6 +8,7 @@
 #include <caf/typed_event_based_actor.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <memory>
 
@@ -15,11 +16,32 @@ namespace terrace::actors {
 
 namespace {
 
+/// Passes the ages of accesses to the tiers' probes.
+class age_probes final : public age_observer {
+ public:
+  void set(tier_number tier, std::shared_ptr<metrics::tier_probe> probe) {
+    probes_.at(tier) = std::move(probe);
+  }
+  void reused(tier_number tier, std::chrono::milliseconds after) override {
+    if (auto& probe = probes_[tier])
+      probe->reused(after);
+  }
+  void evicted(tier_number tier, std::chrono::milliseconds age) override {
+    if (auto& probe = probes_[tier])
+      probe->unused_until_evicted(age);
+  }
+
+ private:
+  std::array<std::shared_ptr<metrics::tier_probe>, tiers_max> probes_;
+};
+
 struct policy_state {
   const char* name = "policy";
+  age_probes ages; ///< outlives the tracker
   std::unique_ptr<eviction_tracker> tracker;
   open_inferences inferences;
   policy_clock clock;
+  std::shared_ptr<policy_feed> uses;
 };
 
 void apply(policy_state& state, const policy_notes& notes) {
@@ -32,6 +54,7 @@ void apply(policy_state& state, const policy_notes& notes) {
       case note_kind::insert: tracker.insert(tier, {note.key, note.parent, note.bytes}, at, request); break;
       case note_kind::hit: tracker.hit(tier, note.key, at); break;
       case note_kind::erase: tracker.erase(tier, note.key); break;
+      case note_kind::evict: tracker.evict(tier, note.key); break;
       case note_kind::pin: tracker.pin(tier, note.key); break;
       case note_kind::unpin: tracker.unpin(tier, note.key); break;
     }
@@ -89,9 +112,13 @@ policy_actor::behavior_type policy_behavior(policy_actor::stateful_pointer<polic
                                             const policy_arguments& arguments) {
   self->state.tracker = std::make_unique<eviction_tracker>(policy_seed, arguments.remember);
   self->state.clock = policy_clock(arguments.clock);
-  for (const auto& order : arguments.orders)
+  self->state.uses = arguments.uses;
+  self->state.tracker->set_observer(&self->state.ages);
+  for (const auto& order : arguments.orders) {
     if (!self->state.tracker->set_policy(static_cast<tier_number>(order.tier), order.policy))
       std::abort(); // settings were validated
+    self->state.ages.set(static_cast<tier_number>(order.tier), order.probe);
+  }
   return {
       [self](const policy_notes& notes) { apply(self->state, notes); },
       [self](const restored_request& request) {
@@ -99,8 +126,14 @@ policy_actor::behavior_type policy_behavior(policy_actor::stateful_pointer<polic
         return restored_answer{};
       },
       [](notes_mark mark) { return mark; },
-      [self](const inference_begin& what) { begin(self->state, what); },
-      [self](const inference_end& what) { end(self->state, what); },
+      [self](const inference_begin& what) {
+        begin(self->state, what);
+        self->state.uses->heard(what.objects->size());
+      },
+      [self](const inference_end& what) {
+        end(self->state, what);
+        self->state.uses->heard(1);
+      },
       [self](const victim_request& request) {
         victim_answer answer;
         auto tier = static_cast<tier_number>(request.tier);

@@ -34,6 +34,23 @@ struct BusyConnection : Connection {
 
 } // namespace
 
+// ---- the edge to the policy ----
+
+TEST_F(Connection, WithoutCreditItReadsOnOnceThePolicyHasRead) {
+  ready();
+  auto end = [](auto& body) { return wire::CreateEndInference(body, 7); };
+  ASSERT_TRUE(group->uses->offer(policy_feed::waiting_max)); // other connections' messages
+  for (uint64_t id = 10; id < 20; ++id) {
+    send(kind::end_inference, id, end);
+    EXPECT_EQ(answer().code(), errc::ok);
+    EXPECT_EQ(group->uses->waiting(), policy_feed::waiting_max) << "the policy has read it";
+  }
+  group->uses->heard(policy_feed::waiting_max);
+  send(kind::end_inference, 20, end);
+  EXPECT_EQ(answer().code(), errc::ok);
+  EXPECT_EQ(group->uses->waiting(), 0u);
+}
+
 // ---- handshake ----
 
 TEST_F(Connection, GreetsAndTellsItsCredits) {
