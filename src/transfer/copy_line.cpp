@@ -82,7 +82,7 @@ void copy_line::add(check_request what, std::function<void(check_answer)> answer
 
 void copy_line::serve() {
   entry next = line_.pop();
-  if (next.what->go_on(line_.empty() ? std::max(piece_bytes_, slice_cost) : slice_cost)) {
+  if (next.what->go_on(line_.empty() ? alone_cost : slice_cost)) {
     next.what->finish();
     return;
   }

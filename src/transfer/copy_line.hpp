@@ -18,6 +18,7 @@ class copy_line {
  public:
   /// Cost of a slice while others wait: 100 us of copying.
   static constexpr uint64_t slice_cost = 1 << 20;
+  static constexpr uint64_t alone_cost = 8 << 20; ///< of a slice while nobody else waits
 
   /// `piece_bytes`: bytes copied between checks of a request's context.
   explicit copy_line(uint64_t piece_bytes) : piece_bytes_(piece_bytes) {}
