@@ -143,8 +143,10 @@ TEST_F(FairQueue, LosesNothing) {
       EXPECT_GE(done.number, before);
       before = done.number;
     } else if (dice < 95) {
-      if (auto taken = line.take_first([&](const work& item, uint64_t) { return item.number % 7 == 0; }))
+      auto taken = line.take_first([&](const work& item, uint64_t) { return item.number % 7 == 0; });
+      if (taken) {
         EXPECT_EQ(waiting.erase(taken->number), 1u);
+      }
     } else {
       auto part = random() % 50;
       line.erase_if([&](const work& item) {
