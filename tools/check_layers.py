@@ -34,7 +34,7 @@ ROOMS = {
     "tier": {"base", "index", "memory", "policy"},
     "transfer": {"base", "index", "memory", "policy", "tier", "storage"},
     "disk": {"base", "index", "memory", "policy", "tier", "storage", "transfer"},
-    "channel": {"base", "protocol", "runtime"},
+    "channel": {"base", "memory", "protocol", "runtime"},
     "connection": {"base", "index", "memory", "policy", "tier", "protocol", "metrics"},
     "coroutine": {"base"},
     "runtime": {"base"},

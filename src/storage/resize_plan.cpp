@@ -72,7 +72,8 @@ volume_layout layout_after(const volume_layout& now, uint64_t capacity_bytes, ui
   return apart(area(now, stays), area(next, 1 - stays)) ? next : now;
 }
 
-std::vector<resize_target> resize_targets(const superblock& block, uint64_t capacity_bytes, uint64_t objects) {
+std::vector<resize_target> resize_targets(const superblock& block, uint64_t capacity_bytes,
+                                          uint64_t objects) {
   volume_layout next = layout_after(block.layout, capacity_bytes, objects);
   if (next.extents_begin < block.layout.extents_begin && capacity_bytes < block.capacity_bytes)
     return {{next, block.capacity_bytes}, {next, capacity_bytes}};

@@ -31,7 +31,8 @@ struct resize_target {
 
 /// The steps to the given capacity. If the index shrinks along with the file, its space becomes available for
 /// objects, so it is freed first. `objects`: as in `layout_for`.
-std::vector<resize_target> resize_targets(const superblock& block, uint64_t capacity_bytes, uint64_t objects = 0);
+std::vector<resize_target> resize_targets(const superblock& block, uint64_t capacity_bytes,
+                                          uint64_t objects = 0);
 
 /// `objects` by ascending generation, as returned by recovery. Objects within both the new start and the new
 /// end of the arena stay. The others, newest first, get the smallest gap that holds them, outside of all live

@@ -15,7 +15,7 @@ constexpr uint64_t journal_bytes_max = 256ULL << 20;
 constexpr uint64_t journal_share = 1024;
 constexpr uint64_t object_bytes_expected = 48 * kibibyte;
 constexpr uint64_t object_bytes_smallest = 8 * kibibyte; ///< header block and one block of payload
-constexpr uint64_t objects_always = 1'048'576; ///< or as many as the volume can contain
+constexpr uint64_t objects_always = 1'048'576;           ///< or as many as the volume can contain
 
 uint64_t whole_blocks(uint64_t bytes) { return bytes / disk_alignment_bytes * disk_alignment_bytes; }
 

@@ -90,7 +90,7 @@ TEST_F(Malformed, LengthBeyondWhatComesBeforeTheHandshake) {
   expect_end(frame_of(1, 1, {}, protocol::hello_bytes_max + 8), "length", {}, false);
 }
 TEST_F(Malformed, UnknownKinds) {
-  for (uint16_t unknown : {uint16_t{0}, uint16_t{16}, uint16_t{1000}, uint16_t{0xffff}})
+  for (uint16_t unknown : {0, protocol::last_request + 1, 1000, 0xffff})
     expect_end(frame_of(unknown, 2), "kind");
 }
 TEST_F(Malformed, KindsThatOnlyTheDaemonSends) {

@@ -87,6 +87,7 @@ TEST(Spaces, TheDiskKeepsWhatTheLastTenantsStored) {
   small.connection = "group_spaces_max = 32\n";
   small.disk = "admission = \"always\"\n";
   daemon_under_test daemon(small);
+  ASSERT_TRUE(daemon.await_log("joined"));
   constexpr uint32_t tenants = 200;
   serve_tenants(daemon, tenants);
   ASSERT_EQ(daemon.terminate(), 0);

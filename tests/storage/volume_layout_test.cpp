@@ -20,7 +20,8 @@ TEST(StoreLayout, FitsTheStoreItWasMadeFor) {
        {mebibyte, 3 * mebibyte + 4096, 16 * mebibyte, gibibyte, 1000 * gibibyte, 1024 * 1024 * gibibyte}) {
     auto layout = layout_for(capacity);
     EXPECT_TRUE(fits(layout, capacity)) << capacity;
-    EXPECT_LE(layout.extents_begin, std::max(capacity / (capacity > 100 * gibibyte ? 100 : 38), 600 * kibibyte))
+    EXPECT_LE(layout.extents_begin,
+              std::max(capacity / (capacity > 100 * gibibyte ? 100 : 38), 600 * kibibyte))
         << capacity;
   }
 }

@@ -208,8 +208,9 @@ TEST_P(StoreResizeCrash, LosesNothingWhereverItDies) {
       finished = resize_volume(*of.device, {.capacity_bytes = how.to, .drop = how.drop}).has_value();
       of.device->crash({.lost = lost}, dice);
       chunks left = intact_chunks(*of.device);
-      if (lost == 0)
-        EXPECT_EQ(inspect(*of.device)->problems(), 0u) << "what a kill leaves is no damage; step " << step;
+      if (lost == 0) {
+        EXPECT_EQ(inspect(*of.device)->problems(), 0u) << "a kill leaves no damage; step " << step;
+      }
       EXPECT_TRUE(std::ranges::includes(left, expected)) << left.size() << " left after step " << step;
       auto again = resize_volume(*of.device, {.capacity_bytes = how.to, .drop = how.drop});
       ASSERT_TRUE(again) << again.error().text;

@@ -194,22 +194,29 @@ class connection {
   void send(const Actor& to, Message message) {
     self_->send(to, std::move(message));
   }
-  /// Sends to the policy. Without credit (policy_feed.hpp) no further request is read until the policy has read it.
-  template <class Message>
-  void tell_policy(Message message, uint64_t objects) {
-    if (group().uses->offer(objects)) {
-      send(group().policy, std::move(message));
+  /// Sends on an edge with a credit. Without credit (edge_credit.hpp) no further request is read until `to` has read it.
+  template <class Actor, class Message>
+  void send_with_credit(edge_credit& credit, const Actor& to, Message message, uint64_t units) {
+    if (credit.offer(units)) {
+      send(to, std::move(message));
       return;
     }
-    ++policy_behind_;
-    assert(policy_behind_ <= environment_->limits.credit_requests);
+    ++without_credit_;
     auto read = [this] {
-      --policy_behind_;
+      --without_credit_;
       pump();
     };
-    self_->request(group().policy, caf::infinite, std::move(message)).then(read, [read](const caf::error&) {
-      read();
-    });
+    self_->request(to, caf::infinite, std::move(message)).then(read, [read](const caf::error&) { read(); });
+  }
+  template <class Message>
+  void tell_policy(Message message, uint64_t objects) {
+    send_with_credit(*group().uses, group().policy, std::move(message), objects);
+    assert(without_credit_ <= without_credit_max());
+  }
+  template <class Message>
+  void tell_group(Message message) {
+    send_with_credit(*group().lease_notices, group().group, std::move(message), 1);
+    assert(without_credit_ <= without_credit_max());
   }
   /// Continues with `work` after other messages have been handled.
   void resume(std::function<void()> work);
@@ -241,7 +248,12 @@ class connection {
  private:
   enum class phase { handshake, serving, draining, closing, quarantined };
   void pump();
-  bool may_serve() const { return requests_.has_credit() && policy_behind_ == 0; }
+  /// A request in flight sends at most one message to the policy and one to the group; a lease that another client
+  /// ends, one more.
+  uint32_t without_credit_max() const {
+    return 2 * environment_->limits.credit_requests + environment_->limits.leases_max;
+  }
+  bool may_serve() const { return requests_.has_credit() && without_credit_ == 0; }
   void serve(protocol::frame& frame);
   void violation(const protocol::frame& frame, const error& why);
   void answer(const request& what, errc outcome, std::unique_ptr<protocol::frame_builder> frame,
@@ -279,7 +291,7 @@ class connection {
   clock::time_point timer_at_ = clock::time_point::max(); ///< when the armed timer fires
   runtime::operation_id timer_{};
   bool pumping_ = false;
-  uint32_t policy_behind_ = 0; ///< messages to the policy that were sent without credit and not read yet
+  uint32_t without_credit_ = 0; ///< messages that were sent without credit and not read yet
   bool daemon_ends_ = false;
   uint64_t quarantined_bytes_ = 0;
 };

@@ -86,7 +86,7 @@ bool connection::may_name(const request& what, size_t objects) {
 }
 
 void connection::add_lease(lease_ptr taken) {
-  send(group().group, add_lease_notice{taken->id, taken->owner, taken});
+  tell_group(add_lease_notice{taken->id, taken->owner, taken});
   environment_->client_probe->lease_taken();
   arm_timer(taken->taken + environment_->limits.lease_warn_after);
   log_detail(detail_log::level::debug,
@@ -100,7 +100,7 @@ bool connection::release_lease(const lease_id& id) {
   if (!ended)
     return false;
   if (ended->owner)
-    send(group().group, end_lease_notice{id, record_->id});
+    tell_group(end_lease_notice{id, record_->id});
   lease_ended(*ended);
   log_detail(detail_log::level::debug, [] { return std::string("has released a lease"); });
   show_leases();

@@ -17,6 +17,7 @@ struct group_state {
   space_registry spaces;
   lease_registry leases;
   lookup_registry lookups;
+  std::shared_ptr<edge_credit> notices;
 };
 
 open_space_answer open_space(group_state& state, const open_space_request& request) {
@@ -41,8 +42,10 @@ caf::result<await_lookup_answer> await_lookup(group_actor::stateful_pointer<grou
 }
 
 group_actor::behavior_type group_behavior(group_actor::stateful_pointer<group_state> self,
-                                          const space_registry::options& spaces) {
+                                          const space_registry::options& spaces,
+                                          const std::shared_ptr<edge_credit>& notices) {
   self->state.spaces = space_registry(spaces);
+  self->state.notices = notices;
   return {
       [self](const open_space_request& request) { return open_space(self->state, request); },
       [self](const idle_spaces_request&) {
@@ -60,6 +63,7 @@ group_actor::behavior_type group_behavior(group_actor::stateful_pointer<group_st
       },
       [self](const add_lease_notice& notice) {
         self->state.leases.add(notice.id, notice.owner, notice.added);
+        self->state.notices->heard(1);
       },
       [self](const use_lease_request& request) {
         use_lease_answer answer;
@@ -69,7 +73,10 @@ group_actor::behavior_type group_behavior(group_actor::stateful_pointer<group_st
                             "no such lease in this trust group: it was released, or its owner ended"};
         return answer;
       },
-      [self](const end_lease_notice& notice) { self->state.leases.end(notice.id, notice.owner); },
+      [self](const end_lease_notice& notice) {
+        self->state.leases.end(notice.id, notice.owner);
+        self->state.notices->heard(1);
+      },
       [self](const end_owner_notice& notice) { self->state.leases.end(notice.owner); },
       [self](const begin_lookup_request& request) {
         begin_lookup_answer answer;
@@ -97,8 +104,9 @@ group_actor::behavior_type group_behavior(group_actor::stateful_pointer<group_st
 
 } // namespace
 
-group_actor spawn_group(caf::actor_system& system, const space_registry::options& spaces) {
-  return system.spawn(group_behavior, spaces);
+group_actor spawn_group(caf::actor_system& system, const space_registry::options& spaces,
+                        std::shared_ptr<edge_credit> notices) {
+  return system.spawn(group_behavior, spaces, std::move(notices));
 }
 
 } // namespace terrace::actors

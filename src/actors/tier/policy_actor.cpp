@@ -41,7 +41,7 @@ struct policy_state {
   std::unique_ptr<eviction_tracker> tracker;
   open_inferences inferences;
   policy_clock clock;
-  std::shared_ptr<policy_feed> uses;
+  std::shared_ptr<edge_credit> uses;
 };
 
 void apply(policy_state& state, const policy_notes& notes) {

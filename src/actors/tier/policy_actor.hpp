@@ -3,8 +3,8 @@
 
 #include "actors/interfaces.hpp"
 #include "metrics/tier_probe.hpp"
+#include "tier/edge_credit.hpp"
 #include "tier/policy_clock.hpp"
-#include "tier/policy_feed.hpp"
 
 #include <caf/fwd.hpp>
 
@@ -21,7 +21,7 @@ struct policy_arguments {
     std::shared_ptr<metrics::tier_probe> probe; ///< of the tier, for the ages of accesses; may be null
   };
   std::vector<order> orders;
-  std::shared_ptr<policy_feed> uses = std::make_shared<policy_feed>(); ///< of inferences, from connections
+  std::shared_ptr<edge_credit> uses = std::make_shared<edge_credit>(); ///< of inferences, from connections
   clock_source clock = clock_source::steady;
   bool remember =
       false; ///< also remember entries evicted from all tiers, for admission rules that count accesses

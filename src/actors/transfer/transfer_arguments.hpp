@@ -5,8 +5,8 @@
 #include "actors/transfer/copier_actor.hpp"
 #include "actors/transfer/tier_parts.hpp"
 #include "memory/segmented_arena.hpp"
+#include "tier/edge_credit.hpp"
 #include "tier/lease_ledger.hpp"
-#include "tier/policy_feed.hpp"
 #include "tier/shadow_feed.hpp"
 
 #include <caf/actor.hpp>
@@ -31,7 +31,9 @@ struct group_parts {
   bool detached = true;                ///< blocking work has its own thread
   group_actor group;
   policy_actor policy;
-  std::shared_ptr<policy_feed> uses = std::make_shared<policy_feed>(); ///< from connections to the policy
+  std::shared_ptr<edge_credit> uses =
+      std::make_shared<edge_credit>(); ///< from connections to the policy, in objects
+  std::shared_ptr<edge_credit> lease_notices = std::make_shared<edge_credit>(); ///< to the group, one each
   shadow_actor shadow;                     ///< null if none is configured, like its feed
   std::shared_ptr<shadow_feed> feed;       ///< checked before the shadows are notified
   tier_actor host;                         ///< the first tier, through which all transfers go

@@ -125,9 +125,10 @@ TEST_F(DiskAdmission, BeatsVictimSparesAFullDiskWhatIsWorthLess) {
   EXPECT_EQ(store(300, 4).stored_chunks, 4u);
   EXPECT_EQ(on_disk(300, 2), 2u) << "there was room for two";
   EXPECT_EQ(on_disk(302, 2), 0u);
-  for (uint64_t i = 1'001; i < 1'006; ++i)
+  for (uint64_t i = 1'001; i < 1'006; ++i) {
     group->uses->offer(4);
-  caf::anon_send(group->policy, inference_begin{i, chain(300, 4), {}, {}});
+    caf::anon_send(group->policy, inference_begin{i, chain(300, 4), {}, {}});
+  }
   settle();
   EXPECT_EQ(load(300, 4).chunks, 4u); // it is worth as much as the others now
   EXPECT_EQ(on_disk(302, 2), 2u);
