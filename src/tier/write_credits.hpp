@@ -22,7 +22,8 @@ class write_credits {
   void set_bytes_max(uint64_t bytes_max) { bytes_max_ = bytes_max; }
 
   /// Connections get equal shares of the bytes (base/fair_queue.hpp). The first that waits is passed by smaller
-  /// requests that fit, together by as many bytes as it asks for. A request for more than the total credit is served when nothing else is outstanding.
+  /// requests that fit, together by as many bytes as it asks for. A request for more than the total credit is
+  /// served when nothing else is outstanding.
   void ask(uint64_t bytes, context_ptr context, reply answer);
   /// Takes the bytes if they are available and no request waits.
   bool try_take(uint64_t bytes);
