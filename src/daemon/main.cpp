@@ -91,10 +91,10 @@ exit_code refuse(const command_line& given, const error& why) {
 
 /// `--check`: also what depends on this machine.
 exit_code check(const command_line& given, const settings& with, const std::string& default_directory) {
-  if (auto missing = missing_directories(with, default_directory); !missing.empty()) {
-    std::cerr << render(missing);
-    return wrong_usage;
-  }
+  auto missing = missing_directories(with, default_directory);
+  std::cerr << render(missing);
+  if (!missing.empty() && missing.size() == with.disk.directories().size())
+    return wrong_usage; // with some of its paths the tier starts
   std::cout << (given.config.empty() ? "the defaults are" : given.config + " is") << " valid\n";
   return clean;
 }

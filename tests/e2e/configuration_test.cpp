@@ -60,6 +60,15 @@ TEST(Configuration, ADirectoryThatIsMissingIsNamedAndNeverMade) {
   EXPECT_FALSE(std::filesystem::exists(daemon.state()));
 }
 
+TEST(Configuration, AMissingDirectoryAmongOthersIsReportedAndNoReasonNotToStart) {
+  temporary_folder folder;
+  write_file(folder / "some.toml",
+             "[disk]\npaths = [\"" + folder.path() + "\", \"" + folder.path() + "/absent\"]\n");
+  auto checked = terraced({"--check", "--config", folder / "some.toml"});
+  EXPECT_EQ(checked.exit_code, 0) << checked.err;
+  EXPECT_TRUE(has(checked.err, "/absent\", which does not exist")) << checked.err;
+}
+
 TEST(Configuration, TwoSpellingsOfOneDirectoryAreFound) {
   temporary_folder folder;
   std::filesystem::create_directory(folder / "a");

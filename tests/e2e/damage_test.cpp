@@ -77,7 +77,7 @@ TEST_F(Damage, ObjectsThatFailTheirChecksum) {
   auto chain = chain_of(1, 8);
   tester(daemon_.socket()).store(chain);
   ASSERT_EQ(daemon_.terminate(), 0);
-  for (uint64_t at = disk_bytes / 24; at < disk_bytes; at += object_bytes / 2)
+  for (uint64_t at = 3 * mebibyte; at < disk_bytes; at += object_bytes / 2)
     overwrite(at + 100, "damage");
   daemon_.start();
   ASSERT_TRUE(daemon_.await_log("8 objects found"));

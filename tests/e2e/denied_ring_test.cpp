@@ -39,7 +39,7 @@ void expect_in(const std::string& text, const std::string& part) {
 TEST(DeniedRing, IsFoundAtTheStart) {
   auto said = last_words(0);
   expect_in(said, "its exit code is 1");
-  expect_in(said, "terraced: io_uring is not available: io_uring_enter failed with EPERM");
+  expect_in(said, "io_uring is not available: io_uring_enter failed with EPERM");
   expect_in(said, "seccomp");
 }
 

@@ -51,7 +51,7 @@ TEST(Sharing, ClientsThatStoreTheSameIntoMemoryThatIsTooSmallAreNotToldThatOther
   std::vector<std::vector<digest>> chains;
   for (uint64_t seed = 0; seed < 4; ++seed)
     chains.push_back(chain_of(seed, 2));
-  for (int round = 0; round < 60; ++round) {
+  for (int round = 0; round < 20; ++round) {
     std::vector<client::ticket<client::store_result>> stores;
     for (auto& client : clients)
       for (const auto& chain : chains) {

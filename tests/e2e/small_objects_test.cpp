@@ -27,11 +27,11 @@ uint32_t store_small(tester& client, uint64_t seed) {
 }
 
 TEST(SmallObjects, AllComeBackAfterAnOrderlyRestart) {
-  daemon_under_test daemon({.disk_bytes = 256 * mebibyte});
+  daemon_under_test daemon({.disk_bytes = 384 * mebibyte});
   ASSERT_TRUE(daemon.await_log("joined"));
-  constexpr uint64_t chains = 20; // 12 KiB each on disk, 234 MiB: more than one object per 48 KiB
+  constexpr uint64_t chains = 20; // 12 KiB an object: far more than one per 48 KiB of the disk
   {
-    tester client(daemon.socket(), "small", at_a_time * small_bytes, small_space());
+    tester client(daemon.socket(), "small", 8 * object_bytes, small_space());
     for (uint64_t seed = 0; seed < chains; ++seed)
       ASSERT_EQ(store_small(client, seed), at_a_time);
   }
@@ -55,7 +55,7 @@ TEST(SmallObjects, WhatAnIndexHasNoRoomForIsToldAndResizingMakesRoom) {
   daemon.start();
   ASSERT_TRUE(daemon.await_log("joined"));
   {
-    tester client(daemon.socket(), "small", at_a_time * small_bytes, small_space());
+    tester client(daemon.socket(), "small", 8 * object_bytes, small_space());
     ASSERT_EQ(store_small(client, 1), at_a_time);
     ASSERT_EQ(store_small(client, 2), at_a_time);
     ASSERT_TRUE(daemon.await_log("objects will not be found after a restart"));
@@ -74,7 +74,7 @@ TEST(SmallObjects, WhatAnIndexHasNoRoomForIsToldAndResizingMakesRoom) {
   daemon.start();
   ASSERT_TRUE(daemon.await_log("joined"));
   {
-    tester client(daemon.socket(), "small", at_a_time * small_bytes, small_space());
+    tester client(daemon.socket(), "small", 8 * object_bytes, small_space());
     for (uint64_t seed = 1; seed < 4; ++seed)
       store_small(client, seed);
   }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <optional>
 
 namespace terrace {
@@ -40,12 +41,12 @@ TEST_F(UnusableObjects, AreThoseWhoseMissingRankHasLeft) {
 }
 
 TEST_F(UnusableObjects, NeedTheLastConnectionOfTheRankToEnd) {
-  std::optional<rank_presence::member> another(std::in_place, ranks, 1);
+  auto another = std::make_unique<rank_presence::member>(ranks, 1);
   second.reset();
   EXPECT_EQ(of(present({0})), std::vector<size_t>{});
   another.reset();
   EXPECT_EQ(of(present({0})), std::vector<size_t>{0});
-  another.emplace(ranks, 1);
+  another = std::make_unique<rank_presence::member>(ranks, 1);
   EXPECT_EQ(of(present({0})), std::vector<size_t>{});
 }
 

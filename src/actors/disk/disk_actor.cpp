@@ -284,7 +284,8 @@ void seen(self_pointer self, int32_t result) {
     return;
   tell(self); // so that status already shows what the log reports
   if (state.watched_file.now() == file_damage::none) {
-    state.with.warn("the disk tier is back: " + state.with.file->path() +
+    bool back = state.with.service->reason(state.with.path).empty(); // otherwise its device is out of service
+    state.with.warn((back ? "the disk tier is back: " : "") + state.with.file->path() +
                     " is the file that was opened again");
     return;
   }
