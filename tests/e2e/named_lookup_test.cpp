@@ -224,8 +224,9 @@ TEST_F(NamedLookup, AConnectionThatEndsLeavesNoLookupBehind) {
   }
   for (uint8_t number = 1; number <= 64; ++number) {
     auto heard = worker->await_lookup(named(number), client::within(std::chrono::seconds(5)));
-    if (!heard)
+    if (!heard) {
       EXPECT_EQ(to_string(heard.error().code), to_string(errc::gone)) << heard.error().text;
+    }
     auto found = look_up(number, chain);
     EXPECT_TRUE(found) << found.error().text; // the id is free
   }

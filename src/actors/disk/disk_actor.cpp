@@ -1,11 +1,11 @@
 #include "actors/disk/disk_actor.hpp"
 
+#include "actors/disk/disk_memory.hpp"
 #include "actors/disk/stall_tick.hpp"
 #include "coroutine/answer.hpp"
 #include "disk/file_watch.hpp"
 #include "disk/path_health.hpp"
 #include "runtime/io_messages.hpp"
-#include "runtime/ring.hpp"
 #include "storage/superblock.hpp"
 
 #include <caf/stateful_actor.hpp>
@@ -25,11 +25,6 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-struct registered_segment {
-  std::shared_ptr<const arena> what;
-  int slot = -1; ///< -1: plain buffers
-};
-
 struct started {
   metrics::disk_operation operation{};
   uint32_t bytes = 0;
@@ -47,7 +42,7 @@ struct disk_state {
   const char* name = "disk";
   disk_arguments with;
   std::unique_ptr<disk_queue> queue;
-  std::vector<registered_segment> segments;
+  std::unique_ptr<disk_memory> memory;
   std::vector<started> in_kernel; ///< by tag
   bool ticking = false;           ///< a tick of the stall detector is in the ring
   std::unique_ptr<path_health> health;
@@ -67,16 +62,6 @@ constexpr uint64_t trial_tag = 1ULL << 63;
 static_assert(metrics::disk_lines.size() == io_classes);
 
 using self_pointer = caf::stateful_actor<disk_state, runtime::homed<disk_actor::base>>*;
-
-/// The slot of registered buffers in which the memory begins, or -1.
-int fixed_buffer(const disk_state& state, const std::byte* memory, uint64_t bytes) {
-  for (const registered_segment& segment : state.segments)
-    if (segment.slot >= 0 && memory >= segment.what->data() &&
-        memory + bytes <= segment.what->data() + segment.what->size())
-      return segment.slot + static_cast<int>(static_cast<uint64_t>(memory - segment.what->data()) /
-                                             runtime::buffer_slot_bytes);
-  return -1;
-}
 
 metrics::disk_operation operation_of(disk_direction direction) {
   return direction == disk_direction::read ? metrics::disk_operation::read : metrics::disk_operation::write;
@@ -110,7 +95,7 @@ void submit(self_pointer self) {
     request.offset = transfer.file_offset;
     request.data = transfer.memory;
     request.length = transfer.bytes;
-    request.fixed_buffer = fixed_buffer(state, transfer.memory, transfer.bytes);
+    request.fixed_buffer = state.memory->slot_of(transfer.memory, transfer.bytes);
     request.keep_alive = std::const_pointer_cast<void>(std::move(transfer.keep_alive));
     state.in_kernel[tag].id =
         self->port().submit(std::move(request), caf::actor_cast<caf::strong_actor_ptr>(self), tag);
@@ -372,31 +357,15 @@ disk_actor::behavior_type disk_behavior(self_pointer self, const std::shared_ptr
   state.with = std::move(*arguments);
   state.queue = std::make_unique<disk_queue>(state.with.limits);
   state.health = std::make_unique<path_health>(state.with.file->path(), state.with.health);
-  for (auto& segment : state.with.segments)
-    state.segments.push_back({std::move(segment), -1});
+  state.memory = std::make_unique<disk_memory>(std::move(state.with.segments));
   begin_looking(self);
   return {
-      [self](register_memory) {
-        for (registered_segment& segment : self->state.segments)
-          if (segment.slot < 0)
-            segment.slot = self->port().register_arena(segment.what->data(), segment.what->size());
-      },
+      [self](register_memory) { self->state.memory->register_all(self->port()); },
       [self](const add_memory& added) {
-        for (const registered_segment& segment : self->state.segments)
-          if (segment.what == added.segment)
-            return; // it was already there when the disk was added
-        int slot = -1;
-        if (added.committed)
-          slot = self->port().register_arena(added.segment->data(), added.segment->size());
-        self->state.segments.push_back({added.segment, slot});
+        self->state.memory->add(self->port(), added.segment, added.committed);
       },
       [self](const forget_memory& gone) {
-        std::erase_if(self->state.segments, [&](const registered_segment& segment) {
-          bool is = segment.what->data() == gone.begin;
-          if (is)
-            self->port().unregister_arena(segment.slot, segment.what->size());
-          return is;
-        });
+        self->state.memory->forget(self->port(), gone.begin);
         return retire_answer{};
       },
       [self](const disk_request& request) { return on_request(self, request); },
