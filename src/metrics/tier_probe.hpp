@@ -77,7 +77,8 @@ class tier_probe {
   std::array<counter, eviction_reasons> evictions_, evicted_bytes_;
   std::array<counter, refusal_reasons> refusals_;
   age_histogram reuse_, eviction_age_;
-  gauge objects_, leased_, waiting_, degraded_, capacity_, used_, requested_, largest_run_, free_runs_, whole_;
+  gauge objects_, leased_, waiting_, degraded_, capacity_, used_, requested_, largest_run_, free_runs_,
+      whole_;
 };
 
 } // namespace terrace::metrics

@@ -39,8 +39,7 @@ TEST(Fairness, TinyPiecesOfOneClientDoNotHoldUpTheLoadsOfAnother) {
   }
   for (int i = 0; i < 10; ++i)
     EXPECT_EQ(other.load_and_check(chain), 4U);
-  EXPECT_GE(in_flight(other, "greedy"), 4U)
-      << "ten loads of the other client took as long as most of these";
+  EXPECT_GE(in_flight(other, "greedy"), 4U) << "ten loads of the other client took as long as most of these";
   for (auto& ticket : tickets) {
     auto loaded = greedy->wait(ticket, patiently());
     ASSERT_TRUE(loaded) << loaded.error().text;
