@@ -34,12 +34,12 @@ inline uint64_t arena_for(uint64_t chunks, const object_sizes& objects) {
   return chunks / in_segment * objects.segment_bytes + chunks % in_segment * objects.physical_bytes;
 }
 
-/// The daemon's windows are at most 64 MiB of payload and an eighth of the arena, and never less than a chunk.
+/// The daemon's windows are at most 64 MiB of the arena and an eighth of it, and never less than a chunk.
 inline cache_shape shape_of(uint64_t arena_bytes, const object_sizes& objects) {
   uint64_t window = std::min<uint64_t>(64ULL << 20, arena_bytes / 8);
   return {.capacity_chunks = chunks_in(arena_bytes, objects),
           .object_bytes = objects.physical_bytes,
-          .window_chunks = std::max<uint64_t>(1, window / objects.payload_bytes),
+          .window_chunks = std::max<uint64_t>(1, window / objects.physical_bytes),
           .batch_chunks = std::max<uint64_t>(1, objects.region_bytes / objects.payload_bytes)};
 }
 

@@ -236,8 +236,8 @@ TEST(CacheShape, CountsWholeObjectsOfEachSegment) {
 
 TEST(CacheShape, WindowsAreAnEighthOfTheArenaAndAtMost64MiB) {
   object_sizes objects{.payload_bytes = 1 << 20, .physical_bytes = (1 << 20) + 4096};
-  EXPECT_EQ(shape_of(1ULL << 30, objects).window_chunks, 64U);
-  EXPECT_EQ(shape_of(80ULL << 20, objects).window_chunks, 10U);
+  EXPECT_EQ(shape_of(1ULL << 30, objects).window_chunks, 63U);
+  EXPECT_EQ(shape_of(80ULL << 20, objects).window_chunks, 9U);
   EXPECT_EQ(shape_of(2ULL << 20, objects).window_chunks, 1U);
   EXPECT_EQ(shape_of(1ULL << 30, objects).batch_chunks, 32U);
 }
