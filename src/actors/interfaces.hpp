@@ -284,7 +284,8 @@ using write_through_actor = caf::typed_actor<
     // From a connection whose request ended early.
     caf::reacts_to<sweep_notice>>;
 
-/// COPIER: a thread that copies and verifies bytes. One job at a time, in arrival order.
+/// COPIER: a thread that copies and verifies bytes, in slices: groups and connections get equal shares of it
+/// (transfer/copy_line.hpp).
 using copier_actor = caf::typed_actor<caf::replies_to<copy_request>::with<copy_answer>,
                                       // Writes the header block in front of each payload, including the
                                       // checksum.

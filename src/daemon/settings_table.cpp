@@ -112,6 +112,8 @@ constexpr option_spec option_specs[] = {
     {"copier", "piece_bytes", kind::bytes, restart, in<&s::copier, &copier_options::piece_bytes>},
 
     {"lease", "warn_after", kind::duration, restart, in<&s::lease, &lease_options::warn_after>},
+    {"lease", "host_percent", kind::count, restart, in<&s::lease, &lease_options::host_percent>},
+    {"lease", "connection_percent", kind::count, restart, in<&s::lease, &lease_options::connection_percent>},
 
     {"metrics", "enabled", kind::flag, restart, in<&s::metrics, &metrics_options::enabled>},
     {"metrics", "address", kind::text, restart, in<&s::metrics, &metrics_options::address>},

@@ -76,6 +76,7 @@ actors::group_plan plan_of(const settings& with, const group_options& group,
     plan.admission.bytes_per_day = with.disk.write_bytes_per_day;
     plan.write_new = with.disk.write_through;
   }
+  plan.leases = {with.lease.host_percent, with.lease.connection_percent};
   return plan;
 }
 
@@ -168,6 +169,7 @@ result<void> open_all(const settings& with, const std::string& state_directory,
                              with.connection.region_bytes_group},
                             all_regions));
     wired.groups.push_back(plan_of(with, groups[i], state_directory));
+    wired.groups.back().number = i + 1;
     wired.groups.back().teardown = wired.teardown;
     wired.probes.emplace_back();
     wired.probes.back().paths.resize(std::max<size_t>(wired.groups[i].disk_files.size(), 1));

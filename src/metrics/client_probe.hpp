@@ -34,15 +34,16 @@ class client_probe {
   void unquarantines(uint64_t bytes) noexcept { quarantined_bytes_.subtract(bytes); }
 
   void lease_taken() noexcept;
-  void lease_ended() noexcept { leases_.subtract(); } ///< exactly once per `lease_taken`
-  void lease_old() noexcept { old_leases_.add(); }    ///< once per lease older than lease.warn_after
+  void lease_shortened() noexcept { leases_shortened_.add(); } ///< it would have held too much
+  void lease_ended() noexcept { leases_.subtract(); }          ///< exactly once per `lease_taken`
+  void lease_old() noexcept { old_leases_.add(); }             ///< once per lease older than lease.warn_after
   void old_lease_ended() noexcept { old_leases_.subtract(); }
 
   void collect(const labels& of, sample_sink& sink) const;
 
  private:
   gauge connections_, staged_bytes_, quarantined_bytes_, leases_, old_leases_;
-  counter accepted_, received_bytes_, sent_bytes_, stalls_, leases_taken_;
+  counter accepted_, received_bytes_, sent_bytes_, stalls_, leases_taken_, leases_shortened_;
   std::array<counter, refusals> refused_;
 };
 

@@ -115,6 +115,8 @@ TEST(Settings, EveryBoundIsEnforced) {
       {"shadow.capacity_percents", [](settings& s) { s.shadow.capacity_percents = {}; }},
       {"copier.threads", [](settings& s) { s.copier.threads = 65; }},
       {"copier.piece_bytes", [](settings& s) { s.copier.piece_bytes = 1; }},
+      {"lease.host_percent", [](settings& s) { s.lease.host_percent = 101; }},
+      {"lease.connection_percent", [](settings& s) { s.lease.connection_percent = 0; }},
       {"lease.warn_after", [](settings& s) { s.lease.warn_after = std::chrono::milliseconds(0); }},
       {"metrics.address", [](settings& s) { s.metrics.address = "0.0.0.0:9464"; }},
       {"metrics.spaces_max", [](settings& s) { s.metrics.spaces_max = 1001; }},

@@ -298,7 +298,7 @@ TEST_F(Residency, SaysWhatHoldsItsBytes) {
   published(chain(0, 1));
   tier.probe(*chain(0, 1), true, false);
   acquire(chain(1, 2));
-  std::string text = tier.describe_holders();
+  std::string text = tier.describe_holders().text;
   EXPECT_NE(text.find("hold 8192 bytes in 1 objects"), std::string::npos) << text;
   EXPECT_NE(text.find("writes in progress 16384 bytes"), std::string::npos) << text;
 }

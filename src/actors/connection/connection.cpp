@@ -31,6 +31,7 @@ connection::connection(self_pointer owner, unique_fd socket, peer who, client_pt
                                                environment_->teardown)),
       requests_(record_->id, {environment_->limits.credit_requests, environment_->limits.credit_bytes,
                               environment_->limits.request_deadline}),
+      leased_(environment_->group->leases->open()),
       holdings_({environment_->limits.staging_bytes, environment_->limits.reservations_max,
                  environment_->limits.spaces_max, environment_->limits.regions_max,
                  environment_->limits.leases_max, environment_->limits.lease_objects_max},
@@ -166,6 +167,7 @@ void connection::serve(protocol::frame& frame) {
   auto now = environment_->now();
   arm_timer(now + environment_->limits.request_deadline);
   what.context = requests_.begin(what.id, what.kind, frame.body.size() + protocol::header_bytes, now);
+  what.context->group = environment_->group->number;
   record_->requests_in_flight = static_cast<uint32_t>(requests_.size());
   ++record_->requests;
   environment_->request_probe->started(static_cast<size_t>(what.kind));

@@ -243,6 +243,7 @@ class connection {
   actor_pool& idle_lookups() { return idle_lookups_; }
   actor_pool& idle_loads() { return idle_loads_; }
   actor_pool& idle_stores() { return idle_stores_; }
+  const account_ptr& leased() const { return leased_; } ///< what its leases and readings hold of host memory
 
  private:
   enum class phase { handshake, serving, draining, closing, quarantined };
@@ -283,6 +284,7 @@ class connection {
   std::unique_ptr<frame_channel> channel_;
   phase phase_ = phase::handshake;
   request_table requests_;
+  account_ptr leased_;
   client_holdings holdings_;
   region_budget_ptr regions_;
   actor_pool idle_lookups_, idle_loads_, idle_stores_;

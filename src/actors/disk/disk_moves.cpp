@@ -81,6 +81,7 @@ void report(disk_set_pointer self, const read_request& what, const std::vector<s
 void check(disk_set_pointer self, const read_request& what, move_answer read, answer<move_answer> reply) {
   std::vector<size_t> checked;
   auto request = check_of(what, self->state.paths->volume(), read, checked);
+  request.context = what.context;
   if (checked.empty()) {
     reply.deliver(std::move(read));
     return;
@@ -122,6 +123,7 @@ caf::result<move_answer> on_write(disk_set_pointer self, const write_request& re
   auto reply = make_answer<move_answer>(self);
   bool known = false;
   auto headers = seal_of(request, self->state.paths->volume(), known);
+  headers.context = request.context;
   if (known && headers.objects.size() <= headers_here_max) {
     seal_objects(headers);
     write(self, request, reply);

@@ -30,7 +30,7 @@ struct tier_shell {
   std::shared_ptr<metrics::tier_probe> probe;
   tier_kind kind = tier_kind::none;
   std::shared_ptr<eviction_round> round; ///< while one is in progress
-  bool owes_notice = false;              ///< the last one failed, and nothing became evictable since
+  bool owes_notice = false;              ///< one failed, and nothing became evictable since
 };
 
 using self_pointer = caf::stateful_actor<tier_shell, runtime::short_turns<tier_actor::base>>*;
@@ -83,10 +83,11 @@ void settle(self_pointer self, std::vector<extent> freed, const space_ptr& of = 
   if (state.objects.take_evictable()) {
     if (state.round)
       state.round->more_evictable();
-    else if (std::exchange(state.owes_notice, false))
+    if (std::exchange(state.owes_notice, false))
       self->send(state.space, evictable_notice{});
   }
   state.probe->holds(state.objects.table().published());
+  state.probe->leased(state.objects.leased_bytes());
 }
 
 // ---- a round of eviction, started by the allocator ----
@@ -132,7 +133,7 @@ void go_on(self_pointer self) {
     ask_for_victims(self);
     return;
   }
-  state.owes_notice = state.round->failed();
+  state.owes_notice = state.owes_notice || state.round->failed(); // an earlier one may have been for another
   if (state.round->failed())
     state.probe->found_no_victim();
   self->send(state.space, room_made{std::move(state.round)});
@@ -157,7 +158,7 @@ caf::result<acquire_answer> acquire(self_pointer self, const acquire_request& re
   if (wanted.sizes.empty())
     return finish_acquire(self, request, wanted, {});
   auto reply = make_answer<acquire_answer>(self);
-  allocate_request space{wanted.sizes, request.may_wait, request.context, request.may_evict};
+  allocate_request space{wanted.sizes, request.may_wait, request.context};
   self->request(state.space, caf::infinite, std::move(space))
       .then(
           [self, reply, request, wanted](const allocate_answer& granted) mutable {
@@ -179,7 +180,6 @@ probe_answer probe(self_pointer self, const probe_request& request) {
   auto found = self->state.objects.probe(*request.objects, request.hold, request.note_access, request.range);
   probe_answer answer;
   answer.tier = self->state.kind;
-  answer.held_bytes = self->state.objects.table().held_bytes();
   if (request.hold && found.hits != 0)
     answer.held = std::make_shared<object_hold>(self->state.sink, std::move(found.places));
   self->state.probe->hit(found.hits);
@@ -274,6 +274,7 @@ tier_actor::behavior_type tier_behavior(self_pointer self, std::shared_ptr<tier_
   auto& state = self->state;
   state.kind = arguments->kind;
   state.objects = arguments->objects ? std::move(*arguments->objects) : residency(arguments->kind);
+  state.objects.charges(arguments->leases);
   state.sink = std::make_shared<actor_release_sink>(caf::actor_cast<caf::actor>(self));
   state.keeper = arguments->keeper;
   state.policy = arguments->policy;

@@ -17,11 +17,13 @@ struct lookup_request {
   bool hold = false;  ///< hold what is found
   bool note_access =
       false; ///< holding is an access, unless an inference was reported; a probe without hold is none
+  account_ptr account; ///< of the connection, for what is held; null: a new one
 };
 struct lookup_answer {
   error failure;
   prefix_plan plan;
-  tier_holds held; ///< of the found chunks, when asked for
+  tier_holds held;        ///< of the found chunks, when asked for
+  bool shortened = false; ///< more is present, but the lease could not hold it
 };
 
 /// Answers `lookup_request`, one at a time. Runs on its connection's worker: next to a tier on another worker

@@ -56,6 +56,8 @@ void answer(connection& client, const connection::request& what, const subject& 
   const prefix_plan& plan = found.plan;
   count_hits(*of.in, plan);
   lease_ptr held;
+  if (found.shortened)
+    client.environment().client_probe->lease_shortened();
   if (of.lease_wanted && plan.found_chunks != 0 && what.context->live()) {
     lease counted;
     counted.held = found.held;
@@ -90,6 +92,7 @@ void look_up(connection& client, const connection::request& what, const wire::Lo
                   of.prefix->prompt_tokens};
   request.tiers = asked.tiers();
   request.hold = of.lease_wanted;
+  request.account = client.leased();
   request.note_access = of.lease_wanted && what.context->inference == 0;
   if (of.lease_wanted) {
     client.use_for_inference(what, asked.options(), request.objects);

@@ -56,6 +56,7 @@ void read_lease(connection& client, const connection::request& what, const wire:
                       job.leased = leased_part(from, *scope, rank);
                       job.context = what.context;
                       job.held_by = from;
+                      job.account = client.leased();
                       job.note_access = false; // the lookup that took the lease was the access
                       start_load(client, what, std::move(job),
                                  [&client, what, from, scope = *scope](const load_result& done) {
