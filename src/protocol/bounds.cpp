@@ -51,15 +51,15 @@ result<void> check_tokens(const wire::Prefix& prefix) {
   uint64_t tokens = uint64_t{prefix.tokens()->size()} + prefix.parent_tokens();
   if (auto ok = check_number("number of tokens", tokens, 1, tokens_max); !ok)
     return ok;
-  if (auto ok = check_text("lora", prefix.lora(), string_bytes_max); !ok)
+  if (auto ok = check_text("lora", prefix.lora(), name_bytes_max); !ok)
     return ok;
-  if (auto ok = check_text("salt", prefix.salt(), string_bytes_max); !ok)
+  if (auto ok = check_text("salt", prefix.salt(), name_bytes_max); !ok)
     return ok;
   if (auto ok = check_number("number of items", size_of(prefix.items()), 0, items_max);
       !ok || !prefix.items())
     return ok;
   for (const auto* item : *prefix.items()) {
-    if (auto ok = check_text("identifier of an item", item->identifier(), string_bytes_max, false); !ok)
+    if (auto ok = check_text("identifier of an item", item->identifier(), name_bytes_max, false); !ok)
       return ok;
     if (auto ok = check_number("tokens of an item", item->tokens(), 1, tokens_max); !ok)
       return ok;
@@ -134,7 +134,7 @@ result<void> check(const wire::Prefix& prefix) {
   if (ok = check_number("number of tags", size_of(prefix.tags()), 0, tags_max); !ok || !prefix.tags())
     return ok;
   for (const auto* tag : *prefix.tags())
-    if (ok = check_text("tag", tag, string_bytes_max, false); !ok)
+    if (ok = check_text("tag", tag, name_bytes_max, false); !ok)
       return ok;
   return {};
 }
