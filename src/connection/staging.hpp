@@ -33,7 +33,7 @@ class staging {
   const arena& memory() const { return *memory_; }
   outside_memory source() const { return {memory_->data(), memory_->fd(), memory_->size(), memory_}; }
 
-  /// Errors: `no_space`, with what the connection holds and its limit.
+  /// Errors: `no_space`, with what the connection holds and its limit; `bad_request` for more than that limit.
   result<uint64_t> reserve(staged what, const std::vector<uint64_t>& sizes);
 
   const staged* find(uint64_t reservation) const;

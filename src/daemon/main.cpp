@@ -11,6 +11,7 @@
 #include <caf/actor_system_config.hpp>
 #include <caf/send.hpp>
 
+#include <malloc.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
@@ -264,6 +265,9 @@ int main(int argc, char** argv) {
     std::cout << (given.config.empty() ? "the defaults are" : given.config + " is") << " valid\n";
     return clean;
   }
+  // Large buffers are mapped one by one and go back to the kernel when they are freed. Otherwise glibc raises the
+  // threshold to the size of those that were freed, up to 32 MiB, and keeps the next ones.
+  ::mallopt(M_MMAP_THRESHOLD, 128 << 10);
   salt_entry_keys(random_entry_key_salt());
   return serve(std::move(*with), given, env);
 }

@@ -155,7 +155,7 @@ std::optional<policy_time> time_of(const wire::Options& options) {
 }
 } // namespace
 
-void connection::use_for_inference(const request& what, const wire::Options* options, batch_ptr objects) {
+void connection::use_for_inference(const request& what, const wire::Options* options, object_source objects) {
   if (what.context->inference == 0)
     return;
   send(group().policy,

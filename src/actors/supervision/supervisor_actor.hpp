@@ -25,7 +25,6 @@ struct supervisor_arguments {
   std::vector<group_probes> probes; ///< parallel to `groups`
   std::vector<listen_plan> listens;
   connection_limits limits;
-  uint32_t connections_max = 1024;
   uint32_t copiers = 1;
   uint64_t copy_piece_bytes = 8ULL << 20;
   std::shared_ptr<metrics::copier_probe> copier_probe = std::make_shared<metrics::copier_probe>();
