@@ -94,7 +94,7 @@ sealed_object sealed(const moved_object& object) {
           object.checksum};
 }
 
-error ended(const moved_objects& what) {
+error why_ended(const moved_objects& what) {
   if (!what.context || what.context->live())
     return {};
   return {what.context->ended.load(), "the request ended while its objects were read"};
@@ -155,7 +155,7 @@ caf::result<move_answer> read_objects(disk_set_pointer self, const read_request&
   auto reply = make_answer<move_answer>(self);
   transfer(self, disk_direction::read, request, [self, request, reply](const io_outcome& read) mutable {
     move_answer moved;
-    moved.failure = read.failure.code != errc::ok ? read.failure : ended(request);
+    moved.failure = read.failure.code != errc::ok ? read.failure : why_ended(request);
     for (size_t i = 0; i < read.failed.size(); ++i)
       moved.outcomes.push_back(outcome_of_read(read.failed[i], read.away[i]));
     if (moved.failure.code != errc::ok)
