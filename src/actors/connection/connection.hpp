@@ -269,6 +269,7 @@ class connection {
       clock::time_point::max(); ///< of the handshake; of the last frame, once closing
   clock::time_point
       sent_at_{}; ///< when the client last took bytes of an answer, or the first began to be sent
+  uint32_t unknown_costs_ = 0; ///< requests that ask for a lease: how many objects they have is not known yet
   uint64_t unfinished_frame_ = 0; ///< bytes of a frame that has begun to arrive
   uint64_t memory_ = 0;           ///< accounted in the group's
   std::function<void()> wake_;    ///< when the group has room

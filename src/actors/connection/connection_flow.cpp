@@ -51,7 +51,8 @@ void connection::pump() {
 bool connection::may_continue(const protocol::frame_header& next) {
   if (unfinished_frame_ == next.length)
     return true;
-  if (!requests_.may_begin(next.kind, next.length))
+  if (!requests_.may_begin(next.kind, next.length) ||
+      (unknown_costs_ != 0 && !protocol::gives_back(next.kind)))
     return false;
   bool small =
       requests_.empty() && next.length <= protocol::hello_bytes_max; // others' requests must not keep it out

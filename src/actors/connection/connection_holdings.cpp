@@ -125,12 +125,20 @@ void connection::with_lease(const request& what, const lease_id& id,
     then(known);
     return;
   }
-  ask(what, group().group, use_lease_request{id}, "the trust group's actor has ended",
+  ++unknown_costs_;
+  ask(
+      group().group, use_lease_request{id},
       [this, what, then = std::move(then)](const use_lease_answer& answer) {
+        --unknown_costs_;
         if (answer.failure.code != errc::ok)
           refuse(what, answer.failure);
         else
           then(answer.found);
+        pump();
+      },
+      [this, what] {
+        --unknown_costs_;
+        refuse(what, {errc::internal, "the trust group's actor has ended"});
       });
 }
 
