@@ -134,7 +134,7 @@ TEST(BoundedWork, AMillionObjectsOfAnInferenceDelayNobody) {
     EXPECT_EQ(found->requested_chunks, chain.size());
     EXPECT_EQ(found->found_chunks, 0U);
   }
-  // Setting the policy follows the uses in the policy's mailbox.
+  // The policy answers while it records them.
   EXPECT_TRUE(hostile->set_policy("host", "lru", patiently()));
   EXPECT_LT(other.slowest(), 250ms);
 }
