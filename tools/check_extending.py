@@ -28,7 +28,10 @@ SAMPLES = {
     "verb": ("A verb", "echo", 7,
              ["src/actors/libterrace_actors.a", "src/client/libterrace_client.a", "tests/protocol/test_protocol"],
              [["tests/protocol/test_protocol"]]),
-    "tier": ("A tier", "far", 4, ["src/actors/libterrace_actors.a"], []),
+    "device": ("A device", "tasks", 4, ["tests/gpu/test_gpu"],
+               [["tests/gpu/test_gpu", "--gtest_filter=*/tasks"]]),
+    "tier": ("A tier", "far", 4, ["src/daemon/terraced", "src/cli/terrace", "tests/e2e/test_e2e"],
+             [["tests/e2e/test_e2e", "--gtest_filter=Tiers.PrefixIsFoundOnDisk*:Lifecycle.EndsInOrder*"]]),
 }
 
 
@@ -53,12 +56,13 @@ def copy_tree(to):
 
 def run(command, folder, log, expected=""):
     """True when it ends well and its output has what is expected; otherwise the log gets its end."""
-    # Inside somebody else's repository git would look for the paths there.
+    # Inside somebody else's repository git would look for the paths there. The copy shares the compiler's cache.
+    command = ["bash", "-c", '. tools/compiler_cache && exec "$@"', "sample", *command]
     environment = {**os.environ, "GIT_CEILING_DIRECTORIES": str(folder.parent), "CCACHE_BASEDIR": str(folder)}
     done = subprocess.run(command, cwd=folder, env=environment, text=True, capture_output=True)
     sound = done.returncode == 0 and re.search(expected, done.stdout) is not None
     if not sound:
-        log.append(f"{' '.join(command)}:\n{(done.stdout + done.stderr).strip()[-4000:]}")
+        log.append(f"{' '.join(command[4:])}:\n{(done.stdout + done.stderr).strip()[-4000:]}")
     return sound
 
 

@@ -34,6 +34,7 @@ ROOMS = {
     "tier": {"base", "index", "memory", "policy"},
     "transfer": {"base", "index", "memory", "policy", "tier", "storage"},
     "disk": {"base", "index", "memory", "policy", "tier", "storage", "transfer"},
+    "channel": {"base", "memory", "protocol", "runtime"},
     "connection": {"base", "index", "memory", "policy", "tier", "protocol", "metrics"},
     "coroutine": {"base"},
     "runtime": {"base"},
@@ -41,11 +42,11 @@ ROOMS = {
     "storage": {"base"},
     "gpu": PURE,
     "metrics": {"base"},
-    "actors": PURE | {"disk", "connection", "coroutine", "runtime", "protocol", "storage", "gpu", "metrics"},
+    "actors": PURE | {"disk", "channel", "connection", "coroutine", "runtime", "protocol", "storage", "gpu", "metrics"},
     "client": {"base", "protocol"},
     "simulate": {"base", "policy"},
     "cli": {"base", "index", "protocol", "client", "policy", "simulate", "storage"},
-    "daemon": PURE | {"disk", "connection", "runtime", "protocol", "storage", "gpu", "metrics", "actors"},
+    "daemon": PURE | {"disk", "channel", "connection", "runtime", "protocol", "storage", "gpu", "metrics", "actors"},
 }
 # Single headers of other rooms that a room may include.
 HEADERS = {
@@ -53,11 +54,11 @@ HEADERS = {
 }
 # Which rooms may include a library. Not listed: everybody.
 LIBRARIES = {
-    "caf/": {"runtime", "coroutine", "actors", "daemon"},
+    "caf/": {"runtime", "channel", "coroutine", "actors", "daemon"},
     "liburing": {"runtime"},
     "toml++/": {"daemon"},
     "prometheus/": {"metrics"},
-    "flatbuffers/": {"protocol", "client", "connection", "actors"},
+    "flatbuffers/": {"protocol", "client", "channel", "connection", "actors"},
     "CLI/": {"cli", "daemon"},
     "spdlog/": {"actors", "daemon", "runtime"},
     "nlohmann/": {"cli"},

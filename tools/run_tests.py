@@ -58,6 +58,7 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, required=True, help="the configured and built folder")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="test programs at a time")
     parser.add_argument("--slower", type=int, default=1, help="multiplies every program's time limit")
+    parser.add_argument("--check", action="store_true", help="only check the names of the test programs")
     parser.add_argument("names", nargs="*", help="test programs, such as `memory`; all by default")
     options = parser.parse_args()
     build = options.build.resolve()
@@ -65,6 +66,11 @@ def main():
 
     known = json.loads((build / "meson-info" / "intro-tests.json").read_text())
     places = {test["name"]: pathlib.Path(test["workdir"] or build) for test in known}
+    unknown = [name for name in options.names if name not in places]
+    if unknown:
+        print(f"no test program is named {', '.join(unknown)}; there are: {' '.join(sorted(places))}", flush=True)
+    if options.check:
+        return 1 if unknown else 0
 
     # A report left over from an earlier run would hide a crash of this one.
     for stale in [*(place / f"{name}.xml" for name, place in places.items()), *reports.glob("*.xml")]:
@@ -90,7 +96,7 @@ def main():
         print(f"meson test ended with {status}, though no case failed")
         total["failed"] = 1
     if not programs:
-        print("no test program was run; `meson test -C build --list` tells their names")
+        print("no test program was run")
     skipped = f", {total['skipped']} skipped" if total["skipped"] else ""
     print(f"{total['passed']} passed, {total['failed']} failed{skipped}", flush=True)
     return 1 if status != 0 or total["failed"] or not programs else 0

@@ -53,6 +53,9 @@ TERRACE_MESSAGE(victim_request)
 TERRACE_MESSAGE(victim_answer)
 TERRACE_MESSAGE(write_credit_request)
 TERRACE_MESSAGE(write_credit_answer)
+TERRACE_MESSAGE(empty_spaces_request)
+TERRACE_MESSAGE(empty_spaces_answer)
+TERRACE_MESSAGE(forget_spaces_notice)
 TERRACE_MESSAGE(usage_request)
 TERRACE_MESSAGE(usage_answer)
 TERRACE_MESSAGE(restored_request)
@@ -101,6 +104,10 @@ TERRACE_MESSAGE(close_journal_request)
 TERRACE_MESSAGE(close_journal_answer)
 TERRACE_MESSAGE(open_space_request)
 TERRACE_MESSAGE(open_space_answer)
+TERRACE_MESSAGE(idle_spaces_request)
+TERRACE_MESSAGE(idle_spaces_answer)
+TERRACE_MESSAGE(forget_spaces_request)
+TERRACE_MESSAGE(forget_spaces_answer)
 TERRACE_MESSAGE(add_lease_notice)
 TERRACE_MESSAGE(reserve_spaces_request)
 TERRACE_MESSAGE(reserve_spaces_answer)
@@ -170,6 +177,9 @@ using tier_actor = caf::typed_actor<
     caf::reacts_to<room_request>,
     // From the memory actor. (delayed: until the segments being removed are empty)
     caf::reacts_to<grow_notice>, caf::replies_to<retire_request>::with<retire_answer>,
+    // From connections that open a space while the group has too many: of which spaces is there nothing? Then, those
+    // that the group has forgotten.
+    caf::replies_to<empty_spaces_request>::with<empty_spaces_answer>, caf::reacts_to<forget_spaces_notice>,
     // From status requests.
     caf::replies_to<tier_status_request>::with<tier_report>>;
 
@@ -292,6 +302,9 @@ using copier_actor = caf::typed_actor<caf::replies_to<copy_request>::with<copy_a
 /// GROUP: the spaces, leases and named lookups of a trust group, by id.
 using group_actor = caf::typed_actor<
     caf::replies_to<open_space_request>::with<open_space_answer>,
+    // From connections whose space has no room: the next idle ones, and to forget those without objects.
+    caf::replies_to<idle_spaces_request>::with<idle_spaces_answer>,
+    caf::replies_to<forget_spaces_request>::with<forget_spaces_answer>,
     // From the preparer: spaces with objects on disk, before they are opened.
     caf::replies_to<reserve_spaces_request>::with<reserve_spaces_answer>,
     // From the connection that took the lease, before the client gets the id.

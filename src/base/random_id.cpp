@@ -2,7 +2,9 @@
 
 #include <sys/random.h>
 
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 
 namespace terrace {
 
@@ -17,6 +19,15 @@ void fill(T& bytes) {
 }
 
 } // namespace
+
+result<void> probe_random() {
+  unsigned char byte = 0;
+  if (::getrandom(&byte, sizeof byte, 0) == static_cast<ssize_t>(sizeof byte))
+    return {};
+  return fail(errc::unsupported, std::string("there are no random numbers: getrandom failed with ") +
+                                     std::strerror(errno) +
+                                     "; in a container, use a seccomp profile that allows getrandom");
+}
 
 lease_id random_lease_id() {
   lease_id id;

@@ -27,6 +27,11 @@ class disk_resize_command final : public command {
   void declare(CLI::App& app) override {
     app.add_option("PATH", path_, "The file of a disk tier that no daemon has open")->required();
     app.add_option("BYTES", bytes_, "New capacity, such as 500GiB")->required();
+    app.add_option(
+           "--objects", objects_,
+           "Number of objects for which the index has room; others are lost at a restart. Default: as in a "
+           "new volume, one per 8 KiB up to 1,048,576, or one per 48 KiB if that is more")
+        ->check(CLI::PositiveNumber);
     app.add_flag("--drop", drop_, "Drop the oldest objects if not all fit");
     app.add_flag("--dry-run", dry_run_, "Only show what would happen");
     app.add_flag("--json", json_, "Print JSON");
@@ -39,15 +44,16 @@ class disk_resize_command final : public command {
     auto volume = offline_volume::open(path_, dry_run_ ? volume_access::read : volume_access::write);
     if (!volume)
       return disk_failure(path_, volume.error());
-    auto plan = plan_resize(volume->device(), *bytes);
+    auto plan = plan_resize(volume->device(), *bytes, objects_);
     if (!plan)
       return disk_failure(path_, plan.error());
     bool no_room = plan->dropped.objects != 0 && !drop_;
     if (!dry_run_) {
       progress bar(to, "moving bytes", plan->moved.physical_bytes);
-      plan = resize_volume(
-          volume->device(),
-          {.capacity_bytes = *bytes, .drop = drop_, .moved = [&](uint64_t n) { bar.advance(n); }});
+      plan = resize_volume(volume->device(), {.capacity_bytes = *bytes,
+                                              .objects = objects_,
+                                              .drop = drop_,
+                                              .moved = [&](uint64_t n) { bar.advance(n); }});
     }
     if (!plan && no_room)
       return failed(path_ + ": " + plan.error().text + " (--drop)");
@@ -88,6 +94,7 @@ class disk_resize_command final : public command {
 
   std::string path_;
   std::string bytes_;
+  uint64_t objects_ = 0;
   bool drop_ = false;
   bool dry_run_ = false;
   bool json_ = false;

@@ -23,9 +23,10 @@ std::string joined(const std::vector<std::string>& words) {
 }
 
 std::string format_group(const client::group_status& group) {
-  std::string text = fmt::format("\n  group {} at {}{}: {} spaces, {} leases\n", group.name,
-                                 group.path.empty() ? "-" : group.path, group.isolated ? ", isolated" : "",
-                                 format_count(group.spaces), format_count(group.leases));
+  std::string text = fmt::format(
+      "\n  group {} at {}{}: {} spaces, {} leases, {} of {} in regions\n", group.name,
+      group.path.empty() ? "-" : group.path, group.isolated ? ", isolated" : "", format_count(group.spaces),
+      format_count(group.leases), format_bytes(group.region_bytes), format_bytes(group.region_bytes_max));
   table space({{"tier", align::left},
                {"state", align::left},
                {"capacity"},
@@ -196,6 +197,8 @@ json to_json(const client::daemon_status& s) {
                       {"isolated", group.isolated},
                       {"spaces", group.spaces},
                       {"leases", group.leases},
+                      {"region_bytes", group.region_bytes},
+                      {"region_bytes_max", group.region_bytes_max},
                       {"tiers", tiers},
                       {"open_spaces", spaces}});
   }

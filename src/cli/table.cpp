@@ -1,5 +1,7 @@
 #include "cli/table.hpp"
 
+#include "base/printable.hpp"
+
 #include <algorithm>
 
 namespace terrace::cli {
@@ -27,6 +29,8 @@ void append_line(std::string& to, const std::vector<column>& columns, const std:
 
 void table::add(std::vector<std::string> row) {
   row.resize(columns_.size());
+  for (std::string& cell : row) // names may come from clients, and a line break would begin another row
+    cell = printable(cell);
   rows_.push_back(std::move(row));
 }
 

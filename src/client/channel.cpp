@@ -253,6 +253,8 @@ result<void> channel::receive(deadline until) {
 bool channel::belongs(const protocol::frame& frame) {
   if (frame.request_id == protocol::connection_request_id && frame.kind == kind::error) {
     auto table = protocol::parse<wire::Error>(frame.body);
+    if (table)
+      refusal_ = static_cast<errc>((*table)->code());
     end("the daemon ended the connection: " + (table ? (*table)->text()->str() : table.error().text));
     return false;
   }

@@ -33,6 +33,8 @@ class channel {
   explicit channel(unique_fd socket);
 
   bool alive() const { return !gone_; }
+  /// Why the daemon ended the connection, if it did and said so: such as `busy` or `denied` instead of a handshake.
+  std::optional<errc> refusal() const { return refusal_; }
   int descriptor() const { return socket_.get(); }
   result<void> state() const;
 
@@ -121,6 +123,7 @@ class channel {
 
   unique_fd socket_;
   std::optional<error> gone_;
+  std::optional<errc> refusal_;
   protocol::frame_decoder decoder_;
   protocol::frame_builder builder_;
   protocol::frame_builder posts_; ///< separate, because posts happen while a request is being sent

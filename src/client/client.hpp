@@ -42,6 +42,9 @@ struct lookup_result {
   std::vector<tier_kind> tiers; ///< per found chunk: its fastest tier
   lease held;                   ///< if requested, and anything was found
   uint64_t first_token = 0;     ///< position in the prompt at which the first chunk begins
+  std::optional<missing_object>
+      missing;                 ///< the first absent object; none if all were found, or the lease is full
+  std::vector<digest> digests; ///< if requested: of the requested chunks
 };
 
 struct connect_options {
@@ -88,6 +91,8 @@ class connection {
   // ---- spaces and regions ----
 
   result<space> open_space(const space_spec& spec, deadline until = {});
+  /// The space can no longer be used; its objects stay. Errors: `busy` while the connection holds leases in it.
+  result<void> close_space(const space& opened, deadline until = {});
 
   /// The pools of a space, including one per layer group. Valid until a space is opened. Empty: no such
   /// space.

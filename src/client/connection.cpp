@@ -64,6 +64,10 @@ result<space> connection::open_space(const space_spec& spec, deadline until) {
   return core_->open_space(spec, until);
 }
 
+result<void> connection::close_space(const space& opened, deadline until) {
+  return core_->close_space(opened, until);
+}
+
 std::span<const open_pool> connection::pools_of(const space& opened) const { return core_->pools_of(opened); }
 
 result<registered_region> connection::register_region(int memory, uint64_t bytes, deadline until) {
@@ -194,7 +198,9 @@ result<lookup_result> connection::wait(ticket<lookup_result>& under_way, deadlin
                         .usable_tokens = table.usable_tokens(),
                         .tiers = std::vector<tier_kind>(table.found_chunks()),
                         .held = {},
-                        .first_token = table.first_token()};
+                        .first_token = table.first_token(),
+                        .missing = detail::decode(table.missing()),
+                        .digests = detail::decode_digests(table)};
     if (table.tiers() && table.found_chunks() > 0)
       std::memcpy(found.tiers.data(), table.tiers()->data(), table.found_chunks());
     if (table.lease())
@@ -240,8 +246,10 @@ result<void> connection::map_segments(detail::channel& in, std::span<const locat
 result<located_objects> connection::wait(ticket<located_objects>& under_way, deadline until) {
   auto in = under_way.channel_;
   uint64_t first_token = 0;
+  std::optional<missing_object> missing;
   auto places = take<wire::ReadLeaseAnswer>(under_way, until, [&](const auto& table) {
     first_token = table.first_token();
+    missing = detail::decode(table.missing());
     std::vector<location> list;
     for (const auto* place : *table.locations())
       list.push_back({place->offset(), place->bytes(), place->segment()});
@@ -251,7 +259,8 @@ result<located_objects> connection::wait(ticket<located_objects>& under_way, dea
     return pass_on(places);
   if (auto ok = map_segments(*in, *places, until); !ok)
     return pass_on(ok);
-  located_objects located{.objects = {}, .mappings = in->mapped(), .first_token = first_token};
+  located_objects located{
+      .objects = {}, .mappings = in->mapped(), .first_token = first_token, .missing = missing};
   located.objects.reserve(places->size());
   for (const auto& place : *places) {
     auto bytes = place.bytes == 0 ? result<std::span<uint8_t>>(std::span<uint8_t>())

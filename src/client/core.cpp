@@ -20,6 +20,8 @@ result<daemon_info> core::shake_hands(channel& with, const hello_request& hello,
     return fail(errc::unsupported, "expected a daemon of protocol version " +
                                        std::to_string(protocol::version) + ", got one of version " +
                                        std::to_string(info->protocol_version));
+  if (!info && with.refusal()) // it runs, and does not want this client now
+    return fail(*with.refusal(), info.error().text);
   if (info)
     with.set_credits(info->credit_requests, info->credit_bytes, info->frame_bytes_max);
   return info;
@@ -39,8 +41,9 @@ result<void> core::start(unique_fd socket, deadline until) {
   if (!info)
     return tl::unexpected<error>(info.error());
   for (auto& entry : spaces_)
-    if (auto ok = open(*fresh, entry, until); !ok)
-      return ok;
+    if (entry.id != 0)
+      if (auto ok = open(*fresh, entry, until); !ok)
+        return ok;
   for (auto& entry : regions_)
     if (entry.memory)
       if (auto ok = announce(*fresh, entry, until); !ok)
@@ -97,7 +100,8 @@ result<void> core::open(channel& at, space_entry& entry, deadline until) {
       at, until, [&](body_builder& body) { return encode(body, entry.spec); },
       [&](const wire::OpenSpaceAnswer& table) {
         entry.id = table.space();
-        entry.fingerprint = digest::from({table.fingerprint()->data(), table.fingerprint()->size()});
+        if (entry.fingerprint == digest{})
+          entry.fingerprint = digest::from({table.fingerprint()->data(), table.fingerprint()->size()});
         entry.pools = decode(table.pools());
       });
 }
@@ -108,6 +112,8 @@ result<space> core::open_space(const space_spec& spec, deadline until) {
     return tl::unexpected<error>(ok.error());
   auto known =
       std::find_if(spaces_.begin(), spaces_.end(), [&](const auto& other) { return other.id == entry.id; });
+  if (known == spaces_.end()) // the place of one that was closed
+    known = std::find_if(spaces_.begin(), spaces_.end(), [](const auto& other) { return other.id == 0; });
   auto slot = static_cast<uint32_t>(known - spaces_.begin());
   if (known == spaces_.end())
     spaces_.push_back(entry);
@@ -116,8 +122,21 @@ result<space> core::open_space(const space_spec& spec, deadline until) {
   return space{slot, entry.fingerprint};
 }
 
+result<void> core::close_space(const space& opened, deadline until) {
+  auto id = space_id_of(opened);
+  if (!id)
+    return tl::unexpected<error>(id.error());
+  auto closed = ask<kind::close_space>(
+      *channel_, until, [&](body_builder& body) { return wire::CreateCloseSpace(body, *id); },
+      [](const wire::CloseSpaceAnswer&) {});
+  if (closed)
+    spaces_[opened.slot] = {.spec = {}, .id = 0, .fingerprint = {}, .pools = {}};
+  return closed;
+}
+
 result<uint32_t> core::space_id_of(const space& opened) const {
-  if (opened.slot < spaces_.size())
+  if (opened.slot < spaces_.size() && spaces_[opened.slot].id != 0 &&
+      spaces_[opened.slot].fingerprint == opened.fingerprint)
     return spaces_[opened.slot].id;
   return fail(errc::bad_request,
               "expected a space that this connection opened, got slot " + std::to_string(opened.slot));

@@ -30,6 +30,7 @@ class core {
   const connect_options& options() const { return options_; }
 
   result<space> open_space(const space_spec& spec, deadline until);
+  result<void> close_space(const space& opened, deadline until);
   result<uint32_t> space_id_of(const space& opened) const;
   std::span<const open_pool> pools_of(const space& opened) const;
 
@@ -48,8 +49,8 @@ class core {
  private:
   struct space_entry {
     space_spec spec;
-    uint32_t id = 0; ///< in the current channel
-    digest fingerprint;
+    uint32_t id = 0;    ///< in the current channel; 0: closed, and the slot is free
+    digest fingerprint; ///< when it was opened first
     std::vector<open_pool> pools;
   };
   /// A channel that closed while its daemon kept running. Its memory there is quarantined until the client

@@ -60,6 +60,8 @@ group_status to_group(const wire::GroupStatus& table) {
                      .isolated = table.isolated(),
                      .spaces = table.spaces(),
                      .leases = table.leases(),
+                     .region_bytes = table.region_bytes(),
+                     .region_bytes_max = table.region_bytes_max(),
                      .tiers = {},
                      .open_spaces = {}};
   for (const auto* tier : *table.tiers())
@@ -117,13 +119,29 @@ std::vector<open_pool> decode(const flatbuffers::Vector<flatbuffers::Offset<wire
   return pools;
 }
 
+std::optional<missing_object> decode(const wire::Missing* missing) {
+  if (missing == nullptr)
+    return std::nullopt;
+  return missing_object{missing->chunk(), missing->pool(), missing->rank(), missing->damaged()};
+}
+
+std::vector<digest> decode_digests(const wire::LookupAnswer& table) {
+  std::vector<digest> digests;
+  size_t width = table.digest_width();
+  if (table.digests() != nullptr && width >= digest::min_size && width <= digest::max_size)
+    for (size_t at = 0; at + width <= table.digests()->size(); at += width)
+      digests.push_back(digest::from({table.digests()->data() + at, width}));
+  return digests;
+}
+
 load_result decode(const wire::LoadAnswer& table) {
   load_result loaded{.requested_chunks = table.requested_chunks(),
                      .delivered_chunks = table.delivered_chunks(),
                      .delivered_tokens = table.delivered_tokens(),
                      .bytes = table.bytes(),
                      .bytes_by_tier = {},
-                     .first_token = table.first_token()};
+                     .first_token = table.first_token(),
+                     .missing = decode(table.missing())};
   if (const auto* by_tier = table.bytes_by_tier())
     loaded.bytes_by_tier.assign(by_tier->begin(), by_tier->end());
   return loaded;

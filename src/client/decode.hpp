@@ -14,6 +14,8 @@ namespace terrace::client::detail {
 inline std::string to_text(const flatbuffers::String* text) { return text ? text->str() : std::string(); }
 
 daemon_info decode(const wire::HelloAnswer& table);
+std::optional<missing_object> decode(const wire::Missing* missing);
+std::vector<digest> decode_digests(const wire::LookupAnswer& table);
 load_result decode(const wire::LoadAnswer& table);
 store_result decode(const wire::StoreAnswer& table);
 store_result decode(const wire::CommitAnswer& table);

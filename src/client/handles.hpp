@@ -55,7 +55,8 @@ class lease {
 struct located_objects {
   std::vector<std::span<const uint8_t>> objects; ///< by chunk, then pool
   std::shared_ptr<const void> mappings;          ///< keeps the memory mapped, not leased
-  uint64_t first_token = 0; ///< position in the prompt at which the first of their chunks begins
+  uint64_t first_token = 0;              ///< position in the prompt at which the first of their chunks begins
+  std::optional<missing_object> missing; ///< what ended them before the end; none if no more fit
 };
 
 /// Staging memory for chunks that the client writes itself. Ends with commit, or with abort, also by

@@ -50,6 +50,8 @@ struct group_status {
   bool isolated = false;
   uint32_t spaces = 0;
   uint32_t leases = 0;
+  uint64_t region_bytes = 0; ///< of all connections of the group, until they are unmapped
+  uint64_t region_bytes_max = 0;
   std::vector<tier_status> tiers;
   std::vector<space_status> open_spaces; ///< the first 64
 };

@@ -183,6 +183,7 @@ struct lookup_request {
   uint32_t tiers = 0; ///< bit n: tier_kind n may be searched; 0: all
   request_options options;
   std::optional<lookup_id> id; ///< with which others of the trust group may await or cancel it
+  bool digests = false;        ///< return the digests of the requested chunks, to compare hashing
 };
 
 /// `count` pieces of `bytes` each; piece i is at offset `offset + i * stride` in the region.
@@ -229,13 +230,22 @@ struct reserve_request {
 
 // ---- results ----
 
+/// The object that ended a prefix early.
+struct missing_object {
+  uint32_t chunk = 0; ///< of the prefix or the lease, from 0
+  uint16_t pool = 0;
+  uint16_t rank = 0;
+  bool damaged = false; ///< it was found and could not be read, or its bytes were wrong
+};
+
 struct load_result {
   uint32_t requested_chunks = 0;
   uint32_t delivered_chunks = 0; ///< the contiguous prefix that was delivered
   uint64_t delivered_tokens = 0;
   uint64_t bytes = 0;
-  std::vector<uint64_t> bytes_by_tier; ///< indexed by tier_kind; may be shorter
-  uint64_t first_token = 0;            ///< position in the prompt at which the first loaded chunk begins
+  std::vector<uint64_t> bytes_by_tier;   ///< indexed by tier_kind; may be shorter
+  uint64_t first_token = 0;              ///< position in the prompt at which the first loaded chunk begins
+  std::optional<missing_object> missing; ///< what ended it before the end
 };
 
 struct store_result {

@@ -13,6 +13,32 @@ client_space_ptr client_holdings::space(space_id id) const {
   return entry == spaces_.end() ? nullptr : entry->second;
 }
 
+result<void> client_holdings::add(client_space_ptr opened) {
+  auto id = opened->what->id;
+  if (!spaces_.contains(id) && spaces_.size() >= most_.spaces)
+    return fail(errc::busy, "the connection has " + std::to_string(spaces_.size()) +
+                                " spaces open, as many as connection.spaces_max allows; close some");
+  spaces_[id] = std::move(opened);
+  return {};
+}
+
+result<void> client_holdings::close_space(space_id id) {
+  auto entry = spaces_.find(id);
+  auto number = std::to_string(static_cast<uint32_t>(id));
+  if (entry == spaces_.end())
+    return fail(errc::not_found, "this connection has not opened space " + number);
+  auto held = std::find_if(leases_.begin(), leases_.end(), [id](const auto& each) {
+    return each.second.what->in && each.second.what->in->id == id;
+  });
+  if (held != leases_.end())
+    return fail(errc::busy, "the connection holds a lease in space " + number + "; release it first");
+  if (staging_ && staging_->in_use(id))
+    return fail(errc::busy,
+                "the connection has a reservation in space " + number + "; commit or abort it first");
+  spaces_.erase(entry);
+  return {};
+}
+
 // ---- regions ----
 
 result<region_id> client_holdings::add(client_region_ptr region) {
@@ -44,7 +70,7 @@ client_region_ptr client_holdings::remove(region_id id) {
 
 result<staging*> client_holdings::staging_memory() {
   if (!staging_) {
-    auto made = staging::create(most_.staging_bytes);
+    auto made = staging::create(most_.staging_bytes, most_.reservations, teardown_);
     if (!made)
       return tl::unexpected(made.error());
     staging_ = std::move(*made);
@@ -70,12 +96,18 @@ result<void> client_holdings::may_name(size_t objects) const {
                               std::to_string(most_.lease_objects) + "); release some");
 }
 
+size_t objects_of(const lease& taken) {
+  size_t objects = 0;
+  for (const tier_hold& one : taken.held) // parallel
+    objects = std::max(objects, one.held->places().size());
+  return objects;
+}
+
 void client_holdings::add(lease_ptr taken) {
   auto id = taken->id;
   held_lease held;
   held.owner = true;
-  for (const tier_hold& one : taken->held)
-    held.objects += one.held->places().size();
+  held.objects = objects_of(*taken);
   held.what = std::move(taken);
   lease_objects_ += held.objects;
   leases_.emplace(id, std::move(held));
@@ -94,16 +126,23 @@ result<void> client_holdings::read(const lease_ptr& from, const std::vector<obje
               });
   if (!news)
     return {};
-  if (auto ok = may_name(places.size()); !ok)
+  size_t fresh = places.size();
+  if (known != leases_.end())
+    fresh = static_cast<size_t>(std::count_if(places.begin(), places.end(), [&](const object_place& place) {
+      return !known->second.told.contains(place.id);
+    }));
+  if (known != leases_.end() && known->second.owner)
+    fresh = 0; // its objects are counted since it was taken
+  if (auto ok = may_name(fresh); !ok)
     return ok;
   auto& held = leases_[from->id];
   held.what = from;
   for (const object_place& place : places)
     held.told.insert(place.id);
   held.reading.insert(held.reading.end(), holds.begin(), holds.end());
-  held.objects += places.size();
-  held.read += places.size();
-  lease_objects_ += places.size();
+  held.objects += fresh;
+  held.read += fresh;
+  lease_objects_ += fresh;
   return {};
 }
 

@@ -27,9 +27,13 @@ struct client_space {
   std::shared_ptr<token_hasher> hasher;
   uint16_t rank = 0;
   std::shared_ptr<metrics::space_probe> probe;
+  std::unique_ptr<rank_presence::member> presence; ///< of its rank
 };
 using client_space_ptr = std::shared_ptr<const client_space>;
 using client_region_ptr = std::shared_ptr<const client_region>;
+
+/// What a lease counts against `lease_objects`, in however many tiers it holds them.
+size_t objects_of(const lease& taken);
 
 class client_holdings {
  public:
@@ -37,16 +41,24 @@ class client_holdings {
 
   struct bounds {
     uint64_t staging_bytes = 0;
+    uint32_t reservations = 0;
+    uint32_t spaces = 0;
     uint32_t regions = 0;
     uint32_t leases = 0;
     uint64_t lease_objects = 0; ///< of all leases together; an object counts once per lease
   };
 
-  explicit client_holdings(const bounds& most) : most_(most) {}
+  /// `teardown`: releases staging memory; null: whoever has the last reference.
+  explicit client_holdings(const bounds& most, teardown_ptr teardown = nullptr)
+      : most_(most), teardown_(std::move(teardown)) {}
 
   // ---- spaces ----
 
-  void add(client_space_ptr opened) { spaces_[opened->what->id] = std::move(opened); }
+  /// Replaces what was opened with the same number. Errors: `busy` at the limit.
+  result<void> add(client_space_ptr opened);
+  /// Requests in flight keep it until they are done. Errors: `not_found`; `busy` while leases or reservations are in
+  /// it, which need its rank.
+  result<void> close_space(space_id id);
   client_space_ptr space(space_id id) const; ///< null: not opened by this connection
 
   // ---- regions ----
@@ -130,6 +142,7 @@ class client_holdings {
   };
 
   bounds most_;
+  teardown_ptr teardown_;
   std::map<space_id, client_space_ptr> spaces_;
   std::map<region_id, client_region_ptr> regions_;
   uint64_t region_bytes_ = 0;

@@ -6,6 +6,7 @@
 #include "base/ids.hpp"
 #include "index/space_registry.hpp"
 #include "tier/tier_hold.hpp"
+#include "tier/tier_spaces.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -36,6 +37,20 @@ struct open_space_request {
 struct open_space_answer {
   error failure;
   space_ptr opened;
+};
+
+struct idle_spaces_request {};
+struct idle_spaces_answer {
+  error failure;
+  std::vector<idle_space> idle; ///< at most `empty_spaces_request::spaces_max`
+  size_t known = 0;             ///< spaces of the group, idle or not
+};
+struct forget_spaces_request {
+  std::vector<idle_space> empty; ///< no tier has an object of them
+};
+struct forget_spaces_answer {
+  error failure;
+  std::vector<space_id> forgotten; ///< without those that were opened since
 };
 
 struct reserve_spaces_request {

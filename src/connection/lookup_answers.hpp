@@ -1,22 +1,45 @@
 // The answer to a lookup on the wire.
 #pragma once
 
+#include "base/digest.hpp"
 #include "base/ids.hpp"
 #include "index/prefix_plan.hpp"
 #include "protocol/terrace_generated.h"
 
+#include <algorithm>
+#include <span>
+
 namespace terrace {
 
+/// The requested digests, if the client wants them.
+struct returned_digests {
+  std::span<const digest> chunks;
+  size_t width = 0; ///< 0: not wanted
+};
+
 /// `held`: empty if there is no lease.
-inline flatbuffers::Offset<wire::LookupAnswer>
-write_lookup_answer(flatbuffers::FlatBufferBuilder& body, const prefix_plan& plan, const lease_id& held) {
+inline flatbuffers::Offset<wire::LookupAnswer> write_lookup_answer(flatbuffers::FlatBufferBuilder& body,
+                                                                   const prefix_plan& plan,
+                                                                   const lease_id& held,
+                                                                   const returned_digests& digests = {}) {
   static_assert(sizeof(tier_kind) == 1);
   auto tiers =
       body.CreateVector(reinterpret_cast<const uint8_t*>(plan.chunk_tiers.data()), plan.chunk_tiers.size());
   auto lease = held.empty() ? flatbuffers::Offset<flatbuffers::Vector<uint8_t>>()
                             : body.CreateVector(held.bytes.data(), held.bytes.size());
-  return wire::CreateLookupAnswer(body, plan.requested_chunks, plan.found_chunks, plan.found_tokens,
-                                  plan.usable_tokens, tiers, lease, plan.first_token);
+  flatbuffers::Offset<flatbuffers::Vector<uint8_t>> listed;
+  if (digests.width != 0) {
+    uint8_t* to = nullptr;
+    listed = body.CreateUninitializedVector(digests.chunks.size() * digests.width, &to);
+    for (const digest& one : digests.chunks)
+      to = std::copy_n(one.bytes.begin(), digests.width, to);
+  }
+  auto missing = plan.missing
+                     ? wire::Missing(plan.missing->chunk, plan.missing->pool, plan.missing->rank, false)
+                     : wire::Missing();
+  return wire::CreateLookupAnswer(
+      body, plan.requested_chunks, plan.found_chunks, plan.found_tokens, plan.usable_tokens, tiers, lease,
+      plan.first_token, plan.missing ? &missing : nullptr, listed, static_cast<uint8_t>(digests.width));
 }
 
 } // namespace terrace

@@ -14,6 +14,7 @@ struct begin_lookup_answer {
 };
 struct finish_lookup_notice {
   lookup_id id;
+  context_ptr context; ///< of the request that looked up
   lookup_outcome_ptr outcome;
 };
 struct await_lookup_request {

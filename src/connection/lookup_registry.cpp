@@ -22,9 +22,9 @@ result<void> lookup_registry::begin(const lookup_id& id, context_ptr looks_up) {
   return {};
 }
 
-void lookup_registry::finish(const lookup_id& id, lookup_outcome_ptr outcome) {
+void lookup_registry::finish(const lookup_id& id, const context_ptr& looked_up, lookup_outcome_ptr outcome) {
   auto found = lookups_.find(id);
-  if (found == lookups_.end() || !found->second.looks_up || found->second.outcome)
+  if (found == lookups_.end() || found->second.looks_up != looked_up || found->second.outcome)
     return;
   found->second.outcome = outcome;
   answered_chunks_ += outcome->plan.chunk_tiers.size();

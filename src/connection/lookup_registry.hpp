@@ -16,8 +16,8 @@ namespace terrace {
 
 /// The result of a lookup. It holds nothing: the lease ends with its holders.
 struct lookup_outcome {
-  error failure; ///< why there is no answer
-  space_ptr in;
+  error failure;             ///< why there is no answer
+  uint32_t chunk_tokens = 0; ///< of its space, which an outcome does not keep open
   prefix_plan plan;
   bool leased = false;
   std::weak_ptr<const lease> held;
@@ -38,8 +38,9 @@ class lookup_registry {
   /// `looks_up`: context of the request. Error: `bad_request` if a lookup with this id is in progress.
   result<void> begin(const lookup_id& id, context_ptr looks_up);
 
-  /// Answers all waiting requests. The lookup must have begun; a second finish has no effect.
-  void finish(const lookup_id& id, lookup_outcome_ptr outcome);
+  /// Answers all waiting requests. No effect unless the lookup that began with `looked_up` is in progress: its
+  /// begin may have been refused.
+  void finish(const lookup_id& id, const context_ptr& looked_up, lookup_outcome_ptr outcome);
 
   /// Calls `done` with the outcome, immediately if available. Errors: the lookup's own; `gone` if its lease
   /// has ended; what ended `waits`.

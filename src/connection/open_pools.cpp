@@ -1,6 +1,7 @@
 #include "connection/open_pools.hpp"
 
 #include "index/shaped_pools.hpp"
+#include "protocol/frame_builder.hpp"
 
 namespace terrace {
 
@@ -14,7 +15,7 @@ write_open_pools(flatbuffers::FlatBufferBuilder& body, const space_spec& spec) {
         places.emplace_back(shape->offset(i), shape->bytes_of(i), shape->tensors()[i].first_layer,
                             shape->tensors()[i].layers);
     auto name = body.CreateString(pool.name);
-    auto tensors = body.CreateVectorOfStructs(places);
+    auto tensors = protocol::create_structs(body, places);
     pools.push_back(wire::CreateOpenPool(body, name, pool.object_bytes, tensors));
   }
   return body.CreateVector(pools);

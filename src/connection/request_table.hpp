@@ -67,13 +67,13 @@ class request_table {
   };
   expiry expire(clock::time_point now);
 
-  /// The connection ends: so do all requests, unanswered. `unanswered(verb, age)` is called for each that had
+  /// The connection ends: so do all requests with `errc::gone`, unanswered. `unanswered(verb, age)` is called for each that had
   /// no answer. True: some were active until now, and other actors may wait for them.
   template <class F>
   bool end_all(clock::time_point now, F&& unanswered) {
     bool any = false;
     for (auto& [id, entry] : requests_) {
-      any = end(entry, errc::cancelled) || any;
+      any = end(entry, errc::gone) || any;
       if (!entry.answered)
         unanswered(entry.verb, now - entry.arrived);
     }

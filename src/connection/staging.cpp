@@ -1,10 +1,31 @@
 #include "connection/staging.hpp"
 
+#include <algorithm>
 #include <numeric>
 
 namespace terrace {
 
-result<std::unique_ptr<staging>> staging::create(uint64_t bytes) {
+chunks_to_write absent_chunks(const object_batch& all, size_t objects_per_chunk,
+                              const object_bitmap& present) {
+  auto absent = std::make_shared<object_batch>();
+  absent->trailing = all.trailing;
+  std::vector<bool> wanted(all.size());
+  for (size_t c = 0; c < all.size(); c += objects_per_chunk) {
+    bool whole = true;
+    for (size_t i = c; i < c + objects_per_chunk; ++i)
+      whole = whole && present.test(i);
+    for (size_t i = c; i < c + objects_per_chunk && !whole; ++i) {
+      wanted[i] = true;
+      absent->keys.push_back(all.keys[i]);
+      absent->parents.push_back(all.parents[i]);
+      absent->payload_bytes.push_back(all.payload_bytes[i]);
+    }
+  }
+  return {std::move(absent), std::move(wanted)};
+}
+
+result<std::unique_ptr<staging>> staging::create(uint64_t bytes, size_t reservations_max,
+                                                 const teardown_ptr& teardown) {
   auto memory = arena::create({.name = "terrace-staging", .bytes = bytes, .client_may_write = true});
   if (!memory)
     return tl::unexpected(memory.error());
@@ -12,12 +33,17 @@ result<std::unique_ptr<staging>> staging::create(uint64_t bytes) {
   if (!space)
     return tl::unexpected(space.error());
   auto made = std::unique_ptr<staging>(new staging);
-  made->memory_ = std::make_shared<arena>(std::move(*memory));
+  made->memory_ = std::shared_ptr<arena>(new arena(std::move(*memory)), deleted_by{teardown});
   made->space_ = std::move(*space);
+  made->reservations_max_ = reservations_max;
   return made;
 }
 
 result<uint64_t> staging::reserve(staged what, const std::vector<uint64_t>& sizes) {
+  if (reserved_.size() >= reservations_max_)
+    return fail(errc::busy,
+                "the connection has " + std::to_string(reserved_.size()) +
+                    " reservations, as many as connection.reservations_max allows; commit or abort some");
   if (!sizes.empty()) {
     auto extents = space_->allocate(sizes);
     if (!extents) {
@@ -39,6 +65,11 @@ result<uint64_t> staging::reserve(staged what, const std::vector<uint64_t>& size
   uint64_t id = next_++;
   reserved_.emplace(id, std::move(what));
   return id;
+}
+
+bool staging::in_use(space_id space) const {
+  return std::any_of(reserved_.begin(), reserved_.end(),
+                     [space](const auto& each) { return each.second.in && each.second.in->id == space; });
 }
 
 const staged* staging::find(uint64_t reservation) const {

@@ -2,14 +2,17 @@
 // requests it; the client maps it writable, and the daemon copies from it once, at commit.
 #pragma once
 
+#include "index/prefix_plan.hpp"
 #include "index/space_registry.hpp"
 #include "memory/allocator.hpp"
 #include "memory/arena.hpp"
 #include "memory/outside_memory.hpp"
+#include "memory/teardown.hpp"
 #include "tier/object_batch.hpp"
 
 #include <map>
 #include <memory>
+#include <vector>
 
 namespace terrace {
 
@@ -25,15 +28,26 @@ struct staged {
   std::vector<extent> extents; ///< parallel to `objects`
 };
 
+/// The objects of the chunks that are not present as a whole. A chunk is written completely or not at all, so that the
+/// chunks of a commit are complete.
+struct chunks_to_write {
+  batch_ptr objects;
+  std::vector<bool> wanted; ///< parallel to all objects: one of `objects`
+};
+chunks_to_write absent_chunks(const object_batch& all, size_t objects_per_chunk,
+                              const object_bitmap& present);
+
 class staging {
  public:
   /// Errors: those of `arena::create`.
-  static result<std::unique_ptr<staging>> create(uint64_t bytes);
+  static result<std::unique_ptr<staging>> create(uint64_t bytes, size_t reservations_max = SIZE_MAX,
+                                                 const teardown_ptr& teardown = nullptr);
 
   const arena& memory() const { return *memory_; }
   outside_memory source() const { return {memory_->data(), memory_->fd(), memory_->size(), memory_}; }
 
-  /// Errors: `no_space`, with what the connection holds and its limit; `bad_request` for more than that limit.
+  /// Errors: `no_space`, with what the connection holds and its limit; `bad_request` for more than that limit; `busy` at
+  /// the limit of reservations, which need no memory where all is present.
   result<uint64_t> reserve(staged what, const std::vector<uint64_t>& sizes);
 
   const staged* find(uint64_t reservation) const;
@@ -43,12 +57,14 @@ class staging {
   void put_back(const staged& what);
 
   size_t reservations() const { return reserved_.size(); }
+  bool in_use(space_id space) const; ///< by a reservation that is not being committed
 
  private:
   staging() = default;
   std::shared_ptr<arena> memory_;
   std::unique_ptr<allocator> space_;
   std::map<uint64_t, staged> reserved_;
+  size_t reservations_max_ = SIZE_MAX;
   uint64_t next_ = 1;
 };
 

@@ -3,11 +3,19 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <cstdlib>
+#include <exception>
+#include <iostream>
+#include <new>
+#include <sstream>
+#include <system_error>
+
 namespace terrace {
 
 namespace {
 
 bool json = false;
+bool started = false;
 
 /// Escapes the contents of a JSON string.
 std::string escaped(const std::string& text) {
@@ -27,7 +35,35 @@ void log(spdlog::level::level_enum level, const std::string& line) {
   spdlog::log(level, "{}", json ? escaped(line) : line);
 }
 
+[[noreturn]] void end_of_uncaught_exception() {
+  std::string why = "an internal error without an exception";
+  bool exhausted = false;
+  if (auto thrown = std::current_exception()) {
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const std::bad_alloc&) {
+      why = "out of memory";
+      exhausted = true;
+    } catch (const std::system_error& problem) {
+      why = problem.what();
+      exhausted = problem.code() == std::errc::resource_unavailable_try_again;
+      if (exhausted)
+        why += " (a thread could not be started: raise RLIMIT_NPROC, or the cgroup's pids.max)";
+    } catch (const std::exception& problem) {
+      why = problem.what();
+    } catch (...) {
+      why = "an exception of an unknown type";
+    }
+  }
+  log_fatal("the daemon ends: " + why);
+  if (exhausted)
+    std::_Exit(1);
+  std::abort();
+}
+
 } // namespace
+
+void log_uncaught_exceptions() { std::set_terminate(end_of_uncaught_exception); }
 
 void start_logging(const daemon_options& options) {
   json = options.log_json;
@@ -37,12 +73,34 @@ void start_logging(const daemon_options& options) {
   else
     spdlog::set_pattern("%Y-%m-%d %H:%M:%S.%e %^%l%$ %v");
   set_log_level(options.log_level);
+  started = true;
 }
 
 void set_log_level(const std::string& level) { spdlog::set_level(spdlog::level::from_str(level)); }
 
+namespace {
+
+spdlog::level::level_enum level_of(actors::detail_log::level level) {
+  return level == actors::detail_log::level::trace ? spdlog::level::trace : spdlog::level::debug;
+}
+
+} // namespace
+
+bool logs_detail(actors::detail_log::level level) { return spdlog::should_log(level_of(level)); }
+void log_detail(actors::detail_log::level level, const std::string& line) { log(level_of(level), line); }
+
 void log_info(const std::string& line) { log(spdlog::level::info, line); }
 void log_warning(const std::string& line) { log(spdlog::level::warn, line); }
 void log_error(const std::string& line) { log(spdlog::level::err, line); }
+
+void log_fatal(const std::string& lines) {
+  std::istringstream all(lines);
+  for (std::string line; std::getline(all, line);) {
+    if (started)
+      log(spdlog::level::critical, line);
+    else
+      std::cerr << "terraced: " << line << "\n";
+  }
+}
 
 } // namespace terrace

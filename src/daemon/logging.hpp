@@ -1,6 +1,7 @@
 // The daemon's log: lines on standard error, as text or JSON.
 #pragma once
 
+#include "actors/detail_log.hpp"
 #include "base/error.hpp"
 #include "daemon/settings.hpp"
 
@@ -14,8 +15,19 @@ void start_logging(const daemon_options& options);
 /// At run time, after a reload.
 void set_log_level(const std::string& level);
 
+/// The levels debug and trace.
+bool logs_detail(actors::detail_log::level level);
+void log_detail(actors::detail_log::level level, const std::string& line);
+
 void log_info(const std::string& line);
 void log_warning(const std::string& line);
 void log_error(const std::string& line);
+
+/// Why the daemon ends: one entry per line of the text. Before `start_logging` plain text after "terraced: ".
+void log_fatal(const std::string& lines);
+
+/// From now on an uncaught exception is logged as a fatal line. The process then ends: with exit code 1 if the system
+/// had no memory or thread left, otherwise by abort, because it is a bug.
+void log_uncaught_exceptions();
 
 } // namespace terrace

@@ -1,7 +1,10 @@
 // terraced: reads its settings, starts the actors, and waits for signals.
 #include "base/random_id.hpp"
+#include "daemon/limits.hpp"
 #include "daemon/logging.hpp"
+#include "daemon/machine_memory.hpp"
 #include "daemon/notify.hpp"
+#include "daemon/settings_directories.hpp"
 #include "daemon/settings_reload.hpp"
 #include "daemon/settings_toml.hpp"
 #include "daemon/wiring.hpp"
@@ -16,8 +19,11 @@
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <sys/timerfd.h>
+#include <unistd.h>
 
 #include <csignal>
+#include <cstdlib>
+#include <filesystem>
 #include <iostream>
 
 namespace {
@@ -33,6 +39,14 @@ struct command_line {
 };
 
 enum exit_code { clean = 0, failed = 1, wrong_usage = 2 };
+
+std::string render(const std::vector<option_problem>& problems) {
+  std::string text;
+  for (const option_problem& problem : problems)
+    text += problem.option + " " + problem.wrong + "; expected: " + problem.expected +
+            "; fix: " + problem.fix + "\n";
+  return text;
+}
 
 /// The settings of the file, overridden by the command line.
 result<settings> read_settings(const command_line& given, const environment& env) {
@@ -55,13 +69,35 @@ result<settings> read_settings(const command_line& given, const environment& env
   }
   if (!given.metrics.empty())
     with.metrics.address = given.metrics;
-  std::string text;
-  for (const option_problem& problem : with.validate())
-    text += problem.option + ": " + problem.wrong + "; expected: " + problem.expected +
-            "; fix: " + problem.fix + "\n";
-  if (!text.empty())
-    return fail(errc::bad_request, std::move(text));
+  auto problems = with.validate();
+  if (problems.empty())
+    problems = repeated_directories(with);
+  if (!problems.empty())
+    return fail(errc::bad_request, render(problems));
   return with;
+}
+
+/// Makes logging what the file asks for, as far as it can be read, and says why the daemon does not start.
+exit_code refuse(const command_line& given, const error& why) {
+  if (!given.config.empty() && asks_for_json_log(given.config)) {
+    daemon_options options;
+    options.log_json = true;
+    start_logging(options);
+    log_fatal(why.text);
+  } else {
+    std::cerr << why.text;
+  }
+  return wrong_usage;
+}
+
+/// `--check`: also what depends on this machine.
+exit_code check(const command_line& given, const settings& with, const std::string& default_directory) {
+  auto missing = missing_directories(with, default_directory);
+  std::cerr << render(missing);
+  if (!missing.empty() && missing.size() == with.disk.directories().size())
+    return wrong_usage; // with some of its paths the tier starts
+  std::cout << (given.config.empty() ? "the defaults are" : given.config + " is") << " valid\n";
+  return clean;
 }
 
 /// Every thread inherits the mask, so that signals are delivered only here, through a descriptor.
@@ -73,6 +109,19 @@ unique_fd block_signals() {
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
   return unique_fd(::signalfd(-1, &set, SFD_CLOEXEC));
+}
+
+/// For the end of a daemon whose ring is lost: its actors can no longer end in order.
+auto end_at_once(const settings& with) {
+  std::vector<std::string> sockets;
+  for (const listen_options& listen : with.listen)
+    sockets.push_back(listen.path);
+  return [sockets](const error& why) {
+    log_error("the daemon ends without shutting down: " + why.text);
+    for (const std::string& path : sockets)
+      ::unlink(path.c_str());
+    std::_Exit(failed);
+  };
 }
 
 /// True if every worker that is awake has made progress since the last call.
@@ -129,6 +178,10 @@ void reload(const command_line& given, const environment& env, settings& in_forc
               text);
     return;
   }
+  if (auto fits = fits_in_memory(merged.host, memory_limits()); !fits) {
+    log_error("the configuration was not reloaded: " + fits.error().text);
+    return;
+  }
   auto changes = changes_at_run_time(in_force, *read);
   if (changes.empty())
     log_info("configuration reloaded: nothing has changed");
@@ -146,24 +199,64 @@ void reload(const command_line& given, const environment& env, settings& in_forc
   caf::anon_send(supervisor, actors::resize_groups{host_bytes_of(in_force)});
 }
 
+/// An option with an empty value, as from a variable that is not set: its name; otherwise empty.
+std::string empty_option(const CLI::App& app) {
+  for (const CLI::Option* option : app.get_options())
+    if (option->count() != 0 && option->get_items_expected_min() > 0 && option->results().front().empty())
+      return option->get_name();
+  return {};
+}
+
+/// The probe of each path, with the path's file.
+struct watched_path {
+  std::string file;
+  std::shared_ptr<metrics::disk_probe> probe;
+};
+
+std::vector<watched_path> paths_of(const actors::supervisor_arguments& wired) {
+  std::vector<watched_path> paths;
+  for (size_t i = 0; i < wired.groups.size(); ++i)
+    for (size_t path = 0; wired.groups[i].disk && path < wired.groups[i].disk_files.size(); ++path)
+      paths.push_back({wired.groups[i].disk_files[path], wired.probes[i].paths[path].disk});
+  return paths;
+}
+
+/// A process ends when the kernel has completed its operations, however long a device takes.
+void warn_of_operations_in_kernel(const std::vector<watched_path>& paths) {
+  for (const watched_path& path : paths)
+    if (uint64_t left = path.probe->in_kernel(); left != 0)
+      log_warning(path.file + ": the device has not completed " + std::to_string(left) +
+                  (left == 1 ? " operation" : " operations") +
+                  "; the kernel keeps the process until it has, also after SIGKILL");
+}
+
 int serve(settings with, const command_line& given, const environment& env) {
   unique_fd signals = block_signals();
-  auto kernel = runtime::probe_kernel();
-  if (!kernel) {
-    std::cerr << "terraced: " << kernel.error().text << "\n";
+  start_logging(with.daemon);
+  log_uncaught_exceptions();
+  raise_limits();
+  if (auto enough = check_limits(needs_of(with, env)); !enough) {
+    log_fatal(enough.error().text);
     return failed;
   }
-  start_logging(with.daemon);
+  auto kernel = runtime::probe_kernel();
+  if (!kernel) {
+    log_fatal(kernel.error().text);
+    return failed;
+  }
+  salt_entry_keys(random_entry_key_salt());
   log_info("terraced " TERRACE_VERSION " on " + kernel->describe());
   auto wired = wire_up(with, env, *kernel);
   if (!wired) {
-    std::cerr << "terraced: " << wired.error().text << "\n";
+    log_fatal(wired.error().text);
     return failed;
   }
 
+  auto tearing_down = wired->teardown; // no worker may have the last reference: it would wait for the thread
   runtime::runtime_options runtime_with;
   runtime_with.workers = with.daemon.workers == 0 ? env.default_workers() : with.daemon.workers;
   runtime_with.slice_us = with.daemon.worker_slice_us;
+  runtime_with.ring_lost = end_at_once(with);
   // The workers' callbacks outlive them: the system waits for their threads at its end.
   unique_fd over(::eventfd(0, EFD_CLOEXEC));
   std::atomic<int> code{clean};
@@ -173,17 +266,22 @@ int serve(settings with, const command_line& given, const environment& env) {
   caf::actor_system system{config};
   runtime::workers workers{system};
   if (auto started = workers.wait_started(); !started) {
-    std::cerr << "terraced: " << started.error().text << "\n";
-    return failed;
+    log_fatal(started.error().text);
+    for (const actors::listen_plan& listen : wired->listens)
+      ::unlink(listen.path.c_str());
+    // Nothing has begun that must end in order, and workers without a ring cannot end their actors.
+    std::_Exit(failed);
   }
   if (wired->exposition)
     expose_workers(*wired->exposition, workers);
 
+  const auto paths = paths_of(*wired);
   wired->log = log_info;
+  wired->detail = {logs_detail, log_detail};
   wired->warn = log_warning;
   wired->ready = [&](const error& why) {
     if (why.code != errc::ok) {
-      log_error("cannot start: " + why.text);
+      log_fatal("cannot start: " + why.text);
       code = failed;
       return;
     }
@@ -227,6 +325,7 @@ int serve(settings with, const command_line& given, const environment& env) {
     }
   }
   supervisor = nullptr;
+  warn_of_operations_in_kernel(paths);
   log_info("stopped");
   return code;
 }
@@ -253,21 +352,33 @@ int main(int argc, char** argv) {
     std::cerr << "terraced: " << problem.what() << " (see terraced --help)\n";
     return wrong_usage;
   }
+  if (std::string option = empty_option(app); !option.empty()) {
+    std::cerr << "terraced: " << option << " is given an empty value; name one, or leave the option out\n";
+    return wrong_usage;
+  }
   auto env = environment::current();
+  const std::string default_directory = env.state_path();
   if (!given.state_dir.empty())
     env.state_directory = given.state_dir;
   auto with = read_settings(given, env);
-  if (!with) {
+  if (with)
+    if (auto fits = fits_in_memory(with->host, memory_limits()); !fits)
+      with = fail(fits.error().code, "terraced: " + fits.error().text + "\n");
+  if (!with && given.check) {
     std::cerr << with.error().text;
     return wrong_usage;
   }
-  if (given.check) {
-    std::cout << (given.config.empty() ? "the defaults are" : given.config + " is") << " valid\n";
-    return clean;
-  }
+  if (!with)
+    return refuse(given, with.error());
+  if (given.check)
+    return check(given, *with, default_directory);
+  if (!given.state_dir.empty() && !std::filesystem::is_directory(given.state_dir))
+    return refuse(given, {errc::bad_request, "--state-dir names \"" + given.state_dir +
+                                                 "\"; expected: an existing directory; fix: "
+                                                 "mount its device, or make the directory\n"});
+  make_default_directory(*with, default_directory);
   // Large buffers are mapped one by one and go back to the kernel when they are freed. Otherwise glibc raises the
   // threshold to the size of those that were freed, up to 32 MiB, and keeps the next ones.
   ::mallopt(M_MMAP_THRESHOLD, 128 << 10);
-  salt_entry_keys(random_entry_key_salt());
   return serve(std::move(*with), given, env);
 }

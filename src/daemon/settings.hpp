@@ -71,9 +71,15 @@ struct connection_options {
   uint32_t credit_requests = 256;        ///< requests in flight before the daemon stops reading
   uint64_t credit_bytes = 32 * mebibyte; ///< bytes of frames in flight before the daemon stops reading
   uint64_t staging_bytes =
-      256 * mebibyte;          ///< memory for reserved, not yet committed objects of one connection
-  uint32_t regions_max = 64;   ///< registered regions per connection
-  uint32_t leases_max = 65536; ///< leases per connection
+      256 * mebibyte;                   ///< memory for reserved, not yet committed objects of one connection
+  uint32_t reservations_max = 4096;     ///< reservations, not yet committed, per connection
+  uint32_t spaces_max = 4096;           ///< open spaces per connection
+  uint32_t group_spaces_max = 65536;    ///< spaces per trust group that are open or have objects
+  uint32_t regions_max = 64;            ///< registered regions per connection
+  uint64_t region_bytes = 2 * tebibyte; ///< of all regions of a connection
+  uint64_t region_bytes_group = 8 * tebibyte;        ///< of all connections of a trust group
+  uint64_t region_bytes_total = 32 * tebibyte;       ///< of the whole daemon
+  uint32_t leases_max = 65536;                       ///< leases per connection
   uint32_t lease_objects_max = 4'194'304;            ///< objects in all leases of a connection
   uint64_t group_bytes = 1 * gibibyte;               ///< memory of the requests of all connections of a group
   uint32_t connections_max = 1024;                   ///< of the whole daemon

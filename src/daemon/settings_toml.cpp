@@ -302,16 +302,42 @@ parsed_settings parse_settings(std::string_view text, std::string_view filename,
   }
 }
 
-parsed_settings load_settings(const std::string& path, const environment& env) {
+namespace {
+
+/// Up to one byte more than `settings_text_max`. Nothing, with errno, if the file cannot be read.
+std::optional<std::string> read_text(const std::string& path) {
   errno = 0;
   std::ifstream file(path, std::ios::binary);
   std::string text(settings_text_max + 1, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (!file.eof() && file.fail())
+    return std::nullopt;
+  text.resize(static_cast<size_t>(file.gcount()));
+  return text;
+}
+
+} // namespace
+
+parsed_settings load_settings(const std::string& path, const environment& env) {
+  auto text = read_text(path);
+  if (!text)
     return refuse_file(path, 0, "the file cannot be read: " + std::string(std::strerror(errno)),
                        "a readable file", "check the path and its permissions");
-  text.resize(static_cast<size_t>(file.gcount()));
-  return parse_settings(text, path, env);
+  if (text->find_first_not_of(" \t\r\n") == std::string::npos)
+    return refuse_file(path, 1, "the file is empty", "sections and options, or at least a comment",
+                       "restore the file; to run with the defaults, start without --config");
+  return parse_settings(*text, path, env);
+}
+
+bool asks_for_json_log(const std::string& path) {
+  auto text = read_text(path);
+  if (!text)
+    return false;
+  try {
+    return toml::parse(*text)["daemon"]["log_json"].value_or(false);
+  } catch (const toml::parse_error&) {
+    return false;
+  }
 }
 
 std::string render_problems(const std::vector<settings_problem>& problems) {

@@ -31,8 +31,12 @@ constexpr size_t settings_text_max = 1 << 20;
 /// an error in TOML syntax hides later mistakes. `filename` is used in messages.
 parsed_settings parse_settings(std::string_view text, std::string_view filename, const environment& env);
 
-/// Reads and parses the file. Blocks: call it before the actors run, or from a detached one.
+/// Reads and parses the file. A file with nothing but white space is a mistake: an editor that is saving it, or a full
+/// disk, truncated it. Blocks: call it before the actors run, or from a detached one.
 parsed_settings load_settings(const std::string& path, const environment& env);
+
+/// Whether the file asks for `daemon.log_json`, also if it has mistakes elsewhere.
+bool asks_for_json_log(const std::string& path);
 
 /// One problem per line, each with a newline.
 std::string render_problems(const std::vector<settings_problem>& problems);

@@ -23,6 +23,7 @@ constexpr uint64_t slot_bytes_max = 1 * gibibyte; // a registered io_uring buffe
 constexpr uint64_t tier_bytes_min = 1 * mebibyte;
 constexpr uint64_t host_bytes_max = 64 * tebibyte;
 constexpr uint64_t disk_bytes_max = 1024 * tebibyte;
+constexpr uint64_t region_bytes_most = 64 * tebibyte; // half of the address space of a process on x86-64
 
 template <class Format>
 void in_range(problems& found, std::string option, auto value, auto low, auto high, Format format) {
@@ -160,7 +161,15 @@ problems connection_options::validate() const {
   bytes_in_range(found, "connection.credit_bytes", credit_bytes, protocol::frame_bytes_max, 4 * gibibyte);
   bytes_in_range(found, "connection.staging_bytes", staging_bytes, tier_bytes_min, tebibyte);
   multiple_of(found, "connection.staging_bytes", staging_bytes, page_bytes);
+  count_in_range(found, "connection.reservations_max", reservations_max, 1, 1'048'576);
+  count_in_range(found, "connection.spaces_max", spaces_max, 1, 1'048'576);
+  count_in_range(found, "connection.group_spaces_max", group_spaces_max, 1, 16'777'216);
   count_in_range(found, "connection.regions_max", regions_max, 1, 65536);
+  bytes_in_range(found, "connection.region_bytes", region_bytes, mebibyte, region_bytes_most);
+  bytes_in_range(found, "connection.region_bytes_group", region_bytes_group, region_bytes,
+                 std::max(region_bytes, region_bytes_most));
+  bytes_in_range(found, "connection.region_bytes_total", region_bytes_total, region_bytes_group,
+                 std::max(region_bytes_group, region_bytes_most));
   count_in_range(found, "connection.leases_max", leases_max, 1, 16'777'216);
   count_in_range(found, "connection.lease_objects_max", lease_objects_max, 1, 1'073'741'824);
   bytes_in_range(found, "connection.group_bytes", group_bytes, protocol::frame_bytes_max, tebibyte);

@@ -2,7 +2,8 @@
 
 #include "actors/connection/verbs.hpp"
 #include "base/random_id.hpp"
-#include "connection/listening_socket.hpp"
+#include "channel/listening_socket.hpp"
+#include "daemon/logging.hpp"
 
 #include <unistd.h>
 
@@ -14,6 +15,9 @@
 namespace terrace {
 
 namespace {
+
+/// A disk tier's files: seldom enough to cost nothing, often enough that few stores are lost.
+constexpr std::chrono::milliseconds look_at_files_every{2000};
 
 tier_plan host_plan(const host_options& host, uint64_t bytes) {
   return {bytes,
@@ -43,6 +47,7 @@ actors::group_plan plan_of(const settings& with, const group_options& group,
   plan.name = group.name;
   plan.path = with.listen[group.sockets.front()].path;
   plan.isolated = group.isolated;
+  plan.spaces_max = with.connection.group_spaces_max;
   auto clock = std::find(policy_options::clocks.begin(), policy_options::clocks.end(), with.policy.clock);
   plan.policy_time = static_cast<clock_source>(clock - policy_options::clocks.begin());
   plan.host = host_plan(with.host, group.host_bytes);
@@ -69,11 +74,15 @@ actors::group_plan plan_of(const settings& with, const group_options& group,
         std::find(disk_options::admissions.begin(), disk_options::admissions.end(), with.disk.admission);
     plan.admission.rule = static_cast<admission_rule>(rule - disk_options::admissions.begin());
     plan.disk_health.stall_after = with.disk.stall_after;
+    plan.disk_health.look_every = look_at_files_every;
     plan.admission.bytes_per_day = with.disk.write_bytes_per_day;
     plan.write_new = with.disk.write_through;
   }
   return plan;
 }
+
+/// Of all clients: a quarter of the mappings that the kernel grants a process by default (vm.max_map_count).
+constexpr uint32_t regions_max = 16384;
 
 std::vector<std::string_view> verb_names() {
   std::vector<std::string_view> names;
@@ -87,8 +96,14 @@ std::vector<std::string_view> verb_names() {
 }
 
 void expose(metrics::exposition& exposition, const actors::group_plan& plan,
-            const actors::group_probes& probes) {
+            const actors::group_probes& probes, const region_budget_ptr& regions) {
   metrics::labels group{{"group", plan.name}};
+  exposition.add([group, regions](metrics::sample_sink& sink) {
+    sink.gauge("terrace_region_bytes", "Bytes of registered regions, until they are unmapped.", group,
+               static_cast<double>(regions->bytes()));
+    sink.gauge("terrace_region_bound_bytes", "Bound of terrace_region_bytes.", group,
+               static_cast<double>(regions->bytes_max()));
+  });
   exposition.add(probes.host, metrics::with(group, "tier", "host"));
   if (plan.disk) {
     exposition.add(probes.disk_tier, metrics::with(group, "tier", "disk"));
@@ -128,13 +143,17 @@ result<void> serve_metrics(const settings& with, actors::supervisor_arguments& w
   if (!with.metrics.enabled)
     return {};
   auto serving = metrics::exposition::serve(with.metrics.address);
+  if (!serving && serving.error().code == errc::busy) {
+    log_warning(serving.error().text + "; the daemon serves without metrics until it is restarted");
+    return {};
+  }
   if (!serving)
     return tl::unexpected(serving.error());
   wired.exposition = std::move(*serving);
   wired.exposition->add(wired.spaces);
   wired.exposition->add(wired.copier_probe, {});
   for (size_t i = 0; i < wired.groups.size(); ++i)
-    expose(*wired.exposition, wired.groups[i], wired.probes[i]);
+    expose(*wired.exposition, wired.groups[i], wired.probes[i], wired.regions[i]);
   return {};
 }
 
@@ -143,11 +162,18 @@ result<void> serve_metrics(const settings& with, actors::supervisor_arguments& w
 result<void> open_all(const settings& with, const std::string& state_directory,
                       actors::supervisor_arguments& wired) {
   auto groups = with.groups();
+  auto all_regions = region_budget::make(
+      {"the daemon", "connection.region_bytes_total", with.connection.region_bytes_total, regions_max});
   for (size_t i = 0; i < groups.size(); ++i) {
+    wired.regions.push_back(
+        region_budget::make({"the trust group " + groups[i].name, "connection.region_bytes_group",
+                             with.connection.region_bytes_group},
+                            all_regions));
     wired.groups.push_back(plan_of(with, groups[i], state_directory));
+    wired.groups.back().teardown = wired.teardown;
     wired.probes.emplace_back();
     wired.probes.back().paths.resize(std::max<size_t>(wired.groups[i].disk_files.size(), 1));
-    for (const actors::shadow_plan& shadow : wired.groups[i].shadows)
+    for (const shadow_plan& shadow : wired.groups[i].shadows)
       wired.probes[i].shadow->add_line(shadow.policy, shadow.capacity_bytes);
     if (auto opened = open_sockets(with, groups[i], i, wired); !opened)
       return opened;
@@ -161,12 +187,16 @@ result<actors::supervisor_arguments> wire_up(const settings& with, const environ
                                              const runtime::kernel_report& kernel) {
   actors::supervisor_arguments wired;
   wired.boot = random_boot_id();
+  wired.teardown = std::make_shared<teardown>();
   wired.limits.group_bytes = with.connection.group_bytes;
   wired.limits.connections_max = with.connection.connections_max;
   wired.limits.credit_requests = with.connection.credit_requests;
   wired.limits.credit_bytes = with.connection.credit_bytes;
   wired.limits.staging_bytes = with.connection.staging_bytes;
+  wired.limits.spaces_max = with.connection.spaces_max;
+  wired.limits.reservations_max = with.connection.reservations_max;
   wired.limits.regions_max = with.connection.regions_max;
+  wired.limits.region_bytes = with.connection.region_bytes;
   wired.limits.leases_max = with.connection.leases_max;
   wired.limits.lease_objects_max = with.connection.lease_objects_max;
   wired.limits.request_deadline = with.connection.request_deadline;

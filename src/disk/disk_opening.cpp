@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <filesystem>
 #include <thread>
 
 namespace terrace {
@@ -81,9 +80,6 @@ result<unique_fd> watch_volume_lock(const std::vector<std::string>& files, const
 
 result<disk_opening> disk_opening::open(const extent_files_options& options, const tier_plan& plan,
                                         const pending_clears& clears) {
-  std::error_code ignored; // opening the file reports relevant errors
-  for (const std::string& path : options.paths)
-    std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
   auto volume = open_cleared(options, clears);
   if (!volume)
     return tl::unexpected(volume.error());

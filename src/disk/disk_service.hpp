@@ -4,6 +4,7 @@
 #include "tier/tier_availability.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <memory>
@@ -45,6 +46,21 @@ class disk_service final : public tier_availability {
         all += (all.empty() ? "" : "; ") + each_[i].reason;
     return all;
   }
+  std::string notice() const override {
+    std::lock_guard lock(mutex_);
+    std::string all;
+    for (size_t i = 0; i < paths_; ++i)
+      for (const std::string& notice : each_[i].notices)
+        if (!notice.empty())
+          all += (all.empty() ? "" : "; ") + notice;
+    return all;
+  }
+  /// What a notice is about; each has its own.
+  enum class about : uint8_t { room, damage };
+  void set_notice(size_t path, about what, std::string notice) {
+    std::lock_guard lock(mutex_);
+    each_[path].notices[static_cast<size_t>(what)] = std::move(notice);
+  }
   std::string reason(size_t path) const {
     std::lock_guard lock(mutex_);
     return each_[path].reason;
@@ -66,12 +82,13 @@ class disk_service final : public tier_availability {
     std::atomic<bool> reads{true};
     std::atomic<bool> writes{true};
     std::string reason;
+    std::array<std::string, 2> notices; ///< by `about`
   };
 
   size_t paths_;
   std::unique_ptr<path_state[]> each_;
   std::string left_out_;
-  mutable std::mutex mutex_; ///< protects the reasons
+  mutable std::mutex mutex_; ///< protects reasons and notices
 };
 
 } // namespace terrace

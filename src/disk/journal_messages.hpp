@@ -15,7 +15,8 @@ namespace terrace {
 /// changes of its path. Offsets are those of the tier's arena.
 struct index_changes {
   std::vector<index_change> changes;
-  space_ptr of; ///< the space of published objects; null if there are none
+  space_ptr of;               ///< the space of published objects; null if there are none
+  std::vector<space_id> gone; ///< spaces without objects, whose numbers are never used again
 };
 
 /// From a journal to its tier, while it takes a checkpoint: the objects in `count` slots starting at `first`
@@ -37,6 +38,7 @@ struct image_answer {
 struct forget_request {
   std::optional<space_id> space; ///< absent: all of the volume
   uint64_t epoch = 0;            ///< of present writes: a journal that is behind forgets up to here as well
+  std::optional<space_fingerprint> fingerprint{}; ///< of the space
 };
 struct forget_answer {
   error failure;

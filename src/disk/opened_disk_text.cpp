@@ -31,17 +31,23 @@ std::string describe_left_out(const opened_disk& disk) {
 }
 
 std::string describe_losses(const opened_disk& disk) {
-  uint64_t damaged = 0, overlapping = 0;
-  for (const opened_path& path : disk.each) {
+  uint64_t damaged = 0;
+  for (const opened_path& path : disk.each)
     damaged += damaged_in(path);
-    overlapping += path.found.overlapping;
-  }
-  if (damaged + overlapping + disk.unplaced == 0)
-    return {};
-  return names_of(*disk.paths) + ": " + std::to_string(damaged) +
-         " blocks of its index are damaged or missing, " + std::to_string(overlapping) +
-         " objects were superseded by newer ones, " + std::to_string(disk.unplaced) +
-         " do not fit the present configuration";
+  std::string text;
+  if (damaged != 0)
+    text = std::to_string(damaged) +
+           " blocks of its index are damaged or missing, and the objects recorded there are lost";
+  if (disk.unplaced != 0)
+    text += (text.empty() ? "" : "; ") + std::to_string(disk.unplaced) +
+            " objects do not fit the present configuration and are lost";
+  text = text.empty() ? text : names_of(*disk.paths) + ": " + text;
+  for (size_t i = 0; i < disk.paths->size(); ++i)
+    if (const extent_file& file = *disk.paths->file(i); !file.damaged_superblock().empty())
+      text += (text.empty() ? "" : "; ") + file.path() +
+              ": one copy of its superblock was damaged and has been rewritten (" +
+              file.damaged_superblock() + ")";
+  return text;
 }
 
 } // namespace terrace

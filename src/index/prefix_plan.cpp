@@ -86,6 +86,20 @@ void find_tiers(const space_spec& spec, const chunk_layout& layout, prefix_plan&
   }
 }
 
+std::optional<prefix_object> first_missing(const chunk_layout& layout, const prefix_plan& plan) {
+  auto behind = plan.object_tiers.begin() +
+                static_cast<ptrdiff_t>(size_t{plan.found_chunks} * layout.objects_per_chunk());
+  auto absent = std::find(behind, plan.object_tiers.end(), tier_kind::none);
+  if (absent == plan.object_tiers.end())
+    return std::nullopt;
+  auto number = static_cast<size_t>(absent - plan.object_tiers.begin());
+  auto object = static_cast<uint32_t>(number % layout.objects_per_chunk());
+  size_t pool = layout.pool_of(object);
+  return prefix_object{static_cast<uint32_t>(number / layout.objects_per_chunk()),
+                       static_cast<uint16_t>(pool),
+                       static_cast<uint16_t>(object - layout.first_object(pool))};
+}
+
 } // namespace
 
 bool needs(const pool_spec& pool, uint32_t length, uint32_t chunk) {
@@ -118,6 +132,7 @@ prefix_plan make_prefix_plan(const space_spec& spec, const plan_request& request
       plan.usable_tokens = uint64_t{plan.usable_chunks} * spec.chunk_tokens;
     }
   }
+  plan.missing = first_missing(layout, plan);
   plan.object_tiers.resize(size_t{plan.found_chunks} * layout.objects_per_chunk());
   find_tiers(spec, layout, plan);
   return plan;

@@ -7,6 +7,7 @@
 #include <bit>
 #include <cassert>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -57,6 +58,14 @@ struct plan_request {
   uint64_t prompt_tokens = 0; ///< end of the prompt
 };
 
+/// An object of a prefix.
+struct prefix_object {
+  uint32_t chunk = 0;
+  uint16_t pool = 0;
+  uint16_t rank = 0;
+  friend bool operator==(const prefix_object&, const prefix_object&) = default;
+};
+
 /// A prefix is found up to the longest number of chunks at which the hit rule of every pool holds, where all
 /// ranks of a chunk must be present in any tier; tiers may alternate from object to object. Pools with
 /// `trailing_chunks` are searched downward from what the other pools allow; their window reaches back at most
@@ -76,6 +85,7 @@ struct prefix_plan {
   uint64_t first_token = 0;   ///< position in the prompt at which the request's first chunk begins
   uint64_t found_tokens = 0;  ///< found_chunks in tokens
   uint64_t usable_tokens = 0;
+  std::optional<prefix_object> missing; ///< the first absent object behind the found chunks
 
   /// Per found chunk: the slowest tier among its required objects, each in its fastest tier; `none` for a
   /// chunk without required objects (only in a space whose pools all have `trailing_chunks`).

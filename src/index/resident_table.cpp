@@ -119,9 +119,18 @@ object_id resident_table::insert(const new_resident& from) {
   uint32_t& bucket = buckets_[bucket_of(object.name().low)];
   object.next_ = bucket;
   bucket = slot;
+  ++count_of(object.space_);
   if (++live_ * 4 > buckets_.size() * 3)
     divide_bucket();
   return id_at(slot);
+}
+
+uint64_t& resident_table::count_of(uint32_t space) {
+  if (counted_ == nullptr || counted_space_ != space) {
+    counted_ = &by_space_[space]; // elements of the map keep their address
+    counted_space_ = space;
+  }
+  return *counted_;
 }
 
 const resident* resident_table::get(object_id id) const {
@@ -188,6 +197,10 @@ void resident_table::erase(object_id id) {
     unlink(slot);
   forget_parent(id);
   move(object, object_state::free);
+  if (--count_of(object.space_) == 0) {
+    by_space_.erase(object.space_);
+    counted_ = nullptr;
+  }
   object.next_ = spare_;
   spare_ = slot;
   --live_;

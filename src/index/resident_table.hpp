@@ -78,6 +78,8 @@ class resident_table {
   bool release(object_id id);
 
   size_t size() const { return live_; }
+  /// True if there is an object of the space, in any state.
+  bool has(space_id space) const { return by_space_.contains(static_cast<uint32_t>(space)); }
   /// Objects that lookups find. Safe on any thread.
   size_t published() const { return readable_.load(std::memory_order_acquire); }
   size_t held() const { return held_; }
@@ -115,6 +117,7 @@ class resident_table {
   void forget_parent(object_id id);
   void divide_bucket();
   void unlink(uint32_t slot);
+  uint64_t& count_of(uint32_t space);
 
   reader_gate gate_; ///< closed while a slot or a bucket changes, except for holds
   segmented_array<resident> slots_;
@@ -123,6 +126,9 @@ class resident_table {
   size_t divided_ = 0;                ///< buckets below it have been split in this round
   uint32_t spare_ = none;             ///< the first free slot
   std::unordered_map<uint32_t, entry_key> parents_; ///< of the reserved objects, which are few
+  std::unordered_map<uint32_t, uint64_t> by_space_; ///< objects of each space that has any
+  uint32_t counted_space_ = 0;                      ///< the space of `counted_`: requests have one space
+  uint64_t* counted_ = nullptr;                     ///< its element of `by_space_`; null: none
   size_t live_ = 0;
   std::atomic<size_t> readable_{0}; ///< written by the owner only
   size_t held_ = 0;

@@ -9,36 +9,74 @@ result<std::shared_ptr<const opened_space>> space_registry::open(const space_spe
   auto id = reserve(fingerprint);
   if (!id)
     return tl::unexpected(id.error());
-  auto& space = spaces_[static_cast<size_t>(*id) - 1];
+  entry& known = spaces_.at(*id);
+  ++known.opened;
+  auto space = known.open.lock();
   if (!space) {
-    space = std::make_shared<const opened_space>(opened_space{*id, spec, fingerprint});
-    ++open_;
+    space.reset(new opened_space{*id, spec, fingerprint}); // not together with what `known.open` keeps
+    known.open = space;
   }
   return space;
 }
 
 result<space_id> space_registry::reserve(const digest& fingerprint) {
   if (auto found = by_fingerprint_.find(fingerprint); found != by_fingerprint_.end())
-    return static_cast<space_id>(found->second + 1);
-  if (spaces_.size() >= options_.spaces_max)
+    return found->second;
+  if (spaces_.size() >= options_.spaces_max || last_ == UINT32_MAX)
     return fail(errc::busy, "the trust group has " + std::to_string(spaces_.size()) +
-                                " spaces, the maximum: use one of them");
-  by_fingerprint_.emplace(fingerprint, spaces_.size());
-  spaces_.push_back(nullptr);
-  return static_cast<space_id>(spaces_.size());
+                                " spaces that are open or have objects, as many as "
+                                "connection.group_spaces_max allows; close some, or raise it");
+  auto id = static_cast<space_id>(++last_);
+  by_fingerprint_.emplace(fingerprint, id);
+  spaces_.emplace(id, entry{fingerprint, {}, 0});
+  return id;
+}
+
+std::vector<idle_space> space_registry::idle(size_t count_max) {
+  std::vector<idle_space> found;
+  auto at = spaces_.upper_bound(asked_);
+  for (size_t looked = 0; looked < spaces_.size() && found.size() < count_max; ++looked) {
+    if (at == spaces_.end())
+      at = spaces_.begin();
+    if (at->second.open.expired())
+      found.push_back({at->first, at->second.opened});
+    asked_ = at->first;
+    ++at;
+  }
+  return found;
+}
+
+std::vector<space_id> space_registry::forget(std::span<const idle_space> idle) {
+  std::vector<space_id> forgotten;
+  for (const idle_space& one : idle) {
+    auto known = spaces_.find(one.id);
+    if (known == spaces_.end() || known->second.opened != one.opened || !known->second.open.expired())
+      continue;
+    by_fingerprint_.erase(known->second.fingerprint);
+    spaces_.erase(known);
+    forgotten.push_back(one.id);
+  }
+  return forgotten;
 }
 
 std::vector<std::shared_ptr<const opened_space>> space_registry::list(size_t count_max) const {
   std::vector<std::shared_ptr<const opened_space>> open;
-  for (size_t i = 0; i < spaces_.size() && open.size() < count_max; ++i)
-    if (spaces_[i])
-      open.push_back(spaces_[i]);
+  for (auto at = spaces_.begin(); at != spaces_.end() && open.size() < count_max; ++at)
+    if (auto space = at->second.open.lock())
+      open.push_back(std::move(space));
+  return open;
+}
+
+size_t space_registry::size() const {
+  size_t open = 0;
+  for (const auto& [id, known] : spaces_)
+    open += known.open.expired() ? 0 : 1;
   return open;
 }
 
 std::shared_ptr<const opened_space> space_registry::find(space_id id) const {
-  auto number = static_cast<size_t>(id);
-  return number == 0 || number > spaces_.size() ? nullptr : spaces_[number - 1];
+  auto known = spaces_.find(id);
+  return known == spaces_.end() ? nullptr : known->second.open.lock();
 }
 
 } // namespace terrace

@@ -25,45 +25,52 @@ const char* kind_of(mode_t mode) {
 
 } // namespace
 
-result<std::shared_ptr<const client_region>> client_region::open(unique_fd fd, uint64_t bytes) {
+result<std::shared_ptr<const client_region>> client_region::open(unique_fd fd, uint64_t bytes, options with) {
+  std::shared_ptr<client_region> region(new client_region, deleted_by{with.teardown});
+  region->charge_ = std::move(with.charge);
+  region->fd_ = std::move(fd); // from here on the teardown closes it
   struct stat info {};
-  if (::fstat(fd.get(), &info) != 0)
+  if (::fstat(region->fd(), &info) != 0)
     return fail(errc::bad_request, std::string("the region's descriptor cannot be used (") +
                                        std::strerror(errno) + ")" + expected_text);
   if (!S_ISREG(info.st_mode))
     return fail(errc::bad_request, std::string("the region is ") + kind_of(info.st_mode) + expected_text);
   // Only shared memory is accepted. A file on a disk, a network or a FUSE file system could block a copier
   // forever.
-  int seals = ::fcntl(fd.get(), F_GET_SEALS);
+  int seals = ::fcntl(region->fd(), F_GET_SEALS);
   if (seals < 0)
     return fail(errc::bad_request,
                 std::string("the region is a file that is not shared memory") + expected_text);
-  int mode = ::fcntl(fd.get(), F_GETFL) & O_ACCMODE;
-  if (mode == O_WRONLY)
+  int flags = ::fcntl(region->fd(), F_GETFL);
+  int mode = flags & O_ACCMODE;
+  if (mode != O_RDWR)
+    return fail(errc::bad_request, std::string("the region's descriptor is ") +
+                                       (mode == O_WRONLY ? "write-only (O_WRONLY)" : "read-only (O_RDONLY)") +
+                                       ": expected one opened for reading and writing");
+  if ((flags & O_APPEND) != 0)
     return fail(errc::bad_request,
-                "the region's descriptor is write-only: expected one opened for reading and writing");
+                "the region's descriptor has O_APPEND, which ignores the offsets of writes: "
+                "expected one without");
   auto actual = static_cast<uint64_t>(info.st_size);
   if (bytes == 0 || bytes > actual)
     return fail(errc::bad_request, "a region of " + std::to_string(bytes) +
                                        " bytes was declared, but its memory has " + std::to_string(actual) +
                                        ": expected 1 to that many");
 
-  std::shared_ptr<client_region> region(new client_region);
   region->size_ = bytes;
-  region->writable_ = mode == O_RDWR && (seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)) == 0;
+  region->writable_ = (seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)) == 0;
   struct statfs system {};
-  bool ordinary_pages = ::fstatfs(fd.get(), &system) == 0 && system.f_type == TMPFS_MAGIC;
+  bool ordinary_pages = ::fstatfs(region->fd(), &system) == 0 && system.f_type == TMPFS_MAGIC;
   if ((seals & F_SEAL_SHRINK) == 0) {
     region->why_not_mapped_ = "it does not have F_SEAL_SHRINK";
   } else if (!ordinary_pages) {
     region->why_not_mapped_ = "it uses huge pages";
   } else {
-    auto memory = mapping::map(fd.get(), bytes, region->writable_);
+    auto memory = mapping::map(region->fd(), bytes, region->writable_);
     if (!memory)
       return tl::unexpected(memory.error());
     region->memory_ = std::move(*memory);
   }
-  region->fd_ = std::move(fd);
   return region;
 }
 

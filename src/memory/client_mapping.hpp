@@ -4,6 +4,8 @@
 #include "base/error.hpp"
 #include "base/mapping.hpp"
 #include "base/unique_fd.hpp"
+#include "memory/region_budget.hpp"
+#include "memory/teardown.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -23,8 +25,12 @@ class client_region {
  public:
   /// Takes ownership of the descriptor. `bytes` is the size declared by the client. Errors: `bad_request` if
   /// it is not shared memory (a memfd or a file in /dev/shm), cannot be read, or is shorter than declared;
-  /// `no_space` if the kernel cannot map it.
-  static result<std::shared_ptr<const client_region>> open(unique_fd fd, uint64_t bytes);
+  /// `no_space` if the kernel cannot map it;
+  struct options {
+    region_charge charge;  ///< kept until the memory is unmapped
+    teardown_ptr teardown; ///< which unmaps and closes; null: whoever has the last reference
+  };
+  static result<std::shared_ptr<const client_region>> open(unique_fd fd, uint64_t bytes, options with = {});
 
   uint64_t size() const { return size_; }
   int fd() const { return fd_.get(); } ///< for pread and pwrite; stays owned by the region
@@ -37,6 +43,7 @@ class client_region {
  private:
   client_region() = default;
 
+  region_charge charge_; // ends last
   unique_fd fd_;
   mapping memory_;
   uint64_t size_ = 0;

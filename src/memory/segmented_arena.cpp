@@ -44,7 +44,7 @@ result<segmented_arena::growth> segmented_arena::grow(uint64_t bytes) {
                                   .numa_node = options_.numa_node});
     if (!segment)
       return tl::unexpected(segment.error());
-    auto what = std::make_shared<arena>(std::move(*segment));
+    std::shared_ptr<arena> what(new arena(std::move(*segment)), deleted_by{options_.teardown});
     std::shared_ptr<arena> lent(what.get(), [what](arena*) {});
     added.push_back({std::move(what), std::move(lent), {}, size});
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "memory/arena.hpp"
+#include "memory/teardown.hpp"
 
 #include <atomic>
 #include <cstdint>
@@ -18,6 +19,7 @@ struct segmented_arena_options {
   uint64_t segment_bytes = 1ULL << 30;
   bool huge_pages = false;
   std::optional<uint32_t> numa_node;
+  teardown_ptr teardown; ///< releases segments; null: whoever has the last reference
 };
 
 /// The segments share one address space of offsets, in which no object crosses a multiple of `segment_bytes`

@@ -40,7 +40,6 @@ void client_probe::collect(const labels& of, sample_sink& sink) const {
   level("terrace_request_memory_bytes",
         "Bytes of unfinished frames, requests in flight with their objects, and unread answers.",
         request_bytes_);
-  level("terrace_region_bytes", "Bytes of registered regions.", region_bytes_);
   level("terrace_staged_bytes", "Bytes reserved in staging memory.", staged_bytes_);
   level("terrace_quarantined_bytes", "Bytes kept until the process that has them mapped ends.",
         quarantined_bytes_);

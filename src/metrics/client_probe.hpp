@@ -12,7 +12,7 @@ enum class refusal : uint8_t {
   credentials,     ///< the peer is not allowed on the socket
   connections_max, ///< too many connections
   version,         ///< a protocol version that the daemon does not support
-  malformed,       ///< a frame that violates the protocol; its connection was closed
+  malformed,       ///< a frame that violates the protocol, or a request with wrong contents
   queue_full,      ///< too many requests are waiting for memory
   draining,        ///< the daemon is shutting down
 };
@@ -33,8 +33,6 @@ class client_probe {
     request_bytes_.add(now);
     request_bytes_.subtract(before);
   }
-  void maps(uint64_t bytes) noexcept { region_bytes_.add(bytes); }
-  void unmaps(uint64_t bytes) noexcept { region_bytes_.subtract(bytes); }
   void stages(uint64_t bytes) noexcept { staged_bytes_.add(bytes); }
   void unstages(uint64_t bytes) noexcept { staged_bytes_.subtract(bytes); }
   void quarantines(uint64_t bytes) noexcept { quarantined_bytes_.add(bytes); }
@@ -48,7 +46,7 @@ class client_probe {
   void collect(const labels& of, sample_sink& sink) const;
 
  private:
-  gauge connections_, request_bytes_, region_bytes_, staged_bytes_, quarantined_bytes_, leases_, old_leases_;
+  gauge connections_, request_bytes_, staged_bytes_, quarantined_bytes_, leases_, old_leases_;
   counter accepted_, received_bytes_, sent_bytes_, stalls_, leases_taken_;
   std::array<counter, refusals> refused_;
 };

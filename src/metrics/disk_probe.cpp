@@ -1,12 +1,13 @@
 #include "metrics/disk_probe.hpp"
 
+#include <algorithm>
+
 namespace terrace::metrics {
 
 std::string_view to_string(disk_operation operation) {
   switch (operation) {
     case disk_operation::read: return "read";
     case disk_operation::write: return "write";
-    case disk_operation::sync: return "sync";
   }
   return "unknown";
 }
@@ -22,6 +23,13 @@ void disk_probe::finished(disk_operation operation, uint64_t bytes, bool failed,
   counters.bytes.add(bytes);
   counters.errors.add(failed ? 1 : 0);
   counters.latency.observe(latency);
+}
+
+uint64_t disk_probe::in_kernel() const noexcept {
+  uint64_t all = 0;
+  for (size_t i = 0; i < disk_operations; ++i)
+    all += std::max(operations_[i].in_flight.value(), stalled_now_[i].value());
+  return all;
 }
 
 void disk_probe::line(size_t which, uint64_t waiting, uint64_t bytes_in_flight) noexcept {
@@ -51,7 +59,12 @@ void disk_probe::collect(const labels& of, sample_sink& sink) const {
     sink.histogram("terrace_disk_operation_duration_seconds", "Time from submission to completion.", labelled,
                    counters.latency.read());
   }
+  for (size_t i = 0; i < disk_damages.size(); ++i)
+    sink.counter("terrace_disk_damage_total", "Damage found in the path's file, by kind.",
+                 with(of, "kind", disk_damages[i]), static_cast<double>(damages_[i].value()));
   for (size_t i = 0; i < disk_lines.size(); ++i) {
+    if (disk_lines[i].empty())
+      continue;
     auto labelled = with(of, "line", disk_lines[i]);
     sink.gauge("terrace_disk_queued", "Operations queued for the device.", labelled,
                static_cast<double>(lines_[i].waiting.value()));

@@ -7,12 +7,24 @@
 
 namespace terrace::metrics {
 
-enum class disk_operation : uint8_t { read, write, sync };
-constexpr size_t disk_operations = 3;
+enum class disk_operation : uint8_t { read, write };
+constexpr size_t disk_operations = 2;
 std::string_view to_string(disk_operation operation);
 
-/// The queues of a device (`io_class` in transfer/io_scheduler.hpp, in its order).
-constexpr std::array<std::string_view, 4> disk_lines{"load", "prefetch", "write", "scrub"};
+/// The queues of a device (`io_class` in transfer/io_scheduler.hpp, in its order); without a name: not used.
+constexpr std::array<std::string_view, 4> disk_lines{"load", "", "write", ""};
+
+/// What was found wrong with the file of a path, other than errors of its device.
+enum class disk_damage : uint8_t {
+  object,     ///< its bytes are not what was written
+  superseded, ///< another object is there; the removal did not reach the index before a crash
+  superblock, ///< one of the copies, at the opening
+  deleted,    ///< the file, while it was open
+  replaced,
+  truncated,
+};
+constexpr std::array<std::string_view, 6> disk_damages{"object",  "superseded", "superblock",
+                                                       "deleted", "replaced",   "truncated"};
 
 /// One per extent file. Safe on any thread.
 class disk_probe {
@@ -40,11 +52,18 @@ class disk_probe {
     lines_[which].waited.observe(how_long);
   }
 
+  void damaged(disk_damage what, uint64_t count = 1) noexcept {
+    damages_[static_cast<size_t>(what)].add(count);
+  }
+
   void started(disk_operation operation) noexcept;
 
   /// Exactly once per `started`. `bytes` is 0 for an operation that failed; a short read is a failure.
   void finished(disk_operation operation, uint64_t bytes, bool failed,
                 std::chrono::nanoseconds latency) noexcept;
+
+  /// Operations that the kernel has not completed, also of the journal if they are stalled.
+  uint64_t in_kernel() const noexcept;
 
   void collect(const labels& of, sample_sink& sink) const;
 
@@ -62,6 +81,7 @@ class disk_probe {
   std::array<counter, disk_operations> degradations_, stalls_;
   std::array<gauge, disk_operations> stalled_now_;
   std::array<line_counters, disk_lines.size()> lines_;
+  std::array<counter, disk_damages.size()> damages_;
   gauge missing_;
 };
 

@@ -3,6 +3,7 @@
 #include "base/unique_fd.hpp"
 #include "metrics/knock.hpp"
 #include "metrics/loopback_address.hpp"
+#include "metrics/port_holder.hpp"
 #include "metrics/request_probe.hpp"
 #include "metrics/space_table.hpp"
 
@@ -38,18 +39,17 @@ class family_sink final : public sample_sink {
   }
 
   void histogram(std::string_view name, std::string_view help, const labels& of,
-                 const latency_histogram::snapshot& value) override {
+                 const histogram_snapshot& value) override {
     auto& target = sample(name, help, MetricType::Histogram, of).histogram;
     uint64_t cumulative = 0;
     for (size_t i = 0; i < value.counts.size(); ++i) {
       cumulative += value.counts[i];
-      bool last = i == latency_histogram::bounds_ns.size();
-      auto bound = last ? std::numeric_limits<double>::infinity()
-                        : static_cast<double>(latency_histogram::bounds_ns[i]) / 1e9;
+      auto bound = i == value.bounds.size() ? std::numeric_limits<double>::infinity()
+                                            : static_cast<double>(value.bounds[i]) / value.units_per_second;
       target.bucket.push_back({cumulative, bound});
     }
     target.sample_count = cumulative;
-    target.sample_sum = static_cast<double>(value.sum_ns) / 1e9;
+    target.sample_sum = static_cast<double>(value.sum) / value.units_per_second;
   }
 
   std::vector<MetricFamily> take() {
@@ -131,9 +131,11 @@ result<std::unique_ptr<exposition>> exposition::serve(std::string_view text) {
       running->address.port = static_cast<uint16_t>(ports.front());
   } catch (const std::exception&
                e) { // the server reports through exceptions, and says no more than "null context"
-    return fail(errc::busy, "metrics cannot be served at " + address->text() + " (" + e.what() +
-                                "): expected a free port; see which process uses it with `ss -ltnp`, or set "
-                                "metrics.address to another port, or metrics.enabled = false");
+    std::string holder = port_holder(*address);
+    std::string why =
+        holder.empty() ? std::string("(") + e.what() + ")" : "because " + holder + " listens on that port";
+    return fail(errc::busy, "metrics cannot be served at " + address->text() + " " + why +
+                                "; set metrics.address to another port, or metrics.enabled = false");
   }
   running->collected->add([](sample_sink& sink) {
     sink.gauge("terrace_build_info", "Always 1; the version is in the label.", {{"version", TERRACE_VERSION}},

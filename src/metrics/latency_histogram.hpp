@@ -1,37 +1,59 @@
-// Latencies in fixed buckets from 10 us to 10 s.
+// Latencies in fixed buckets from 10 us to 10 s, and ages in fixed buckets from 1 s to 7 days.
 #pragma once
 
 #include "metrics/counter.hpp"
 
 #include <array>
 #include <chrono>
+#include <span>
+#include <vector>
 
 namespace terrace::metrics {
+
+/// What a histogram has counted so far. Its bounds are static data.
+struct histogram_snapshot {
+  std::span<const uint64_t> bounds; ///< upper bounds, inclusive; greater values go into one more bucket
+  double units_per_second = 1;      ///< of the bounds and the sum
+  std::vector<uint64_t> counts;     ///< per bucket, not cumulative
+  uint64_t sum = 0;
+  uint64_t count() const;
+};
 
 /// `observe` is lock-free and wait-free: a search in 19 bounds and two relaxed additions. Fixed bounds keep
 /// the number of series fixed and allow adding up histograms of several daemons.
 class latency_histogram {
  public:
-  /// Upper bounds in nanoseconds, inclusive; slower values go into one more bucket.
   static constexpr std::array<uint64_t, 19> bounds_ns = {
       10'000,      25'000,        50'000,        100'000,       250'000,       500'000,     1'000'000,
       2'500'000,   5'000'000,     10'000'000,    25'000'000,    50'000'000,    100'000'000, 250'000'000,
       500'000'000, 1'000'000'000, 2'500'000'000, 5'000'000'000, 10'000'000'000};
 
-  struct snapshot {
-    std::array<uint64_t, bounds_ns.size() + 1> counts{}; ///< per bucket, not cumulative
-    uint64_t sum_ns = 0;
-    uint64_t count() const;
-  };
+  using snapshot = histogram_snapshot;
 
   /// A negative latency (clock readings from two processors) counts as 0.
   void observe(std::chrono::nanoseconds latency) noexcept;
 
-  snapshot read() const noexcept;
+  snapshot read() const;
 
  private:
   std::array<counter, bounds_ns.size() + 1> buckets_;
   counter sum_ns_;
+};
+
+/// The same for how long objects stay unused: seconds to days.
+class age_histogram {
+ public:
+  static constexpr std::array<uint64_t, 14> bounds_ms = {
+      1'000,   5'000,     15'000,    30'000,     60'000,     120'000,    300'000,
+      900'000, 1'800'000, 3'600'000, 10'800'000, 43'200'000, 86'400'000, 604'800'000};
+
+  void observe(std::chrono::milliseconds age) noexcept;
+
+  histogram_snapshot read() const;
+
+ private:
+  std::array<counter, bounds_ms.size() + 1> buckets_;
+  counter sum_ms_;
 };
 
 } // namespace terrace::metrics

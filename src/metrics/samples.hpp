@@ -28,7 +28,7 @@ class sample_sink {
   virtual void counter(std::string_view name, std::string_view help, const labels& of, double value) = 0;
   virtual void gauge(std::string_view name, std::string_view help, const labels& of, double value) = 0;
   virtual void histogram(std::string_view name, std::string_view help, const labels& of,
-                         const latency_histogram::snapshot& value) = 0;
+                         const histogram_snapshot& value) = 0;
 };
 
 } // namespace terrace::metrics

@@ -21,6 +21,7 @@ std::string_view to_string(refusal_reason reason) {
     case refusal_reason::admission: return "admission";
     case refusal_reason::endurance: return "endurance";
     case refusal_reason::degraded: return "degraded";
+    case refusal_reason::failed: return "failed";
   }
   return "unknown";
 }
@@ -58,8 +59,14 @@ void tier_probe::collect(const labels& of, sample_sink& sink) const {
         "Evictions that freed less than requested because all remaining objects were in use.", no_victim_);
   count("terrace_tier_over_evicted_bytes_total",
         "Bytes evicted beyond the request because free space was fragmented.", over_evicted_bytes_);
-  count("terrace_tier_dropped_total", "Objects refused for lack of space that eviction could have freed.",
+  count("terrace_tier_dropped_total", "Objects refused because there was no room and none could be made.",
         dropped_);
+  sink.histogram("terrace_tier_reuse_interval_seconds",
+                 "Time between two accesses to a resident object, by the clock of the policy.", of,
+                 reuse_.read());
+  sink.histogram("terrace_tier_eviction_age_seconds",
+                 "Time between the last access to an object and its eviction, by the clock of the policy.",
+                 of, eviction_age_.read());
   for (size_t i = 0; i < eviction_reasons; ++i) {
     auto labelled = with(of, "reason", to_string(static_cast<eviction_reason>(i)));
     sink.counter("terrace_tier_evictions_total", "Objects evicted or removed, by reason.", labelled,

@@ -12,7 +12,7 @@ enum class eviction_reason : uint8_t {
   space,    ///< its bytes were needed for a waiting request
   ahead,    ///< the low watermark requires free bytes
   damaged,  ///< its checksum or header did not match
-  unusable, ///< not all of its ranks can ever be present again
+  unusable, ///< ranks of its chunk are missing, and their last connection has ended
   cleared,  ///< cleared on request
   retired,  ///< its segment is being removed from the arena
 };
@@ -24,8 +24,9 @@ enum class refusal_reason : uint8_t {
   admission, ///< rejected by the admission rule
   endurance, ///< the daily write budget is used up
   degraded,  ///< the device is out of service
+  failed,    ///< it could not be written
 };
-constexpr size_t refusal_reasons = 3;
+constexpr size_t refusal_reasons = 4;
 std::string_view to_string(refusal_reason reason);
 
 /// Safe on any thread.
@@ -51,7 +52,10 @@ class tier_probe {
   void evicted_too_much(uint64_t bytes) noexcept { over_evicted_bytes_.add(bytes); }
   void dropped(uint64_t objects) noexcept {
     dropped_.add(objects);
-  } ///< refused although eviction could have made room
+  } ///< there was no room, and none could be made
+  /// Times by the policy's clock: since the last access, at the next one and at the eviction.
+  void reused(std::chrono::milliseconds after) noexcept { reuse_.observe(after); }
+  void unused_until_evicted(std::chrono::milliseconds age) noexcept { eviction_age_.observe(age); }
   void refused(refusal_reason reason, uint64_t objects) noexcept {
     refusals_[static_cast<size_t>(reason)].add(objects);
   }
@@ -71,6 +75,7 @@ class tier_probe {
   counter hits_, misses_, read_bytes_, written_bytes_, admitted_, no_victim_, over_evicted_bytes_, dropped_;
   std::array<counter, eviction_reasons> evictions_, evicted_bytes_;
   std::array<counter, refusal_reasons> refusals_;
+  age_histogram reuse_, eviction_age_;
   gauge objects_, waiting_, degraded_, capacity_, used_, requested_, largest_run_, free_runs_, whole_;
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 
 namespace terrace {
@@ -43,6 +44,11 @@ class access_clock {
   bool overflows() const { return ticks_ - base_ > 0xc0000000U; }
   void rebase() { base_ += rebase_step; }
   static uint32_t rebased(uint32_t stamp) { return stamp > rebase_step ? stamp - rebase_step : 0; }
+
+  /// The duration of so many ticks.
+  static std::chrono::milliseconds milliseconds(uint32_t ticks) {
+    return std::chrono::milliseconds((uint64_t{ticks} << tick_shift) / 1'000'000);
+  }
 
   /// Ticks since the time's origin, for values that outlive a base.
   uint64_t ticks(uint32_t stamp) const { return base_ + stamp; }

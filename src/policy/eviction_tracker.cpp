@@ -1,6 +1,7 @@
 #include "policy/eviction_tracker.hpp"
 
 #include <algorithm>
+#include <unordered_map>
 #include <utility>
 
 namespace terrace {
@@ -9,6 +10,8 @@ struct eviction_tracker::open_request {
   uint32_t stamp = 0;
   uint8_t priority = 0;
   std::vector<entry_index> chain; ///< kept if the length of the answer is needed
+  /// Its own objects that were proposed to make room for it, and their parents.
+  std::unordered_map<entry_key, entry_key> given_up;
 };
 
 eviction_tracker::eviction_tracker(uint64_t seed, bool remember) : seed_(seed), remember_(remember) {}
@@ -180,11 +183,16 @@ void eviction_tracker::end_request(request_number number, const request_outcome&
 void eviction_tracker::use(entry_index at, uint32_t stamp) {
   history_.use(at, stamp);
   uint32_t before = std::exchange(table_[at].stamp, stamp);
-  for (auto& t : tiers_)
-    if (t && t->forest().resident(at))
+  for (tier_number number = 0; number < tiers_max; ++number) {
+    tracked_tier* t = tier(number);
+    if (t && t->forest().resident(at)) {
+      if (observer_ && before < stamp) // else several tiers report one access
+        observer_->reused(number, access_clock::milliseconds(stamp - before));
       t->policy().on_hit(at, before);
-    else if (t)
+    } else if (t) {
       t->policy().on_ghost_hit(at, before);
+    }
+  }
 }
 
 void eviction_tracker::hit(tier_number number, entry_key key, policy_time now) {
@@ -229,9 +237,24 @@ void eviction_tracker::insert(tier_number number, const entry_info& entry, polic
   t->policy().on_insert(at);
   if (!was_alive)
     raise(*t, at);
-  if (table_[at].parent == no_entry && !entry.parent.empty())
+  if (table_[at].parent == no_entry && !entry.parent.empty()) {
     link(at, entry.parent);
+    if (open != open_.end())
+      link_gap(open->second, entry.parent);
+  }
   t->add_if_evictable(at);
+}
+
+/// A request that had to give up chunks of its own continues behind them. They are linked again, so that what is above
+/// the gap is no leaf, and what is behind it, which cannot be reached, leaves first.
+void eviction_tracker::link_gap(const open_request& request, entry_key missing) {
+  for (auto gone = request.given_up.find(missing); gone != request.given_up.end();
+       gone = request.given_up.find(gone->second)) {
+    entry_index at = table_.find(gone->first);
+    if (at == no_entry || table_[at].parent != no_entry || gone->second.empty())
+      return;
+    link(at, gone->second);
+  }
 }
 
 void eviction_tracker::link(entry_index at, entry_key parent) {
@@ -291,6 +314,12 @@ void eviction_tracker::erase(tier_number number, entry_key key) {
   t->policy().on_evict(at);
   lower(*t, at);
   limit_ghosts();
+}
+
+void eviction_tracker::evict(tier_number number, entry_key key) {
+  if (entry_index at = table_.find(key); observer_ && at != no_entry && resident(number, key))
+    observer_->evicted(number, access_clock::milliseconds(clock_.stamp() - table_[at].stamp));
+  erase(number, key);
 }
 
 void eviction_tracker::pin(tier_number number, entry_key key) {
@@ -358,11 +387,18 @@ std::vector<victim> eviction_tracker::victims(tier_number number, const victim_q
   if (!t)
     return {};
   advance(now, false);
-  if (auto request = open_.find(query.spared); request != open_.end())
+  auto request = open_.find(query.spared);
+  if (request != open_.end())
     spared_ = request->second.stamp;
   else if (query.spare_present)
     spared_ = clock_.stamp();
-  return t->choose_victims(query.bytes, spared_, query.spare_present);
+  auto chosen = t->choose_victims(query.bytes, spared_, query.spare_present);
+  for (size_t i = 0; request != open_.end() && i < chosen.size(); ++i) {
+    entry_index at = table_.find(chosen[i].key);
+    if (table_[at].stamp == request->second.stamp && table_[at].parent != no_entry)
+      request->second.given_up[chosen[i].key] = table_[table_[at].parent].key;
+  }
+  return chosen;
 }
 
 size_t eviction_tracker::admitted(tier_number number, std::span<const entry_info> entries,

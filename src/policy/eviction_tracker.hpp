@@ -5,6 +5,7 @@
 #include "policy/tracked_tier.hpp"
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -14,6 +15,16 @@
 #include <vector>
 
 namespace terrace {
+
+/// Is notified of how long residents were not accessed. Called by the tracker, synchronously.
+class age_observer {
+ public:
+  virtual ~age_observer() = default;
+  /// A resident was accessed; `after`: since its last access.
+  virtual void reused(tier_number tier, std::chrono::milliseconds after) = 0;
+  /// A resident was evicted; `age`: since its last access.
+  virtual void evicted(tier_number tier, std::chrono::milliseconds age) = 0;
+};
 
 /// The metadata of all tiers of a trust group: one record per tracked chunk object, resident or ghost
 /// (tracked, but resident in no tier), and per tier its prefix forest, policy and pins. Not thread-safe, no
@@ -68,6 +79,8 @@ class eviction_tracker {
   void hit(tier_number tier, entry_key key, policy_time now);
   /// The entry left the tier. Choosing a victim does not remove it; only this does.
   void erase(tier_number tier, entry_key key);
+  /// The same, because of an eviction: the observer is notified.
+  void evict(tier_number tier, entry_key key);
   /// Pinned entries are never chosen. Pins do not nest: the caller counts its holds. Unknown keys and entries
   /// that are not resident are ignored, here and everywhere.
   void pin(tier_number tier, entry_key key);
@@ -83,6 +96,9 @@ class eviction_tracker {
   /// `seen_twice` needs ghosts: without a policy that learns, construct with `remember`.
   size_t admitted(tier_number tier, std::span<const entry_info> entries, admission_rule rule,
                   policy_time now);
+
+  /// `observer` must outlive the tracker, or its replacement; null: none.
+  void set_observer(age_observer* observer) { observer_ = observer; }
 
   bool resident(tier_number tier, entry_key key) const;
   /// The number of leading chunks of a chain that are resident in the tier.
@@ -123,6 +139,7 @@ class eviction_tracker {
   void advance(policy_time now, bool anew);
   void use(entry_index at, uint32_t stamp);
   void link(entry_index at, entry_key parent);
+  void link_gap(const open_request& request, entry_key missing);
   void raise(tracked_tier& t, entry_index at); ///< the entry became alive
   void lower(tracked_tier& t, entry_index at); ///< the entry is no longer alive
   void set_ghost(entry_index at);
@@ -141,6 +158,7 @@ class eviction_tracker {
   uint8_t priority_ = 0;
   uint32_t spared_ = 0;
   request_number last_request_ = 0;
+  age_observer* observer_ = nullptr;
   std::map<request_number, open_request> open_;
 };
 

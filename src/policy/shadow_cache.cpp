@@ -1,5 +1,7 @@
 #include "policy/shadow_cache.hpp"
 
+#include "policy/window_refill.hpp"
+
 #include <algorithm>
 
 namespace terrace {
@@ -73,26 +75,40 @@ void shadow_cache::store_missing(std::span<const entry_info> chain, request_numb
   chain =
       chain.subspan(static_cast<size_t>(std::find_if(chain.begin(), chain.end(), missing) - chain.begin()));
   while (!chain.empty()) {
-    uint64_t window = chain[0].bytes, needed = 0;
+    uint64_t window = chain[0].bytes;
     size_t taken = 1;
     while (taken < chain.size() && window + chain[taken].bytes <= most)
       window += chain[taken++].bytes;
     auto part = chain.first(taken);
     chain = chain.subspan(taken);
+    if (!store_window(part, request, now))
+      return; // what continues it has no room either
+  }
+}
+
+bool shadow_cache::store_window(std::span<const entry_info> window, request_number request, policy_time now) {
+  auto present = [&](const entry_info& entry) { return tracker_.resident(only_tier, entry.key); };
+  size_t wanted = window.size();
+  for (int round = 0; wanted != 0 && round <= refills_max; ++round) {
+    uint64_t needed = 0;
     missing_.clear();
-    for (const entry_info& entry : part)
-      if (missing(entry)) {
+    for (const entry_info& entry : window)
+      if (missing_.size() < wanted && !present(entry)) {
         needed += entry.bytes;
         missing_.push_back(entry);
       }
     if (!make_room(needed, request, now))
-      return; // what continues it has no room either
+      return round != 0;
     for (size_t i = missing_.size(); i-- > 0;)
-      if (missing(missing_[i])) { // a chain may contain an object twice
+      if (!present(missing_[i])) { // a chain may contain an object twice
         tracker_.insert(only_tier, missing_[i], now, request);
         used_bytes_ += missing_[i].bytes;
       }
+    there_.resize(window.size());
+    std::transform(window.begin(), window.end(), there_.begin(), present);
+    wanted = objects_to_refill(there_);
   }
+  return true;
 }
 
 bool shadow_cache::make_room(uint64_t bytes, request_number request, policy_time now) {

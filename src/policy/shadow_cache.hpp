@@ -63,6 +63,8 @@ class shadow_cache {
   shadow_cache(uint64_t capacity_bytes, uint64_t seed) : capacity_bytes_(capacity_bytes), tracker_(seed) {}
   void count(std::span<const entry_info> chain);
   void store_missing(std::span<const entry_info> chain, request_number request, policy_time now);
+  /// All objects that the window lacks, or none; false: none. Gaps are filled again (policy/window_refill.hpp).
+  bool store_window(std::span<const entry_info> window, request_number request, policy_time now);
   bool make_room(uint64_t bytes, request_number request, policy_time now);
 
   uint64_t capacity_bytes_;
@@ -72,6 +74,7 @@ class shadow_cache {
   std::vector<entry_key> keys_;     ///< of the request that is being registered
   std::vector<bool> reached_;       ///< of the chain being counted: present, with all before it
   std::vector<entry_info> missing_; ///< of the window being stored
+  std::vector<bool> there_;         ///< the objects of that window that are present
 };
 
 } // namespace terrace

@@ -28,7 +28,10 @@ namespace {
 
 constexpr double chance_max = 0.98; ///< upper bound for one class
 constexpr double chance_max_of_all = 0.9;
-constexpr double prior_uses = 1000;  ///< weight of the scaled estimate of the broader class in each bin
+constexpr double prior_uses = 1000;   ///< weight of the scaled estimate of the broader class in each bin
+constexpr double prior_chance = 0.02; ///< of a return in any bin, with the weight of one use
+/// The first bin is wider than the following ones. Without data the youngest uses must be worth most, as under lru.
+constexpr double prior_chance_youngest = 0.06;
 constexpr double prior_returns = 50; ///< weight of factor 1 in a class's factor
 constexpr double memory_uses = 1 << 22;
 
@@ -181,7 +184,9 @@ void survival_model::refresh() {
   }
   bins general;
   for (size_t bin = 0; bin < index(bin_count); ++bin)
-    general[bin] = (all.returns[bin] + 0.02) / (all.reached[bin] + 1);
+    general[bin] = (all.returns[bin] + prior_chance) / (all.reached[bin] + 1);
+  if (all.reached[0] == 0)
+    general[0] = prior_chance_youngest;
   general_->chance = estimate(counts{}, general, 1);
   find_values(general_->chance, general_->values.data());
   for (size_t c = 0; c < classes_.size(); ++c)

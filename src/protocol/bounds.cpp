@@ -43,7 +43,7 @@ result<void> check_tokens(const wire::Prefix& prefix) {
                                digest::max_size);
         !ok)
       return ok;
-    if (auto ok = check_number("parent_tokens", prefix.parent_tokens(), 1, tokens_max); !ok)
+    if (auto ok = check_number("parent_tokens", prefix.parent_tokens(), 0, tokens_max); !ok)
       return ok;
   } else if (prefix.parent_tokens() != 0) {
     return refuse("expected parent_tokens 0 without a parent, got " + std::to_string(prefix.parent_tokens()));
@@ -208,7 +208,7 @@ result<void> check(const wire::OpenSpace& table) {
   if (auto ok = check_number("number of pools", table.pools()->size(), 1, pools_max); !ok)
     return ok;
   for (const auto* pool : *table.pools()) {
-    if (auto ok = check_text("name of a pool", pool->name(), name_bytes_max, false); !ok)
+    if (auto ok = check_text("name of a pool", pool->name(), pool_name_bytes_max, false); !ok)
       return ok;
     if (auto ok = check_shape(*pool); !ok)
       return ok;

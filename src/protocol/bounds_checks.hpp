@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/error.hpp"
+#include "base/printable.hpp"
 #include "protocol/bounds.hpp"
 #include "protocol/limits.hpp"
 
@@ -33,8 +34,11 @@ inline result<void> check_number(const char* field, uint64_t value, uint64_t lea
 inline result<void> check_text(const char* field, const text* value, size_t bytes_max,
                                bool may_be_empty = true) {
   size_t size = size_of(value);
-  if (size <= bytes_max && (size > 0 || may_be_empty))
-    return {};
+  if (size <= bytes_max && (size > 0 || may_be_empty)) {
+    if (value == nullptr || is_utf8(value->string_view()))
+      return {};
+    return refuse("expected " + std::string(field) + " in UTF-8, got other bytes");
+  }
   return refuse("expected " + std::string(field) + " of " + (may_be_empty ? "at most " : "1 to ") +
                 std::to_string(bytes_max) + " bytes, got " + std::to_string(size));
 }

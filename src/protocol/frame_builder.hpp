@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 namespace terrace::protocol {
 
@@ -48,5 +49,14 @@ class frame_builder {
   flatbuffers::FlatBufferBuilder builder_;
   std::span<const uint8_t> bytes_;
 };
+
+/// A vector of structs with elements of 8 bytes. FlatBuffers aligns the elements only if there are any, but readers of
+/// other languages check the alignment of empty vectors too.
+template <class Struct>
+flatbuffers::Offset<flatbuffers::Vector<const Struct*>> create_structs(flatbuffers::FlatBufferBuilder& body,
+                                                                       const std::vector<Struct>& elements) {
+  body.Align(frame_alignment);
+  return body.CreateVectorOfStructs(elements);
+}
 
 } // namespace terrace::protocol

@@ -16,8 +16,7 @@ constexpr struct {
 } unbounded;
 
 template <class T>
-result<const T*> parse_as(std::span<const uint8_t> body, size_t tables_max, const char* name,
-                          result<void> (*bounds)(const T&)) {
+result<const T*> verified(std::span<const uint8_t> body, size_t tables_max, const char* name) {
   if (body.size() >= FLATBUFFERS_MAX_BUFFER_SIZE || body.size() > frame_bytes_max)
     return fail(errc::bad_request, std::string("the body of ") + name + " does not fit in a frame");
   flatbuffers::Verifier verifier(body.data(), body.size(), depth_max,
@@ -26,8 +25,14 @@ result<const T*> parse_as(std::span<const uint8_t> body, size_t tables_max, cons
     return fail(errc::bad_request, std::string("expected a well-formed FlatBuffer with the root ") + name +
                                        " and all its required fields, got " + std::to_string(body.size()) +
                                        " bytes that are none");
-  const T* table = flatbuffers::GetRoot<T>(body.data());
-  if (auto ok = bounds(*table); !ok)
+  return flatbuffers::GetRoot<T>(body.data());
+}
+
+template <class T>
+result<const T*> within(result<const T*> table, const char* name, result<void> (*bounds)(const T&)) {
+  if (!table)
+    return table;
+  if (auto ok = bounds(**table); !ok)
     return tl::unexpected<error>(error{ok.error().code, std::string(name) + ": " + ok.error().text});
   return table;
 }
@@ -36,9 +41,13 @@ result<const T*> parse_as(std::span<const uint8_t> body, size_t tables_max, cons
 
 #define TERRACE_PARSE(TABLE, TABLES_MAX, BOUNDS)                                                             \
   template <>                                                                                                \
+  result<const wire::TABLE*> well_formed<wire::TABLE>(std::span<const uint8_t> body) {                       \
+    return verified<wire::TABLE>(body, TABLES_MAX, #TABLE);                                                  \
+  }                                                                                                          \
+  template <>                                                                                                \
   result<const wire::TABLE*> parse<wire::TABLE>(std::span<const uint8_t> body) {                             \
-    return parse_as<wire::TABLE>(                                                                            \
-        body, TABLES_MAX, #TABLE,                                                                            \
+    return within<wire::TABLE>(                                                                              \
+        well_formed<wire::TABLE>(body), #TABLE,                                                              \
         []([[maybe_unused]] const wire::TABLE& t) -> result<void> { return BOUNDS; });                       \
   }
 #define TERRACE_VERB(NAME, TABLE, NUMBER, FDS, ANSWER_FDS, DRAINING, REQUEST_BOUNDS, ANSWER_BOUNDS)          \

@@ -167,7 +167,7 @@ void event_loop::deliver() {
 }
 
 void event_loop::enter() {
-  port_.kernel()->enter();
+  go_on_unless(port_.kernel()->enter());
   counters_.enters.add();
   account();
   last_enter_ns_ = now_ns_;
@@ -193,7 +193,7 @@ void event_loop::sleep() {
   account();
   counters_.enters.add();
   pool_.set_asleep(index_, true);
-  port_.kernel()->wait();
+  go_on_unless(port_.kernel()->wait());
   pool_.set_asleep(index_, false);
   asleep_.store(false, std::memory_order_release);
   read_clock();
@@ -216,7 +216,7 @@ void event_loop::push_load() {
 }
 
 void event_loop::shut_down() {
-  port_.close();
+  go_on_unless(port_.close());
   counters_.in_flight.set(0);
   loop_of_this_thread = nullptr;
 }
@@ -224,6 +224,13 @@ void event_loop::shut_down() {
 caf::resumable* event_loop::drain_one() {
   take_external();
   return queue_.empty() ? nullptr : queue_.pop().what;
+}
+
+// Without its ring a worker can neither wait nor serve, and its operations never complete: it would try again
+// for ever.
+void event_loop::go_on_unless(int refused) {
+  if (refused != 0)
+    pool_.ring_is_lost(index_, refused);
 }
 
 int64_t event_loop::read_clock() {

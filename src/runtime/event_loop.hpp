@@ -96,6 +96,7 @@ class event_loop {
   void account();
   void sleep();
   void push_load();
+  void go_on_unless(int refused);
   int64_t read_clock();
 
   worker_pool& pool_;

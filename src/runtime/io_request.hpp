@@ -21,10 +21,11 @@ enum class io_code : uint8_t {
   writev,
   fsync,
   poll,
-  timeout
+  timeout,
+  statx
 };
 
-constexpr size_t io_code_count = 11;
+constexpr size_t io_code_count = 12;
 
 /// One operation. Everything that the kernel accesses must be owned by `keep_alive`, which the ring holds
 /// until the completion has been reaped, even if the actor has ended before.
@@ -32,7 +33,8 @@ struct io_request {
   io_code code = io_code::nop;
   int fd = -1;
   uint64_t offset = 0;              ///< read, write, readv, writev: absolute file offset
-  void* data = nullptr;             ///< read, write: buffer; readv, writev: iovec array
+  void* data = nullptr;             ///< read, write: buffer; readv, writev: iovec array; statx: struct statx
+  const char* path = nullptr;       ///< statx
   uint32_t length = 0;              ///< read, write: bytes; readv, writev: number of iovecs
   msghdr* message = nullptr;        ///< recvmsg, sendmsg: with its iovecs and control buffer
   int flags = 0;                    ///< accept: SOCK_*; recvmsg, sendmsg: MSG_*

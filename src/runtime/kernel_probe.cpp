@@ -5,11 +5,17 @@
 #include <sys/resource.h>
 #include <sys/utsname.h>
 
+#include <array>
 #include <cerrno>
 #include <limits>
 #include <system_error>
 
 namespace terrace::runtime {
+
+namespace {
+constexpr auto needed_profile =
+    "use a seccomp profile that allows io_uring_setup, io_uring_enter and io_uring_register";
+} // namespace
 
 std::string ring_features::describe() const {
   auto word = [](bool granted, const char* name) {
@@ -26,28 +32,36 @@ std::string kernel_report::describe() const {
   return "Linux " + release + ", io_uring with " + features.describe() + ", memlock " + limit;
 }
 
-std::string explain_setup_error(int error_number) {
-  std::string text = "io_uring is not available: io_uring_setup failed with ";
+namespace {
+
+/// The limit, where it is lower than what rings of a few workers take.
+std::string locked_memory() {
+  constexpr rlim_t enough = 1 << 20;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur >= enough)
+    return {};
+  return ": this kernel charges rings to the limit on locked memory, which is " +
+         std::to_string(limit.rlim_cur) + " bytes";
+}
+
+} // namespace
+
+std::string explain_ring_error(const std::string& call, int error_number) {
+  std::string text = "io_uring is not available: " + call + " failed with ";
   switch (error_number) {
     case EPERM:
     case EACCES:
       return text +
-             "EPERM (permission denied); set the sysctl kernel.io_uring_disabled to 0 and, in a container, "
-             "use "
-             "a "
-             "seccomp profile that allows io_uring_setup, io_uring_enter and io_uring_register (the default "
-             "profiles deny them)";
+             "EPERM (permission denied); set the sysctl kernel.io_uring_disabled to 0 and, in a container, " +
+             needed_profile + " (the default profiles deny them)";
     case ENOSYS:
       return text +
              "ENOSYS (not implemented); Linux 5.15 or newer with CONFIG_IO_URING is needed, and in a "
-             "container "
-             "a "
-             "seccomp profile that allows io_uring_setup, io_uring_enter and io_uring_register; the sysctl "
-             "kernel.io_uring_disabled must be 0";
+             "container " +
+             needed_profile + "; the sysctl kernel.io_uring_disabled must be 0";
     case ENOMEM:
-      return text +
-             "ENOMEM (out of memory); raise RLIMIT_MEMLOCK (ulimit -l, LimitMEMLOCK= in systemd) or the "
-             "container's memory limit, or lower runtime.ring_entries";
+      return text + "ENOMEM (out of memory)" + locked_memory() +
+             "; raise RLIMIT_MEMLOCK (ulimit -l, LimitMEMLOCK= in systemd) or the container's memory limit";
     case EMFILE:
     case ENFILE:
       return text + "EMFILE (no descriptors left); raise RLIMIT_NOFILE (ulimit -n, LimitNOFILE= in systemd)";
@@ -57,6 +71,24 @@ std::string explain_setup_error(int error_number) {
   }
 }
 
+namespace {
+
+/// One operation, submitted and awaited as a worker does it. Returns the errno of the kernel's refusal, or 0.
+int try_operation(ring& kernel) {
+  operation nothing;
+  kernel.start(nothing);
+  if (int refused = kernel.enter())
+    return refused;
+  std::array<completion, 1> done;
+  while (kernel.reap(done) == 0)
+    if (int refused = kernel.wait())
+      return refused;
+  kernel.wake(); // or the wait would have no end
+  return kernel.wait();
+}
+
+} // namespace
+
 result<kernel_report> probe_kernel() {
   runtime_options small;
   small.ring_entries = 8;
@@ -64,6 +96,8 @@ result<kernel_report> probe_kernel() {
   auto ring = make_uring(small);
   if (!ring)
     return tl::unexpected(ring.error());
+  if (int refused = try_operation(**ring))
+    return fail(errc::unsupported, explain_ring_error("io_uring_enter", refused));
   kernel_report report;
   utsname name{};
   if (::uname(&name) == 0)
@@ -74,8 +108,8 @@ result<kernel_report> probe_kernel() {
         limit.rlim_cur == RLIM_INFINITY ? std::numeric_limits<uint64_t>::max() : limit.rlim_cur;
   constexpr size_t page = 4096;
   void* memory = ::mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory != MAP_FAILED)
-    (void) (*ring)->register_arena(memory, page);
+  if (memory != MAP_FAILED && (*ring)->register_arena(memory, page) >= 0)
+    (void) (*ring)->wait(); // which registers it
   report.features = (*ring)->features();
   (*ring)->close();
   if (memory != MAP_FAILED)

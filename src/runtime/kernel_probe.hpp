@@ -16,7 +16,8 @@ struct kernel_report {
   std::string describe() const; ///< one line for the log
 };
 
-/// Creates and destroys a ring. `unsupported` with a one-line reason if io_uring is denied or missing.
+/// Creates a ring, executes an operation and a wait as workers do, and destroys it. `unsupported` with a
+/// one-line reason if io_uring, or one of its system calls, is denied or missing.
 result<kernel_report> probe_kernel();
 
 } // namespace terrace::runtime

@@ -28,11 +28,12 @@ class refusing_ring final : public ring {
 
   bool has_unsubmitted() const override { return false; }
   bool wants_enter() const override { return false; }
-  void enter() override {}
+  int enter() override { return 0; }
 
-  void wait() override {
+  int wait() override {
     if (refused_.empty())
       (void) !::read(wake_.fd(), wake_.value(), sizeof(uint64_t));
+    return 0;
   }
 
   void wake() noexcept override { wake_.signal(); }

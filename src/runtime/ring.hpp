@@ -48,12 +48,14 @@ class ring {
   /// True if the kernel withholds completions until it is entered (DEFER_TASKRUN, an overflown queue).
   virtual bool wants_enter() const = 0;
 
-  /// Submits everything and collects completions; does not block.
-  virtual void enter() = 0;
+  /// Submits everything and collects completions; does not block. Returns 0, or the error number with which
+  /// the kernel refuses to be entered: then nothing that was started completes any more, and calling again
+  /// changes nothing. Errors that pass (a signal, a full queue, a shortage) are not reported.
+  virtual int enter() = 0;
 
   /// Submits everything and blocks until a completion is available or `wake` is called; a `wake` since the
-  /// last `wait` counts. May return early.
-  virtual void wait() = 0;
+  /// last `wait` counts. May return early. Returns the same as `enter`.
+  virtual int wait() = 0;
 
   /// Safe on any thread, also between `close` and the destructor.
   virtual void wake() noexcept = 0;
@@ -68,8 +70,8 @@ class ring {
   virtual void close() = 0;
 };
 
-/// The maximum size of a fixed buffer (the kernel returns EFAULT beyond): arenas are registered in slots of
-/// this size.
-constexpr uint64_t buffer_slot_bytes = uint64_t{1} << 30;
+/// Arenas are registered in slots of this size. The kernel allows up to 1 GiB, but pinning that takes 30 ms, in
+/// which the worker serves nobody. An operation that crosses the end of a slot uses plain buffers.
+constexpr uint64_t buffer_slot_bytes = uint64_t{64} << 20;
 
 } // namespace terrace::runtime

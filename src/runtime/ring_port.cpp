@@ -85,17 +85,19 @@ void ring_port::finish(actor_operation& record, int32_t result, uint32_t flags) 
     owner->get()->enqueue(std::move(message), unit_);
 }
 
-void ring_port::close() {
+int ring_port::close() {
   if (closed_ || !ring_)
-    return;
+    return 0;
   pool_.for_each_active([&](actor_operation& record) { ring_->cancel(record); });
   closed_ = true;
   (void) deliver();
   while (pool_.active() != 0) {
-    ring_->wait();
+    if (int refused = ring_->wait())
+      return refused;
     (void) deliver();
   }
   ring_->close();
+  return 0;
 }
 
 } // namespace terrace::runtime

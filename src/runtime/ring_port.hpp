@@ -41,7 +41,7 @@ class ring_port final : public io_port {
 
   /// Cancels everything, waits until nothing is in flight and closes the ring. Later submits are dropped:
   /// only actors that are being cleaned up make them.
-  void close();
+  int close();
 
  private:
   void finish(actor_operation& record, int32_t result, uint32_t flags);

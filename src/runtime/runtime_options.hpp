@@ -17,10 +17,15 @@ struct runtime_options {
   size_t max_throughput = 32;  ///< messages per turn of an actor
   uint32_t slice_us =
       100; ///< kernel scheduler slice of a worker (worker_thread.hpp); 0: the kernel's default
-  uint32_t buffer_slots = 1024; ///< slots of 1 GiB for registered arenas in each ring
+  uint32_t buffer_slots = 16384; ///< slots of 64 MiB for registered arenas in each ring: 1 TiB
 
   /// Called on each worker's thread. Unset: the kernel's io_uring.
   std::function<result<std::unique_ptr<ring>>(const runtime_options&)> make_ring;
+
+  /// Called on a worker's thread, at most once, when the kernel refuses to enter its ring: must end the
+  /// process, because the operations of that ring never complete. Unset: the reason goes to stderr, and the
+  /// process aborts.
+  std::function<void(const error&)> ring_lost;
 
   /// `bad_request` that lists every mistake.
   result<void> validate() const;

@@ -1,7 +1,9 @@
 #include "runtime/simulated_ring.hpp"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -146,6 +148,8 @@ std::optional<int32_t> simulated_ring::attempt(const waiting& item) {
   auto& r = item.op->request;
   switch (r.code) {
     case io_code::nop: return 0;
+    case io_code::statx:
+      return outcome(::statx(AT_FDCWD, r.path, 0, STATX_BASIC_STATS, static_cast<struct statx*>(r.data)));
     case io_code::fsync: return outcome(::fsync(r.fd));
     case io_code::timeout: return now_ >= item.deadline ? std::optional<int32_t>{-ETIME} : std::nullopt;
     case io_code::poll: {

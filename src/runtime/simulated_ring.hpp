@@ -69,9 +69,12 @@ class simulated_ring final : public ring {
   size_t reap(std::span<completion> out) override;
   bool has_unsubmitted() const override { return false; }
   bool wants_enter() const override { return false; }
-  void enter() override { turn(); }
+  int enter() override {
+    turn();
+    return 0;
+  }
   /// Never blocks: with one thread nothing could end it.
-  void wait() override { turn(); }
+  int wait() override { return enter(); }
   void wake() noexcept override {}
   int register_arena(void* data, uint64_t size) override;
   void unregister_arena(int slot, uint64_t size) override;

@@ -2,9 +2,12 @@
 #include "runtime/buffer_slots.hpp"
 #include "runtime/wake_event.hpp"
 
+#include <fcntl.h>
 #include <liburing.h>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <deque>
 #include <vector>
@@ -16,6 +19,18 @@ namespace {
 // An operation's user data is the address of its record; these two values are never an address.
 constexpr uint64_t wake_data = 1;
 constexpr uint64_t cancel_data = 2;
+
+/// The error number of a call that will fail again, or 0.
+int lasting(int result) {
+  switch (result) {
+    case -EINTR:
+    case -EAGAIN: // the kernel has no memory for a request
+    case -ENOMEM:
+    case -EBUSY: // completions must be reaped first
+    case -ETIME: return 0;
+    default: return result < 0 ? -result : 0;
+  }
+}
 
 class uring final : public ring {
  public:
@@ -88,25 +103,19 @@ class uring final : public ring {
     return (IO_URING_READ_ONCE(*ring_.sq.kflags) & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW)) != 0;
   }
 
-  void enter() override {
+  int enter() override {
     drain_backlog();
-    (void) io_uring_submit_and_get_events(&ring_);
+    return lasting(io_uring_submit_and_get_events(&ring_));
   }
 
-  void wait() override {
+  int wait() override {
     drain_backlog();
     arm_wake();
-    if (slots_.next_unregistered() >= 0 && !slots_.gave_up()) {
-      if (!register_next_slot())
-        slots_.give_up();
-      (void) io_uring_submit_and_get_events(&ring_);
-      return;
-    }
-    if (!ended_early_.empty() || !wake_armed_) {
-      (void) io_uring_submit_and_get_events(&ring_);
-      return;
-    }
-    (void) io_uring_submit_and_wait(&ring_, 1);
+    if (change_a_slot())
+      return lasting(io_uring_submit_and_get_events(&ring_));
+    if (!ended_early_.empty() || !wake_armed_)
+      return lasting(io_uring_submit_and_get_events(&ring_));
+    return lasting(io_uring_submit_and_wait(&ring_, 1));
   }
 
   void wake() noexcept override { wake_.signal(); }
@@ -163,7 +172,8 @@ class uring final : public ring {
   }
 
   void prepare(io_uring_sqe& sqe, operation& op) const;
-  bool register_next_slot();
+  bool change_a_slot();
+  int register_next_slot();
   void arm_wake();
   void disarm_wake();
 
@@ -173,6 +183,7 @@ class uring final : public ring {
   wake_event wake_;
   bool wake_armed_ = false;
   bool closed_ = false;
+  std::deque<uint32_t> leaving_slots_; // registered, and to be unregistered
   std::vector<operation*> receives_;   // started since the last submission
   std::deque<operation*> backlog_;     // waiting because the kernel's queue was full
   std::deque<operation*> ended_early_; // cancelled before submission
@@ -215,6 +226,9 @@ void uring::prepare(io_uring_sqe& sqe, operation& op) const {
       break;
     case io_code::fsync: io_uring_prep_fsync(&sqe, r.fd, 0); break;
     case io_code::poll: io_uring_prep_poll_add(&sqe, r.fd, r.events); break;
+    case io_code::statx:
+      io_uring_prep_statx(&sqe, AT_FDCWD, r.path, 0, STATX_BASIC_STATS, static_cast<struct statx*>(r.data));
+      break;
     case io_code::timeout: {
       auto ns = std::max<int64_t>(0, r.after.count());
       op.after = {ns / 1'000'000'000, ns % 1'000'000'000};
@@ -243,50 +257,83 @@ void uring::disarm_wake() {
   wake_.signal();
   while (wake_armed_) {
     completion ignored[8];
-    if (io_uring_submit_and_wait(&ring_, 1) == -EBADF)
+    if (lasting(io_uring_submit_and_wait(&ring_, 1)) != 0)
       return;
     (void) reap(ignored);
   }
 }
 
-// The first slot shows whether the kernel grants any. The others follow one by one when the worker is idle,
-// because pinning a gibibyte takes 30 ms if its pages are present, and seconds if not. Until then, and if
-// memlock ends in the middle of an arena, operations in those slots use plain buffers.
+// The kernel lets only the ring's own thread change its buffers (SINGLE_ISSUER). Pinning or releasing a slot takes
+// 2 ms, so slots are changed one by one when the worker has nothing else to do. Until then, and if memlock ends in
+// the middle of an arena, operations in those slots use plain buffers.
 int uring::register_arena(void* data, uint64_t size) {
   if (int known = slots_.find(data, size); known >= 0)
     return known; // registered by another disk of this worker
-  bool others_wait = slots_.next_unregistered() >= 0;
   auto range = slots_.reserve(data, size);
-  if (range.count == 0)
-    return -1;
-  if (others_wait || register_next_slot())
-    return static_cast<int>(range.first);
-  slots_.release(range);
-  return -1;
+  return range.count == 0 ? -1 : static_cast<int>(range.first);
 }
 
 void uring::unregister_arena(int slot, uint64_t size) {
   auto gone = slots_.forget(slot, size);
-  iovec nothing{nullptr, 0};
-  __u64 tag = 0;
   for (uint32_t i = gone.first; i < gone.first + gone.count; ++i)
     if (slots_.registered(i)) // a slot not registered yet has nothing to unregister
-      (void) io_uring_register_buffers_update_tag(&ring_, i, &nothing, &tag, 1);
+      leaving_slots_.push_back(i);
 }
 
-bool uring::register_next_slot() {
+/// Unregisters or registers one slot. False: there is none.
+bool uring::change_a_slot() {
+  if (!leaving_slots_.empty()) {
+    iovec nothing{nullptr, 0};
+    __u64 tag = 0;
+    (void) io_uring_register_buffers_update_tag(&ring_, leaving_slots_.front(), &nothing, &tag, 1);
+    leaving_slots_.pop_front();
+    return true;
+  }
+  if (slots_.next_unregistered() < 0 || slots_.gave_up())
+    return false;
+  switch (register_next_slot()) {
+    case 0: slots_.mark_registered(); break;
+    case EFAULT:
+    case EOPNOTSUPP: slots_.skip(); break;
+    default: slots_.give_up(); // memlock, or a kernel without such tables
+  }
+  return true;
+}
+
+/// 0, or the error number of the kernel's refusal.
+int uring::register_next_slot() {
   auto next = static_cast<uint32_t>(slots_.next_unregistered());
+  if (slots_.data(next) == nullptr)
+    return EFAULT; // forgotten before its turn
   if (!slots_.table_registered) {
-    if (io_uring_register_buffers_sparse(&ring_, slots_.capacity()) != 0)
-      return false;
+    if (int refused = io_uring_register_buffers_sparse(&ring_, slots_.capacity()); refused != 0)
+      return -refused;
     slots_.table_registered = true;
   }
   iovec piece{slots_.data(next), slots_.size(next)};
   __u64 tag = 0;
-  if (io_uring_register_buffers_update_tag(&ring_, next, &piece, &tag, 1) != 1)
-    return false;
-  slots_.mark_registered();
-  return true;
+  int updated = io_uring_register_buffers_update_tag(&ring_, next, &piece, &tag, 1);
+  return updated == 1 ? 0 : updated < 0 ? -updated : EINVAL;
+}
+
+} // namespace
+
+namespace {
+
+constexpr uint32_t entries_min = 8;
+
+/// The kernel charges a ring's memory to RLIMIT_MEMLOCK (Linux before 5.12, and from 6.14 on) unless the process may
+/// lock memory. With a low limit a smaller ring is better than none: operations then wait in its backlog.
+int set_up(uint32_t entries, unsigned flags, io_uring& kernel) {
+  for (;; entries /= 2) {
+    std::memset(&kernel, 0, sizeof kernel);
+    io_uring_params params{};
+    params.flags = flags;
+    params.cq_entries = entries * 4;
+    int code = io_uring_queue_init_params(entries, &kernel, &params);
+    if (code != -ENOMEM || entries / 2 < entries_min)
+      return code;
+  }
 }
 
 } // namespace
@@ -305,17 +352,13 @@ result<std::unique_ptr<ring>> make_uring(const runtime_options& options) {
   int code = 0;
   for (auto flags : attempts) {
     io_uring kernel;
-    std::memset(&kernel, 0, sizeof kernel);
-    io_uring_params params{};
-    params.flags = flags;
-    params.cq_entries = options.ring_entries * 4;
-    code = io_uring_queue_init_params(options.ring_entries, &kernel, &params);
+    code = set_up(options.ring_entries, flags, kernel);
     if (code == 0)
       return std::unique_ptr<ring>(std::make_unique<uring>(kernel, flags, options.buffer_slots));
     if (code != -EINVAL)
       break;
   }
-  return fail(errc::unsupported, explain_setup_error(-code));
+  return fail(errc::unsupported, explain_ring_error("io_uring_setup", -code));
 }
 
 } // namespace terrace::runtime

@@ -15,8 +15,8 @@ namespace terrace::runtime {
 /// says what to change.
 result<std::unique_ptr<ring>> make_uring(const runtime_options& options);
 
-/// One line with the reason why io_uring_setup failed with this errno, and the fix.
-std::string explain_setup_error(int error_number);
+/// One line with the reason why this system call of io_uring failed with this errno, and the fix.
+std::string explain_ring_error(const std::string& call, int error_number);
 
 /// A ring that fails every operation with -`error_number` and only sleeps and wakes, so that a worker whose
 /// ring could not be created still runs actors and shuts down in order.

@@ -1,7 +1,10 @@
 #include "runtime/worker_pool.hpp"
+#include "runtime/uring.hpp"
 
 #include <bit>
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <tuple>
 
 namespace terrace::runtime {
@@ -91,6 +94,17 @@ void worker_pool::report_failure(size_t index, const error& why) {
   std::lock_guard guard(start_mutex_);
   if (failure_.code == errc::ok)
     failure_ = {why.code, "worker " + std::to_string(index) + " has no ring: " + why.text};
+}
+
+void worker_pool::ring_is_lost(size_t index, int error_number) {
+  end_mutex_.lock();
+  error why{errc::unsupported,
+            "worker " + std::to_string(index) + ": " + explain_ring_error("io_uring_enter", error_number)};
+  if (options_.ring_lost)
+    options_.ring_lost(why);
+  else
+    std::fprintf(stderr, "%s\n", why.text.c_str());
+  std::abort();
 }
 
 result<void> worker_pool::wait_started() {

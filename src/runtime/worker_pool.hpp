@@ -37,6 +37,9 @@ class worker_pool {
   void report_started();
   void report_failure(size_t index, const error& why);
 
+  /// A worker's ring fails for good with this error number: ends the process, see `runtime_options::ring_lost`.
+  [[noreturn]] void ring_is_lost(size_t index, int error_number);
+
   /// Waits until every worker has its ring.
   result<void> wait_started();
 
@@ -60,6 +63,8 @@ class worker_pool {
   std::condition_variable start_changed_;
   size_t started_ = 0;
   error failure_;
+
+  std::mutex end_mutex_; // never released by the worker that ends the process
 };
 
 } // namespace terrace::runtime

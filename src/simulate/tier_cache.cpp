@@ -1,5 +1,7 @@
 #include "simulate/tier_cache.hpp"
 
+#include "policy/window_refill.hpp"
+
 #include <algorithm>
 #include <cassert>
 #include <iterator>
@@ -110,16 +112,25 @@ void tier_cache::store(std::span<const chunk> rest) {
   counts_.no_room += rest.size();
 }
 
-/// The chunks that the window lacks, or none. If room for them is made from the window's own end, that end
-/// stays absent, as in the daemon.
+/// All chunks that the window lacks, or none. If room for them is made from the window's own end, that end stays
+/// absent; gaps before chunks that stay are filled again.
 std::optional<size_t> tier_cache::bring_to_first(std::span<const chunk> window) {
-  std::vector<chunk> missing;
-  std::copy_if(window.begin(), window.end(), std::back_inserter(missing),
-               [&](chunk c) { return !first().holds(c); });
-  if (!make_room(0, missing.size()))
-    return std::nullopt;
-  insert(0, missing);
-  return missing.size();
+  size_t brought = 0;
+  size_t wanted = window.size();
+  for (int round = 0; wanted != 0 && round <= refills_max; ++round) {
+    std::vector<chunk> missing;
+    std::copy_if(window.begin(), window.end(), std::back_inserter(missing),
+                 [&](chunk c) { return !first().holds(c); });
+    missing.resize(std::min(wanted, missing.size()));
+    if (!make_room(0, missing.size()))
+      return round == 0 ? std::nullopt : std::optional(brought);
+    insert(0, missing);
+    brought += missing.size();
+    std::vector<bool> present(window.size());
+    std::transform(window.begin(), window.end(), present.begin(), [&](chunk c) { return first().holds(c); });
+    wanted = objects_to_refill(present);
+  }
+  return brought;
 }
 
 bool tier_cache::make_room(size_t place, uint64_t chunks) {

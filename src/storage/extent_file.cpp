@@ -66,6 +66,7 @@ class volume_opener {
       if (!one && one.error().code == errc::busy)
         return tl::unexpected(one.error());
       found_.push_back(one ? look(**one) : found_path{found_path::kind::unreadable, {}, one.error()});
+      damaged_copies_.push_back(found_.back().damaged_copy);
       openings_.push_back(one ? std::move(*one) : nullptr);
     }
     return {};
@@ -135,6 +136,7 @@ class volume_opener {
       file.path_ = options_.paths[i];
       file.block_ = std::move(found_[i].block);
       file.made_new_ = began_empty_[i];
+      file.damaged_superblock_ = damaged_copies_[i];
       file.buffered_reason_ =
           options_.direct ? try_direct(openings_[i]->fd()) : "O_DIRECT is turned off in the configuration";
       file.fd_ = openings_[i]->keep();
@@ -150,6 +152,7 @@ class volume_opener {
   std::vector<found_path> found_;
   std::vector<std::unique_ptr<path_opening>> openings_; ///< null: left out
   std::vector<bool> began_empty_;
+  std::vector<std::string> damaged_copies_; ///< as found, before both are rewritten
 };
 
 result<extent_file> extent_file::open(const extent_file_options& options) {

@@ -81,6 +81,9 @@ class extent_file {
   /// True if this opening created the path: there is nothing to recover.
   bool made_new() const { return made_new_; }
 
+  /// What was wrong with one copy of the superblock before this opening rewrote both; empty: nothing.
+  const std::string& damaged_superblock() const { return damaged_superblock_; }
+
   /// The file offset of the allocator's arena, and the size of the arena.
   uint64_t extents_begin() const { return block_.layout.extents_begin; }
   uint64_t extents_bytes() const { return capacity_bytes() - extents_begin(); }
@@ -102,6 +105,7 @@ class extent_file {
   superblock block_;
   bool made_new_ = false;
   std::string buffered_reason_;
+  std::string damaged_superblock_;
 };
 
 /// A configured path that is not in service, with the reason.

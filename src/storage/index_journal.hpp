@@ -105,6 +105,9 @@ class index_journal {
   /// The fraction of the journal blocks that a recovery would read.
   double fill() const;
 
+  /// Records for which a checkpoint has room: one per object, and one per space.
+  uint64_t records_max() const { return image_blocks_max() * records_per_block; }
+
  private:
   static constexpr size_t image_records_max = 4 * write_bytes_max / record_block_bytes * records_per_block;
 

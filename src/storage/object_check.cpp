@@ -8,6 +8,8 @@ namespace terrace {
 
 namespace {
 
+constexpr uint64_t object_bytes_max = 1ULL << 30; ///< on disk; nothing larger is searched
+
 /// The problem with an object's header, if any.
 checked_object check_header(const result<object_header>& header, const index_record& object,
                             const object_identity& expected) {
@@ -24,6 +26,48 @@ checked_object check_header(const result<object_header>& header, const index_rec
 } // namespace
 
 checked_object object_checker::check(const index_record& object, const space_fingerprint& space) {
+  checked_object found = compare(object, space);
+  if (found.state == object_state::damaged && overwritten(object))
+    return {object_state::superseded, "a newer object was written over a part of it", found.bytes_read};
+  return found;
+}
+
+std::optional<object_header> object_checker::header_in(std::span<const std::byte> block) const {
+  auto header = decode(block.first<object_header_bytes>());
+  if (!header || header->identity.volume != block_.volume)
+    return std::nullopt;
+  return *header;
+}
+
+bool object_checker::overwritten(const index_record& object) {
+  const uint64_t begin = block_.layout.extents_begin + object.offset;
+  for (uint64_t done = 0; done < object.physical_bytes;) {
+    auto piece = buffer_.bytes().first(std::min(object.physical_bytes - done, buffer_.size()));
+    if (!from_.read(begin + done, piece))
+      return false;
+    for (uint64_t at = 0; at < piece.size(); at += object_header_bytes)
+      if (auto header = header_in(piece.subspan(at));
+          header && header->identity.generation > object.generation)
+        return true;
+    done += piece.size();
+  }
+  // The nearest header before the extent is that of the object whose payload would be here.
+  uint64_t lowest = begin - std::min(object.offset, object_bytes_max);
+  for (uint64_t end = begin; end > lowest;) {
+    auto piece = buffer_.bytes().first(std::min(end - lowest, buffer_.size()));
+    end -= piece.size();
+    if (!from_.read(end, piece))
+      return false;
+    for (uint64_t at = piece.size(); at > 0;) {
+      at -= object_header_bytes;
+      if (auto header = header_in(piece.subspan(at)))
+        return header->identity.generation > object.generation && end + at + header->physical_bytes > begin;
+    }
+  }
+  return false;
+}
+
+checked_object object_checker::compare(const index_record& object, const space_fingerprint& space) {
   object_identity expected{.space = space,
                            .pool = object.pool,
                            .rank = object.rank,

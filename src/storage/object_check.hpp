@@ -3,17 +3,20 @@
 
 #include "storage/aligned_buffer.hpp"
 #include "storage/index_record.hpp"
+#include "storage/object_header.hpp"
 #include "storage/superblock.hpp"
 #include "storage/volume_reader.hpp"
 
+#include <optional>
+#include <span>
 #include <string>
 
 namespace terrace {
 
 enum class object_state {
   intact,
-  superseded, ///< a valid header of another object: the extent was reused, and the removal did not reach the disk
-  damaged,    ///< no header, a damaged one, or a payload that does not match its header
+  superseded, ///< another object was written over it: the extent was reused, and the removal did not reach the disk
+  damaged, ///< no header, a damaged one, or a payload that does not match its header, and nothing was written over it
   unreadable, ///< the device returned an error
 };
 
@@ -34,6 +37,13 @@ class object_checker {
   checked_object check(const index_record& object, const space_fingerprint& space);
 
  private:
+  checked_object compare(const index_record& object, const space_fingerprint& space);
+  /// True if a newer object begins inside the extent, or before it and reaches into it: its header tells, and is written
+  /// before its payload.
+  bool overwritten(const index_record& object);
+  /// The header in a block, if it is one of this volume.
+  std::optional<object_header> header_in(std::span<const std::byte> block) const;
+
   volume_reader& from_;
   const superblock& block_;
   aligned_buffer buffer_;

@@ -28,6 +28,10 @@ result<unique_fd> open_locked(const std::string& path, bool& made) {
     made = false;
     fd.reset(::open(path.c_str(), O_RDWR | O_CLOEXEC));
   }
+  if (!fd && errno == ENOENT)
+    return fail(errc::not_found,
+                path + ": its directory does not exist; mount the device, or make the directory: "
+                       "the daemon does not make it");
   if (!fd)
     return fail_system(path, "opening the volume", errno);
   if (auto locked = lock_file(path, fd.get(), lock_kind::exclusive); !locked)
@@ -93,6 +97,7 @@ result<found_path> path_opening::look(const volume_owner& owner) {
   } else {
     found.what = found_path::kind::volume;
     found.block = *block;
+    found.damaged_copy = describe_damaged_copy(*copies);
   }
   return found;
 }

@@ -35,6 +35,8 @@ struct found_path {
   kind what = kind::missing;
   superblock block; ///< of a volume
   error why;        ///< for the last two: the reason, with the path
+  std::string
+      damaged_copy{}; ///< of a volume: what is wrong with the other copy of its superblock; empty: nothing
 };
 
 /// The plan for each path, parallel to what was found.

@@ -120,10 +120,11 @@ class recovery {
     uint64_t from = checkpoint_ ? checkpoint_->journal_sequence : 1;
     uint64_t lowest = UINT64_MAX;
     uint64_t highest = 0;
+    std::vector<uint64_t> damaged; // places in the ring
     for_each_block(block_.layout.journal_begin, ring, [&](uint64_t index, auto bytes) {
       block_view view = read_block(block_kind::journal, block_.volume, bytes);
       if (view.state == block_state::damaged)
-        ++found_.counts.damaged_blocks;
+        damaged.push_back(index);
       if (view.state != block_state::good || view.heading.sequence % ring != index ||
           view.heading.sequence > sequence_max)
         return;
@@ -148,7 +149,13 @@ class recovery {
       found_.position.live_from = found_.position.next_sequence - ring;
       expected = ring;
     }
-    found_.counts.missing_blocks += expected - std::min(expected, found_.counts.journal_blocks);
+    // Blocks that nobody needs may contain anything: the begin of a write that a crash cut off, or what was there
+    // before the layout changed.
+    uint64_t first = found_.position.live_from % ring;
+    auto needed = static_cast<uint64_t>(std::count_if(
+        damaged.begin(), damaged.end(), [&](uint64_t at) { return (at + ring - first) % ring < expected; }));
+    found_.counts.damaged_blocks += needed;
+    found_.counts.missing_blocks += expected - std::min(expected, found_.counts.journal_blocks + needed);
   }
 
   void note(const index_record& record) {

@@ -29,8 +29,8 @@ struct recovered_space {
 struct recovery_counts {
   uint64_t bytes_read = 0;
   uint64_t journal_blocks = 0; ///< valid and current ones
-  uint64_t damaged_blocks =
-      0; ///< torn, rotten or unreadable, in the journal or in the checkpoint that was read
+  /// Torn, rotten or unreadable, in the part of the journal that counts or in the checkpoint that was read.
+  uint64_t damaged_blocks = 0;
   uint64_t missing_blocks = 0;  ///< of the checkpoint's image, or in the middle of the journal
   uint64_t damaged_records = 0; ///< in valid blocks; none unless a daemon wrote them so
   uint64_t forgotten = 0;       ///< of an epoch ended by a clear

@@ -66,14 +66,15 @@ uint64_t area_that_stays(const volume_layout& before, const volume_layout& after
   return after.checkpoint_area(1) >= before.checkpoint_area(1) ? 0 : 1;
 }
 
-volume_layout layout_after(const volume_layout& now, uint64_t capacity_bytes) {
-  volume_layout next = layout_for(capacity_bytes);
+volume_layout layout_after(const volume_layout& now, uint64_t capacity_bytes, uint64_t objects) {
+  volume_layout next = layout_for(capacity_bytes, objects);
   uint64_t stays = area_that_stays(now, next);
   return apart(area(now, stays), area(next, 1 - stays)) ? next : now;
 }
 
-std::vector<resize_target> resize_targets(const superblock& block, uint64_t capacity_bytes) {
-  volume_layout next = layout_after(block.layout, capacity_bytes);
+std::vector<resize_target> resize_targets(const superblock& block, uint64_t capacity_bytes,
+                                          uint64_t objects) {
+  volume_layout next = layout_after(block.layout, capacity_bytes, objects);
   if (next.extents_begin < block.layout.extents_begin && capacity_bytes < block.capacity_bytes)
     return {{next, block.capacity_bytes}, {next, capacity_bytes}};
   return {{next, capacity_bytes}};

@@ -30,8 +30,9 @@ struct resize_target {
 };
 
 /// The steps to the given capacity. If the index shrinks along with the file, its space becomes available for
-/// objects, so it is freed first.
-std::vector<resize_target> resize_targets(const superblock& block, uint64_t capacity_bytes);
+/// objects, so it is freed first. `objects`: as in `layout_for`.
+std::vector<resize_target> resize_targets(const superblock& block, uint64_t capacity_bytes,
+                                          uint64_t objects = 0);
 
 /// `objects` by ascending generation, as returned by recovery. Objects within both the new start and the new
 /// end of the arena stay. The others, newest first, get the smallest gap that holds them, outside of all live
@@ -44,7 +45,7 @@ uint64_t records_in_checkpoint(const volume_layout& layout);
 
 /// The layout for the given capacity, or the present one if the two overlap such that a checkpoint of the new
 /// one cannot be written next to one of the old.
-volume_layout layout_after(const volume_layout& now, uint64_t capacity_bytes);
+volume_layout layout_after(const volume_layout& now, uint64_t capacity_bytes, uint64_t objects = 0);
 
 /// The checkpoint area of the old layout that is not overwritten by resizing: 0 if the areas grow, because
 /// area 1 of the new layout is then behind it; 1 if they shrink.

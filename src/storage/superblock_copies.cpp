@@ -43,6 +43,18 @@ result<superblock_copies> read_superblocks(volume_device& from) {
   return copies;
 }
 
+std::string describe_damaged_copy(const superblock_copies& copies) {
+  if (!copies.newest)
+    return {};
+  for (size_t copy = 0; copy < copies.each.size(); ++copy) {
+    const auto& one = copies.each[copy];
+    bool never_written = copies.newest->sequence == 1 && !one && one.error().code == errc::not_found;
+    if (!one && !never_written)
+      return "copy " + std::to_string(copy) + ": " + one.error().text;
+  }
+  return {};
+}
+
 result<void> write_superblocks(volume_device& to, superblock& block) {
   aligned_buffer bytes(superblock_bytes);
   for (int copy = 0; copy < 2; ++copy) {

@@ -5,6 +5,7 @@
 #include "storage/volume_device.hpp"
 
 #include <array>
+#include <string>
 
 namespace terrace {
 
@@ -12,6 +13,10 @@ struct superblock_copies {
   std::array<result<superblock>, 2> each; ///< errors as in `decode_superblock`
   result<superblock> newest;              ///< as from `newest_superblock`
 };
+
+/// What is wrong with one copy of a superblock whose other one is valid; empty if both are, or if the volume's creation was
+/// interrupted before it wrote the second.
+std::string describe_damaged_copy(const superblock_copies& copies);
 
 /// Fails with the device's error if no copy can be read; the result contains the state of each copy. Missing
 /// bytes of a file shorter than both copies count as zeros.

@@ -42,7 +42,7 @@ result<volume_inspection> inspect(volume_device& from) {
   if (!size || !copies)
     return tl::unexpected(size ? copies.error() : size.error());
   for (size_t copy = 0; copy < 2; ++copy)
-    if (const auto& read = copies->each[copy]; !read)
+    if (const auto& read = copies->each[copy]; !read && !describe_damaged_copy(*copies).empty())
       is.superblock_problems[copy] = read.error().text;
   is.file_bytes = *size;
   is.arena_bytes = arena_bytes(is.block, is.file_bytes);

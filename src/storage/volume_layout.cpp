@@ -15,7 +15,7 @@ constexpr uint64_t journal_bytes_max = 256ULL << 20;
 constexpr uint64_t journal_share = 1024;
 constexpr uint64_t object_bytes_expected = 48 * kibibyte;
 constexpr uint64_t object_bytes_smallest = 8 * kibibyte; ///< header block and one block of payload
-constexpr uint64_t small_store_objects = 16'384;
+constexpr uint64_t objects_always = 1'048'576;           ///< or as many as the volume can contain
 
 uint64_t whole_blocks(uint64_t bytes) { return bytes / disk_alignment_bytes * disk_alignment_bytes; }
 
@@ -23,9 +23,10 @@ bool aligned(uint64_t bytes) { return bytes % disk_alignment_bytes == 0; }
 
 } // namespace
 
-volume_layout layout_for(uint64_t capacity_bytes) {
-  uint64_t objects = std::max(capacity_bytes / object_bytes_expected,
-                              std::min(capacity_bytes / object_bytes_smallest, small_store_objects));
+volume_layout layout_for(uint64_t capacity_bytes, uint64_t objects) {
+  if (objects == 0)
+    objects = std::max(capacity_bytes / object_bytes_expected,
+                       std::min(capacity_bytes / object_bytes_smallest, objects_always));
   uint64_t image_blocks = objects / records_per_block + 1;
   volume_layout layout;
   layout.journal_begin = superblock_area_bytes;

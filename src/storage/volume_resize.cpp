@@ -235,7 +235,7 @@ std::vector<index_record> objects_after(const resize_plan& plan) {
   return objects;
 }
 
-result<planned> make_plan(volume_device& device, uint64_t capacity_bytes) {
+result<planned> make_plan(volume_device& device, uint64_t capacity_bytes, uint64_t objects) {
   capacity_bytes -= capacity_bytes % disk_alignment_bytes;
   if (capacity_bytes < smallest_capacity_bytes || capacity_bytes > INT64_MAX)
     return fail(errc::bad_request,
@@ -246,7 +246,7 @@ result<planned> make_plan(volume_device& device, uint64_t capacity_bytes) {
   planned made{std::move(*is), {}, {}};
   made.report.before = made.is.block;
   superblock block = made.is.block;
-  for (const resize_target& target : resize_targets(block, capacity_bytes)) {
+  for (const resize_target& target : resize_targets(block, capacity_bytes, objects)) {
     if (!fits(target.layout, target.capacity_bytes))
       return fail(errc::unsupported, "the parts of this volume cannot be moved, and do not fit into " +
                                          std::to_string(capacity_bytes) + " bytes; wipe it instead");
@@ -266,15 +266,15 @@ result<planned> make_plan(volume_device& device, uint64_t capacity_bytes) {
 
 } // namespace
 
-result<resize_report> plan_resize(volume_device& device, uint64_t capacity_bytes) {
-  auto made = make_plan(device, capacity_bytes);
+result<resize_report> plan_resize(volume_device& device, uint64_t capacity_bytes, uint64_t objects) {
+  auto made = make_plan(device, capacity_bytes, objects);
   if (!made)
     return tl::unexpected(made.error());
   return std::move(made->report);
 }
 
 result<resize_report> resize_volume(volume_device& device, const resize_options& options) {
-  auto made = make_plan(device, options.capacity_bytes);
+  auto made = make_plan(device, options.capacity_bytes, options.objects);
   if (!made)
     return tl::unexpected(made.error());
   const object_sum& dropped = made->report.dropped;

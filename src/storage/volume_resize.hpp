@@ -18,6 +18,7 @@ namespace terrace {
 
 struct resize_options {
   uint64_t capacity_bytes = 0; ///< of the whole file; rounded down to 4 KiB
+  uint64_t objects = 0;        ///< room in the index; 0: as in a new volume (volume_layout.hpp)
   bool drop = false;           ///< drop objects without room; otherwise that is an error
   /// Called with the number of bytes of objects moved.
   std::function<void(uint64_t)> moved = [](uint64_t) {};
@@ -36,7 +37,7 @@ struct resize_report {
 
 /// What `resize_volume` would do, without changes. Errors: `bad_request` for an impossible capacity; those of
 /// reading the volume.
-result<resize_report> plan_resize(volume_device& device, uint64_t capacity_bytes);
+result<resize_report> plan_resize(volume_device& device, uint64_t capacity_bytes, uint64_t objects = 0);
 
 /// Errors: those of `plan_resize`; `no_space` if objects have no room and may not be dropped (nothing is
 /// changed), or if the file system is full; the device's.

@@ -4,6 +4,7 @@
 #include "base/ids.hpp"
 #include "storage/index_record.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -38,22 +39,53 @@ class volume_spaces {
     auto found = known_.find(in);
     return found == known_.end() ? std::nullopt : std::optional(found->second.fingerprint);
   }
+  /// True if a restart could find objects of it.
+  bool knows(const space_fingerprint& fingerprint) const {
+    return std::any_of(known_.begin(), known_.end(),
+                       [&](const auto& each) { return each.second.fingerprint == fingerprint; });
+  }
+
+  /// A space without objects, whose id is not used again. Until a checkpoint without it is written, a restart may
+  /// find objects that were removed since the last one, so it stays known until then.
+  void forget(space_id gone) {
+    if (auto found = known_.find(gone); found != known_.end() && !found->second.gone)
+      found->second.gone = next_checkpoint_;
+  }
+  /// `completed`: checkpoints before the one that begins.
+  void checkpoint_begun(uint64_t completed) {
+    begun_after_ = completed;
+    ++next_checkpoint_;
+  }
+  /// `completed`: checkpoints until now.
+  void checkpoints_done(uint64_t completed) {
+    if (!begun_after_ || completed <= *begun_after_)
+      return;
+    begun_after_.reset();
+    std::erase_if(known_,
+                  [&](const auto& each) { return each.second.gone && *each.second.gone < next_checkpoint_; });
+  }
 
   /// The first records of every checkpoint.
   std::vector<index_record> records() const {
     std::vector<index_record> all;
     for (const auto& [in, space] : known_)
-      all.push_back(space_record(space.number, space.fingerprint));
+      if (!space.gone)
+        all.push_back(space_record(space.number, space.fingerprint));
     return all;
   }
+
+  size_t size() const { return known_.size(); }
 
  private:
   struct numbered {
     uint32_t number = 0;
     space_fingerprint fingerprint{};
+    std::optional<uint64_t> gone{}; ///< forgotten before this checkpoint begins
   };
   std::map<space_id, numbered> known_;
   uint32_t next_number_;
+  uint64_t next_checkpoint_ = 0;
+  std::optional<uint64_t> begun_after_; ///< while one is written: how many were complete before it
 };
 
 } // namespace terrace

@@ -14,6 +14,7 @@ struct await_request {
 };
 struct await_answer {
   error failure;
+  bool abandoned = false; ///< a writer gave up one of them; otherwise all were written
 };
 
 } // namespace terrace

@@ -5,10 +5,9 @@
 
 namespace terrace {
 
-void awaited_objects::await(const std::vector<entry_key>& written, context_ptr context,
-                            std::function<void(errc)> done) {
+void awaited_objects::await(const std::vector<entry_key>& written, context_ptr context, told done) {
   if (written.empty()) {
-    done(errc::ok);
+    done({});
     return;
   }
   auto waiting = std::make_shared<waiter>(waiter{written.size(), std::move(context), std::move(done)});
@@ -16,15 +15,17 @@ void awaited_objects::await(const std::vector<entry_key>& written, context_ptr c
     waiters_[name].push_back(waiting);
 }
 
-void awaited_objects::settle(entry_key name) {
+void awaited_objects::settle(entry_key name, bool written) {
   auto entry = waiters_.find(name);
   if (entry == waiters_.end())
     return;
   auto settled = std::move(entry->second);
   waiters_.erase(entry);
-  for (const auto& waiting : settled)
+  for (const auto& waiting : settled) {
+    waiting->abandoned = waiting->abandoned || !written;
     if (--waiting->left == 0 && waiting->done)
-      std::exchange(waiting->done, nullptr)(errc::ok);
+      std::exchange(waiting->done, nullptr)({errc::ok, waiting->abandoned});
+  }
 }
 
 void awaited_objects::sweep() {
@@ -33,7 +34,7 @@ void awaited_objects::sweep() {
       if (!waiting->context || waiting->context->live())
         return false;
       if (waiting->done)
-        std::exchange(waiting->done, nullptr)(waiting->context->ended.load());
+        std::exchange(waiting->done, nullptr)({waiting->context->ended.load(), waiting->abandoned});
       return true;
     });
     entry = entry->second.empty() ? waiters_.erase(entry) : std::next(entry);

@@ -11,14 +11,21 @@
 
 namespace terrace {
 
+/// How waiting ended.
+struct awaited_end {
+  errc code = errc::ok;   ///< `ok`: all have settled; otherwise what ended the context
+  bool abandoned = false; ///< a writer gave up one of them
+};
+
 class awaited_objects {
  public:
-  /// `done` is called once: with `ok` when all of these have settled (immediately if there are none), or with
-  /// what ended the context.
-  void await(const std::vector<entry_key>& written, context_ptr context, std::function<void(errc)> done);
+  using told = std::function<void(awaited_end)>;
 
-  /// The object is no longer being written.
-  void settle(entry_key name);
+  /// `done` is called once: when all of these have settled (immediately if there are none), or when the context ended.
+  void await(const std::vector<entry_key>& written, context_ptr context, told done);
+
+  /// The object is no longer being written: it was, or its writer gave it up.
+  void settle(entry_key name, bool written);
 
   /// Calls `done` for requests whose context has ended.
   void sweep();
@@ -27,7 +34,8 @@ class awaited_objects {
   struct waiter {
     size_t left = 0;
     context_ptr context;
-    std::function<void(errc)> done;
+    told done;
+    bool abandoned = false;
   };
   std::unordered_map<entry_key, std::vector<std::shared_ptr<waiter>>> waiters_;
 };

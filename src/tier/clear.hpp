@@ -13,6 +13,8 @@ namespace terrace {
 /// Removes all objects of the space, or all objects, including held ones: their holders may continue reading.
 struct clear_request {
   std::optional<space_id> space;
+  std::optional<space_fingerprint>
+      fingerprint{}; ///< of that space; a volume may know it by an earlier number
 };
 struct clear_answer {
   error failure; ///< the objects are removed, but may come back after a restart

@@ -37,6 +37,7 @@ void note_line::keep(const policy_note& note, uint64_t inference) {
     case note_kind::pin:
     case note_kind::unpin: replace(latest_[note.key].hold); break;
     case note_kind::insert:
+    case note_kind::evict:
     case note_kind::erase: latest_.erase(note.key); break;
   }
   kept_.push_back({note, inference});

@@ -28,9 +28,15 @@ struct access_notice {
   std::vector<object_id> ids;
 };
 
-/// The bytes of an object are wrong or unreadable: it is never served again.
+enum class discard_reason : uint8_t {
+  damaged,  ///< its bytes are wrong or unreadable
+  unusable, ///< other ranks of its chunk are missing and will not come
+};
+
+/// These objects are never served again.
 struct discard_notice {
   std::vector<object_id> ids;
+  discard_reason why = discard_reason::damaged;
 };
 
 } // namespace terrace

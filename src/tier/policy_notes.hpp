@@ -9,7 +9,14 @@
 
 namespace terrace {
 
-enum class note_kind : uint8_t { insert, hit, erase, pin, unpin };
+enum class note_kind : uint8_t {
+  insert,
+  hit,
+  erase,
+  evict, ///< as `erase`, to make room
+  pin,
+  unpin
+};
 struct policy_note {
   note_kind kind;
   entry_key key;

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <string>
 
 namespace terrace {
 
@@ -16,7 +17,8 @@ namespace terrace {
 struct request_context {
   connection_id connection{};
   request_id request = 0;
-  uint64_t inference = 0;            ///< the client's number of the inference request; 0: not given
+  uint64_t inference = 0; ///< the client's number of the inference request; 0: not given
+  std::string trace;      ///< the client's name of the request, for logs and error texts; may be empty
   std::atomic<errc> ended{errc::ok}; ///< ok while the request is active; otherwise why it ended
   bool live() const { return ended.load(std::memory_order_relaxed) == errc::ok; }
 };

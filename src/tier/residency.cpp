@@ -154,7 +154,7 @@ std::vector<object_place> residency::publish(const std::vector<object_place>& pl
         entry_key name = object.name();
         if (!hold)
           leave(places[i].id);
-        awaited_.settle(name);
+        awaited_.settle(name, true);
       });
   return published;
 }
@@ -188,7 +188,7 @@ std::vector<extent> residency::abandon(const std::vector<object_id>& ids) {
     entry_key name = object->name();
     residents().erase(id);
     if (!detached) // its key may belong to another object by now
-      awaited_.settle(name);
+      awaited_.settle(name, false);
   }
   return freed;
 }
@@ -200,7 +200,7 @@ void residency::detach(const std::vector<object_id>& ids) {
       continue;
     entry_key name = object->name();
     residents().remove(id);
-    awaited_.settle(name);
+    awaited_.settle(name, false);
   }
 }
 
@@ -306,7 +306,7 @@ bool residency::clear_step(clear_walk& walk) {
     entry_key name = object.name();
     if (object.state() == object_state::reserved) {
       residents().remove(id); // its writer frees it
-      awaited_.settle(name);
+      awaited_.settle(name, false);
       continue;
     }
     ++sum.objects;
@@ -387,7 +387,7 @@ residency::eviction residency::evict(const std::vector<entry_key>& victims) {
       continue;
     }
     answer.freed.push_back(extent_of(*object));
-    note(note_kind::erase, *object);
+    note(note_kind::evict, *object);
     if (durable_)
       durable_->removed(residents(), *id);
     residents().erase(*id);
@@ -396,7 +396,7 @@ residency::eviction residency::evict(const std::vector<entry_key>& victims) {
   return answer;
 }
 
-void residency::await(const object_batch& objects, context_ptr context, std::function<void(errc)> done) {
+void residency::await(const object_batch& objects, context_ptr context, awaited_objects::told done) {
   std::vector<entry_key> written;
   for (const object_key& key : objects.keys)
     if (auto id = table().find(key); id && table().get(*id)->state() == object_state::reserved)

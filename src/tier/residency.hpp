@@ -127,7 +127,7 @@ class residency {
   eviction evict(const std::vector<entry_key>& victims);
 
   /// Calls `done` when no object of the batch is reserved; immediately if none is.
-  void await(const object_batch& objects, context_ptr context, std::function<void(errc)> done);
+  void await(const object_batch& objects, context_ptr context, awaited_objects::told done);
   /// Calls `done` for requests whose context has ended.
   void sweep() { awaited_.sweep(); }
 

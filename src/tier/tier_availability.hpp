@@ -16,6 +16,8 @@ class tier_availability {
   virtual bool writes() const = 0;
   /// Why it is degraded; empty if it is not.
   virtual std::string reason() const = 0;
+  /// What an operator should know although it is in service; empty if nothing.
+  virtual std::string notice() const { return {}; }
 };
 
 } // namespace terrace

@@ -17,6 +17,10 @@ class write_credits {
 
   explicit write_credits(uint64_t bytes_max) : bytes_max_(bytes_max) {}
 
+  /// The total credit follows an arena that grows or shrinks. Credits that are out stay out, and requests that wait are
+  /// served with the next change.
+  void set_bytes_max(uint64_t bytes_max) { bytes_max_ = bytes_max; }
+
   /// In arrival order. A request for more than the total credit is served when nothing else is outstanding.
   void ask(uint64_t bytes, context_ptr context, reply answer);
   /// Takes the bytes if they are available and no request waits.

@@ -20,7 +20,8 @@ struct health_options {
   std::chrono::milliseconds longest_pause{60'000};
   uint32_t recovered_after = 64; ///< successes after which the pause is reset to the first
   std::chrono::milliseconds stall_after{
-      10'000}; ///< an operation that takes longer counts as a device failure
+      10'000};                             ///< an operation that takes longer counts as a device failure
+  std::chrono::milliseconds look_every{0}; ///< whether the file is still the one that was opened; 0: never
 };
 
 class device_health {

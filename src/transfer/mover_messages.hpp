@@ -49,11 +49,12 @@ struct move_answer {
 };
 
 /// The arena's memory is committed: a disk registers it with its ring, which pins it. Until then, and if the
-/// kernel refuses, it uses plain buffers.
+/// kernel refuses, it uses plain buffers. Not sent without prefault: pinning would commit all of it.
 struct register_memory {};
-/// The arena has a new committed segment.
+/// The arena has a new segment.
 struct add_memory {
   std::shared_ptr<const arena> segment;
+  bool committed = true; ///< and may be registered
 };
 /// Answered with `retire_answer`: the segment that begins there is empty; unregister it.
 struct forget_memory {

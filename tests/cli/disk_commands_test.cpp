@@ -91,6 +91,30 @@ TEST_F(DiskInspectAndVerify, VerifyTakesAReusedExtentForNoDamage) {
   EXPECT_EQ(json()["superseded"], 1);
 }
 
+TEST_F(DiskInspectAndVerify, VerifyTakesWhatAKilledDaemonLeftForNoDamage) {
+  std::vector<index_record> objects;
+  for (uint64_t chunk = 0; chunk < 6; ++chunk)
+    objects.push_back(store_.add(1, chunk, 20'000));
+  // Extents were reused, and the removals did not reach the index: one newer object over the end of one and the begin of
+  // the next, and one that is complete and not in the index either.
+  index_record newer = objects[1];
+  newer.chunk = ::terrace::testing::digest_of(99);
+  newer.generation += 1000;
+  newer.offset += 8192;
+  ::terrace::testing::write_object(device_, store_.block(), newer);
+  // The last write to the journal was cut off.
+  const volume_layout& layout = store_.block().layout;
+  std::vector<std::byte> torn(4096, std::byte{7});
+  ASSERT_TRUE(device_.write(layout.journal_begin + layout.journal_bytes - 4096, torn));
+  EXPECT_EQ(run({"verify", path_, "--json"}), exit_code::ok) << out_;
+  EXPECT_EQ(json()["superseded"], 2);
+  EXPECT_EQ(json()["intact"], 4);
+  EXPECT_EQ(json()["metadata_problems"], 0);
+  flip(place(objects[4]) + 5000);
+  EXPECT_EQ(run({"verify", path_, "--json"}), exit_code::damaged);
+  EXPECT_EQ(json()["damaged"], 1);
+}
+
 TEST_F(DiskInspectAndVerify, VerifyFindsDamagedMetadata) {
   store_.add(1, 1, 5000);
   flip(64);

@@ -21,6 +21,12 @@ TEST(Table, HasNoTrailingSpaces) {
   EXPECT_EQ(t.to_string(), "  name  state\n  a     ready\n  b\n");
 }
 
+TEST(Table, ACellCannotForgeARow) {
+  table t({{"name", align::left}, {"n"}});
+  t.add({"a\n  b  9", "1"});
+  EXPECT_EQ(t.to_string(), "  name         n\n  a\\x0a  b  9  1\n");
+}
+
 TEST(Table, CountsCodePoints) {
   table t({{"name", align::left}, {"n"}});
   t.add({"größe", "1"});

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 #include <zlib.h>
 
+#include <fstream>
+
 namespace terrace::cli {
 namespace {
 

@@ -2,6 +2,7 @@
 #include "scripted_daemon.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <future>
 
 using namespace terrace;

@@ -11,7 +11,12 @@ using namespace std::chrono_literals;
 namespace {
 
 struct ClientHoldings : testing::Test {
-  client_holdings holdings{{.staging_bytes = 1 << 20, .regions = 2, .leases = 3, .lease_objects = 10}};
+  client_holdings holdings{{.staging_bytes = 1 << 20,
+                            .reservations = 2,
+                            .spaces = 2,
+                            .regions = 2,
+                            .leases = 3,
+                            .lease_objects = 10}};
   client_holdings::clock::time_point now{};
   uint8_t last_id = 0;
 
@@ -35,6 +40,14 @@ struct ClientHoldings : testing::Test {
       places.push_back(place(id));
     return hold_ptr(new object_hold({}, std::move(places)));
   }
+  static client_space_ptr space(uint32_t id, uint16_t rank = 0) {
+    auto opened = std::make_shared<opened_space>();
+    opened->id = space_id{id};
+    auto mine = std::make_shared<client_space>();
+    mine->what = opened;
+    mine->rank = rank;
+    return mine;
+  }
   lease_ptr lease_on(hold_ptr host) {
     auto taken = std::make_shared<lease>();
     taken->id.bytes[0] = ++last_id;
@@ -48,15 +61,34 @@ struct ClientHoldings : testing::Test {
 } // namespace
 
 TEST_F(ClientHoldings, ASpaceIsFoundByItsId) {
-  auto opened = std::make_shared<opened_space>();
-  opened->id = space_id{3};
-  auto mine = std::make_shared<client_space>();
-  mine->what = opened;
-  mine->rank = 2;
-  holdings.add(mine);
+  ASSERT_TRUE(holdings.add(space(3, 2)));
   ASSERT_TRUE(holdings.space(space_id{3}));
   EXPECT_EQ(holdings.space(space_id{3})->rank, 2u);
   EXPECT_FALSE(holdings.space(space_id{4}));
+}
+
+TEST_F(ClientHoldings, SpacesHaveABoundThatTheErrorNames) {
+  ASSERT_TRUE(holdings.add(space(1)));
+  ASSERT_TRUE(holdings.add(space(2)));
+  auto third = holdings.add(space(3));
+  ASSERT_FALSE(third);
+  EXPECT_EQ(third.error().code, errc::busy);
+  EXPECT_NE(third.error().text.find("connection.spaces_max"), std::string::npos);
+  EXPECT_TRUE(holdings.add(space(2, 5))) << "opened again with another rank";
+  ASSERT_TRUE(holdings.close_space(space_id{1}));
+  EXPECT_TRUE(holdings.add(space(3)));
+  EXPECT_EQ(holdings.close_space(space_id{1}).error().code, errc::not_found);
+}
+
+TEST_F(ClientHoldings, ASpaceWithALeaseStaysOpen) {
+  auto mine = space(1);
+  ASSERT_TRUE(holdings.add(mine));
+  auto taken = std::make_shared<lease>(*lease_on(hold(1, 1)));
+  taken->in = mine->what;
+  holdings.add(lease_ptr(taken));
+  EXPECT_EQ(holdings.close_space(space_id{1}).error().code, errc::busy);
+  holdings.release(taken->id);
+  EXPECT_TRUE(holdings.close_space(space_id{1}));
 }
 
 TEST_F(ClientHoldings, RegionsAreCountedAndBounded) {
@@ -134,6 +166,22 @@ TEST_F(ClientHoldings, WhatIsReadTwiceIsNamedOnce) {
   auto ended = holdings.release(other->id);
   ASSERT_TRUE(ended);
   EXPECT_FALSE(ended->owner);
+}
+
+TEST_F(ClientHoldings, AnObjectCountsOncePerLease) {
+  auto taken = std::make_shared<lease>(*lease_on(hold(1, 4)));
+  taken->held.push_back({tier_kind::disk, hold(101, 4)}); // the same objects, below
+  lease_ptr mine = taken;
+  holdings.add(mine);
+  EXPECT_EQ(holdings.lease_objects(), 4u);
+  ASSERT_TRUE(holdings.read(mine, {place(1), place(2)}, {hold(1, 2)}));
+  EXPECT_EQ(holdings.lease_objects(), 4u) << "its owner reads what is counted already";
+  holdings.has_read(mine->id);
+  EXPECT_EQ(holdings.lease_objects(), 4u);
+  auto other = lease_on(nullptr);
+  ASSERT_TRUE(holdings.read(other, {place(11), place(12)}, {hold(11, 2)}));
+  ASSERT_TRUE(holdings.read(other, {place(12), place(13)}, {hold(12, 2)}));
+  EXPECT_EQ(holdings.lease_objects(), 7u) << "only the third is new";
 }
 
 TEST_F(ClientHoldings, AReadOverTheBoundChangesNothing) {

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 using namespace terrace;
 using namespace terrace::test;
 
@@ -26,6 +28,17 @@ std::shared_ptr<lookup_outcome> found(uint32_t chunks, const lease_ptr& held = n
 
 struct LookupRegistry : ::testing::Test {
   lookup_registry lookups;
+  std::map<uint32_t, context_ptr> begun; ///< the requests that look up
+
+  result<void> begin(uint32_t id, context_ptr who = context()) {
+    auto ok = lookups.begin(id_of(id), who);
+    if (ok)
+      begun[id] = who;
+    return ok;
+  }
+  void finish(uint32_t id, lookup_outcome_ptr outcome) {
+    lookups.finish(id_of(id), begun[id], std::move(outcome));
+  }
 
   struct heard {
     int times = 0;
@@ -47,12 +60,12 @@ struct LookupRegistry : ::testing::Test {
 } // namespace
 
 TEST_F(LookupRegistry, AllWhoWaitHearTheAnswerOnce) {
-  ASSERT_TRUE(lookups.begin(id_of(1), context()));
+  ASSERT_TRUE(begin(1));
   auto first = await(1);
   auto second = await(1);
   EXPECT_EQ(first->times, 0);
-  lookups.finish(id_of(1), found(5));
-  lookups.finish(id_of(1), found(9));
+  finish(1, found(5));
+  finish(1, found(9));
   for (const auto& who : {first, second}) {
     EXPECT_EQ(who->times, 1);
     EXPECT_EQ(who->code, errc::ok);
@@ -61,46 +74,57 @@ TEST_F(LookupRegistry, AllWhoWaitHearTheAnswerOnce) {
 }
 
 TEST_F(LookupRegistry, WhoAsksLaterHearsItAtOnce) {
-  ASSERT_TRUE(lookups.begin(id_of(1), context()));
-  lookups.finish(id_of(1), found(0));
+  ASSERT_TRUE(begin(1));
+  finish(1, found(0));
   EXPECT_EQ(await(1)->times, 1);
 }
 
 TEST_F(LookupRegistry, WhoAsksBeforeItBeginsWaitsForIt) {
   auto early = await(1);
-  ASSERT_TRUE(lookups.begin(id_of(1), context()));
+  ASSERT_TRUE(begin(1));
   EXPECT_EQ(early->times, 0);
-  lookups.finish(id_of(1), found(3));
+  finish(1, found(3));
   EXPECT_EQ(early->chunks, 3u);
 }
 
 TEST_F(LookupRegistry, AFailureIsHeardByAll) {
-  ASSERT_TRUE(lookups.begin(id_of(1), context()));
+  ASSERT_TRUE(begin(1));
   auto early = await(1);
   auto refused = std::make_shared<lookup_outcome>();
   refused->failure = {errc::gone, "refused"};
-  lookups.finish(id_of(1), refused);
+  finish(1, refused);
   EXPECT_EQ(early->code, errc::gone);
   EXPECT_EQ(await(1)->code, errc::gone);
 }
 
 TEST_F(LookupRegistry, AnIdIsUsedOnceAtATimeAndAgainAfterItsAnswer) {
-  ASSERT_TRUE(lookups.begin(id_of(1), context()));
-  auto again = lookups.begin(id_of(1), context());
+  ASSERT_TRUE(begin(1));
+  auto again = begin(1);
   ASSERT_FALSE(again);
   EXPECT_EQ(again.error().code, errc::bad_request);
-  lookups.finish(id_of(1), found(1));
-  ASSERT_TRUE(lookups.begin(id_of(1), context()));
+  finish(1, found(1));
+  ASSERT_TRUE(begin(1));
   auto second = await(1);
   EXPECT_EQ(second->times, 0) << "what came of the first is history";
-  lookups.finish(id_of(1), found(2));
+  finish(1, found(2));
   EXPECT_EQ(second->chunks, 2u);
 }
 
+TEST_F(LookupRegistry, WhoseBeginWasRefusedDoesNotAnswerForTheOther) {
+  auto refused = context();
+  ASSERT_TRUE(begin(1));
+  ASSERT_FALSE(lookups.begin(id_of(1), refused));
+  auto waits = await(1);
+  lookups.finish(id_of(1), refused, found(9));
+  EXPECT_EQ(waits->times, 0);
+  finish(1, found(2));
+  EXPECT_EQ(waits->chunks, 2u);
+}
+
 TEST_F(LookupRegistry, AnAnswerWhoseLeaseHasEndedIsGone) {
-  ASSERT_TRUE(lookups.begin(id_of(1), context()));
+  ASSERT_TRUE(begin(1));
   auto held = std::make_shared<lease>();
-  lookups.finish(id_of(1), found(4, held));
+  finish(1, found(4, held));
   EXPECT_EQ(await(1)->code, errc::ok);
   held.reset();
   EXPECT_EQ(await(1)->code, errc::gone);
@@ -108,19 +132,19 @@ TEST_F(LookupRegistry, AnAnswerWhoseLeaseHasEndedIsGone) {
 
 TEST_F(LookupRegistry, CancellingOneUnderWayEndsItsRequest) {
   auto looks_up = context();
-  ASSERT_TRUE(lookups.begin(id_of(1), looks_up));
+  ASSERT_TRUE(begin(1, looks_up));
   EXPECT_TRUE(lookups.cancel(id_of(1)));
   EXPECT_EQ(looks_up->ended, errc::cancelled);
   EXPECT_FALSE(lookups.cancel(id_of(1))) << "it has ended already";
 }
 
 TEST_F(LookupRegistry, CancellingOneThatWasAnsweredEndsItsLeaseOnce) {
-  ASSERT_TRUE(lookups.begin(id_of(1), context()));
+  ASSERT_TRUE(begin(1));
   auto held = std::make_shared<lease>();
   auto outcome = found(4, held);
   int ended = 0;
   outcome->end_lease = [&] { ++ended; };
-  lookups.finish(id_of(1), outcome);
+  finish(1, outcome);
   EXPECT_TRUE(lookups.cancel(id_of(1)));
   EXPECT_FALSE(lookups.cancel(id_of(1)));
   EXPECT_EQ(ended, 1);
@@ -131,8 +155,8 @@ TEST_F(LookupRegistry, ThereIsNothingToCancelOfAMissAnUnknownOneOrOneThatIsAwait
   EXPECT_FALSE(lookups.cancel(id_of(1)));
   await(1);
   EXPECT_FALSE(lookups.cancel(id_of(1)));
-  ASSERT_TRUE(lookups.begin(id_of(1), context()));
-  lookups.finish(id_of(1), found(0));
+  ASSERT_TRUE(begin(1));
+  finish(1, found(0));
   EXPECT_FALSE(lookups.cancel(id_of(1)));
 }
 
@@ -156,8 +180,8 @@ TEST_F(LookupRegistry, WhoWaitsNoLongerIsToldWhyAndForgotten) {
 
 TEST_F(LookupRegistry, TheOldestAnswersAreForgotten) {
   for (uint32_t n = 0; n <= lookup_registry::answered_max; ++n) {
-    ASSERT_TRUE(lookups.begin(id_of(n), context()));
-    lookups.finish(id_of(n), found(1));
+    ASSERT_TRUE(begin(n));
+    finish(n, found(1));
   }
   EXPECT_EQ(lookups.size(), lookup_registry::answered_max);
   EXPECT_EQ(await(0)->times, 0); // as if it had never been
@@ -167,21 +191,21 @@ TEST_F(LookupRegistry, TheOldestAnswersAreForgotten) {
 TEST_F(LookupRegistry, LongAnswersAreForgottenSooner) {
   constexpr uint32_t chunks = 1 << 20;
   for (uint32_t n = 0; n <= lookup_registry::answered_chunks_max / chunks; ++n) {
-    ASSERT_TRUE(lookups.begin(id_of(n), context()));
-    lookups.finish(id_of(n), found(chunks));
+    ASSERT_TRUE(begin(n));
+    finish(n, found(chunks));
   }
   EXPECT_EQ(await(0)->times, 0);
   EXPECT_EQ(await(1)->times, 1);
 }
 
 TEST_F(LookupRegistry, ALookupUnderWayIsNeverForgotten) {
-  ASSERT_TRUE(lookups.begin(id_of(1'000'000), context()));
+  ASSERT_TRUE(begin(1'000'000));
   for (int round = 0; round < 3; ++round)
     for (uint32_t n = 0; n < lookup_registry::answered_max; ++n) {
-      ASSERT_TRUE(lookups.begin(id_of(n), context())); // an id that comes again, too
-      lookups.finish(id_of(n), found(1));
+      ASSERT_TRUE(begin(n)); // an id that comes again, too
+      finish(n, found(1));
     }
   EXPECT_LE(lookups.size(), lookup_registry::answered_max + 1);
-  lookups.finish(id_of(1'000'000), found(7));
+  finish(1'000'000, found(7));
   EXPECT_EQ(await(1'000'000)->chunks, 7u);
 }

@@ -159,7 +159,7 @@ TEST_F(RequestTable, TheEndOfTheConnectionEndsAllAndNamesTheUnanswered) {
     EXPECT_EQ(age, 5ms);
   }));
   EXPECT_EQ(left, std::vector{kind::store});
-  EXPECT_EQ(waiting->ended.load(), errc::cancelled);
+  EXPECT_EQ(waiting->ended.load(), errc::gone);
   EXPECT_TRUE(table.empty());
   EXPECT_TRUE(table.has_credit());
 }

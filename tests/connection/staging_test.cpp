@@ -44,6 +44,18 @@ TEST(Staging, ReservationsDoNotOverlapAndHaveIdsOfTheirOwn) {
   EXPECT_NE(memory->find(*first)->extents[0].offset, memory->find(*second)->extents[0].offset);
 }
 
+TEST(Staging, ReservationsWithoutMemoryHaveABoundToo) {
+  auto memory = std::move(*staging::create(32768, 2));
+  auto first = memory->reserve(what(0, 0), {}); // all present
+  ASSERT_TRUE(first && memory->reserve(what(0, 0), {}));
+  auto third = memory->reserve(what(0, 0), {});
+  ASSERT_FALSE(third);
+  EXPECT_EQ(third.error().code, errc::busy);
+  EXPECT_NE(third.error().text.find("connection.reservations_max"), std::string::npos);
+  ASSERT_TRUE(memory->take(*first));
+  EXPECT_TRUE(memory->reserve(what(0, 0), {}));
+}
+
 TEST(Staging, IsFullWhenItsBytesAreReservedAndNamesTheOption) {
   auto memory = made();
   ASSERT_TRUE(memory->reserve(what(0, 1), {20000}));
@@ -98,4 +110,25 @@ TEST(Staging, RefusesABrokenSize) {
   auto refused = staging::create(100);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, errc::bad_request);
+}
+
+TEST(AbsentChunks, AChunkIsWrittenAsAWholeOrNotAtAll) {
+  auto all = chain(0, 6); // three chunks of two objects
+  object_bitmap present(6);
+  for (size_t i : {0, 1, 3})
+    present.set(i);
+  auto [objects, wanted] = absent_chunks(*all, 2, present);
+  EXPECT_EQ(wanted, (std::vector<bool>{false, false, true, true, true, true}));
+  ASSERT_EQ(objects->size(), 4u);
+  EXPECT_EQ(objects->keys[0], all->keys[2]);
+  EXPECT_EQ(objects->parents[0], all->parents[2]);
+  EXPECT_EQ(objects->payload_bytes.size(), 4u);
+}
+
+TEST(AbsentChunks, ThereIsNothingToWriteIfEverythingIsPresent) {
+  auto all = chain(0, 2);
+  object_bitmap present(2);
+  present.set(0);
+  present.set(1);
+  EXPECT_EQ(absent_chunks(*all, 2, present).objects->size(), 0u);
 }

@@ -1,8 +1,13 @@
 // terrace disk on a volume that the real daemon wrote.
+#include "tests/support/child_process.hpp"
 #include "workload.hpp"
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <sstream>
 
 namespace terrace::e2e {
 namespace {
@@ -48,6 +53,45 @@ TEST_F(DiskCommand, VerifiesWhatAKilledDaemonLeft) {
   auto verified = disk({"verify", file_, "--json"});
   EXPECT_EQ(verified.exit_code, 0) << verified.out;
   EXPECT_EQ(verified.out.find("\"intact\":0,"), std::string::npos) << verified.out;
+}
+
+/// Until the process has called write so often, or has ended.
+void await_writes(pid_t pid, int count) {
+  for (int writes = 0; writes < count;) {
+    std::istringstream io(read_file("/proc/" + std::to_string(pid) + "/io"));
+    std::string name;
+    uint64_t value = 0;
+    bool found = false;
+    while (io >> name >> value)
+      if (name == "syscw:") {
+        writes = static_cast<int>(value);
+        found = true;
+      }
+    if (!found)
+      return;
+    siginfo_t ended{};
+    if (::waitid(P_PID, static_cast<id_t>(pid), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+        ended.si_pid == pid)
+      return;
+  }
+}
+
+TEST_F(DiskCommand, VerifiesWhatAKilledResizeLeft) {
+  tester(daemon_.socket()).store(chain_of(1, 40));
+  ASSERT_EQ(daemon_.terminate(), 0);
+  for (int round = 0; round < 40; ++round) {
+    uint64_t bytes = (round % 2 == 0 ? 160 : 96) * mebibyte;
+    test::child_process resize([&](const test::child_voice&) {
+      std::string size = std::to_string(bytes);
+      ::execl(program("TERRACE").c_str(), "terrace", "disk", "resize", file_.c_str(), size.c_str(), nullptr);
+      return 127;
+    });
+    await_writes(resize.pid(), round);
+    resize.kill();
+    auto verified = disk({"verify", file_, "--json"});
+    ASSERT_EQ(verified.exit_code, 0) << verified.out << verified.err;
+    ASSERT_NE(verified.out.find("\"intact\":40,"), std::string::npos) << verified.out;
+  }
 }
 
 TEST_F(DiskCommand, LeavesTheStoreOfARunningDaemonAlone) {

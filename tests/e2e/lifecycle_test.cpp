@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <filesystem>
 
 namespace terrace::e2e {
@@ -132,14 +133,15 @@ TEST(Lifecycle, SecondDaemonHearsOfTheFirstAndNotOfItsPort) {
       << second.err;
 }
 
-TEST(Lifecycle, LeavesNoSocketBehindWhenItsPortIsTaken) {
+TEST(Lifecycle, ServesWithoutMetricsWhenTheirPortIsTakenAndNamesWhoHasIt) {
   taken_port port;
-  temporary_folder folder;
-  auto refused =
-      terraced({"--socket", folder / "s", "--state-dir", folder.path(), "--metrics", port.address});
-  EXPECT_EQ(refused.exit_code, 1);
-  EXPECT_NE(refused.err.find("metrics.address"), std::string::npos) << refused.err;
-  EXPECT_FALSE(exists(folder / "s"));
+  daemon_under_test daemon({.metrics = port.address});
+  ASSERT_TRUE(daemon.await_log("metrics cannot be served at " + port.address));
+  ASSERT_TRUE(daemon.await_log("process " + std::to_string(::getpid()) + " ("));
+  ASSERT_TRUE(daemon.await_log("without metrics"));
+  tester client(daemon.socket());
+  EXPECT_EQ(client.store(chain_of(1, 1)), 1U);
+  EXPECT_EQ(daemon.terminate(), 0);
 }
 
 TEST(Lifecycle, UnknownArgumentIsNamedInOneLine) {

@@ -1,4 +1,5 @@
-// Malformed frames of every kind end their connection with a stated reason, and nobody else's.
+// Broken framing of every kind ends its connection with a stated reason, and nobody else's. A mistake inside one
+// request is its answer, and costs the client nothing else.
 #include "tests/support/raw_client.hpp"
 #include "workload.hpp"
 
@@ -45,6 +46,24 @@ class Malformed : public ::testing::Test {
     EXPECT_EQ(witness_.load_and_check(chain_), chain_.size());
   }
 
+  /// After the handshake, sends `bytes`, request 2; expects the reason as its answer, and that the client is served.
+  void expect_refusal(const frame_bytes& bytes, const std::string& reason,
+                      std::span<const int> descriptors = {}) {
+    SCOPED_TRACE("expecting: " + reason);
+    raw_client offender(daemon_.socket());
+    ASSERT_TRUE(offender.greet());
+    offender.send(bytes, descriptors);
+    auto said = offender.receive();
+    ASSERT_TRUE(said && said->is_error());
+    EXPECT_EQ(said->id, 2U);
+    EXPECT_EQ(said->code(), errc::bad_request);
+    EXPECT_NE(said->text().find(reason), std::string::npos) << said->text();
+    offender.send(status_frame(3));
+    auto next = offender.receive();
+    ASSERT_TRUE(next) << "the connection should have continued";
+    EXPECT_FALSE(next->is_error());
+  }
+
   int some_file() {
     if (!file_)
       file_.reset(::open("/dev/null", O_RDWR | O_CLOEXEC));
@@ -71,7 +90,7 @@ TEST_F(Malformed, LengthBeyondWhatComesBeforeTheHandshake) {
   expect_end(frame_of(1, 1, {}, protocol::hello_bytes_max + 8), "length", {}, false);
 }
 TEST_F(Malformed, UnknownKinds) {
-  for (uint16_t unknown : {uint16_t{0}, uint16_t{16}, uint16_t{1000}, uint16_t{0xffff}})
+  for (uint16_t unknown : {0, protocol::last_request + 1, 1000, 0xffff})
     expect_end(frame_of(unknown, 2), "kind");
 }
 TEST_F(Malformed, KindsThatOnlyTheDaemonSends) {
@@ -79,7 +98,7 @@ TEST_F(Malformed, KindsThatOnlyTheDaemonSends) {
   expect_end(frame_of(static_cast<uint16_t>(kind::error), 2), "kind");
 }
 TEST_F(Malformed, HelloMissing) { expect_end(status_frame(1), "hello", {}, false); }
-TEST_F(Malformed, HelloTwice) { expect_end(hello_frame(2), "hello"); }
+TEST_F(Malformed, HelloTwice) { expect_refusal(hello_frame(2), "hello"); }
 TEST_F(Malformed, RequestIdZero) { expect_end(status_frame(0), "request id 0"); }
 TEST_F(Malformed, RequestIdInUse) {
   auto twice = status_frame(7);
@@ -101,7 +120,7 @@ TEST_F(Malformed, DescriptorsAnnouncedThatDoNotCome) {
   expect_end(frame_of(static_cast<uint16_t>(kind::register_region), 2, {}, {}, 1), "descriptors");
 }
 TEST_F(Malformed, DescriptorThatTheRequestNeedsIsMissing) {
-  expect_end(
+  expect_refusal(
       frame_with(kind::register_region, 2,
                  [](auto& body) { return wire::CreateRegisterRegion(body, wire::RegionKind::memfd, 4096); }),
       "descriptors");
@@ -117,8 +136,8 @@ TEST_F(Malformed, GarbageInTheBodyOfEveryRequest) {
   int file = some_file();
   for (uint16_t number = 2; number <= protocol::last_request; ++number) {
     bool takes_one = protocol::descriptors_allowed(static_cast<kind>(number)) == 1;
-    expect_end(frame_of(number, 2, garbage, {}, takes_one ? 1 : 0), "",
-               takes_one ? std::span<const int>(&file, 1) : std::span<const int>());
+    expect_refusal(frame_of(number, 2, garbage, {}, takes_one ? 1 : 0), "",
+                   takes_one ? std::span<const int>(&file, 1) : std::span<const int>());
   }
   expect_end(frame_of(1, 1, garbage), "", {}, false);
 }
@@ -126,27 +145,51 @@ TEST_F(Malformed, EmptyBodyOfEveryRequest) {
   int file = some_file();
   for (uint16_t number = 2; number <= protocol::last_request; ++number) {
     bool takes_one = protocol::descriptors_allowed(static_cast<kind>(number)) == 1;
-    expect_end(frame_of(number, 2, {}, {}, takes_one ? 1 : 0), "",
-               takes_one ? std::span<const int>(&file, 1) : std::span<const int>());
+    expect_refusal(frame_of(number, 2, {}, {}, takes_one ? 1 : 0), "",
+                   takes_one ? std::span<const int>(&file, 1) : std::span<const int>());
   }
 }
 TEST_F(Malformed, FieldsOutOfBounds) {
-  expect_end(frame_with(kind::lookup, 2,
-                        [](auto& body) {
-                          std::vector<uint8_t> digests(33, 1);
-                          auto list = body.CreateVector(digests);
-                          wire::PrefixBuilder prefix(body);
-                          prefix.add_digests(list);
-                          prefix.add_digest_width(33);
-                          return wire::CreateLookup(body, 1, prefix.Finish());
-                        }),
-             "digest");
-  expect_end(frame_with(kind::release, 2,
-                        [](auto& body) {
-                          std::vector<uint8_t> brief(15, 1);
-                          return wire::CreateRelease(body, body.CreateVector(brief));
-                        }),
-             "16");
+  expect_refusal(frame_with(kind::lookup, 2,
+                            [](auto& body) {
+                              std::vector<uint8_t> digests(33, 1);
+                              auto list = body.CreateVector(digests);
+                              wire::PrefixBuilder prefix(body);
+                              prefix.add_digests(list);
+                              prefix.add_digest_width(33);
+                              return wire::CreateLookup(body, 1, prefix.Finish());
+                            }),
+                 "digest");
+  expect_refusal(frame_with(kind::release, 2,
+                            [](auto& body) {
+                              std::vector<uint8_t> brief(15, 1);
+                              return wire::CreateRelease(body, body.CreateVector(brief));
+                            }),
+                 "16");
+}
+
+TEST_F(Malformed, AnEmptyPromptCostsNoLease) {
+  auto held = witness_.lookup(chain_, true);
+  ASSERT_EQ(held.found_chunks, chain_.size());
+  auto request = witness_.lookup_of(chain_);
+  std::vector<uint32_t> nothing;
+  request.what = client::prefix::of_tokens(nothing);
+  auto refused = witness_->lookup(request, patiently());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, errc::bad_request) << refused.error().text;
+  auto places = witness_->read_lease(held.held.id(), {}, patiently());
+  ASSERT_TRUE(places) << places.error().text;
+  EXPECT_TRUE(has_content(chain_[1], places->objects[1]));
+}
+TEST_F(Malformed, AParentAtTokenZeroIsAStartOfTheClientsChoice) {
+  auto request = witness_.lookup_of(chain_);
+  std::vector<uint32_t> tokens(space_chunk_tokens, 1);
+  std::array<uint8_t, 32> start{};
+  request.what = client::prefix::of_tokens(tokens);
+  request.what.parent = start;
+  auto found = witness_->lookup(request, patiently());
+  ASSERT_TRUE(found) << found.error().text;
+  EXPECT_EQ(found->requested_chunks, 1U);
 }
 
 TEST_F(Malformed, UnknownVersionIsToldWhichIsSpoken) {

@@ -1,4 +1,5 @@
 // One process looks up; others of its trust group wait for that lookup, load under its lease, or cancel it.
+#include "tests/support/raw_client.hpp"
 #include "workload.hpp"
 
 namespace terrace::e2e {
@@ -26,6 +27,39 @@ struct NamedLookup : ::testing::Test {
   tester worker{daemon.socket(), "worker"};
   std::vector<digest> chain = chain_of(1, 4);
 };
+
+test::frame_bytes open_space_frame() {
+  return test::frame_with(protocol::kind::open_space, 2, [](auto& body) {
+    auto kv = wire::CreatePoolDirect(body, "kv", object_bytes);
+    auto pools = body.CreateVector(&kv, 1);
+    auto model = body.CreateString("test");
+    auto dtype = body.CreateString("u8");
+    auto layout = body.CreateString("opaque");
+    wire::OpenSpaceBuilder open(body);
+    open.add_model(model);
+    open.add_dtype(dtype);
+    open.add_layout(layout);
+    open.add_chunk_tokens(space_chunk_tokens);
+    open.add_pools(pools);
+    return open.Finish();
+  });
+}
+
+/// In the space with number 1, of a prompt of so many tokens.
+test::frame_bytes lookup_frame(const lookup_id& id, size_t tokens) {
+  return test::frame_with(protocol::kind::lookup, 3, [&](auto& body) {
+    auto list = body.CreateVector(std::vector<uint32_t>(tokens, 7));
+    wire::PrefixBuilder prefix(body);
+    prefix.add_tokens(list);
+    auto what = prefix.Finish();
+    auto name = body.CreateVector(id.bytes.data(), id.bytes.size());
+    wire::LookupBuilder lookup(body);
+    lookup.add_space(1);
+    lookup.add_prefix(what);
+    lookup.add_lookup_id(name);
+    return lookup.Finish();
+  });
+}
 
 void expect_error(const result<client::lookup_result>& answer, errc code) {
   ASSERT_FALSE(answer);
@@ -155,6 +189,46 @@ TEST_F(NamedLookup, ARefusedLookupIsHeardAsGone) {
   request.what.parent_tokens = 5; // no whole number of chunks
   EXPECT_FALSE(scheduler->lookup(request, patiently()));
   expect_error(worker->wait(*waits, patiently()), errc::gone);
+}
+
+TEST_F(NamedLookup, ALookupRefusedBeforeItBeginsIsGoneToo) {
+  auto waits = worker->submit_await_lookup(named(1), patiently());
+  ASSERT_TRUE(waits);
+  worker.status(); // the wait has begun
+  auto request = scheduler.lookup_of(chain);
+  request.id = named(1);
+  std::vector<uint32_t> nothing;
+  request.what = client::prefix::of_tokens(nothing); // out of bounds
+  EXPECT_FALSE(scheduler->lookup(request, patiently()));
+  expect_error(worker->wait(*waits, patiently()), errc::gone);
+
+  auto other = worker->submit_await_lookup(named(2), patiently());
+  ASSERT_TRUE(other);
+  worker.status();
+  test::raw_client stranger(daemon.socket()); // has not opened the space
+  ASSERT_TRUE(stranger.greet());
+  stranger.send(lookup_frame(named(2), 1));
+  EXPECT_EQ(stranger.receive()->code(), errc::not_found);
+  expect_error(worker->wait(*other, patiently()), errc::gone);
+}
+
+TEST_F(NamedLookup, AConnectionThatEndsLeavesNoLookupBehind) {
+  // Long prompts: some connections end before their lookup begins, some while it hashes.
+  for (uint8_t number = 1; number <= 64; ++number) {
+    test::raw_client dying(daemon.socket());
+    ASSERT_TRUE(dying.greet());
+    dying.send(open_space_frame());
+    ASSERT_FALSE(dying.receive()->is_error());
+    dying.send(lookup_frame(named(number), number % 4 == 0 ? 500'000 : 16));
+    dying.close();
+  }
+  for (uint8_t number = 1; number <= 64; ++number) {
+    auto heard = worker->await_lookup(named(number), client::within(std::chrono::seconds(5)));
+    if (!heard)
+      EXPECT_EQ(to_string(heard.error().code), to_string(errc::gone)) << heard.error().text;
+    auto found = look_up(number, chain);
+    EXPECT_TRUE(found) << found.error().text; // the id is free
+  }
 }
 
 TEST_F(NamedLookup, AnIdMayBeUsedAgainForAnotherLookup) {

@@ -1,6 +1,8 @@
 // What one client stored, another finds; and nothing before it is complete.
 #include "workload.hpp"
 
+#include <memory>
+
 namespace terrace::e2e {
 namespace {
 
@@ -39,6 +41,31 @@ TEST(Sharing, WhatIsPresentIsStoredOnce) {
   EXPECT_EQ(again->bytes, 0U);
   EXPECT_EQ(second.tier("host").used_bytes, used);
   EXPECT_EQ(second.load_and_check(chain), 4U); // the region of the second store held zeros
+}
+
+TEST(Sharing, ClientsThatStoreTheSameIntoMemoryThatIsTooSmallAreNotToldThatOthersAbandonedIt) {
+  daemon_under_test daemon({.host_bytes = 6 * mebibyte});
+  std::vector<std::unique_ptr<tester>> clients;
+  for (int i = 0; i < 6; ++i)
+    clients.push_back(std::make_unique<tester>(daemon.socket(), "client"));
+  std::vector<std::vector<digest>> chains;
+  for (uint64_t seed = 0; seed < 4; ++seed)
+    chains.push_back(chain_of(seed, 2));
+  for (int round = 0; round < 20; ++round) {
+    std::vector<client::ticket<client::store_result>> stores;
+    for (auto& client : clients)
+      for (const auto& chain : chains) {
+        auto ticket = (*client)->submit_store(client->store_of(chain), patiently());
+        ASSERT_TRUE(ticket) << ticket.error().text;
+        stores.push_back(std::move(*ticket));
+      }
+    auto ticket = stores.begin();
+    for (auto& client : clients)
+      for (size_t i = 0; i < chains.size(); ++i) {
+        auto stored = (*client)->wait(*ticket++, patiently());
+        EXPECT_TRUE(stored) << stored.error().text; // all live: nobody abandons
+      }
+  }
 }
 
 TEST(Sharing, TwoClientsThatStoreTheSameAtOnceStoreItOnce) {

@@ -1,9 +1,11 @@
 // terrace simulate tells what a daemon hits under terrace replay.
 #include "daemon_under_test.hpp"
+#include "tests/support/seed.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <random>
 
 namespace terrace::e2e {
 namespace {
@@ -22,6 +24,32 @@ struct SimulateAndReplay : ::testing::TestWithParam<const char*> {
                      "4", "--think-seconds", "40", "--user-tokens", "3000", "--branch", "0.2", "--rate", "2",
                      "-o", trace});
     EXPECT_EQ(made.exit_code, 0) << made.err;
+    return trace;
+  }
+  /// Agents with contexts of up to twice the tier that grow from turn to turn, and short requests between them.
+  std::string make_long_chains(const temporary_folder& in, uint64_t tier_chunks, uint64_t seed) {
+    std::mt19937_64 random(seed);
+    std::vector<std::vector<uint64_t>> agents(2);
+    uint64_t next = 1;
+    std::string lines;
+    for (int i = 0; i < 60; ++i) {
+      std::vector<uint64_t> brief;
+      bool is_long = i % 5 == 0;
+      auto& ids = is_long ? agents[random() % agents.size()] : brief;
+      uint64_t wanted = !is_long      ? 1 + random() % (tier_chunks / 5)
+                        : ids.empty() ? tier_chunks / 2 + random() % tier_chunks
+                                      : ids.size() + random() % 4;
+      while (ids.size() < std::min(wanted, 2 * tier_chunks))
+        ids.push_back(next++);
+      std::string text;
+      for (uint64_t id : ids)
+        text += (text.empty() ? "" : ",") + std::to_string(id);
+      lines += "{\"timestamp\": " + std::to_string(1000 * i) +
+               ", \"input_length\": " + std::to_string(ids.size() * 512) +
+               ", \"output_length\": 20, \"hash_ids\": [" + text + "]}\n";
+    }
+    std::string trace = in / ("long-" + std::to_string(tier_chunks) + ".jsonl");
+    write_file(trace, lines);
     return trace;
   }
   double simulated(const std::string& trace, const std::string& policy, uint64_t bytes) {
@@ -47,6 +75,20 @@ TEST_P(SimulateAndReplay, HitTheSameTokens) {
   constexpr uint64_t object_bytes = 512 * 64 + 4096;
   for (uint64_t objects : {150, 600}) {
     SCOPED_TRACE(objects);
+    double expected = simulated(trace, GetParam(), objects * object_bytes);
+    EXPECT_GT(expected, 0);
+    EXPECT_EQ(replayed(trace, GetParam(), objects * object_bytes), expected);
+  }
+}
+
+TEST_P(SimulateAndReplay, HitTheSameTokensOfChainsLongerThanHostMemory) {
+  temporary_folder folder;
+  uint64_t seed = testing::test_seed();
+  SCOPED_TRACE(testing::seed_text(seed));
+  constexpr uint64_t object_bytes = 512 * 64 + 4096;
+  for (uint64_t objects : {40, 120}) {
+    SCOPED_TRACE(objects);
+    std::string trace = make_long_chains(folder, objects, seed);
     double expected = simulated(trace, GetParam(), objects * object_bytes);
     EXPECT_GT(expected, 0);
     EXPECT_EQ(replayed(trace, GetParam(), objects * object_bytes), expected);

@@ -1,6 +1,7 @@
 #include "workload.hpp"
 
 #include <cstring>
+#include <stdexcept>
 
 namespace terrace::e2e {
 

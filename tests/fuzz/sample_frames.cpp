@@ -66,6 +66,7 @@ std::vector<sample_frame> sample_frames() {
     return wire::CreateEndInference(b, 7, 120, wire::FinishReason::tool_call, false, 500);
   });
   sample(kind::clear, [](builder& b) { return wire::CreateClear(b, 3); });
+  sample(kind::close_space, [](builder& b) { return wire::CreateCloseSpace(b, 1); });
   sample(kind::policies, [](builder& b) { return wire::CreatePolicies(b); });
   sample(kind::set_policy, [](builder& b) { return wire::CreateSetPolicyDirect(b, "host", "arc"); });
   sample(kind::status, [](builder& b) { return wire::CreateStatus(b); });

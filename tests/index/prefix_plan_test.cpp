@@ -51,6 +51,7 @@ TEST(PrefixPlan, TakesTheFastestTierOfEachChunk) {
 
 TEST(PrefixPlan, EndsAtTheFirstChunkThatNobodyHas) {
   auto p = plan(with_pools({kv}), 4, {answer(host, "1001"), answer(disk, "0001")});
+  EXPECT_EQ(p.missing, (prefix_object{1, 0, 0}));
   EXPECT_EQ(p.found_chunks, 1u);
   EXPECT_EQ(p.object_tiers.size(), 1u);
 }
@@ -77,6 +78,9 @@ TEST(PrefixPlan, CountsAReplicatedPoolOnce) {
   mla.replicated = true;
   EXPECT_EQ(plan(with_pools({mla}, 8), 3, {answer(host, "110")}).found_chunks, 2u);
   EXPECT_EQ(plan(with_pools({kv, mla}, 2), 2, {answer(host, "111110")}).found_chunks, 1u);
+  EXPECT_EQ(plan(with_pools({kv, mla}, 2), 2, {answer(host, "111110")}).missing, (prefix_object{1, 1, 0}));
+  EXPECT_EQ(plan(with_pools({kv, mla}, 2), 2, {answer(host, "111101")}).missing, (prefix_object{1, 0, 1}));
+  EXPECT_EQ(plan(with_pools({kv, mla}, 2), 2, {answer(host, "111111")}).missing, std::nullopt);
 }
 
 TEST(PrefixPlan, NeedsOnlyTheLastStateOfATrailingPool) {

@@ -326,6 +326,8 @@ TEST(ResidentTable, BehavesLikeAMapUnderRandomUse) {
       held += expected.holds != 0;
     }
     ASSERT_EQ(table.size(), model.size());
+    ASSERT_EQ(table.has(key(0).space), !model.empty());
+    ASSERT_FALSE(table.has(static_cast<space_id>(static_cast<uint32_t>(key(0).space) + 1)));
     ASSERT_EQ(table.published(), visible);
     ASSERT_EQ(table.held(), held);
     size_t walked = 0;

@@ -57,6 +57,61 @@ TEST(SpaceRegistry, HasABound) {
   EXPECT_EQ(registry.reserve(of_model("b").fingerprint()).error().code, errc::busy);
 }
 
+TEST(SpaceRegistry, ASpaceIsOpenWhileSomebodyHasIt) {
+  space_registry registry;
+  auto space = registry.open(of_model("a")).value();
+  auto id = space->id;
+  EXPECT_TRUE(registry.idle(9).empty());
+  space.reset();
+  EXPECT_EQ(registry.find(id), nullptr);
+  EXPECT_EQ(registry.size(), 0u);
+  EXPECT_EQ(registry.known(), 1u);
+  EXPECT_EQ(registry.open(of_model("a")).value()->id, id) << "objects may have its number";
+}
+
+TEST(SpaceRegistry, ForgetsIdleSpacesThatWereNotOpenedSince) {
+  space_registry registry({.spaces_max = 2});
+  auto first = registry.open(of_model("a")).value()->id;
+  registry.open(of_model("b"));
+  auto idle = registry.idle(9);
+  ASSERT_EQ(idle.size(), 2u);
+  auto again = registry.open(of_model("b")).value(); // may store in it
+  EXPECT_EQ(registry.forget(idle), std::vector{first});
+  again.reset();
+  EXPECT_TRUE(registry.forget(idle).empty());
+  auto fresh = registry.open(of_model("a"));
+  ASSERT_TRUE(fresh);
+  EXPECT_EQ((*fresh)->id, space_id{3}) << "numbers are not used again";
+}
+
+TEST(SpaceRegistry, AllIdleSpacesHaveTheirTurn) {
+  space_registry registry;
+  for (const char* model : {"a", "b", "c"})
+    registry.open(of_model(model));
+  auto id_of = [](const std::vector<idle_space>& idle, size_t i) {
+    return static_cast<uint32_t>(idle.at(i).id);
+  };
+  EXPECT_EQ(id_of(registry.idle(2), 1), 2u);
+  auto rest = registry.idle(2);
+  EXPECT_EQ(id_of(rest, 0), 3u);
+  EXPECT_EQ(id_of(rest, 1), 1u);
+}
+
+TEST(SpaceRegistry, ManySaltsInSequence) {
+  space_registry registry({.spaces_max = 64});
+  auto spec = of_model("a");
+  for (uint32_t tenant = 0; tenant < 200'000; ++tenant) {
+    spec.salt = std::to_string(tenant);
+    auto opened = registry.open(spec);
+    if (!opened) {
+      ASSERT_EQ(registry.forget(registry.idle(64)).size(), 64u);
+      opened = registry.open(spec);
+    }
+    ASSERT_TRUE(opened);
+  }
+  EXPECT_LE(registry.known(), 64u);
+}
+
 TEST(SpaceRegistry, ChecksASpecAsItsTrustGroupDemands) {
   auto spec = of_model("a");
   spec.algorithm = hash_algorithm::xxh3_128;

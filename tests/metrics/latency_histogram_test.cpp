@@ -16,7 +16,7 @@ TEST(LatencyHistogram, PutsABoundItselfIntoItsOwnBucket) {
   auto now = histogram.read();
   EXPECT_EQ(now.counts[0], 1u);
   EXPECT_EQ(now.counts[1], 1u);
-  EXPECT_EQ(now.sum_ns, 20'001u);
+  EXPECT_EQ(now.sum, 20'001u);
 }
 
 TEST(LatencyHistogram, KeepsWhatIsSlowerThanTheLastBound) {
@@ -29,7 +29,7 @@ TEST(LatencyHistogram, CountsANegativeLatencyAsNothing) {
   latency_histogram histogram;
   histogram.observe(-5ns);
   EXPECT_EQ(histogram.read().counts.front(), 1u);
-  EXPECT_EQ(histogram.read().sum_ns, 0u);
+  EXPECT_EQ(histogram.read().sum, 0u);
 }
 
 TEST(LatencyHistogram, LosesNothingBetweenThreads) {
@@ -42,6 +42,19 @@ TEST(LatencyHistogram, LosesNothingBetweenThreads) {
   observe();
   other.join();
   EXPECT_EQ(histogram.read().count(), 20'000u);
+}
+
+TEST(AgeHistogram, CountsSecondsToDays) {
+  age_histogram histogram;
+  for (auto age : {std::chrono::milliseconds(-1), std::chrono::milliseconds(1'000),
+                   std::chrono::milliseconds(1'001), std::chrono::milliseconds(std::chrono::hours(24 * 30))})
+    histogram.observe(age);
+  auto now = histogram.read();
+  EXPECT_EQ(now.count(), 4U);
+  EXPECT_EQ(now.counts[0], 2U);
+  EXPECT_EQ(now.counts[1], 1U);
+  EXPECT_EQ(now.counts.back(), 1U);
+  EXPECT_EQ(now.counts.size(), now.bounds.size() + 1);
 }
 
 } // namespace

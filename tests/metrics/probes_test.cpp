@@ -117,6 +117,17 @@ TEST(TierProbe, TellsRefusalsApartFromDrops) {
   EXPECT_EQ(now["terrace_tier_dropped_total"], 1);
 }
 
+TEST(TierProbe, TimesReuseAndEviction) {
+  tier_probe probe;
+  probe.reused(2s);
+  probe.reused(3h);
+  probe.unused_until_evicted(2min);
+  recorder now;
+  probe.collect({}, now);
+  EXPECT_EQ(now["terrace_tier_reuse_interval_seconds"], 2);
+  EXPECT_EQ(now["terrace_tier_eviction_age_seconds"], 1);
+}
+
 TEST(DiskProbe, SaysThatItsPathIsMissing) {
   disk_probe probe;
   recorder before, after;
@@ -125,6 +136,26 @@ TEST(DiskProbe, SaysThatItsPathIsMissing) {
   probe.missing();
   probe.collect({{"path", "/a"}}, after);
   EXPECT_EQ(after["terrace_disk_missing{path=/a}"], 1);
+}
+
+TEST(DiskProbe, CountsDamageByKind) {
+  disk_probe probe;
+  probe.damaged(disk_damage::object, 3);
+  probe.damaged(disk_damage::truncated);
+  recorder now;
+  probe.collect({}, now);
+  EXPECT_EQ(now["terrace_disk_damage_total{kind=object}"], 3);
+  EXPECT_EQ(now["terrace_disk_damage_total{kind=truncated}"], 1);
+  EXPECT_EQ(now["terrace_disk_damage_total{kind=superblock}"], 0);
+}
+
+TEST(DiskProbe, KnowsWhatTheKernelHasNotCompleted) {
+  disk_probe probe;
+  probe.started(disk_operation::write);
+  probe.started(disk_operation::read);
+  probe.finished(disk_operation::read, 0, true, {});
+  probe.stalled(disk_operation::write); // the same one
+  EXPECT_EQ(probe.in_kernel(), 1u);
 }
 
 TEST(DiskProbe, CountsDegradationsByDirection) {
@@ -173,7 +204,7 @@ TEST(DiskProbe, TellsTheLinesInFrontOfTheDeviceApart) {
   EXPECT_EQ(now["terrace_disk_wait_duration_seconds{line=load}"], 0);
   EXPECT_EQ(now["terrace_disk_queued{line=write}"], 7);
   EXPECT_EQ(now["terrace_disk_wait_duration_seconds{line=write}"], 1);
-  EXPECT_EQ(now["terrace_disk_queued{line=scrub}"], 0);
+  EXPECT_EQ(now["terrace_disk_queued{line=scrub}"], -1); // nothing uses it
 }
 
 TEST(ClientProbe, KeepsLevelsAndTotalsApart) {

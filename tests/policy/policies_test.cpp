@@ -179,6 +179,31 @@ TEST(Lru2, RemembersAUseFromBeforeTheEviction) {
   EXPECT_EQ(order(test.tracker), (std::vector<uint64_t>{2, 3, 4, 1}));
 }
 
+TEST(Gap, WhatIsBehindItLeavesFirst) {
+  // Room for 5 and 6 is made of 4 and 3, which are not stored again.
+  for (std::string_view policy : eviction_policy_names()) {
+    SCOPED_TRACE(policy);
+    eviction_tracker tracker;
+    use_policy(tracker, 0, policy);
+    std::vector<entry_key> chain;
+    for (uint64_t n : {1, 2, 3, 4, 5, 6})
+      chain.push_back(key(n));
+    auto request = tracker.begin_request(chain, {}, 1);
+    auto insert = [&](uint64_t n) {
+      tracker.insert(0, {key(n), n == 1 ? entry_key{} : key(n - 1), 1}, 1, request);
+    };
+    for (uint64_t n : {4, 3, 2, 1})
+      insert(n);
+    auto given_up = tracker.victims(0, {2, request}, 1);
+    ASSERT_EQ(given_up.size(), 2u);
+    for (const victim& one : given_up)
+      tracker.erase(0, one.key);
+    for (uint64_t n : {6, 5})
+      insert(n);
+    EXPECT_EQ(order(tracker), (std::vector<uint64_t>{6, 5, 2, 1}));
+  }
+}
+
 TEST(Priority, NamesTheLowestFirstAndInItTheLeastRecentlyUsed) {
   eviction_tracker tracker;
   use_policy(tracker, 0, "priority");

@@ -121,6 +121,12 @@ TEST(SurvivalModel, ValuesAFreshUseByItsLikelyReturnAndAnOldOneLittle) {
   EXPECT_LT(model.value(0, second * 10), model.value(0, 0) / 4);
 }
 
+TEST(SurvivalModel, WithoutDataTheYoungestUsesAreWorthMost) {
+  survival_model model({0});
+  for (int bin = 1; bin < age_bins::count; ++bin)
+    EXPECT_LT(model.value(0, age_bins::edge(bin)), model.value(0, age_bins::edge(bin - 1))) << "bin " << bin;
+}
+
 TEST(SurvivalModel, MovesAnOpenUseToItsClassOnceThatIsKnown) {
   survival_model model({0, 1});
   model.advance(5'000);

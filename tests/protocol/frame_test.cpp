@@ -63,6 +63,22 @@ TEST(Frame, TooLongABodyGivesNoBytes) {
   EXPECT_TRUE(builder.bytes().empty());
 }
 
+TEST(Frame, EmptyVectorsOfStructsAreAlignedToo) {
+  for (size_t texts = 0; texts < 4; ++texts) {
+    frame_builder builder;
+    auto& body = builder.start();
+    for (size_t i = 0; i < texts; ++i)
+      body.CreateString("shift");
+    auto places = create_structs(body, std::vector<wire::Location>());
+    builder.finish(answer_to(kind::read_lease), 1, wire::CreateReadLeaseAnswer(body, places));
+    std::vector<uint64_t> copy(builder.bytes().size() / 8); // aligned
+    std::memcpy(copy.data(), builder.bytes().data(), builder.bytes().size());
+    const auto* table = flatbuffers::GetRoot<wire::ReadLeaseAnswer>(
+        reinterpret_cast<const uint8_t*>(copy.data()) + header_bytes);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(table->locations()->Data()) % 8, 0U) << texts;
+  }
+}
+
 TEST(Kinds, EveryRequestHasAnAnswerAndAName) {
   for (uint16_t number = 1; number <= last_request; ++number) {
     auto request = static_cast<kind>(number);

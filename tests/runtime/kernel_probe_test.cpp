@@ -17,19 +17,19 @@ TEST(KernelProbe, SaysWhatThisKernelGrants) {
 
 TEST(KernelProbe, ADenialNamesTheSysctlAndTheSeccompProfileInOneLine) {
   for (int denied : {EPERM, ENOSYS}) {
-    auto text = explain_setup_error(denied);
+    auto text = explain_ring_error("io_uring_setup", denied);
     EXPECT_NE(text.find("kernel.io_uring_disabled"), std::string::npos) << text;
     EXPECT_NE(text.find("seccomp"), std::string::npos) << text;
     EXPECT_EQ(text.find('\n'), std::string::npos) << text;
   }
-  EXPECT_NE(explain_setup_error(EPERM).find("EPERM"), std::string::npos);
-  EXPECT_NE(explain_setup_error(ENOSYS).find("ENOSYS"), std::string::npos);
+  EXPECT_NE(explain_ring_error("io_uring_setup", EPERM).find("EPERM"), std::string::npos);
+  EXPECT_NE(explain_ring_error("io_uring_setup", ENOSYS).find("ENOSYS"), std::string::npos);
 }
 
 TEST(KernelProbe, EveryOtherErrorSaysWhatToRaise) {
-  EXPECT_NE(explain_setup_error(ENOMEM).find("RLIMIT_MEMLOCK"), std::string::npos);
-  EXPECT_NE(explain_setup_error(EMFILE).find("RLIMIT_NOFILE"), std::string::npos);
-  EXPECT_NE(explain_setup_error(EFAULT).find(std::to_string(EFAULT)), std::string::npos);
+  EXPECT_NE(explain_ring_error("io_uring_setup", ENOMEM).find("RLIMIT_MEMLOCK"), std::string::npos);
+  EXPECT_NE(explain_ring_error("io_uring_setup", EMFILE).find("RLIMIT_NOFILE"), std::string::npos);
+  EXPECT_NE(explain_ring_error("io_uring_setup", EFAULT).find(std::to_string(EFAULT)), std::string::npos);
 }
 
 } // namespace

@@ -6,6 +6,7 @@
 #include <sys/un.h>
 
 #include <cerrno>
+#include <cstring>
 #include <set>
 #include <vector>
 

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cerrno>
 #include <latch>
+#include <mutex>
 #include <set>
 #include <thread>
 

@@ -81,7 +81,7 @@ TEST(Shutdown, EmptiesEveryQueueAlthoughCleaningUpFillsThemAgain) {
 TEST(Shutdown, ReportsAWorkerWithoutARingAndStillEndsInOrder) {
   runtime_options options{.workers = 2};
   options.make_ring = [](const runtime_options&) -> result<std::unique_ptr<ring>> {
-    return fail(errc::unsupported, explain_setup_error(EPERM));
+    return fail(errc::unsupported, explain_ring_error("io_uring_setup", EPERM));
   };
   runtime_system sys{options};
   auto started = sys.pool().wait_started();

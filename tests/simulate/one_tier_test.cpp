@@ -113,6 +113,21 @@ TEST(OneTier, AChainLongerThanTheTierKeepsItsBeginning) {
   EXPECT_EQ(cache.counts().hits, 3U);
 }
 
+TEST(OneTier, AStoreLeavesNoGapBeforeWhatItKeeps) {
+  // Room for 6 in windows of 5. The first request keeps 0 to 3, and 5 and 6 behind a gap. The second stores 4 and 7
+  // in the places of 5 and 6, and then 5 in the place of 7.
+  workload w = workload_of({{0, 1, 2, 3, 4, 5, 6}, {0, 1, 2, 3, 4, 5, 6, 7}});
+  for (std::string_view policy : eviction_policy_names()) {
+    SCOPED_TRACE(policy);
+    tier_cache cache(w, by(policy), shape(6, 5));
+    for (const request& r : w.requests())
+      cache.serve(r);
+    EXPECT_EQ(cache.counts().hits, 4U);
+    for (chunk c = 0; c < 6; ++c)
+      EXPECT_TRUE(cache.holds(0, c)) << c;
+  }
+}
+
 TEST(OneTier, ChainsLongerThanTheTierNeverPassItsCapacity) {
   // Each request finds what an earlier one left of the same chain: the room for its beginning is made of its end, also
   // of chunks in the window that is being stored.
@@ -163,6 +178,23 @@ TEST(OneTier, IsTheNaiveLruOnDrawnTraces) {
           << "round " << round << ", capacity " << capacity;
     }
   }
+}
+
+TEST(OneTier, KmgStaysWithinTwoPercentOfLruInCachesOfFewChains) {
+  std::mt19937_64 random(
+      1); // always the same traces: a comparison of policies, not a promise for each request
+  std::vector<workload> traces;
+  for (int i = 0; i < 4; ++i)
+    traces.push_back(short_sessions(random, 1'000));
+  for (uint64_t depth : {30, 100})
+    traces.push_back(interleaved_chains(random, depth));
+  for (uint64_t capacity : {8U, 16U, 24U, 40U, 80U, 160U})
+    for (const workload& w : traces) {
+      auto kmg = served(w, "kmg", shape(capacity, std::max<uint64_t>(1, capacity / 8)));
+      auto lru = served(w, "lru", shape(capacity, std::max<uint64_t>(1, capacity / 8)));
+      EXPECT_GE(kmg.hits + lru.accesses / 50, lru.hits)
+          << "of " << lru.accesses << ", capacity " << capacity << ", trace " << &w - traces.data();
+    }
 }
 
 class EveryPolicy : public ::testing::TestWithParam<std::string_view> {};

@@ -54,4 +54,35 @@ inline workload interleaved_chains(std::mt19937_64& random, uint64_t depth) {
   return made;
 }
 
+/// Agents, each with a context of its own that grows by a little from turn to turn, and many that are there only for a
+/// few turns. Contexts have 5 to 30 chunks.
+inline workload short_sessions(std::mt19937_64& random, size_t requests) {
+  struct agent {
+    std::vector<uint64_t> context;
+    uint64_t turns;
+  };
+  workload made(10);
+  std::vector<agent> active;
+  uint64_t at_ns = 0;
+  for (size_t i = 0; i < requests; ++i) {
+    if (active.size() < 3 || random() % 5 == 0) {
+      active.push_back({std::vector<uint64_t>(5 + random() % 15), 1 + random() % 6});
+      for (uint64_t& id : active.back().context)
+        id = random();
+    }
+    size_t which = random() % active.size();
+    agent& asks = active[which];
+    for (uint64_t more = random() % 3; more > 0; --more)
+      asks.context.push_back(random());
+    at_ns += 200'000'000 + random() % 2'000'000'000;
+    made.add({.at_ns = at_ns,
+              .input_tokens = static_cast<uint32_t>(asks.context.size() * 10),
+              .output_tokens = static_cast<uint32_t>(random() % 200)},
+             asks.context);
+    if (--asks.turns == 0)
+      active.erase(active.begin() + static_cast<std::ptrdiff_t>(which));
+  }
+  return made;
+}
+
 } // namespace terrace::simulate

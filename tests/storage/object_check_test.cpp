@@ -51,6 +51,31 @@ TEST_F(ObjectCheck, TellsAReusedExtentFromADamagedOne) {
   EXPECT_NE(found.why.find("another object"), std::string::npos) << found.why;
 }
 
+TEST_F(ObjectCheck, TellsAnExtentThatANewerObjectWasWrittenOverFromADamagedOne) {
+  index_record before = store_.add(1, 1, 400'000);
+  index_record object = store_.add(1, 2, 400'000);
+  uint64_t end = object.offset + object.physical_bytes;
+  store_.add(1, 3, 300'000, object.offset + 40960); // inside: the header is intact, the payload is not
+  EXPECT_EQ(check(object).state, object_state::superseded) << check(object).why;
+  store_.add(1, 4, 900'000, before.offset + 4096); // from before: the header is gone
+  EXPECT_EQ(check(object).state, object_state::superseded) << check(object).why;
+  EXPECT_EQ(check(before).state, object_state::superseded) << check(before).why;
+  index_record behind = store_.add(1, 5, 5000, end + (1 << 20));
+  store_.add(1, 6, 5000, end); // between them, and reaching into neither
+  device_.flip_bit(8 * place(behind) + 3);
+  EXPECT_EQ(check(behind).state, object_state::damaged);
+}
+
+TEST_F(ObjectCheck, AnOlderHeaderInsideOrBeforeADamagedObjectProvesNothing) {
+  index_record before = store_.add(1, 1, 400'000);
+  index_record inside = store_.add(1, 2, 5000, before.offset + 81920);
+  index_record object = store_.add(1, 3, 300'000, before.offset + 40960);
+  testing::write_object(device_, store_.block(), inside); // as if a part of the object had never arrived
+  EXPECT_EQ(check(object).state, object_state::damaged);
+  device_.flip_bit(8 * place(object) + 3);
+  EXPECT_EQ(check(object).state, object_state::damaged);
+}
+
 TEST_F(ObjectCheck, ReportsWhatCannotBeRead) {
   index_record object = store_.add(1, 1, 50'000);
   device_.make_unreadable(place(object) + 8192);

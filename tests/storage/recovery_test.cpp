@@ -123,10 +123,23 @@ TEST_F(Recovery, DamagedAndUnreadableBlocksAreCountedAndPassedOver) {
   journal(1, {space, object(1, 0)});
   journal(2, {object(2, 8192)});
   journal(3, {object(3, 16384)});
+  journal(4, {object(4, 24576)});
   device.flip_bit(8 * (block.layout.journal_begin + 2 * record_block_bytes) + 700);
   device.make_unreadable(block.layout.journal_begin + 3 * record_block_bytes);
-  EXPECT_EQ(offsets(), list{0});
+  EXPECT_EQ(offsets(), (list{0, 24576}));
   EXPECT_EQ(found.counts.damaged_blocks, 2u);
+  EXPECT_EQ(found.counts.missing_blocks, 1u) << "the unreadable one; the damaged one is there";
+}
+
+TEST_F(Recovery, BlocksOfTheJournalThatNobodyNeedsMayContainAnything) {
+  journal(1, {space, object(1, 0)});
+  journal(2, {object(2, 8192)});
+  checkpoint(1, 2, {space, object(1, 0)});
+  device.flip_bit(8 * (block.layout.journal_begin + record_block_bytes) + 700); // covered by the checkpoint
+  device.flip_bit(8 * (block.layout.journal_begin + 3 * record_block_bytes) +
+                  700); // a write that a crash cut off
+  EXPECT_EQ(offsets(), (list{0, 8192}));
+  EXPECT_EQ(found.counts.damaged_blocks + found.counts.missing_blocks, 0u);
 }
 
 TEST_F(Recovery, BlocksOfAnotherStoreOrInTheWrongPlaceAreNotRead) {

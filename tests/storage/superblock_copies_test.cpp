@@ -27,6 +27,25 @@ TEST(SuperblockCopies, AreBothWrittenAndTheNewestCounts) {
   EXPECT_EQ(*copies->newest, block);
 }
 
+TEST(SuperblockCopies, ADamagedOneIsNamedButNotOneThatWasNeverWritten) {
+  simulated_device device(1 << 20);
+  superblock block = example(0);
+  ASSERT_TRUE(write_superblocks(device, block));
+  EXPECT_EQ(describe_damaged_copy(*read_superblocks(device)), "");
+  device.flip_bit(8 * 100);
+  std::string text = describe_damaged_copy(*read_superblocks(device));
+  EXPECT_EQ(text.find("copy 0: "), 0u) << text;
+  simulated_device killed(1 << 20); // while the volume was created
+  superblock first = example(0);
+  killed.fail_after(2);
+  EXPECT_FALSE(write_superblocks(killed, first));
+  std::mt19937_64 dice(1);
+  killed.crash({.lost = 0}, dice);
+  auto copies = read_superblocks(killed);
+  ASSERT_TRUE(copies && copies->newest);
+  EXPECT_EQ(describe_damaged_copy(*copies), "");
+}
+
 TEST(SuperblockCopies, OneIsWholeWhereverTheWritingEnds) {
   for (uint64_t crash = 0; crash < 5; ++crash) {
     simulated_device device(1 << 20);

@@ -20,14 +20,19 @@ TEST(StoreLayout, FitsTheStoreItWasMadeFor) {
        {mebibyte, 3 * mebibyte + 4096, 16 * mebibyte, gibibyte, 1000 * gibibyte, 1024 * 1024 * gibibyte}) {
     auto layout = layout_for(capacity);
     EXPECT_TRUE(fits(layout, capacity)) << capacity;
-    EXPECT_LE(layout.extents_begin, std::max(capacity / 100, 600 * kibibyte)) << capacity;
+    EXPECT_LE(layout.extents_begin,
+              std::max(capacity / (capacity > 100 * gibibyte ? 100 : 38), 600 * kibibyte))
+        << capacity;
   }
 }
 
 TEST(StoreLayout, HasRoomForTheObjectsThatMayBeThere) {
-  for (uint64_t capacity : {mebibyte, 128 * mebibyte})
+  for (uint64_t capacity : {mebibyte, 128 * mebibyte, gibibyte, 8 * gibibyte})
     EXPECT_GE(objects_in_a_checkpoint(layout_for(capacity)), capacity / (8 * kibibyte)) << capacity;
+  EXPECT_GE(objects_in_a_checkpoint(layout_for(48 * gibibyte)), 1'048'576u);
   EXPECT_GE(objects_in_a_checkpoint(layout_for(1000 * gibibyte)), 1000 * gibibyte / (48 * kibibyte));
+  EXPECT_GE(objects_in_a_checkpoint(layout_for(gibibyte, 500'000)), 500'000u);
+  EXPECT_LE(objects_in_a_checkpoint(layout_for(gibibyte, 40)), 42u);
 }
 
 TEST(StoreLayout, GoesOnWhenTheFileGrowsOrShrinksALittle) {

@@ -136,6 +136,19 @@ TEST(StoreResize, ToTheSameSizeDoesNothing) {
   EXPECT_EQ(done->before, done->after);
 }
 
+TEST(StoreResize, GivesTheIndexOfTheSameFileMoreOrLessRoom) {
+  filled_volume of(4 * mebibyte, 9000);
+  for (uint64_t objects : {20'000, 1000, 5000}) {
+    auto done = resize_volume(*of.device, {.capacity_bytes = 4 * mebibyte, .objects = objects, .drop = true});
+    ASSERT_TRUE(done) << done.error().text;
+    auto is = inspect(*of.device);
+    ASSERT_TRUE(is);
+    EXPECT_EQ(is->block.layout, layout_for(4 * mebibyte, objects));
+    EXPECT_EQ(is->problems(), 0u);
+    EXPECT_EQ(intact_chunks(*of.device).size(), done->kept.objects);
+  }
+}
+
 TEST(StoreResize, MakesAFileWholeThatWasCut) {
   filled_volume of(4 * mebibyte);
   ASSERT_TRUE(of.device->resize(3 * mebibyte));
@@ -195,6 +208,9 @@ TEST_P(StoreResizeCrash, LosesNothingWhereverItDies) {
       finished = resize_volume(*of.device, {.capacity_bytes = how.to, .drop = how.drop}).has_value();
       of.device->crash({.lost = lost}, dice);
       chunks left = intact_chunks(*of.device);
+      if (lost == 0) {
+        EXPECT_EQ(inspect(*of.device)->problems(), 0u) << "a kill leaves no damage; step " << step;
+      }
       EXPECT_TRUE(std::ranges::includes(left, expected)) << left.size() << " left after step " << step;
       auto again = resize_volume(*of.device, {.capacity_bytes = how.to, .drop = how.drop});
       ASSERT_TRUE(again) << again.error().text;

@@ -37,7 +37,7 @@ unique_fd notify_socket(const std::string& path) {
 } // namespace
 
 daemon_process::daemon_process(std::string program, const daemon_options& options)
-    : folder_(options.parent), program_(std::move(program)) {
+    : folder_(options.parent), program_(std::move(program)), before_exec_(options.before_exec) {
   configure(options);
   start();
 }
@@ -91,6 +91,8 @@ void daemon_process::start() {
     ::setenv("STATE_DIRECTORY", own_state.c_str(), 1);
     ::dup2(theirs.get(), STDOUT_FILENO);
     ::dup2(theirs.get(), STDERR_FILENO);
+    if (before_exec_)
+      before_exec_();
     ::execl(program_.c_str(), program_.c_str(), "--config", configuration.c_str(), nullptr);
     ::_exit(127);
   }
@@ -106,8 +108,9 @@ void daemon_process::await_ready(int notify) {
     if (::recv(notify, text.data(), text.size() - 1, 0) > 0 && std::strstr(text.data(), "READY=1") != nullptr)
       return;
   }
-  kill();
-  throw std::runtime_error("terraced did not become ready; its log:\n" + log_);
+  int code = kill();
+  throw std::runtime_error("terraced did not become ready, its exit code is " + std::to_string(code) +
+                           "; its log:\n" + log_);
 }
 
 bool daemon_process::read_log(int wait_ms) {

@@ -13,6 +13,7 @@
 
 #include <csignal>
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include <sys/types.h>
@@ -36,6 +37,7 @@ struct daemon_options {
   std::string more;                      ///< further sections
   bool isolated = false;                 ///< the group of the default [[listen]]
   std::filesystem::path parent = "/tmp"; ///< where the daemon's folder is made
+  std::function<void()> before_exec;     ///< runs in the daemon's process before its program does
 };
 
 class daemon_process {
@@ -88,6 +90,7 @@ class daemon_process {
 
   temporary_folder folder_;
   std::string program_;
+  std::function<void()> before_exec_;
   pid_t pid_ = -1;
   unique_fd pidfd_;
   unique_fd log_pipe_;

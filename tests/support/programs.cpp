@@ -30,7 +30,8 @@ int reap(int pid) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-ended_program run(const std::vector<std::string>& words, const std::string& input) {
+ended_program run(const std::vector<std::string>& words, const std::string& input,
+                  const std::function<void()>& before) {
   // Files hold any amount of output while nobody reads.
   temporary_folder folder;
   write_file(folder / "in", input);
@@ -44,6 +45,8 @@ ended_program run(const std::vector<std::string>& words, const std::string& inpu
     for (const std::string& word : words)
       arguments.push_back(const_cast<char*>(word.c_str()));
     arguments.push_back(nullptr);
+    if (before)
+      before();
     ::execvp(arguments[0], arguments.data());
     ::_exit(127);
   }

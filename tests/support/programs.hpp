@@ -1,6 +1,7 @@
 // Programs that a test runs to their end, and the files that they read and write.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -18,8 +19,10 @@ struct ended_program {
   std::string err;
 };
 
-/// Runs a program to its end. `words[0]` is its path, or a name to be found in PATH.
-ended_program run(const std::vector<std::string>& words, const std::string& input = {});
+/// Runs a program to its end. `words[0]` is its path, or a name to be found in PATH. `before` runs in the child, before
+/// the program: limits, for example.
+ended_program run(const std::vector<std::string>& words, const std::string& input = {},
+                  const std::function<void()>& before = {});
 
 /// Waits for a child: exit code, or 128 + signal.
 int reap(int pid);

@@ -33,4 +33,17 @@ inline std::string scrape(uint16_t port) {
   return body == std::string::npos ? answer : answer.substr(body + 4);
 }
 
+/// A port of the loopback that nobody listens on at the moment.
+inline uint16_t free_port() {
+  unique_fd socket_fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof address;
+  if (bind(socket_fd.get(), reinterpret_cast<sockaddr*>(&address), length) != 0 ||
+      getsockname(socket_fd.get(), reinterpret_cast<sockaddr*>(&address), &length) != 0)
+    return 0;
+  return ntohs(address.sin_port);
+}
+
 } // namespace terrace::test

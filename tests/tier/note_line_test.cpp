@@ -60,6 +60,7 @@ struct naive_order {
         if (!there)
           order.push_back(note.key), held[note.key] = false;
         break;
+      case note_kind::evict:
       case note_kind::erase: order.remove(note.key), held.erase(note.key); break;
       case note_kind::hit:
         if (there)

@@ -206,7 +206,7 @@ TEST_F(Residency, EvictsWhatMayLeaveAndRefusesTheRest) {
   EXPECT_EQ(evicted.freed[0].offset, places[1].offset);
   // What was refused is not to be named again and again.
   EXPECT_EQ(notes(), (note_list{{note_kind::pin, name(0)},
-                                {note_kind::erase, name(1)},
+                                {note_kind::evict, name(1)},
                                 {note_kind::erase, name(2)},
                                 {note_kind::erase, name(3)}}));
   EXPECT_EQ(tier.evictions, 1u);
@@ -250,17 +250,29 @@ TEST_F(Residency, ADiscardedObjectMayBeStoredAnewWhileTheOldOneIsRead) {
 TEST_F(Residency, AnAwaitEndsWhenTheLastOfItsObjectsIsPublishedOrAbandoned) {
   auto acquired = acquire(chain(0, 2));
   std::optional<errc> answer;
-  tier.await(*chain(0, 3), nullptr, [&](errc code) { answer = code; });
+  tier.await(*chain(0, 3), nullptr, [&](awaited_end end) { answer = end.code; });
   tier.publish({acquired.places[0]}, false);
   EXPECT_FALSE(answer);
   tier.abandon({acquired.places[1].id});
   EXPECT_EQ(answer, errc::ok);
 }
 
+TEST_F(Residency, AnAwaitTellsWhetherAWriterGaveUp) {
+  auto acquired = acquire(chain(0, 2));
+  std::optional<bool> first;
+  std::optional<bool> both;
+  tier.await(*chain(0, 1), nullptr, [&](awaited_end end) { first = end.abandoned; });
+  tier.await(*chain(0, 2), nullptr, [&](awaited_end end) { both = end.abandoned; });
+  tier.publish({acquired.places[0]}, false);
+  EXPECT_EQ(first, false);
+  tier.abandon({acquired.places[1].id});
+  EXPECT_EQ(both, true);
+}
+
 TEST_F(Residency, AnAwaitOfNothingInWorkIsAnsweredAtOnce) {
   published(chain(0, 1));
   std::optional<errc> answer;
-  tier.await(*chain(0, 2), nullptr, [&](errc code) { answer = code; });
+  tier.await(*chain(0, 2), nullptr, [&](awaited_end end) { answer = end.code; });
   EXPECT_EQ(answer, errc::ok);
 }
 
@@ -269,8 +281,8 @@ TEST_F(Residency, SweepAnswersAwaitsOfEndedRequestsOnceAndKeepsTheOthers) {
   auto ending = context();
   std::vector<errc> first;
   std::vector<errc> second;
-  tier.await(*chain(0, 2), ending, [&](errc code) { first.push_back(code); });
-  tier.await(*chain(0, 2), context(), [&](errc code) { second.push_back(code); });
+  tier.await(*chain(0, 2), ending, [&](awaited_end end) { first.push_back(end.code); });
+  tier.await(*chain(0, 2), context(), [&](awaited_end end) { second.push_back(end.code); });
   tier.sweep();
   EXPECT_TRUE(first.empty());
   ending->ended = errc::deadline;
@@ -294,14 +306,14 @@ TEST_F(Residency, SaysWhatHoldsItsBytes) {
 TEST_F(Residency, ADetachedObjectFreesItsKeyAtOnceAndItsSpaceWhenItIsAbandoned) {
   auto first = acquire(chain(0, 2));
   std::optional<errc> heard;
-  tier.await(*chain(0, 1), nullptr, [&heard](errc code) { heard = code; });
+  tier.await(*chain(0, 1), nullptr, [&heard](awaited_end end) { heard = end.code; });
   tier.detach({first.reserved[0], first.reserved[1]});
   EXPECT_EQ(heard, errc::ok); // nobody waits for what will not come
   EXPECT_FALSE(sees(0));
   auto second = acquire(chain(0, 1));
   EXPECT_EQ(second.states, std::vector{acquired_state::reserved});
   heard.reset();
-  tier.await(*chain(0, 1), nullptr, [&heard](errc code) { heard = code; });
+  tier.await(*chain(0, 1), nullptr, [&heard](awaited_end end) { heard = end.code; });
   auto freed = tier.abandon(first.reserved);
   ASSERT_EQ(freed.size(), 2u);
   EXPECT_EQ(freed[0].offset, first.places[0].offset);

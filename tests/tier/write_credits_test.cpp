@@ -42,6 +42,16 @@ TEST_F(WriteCredits, GoToThoseWhoWaitInTheirOrder) {
   EXPECT_EQ(*small, errc::ok);
 }
 
+TEST_F(WriteCredits, FollowAnArenaThatShrinks) {
+  ask(60);
+  credits.set_bytes_max(50);
+  auto waits = ask(10);
+  EXPECT_FALSE(*waits);
+  credits.give_back(60);
+  EXPECT_EQ(*waits, errc::ok);
+  EXPECT_FALSE(*ask(41));
+}
+
 TEST_F(WriteCredits, MoreThanThereIsGoesAlone) {
   auto first = ask(10);
   auto giant = ask(1000);

@@ -7,22 +7,30 @@
 namespace terrace {
 namespace {
 
+uint64_t same(uint64_t bytes) { return bytes; }
+
 TEST(Windows, HoldWholeChunksUpToTheLimit) {
   std::vector<uint64_t> bytes(10, 100);
-  EXPECT_EQ(window_end(bytes, 0, 2, 450), 4u);
-  EXPECT_EQ(window_end(bytes, 4, 2, 450), 8u);
-  EXPECT_EQ(window_end(bytes, 8, 2, 450), 10u);
+  EXPECT_EQ(window_end(bytes, 0, 2, 450, same), 4u);
+  EXPECT_EQ(window_end(bytes, 4, 2, 450, same), 8u);
+  EXPECT_EQ(window_end(bytes, 8, 2, 450, same), 10u);
 }
 
 TEST(Windows, AChunkLargerThanTheLimitGoesAlone) {
   std::vector<uint64_t> bytes{1000, 1000, 1000};
-  EXPECT_EQ(window_end(bytes, 0, 1, 10), 1u);
-  EXPECT_EQ(window_end(bytes, 2, 1, 10), 3u);
+  EXPECT_EQ(window_end(bytes, 0, 1, 10, same), 1u);
+  EXPECT_EQ(window_end(bytes, 2, 1, 10, same), 3u);
+}
+
+TEST(Windows, CountWhatObjectsTakeOfTheArena) {
+  std::vector<uint64_t> bytes(10, 1);
+  auto pages = [](uint64_t payload) { return 4096 + (payload + 4095) / 4096 * 4096; };
+  EXPECT_EQ(window_end(bytes, 0, 1, 3 * 8192, pages), 3u);
 }
 
 TEST(Windows, NothingLeftIsAnEmptyWindow) {
   std::vector<uint64_t> bytes{1, 1};
-  EXPECT_EQ(window_end(bytes, 2, 1, 10), 2u);
+  EXPECT_EQ(window_end(bytes, 2, 1, 10, same), 2u);
 }
 
 } // namespace

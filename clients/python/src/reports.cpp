@@ -60,6 +60,8 @@ nb::dict to_dict(const client::group_status& g) {
   d["isolated"] = g.isolated;
   d["spaces"] = g.spaces;
   d["leases"] = g.leases;
+  d["region_bytes"] = g.region_bytes;
+  d["region_bytes_max"] = g.region_bytes_max;
   d["tiers"] = list_of(g.tiers, [](const auto& one) { return to_dict(one); });
   d["open_spaces"] = list_of(g.open_spaces, [](const auto& one) { return to_dict(one); });
   return d;

@@ -66,6 +66,8 @@ class GroupStatus:
     isolated: bool
     spaces: int
     leases: int
+    region_bytes: int  #: of all connections of the group, until they are unmapped
+    region_bytes_max: int
     tiers: list[TierStatus]
     open_spaces: list[SpaceStatus]  #: the first 64
 

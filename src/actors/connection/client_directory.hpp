@@ -4,47 +4,19 @@
 #include "actors/interfaces.hpp"
 #include "base/error.hpp"
 #include "base/ids.hpp"
+#include "connection/client_state.hpp"
 
-#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
-#include <sys/types.h>
-
 namespace terrace::actors {
 
-/// The state of one connection. Written by the connection, read by status, on any thread.
-struct client_record {
-  connection_id id{};
-  std::string group;
-  pid_t pid = 0;
-  uid_t uid = 0;
-  gid_t gid = 0;
+/// A client, and how to reach its connection.
+struct client_record : client_state {
   connection_actor actor;
-
-  std::atomic<uint32_t> requests_in_flight{0};
-  std::atomic<uint32_t> regions{0};
-  std::atomic<uint64_t> region_bytes{0};
-  std::atomic<uint32_t> leases{0};
-  std::atomic<uint32_t> reservations{0};
-  std::atomic<uint64_t> requests{0};
-  std::atomic<const char*> state{"handshake"}; ///< a string literal
-
-  std::string name() const {
-    std::lock_guard guard(mutex_);
-    return name_;
-  }
-  void set_name(std::string name) {
-    std::lock_guard guard(mutex_);
-    name_ = std::move(name);
-  }
-
- private:
-  mutable std::mutex mutex_;
-  std::string name_;
 };
 using client_ptr = std::shared_ptr<client_record>;
 

@@ -8,6 +8,7 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <new>
 
 namespace terrace::actors {
 
@@ -30,14 +31,21 @@ connection::connection(self_pointer owner, unique_fd socket, peer who, client_pt
                        std::shared_ptr<const connection_environment> environment)
     : self_(owner), environment_(std::move(environment)), peer_(std::move(who)), record_(std::move(record)),
       channel_(std::make_unique<frame_channel>(std::move(socket), owner->port(),
-                                               caf::actor_cast<caf::strong_actor_ptr>(owner))),
+                                               caf::actor_cast<caf::strong_actor_ptr>(owner),
+                                               environment_->teardown)),
       requests_(record_->id,
                 {environment_->limits.credit_requests, environment_->limits.credit_bytes,
                  environment_->limits.request_deadline, environment_->limits.request_deadline_max}),
-      holdings_({environment_->limits.staging_bytes, environment_->limits.regions_max,
-                 environment_->limits.leases_max, environment_->limits.lease_objects_max}) {}
+      holdings_({environment_->limits.staging_bytes, environment_->limits.reservations_max,
+                 environment_->limits.spaces_max, environment_->limits.regions_max,
+                 environment_->limits.leases_max, environment_->limits.lease_objects_max},
+                environment_->teardown),
+      regions_(region_budget::make(
+          {"the connection", "connection.region_bytes", environment_->limits.region_bytes},
+          environment_->regions)) {}
 
 connection::~connection() {
+  log_detail(detail_log::level::debug, [] { return std::string("has ended"); });
   close();
   holdings_.drop_segments(); // before others can see that the client is gone
   environment_->client_probe->unquarantines(quarantined_bytes_);
@@ -88,6 +96,7 @@ result<void> connection::greeted(std::string client_name, bool observes) {
   channel_->set_frame_bytes_max(protocol::frame_bytes_max);
   if (phase_ == phase::handshake)
     set_phase(phase::serving);
+  log_detail(detail_log::level::debug, [&] { return "has connected to group " + group().name; });
   return {};
 }
 
@@ -165,23 +174,6 @@ void connection::serve(protocol::frame& frame) {
               {errc::bad_request, std::string("expected hello as the first frame, got ") + found->name});
     return;
   }
-  if (phase_ == phase::serving && frame.kind == protocol::kind::hello) {
-    violation(frame, {errc::bad_request, "hello was answered already; expected it once per connection"});
-    return;
-  }
-  if (frame.descriptors.size() != found->descriptors) {
-    violation(frame,
-              {errc::bad_request, std::string(found->name) + " takes " + std::to_string(found->descriptors) +
-                                      " descriptors, " + std::to_string(frame.descriptors.size()) + " came"});
-    return;
-  }
-  if (observes_ && !observable(frame.kind)) {
-    violation(frame,
-              {errc::bad_request, std::string("the connection observes (Hello.observes); expected status or "
-                                              "policies, got ") +
-                                      found->name});
-    return;
-  }
   auto now = environment_->now();
   arm_timer(now + environment_->limits.request_deadline);
   what.context = requests_.begin(what.id, what.kind, frame.body.size() + protocol::header_bytes, now);
@@ -191,9 +183,48 @@ void connection::serve(protocol::frame& frame) {
   if (phase_ == phase::draining && !found->while_draining) {
     environment_->client_probe->refused(metrics::refusal::draining);
     refuse(what, {errc::busy, "the daemon is shutting down"});
+    if (frame.kind == protocol::kind::lookup)
+      verbs::lookup_refused(*this, what, frame.body);
     return;
   }
-  found->serve(*this, what, frame);
+  if (phase_ != phase::handshake && frame.kind == protocol::kind::hello) {
+    refuse_frame(what, frame,
+                 {errc::bad_request, "hello was answered already; expected it once per connection"});
+    return;
+  }
+  if (observes_ && !observable(frame.kind)) {
+    refuse_frame(
+        what, frame,
+        {errc::bad_request, std::string("the connection observes (Hello.observes); expected status or "
+                                        "policies, got ") +
+                                found->name});
+    return;
+  }
+  if (frame.descriptors.size() != found->descriptors) { // more than announced are a violation of the framing
+    refuse_frame(what, frame,
+                 {errc::bad_request, std::string(found->name) + " takes " +
+                                         std::to_string(found->descriptors) + " descriptors, " +
+                                         std::to_string(frame.descriptors.size()) + " came"});
+    return;
+  }
+  // A request that needs more memory than there is must not take the connection's others with it.
+  try {
+    found->serve(*this, what, frame);
+  } catch (const std::bad_alloc&) {
+    refuse(what, {errc::no_space, std::string("the daemon has no memory to serve this ") + found->name +
+                                      "; ask for less at a time"});
+  }
+}
+
+void connection::refuse_frame(const request& what, const protocol::frame& frame, const error& why) {
+  if (phase_ == phase::handshake) {
+    violation(frame, why);
+    return;
+  }
+  environment_->client_probe->refused(metrics::refusal::malformed);
+  refuse(what, why);
+  if (frame.kind == protocol::kind::lookup)
+    verbs::lookup_refused(*this, what, frame.body);
 }
 
 void connection::violation(const protocol::frame& frame, const error& why) {
@@ -212,6 +243,7 @@ void connection::answer(const request& what, errc outcome, std::unique_ptr<proto
   if (!latency)
     return;
   environment_->request_probe->finished(static_cast<size_t>(what.kind), outcome, *latency);
+  log_answer(what, outcome, *latency);
   if (outcome == errc::busy)
     environment_->client_probe->refused(metrics::refusal::queue_full);
   if (frame->bytes().empty())
@@ -224,9 +256,32 @@ void connection::answer(const request& what, errc outcome, std::unique_ptr<proto
   channel_->send({std::move(frame), std::move(descriptors), what.id});
 }
 
+std::string connection::label() const {
+  std::string name = record_->name();
+  return "connection " + std::to_string(static_cast<uint64_t>(record_->id)) + " (" + name +
+         (name.empty() ? "" : ", ") + "pid " + std::to_string(record_->pid) + ")";
+}
+
+/// A client can cause one after the other.
+void connection::log_end(const std::string& what) {
+  if (auto line = environment_->ends->admit(printable(label() + " " + what), environment_->now()))
+    environment_->log(*line);
+}
+
+void connection::log_answer(const request& what, errc outcome, clock::duration latency) const {
+  log_detail(detail_log::level::trace, [&] {
+    const std::string& trace = what.context->trace;
+    auto micros = std::chrono::duration_cast<std::chrono::microseconds>(latency).count();
+    return "request " + std::to_string(what.id) + ": " + std::string(protocol::to_string(what.kind)) +
+           " answered " + std::string(to_string(outcome)) + " after " + std::to_string(micros) + " us" +
+           (trace.empty() ? "" : " (trace " + trace + ")");
+  });
+}
+
 void connection::refuse(const request& what, const error& why) {
   auto frame = channel_->builder();
-  write_error(*frame, what.id, why);
+  const std::string& trace = what.context->trace;
+  write_error(*frame, what.id, {why.code, why.text + (trace.empty() ? "" : " (trace " + trace + ")")});
   answer(what, why.code, std::move(frame), {});
 }
 
@@ -258,8 +313,7 @@ void connection::sweep() {
 void connection::end(const error& why) {
   if (phase_ >= phase::closing)
     return;
-  environment_->log("connection " + std::to_string(static_cast<uint64_t>(record_->id)) + " (pid " +
-                    std::to_string(record_->pid) + ") ends: " + why.text);
+  log_end("ends: " + why.text);
   set_phase(phase::closing);
   auto frame = channel_->builder();
   write_error(*frame, 0, why);
@@ -285,7 +339,6 @@ void connection::close() {
     sweep();
   account_memory(0);
   environment_->memory->pass_on(record_->id);
-  environment_->client_probe->unmaps(holdings_.region_bytes());
   if (holdings_.present_staging() != nullptr)
     environment_->client_probe->unstages(environment_->limits.staging_bytes);
   caf::anon_send(group().group, end_owner_notice{record_->id});
@@ -311,9 +364,7 @@ void connection::finish() {
   environment_->clients->quarantine(record_->id);
   quarantined_bytes_ = holdings_.reading_bytes();
   environment_->client_probe->quarantines(quarantined_bytes_);
-  environment_->log("connection " + std::to_string(static_cast<uint64_t>(record_->id)) + " (pid " +
-                    std::to_string(record_->pid) +
-                    ") closed its socket; objects that it may be reading are kept until it ends");
+  log_end("closed its socket; objects that it may be reading are kept until it ends");
 }
 
 void connection::peer_confirmed(pid_t pid) {
@@ -331,6 +382,18 @@ void connection::drain() {
   set_phase(phase::draining);
   if (requests_.empty())
     end({errc::gone, "the daemon is shutting down"});
+}
+
+void connection::resume_after_teardown(std::function<void()> work) {
+  if (!environment_->teardown) {
+    resume(std::move(work));
+    return;
+  }
+  auto shared = std::make_shared<std::function<void()>>(std::move(work));
+  environment_->teardown->run([owner = caf::actor_cast<caf::actor_addr>(self_), shared]() mutable {
+    if (auto there = caf::actor_cast<connection_actor>(owner))
+      caf::anon_send(there, resume_notice{std::move(shared)});
+  });
 }
 
 void connection::resume(std::function<void()> work) {

@@ -8,8 +8,12 @@
 
 #include "actors/connection/actor_pool.hpp"
 #include "actors/connection/client_directory.hpp"
-#include "actors/connection/frame_channel.hpp"
+#include "actors/detail_log.hpp"
 #include "actors/transfer/transfer_arguments.hpp"
+#include "base/line_limit.hpp"
+#include "base/printable.hpp"
+#include "channel/frame_channel.hpp"
+#include "channel/peer.hpp"
 #include "connection/client_holdings.hpp"
 #include "connection/request_memory.hpp"
 #include "connection/request_table.hpp"
@@ -24,6 +28,7 @@
 #include <caf/event_based_actor.hpp>
 #include <caf/stateful_actor.hpp>
 
+#include <cassert>
 #include <chrono>
 #include <functional>
 
@@ -35,7 +40,10 @@ struct connection_limits {
   uint32_t credit_requests = 256;
   uint64_t credit_bytes = 32ULL << 20;
   uint64_t staging_bytes = 256ULL << 20;
+  uint32_t reservations_max = 4096;
+  uint32_t spaces_max = 4096; ///< open ones
   uint32_t regions_max = 64;
+  uint64_t region_bytes = 2ULL << 40;
   uint32_t leases_max = 65536;
   uint32_t lease_objects_max = 4'194'304; ///< of all leases together; an object counts once per lease
   uint64_t group_bytes = 1ULL << 30;      ///< of the requests of all connections of a group
@@ -59,17 +67,15 @@ struct connection_environment {
   std::shared_ptr<client_directory> clients;
   std::shared_ptr<request_memory> memory =
       std::make_shared<request_memory>(UINT64_MAX); ///< of the group's requests
+  region_budget_ptr regions;                        ///< of the group; null: no bound
+  teardown_ptr teardown; ///< releases clients' memory and sockets; null: the connection does
   std::shared_ptr<metrics::client_probe> client_probe;
   std::shared_ptr<metrics::request_probe> request_probe;
   std::shared_ptr<metrics::space_table> spaces;
   std::function<void(const std::string&)> log; ///< one line at level `info`; safe on any thread
-};
-
-struct peer {
-  pid_t pid = 0;
-  uid_t uid = 0;
-  gid_t gid = 0;
-  std::shared_ptr<unique_fd> pidfd; ///< readable when the process has ended
+  detail_log detail;
+  std::shared_ptr<shared_line_limit> ends =
+      std::make_shared<shared_line_limit>(); ///< of lines on ended connections
 };
 
 /// What an object of a request costs in credit: its key, parent, size, place and location.
@@ -100,16 +106,6 @@ class connection {
 
   // ---- for verbs ----
 
-  /// The body as a verified table. Null: it was malformed, and the connection is closing.
-  template <class T>
-  const T* parse(const protocol::frame& frame) {
-    auto table = protocol::parse<T>(frame.body);
-    if (table)
-      return *table;
-    violation(frame, table.error());
-    return nullptr;
-  }
-
   /// One request in flight. A verb keeps it by value until it answers.
   struct request {
     request_id id = 0;
@@ -128,6 +124,8 @@ class connection {
     answer(what, errc::ok, std::move(frame), std::move(descriptors));
   }
   void refuse(const request& what, const error& why);
+  /// For a request whose contents are wrong: answers it; ends the connection if it is the handshake.
+  void refuse_frame(const request& what, const protocol::frame& frame, const error& why);
 
   /// The request takes memory for so many objects until it is answered: it uses up credit like bytes of its frame.
   void charge_objects(const request& what, size_t objects) {
@@ -137,8 +135,8 @@ class connection {
   /// Sets how long the request may wait; 0: the default.
   void set_deadline(const request& what, uint32_t deadline_ms);
 
-  /// Takes the inference of the request from the options.
-  static void set_inference(const request& what, const wire::Options* options);
+  /// Takes the inference and the trace of the request from the options.
+  static void take_options(const request& what, const wire::Options* options);
   /// Notifies the policy of the inference's access to these objects, root first, unless the request belongs
   /// to no inference.
   void use_for_inference(const request& what, const wire::Options* options, object_source objects);
@@ -156,7 +154,10 @@ class connection {
   /// Calls `then` with the lease, now or later, or refuses the request.
   void with_lease(const request& what, const lease_id& id, std::function<void(const lease_ptr&)> then);
 
-  void opened(client_space_ptr space) { holdings_.add(std::move(space)); }
+  /// False: at the limit, and the request was refused.
+  bool opened(const request& what, client_space_ptr space);
+  /// Errors: `not_found`; `busy` while the connection holds leases or reservations of the space.
+  result<void> close_space(space_id id) { return holdings_.close_space(id); }
   uint16_t rank_in(space_id id) const { // 0 for a space in which only another connection's lease is
     auto known = holdings_.space(id);
     return known ? known->rank : uint16_t{0};
@@ -165,6 +166,7 @@ class connection {
     auto known = holdings_.space(id);
     return known ? known->probe : nullptr;
   }
+  const region_budget_ptr& regions() const { return regions_; } ///< of this connection
   result<region_id> add_region(client_region_ptr region);
   bool remove_region(region_id id);
   bool may_lease(const request& what); ///< refuses the request at the limit
@@ -210,8 +212,34 @@ class connection {
   void send(const Actor& to, Message message) {
     self_->send(to, std::move(message));
   }
+  /// Sends on an edge with a credit. Without credit (edge_credit.hpp) no further request is read until `to` has read it.
+  template <class Actor, class Message>
+  void send_with_credit(edge_credit& credit, const Actor& to, Message message, uint64_t units) {
+    if (credit.offer(units)) {
+      send(to, std::move(message));
+      return;
+    }
+    ++without_credit_;
+    auto read = [this] {
+      --without_credit_;
+      pump();
+    };
+    self_->request(to, caf::infinite, std::move(message)).then(read, [read](const caf::error&) { read(); });
+  }
+  template <class Message>
+  void tell_policy(Message message, uint64_t objects) {
+    send_with_credit(*group().uses, group().policy, std::move(message), objects);
+    assert(without_credit_ <= without_credit_max());
+  }
+  template <class Message>
+  void tell_group(Message message) {
+    send_with_credit(*group().lease_notices, group().group, std::move(message), 1);
+    assert(without_credit_ <= without_credit_max());
+  }
   /// Continues with `work` after other messages have been handled.
   void resume(std::function<void()> work);
+  /// Continues with `work` when everything that is being unmapped by now has been.
+  void resume_after_teardown(std::function<void()> work);
 
   caf::actor_system& system() { return self_->system(); }
   runtime::home home() { return self_->where(); }
@@ -228,6 +256,9 @@ class connection {
   const client_ptr& record() const { return record_; }
   frame_channel& channel() { return *channel_; }
   const peer& who() const { return peer_; }
+  /// True if it may change what serves all clients of the trust group. Otherwise refuses the request. `why`: what the
+  /// request would change.
+  bool may_govern(const request& what, const char* why);
   actor_pool& idle_lookups() { return idle_lookups_; }
   actor_pool& idle_loads() { return idle_loads_; }
   actor_pool& idle_stores() { return idle_stores_; }
@@ -238,6 +269,12 @@ class connection {
   bool may_continue(const protocol::frame_header& next);
   void account_memory(uint64_t unfinished_frame);
   void expect_rest_of_frame(uint64_t bytes);
+  /// A request in flight sends at most one message to the policy and one to the group; a lease that another client
+  /// ends, one more.
+  uint32_t without_credit_max() const {
+    return 2 * (environment_->limits.credit_requests + protocol::giving_back_requests_max) +
+           environment_->limits.leases_max;
+  }
   void serve(protocol::frame& frame);
   void violation(const protocol::frame& frame, const error& why);
   void answer(const request& what, errc outcome, std::unique_ptr<protocol::frame_builder> frame,
@@ -251,6 +288,14 @@ class connection {
   void timer_fired();
   void end_unread_lease(const lease_id& id);
   void lease_ended(const client_holdings::ended_lease& ended);
+  std::string label() const; ///< for the log: its number and its client
+  void log_end(const std::string& what);
+  template <class Line>
+  void log_detail(detail_log::level level, Line&& line) const {
+    if (environment_->detail.wanted(level))
+      environment_->detail.write(level, printable(label() + " " + line()));
+  }
+  void log_answer(const request& what, errc outcome, clock::duration latency) const;
   void show_leases() { record_->leases = holdings_.leases(); }
   void set_phase(phase next);
 
@@ -262,6 +307,7 @@ class connection {
   phase phase_ = phase::handshake;
   request_table requests_;
   client_holdings holdings_;
+  region_budget_ptr regions_;
   actor_pool idle_lookups_, idle_loads_, idle_stores_;
   clock::time_point timer_at_ = clock::time_point::max(); ///< when the armed timer fires
   runtime::operation_id timer_{};
@@ -275,6 +321,7 @@ class connection {
   std::function<void()> wake_;    ///< when the group has room
   bool observes_ = false;         ///< it may ask for status and policies only
   bool pumping_ = false;
+  uint32_t without_credit_ = 0; ///< messages that were sent without credit and not read yet
   bool daemon_ends_ = false;
   uint64_t quarantined_bytes_ = 0;
 };

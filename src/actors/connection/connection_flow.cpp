@@ -51,6 +51,8 @@ void connection::pump() {
 bool connection::may_continue(const protocol::frame_header& next) {
   if (unfinished_frame_ == next.length)
     return true;
+  if (without_credit_ != 0) // the group or the policy must read first
+    return false;
   if (!requests_.may_begin(next.kind, next.length) ||
       (unknown_costs_ != 0 && !protocol::gives_back(next.kind)))
     return false;
@@ -126,9 +128,8 @@ void connection::timer_fired() {
   auto leases = holdings_.old_leases(now, environment_->limits.lease_warn_after);
   for (const lease_ptr& old : leases.old) {
     environment_->client_probe->lease_old();
-    environment_->log("connection " + std::to_string(static_cast<uint64_t>(record_->id)) + " (" +
-                      record_->name() + ", pid " + std::to_string(record_->pid) + ") holds a lease on " +
-                      std::to_string(old->chunks.size()) + " chunks for longer than lease.warn_after");
+    environment_->log(printable(label() + " holds a lease on " + std::to_string(old->chunks.size()) +
+                                " chunks for longer than lease.warn_after"));
   }
   auto unread = clock::time_point::max();
   if (channel_->sending()) {

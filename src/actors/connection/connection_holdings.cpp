@@ -1,9 +1,21 @@
 // What a connection holds for its client: spaces, regions, staging memory, leases. connection.cpp has its life.
 #include "actors/connection/connection.hpp"
 
+#include "connection/request_values.hpp"
+
 #include <caf/send.hpp>
 
+#include <unistd.h>
+
 namespace terrace::actors {
+
+bool connection::may_govern(const request& what, const char* why) {
+  if (peer_.uid == 0 || peer_.uid == ::geteuid())
+    return true;
+  refuse(what, {errc::denied, "expected the daemon's own user or root, got user " +
+                                  std::to_string(peer_.uid) + ": " + why});
+  return false;
+}
 
 client_space_ptr connection::find_space(const request& what, uint32_t id) {
   auto found = holdings_.space(static_cast<space_id>(id));
@@ -11,6 +23,13 @@ client_space_ptr connection::find_space(const request& what, uint32_t id) {
     refuse(what, {errc::not_found, "this connection has not opened space " + std::to_string(id) +
                                        "; open_space comes first, on every connection"});
   return found;
+}
+
+bool connection::opened(const request& what, client_space_ptr space) {
+  auto added = holdings_.add(std::move(space));
+  if (!added)
+    refuse(what, added.error());
+  return added.has_value();
 }
 
 client_region_ptr connection::find_region(const request& what, uint32_t id) {
@@ -21,21 +40,17 @@ client_region_ptr connection::find_region(const request& what, uint32_t id) {
 }
 
 result<region_id> connection::add_region(client_region_ptr region) {
-  uint64_t bytes = region->size();
   auto id = holdings_.add(std::move(region));
   if (!id)
     return id;
-  environment_->client_probe->maps(bytes);
   record_->region_bytes = holdings_.region_bytes();
   record_->regions = holdings_.regions();
   return id;
 }
 
 bool connection::remove_region(region_id id) {
-  auto removed = holdings_.remove(id);
-  if (!removed)
+  if (!holdings_.remove(id))
     return false;
-  environment_->client_probe->unmaps(removed->size());
   record_->region_bytes = holdings_.region_bytes();
   record_->regions = holdings_.regions();
   return true;
@@ -71,9 +86,11 @@ bool connection::may_name(const request& what, size_t objects) {
 }
 
 void connection::add_lease(lease_ptr taken) {
-  send(group().group, add_lease_notice{taken->id, taken->owner, taken});
+  tell_group(add_lease_notice{taken->id, taken->owner, taken});
   environment_->client_probe->lease_taken();
   arm_timer(taken->taken + environment_->limits.lease_warn_after);
+  log_detail(detail_log::level::debug,
+             [&] { return "takes a lease on " + std::to_string(taken->chunks.size()) + " chunks"; });
   holdings_.add(std::move(taken));
   show_leases();
 }
@@ -83,8 +100,9 @@ bool connection::release_lease(const lease_id& id) {
   if (!ended)
     return false;
   if (ended->owner)
-    send(group().group, end_lease_notice{id, record_->id});
+    tell_group(end_lease_notice{id, record_->id});
   lease_ended(*ended);
+  log_detail(detail_log::level::debug, [] { return std::string("has released a lease"); });
   show_leases();
   return true;
 }
@@ -144,30 +162,19 @@ void connection::with_lease(const request& what, const lease_id& id,
 
 // ---- inferences ----
 
-void connection::set_inference(const request& what, const wire::Options* options) {
+void connection::take_options(const request& what, const wire::Options* options) {
   what.context->inference = options != nullptr ? options->inference() : 0;
+  if (options != nullptr && options->trace() != nullptr)
+    what.context->trace = options->trace()->str();
 }
-
-namespace {
-request_hints hints_of(const wire::Options& options) {
-  request_hints hints;
-  hints.session = options.session();
-  hints.turn = options.turn();
-  hints.priority = static_cast<uint8_t>((255 - options.priority()) / 32); // 0 to 7, higher stays longer
-  return hints;
-}
-
-std::optional<policy_time> time_of(const wire::Options& options) {
-  auto told = options.time_ns();
-  return told ? std::optional<policy_time>(*told) : std::nullopt;
-}
-} // namespace
 
 void connection::use_for_inference(const request& what, const wire::Options* options, object_source objects) {
   if (what.context->inference == 0)
     return;
-  send(group().policy,
-       inference_begin{what.context->inference, std::move(objects), hints_of(*options), time_of(*options)});
+  size_t count = objects.size();
+  tell_policy(
+      inference_begin{what.context->inference, std::move(objects), hints_of(*options), time_of(*options)},
+      count);
 }
 
 void connection::tell_shadows(const request& what, const wire::Options* options, const space_ptr& in,

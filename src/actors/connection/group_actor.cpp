@@ -1,16 +1,12 @@
 #include "actors/connection/group_actor.hpp"
 
+#include "connection/lease_registry.hpp"
 #include "coroutine/answer.hpp"
 #include "index/space_registry.hpp"
 #include "protocol/limits.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/typed_event_based_actor.hpp>
-
-#include <algorithm>
-#include <map>
-#include <unordered_map>
-#include <unordered_set>
 
 namespace terrace::actors {
 
@@ -19,9 +15,9 @@ namespace {
 struct group_state {
   const char* name = "group";
   space_registry spaces;
-  std::unordered_map<lease_id, std::weak_ptr<const lease>> leases; ///< found by id; kept by their owners
-  std::map<connection_id, std::unordered_set<lease_id>> by_owner;
+  lease_registry leases;
   lookup_registry lookups;
+  std::shared_ptr<edge_credit> notices;
 };
 
 open_space_answer open_space(group_state& state, const open_space_request& request) {
@@ -32,25 +28,6 @@ open_space_answer open_space(group_state& state, const open_space_request& reque
   else
     answer.failure = opened.error();
   return answer;
-}
-
-void end_lease(group_state& state, const end_lease_notice& notice) {
-  auto entry = state.leases.find(notice.id);
-  auto owned = state.by_owner.find(notice.owner);
-  if (entry == state.leases.end() || owned == state.by_owner.end() || owned->second.erase(notice.id) == 0)
-    return;
-  state.leases.erase(entry);
-  if (owned->second.empty())
-    state.by_owner.erase(owned);
-}
-
-void end_owner(group_state& state, connection_id owner) {
-  auto owned = state.by_owner.find(owner);
-  if (owned == state.by_owner.end())
-    return;
-  for (const lease_id& id : owned->second)
-    state.leases.erase(id);
-  state.by_owner.erase(owned);
 }
 
 caf::result<await_lookup_answer> await_lookup(group_actor::stateful_pointer<group_state> self,
@@ -64,10 +41,20 @@ caf::result<await_lookup_answer> await_lookup(group_actor::stateful_pointer<grou
   return promise;
 }
 
-group_actor::behavior_type group_behavior(group_actor::stateful_pointer<group_state> self, bool isolated) {
-  self->state.spaces = space_registry({.isolated = isolated});
+group_actor::behavior_type group_behavior(group_actor::stateful_pointer<group_state> self,
+                                          const space_registry::options& spaces,
+                                          const std::shared_ptr<edge_credit>& notices) {
+  self->state.spaces = space_registry(spaces);
+  self->state.notices = notices;
   return {
       [self](const open_space_request& request) { return open_space(self->state, request); },
+      [self](const idle_spaces_request&) {
+        auto& known = self->state.spaces;
+        return idle_spaces_answer{{}, known.idle(empty_spaces_request::spaces_max), known.known()};
+      },
+      [self](const forget_spaces_request& request) {
+        return forget_spaces_answer{{}, self->state.spaces.forget(request.empty)};
+      },
       [self](const reserve_spaces_request& request) {
         reserve_spaces_answer answer;
         for (const digest& fingerprint : request.fingerprints)
@@ -75,27 +62,31 @@ group_actor::behavior_type group_behavior(group_actor::stateful_pointer<group_st
         return answer;
       },
       [self](const add_lease_notice& notice) {
-        self->state.leases.emplace(notice.id, notice.added);
-        self->state.by_owner[notice.owner].insert(notice.id);
+        self->state.leases.add(notice.id, notice.owner, notice.added);
+        self->state.notices->heard(1);
       },
       [self](const use_lease_request& request) {
         use_lease_answer answer;
-        if (auto entry = self->state.leases.find(request.id); entry != self->state.leases.end())
-          answer.found = entry->second.lock();
+        answer.found = self->state.leases.find(request.id);
         if (!answer.found)
           answer.failure = {errc::gone,
                             "no such lease in this trust group: it was released, or its owner ended"};
         return answer;
       },
-      [self](const end_lease_notice& notice) { end_lease(self->state, notice); },
-      [self](const end_owner_notice& notice) { end_owner(self->state, notice.owner); },
+      [self](const end_lease_notice& notice) {
+        self->state.leases.end(notice.id, notice.owner);
+        self->state.notices->heard(1);
+      },
+      [self](const end_owner_notice& notice) { self->state.leases.end(notice.owner); },
       [self](const begin_lookup_request& request) {
         begin_lookup_answer answer;
         if (auto begun = self->state.lookups.begin(request.id, request.context); !begun)
           answer.failure = begun.error();
         return answer;
       },
-      [self](const finish_lookup_notice& notice) { self->state.lookups.finish(notice.id, notice.outcome); },
+      [self](const finish_lookup_notice& notice) {
+        self->state.lookups.finish(notice.id, notice.context, notice.outcome);
+      },
       [self](const await_lookup_request& request) { return await_lookup(self, request); },
       [self](const cancel_lookup_request& request) {
         return cancel_lookup_answer{{}, self->state.lookups.cancel(request.id)};
@@ -113,8 +104,9 @@ group_actor::behavior_type group_behavior(group_actor::stateful_pointer<group_st
 
 } // namespace
 
-group_actor spawn_group(caf::actor_system& system, bool isolated) {
-  return system.spawn(group_behavior, isolated);
+group_actor spawn_group(caf::actor_system& system, const space_registry::options& spaces,
+                        std::shared_ptr<edge_credit> notices) {
+  return system.spawn(group_behavior, spaces, std::move(notices));
 }
 
 } // namespace terrace::actors

@@ -1,17 +1,12 @@
 #include "actors/connection/listener_actor.hpp"
 
+#include "channel/peer.hpp"
 #include "runtime/io_messages.hpp"
 
 #include <sys/socket.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
-
-#ifndef SO_PEERPIDFD
-#define SO_PEERPIDFD 77 // Linux 6.5
-#endif
 
 namespace terrace::actors {
 
@@ -26,6 +21,7 @@ struct listener_state {
   const char* name = "listener";
   listener_arguments with;
   bool draining = false;
+  bool cannot_accept = false; ///< told since the last connection
 };
 
 using listener_interface = listener_actor::extend<caf::reacts_to<runtime::io_done>>;
@@ -40,40 +36,10 @@ void accept_next(self_pointer self) {
   self->port().submit(std::move(request), caf::actor_cast<caf::strong_actor_ptr>(self), accept_tag);
 }
 
-/// The peer's identity. The pidfd comes from the socket if the kernel supports it (Linux 6.5), so that it
-/// refers to the process that connected even if its number has been reused.
-std::optional<peer> identify(int socket) {
-  ucred credentials{};
-  socklen_t length = sizeof credentials;
-  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &length) != 0)
-    return std::nullopt;
-  peer who;
-  who.pid = credentials.pid;
-  who.uid = credentials.uid;
-  who.gid = credentials.gid;
-  int pidfd = -1;
-  length = sizeof pidfd;
-  if (::getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &length) != 0)
-    pidfd = static_cast<int>(::syscall(SYS_pidfd_open, credentials.pid, 0));
-  if (pidfd < 0)
-    return std::nullopt; // it has already ended
-  who.pidfd = std::make_shared<unique_fd>(pidfd);
-  return who;
-}
-
-/// Sends the reason, as far as the client's socket accepts it, and closes.
-void turn_away(const unique_fd& socket, const error& why) {
-  protocol::frame_builder frame;
-  auto& body = frame.start();
-  frame.finish(protocol::kind::error, 0,
-               wire::CreateErrorDirect(body, static_cast<uint8_t>(why.code), why.text.c_str()));
-  (void) !::send(socket.get(), frame.bytes().data(), frame.bytes().size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-}
-
 void admit(self_pointer self, unique_fd socket) {
   auto& with = self->state.with;
   const auto& environment = *with.environment;
-  auto who = identify(socket.get());
+  auto who = identify_peer(socket.get());
   if (!who)
     return;
   if (!with.admits(who->uid, who->gid)) {
@@ -95,13 +61,19 @@ void admit(self_pointer self, unique_fd socket) {
   spawn_connection(self->system(), with.place(), std::move(socket), std::move(*who), id, with.environment);
 }
 
-void accepted(self_pointer self, int32_t result) {
-  if (result >= 0)
+void on_accepted(self_pointer self, int32_t result) {
+  if (result >= 0) {
+    self->state.cannot_accept = false;
     admit(self, unique_fd(result));
+  }
   if (self->state.draining)
     return;
   if (result == -EMFILE || result == -ENFILE || result == -ENOBUFS || result == -ENOMEM) {
-    self->state.with.environment->log(std::string("cannot accept: ") + std::strerror(-result));
+    if (!self->state.cannot_accept)
+      self->state.with.environment->log(
+          std::string("cannot accept connections: ") + std::strerror(-result) +
+          "; it is tried again until it works; raise RLIMIT_NOFILE (ulimit -n, LimitNOFILE= in systemd)");
+    self->state.cannot_accept = true;
     runtime::io_request request;
     request.code = runtime::io_code::timeout;
     request.after = retry_after;
@@ -118,7 +90,7 @@ listener_interface::behavior_type listener_behavior(self_pointer self,
   return {
       [self](const runtime::io_done& done) {
         if (done.tag == accept_tag)
-          accepted(self, done.result);
+          on_accepted(self, done.result);
         else
           accept_next(self);
       },

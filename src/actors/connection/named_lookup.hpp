@@ -5,8 +5,9 @@
 
 namespace terrace::actors {
 
-/// Reports the lookup's result to the group. If its last copy is destroyed before an answer, waiting requests
-/// get an error.
+/// Reports the lookup's result to the group. Created before the group is asked to begin the lookup, so that none
+/// stays begun without an owner. If its last copy is destroyed before an answer, waiting requests get an error:
+/// `gone` if the lookup was refused or its connection ended, otherwise what ended it.
 class named_lookup {
  public:
   named_lookup(group_actor group, const lookup_id& id, context_ptr context)
@@ -23,5 +24,8 @@ class named_lookup {
   context_ptr context_;
   bool told_ = false;
 };
+
+/// For a lookup that is refused before it begins: answers all requests that wait for its id with `gone`.
+void refuse_named_lookup(const group_actor& group, const lookup_id& id, const context_ptr& context);
 
 } // namespace terrace::actors

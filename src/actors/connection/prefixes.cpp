@@ -1,6 +1,7 @@
 #include "actors/connection/prefixes.hpp"
 
 #include "actors/connection/connection_actor.hpp"
+#include "connection/request_values.hpp"
 #include "index/chunk_layout.hpp"
 
 #include <algorithm>
@@ -12,33 +13,6 @@ namespace {
 
 /// Prompts of so few tokens are hashed with the connection's own hasher.
 constexpr size_t short_tokens = 16'384;
-
-template <class T>
-std::span<const T> span_of(const flatbuffers::Vector<T>* from) {
-  return from == nullptr ? std::span<const T>() : std::span<const T>(from->data(), from->size());
-}
-
-prefix_input input_of(const wire::Prefix& prefix) {
-  prefix_input input;
-  input.tokens = span_of(prefix.tokens());
-  input.parent = span_of(prefix.parent());
-  input.parent_tokens = prefix.parent_tokens();
-  input.digests = span_of(prefix.digests());
-  input.digest_width = prefix.digest_width();
-  input.unit = prefix.digest_unit() == wire::DigestUnit::chunk ? digest_unit::chunk : digest_unit::hash_block;
-  input.end_offsets = span_of(prefix.end_offsets());
-  if (prefix.lora() != nullptr)
-    input.extra.lora = prefix.lora()->str();
-  if (prefix.salt() != nullptr)
-    input.extra.salt = prefix.salt()->str();
-  if (prefix.items() != nullptr)
-    for (const wire::Item* item : *prefix.items())
-      input.extra.items.push_back({item->identifier()->str(), item->first_token(), item->tokens()});
-  if (prefix.tags() != nullptr)
-    for (const auto* tag : *prefix.tags())
-      input.tags.push_back(tag->str());
-  return input;
-}
 
 struct hashing {
   std::shared_ptr<token_hasher> hasher;

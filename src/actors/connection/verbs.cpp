@@ -6,11 +6,13 @@ namespace terrace::actors {
 
 namespace {
 
-/// A frame's body is verified before it is read.
+/// A frame's body is verified before it is read. A mistake in it is the answer; only a handshake ends with one.
 template <class Table, auto work>
 void serve(connection& client, const connection::request& what, protocol::frame& frame) {
-  if (const auto* asked = client.parse<Table>(frame))
-    work(client, what, *asked, frame.descriptors);
+  if (auto asked = protocol::parse<Table>(frame.body))
+    work(client, what, **asked, frame.descriptors);
+  else
+    client.refuse_frame(what, frame, asked.error());
 }
 
 constexpr std::array table{

@@ -30,6 +30,9 @@ namespace verbs {
   void NAME(connection& client, const connection::request& what, const wire::TABLE& asked,                   \
             protocol::descriptor_list& descriptors);
 #include "protocol/verbs.def"
+
+/// Answers those who wait for the lookup that this frame would have begun. No effect if it has no id.
+void lookup_refused(connection& client, const connection::request& what, std::span<const uint8_t> body);
 } // namespace verbs
 
 } // namespace terrace::actors

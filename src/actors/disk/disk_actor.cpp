@@ -2,14 +2,19 @@
 
 #include "actors/disk/stall_tick.hpp"
 #include "coroutine/answer.hpp"
+#include "disk/file_watch.hpp"
+#include "disk/path_health.hpp"
 #include "runtime/io_messages.hpp"
+#include "runtime/ring.hpp"
 #include "storage/superblock.hpp"
 
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -32,11 +37,10 @@ struct started {
   runtime::operation_id id{};
 };
 
-/// The service state of one direction of the device.
-struct direction_state {
-  device_health health;
-  bool in_trial = false;       ///< a request, or a read of the superblock, decides whether the device is back
-  bool awaits_stalled = false; ///< the pause is over, and the trial waits for stalled operations
+/// The file's attributes as the kernel gives them, and the name by which it is looked at.
+struct look_at_file {
+  std::string path;
+  struct statx seen {};
 };
 
 struct disk_state {
@@ -45,22 +49,17 @@ struct disk_state {
   std::unique_ptr<disk_queue> queue;
   std::vector<registered_segment> segments;
   std::vector<started> in_kernel; ///< by tag
-  stall_detector watch{ticks_of_patience};
-  bool ticking = false; ///< a tick of the detector is in the ring
-  bool journal_hangs = false;
-  std::array<direction_state, 2> directions;
+  bool ticking = false;           ///< a tick of the stall detector is in the ring
+  std::unique_ptr<path_health> health;
+  file_watch watched_file;
+  std::shared_ptr<look_at_file> looked;
   std::shared_ptr<std::byte> trial_block; ///< buffer for both copies of the superblock
-
-  direction_state& of(disk_direction direction) { return directions[static_cast<size_t>(direction)]; }
-  /// Operations in this direction, including the journal's, that the kernel has not completed.
-  size_t stalled(disk_direction direction) const {
-    return watch.stalled(static_cast<size_t>(direction)) +
-           (direction == disk_direction::write && journal_hangs ? 1 : 0);
-  }
 };
 
 // Tags that are not operations of the queue: a tick of the detector, the end of a pause, by direction, and
 // the read of the superblock.
+constexpr uint64_t look_tag = 1ULL << 59; // it is time to look at the file
+constexpr uint64_t seen_tag = 1ULL << 60; // its attributes are there
 constexpr uint64_t tick_tag = 1ULL << 61;
 constexpr uint64_t pause_tag = 1ULL << 62;
 constexpr uint64_t trial_tag = 1ULL << 63;
@@ -69,13 +68,13 @@ static_assert(metrics::disk_lines.size() == io_classes);
 
 using self_pointer = caf::stateful_actor<disk_state, runtime::homed<disk_actor::base>>*;
 
-/// The registered buffer that contains the memory, or -1. An arena is registered in slots of 1 GiB, and a
-/// segment is at most one slot.
+/// The slot of registered buffers in which the memory begins, or -1.
 int fixed_buffer(const disk_state& state, const std::byte* memory, uint64_t bytes) {
   for (const registered_segment& segment : state.segments)
     if (segment.slot >= 0 && memory >= segment.what->data() &&
         memory + bytes <= segment.what->data() + segment.what->size())
-      return segment.slot;
+      return segment.slot + static_cast<int>(static_cast<uint64_t>(memory - segment.what->data()) /
+                                             runtime::buffer_slot_bytes);
   return -1;
 }
 
@@ -89,7 +88,7 @@ disk_direction direction_of(const started& what) {
 
 void keep_watch(self_pointer self) {
   auto& state = self->state;
-  keep_ticking(self, state.watch, state.ticking, state.with.health.stall_after, tick_tag);
+  keep_ticking(self, state.health->watch(), state.ticking, state.with.health.stall_after, tick_tag);
 }
 
 void submit(self_pointer self) {
@@ -101,7 +100,7 @@ void submit(self_pointer self) {
       state.in_kernel.resize(tag + 1);
     auto now = clock::now();
     state.in_kernel[tag] = {operation_of(transfer.direction), transfer.bytes, now, {}};
-    state.watch.started(tag, static_cast<size_t>(transfer.direction));
+    state.health->started(tag, transfer.direction);
     if (transfer.first)
       state.with.probe->waited(static_cast<size_t>(transfer.what), now - transfer.queued);
     state.with.probe->started(state.in_kernel[tag].operation);
@@ -125,39 +124,19 @@ void submit(self_pointer self) {
 
 // ---- health ----
 
-const char* verb_of(disk_direction direction) {
-  return direction == disk_direction::read ? "read" : "written";
-}
-
-std::string describe(const disk_state& state, disk_direction direction) {
-  const device_health& health = state.directions[static_cast<size_t>(direction)].health;
-  std::string text = state.with.file->path() + " cannot be " + verb_of(direction) + ": ";
-  if (size_t stalled = state.stalled(direction); stalled != 0)
-    return text + std::to_string(stalled) + (stalled == 1 ? " operation has" : " operations have") +
-           " not completed for more than " + std::to_string(state.with.health.stall_after.count()) +
-           " ms; retried when the kernel has completed all of them";
-  return text + std::strerror(health.error_number()) + "; retried every " +
-         std::to_string(health.pause().count()) + " ms";
-}
-
 void tell(self_pointer self) {
   auto& state = self->state;
-  std::string reason;
-  for (disk_direction direction : {disk_direction::read, disk_direction::write})
-    if (!state.of(direction).health.healthy())
-      reason += (reason.empty() ? "" : "; ") + describe(state, direction);
-  const device_health& reads = state.of(disk_direction::read).health;
-  const device_health& writes = state.of(disk_direction::write).health;
-  // A device that cannot be read is not written to.
-  bool may_write = reads.healthy() && writes.now() != device_health::state::degraded;
-  state.with.service->set(state.with.path, reads.healthy(), may_write, std::move(reason),
+  std::string reason = state.health->reason();
+  if (std::string file = state.watched_file.reason(); !file.empty())
+    reason += (reason.empty() ? "" : "; ") + file;
+  state.with.service->set(state.with.path, state.health->reads(), state.health->writes(), std::move(reason),
                           [&state](bool any) { state.with.tier_probe->degraded(any); });
 }
 
 void start_pause(self_pointer self, disk_direction direction) {
   runtime::io_request pause;
   pause.code = runtime::io_code::timeout;
-  pause.after = self->state.of(direction).health.pause();
+  pause.after = self->state.health->pause(direction);
   self->port().submit(std::move(pause), caf::actor_cast<caf::strong_actor_ptr>(self),
                       pause_tag | static_cast<uint64_t>(direction));
 }
@@ -167,22 +146,20 @@ void degraded(self_pointer self, disk_direction direction) {
   state.with.probe->degraded(operation_of(direction));
   start_pause(self, direction);
   tell(self); // so that status already shows what the log reports
-  state.with.warn("the disk tier is degraded: " + describe(state, direction));
+  state.with.warn("the disk tier is degraded: " + state.health->reason(direction));
 }
 
 void end_trial(self_pointer self, disk_direction direction, int error_number) {
   auto& state = self->state;
-  direction_state& tried = state.of(direction);
-  tried.in_trial = false;
-  if (error_number == 0 && state.stalled(direction) != 0)
-    error_number = ETIMEDOUT;
-  bool back = tried.health.end_trial(error_number, clock::now());
+  bool back = state.health->end_trial(direction, error_number, clock::now());
+  if (back)
+    state.watched_file.clear(); // until the next look
   if (!back)
     start_pause(self, direction);
   tell(self);
   if (back)
-    state.with.warn("the disk tier is back: " + state.with.file->path() + " can be " + verb_of(direction) +
-                    " again");
+    state.with.warn("the disk tier is back: " + state.with.file->path() + " can be " +
+                    (direction == disk_direction::read ? "read" : "written") + " again");
 }
 
 void read_superblock(self_pointer self) {
@@ -200,30 +177,16 @@ void read_superblock(self_pointer self) {
   self->port().submit(std::move(request), caf::actor_cast<caf::strong_actor_ptr>(self), trial_tag);
 }
 
-/// The superblock must be that of this path and volume: a file that was truncated and extended again is a
-/// different one.
 int outcome_of_trial(const disk_state& state, int32_t result) {
-  if (result < 0)
-    return -result;
-  if (result != static_cast<int32_t>(2 * superblock_bytes))
-    return EIO;
   std::span<const std::byte, 2 * superblock_bytes> both(state.trial_block.get(), 2 * superblock_bytes);
-  auto found = newest_superblock(both);
-  bool same = found && found->volume == state.with.file->volume() &&
-              found->path_index == state.with.file->path_index();
-  return same ? 0 : ESTALE;
+  return error_of_trial(result, both, state.with.file->volume(), state.with.file->path_index());
 }
 
-void pause_is_over(self_pointer self, disk_direction direction) {
-  direction_state& one = self->state.of(direction);
-  one.awaits_stalled = self->state.stalled(direction) != 0;
-  if (one.awaits_stalled)
-    return;
-  one.health.begin_trial();
-  if (direction == disk_direction::read) {
-    one.in_trial = true;
+void on_pause_over(self_pointer self, disk_direction direction) {
+  if (!self->state.health->begin_trial(direction))
+    return; // until stalled operations end
+  if (direction == disk_direction::read)
     read_superblock(self);
-  }
   tell(self);
 }
 
@@ -237,15 +200,15 @@ void stalled(self_pointer self, uint64_t tag) {
   auto direction = direction_of(what);
   state.with.probe->stalled(what.operation);
   self->port().cancel(what.id); // if the kernel can
-  if (state.of(direction).health.stalled(clock::now()))
+  if (state.health->stalled(direction, clock::now()))
     degraded(self, direction);
   state.queue->stalled(tag);
   state.queue->fail_waiting(direction, ETIMEDOUT);
 }
 
-void tick(self_pointer self) {
+void on_tick(self_pointer self) {
   self->state.ticking = false;
-  auto told = self->state.watch.tick();
+  auto told = self->state.health->tick();
   for (uint64_t tag : told)
     stalled(self, tag);
   if (!told.empty())
@@ -258,57 +221,104 @@ void came_back(self_pointer self, uint64_t tag, disk_direction direction) {
   auto& state = self->state;
   state.with.probe->unstalled(operation_of(direction));
   state.queue->completed(tag, -ETIMEDOUT);
-  if (state.of(direction).awaits_stalled)
-    pause_is_over(self, direction);
+  if (state.health->awaits_stalled(direction))
+    on_pause_over(self, direction);
   tell(self);
 }
 
-void journal_says(self_pointer self, bool hangs) {
+void on_journal_stalled(self_pointer self, bool hangs) {
   auto& state = self->state;
-  direction_state& writes = state.of(disk_direction::write);
-  state.journal_hangs = hangs;
+  bool now_degraded = state.health->journal_stalled(hangs, clock::now());
   if (!hangs) {
     state.with.probe->unstalled(metrics::disk_operation::write);
-    if (writes.awaits_stalled)
-      pause_is_over(self, disk_direction::write);
+    if (state.health->awaits_stalled(disk_direction::write))
+      on_pause_over(self, disk_direction::write);
   } else {
     state.with.probe->stalled(metrics::disk_operation::write);
-    if (writes.health.stalled(clock::now()))
+    if (now_degraded)
       degraded(self, disk_direction::write);
     state.queue->fail_waiting(disk_direction::write, ETIMEDOUT);
   }
   tell(self);
 }
 
-// ---- requests and completions ----
+// ---- the file ----
 
-/// True if the request may be tried; `trial`: its outcome decides.
-bool admit(self_pointer self, disk_direction direction, bool& trial) {
-  auto& state = self->state;
-  direction_state& one = state.of(direction);
-  if (direction == disk_direction::write && !state.of(disk_direction::read).health.healthy())
-    return false;
-  trial = direction == disk_direction::write && one.health.now() == device_health::state::probing &&
-          !one.in_trial;
-  one.in_trial = one.in_trial || trial;
-  return one.health.healthy() || trial;
+file_attributes attributes_of(const struct statx& seen) {
+  return {seen.stx_dev_major, seen.stx_dev_minor, seen.stx_ino, seen.stx_size};
 }
 
-caf::result<disk_answer> take(self_pointer self, const disk_request& request) {
+void look_later(self_pointer self) {
+  if (self->state.with.health.look_every.count() == 0)
+    return;
+  runtime::io_request timer;
+  timer.code = runtime::io_code::timeout;
+  timer.after = self->state.with.health.look_every;
+  self->port().submit(std::move(timer), caf::actor_cast<caf::strong_actor_ptr>(self), look_tag);
+}
+
+/// In the ring, because a file system that hangs must not hold the worker.
+void look(self_pointer self) {
+  auto& state = self->state;
+  state.looked = std::make_shared<look_at_file>();
+  state.looked->path = state.with.file->path();
+  runtime::io_request request;
+  request.code = runtime::io_code::statx;
+  request.path = state.looked->path.c_str();
+  request.data = &state.looked->seen;
+  request.keep_alive = state.looked;
+  self->port().submit(std::move(request), caf::actor_cast<caf::strong_actor_ptr>(self), seen_tag);
+}
+
+metrics::disk_damage kind_of(file_damage damage) {
+  return damage == file_damage::deleted    ? metrics::disk_damage::deleted
+         : damage == file_damage::replaced ? metrics::disk_damage::replaced
+                                           : metrics::disk_damage::truncated;
+}
+
+void seen(self_pointer self, int32_t result) {
+  auto& state = self->state;
+  bool changed = state.watched_file.look(result < 0 ? -result : 0, attributes_of(state.looked->seen));
+  look_later(self);
+  if (!changed)
+    return;
+  tell(self); // so that status already shows what the log reports
+  if (state.watched_file.now() == file_damage::none) {
+    bool back = state.with.service->reason(state.with.path).empty(); // otherwise its device is out of service
+    state.with.warn((back ? "the disk tier is back: " : "") + state.with.file->path() +
+                    " is the file that was opened again");
+    return;
+  }
+  state.with.probe->damaged(kind_of(state.watched_file.now()));
+  state.with.warn("the disk tier is degraded: " + state.watched_file.reason());
+}
+
+void begin_looking(self_pointer self) {
+  auto& state = self->state;
+  struct statx opened {};
+  if (::statx(state.with.file->fd(), "", AT_EMPTY_PATH, STATX_BASIC_STATS, &opened) != 0)
+    return;
+  state.watched_file = file_watch(state.with.file->path(), attributes_of(opened));
+  look_later(self);
+}
+
+// ---- requests and completions ----
+
+caf::result<disk_answer> on_request(self_pointer self, const disk_request& request) {
   auto reply = make_answer<disk_answer>(self);
-  bool trial = false;
-  if (!admit(self, request.direction, trial)) {
+  auto admission = self->state.health->admit(request.direction);
+  if (!admission.granted) {
     reply.fail({errc::busy,
                 "the disk is out of service: " + self->state.with.service->reason(self->state.with.path)});
     return reply.promise();
   }
   auto direction = request.direction;
-  auto answered = [self, reply, direction, trial](disk_answer value) mutable {
+  auto answered = [self, reply, direction, trial = admission.trial](disk_answer value) mutable {
     if (trial) {
       auto bad = std::find_if(value.failed.begin(), value.failed.end(), [](int e) { return e != 0; });
       end_trial(self, direction, bad == value.failed.end() ? 0 : *bad);
     }
-    value.out_of_service = !self->state.of(direction).health.healthy();
+    value.out_of_service = !self->state.health->healthy(direction);
     reply.deliver(std::move(value));
   };
   self->state.queue->add(request, std::move(answered), clock::now());
@@ -316,43 +326,44 @@ caf::result<disk_answer> take(self_pointer self, const disk_request& request) {
   return reply.promise();
 }
 
-void completed(self_pointer self, const runtime::io_done& done) {
+void on_completed(self_pointer self, const runtime::io_done& done) {
   auto& state = self->state;
   const started& what = state.in_kernel[done.tag];
   bool failed = done.result <= 0;
   state.with.probe->finished(what.operation, failed ? 0 : static_cast<uint64_t>(done.result), failed,
                              clock::now() - what.at);
   auto direction = direction_of(what);
-  if (state.watch.ended(done.tag)) {
+  if (state.health->ended(done.tag)) {
     came_back(self, done.tag, direction);
     return;
   }
   // Health first: the following answers depend on whether the device is in service.
-  bool now_degraded = false;
-  if (!failed)
-    state.of(direction).health.succeeded();
-  else if (done.result != -EAGAIN && done.result != -EINTR && done.result != -ECANCELED)
-    now_degraded = state.of(direction).health.failed(done.result == 0 ? EIO : -done.result, clock::now());
-  if (now_degraded)
+  if (state.health->completed(direction, done.result, clock::now()))
     degraded(self, direction);
   state.queue->completed(done.tag, done.result);
-  if (!state.of(direction).health.healthy() && !state.of(direction).in_trial)
-    state.queue->fail_waiting(direction, state.of(direction).health.error_number());
+  if (int error_number = state.health->error_of_waiting(direction); error_number != 0)
+    state.queue->fail_waiting(direction, error_number);
   submit(self);
 }
 
-void io_done(self_pointer self, const runtime::io_done& done) {
+void on_io_done(self_pointer self, const runtime::io_done& done) {
   if (done.tag == trial_tag) {
     if (done.result != -ECANCELED)
       end_trial(self, disk_direction::read, outcome_of_trial(self->state, done.result));
+  } else if (done.tag == seen_tag) {
+    if (done.result != -ECANCELED)
+      seen(self, done.result);
+  } else if (done.tag == look_tag) {
+    if (done.result == -ETIME)
+      look(self);
   } else if (done.tag == tick_tag) {
     if (done.result == -ETIME)
-      tick(self);
+      on_tick(self);
   } else if ((done.tag & pause_tag) != 0) {
     if (done.result == -ETIME)
-      pause_is_over(self, static_cast<disk_direction>(done.tag & ~pause_tag));
+      on_pause_over(self, static_cast<disk_direction>(done.tag & ~pause_tag));
   } else {
-    completed(self, done);
+    on_completed(self, done);
   }
 }
 
@@ -360,10 +371,10 @@ disk_actor::behavior_type disk_behavior(self_pointer self, const std::shared_ptr
   auto& state = self->state;
   state.with = std::move(*arguments);
   state.queue = std::make_unique<disk_queue>(state.with.limits);
-  for (direction_state& one : state.directions)
-    one.health = device_health(state.with.health);
+  state.health = std::make_unique<path_health>(state.with.file->path(), state.with.health);
   for (auto& segment : state.with.segments)
     state.segments.push_back({std::move(segment), -1});
+  begin_looking(self);
   return {
       [self](register_memory) {
         for (registered_segment& segment : self->state.segments)
@@ -374,7 +385,9 @@ disk_actor::behavior_type disk_behavior(self_pointer self, const std::shared_ptr
         for (const registered_segment& segment : self->state.segments)
           if (segment.what == added.segment)
             return; // it was already there when the disk was added
-        int slot = self->port().register_arena(added.segment->data(), added.segment->size());
+        int slot = -1;
+        if (added.committed)
+          slot = self->port().register_arena(added.segment->data(), added.segment->size());
         self->state.segments.push_back({added.segment, slot});
       },
       [self](const forget_memory& gone) {
@@ -386,9 +399,9 @@ disk_actor::behavior_type disk_behavior(self_pointer self, const std::shared_ptr
         });
         return retire_answer{};
       },
-      [self](const disk_request& request) { return take(self, request); },
-      [self](const journal_stalled& notice) { journal_says(self, notice.now); },
-      [self](const runtime::io_done& done) { io_done(self, done); },
+      [self](const disk_request& request) { return on_request(self, request); },
+      [self](const journal_stalled& notice) { on_journal_stalled(self, notice.now); },
+      [self](const runtime::io_done& done) { on_io_done(self, done); },
   };
 }
 

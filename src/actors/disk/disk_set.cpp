@@ -28,7 +28,7 @@ using self_pointer = disk_set_pointer;
 // ---- the index ----
 
 /// Each journal receives the changes of its path.
-void write_down(self_pointer self, const index_changes& what) {
+void on_changes(self_pointer self, const index_changes& what) {
   auto& state = self->state;
   if (state.journals.size() == 1) {
     self->send(state.journals.front(), what);
@@ -38,9 +38,10 @@ void write_down(self_pointer self, const index_changes& what) {
   for (const index_change& change : what.changes)
     own[state.paths->map().path_of(change.record.offset)].changes.push_back(change);
   for (size_t path = 0; path < own.size(); ++path) {
-    if (own[path].changes.empty())
+    if (own[path].changes.empty() && what.gone.empty())
       continue;
     own[path].of = what.of;
+    own[path].gone = what.gone;
     self->send(state.journals[path], std::move(own[path]));
   }
 }
@@ -117,7 +118,7 @@ void end(self_pointer self, const caf::error& why) {
     self->quit(state.ending);
 }
 
-void member_ended(self_pointer self, const caf::down_msg& down) {
+void on_member_down(self_pointer self, const caf::down_msg& down) {
   self->state.alive.erase(down.source);
   end(self, down.reason);
   if (self->state.alive.empty())
@@ -129,6 +130,7 @@ void spawn_path(self_pointer self, size_t i, disk_set_seed& seed) {
   const disk_set_arguments& with = seed.with;
   const auto& file = state.paths->file(i);
   const path_probes& probes = with.probes[file->path_index()];
+  state.probes.push_back(probes.disk);
   disk_arguments io;
   io.file = file;
   io.limits = with.limits;
@@ -148,6 +150,8 @@ void spawn_path(self_pointer self, size_t i, disk_set_seed& seed) {
   journal.probe = probes.journal;
   journal.disk = state.disks.back();
   journal.stall_after = with.health.stall_after;
+  journal.service = seed.service;
+  journal.path = i;
   journal.warn = with.warn;
   state.journals.push_back(spawn_journal(self->system(), seed.homes[i], std::move(journal)));
 }
@@ -157,6 +161,9 @@ disk_set_actor::behavior_type set_behavior(self_pointer self, const std::shared_
   state.paths = seed->paths;
   state.left_out = seed->left_out;
   state.copiers = seed->with.copiers;
+  state.service = seed->service;
+  state.warn = seed->with.warn;
+  state.damages.resize(state.paths->size());
   for (size_t i = 0; i < state.paths->size(); ++i)
     spawn_path(self, i, *seed);
   auto watch = [self](const auto& member) {
@@ -166,15 +173,15 @@ disk_set_actor::behavior_type set_behavior(self_pointer self, const std::shared_
   std::for_each(state.disks.begin(), state.disks.end(), watch);
   std::for_each(state.journals.begin(), state.journals.end(), watch);
   self->set_exit_handler([self](const caf::exit_msg& exit) { end(self, exit.reason); });
-  self->set_down_handler([self](const caf::down_msg& down) { member_ended(self, down); });
+  self->set_down_handler([self](const caf::down_msg& down) { on_member_down(self, down); });
   return {
       [self](const start_journal& start) {
         for (const journal_actor& journal : self->state.journals)
           self->send(journal, start);
       },
-      [self](const read_request& request) { return read_objects(self, request); },
-      [self](const write_request& request) { return write_objects(self, request); },
-      [self](const index_changes& what) { write_down(self, what); },
+      [self](const read_request& request) { return on_read(self, request); },
+      [self](const write_request& request) { return on_write(self, request); },
+      [self](const index_changes& what) { on_changes(self, what); },
       [self](const forget_request& request) { return forget(self, request); },
       [self](const close_mover_request&) {
         return ask_journals<close_journal_answer>(self, close_journal_request{}, close_mover_answer{},
@@ -200,9 +207,13 @@ disk_set_actor spawn_disk_set(caf::actor_system& system, opened_disk& opened, di
     arguments.tier_probe->degraded(true);
   for (const left_out_path& one : opened.left_out)
     arguments.probes[one.path].disk->missing();
-  for (size_t i = 0; i < opened.paths->size(); ++i)
-    arguments.probes[opened.paths->file(i)->path_index()].journal->recovered(
-        {opened.each[i].objects, damaged_in(opened.each[i]), opened.seconds});
+  for (size_t i = 0; i < opened.paths->size(); ++i) {
+    const extent_file& file = *opened.paths->file(i);
+    const path_probes& probes = arguments.probes[file.path_index()];
+    probes.journal->recovered({opened.each[i].objects, damaged_in(opened.each[i]), opened.seconds});
+    if (!file.damaged_superblock().empty())
+      probes.disk->damaged(metrics::disk_damage::superblock);
+  }
   auto seed = std::make_shared<disk_set_seed>();
   for (size_t i = 0; i < opened.paths->size(); ++i)
     seed->homes.push_back(arguments.place());

@@ -3,14 +3,19 @@
 
 #include "actors/interfaces.hpp"
 #include "actors/transfer/copier_actor.hpp"
+#include "disk/damage_log.hpp"
 #include "disk/disk_paths.hpp"
+#include "disk/disk_service.hpp"
+#include "metrics/disk_probe.hpp"
 #include "runtime/home.hpp"
 
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
+#include <functional>
 #include <memory>
 #include <set>
+#include <string>
 #include <vector>
 
 namespace terrace::actors {
@@ -22,6 +27,10 @@ struct disk_set_state {
   std::vector<disk_actor> disks;
   std::vector<journal_actor> journals; ///< both by path
   std::shared_ptr<copier_pool> copiers;
+  std::vector<std::shared_ptr<metrics::disk_probe>> probes; ///< by path
+  std::vector<damage_log> damages;                          ///< by path
+  std::shared_ptr<disk_service> service;
+  std::function<void(const std::string&)> warn;
   std::set<caf::actor_addr> alive;
   caf::error ending; ///< why it ends; none while it serves
 };
@@ -29,9 +38,9 @@ struct disk_set_state {
 using disk_set_pointer = caf::stateful_actor<disk_set_state, runtime::homed<disk_set_actor::base>>*;
 
 /// Reads the objects from their paths, then has a copier verify them.
-caf::result<move_answer> read_objects(disk_set_pointer self, const read_request& request);
+caf::result<move_answer> on_read(disk_set_pointer self, const read_request& request);
 
 /// Writes their header blocks, itself or through a copier, then the objects to their paths.
-caf::result<move_answer> write_objects(disk_set_pointer self, const write_request& request);
+caf::result<move_answer> on_write(disk_set_pointer self, const write_request& request);
 
 } // namespace terrace::actors

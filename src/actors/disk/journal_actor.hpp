@@ -12,6 +12,7 @@
 #pragma once
 
 #include "actors/interfaces.hpp"
+#include "disk/disk_service.hpp"
 #include "disk/journal_messages.hpp"
 #include "metrics/journal_probe.hpp"
 #include "runtime/home.hpp"
@@ -34,6 +35,8 @@ struct journal_arguments {
   std::shared_ptr<metrics::journal_probe> probe;
   disk_actor disk; ///< of the same path
   std::chrono::milliseconds stall_after{10'000};
+  std::shared_ptr<disk_service> service;        ///< told what the index has no room for; null: nobody is
+  size_t path = 0;                              ///< of the volume
   std::function<void(const std::string&)> warn; ///< one line when it starts to fail, one when it works again
 };
 

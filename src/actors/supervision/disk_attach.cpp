@@ -93,7 +93,7 @@ void register_with_disk(supervisor_pointer self, size_t group) {
       self->send(each.mover, register_memory{});
 }
 
-void lock_is_free(supervisor_pointer self, size_t group, int32_t result) {
+void on_lock_free(supervisor_pointer self, size_t group, int32_t result) {
   auto& state = self->state;
   if (state.now != phase::serving)
     return;
@@ -108,7 +108,7 @@ void lock_is_free(supervisor_pointer self, size_t group, int32_t result) {
   prepare_disk(self, group);
 }
 
-void disk_is_prepared(supervisor_pointer self, const disk_prepared& report) {
+void on_disk_prepared(supervisor_pointer self, const disk_prepared& report) {
   auto& state = self->state;
   group_parts& group = *state.groups[report.group];
   const group_probes& probes = state.with.probes[report.group];

@@ -11,10 +11,10 @@ namespace terrace::actors {
 void prepare_disk(supervisor_pointer self, size_t group);
 
 /// The result: it is added, waits for its lock, or is off.
-void disk_is_prepared(supervisor_pointer self, const disk_prepared& report);
+void on_disk_prepared(supervisor_pointer self, const disk_prepared& report);
 
 /// The poll for the lock of a group's disk has ended.
-void lock_is_free(supervisor_pointer self, size_t group, int32_t result);
+void on_lock_free(supervisor_pointer self, size_t group, int32_t result);
 
 /// Registers memory with the disk's ring once both are available.
 void register_with_disk(supervisor_pointer self, size_t group);

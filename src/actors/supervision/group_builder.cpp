@@ -35,7 +35,8 @@ result<std::shared_ptr<group_parts>> build_group(caf::actor_system& system, cons
                                          .bytes = plan.host.bytes,
                                          .segment_bytes = plan.segment_bytes,
                                          .huge_pages = plan.huge_pages,
-                                         .numa_node = plan.numa_node});
+                                         .numa_node = plan.numa_node,
+                                         .teardown = plan.teardown});
   if (!memory)
     return tl::unexpected(memory.error());
   auto group = std::make_shared<group_parts>();
@@ -48,13 +49,14 @@ result<std::shared_ptr<group_parts>> build_group(caf::actor_system& system, cons
   group->memory = std::move(*memory);
   group->copiers = std::move(copiers);
   group->fit_window();
-  group->group = spawn_group(system, plan.isolated);
+  group->group = spawn_group(system, {plan.spaces_max, plan.isolated}, group->lease_notices);
   policy_arguments orders;
-  orders.orders.push_back({tier_kind::host, plan.host.policy});
+  orders.orders.push_back({tier_kind::host, plan.host.policy, probes.host});
   if (plan.disk)
-    orders.orders.push_back({tier_kind::disk, plan.disk->policy});
+    orders.orders.push_back({tier_kind::disk, plan.disk->policy, probes.disk_tier});
   for (const auto& [kind, policy] : plan.more_tiers)
-    orders.orders.push_back({kind, policy});
+    orders.orders.push_back({kind, policy, nullptr});
+  orders.uses = group->uses;
   orders.clock = plan.policy_time;
   orders.remember = plan.admission.rule == admission_rule::seen_twice;
   group->policy = spawn_policy(system, std::move(orders));

@@ -20,11 +20,13 @@ struct group_plan {
   std::string name;
   std::string path; ///< of its first socket
   bool isolated = false;
+  size_t spaces_max = 65'536; ///< open or with objects
   clock_source policy_time = clock_source::steady;
   tier_plan host;
   uint64_t segment_bytes = 1ULL << 30;
   bool huge_pages = false;
   std::optional<uint32_t> numa_node;
+  teardown_ptr teardown; ///< releases segments; null: whoever has the last reference
   std::optional<tier_plan> disk;
   std::vector<std::string> disk_files; ///< one per path, also without a disk
   std::string state_directory;         ///< for clears that a volume cannot record

@@ -131,7 +131,7 @@ void drain(supervisor_pointer self) {
     next_phase(self);
 }
 
-void grace_is_over(supervisor_pointer self, uint64_t tag) {
+void on_grace_over(supervisor_pointer self, uint64_t tag) {
   auto& state = self->state;
   if (tag == settle_tag && state.now == phase::settling) {
     state.with.warn(
@@ -147,7 +147,7 @@ void grace_is_over(supervisor_pointer self, uint64_t tag) {
     self->send_exit(client->actor, caf::exit_reason::kill);
 }
 
-void somebody_ended(supervisor_pointer self, const caf::down_msg& down) {
+void on_actor_down(supervisor_pointer self, const caf::down_msg& down) {
   auto& state = self->state;
   if (state.awaited.erase(down.source) != 0) {
     if (state.awaited.empty() && state.now != phase::settling)

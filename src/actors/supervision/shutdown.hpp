@@ -10,9 +10,9 @@ namespace terrace::actors {
 void drain(supervisor_pointer self);
 
 /// One of the two timers has fired.
-void grace_is_over(supervisor_pointer self, uint64_t tag);
+void on_grace_over(supervisor_pointer self, uint64_t tag);
 
 /// For all monitored actors: expected in the present phase, or a bug that starts the shutdown.
-void somebody_ended(supervisor_pointer self, const caf::down_msg& down);
+void on_actor_down(supervisor_pointer self, const caf::down_msg& down);
 
 } // namespace terrace::actors

@@ -23,10 +23,14 @@ std::shared_ptr<connection_environment> environment_of(supervisor_pointer self, 
   environment->ring_features = state.with.ring_features;
   environment->clients = state.clients;
   environment->memory = std::make_shared<request_memory>(environment->limits.group_bytes);
+  if (!state.with.regions.empty())
+    environment->regions = state.with.regions[group];
+  environment->teardown = state.with.teardown;
   environment->client_probe = state.with.probes[group].clients;
   environment->request_probe = state.with.probes[group].requests;
   environment->spaces = state.with.spaces;
   environment->log = state.with.log;
+  environment->detail = state.with.detail;
   return environment;
 }
 
@@ -58,7 +62,7 @@ error start(supervisor_pointer self) {
   for (const copier_actor& copier : copiers)
     self->monitor(copier);
   state.copiers = std::make_shared<copier_pool>(std::move(copiers));
-  state.memory_ready.resize(state.with.groups.size(), state.with.prefault_piece_bytes == 0);
+  state.memory_ready.resize(state.with.groups.size(), false); // stays so without prefault
   for (size_t i = 0; i < state.with.groups.size(); ++i) {
     state.with.groups[i].detached = state.with.detached;
     auto group = build_group(self->system(), state.with.groups[i], state.with.probes[i], state.copiers);
@@ -91,7 +95,7 @@ error start(supervisor_pointer self) {
   return {};
 }
 
-void memory_is_prepared(supervisor_pointer self, const memory_prepared& report) {
+void on_memory_prepared(supervisor_pointer self, const memory_prepared& report) {
   auto& state = self->state;
   if (report.failure.code != errc::ok) {
     state.with.warn("the host memory of group " + state.groups[report.group]->name +
@@ -117,7 +121,7 @@ void set_policy(supervisor_pointer self, const group_parts& group, tier_kind tie
           [](const caf::error&) {}); // it is monitored
 }
 
-void set_policies(supervisor_pointer self, const policies_notice& notice) {
+void on_policies(supervisor_pointer self, const policies_notice& notice) {
   auto& state = self->state;
   for (size_t i = 0; i < state.groups.size(); ++i) {
     if (!notice.host.empty())
@@ -130,7 +134,7 @@ void set_policies(supervisor_pointer self, const policies_notice& notice) {
 supervisor_interface::behavior_type
 supervisor_behavior(supervisor_pointer self, const std::shared_ptr<supervisor_arguments>& arguments) {
   self->state.with = std::move(*arguments);
-  self->set_down_handler([self](const caf::down_msg& down) { somebody_ended(self, down); });
+  self->set_down_handler([self](const caf::down_msg& down) { on_actor_down(self, down); });
   error failure = start(self);
   self->state.with.ready(failure);
   if (failure.code != errc::ok) {
@@ -138,9 +142,9 @@ supervisor_behavior(supervisor_pointer self, const std::shared_ptr<supervisor_ar
     self->send(self, drain_notice{});
   }
   return {
-      [self](const disk_prepared& report) { disk_is_prepared(self, report); },
-      [self](const memory_prepared& report) { memory_is_prepared(self, report); },
-      [self](const policies_notice& notice) { set_policies(self, notice); },
+      [self](const disk_prepared& report) { on_disk_prepared(self, report); },
+      [self](const memory_prepared& report) { on_memory_prepared(self, report); },
+      [self](const policies_notice& notice) { on_policies(self, notice); },
       [self](const resize_groups& wanted) {
         for (size_t i = 0; i < wanted.host_bytes.size() && i < self->state.memories.size(); ++i)
           self->send(self->state.memories[i], resize_memory{wanted.host_bytes[i]});
@@ -148,9 +152,9 @@ supervisor_behavior(supervisor_pointer self, const std::shared_ptr<supervisor_ar
       [self](drain_notice) { drain(self); },
       [self](const runtime::io_done& done) {
         if ((done.tag & lock_tag) != 0)
-          lock_is_free(self, static_cast<size_t>(done.tag & ~lock_tag), done.result);
+          on_lock_free(self, static_cast<size_t>(done.tag & ~lock_tag), done.result);
         else if (done.result == -ETIME)
-          grace_is_over(self, done.tag);
+          on_grace_over(self, done.tag);
       },
   };
 }

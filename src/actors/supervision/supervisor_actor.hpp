@@ -22,8 +22,10 @@ struct supervisor_arguments {
   std::function<runtime::home()> place; ///< of the next actor that does I/O; safe on any thread
   uint32_t workers = 1;                 ///< for status
   std::vector<group_plan> groups;
-  std::vector<group_probes> probes; ///< parallel to `groups`
+  std::vector<group_probes> probes;       ///< parallel to `groups`
+  std::vector<region_budget_ptr> regions; ///< of the groups' clients, parallel to `groups`; empty: no bounds
   std::vector<listen_plan> listens;
+  teardown_ptr teardown; ///< for clients' memory; of segments: in the plans
   connection_limits limits;
   uint32_t copiers = 1;
   uint64_t copy_piece_bytes = 8ULL << 20;
@@ -38,6 +40,7 @@ struct supervisor_arguments {
 
   // Called on any thread.
   std::function<void(const std::string&)> log;
+  detail_log detail;
   std::function<void(const std::string&)> warn;
   // Called on the supervisor's thread.
   std::function<void(const error&)> ready; ///< once: every socket accepts clients, or why not

@@ -101,7 +101,8 @@ void grown(self_pointer self, const error& failure) {
     notice.bytes += parts.memory->range_of(i).bytes;
     for (const tier_parts& tier : parts.tiers())
       if (tier.mover)
-        caf::anon_send(tier.mover, add_memory{parts.memory->segment(i)});
+        caf::anon_send(tier.mover,
+                       add_memory{parts.memory->segment(i), state.with.prefault_piece_bytes != 0});
   }
   self->send(parts.host, notice);
   parts.fit_window();
@@ -146,7 +147,7 @@ void next(self_pointer self) {
   }
 }
 
-void committed(self_pointer self, const error& failure) {
+void on_committed(self_pointer self, const error& failure) {
   auto& state = self->state;
   state.committing = false;
   if (state.growing) {
@@ -165,7 +166,7 @@ memory_interface::behavior_type memory_behavior(self_pointer self,
   if (self->state.with.prefault_piece_bytes != 0)
     commit(self);
   return {
-      [self](const memory_committed& report) { committed(self, report.failure); },
+      [self](const memory_committed& report) { on_committed(self, report.failure); },
       [self](const resize_memory& wanted) {
         self->state.wanted = wanted.bytes;
         next(self);

@@ -9,6 +9,7 @@
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
+#include <array>
 #include <cstdlib>
 #include <memory>
 #include <utility>
@@ -17,13 +18,34 @@ namespace terrace::actors {
 
 namespace {
 
+/// Passes the ages of accesses to the tiers' probes.
+class age_probes final : public age_observer {
+ public:
+  void set(tier_number tier, std::shared_ptr<metrics::tier_probe> probe) {
+    probes_.at(tier) = std::move(probe);
+  }
+  void reused(tier_number tier, std::chrono::milliseconds after) override {
+    if (auto& probe = probes_[tier])
+      probe->reused(after);
+  }
+  void evicted(tier_number tier, std::chrono::milliseconds age) override {
+    if (auto& probe = probes_[tier])
+      probe->unused_until_evicted(age);
+  }
+
+ private:
+  std::array<std::shared_ptr<metrics::tier_probe>, tiers_max> probes_;
+};
+
 struct policy_state {
   const char* name = "policy";
+  age_probes ages; ///< outlives the tracker
   std::unique_ptr<eviction_tracker> tracker;
   open_inferences inferences;
-  chain_uses uses;
+  chain_uses chains;
   bool recording = false; ///< a `uses_notice` is under way
   policy_clock clock;
+  std::shared_ptr<edge_credit> uses;
 };
 
 using self_pointer = caf::stateful_actor<policy_state, runtime::short_turns<policy_actor::base>>*;
@@ -38,6 +60,7 @@ void apply(policy_state& state, const policy_notes& notes) {
       case note_kind::insert: tracker.insert(tier, {note.key, note.parent, note.bytes}, at, request); break;
       case note_kind::hit: tracker.hit(tier, note.key, at); break;
       case note_kind::erase: tracker.erase(tier, note.key); break;
+      case note_kind::evict: tracker.evict(tier, note.key); break;
       case note_kind::pin: tracker.pin(tier, note.key); break;
       case note_kind::unpin: tracker.unpin(tier, note.key); break;
     }
@@ -51,14 +74,14 @@ void begin(policy_state& state, const inference_begin& what) {
   request_hints hints = what.hints;
   if (auto first = what.objects.cut(0, 1); first.range.count != 0)
     hints.space = static_cast<uint32_t>(first.objects->keys[first.range.first].space);
-  auto number = state.uses.begin(*state.tracker, what.objects, hints, state.clock.now());
+  auto number = state.chains.begin(*state.tracker, what.objects, hints, state.clock.now());
   state.inferences.begin(what.inference, number);
 }
 
 /// Records long chains part by part: other messages are handled in between.
 void record_uses(self_pointer self) {
   auto& state = self->state;
-  bool more = !state.uses.idle() && state.uses.step(*state.tracker, state.clock.now());
+  bool more = !state.chains.idle() && state.chains.step(*state.tracker, state.clock.now());
   if (more)
     self->send(self, uses_notice{});
   else
@@ -97,9 +120,13 @@ policies_report report(const eviction_tracker& tracker) {
 policy_actor::behavior_type policy_behavior(self_pointer self, const policy_arguments& arguments) {
   self->state.tracker = std::make_unique<eviction_tracker>(policy_seed, arguments.remember);
   self->state.clock = policy_clock(arguments.clock);
-  for (const auto& order : arguments.orders)
+  self->state.uses = arguments.uses;
+  self->state.tracker->set_observer(&self->state.ages);
+  for (const auto& order : arguments.orders) {
     if (!self->state.tracker->set_policy(static_cast<tier_number>(order.tier), order.policy))
       std::abort(); // settings were validated
+    self->state.ages.set(static_cast<tier_number>(order.tier), order.probe);
+  }
   return {
       [self](const policy_notes& notes) { apply(self->state, notes); },
       [self](const restored_request& request) {
@@ -109,11 +136,15 @@ policy_actor::behavior_type policy_behavior(self_pointer self, const policy_argu
       [](notes_mark mark) { return mark; },
       [self](const inference_begin& what) {
         begin(self->state, what);
-        if (!self->state.uses.idle() && !std::exchange(self->state.recording, true))
+        self->state.uses->heard(what.objects.size());
+        if (!self->state.chains.idle() && !std::exchange(self->state.recording, true))
           self->send(self, uses_notice{});
       },
       [self](uses_notice) { record_uses(self); },
-      [self](const inference_end& what) { end(self->state, what); },
+      [self](const inference_end& what) {
+        end(self->state, what);
+        self->state.uses->heard(1);
+      },
       [self](const victim_request& request) {
         victim_answer answer;
         auto tier = static_cast<tier_number>(request.tier);

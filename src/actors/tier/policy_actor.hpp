@@ -2,10 +2,13 @@
 #pragma once
 
 #include "actors/interfaces.hpp"
+#include "metrics/tier_probe.hpp"
+#include "tier/edge_credit.hpp"
 #include "tier/policy_clock.hpp"
 
 #include <caf/fwd.hpp>
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -15,8 +18,10 @@ struct policy_arguments {
   struct order {
     tier_kind tier;
     std::string policy; ///< one of `eviction_policy_names` (asserted: settings were validated)
+    std::shared_ptr<metrics::tier_probe> probe; ///< of the tier, for the ages of accesses; may be null
   };
   std::vector<order> orders;
+  std::shared_ptr<edge_credit> uses = std::make_shared<edge_credit>(); ///< of inferences, from connections
   clock_source clock = clock_source::steady;
   bool remember =
       false; ///< also remember entries evicted from all tiers, for admission rules that count accesses

@@ -4,21 +4,15 @@
 
 #include "actors/interfaces.hpp"
 #include "metrics/shadow_probe.hpp"
-#include "tier/policy_clock.hpp"
 #include "tier/shadow_feed.hpp"
+#include "tier/shadow_policies.hpp"
 
 #include <caf/fwd.hpp>
 
 #include <memory>
-#include <string>
 #include <vector>
 
 namespace terrace::actors {
-
-struct shadow_plan {
-  std::string policy; ///< one of `eviction_policy_names` (asserted: settings were validated)
-  uint64_t capacity_bytes = 0;
-};
 
 struct shadow_arguments {
   std::vector<shadow_plan> plans;
@@ -29,11 +23,5 @@ struct shadow_arguments {
 };
 
 shadow_actor spawn_shadow(caf::actor_system& system, shadow_arguments arguments);
-
-/// The objects of an access as counted by the shadows, root first. States of trailing pools are omitted,
-/// because it is unknown which of them a client would have stored. Their keys are the shadows' own and
-/// contain the space.
-std::vector<entry_info> entries_of(const shadow_use& use);
-bool is_of(space_id space, entry_key key);
 
 } // namespace terrace::actors

@@ -19,6 +19,7 @@ namespace terrace::actors {
 
 /// A clear in progress.
 struct clear_turns {
+  clear_request request;
   residency::clear_walk walk;
   answer<clear_answer> reply;
 };
@@ -75,7 +76,7 @@ void tell(self_pointer self, policy_notes notes) {
 void settle(self_pointer self, std::vector<extent> freed, const space_ptr& of = nullptr) {
   auto& state = self->state;
   if (auto changes = state.objects.take_changes(); !changes.empty())
-    self->send(state.keeper, index_changes{std::move(changes), of});
+    self->send(state.keeper, index_changes{std::move(changes), of, {}});
   tell(self, state.objects.take_notes());
   if (auto left = state.objects.take_retired(); !left.empty()) {
     uint64_t bytes = 0;
@@ -168,6 +169,8 @@ caf::result<acquire_answer> acquire(self_pointer self, const acquire_request& re
       .then(
           [self, reply, request, wanted](const allocate_answer& granted) mutable {
             if (granted.failure.code != errc::ok) {
+              if (granted.failure.code == errc::no_space)
+                self->state.probe->dropped(wanted.objects.size());
               reply.fail(granted.failure);
               return;
             }
@@ -193,6 +196,22 @@ probe_answer probe(self_pointer self, const probe_request& request) {
   return answer;
 }
 
+void discard(self_pointer self, const discard_notice& notice) {
+  auto& state = self->state;
+  uint64_t before = state.objects.discarded;
+  auto freed = state.objects.discard(notice.ids);
+  uint64_t discarded = state.objects.discarded - before;
+  if (notice.why == discard_reason::unusable)
+    state.objects.discarded = before; // no error of the tier
+  uint64_t freed_bytes = 0;
+  for (const extent& one : freed)
+    freed_bytes += one.size;
+  state.probe->evicted(notice.why == discard_reason::unusable ? metrics::eviction_reason::unusable
+                                                              : metrics::eviction_reason::damaged,
+                       discarded, freed_bytes);
+  settle(self, std::move(freed));
+}
+
 /// The walk is over: in a durable tier the journals raise the epoch.
 void finish_clear(self_pointer self, const std::shared_ptr<clear_turns>& work) {
   auto& state = self->state;
@@ -203,7 +222,8 @@ void finish_clear(self_pointer self, const std::shared_ptr<clear_turns>& work) {
     work->reply.deliver(std::move(answer));
     return;
   }
-  self->request(state.keeper, caf::infinite, forget_request{work->walk.space, state.objects.epoch()})
+  self->request(state.keeper, caf::infinite,
+                forget_request{work->walk.space, state.objects.epoch(), work->request.fingerprint})
       .then(
           [self, work, answer](const forget_answer& forgotten) mutable {
             self->state.objects.begin_epoch(forgotten.epoch);
@@ -230,7 +250,7 @@ void clear_on(self_pointer self, const std::shared_ptr<clear_turns>& work) {
 caf::result<clear_answer> clear(self_pointer self, const clear_request& request) {
   auto reply = make_answer<clear_answer>(self);
   auto promise = reply.promise();
-  auto work = std::make_shared<clear_turns>(clear_turns{{request.space, 0, {}}, std::move(reply)});
+  auto work = std::make_shared<clear_turns>(clear_turns{request, {request.space, 0, {}}, std::move(reply)});
   clear_on(self, work);
   return promise;
 }
@@ -309,10 +329,11 @@ tier_actor::behavior_type tier_behavior(self_pointer self, std::shared_ptr<tier_
       },
       [self](const await_request& request) {
         auto reply = make_answer<await_answer>(self);
-        self->state.objects.await(*request.objects, request.context, [reply](errc code) mutable {
+        self->state.objects.await(*request.objects, request.context, [reply](awaited_end end) mutable {
           await_answer answer;
-          if (code != errc::ok)
-            answer.failure = {code,
+          answer.abandoned = end.abandoned;
+          if (end.code != errc::ok)
+            answer.failure = {end.code,
                               "the request ended while it waited for another that writes the same objects"};
           reply.deliver(std::move(answer));
         });
@@ -324,10 +345,7 @@ tier_actor::behavior_type tier_behavior(self_pointer self, std::shared_ptr<tier_
         self->state.objects.detach(notice.ids);
         settle(self, {});
       },
-      [self](const discard_notice& notice) {
-        self->state.probe->evicted(metrics::eviction_reason::damaged, notice.ids.size(), 0);
-        settle(self, self->state.objects.discard(notice.ids));
-      },
+      [self](const discard_notice& notice) { discard(self, notice); },
       [self](const confirm_request& request) {
         return confirm_answer{{}, self->state.objects.confirm(request.ids)};
       },
@@ -349,6 +367,17 @@ tier_actor::behavior_type tier_behavior(self_pointer self, std::shared_ptr<tier_
         self->state.objects.retire(request.range);
         settle(self, {});
         return promise;
+      },
+      [self](const empty_spaces_request& request) {
+        empty_spaces_answer answer;
+        for (space_id one : request.of)
+          if (!self->state.objects.table().has(one))
+            answer.empty.push_back(one);
+        return answer;
+      },
+      [self](const forget_spaces_notice& notice) {
+        if (self->state.keeper)
+          self->send(self->state.keeper, index_changes{{}, nullptr, notice.gone});
       },
       [self](const tier_status_request&) { return report(self); },
   };

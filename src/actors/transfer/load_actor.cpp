@@ -99,7 +99,7 @@ copy_request copy_of(const load_job& job, const load_window& window) {
   request.owners.assign(window.holds.begin(), window.holds.end());
   request.owners.push_back(window.passing);
   for (size_t i = 0; i < window.usable; ++i)
-    add_pieces(job, window, request, window.places[i], i);
+    add_pieces(request, *job.runs, *job.group->memory, window.begin + i, window.places[i]);
   return request;
 }
 
@@ -169,6 +169,10 @@ task<error> load_all(load_pointer self, const load_job& job, load_result& done) 
     if (window.usable != window.first_left) { // a tier lost the next object, or no tier ever had it
       if (window.usable < window.size() && !window.lost[window.usable] && leased(job, window, window.usable))
         co_return error{errc::gone, "chunks that the lease held were cleared"};
+      if (window.usable < window.size()) {
+        done.missing = window.begin + window.usable;
+        done.damaged = window.lost[window.usable];
+      }
       co_return error{};
     }
     course.fruitless = objects == 0 ? course.fruitless + 1 : 0;

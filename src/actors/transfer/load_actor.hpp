@@ -15,6 +15,7 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 
 namespace terrace::actors {
 
@@ -33,8 +34,10 @@ struct load_job {
 };
 
 struct load_result {
-  error failure;     ///< what ended it early; chunks delivered before remain valid
-  size_t chunks = 0; ///< delivered
+  error failure;                 ///< what ended it early; chunks delivered before remain valid
+  size_t chunks = 0;             ///< delivered
+  std::optional<size_t> missing; ///< the object that ended it before the end; none if it did not fit
+  bool damaged = false;          ///< `missing` could not be read, or its bytes were wrong
   uint64_t bytes = 0;
   std::array<uint64_t, 4> bytes_by_tier{}; ///< by tier_kind in which they were found
   std::vector<object_place> places;        ///< without runs: of the delivered objects in host memory

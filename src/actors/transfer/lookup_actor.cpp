@@ -3,6 +3,7 @@
 #include "coroutine/answer.hpp"
 #include "coroutine/ask.hpp"
 #include "index/chunk_layout.hpp"
+#include "index/unusable_objects.hpp"
 #include "runtime/home.hpp"
 #include "runtime/short_turns.hpp"
 #include "storage/object_header.hpp"
@@ -168,6 +169,26 @@ object_bitmap first_of(const object_bitmap& all, size_t objects) {
   return part;
 }
 
+/// Chunks behind the found prefix of which a rank is missing that has left are removed from all tiers.
+void drop_unusable(self_pointer self, const search& state, const std::vector<tier_answer>& answers,
+                   uint32_t found_chunks) {
+  const opened_space& space = *state.request.in;
+  if (!state.request.hold || space.spec.world_size == 1)
+    return;
+  object_bitmap anywhere(state.request.objects->size());
+  for (const tier_answer& each : answers)
+    anywhere.merge(0, each.present);
+  auto unusable = unusable_objects(space.spec, *space.ranks, anywhere, found_chunks);
+  for (const tier_share& share : state.tiers) {
+    discard_notice gone{{}, discard_reason::unusable};
+    for (size_t object : unusable)
+      if (share.held && object < share.held->places().size() && share.held->places()[object].present())
+        gone.ids.push_back(share.held->places()[object].id);
+    if (!gone.ids.empty())
+      self->send(share.tier->tier, std::move(gone));
+  }
+}
+
 /// The objects found, as one prefix of the fastest tiers.
 lookup_answer merge(self_pointer self, search& state) {
   const space_spec& spec = state.request.in->spec;
@@ -191,6 +212,7 @@ lookup_answer merge(self_pointer self, search& state) {
       if (share.held)
         share.held->keep_first(answer.plan.found_chunks * per_chunk);
   };
+  drop_unusable(self, state, answers, answer.plan.found_chunks);
   keep_found();
   if (state.tiers.size() > 1 && state.tiers.front().tier->kind == tier_kind::host &&
       state.tiers.front().held) {

@@ -33,6 +33,7 @@ struct tier_parts {
   std::string degraded() const {
     return service ? service->reason() : std::string();
   } ///< the reason; empty if in service
+  std::string notice() const { return service ? service->notice() : std::string(); }
 };
 
 } // namespace terrace::actors

@@ -5,6 +5,7 @@
 #include "actors/transfer/copier_actor.hpp"
 #include "actors/transfer/tier_parts.hpp"
 #include "memory/segmented_arena.hpp"
+#include "tier/edge_credit.hpp"
 #include "tier/shadow_feed.hpp"
 
 #include <caf/actor.hpp>
@@ -28,6 +29,9 @@ struct group_parts {
   bool detached = true;                ///< blocking work has its own thread
   group_actor group;
   policy_actor policy;
+  std::shared_ptr<edge_credit> uses =
+      std::make_shared<edge_credit>(); ///< from connections to the policy, in objects
+  std::shared_ptr<edge_credit> lease_notices = std::make_shared<edge_credit>(); ///< to the group, one each
   shadow_actor shadow;                     ///< null if none is configured, like its feed
   std::shared_ptr<shadow_feed> feed;       ///< checked before the shadows are notified
   tier_actor host;                         ///< the first tier, through which all transfers go

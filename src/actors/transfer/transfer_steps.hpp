@@ -8,6 +8,7 @@
 #include "storage/object_header.hpp"
 #include "tier/object_slices.hpp"
 #include "transfer/scatter_gather.hpp"
+#include "transfer/store_window.hpp"
 #include "transfer/windows.hpp"
 
 #include <caf/behavior.hpp>
@@ -28,10 +29,11 @@ struct transfer_window {
   size_t size() const { return end - begin; }
 };
 
-/// Whole chunks starting at object `begin`: at most `bytes_max`, at least one.
+/// Whole chunks starting at object `begin`: at most `bytes_max` of the arena, headers and padding included, at least one.
 template <class Job>
 transfer_window window_at(const Job& job, size_t begin, uint64_t bytes_max) {
-  size_t end = window_end(job.objects->payload_bytes, begin, job.objects_per_chunk, bytes_max);
+  size_t end =
+      window_end(job.objects->payload_bytes, begin, job.objects_per_chunk, bytes_max, physical_bytes_for);
   return {begin, end, slice(job.objects, begin, end)};
 }
 
@@ -46,15 +48,6 @@ inline error ended(const context_ptr& context, const char* what) {
 template <class Answer>
 error failure_of(const result<Answer>& answer) {
   return answer ? answer->failure : answer.error();
-}
-
-/// The pieces of the window's object number `object`, which is at `place` in the host arena.
-template <class Job>
-void add_pieces(const Job& job, const transfer_window& window, copy_request& request,
-                const object_place& place, size_t object) {
-  std::byte* payload = job.group->memory->at(place.offset) + object_header_bytes;
-  for (const object_piece& piece : job.runs->pieces(window.begin + object))
-    request.pieces.push_back({payload + piece.object_offset, piece.region_offset, piece.bytes});
 }
 
 /// One job from start to answer. After a failure the actor ends.

@@ -6,12 +6,12 @@
 #include "storage/object_header.hpp"
 #include "tier/write_credits.hpp"
 #include "transfer/write_budget.hpp"
+#include "transfer/write_passage.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
-#include <algorithm>
 #include <chrono>
 #include <deque>
 #include <unordered_map>
@@ -40,26 +40,6 @@ using metrics::refusal_reason;
 
 using self_pointer = write_through_actor::stateful_pointer<write_through_state>;
 
-/// One notice in progress. When it ends, for whatever reason, so do its holds and its reservation.
-struct passage {
-  write_through_notice what;
-  uint64_t bytes = 0;
-  std::vector<bool> wanted;          ///< parallel to the notice's objects: still in host memory, and admitted
-  std::vector<uint64_t> paid;        ///< parallel: bytes of the daily budget
-  std::vector<moved_object> objects; ///< absent in the tier, with space reserved there
-  std::vector<object_place> host_places; ///< parallel to `objects`, until they are confirmed
-
-  explicit passage(write_through_notice notice) : what(std::move(notice)) {
-    for (uint64_t each : what.objects->payload_bytes)
-      bytes += each;
-    // An object missing from the hold was never present: nothing to write.
-    for (const object_place& place : what.held->places())
-      wanted.push_back(place.present());
-  }
-
-  bool wants_any() const { return std::find(wanted.begin(), wanted.end(), true) != wanted.end(); }
-};
-
 void want_second_looks(self_pointer self) {
   if (self->state.with.second_looks)
     self->state.with.second_looks->store(true, std::memory_order_relaxed);
@@ -67,59 +47,19 @@ void want_second_looks(self_pointer self) {
 
 // ---- admission ----
 
-/// Objects from `i` on are not written.
-void refuse_from(self_pointer self, passage& pass, size_t i, refusal_reason why) {
+void refuse(self_pointer self, refusal_reason why, uint64_t objects) {
   want_second_looks(self);
-  auto begin = pass.wanted.begin() + static_cast<ptrdiff_t>(i);
-  self->state.with.probe->refused(why, static_cast<uint64_t>(std::count(begin, pass.wanted.end(), true)));
-  std::fill(begin, pass.wanted.end(), false);
+  self->state.with.probe->refused(why, objects);
 }
 
-/// Omits what fits into `room_bytes`, because it evicts nothing. `asked`: the objects in the request.
-admit_request admission_of(self_pointer self, const passage& pass, uint64_t room_bytes,
-                           std::vector<size_t>& asked) {
-  admit_request request;
-  request.tier = self->state.with.kind;
-  request.rule = self->state.with.admission.rule;
-  const object_batch& objects = *pass.what.objects;
-  for (size_t i = 0; i < objects.size(); ++i) {
-    if (!pass.wanted[i])
-      continue;
-    uint64_t bytes = physical_bytes_for(objects.payload_bytes[i]);
-    if (asked.empty() && bytes <= room_bytes) {
-      room_bytes -= bytes;
-      continue;
-    }
-    asked.push_back(i);
-    request.entries.push_back({to_entry_key(objects.keys[i]), objects.parents[i], bytes});
-  }
-  return request;
-}
-
-void pay(self_pointer self, passage& pass) {
-  auto now = clock::now();
-  pass.paid.resize(pass.wanted.size());
-  for (size_t i = 0; i < pass.wanted.size(); ++i) {
-    if (!pass.wanted[i])
-      continue;
-    uint64_t bytes = physical_bytes_for(pass.what.objects->payload_bytes[i]);
-    if (!self->state.budget->take(bytes, now)) {
-      refuse_from(self, pass, i, refusal_reason::endurance);
-      return;
-    }
-    pass.paid[i] = bytes;
-  }
-}
-
-/// Reduces `pass.wanted` to what the tier lacks, what is admitted and what the daily budget allows.
-task<error> admit(self_pointer self, passage& pass) {
+/// Leaves what the tier lacks, what is admitted and what the daily budget allows.
+task<error> admit(self_pointer self, write_passage& pass) {
   const auto& with = self->state.with;
-  probe_request question{pass.what.objects, false, false};
+  auto question = pass.probe();
   auto found = co_await ask<probe_answer>(self, with.tier, std::move(question), "disk tier");
   if (!found)
     co_return found.error();
-  for (size_t i = 0; i < pass.wanted.size(); ++i)
-    pass.wanted[i] = pass.wanted[i] && !found->present.test(i);
+  pass.omit_present(found->present);
   if (!pass.wants_any())
     co_return error{};
 
@@ -131,105 +71,41 @@ task<error> admit(self_pointer self, passage& pass) {
       co_return now.error();
     room_bytes = now->room_bytes;
   }
-  std::vector<size_t> asked;
   if (with.admission.rule != admission_rule::always) {
-    auto admission = admission_of(self, pass, room_bytes, asked);
-    if (!asked.empty()) {
+    auto admission = pass.admission(with.kind, with.admission.rule, room_bytes);
+    if (!admission.entries.empty()) {
       want_second_looks(self);
       auto answer = co_await ask<admit_answer>(self, with.policy, std::move(admission), "policy");
       if (!answer)
         co_return answer.error();
-      if (answer->admitted < asked.size())
-        refuse_from(self, pass, asked[answer->admitted], refusal_reason::admission);
+      if (uint64_t refused = pass.admitted(answer->admitted); refused != 0)
+        refuse(self, refusal_reason::admission, refused);
     }
   }
-  pay(self, pass);
+  if (uint64_t refused = pass.pay(*self->state.budget, clock::now()); refused != 0)
+    refuse(self, refusal_reason::endurance, refused);
   co_return error{};
 }
 
 // ---- writing ----
 
-/// Space in the tier for the wanted objects.
-acquire_request space_for(const passage& pass) {
-  acquire_request request;
-  request.objects = pass.what.objects;
-  request.may_wait = false; // a disk on which everything is leased refuses; host memory must not wait for it
-  request.note_access = false;
-  request.may_fill = pass.wanted;
-  return request;
-}
-
-void take_space(self_pointer self, passage& pass, const acquire_answer& acquired) {
-  const auto& host_places = pass.what.held->places();
-  for (size_t i = 0; i < acquired.states.size(); ++i) {
-    if (acquired.states[i] != acquired_state::reserved || !host_places[i].present())
-      continue;
-    moved_object object;
-    object.key = pass.what.objects->keys[i];
-    object.place = acquired.places[i];
-    object.memory = self->state.with.memory->at(host_places[i].offset);
-    if (!pass.what.checksums.empty())
-      object.checksum = pass.what.checksums[i];
-    pass.objects.push_back(object);
-    pass.host_places.push_back(host_places[i]);
-    if (!pass.paid.empty())
-      pass.paid[i] = 0; // it is spent
-  }
-}
-
-confirm_request confirm_of(const passage& pass) {
-  confirm_request request;
-  for (const object_place& place : pass.host_places)
-    request.ids.push_back(place.id);
-  return request;
-}
-
-/// Objects cleared from host memory before the disk reserved space for them are not written: a clear would
-/// not find them there.
-void drop_cleared(passage& pass, const std::vector<bool>& present) {
-  size_t kept = 0;
-  for (size_t i = 0; i < pass.objects.size(); ++i)
-    if (present[i])
-      pass.objects[kept++] = pass.objects[i];
-  pass.objects.resize(kept);
-}
-
-write_request write_of(const passage& pass, const reservation_ptr& reserved) {
-  write_request request;
-  request.in = pass.what.in;
-  request.objects = pass.objects;
-  request.owners = {pass.what.held, reserved};
-  return request;
-}
-
-/// The objects that were written.
-publish_request publication_of(self_pointer self, const passage& pass,
-                               const std::vector<move_outcome>& outcomes) {
-  publish_request request;
-  request.in = pass.what.in;
-  uint64_t bytes = 0;
-  for (size_t i = 0; i < pass.objects.size(); ++i) {
-    if (outcomes[i] == move_outcome::done) {
-      bytes += pass.objects[i].place.payload_bytes;
-      request.places.push_back(pass.objects[i].place);
-      continue;
-    }
+void count(self_pointer self, const write_passage::result& written) {
+  const auto& probe = self->state.with.probe;
+  if (written.bytes != 0)
+    probe->written(written.bytes);
+  if (written.away != 0)
+    refuse(self, refusal_reason::degraded, written.away);
+  if (written.failed != 0) {
     want_second_looks(self);
-    if (outcomes[i] == move_outcome::away)
-      self->state.with.probe->refused(refusal_reason::degraded, 1);
-    else
-      self->state.with.probe->dropped(1);
+    refuse(self, refusal_reason::failed, written.failed);
   }
-  if (bytes != 0)
-    self->state.with.probe->written(bytes);
-  return request;
 }
 
-/// An error: an actor has ended, and `pass.objects` is not written.
-task<error> bring_down(self_pointer self, passage& pass) {
+/// An error: an actor has ended, and the objects are not written.
+task<error> bring_down(self_pointer self, write_passage& pass) {
   const auto& with = self->state.with;
   if (with.availability && !with.availability->writes()) {
-    refuse_from(self, pass, 0, refusal_reason::degraded);
+    refuse(self, refusal_reason::degraded, pass.refuse_all());
     co_return error{};
   }
   if (with.admission.rule != admission_rule::always || with.admission.bytes_per_day != 0) {
@@ -239,35 +115,37 @@ task<error> bring_down(self_pointer self, passage& pass) {
     if (!pass.wants_any())
       co_return error{};
   }
-  auto wanted = space_for(pass);
+  auto wanted = pass.space();
   auto acquired = co_await ask<acquire_answer>(self, with.tier, std::move(wanted), "disk tier");
   if (!acquired)
     co_return acquired.error();
   if (acquired->failure.code != errc::ok) {
     want_second_looks(self);
-    with.probe->dropped(pass.what.objects->size());
+    if (acquired->failure.code != errc::no_space) // which the tier counts
+      refuse(self, refusal_reason::failed, pass.objects());
     co_return error{};
   }
-  take_space(self, pass, *acquired);
-  if (pass.objects.empty())
+  pass.take_space(*acquired, *with.memory);
+  if (pass.to_write() == 0)
     co_return error{};
 
-  auto confirm = confirm_of(pass);
+  auto confirm = pass.confirmation();
   auto confirmed = co_await ask<confirm_answer>(self, with.host_tier, std::move(confirm), "host tier");
   if (!confirmed)
     co_return confirmed.error();
-  drop_cleared(pass, confirmed->present);
-  if (pass.objects.empty())
+  pass.drop_cleared(confirmed->present);
+  if (pass.to_write() == 0)
     co_return error{};
 
-  auto write = write_of(pass, acquired->reserved);
-  auto written = co_await ask<move_answer>(self, with.mover, std::move(write), "mover of the tier");
-  if (auto failure = failure_of(written); failure.code != errc::ok)
+  auto write = pass.write(acquired->reserved);
+  auto moved = co_await ask<move_answer>(self, with.mover, std::move(write), "mover of the tier");
+  if (auto failure = failure_of(moved); failure.code != errc::ok)
     co_return failure;
-  auto complete = publication_of(self, pass, written->outcomes);
-  if (complete.places.empty())
+  auto written = pass.written(moved->outcomes);
+  count(self, written);
+  if (written.complete.places.empty())
     co_return error{};
-  auto published = co_await ask<publish_answer>(self, with.tier, std::move(complete), "disk tier");
+  auto published = co_await ask<publish_answer>(self, with.tier, std::move(written.complete), "disk tier");
   co_return published ? error{} : published.error();
 }
 
@@ -276,15 +154,14 @@ task<error> bring_down(self_pointer self, passage& pass) {
 void start_next(self_pointer self);
 
 task<> write_through(self_pointer self, write_through_notice notice, uint64_t number) {
-  passage pass(std::move(notice));
-  self->state.bytes_in_progress += pass.bytes;
+  write_passage pass(std::move(notice)); // its holds end with it
+  self->state.bytes_in_progress += pass.bytes();
   auto failure = co_await bring_down(self, pass);
   auto& state = self->state;
   if (failure.code != errc::ok)
-    state.with.probe->dropped(pass.objects.size());
-  for (uint64_t bytes : pass.paid)
-    state.budget->give_back(bytes);
-  state.bytes_in_progress -= pass.bytes;
+    refuse(self, refusal_reason::failed, pass.to_write());
+  pass.return_unspent(*state.budget);
+  state.bytes_in_progress -= pass.bytes();
   state.passages.erase(number);
   start_next(self);
 }
@@ -314,7 +191,15 @@ credit_ptr credit_of(self_pointer self, uint64_t bytes) {
   return std::make_shared<write_credit>(self->state.sink, bytes);
 }
 
-caf::result<write_credit_answer> ask_credit(self_pointer self, const write_credit_request& request) {
+/// The credit follows the arena, which may have grown or shrunk.
+void fit_credits(self_pointer self) {
+  auto& state = self->state;
+  if (state.with.memory && state.with.waiting_bytes != UINT64_MAX)
+    state.credits->set_bytes_max(state.with.memory->size() / 2);
+}
+
+caf::result<write_credit_answer> on_credit_request(self_pointer self, const write_credit_request& request) {
+  fit_credits(self);
   auto reply = make_answer<write_credit_answer>(self);
   self->state.credits->ask(
       request.bytes, request.context, [self, reply, bytes = request.bytes](errc code) mutable {
@@ -330,11 +215,12 @@ caf::result<write_credit_answer> ask_credit(self_pointer self, const write_credi
   return reply.promise();
 }
 
-void take(self_pointer self, write_through_notice notice) {
+void on_notice(self_pointer self, write_through_notice notice) {
   if (!notice.credit) {
     uint64_t bytes = 0;
     for (uint64_t each : notice.objects->payload_bytes)
       bytes += physical_bytes_for(each);
+    fit_credits(self);
     if (!self->state.credits->try_take(bytes))
       return;
     notice.credit = credit_of(self, bytes);
@@ -351,15 +237,18 @@ write_through_behavior(self_pointer self, const std::shared_ptr<write_through_ar
   state.sink = std::make_shared<actor_credit_sink>(caf::actor_cast<caf::actor>(self));
   state.budget = std::make_unique<write_budget>(state.with.admission.bytes_per_day, clock::now());
   return {
-      [self](const write_through_notice& notice) { take(self, notice); },
+      [self](const write_through_notice& notice) { on_notice(self, notice); },
       [self](finish_writes_request) {
         auto reply = make_answer<finish_writes_answer>(self);
         self->state.finishing.push_back(reply);
         start_next(self);
         return reply.promise();
       },
-      [self](const write_credit_request& request) { return ask_credit(self, request); },
-      [self](const write_credit_notice& notice) { self->state.credits->give_back(notice.bytes); },
+      [self](const write_credit_request& request) { return on_credit_request(self, request); },
+      [self](const write_credit_notice& notice) {
+        fit_credits(self);
+        self->state.credits->give_back(notice.bytes);
+      },
       [self](sweep_notice) { self->state.credits->sweep(); },
   };
 }

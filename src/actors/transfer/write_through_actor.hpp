@@ -36,7 +36,8 @@ struct write_through_arguments {
   /// that the disk has not. May be null.
   std::shared_ptr<std::atomic<bool>> second_looks;
   uint64_t waiting_bytes =
-      UINT64_MAX; ///< of host memory that may wait for the disk, including writes in progress
+      UINT64_MAX; ///< of host memory that may wait for the disk, including writes in progress. A limit becomes half of
+                  ///< `memory` when that changes its size
   mover_actor mover;
   std::shared_ptr<const tier_availability> availability; ///< of the tier; null: always in service
   std::shared_ptr<segmented_arena> memory;

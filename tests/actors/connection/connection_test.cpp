@@ -34,6 +34,41 @@ struct BusyConnection : Connection {
 
 } // namespace
 
+// ---- the edge to the policy ----
+
+TEST_F(Connection, WithoutCreditItReadsOnOnceThePolicyHasRead) {
+  ready();
+  auto end = [](auto& body) { return wire::CreateEndInference(body, 7); };
+  ASSERT_TRUE(group->uses->offer(edge_credit::waiting_max)); // other connections' messages
+  for (uint64_t id = 10; id < 20; ++id) {
+    send(kind::end_inference, id, end);
+    EXPECT_EQ(answer().code(), errc::ok);
+    EXPECT_EQ(group->uses->waiting(), edge_credit::waiting_max) << "the policy has read it";
+  }
+  group->uses->heard(edge_credit::waiting_max);
+  send(kind::end_inference, 20, end);
+  EXPECT_EQ(answer().code(), errc::ok);
+  EXPECT_EQ(group->uses->waiting(), 0u);
+}
+
+TEST_F(Connection, WithoutCreditOfTheGroupLeasesGoOn) {
+  ready();
+  send_store(10, 0, 1);
+  ASSERT_EQ(answer().code(), errc::ok);
+  ASSERT_TRUE(group->lease_notices->offer(edge_credit::waiting_max)); // other connections' notices
+  for (uint64_t id = 20; id < 40; id += 2) {
+    send_lookup(id, 0, 1, true);
+    auto found = answer();
+    ASSERT_EQ(found.code(), errc::ok) << found.text();
+    auto lease = protocol::to_lease_id(found.as<wire::LookupAnswer>().lease());
+    send(kind::release, id + 1, [&](auto& body) {
+      return wire::CreateRelease(body, body.CreateVector(lease.bytes.data(), lease.bytes.size()));
+    });
+    ASSERT_EQ(answer().code(), errc::ok);
+    EXPECT_EQ(group->lease_notices->waiting(), edge_credit::waiting_max) << "the group has read them";
+  }
+}
+
 // ---- handshake ----
 
 TEST_F(Connection, GreetsAndTellsItsCredits) {

@@ -98,7 +98,7 @@ TEST_F(GroupActor, TheSameSpecIsTheSameSpaceForAll) {
 }
 
 TEST_F(GroupActor, AnIsolatedGroupRefusesDigestsThatCanBeForged) {
-  auto isolated = spawn_group(sys, true);
+  auto isolated = spawn_group(sys, {.isolated = true});
   auto spec = terrace::testing::small_space();
   spec.algorithm = hash_algorithm::xxh3_128;
   auto answer = ask<open_space_answer>(isolated, open_space_request{spec});

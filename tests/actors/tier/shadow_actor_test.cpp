@@ -31,55 +31,6 @@ shadow_use use_of(const space_ptr& in, std::initializer_list<int> chunks, uint64
   return {in, prefix, {}, inference, {}, {}};
 }
 
-TEST(ShadowFeed, SkipsWhatWouldBeTooMuchAndNeverALoneRequest) {
-  shadow_feed feed;
-  EXPECT_TRUE(feed.offer(shadow_feed::waiting_max + 1));
-  EXPECT_FALSE(feed.offer(1));
-  EXPECT_EQ(feed.skipped(), 1u);
-  feed.heard(shadow_feed::waiting_max + 1);
-  EXPECT_TRUE(feed.offer(shadow_feed::waiting_max));
-  EXPECT_FALSE(feed.offer(1));
-  feed.heard(shadow_feed::waiting_max);
-  EXPECT_TRUE(feed.offer(1));
-  EXPECT_EQ(feed.skipped(), 2u);
-}
-
-TEST(ShadowEntries, FollowThePrefixOnEachRank) {
-  auto entries = entries_of(use_of(space({{.name = "kv", .object_bytes = 1 << 20}}, 2), {1, 2}));
-  ASSERT_EQ(entries.size(), 4u);
-  for (size_t rank : {0, 1}) {
-    EXPECT_TRUE(entries[rank].parent.empty());
-    EXPECT_EQ(entries[2 + rank].parent, entries[rank].key);
-    EXPECT_EQ(entries[rank].bytes, object);
-  }
-  EXPECT_NE(entries[0].key, entries[1].key);
-}
-
-TEST(ShadowEntries, TellTheirSpace) {
-  auto key = entries_of(use_of(space({{.name = "kv", .object_bytes = 1 << 20}}, 1, 7), {1}))[0].key;
-  EXPECT_TRUE(is_of(space_id{7}, key));
-  EXPECT_FALSE(is_of(space_id{1}, key));
-}
-
-TEST(ShadowEntries, OfALoadAreThoseOfItsRankAndFollowWhatCameBefore) {
-  auto in = space({{.name = "kv", .object_bytes = 1 << 20}}, 2);
-  auto whole = entries_of(use_of(in, {1, 2}));
-  auto prefix = std::make_shared<chunk_prefix>();
-  prefix->chunks = {chunk(2)};
-  prefix->parent = chunk(1);
-  auto part = entries_of({in, prefix, uint16_t{1}, 0, {}, {}});
-  ASSERT_EQ(part.size(), 1u);
-  EXPECT_EQ(part[0].key, whole[3].key);
-  EXPECT_EQ(part[0].parent, whole[1].key);
-}
-
-TEST(ShadowEntries, LeaveOutStatesOfTrailingPoolsAndStoreReplicatedPoolsOnce) {
-  auto in = space({{.name = "kv", .object_bytes = 1 << 20, .replicated = true},
-                   {.name = "state", .object_bytes = 4096, .rule = hit_rule::trailing_chunks}},
-                  4);
-  EXPECT_EQ(entries_of(use_of(in, {1, 2, 3})).size(), 3u);
-}
-
 struct Shadow : terrace::test::actor_fixture {
   shadow_actor start(std::vector<shadow_plan> plans, clock_source clock = clock_source::steady) {
     shadow_arguments arguments;
@@ -138,6 +89,7 @@ TEST_F(Shadow, HearsAnInferenceOnceAndItsEnd) {
   inference_end end;
   end.inference = 7;
   end.outcome.output_tokens = 20;
+  ASSERT_TRUE(feed->offer(1));
   caf::anon_send(shadow, end);
   tell(shadow, use_of(in, {1}, 7)); // the number may be used again
   EXPECT_EQ(report(shadow).lines[0].counts.asked, 2u);

@@ -17,6 +17,7 @@ struct DiskAdmission : group_fixture {
   void learn() {
     for (uint64_t i = 1; i <= 400; ++i) {
       uint64_t first = i % 2 == 0 ? i / 2 % 10 * 8 : 10'000 + 8 * i;
+      group->uses->offer(8 + 1);
       caf::anon_send(group->policy, inference_begin{i, chain(first, 8), {}, {}});
       caf::anon_send(group->policy, inference_end{i, {}, {}});
     }
@@ -124,8 +125,10 @@ TEST_F(DiskAdmission, BeatsVictimSparesAFullDiskWhatIsWorthLess) {
   EXPECT_EQ(store(300, 4).stored_chunks, 4u);
   EXPECT_EQ(on_disk(300, 2), 2u) << "there was room for two";
   EXPECT_EQ(on_disk(302, 2), 0u);
-  for (uint64_t i = 1'001; i < 1'006; ++i)
+  for (uint64_t i = 1'001; i < 1'006; ++i) {
+    group->uses->offer(4);
     caf::anon_send(group->policy, inference_begin{i, chain(300, 4), {}, {}});
+  }
   settle();
   EXPECT_EQ(load(300, 4).chunks, 4u); // it is worth as much as the others now
   EXPECT_EQ(on_disk(302, 2), 2u);

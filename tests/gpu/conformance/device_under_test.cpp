@@ -1,17 +1,21 @@
 #include "conformance/device_under_test.hpp"
 
+#include <functional>
 #include <map>
 
 namespace terrace::gpu {
 
 namespace {
 
-class host_under_test : public device_under_test {
+/// A device that asks before each part, on the thread which copies it, whether the part fails.
+class asking_under_test : public device_under_test {
  public:
+  using opener = result<std::shared_ptr<device>> (*)(host_device_options options);
+
+  explicit asking_under_test(opener make) : make_(make) {}
+
   result<std::shared_ptr<device>> open() override {
-    host_device_options options;
-    options.fault = [this] { return fault(); };
-    return make_host_device(std::move(options));
+    return make_({.fault = [this] { return fault(); }});
   }
   void hold() override {
     std::lock_guard lock(mutex_);
@@ -47,6 +51,7 @@ class host_under_test : public device_under_test {
     return error{errc::internal, "failed by the test"};
   }
 
+  const opener make_;
   std::mutex mutex_;
   std::condition_variable changed_;
   bool held_ = false;
@@ -93,33 +98,41 @@ class cuda_under_test : public device_under_test {
   const char* function_; ///< called once for a part of one piece
 };
 
-struct variant {
-  cuda_device_options options;
-  const char* function;
-};
+using maker = std::function<std::unique_ptr<device_under_test>(uint64_t seed)>;
 
-const std::map<std::string, variant> cuda_variants = {
-    {"cuda_batch", {{copy_method::batch, 0, false}, "cuMemcpyBatchAsync"}},
-    {"cuda_planes", {{copy_method::planes, 0, false}, "cuMemcpyAsync"}},
-    {"cuda_single", {{copy_method::single, 0, false}, "cuMemcpyAsync"}},
-    {"cuda_kernel", {{copy_method::kernel, 0, false}, "cuLaunchKernel"}},
-    {"cuda_virtual_memory", {{copy_method::automatic, 0, true}, "cuMemcpyBatchAsync"}},
-};
+maker asking(asking_under_test::opener make) {
+  return [make](uint64_t) { return std::make_unique<asking_under_test>(make); };
+}
+
+/// `function` is called once for a part of one piece.
+maker on_cuda(cuda_device_options options, const char* function) {
+  return [=](uint64_t seed) { return std::make_unique<cuda_under_test>(options, function, seed); };
+}
+
+/// Every device; other files ask for them before main.
+const std::map<std::string, maker>& devices() {
+  static const std::map<std::string, maker> all = {
+      {"host", asking(&make_host_device)},
+      {"cuda_batch", on_cuda({copy_method::batch, 0, false}, "cuMemcpyBatchAsync")},
+      {"cuda_planes", on_cuda({copy_method::planes, 0, false}, "cuMemcpyAsync")},
+      {"cuda_single", on_cuda({copy_method::single, 0, false}, "cuMemcpyAsync")},
+      {"cuda_kernel", on_cuda({copy_method::kernel, 0, false}, "cuLaunchKernel")},
+      {"cuda_virtual_memory", on_cuda({copy_method::automatic, 0, true}, "cuMemcpyBatchAsync")},
+  };
+  return all;
+}
 
 } // namespace
 
 std::vector<std::string> device_names() {
-  std::vector<std::string> names = {"host"};
-  for (const auto& [name, options] : cuda_variants)
+  std::vector<std::string> names;
+  for (const auto& [name, make] : devices())
     names.push_back(name);
   return names;
 }
 
 std::unique_ptr<device_under_test> make_device_under_test(const std::string& name, uint64_t seed) {
-  if (name == "host")
-    return std::make_unique<host_under_test>();
-  const auto& found = cuda_variants.at(name);
-  return std::make_unique<cuda_under_test>(found.options, found.function, seed);
+  return devices().at(name)(seed);
 }
 
 } // namespace terrace::gpu

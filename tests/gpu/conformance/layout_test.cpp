@@ -1,6 +1,8 @@
 // Random layouts, sizes, strides and cancels, and every byte of region and objects compared with a model.
 #include "conformance/conformance_fixture.hpp"
 
+#include <algorithm>
+
 namespace terrace::gpu {
 namespace {
 

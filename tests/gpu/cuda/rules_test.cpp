@@ -4,7 +4,9 @@
 #include "gpu/cuda/virtual_memory.hpp"
 #include "gpu/kernels/copy_runs.hpp"
 
+#include <atomic>
 #include <future>
+#include <thread>
 
 namespace terrace::cuda {
 namespace {

@@ -1,5 +1,5 @@
 // The controls of the simulated driver, as it exports them beside the driver's own functions. Tests find them with dlsym
-// (simulated_driver.hpp); all are safe from all threads.
+// (tests/gpu/driver_fixture.hpp); all are safe from all threads.
 #pragma once
 
 #include "gpu/cuda/driver_types.hpp"

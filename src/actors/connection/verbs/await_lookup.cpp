@@ -24,7 +24,7 @@ void share(connection& client, const connection::request& what, const lookup_out
   }
   client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
     auto answer = write_lookup_answer(body, found.plan, held ? held->id : lease_id{});
-    return wire::CreateAwaitLookupAnswer(body, answer, found.in->spec.chunk_tokens);
+    return wire::CreateAwaitLookupAnswer(body, answer, found.chunk_tokens);
   });
 }
 
@@ -33,6 +33,7 @@ void share(connection& client, const connection::request& what, const lookup_out
 void await_lookup(connection& client, const connection::request& what, const wire::AwaitLookup& asked,
                   protocol::descriptor_list&) {
   client.set_deadline(what, asked.deadline_ms());
+  connection::take_options(what, asked.options());
   client.ask(what, client.group().group,
              await_lookup_request{protocol::to_lookup_id(asked.lookup_id()), what.context},
              "the trust group's actor has ended", [&client, what](const await_lookup_answer& answer) {

@@ -1,6 +1,7 @@
 // clear: removes the objects of a space, or all of the trust group, permanently.
 #include "actors/connection/verbs.hpp"
 #include "actors/disk/clear_keeper.hpp"
+#include "tier/clear_course.hpp"
 
 namespace terrace::actors::verbs {
 
@@ -10,19 +11,14 @@ using phase = group_parts::disk_phase;
 
 /// 1. If the volume cannot be reached, the clear is recorded in the state directory: the volume applies it before it
 ///    serves again.
-/// 2. The tiers are asked in order, fastest first, and then the fastest again. A transfer reserves its destination
-///    first and then asks its source whether the objects are still published (`confirm_request`), and a clear removes
-///    reserved objects as well; so no concurrent transfer brings back what was cleared.
+/// 2. The tiers are asked, in the order of tier/clear_course.hpp.
 /// 3. If an open volume could not make the clear durable on all of its paths, it is recorded for the other paths.
 struct clearing {
   connection& client;
   connection::request what;
   std::optional<space_id> space;
   std::optional<space_fingerprint> fingerprint;
-  std::vector<tier_actor> order;
-  size_t next = 0;
-  size_t tiers = 0; ///< in the order
-  clear_answer sum;
+  clear_course course;
 };
 using clearing_ptr = std::shared_ptr<clearing>;
 
@@ -38,58 +34,45 @@ void remember(const clearing_ptr& all, const pending_clear& what, std::function<
 
 void finish(const clearing_ptr& all) {
   connection& client = all->client;
-  if (all->sum.failure.code != errc::ok) {
-    client.refuse(all->what, all->sum.failure);
+  const clear_answer& sum = all->course.sum();
+  if (sum.failure.code != errc::ok) {
+    client.refuse(all->what, sum.failure);
     return;
   }
   if (client.group().shadow)
     client.send(client.group().shadow, shadow_clear{all->space});
   client.reply(all->what, [&](flatbuffers::FlatBufferBuilder& body) {
-    return wire::CreateClearAnswer(body, all->sum.objects, all->sum.bytes);
+    return wire::CreateClearAnswer(body, sum.objects, sum.bytes);
   });
 }
 
 /// Paths of the volume that are left out, or could not write the clear down, hear of it when they are opened.
 void finish_volume(const clearing_ptr& all) {
-  if (!all->sum.missed) {
+  if (!all->course.sum().missed) {
     finish(all);
     return;
   }
-  pending_clear missed = *all->sum.missed;
+  pending_clear missed = *all->course.sum().missed;
   missed.space = all->fingerprint;
   remember(all, missed, [all](const error& failure) {
-    if (failure.code == errc::ok)
-      all->sum.failure = {};
-    else if (all->sum.failure.code == errc::ok)
-      all->sum.failure = failure;
+    if (failure.code == errc::ok || all->course.sum().failure.code == errc::ok)
+      all->course.set_failure(failure);
     finish(all);
   });
 }
 
 void ask_tiers(const clearing_ptr& all) {
   connection& client = all->client;
-  if (all->next == all->order.size()) {
-    const auto& tiers = client.group().tiers();
-    if (all->tiers == tiers.size()) {
-      finish_volume(all);
-      return;
-    }
-    // A tier may have joined meanwhile and received objects that the first still had.
-    all->tiers = tiers.size();
-    for (const tier_parts& tier : tiers)
-      all->order.push_back(tier.tier);
-    if (tiers.size() != 1)
-      all->order.push_back(tiers.front().tier);
+  const auto& tiers = client.group().tiers();
+  auto next = all->course.next(tiers.size());
+  if (!next) {
+    finish_volume(all);
+    return;
   }
   client.ask(
-      all->order[all->next++], clear_request{all->space},
+      tiers[*next].tier, clear_request{all->space, all->fingerprint},
       [all](const clear_answer& answer) {
-        all->sum.objects += answer.objects;
-        all->sum.bytes += answer.bytes;
-        if (answer.missed)
-          all->sum.missed = answer.missed;
-        if (answer.failure.code != errc::ok)
-          all->sum.failure = answer.failure;
+        all->course.add(answer);
         ask_tiers(all);
       },
       [all] {
@@ -101,7 +84,9 @@ void ask_tiers(const clearing_ptr& all) {
 
 void clear(connection& client, const connection::request& what, const wire::Clear& asked,
            protocol::descriptor_list&) {
-  auto all = std::make_shared<clearing>(clearing{client, what, {}, {}, {}, 0, 0, {}});
+  if (!client.may_govern(what, "a clear removes what all clients of the trust group have stored"))
+    return;
+  auto all = std::make_shared<clearing>(clearing{client, what, {}, {}, {}});
   if (asked.space() != 0) {
     auto space = client.find_space(what, asked.space());
     if (!space)
@@ -118,7 +103,7 @@ void clear(connection& client, const connection::request& what, const wire::Clea
       all->client.refuse(all->what, failure);
       return;
     }
-    all->sum.failure = failure;
+    all->course.set_failure(failure);
     ask_tiers(all);
   });
 }

@@ -17,9 +17,9 @@ void end_inference(connection& client, const connection::request& what, const wi
     end.outcome.think_time_ns = uint64_t{*think} * 1'000'000;
   if (auto time = asked.time_ns())
     end.told = *time;
-  if (client.group().feed)
+  if (client.group().feed && client.group().feed->offer(1))
     client.send(client.group().shadow, end);
-  client.send(client.group().policy, std::move(end));
+  client.tell_policy(std::move(end), 1);
   client.reply(what,
                [](flatbuffers::FlatBufferBuilder& body) { return wire::CreateEndInferenceAnswer(body); });
 }

@@ -12,7 +12,8 @@ struct load_subject {
   space_ptr in;
   std::shared_ptr<metrics::space_probe> probe; ///< null if only a lease identifies the space
   batch_ptr objects;
-  size_t pools = 1; ///< objects per chunk
+  transfer_scope scope;
+  uint16_t rank = 0;
   tier_holds leased;
   lease_ptr from;           ///< null: by prefix, which counts as an access
   uint64_t first_token = 0; ///< position in the prompt at which the first object's chunk begins
@@ -34,7 +35,7 @@ void load_objects(connection& client, const connection::request& what, const wir
   job.group = client.group_handle();
   job.in = subject.in;
   job.objects = subject.objects;
-  job.objects_per_chunk = subject.pools;
+  job.objects_per_chunk = subject.scope.pools.size();
   job.leased = subject.leased;
   job.held_by = subject.from;
   job.runs = std::move(*runs);
@@ -47,9 +48,11 @@ void load_objects(connection& client, const connection::request& what, const wir
       subject.probe->loaded(done.bytes);
     client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
       auto tiers = body.CreateVector(done.bytes_by_tier.data(), done.bytes_by_tier.size());
-      return wire::CreateLoadAnswer(
-          body, static_cast<uint32_t>(requested), static_cast<uint32_t>(done.chunks),
-          done.chunks * subject.in->spec.chunk_tokens, done.bytes, tiers, subject.first_token);
+      auto missing = missing_of(done, subject.scope, subject.rank, subject.in->spec);
+      return wire::CreateLoadAnswer(body, static_cast<uint32_t>(requested),
+                                    static_cast<uint32_t>(done.chunks),
+                                    done.chunks * subject.in->spec.chunk_tokens, done.bytes, tiers,
+                                    subject.first_token, missing ? &*missing : nullptr);
     });
   });
 }
@@ -73,7 +76,8 @@ void load_made(connection& client, const connection::request& what, const wire::
                {in.what,
                 in.probe,
                 objects,
-                scope.pools.size(),
+                scope,
+                in.rank,
                 {},
                 nullptr,
                 prefix.first_token + scope.range.first * in.what->spec.chunk_tokens});
@@ -116,7 +120,7 @@ void load_leased(connection& client, const connection::request& what, const wire
   with_objects(client, what, std::move(of), body,
                [&client, what, &request, region, from, scope = *scope, rank](const batch_ptr& objects) {
                  load_objects(client, what, request, region,
-                              {from->in, client.probe_of(from->in->id), objects, scope.pools.size(),
+                              {from->in, client.probe_of(from->in->id), objects, scope, rank,
                                leased_part(from, scope, rank), from, token_of(*from, scope.range)});
                });
 }
@@ -129,7 +133,7 @@ void load(connection& client, const connection::request& what, const wire::Load&
   if (!region)
     return;
   client.set_deadline(what, asked.deadline_ms());
-  connection::set_inference(what, asked.options());
+  connection::take_options(what, asked.options());
   if (asked.prefix() != nullptr) {
     load_prefix(client, what, asked, region);
     return;

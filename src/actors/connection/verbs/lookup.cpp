@@ -32,6 +32,7 @@ void count_hits(const client_space& in, const prefix_plan& plan) {
 struct subject {
   client_space_ptr in;
   bool lease_wanted = false;
+  size_t digest_width = 0; ///< of the digests to return; 0: none
   std::shared_ptr<const chunk_prefix> prefix;
   std::shared_ptr<named_lookup> name; ///< null: it has no id
 };
@@ -56,16 +57,16 @@ void answer(connection& client, const connection::request& what, const subject& 
   count_hits(*of.in, plan);
   lease_ptr held;
   if (of.lease_wanted && plan.found_chunks != 0 && what.context->live()) {
-    size_t objects = 0;
-    for (const tier_hold& one : found.held)
-      objects += one.held->places().size();
+    lease counted;
+    counted.held = found.held;
+    size_t objects = objects_of(counted);
     if (!client.may_lease(what) || !client.may_name(what, objects))
       return;
     held = take_lease(client, of, found);
   }
   if (of.name) {
     lookup_outcome outcome;
-    outcome.in = of.in->what;
+    outcome.chunk_tokens = of.in->what->spec.chunk_tokens;
     outcome.plan = plan;
     outcome.plan.object_tiers = {}; // no longer needed
     outcome.leased = held != nullptr;
@@ -75,7 +76,8 @@ void answer(connection& client, const connection::request& what, const subject& 
     of.name->answered(std::move(outcome));
   }
   client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
-    return write_lookup_answer(body, plan, held ? held->id : lease_id{});
+    return write_lookup_answer(body, plan, held ? held->id : lease_id{},
+                               {of.prefix->chunks, of.digest_width});
   });
 }
 
@@ -126,28 +128,40 @@ void begin(connection& client, const connection::request& what, const wire::Look
 void begin_named(connection& client, const connection::request& what, const wire::Lookup& asked, subject of) {
   auto id = protocol::to_lookup_id(asked.lookup_id());
   auto body = client.channel().hold();
-  client.ask(
-      what, client.group().group, begin_lookup_request{id, what.context}, "the trust group's actor has ended",
-      [&client, what, &asked, of = std::move(of), id, body](const begin_lookup_answer& answer) mutable {
-        if (answer.failure.code != errc::ok) {
-          client.refuse(what, answer.failure);
-          return;
-        }
-        of.name = std::make_shared<named_lookup>(client.group().group, id, what.context);
-        begin(client, what, asked, std::move(of), std::move(body));
-      });
+  of.name = std::make_shared<named_lookup>(client.group().group, id, what.context);
+  client.ask(what, client.group().group, begin_lookup_request{id, what.context},
+             "the trust group's actor has ended",
+             [&client, what, &asked, of = std::move(of), body](const begin_lookup_answer& answer) mutable {
+               if (answer.failure.code != errc::ok)
+                 client.refuse(what, answer.failure);
+               else
+                 begin(client, what, asked, std::move(of), std::move(body));
+             });
+}
+
+void refused(connection& client, const connection::request& what, const wire::Lookup& asked) {
+  if (asked.lookup_id() != nullptr && asked.lookup_id()->size() == lookup_id{}.bytes.size())
+    refuse_named_lookup(client.group().group, protocol::to_lookup_id(asked.lookup_id()), what.context);
 }
 
 } // namespace
 
+void lookup_refused(connection& client, const connection::request& what, std::span<const uint8_t> body) {
+  if (auto asked = protocol::well_formed<wire::Lookup>(body))
+    refused(client, what, **asked);
+}
+
 void lookup(connection& client, const connection::request& what, const wire::Lookup& asked,
             protocol::descriptor_list&) {
   auto in = client.find_space(what, asked.space());
-  if (!in)
+  if (!in) {
+    refused(client, what, asked);
     return;
+  }
   client.set_deadline(what, asked.deadline_ms());
-  connection::set_inference(what, asked.options());
-  subject of{std::move(in), asked.lease(), nullptr, nullptr};
+  connection::take_options(what, asked.options());
+  size_t width = asked.prefix()->digests() ? asked.prefix()->digest_width() : in->hasher->width();
+  subject of{std::move(in), asked.lease(), asked.digests() ? width : 0, nullptr, nullptr};
   if (asked.lookup_id() != nullptr)
     begin_named(client, what, asked, std::move(of));
   else

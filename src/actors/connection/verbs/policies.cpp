@@ -1,5 +1,6 @@
 // policies: the policy of each tier, and the results of shadow policies.
 #include "actors/connection/verbs.hpp"
+#include "connection/status_tables.hpp"
 
 namespace terrace::actors::verbs {
 
@@ -11,40 +12,11 @@ struct policies_gathered {
   int waiting_for = 0;
 };
 
-flatbuffers::Offset<wire::ShadowPolicy> write(flatbuffers::FlatBufferBuilder& body,
-                                              const shadow_report::line& line) {
-  auto policy = body.CreateString(line.policy);
-  wire::ShadowPolicyBuilder out(body);
-  out.add_policy(policy);
-  out.add_capacity_bytes(line.capacity_bytes);
-  out.add_used_bytes(line.used_bytes);
-  out.add_objects(line.residents);
-  out.add_bookkeeping_bytes(line.bookkeeping_bytes);
-  out.add_requests(line.counts.requests);
-  out.add_asked(line.counts.asked);
-  out.add_hits(line.counts.hits);
-  out.add_asked_bytes(line.counts.asked_bytes);
-  out.add_hit_bytes(line.counts.hit_bytes);
-  out.add_evictions(line.counts.evicted);
-  return out.Finish();
-}
-
 void answer(connection& client, const connection::request& what, const policies_gathered& all) {
   const group_parts& group = client.group();
   client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
-    std::vector<flatbuffers::Offset<wire::TierPolicy>> tiers;
-    for (const policies_report::tier& tier : all.policies.tiers)
-      tiers.push_back(
-          wire::CreateTierPolicyDirect(body, to_string(tier.kind), tier.policy.c_str(), tier.residents));
-    std::vector<flatbuffers::Offset<wire::ShadowPolicy>> shadows;
-    for (const shadow_report::line& line : all.shadows.lines)
-      shadows.push_back(write(body, line));
-    std::vector<flatbuffers::Offset<flatbuffers::String>> known;
-    for (std::string_view name : eviction_policy_names())
-      known.push_back(body.CreateString(name.data(), name.size()));
-    return wire::CreatePoliciesAnswerDirect(body, group.name.c_str(), &tiers, all.policies.tracked,
-                                            all.policies.ghosts, all.policies.bookkeeping_bytes, &shadows,
-                                            group.feed ? group.feed->skipped() : 0, &known);
+    return write_policies(body, group.name, all.policies, all.shadows,
+                          group.feed ? group.feed->skipped() : 0);
   });
 }
 

@@ -10,9 +10,10 @@ namespace {
 
 /// From now on the client may read these locations, until it releases the lease or ends.
 void tell_places(connection& client, const connection::request& what, const lease_ptr& from,
-                 uint64_t first_token, const load_result& done) {
+                 const transfer_scope& scope, const load_result& done) {
   if (!client.reads(what, from, done.places, done.holds))
     return;
+  auto missing = missing_of(done, scope, client.rank_in(from->in->id), from->in->spec);
   client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
     std::vector<wire::Location> locations;
     locations.reserve(done.places.size());
@@ -20,7 +21,8 @@ void tell_places(connection& client, const connection::request& what, const leas
       auto at = client.group().memory->locate(place.offset + object_header_bytes);
       locations.emplace_back(at.offset, place.payload_bytes, at.segment, 0);
     }
-    return wire::CreateReadLeaseAnswer(body, body.CreateVectorOfStructs(locations), first_token);
+    return wire::CreateReadLeaseAnswer(body, protocol::create_structs(body, locations),
+                                       token_of(*from, scope.range), missing ? &*missing : nullptr);
   });
 }
 
@@ -55,7 +57,7 @@ void read_lease(connection& client, const connection::request& what, const wire:
     return;
   }
   client.set_deadline(what, asked.deadline_ms());
-  connection::set_inference(what, asked.options());
+  connection::take_options(what, asked.options());
   auto body = client.channel().hold(); // contains `asked`
   client.with_lease(what, protocol::to_lease_id(asked.lease()),
                     [&client, what, &asked, body](const lease_ptr& from) {

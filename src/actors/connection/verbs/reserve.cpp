@@ -19,21 +19,7 @@ void reserve_absent(connection& client, const connection::request& what, const c
     client.refuse(what, memory.error());
     return;
   }
-  // A chunk is written completely or not at all, so that the chunks of a commit are complete.
-  auto absent = std::make_shared<object_batch>();
-  absent->trailing = all->trailing;
-  std::vector<bool> wanted(all->size());
-  for (size_t c = 0; c < all->size(); c += per_chunk) {
-    bool whole = true;
-    for (size_t i = c; i < c + per_chunk; ++i)
-      whole = whole && present.test(i);
-    for (size_t i = c; i < c + per_chunk && !whole; ++i) {
-      wanted[i] = true;
-      absent->keys.push_back(all->keys[i]);
-      absent->parents.push_back(all->parents[i]);
-      absent->payload_bytes.push_back(all->payload_bytes[i]);
-    }
-  }
+  auto [absent, wanted] = absent_chunks(*all, per_chunk, present);
   staged reservation;
   reservation.in = in.what;
   reservation.objects = absent;
@@ -55,7 +41,7 @@ void reserve_absent(connection& client, const connection::request& what, const c
         locations.emplace_back(extents[next++].offset, all->payload_bytes[i], staging_segment, 0);
       else
         locations.emplace_back(0, 0, staging_segment, 0);
-    return wire::CreateReserveAnswer(body, *id, staging_segment, body.CreateVectorOfStructs(locations));
+    return wire::CreateReserveAnswer(body, *id, staging_segment, protocol::create_structs(body, locations));
   });
 }
 
@@ -96,7 +82,7 @@ void reserve(connection& client, const connection::request& what, const wire::Re
   if (!in)
     return;
   client.set_deadline(what, asked.deadline_ms());
-  connection::set_inference(what, asked.options());
+  connection::take_options(what, asked.options());
   with_chunks(client, what, *in, *asked.prefix(),
               [&client, what, in, &asked](chunk_prefix prefix, const keep_alive& body) {
                 auto scope = scope_of(client, what, asked, in->what->spec, prefix.chunks.size());

@@ -1,28 +1,12 @@
 // set_policy: sets the eviction policy of a tier.
 #include "actors/connection/verbs.hpp"
 
-#include <unistd.h>
-
 namespace terrace::actors::verbs {
-
-namespace {
-
-/// Allowed for the daemon's own user and root, because a policy affects the whole group.
-bool may_govern(const connection& client) {
-  uid_t uid = client.who().uid;
-  return uid == 0 || uid == ::geteuid();
-}
-
-} // namespace
 
 void set_policy(connection& client, const connection::request& what, const wire::SetPolicy& asked,
                 protocol::descriptor_list&) {
-  if (!may_govern(client)) {
-    client.refuse(what, {errc::denied, "expected the daemon's own user or root, got user " +
-                                           std::to_string(client.who().uid) +
-                                           ": a policy serves all clients of the trust group"});
+  if (!client.may_govern(what, "a policy serves all clients of the trust group"))
     return;
-  }
   set_policy_request request;
   std::string tier = asked.tier()->str();
   for (tier_kind kind : {tier_kind::host, tier_kind::disk})

@@ -16,6 +16,17 @@ void start_load(connection& client, const connection::request& what, load_job jo
                             });
 }
 
+/// The object that ended the load early, by the numbers of the wire.
+inline std::optional<wire::Missing> missing_of(const load_result& done, const transfer_scope& scope,
+                                               uint16_t rank, const space_spec& spec) {
+  if (!done.missing)
+    return std::nullopt;
+  size_t per_chunk = scope.pools.size();
+  uint16_t pool = scope.pools[*done.missing % per_chunk];
+  return wire::Missing(static_cast<uint32_t>(scope.range.first + *done.missing / per_chunk), pool,
+                       spec.pools[pool].replicated ? uint16_t{0} : rank, done.damaged);
+}
+
 /// The position in the prompt at which a range of the lease's chunks begins.
 inline uint64_t token_of(const lease& from, const chunk_range& range) {
   return from.first_token + range.first * from.in->spec.chunk_tokens;

@@ -1,6 +1,6 @@
 // status: the state of the daemon, limited to the client's trust group.
 #include "actors/connection/verbs.hpp"
-#include "connection/open_pools.hpp"
+#include "connection/status_tables.hpp"
 
 namespace terrace::actors::verbs {
 
@@ -14,80 +14,18 @@ struct gathered {
   size_t waiting_for = 0;
 };
 
-flatbuffers::Offset<wire::TierStatus> write(flatbuffers::FlatBufferBuilder& body, const tier_report& tier) {
-  auto kind = body.CreateString(to_string(tier.kind));
-  auto state = body.CreateString(tier.state);
-  auto reason = body.CreateString(tier.reason);
-  auto allocator = body.CreateString(tier.allocator);
-  auto policy = body.CreateString(tier.policy);
-  flatbuffers::Offset<flatbuffers::String> notice;
-  if (!tier.notice.empty())
-    notice = body.CreateString(tier.notice);
-  wire::TierStatusBuilder out(body);
-  out.add_tier(kind);
-  out.add_state(state);
-  out.add_reason(reason);
-  out.add_allocator(allocator);
-  out.add_policy(policy);
-  out.add_capacity_bytes(tier.usage.capacity_bytes);
-  out.add_used_bytes(tier.usage.used_bytes);
-  out.add_free_bytes(tier.usage.free_bytes);
-  out.add_largest_free_run(tier.usage.largest_free_run);
-  out.add_free_runs(tier.usage.free_runs);
-  out.add_fragmentation(tier.usage.fragmentation());
-  out.add_huge_page_bytes(tier.huge_page_bytes);
-  out.add_leaving_bytes(tier.leaving_bytes);
-  if (!notice.IsNull())
-    out.add_notice(notice);
-  out.add_objects(tier.objects);
-  out.add_leased_objects(tier.held_objects);
-  out.add_waiting_requests(tier.waiting);
-  out.add_hits(tier.hits);
-  out.add_misses(tier.misses);
-  out.add_evictions(tier.evictions);
-  out.add_bytes_read(tier.bytes_read);
-  out.add_bytes_written(tier.bytes_written);
-  out.add_errors(tier.errors);
-  return out.Finish();
-}
-
-flatbuffers::Offset<wire::ClientStatus> write(flatbuffers::FlatBufferBuilder& body,
-                                              const client_record& client) {
-  auto name = body.CreateString(client.name());
-  auto group = body.CreateString(client.group);
-  auto state = body.CreateString(client.state.load());
-  wire::ClientStatusBuilder out(body);
-  out.add_connection(static_cast<uint64_t>(client.id));
-  out.add_name(name);
-  out.add_pid(client.pid);
-  out.add_uid(client.uid);
-  out.add_group(group);
-  out.add_state(state);
-  out.add_requests_in_flight(client.requests_in_flight);
-  out.add_regions(client.regions);
-  out.add_region_bytes(client.region_bytes);
-  out.add_leases(client.leases);
-  out.add_reservations(client.reservations);
-  out.add_requests(client.requests);
-  return out.Finish();
-}
-
-flatbuffers::Offset<wire::SpaceStatus> write(flatbuffers::FlatBufferBuilder& body,
-                                             const opened_space& space) {
-  auto model = body.CreateString(space.spec.model);
-  auto fingerprint = body.CreateVector(space.fingerprint.bytes.data(), space.fingerprint.bytes.size());
-  auto pools = write_open_pools(body, space.spec);
-  return wire::CreateSpaceStatus(body, static_cast<uint32_t>(space.id), model, fingerprint, pools);
-}
-
 /// Availability, which movers know and tiers do not.
 void add_service(const group_parts& group, std::vector<tier_report>& tiers) {
   for (const tier_parts& each : group.tiers())
-    for (tier_report& tier : tiers)
-      if (std::string reason = each.degraded(); tier.kind == each.kind && !reason.empty()) {
+    for (tier_report& tier : tiers) {
+      if (tier.kind != each.kind)
+        continue;
+      tier.notice = each.notice();
+      if (std::string reason = each.degraded(); !reason.empty()) {
         tier.state = "degraded";
         tier.reason = std::move(reason);
       }
+    }
 }
 
 /// Adds what only the arena knows.
@@ -108,17 +46,19 @@ void answer(connection& client, const connection::request& what, gathered& all) 
   client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
     std::vector<flatbuffers::Offset<wire::TierStatus>> tiers;
     for (const tier_report& tier : all.tiers)
-      tiers.push_back(write(body, tier));
+      tiers.push_back(write_status(body, tier));
     std::vector<flatbuffers::Offset<wire::SpaceStatus>> spaces;
     for (const space_ptr& space : all.group.open_spaces)
-      spaces.push_back(write(body, *space));
+      spaces.push_back(write_status(body, *space));
     auto group = wire::CreateGroupStatusDirect(
         body, client.group().name.c_str(), client.group().path.c_str(), client.group().isolated,
-        static_cast<uint32_t>(all.group.spaces), static_cast<uint32_t>(all.group.leases), &tiers, &spaces);
+        static_cast<uint32_t>(all.group.spaces), static_cast<uint32_t>(all.group.leases), &tiers, &spaces,
+        environment.regions ? environment.regions->bytes() : 0,
+        environment.regions ? environment.regions->bytes_max() : 0);
     auto groups = body.CreateVector(&group, 1);
     std::vector<flatbuffers::Offset<wire::ClientStatus>> clients;
     for (const client_ptr& other : environment.clients->of_group(client.group().name))
-      clients.push_back(write(body, *other));
+      clients.push_back(write_status(body, *other));
     auto listed = body.CreateVector(clients);
     auto ring = body.CreateVectorOfStrings(environment.ring_features);
     auto boot = body.CreateVector(environment.boot.bytes.data(), environment.boot.bytes.size());

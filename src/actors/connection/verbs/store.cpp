@@ -53,7 +53,7 @@ void store(connection& client, const connection::request& what, const wire::Stor
   if (!region)
     return;
   client.set_deadline(what, asked.deadline_ms());
-  connection::set_inference(what, asked.options());
+  connection::take_options(what, asked.options());
   with_chunks(client, what, *in, *asked.prefix(),
               [&client, what, &asked, region, in](chunk_prefix prefix, const keep_alive& body) {
                 auto scope = scope_of(client, what, asked, in->what->spec, prefix.chunks.size());

@@ -1,4 +1,4 @@
-#include "connection/listening_socket.hpp"
+#include "channel/listening_socket.hpp"
 
 #include "tests/support/temporary_folder.hpp"
 

@@ -1,4 +1,4 @@
-#include "connection/listening_socket.hpp"
+#include "channel/listening_socket.hpp"
 
 #include <poll.h>
 #include <sys/socket.h>

@@ -1,11 +1,11 @@
-#include "actors/connection/frame_channel.hpp"
+#include "channel/frame_channel.hpp"
 
 #include <poll.h>
 #include <sys/socket.h>
 
 #include <cerrno>
 
-namespace terrace::actors {
+namespace terrace {
 
 namespace {
 constexpr size_t joined_bytes_max =
@@ -13,9 +13,12 @@ constexpr size_t joined_bytes_max =
 constexpr size_t idle_builders_max = 8;
 } // namespace
 
-frame_channel::frame_channel(unique_fd socket, runtime::io_port& port, caf::strong_actor_ptr owner)
-    : port_(port), owner_(std::move(owner)), socket_(std::make_shared<unique_fd>(std::move(socket))),
-      in_(std::make_shared<incoming>()), out_(std::make_shared<outgoing>()) {
+frame_channel::frame_channel(unique_fd socket, runtime::io_port& port, caf::strong_actor_ptr owner,
+                             const teardown_ptr& teardown)
+    : port_(port), owner_(std::move(owner)),
+      // With them end descriptors that were received and not used.
+      socket_(new unique_fd(std::move(socket)), deleted_by{teardown}),
+      in_(new incoming, deleted_by{teardown}), out_(std::make_shared<outgoing>()) {
   in_->socket = socket_;
   out_->socket = socket_;
 }
@@ -143,4 +146,4 @@ bool frame_channel::sent(int32_t result, std::vector<uint64_t>& done) {
   return true;
 }
 
-} // namespace terrace::actors
+} // namespace terrace

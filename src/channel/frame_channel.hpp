@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/unique_fd.hpp"
+#include "memory/teardown.hpp"
 #include "protocol/descriptors.hpp"
 #include "protocol/frame_builder.hpp"
 #include "protocol/frame_decoder.hpp"
@@ -13,7 +14,7 @@
 #include <memory>
 #include <vector>
 
-namespace terrace::actors {
+namespace terrace {
 
 /// The tags of a connection's operations.
 namespace io_tag {
@@ -35,7 +36,8 @@ struct outgoing_frame {
 /// outlives it.
 class frame_channel {
  public:
-  frame_channel(unique_fd socket, runtime::io_port& port, caf::strong_actor_ptr owner);
+  frame_channel(unique_fd socket, runtime::io_port& port, caf::strong_actor_ptr owner,
+                const teardown_ptr& teardown = nullptr);
   ~frame_channel();
 
   // ---- in ----
@@ -103,4 +105,4 @@ class frame_channel {
   std::vector<std::unique_ptr<protocol::frame_builder>> builders_; ///< idle ones
 };
 
-} // namespace terrace::actors
+} // namespace terrace

@@ -1,0 +1,16 @@
+// close_space: the connection no longer uses a space, so that the trust group may forget it.
+#include "actors/connection/verbs.hpp"
+
+namespace terrace::actors::verbs {
+
+void close_space(connection& client, const connection::request& what, const wire::CloseSpace& asked,
+                 protocol::descriptor_list&) {
+  auto closed = client.close_space(static_cast<space_id>(asked.space()));
+  if (!closed) {
+    client.refuse(what, closed.error());
+    return;
+  }
+  client.reply(what, [](flatbuffers::FlatBufferBuilder& body) { return wire::CreateCloseSpaceAnswer(body); });
+}
+
+} // namespace terrace::actors::verbs

@@ -1,0 +1,60 @@
+// A limit on how often a line is written to the log.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+
+namespace terrace {
+
+/// At most `lines_max` lines in each `window`; the first line after that says how many were left out. Pure: time is an
+/// argument, which does not go back. Not thread-safe.
+class line_limit {
+ public:
+  using clock = std::chrono::steady_clock;
+
+  explicit line_limit(uint32_t lines_max = 10, clock::duration window = std::chrono::seconds(10))
+      : lines_max_(lines_max), window_(window) {}
+
+  /// The line to write; nullopt: none.
+  std::optional<std::string> admit(const std::string& line, clock::time_point now) {
+    if (!began_ || now - *began_ >= window_) {
+      began_ = now;
+      written_ = 0;
+    }
+    if (written_ == lines_max_) {
+      ++left_out_;
+      return std::nullopt;
+    }
+    ++written_;
+    if (left_out_ == 0)
+      return line;
+    auto all = line + " (" + std::to_string(left_out_) + " lines like this were left out)";
+    left_out_ = 0;
+    return all;
+  }
+
+ private:
+  uint32_t lines_max_;
+  clock::duration window_;
+  std::optional<clock::time_point> began_;
+  uint32_t written_ = 0;
+  uint64_t left_out_ = 0;
+};
+
+/// The same on any thread.
+class shared_line_limit {
+ public:
+  std::optional<std::string> admit(const std::string& line, line_limit::clock::time_point now) {
+    std::lock_guard lock(mutex_);
+    return limit_.admit(line, now);
+  }
+
+ private:
+  std::mutex mutex_;
+  line_limit limit_;
+};
+
+} // namespace terrace

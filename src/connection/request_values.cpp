@@ -1,0 +1,89 @@
+#include "connection/request_values.hpp"
+
+#include "index/shaped_pools.hpp"
+
+#include <string>
+#include <vector>
+
+namespace terrace {
+
+namespace {
+
+std::string text(const flatbuffers::String* from) { return from == nullptr ? std::string() : from->str(); }
+
+std::vector<tensor_shape> tensors_of(const wire::Pool& pool, const std::string& dtype) {
+  std::vector<tensor_shape> tensors;
+  if (pool.tensors() != nullptr)
+    for (const wire::Tensor* tensor : *pool.tensors())
+      tensors.push_back({static_cast<tensor_format>(tensor->format()),
+                         tensor->dtype() == nullptr ? dtype : tensor->dtype()->str(), tensor->kv_size(),
+                         tensor->layers(), tensor->hidden(), tensor->first_layer()});
+  return tensors;
+}
+
+} // namespace
+
+result<space_spec> spec_of(const wire::OpenSpace& request) {
+  if (request.rank() >= request.world_size())
+    return fail(errc::bad_request, "rank is " + std::to_string(request.rank()) +
+                                       "; expected less than world_size, " +
+                                       std::to_string(request.world_size()));
+  space_spec spec;
+  spec.model = text(request.model());
+  spec.revision = text(request.revision());
+  spec.dtype = text(request.dtype());
+  spec.layout = text(request.layout());
+  spec.chunk_tokens = request.chunk_tokens();
+  spec.hash_block_tokens = request.hash_block_tokens();
+  spec.world_size = request.world_size();
+  for (const wire::Pool* pool : *request.pools()) {
+    auto pools =
+        shaped_pools({pool->name()->str(), pool->object_bytes(), static_cast<hit_rule>(pool->hit_rule()),
+                      pool->trailing(), pool->replicated(), tensors_of(*pool, spec.dtype)},
+                     pool->layer_groups(), spec.chunk_tokens);
+    if (!pools)
+      return tl::unexpected(pools.error());
+    spec.pools.insert(spec.pools.end(), pools->begin(), pools->end());
+  }
+  spec.salt = text(request.salt());
+  spec.algorithm = static_cast<hash_algorithm>(request.algorithm());
+  spec.seed = text(request.seed());
+  return spec;
+}
+
+prefix_input input_of(const wire::Prefix& prefix) {
+  prefix_input input;
+  input.tokens = span_of(prefix.tokens());
+  input.parent = span_of(prefix.parent());
+  input.parent_tokens = prefix.parent_tokens();
+  input.digests = span_of(prefix.digests());
+  input.digest_width = prefix.digest_width();
+  input.unit = prefix.digest_unit() == wire::DigestUnit::chunk ? digest_unit::chunk : digest_unit::hash_block;
+  input.end_offsets = span_of(prefix.end_offsets());
+  if (prefix.lora() != nullptr)
+    input.extra.lora = prefix.lora()->str();
+  if (prefix.salt() != nullptr)
+    input.extra.salt = prefix.salt()->str();
+  if (prefix.items() != nullptr)
+    for (const wire::Item* item : *prefix.items())
+      input.extra.items.push_back({item->identifier()->str(), item->first_token(), item->tokens()});
+  if (prefix.tags() != nullptr)
+    for (const auto* tag : *prefix.tags())
+      input.tags.push_back(tag->str());
+  return input;
+}
+
+request_hints hints_of(const wire::Options& options) {
+  request_hints hints;
+  hints.session = options.session();
+  hints.turn = options.turn();
+  hints.priority = static_cast<uint8_t>((255 - options.priority()) / 32); // 0 to 7, higher stays longer
+  return hints;
+}
+
+std::optional<policy_time> time_of(const wire::Options& options) {
+  auto told = options.time_ns();
+  return told ? std::optional<policy_time>(*told) : std::nullopt;
+}
+
+} // namespace terrace

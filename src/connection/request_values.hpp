@@ -1,0 +1,31 @@
+// What requests say, as the values that other rooms take.
+#pragma once
+
+#include "index/prefix_resolver.hpp"
+#include "index/space_spec.hpp"
+#include "policy/eviction_types.hpp"
+#include "protocol/terrace_generated.h"
+
+#include <optional>
+#include <span>
+
+namespace terrace {
+
+/// Empty if there is no vector.
+template <class T>
+std::span<const T> span_of(const flatbuffers::Vector<T>* from) {
+  return from == nullptr ? std::span<const T>() : std::span<const T>(from->data(), from->size());
+}
+
+/// The spec of a space, with its pools from their shapes. Errors: `bad_request` for a rank outside the world, and those of
+/// `shaped_pools`.
+result<space_spec> spec_of(const wire::OpenSpace& request);
+
+/// The result refers to the vectors of the prefix.
+prefix_input input_of(const wire::Prefix& prefix);
+
+request_hints hints_of(const wire::Options& options);
+/// The time by the client's clock, if it was told.
+std::optional<policy_time> time_of(const wire::Options& options);
+
+} // namespace terrace

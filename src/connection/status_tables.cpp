@@ -1,0 +1,118 @@
+#include "connection/status_tables.hpp"
+
+#include "connection/open_pools.hpp"
+#include "policy/eviction_policy.hpp"
+
+#include <string_view>
+#include <vector>
+
+namespace terrace {
+
+flatbuffers::Offset<wire::TierStatus> write_status(flatbuffers::FlatBufferBuilder& body,
+                                                   const tier_report& tier) {
+  auto kind = body.CreateString(to_string(tier.kind));
+  auto state = body.CreateString(tier.state);
+  auto reason = body.CreateString(tier.reason);
+  auto allocator = body.CreateString(tier.allocator);
+  auto policy = body.CreateString(tier.policy);
+  flatbuffers::Offset<flatbuffers::String> notice;
+  if (!tier.notice.empty())
+    notice = body.CreateString(tier.notice);
+  wire::TierStatusBuilder out(body);
+  out.add_tier(kind);
+  out.add_state(state);
+  out.add_reason(reason);
+  out.add_allocator(allocator);
+  out.add_policy(policy);
+  out.add_capacity_bytes(tier.usage.capacity_bytes);
+  out.add_used_bytes(tier.usage.used_bytes);
+  out.add_free_bytes(tier.usage.free_bytes);
+  out.add_largest_free_run(tier.usage.largest_free_run);
+  out.add_free_runs(tier.usage.free_runs);
+  out.add_fragmentation(tier.usage.fragmentation());
+  out.add_huge_page_bytes(tier.huge_page_bytes);
+  out.add_leaving_bytes(tier.leaving_bytes);
+  if (!notice.IsNull())
+    out.add_notice(notice);
+  out.add_objects(tier.objects);
+  out.add_leased_objects(tier.held_objects);
+  out.add_waiting_requests(tier.waiting);
+  out.add_hits(tier.hits);
+  out.add_misses(tier.misses);
+  out.add_evictions(tier.evictions);
+  out.add_bytes_read(tier.bytes_read);
+  out.add_bytes_written(tier.bytes_written);
+  out.add_errors(tier.errors);
+  return out.Finish();
+}
+
+flatbuffers::Offset<wire::ClientStatus> write_status(flatbuffers::FlatBufferBuilder& body,
+                                                     const client_state& client) {
+  auto name = body.CreateString(client.name());
+  auto group = body.CreateString(client.group);
+  auto state = body.CreateString(client.state.load());
+  wire::ClientStatusBuilder out(body);
+  out.add_connection(static_cast<uint64_t>(client.id));
+  out.add_name(name);
+  out.add_pid(client.pid);
+  out.add_uid(client.uid);
+  out.add_group(group);
+  out.add_state(state);
+  out.add_requests_in_flight(client.requests_in_flight);
+  out.add_regions(client.regions);
+  out.add_region_bytes(client.region_bytes);
+  out.add_leases(client.leases);
+  out.add_reservations(client.reservations);
+  out.add_requests(client.requests);
+  return out.Finish();
+}
+
+flatbuffers::Offset<wire::SpaceStatus> write_status(flatbuffers::FlatBufferBuilder& body,
+                                                    const opened_space& space) {
+  auto model = body.CreateString(space.spec.model);
+  auto fingerprint = body.CreateVector(space.fingerprint.bytes.data(), space.fingerprint.bytes.size());
+  auto pools = write_open_pools(body, space.spec);
+  return wire::CreateSpaceStatus(body, static_cast<uint32_t>(space.id), model, fingerprint, pools);
+}
+
+namespace {
+
+flatbuffers::Offset<wire::ShadowPolicy> write(flatbuffers::FlatBufferBuilder& body,
+                                              const shadow_report::line& line) {
+  auto policy = body.CreateString(line.policy);
+  wire::ShadowPolicyBuilder out(body);
+  out.add_policy(policy);
+  out.add_capacity_bytes(line.capacity_bytes);
+  out.add_used_bytes(line.used_bytes);
+  out.add_objects(line.residents);
+  out.add_bookkeeping_bytes(line.bookkeeping_bytes);
+  out.add_requests(line.counts.requests);
+  out.add_asked(line.counts.asked);
+  out.add_hits(line.counts.hits);
+  out.add_asked_bytes(line.counts.asked_bytes);
+  out.add_hit_bytes(line.counts.hit_bytes);
+  out.add_evictions(line.counts.evicted);
+  return out.Finish();
+}
+
+} // namespace
+
+flatbuffers::Offset<wire::PoliciesAnswer> write_policies(flatbuffers::FlatBufferBuilder& body,
+                                                         const std::string& group,
+                                                         const policies_report& policies,
+                                                         const shadow_report& shadows, uint64_t skipped) {
+  std::vector<flatbuffers::Offset<wire::TierPolicy>> tiers;
+  for (const policies_report::tier& tier : policies.tiers)
+    tiers.push_back(
+        wire::CreateTierPolicyDirect(body, to_string(tier.kind), tier.policy.c_str(), tier.residents));
+  std::vector<flatbuffers::Offset<wire::ShadowPolicy>> lines;
+  for (const shadow_report::line& line : shadows.lines)
+    lines.push_back(write(body, line));
+  std::vector<flatbuffers::Offset<flatbuffers::String>> known;
+  for (std::string_view name : eviction_policy_names())
+    known.push_back(body.CreateString(name.data(), name.size()));
+  return wire::CreatePoliciesAnswerDirect(body, group.c_str(), &tiers, policies.tracked, policies.ghosts,
+                                          policies.bookkeeping_bytes, &lines, skipped, &known);
+}
+
+} // namespace terrace

@@ -1,0 +1,28 @@
+// Parts of the answers to status and policies on the wire.
+#pragma once
+
+#include "connection/client_state.hpp"
+#include "index/space_registry.hpp"
+#include "protocol/terrace_generated.h"
+#include "tier/policy_messages.hpp"
+#include "tier/tier_report.hpp"
+
+#include <cstdint>
+#include <string>
+
+namespace terrace {
+
+flatbuffers::Offset<wire::TierStatus> write_status(flatbuffers::FlatBufferBuilder& body,
+                                                   const tier_report& tier);
+flatbuffers::Offset<wire::ClientStatus> write_status(flatbuffers::FlatBufferBuilder& body,
+                                                     const client_state& client);
+flatbuffers::Offset<wire::SpaceStatus> write_status(flatbuffers::FlatBufferBuilder& body,
+                                                    const opened_space& space);
+
+/// `skipped`: requests that the shadows did not see, because they were behind.
+flatbuffers::Offset<wire::PoliciesAnswer> write_policies(flatbuffers::FlatBufferBuilder& body,
+                                                         const std::string& group,
+                                                         const policies_report& policies,
+                                                         const shadow_report& shadows, uint64_t skipped);
+
+} // namespace terrace

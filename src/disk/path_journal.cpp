@@ -1,0 +1,127 @@
+#include "disk/path_journal.hpp"
+
+#include <cstring>
+#include <utility>
+
+namespace terrace {
+
+path_journal::path_journal(const superblock& block, options with)
+    : with_(std::move(with)), journal_(block, with_.position) {}
+
+/// Fills in the volume's number of the space and the offset on the path.
+std::vector<index_record> path_journal::numbered(const std::vector<index_change>& changes) const {
+  std::vector<index_record> records;
+  records.reserve(changes.size());
+  for (const index_change& change : changes) {
+    uint32_t number = with_.spaces.number_of(change.in);
+    if (number == 0)
+      continue;
+    records.push_back(change.record);
+    records.back().space = number;
+    records.back().offset -= with_.in_arena.offset;
+  }
+  return records;
+}
+
+void path_journal::take(const index_changes& changes) {
+  if (changes.of && with_.spaces.number_of(changes.of->id) == 0) {
+    uint32_t number = with_.spaces.define(changes.of->id, changes.of->fingerprint.bytes);
+    journal_.add(space_record(number, changes.of->fingerprint.bytes));
+  }
+  for (const index_record& record : numbered(changes.changes))
+    journal_.add(record);
+  for (space_id gone : changes.gone)
+    with_.spaces.forget(gone);
+}
+
+void path_journal::advance() {
+  bool last_due = closing_ && !last_begun_ && journal_.changed() && !journal_.checkpoint_in_progress();
+  if (!journal_.checkpoint_due() && !last_due)
+    return;
+  last_begun_ = closing_;
+  journal_.begin_checkpoint();
+  with_.spaces.checkpoint_begun(journal_.counts().checkpoints);
+  journal_.add_image(with_.spaces.records());
+  next_slot_ = 0;
+}
+
+std::optional<image_request> path_journal::image_wanted() {
+  if (asking_ || !journal_.wants_image())
+    return std::nullopt;
+  asking_ = true;
+  return image_request{with_.in_arena, next_slot_, image_slots};
+}
+
+void path_journal::take(const image_answer& part) {
+  asking_ = false;
+  next_slot_ = part.next;
+  journal_.add_image(numbered(part.objects));
+  if (part.last)
+    journal_.end_image();
+}
+
+std::optional<journal_io> path_journal::next() {
+  auto io = journal_.next();
+  if (io)
+    expected_bytes_ = io->what == journal_io::action::sync ? 0 : io->memory->size();
+  return io;
+}
+
+std::string path_journal::completed(int32_t result) {
+  bool good = result >= 0 && static_cast<uint64_t>(result) == expected_bytes_;
+  std::string report;
+  if (good == failing_)
+    report = good ? "the index of " + with_.file + " can be written again"
+                  : "the index of " + with_.file +
+                        " cannot be written: " + (result < 0 ? std::strerror(-result) : "short write") +
+                        "; objects stored now may be missing after a restart";
+  failing_ = !good;
+  journal_.completed(good);
+  with_.spaces.checkpoints_done(journal_.counts().checkpoints);
+  return report;
+}
+
+void path_journal::forget(const forget_request& request, std::function<void(forget_answer)> done) {
+  std::optional<space_fingerprint> fingerprint;
+  if (request.space) {
+    fingerprint = with_.spaces.fingerprint_of(*request.space);
+    if (!fingerprint && request.fingerprint && with_.spaces.knows(*request.fingerprint))
+      fingerprint = request.fingerprint;
+    if (!fingerprint) { // nothing that a restart could find was written
+      done({{}, journal_.block().epoch, {}});
+      return;
+    }
+  }
+  journal_.forget(fingerprint, request.epoch, [this, done = std::move(done)](bool durable) {
+    forget_answer answer;
+    answer.epoch = journal_.block().epoch;
+    if (!durable)
+      answer.failure = {errc::internal,
+                        "cleared, but " + with_.file +
+                            " could not record it: after a restart cleared objects may reappear"};
+    done(std::move(answer));
+  });
+}
+
+std::optional<path_journal::room_report> path_journal::room() {
+  const journal_counts& counts = journal_.counts();
+  if (counts.checkpoints == std::exchange(checkpoints_told_, counts.checkpoints))
+    return std::nullopt;
+  room_report report;
+  if (counts.unrecorded != 0)
+    report.notice = std::to_string(counts.unrecorded) +
+                    " objects will not be found after a restart: the index of " + with_.file +
+                    " has room for " + std::to_string(journal_.records_max()) +
+                    " records; `terrace disk resize --objects` makes room";
+  report.news = !report.notice.empty() && (!lacks_room_ || last_begun_);
+  lacks_room_ = !report.notice.empty();
+  return report;
+}
+
+error path_journal::missing() const {
+  if (!journal_.changed())
+    return {};
+  return {errc::internal, "the last checkpoint of " + with_.file + " could not be written"};
+}
+
+} // namespace terrace

@@ -1,0 +1,46 @@
+#include "memory/teardown.hpp"
+
+#include <pthread.h>
+
+namespace terrace {
+
+teardown::teardown() : thread_([this] { work_off(); }) {
+  ::pthread_setname_np(thread_.native_handle(), "teardown");
+}
+
+teardown::~teardown() {
+  {
+    std::lock_guard held(lock_);
+    ending_ = true;
+  }
+  more_.notify_one();
+  thread_.join();
+}
+
+void teardown::run(std::function<void()> work) noexcept {
+  try {
+    std::lock_guard held(lock_);
+    line_.push_back(std::move(work));
+  } catch (const std::bad_alloc&) {
+    work();
+    return;
+  }
+  more_.notify_one();
+}
+
+void teardown::work_off() {
+  std::unique_lock held(lock_);
+  for (;;) {
+    more_.wait(held, [this] { return ending_ || !line_.empty(); });
+    if (line_.empty())
+      return;
+    auto work = std::move(line_.front());
+    line_.pop_front();
+    held.unlock();
+    work();
+    work = nullptr;
+    held.lock();
+  }
+}
+
+} // namespace terrace

@@ -1,0 +1,61 @@
+// A thread on which memory is released.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+namespace terrace {
+
+/// Unmapping a region and closing the last descriptor of a memfd free its pages one by one: seconds for a large
+/// one, in which a worker would serve nobody. This thread does it instead, in order.
+///
+/// All calls are safe on any thread and return at once. The destructor finishes everything that was handed over;
+/// it must not run on the thread itself, so what is handed over must not own the teardown.
+class teardown {
+ public:
+  teardown();
+  ~teardown();
+  teardown(const teardown&) = delete;
+  teardown& operator=(const teardown&) = delete;
+
+  /// Runs `work` after everything that was handed over before. On the calling thread if there is no memory to
+  /// remember it.
+  void run(std::function<void()> work) noexcept;
+
+  /// Destroys a value there.
+  template <class T>
+  void destroy(T value) {
+    run([kept = std::make_shared<T>(std::move(value))]() mutable { kept.reset(); });
+  }
+
+ private:
+  void work_off();
+
+  std::mutex lock_; ///< protects the two below; never held while memory is released
+  std::deque<std::function<void()>> line_;
+  bool ending_ = false;
+  std::condition_variable more_;
+  std::thread thread_;
+};
+
+using teardown_ptr = std::shared_ptr<teardown>;
+
+/// A deleter for shared pointers: deletes on the thread of `by`, or at once where it is null.
+struct deleted_by {
+  teardown_ptr by;
+
+  template <class T>
+  void operator()(T* what) const noexcept {
+    if (by)
+      by->run([what] { delete what; });
+    else
+      delete what;
+  }
+};
+
+} // namespace terrace

@@ -1,0 +1,138 @@
+#include "transfer/write_passage.hpp"
+
+#include "storage/object_header.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace terrace {
+
+write_passage::write_passage(write_through_notice notice)
+    : what_(std::move(notice)), bytes_(std::accumulate(what_.objects->payload_bytes.begin(),
+                                                       what_.objects->payload_bytes.end(), uint64_t{0})) {
+  // An object missing from the hold was never present: nothing to write.
+  for (const object_place& place : what_.held->places())
+    wanted_.push_back(place.present());
+}
+
+bool write_passage::wants_any() const {
+  return std::find(wanted_.begin(), wanted_.end(), true) != wanted_.end();
+}
+
+uint64_t write_passage::refuse_from(size_t i) {
+  auto begin = wanted_.begin() + static_cast<ptrdiff_t>(i);
+  auto refused = static_cast<uint64_t>(std::count(begin, wanted_.end(), true));
+  std::fill(begin, wanted_.end(), false);
+  return refused;
+}
+
+void write_passage::omit_present(const object_bitmap& present) {
+  for (size_t i = 0; i < wanted_.size(); ++i)
+    wanted_[i] = wanted_[i] && !present.test(i);
+}
+
+admit_request write_passage::admission(tier_kind tier, admission_rule rule, uint64_t room_bytes) {
+  admit_request request;
+  request.tier = tier;
+  request.rule = rule;
+  asked_.clear();
+  for (size_t i = 0; i < wanted_.size(); ++i) {
+    if (!wanted_[i])
+      continue;
+    uint64_t bytes = physical_bytes_for(what_.objects->payload_bytes[i]);
+    if (asked_.empty() && bytes <= room_bytes) {
+      room_bytes -= bytes;
+      continue;
+    }
+    asked_.push_back(i);
+    request.entries.push_back({to_entry_key(what_.objects->keys[i]), what_.objects->parents[i], bytes});
+  }
+  return request;
+}
+
+uint64_t write_passage::admitted(size_t count) {
+  return count < asked_.size() ? refuse_from(asked_[count]) : 0;
+}
+
+uint64_t write_passage::pay(write_budget& budget, write_budget::time_point now) {
+  paid_.resize(wanted_.size());
+  for (size_t i = 0; i < wanted_.size(); ++i) {
+    if (!wanted_[i])
+      continue;
+    uint64_t bytes = physical_bytes_for(what_.objects->payload_bytes[i]);
+    if (!budget.take(bytes, now))
+      return refuse_from(i);
+    paid_[i] = bytes;
+  }
+  return 0;
+}
+
+void write_passage::return_unspent(write_budget& budget) const {
+  for (uint64_t bytes : paid_)
+    budget.give_back(bytes);
+}
+
+acquire_request write_passage::space() const {
+  acquire_request request;
+  request.objects = what_.objects;
+  request.may_wait = false;
+  request.note_access = false;
+  request.may_fill = wanted_;
+  return request;
+}
+
+void write_passage::take_space(const acquire_answer& acquired, const segmented_arena& memory) {
+  const auto& host_places = what_.held->places();
+  for (size_t i = 0; i < acquired.states.size(); ++i) {
+    if (acquired.states[i] != acquired_state::reserved || !host_places[i].present())
+      continue;
+    moved_object object;
+    object.key = what_.objects->keys[i];
+    object.place = acquired.places[i];
+    object.memory = memory.at(host_places[i].offset);
+    if (!what_.checksums.empty())
+      object.checksum = what_.checksums[i];
+    objects_.push_back(object);
+    host_copies_.push_back(host_places[i].id);
+    if (!paid_.empty())
+      paid_[i] = 0; // it is spent
+  }
+}
+
+confirm_request write_passage::confirmation() const {
+  confirm_request request;
+  request.ids = host_copies_;
+  return request;
+}
+
+void write_passage::drop_cleared(const std::vector<bool>& present) {
+  size_t kept = 0;
+  for (size_t i = 0; i < objects_.size(); ++i)
+    if (present[i])
+      objects_[kept++] = objects_[i];
+  objects_.resize(kept);
+}
+
+write_request write_passage::write(const reservation_ptr& reserved) const {
+  write_request request;
+  request.in = what_.in;
+  request.objects = objects_;
+  request.owners = {what_.held, reserved};
+  return request;
+}
+
+write_passage::result write_passage::written(const std::vector<move_outcome>& outcomes) const {
+  result sum;
+  sum.complete.in = what_.in;
+  for (size_t i = 0; i < objects_.size(); ++i) {
+    if (outcomes[i] == move_outcome::done) {
+      sum.bytes += objects_[i].place.payload_bytes;
+      sum.complete.places.push_back(objects_[i].place);
+    } else {
+      ++(outcomes[i] == move_outcome::away ? sum.away : sum.failed);
+    }
+  }
+  return sum;
+}
+
+} // namespace terrace

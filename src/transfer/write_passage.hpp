@@ -1,0 +1,92 @@
+// One notice on its way to a tier below: which of its objects are written there, and why the others are not.
+//
+// Pure: the write-through actor asks the tiers and the policy, and passes their answers to this class. In order:
+// `omit_present`, `admission` and `admitted`, `pay`, `take_space`, `drop_cleared`, `written`. Used by one thread at a time.
+#pragma once
+
+#include "memory/segmented_arena.hpp"
+#include "policy/eviction_types.hpp"
+#include "tier/acquire.hpp"
+#include "tier/confirm.hpp"
+#include "tier/policy_messages.hpp"
+#include "tier/probe.hpp"
+#include "tier/publish.hpp"
+#include "transfer/mover_messages.hpp"
+#include "transfer/write_budget.hpp"
+#include "transfer/write_through_messages.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace terrace {
+
+/// Owns the notice, and with it the holds of its objects.
+class write_passage {
+ public:
+  explicit write_passage(write_through_notice notice);
+
+  uint64_t bytes() const { return bytes_; } ///< payload of all objects of the notice
+  size_t objects() const { return what_.objects->size(); }
+  bool wants_any() const;
+  /// Objects that have space in the tier and are to be written.
+  size_t to_write() const { return objects_.size(); }
+
+  // ---- admission. Objects are in chain order: after one that is refused, the rest is refused as well ----
+
+  /// Returns how many are refused.
+  uint64_t refuse_all() { return refuse_from(0); }
+
+  probe_request probe() const { return {what_.objects, false, false}; }
+  /// The tier already has these.
+  void omit_present(const object_bitmap& present);
+
+  /// Asks about the wanted objects, except those from the first on that fit into `room_bytes`, because they evict nothing.
+  /// No entries: all are admitted.
+  admit_request admission(tier_kind tier, admission_rule rule, uint64_t room_bytes);
+  /// The answer to the last `admission`. Returns how many are refused.
+  uint64_t admitted(size_t count);
+
+  /// Takes the bytes of the wanted objects from the budget. Returns how many are refused.
+  uint64_t pay(write_budget& budget, write_budget::time_point now);
+  /// At the end: returns the bytes of objects that got no space in the tier.
+  void return_unspent(write_budget& budget) const;
+
+  // ---- writing ----
+
+  /// Space in the tier for the wanted objects. It does not wait: a tier in which everything is leased refuses, and host
+  /// memory must not wait for it.
+  acquire_request space() const;
+  /// `memory`: the arena of host memory.
+  void take_space(const acquire_answer& acquired, const segmented_arena& memory);
+
+  /// Are the objects still published in host memory?
+  confirm_request confirmation() const;
+  /// Objects cleared from host memory before the tier reserved space for them are not written: a clear would not find
+  /// them there. `present`: parallel to the confirmation.
+  void drop_cleared(const std::vector<bool>& present);
+
+  write_request write(const reservation_ptr& reserved) const;
+
+  struct result {
+    publish_request complete; ///< of the objects that were written; may be empty
+    uint64_t bytes = 0;       ///< their payload
+    uint64_t away = 0;        ///< not written, because the device is out of service
+    uint64_t failed = 0;      ///< not written, for another reason
+  };
+  /// `outcomes`: parallel to the objects of `write`.
+  result written(const std::vector<move_outcome>& outcomes) const;
+
+ private:
+  uint64_t refuse_from(size_t i);
+
+  write_through_notice what_;
+  uint64_t bytes_ = 0;
+  std::vector<bool> wanted_;   ///< parallel to the notice's objects: still in host memory, and admitted
+  std::vector<size_t> asked_;  ///< the objects of the last `admission`
+  std::vector<uint64_t> paid_; ///< parallel to the notice's objects: bytes of the budget; empty: no payment
+  std::vector<moved_object> objects_;  ///< absent in the tier, with space reserved there
+  std::vector<object_id> host_copies_; ///< parallel to `objects_`, until they are confirmed
+};
+
+} // namespace terrace

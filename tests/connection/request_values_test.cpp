@@ -1,0 +1,97 @@
+#include "connection/request_values.hpp"
+
+#include <gtest/gtest.h>
+
+using namespace terrace;
+
+namespace {
+
+flatbuffers::Offset<wire::Pool> pool(flatbuffers::FlatBufferBuilder& body, const char* name, uint64_t bytes) {
+  auto text = body.CreateString(name);
+  wire::PoolBuilder out(body);
+  out.add_name(text);
+  out.add_object_bytes(bytes);
+  return out.Finish();
+}
+
+const wire::OpenSpace* space(flatbuffers::FlatBufferBuilder& body, uint32_t rank) {
+  auto model = body.CreateString("llama");
+  auto dtype = body.CreateString("bfloat16");
+  auto layout = body.CreateString("nhd");
+  std::vector<flatbuffers::Offset<wire::Pool>> list = {pool(body, "kv", 4096), pool(body, "state", 512)};
+  auto pools = body.CreateVector(list);
+  wire::OpenSpaceBuilder out(body);
+  out.add_model(model);
+  out.add_dtype(dtype);
+  out.add_layout(layout);
+  out.add_chunk_tokens(64);
+  out.add_world_size(2);
+  out.add_rank(rank);
+  out.add_pools(pools);
+  body.Finish(out.Finish());
+  return flatbuffers::GetRoot<wire::OpenSpace>(body.GetBufferPointer());
+}
+
+} // namespace
+
+TEST(RequestValues, ASpaceHasTheFieldsAndPoolsOfItsRequest) {
+  flatbuffers::FlatBufferBuilder body;
+  auto spec = spec_of(*space(body, 1));
+  ASSERT_TRUE(spec) << spec.error().text;
+  EXPECT_EQ(spec->model, "llama");
+  EXPECT_EQ(spec->revision, "");
+  EXPECT_EQ(spec->chunk_tokens, 64u);
+  EXPECT_EQ(spec->world_size, 2u);
+  ASSERT_EQ(spec->pools.size(), 2u);
+  EXPECT_EQ(spec->pools[1].name, "state");
+  EXPECT_EQ(spec->pools[1].object_bytes, 512u);
+}
+
+TEST(RequestValues, ARankIsWithinTheWorld) {
+  flatbuffers::FlatBufferBuilder body;
+  auto spec = spec_of(*space(body, 2));
+  ASSERT_FALSE(spec);
+  EXPECT_EQ(spec.error().code, errc::bad_request);
+  EXPECT_EQ(spec.error().text, "rank is 2; expected less than world_size, 2");
+}
+
+TEST(RequestValues, APrefixOfTokensHasNoDigests) {
+  flatbuffers::FlatBufferBuilder body;
+  std::vector<uint32_t> list = {1, 2, 3};
+  auto tokens = body.CreateVector(list);
+  auto lora = body.CreateString("adapter");
+  wire::PrefixBuilder out(body);
+  out.add_tokens(tokens);
+  out.add_lora(lora);
+  body.Finish(out.Finish());
+  auto input = input_of(*flatbuffers::GetRoot<wire::Prefix>(body.GetBufferPointer()));
+  ASSERT_EQ(input.tokens.size(), 3u);
+  EXPECT_EQ(input.tokens[2], 3u);
+  EXPECT_TRUE(input.digests.empty());
+  EXPECT_EQ(input.extra.lora, "adapter");
+  EXPECT_TRUE(input.extra.items.empty());
+}
+
+TEST(RequestValues, AHigherPriorityOnTheWireIsALowerNumberOfTheHints) {
+  for (auto [told, hint] : {std::pair<uint8_t, int>{0, 7}, {31, 7}, {255, 0}}) {
+    flatbuffers::FlatBufferBuilder body;
+    wire::OptionsBuilder out(body);
+    out.add_session(5);
+    out.add_turn(2);
+    out.add_priority(told);
+    body.Finish(out.Finish());
+    const auto& options = *flatbuffers::GetRoot<wire::Options>(body.GetBufferPointer());
+    EXPECT_EQ(hints_of(options).priority, hint);
+    EXPECT_EQ(hints_of(options).session, 5u);
+    EXPECT_EQ(hints_of(options).turn, 2u);
+    EXPECT_FALSE(time_of(options));
+  }
+}
+
+TEST(RequestValues, TheTimeIsThatOfTheClient) {
+  flatbuffers::FlatBufferBuilder body;
+  wire::OptionsBuilder out(body);
+  out.add_time_ns(17);
+  body.Finish(out.Finish());
+  EXPECT_EQ(time_of(*flatbuffers::GetRoot<wire::Options>(body.GetBufferPointer())), 17u);
+}

@@ -1,0 +1,85 @@
+#include "connection/status_tables.hpp"
+
+#include "tests/index/spaces.hpp"
+
+#include <gtest/gtest.h>
+
+using namespace terrace;
+
+namespace {
+template <class Table>
+const Table& finished(flatbuffers::FlatBufferBuilder& body, flatbuffers::Offset<Table> table) {
+  body.Finish(table);
+  return *flatbuffers::GetRoot<Table>(body.GetBufferPointer());
+}
+} // namespace
+
+TEST(StatusTables, ATierHasItsReport) {
+  tier_report report;
+  report.kind = tier_kind::disk;
+  report.state = "degraded";
+  report.reason = "gone";
+  report.usage.capacity_bytes = 100;
+  report.objects = 3;
+  report.held_objects = 2;
+  flatbuffers::FlatBufferBuilder body;
+  const auto& tier = finished(body, write_status(body, report));
+  EXPECT_EQ(tier.tier()->str(), "disk");
+  EXPECT_EQ(tier.state()->str(), "degraded");
+  EXPECT_EQ(tier.reason()->str(), "gone");
+  EXPECT_EQ(tier.capacity_bytes(), 100u);
+  EXPECT_EQ(tier.objects(), 3u);
+  EXPECT_EQ(tier.leased_objects(), 2u);
+  EXPECT_EQ(tier.notice(), nullptr);
+}
+
+TEST(StatusTables, ATierHasANoticeIfThereIsOne) {
+  tier_report report;
+  report.notice = "no huge pages";
+  flatbuffers::FlatBufferBuilder body;
+  EXPECT_EQ(finished(body, write_status(body, report)).notice()->str(), "no huge pages");
+}
+
+TEST(StatusTables, AClientHasItsState) {
+  client_state client;
+  client.id = connection_id{7};
+  client.group = "default";
+  client.pid = 12;
+  client.leases = 4;
+  client.set_name("vllm");
+  flatbuffers::FlatBufferBuilder body;
+  const auto& written = finished(body, write_status(body, client));
+  EXPECT_EQ(written.connection(), 7u);
+  EXPECT_EQ(written.name()->str(), "vllm");
+  EXPECT_EQ(written.state()->str(), "handshake");
+  EXPECT_EQ(written.pid(), 12);
+  EXPECT_EQ(written.leases(), 4u);
+}
+
+TEST(StatusTables, ASpaceHasItsPools) {
+  auto spec = terrace::testing::small_space();
+  opened_space space{space_id{3}, spec, spec.fingerprint()};
+  flatbuffers::FlatBufferBuilder body;
+  const auto& written = finished(body, write_status(body, space));
+  EXPECT_EQ(written.space(), 3u);
+  EXPECT_EQ(written.model()->str(), spec.model);
+  EXPECT_EQ(written.pools()->size(), spec.pools.size());
+}
+
+TEST(StatusTables, PoliciesHaveTheirTiersAndShadows) {
+  policies_report policies;
+  policies.tiers = {{tier_kind::host, "kmg", 5}, {tier_kind::disk, "lru", 6}};
+  policies.tracked = 11;
+  shadow_report shadows;
+  shadows.lines.resize(1);
+  shadows.lines[0].policy = "arc";
+  shadows.lines[0].counts.hits = 9;
+  flatbuffers::FlatBufferBuilder body;
+  const auto& written = finished(body, write_policies(body, "default", policies, shadows, 2));
+  EXPECT_EQ(written.group()->str(), "default");
+  ASSERT_EQ(written.tiers()->size(), 2u);
+  EXPECT_EQ(written.tiers()->Get(1)->policy()->str(), "lru");
+  ASSERT_EQ(written.shadows()->size(), 1u);
+  EXPECT_EQ(written.shadows()->Get(0)->hits(), 9u);
+  EXPECT_GT(written.known()->size(), 2u);
+}

@@ -1,0 +1,166 @@
+#include "disk/path_journal.hpp"
+
+#include "storage/volume_layout.hpp"
+#include "tests/index/spaces.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+
+using namespace terrace;
+
+namespace {
+
+constexpr uint64_t arena_begin = 1 << 20; // of the path in the tier's arena
+
+superblock small_volume() {
+  superblock block;
+  block.volume.bytes = {1};
+  block.epoch = 3;
+  block.layout = layout_for(1 << 20);
+  return block;
+}
+
+space_ptr space(uint32_t id) {
+  auto spec = terrace::testing::small_space();
+  spec.model += std::to_string(id);
+  return std::make_shared<const opened_space>(opened_space{space_id{id}, spec, spec.fingerprint()});
+}
+
+index_change change(uint32_t in, uint64_t number) {
+  index_change made;
+  made.in = space_id{in};
+  made.record.generation = first_generation(3) + number;
+  made.record.offset = arena_begin + number * 8192;
+  made.record.physical_bytes = 8192;
+  return made;
+}
+
+struct PathJournal : ::testing::Test {
+  path_journal journal{small_volume(),
+                       {.file = "/data/volume",
+                        .in_arena = {arena_begin, 1 << 20},
+                        .position = {},
+                        .spaces = volume_spaces()}};
+
+  /// Performs what is to be done; returns the number of writes.
+  size_t run(int32_t error = 0) {
+    size_t writes = 0;
+    journal.advance();
+    while (auto io = journal.next()) {
+      bool sync = io->what == journal_io::action::sync;
+      writes += sync ? 0 : 1;
+      journal.completed(error != 0 ? -error : sync ? 0 : static_cast<int32_t>(io->memory->size()));
+      journal.advance();
+    }
+    return writes;
+  }
+
+  forget_answer forget(forget_request request, bool durable = true) {
+    std::optional<forget_answer> answer;
+    journal.forget(request, [&](forget_answer done) { answer = std::move(done); });
+    if (durable)
+      run();
+    return answer.value_or(forget_answer{{errc::busy, "waits"}, 0, {}});
+  }
+};
+
+} // namespace
+
+TEST_F(PathJournal, RecordsASpaceBeforeItsFirstObject) {
+  journal.take(index_changes{{change(1, 0), change(1, 1)}, space(1)});
+  EXPECT_EQ(journal.counts().records, 3u);
+  journal.take(index_changes{{change(1, 2)}, space(1)});
+  EXPECT_EQ(journal.counts().records, 4u);
+  EXPECT_GT(run(), 0u);
+}
+
+TEST_F(PathJournal, OmitsObjectsOfSpacesThatWereNeverNamed) {
+  journal.take(index_changes{{change(7, 0)}, nullptr});
+  EXPECT_EQ(journal.counts().records, 0u);
+}
+
+TEST_F(PathJournal, ReportsTheFirstFailureAndTheFirstSuccessAfterIt) {
+  journal.take(index_changes{{change(1, 0)}, space(1)});
+  ASSERT_TRUE(journal.next());
+  auto failing = journal.completed(-EIO);
+  EXPECT_NE(failing.find("/data/volume cannot be written"), std::string::npos) << failing;
+  journal.advance(); // a checkpoint, because records were lost
+  ASSERT_TRUE(journal.image_wanted());
+  journal.take(image_answer{{}, {change(1, 0)}, 0, true});
+  ASSERT_TRUE(journal.next());
+  EXPECT_EQ(journal.completed(-EIO), "");
+  journal.take(index_changes{{change(1, 1)}, space(1)});
+  journal.advance();
+  if (journal.image_wanted())
+    journal.take(image_answer{{}, {change(1, 0)}, 0, true});
+  auto io = journal.next();
+  ASSERT_TRUE(io);
+  auto again = journal.completed(static_cast<int32_t>(io->memory ? io->memory->size() : 0));
+  EXPECT_NE(again.find("can be written again"), std::string::npos) << again;
+}
+
+TEST_F(PathJournal, AShortWriteIsAFailure) {
+  journal.take(index_changes{{change(1, 0)}, space(1)});
+  ASSERT_TRUE(journal.next());
+  EXPECT_NE(journal.completed(512).find("short write"), std::string::npos);
+}
+
+TEST_F(PathJournal, ForgettingASpaceThatWasNeverWrittenNeedsNothing) {
+  auto answer = forget({space_id{5}, 0}, false);
+  EXPECT_EQ(answer.failure.code, errc::ok);
+  EXPECT_EQ(answer.epoch, 3u);
+}
+
+TEST_F(PathJournal, ForgettingRaisesTheEpoch) {
+  journal.take(index_changes{{change(1, 0)}, space(1)});
+  auto answer = forget({space_id{1}, 0});
+  EXPECT_EQ(answer.failure.code, errc::ok);
+  EXPECT_EQ(answer.epoch, 4u);
+}
+
+TEST_F(PathJournal, ForgettingFailsIfTheDeviceDoesNotRespond) {
+  std::optional<forget_answer> answer;
+  journal.forget({std::nullopt, 0}, [&](forget_answer done) { answer = std::move(done); });
+  ASSERT_TRUE(journal.next());
+  EXPECT_FALSE(answer);
+  journal.give_up_forgets();
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->failure.code, errc::internal);
+  EXPECT_NE(answer->failure.text.find("could not record it"), std::string::npos);
+}
+
+TEST_F(PathJournal, TheLastCheckpointAsksForTheWholeIndexInParts) {
+  journal.take(index_changes{{change(1, 0), change(1, 1)}, space(1)});
+  run();
+  EXPECT_FALSE(journal.image_wanted());
+  journal.close();
+  EXPECT_TRUE(journal.closed() == false || journal.missing().code != errc::ok);
+  run();
+  auto first = journal.image_wanted();
+  ASSERT_TRUE(first);
+  EXPECT_EQ(first->within.offset, arena_begin);
+  EXPECT_EQ(first->first, 0u);
+  EXPECT_FALSE(journal.image_wanted()); // one is awaited
+  journal.take(image_answer{{}, {change(1, 0)}, 1024, false});
+  auto second = journal.image_wanted();
+  ASSERT_TRUE(second);
+  EXPECT_EQ(second->first, 1024u);
+  journal.take(image_answer{{}, {change(1, 1)}, 2048, true});
+  run();
+  EXPECT_TRUE(journal.closed());
+  EXPECT_EQ(journal.missing().code, errc::ok);
+  EXPECT_EQ(journal.counts().checkpoints, 1u);
+}
+
+TEST_F(PathJournal, SaysIfTheLastCheckpointCouldNotBeWritten) {
+  journal.take(index_changes{{change(1, 0)}, space(1)});
+  run();
+  journal.close();
+  journal.advance();
+  ASSERT_TRUE(journal.image_wanted());
+  journal.take(image_answer{{}, {}, 0, true});
+  run(EIO);
+  EXPECT_TRUE(journal.closed());
+  EXPECT_NE(journal.missing().text.find("/data/volume"), std::string::npos);
+}

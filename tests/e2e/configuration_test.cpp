@@ -1,0 +1,119 @@
+// What is a mistake in a configuration, at start, with --check, and when it is read again.
+#include "workload.hpp"
+
+#include <filesystem>
+
+namespace terrace::e2e {
+namespace {
+
+ended_program terraced(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), program("TERRACED"));
+  return run(arguments);
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+TEST(Configuration, AFileThatAnEditorTruncatedChangesNothingAtHangUp) {
+  daemon_under_test daemon;
+  for (const char* text : {"", "\n \n"}) {
+    write_file(daemon.configuration_path(), text);
+    daemon.signal(SIGHUP);
+    ASSERT_TRUE(daemon.await_log("the configuration was not reloaded"));
+    ASSERT_TRUE(daemon.await_log("the file is empty"));
+  }
+  EXPECT_EQ(tester(daemon.socket()).tier("host").capacity_bytes, 32 * mebibyte);
+}
+
+TEST(Configuration, AnEmptyFileOrNameIsAMistakeAndNotTheDefaults) {
+  temporary_folder folder;
+  write_file(folder / "empty.toml", "");
+  auto file = terraced({"--check", "--config", folder / "empty.toml"});
+  EXPECT_EQ(file.exit_code, 2);
+  EXPECT_TRUE(has(file.err, "empty.toml:1: the file is empty")) << file.err;
+  auto name = terraced({"--check", "--config", ""});
+  EXPECT_EQ(name.exit_code, 2);
+  EXPECT_TRUE(has(name.err, "--config is given an empty value")) << name.err;
+  write_file(folder / "comment.toml", "# the defaults\n");
+  EXPECT_TRUE(has(terraced({"--check", "--config", folder / "comment.toml"}).out, "is valid"));
+}
+
+TEST(Configuration, ADirectoryThatIsMissingIsNamedAndNeverMade) {
+  daemon_under_test daemon({.disk_bytes = 64 * mebibyte});
+  ASSERT_EQ(daemon.terminate(), 0);
+  std::filesystem::remove_all(daemon.state());
+  auto checked = terraced({"--check", "--config", daemon.configuration_path()});
+  EXPECT_EQ(checked.exit_code, 2);
+  EXPECT_TRUE(has(checked.err, "disk.path names \"" + daemon.state() + "\", which does not exist"))
+      << checked.err;
+  daemon.start();
+  ASSERT_TRUE(daemon.await_log("the disk tier of group default is off: " + daemon.state()));
+  ASSERT_TRUE(daemon.await_log("does not exist"));
+  tester client(daemon.socket());
+  EXPECT_EQ(client.store(chain_of(1, 1)), 1U);
+  EXPECT_TRUE(has(client.tier("disk").reason, "does not exist"));
+  EXPECT_EQ(daemon.terminate(), 0);
+  EXPECT_FALSE(std::filesystem::exists(daemon.state()));
+
+  auto refused = terraced({"--state-dir", daemon.state(), "--socket", daemon.socket()});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_TRUE(has(refused.err, "--state-dir names \"" + daemon.state())) << refused.err;
+  EXPECT_FALSE(std::filesystem::exists(daemon.state()));
+}
+
+TEST(Configuration, AMissingDirectoryAmongOthersIsReportedAndNoReasonNotToStart) {
+  temporary_folder folder;
+  write_file(folder / "some.toml",
+             "[disk]\npaths = [\"" + folder.path() + "\", \"" + folder.path() + "/absent\"]\n");
+  auto checked = terraced({"--check", "--config", folder / "some.toml"});
+  EXPECT_EQ(checked.exit_code, 0) << checked.err;
+  EXPECT_TRUE(has(checked.err, "/absent\", which does not exist")) << checked.err;
+}
+
+TEST(Configuration, TwoSpellingsOfOneDirectoryAreFound) {
+  temporary_folder folder;
+  std::filesystem::create_directory(folder / "a");
+  std::filesystem::create_directory_symlink(folder / "a", folder / "link");
+  for (std::string other : {"/a/", "/./a", "/b/../a", "/link"}) {
+    write_file(folder / "two.toml",
+               "[disk]\npaths = [\"" + folder.path() + "/a\", \"" + folder.path() + other + "\"]\n");
+    for (bool check : {true, false}) {
+      auto words = std::vector<std::string>{"--config", folder / "two.toml"};
+      if (check)
+        words.push_back("--check");
+      auto ended = terraced(words);
+      EXPECT_EQ(ended.exit_code, 2);
+      EXPECT_TRUE(has(ended.err, "names one directory twice")) << other << "\n" << ended.err;
+    }
+  }
+}
+
+/// Every line is a JSON object with a level and a message.
+void expect_json(const std::string& lines, const std::string& part) {
+  EXPECT_TRUE(has(lines, part)) << lines;
+  std::istringstream all(lines);
+  for (std::string line; std::getline(all, line);) {
+    EXPECT_EQ(line.front(), '{') << line;
+    EXPECT_EQ(line.back(), '}') << line;
+    EXPECT_TRUE(has(line, "\"level\":\"") && has(line, "\"message\":\"")) << line;
+  }
+}
+
+TEST(Configuration, TheLastLinesOfADaemonThatLogsJsonAreJson) {
+  temporary_folder folder;
+  std::string json = "[daemon]\nlog_json = true\n[metrics]\nenabled = false\n[[listen]]\npath = \"";
+  write_file(folder / "precious", "text");
+  write_file(folder / "taken.toml", json + folder.path() + "/precious\"\n[disk]\nenabled = false\n");
+  auto taken = terraced({"--config", folder / "taken.toml"});
+  EXPECT_EQ(taken.exit_code, 1);
+  expect_json(taken.err, "is not a socket");
+  EXPECT_TRUE(has(taken.err, "\"level\":\"critical\"")) << taken.err;
+
+  write_file(folder / "wrong.toml", json + folder.path() + "/s\"\n[host]\ncolour = 1\nbytes = \"many\"\n");
+  auto wrong = terraced({"--config", folder / "wrong.toml"});
+  EXPECT_EQ(wrong.exit_code, 2);
+  expect_json(wrong.err, "colour");
+  expect_json(wrong.err, "many");
+}
+
+} // namespace
+} // namespace terrace::e2e

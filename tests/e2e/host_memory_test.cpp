@@ -1,0 +1,59 @@
+// Host memory that the machine does not have, and memory that is not touched before it is used.
+#include "workload.hpp"
+
+#include <fstream>
+
+namespace terrace::e2e {
+namespace {
+
+uint64_t machine_bytes() {
+  std::ifstream file("/proc/meminfo");
+  std::string name;
+  uint64_t kibibytes = 0;
+  file >> name >> kibibytes; // MemTotal is the first line
+  return kibibytes * 1024;
+}
+
+/// Resident memory of the daemon, shared memory included.
+uint64_t resident_bytes(const daemon_under_test& daemon) {
+  uint64_t total = 0, resident = 0;
+  std::ifstream("/proc/" + std::to_string(daemon.pid()) + "/statm") >> total >> resident;
+  return resident * 4096;
+}
+
+TEST(HostMemory, MoreThanTheMachineHasIsRefusedWithTheFigures) {
+  uint64_t wanted = ((machine_bytes() / mebibyte + 2) | 1) * mebibyte; // odd, so that it is shown in MiB
+  temporary_folder folder;
+  std::string configuration = folder / "terraced.toml";
+  write_file(configuration, "[[listen]]\npath = \"" + (folder / "socket").string() + "\"\n[host]\nbytes = " +
+                                std::to_string(wanted) + "\nprefault = false\n[disk]\nenabled = false\n");
+  for (std::string option : {"--check", ""}) {
+    std::vector<std::string> words{program("TERRACED"), "--config", configuration};
+    if (!option.empty())
+      words.push_back(option);
+    auto ended = run(words);
+    EXPECT_EQ(ended.exit_code, 2);
+    EXPECT_NE(ended.err.find("host.bytes is " + std::to_string(wanted / mebibyte) + "MiB, but the machine"),
+              std::string::npos)
+        << ended.err;
+    EXPECT_NE(ended.err.find(std::to_string(machine_bytes() / mebibyte) + "MiB of memory"), std::string::npos)
+        << ended.err;
+  }
+}
+
+TEST(HostMemory, WithoutPrefaultOnlyWhatIsUsedIsCommitted) {
+  daemon_under_test daemon(
+      {.host_bytes = 1024 * mebibyte, .host = "prefault = false\n", .disk_bytes = 64 * mebibyte});
+  ASSERT_TRUE(daemon.await_log("joined"));
+  tester client(daemon.socket());
+  auto chain = chain_of(1, 8);
+  client.store(chain);
+  EXPECT_EQ(client.load_and_check(chain), chain.size());
+  while (client.tier("disk").objects < chain.size()) { // written from the arena: the disk has been at work
+    client.lookup(chain);
+  }
+  EXPECT_LT(resident_bytes(daemon), 512 * mebibyte);
+}
+
+} // namespace
+} // namespace terrace::e2e

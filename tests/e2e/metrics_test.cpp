@@ -1,0 +1,232 @@
+// The metrics of a daemon under load, compared with docs/metrics.md.
+#include "tests/support/scrape.hpp"
+#include "workload.hpp"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <chrono>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <regex>
+#include <set>
+#include <sstream>
+
+namespace terrace::e2e {
+namespace {
+
+/// A port that nothing used a moment ago.
+uint16_t unused_port() {
+  unique_fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof address;
+  (void) !::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), length);
+  ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &length);
+  return ntohs(address.sin_port);
+}
+
+struct family {
+  std::string kind;
+  std::set<std::string> labels;
+  friend bool operator==(const family&, const family&) = default;
+};
+std::ostream& operator<<(std::ostream& to, const family& of) {
+  to << of.kind;
+  for (const std::string& label : of.labels)
+    to << " " << label;
+  return to;
+}
+using families = std::map<std::string, family>;
+
+/// The rows of the page's tables.
+families documented() {
+  std::ifstream page(TERRACE_SOURCE_ROOT "/docs/metrics.md");
+  std::regex row(R"(\| `(terrace_\w+)` \| (\w+) \| ([^|]*)\|.*)");
+  families all;
+  for (std::string line; std::getline(page, line);) {
+    std::smatch cells;
+    if (!std::regex_match(line, cells, row))
+      continue;
+    family& of = all[cells[1]];
+    of.kind = cells[2];
+    std::istringstream labels(std::regex_replace(cells[3].str(), std::regex(","), " "));
+    for (std::string label; labels >> label;)
+      of.labels.insert(label);
+  }
+  return all;
+}
+
+struct exposed {
+  families kinds;
+  std::map<std::string, double> samples; ///< "name{label="value",...}"; of a histogram its `_count`
+
+  double sum_of(const std::string& beginning) const {
+    double sum = 0;
+    for (const auto& [name, value] : samples)
+      if (name.starts_with(beginning))
+        sum += value;
+    return sum;
+  }
+};
+
+exposed parse(const std::string& text) {
+  exposed all;
+  std::istringstream lines(text);
+  std::regex type(R"(# TYPE (\w+) (\w+))"), sample(R"((\w+)(\{(.*)\})? (\S+))"), label(R"((\w+)=")");
+  for (std::string line; std::getline(lines, line);) {
+    std::smatch parts;
+    if (std::regex_match(line, parts, type)) {
+      all.kinds[parts[1]].kind = parts[2];
+    } else if (std::regex_match(line, parts, sample)) {
+      std::string name = parts[1], labels = parts[3];
+      if (name.ends_with("_bucket") || (name.ends_with("_sum") && !all.kinds.contains(name)))
+        continue;
+      all.samples[name + "{" + labels + "}"] = std::stod(parts[4]);
+      if (name.ends_with("_count") && !all.kinds.contains(name))
+        name = name.substr(0, name.size() - 6);
+      for (std::sregex_iterator one(labels.begin(), labels.end(), label), end; one != end; ++one)
+        all.kinds[name].labels.insert((*one)[1]);
+    }
+  }
+  return all;
+}
+
+/// Whether it becomes true within seconds.
+bool eventually(const std::function<bool()>& condition) {
+  auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (!condition())
+    if (std::chrono::steady_clock::now() > until)
+      return false;
+  return true;
+}
+
+struct MetricsOfADaemon : ::testing::Test {
+  explicit MetricsOfADaemon(uint64_t disk_bytes = 32 * mebibyte)
+      : daemon({.host_bytes = 16 * mebibyte,
+                .disk_bytes = disk_bytes,
+                .disk = disk_bytes == 0 ? "" : "admission = \"always\"\n",
+                .metrics = "127.0.0.1:" + std::to_string(port),
+                .more = "[shadow]\npolicies = [\"lru\"]\ncapacity_percents = [100]\n"}) {}
+  exposed now() const { return parse(test::scrape(port)); }
+
+  uint16_t port = unused_port();
+  daemon_under_test daemon;
+};
+
+/// Stores and loads far beyond both tiers, under leases and without, and some requests that fail.
+void put_under_load(daemon_under_test& daemon) {
+  tester client(daemon.socket(), "load");
+  std::vector<std::vector<digest>> chains;
+  for (uint64_t i = 0; i < 12; ++i) {
+    chains.push_back(chain_of(i, 6));
+    client.store(chains.back());
+    client.load_and_check(chains[i / 2]);
+    client.lookup(chains[i], true);
+    client.lookup(chains[i / 3]);
+  }
+  ASSERT_TRUE(client->clear({}, patiently()));
+  client.store(chains[0]);
+}
+
+/// Counters that stay 0 unless something fails, is exhausted or crowded; other tests raise them.
+const std::set<std::string> raised_by_trouble = {
+    "terrace_connection_stalls_total",
+    "terrace_copier_failures_total",
+    "terrace_disk_damage_total",
+    "terrace_disk_degradations_total",
+    "terrace_disk_errors_total",
+    "terrace_disk_stalls_total",
+    "terrace_journal_errors_total",
+    "terrace_journal_lost_total",
+    "terrace_refused_total",
+    "terrace_shadow_skipped_total",
+    "terrace_tier_dropped_total",
+    "terrace_tier_evictions_without_victim_total",
+    "terrace_tier_over_evicted_bytes_total",
+    "terrace_tier_refused_total",
+    "terrace_worker_pushed_jobs_total",
+};
+
+TEST_F(MetricsOfADaemon, AreThoseOfThePageAndEachHasAProducer) {
+  ASSERT_TRUE(daemon.await_log("joined"));
+  put_under_load(daemon);
+  families page = documented();
+  exposed seen;
+  std::set<std::string> never_raised;
+  eventually([&] { // some are counted behind the answers
+    seen = now();
+    never_raised.clear();
+    for (const auto& [name, of] : seen.kinds)
+      if (of.kind != "gauge" && name.starts_with("terrace_") && !raised_by_trouble.contains(name) &&
+          seen.sum_of(name + (of.kind == "histogram" ? "_count{" : "{")) == 0)
+        never_raised.insert(name);
+    return never_raised.empty();
+  });
+  EXPECT_EQ(never_raised, std::set<std::string>());
+  for (const auto& [name, of] : page)
+    EXPECT_TRUE(seen.kinds.contains(name)) << name << " is on the page, but the daemon does not serve it";
+  for (const auto& [name, of] : seen.kinds) {
+    if (!name.starts_with("terrace_"))
+      continue; // of the HTTP server
+    EXPECT_TRUE(page.contains(name)) << name << " is not in docs/metrics.md";
+    EXPECT_EQ(of, page[name]) << name;
+  }
+}
+
+TEST_F(MetricsOfADaemon, TimeReuseAndEvictionPerTier) {
+  ASSERT_TRUE(daemon.await_log("joined"));
+  put_under_load(daemon);
+  for (std::string tier : {"host", "disk"}) {
+    std::string of = "{group=\"default\",tier=\"" + tier + "\"";
+    EXPECT_TRUE(eventually([&] {
+      exposed seen = now();
+      return seen.sum_of("terrace_tier_reuse_interval_seconds_count" + of) > 0 &&
+             seen.sum_of("terrace_tier_eviction_age_seconds_count" + of) ==
+                 seen.sum_of("terrace_tier_evictions_total" + of + ",reason=\"space\"");
+    })) << tier;
+    EXPECT_GT(now().sum_of("terrace_tier_evictions_total" + of + ",reason=\"space\""), 0) << tier;
+  }
+}
+
+struct MetricsOfHostMemory : MetricsOfADaemon {
+  MetricsOfHostMemory() : MetricsOfADaemon(0) {}
+};
+
+TEST_F(MetricsOfHostMemory, CountDropsForWantOfSpaceAndNothingElse) {
+  tester client(daemon.socket());
+  std::string dropped = "terrace_tier_dropped_total{group=\"default\",tier=\"host\"}";
+  for (uint64_t i = 0; i < 10; ++i)
+    client.store(chain_of(i, 4)); // evictions are no drops
+  EXPECT_EQ(now().samples[dropped], 0);
+  auto leases = occupy(client, 100, objects_in(16 * mebibyte));
+  auto refused =
+      client->store(client.store_of(chain_of(200, 2)), client::within(std::chrono::milliseconds(100)));
+  EXPECT_FALSE(refused);
+  EXPECT_TRUE(eventually([&] { return now().samples[dropped] > 0; }));
+}
+
+TEST_F(MetricsOfHostMemory, CountChunksThatTheirLastRankHasLeftIncomplete) {
+  auto spec = test_space();
+  spec.world_size = 2;
+  tester first(daemon.socket(), "rank 0", 8 * object_bytes, spec);
+  auto chain = chain_of(1, 4);
+  EXPECT_EQ(first.store(chain), 4U);
+  std::string unusable = "terrace_tier_evictions_total{group=\"default\",tier=\"host\",reason=\"unusable\"}";
+  {
+    spec.rank = 1;
+    tester second(daemon.socket(), "rank 1", 8 * object_bytes, spec);
+    EXPECT_EQ(second.store({chain.begin(), chain.begin() + 2}), 2U);
+    EXPECT_EQ(first.lookup(chain, true).found_chunks, 2U);
+    EXPECT_EQ(now().samples[unusable], 0); // its missing objects may still come
+  }
+  while (first.tier("host").objects != 4) // until the daemon has noticed
+    EXPECT_EQ(first.lookup(chain, true).found_chunks, 2U);
+  EXPECT_EQ(now().samples[unusable], 2);
+}
+
+} // namespace
+} // namespace terrace::e2e

@@ -1,0 +1,132 @@
+// The bounds on memory of clients that the daemon maps. Sparse memfds: nearly no real memory is used.
+#include "workload.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <fstream>
+
+namespace terrace::e2e {
+namespace {
+
+constexpr uint64_t tebibyte = 1ULL << 40;
+
+/// A memfd that the daemon maps: sealed against shrinking, and without a touched page.
+unique_fd sparse_memory(uint64_t bytes) {
+  unique_fd fd(::memfd_create("sparse", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  EXPECT_EQ(::ftruncate(fd.get(), static_cast<off_t>(bytes)), 0);
+  EXPECT_EQ(::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK), 0);
+  return fd;
+}
+
+result<client::registered_region> register_sparse(tester& by, uint64_t bytes) {
+  auto memory = sparse_memory(bytes);
+  return by->register_region(memory.get(), bytes, patiently());
+}
+
+void expect_refused(const result<client::registered_region>& region, errc code, const std::string& option) {
+  ASSERT_FALSE(region);
+  EXPECT_EQ(region.error().code, code) << region.error().text;
+  EXPECT_NE(region.error().text.find(option), std::string::npos) << region.error().text;
+}
+
+TEST(RegionBytes, AreBoundedPerConnection) {
+  daemon_under_test daemon({.connection = "region_bytes = \"64MiB\"\n"});
+  tester client(daemon.socket()); // has a region of 8 MiB
+  tester witness(daemon.socket(), "witness");
+  expect_refused(register_sparse(client, 65 * mebibyte), errc::bad_request, "connection.region_bytes");
+  expect_refused(register_sparse(client, 57 * mebibyte), errc::busy, "connection.region_bytes (67108864)");
+  for (int round = 0; round < 3; ++round) {
+    auto region = register_sparse(client, 56 * mebibyte);
+    ASSERT_TRUE(region)
+        << region.error().text; // its handle unregisters it, so that the bytes may be used again
+  }
+  EXPECT_TRUE(register_sparse(witness, 56 * mebibyte));
+  auto chain = chain_of(1, 4);
+  EXPECT_EQ(client.store(chain), 4U);
+  EXPECT_EQ(witness.load_and_check(chain), 4U);
+}
+
+TEST(RegionBytes, AreBoundedPerTrustGroupAndDaemon) {
+  temporary_folder folder;
+  std::string first = folder / "first", second = folder / "second";
+  daemon_under_test daemon({.listen = "[[listen]]\npath = \"" + first +
+                                      "\"\ngroup = \"first\"\n[[listen]]\npath = \"" + second +
+                                      "\"\ngroup = \"second\"\n",
+                            .connection = "region_bytes = \"64MiB\"\nregion_bytes_group = \"100MiB\"\n"
+                                          "region_bytes_total = \"150MiB\"\n"});
+  tester one(first), other(first), third(second);
+  auto of_one = register_sparse(one, 56 * mebibyte); // 72 MiB in the group
+  ASSERT_TRUE(of_one) << of_one.error().text;
+  expect_refused(register_sparse(other, 29 * mebibyte), errc::busy,
+                 "connection.region_bytes_group (104857600)");
+  auto of_other = register_sparse(other, 28 * mebibyte);
+  ASSERT_TRUE(of_other) << of_other.error().text;
+  EXPECT_EQ(one.status().groups.at(0).region_bytes, 100 * mebibyte);
+  EXPECT_EQ(one.status().groups.at(0).region_bytes_max, 100 * mebibyte);
+  EXPECT_EQ(third.status().groups.at(0).region_bytes, 8 * mebibyte);
+
+  expect_refused(register_sparse(third, 43 * mebibyte), errc::busy,
+                 "connection.region_bytes_total (157286400)");
+  EXPECT_TRUE(register_sparse(third, 42 * mebibyte));
+}
+
+TEST(RegionBytes, OneClientCannotUseUpTheAddressSpaceForAll) {
+  daemon_under_test daemon;
+  tester witness(daemon.socket(), "witness");
+  auto chain = chain_of(1, 4);
+  witness.store(chain);
+  std::vector<tester> greedy;
+  std::vector<client::registered_region> registered;
+  error refusal;
+  for (int i = 0; i < 80 && refusal.code == errc::ok; ++i) { // 160 TiB, more than a process can map
+    greedy.emplace_back(daemon.socket(), "greedy", object_bytes);
+    auto region = register_sparse(greedy.back(), 2 * tebibyte - 8 * mebibyte);
+    if (region)
+      registered.push_back(std::move(*region));
+    else
+      refusal = region.error();
+  }
+  EXPECT_EQ(registered.size(), 4U);
+  EXPECT_EQ(refusal.code, errc::busy);
+  EXPECT_NE(refusal.text.find("connection.region_bytes_group"), std::string::npos) << refusal.text;
+  expect_refused(register_sparse(witness, 16 * tebibyte), errc::bad_request, "connection.region_bytes");
+  EXPECT_EQ(witness.load_and_check(chain), 4U);
+  registered.clear();
+  greedy.clear();
+  EXPECT_EQ(witness.load_and_check(chain), 4U);
+  EXPECT_EQ(daemon.terminate(), 0);
+}
+
+/// No more address space than it has now, and a little.
+void freeze(const daemon_under_test& daemon, uint64_t more) {
+  uint64_t pages = 0;
+  std::ifstream("/proc/" + std::to_string(daemon.pid()) + "/statm") >> pages;
+  rlimit limit{};
+  limit.rlim_cur = limit.rlim_max = pages * 4096 + more;
+  ASSERT_EQ(::prlimit(daemon.pid(), RLIMIT_AS, &limit, nullptr), 0);
+}
+
+TEST(RegionBytes, WithoutAddressSpaceOnlyTheRequestThatNeedsItFails) {
+  daemon_under_test daemon;
+  tester witness(daemon.socket(), "witness"), client(daemon.socket(), "client");
+  auto chain = chain_of(1, 4);
+  witness.store(chain);
+  freeze(daemon, 4 * mebibyte);
+  auto region = register_sparse(client, 1024 * mebibyte);
+  ASSERT_FALSE(region);
+  EXPECT_EQ(region.error().code, errc::no_space) << region.error().text;
+  auto other = chain_of(2, 2);
+  auto staged =
+      client->reserve({.in = client.space(), .what = client::prefix::of_digests(other)}, patiently());
+  ASSERT_FALSE(staged); // staging memory has 8 MiB
+  EXPECT_EQ(staged.error().code, errc::no_space) << staged.error().text;
+  EXPECT_EQ(client.load_and_check(chain), 4U);
+  EXPECT_EQ(witness.load_and_check(chain), 4U);
+  EXPECT_EQ(daemon.terminate(), 0);
+}
+
+} // namespace
+} // namespace terrace::e2e

@@ -1,0 +1,88 @@
+// Many small objects over an orderly restart: the index on disk keeps them, or says what it will not.
+#include "workload.hpp"
+
+namespace terrace::e2e {
+namespace {
+
+constexpr uint64_t small_bytes = 5000;
+constexpr uint32_t at_a_time = 1000;
+
+client::space_spec small_space() {
+  client::space_spec spec = test_space();
+  spec.pools = {{.name = "kv", .object_bytes = small_bytes}};
+  return spec;
+}
+
+uint32_t store_small(tester& client, uint64_t seed) {
+  auto chain = chain_of(seed, at_a_time);
+  std::vector<client::run> runs;
+  for (uint32_t i = 0; i < at_a_time; ++i)
+    runs.push_back({.offset = i * small_bytes, .bytes = small_bytes});
+  auto request = client.store_of({});
+  request.what = client::prefix::of_digests(chain);
+  request.runs = runs;
+  auto stored = client->store(request, patiently());
+  EXPECT_TRUE(stored) << stored.error().text;
+  return stored ? stored->stored_chunks : 0;
+}
+
+TEST(SmallObjects, AllComeBackAfterAnOrderlyRestart) {
+  daemon_under_test daemon({.disk_bytes = 384 * mebibyte});
+  ASSERT_TRUE(daemon.await_log("joined"));
+  constexpr uint64_t chains = 20; // 12 KiB an object: far more than one per 48 KiB of the disk
+  {
+    tester client(daemon.socket(), "small", 8 * object_bytes, small_space());
+    for (uint64_t seed = 0; seed < chains; ++seed)
+      ASSERT_EQ(store_small(client, seed), at_a_time);
+  }
+  ASSERT_EQ(daemon.terminate(), 0);
+  EXPECT_EQ(daemon.log().find("will not be found"), std::string::npos);
+  daemon.start();
+  EXPECT_TRUE(daemon.await_log(std::to_string(chains * at_a_time) + " objects found"));
+}
+
+TEST(SmallObjects, WhatAnIndexHasNoRoomForIsToldAndResizingMakesRoom) {
+  daemon_under_test daemon({.disk_bytes = 64 * mebibyte});
+  ASSERT_TRUE(daemon.await_log("joined"));
+  ASSERT_EQ(daemon.terminate(), 0);
+  std::string file = daemon.state() + "/terrace.extents";
+  auto resize = [&](const char* objects) {
+    return run(
+        {program("TERRACE"), "disk", "resize", file, std::to_string(64 * mebibyte), "--objects", objects});
+  };
+  auto resized = resize("1000");
+  ASSERT_EQ(resized.exit_code, 0) << resized.err;
+  daemon.start();
+  ASSERT_TRUE(daemon.await_log("joined"));
+  {
+    tester client(daemon.socket(), "small", 8 * object_bytes, small_space());
+    ASSERT_EQ(store_small(client, 1), at_a_time);
+    ASSERT_EQ(store_small(client, 2), at_a_time);
+    ASSERT_TRUE(daemon.await_log("objects will not be found after a restart"));
+    EXPECT_NE(client.tier("disk").notice.find("has room for 1008 records"), std::string::npos);
+    EXPECT_EQ(client.tier("disk").state, "ready");
+  }
+  ASSERT_EQ(daemon.terminate(), 0);
+  EXPECT_NE(daemon.log().rfind("993 objects will not be found after a restart"), std::string::npos)
+      << daemon.log();
+  daemon.start();
+  ASSERT_TRUE(
+      daemon.await_log("1007 objects found")); // whole blocks: 1,008 records, one of them of the space
+  ASSERT_EQ(daemon.terminate(), 0);
+  resized = resize("6000");
+  ASSERT_EQ(resized.exit_code, 0) << resized.err;
+  daemon.start();
+  ASSERT_TRUE(daemon.await_log("joined"));
+  {
+    tester client(daemon.socket(), "small", 8 * object_bytes, small_space());
+    for (uint64_t seed = 1; seed < 4; ++seed)
+      store_small(client, seed);
+  }
+  ASSERT_EQ(daemon.terminate(), 0);
+  EXPECT_EQ(daemon.log().find("will not be found"), std::string::npos) << daemon.log();
+  daemon.start();
+  EXPECT_TRUE(daemon.await_log("3000 objects found"));
+}
+
+} // namespace
+} // namespace terrace::e2e

@@ -1,0 +1,173 @@
+#include "transfer/write_passage.hpp"
+
+#include "storage/object_header.hpp"
+#include "tests/tier/objects.hpp"
+
+#include <gtest/gtest.h>
+
+using namespace terrace;
+using namespace terrace::test;
+
+namespace {
+
+constexpr uint64_t payload = 4096;
+const uint64_t physical = physical_bytes_for(payload);
+
+struct WritePassage : ::testing::Test {
+  std::shared_ptr<segmented_arena> memory =
+      segmented_arena::create({.name = "test", .bytes = 1 << 20, .segment_bytes = 1 << 20}).value();
+
+  /// Objects 1, 2, ...; those whose number is in `missing` are not held.
+  write_passage passage(size_t count, std::vector<size_t> missing = {}) {
+    std::vector<object_place> places(count);
+    for (size_t i = 0; i < count; ++i)
+      places[i] = {object_id{100 + i}, i * physical, payload, physical};
+    for (size_t i : missing)
+      places[i] = {};
+    write_through_notice notice;
+    notice.objects = chain(1, count, payload);
+    notice.held = std::make_shared<object_hold>(release_sink_ptr{}, std::move(places));
+    return write_passage(std::move(notice));
+  }
+
+  static object_bitmap bits(size_t size, std::vector<size_t> set) {
+    object_bitmap made(size);
+    for (size_t i : set)
+      made.set(i);
+    return made;
+  }
+
+  static acquire_answer reserved(std::vector<acquired_state> states) {
+    acquire_answer made;
+    made.places.resize(states.size());
+    for (size_t i = 0; i < states.size(); ++i)
+      if (states[i] == acquired_state::reserved)
+        made.places[i] = {object_id{200 + i}, i * physical, payload, physical};
+    made.states = std::move(states);
+    return made;
+  }
+};
+
+using state = acquired_state;
+
+} // namespace
+
+TEST_F(WritePassage, WantsWhatIsHeldInHostMemory) {
+  auto pass = passage(3, {1});
+  EXPECT_EQ(pass.bytes(), 3 * payload);
+  EXPECT_EQ(pass.space().may_fill, (std::vector<bool>{true, false, true}));
+  EXPECT_FALSE(pass.space().may_wait);
+  EXPECT_FALSE(passage(1, {0}).wants_any());
+}
+
+TEST_F(WritePassage, RefusesEverythingForATierOutOfService) {
+  auto pass = passage(3, {1});
+  EXPECT_EQ(pass.refuse_all(), 2u);
+  EXPECT_FALSE(pass.wants_any());
+}
+
+TEST_F(WritePassage, OmitsWhatTheTierHas) {
+  auto pass = passage(3);
+  pass.omit_present(bits(3, {0, 2}));
+  EXPECT_EQ(pass.space().may_fill, (std::vector<bool>{false, true, false}));
+  pass.omit_present(bits(3, {1}));
+  EXPECT_FALSE(pass.wants_any());
+}
+
+TEST_F(WritePassage, AsksForAdmissionOfWhatWouldEvictOthers) {
+  auto pass = passage(4);
+  pass.omit_present(bits(4, {0}));
+  auto request = pass.admission(tier_kind::disk, admission_rule::beats_victim, physical + 1);
+  ASSERT_EQ(request.entries.size(), 2u); // the second object fits into the room
+  EXPECT_EQ(request.tier, tier_kind::disk);
+  EXPECT_EQ(request.rule, admission_rule::beats_victim);
+  EXPECT_EQ(request.entries[0].bytes, physical);
+  EXPECT_EQ(pass.admitted(1), 1u);
+  EXPECT_EQ(pass.space().may_fill, (std::vector<bool>{false, true, true, false}));
+}
+
+TEST_F(WritePassage, AsksForNothingIfEverythingFits) {
+  auto pass = passage(2);
+  EXPECT_TRUE(pass.admission(tier_kind::disk, admission_rule::beats_victim, 2 * physical).entries.empty());
+  EXPECT_EQ(pass.admitted(0), 0u);
+  EXPECT_TRUE(pass.wants_any());
+}
+
+TEST_F(WritePassage, ObjectsAfterARefusedOneAreRefused) {
+  auto pass = passage(3);
+  pass.admission(tier_kind::disk, admission_rule::seen_twice, 0);
+  EXPECT_EQ(pass.admitted(0), 3u);
+  EXPECT_FALSE(pass.wants_any());
+}
+
+TEST_F(WritePassage, EverythingIsAdmittedIfAsManyAreAsWereAsked) {
+  auto pass = passage(3);
+  pass.admission(tier_kind::disk, admission_rule::seen_twice, 0);
+  EXPECT_EQ(pass.admitted(3), 0u);
+  EXPECT_EQ(pass.space().may_fill, (std::vector<bool>{true, true, true}));
+}
+
+TEST_F(WritePassage, PaysUntilTheBudgetIsUsedUp) {
+  write_budget::time_point now{};
+  write_budget budget(24 * 2 * physical, now); // two objects an hour
+  auto pass = passage(4, {0});
+  EXPECT_EQ(pass.pay(budget, now), 1u);
+  EXPECT_EQ(pass.space().may_fill, (std::vector<bool>{false, true, true, false}));
+  EXPECT_EQ(budget.left(now), 0);
+}
+
+TEST_F(WritePassage, ReturnsTheBytesOfObjectsWithoutSpace) {
+  write_budget::time_point now{};
+  write_budget budget(24 * 4 * physical, now);
+  auto pass = passage(2);
+  EXPECT_EQ(pass.pay(budget, now), 0u);
+  pass.take_space(reserved({state::held, state::reserved}), *memory); // another request wrote the first
+  pass.return_unspent(budget);
+  EXPECT_EQ(budget.left(now), static_cast<int64_t>(3 * physical));
+}
+
+TEST_F(WritePassage, WritesWhatGotSpaceFromHostMemory) {
+  auto pass = passage(3, {2});
+  pass.take_space(reserved({state::absent, state::reserved, state::reserved}), *memory);
+  ASSERT_EQ(pass.to_write(), 1u); // the third is not in host memory
+  EXPECT_EQ(pass.confirmation().ids, std::vector{object_id{101}});
+  auto write = pass.write(nullptr);
+  ASSERT_EQ(write.objects.size(), 1u);
+  EXPECT_EQ(write.objects[0].key, key_of(2));
+  EXPECT_EQ(write.objects[0].place.id, object_id{201});
+  EXPECT_EQ(write.objects[0].memory, memory->at(physical));
+  EXPECT_FALSE(write.objects[0].checksum);
+  EXPECT_EQ(write.owners.size(), 2u);
+}
+
+TEST_F(WritePassage, PassesOnTheChecksumsOfTheStore) {
+  write_through_notice notice;
+  notice.objects = chain(1, 2, payload);
+  notice.held = std::make_shared<object_hold>(
+      release_sink_ptr{}, std::vector<object_place>{{object_id{1}, 0, payload, physical},
+                                                    {object_id{2}, physical, payload, physical}});
+  notice.checksums = {7, 8};
+  write_passage pass(std::move(notice));
+  pass.take_space(reserved({state::absent, state::reserved}), *memory);
+  EXPECT_EQ(pass.write(nullptr).objects.at(0).checksum, 8u);
+}
+
+TEST_F(WritePassage, DropsWhatWasClearedMeanwhile) {
+  auto pass = passage(2);
+  pass.take_space(reserved({state::reserved, state::reserved}), *memory);
+  pass.drop_cleared({false, true});
+  ASSERT_EQ(pass.to_write(), 1u);
+  EXPECT_EQ(pass.write(nullptr).objects[0].key, key_of(2));
+}
+
+TEST_F(WritePassage, PublishesWhatWasWritten) {
+  auto pass = passage(4);
+  pass.take_space(reserved({state::reserved, state::reserved, state::reserved, state::reserved}), *memory);
+  auto done =
+      pass.written({move_outcome::done, move_outcome::away, move_outcome::failed, move_outcome::stalled});
+  ASSERT_EQ(done.complete.places.size(), 1u);
+  EXPECT_EQ(done.complete.places[0].id, object_id{200});
+  EXPECT_EQ(done.bytes, payload);
+  EXPECT_EQ(done.away, 1u);
+  EXPECT_EQ(done.failed, 2u);
+}
