@@ -175,9 +175,11 @@ void drop_unusable(self_pointer self, const search& state, const std::vector<tie
   const opened_space& space = *state.request.in;
   if (!state.request.hold || space.spec.world_size == 1)
     return;
-  object_bitmap anywhere(state.request.objects->size());
+  // The last slice may have ended inside a chunk, whose other objects are not known.
+  size_t known = state.probed - state.probed % chunk_layout(space.spec).objects_per_chunk();
+  object_bitmap anywhere(known);
   for (const tier_answer& each : answers)
-    anywhere.merge(0, each.present);
+    anywhere.merge(0, first_of(each.present, known));
   auto unusable = unusable_objects(space.spec, *space.ranks, anywhere, found_chunks);
   for (const tier_share& share : state.tiers) {
     discard_notice gone{{}, discard_reason::unusable};

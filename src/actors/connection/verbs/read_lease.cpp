@@ -30,21 +30,21 @@ void read_scope(connection& client, const connection::request& what, const lease
                 const transfer_scope& scope, const keep_alive& body) {
   uint16_t rank = client.rank_in(from->in->id);
   scope_subject of{from->in, {from, &from->chunks}, from->before, scope, rank};
-  with_objects(client, what, std::move(of), body,
-               [&client, what, from, scope, rank](const batch_ptr& objects) {
-                 load_job job;
-                 job.group = client.group_handle();
-                 job.in = from->in;
-                 job.objects = objects;
-                 job.objects_per_chunk = scope.pools.size();
-                 job.leased = leased_part(from, scope, rank);
-                 job.context = what.context;
-                 job.held_by = from;
-                 job.note_access = false; // the lookup that took the lease was the access
-                 start_load(client, what, std::move(job),
-                            [&client, what, from, at = token_of(*from, scope.range)](
-                                const load_result& done) { tell_places(client, what, from, at, done); });
-               });
+  with_objects(
+      client, what, std::move(of), body, [&client, what, from, scope, rank](const batch_ptr& objects) {
+        load_job job;
+        job.group = client.group_handle();
+        job.in = from->in;
+        job.objects = objects;
+        job.objects_per_chunk = scope.pools.size();
+        job.leased = leased_part(from, scope, rank);
+        job.context = what.context;
+        job.held_by = from;
+        job.note_access = false; // the lookup that took the lease was the access
+        start_load(client, what, std::move(job), [&client, what, from, scope](const load_result& done) {
+          tell_places(client, what, from, scope, done);
+        });
+      });
 }
 
 } // namespace
