@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <map>
 #include <string_view>
+#include <vector>
 
 namespace terrace {
 
@@ -219,12 +220,11 @@ result<actors::supervisor_arguments> wire_up(const settings& with, const environ
 
 namespace {
 
-static_assert(runtime::turn_times::bounds_ns == metrics::latency_histogram::bounds_ns);
-
 /// Of all workers together, by kind of actor.
 void collect_turns(const runtime::workers& workers, metrics::sample_sink& sink) {
   struct sum {
-    metrics::latency_histogram::snapshot turns;
+    metrics::histogram_snapshot turns{runtime::turn_times::bounds_ns, 1e9,
+                                      std::vector<uint64_t>(runtime::turn_times::bounds_ns.size() + 1), 0};
     uint64_t longest_ns = 0;
   };
   std::map<std::string_view, sum> kinds;
@@ -236,7 +236,7 @@ void collect_turns(const runtime::workers& workers, metrics::sample_sink& sink) 
       sum& all = kinds[name];
       for (size_t bucket = 0; bucket < kind.turns.size(); ++bucket)
         all.turns.counts[bucket] += kind.turns[bucket].get();
-      all.turns.sum_ns += kind.sum_ns.get();
+      all.turns.sum += kind.sum_ns.get();
       all.longest_ns = std::max(all.longest_ns, kind.longest_ns.get());
     }
   for (const auto& [name, all] : kinds) {

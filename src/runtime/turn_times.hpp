@@ -13,7 +13,7 @@ namespace terrace::runtime {
 /// Written by one worker, read by any thread.
 class turn_times {
  public:
-  /// Upper bounds in nanoseconds, inclusive; longer turns go into one more bucket. Those of the metrics' histograms.
+  /// Upper bounds in nanoseconds, inclusive; longer turns go into one more bucket.
   static constexpr std::array<uint64_t, 19> bounds_ns = {
       10'000,      25'000,        50'000,        100'000,       250'000,       500'000,     1'000'000,
       2'500'000,   5'000'000,     10'000'000,    25'000'000,    50'000'000,    100'000'000, 250'000'000,
