@@ -42,8 +42,8 @@ TEST_P(PrefixHasher, GivesTheSameInSlicesOfAnySize) {
     while (!work.step(slice))
       ++steps;
     EXPECT_EQ(work.chunks(), whole) << "slices of " << slice;
-    size_t blocks = (slice + 16 + hash_call_work - 1) / (16 + hash_call_work); // a step
-    EXPECT_EQ(steps, (640 / 16 + blocks - 1) / blocks);
+    EXPECT_LE(steps, 640 / 16u) << "a step hashes at least one block";
+    EXPECT_GE(steps, slice < 1'000 ? 640 * (16 + hash_call_work) / 16 / (slice + 500) : 1);
   }
 }
 
