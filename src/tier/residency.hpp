@@ -95,6 +95,17 @@ class residency {
   };
   cleared clear(std::optional<space_id> space);
 
+  /// The same in steps. Objects keep their slots, so a walk over all slots removes whatever was there when it began.
+  struct clear_walk {
+    std::optional<space_id> space;
+    uint32_t next = 0; ///< slot
+    cleared sum;       ///< `freed` only of the last step
+  };
+  static constexpr uint32_t clear_slots_max = 8'192; ///< looked at in a step
+  static constexpr size_t clear_objects_max = 1'024; ///< removed in a step
+  /// False after the last step.
+  bool clear_step(clear_walk& walk);
+
   /// Which of these are still published; parallel.
   std::vector<bool> confirm(const std::vector<object_id>& ids) const;
 

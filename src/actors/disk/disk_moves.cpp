@@ -50,7 +50,7 @@ void transfer(disk_set_pointer self, disk_direction direction, const moved_objec
   gathered->one_less();
 }
 
-error ended(const moved_objects& what) {
+error why_ended(const moved_objects& what) {
   if (!what.context || what.context->live())
     return {};
   return {what.context->ended.load(), "the request ended while its objects were read"};
@@ -110,7 +110,7 @@ caf::result<move_answer> on_read(disk_set_pointer self, const read_request& requ
   auto reply = make_answer<move_answer>(self);
   transfer(self, disk_direction::read, request, [self, request, reply](move_answer read) mutable {
     if (read.failure.code == errc::ok)
-      read.failure = ended(request);
+      read.failure = why_ended(request);
     if (read.failure.code != errc::ok)
       reply.deliver(std::move(read));
     else

@@ -17,6 +17,13 @@
 
 namespace terrace::actors {
 
+/// A clear in progress.
+struct clear_turns {
+  clear_request request;
+  residency::clear_walk walk;
+  answer<clear_answer> reply;
+};
+
 namespace {
 
 struct tier_shell {
@@ -205,29 +212,47 @@ void discard(self_pointer self, const discard_notice& notice) {
   settle(self, std::move(freed));
 }
 
-caf::result<clear_answer> clear(self_pointer self, const clear_request& request) {
+/// The walk is over: in a durable tier the journals raise the epoch.
+void finish_clear(self_pointer self, const std::shared_ptr<clear_turns>& work) {
   auto& state = self->state;
-  auto cleared = state.objects.clear(request.space);
-  state.probe->evicted(metrics::eviction_reason::cleared, cleared.objects, cleared.bytes);
-  settle(self, std::move(cleared.freed));
-  clear_answer answer{{}, cleared.objects, cleared.bytes, {}};
-  if (!state.objects.durable())
-    return answer;
-  auto reply = make_answer<clear_answer>(self);
+  const auto& sum = work->walk.sum;
+  state.probe->evicted(metrics::eviction_reason::cleared, sum.objects, sum.bytes);
+  clear_answer answer{{}, sum.objects, sum.bytes, {}};
+  if (!state.objects.durable()) {
+    work->reply.deliver(std::move(answer));
+    return;
+  }
   self->request(state.keeper, caf::infinite,
-                forget_request{request.space, state.objects.epoch(), request.fingerprint})
+                forget_request{work->walk.space, state.objects.epoch(), work->request.fingerprint})
       .then(
-          [self, reply, answer](const forget_answer& forgotten) mutable {
+          [self, work, answer](const forget_answer& forgotten) mutable {
             self->state.objects.begin_epoch(forgotten.epoch);
             answer.failure = forgotten.failure;
             if (forgotten.missed != volume_id{})
               answer.missed = pending_clear{{}, forgotten.missed, forgotten.epoch};
-            reply.deliver(std::move(answer));
+            work->reply.deliver(std::move(answer));
           },
-          [reply](const caf::error&) mutable {
-            reply.fail({errc::internal, "the journal of the tier's index has ended"});
+          [work](const caf::error&) {
+            work->reply.fail({errc::internal, "the journal of the tier's index has ended"});
           });
-  return reply.promise();
+}
+
+/// Part of the slots at a time: other requests are served in between.
+void clear_on(self_pointer self, const std::shared_ptr<clear_turns>& work) {
+  bool more = self->state.objects.clear_step(work->walk);
+  settle(self, std::move(work->walk.sum.freed));
+  if (more)
+    self->send(self, clear_turn_notice{work});
+  else
+    finish_clear(self, work);
+}
+
+caf::result<clear_answer> clear(self_pointer self, const clear_request& request) {
+  auto reply = make_answer<clear_answer>(self);
+  auto promise = reply.promise();
+  auto work = std::make_shared<clear_turns>(clear_turns{request, {request.space, 0, {}}, std::move(reply)});
+  clear_on(self, work);
+  return promise;
 }
 
 image_answer image(self_pointer self, const image_request& request) {
@@ -326,6 +351,7 @@ tier_actor::behavior_type tier_behavior(self_pointer self, std::shared_ptr<tier_
         return confirm_answer{{}, self->state.objects.confirm(request.ids)};
       },
       [self](const clear_request& request) { return clear(self, request); },
+      [self](const clear_turn_notice& notice) { clear_on(self, notice.work); },
       [self](const image_request& request) { return image(self, request); },
       [self](const sweep_notice& notice) {
         self->state.objects.sweep();

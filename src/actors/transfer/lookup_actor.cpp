@@ -13,7 +13,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <numeric>
 
 namespace terrace::actors {
 
@@ -29,8 +28,10 @@ namespace terrace::actors {
 
 namespace {
 
-/// Objects that a tier probes between checks for other messages, about 10 us. Many lookups are one slice.
+/// Objects that a tier probes between checks for other messages, about 10 us: whole words of a bitmap. Many lookups
+/// are one slice.
 constexpr size_t slice_objects = 128;
+static_assert(slice_objects % 64 == 0);
 
 /// The results of one tier so far.
 struct tier_share {
@@ -74,12 +75,13 @@ struct search {
   lookup_request request;
   std::vector<tier_share> tiers; ///< the tiers to search, fastest first
   size_t first = 0;              ///< first object of the current slice
-  size_t slice = 0;              ///< objects in a slice: whole words of a bitmap, whole chunks
+  object_source::part now;       ///< the slice
+  size_t probed = 0;             ///< objects in the slices so far
 
   explicit search(lookup_request what);
 };
 
-bool one_slice(const search& state) { return state.request.objects->size() <= state.slice; }
+bool one_slice(const search& state) { return state.request.objects.size() <= slice_objects; }
 
 bool has_trailing_pools(const search& state) {
   const auto& pools = state.request.in->spec.pools;
@@ -156,9 +158,11 @@ void drop_unusable(self_pointer self, const search& state, const std::vector<tie
   const opened_space& space = *state.request.in;
   if (!state.request.hold || space.spec.world_size == 1)
     return;
-  object_bitmap anywhere(state.request.objects->size());
+  // The last slice may have ended inside a chunk, whose other objects are not known.
+  size_t known = state.probed - state.probed % chunk_layout(space.spec).objects_per_chunk();
+  object_bitmap anywhere(known);
   for (const tier_answer& each : answers)
-    anywhere.merge(0, each.present);
+    anywhere.merge(0, first_of(each.present, known));
   auto unusable = unusable_objects(space.spec, *space.ranks, anywhere, found_chunks);
   for (const tier_share& share : state.tiers) {
     discard_notice gone{{}, discard_reason::unusable};
@@ -177,8 +181,17 @@ lookup_answer merge(self_pointer self, search& state) {
   std::vector<tier_answer> answers;
   for (tier_share& share : state.tiers)
     answers.push_back({share.tier->kind, std::move(share.present)});
+  // Nothing is present behind the last slice.
+  auto request = state.request.plan;
+  size_t chunks = (state.probed + per_chunk - 1) / per_chunk;
+  if (chunks < request.chunks) {
+    request.chunks = static_cast<uint32_t>(chunks);
+    for (tier_answer& each : answers)
+      each.present = first_of(each.present, chunks * per_chunk);
+  }
   lookup_answer answer;
-  answer.plan = make_prefix_plan(spec, state.request.plan, answers);
+  answer.plan = make_prefix_plan(spec, request, answers);
+  answer.plan.requested_chunks = state.request.plan.chunks;
   auto keep_found = [&] {
     for (tier_share& share : state.tiers)
       if (share.held)
@@ -235,10 +248,18 @@ bool goes_on(const search& state) {
   return any.count() == any.size();
 }
 
+void cut_slice(search& state) {
+  state.now = state.request.objects.cut(state.first, slice_objects);
+  state.probed = state.first + state.now.range.count;
+}
+
 /// Advances to the next slice; false after the last one.
 bool advance(search& state) {
-  state.first += state.slice;
-  return state.first < state.request.objects->size() && goes_on(state);
+  state.first += slice_objects;
+  if (state.first >= state.request.objects.size() || !goes_on(state))
+    return false;
+  cut_slice(state);
+  return true;
 }
 
 void add_present(const search& state, tier_share& share, object_bitmap present) {
@@ -252,7 +273,7 @@ void add_present(const search& state, tier_share& share, object_bitmap present) 
 bool read_slice(const search& state, tier_share& share) {
   if (state.request.hold)
     return false;
-  auto present = share.tier->index->try_probe(*state.request.objects, {state.first, state.slice});
+  auto present = share.tier->index->try_probe(*state.now.objects, state.now.range);
   if (!present)
     return false;
   size_t hits = present->count();
@@ -274,10 +295,8 @@ void add_held(const search& state, tier_share& share, const hold_ptr& found) {
 
 question<tier_actor, probe_request> probe_of(const search& state, const tier_share& share) {
   const auto& request = state.request;
-  probe_request probe{request.objects,
-                      request.hold,
-                      request.note_access && probes_note_access(state),
-                      {state.first, state.slice}};
+  probe_request probe{state.now.objects, request.hold, request.note_access && probes_note_access(state),
+                      state.now.range};
   // Slices of a long lookup do not delay short ones.
   return {share.tier->tier, std::move(probe),
           one_slice(state) ? caf::message_priority::high : caf::message_priority::normal};
@@ -298,9 +317,9 @@ bool is_asked(const lookup_request& request, const tier_parts& tier) {
 search::search(lookup_request what) : request(std::move(what)) {
   for (const tier_parts& tier : request.group->tiers())
     if (is_asked(request, tier))
-      tiers.push_back({&tier, object_bitmap(request.objects->size()), {}, nullptr});
-  size_t whole = std::lcm(size_t{64}, size_t{chunk_layout(request.in->spec).objects_per_chunk()});
-  slice = std::max(slice_objects / whole, size_t{1}) * whole;
+      tiers.push_back({&tier, object_bitmap(request.objects.size()), {}, nullptr});
+  if (!tiers.empty())
+    cut_slice(*this);
 }
 
 /// Slice by slice: reads the tiers' indexes, or asks the tiers in parallel.
@@ -324,6 +343,10 @@ task<> look_up(self_pointer self, lookup_request request, answer<lookup_answer> 
       add_answer(state, *asked[i], std::move(*answers[i]));
     }
     more = advance(state);
+    if (more && state.request.context && !state.request.context->live()) {
+      reply.fail({state.request.context->ended.load(), "the lookup ended before it was answered"});
+      co_return;
+    }
     if (more && asked.empty()) {
       co_await next_turn(self); // turns are short: other actors run between slices
     }

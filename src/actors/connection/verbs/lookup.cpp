@@ -87,9 +87,11 @@ void look_up(connection& client, const connection::request& what, const wire::Lo
   lookup_request request;
   request.group = client.group_handle();
   request.in = of.in->what;
-  request.objects = keys_of_all_ranks(*of.in->what, of.prefix->chunks);
+  request.objects = {of.in->what, {of.prefix, &of.prefix->chunks}};
+  request.context = what.context;
   request.plan = {static_cast<uint32_t>(of.prefix->chunks.size()), of.prefix->first_token,
                   of.prefix->prompt_tokens};
+  client.charge_objects(what, of.lease_wanted ? request.objects.size() : request.objects.size() / 64);
   request.tiers = asked.tiers();
   request.hold = of.lease_wanted;
   request.account = client.leased();
@@ -117,7 +119,8 @@ void begin(connection& client, const connection::request& what, const wire::Look
            keep_alive body) {
   auto in = of.in;
   with_chunks(client, what, *in, *asked.prefix(),
-              [&client, what, &asked, of = std::move(of), body = std::move(body)](chunk_prefix prefix) {
+              [&client, what, &asked, of = std::move(of), body = std::move(body)](chunk_prefix prefix,
+                                                                                  const keep_alive&) {
                 subject ready = of;
                 ready.prefix = std::make_shared<const chunk_prefix>(std::move(prefix));
                 look_up(client, what, asked, std::move(ready));
