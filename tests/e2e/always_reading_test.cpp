@@ -10,24 +10,37 @@ namespace {
 using namespace std::chrono_literals;
 using test::raw_client;
 
-/// A client that holds all of host memory under leases, and whose one credit is used by a store that waits for memory.
+/// A client that holds all of host memory under leases, and whose one credit is used by a request that waits for a lookup
+/// of another client.
 struct OutOfCredit : ::testing::Test {
   daemon_under_test daemon{{.host_bytes = 8 * mebibyte, .connection = "credit_requests = 1\n"}};
   std::optional<tester> holder;
   std::vector<client::lease> held;
-  std::vector<digest> waiting = chain_of(999, 1);
-  client::ticket<client::store_result> store;
+  client::ticket<client::lookup_result> waits;
+
+  static lookup_id awaited() {
+    lookup_id id;
+    id.bytes.fill(1);
+    return id;
+  }
 
   void SetUp() override {
     holder.emplace(daemon.socket(), "holder");
     held = occupy(*holder, 1, objects_in(8 * mebibyte));
-    auto submitted = (*holder)->submit_store(holder->store_of(waiting), client::within(60s));
+    auto submitted = (*holder)->submit_await_lookup(awaited(), client::within(60s));
     ASSERT_TRUE(submitted) << submitted.error().text;
-    store = std::move(*submitted);
+    waits = std::move(*submitted);
     tester other(daemon.socket(), "other");
     auto until = patiently();
-    while (other.tier("host").waiting_requests == 0 && std::chrono::steady_clock::now() < *until) {
+    while (!has_request(other) && std::chrono::steady_clock::now() < *until) {
     }
+  }
+
+  bool has_request(tester& other) {
+    for (const auto& client : other.status().clients)
+      if (client.name == "holder")
+        return client.requests_in_flight != 0;
+    return false;
   }
 };
 
@@ -35,25 +48,32 @@ TEST_F(OutOfCredit, AClosedSocketGivesBackItsLeasesAtOnce) {
   tester other(daemon.socket(), "other");
   auto before = std::chrono::steady_clock::now();
   ::shutdown((*holder)->descriptor(), SHUT_RDWR);
-  EXPECT_EQ(other.store(chain_of(2000, 1)), 1U);
+  EXPECT_TRUE(stored_when_free(other, chain_of(2000, 1)));
   EXPECT_EQ(leased_objects(other, 0), 0U);
-  EXPECT_LT(std::chrono::steady_clock::now() - before, 20s) << "only the deadline of its store ended it";
+  EXPECT_LT(std::chrono::steady_clock::now() - before, 20s) << "only the deadline of its request ended it";
 }
 
-TEST_F(OutOfCredit, AReleaseIsServedAndTheStoreGoesOn) {
+TEST_F(OutOfCredit, AReleaseIsServedAndTheRequestGoesOn) {
+  tester other(daemon.socket(), "other");
+  auto before = std::chrono::steady_clock::now();
   held.clear(); // each sends a release
-  auto stored = (*holder)->wait(store, client::within(20s));
-  ASSERT_TRUE(stored) << stored.error().text;
-  EXPECT_EQ(stored->stored_chunks, 1U);
+  EXPECT_EQ(leased_objects(other, 0), 0U);
+  EXPECT_LT(std::chrono::steady_clock::now() - before, 20s) << "they waited for its request";
+  auto chain = chain_of(1, 1);
+  auto request = other.lookup_of(chain);
+  request.id = awaited();
+  ASSERT_TRUE(other->lookup(request, patiently()));
+  auto heard = (*holder)->wait(waits, client::within(20s));
+  EXPECT_TRUE(heard) << heard.error().text;
 }
 
 TEST_F(OutOfCredit, ACancelIsServed) {
-  auto found = (*holder)->cancel(store, client::within(20s));
+  auto found = (*holder)->cancel(waits, client::within(20s));
   ASSERT_TRUE(found) << found.error().text;
   EXPECT_TRUE(*found);
-  auto stored = (*holder)->wait(store, client::within(20s));
-  ASSERT_FALSE(stored);
-  EXPECT_EQ(stored.error().code, errc::cancelled);
+  auto heard = (*holder)->wait(waits, client::within(20s));
+  ASSERT_FALSE(heard);
+  EXPECT_EQ(heard.error().code, errc::cancelled);
 }
 
 TEST_F(OutOfCredit, AnythingElseWaits) {
@@ -72,14 +92,15 @@ TEST_F(OutOfCredit, AnythingElseWaits) {
 }
 
 TEST(Deadlines, AreShortenedToTheLongestOne) {
-  daemon_under_test daemon({.host_bytes = 8 * mebibyte,
-                            .connection = "request_deadline = \"20ms\"\nrequest_deadline_max = \"50ms\"\n"});
-  tester holder(daemon.socket(), "holder");
-  auto held = occupy(holder, 1, objects_in(8 * mebibyte));
-  tester other(daemon.socket(), "other");
+  daemon_under_test daemon({.connection = "request_deadline = \"20ms\"\nrequest_deadline_max = \"50ms\"\n"});
+  auto waits = client::connection::connect({.path = daemon.socket()}, patiently());
+  ASSERT_TRUE(waits) << waits.error().text;
+  lookup_id never;
+  never.bytes.fill(7);
   auto before = std::chrono::steady_clock::now();
-  auto stored = other->store(other.store_of(chain_of(999, 1)), client::within(60s));
-  EXPECT_FALSE(stored);
+  auto heard = waits->await_lookup(never, client::within(60s));
+  ASSERT_FALSE(heard);
+  EXPECT_EQ(heard.error().code, errc::deadline);
   EXPECT_LT(std::chrono::steady_clock::now() - before, 20s);
 }
 
