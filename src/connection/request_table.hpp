@@ -45,8 +45,8 @@ class request_table {
   void charge(request_id id, uint64_t bytes);
   uint64_t bytes() const { return bytes_; } ///< of all requests in flight
 
-  /// Replaces the default time limit, counted from the arrival; at most `bounds::deadline_max`. Returns the time at which the request ends;
-  /// nullopt if it is not in flight.
+  /// Replaces the default time limit, counted from the arrival; at most `bounds::deadline_max`. Returns the time at
+  /// which the request ends; nullopt if it is not in flight.
   std::optional<clock::time_point> set_deadline(request_id id, std::chrono::milliseconds after_arrival);
 
   /// The request is being answered. Returns how long it took; nullopt if it needs no answer any more: it has

@@ -43,8 +43,8 @@ struct transfer_scope {
 batch_ptr objects_of(const opened_space& in, std::span<const digest> chunks,
                      const std::optional<digest>& before, const transfer_scope& scope, uint16_t rank);
 
-/// Calls `then` with the same: at once if they are few, otherwise they are made in slices between other messages. Refuses
-/// the request if it ends meanwhile. `body` keeps what `then` needs of the frame, see `with_chunks`.
+/// Calls `then` with the same: at once if they are few, otherwise they are made in slices between other messages.
+/// Refuses the request if it ends meanwhile. `body` keeps what `then` needs of the frame, see `with_chunks`.
 struct scope_subject {
   space_ptr in;
   std::shared_ptr<const std::vector<digest>> chunks;
