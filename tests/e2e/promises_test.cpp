@@ -58,7 +58,8 @@ TEST(Promises, ALookupReturnsTheDigestsThatItHashed) {
 TEST(Promises, AnErrorNamesTheTraceOfItsRequest) {
   daemon_under_test daemon({.log_level = "trace"});
   tester client(daemon.socket());
-  auto request = client.lookup_of(chain_of(1, 1));
+  auto chain = chain_of(1, 1);
+  auto request = client.lookup_of(chain);
   request.options.trace = "request-4711";
   ASSERT_TRUE(client->lookup(request, patiently()));
   EXPECT_TRUE(daemon.await_log("(trace request-4711)"));

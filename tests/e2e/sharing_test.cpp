@@ -106,7 +106,8 @@ TEST(Sharing, TokensAndTheDigestsTheyHashToAreTheSameChunks) {
   std::vector<uint32_t> tokens(3 * space_chunk_tokens);
   for (size_t i = 0; i < tokens.size(); ++i)
     tokens[i] = static_cast<uint32_t>(i * 7);
-  auto request = client.store_of(chain_of(1, 2));
+  auto chain = chain_of(1, 2);
+  auto request = client.store_of(chain);
   request.what = client::prefix::of_tokens(std::span(tokens).first(2 * space_chunk_tokens));
   ASSERT_TRUE(client->store(request, patiently()));
   client::lookup_request ask;

@@ -42,8 +42,8 @@ class tester {
   const client::region& memory() const { return memory_; }
   std::span<uint8_t> piece(size_t i) const { return memory_.bytes().subspan(i * object_bytes, object_bytes); }
 
-  /// Requests over the whole region; the i-th chunk of the range lies in piece i. They keep what they point to alive
-  /// until the next one is made.
+  /// Requests over the whole region; the i-th chunk of the range lies in piece i. They point to `chain`, and to runs that
+  /// are kept until the next one is made.
   client::store_request store_of(const std::vector<digest>& chain, client::chunk_range range = {});
   /// `first_piece`: where the first chunk goes instead.
   client::load_request load_of(const std::vector<digest>& chain, client::chunk_range range = {},
