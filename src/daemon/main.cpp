@@ -49,7 +49,7 @@ std::string render(const std::vector<option_problem>& problems) {
 }
 
 /// The settings of the file, overridden by the command line.
-result<settings> read_settings(const command_line& given, const environment& env) {
+result<settings> read_settings(const command_line& given, const environment& env, bool look_at_disks = true) {
   settings with = default_settings(env);
   if (!given.config.empty()) {
     auto parsed = load_settings(given.config, env);
@@ -70,7 +70,7 @@ result<settings> read_settings(const command_line& given, const environment& env
   if (!given.metrics.empty())
     with.metrics.address = given.metrics;
   auto problems = with.validate();
-  if (problems.empty())
+  if (problems.empty() && look_at_disks)
     problems = repeated_directories(with);
   if (!problems.empty())
     return fail(errc::bad_request, render(problems));
@@ -164,7 +164,8 @@ std::vector<uint64_t> host_bytes_of(const settings& with) {
 
 void reload(const command_line& given, const environment& env, settings& in_force,
             const actors::supervisor_actor& supervisor) {
-  auto read = read_settings(given, env);
+  // A device that hangs must not stop this thread, which answers the watchdog; the paths change only at a restart.
+  auto read = read_settings(given, env, false);
   if (!read) {
     log_error("the configuration was not reloaded:\n" + read.error().text);
     return;
@@ -252,7 +253,11 @@ int serve(settings with, const command_line& given, const environment& env) {
     return failed;
   }
 
-  auto tearing_down = wired->teardown; // no worker may have the last reference: it would wait for the thread
+  // After the system: what is still in its line may have the last reference, and would wait for its own thread.
+  struct finishing {
+    teardown_ptr what;
+    ~finishing() { what->finish(); }
+  } tearing_down{wired->teardown};
   runtime::runtime_options runtime_with;
   runtime_with.workers = with.daemon.workers == 0 ? env.default_workers() : with.daemon.workers;
   runtime_with.slice_us = with.daemon.worker_slice_us;

@@ -35,6 +35,8 @@ void path_journal::take(const index_changes& changes) {
 }
 
 void path_journal::advance() {
+  if (asking_)
+    return; // the answer is to a checkpoint that is in progress or has failed: not to the next one
   bool last_due = closing_ && !last_begun_ && journal_.changed() && !journal_.checkpoint_in_progress();
   if (!journal_.checkpoint_due() && !last_due)
     return;

@@ -68,7 +68,7 @@ class path_journal {
   /// There are no more changes: the next checkpoint is the last.
   void close() { closing_ = true; }
   /// True after `close`, once nothing is left to do.
-  bool closed() const { return closing_ && journal_.idle(); }
+  bool closed() const { return closing_ && !asking_ && journal_.idle(); }
   /// Once closed: the error if the last checkpoint does not contain everything.
   error missing() const;
 

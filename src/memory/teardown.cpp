@@ -8,20 +8,29 @@ teardown::teardown() : thread_([this] { work_off(); }) {
   ::pthread_setname_np(thread_.native_handle(), "teardown");
 }
 
-teardown::~teardown() {
+teardown::~teardown() { finish(); }
+
+void teardown::finish() {
   {
     std::lock_guard held(lock_);
     ending_ = true;
   }
   more_.notify_one();
-  thread_.join();
+  if (thread_.joinable())
+    thread_.join();
 }
 
 void teardown::run(std::function<void()> work) noexcept {
+  bool here = false;
   try {
     std::lock_guard held(lock_);
-    line_.push_back(std::move(work));
+    here = ended_;
+    if (!here)
+      line_.push_back(std::move(work));
   } catch (const std::bad_alloc&) {
+    here = true;
+  }
+  if (here) {
     work();
     return;
   }
@@ -32,8 +41,10 @@ void teardown::work_off() {
   std::unique_lock held(lock_);
   for (;;) {
     more_.wait(held, [this] { return ending_ || !line_.empty(); });
-    if (line_.empty())
+    if (line_.empty()) {
+      ended_ = true;
       return;
+    }
     auto work = std::move(line_.front());
     line_.pop_front();
     held.unlock();

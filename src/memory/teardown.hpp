@@ -27,6 +27,10 @@ class teardown {
   /// remember it.
   void run(std::function<void()> work) noexcept;
 
+  /// Finishes everything that was handed over, and ends the thread; what is handed over later runs on the calling
+  /// thread. Not on the thread itself. For the last owner: what is handed over may own the teardown.
+  void finish();
+
   /// Destroys a value there.
   template <class T>
   void destroy(T value) {
@@ -39,6 +43,7 @@ class teardown {
   std::mutex lock_; ///< protects the two below; never held while memory is released
   std::deque<std::function<void()>> line_;
   bool ending_ = false;
+  bool ended_ = false;
   std::condition_variable more_;
   std::thread thread_;
 };

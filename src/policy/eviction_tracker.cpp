@@ -12,6 +12,7 @@ struct eviction_tracker::open_request {
   std::vector<entry_index> chain; ///< kept if the length of the answer is needed
   /// Its own objects that were proposed to make room for it, and their parents.
   std::unordered_map<entry_key, entry_key> given_up;
+  static constexpr size_t given_up_max = 1024; ///< beyond, a gap stays a gap
 };
 
 eviction_tracker::eviction_tracker(uint64_t seed, bool remember) : seed_(seed), remember_(remember) {}
@@ -395,7 +396,8 @@ std::vector<victim> eviction_tracker::victims(tier_number number, const victim_q
   auto chosen = t->choose_victims(query.bytes, spared_, query.spare_present);
   for (size_t i = 0; request != open_.end() && i < chosen.size(); ++i) {
     entry_index at = table_.find(chosen[i].key);
-    if (table_[at].stamp == request->second.stamp && table_[at].parent != no_entry)
+    if (table_[at].stamp == request->second.stamp && table_[at].parent != no_entry &&
+        request->second.given_up.size() < open_request::given_up_max)
       request->second.given_up[chosen[i].key] = table_[table_[at].parent].key;
   }
   return chosen;

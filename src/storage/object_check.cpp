@@ -53,17 +53,28 @@ bool object_checker::overwritten(const index_record& object) {
   }
   // The nearest header before the extent is that of the object whose payload would be here.
   uint64_t lowest = begin - std::min(object.offset, object_bytes_max);
-  for (uint64_t end = begin; end > lowest;) {
-    auto piece = buffer_.bytes().first(std::min(end - lowest, buffer_.size()));
+  uint64_t searched = begin;
+  auto remember = [&] { bare_begin_ = searched, bare_end_ = begin; };
+  for (uint64_t end = begin; end > lowest; searched = end) {
+    if (end > bare_begin_ && end <= bare_end_) {
+      end = bare_begin_;
+      continue;
+    }
+    uint64_t until = end > bare_end_ ? std::max(lowest, bare_end_) : lowest;
+    auto piece = buffer_.bytes().first(std::min(end - until, buffer_.size()));
     end -= piece.size();
     if (!from_.read(end, piece))
       return false;
     for (uint64_t at = piece.size(); at > 0;) {
       at -= object_header_bytes;
-      if (auto header = header_in(piece.subspan(at)))
+      if (auto header = header_in(piece.subspan(at))) {
+        searched = end + at + object_header_bytes;
+        remember();
         return header->identity.generation > object.generation && end + at + header->physical_bytes > begin;
+      }
     }
   }
+  remember();
   return false;
 }
 

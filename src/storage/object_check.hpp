@@ -47,6 +47,8 @@ class object_checker {
   volume_reader& from_;
   const superblock& block_;
   aligned_buffer buffer_;
+  uint64_t bare_begin_ = 0; ///< no header begins in [bare_begin_, bare_end_), as a search has shown
+  uint64_t bare_end_ = 0;
 };
 
 } // namespace terrace

@@ -204,8 +204,8 @@ TEST_F(MetricsOfHostMemory, CountDropsForWantOfSpaceAndNothingElse) {
     client.store(chain_of(i, 4)); // evictions are no drops
   EXPECT_EQ(now().samples[dropped], 0);
   auto leases = occupy(client, 100, objects_in(16 * mebibyte));
-  auto refused =
-      client->store(client.store_of(chain_of(200, 2)), client::within(std::chrono::milliseconds(100)));
+  auto refused = client->store(client.store_of(chain_of(200, 2)),
+                               client::within(std::chrono::seconds(2))); // long enough to wait in the tier
   EXPECT_FALSE(refused);
   EXPECT_TRUE(eventually([&] { return now().samples[dropped] > 0; }));
 }

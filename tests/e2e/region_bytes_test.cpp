@@ -74,6 +74,9 @@ TEST(RegionBytes, AreBoundedPerTrustGroupAndDaemon) {
 }
 
 TEST(RegionBytes, OneClientCannotUseUpTheAddressSpaceForAll) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "ThreadSanitizer leaves too little of the address space";
+#endif
   daemon_under_test daemon;
   tester witness(daemon.socket(), "witness");
   auto chain = chain_of(1, 4);

@@ -356,6 +356,8 @@ void connection::close() {
 
 /// The socket is closed. Memory that a living process may still be reading is kept until it dies or confirms.
 void connection::finish() {
+  if (phase_ == phase::quarantined)
+    return; // an answer that was being sent when the socket closed
   close();
   if (holdings_.leases() == 0 || !peer_.pidfd || daemon_ends_) { // clients' mappings outlive the daemon's
     set_phase(phase::closing);

@@ -152,6 +152,20 @@ bool all_in_host(const search& state) {
          std::all_of(places.begin(), places.end(), [](const object_place& place) { return place.present(); });
 }
 
+/// What a tier that was not searched, or not as a whole, may have is not missing.
+bool searched_everything(const search& state) {
+  using phase = group_parts::disk_phase;
+  const group_parts& group = *state.request.group;
+  if (group.phase() == phase::starting || group.phase() == phase::locked)
+    return false;
+  const auto& tiers = group.tiers();
+  return std::all_of(tiers.begin(), tiers.end(), [&](const tier_parts& tier) {
+    bool searched = std::any_of(state.tiers.begin(), state.tiers.end(),
+                                [&](const tier_share& share) { return share.tier->kind == tier.kind; });
+    return (searched || tier.index->empty()) && tier.degraded().empty();
+  });
+}
+
 /// Chunks behind the found prefix of which a rank is missing that has left are removed from all tiers.
 void drop_unusable(self_pointer self, const search& state, const std::vector<tier_answer>& answers,
                    uint32_t found_chunks) {
@@ -164,6 +178,8 @@ void drop_unusable(self_pointer self, const search& state, const std::vector<tie
   for (const tier_answer& each : answers)
     anywhere.merge(0, first_of(each.present, known));
   auto unusable = unusable_objects(space.spec, *space.ranks, anywhere, found_chunks);
+  if (unusable.empty() || !searched_everything(state))
+    return;
   for (const tier_share& share : state.tiers) {
     discard_notice gone{{}, discard_reason::unusable};
     for (size_t object : unusable)
