@@ -32,6 +32,7 @@ void lookup_latency(const settings&, const reporter&);
 void lookup_tokens(const settings&, const reporter&);
 void lookup_throughput(const settings&, const reporter&);
 void imbalance(const settings&, const reporter&);
+void longest_turn(const settings&, const reporter&);
 void host_load(const settings&, const reporter&);
 void host_store(const settings&, const reporter&);
 void disk_load(const settings&, const reporter&);

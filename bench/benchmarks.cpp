@@ -8,6 +8,8 @@ std::span<const benchmark> benchmarks() {
       {"lookup_tokens", "lookup of 131,072 unknown tokens, hashed by the daemon", lookup_tokens},
       {"lookup_throughput", "lookups of 128 digests on 64 connections, one worker", lookup_throughput},
       {"imbalance", "a light client beside heavy ones on its worker", imbalance},
+      {"longest_turn", "another client's p99 beside the most expensive legal requests, one worker",
+       longest_turn},
       {"host_load", "4 MiB objects out of host memory, mapped and isolated", host_load},
       {"host_store", "4 MiB objects from a sealed region into host memory", host_store},
       {"disk_load", "objects of 256 KiB to 16 MiB from disk, depth 32", disk_load},

@@ -63,6 +63,7 @@ TERRACE_MESSAGE(restored_answer)
 TERRACE_MESSAGE(notes_mark)
 TERRACE_MESSAGE(inference_begin)
 TERRACE_MESSAGE(inference_end)
+TERRACE_MESSAGE(uses_notice)
 TERRACE_MESSAGE(admit_request)
 TERRACE_MESSAGE(admit_answer)
 TERRACE_MESSAGE(set_policy_request)
@@ -128,6 +129,7 @@ TERRACE_MESSAGE(group_report)
 // Defined in this room.
 #define TERRACE_ACTORS_MESSAGE(type) CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::type)
 TERRACE_ACTORS_MESSAGE(sweep_notice)
+TERRACE_ACTORS_MESSAGE(clear_turn_notice)
 TERRACE_ACTORS_MESSAGE(start_journal)
 TERRACE_ACTORS_MESSAGE(resize_memory)
 TERRACE_ACTORS_MESSAGE(memory_prepared)
@@ -136,6 +138,7 @@ TERRACE_ACTORS_MESSAGE(resize_groups)
 TERRACE_ACTORS_MESSAGE(begin_notice)
 TERRACE_ACTORS_MESSAGE(drain_notice)
 TERRACE_ACTORS_MESSAGE(confirm_notice)
+TERRACE_ACTORS_MESSAGE(leave_notice)
 TERRACE_ACTORS_MESSAGE(resume_notice)
 #undef TERRACE_ACTORS_MESSAGE
 
@@ -164,6 +167,8 @@ using tier_actor = caf::typed_actor<
     caf::replies_to<confirm_request>::with<confirm_answer>,
     // From clear requests. (delayed, in a durable tier: until what was cleared cannot come back)
     caf::replies_to<clear_request>::with<clear_answer>,
+    // From itself: the next part of a clear.
+    caf::reacts_to<clear_turn_notice>,
     // From its journal, while it takes a checkpoint.
     caf::replies_to<image_request>::with<image_answer>,
     // From a connection whose request ended early.
@@ -202,6 +207,8 @@ using policy_actor = caf::typed_actor<
     caf::replies_to<notes_mark>::with<notes_mark>,
     // From connections: the begin and end of inference requests.
     caf::reacts_to<inference_begin>, caf::reacts_to<inference_end>,
+    // From itself: the next part of a long chain.
+    caf::reacts_to<uses_notice>,
     // From tiers: proposals, best victims first. The tier refuses those that were pinned since.
     caf::replies_to<victim_request>::with<victim_answer>,
     // From write-through: which objects to admit to a tier.
@@ -284,7 +291,8 @@ using write_through_actor = caf::typed_actor<
     // From a connection whose request ended early.
     caf::reacts_to<sweep_notice>>;
 
-/// COPIER: a thread that copies and verifies bytes. One job at a time, in arrival order.
+/// COPIER: a thread that copies and verifies bytes, in slices: groups and connections get equal shares of it
+/// (transfer/copy_line.hpp).
 using copier_actor = caf::typed_actor<caf::replies_to<copy_request>::with<copy_answer>,
                                       // Writes the header block in front of each payload, including the
                                       // checksum.
@@ -331,6 +339,8 @@ using connection_actor = caf::typed_actor<
     caf::reacts_to<drain_notice>,
     // From a later connection of the same process: it no longer reads anything of this one.
     caf::reacts_to<confirm_notice>,
+    // From a listener or a newer observer: end, because as many silent connections or observers as allowed exist.
+    caf::reacts_to<leave_notice>,
     // From itself and from others that have a function of it: work to do on its thread.
     caf::reacts_to<resume_notice>>;
 

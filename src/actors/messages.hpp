@@ -27,4 +27,10 @@ namespace terrace::actors {
 /// A request ended early: answer whatever waits for it now.
 struct sweep_notice {};
 
+/// A tier's to itself: the next part of a clear.
+struct clear_turns;
+struct clear_turn_notice {
+  std::shared_ptr<clear_turns> work;
+};
+
 } // namespace terrace::actors

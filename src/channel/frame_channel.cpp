@@ -1,5 +1,6 @@
 #include "channel/frame_channel.hpp"
 
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -50,6 +51,23 @@ result<bool> frame_channel::received(int32_t result) {
       !ok)
     return tl::unexpected(ok.error());
   return result != 0;
+}
+
+void frame_channel::watch_hang_up() {
+  if (watching_)
+    return;
+  watching_ = true;
+  runtime::io_request request;
+  request.code = runtime::io_code::poll;
+  request.fd = socket_->get();
+  request.events = POLLRDHUP; // hang-ups and errors are always reported
+  request.keep_alive = socket_;
+  port_.submit(std::move(request), owner_, io_tag::hang_up);
+}
+
+bool frame_channel::hung_up(int32_t result) {
+  watching_ = false;
+  return result > 0;
 }
 
 std::unique_ptr<protocol::frame_builder> frame_channel::builder() {

@@ -22,6 +22,7 @@ constexpr uint64_t receive = 1;
 constexpr uint64_t send = 2;
 constexpr uint64_t peer_exit = 3;
 constexpr uint64_t timer = 4;
+constexpr uint64_t hang_up = 5;
 } // namespace io_tag
 
 /// A finished frame, its descriptors, and the request it answers.
@@ -49,8 +50,14 @@ class frame_channel {
   /// The next whole frame, if there is one; its body is valid until the next `receive`, or as long as the
   /// result of `hold`.
   std::optional<protocol::frame> next() { return in_->decoder.next(); }
+  /// The header of the frame that `next` returns, or will return when the rest of it has come.
+  std::optional<protocol::frame_header> peek() const { return in_->decoder.peek(); }
   std::shared_ptr<const void> hold() { return in_->decoder.hold(); }
   bool receiving() const { return in_->armed; }
+  /// Submits a poll for the peer's end of the stream, unless one is in the ring: for as long as nothing is received.
+  void watch_hang_up();
+  /// The completion of `io_tag::hang_up`. True: the peer has closed, or sends no more.
+  bool hung_up(int32_t result);
   size_t pending_bytes() const { return in_->decoder.pending_bytes(); }
   void set_frame_bytes_max(uint64_t bytes) { in_->decoder.set_frame_bytes_max(bytes); }
 
@@ -93,6 +100,7 @@ class frame_channel {
   std::shared_ptr<unique_fd> socket_;
   std::shared_ptr<incoming> in_;
   std::shared_ptr<outgoing> out_;
+  bool watching_ = false; ///< a poll is in the ring
   std::deque<outgoing_frame> line_;
   std::vector<std::unique_ptr<protocol::frame_builder>> builders_; ///< idle ones
 };

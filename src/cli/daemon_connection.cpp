@@ -39,10 +39,11 @@ std::string default_socket_path() {
   return candidates.front();
 }
 
-outcome<client::connection> connect(const daemon_options& options, const std::string& name) {
+outcome<client::connection> connect(const daemon_options& options, const std::string& name, bool observes) {
   client::connect_options to;
   to.path = options.socket.empty() ? default_socket_path() : options.socket;
   to.name = name;
+  to.observes = observes;
   auto connected = client::connection::connect(to, options.until());
   if (connected)
     return std::move(*connected);

@@ -28,8 +28,10 @@ struct daemon_options {
 /// $XDG_RUNTIME_DIR/terrace.sock, /tmp/terrace-UID/terrace.sock and root's.
 std::string default_socket_path();
 
-/// Fails with exit_code::unreachable and what to do. `name` is shown in the daemon's list of clients.
-outcome<client::connection> connect(const daemon_options& options, const std::string& name);
+/// Fails with exit_code::unreachable and what to do. `name` is shown in the daemon's list of clients. `observes`: for
+/// commands that only look.
+outcome<client::connection> connect(const daemon_options& options, const std::string& name,
+                                    bool observes = false);
 
 /// A failure "while doing": the error of an answer, or exit_code::unreachable if the connection is lost.
 tl::unexpected<failure> request_failed(const client::connection& daemon, const std::string& doing,

@@ -20,7 +20,7 @@ class policies_command final : public command {
     if (!words_.empty() && (words_.size() != 3 || words_.front() != "set"))
       return bad_usage("expected nothing, or 'set TIER POLICY' such as 'set host arc', got '" +
                        words_.front() + "'" + (words_.size() == 1 ? "" : " and more"));
-    auto daemon = connect(daemon_, "terrace policies");
+    auto daemon = connect(daemon_, "terrace policies", words_.empty());
     if (!daemon)
       return tl::unexpected(daemon.error());
     return words_.empty() ? show(*daemon, to) : set(*daemon, to);

@@ -15,7 +15,7 @@ class status_command final : public command {
   void declare(CLI::App& app) override { daemon_.declare(app); }
 
   outcome<exit_code> run(console& to) override {
-    auto daemon = connect(daemon_, "terrace status");
+    auto daemon = connect(daemon_, "terrace status", true);
     if (!daemon)
       return tl::unexpected(daemon.error());
     auto status = daemon->status(daemon_.until());

@@ -121,8 +121,11 @@ result<void> channel::make_room(deadline until) {
   return received;
 }
 
-result<void> channel::wait_for_credits(uint64_t bytes, deadline until) {
-  while (in_flight_ > 0 && (in_flight_ >= credit_requests_ || in_flight_bytes_ + bytes > credit_bytes_)) {
+result<void> channel::wait_for_credits(protocol::kind what, uint64_t bytes, deadline until) {
+  bool gives_back = protocol::gives_back(what) && bytes <= protocol::giving_back_bytes_max &&
+                    in_flight_ < credit_requests_ + protocol::giving_back_requests_max;
+  while (!gives_back && in_flight_ > 0 &&
+         (in_flight_ >= credit_requests_ || in_flight_bytes_ + bytes > credit_bytes_)) {
     if (take_in() > 0)
       continue;
     if (auto ok = receive(until); !ok)
@@ -140,7 +143,7 @@ result<uint64_t> channel::send(uint64_t id, std::span<const int> descriptors, de
   if (bytes.empty() || bytes.size() > frame_bytes_max_)
     return give_up({errc::bad_request, "expected a request of at most " + std::to_string(frame_bytes_max_) +
                                            " bytes; split it or send digests instead of tokens"});
-  if (auto ok = wait_for_credits(bytes.size(), until); !ok)
+  if (auto ok = wait_for_credits(protocol::read_header(bytes.data()).kind, bytes.size(), until); !ok)
     return give_up(ok.error());
   while (must_flush()) {
     auto ok = flush();

@@ -48,8 +48,10 @@ struct lookup_result {
 };
 
 struct connect_options {
-  std::string path;                             ///< path of the daemon's socket
-  std::string name = "libterrace";              ///< shown by `terrace status`
+  std::string path;                ///< path of the daemon's socket
+  std::string name = "libterrace"; ///< shown by `terrace status`
+  bool observes =
+      false; ///< only `status` and `policies` will be called; connects also when the daemon is full
   uint32_t socket_buffer_bytes = 1U << 20;      ///< requested in both directions; the kernel may grant less
   std::chrono::milliseconds backoff_least{10};  ///< between attempts to reconnect: doubled at each failure,
   std::chrono::milliseconds backoff_most{2000}; ///< up to this value; the actual pause is a random part of it

@@ -37,7 +37,7 @@ result<void> core::start(unique_fd socket, deadline until) {
     if (item.past.use_count() == 1 && item.past->mapped().use_count() == 1 &&
         resumes.size() < protocol::resumes_max)
       resumes.push_back(item.connection);
-  auto info = shake_hands(*fresh, {options_.name, resumes, info_.boot}, until);
+  auto info = shake_hands(*fresh, {options_.name, resumes, info_.boot, options_.observes}, until);
   if (!info)
     return tl::unexpected<error>(info.error());
   for (auto& entry : spaces_)

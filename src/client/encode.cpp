@@ -71,7 +71,7 @@ Offset<wire::Hello> encode(body_builder& body, const hello_request& request) {
   auto name = body.CreateString(request.name.data(), request.name.size());
   auto resumes = optional_vector(body, request.resumes);
   auto boot = request.resumes.empty() ? 0 : body.CreateVector(request.resumes_boot.bytes.data(), 16);
-  return wire::CreateHello(body, protocol::version, name, resumes, boot);
+  return wire::CreateHello(body, protocol::version, name, resumes, boot, request.observes);
 }
 
 Offset<wire::OpenSpace> encode(body_builder& body, const space_spec& spec) {

@@ -29,6 +29,7 @@ struct hello_request {
   std::string_view name;
   std::span<const uint64_t> resumes;
   boot_id resumes_boot;
+  bool observes = false;
 };
 
 flatbuffers::Offset<wire::Hello> encode(body_builder& body, const hello_request& request);

@@ -4,6 +4,11 @@
 
 namespace terrace {
 
+bool request_table::may_begin(protocol::kind verb, uint64_t bytes) const {
+  return has_credit() || (protocol::gives_back(verb) && bytes <= protocol::giving_back_bytes_max &&
+                          requests_.size() < most_.requests + protocol::giving_back_requests_max);
+}
+
 context_ptr request_table::begin(request_id id, protocol::kind verb, uint64_t bytes, clock::time_point now) {
   in_flight entry;
   entry.context = std::make_shared<request_context>();
@@ -17,12 +22,20 @@ context_ptr request_table::begin(request_id id, protocol::kind verb, uint64_t by
   return requests_.emplace(id, std::move(entry)).first->second.context;
 }
 
+void request_table::charge(request_id id, uint64_t bytes) {
+  auto entry = requests_.find(id);
+  if (entry == requests_.end())
+    return;
+  entry->second.bytes += bytes;
+  bytes_ += bytes;
+}
+
 std::optional<request_table::clock::time_point>
 request_table::set_deadline(request_id id, std::chrono::milliseconds after_arrival) {
   auto entry = requests_.find(id);
   if (entry == requests_.end())
     return std::nullopt;
-  entry->second.deadline = entry->second.arrived + after_arrival;
+  entry->second.deadline = entry->second.arrived + std::min(after_arrival, most_.deadline_max);
   return entry->second.deadline;
 }
 

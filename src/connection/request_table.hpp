@@ -21,15 +21,18 @@ class request_table {
   using clock = std::chrono::steady_clock;
 
   struct bounds {
-    uint32_t requests = 0;                ///< in flight
-    uint64_t bytes = 0;                   ///< of their frames
+    uint32_t requests = 0; ///< in flight
+    uint64_t bytes = 0;    ///< of their frames, of what is made from them, and of their answers
     std::chrono::milliseconds deadline{}; ///< of requests without their own
+    std::chrono::milliseconds deadline_max = std::chrono::milliseconds::max(); ///< a later one is this one
   };
 
   request_table(connection_id owner, const bounds& most) : owner_(owner), most_(most) {}
 
   /// True if another request may be read.
   bool has_credit() const { return requests_.size() < most_.requests && bytes_ < most_.bytes; }
+  /// True if a request with this frame may be read: without credit, still a few that give something back.
+  bool may_begin(protocol::kind verb, uint64_t bytes) const;
 
   bool contains(request_id id) const { return requests_.contains(id); }
   size_t size() const { return requests_.size(); }
@@ -38,8 +41,12 @@ class request_table {
   /// Precondition: no such request is in flight. `bytes`: size of its frame.
   context_ptr begin(request_id id, protocol::kind verb, uint64_t bytes, clock::time_point now);
 
-  /// Replaces the default time limit, counted from the arrival. Returns the time at which the request ends;
-  /// nullopt if it is not in flight.
+  /// The request takes so much more memory until its answer is in the socket. No effect if it is not in flight.
+  void charge(request_id id, uint64_t bytes);
+  uint64_t bytes() const { return bytes_; } ///< of all requests in flight
+
+  /// Replaces the default time limit, counted from the arrival; at most `bounds::deadline_max`. Returns the time at
+  /// which the request ends; nullopt if it is not in flight.
   std::optional<clock::time_point> set_deadline(request_id id, std::chrono::milliseconds after_arrival);
 
   /// The request is being answered. Returns how long it took; nullopt if it needs no answer any more: it has

@@ -1,6 +1,7 @@
 #include "connection/staging.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 namespace terrace {
 
@@ -47,6 +48,12 @@ result<uint64_t> staging::reserve(staged what, const std::vector<uint64_t>& size
     auto extents = space_->allocate(sizes);
     if (!extents) {
       auto usage = space_->usage();
+      if (uint64_t bytes = std::accumulate(sizes.begin(), sizes.end(), uint64_t{0});
+          bytes > usage.capacity_bytes)
+        return fail(errc::bad_request, "the objects have " + std::to_string(bytes) +
+                                           " bytes: expected at most " +
+                                           std::to_string(usage.capacity_bytes) +
+                                           " (connection.staging_bytes); reserve fewer chunks at a time");
       return fail(errc::no_space,
                   "the connection's staging memory has " + std::to_string(usage.free_bytes) + " of " +
                       std::to_string(usage.capacity_bytes) +

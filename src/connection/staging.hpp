@@ -46,8 +46,8 @@ class staging {
   const arena& memory() const { return *memory_; }
   outside_memory source() const { return {memory_->data(), memory_->fd(), memory_->size(), memory_}; }
 
-  /// Errors: `no_space`, with what the connection holds and its limit; `busy` at the limit of reservations, which
-  /// need no memory where all is present.
+  /// Errors: `no_space`, with what the connection holds and its limit; `bad_request` for more than that limit; `busy` at
+  /// the limit of reservations, which need no memory where all is present.
   result<uint64_t> reserve(staged what, const std::vector<uint64_t>& sizes);
 
   const staged* find(uint64_t reservation) const;

@@ -14,6 +14,7 @@
 #include <caf/actor_system_config.hpp>
 #include <caf/send.hpp>
 
+#include <malloc.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
@@ -381,5 +382,8 @@ int main(int argc, char** argv) {
                                                  "\"; expected: an existing directory; fix: "
                                                  "mount its device, or make the directory\n"});
   make_default_directory(*with, default_directory);
+  // Large buffers are mapped one by one and go back to the kernel when they are freed. Otherwise glibc raises the
+  // threshold to the size of those that were freed, up to 32 MiB, and keeps the next ones.
+  ::mallopt(M_MMAP_THRESHOLD, 128 << 10);
   return serve(std::move(*with), given, env);
 }

@@ -81,8 +81,11 @@ struct connection_options {
   uint64_t region_bytes_total = 32 * tebibyte;       ///< of the whole daemon
   uint32_t leases_max = 65536;                       ///< leases per connection
   uint32_t lease_objects_max = 4'194'304;            ///< objects in all leases of a connection
+  uint64_t group_bytes = 1 * gibibyte;               ///< memory of the requests of all connections of a group
   uint32_t connections_max = 1024;                   ///< of the whole daemon
   std::chrono::milliseconds request_deadline{30000}; ///< of requests without their own deadline
+  std::chrono::milliseconds request_deadline_max{600000}; ///< a later deadline is this one
+  std::chrono::milliseconds handshake_deadline{10000};    ///< between connecting and hello
   std::vector<option_problem> validate() const;
   friend bool operator==(const connection_options&, const connection_options&) = default;
 };
@@ -180,7 +183,9 @@ struct copier_options {
 /// [lease]
 struct lease_options {
   std::chrono::milliseconds warn_after{
-      60000}; ///< a lease held longer is reported once in the log and in metrics
+      60000};                       ///< a lease held longer is reported once in the log and in metrics
+  uint32_t host_percent = 75;       ///< the share of host memory that leases and their readers may hold
+  uint32_t connection_percent = 75; ///< the share of what others leave free of it that a connection may hold
   std::vector<option_problem> validate() const;
   friend bool operator==(const lease_options&, const lease_options&) = default;
 };

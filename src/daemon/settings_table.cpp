@@ -59,10 +59,15 @@ constexpr option_spec option_specs[] = {
     {"connection", "leases_max", kind::count, restart, in<&s::connection, &connection_options::leases_max>},
     {"connection", "lease_objects_max", kind::count, restart,
      in<&s::connection, &connection_options::lease_objects_max>},
+    {"connection", "group_bytes", kind::bytes, restart, in<&s::connection, &connection_options::group_bytes>},
     {"connection", "connections_max", kind::count, restart,
      in<&s::connection, &connection_options::connections_max>},
     {"connection", "request_deadline", kind::duration, restart,
      in<&s::connection, &connection_options::request_deadline>},
+    {"connection", "request_deadline_max", kind::duration, restart,
+     in<&s::connection, &connection_options::request_deadline_max>},
+    {"connection", "handshake_deadline", kind::duration, restart,
+     in<&s::connection, &connection_options::handshake_deadline>},
 
     {"host", "bytes", kind::bytes, now, in<&s::host, &host_options::bytes>},
     {"host", "segment_bytes", kind::bytes, restart, in<&s::host, &host_options::segment_bytes>},
@@ -112,6 +117,8 @@ constexpr option_spec option_specs[] = {
     {"copier", "piece_bytes", kind::bytes, restart, in<&s::copier, &copier_options::piece_bytes>},
 
     {"lease", "warn_after", kind::duration, restart, in<&s::lease, &lease_options::warn_after>},
+    {"lease", "host_percent", kind::count, restart, in<&s::lease, &lease_options::host_percent>},
+    {"lease", "connection_percent", kind::count, restart, in<&s::lease, &lease_options::connection_percent>},
 
     {"metrics", "enabled", kind::flag, restart, in<&s::metrics, &metrics_options::enabled>},
     {"metrics", "address", kind::text, restart, in<&s::metrics, &metrics_options::address>},

@@ -172,9 +172,14 @@ problems connection_options::validate() const {
                  std::max(region_bytes_group, region_bytes_most));
   count_in_range(found, "connection.leases_max", leases_max, 1, 16'777'216);
   count_in_range(found, "connection.lease_objects_max", lease_objects_max, 1, 1'073'741'824);
+  bytes_in_range(found, "connection.group_bytes", group_bytes, protocol::frame_bytes_max, tebibyte);
   count_in_range(found, "connection.connections_max", connections_max, 1, 65536);
+  duration_in_range(found, "connection.request_deadline_max", request_deadline_max,
+                    std::chrono::milliseconds(1), std::chrono::hours(24));
   duration_in_range(found, "connection.request_deadline", request_deadline, std::chrono::milliseconds(1),
-                    std::chrono::hours(1));
+                    std::min<std::chrono::milliseconds>(request_deadline_max, std::chrono::hours(1)));
+  duration_in_range(found, "connection.handshake_deadline", handshake_deadline,
+                    std::chrono::milliseconds(100), std::chrono::minutes(10));
   return found;
 }
 
@@ -257,6 +262,8 @@ problems copier_options::validate() const {
 problems lease_options::validate() const {
   problems found;
   duration_in_range(found, "lease.warn_after", warn_after, std::chrono::seconds(1), std::chrono::hours(168));
+  count_in_range(found, "lease.host_percent", host_percent, 1, 100);
+  count_in_range(found, "lease.connection_percent", connection_percent, 1, 100);
   return found;
 }
 

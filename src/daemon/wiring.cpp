@@ -9,6 +9,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
+#include <string_view>
+#include <vector>
 
 namespace terrace {
 
@@ -76,6 +79,7 @@ actors::group_plan plan_of(const settings& with, const group_options& group,
     plan.admission.bytes_per_day = with.disk.write_bytes_per_day;
     plan.write_new = with.disk.write_through;
   }
+  plan.leases = {with.lease.host_percent, with.lease.connection_percent};
   return plan;
 }
 
@@ -168,6 +172,7 @@ result<void> open_all(const settings& with, const std::string& state_directory,
                              with.connection.region_bytes_group},
                             all_regions));
     wired.groups.push_back(plan_of(with, groups[i], state_directory));
+    wired.groups.back().number = i + 1;
     wired.groups.back().teardown = wired.teardown;
     wired.probes.emplace_back();
     wired.probes.back().paths.resize(std::max<size_t>(wired.groups[i].disk_files.size(), 1));
@@ -186,7 +191,8 @@ result<actors::supervisor_arguments> wire_up(const settings& with, const environ
   actors::supervisor_arguments wired;
   wired.boot = random_boot_id();
   wired.teardown = std::make_shared<teardown>();
-  wired.connections_max = with.connection.connections_max;
+  wired.limits.group_bytes = with.connection.group_bytes;
+  wired.limits.connections_max = with.connection.connections_max;
   wired.limits.credit_requests = with.connection.credit_requests;
   wired.limits.credit_bytes = with.connection.credit_bytes;
   wired.limits.staging_bytes = with.connection.staging_bytes;
@@ -197,6 +203,8 @@ result<actors::supervisor_arguments> wire_up(const settings& with, const environ
   wired.limits.leases_max = with.connection.leases_max;
   wired.limits.lease_objects_max = with.connection.lease_objects_max;
   wired.limits.request_deadline = with.connection.request_deadline;
+  wired.limits.request_deadline_max = with.connection.request_deadline_max;
+  wired.limits.handshake_deadline = with.connection.handshake_deadline;
   wired.limits.lease_warn_after = with.lease.warn_after;
   wired.copiers = with.copier.threads == 0 ? env.default_copiers() : with.copier.threads;
   wired.copy_piece_bytes = with.copier.piece_bytes;
@@ -212,8 +220,43 @@ result<actors::supervisor_arguments> wire_up(const settings& with, const environ
   return wired;
 }
 
+namespace {
+
+/// Of all workers together, by kind of actor.
+void collect_turns(const runtime::workers& workers, metrics::sample_sink& sink) {
+  struct sum {
+    metrics::histogram_snapshot turns{runtime::turn_times::bounds_ns, 1e9,
+                                      std::vector<uint64_t>(runtime::turn_times::bounds_ns.size() + 1), 0};
+    uint64_t longest_ns = 0;
+  };
+  std::map<std::string_view, sum> kinds;
+  for (size_t i = 0; i < workers.size(); ++i)
+    for (const auto& kind : workers.turns(i).kinds()) {
+      const char* name = kind.name.load(std::memory_order_acquire);
+      if (name == nullptr)
+        continue;
+      sum& all = kinds[name];
+      for (size_t bucket = 0; bucket < kind.turns.size(); ++bucket)
+        all.turns.counts[bucket] += kind.turns[bucket].get();
+      all.turns.sum += kind.sum_ns.get();
+      all.longest_ns = std::max(all.longest_ns, kind.longest_ns.get());
+    }
+  for (const auto& [name, all] : kinds) {
+    metrics::labels of{{"actor", std::string(name)}};
+    sink.histogram(
+        "terrace_turn_seconds",
+        "Time from the beginning to the end of an actor's turn, during which its worker does nothing else.",
+        of, all.turns);
+    sink.gauge("terrace_turn_longest_seconds", "The longest turn since the daemon started.", of,
+               static_cast<double>(all.longest_ns) * 1e-9);
+  }
+}
+
+} // namespace
+
 void expose_workers(metrics::exposition& exposition, const runtime::workers& workers) {
   exposition.add([workers](metrics::sample_sink& sink) {
+    collect_turns(workers, sink);
     for (size_t i = 0; i < workers.size(); ++i) {
       const runtime::worker_counters& of = workers.counters(i);
       metrics::labels label{{"worker", std::to_string(i)}};

@@ -21,7 +21,8 @@ void disk_queue::add(disk_request request, reply answer, time_point now) {
   }
   auto& line = line_of(*owner->request);
   for (size_t i = 0, count = owner->left; i < count; ++i)
-    line.push_back({owner, i, 0, owner->request->operations[i].bytes});
+    line.push(flow_of(owner->request->context), {owner, i, 0, owner->request->operations[i].bytes},
+              owner->request->operations[i].bytes);
 }
 
 size_t disk_queue::waiting() const {
@@ -34,13 +35,11 @@ size_t disk_queue::waiting() const {
 /// Removes ended requests, and the rest of failed operations, from the heads of their queues.
 void disk_queue::drop_ended() {
   for (auto& line : lines_)
-    while (!line.empty()) {
-      const context_ptr& context = line.front().owner->request->context;
-      if ((!context || context->live()) && !line.front().failed())
+    while (part* first = line.front()) {
+      const context_ptr& context = first->owner->request->context;
+      if ((!context || context->live()) && !first->failed())
         break;
-      part ended = std::move(line.front());
-      line.pop_front();
-      finish(ended, ECANCELED);
+      finish(line.drop(), ECANCELED);
     }
 }
 
@@ -48,8 +47,8 @@ std::optional<std::pair<uint64_t, disk_queue::transfer>> disk_queue::next() {
   drop_ended();
   std::array<uint64_t, io_classes> heads{};
   for (size_t i = 0; i < io_classes; ++i)
-    if (!lines_[i].empty())
-      heads[i] = lines_[i].front().bytes();
+    if (const part* first = lines_[i].front())
+      heads[i] = first->bytes();
   auto granted = shares_.next(heads);
   if (!granted)
     return std::nullopt;
@@ -57,11 +56,11 @@ std::optional<std::pair<uint64_t, disk_queue::transfer>> disk_queue::next() {
   // continues while the device works for others. If all were begun at once, all would end at once, and the
   // device would then be idle.
   auto& line = lines_[static_cast<size_t>(granted->what)];
-  part head = line.front();
+  part head = *line.front();
   head.end = head.begin + granted->bytes;
-  line.front().begin = head.end;
-  if (line.front().bytes() == 0)
-    line.pop_front();
+  line.front()->begin = head.end;
+  if (line.front()->bytes() == 0)
+    line.pop();
   else
     ++head.owner->parts[head.operation];
   uint64_t tag = slots_.size();
@@ -95,9 +94,8 @@ void disk_queue::completed(uint64_t tag, int32_t result) {
     return;
   shares_.finished(finished.what_class, finished.bytes);
   part& what = finished.what;
-  const disk_request& request = *what.owner->request;
   if (result == -EAGAIN || result == -EINTR) {
-    line_of(request).push_front(std::move(what));
+    again(std::move(what));
     return;
   }
   if (result <= 0) {
@@ -106,7 +104,7 @@ void disk_queue::completed(uint64_t tag, int32_t result) {
   }
   what.begin += static_cast<uint64_t>(result);
   if (what.begin < what.end)
-    line_of(request).push_front(std::move(what));
+    again(std::move(what));
   else
     finish(what, 0);
 }
@@ -124,9 +122,15 @@ void disk_queue::fail_waiting(disk_direction direction, int error_number) {
     bool writes = static_cast<io_class>(i) == io_class::write;
     if (writes != (direction == disk_direction::write))
       continue;
-    for (auto line = std::exchange(lines_[i], {}); const part& what : line)
-      finish(what, error_number);
+    for (auto line = std::exchange(lines_[i], fair_queue<part>()); !line.empty();)
+      finish(line.drop(), error_number);
   }
+}
+
+/// The rest of a transfer that the kernel ended early; its bytes were charged.
+void disk_queue::again(part rest) {
+  const disk_request& request = *rest.owner->request;
+  line_of(request).push_front(flow_of(request.context), std::move(rest), 0);
 }
 
 void disk_queue::finish(const part& what, int error_number) {

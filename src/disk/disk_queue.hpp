@@ -1,13 +1,14 @@
-// The queues of a disk: which operation is submitted next (transfer/io_scheduler.hpp has the rules), and
-// which answers are pending. Pure: the disk actor submits the transfers returned by `next` and reports
+// The queues of a disk: which operation is submitted next, and which answers are pending. Between classes the
+// rules of transfer/io_scheduler.hpp decide; within a class, connections get equal shares of the bytes
+// (base/fair_queue.hpp). Pure: the disk actor submits the transfers returned by `next` and reports
 // completions.
 #pragma once
 
+#include "base/fair_queue.hpp"
 #include "disk/disk_messages.hpp"
 
 #include <array>
 #include <chrono>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -84,14 +85,15 @@ class disk_queue {
     bool stalled = false;
   };
 
-  std::deque<part>& line_of(const disk_request& request) {
+  fair_queue<part>& line_of(const disk_request& request) {
     return lines_[static_cast<size_t>(class_of(request))];
   }
   void drop_ended();
+  void again(part rest);
   void finish(const part& what, int error_number); ///< the operation gets the first error of its parts
 
   io_scheduler shares_;
-  std::array<std::deque<part>, io_classes> lines_;
+  std::array<fair_queue<part>, io_classes> lines_; ///< the rest of a long operation stays the front
   std::vector<slot> slots_;
   std::vector<uint64_t> free_slots_;
 };

@@ -19,7 +19,7 @@ struct media_item {
 
 struct extra_keys {
   static constexpr size_t items_max = 4'096;
-  static constexpr size_t text_bytes_max = 4'096;
+  static constexpr size_t text_bytes_max = 256;
 
   std::string lora; ///< name of the LoRA adapter; hashed into every block
   std::vector<media_item>

@@ -15,9 +15,13 @@ struct chunk_shape {
   uint32_t hash_block_tokens = 16; ///< divides `chunk_tokens`
 };
 
-/// Hashes the whole chunks of a token sequence; a tail that fills no chunk is ignored. Hashing 131,072 tokens
-/// takes about 0.3 to 1.4 ms, and work above 100 us must yield to other messages, so it is done in steps;
-/// 16,384 tokens is a good step.
+/// The unit of work: the hashing of one token. A call of the hash costs as much as `hash_call_work` tokens, and four
+/// bytes of extra keys as much as one. `hash_step_work` units take 0.1 to 0.3 ms, whatever the size of the blocks.
+constexpr size_t hash_call_work = 48;
+constexpr size_t hash_step_work = 65'536;
+
+/// Hashes the whole chunks of a token sequence; a tail that fills no chunk is ignored. Work above 100 us must yield to
+/// other messages, so it is done in steps.
 class prefix_hasher {
  public:
   /// Where the tokens begin: at the start of the prompt, or after `parent`.
@@ -30,9 +34,8 @@ class prefix_hasher {
   prefix_hasher(token_hasher& hasher, chunk_shape shape, const position& begin,
                 std::span<const uint32_t> tokens, const extra_keys& extra);
 
-  /// Hashes at least one and up to `tokens_at_most` tokens of whole hash blocks. True once all chunks are
-  /// done.
-  bool step(size_t tokens_at_most);
+  /// Hashes at least one hash block, and as many as begin within `work_at_most`. True once all chunks are done.
+  bool step(size_t work_at_most);
   bool done() const { return next_ == end_; }
 
   /// Digests of the chunks that are done; a chunk's digest is that of its last hash block.

@@ -3,6 +3,7 @@
 #include "index/chunk_layout.hpp"
 #include "index/tags.hpp"
 
+#include <algorithm>
 #include <cassert>
 #include <cstring>
 
@@ -125,6 +126,20 @@ struct prefix_resolver::work {
   size_t width;
   std::optional<prefix_hasher> hashing;
   chunk_prefix prefix;
+  size_t tagged = 0; ///< chunks
+
+  /// True once all chunks have their tags.
+  bool tag(size_t work_at_most) {
+    if (input.tags.empty())
+      return true;
+    size_t bytes = digest::max_size;
+    for (const std::string& one : input.tags)
+      bytes += one.size();
+    size_t count = std::min(work_at_most / (hash_call_work + bytes / 4) + 1, prefix.chunks.size() - tagged);
+    apply_tags(input.tags, width, std::span(prefix.chunks).subspan(tagged, count));
+    tagged += count;
+    return tagged == prefix.chunks.size();
+  }
 };
 
 void prefix_resolver::work_deleter::operator()(work* w) const { delete w; }
@@ -159,17 +174,20 @@ result<prefix_resolver> prefix_resolver::make(const space_spec& spec, token_hash
   return prefix_resolver(std::move(made));
 }
 
-bool prefix_resolver::step(size_t tokens_at_most) {
-  return !work_->hashing || work_->hashing->step(tokens_at_most);
+bool prefix_resolver::step(size_t work_at_most) {
+  work& w = *work_;
+  if (w.hashing) {
+    if (!w.hashing->step(work_at_most))
+      return false;
+    w.prefix.chunks = w.hashing->take_chunks();
+    w.hashing.reset();
+  }
+  return w.tag(work_at_most);
 }
 
 chunk_prefix prefix_resolver::take() {
   work& w = *work_;
-  if (w.hashing) {
-    assert(w.hashing->done());
-    w.prefix.chunks = w.hashing->take_chunks();
-  }
-  apply_tags(w.input.tags, w.width, w.prefix.chunks);
+  assert(!w.hashing && (w.input.tags.empty() || w.tagged == w.prefix.chunks.size()));
   if (w.prefix.parent)
     apply_tags(w.input.tags, w.width, {&*w.prefix.parent, 1});
   return std::move(w.prefix);

@@ -15,7 +15,7 @@ enum class digest_unit : uint8_t { chunk = 0, hash_block = 1 };
 struct prefix_input {
   static constexpr uint64_t tokens_max = 2'097'152; ///< of a prompt, including its parent
   static constexpr size_t chunks_max = 65'536;
-  static constexpr uint64_t objects_max = 4'194'304; ///< chunks x pools x ranks of one request
+  static constexpr uint64_t objects_max = 1'048'576; ///< chunks x pools x ranks of one request
 
   std::span<const uint32_t> tokens;
   std::span<const uint8_t> parent; ///< digest that the tokens continue; empty: the tokens begin the prompt
@@ -46,8 +46,9 @@ class prefix_resolver {
   /// `bad_request`.
   static result<prefix_resolver> make(const space_spec& spec, token_hasher& hasher, prefix_input input);
 
-  /// Hashes up to `tokens_at_most` tokens. True once the chunks can be taken.
-  bool step(size_t tokens_at_most);
+  /// Hashes tokens, then tags, for about `work_at_most` units of work (prefix_hasher.hpp). True once the chunks can be
+  /// taken.
+  bool step(size_t work_at_most);
 
   /// Call once, after `step` returned true.
   chunk_prefix take();

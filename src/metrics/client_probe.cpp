@@ -37,11 +37,17 @@ void client_probe::collect(const labels& of, sample_sink& sink) const {
   count("terrace_sent_bytes_total", "Bytes of frames sent to clients.", sent_bytes_);
   count("terrace_connection_stalls_total",
         "Number of times reading from a connection stopped because it was out of credit.", stalls_);
+  level("terrace_request_memory_bytes",
+        "Bytes of unfinished frames, requests in flight with their objects, and unread answers.",
+        request_bytes_);
   level("terrace_staged_bytes", "Bytes reserved in staging memory.", staged_bytes_);
   level("terrace_quarantined_bytes", "Bytes kept until the process that has them mapped ends.",
         quarantined_bytes_);
   level("terrace_leases", "Leases currently held.", leases_);
   count("terrace_leases_taken_total", "Leases granted.", leases_taken_);
+  count("terrace_leases_shortened_total",
+        "Leases that end before the found prefix does, because leases may hold only a part of host memory.",
+        leases_shortened_);
   level("terrace_leases_old", "Leases held longer than lease.warn_after.", old_leases_);
   for (size_t i = 0; i < refusals; ++i)
     sink.counter("terrace_refused_total", "Refused connections and requests, by reason.",

@@ -28,21 +28,27 @@ class client_probe {
   void received(uint64_t bytes) noexcept { received_bytes_.add(bytes); } ///< of frames
   void sent(uint64_t bytes) noexcept { sent_bytes_.add(bytes); }
   void stopped_reading() noexcept { stalls_.add(); } ///< out of credit
+  /// The requests of a connection took `before`, and take `now`.
+  void requests_take(uint64_t before, uint64_t now) noexcept {
+    request_bytes_.add(now);
+    request_bytes_.subtract(before);
+  }
   void stages(uint64_t bytes) noexcept { staged_bytes_.add(bytes); }
   void unstages(uint64_t bytes) noexcept { staged_bytes_.subtract(bytes); }
   void quarantines(uint64_t bytes) noexcept { quarantined_bytes_.add(bytes); }
   void unquarantines(uint64_t bytes) noexcept { quarantined_bytes_.subtract(bytes); }
 
   void lease_taken() noexcept;
-  void lease_ended() noexcept { leases_.subtract(); } ///< exactly once per `lease_taken`
-  void lease_old() noexcept { old_leases_.add(); }    ///< once per lease older than lease.warn_after
+  void lease_shortened() noexcept { leases_shortened_.add(); } ///< it would have held too much
+  void lease_ended() noexcept { leases_.subtract(); }          ///< exactly once per `lease_taken`
+  void lease_old() noexcept { old_leases_.add(); }             ///< once per lease older than lease.warn_after
   void old_lease_ended() noexcept { old_leases_.subtract(); }
 
   void collect(const labels& of, sample_sink& sink) const;
 
  private:
-  gauge connections_, staged_bytes_, quarantined_bytes_, leases_, old_leases_;
-  counter accepted_, received_bytes_, sent_bytes_, stalls_, leases_taken_;
+  gauge connections_, request_bytes_, staged_bytes_, quarantined_bytes_, leases_, old_leases_;
+  counter accepted_, received_bytes_, sent_bytes_, stalls_, leases_taken_, leases_shortened_;
   std::array<counter, refusals> refused_;
 };
 

@@ -11,12 +11,13 @@ class copier_probe {
   void queued(uint64_t bytes) noexcept { queued_bytes_.add(bytes); }
 
   /// Exactly once per `queued`; `copied` may be less, after a cancel or with a truncated region.
-  void finished(uint64_t queued, uint64_t copied, bool failed, std::chrono::nanoseconds busy) noexcept {
+  void finished(uint64_t queued, uint64_t copied, bool failed) noexcept {
     queued_bytes_.subtract(queued);
     copied_bytes_.add(copied);
     failures_.add(failed ? 1 : 0);
-    busy_ns_.add(static_cast<uint64_t>(busy.count()));
   }
+
+  void worked(std::chrono::nanoseconds busy) noexcept { busy_ns_.add(static_cast<uint64_t>(busy.count())); }
 
   void collect(const labels& of, sample_sink& sink) const {
     sink.gauge("terrace_copier_queued_bytes", "Bytes queued for a copier or being copied.", of,

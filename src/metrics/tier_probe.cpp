@@ -88,6 +88,8 @@ void tier_probe::collect(const labels& of, sample_sink& sink) const {
   double free = capacity - used;
   double largest = std::min(number(largest_run_), free);
   level("terrace_tier_capacity_bytes", "Configured capacity.", capacity);
+  level("terrace_tier_leased_bytes", "Bytes held by leases and their readers. Host memory only.",
+        number(leased_));
   level("terrace_tier_used_bytes", "Bytes used by objects, including rounding.", used);
   level("terrace_tier_requested_bytes", "Bytes used by objects, without rounding.", number(requested_));
   level("terrace_tier_free_bytes", "Free bytes.", free);

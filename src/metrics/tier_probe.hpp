@@ -60,6 +60,7 @@ class tier_probe {
     refusals_[static_cast<size_t>(reason)].add(objects);
   }
   void holds(uint64_t objects) noexcept { objects_.set(objects); }
+  void leased(uint64_t bytes) noexcept { leased_.set(bytes); }
   void waiting(uint64_t requests) noexcept { waiting_.set(requests); }
   void degraded(bool is) noexcept { degraded_.set(is ? 1 : 0); }
   void occupies(const space& now) noexcept;
@@ -76,7 +77,8 @@ class tier_probe {
   std::array<counter, eviction_reasons> evictions_, evicted_bytes_;
   std::array<counter, refusal_reasons> refusals_;
   age_histogram reuse_, eviction_age_;
-  gauge objects_, waiting_, degraded_, capacity_, used_, requested_, largest_run_, free_runs_, whole_;
+  gauge objects_, leased_, waiting_, degraded_, capacity_, used_, requested_, largest_run_, free_runs_,
+      whole_;
 };
 
 } // namespace terrace::metrics

@@ -80,25 +80,47 @@ void access_history::add_successor(entry_index at) {
 void access_history::begin(std::span<const entry_index> chain, size_t known, uint32_t turn, uint32_t space) {
   if (!model_ || chain.empty())
     return;
-  bool continues =
-      turn != 0 ? turn > 1 : known > 0 && (table_[chain[known - 1]].history >> successor_shift & 3) <= 1;
+  begun request = open(chain.size(), known, known > 0 ? chain[known - 1] : no_entry, turn, space);
+  for (size_t i = 0; i < chain.size(); ++i)
+    mark(request, chain[i], i);
+}
+
+access_history::begun access_history::open(size_t size, size_t known, entry_index last_known, uint32_t turn,
+                                           uint32_t space) {
+  begun request{size, known, false, 0, 0};
+  if (!model_ || size == 0)
+    return request;
+  request.continues =
+      turn != 0 ? turn > 1 : known > 0 && (table_[last_known].history >> successor_shift & 3) <= 1;
   std::optional<uint32_t> pause;
-  if (uint32_t before = known > 0 ? table_[chain[known - 1]].stamp : 0; continues && before != 0)
+  if (uint32_t before = known > 0 ? table_[last_known].stamp : 0; request.continues && before != 0)
     pause = static_cast<uint32_t>((clock_.stamp() - before) / age_bins::ticks_per_second);
-  begun_ = clock_.stamp();
-  request_ = request_bits(chain.size() - known, pause);
-  space_ = space_bits(space);
-  for (size_t i = known == 0 ? 0 : known - 1; i + 1 < chain.size(); ++i)
-    add_successor(chain[i]);
-  if (!continues)
-    for (entry_index at : chain)
-      if (uint32_t& word = table_[at].history; (word >> start_shift & start_max) < start_max)
-        word += 1U << start_shift;
+  request.request = request_bits(size - known, pause);
+  request.space = space_bits(space);
+  go_on(request);
   model_->advance(clock_.ticks());
   for (auto& own : spaces_)
     if (own)
       own->advance(clock_.ticks());
   ++requests_;
+  return request;
+}
+
+void access_history::go_on(const begun& request) {
+  begun_ = clock_.stamp();
+  request_ = request.request;
+  space_ = request.space;
+}
+
+void access_history::mark(const begun& request, entry_index at, size_t position) {
+  if (!model_)
+    return;
+  if (position + 1 >= request.known && position + 1 < request.size)
+    add_successor(at);
+  if (request.continues)
+    return;
+  if (uint32_t& word = table_[at].history; (word >> start_shift & start_max) < start_max)
+    word += 1U << start_shift;
 }
 
 void access_history::use(entry_index at, uint32_t stamp) {

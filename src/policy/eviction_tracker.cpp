@@ -110,6 +110,68 @@ request_number eviction_tracker::begin_request(std::span<const entry_key> chain,
   return last_request_;
 }
 
+eviction_tracker::long_request eviction_tracker::begin_long_request(const request_hints& hints,
+                                                                    policy_time now) {
+  advance(now, true);
+  long_request request;
+  request.number = ++last_request_;
+  request.hints = hints;
+  open_request& open = open_[request.number];
+  open.stamp = clock_.stamp();
+  open.priority = std::min<uint8_t>(hints.priority, 7);
+  if (open_.size() > open_requests_max)
+    open_.erase(open_.begin());
+  return request;
+}
+
+void eviction_tracker::find_part(long_request& request, std::span<const entry_key> part) const {
+  bool remember = remembers();
+  for (entry_key key : part) {
+    bool tracked = table_.find(key) != no_entry;
+    if (!tracked && (!remember || key.empty()))
+      continue;
+    ++request.found;
+    if (!tracked)
+      continue;
+    request.known = request.found;
+    request.last_known = key;
+  }
+}
+
+void eviction_tracker::use_part(long_request& request, std::span<const entry_key> part, policy_time now) {
+  advance(now, false);
+  priority_ = std::min<uint8_t>(request.hints.priority, 7);
+  if (request.begun) {
+    history_.go_on(*request.begun);
+  } else {
+    entry_index last = request.known == 0 ? no_entry : table_.find(request.last_known);
+    if (last == no_entry) // or forgotten meanwhile
+      request.known = 0;
+    request.begun =
+        history_.open(request.found, request.known, last, request.hints.turn, request.hints.space);
+    request.left = request.found;
+  }
+  auto open = open_.find(request.number);
+  if (open != open_.end())
+    open->second.stamp = clock_.stamp();
+  bool remember = remembers();
+  for (size_t i = part.size(); i-- > 0;) {
+    entry_index at = table_.find(part[i]);
+    if (at == no_entry) {
+      if (!remember || part[i].empty())
+        continue;
+      at = table_.add(part[i]);
+      ++ghosts_;
+    }
+    request.left -= request.left == 0 ? 0 : 1;
+    history_.mark(*request.begun, at, request.left);
+    use(at, clock_.stamp());
+    if (history_.started() && open != open_.end() && open->second.chain.size() < answered_entries_max)
+      open->second.chain.push_back(at);
+  }
+  limit_ghosts();
+}
+
 void eviction_tracker::end_request(request_number number, const request_outcome& outcome, policy_time now) {
   advance(now, false);
   auto request = open_.find(number);

@@ -55,6 +55,22 @@ class eviction_tracker {
   request_number begin_request(std::span<const entry_key> chain, const request_hints& hints, policy_time now);
   void end_request(request_number request, const request_outcome& outcome, policy_time now);
 
+  /// The same for a long chain, in parts between which other events may be applied: `begin_long_request`; then
+  /// `find_part` for the whole chain, root first; then `use_part` for the whole chain, in parts from its end to its
+  /// root. The caller passes each part as it stands in the chain, root first.
+  struct long_request {
+    request_number number = 0;
+    request_hints hints;
+    size_t found = 0; ///< entries counted by `find_part`
+    size_t known = 0; ///< of these, up to the last one that was tracked
+    entry_key last_known;
+    size_t left = 0; ///< not used yet
+    std::optional<access_history::begun> begun;
+  };
+  long_request begin_long_request(const request_hints& hints, policy_time now);
+  void find_part(long_request& request, std::span<const entry_key> part) const;
+  void use_part(long_request& request, std::span<const entry_key> part, policy_time now);
+
   /// The entry became resident; if it already is, this is a hit. `request`: the request it is stored for,
   /// whose access is already recorded. Without it, inserting an entry that is resident in no tier counts as
   /// an access.
@@ -106,6 +122,8 @@ class eviction_tracker {
   static constexpr size_t ghosts_per_resident = 2, ghosts_per_resident_learning = 4;
   static constexpr size_t ghosts_min = 1024;
   static constexpr size_t open_requests_max = 4096;
+  /// Entries of a long request whose next access is attributed to how the request ended.
+  static constexpr size_t answered_entries_max = 16'384;
 
   /// All metadata except open requests: 34 bytes per tracked entry, 4 per tier, and the memory of the
   /// policies (docs/policies.md).

@@ -143,6 +143,12 @@ std::optional<frame> frame_decoder::next() {
   return out;
 }
 
+std::optional<frame_header> frame_decoder::peek() const {
+  if (begin_ >= scanned_ || begin_ >= end_)
+    return std::nullopt;
+  return read_header(data() + begin_);
+}
+
 std::shared_ptr<const void> frame_decoder::hold() {
   held_ = true;
   return buffer_;

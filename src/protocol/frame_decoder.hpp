@@ -50,6 +50,9 @@ class frame_decoder {
   /// still returned.
   std::optional<frame> next();
 
+  /// The checked header of the frame that `next` would return, also while its body is incomplete.
+  std::optional<frame_header> peek() const;
+
   /// Keeps the bodies of all frames returned since the last write area, for the lifetime of the pointer, on
   /// any thread. Costs one allocation; for large bodies that are passed to another actor.
   std::shared_ptr<const void> hold();

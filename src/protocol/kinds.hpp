@@ -75,6 +75,16 @@ constexpr uint16_t descriptors_allowed(kind k) {
                                           : 0;
 }
 
+/// Requests that end or give back something, so that others can continue. They are served also when a connection
+/// has used its credits.
+constexpr bool gives_back(kind k) {
+  return k == kind::cancel || k == kind::release || k == kind::abort || k == kind::unregister_region ||
+         k == kind::end_inference;
+}
+/// Beyond its credits, a connection may have this many of them in flight, each of at most so many bytes.
+constexpr uint32_t giving_back_requests_max = 64;
+constexpr uint64_t giving_back_bytes_max = 4 << 10;
+
 /// "lookup", or "answer to lookup" for the kind of an answer.
 std::string_view to_string(kind k);
 

@@ -26,7 +26,8 @@ constexpr uint32_t runs_max = 1'048'576; ///< of one request: the sum of the run
 constexpr uint32_t resumes_max = 1'024;
 constexpr size_t string_bytes_max = 4'096;
 constexpr size_t pool_name_bytes_max = 64;
-constexpr size_t name_bytes_max = 256;        ///< of clients, pools, models, dtypes, layouts and traces
+constexpr size_t name_bytes_max =
+    256; ///< of clients, pools, models, dtypes, layouts, traces, LoRA, items and tags
 constexpr size_t answer_tables_max = 262'144; ///< of one answer (status lists clients and tiers)
 constexpr size_t request_tables_max = 8'192;  ///< of one request
 constexpr uint64_t region_bytes_max = 1ULL << 44;

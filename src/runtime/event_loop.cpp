@@ -3,6 +3,8 @@
 #include "runtime/worker_pool.hpp"
 #include "runtime/worker_thread.hpp"
 
+#include <caf/scheduled_actor.hpp>
+
 namespace terrace::runtime {
 
 namespace {
@@ -66,6 +68,7 @@ void event_loop::post_cancel(operation_id id) {
 caf::resumable* event_loop::next(caf::execution_unit* worker) {
   if (!started_)
     start(worker);
+  end_turn();
   for (;;) {
     between_jobs();
     if (!queue_.empty())
@@ -79,7 +82,23 @@ caf::resumable* event_loop::next(caf::execution_unit* worker) {
   ++jobs_since_enter_;
   counters_.jobs.add();
   counters_.queued.set(queue_.size());
+  begin_turn(item.what);
   return item.what;
+}
+
+/// The clock is read once per turn: what the loop does between two turns is counted with the second, except the time
+/// in the kernel.
+void event_loop::begin_turn(caf::resumable* what) {
+  bool is_actor = what->subtype() == caf::resumable::scheduled_actor;
+  turn_of_ = is_actor ? static_cast<caf::scheduled_actor*>(what)->name() : "none";
+  turn_began_ns_ = now_ns_;
+}
+
+void event_loop::end_turn() {
+  if (turn_of_ == nullptr)
+    return;
+  turns_.add(turn_of_, read_clock() - turn_began_ns_);
+  turn_of_ = nullptr;
 }
 
 void event_loop::again(caf::resumable* what) {
@@ -116,8 +135,6 @@ void event_loop::between_jobs() {
     return;
   auto& ring = *port_.kernel();
   bool owes_kernel = ring.has_unsubmitted() || ring.wants_enter();
-  if (owes_kernel || pool_.size() > 1)
-    read_clock();
   // An actor that stays busy must not delay the kernel: neither the answers it just sent nor newly received
   // messages.
   if (owes_kernel && (queue_.next().again || jobs_since_enter_ >= jobs_between_enters ||

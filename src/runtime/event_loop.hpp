@@ -10,6 +10,7 @@
 #include "runtime/home.hpp"
 #include "runtime/job_queue.hpp"
 #include "runtime/runtime_options.hpp"
+#include "runtime/turn_times.hpp"
 #include "runtime/worker_counters.hpp"
 
 #include <caf/resumable.hpp>
@@ -55,6 +56,7 @@ class event_loop {
   size_t index() const { return index_; }
   home_unit& unit() { return unit_; }
   const worker_counters& counters() const { return counters_; }
+  const turn_times& turns() const { return turns_; }
 
   // -- the worker's thread --
 
@@ -85,6 +87,8 @@ class event_loop {
   };
 
   void start(caf::execution_unit* worker);
+  void begin_turn(caf::resumable* what);
+  void end_turn();
   void between_jobs();
   void take_external();
   void deliver();
@@ -116,7 +120,10 @@ class event_loop {
   int64_t now_ns_ = 0; // the loop's clock, read between jobs
   int64_t last_enter_ns_ = 0;
   int64_t busy_since_ns_ = 0;
+  const char* turn_of_ = nullptr; // the name of the actor whose turn it is; null: nobody's
+  int64_t turn_began_ns_ = 0;
   worker_counters counters_;
+  turn_times turns_;
 };
 
 } // namespace terrace::runtime

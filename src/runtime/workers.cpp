@@ -32,6 +32,8 @@ void workers::cancel(operation_id id) { pool_->cancel(id, nullptr); }
 
 const worker_counters& workers::counters(size_t worker) const { return pool_->loop(worker).counters(); }
 
+const turn_times& workers::turns(size_t worker) const { return pool_->loop(worker).turns(); }
+
 bool workers::asleep(size_t worker) const { return pool_->loop(worker).asleep(); }
 
 ring_features workers::features() const { return pool_->loop(0).unit().port().features(); }

@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "runtime/home.hpp"
 #include "runtime/runtime_options.hpp"
+#include "runtime/turn_times.hpp"
 #include "runtime/worker_counters.hpp"
 
 #include <caf/fwd.hpp>
@@ -42,6 +43,7 @@ class workers {
   void cancel(operation_id id);
 
   const worker_counters& counters(size_t worker) const;
+  const turn_times& turns(size_t worker) const;
   bool asleep(size_t worker) const;
 
   /// Features of the first worker's ring; all are the same. After `wait_started`.

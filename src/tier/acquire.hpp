@@ -21,8 +21,7 @@ struct acquire_request {
   bool fill = true;     ///< false: reserve nothing, as if `may_fill` were all false
   bool may_wait = true; ///< false: `no_space` at once if eviction cannot make room now
   bool note_access = true;
-  bool may_evict = true; ///< false: take only what is free
-  context_ptr context;   ///< may be null: a request of the daemon itself
+  context_ptr context; ///< may be null: a request of the daemon itself
 };
 enum class acquired_state : uint8_t {
   absent, ///< not present, and not to be filled (or evicted since)

@@ -10,14 +10,12 @@
 
 namespace terrace {
 
-/// One extent per size, all or none. Waits in arrival order as long as `may_wait` is set and eviction may
-/// still make room. Without `may_evict` it takes what is free, and requests behind it overtake it while it
-/// waits.
+/// One extent per size, all or none. Waits (tier/allocation_queue.hpp) as long as `may_wait` is set and something
+/// other than the end of leases may still make room.
 struct allocate_request {
   std::vector<uint64_t> sizes;
   bool may_wait = true;
   context_ptr context;
-  bool may_evict = true;
 };
 struct allocate_answer {
   error failure;

@@ -8,6 +8,8 @@ namespace terrace {
 namespace {
 /// Requesting room one at a time would cost more time for messages than for the objects.
 constexpr size_t together_max = 16;
+/// Requests that are tried, each time that the first must wait.
+constexpr size_t tried_max = 32;
 } // namespace
 
 allocation_queue::allocation_queue(std::unique_ptr<allocator> space, uint64_t free_ahead_bytes,
@@ -65,13 +67,14 @@ void allocation_queue::allocate(const allocate_request& request, reply answer) {
     answer(too_many());
     return;
   }
-  line_.push_back({request, physical, ++arrived_, std::move(answer)});
+  line_.push(flow_of(request.context), {request, physical, ++arrived_, physical, std::move(answer)},
+             physical);
   serve();
 }
 
 void allocation_queue::free(const std::vector<extent>& extents) {
   if (!space_) {
-    kept_.emplace_back([this, extents] { free(extents); });
+    kept_free_.insert(kept_free_.end(), extents.begin(), extents.end());
     return;
   }
   space_->free(extents);
@@ -103,39 +106,53 @@ void allocation_queue::retire(extent range, std::function<void(retire_answer)> e
 }
 
 void allocation_queue::refuse_what_never_fits() {
-  std::erase_if(line_, [&](waiting_request& entry) {
+  auto refused = [&](waiting_request& entry) {
     auto never = never_fits(entry.request, entry.physical_bytes);
     if (never)
       entry.answer({std::move(*never), {}});
     return never.has_value();
+  };
+  line_.erase_if(refused);
+}
+
+/// The first request, or, if no room can be made for it now, the next that may pass it.
+const allocation_queue::waiting_request* allocation_queue::next_seeker() {
+  const waiting_request* first = line_.front();
+  if (first == nullptr || !failed_for(*first))
+    return first;
+  const waiting_request* found = nullptr;
+  size_t tried = 0;
+  line_.for_each([&](const waiting_request& entry) {
+    if (!failed_for(entry) && entry.physical_bytes <= first->passing_left)
+      found = &entry;
+    return found == nullptr && ++tried < tried_max;
   });
+  return found;
 }
 
-const allocation_queue::waiting_request* allocation_queue::head() const {
-  for (const waiting_request& entry : line_)
-    if (entry.request.may_evict)
-      return &entry;
-  return nullptr;
-}
-
-/// The head, and the requests that can be combined with it: those of one extent, because an arrangement for
-/// several need not leave room for another.
-std::vector<room_seeker> allocation_queue::together() const {
+/// The first seeker, and the requests that can be combined with it: those of one extent, because an arrangement
+/// for several need not leave room for another.
+std::vector<room_seeker> allocation_queue::together() {
   std::vector<room_seeker> group;
-  uint64_t bytes = 0,
+  const waiting_request* first = next_seeker();
+  if (first == nullptr)
+    return group;
+  group.push_back({first->number, first->request.sizes, first->request.context});
+  if (first != line_.front() || first->request.sizes.size() != 1)
+    return group;
+  uint64_t bytes = first->physical_bytes,
            bytes_max = space_->usage().capacity_bytes / 16; // nothing is evicted long before it must be
   auto inference_of = [](const auto& of) { return of.context ? of.context->inference : 0; };
-  for (const waiting_request& entry : line_) {
-    if (!entry.request.may_evict)
-      continue;
+  line_.for_each([&](const waiting_request& entry) {
+    if (&entry == first)
+      return true;
     bytes += entry.physical_bytes;
-    if (!group.empty() && (group.front().sizes.size() != 1 || entry.request.sizes.size() != 1 ||
-                           inference_of(entry.request) != inference_of(group.front()) || bytes > bytes_max))
-      break;
+    if (entry.request.sizes.size() != 1 || inference_of(entry.request) != inference_of(first->request) ||
+        bytes > bytes_max)
+      return false;
     group.push_back({entry.number, entry.request.sizes, entry.request.context});
-    if (group.size() == together_max)
-      break;
-  }
+    return group.size() < together_max;
+  });
   return group;
 }
 
@@ -161,40 +178,63 @@ void allocation_queue::serve() {
   });
   if (emptied != 0)
     refuse_what_never_fits();
-  for (auto entry = line_.begin(); entry != line_.end();) {
-    const allocate_request& request = entry->request;
-    if (request.context && !request.context->live()) {
-      entry->answer({ended(*entry), {}});
-    } else if (auto extents = space_->allocate(request.sizes)) {
-      entry->answer({{}, std::move(*extents)});
-    } else if (!request.may_wait && (!request.may_evict || failed_for(*entry))) {
-      entry->answer(
-          {error{errc::no_space,
-                 (request.may_evict ? "nothing can be evicted to make " : "nothing may be evicted to make ") +
-                     std::to_string(entry->physical_bytes) + " bytes free" + holders()},
-           {}});
-    } else if (!request.may_evict) {
-      ++entry; // requests that may evict overtake it
-      continue;
-    } else {
-      return;
+  while (waiting_request* first = line_.front()) {
+    if (!answered(*first)) {
+      let_pass();
+      break;
     }
-    entry = line_.erase(entry);
+    line_.pop();
+  }
+}
+
+bool allocation_queue::answered(waiting_request& entry) {
+  const allocate_request& request = entry.request;
+  if (request.context && !request.context->live()) {
+    entry.answer({ended(entry), {}});
+    return true;
+  }
+  if (auto extents = space_->allocate(request.sizes)) {
+    entry.answer({{}, std::move(*extents)});
+    return true;
+  }
+  std::string wanted = std::to_string(entry.physical_bytes) + " bytes free" + holders();
+  if (!request.may_wait && failed_for(entry)) {
+    entry.answer({error{errc::no_space, "nothing can be evicted to make " + wanted}, {}});
+    return true;
+  }
+  if (failed_for(entry) && round_->only_leases_end(entry.physical_bytes, space_->usage().capacity_bytes)) {
+    entry.answer({error{errc::no_space, "only the end of leases can make " + wanted}, {}});
+    return true;
+  }
+  return false;
+}
+
+/// The first request waits: others that fit now go before it, as long as it may be passed.
+void allocation_queue::let_pass() {
+  size_t tried = 0;
+  const waiting_request* first = line_.front();
+  auto fits = [&](waiting_request& entry, uint64_t) {
+    if (&entry == first || ++tried > tried_max)
+      return false;
+    return entry.physical_bytes <= first->passing_left && answered(entry);
+  };
+  while (auto passed = line_.take_first(fits)) {
+    waiting_request* left = line_.front();
+    left->passing_left -= std::min(left->passing_left, passed->physical_bytes);
+    first = left;
   }
 }
 
 void allocation_queue::sweep() {
   if (!space_)
     kept_.emplace_back([this] { sweep(); }); // for requests that are kept
-  std::deque<waiting_request> left;
-  for (waiting_request& entry : line_) {
-    if (!entry.request.context || entry.request.context->live()) {
-      left.push_back(std::move(entry));
-      continue;
-    }
-    entry.answer({ended(entry), {}});
-  }
-  line_ = std::move(left);
+  auto over = [&](waiting_request& entry) {
+    bool live = !entry.request.context || entry.request.context->live();
+    if (!live)
+      entry.answer({ended(entry), {}});
+    return !live;
+  };
+  line_.erase_if(over);
   if (space_)
     serve();
 }
@@ -208,12 +248,12 @@ std::shared_ptr<eviction_round> allocation_queue::begin_round() {
   if (!round_)
     return nullptr;
   allocator_usage usage = space_->usage();
-  if (const waiting_request* first = head()) {
-    if (failed_for(*first))
+  if (!line_.empty()) {
+    auto seekers = together();
+    if (seekers.empty())
       return nullptr;
     lent_usage_ = usage;
     lent_room_ = space_->room_bytes();
-    auto seekers = together();
     round_->ask_for(std::move(seekers), std::move(space_));
     return std::move(round_);
   }
@@ -226,15 +266,19 @@ std::shared_ptr<eviction_round> allocation_queue::begin_round() {
 
 void allocation_queue::end_round(std::shared_ptr<eviction_round> round) {
   round_ = std::move(round);
+  if (auto number = round_->failed_number(); number != 0)
+    failed_.insert(number);
   if (auto lent = round_->take_space())
     space_ = std::move(lent);
   space_->free(round_->take_freed());
+  space_->free(std::exchange(kept_free_, {})); // before the round counts as failed for anybody
   serve();
   for (const auto& act : std::exchange(kept_, {}))
     act();
 }
 
 void allocation_queue::more_evictable() {
+  failed_.clear();
   if (!round_)
     return; // a round is in progress, and the tier knows
   round_->more_evictable();

@@ -1,7 +1,8 @@
-// The queue of an allocator. A request is admitted as a whole or waits as a whole, in arrival order; while it
-// waits it holds nothing. Pure: the allocator actor turns its decisions into messages.
+// The queue of an allocator. A request is admitted as a whole or waits as a whole; while it waits it holds
+// nothing. Pure: the allocator actor turns its decisions into messages.
 #pragma once
 
+#include "base/fair_queue.hpp"
 #include "tier/allocate.hpp"
 #include "tier/eviction_round.hpp"
 
@@ -9,9 +10,15 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <unordered_set>
 
 namespace terrace {
 
+/// Connections get equal shares of the bytes (base/fair_queue.hpp), each in order of arrival. A request that must
+/// wait is passed by requests that fit, for which more can be evicted if necessary: together by as many bytes as
+/// it asks for, and then by none. So a small request does not wait for a large one for which there is no room,
+/// and the large one waits for at most its own size more.
+///
 /// While the space is lent to an eviction round (`begin_round`), arriving requests are kept and applied in
 /// order when the space is back: requests that may evict would wait behind the head in any case.
 class allocation_queue {
@@ -21,13 +28,14 @@ class allocation_queue {
   allocation_queue(std::unique_ptr<allocator> space, uint64_t free_ahead_bytes, size_t waiting_max);
 
   /// Answers now or later. Errors: `bad_request` (a size that can never fit), `busy` (the queue is full),
-  /// `no_space` (nothing can be evicted and the request may not wait), or what ended the context.
+  /// `no_space` (nothing can be evicted, and the request may not wait or could wait only for the end of leases),
+  /// or what ended the context.
   void allocate(const allocate_request& request, reply answer);
 
   void free(const std::vector<extent>& extents);
 
   /// A round to be sent to the tier; null while one is in progress, if no room is needed, or if nothing can
-  /// be evicted now. Up to 16 consecutive requests for one extent share a round. If a request waits, the
+  /// be evicted now. Up to 16 waiting requests for one extent share a round. If a request waits, the
   /// space is lent with the round.
   std::shared_ptr<eviction_round> begin_round();
 
@@ -59,7 +67,8 @@ class allocation_queue {
   struct waiting_request {
     allocate_request request;
     uint64_t physical_bytes = 0;
-    uint64_t number = 0; ///< in order of arrival
+    uint64_t number = 0;       ///< in order of arrival
+    uint64_t passing_left = 0; ///< bytes by which others may still pass it while it is first
     reply answer;
   };
 
@@ -70,14 +79,16 @@ class allocation_queue {
 
   allocate_answer too_many() const;
   void serve();
+  bool answered(waiting_request& entry); ///< with extents, or because waiting is of no use
+  void let_pass();
+  const waiting_request* next_seeker();
   void refuse_what_never_fits();
   std::optional<error> never_fits(const allocate_request& request, uint64_t physical) const;
   uint64_t free_ahead(uint64_t capacity) const;
   error ended(const waiting_request& waiting) const;
-  const waiting_request* head() const; ///< the first that may evict; those behind it wait for it
-  std::vector<room_seeker> together() const;
+  std::vector<room_seeker> together();
   bool failed_for(const waiting_request& waiting) const {
-    return round_ && round_->failed_for(waiting.number);
+    return round_ && (round_->failed_for(waiting.number) || failed_.contains(waiting.number));
   }
   std::string holders() const; ///< appended to an error's text
 
@@ -90,10 +101,12 @@ class allocation_queue {
   uint64_t free_ahead_bytes_; ///< of `first_capacity_`; if the arena is resized, it keeps its share
   uint64_t first_capacity_;
   size_t waiting_max_;
-  std::deque<waiting_request> line_;
+  fair_queue<waiting_request> line_{64 << 10};
+  std::unordered_set<uint64_t> failed_; ///< numbers for which no room could be made, until more is evictable
   std::vector<retiring> retiring_;
   uint64_t arrived_ = 0;
   std::vector<std::function<void()>> kept_; ///< requests that arrived while the space was passed on
+  std::vector<extent> kept_free_;           ///< extents that were freed meanwhile
   size_t arrivals_kept_ = 0;                ///< allocation requests among them
 };
 

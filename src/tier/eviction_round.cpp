@@ -114,9 +114,9 @@ residency::eviction eviction_round::evict(residency& objects) {
   return evicted;
 }
 
-void eviction_round::give_up(std::string why) { fail(0, std::move(why)); }
+void eviction_round::give_up(std::string why) { fail(0, {std::move(why), 0, false}); }
 
-void eviction_round::fail(uint64_t number, std::string holders) {
+void eviction_round::fail(uint64_t number, residency::holders holders) {
   stage_ = stage::idle;
   failure_ = failure{number, std::move(holders)};
 }

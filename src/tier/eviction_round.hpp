@@ -62,8 +62,15 @@ class eviction_round {
   bool failed_for(uint64_t number) const {
     return failure_ && (failure_->number == 0 || failure_->number == number);
   }
+  /// The request for which the last round failed; 0: it did not, or would for any.
+  uint64_t failed_number() const { return failure_ ? failure_->number : 0; }
   /// What holds the memory, if the last round failed; else empty.
-  std::string holders() const { return failure_ ? failure_->holders : std::string(); }
+  std::string holders() const { return failure_ ? failure_->holders.text : std::string(); }
+  /// True if the last round failed and a request for this many bytes, of a capacity, can only wait for the end of
+  /// leases.
+  bool only_leases_end(uint64_t bytes, uint64_t capacity) const {
+    return failure_ && (failure_->holders.only_leases || failure_->holders.leased_bytes + bytes > capacity);
+  }
 
   // ---- for the tier ----
 
@@ -97,13 +104,13 @@ class eviction_round {
  private:
   struct failure {
     uint64_t number = 0; ///< of the request that all candidates are not enough for; 0: there are none
-    std::string holders;
+    residency::holders holders;
   };
 
   void begin(uint64_t missing, uint64_t asked);
   std::optional<std::vector<size_t>> choose_for(const std::vector<room_seeker>& seekers,
                                                 const std::vector<extent>& candidates);
-  void fail(uint64_t number, std::string holders);
+  void fail(uint64_t number, residency::holders holders);
 
   stage stage_ = stage::idle;
   std::unique_ptr<allocator> space_;

@@ -6,7 +6,7 @@
 #include "index/space_registry.hpp"
 #include "policy/eviction_types.hpp"
 #include "policy/shadow_cache.hpp"
-#include "tier/object_batch.hpp"
+#include "tier/object_source.hpp"
 #include "tier/policy_notes.hpp"
 
 #include <cstdint>
@@ -34,10 +34,13 @@ struct notes_mark {};
 /// inference that has already begun.
 struct inference_begin {
   uint64_t inference = 0;
-  batch_ptr objects; ///< root first
+  object_source objects; ///< root first
   request_hints hints;
   std::optional<policy_time> told; ///< by the client's clock
 };
+
+/// To itself: the next part of a long chain.
+struct uses_notice {};
 
 /// From a connection: what was reported at the end of an inference. No effect for an unknown one.
 struct inference_end {

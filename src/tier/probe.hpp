@@ -19,9 +19,8 @@ struct probe_request {
 struct probe_answer {
   error failure;
   tier_kind tier = tier_kind::none;
-  object_bitmap present;   ///< parallel to the range's keys
-  hold_ptr held;           ///< if requested and anything is present; parallel to the range's keys
-  uint64_t held_bytes = 0; ///< physical: of the tier, whoever holds them, this answer's among them
+  object_bitmap present; ///< parallel to the range's keys
+  hold_ptr held;         ///< if requested and anything is present; parallel to the range's keys
 };
 
 } // namespace terrace

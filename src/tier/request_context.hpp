@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/error.hpp"
+#include "base/flow.hpp"
 #include "base/ids.hpp"
 
 #include <atomic>
@@ -15,6 +16,7 @@ namespace terrace {
 /// or waits for it checks it before it continues. `ended` may be read and written on any thread; the rest is
 /// set before it is shared.
 struct request_context {
+  uint64_t group = 0; ///< number of its trust group
   connection_id connection{};
   request_id request = 0;
   uint64_t inference = 0; ///< the client's number of the inference request; 0: not given
@@ -23,5 +25,10 @@ struct request_context {
   bool live() const { return ended.load(std::memory_order_relaxed) == errc::ok; }
 };
 using context_ptr = std::shared_ptr<request_context>;
+
+/// `context` may be null: work of the daemon itself.
+inline flow flow_of(const context_ptr& context) {
+  return context ? flow{context->group, static_cast<uint64_t>(context->connection)} : flow{};
+}
 
 } // namespace terrace

@@ -279,13 +279,27 @@ void residency::restore(std::span<const index_record> records, std::span<const s
 }
 
 residency::cleared residency::clear(std::optional<space_id> space) {
-  cleared answer;
+  clear_walk walk{space, 0, {}};
+  std::vector<extent> freed;
+  for (bool more = true; more;) {
+    more = clear_step(walk);
+    freed.insert(freed.end(), walk.sum.freed.begin(), walk.sum.freed.end());
+  }
+  walk.sum.freed = std::move(freed);
+  return std::move(walk.sum);
+}
+
+bool residency::clear_step(clear_walk& walk) {
+  cleared& sum = walk.sum;
+  sum.freed.clear();
   std::vector<object_id> ids;
-  for (uint32_t slot = 0; slot < residents().slots(); ++slot) {
-    const resident& object = residents().at_slot(slot);
+  uint32_t end =
+      residents().slots() - walk.next > clear_slots_max ? walk.next + clear_slots_max : residents().slots();
+  for (; walk.next < end && ids.size() < clear_objects_max; ++walk.next) {
+    const resident& object = residents().at_slot(walk.next);
     bool counts = readable(object.state()) || object.state() == object_state::reserved;
-    if (counts && (!space || object.key().space == *space))
-      ids.push_back(residents().id_at(slot));
+    if (counts && (!walk.space || object.key().space == *walk.space))
+      ids.push_back(residents().id_at(walk.next));
   }
   for (object_id id : ids) {
     const resident& object = *residents().get(id);
@@ -295,17 +309,17 @@ residency::cleared residency::clear(std::optional<space_id> space) {
       awaited_.settle(name, false);
       continue;
     }
-    ++answer.objects;
-    answer.bytes += object.physical_bytes();
+    ++sum.objects;
+    sum.bytes += object.physical_bytes();
     note(note_kind::erase, object);
     if (object.holds() != 0) {
       residents().remove(id);
       continue;
     }
-    answer.freed.push_back(extent_of(object));
+    sum.freed.push_back(extent_of(object));
     residents().erase(id);
   }
-  return answer;
+  return walk.next < residents().slots();
 }
 
 std::vector<bool> residency::confirm(const std::vector<object_id>& ids) const {
@@ -397,10 +411,16 @@ policy_notes residency::take_notes() {
   return taken;
 }
 
-std::string residency::describe_holders() const {
-  return "leases and transfers hold " + std::to_string(table().held_bytes()) + " bytes in " +
-         std::to_string(table().held()) + " objects, writes in progress " +
-         std::to_string(table().reserved_bytes()) + " bytes";
+residency::holders residency::describe_holders() const {
+  holders now;
+  uint64_t held = table().held_bytes();
+  now.leased_bytes = leased_bytes();
+  uint64_t transfers = held - std::min(held, now.leased_bytes);
+  now.only_leases = now.leased_bytes != 0 && transfers == 0 && table().reserved_bytes() == 0;
+  now.text = "leases and transfers hold " + std::to_string(held) + " bytes in " +
+             std::to_string(table().held()) + " objects (leases " + std::to_string(now.leased_bytes) +
+             "), writes in progress " + std::to_string(table().reserved_bytes()) + " bytes";
+  return now;
 }
 
 } // namespace terrace

@@ -6,6 +6,7 @@
 #include "tier/acquire.hpp"
 #include "tier/awaited_objects.hpp"
 #include "tier/durable_index.hpp"
+#include "tier/lease_ledger.hpp"
 #include "tier/object_batch.hpp"
 #include "tier/object_place.hpp"
 #include "tier/policy_notes.hpp"
@@ -94,6 +95,17 @@ class residency {
   };
   cleared clear(std::optional<space_id> space);
 
+  /// The same in steps. Objects keep their slots, so a walk over all slots removes whatever was there when it began.
+  struct clear_walk {
+    std::optional<space_id> space;
+    uint32_t next = 0; ///< slot
+    cleared sum;       ///< `freed` only of the last step
+  };
+  static constexpr uint32_t clear_slots_max = 8'192; ///< looked at in a step
+  static constexpr size_t clear_objects_max = 1'024; ///< removed in a step
+  /// False after the last step.
+  bool clear_step(clear_walk& walk);
+
   /// Which of these are still published; parallel.
   std::vector<bool> confirm(const std::vector<object_id>& ids) const;
 
@@ -126,8 +138,17 @@ class residency {
   /// True if an object became evictable since the last call.
   bool take_evictable() { return std::exchange(evictable_, false); }
 
-  /// A text that says what holds the tier's bytes, for `no_space`.
-  std::string describe_holders() const;
+  /// What holds the tier's bytes and cannot be evicted.
+  struct holders {
+    std::string text; ///< for `no_space`
+    uint64_t leased_bytes = 0;
+    bool only_leases = false; ///< no transfer holds anything: nothing will be released until a lease ends
+  };
+  holders describe_holders() const;
+
+  /// Of the first tier: where its leases are charged.
+  void charges(std::shared_ptr<const lease_ledger> leases) { leases_ = std::move(leases); }
+  uint64_t leased_bytes() const { return leases_ ? leases_->bytes() : 0; }
 
   const resident_table& table() const { return index_->table(); }
 
@@ -147,6 +168,7 @@ class residency {
   std::optional<durable_index> durable_;
   std::shared_ptr<tier_index> index_ = std::make_shared<tier_index>();
   awaited_objects awaited_;
+  std::shared_ptr<const lease_ledger> leases_;
   policy_notes notes_;
   std::vector<extent> retired_;
   std::vector<extent> left_;

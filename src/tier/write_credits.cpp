@@ -3,7 +3,8 @@
 namespace terrace {
 
 void write_credits::ask(uint64_t bytes, context_ptr context, reply answer) {
-  line_.push_back({bytes, std::move(context), std::move(answer)});
+  flow of = flow_of(context);
+  line_.push(of, {bytes, bytes, std::move(context), std::move(answer)}, bytes);
   serve();
 }
 
@@ -20,29 +21,40 @@ void write_credits::give_back(uint64_t bytes) {
 }
 
 void write_credits::sweep() {
-  std::deque<waiting_request> kept;
-  for (waiting_request& entry : line_) {
-    if (entry.context && !entry.context->live())
+  line_.erase_if([](waiting_request& entry) {
+    bool over = entry.context && !entry.context->live();
+    if (over)
       entry.answer(entry.context->ended.load());
-    else
-      kept.push_back(std::move(entry));
-  }
-  line_ = std::move(kept);
+    return over;
+  });
   serve();
 }
 
+bool write_credits::answered(waiting_request& entry) {
+  if (entry.context && !entry.context->live()) {
+    entry.answer(entry.context->ended.load());
+    return true;
+  }
+  if (!fits(entry.bytes))
+    return false;
+  out_ += entry.bytes;
+  entry.answer(errc::ok);
+  return true;
+}
+
 void write_credits::serve() {
-  while (!line_.empty()) {
-    waiting_request& head = line_.front();
-    if (head.context && !head.context->live()) {
-      head.answer(head.context->ended.load());
-    } else if (fits(head.bytes)) {
-      out_ += head.bytes;
-      head.answer(errc::ok);
-    } else {
-      return;
+  while (waiting_request* first = line_.front()) {
+    if (answered(*first)) {
+      line_.pop();
+      continue;
     }
-    line_.pop_front();
+    uint64_t left = first->passing_left;
+    auto passed = line_.take_first([&](waiting_request& entry, uint64_t) {
+      return &entry != first && entry.bytes <= left && answered(entry);
+    });
+    if (!passed)
+      return;
+    line_.front()->passing_left = left - passed->bytes;
   }
 }
 

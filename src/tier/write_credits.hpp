@@ -2,10 +2,10 @@
 // burst of stores leaves room for loads, and waits for the disk itself. Pure.
 #pragma once
 
+#include "base/fair_queue.hpp"
 #include "tier/request_context.hpp"
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 
 namespace terrace {
@@ -21,7 +21,9 @@ class write_credits {
   /// served with the next change.
   void set_bytes_max(uint64_t bytes_max) { bytes_max_ = bytes_max; }
 
-  /// In arrival order. A request for more than the total credit is served when nothing else is outstanding.
+  /// Connections get equal shares of the bytes (base/fair_queue.hpp). The first that waits is passed by smaller
+  /// requests that fit, together by as many bytes as it asks for. A request for more than the total credit is
+  /// served when nothing else is outstanding.
   void ask(uint64_t bytes, context_ptr context, reply answer);
   /// Takes the bytes if they are available and no request waits.
   bool try_take(uint64_t bytes);
@@ -35,15 +37,17 @@ class write_credits {
  private:
   struct waiting_request {
     uint64_t bytes = 0;
+    uint64_t passing_left = 0; ///< bytes by which others may still pass it while it is first
     context_ptr context;
     reply answer;
   };
   bool fits(uint64_t bytes) const { return out_ == 0 || out_ + bytes <= bytes_max_; }
+  bool answered(waiting_request& entry);
   void serve();
 
   uint64_t bytes_max_;
   uint64_t out_ = 0;
-  std::deque<waiting_request> line_;
+  fair_queue<waiting_request> line_;
 };
 
 } // namespace terrace

@@ -58,6 +58,7 @@ struct seal_request {
   volume_id volume; ///< to be contained in headers
   std::vector<sealed_object> objects;
   std::vector<keep_alive> owners;
+  context_ptr context{}; ///< of the waiting request; may be null
 };
 struct seal_answer {
   error failure;
@@ -69,6 +70,7 @@ struct check_request {
   volume_id volume; ///< to be contained in headers
   std::vector<sealed_object> objects;
   std::vector<keep_alive> owners;
+  context_ptr context{}; ///< of the waiting request; may be null
 };
 struct check_answer {
   error failure;

@@ -1,7 +1,10 @@
 // The operations of a copier on bytes: plain, blocking functions.
 #pragma once
 
+#include "storage/payload_checksum.hpp"
 #include "transfer/copy_messages.hpp"
+
+#include <optional>
 
 namespace terrace {
 
@@ -10,6 +13,36 @@ namespace terrace {
 /// the arena's bytes, whatever the client does to its own, and are computed while these are in cache, which
 /// costs half of reading them again.
 copy_answer move_bytes(const copy_request& request, uint64_t piece_bytes);
+
+/// The same, a part at a time. Costs are in bytes: those that are copied, and for each piece what it costs beside
+/// them. So a million pieces of a byte are not a megabyte.
+class byte_copy {
+ public:
+  byte_copy(copy_request what, uint64_t piece_bytes);
+
+  uint64_t bytes() const { return bytes_; } ///< in total
+  uint64_t left() const { return left_; }   ///< cost of the rest
+
+  /// Goes on until `budget` is spent, and one part of a piece more at most. True: it is done.
+  bool go_on(uint64_t budget);
+  copy_answer take_answer() { return std::move(answer_); }
+
+ private:
+  bool ends(error why);
+
+  copy_request request_;
+  copy_answer answer_;
+  uint64_t piece_bytes_;
+  uint64_t each_;     ///< cost of a piece beside its bytes
+  uint64_t done_ = 0; ///< of the current piece
+  uint64_t bytes_ = 0;
+  uint64_t left_ = 0;
+  std::optional<payload_checksummer> sum_;
+};
+
+/// For one object of a request.
+void seal_object(const seal_request& request, const sealed_object& object);
+bool check_object(const check_request& request, const sealed_object& object);
 
 /// Writes the header block in front of each payload and zeroes the padding after it. Reads only payloads
 /// whose checksum is not known; the others take a microsecond each.

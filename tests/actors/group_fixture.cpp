@@ -59,6 +59,7 @@ void group_fixture::start(const parts_wanted& parts) {
   if (wanted.segment_objects != 0)
     plan_.segment_bytes = wanted.segment_objects * physical;
   plan_.admission = wanted.admission;
+  plan_.leases = wanted.leases;
   plan_.more_tiers = wanted.more_tiers;
   plan_.policy_time = wanted.clock;
   probes.paths.resize(wanted.disk_paths);
@@ -70,6 +71,7 @@ void group_fixture::start(const parts_wanted& parts) {
   auto built = build_group(sys, plan_, probes, copiers_);
   ASSERT_TRUE(built) << built.error().text;
   group = *built;
+  account = group->leases->open();
   group->window_bytes = (wanted.window_objects == 0 ? wanted.host_objects : wanted.window_objects) * physical;
   if (wanted.disk_objects != 0)
     join();
@@ -126,6 +128,7 @@ void group_fixture::end() {
   paths.reset();
   service.reset();
   gate = {};
+  account.reset();
   group.reset();
   settle();
 }
@@ -210,8 +213,10 @@ box<load_result> group_fixture::begin_load(uint64_t first, size_t count, context
     job.held_by = std::make_shared<lease>();
     job.note_access = false;
   }
-  if (!copies)
+  if (!copies) {
     job.runs = nullptr;
+    job.account = account;
+  }
   auto actor = worker != nullptr && *worker ? *worker : spawn_load(sys);
   if (worker != nullptr)
     *worker = actor;
@@ -239,6 +244,7 @@ lookup_answer group_fixture::lookup(const batch_ptr& objects, bool hold) {
   request.objects = objects;
   request.plan = {static_cast<uint32_t>(objects->size()), 0, UINT64_MAX};
   request.hold = hold;
+  request.account = account;
   request.note_access = hold;
   auto answer = ask<lookup_answer>(spawn_lookup(sys, {}), std::move(request));
   settle();

@@ -48,6 +48,7 @@ class group_fixture : public terrace::test::actor_fixture {
     std::string policy = "lru";
     uint64_t window_objects = 0; ///< of a transfer; 0: as many as host memory has
     disk_admission admission;
+    lease_bounds leases{100, 100};
     clock_source clock = clock_source::steady;
     std::string disk_allocator = "size_class";
     uint64_t disk_slot_bytes = 0;
@@ -129,7 +130,8 @@ class group_fixture : public terrace::test::actor_fixture {
   std::shared_ptr<const disk_paths> paths; ///< of its disk
   std::shared_ptr<disk_service> service;   ///< of these
   space_ptr in;
-  caf::actor gate; ///< of a gated copier
+  account_ptr account; ///< of all lookups and loads, or that of the client whose turn it is
+  caf::actor gate;     ///< of a gated copier
   std::filesystem::path folder;
 
  private:

@@ -40,6 +40,42 @@ TEST_F(RequestTable, CreditIsUsedUpByNumberAndComesBackWhenTheAnswerIsSent) {
   EXPECT_EQ(table.size(), 1u);
 }
 
+TEST_F(RequestTable, WhatARequestIsChargedUsesUpCreditUntilItsAnswerIsSent) {
+  auto first = begin(1, 10);
+  table.charge(1, 89);
+  EXPECT_TRUE(table.has_credit());
+  table.charge(1, 1);
+  EXPECT_FALSE(table.has_credit());
+  table.charge(2, 1'000); // not in flight
+  EXPECT_EQ(table.bytes(), 100u);
+  table.answer(1, first, now);
+  EXPECT_FALSE(table.has_credit());
+  table.sent(1);
+  EXPECT_TRUE(table.has_credit());
+  EXPECT_EQ(table.bytes(), 0u);
+}
+
+TEST_F(RequestTable, WithoutCreditAFewRequestsThatGiveSomethingBackMayBegin) {
+  begin(1);
+  begin(2);
+  EXPECT_FALSE(table.may_begin(kind::store, 10));
+  EXPECT_FALSE(table.may_begin(kind::status, 10));
+  for (kind verb : {kind::cancel, kind::release, kind::abort, kind::unregister_region, kind::end_inference})
+    EXPECT_TRUE(table.may_begin(verb, 10));
+  EXPECT_FALSE(table.may_begin(kind::cancel, protocol::giving_back_bytes_max + 1));
+  for (request_id id = 3; id < 3 + protocol::giving_back_requests_max; ++id)
+    begin(id);
+  EXPECT_FALSE(table.may_begin(kind::cancel, 10));
+}
+
+TEST_F(RequestTable, ADeadlineIsAtMostTheLongestOne) {
+  request_table short_ones{connection_id{7},
+                           {.requests = 2, .bytes = 100, .deadline = 10ms, .deadline_max = 50ms}};
+  short_ones.begin(1, kind::store, 10, now);
+  EXPECT_EQ(short_ones.set_deadline(1, 40ms), now + 40ms);
+  EXPECT_EQ(short_ones.set_deadline(1, 1h), now + 50ms);
+}
+
 TEST_F(RequestTable, CreditIsUsedUpByBytes) {
   begin(1, 100);
   EXPECT_FALSE(table.has_credit());

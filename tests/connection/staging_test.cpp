@@ -66,6 +66,14 @@ TEST(Staging, IsFullWhenItsBytesAreReservedAndNamesTheOption) {
   EXPECT_EQ(memory->reservations(), 1u);
 }
 
+TEST(Staging, RefusesForGoodWhatCanNeverFit) {
+  auto memory = made();
+  auto refused = memory->reserve(what(0, 2), {32768, 4096});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, errc::bad_request);
+  EXPECT_NE(refused.error().text.find("at most 32768"), std::string::npos) << refused.error().text;
+}
+
 TEST(Staging, WhatIsTakenIsFoundByNobodyElseAndKeepsItsSpaceUntilItIsPutBack) {
   auto memory = made();
   auto id = memory->reserve(what(0, 1), {32768});

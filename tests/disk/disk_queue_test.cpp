@@ -350,3 +350,46 @@ TEST_F(DiskQueue, AStalledOperationIsAnsweredAndMakesRoomWhileItsOwnersStay) {
   }
   EXPECT_TRUE(watched.expired());
 }
+
+TEST_F(DiskQueue, ConnectionsTakeTurns) {
+  constexpr uint64_t mebibyte = 1 << 20;
+  queue = disk_queue({.depth = 1});
+  auto of = [](uint64_t connection) {
+    auto made = context();
+    made->connection = connection_id{connection};
+    return made;
+  };
+  auto read_of = [&](uint64_t connection, std::vector<uint64_t> offsets) {
+    disk_request made;
+    made.context = of(connection);
+    for (uint64_t offset : offsets)
+      made.operations.push_back({offset, memory, mebibyte});
+    return add(std::move(made));
+  };
+  auto greedy = read_of(1, {0, 1, 2, 3}), other = read_of(2, {100}), third = read_of(3, {200});
+  std::vector<uint64_t> order;
+  while (auto one = queue.next()) {
+    order.push_back(one->second.file_offset);
+    complete(*one);
+  }
+  EXPECT_EQ(order, (std::vector<uint64_t>{0, 100, 200, 1, 2, 3}));
+  EXPECT_TRUE(*greedy && *other && *third);
+}
+
+TEST_F(DiskQueue, ABegunOperationIsCompletedBeforeAnotherConnectionHasItsTurn) {
+  queue = disk_queue({.depth = 1, .piece_bytes = 4 * page});
+  auto made = request(disk_direction::read, {8});
+  made.context = context();
+  made.context->connection = connection_id{1};
+  add(std::move(made));
+  auto first = queue.next();
+  ASSERT_TRUE(first);
+  auto small = request(disk_direction::read, {1}, 20);
+  small.context = context();
+  small.context->connection = connection_id{2};
+  add(std::move(small));
+  complete(*first);
+  auto rest = queue.next();
+  ASSERT_TRUE(rest);
+  EXPECT_EQ(rest->second.file_offset, 4 * page);
+}

@@ -139,7 +139,8 @@ TEST(Metrics, ARealPrometheusScrapesTheDaemonAndPromtoolFindsNoFault) {
     GTEST_SKIP() << "no promtool on this machine; install the package `prometheus`";
   EXPECT_EQ(checked.exit_code, 0) << checked.out << checked.err;
   auto scraped =
-      run({"python3", program("PROMETHEUS_SCRAPE"), address, "up == 1", "terrace_worker_jobs_total > 0"});
+      run({"python3", program("PROMETHEUS_SCRAPE"), address, "up == 1", "terrace_worker_jobs_total > 0",
+           "terrace_turn_seconds_count{actor=\"connection\"} > 0"});
   EXPECT_EQ(scraped.exit_code, 0) << scraped.out << scraped.err;
 }
 

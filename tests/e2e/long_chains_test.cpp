@@ -45,7 +45,7 @@ struct replay_case {
 class LongChains : public ::testing::TestWithParam<replay_case> {};
 
 TEST_P(LongChains, AreReplayedWithoutAnError) {
-  daemon_under_test daemon({.host_bytes = host_bytes, .disk_bytes = 256 * mebibyte});
+  daemon_under_test daemon({.host_bytes = host_bytes, .disk_bytes = 256 * mebibyte, .lease = {}});
   ASSERT_TRUE(daemon.await_log("joined"));
   auto blocks = static_cast<size_t>(GetParam().times_host * static_cast<double>(host_bytes) /
                                     static_cast<double>(chain_object_bytes + 4096));
@@ -72,7 +72,7 @@ INSTANTIATE_TEST_SUITE_P(Modes, LongChains,
 
 /// Clients whose leases are together far beyond host memory, and one that stores a little meanwhile.
 TEST(LongChains, LeasesBeyondHostMemoryStopNobody) {
-  daemon_under_test daemon({.host_bytes = host_bytes, .disk_bytes = 256 * mebibyte});
+  daemon_under_test daemon({.host_bytes = host_bytes, .disk_bytes = 256 * mebibyte, .lease = {}});
   ASSERT_TRUE(daemon.await_log("joined"));
   std::vector<std::unique_ptr<tester>> clients;
   std::vector<client::lookup_result> leases;
@@ -101,8 +101,45 @@ TEST(LongChains, LeasesBeyondHostMemoryStopNobody) {
   }
 }
 
+/// Three leases that are together larger than host memory, whose loads run at the same time.
+TEST(LongChains, ConcurrentLoadsBeyondHostMemoryDoNotWaitForEachOthersLeases) {
+  daemon_under_test daemon({.host_bytes = 64 * mebibyte, .disk_bytes = 256 * mebibyte, .lease = {}});
+  ASSERT_TRUE(daemon.await_log("joined"));
+  constexpr size_t count = 30;
+  std::vector<std::unique_ptr<tester>> clients;
+  std::vector<client::lookup_result> leases;
+  std::vector<std::vector<digest>> chains;
+  for (uint64_t i = 0; i < 3; ++i) {
+    clients.push_back(std::make_unique<tester>(daemon.socket(), "long", count * object_bytes));
+    chains.push_back(chain_of(i, count));
+    EXPECT_EQ(clients.back()->store(chains.back()), count);
+  }
+  while (clients[0]->tier("disk").objects < 3 * count) // until the last is written
+    ;
+  for (uint64_t i = 0; i < 3; ++i) {
+    leases.push_back(clients[i]->lookup(chains[i], true));
+    EXPECT_EQ(leases.back().found_chunks, count);
+  }
+  std::vector<client::ticket<client::load_result>> tickets;
+  for (uint64_t i = 0; i < 3; ++i) {
+    auto request = clients[i]->load_of(chains[i]);
+    request.what = {};
+    request.lease = leases[i].held.id();
+    auto ticket = (*clients[i])->submit_load(request, patiently());
+    ASSERT_TRUE(ticket) << ticket.error().text;
+    tickets.push_back(std::move(*ticket));
+  }
+  for (uint64_t i = 0; i < 3; ++i) {
+    auto loaded = (*clients[i])->wait(tickets[i], patiently());
+    ASSERT_TRUE(loaded) << loaded.error().text;
+    EXPECT_EQ(loaded->delivered_chunks, count);
+    for (size_t n = 0; n < count; ++n)
+      EXPECT_TRUE(has_content(chains[i][n], clients[i]->piece(n))) << n;
+  }
+}
+
 TEST(LongChains, ALeasedChainBeyondHostMemoryIsReadPieceByPiece) {
-  daemon_under_test daemon({.host_bytes = host_bytes, .disk_bytes = 256 * mebibyte});
+  daemon_under_test daemon({.host_bytes = host_bytes, .disk_bytes = 256 * mebibyte, .lease = {}});
   ASSERT_TRUE(daemon.await_log("joined"));
   constexpr size_t count = 80;
   tester client(daemon.socket(), "long", count * object_bytes);
@@ -128,7 +165,7 @@ TEST(LongChains, ALeasedChainBeyondHostMemoryIsReadPieceByPiece) {
 }
 
 TEST(LongChains, ALeaseOfClearedChunksIsGone) {
-  daemon_under_test daemon({.host_bytes = host_bytes, .disk_bytes = 128 * mebibyte});
+  daemon_under_test daemon({.host_bytes = host_bytes, .disk_bytes = 128 * mebibyte, .lease = {}});
   ASSERT_TRUE(daemon.await_log("joined"));
   tester client(daemon.socket());
   auto chain = chain_of(1, 8);

@@ -126,6 +126,7 @@ const std::set<std::string> raised_by_trouble = {
     "terrace_disk_stalls_total",
     "terrace_journal_errors_total",
     "terrace_journal_lost_total",
+    "terrace_leases_shortened_total",
     "terrace_refused_total",
     "terrace_shadow_skipped_total",
     "terrace_tier_dropped_total",

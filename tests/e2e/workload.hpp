@@ -73,6 +73,10 @@ class tester {
 /// Leased objects of host memory, asked again until they are `expected`: what a lease held is given back by messages.
 uint64_t leased_objects(tester& by, uint64_t expected);
 
+/// Stores the chain, which fits the region. What only leases hold is refused at once, so this asks again until they
+/// have ended. False: it was present, or there was never room.
+bool stored_when_free(tester& by, const std::vector<digest>& chain);
+
 /// Leases that together hold all of a host arena: each chunk is stored while all before it are leased, so the call
 /// succeeds if and only if everything else in the arena can be freed. Fails the test otherwise.
 std::vector<client::lease> occupy(tester& by, uint64_t seed, uint64_t objects);

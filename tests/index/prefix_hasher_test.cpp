@@ -42,8 +42,8 @@ TEST_P(PrefixHasher, GivesTheSameInSlicesOfAnySize) {
     while (!work.step(slice))
       ++steps;
     EXPECT_EQ(work.chunks(), whole) << "slices of " << slice;
-    EXPECT_EQ(steps,
-              (640 + std::max<size_t>(slice / 16 * 16, 16) - 1) / std::max<size_t>(slice / 16 * 16, 16));
+    EXPECT_LE(steps, 640 / 16u) << "a step hashes at least one block";
+    EXPECT_GE(steps, slice < 1'000 ? 640 * (16 + hash_call_work) / 16 / (slice + 500) : 1);
   }
 }
 

@@ -107,6 +107,26 @@ TEST_F(PrefixResolver, TakesOpaqueDigestsOfEightBytes) {
   EXPECT_EQ(prefix.chunks[0], digest::from(std::span(flat).first(8)));
 }
 
+TEST_F(PrefixResolver, AStepIsBoundedByItsWorkWhateverMakesIt) {
+  // Small blocks, extra keys in each block, and long tags cost more than tokens do.
+  auto steps = [&](prefix_input input) {
+    auto made = prefix_resolver::make(spec_, *hasher_, std::move(input));
+    EXPECT_TRUE(made);
+    size_t count = 1;
+    while (!made->step(1'000))
+      ++count;
+    return count;
+  };
+  std::vector<uint32_t> tokens(64 * 100);
+  size_t plain = steps({.tokens = tokens});
+  EXPECT_GE(plain, (tokens.size() + tokens.size() / 16 * hash_call_work) / 1'100);
+  EXPECT_GE(steps({.tokens = tokens, .extra = {.lora = std::string(256, 'l')}}), 2 * plain);
+  std::vector<std::string> tags;
+  for (char c = 'a'; c < 'a' + 16; ++c)
+    tags.push_back(std::string(256, c));
+  EXPECT_GE(steps({.tokens = tokens, .tags = tags}), plain + 90) << "a chunk's tags are a step";
+}
+
 TEST_F(PrefixResolver, PutsTagsOnTopOfTokensAndDigestsAlike) {
   auto expected = chunks_;
   std::vector<std::string> tags{"user=7"};

@@ -198,7 +198,7 @@ TEST(PrefixBounds, ItemsStringsAndTags) {
                                lookup_of({.tokens = some_tokens(9), .items = {{"image", UINT32_MAX, 5}}}));
   expect_refused<wire::Lookup>("identifier of an item",
                                lookup_of({.tokens = some_tokens(9), .items = {{"", 2, 5}}}));
-  expect_refused<wire::Lookup>("lora", lookup_of({.tokens = some_tokens(9), .lora = std::string(4097, 'x')}));
+  expect_refused<wire::Lookup>("lora", lookup_of({.tokens = some_tokens(9), .lora = std::string(257, 'x')}));
   expect_refused<wire::Lookup>(
       "number of tags", lookup_of({.tokens = some_tokens(9), .tags = std::vector<std::string>(17, "t")}));
   expect_refused<wire::Lookup>("tiers", lookup_of({.tokens = some_tokens(9)}, 16));

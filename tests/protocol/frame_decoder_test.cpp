@@ -65,6 +65,28 @@ void expect_refused(const result<void>& outcome, const std::string& because) {
 
 } // namespace
 
+TEST(FrameDecoder, ShowsTheHeaderOfTheNextFrameBeforeItIsComplete) {
+  bytes input = raw_frame(kind::lookup, 2, 64);
+  frame_decoder decoder({});
+  EXPECT_FALSE(decoder.peek());
+  auto put = [&](size_t from, size_t to) {
+    auto area = decoder.write_area();
+    std::copy(input.begin() + static_cast<ptrdiff_t>(from), input.begin() + static_cast<ptrdiff_t>(to),
+              area.begin());
+    ASSERT_TRUE(decoder.commit(to - from, {}, false));
+  };
+  put(0, header_bytes - 1);
+  EXPECT_FALSE(decoder.peek());
+  put(header_bytes - 1, header_bytes);
+  ASSERT_TRUE(decoder.peek());
+  EXPECT_EQ(decoder.peek()->kind, kind::lookup);
+  EXPECT_EQ(decoder.peek()->length, input.size());
+  EXPECT_FALSE(decoder.next());
+  put(header_bytes, input.size());
+  EXPECT_TRUE(decoder.next());
+  EXPECT_FALSE(decoder.peek());
+}
+
 TEST(FrameDecoder, YieldsFramesHoweverTheyAreSplit) {
   bytes input = hello_frame("split me");
   input += raw_frame(kind::lookup, 2, 64);

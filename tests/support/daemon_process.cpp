@@ -63,6 +63,7 @@ void daemon_process::configure(const daemon_options& options) {
           state_dir + "\"\n";
   if (options.disk_bytes != 0)
     text += "bytes = " + std::to_string(options.disk_bytes) + "\n" + options.disk;
+  text += "[lease]\n" + options.lease;
   text += "[metrics]\n" + (options.metrics.empty() ? std::string("enabled = false\n")
                                                    : "address = \"" + options.metrics + "\"\n");
   write_file(configuration_path(), text + options.more);

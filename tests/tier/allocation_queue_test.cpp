@@ -30,15 +30,98 @@ TEST_F(AllocationQueue, ARequestWaitsWholeAndHoldsNothingWhileItWaits) {
   EXPECT_EQ(queue->waiting(), 0u);
 }
 
-TEST_F(AllocationQueue, ServesInTheOrderOfArrivalEvenIfALaterOneWouldFit) {
+TEST_F(AllocationQueue, SmallRequestsPassALargeOneThatWaitsForAsManyBytesAsItAsksFor) {
   auto taken = take({6});
-  auto large = ask({4});
-  auto small = ask({1});
+  auto large = ask({3});
   EXPECT_FALSE(*large);
-  EXPECT_FALSE(*small); // or a stream of small ones would starve the large one
+  auto first = ask({2});
+  ASSERT_TRUE(*first) << "there is space for it";
+  queue->free((*first)->extents);
+  EXPECT_FALSE(*large);
+  auto second = ask({2});
+  EXPECT_FALSE(*second) << "a stream of small ones would starve the large one";
+  auto third = ask({1});
+  EXPECT_TRUE(*third);
   queue->free(taken);
-  EXPECT_TRUE(*large);
+  EXPECT_TRUE(*large && *second);
+}
+
+TEST_F(AllocationQueue, RoomIsMadeForASmallRequestIfThereIsNoneForALargeOne) {
+  take({4, 4});
+  auto held = hold(0);
+  auto large = ask({6});
+  EXPECT_EQ(wanted(), 6 * page);
+  make_room({1});
+  EXPECT_FALSE(*large) << "all that may leave is not enough";
+  EXPECT_EQ(wanted(), 0u);
+  auto small = ask({2});
+  EXPECT_EQ(wanted(), 2 * page);
+  EXPECT_EQ(make_room({1}), (numbers{1}));
   EXPECT_TRUE(*small);
+  EXPECT_FALSE(*large);
+  auto too_much = ask({5});
+  EXPECT_EQ(wanted(), 0u) << "of six it was passed by two already";
+  queue->free((*small)->extents);
+  objects.release(held);
+  queue->more_evictable();
+  make_room({0});
+  EXPECT_TRUE(*large);
+  EXPECT_FALSE(*too_much);
+}
+
+TEST_F(AllocationQueue, ConnectionsGetTheirTurnsWhateverOthersAskFor) {
+  queue = make(64, 0, 8);
+  auto taken = take({16, 16, 16, 16});
+  auto of = [](uint64_t number) {
+    auto made = context();
+    made->connection = connection_id{number};
+    return made;
+  };
+  std::vector<answer_ptr> greedy;
+  for (int i = 0; i < 4; ++i)
+    greedy.push_back(ask({16}, true, of(1)));
+  auto other = ask({16}, true, of(2));
+  queue->free({taken[0]});
+  EXPECT_TRUE(*greedy[0]);
+  queue->free({taken[1]});
+  EXPECT_TRUE(*other);
+  EXPECT_FALSE(*greedy[1]);
+}
+
+TEST_F(AllocationQueue, WhatOnlyTheEndOfLeasesMakesFreeIsToldAtOnce) {
+  auto ledger = std::make_shared<lease_ledger>();
+  objects.charges(ledger);
+  take({6, 1});
+  auto account = ledger->open();
+  auto leased = objects.probe(*chain(0, 1), true, false).places;
+  auto lease = account->charge(std::make_shared<object_hold>(release_sink_ptr{}, leased));
+  auto transfer = hold(1);
+  auto large = ask({3}), small = ask({2});
+  make_room({});
+  ASSERT_TRUE(*large) << "six of eight are leased";
+  EXPECT_EQ((*large)->failure.code, errc::no_space);
+  EXPECT_NE((*large)->failure.text.find("only the end of leases can make 12288 bytes free"),
+            std::string::npos)
+      << (*large)->failure.text;
+  make_room({});
+  EXPECT_FALSE(*small) << "the transfer ends by itself";
+  objects.release(transfer);
+  queue->more_evictable();
+  make_room({1});
+  EXPECT_TRUE(*small);
+}
+
+TEST_F(AllocationQueue, WhatNothingButLeasesHoldsIsToldAtOnceHoweverItIsScattered) {
+  auto ledger = std::make_shared<lease_ledger>();
+  objects.charges(ledger);
+  auto taken = take({3, 1, 3, 1});
+  auto account = ledger->open();
+  auto leased = objects.probe(*chain(1, 1), true, false).places;
+  auto lease = account->charge(std::make_shared<object_hold>(release_sink_ptr{}, leased));
+  auto large = ask({5});
+  make_room({0, 2, 3});
+  ASSERT_TRUE(*large);
+  EXPECT_EQ((*large)->failure.code, errc::no_space);
 }
 
 TEST_F(AllocationQueue, AsksForTheBytesThatAreMissingAndOnlyOnceAtATime) {
@@ -119,27 +202,6 @@ TEST_F(AllocationQueue, RoomIsNotMadeTogetherForSeveralExtentsForMuchOrForAnothe
   EXPECT_EQ(wanted(), page);
 }
 
-TEST_F(AllocationQueue, ARequestThatMayNotEvictTakesWhatIsFreeAndLetsOthersPass) {
-  auto taken = take({7});
-  auto modest = ask({2}, true, nullptr, false);
-  EXPECT_FALSE(*modest);
-  EXPECT_FALSE(queue->begin_round()); // for nobody is evicted
-  EXPECT_TRUE(*ask({1}));
-  auto evicting = ask({1});
-  EXPECT_EQ(wanted(), page);
-  make_room({0});
-  EXPECT_TRUE(*evicting);
-  ASSERT_TRUE(*modest);
-  EXPECT_EQ((*modest)->failure.code, errc::ok);
-}
-
-TEST_F(AllocationQueue, ARequestThatMayNeitherEvictNorWaitIsRefusedAtOnce) {
-  take({7});
-  auto answer = ask({2}, false, nullptr, false);
-  ASSERT_TRUE(*answer);
-  EXPECT_EQ((*answer)->failure.code, errc::no_space);
-}
-
 TEST_F(AllocationQueue, KeepsSomeBytesFreeAhead) {
   queue = make(8, 3 * page);
   EXPECT_EQ(wanted(), 0u);
@@ -204,7 +266,9 @@ TEST_F(AllocationQueue, ADeadlineWhileRoomIsBeingMadeIsADeadline) {
 TEST_F(AllocationQueue, SweepEndsCancelledRequestsAnywhereInTheLineAndServesThoseBehind) {
   take({6});
   auto of = context();
-  auto large = ask({4}, true, of);
+  auto large = ask({3}, true, of);
+  auto passed = ask({2});
+  queue->free((*passed)->extents);
   auto small = ask({2});
   EXPECT_FALSE(*small);
   of->ended = errc::cancelled;
@@ -251,7 +315,7 @@ TEST_F(AllocationQueue, KeepsWhatArrivesWhileTheSpaceIsLentInItsOrder) {
   auto taken = take({6, 1});
   auto first = ask({4});
   ASSERT_EQ(wanted(), 3 * page);
-  auto modest = ask({1}, false, nullptr, false), second = ask({2}), third = ask({1});
+  auto modest = ask({1}, false), second = ask({2}), third = ask({1});
   queue->free({taken[1]});
   EXPECT_FALSE(*modest) << "it would fit, and has its answer when the space is back";
   EXPECT_EQ(queue->waiting(), 4u);

@@ -298,7 +298,7 @@ TEST_F(Residency, SaysWhatHoldsItsBytes) {
   published(chain(0, 1));
   tier.probe(*chain(0, 1), true, false);
   acquire(chain(1, 2));
-  std::string text = tier.describe_holders();
+  std::string text = tier.describe_holders().text;
   EXPECT_NE(text.find("hold 8192 bytes in 1 objects"), std::string::npos) << text;
   EXPECT_NE(text.find("writes in progress 16384 bytes"), std::string::npos) << text;
 }
@@ -329,4 +329,24 @@ TEST_F(Residency, PublishedObjectsAreNotDetached) {
   auto places = published(chain(0, 1));
   tier.detach({places[0].id});
   EXPECT_TRUE(sees(0));
+}
+
+TEST_F(Residency, AClearInStepsRemovesWhatWasThereWhenItBegan) {
+  constexpr size_t count = 2 * residency::clear_objects_max + 10;
+  published(chain(0, count));
+  residency::clear_walk walk;
+  size_t steps = 1, freed = 0;
+  for (; tier.clear_step(walk); ++steps) {
+    EXPECT_LE(walk.sum.freed.size(), residency::clear_objects_max);
+    freed += walk.sum.freed.size();
+    if (steps == 1)
+      published(chain(10'000, 3)); // behind the walk, in slots that it freed
+  }
+  freed += walk.sum.freed.size();
+  EXPECT_EQ(steps, 3u);
+  EXPECT_EQ(freed, count);
+  EXPECT_EQ(walk.sum.objects, count);
+  for (uint64_t number : {0, 1'000, 2'057})
+    EXPECT_FALSE(sees(number));
+  EXPECT_TRUE(sees(10'000));
 }

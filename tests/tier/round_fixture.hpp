@@ -33,15 +33,13 @@ struct round_fixture : ::testing::Test {
     return std::make_unique<allocation_queue>(std::move(*space), ahead, waiting_max);
   }
 
-  answer_ptr ask(const std::vector<uint64_t>& pages, bool may_wait = true, context_ptr of = nullptr,
-                 bool may_evict = true) {
+  answer_ptr ask(const std::vector<uint64_t>& pages, bool may_wait = true, context_ptr of = nullptr) {
     auto answer = std::make_shared<std::optional<allocate_answer>>();
     allocate_request request;
     for (uint64_t count : pages)
       request.sizes.push_back(count * page);
     request.may_wait = may_wait;
     request.context = std::move(of);
-    request.may_evict = may_evict;
     queue->allocate(request, [answer](allocate_answer value) {
       EXPECT_FALSE(answer->has_value()) << "answered twice";
       *answer = std::move(value);

@@ -31,15 +31,39 @@ TEST_F(WriteCredits, AreGivenAtOnceWhileTheyAreThere) {
   EXPECT_EQ(credits.out(), 100u);
 }
 
-TEST_F(WriteCredits, GoToThoseWhoWaitInTheirOrder) {
+TEST_F(WriteCredits, AreGivenToSmallRequestsBeforeALargeOneForAsManyBytesAsItAsksFor) {
   ask(100);
   auto large = ask(80);
-  auto small = ask(10);
-  credits.give_back(50);
-  EXPECT_FALSE(*small); // it would fit, and does not overtake
-  credits.give_back(50);
-  EXPECT_EQ(*large, errc::ok);
+  auto small = ask(50), next = ask(40);
+  credits.give_back(60);
   EXPECT_EQ(*small, errc::ok);
+  EXPECT_FALSE(*next) << "80 were passed by 50";
+  credits.give_back(50);
+  EXPECT_FALSE(*next);
+  EXPECT_FALSE(*large);
+  credits.give_back(40);
+  EXPECT_EQ(*large, errc::ok);
+  EXPECT_FALSE(*next);
+  credits.give_back(80);
+  EXPECT_EQ(*next, errc::ok);
+}
+
+TEST_F(WriteCredits, AreSharedByTheConnectionsThatWait) {
+  auto of = [](uint64_t number) {
+    auto made = context();
+    made->connection = connection_id{number};
+    return made;
+  };
+  credits = write_credits(4 << 20);
+  ask(4 << 20);
+  std::vector<answer_ptr> greedy;
+  for (int i = 0; i < 3; ++i)
+    greedy.push_back(ask(2 << 20, of(1)));
+  auto other = ask(2 << 20, of(2));
+  credits.give_back(4 << 20);
+  EXPECT_TRUE(*greedy[0]);
+  EXPECT_TRUE(*other);
+  EXPECT_FALSE(*greedy[1]);
 }
 
 TEST_F(WriteCredits, FollowAnArenaThatShrinks) {

@@ -13,12 +13,16 @@
 namespace terrace::actors {
 
 namespace {
-constexpr uint64_t frame_bytes_before_hello = 64 << 10;
 
 void write_error(protocol::frame_builder& frame, request_id id, const error& why) {
   auto& body = frame.start();
   frame.finish(protocol::kind::error, id,
                wire::CreateErrorDirect(body, static_cast<uint8_t>(why.code), why.text.c_str()));
+}
+
+/// What an observer may ask.
+bool observable(protocol::kind verb) {
+  return verb == protocol::kind::status || verb == protocol::kind::policies || verb == protocol::kind::cancel;
 }
 
 } // namespace
@@ -29,8 +33,10 @@ connection::connection(self_pointer owner, unique_fd socket, peer who, client_pt
       channel_(std::make_unique<frame_channel>(std::move(socket), owner->port(),
                                                caf::actor_cast<caf::strong_actor_ptr>(owner),
                                                environment_->teardown)),
-      requests_(record_->id, {environment_->limits.credit_requests, environment_->limits.credit_bytes,
-                              environment_->limits.request_deadline}),
+      requests_(record_->id,
+                {environment_->limits.credit_requests, environment_->limits.credit_bytes,
+                 environment_->limits.request_deadline, environment_->limits.request_deadline_max}),
+      leased_(environment_->group->leases->open()),
       holdings_({environment_->limits.staging_bytes, environment_->limits.reservations_max,
                  environment_->limits.spaces_max, environment_->limits.regions_max,
                  environment_->limits.leases_max, environment_->limits.lease_objects_max},
@@ -50,7 +56,7 @@ connection::~connection() {
 
 void connection::start() {
   environment_->client_probe->connected();
-  channel_->set_frame_bytes_max(frame_bytes_before_hello);
+  channel_->set_frame_bytes_max(protocol::hello_bytes_max);
   if (peer_.pidfd) {
     runtime::io_request operation;
     operation.code = runtime::io_code::poll;
@@ -60,6 +66,12 @@ void connection::start() {
     self_->port().submit(std::move(operation), caf::actor_cast<caf::strong_actor_ptr>(self_),
                          io_tag::peer_exit);
   }
+  auto work = std::make_shared<std::function<void()>>([this] { pump(); });
+  wake_ = [owner = caf::actor_cast<caf::actor_addr>(self_), work] {
+    if (auto there = caf::actor_cast<connection_actor>(owner))
+      caf::anon_send(there, resume_notice{work});
+  };
+  end_by(environment_->limits.handshake_deadline);
   channel_->receive();
 }
 
@@ -69,12 +81,24 @@ void connection::set_phase(phase next) {
   record_->state = names[static_cast<size_t>(next)];
 }
 
-void connection::greeted(std::string client_name) {
+result<void> connection::greeted(std::string client_name, bool observes) {
+  auto& clients = *environment_->clients;
+  if (observes) {
+    if (auto leaves = clients.admit_observer(record_->id))
+      caf::anon_send(leaves->actor, leave_notice{});
+  } else if (auto admitted = clients.admit_client(record_->id, environment_->limits.connections_max);
+             !admitted) {
+    environment_->client_probe->refused(metrics::refusal::connections_max);
+    return admitted;
+  }
+  observes_ = observes;
+  must_end_at_ = clock::time_point::max();
   record_->set_name(std::move(client_name));
   channel_->set_frame_bytes_max(protocol::frame_bytes_max);
   if (phase_ == phase::handshake)
     set_phase(phase::serving);
   log_detail(detail_log::level::debug, [&] { return "has connected to group " + group().name; });
+  return {};
 }
 
 // ---- completions ----
@@ -103,6 +127,7 @@ void connection::io_completed(const runtime::io_done& done) {
       environment_->client_probe->sent(channel_->sent_bytes - before);
       for (uint64_t id : answered)
         answer_sent(id);
+      sent_at_ = environment_->now();
       if (!open || (phase_ == phase::closing && !channel_->sending()))
         finish();
       else if (phase_ == phase::draining && requests_.empty())
@@ -118,29 +143,16 @@ void connection::io_completed(const runtime::io_done& done) {
       self_->quit();
       return;
     case io_tag::timer: timer_fired(); return;
+    case io_tag::hang_up:
+      if (!channel_->hung_up(done.result) || phase_ == phase::quarantined)
+        return;
+      // While a receive is in the ring, it reports the end, after what came before it. A client that only sends no
+      // more may still read why it is ended.
+      if (phase_ == phase::closing ? (done.result & POLLHUP) != 0 : !channel_->receiving())
+        finish();
+      return;
     default: return;
   }
-}
-
-/// Serves received frames while there is credit, then receives more. Without credit it does neither: the
-/// socket fills, and the client waits.
-void connection::pump() {
-  if (pumping_)
-    return; // a verb answered immediately: the loop below continues
-  pumping_ = true;
-  while (phase_ <= phase::draining && may_serve()) {
-    auto frame = channel_->next();
-    if (!frame)
-      break;
-    serve(*frame);
-  }
-  pumping_ = false;
-  if (phase_ > phase::draining)
-    return;
-  if (may_serve())
-    channel_->receive();
-  else
-    environment_->client_probe->stopped_reading();
 }
 
 void connection::serve(protocol::frame& frame) {
@@ -166,6 +178,7 @@ void connection::serve(protocol::frame& frame) {
   auto now = environment_->now();
   arm_timer(now + environment_->limits.request_deadline);
   what.context = requests_.begin(what.id, what.kind, frame.body.size() + protocol::header_bytes, now);
+  what.context->group = environment_->group->number;
   record_->requests_in_flight = static_cast<uint32_t>(requests_.size());
   ++record_->requests;
   environment_->request_probe->started(static_cast<size_t>(what.kind));
@@ -179,6 +192,14 @@ void connection::serve(protocol::frame& frame) {
   if (phase_ != phase::handshake && frame.kind == protocol::kind::hello) {
     refuse_frame(what, frame,
                  {errc::bad_request, "hello was answered already; expected it once per connection"});
+    return;
+  }
+  if (observes_ && !observable(frame.kind)) {
+    refuse_frame(
+        what, frame,
+        {errc::bad_request, std::string("the connection observes (Hello.observes); expected status or "
+                                        "policies, got ") +
+                                found->name});
     return;
   }
   if (frame.descriptors.size() != found->descriptors) { // more than announced are a violation of the framing
@@ -230,6 +251,10 @@ void connection::answer(const request& what, errc outcome, std::unique_ptr<proto
   if (frame->bytes().empty())
     write_error(*frame, what.id,
                 {errc::unsupported, "the answer does not fit in a frame; request fewer chunks at a time"});
+  requests_.charge(what.id, frame->bytes().size());
+  account_memory(unfinished_frame_);
+  if (!channel_->sending())
+    sent_at_ = environment_->now();
   channel_->send({std::move(frame), std::move(descriptors), what.id});
 }
 
@@ -264,6 +289,7 @@ void connection::refuse(const request& what, const error& why) {
 
 void connection::answer_sent(request_id id) {
   requests_.sent(id);
+  account_memory(unfinished_frame_);
   record_->requests_in_flight = static_cast<uint32_t>(requests_.size());
 }
 
@@ -294,6 +320,16 @@ void connection::end(const error& why) {
   auto frame = channel_->builder();
   write_error(*frame, 0, why);
   channel_->send({std::move(frame), {}, 0});
+  channel_->watch_hang_up();
+  end_by(environment_->limits.handshake_deadline); // for a client that does not read
+}
+
+void connection::make_room() {
+  if (phase_ < phase::draining)
+    end({errc::busy,
+         observes_ ? "as many observers are connected as the daemon allows: a newer one takes this place"
+                   : "as many silent connections exist as connection.connections_max: expected hello "
+                     "as soon as a connection is open"});
 }
 
 /// Releases everything except what a living client may still be reading through its mapping.
@@ -303,6 +339,8 @@ void connection::close() {
   });
   if (any)
     sweep();
+  account_memory(0);
+  environment_->memory->pass_on(record_->id);
   if (holdings_.present_staging() != nullptr)
     environment_->client_probe->unstages(environment_->limits.staging_bytes);
   caf::anon_send(group().group, end_owner_notice{record_->id});
@@ -327,6 +365,7 @@ void connection::finish() {
     return;
   }
   set_phase(phase::quarantined);
+  environment_->clients->quarantine(record_->id);
   quarantined_bytes_ = holdings_.reading_bytes();
   environment_->client_probe->quarantines(quarantined_bytes_);
   log_end("closed its socket; objects that it may be reading are kept until it ends");
@@ -347,48 +386,6 @@ void connection::drain() {
   set_phase(phase::draining);
   if (requests_.empty())
     end({errc::gone, "the daemon is shutting down"});
-}
-
-// ---- time ----
-
-void connection::arm_timer(clock::time_point at) {
-  if (at >= timer_at_)
-    return;
-  if (timer_at_ != clock::time_point::max())
-    self_->port().cancel(timer_);
-  timer_at_ = at;
-  runtime::io_request operation;
-  operation.code = runtime::io_code::timeout;
-  operation.after = std::max(at - environment_->now(), clock::duration(0));
-  timer_ = self_->port().submit(std::move(operation), caf::actor_cast<caf::strong_actor_ptr>(self_),
-                                io_tag::timer);
-}
-
-void connection::timer_fired() {
-  auto now = environment_->now();
-  if (now < timer_at_ && timer_at_ != clock::time_point::max())
-    return; // an earlier one was armed instead
-  timer_at_ = clock::time_point::max();
-  if (phase_ > phase::draining)
-    return;
-  auto requests = requests_.expire(now);
-  if (requests.any)
-    sweep();
-  auto leases = holdings_.old_leases(now, environment_->limits.lease_warn_after);
-  for (const lease_ptr& old : leases.old) {
-    environment_->client_probe->lease_old();
-    environment_->log(printable(label() + " holds a lease on " + std::to_string(old->chunks.size()) +
-                                " chunks for longer than lease.warn_after"));
-  }
-  if (auto next = std::min(requests.next, leases.next); next != clock::time_point::max())
-    arm_timer(next);
-}
-
-void connection::set_deadline(const request& what, uint32_t deadline_ms) {
-  if (deadline_ms == 0)
-    return;
-  if (auto at = requests_.set_deadline(what.id, std::chrono::milliseconds(deadline_ms)))
-    arm_timer(*at);
 }
 
 void connection::resume_after_teardown(std::function<void()> work) {

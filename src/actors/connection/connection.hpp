@@ -15,6 +15,7 @@
 #include "channel/frame_channel.hpp"
 #include "channel/peer.hpp"
 #include "connection/client_holdings.hpp"
+#include "connection/request_memory.hpp"
 #include "connection/request_table.hpp"
 #include "metrics/client_probe.hpp"
 #include "metrics/request_probe.hpp"
@@ -22,6 +23,7 @@
 #include "protocol/verify.hpp"
 #include "runtime/home.hpp"
 #include "runtime/io_messages.hpp"
+#include "runtime/short_turns.hpp"
 
 #include <caf/event_based_actor.hpp>
 #include <caf/stateful_actor.hpp>
@@ -44,7 +46,12 @@ struct connection_limits {
   uint64_t region_bytes = 2ULL << 40;
   uint32_t leases_max = 65536;
   uint32_t lease_objects_max = 4'194'304; ///< of all leases together; an object counts once per lease
-  std::chrono::milliseconds request_deadline{30000}; ///< of requests without their own
+  uint64_t group_bytes = 1ULL << 30;      ///< of the requests of all connections of a group
+  uint32_t connections_max = 1024;        ///< clients of the whole daemon
+  std::chrono::milliseconds request_deadline{30000};      ///< of requests without their own
+  std::chrono::milliseconds request_deadline_max{600000}; ///< a later deadline is this one
+  std::chrono::milliseconds handshake_deadline{
+      10000}; ///< until hello; also for a client to read why it is ended
   std::chrono::milliseconds lease_warn_after{60000};
 };
 
@@ -58,8 +65,10 @@ struct connection_environment {
   uint32_t workers = 1;
   std::vector<std::string> ring_features;
   std::shared_ptr<client_directory> clients;
-  region_budget_ptr regions; ///< of the group; null: no bound
-  teardown_ptr teardown;     ///< releases clients' memory and sockets; null: the connection does
+  std::shared_ptr<request_memory> memory =
+      std::make_shared<request_memory>(UINT64_MAX); ///< of the group's requests
+  region_budget_ptr regions;                        ///< of the group; null: no bound
+  teardown_ptr teardown; ///< releases clients' memory and sockets; null: the connection does
   std::shared_ptr<metrics::client_probe> client_probe;
   std::shared_ptr<metrics::request_probe> request_probe;
   std::shared_ptr<metrics::space_table> spaces;
@@ -69,6 +78,9 @@ struct connection_environment {
       std::make_shared<shared_line_limit>(); ///< of lines on ended connections
 };
 
+/// What an object of a request costs in credit: its key, parent, size, place and location.
+constexpr uint64_t object_credit = 160;
+
 class connection {
  public:
   struct shell {
@@ -76,7 +88,7 @@ class connection {
     std::unique_ptr<connection> work;
   };
   using interface = connection_actor::extend<caf::reacts_to<begin_notice>, caf::reacts_to<runtime::io_done>>;
-  using self_pointer = caf::stateful_actor<shell, runtime::homed<interface::base>>*;
+  using self_pointer = caf::stateful_actor<shell, runtime::short_turns<runtime::homed<interface::base>>>*;
 
   connection(self_pointer self, unique_fd socket, peer who, client_ptr record,
              std::shared_ptr<const connection_environment> environment);
@@ -88,8 +100,9 @@ class connection {
 
   void io_completed(const runtime::io_done& done);
   void peer_confirmed(
-      pid_t pid); ///< the same process confirms that it no longer accesses anything of this connection
-  void drain();   ///< no new requests; close when those in flight are answered
+      pid_t pid);   ///< the same process confirms that it no longer accesses anything of this connection
+  void drain();     ///< no new requests; close when those in flight are answered
+  void make_room(); ///< for another, because it is silent or only observes
 
   // ---- for verbs ----
 
@@ -114,6 +127,11 @@ class connection {
   /// For a request whose contents are wrong: answers it; ends the connection if it is the handshake.
   void refuse_frame(const request& what, const protocol::frame& frame, const error& why);
 
+  /// The request takes memory for so many objects until it is answered: it uses up credit like bytes of its frame.
+  void charge_objects(const request& what, size_t objects) {
+    requests_.charge(what.id, objects * object_credit);
+  }
+
   /// Sets how long the request may wait; 0: the default.
   void set_deadline(const request& what, uint32_t deadline_ms);
 
@@ -121,7 +139,7 @@ class connection {
   static void take_options(const request& what, const wire::Options* options);
   /// Notifies the policy of the inference's access to these objects, root first, unless the request belongs
   /// to no inference.
-  void use_for_inference(const request& what, const wire::Options* options, batch_ptr objects);
+  void use_for_inference(const request& what, const wire::Options* options, object_source objects);
   /// The same for shadow policies, for any access.
   void tell_shadows(const request& what, const wire::Options* options, const space_ptr& in,
                     std::shared_ptr<const chunk_prefix> prefix, std::optional<uint16_t> rank = {});
@@ -226,7 +244,8 @@ class connection {
   caf::actor_system& system() { return self_->system(); }
   runtime::home home() { return self_->where(); }
 
-  void greeted(std::string client_name);
+  /// The handshake is done. Errors: `busy`, if there are as many clients as allowed.
+  result<void> greeted(std::string client_name, bool observes);
 
   /// Sends an error outside any request, then closes.
   void end(const error& why);
@@ -243,16 +262,20 @@ class connection {
   actor_pool& idle_lookups() { return idle_lookups_; }
   actor_pool& idle_loads() { return idle_loads_; }
   actor_pool& idle_stores() { return idle_stores_; }
+  const account_ptr& leased() const { return leased_; } ///< what its leases and readings hold of host memory
 
  private:
   enum class phase { handshake, serving, draining, closing, quarantined };
   void pump();
+  bool may_continue(const protocol::frame_header& next);
+  void account_memory(uint64_t unfinished_frame);
+  void expect_rest_of_frame(uint64_t bytes);
   /// A request in flight sends at most one message to the policy and one to the group; a lease that another client
   /// ends, one more.
   uint32_t without_credit_max() const {
-    return 2 * environment_->limits.credit_requests + environment_->limits.leases_max;
+    return 2 * (environment_->limits.credit_requests + protocol::giving_back_requests_max) +
+           environment_->limits.leases_max;
   }
-  bool may_serve() const { return requests_.has_credit() && without_credit_ == 0; }
   void serve(protocol::frame& frame);
   void violation(const protocol::frame& frame, const error& why);
   void answer(const request& what, errc outcome, std::unique_ptr<protocol::frame_builder> frame,
@@ -261,6 +284,7 @@ class connection {
   void sweep();
   void close();
   void finish();
+  void end_by(clock::duration after);
   void arm_timer(clock::time_point at);
   void timer_fired();
   void end_unread_lease(const lease_id& id);
@@ -283,11 +307,21 @@ class connection {
   std::unique_ptr<frame_channel> channel_;
   phase phase_ = phase::handshake;
   request_table requests_;
+  account_ptr leased_;
   client_holdings holdings_;
   region_budget_ptr regions_;
   actor_pool idle_lookups_, idle_loads_, idle_stores_;
   clock::time_point timer_at_ = clock::time_point::max(); ///< when the armed timer fires
   runtime::operation_id timer_{};
+  clock::time_point must_end_at_ =
+      clock::time_point::max(); ///< of the handshake; of the last frame, once closing
+  clock::time_point
+      sent_at_{}; ///< when the client last took bytes of an answer, or the first began to be sent
+  uint32_t unknown_costs_ = 0; ///< requests that ask for a lease: how many objects they have is not known yet
+  uint64_t unfinished_frame_ = 0; ///< bytes of a frame that has begun to arrive
+  uint64_t memory_ = 0;           ///< accounted in the group's
+  std::function<void()> wake_;    ///< when the group has room
+  bool observes_ = false;         ///< it may ask for status and policies only
   bool pumping_ = false;
   uint32_t without_credit_ = 0; ///< messages that were sent without credit and not read yet
   bool daemon_ends_ = false;

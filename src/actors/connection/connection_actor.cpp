@@ -22,6 +22,7 @@ connection::interface::behavior_type connection_behavior(connection::self_pointe
       [self](const runtime::io_done& done) { self->state.work->io_completed(done); },
       [](const resume_notice& notice) { (*notice.work)(); },
       [self](drain_notice) { self->state.work->drain(); },
+      [self](leave_notice) { self->state.work->make_room(); },
       [self](const confirm_notice& notice) { self->state.work->peer_confirmed(notice.pid); },
   };
 }

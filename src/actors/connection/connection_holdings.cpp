@@ -143,12 +143,20 @@ void connection::with_lease(const request& what, const lease_id& id,
     then(known);
     return;
   }
-  ask(what, group().group, use_lease_request{id}, "the trust group's actor has ended",
+  ++unknown_costs_;
+  ask(
+      group().group, use_lease_request{id},
       [this, what, then = std::move(then)](const use_lease_answer& answer) {
+        --unknown_costs_;
         if (answer.failure.code != errc::ok)
           refuse(what, answer.failure);
         else
           then(answer.found);
+        pump();
+      },
+      [this, what] {
+        --unknown_costs_;
+        refuse(what, {errc::internal, "the trust group's actor has ended"});
       });
 }
 
@@ -160,10 +168,10 @@ void connection::take_options(const request& what, const wire::Options* options)
     what.context->trace = options->trace()->str();
 }
 
-void connection::use_for_inference(const request& what, const wire::Options* options, batch_ptr objects) {
+void connection::use_for_inference(const request& what, const wire::Options* options, object_source objects) {
   if (what.context->inference == 0)
     return;
-  size_t count = objects->size();
+  size_t count = objects.size();
   tell_policy(
       inference_begin{what.context->inference, std::move(objects), hints_of(*options), time_of(*options)},
       count);

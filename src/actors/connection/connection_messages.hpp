@@ -16,6 +16,9 @@ struct confirm_notice {
   pid_t pid = 0;
 };
 
+/// To a connection that says nothing or only looks: another one needs its place.
+struct leave_notice {};
+
 /// To a connection from its creator, once: it is in the directory now.
 struct begin_notice {};
 

@@ -51,12 +51,9 @@ void admit(self_pointer self, unique_fd socket) {
                                  " may not use " + with.path + "; see uids and gids in its [[listen]]"});
     return;
   }
-  if (environment.clients->size() >= with.connections_max) {
-    environment.client_probe->refused(metrics::refusal::connections_max);
-    turn_away(socket, {errc::busy, "the daemon has " + std::to_string(with.connections_max) +
-                                       " connections, as many as connection.connections_max allows"});
-    return;
-  }
+  // Clients are counted when they say hello; whoever says nothing keeps nobody out.
+  if (auto leaves = environment.clients->make_room_for_silent(environment.limits.connections_max))
+    caf::anon_send(leaves->actor, leave_notice{});
   int bytes = protocol::socket_buffer_bytes;
   ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
   ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);

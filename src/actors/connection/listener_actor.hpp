@@ -14,7 +14,6 @@ struct listener_arguments {
   std::function<bool(uid_t uid, gid_t gid)> admits;
   std::function<runtime::home()> place;           ///< of the next connection; safe on any thread
   std::shared_ptr<std::atomic<uint64_t>> next_id; ///< shared by all listeners
-  uint32_t connections_max = 1024;                ///< of the whole daemon
   std::shared_ptr<const connection_environment> environment;
 };
 

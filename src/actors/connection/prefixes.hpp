@@ -10,10 +10,11 @@
 namespace terrace::actors {
 
 /// Calls `then` with the chunks of the prefix, or refuses the request. Immediately for digests and few
-/// tokens; many tokens are hashed in slices between other messages. The frame's body is valid until `then`
-/// returns.
+/// tokens; many tokens are hashed in slices between other messages. `body` keeps the frame's body; null if the frame is
+/// still being served and need not be kept unless `then` continues later.
+using chunks_handler = std::function<void(chunk_prefix, keep_alive body)>;
 void with_chunks(connection& client, const connection::request& what, const client_space& in,
-                 const wire::Prefix& prefix, std::function<void(chunk_prefix)> then);
+                 const wire::Prefix& prefix, chunks_handler then);
 
 /// A validated range of chunks: in requests, `count` 0 means "all from `first`". Error: `bad_request`.
 struct chunk_range {
@@ -42,9 +43,17 @@ struct transfer_scope {
 batch_ptr objects_of(const opened_space& in, std::span<const digest> chunks,
                      const std::optional<digest>& before, const transfer_scope& scope, uint16_t rank);
 
-/// Only the keys and `trailing` of the objects of all chunks on all ranks, numbered as in
-/// index/chunk_layout.hpp: all that a probe needs.
-batch_ptr keys_of_all_ranks(const opened_space& in, std::span<const digest> chunks);
+/// Calls `then` with the same: at once if they are few, otherwise they are made in slices between other messages.
+/// Refuses the request if it ends meanwhile. `body` keeps what `then` needs of the frame, see `with_chunks`.
+struct scope_subject {
+  space_ptr in;
+  std::shared_ptr<const std::vector<digest>> chunks;
+  std::optional<digest> before;
+  transfer_scope scope;
+  uint16_t rank = 0;
+};
+void with_objects(connection& client, const connection::request& what, scope_subject of, keep_alive body,
+                  std::function<void(batch_ptr)> then);
 
 /// The objects that a lease holds, by tier, of those that `objects_of` returns for the same scope and rank.
 tier_holds leased_part(const lease_ptr& from, const transfer_scope& scope, uint16_t rank);

@@ -50,7 +50,7 @@ void transfer(disk_set_pointer self, disk_direction direction, const moved_objec
   gathered->one_less();
 }
 
-error ended(const moved_objects& what) {
+error why_ended(const moved_objects& what) {
   if (!what.context || what.context->live())
     return {};
   return {what.context->ended.load(), "the request ended while its objects were read"};
@@ -81,6 +81,7 @@ void report(disk_set_pointer self, const read_request& what, const std::vector<s
 void check(disk_set_pointer self, const read_request& what, move_answer read, answer<move_answer> reply) {
   std::vector<size_t> checked;
   auto request = check_of(what, self->state.paths->volume(), read, checked);
+  request.context = what.context;
   if (checked.empty()) {
     reply.deliver(std::move(read));
     return;
@@ -109,7 +110,7 @@ caf::result<move_answer> on_read(disk_set_pointer self, const read_request& requ
   auto reply = make_answer<move_answer>(self);
   transfer(self, disk_direction::read, request, [self, request, reply](move_answer read) mutable {
     if (read.failure.code == errc::ok)
-      read.failure = ended(request);
+      read.failure = why_ended(request);
     if (read.failure.code != errc::ok)
       reply.deliver(std::move(read));
     else
@@ -122,6 +123,7 @@ caf::result<move_answer> on_write(disk_set_pointer self, const write_request& re
   auto reply = make_answer<move_answer>(self);
   bool known = false;
   auto headers = seal_of(request, self->state.paths->volume(), known);
+  headers.context = request.context;
   if (known && headers.objects.size() <= headers_here_max) {
     seal_objects(headers);
     write(self, request, reply);

@@ -41,12 +41,14 @@ result<std::shared_ptr<group_parts>> build_group(caf::actor_system& system, cons
     return tl::unexpected(memory.error());
   auto group = std::make_shared<group_parts>();
   group->name = plan.name;
+  group->number = plan.number;
   group->path = plan.path;
   group->isolated = plan.isolated;
   group->disk_files = plan.disk_files;
   group->state_directory = plan.state_directory;
   group->detached = plan.detached;
   group->memory = std::move(*memory);
+  group->leases = std::make_shared<lease_ledger>(plan.leases);
   group->copiers = std::move(copiers);
   group->fit_window();
   group->group = spawn_group(system, {plan.spaces_max, plan.isolated}, group->lease_notices);
@@ -68,6 +70,7 @@ result<std::shared_ptr<group_parts>> build_group(caf::actor_system& system, cons
   if (!space)
     return tl::unexpected(space.error());
   auto host = tier_of(tier_kind::host, plan.host, std::move(*space), group->policy, probes.host);
+  host.leases = group->leases;
   host.objects = std::make_unique<residency>(tier_kind::host);
   tier_parts first;
   first.kind = tier_kind::host;

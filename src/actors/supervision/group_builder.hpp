@@ -18,7 +18,8 @@ namespace terrace::actors {
 /// The configuration of a trust group.
 struct group_plan {
   std::string name;
-  std::string path; ///< of its first socket
+  uint64_t number = 1; ///< another one for each group
+  std::string path;    ///< of its first socket
   bool isolated = false;
   size_t spaces_max = 65'536; ///< open or with objects
   clock_source policy_time = clock_source::steady;
@@ -37,6 +38,7 @@ struct group_plan {
   health_options disk_health;
   disk_admission admission;
   bool write_new = true;
+  lease_bounds leases;
   std::vector<shadow_plan> shadows;
   std::vector<std::pair<tier_kind, std::string>>
       more_tiers; ///< of further tiers that will join: kind and policy

@@ -22,6 +22,7 @@ std::shared_ptr<connection_environment> environment_of(supervisor_pointer self, 
   environment->workers = state.with.workers;
   environment->ring_features = state.with.ring_features;
   environment->clients = state.clients;
+  environment->memory = std::make_shared<request_memory>(environment->limits.group_bytes);
   if (!state.with.regions.empty())
     environment->regions = state.with.regions[group];
   environment->teardown = state.with.teardown;
@@ -85,7 +86,6 @@ error start(supervisor_pointer self) {
     listener.admits = plan.admits;
     listener.place = state.with.place;
     listener.next_id = next_id;
-    listener.connections_max = state.with.connections_max;
     listener.environment = environment;
     state.listeners.push_back(spawn_listener(self->system(), state.with.place(), std::move(listener)));
     self->monitor(state.listeners.back());

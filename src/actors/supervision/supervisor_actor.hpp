@@ -27,7 +27,6 @@ struct supervisor_arguments {
   std::vector<listen_plan> listens;
   teardown_ptr teardown; ///< for clients' memory; of segments: in the plans
   connection_limits limits;
-  uint32_t connections_max = 1024;
   uint32_t copiers = 1;
   uint64_t copy_piece_bytes = 8ULL << 20;
   std::shared_ptr<metrics::copier_probe> copier_probe = std::make_shared<metrics::copier_probe>();

@@ -1,16 +1,18 @@
 #include "actors/tier/policy_actor.hpp"
 
 #include "policy/eviction_tracker.hpp"
-#include "tier/access_order.hpp"
+#include "runtime/short_turns.hpp"
+#include "tier/chain_uses.hpp"
 #include "tier/open_inferences.hpp"
 
 #include <caf/actor_system.hpp>
+#include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
-#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <memory>
+#include <utility>
 
 namespace terrace::actors {
 
@@ -40,9 +42,13 @@ struct policy_state {
   age_probes ages; ///< outlives the tracker
   std::unique_ptr<eviction_tracker> tracker;
   open_inferences inferences;
+  chain_uses chains;
+  bool recording = false; ///< a `uses_notice` is under way
   policy_clock clock;
   std::shared_ptr<edge_credit> uses;
 };
+
+using self_pointer = caf::stateful_actor<policy_state, runtime::short_turns<policy_actor::base>>*;
 
 void apply(policy_state& state, const policy_notes& notes) {
   eviction_tracker& tracker = *state.tracker;
@@ -65,18 +71,21 @@ void begin(policy_state& state, const inference_begin& what) {
   if (state.inferences.contains(what.inference))
     return;
   state.clock.hear(what.told);
-  const object_batch& objects = *what.objects;
-  std::vector<entry_key> chain;
-  chain.reserve(objects.size());
-  in_access_order(
-      objects.size(), [](size_t) { return true; },
-      [&](size_t i) { return objects.trailing.test(objects.keys[i].pool); },
-      [&](size_t i) { chain.push_back(to_entry_key(objects.keys[i])); });
-  std::reverse(chain.begin(), chain.end()); // the tracker records accesses to a chain from its end
   request_hints hints = what.hints;
-  if (!objects.keys.empty())
-    hints.space = static_cast<uint32_t>(objects.keys.front().space);
-  state.inferences.begin(what.inference, state.tracker->begin_request(chain, hints, state.clock.now()));
+  if (auto first = what.objects.cut(0, 1); first.range.count != 0)
+    hints.space = static_cast<uint32_t>(first.objects->keys[first.range.first].space);
+  auto number = state.chains.begin(*state.tracker, what.objects, hints, state.clock.now());
+  state.inferences.begin(what.inference, number);
+}
+
+/// Records long chains part by part: other messages are handled in between.
+void record_uses(self_pointer self) {
+  auto& state = self->state;
+  bool more = !state.chains.idle() && state.chains.step(*state.tracker, state.clock.now());
+  if (more)
+    self->send(self, uses_notice{});
+  else
+    state.recording = false;
 }
 
 void end(policy_state& state, const inference_end& what) {
@@ -108,8 +117,7 @@ policies_report report(const eviction_tracker& tracker) {
   return made;
 }
 
-policy_actor::behavior_type policy_behavior(policy_actor::stateful_pointer<policy_state> self,
-                                            const policy_arguments& arguments) {
+policy_actor::behavior_type policy_behavior(self_pointer self, const policy_arguments& arguments) {
   self->state.tracker = std::make_unique<eviction_tracker>(policy_seed, arguments.remember);
   self->state.clock = policy_clock(arguments.clock);
   self->state.uses = arguments.uses;
@@ -128,8 +136,11 @@ policy_actor::behavior_type policy_behavior(policy_actor::stateful_pointer<polic
       [](notes_mark mark) { return mark; },
       [self](const inference_begin& what) {
         begin(self->state, what);
-        self->state.uses->heard(what.objects->size());
+        self->state.uses->heard(what.objects.size());
+        if (!self->state.chains.idle() && !std::exchange(self->state.recording, true))
+          self->send(self, uses_notice{});
       },
+      [self](uses_notice) { record_uses(self); },
       [self](const inference_end& what) {
         end(self->state, what);
         self->state.uses->heard(1);

@@ -17,6 +17,13 @@
 
 namespace terrace::actors {
 
+/// A clear in progress.
+struct clear_turns {
+  clear_request request;
+  residency::clear_walk walk;
+  answer<clear_answer> reply;
+};
+
 namespace {
 
 struct tier_shell {
@@ -30,7 +37,7 @@ struct tier_shell {
   std::shared_ptr<metrics::tier_probe> probe;
   tier_kind kind = tier_kind::none;
   std::shared_ptr<eviction_round> round; ///< while one is in progress
-  bool owes_notice = false;              ///< the last one failed, and nothing became evictable since
+  bool owes_notice = false;              ///< one failed, and nothing became evictable since
 };
 
 using self_pointer = caf::stateful_actor<tier_shell, runtime::short_turns<tier_actor::base>>*;
@@ -83,10 +90,11 @@ void settle(self_pointer self, std::vector<extent> freed, const space_ptr& of = 
   if (state.objects.take_evictable()) {
     if (state.round)
       state.round->more_evictable();
-    else if (std::exchange(state.owes_notice, false))
+    if (std::exchange(state.owes_notice, false))
       self->send(state.space, evictable_notice{});
   }
   state.probe->holds(state.objects.table().published());
+  state.probe->leased(state.objects.leased_bytes());
 }
 
 // ---- a round of eviction, started by the allocator ----
@@ -132,7 +140,7 @@ void go_on(self_pointer self) {
     ask_for_victims(self);
     return;
   }
-  state.owes_notice = state.round->failed();
+  state.owes_notice = state.owes_notice || state.round->failed(); // an earlier one may have been for another
   if (state.round->failed())
     state.probe->found_no_victim();
   self->send(state.space, room_made{std::move(state.round)});
@@ -157,7 +165,7 @@ caf::result<acquire_answer> acquire(self_pointer self, const acquire_request& re
   if (wanted.sizes.empty())
     return finish_acquire(self, request, wanted, {});
   auto reply = make_answer<acquire_answer>(self);
-  allocate_request space{wanted.sizes, request.may_wait, request.context, request.may_evict};
+  allocate_request space{wanted.sizes, request.may_wait, request.context};
   self->request(state.space, caf::infinite, std::move(space))
       .then(
           [self, reply, request, wanted](const allocate_answer& granted) mutable {
@@ -179,7 +187,6 @@ probe_answer probe(self_pointer self, const probe_request& request) {
   auto found = self->state.objects.probe(*request.objects, request.hold, request.note_access, request.range);
   probe_answer answer;
   answer.tier = self->state.kind;
-  answer.held_bytes = self->state.objects.table().held_bytes();
   if (request.hold && found.hits != 0)
     answer.held = std::make_shared<object_hold>(self->state.sink, std::move(found.places));
   self->state.probe->hit(found.hits);
@@ -205,29 +212,47 @@ void discard(self_pointer self, const discard_notice& notice) {
   settle(self, std::move(freed));
 }
 
-caf::result<clear_answer> clear(self_pointer self, const clear_request& request) {
+/// The walk is over: in a durable tier the journals raise the epoch.
+void finish_clear(self_pointer self, const std::shared_ptr<clear_turns>& work) {
   auto& state = self->state;
-  auto cleared = state.objects.clear(request.space);
-  state.probe->evicted(metrics::eviction_reason::cleared, cleared.objects, cleared.bytes);
-  settle(self, std::move(cleared.freed));
-  clear_answer answer{{}, cleared.objects, cleared.bytes, {}};
-  if (!state.objects.durable())
-    return answer;
-  auto reply = make_answer<clear_answer>(self);
+  const auto& sum = work->walk.sum;
+  state.probe->evicted(metrics::eviction_reason::cleared, sum.objects, sum.bytes);
+  clear_answer answer{{}, sum.objects, sum.bytes, {}};
+  if (!state.objects.durable()) {
+    work->reply.deliver(std::move(answer));
+    return;
+  }
   self->request(state.keeper, caf::infinite,
-                forget_request{request.space, state.objects.epoch(), request.fingerprint})
+                forget_request{work->walk.space, state.objects.epoch(), work->request.fingerprint})
       .then(
-          [self, reply, answer](const forget_answer& forgotten) mutable {
+          [self, work, answer](const forget_answer& forgotten) mutable {
             self->state.objects.begin_epoch(forgotten.epoch);
             answer.failure = forgotten.failure;
             if (forgotten.missed != volume_id{})
               answer.missed = pending_clear{{}, forgotten.missed, forgotten.epoch};
-            reply.deliver(std::move(answer));
+            work->reply.deliver(std::move(answer));
           },
-          [reply](const caf::error&) mutable {
-            reply.fail({errc::internal, "the journal of the tier's index has ended"});
+          [work](const caf::error&) {
+            work->reply.fail({errc::internal, "the journal of the tier's index has ended"});
           });
-  return reply.promise();
+}
+
+/// Part of the slots at a time: other requests are served in between.
+void clear_on(self_pointer self, const std::shared_ptr<clear_turns>& work) {
+  bool more = self->state.objects.clear_step(work->walk);
+  settle(self, std::move(work->walk.sum.freed));
+  if (more)
+    self->send(self, clear_turn_notice{work});
+  else
+    finish_clear(self, work);
+}
+
+caf::result<clear_answer> clear(self_pointer self, const clear_request& request) {
+  auto reply = make_answer<clear_answer>(self);
+  auto promise = reply.promise();
+  auto work = std::make_shared<clear_turns>(clear_turns{request, {request.space, 0, {}}, std::move(reply)});
+  clear_on(self, work);
+  return promise;
 }
 
 image_answer image(self_pointer self, const image_request& request) {
@@ -274,6 +299,7 @@ tier_actor::behavior_type tier_behavior(self_pointer self, std::shared_ptr<tier_
   auto& state = self->state;
   state.kind = arguments->kind;
   state.objects = arguments->objects ? std::move(*arguments->objects) : residency(arguments->kind);
+  state.objects.charges(arguments->leases);
   state.sink = std::make_shared<actor_release_sink>(caf::actor_cast<caf::actor>(self));
   state.keeper = arguments->keeper;
   state.policy = arguments->policy;
@@ -325,6 +351,7 @@ tier_actor::behavior_type tier_behavior(self_pointer self, std::shared_ptr<tier_
         return confirm_answer{{}, self->state.objects.confirm(request.ids)};
       },
       [self](const clear_request& request) { return clear(self, request); },
+      [self](const clear_turn_notice& notice) { clear_on(self, notice.work); },
       [self](const image_request& request) { return image(self, request); },
       [self](const sweep_notice& notice) {
         self->state.objects.sweep();

@@ -20,6 +20,7 @@ struct tier_arguments {
   index_keeper keeper;                ///< of a durable tier: hears of all changes
   policy_actor policy;
   uint64_t free_ahead_bytes = 0; ///< evict ahead while less than this is free
+  ledger_ptr leases;             ///< of host memory; null: leases are not charged
   size_t waiting_max = 4096;     ///< allocation requests that may wait; further ones get `busy`
   std::shared_ptr<metrics::tier_probe> probe;
 };

@@ -1,6 +1,7 @@
 #include "actors/transfer/copier_actor.hpp"
 
-#include "transfer/copy_ops.hpp"
+#include "coroutine/answer.hpp"
+#include "transfer/copy_line.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/typed_event_based_actor.hpp>
@@ -10,46 +11,77 @@
 namespace terrace::actors {
 
 namespace {
+struct copy_turn {}; ///< to itself
+} // namespace
 
-/// Measures the time and the bytes of a job.
-template <class F>
-auto counted(const std::shared_ptr<metrics::copier_probe>& probe, uint64_t bytes, F job) {
-  auto begin = std::chrono::steady_clock::now();
-  probe->queued(bytes);
-  auto answer = job();
-  uint64_t moved = bytes;
-  if constexpr (requires { answer.bytes; })
-    moved = answer.bytes;
-  probe->finished(bytes, moved, answer.failure.code == errc::gone, std::chrono::steady_clock::now() - begin);
-  return answer;
-}
+} // namespace terrace::actors
 
-uint64_t bytes_of(const std::vector<sealed_object>& objects) {
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::copy_turn)
+
+namespace terrace::actors {
+
+namespace {
+
+struct copier_state {
+  const char* name = "copier";
+  std::unique_ptr<copy_line> line;
+  std::shared_ptr<metrics::copier_probe> probe;
+};
+
+using copier_interface = copier_actor::extend<caf::reacts_to<copy_turn>>;
+using self_pointer = copier_interface::stateful_pointer<copier_state>;
+
+uint64_t bytes_of(const copy_request& request) {
   uint64_t bytes = 0;
-  for (const sealed_object& object : objects)
+  for (const copy_piece& piece : request.pieces)
+    bytes += piece.bytes;
+  return bytes;
+}
+template <class Request>
+uint64_t bytes_of(const Request& request) {
+  uint64_t bytes = 0;
+  for (const sealed_object& object : request.objects)
     bytes += object.payload_bytes;
   return bytes;
 }
 
-copier_actor::behavior_type copier_behavior(copier_actor::pointer, const copier_arguments& with) {
+/// A slice. Other requests are received before the next one.
+void take_turn(self_pointer self) {
+  auto& state = self->state;
+  auto begin = std::chrono::steady_clock::now();
+  state.line->serve();
+  state.probe->worked(std::chrono::steady_clock::now() - begin);
+  if (!state.line->empty())
+    self->send(self, copy_turn{});
+}
+
+template <class Answer, class Request>
+caf::result<Answer> take(self_pointer self, Request& request) {
+  auto& state = self->state;
+  auto reply = make_answer<Answer>(self);
+  uint64_t bytes = bytes_of(request);
+  state.probe->queued(bytes);
+  bool turning = !state.line->empty();
+  state.line->add(std::move(request), [probe = state.probe, bytes, reply](Answer value) mutable {
+    uint64_t moved = bytes;
+    if constexpr (requires { value.bytes; })
+      moved = value.bytes;
+    probe->finished(bytes, moved, value.failure.code == errc::gone);
+    reply.deliver(std::move(value));
+  });
+  if (!turning)
+    take_turn(self);
+  return reply.promise();
+}
+
+copier_interface::behavior_type copier_behavior(self_pointer self, const copier_arguments& with) {
+  self->state.line = std::make_unique<copy_line>(with.piece_bytes);
+  self->state.probe = with.probe;
   return {
-      [with](const copy_request& request) {
-        uint64_t bytes = 0;
-        for (const copy_piece& piece : request.pieces)
-          bytes += piece.bytes;
-        return counted(with.probe, bytes, [&] { return move_bytes(request, with.piece_bytes); });
-      },
-      [with](const seal_request& request) {
-        return counted(with.probe, bytes_of(request.objects), [&] {
-          seal_objects(request);
-          return seal_answer{};
-        });
-      },
-      [with](const check_request& request) {
-        return counted(with.probe, bytes_of(request.objects), [&] {
-          return check_answer{{}, check_objects(request)};
-        });
-      },
+      [self](copy_request& request) { return take<copy_answer>(self, request); },
+      [self](seal_request& request) { return take<seal_answer>(self, request); },
+      [self](check_request& request) { return take<check_answer>(self, request); },
+      [self](copy_turn) { take_turn(self); },
   };
 }
 

@@ -36,6 +36,8 @@ task<error> bring_window(load_pointer self, const load_job& job, load_course& co
     if (auto failure = ended(job.context, "load"); failure.code != errc::ok)
       co_return failure;
     window.first_left = SIZE_MAX;
+    window.claimed.reset();
+    window.claimed_below.reset();
     acquire_request request;
     request.objects = window.objects;
     request.fill = false;
@@ -123,7 +125,8 @@ void account(load_pointer self, const load_job& job, const load_window& window, 
   if (!job.runs && objects != 0) {
     done.places.insert(done.places.end(), window.places.begin(),
                        window.places.begin() + static_cast<ptrdiff_t>(objects));
-    done.holds.insert(done.holds.end(), window.holds.begin(), window.holds.end());
+    for (const hold_ptr& each : window.holds)
+      done.holds.push_back(job.account ? job.account->charge(each) : each);
   }
   if (!window.holds.empty() &&
       std::find(window.source.begin(), window.source.end(), tier_kind::host) != window.source.end())
@@ -150,6 +153,10 @@ task<error> load_all(load_pointer self, const load_job& job, load_result& done) 
     auto failure = co_await bring_window(self, job, course, window, delivered_some);
     if (course.full)
       co_return error{}; // what is held already is the answer: the client continues after it
+    if (may_shrink(job, window, failure)) {
+      ++course.fruitless; // less may fit
+      continue;
+    }
     if (failure.code != errc::ok)
       co_return failure;
     if (whole && course.piecewise)

@@ -29,6 +29,7 @@ struct load_job {
   std::shared_ptr<const scatter_gather> runs; ///< null: nothing is copied, and the host objects stay held
   outside_memory target;
   std::shared_ptr<const lease> held_by; ///< the lease of the load, kept until it is done; may be null
+  account_ptr account;                  ///< without runs: of the connection, for what stays held; may be null
   context_ptr context;
   bool note_access = true;
 };

@@ -16,15 +16,25 @@ void keep(load_window& window, const acquire_answer& acquired) {
 
 /// The error if a request may not wait for memory held by leases and their readers.
 error no_room(const load_job& job, const load_course& course, uint64_t bytes) {
+  std::string own;
+  if (job.account)
+    own = " (those of this connection " + std::to_string(job.account->bytes()) + ")";
   return {errc::no_space,
-          "leases and their readers hold " + std::to_string(course.others_hold) + " of " +
+          "leases and their readers hold " + std::to_string(course.others_hold) + own + " of " +
               std::to_string(job.group->memory->size()) + " bytes of host memory, and " +
               std::to_string(bytes) +
               " more would leave no room for other clients: load into a region, or release leases"};
 }
 
-bool may_stay(const load_job& job, const load_window& window, uint64_t held_bytes) {
-  if (job.runs || job.group->tiers().size() == 1 || held_bytes <= held_bytes_max(job))
+bool may_stay(const load_job& job, load_window& window, uint64_t held_bytes) {
+  if (job.runs)
+    return true;
+  if (job.account) {
+    window.claimed.emplace(job.account->claim_for(window.places, held_bytes_max(job)));
+    if (!window.claimed->complete())
+      return false;
+  }
+  if (job.group->tiers().size() == 1 || held_bytes <= held_bytes_max(job))
     return true;
   hold_ptr leased = held_in(job.leased, tier_kind::host);
   for (size_t i = 0; i < window.size(); ++i) // what the lease already holds needs no additional memory
@@ -81,7 +91,7 @@ task<result<tier_holds>> hold_below(load_pointer self, const load_job& job, cons
 /// Space for exactly the objects that tiers below hold and host memory lacks. None if there is no space and
 /// the request may not wait.
 task<result<acquire_answer>> acquire_space(load_pointer self, const load_job& job, load_course& course,
-                                           const load_window& window, const below_reading& reading,
+                                           load_window& window, const below_reading& reading,
                                            bool delivered_some) {
   acquire_request request;
   request.objects = window.objects;
@@ -95,9 +105,11 @@ task<result<acquire_answer>> acquire_space(load_pointer self, const load_job& jo
       wanted += physical_bytes_for(window.objects->payload_bytes[i]);
   }
   if (!job.runs) {
-    uint64_t size = job.group->memory->size();
-    request.may_wait = !delivered_some;                  // a waiting request holds nothing
-    if (course.others_hold + wanted > size - size / 4) { // the rest is for transfers, which are short-lived
+    request.may_wait = !delivered_some; // a waiting request holds nothing
+    if (job.account)
+      window.claimed_below.emplace(job.account->claim_for(wanted, held_bytes_max(job)));
+    bool fits = !window.claimed_below || window.claimed_below->complete();
+    if (!fits || course.others_hold + wanted > held_bytes_max(job)) {
       course.full = delivered_some;
       co_return tl::unexpected(no_room(job, course, wanted));
     }

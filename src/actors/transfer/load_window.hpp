@@ -8,6 +8,7 @@
 #include <caf/stateful_actor.hpp>
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 namespace terrace::actors {
@@ -28,7 +29,9 @@ struct load_window : transfer_window {
   size_t usable = 0;            ///< objects from the beginning on that are in host memory now
   std::vector<hold_ptr> holds;
   reservation_ptr passing; ///< objects that are delivered and not kept
-  int awaited = 0;         ///< rounds in which others were writing some of its objects
+  std::optional<lease_account::claim> claimed,
+      claimed_below; ///< without a copy: for what it holds, and reads
+  int awaited = 0;   ///< rounds in which others were writing some of its objects
 };
 
 /// State passed from one window to the next.
@@ -43,13 +46,12 @@ struct load_course {
 /// The part of host memory that leases, their readers and transfers may hold together for a load that keeps
 /// what it brings; the rest is for transfers, which end.
 inline uint64_t held_bytes_max(const load_job& job) {
-  uint64_t size = job.group->memory->size();
-  return size - size / 4;
+  return job.group->leases->bytes_max(job.group->memory->size());
 }
 
-/// Whether the window, which is held, may stay held. `held_bytes`: held in host memory in total. True for
-/// loads that copy, and if there is no tier below, which could keep the objects instead.
-bool may_stay(const load_job& job, const load_window& window, uint64_t held_bytes);
+/// Whether the window, which is held, may stay held, and claims its bytes for the connection. `held_bytes`: held
+/// in host memory in total. True for loads that copy.
+bool may_stay(const load_job& job, load_window& window, uint64_t held_bytes);
 
 /// The error if a request may not wait for memory held by leases and their readers.
 error no_room(const load_job& job, const load_course& course, uint64_t bytes);

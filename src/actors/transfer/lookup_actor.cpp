@@ -6,14 +6,13 @@
 #include "index/unusable_objects.hpp"
 #include "runtime/home.hpp"
 #include "runtime/short_turns.hpp"
-#include "storage/object_header.hpp"
+#include "tier/lease_cut.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/stateful_actor.hpp>
 
 #include <algorithm>
 #include <functional>
-#include <numeric>
 
 namespace terrace::actors {
 
@@ -29,8 +28,10 @@ namespace terrace::actors {
 
 namespace {
 
-/// Objects that a tier probes between checks for other messages, about 10 us. Many lookups are one slice.
+/// Objects that a tier probes between checks for other messages, about 10 us: whole words of a bitmap. Many lookups
+/// are one slice.
 constexpr size_t slice_objects = 128;
+static_assert(slice_objects % 64 == 0);
 
 /// The results of one tier so far.
 struct tier_share {
@@ -38,7 +39,6 @@ struct tier_share {
   object_bitmap present; ///< of the whole request
   object_bitmap slice;
   hold_ptr held;
-  uint64_t held_bytes = 0; ///< in the tier, in total, when it last answered
 };
 
 struct lookup_state {
@@ -75,12 +75,13 @@ struct search {
   lookup_request request;
   std::vector<tier_share> tiers; ///< the tiers to search, fastest first
   size_t first = 0;              ///< first object of the current slice
-  size_t slice = 0;              ///< objects in a slice: whole words of a bitmap, whole chunks
+  object_source::part now;       ///< the slice
+  size_t probed = 0;             ///< objects in the slices so far
 
   explicit search(lookup_request what);
 };
 
-bool one_slice(const search& state) { return state.request.objects->size() <= state.slice; }
+bool one_slice(const search& state) { return state.request.objects.size() <= slice_objects; }
 
 bool has_trailing_pools(const search& state) {
   const auto& pools = state.request.in->spec.pools;
@@ -114,49 +115,21 @@ void note_access(self_pointer self, const search& state, const tier_share& share
     self->send(share.tier->tier, std::move(used));
 }
 
-/// If there are tiers below, all leases together hold at most half of host memory: the other half is for
-/// loads, which read what a lease holds below. Objects are evicted from the end of their chain, so a held
-/// object keeps everything before it in host memory once that is loaded. Therefore this lease holds in host
-/// memory only the beginning of its chain, up to the first object that is absent or does not fit, and holds
-/// the rest below. It ends before the first object beyond that part that no tier below has. Returns the
-/// number of objects, in whole chunks, that the lease may have.
-size_t leave_room(const search& state, size_t objects) {
-  const tier_share& first = state.tiers.front();
-  object_hold& host = *first.held;
-  bool trailing = has_trailing_pools(state); // a shorter prefix would need other states
-  uint64_t half = state.request.group->memory->size() / 2;
-  if (trailing && first.held_bytes <= half)
-    return objects;
-  uint64_t own_bytes = 0;
-  for (const object_place& place : host.places())
-    own_bytes += place.physical_bytes;
-  uint64_t others = first.held_bytes - std::min(first.held_bytes, own_bytes);
-  uint64_t most = half - std::min(half, others);
-  auto place_below = [&](size_t i) {
-    for (auto share = state.tiers.begin() + 1; share != state.tiers.end(); ++share)
-      if (share->held && share->held->places()[i].present())
-        return share->held->places()[i];
-    return object_place{};
-  };
-  uint64_t bytes = 0; // of the chain up to here, wherever it is
-  bool gap = false;
-  std::vector<bool> keeps(host.places().size());
-  for (size_t i = 0; i < keeps.size(); ++i) {
-    const object_place& here = host.places()[i];
-    const object_place below = place_below(i);
-    bytes += here.present() || trailing ? here.physical_bytes : below.physical_bytes;
-    gap = gap || (!here.present() && !trailing);
-    keeps[i] = here.present() && bytes <= most && (!gap || !below.present());
-    if (keeps[i] || !here.present() || below.present())
-      continue;
-    if (!trailing) {
-      objects = i - i % chunk_layout(state.request.in->spec).objects_per_chunk();
-      break;
-    }
-    keeps[i] = true;
-  }
-  host.keep_only(keeps);
-  return objects;
+/// What leases may hold of host memory, all together. What could be held below leaves room for loads, which read
+/// what leases hold there.
+uint64_t leased_bytes_max(const search& state) {
+  const auto& group = *state.request.group;
+  return state.tiers.size() > 1 ? group.leases->bytes_max_beside_loads(group.memory->size())
+                                : group.leases->bytes_max(group.memory->size());
+}
+
+leased_prefix prefix_of(const search& state, uint64_t room) {
+  leased_prefix prefix{state.request.in->spec, state.tiers.front().held->places(), {}, {}, room};
+  for (auto share = state.tiers.begin() + 1; share != state.tiers.end(); ++share)
+    if (share->held)
+      prefix.below.emplace_back(share->held->places());
+  prefix.leased = state.request.group->leases->leased(prefix.host);
+  return prefix;
 }
 
 object_bitmap first_of(const object_bitmap& all, size_t objects) {
@@ -165,6 +138,18 @@ object_bitmap first_of(const object_bitmap& all, size_t objects) {
     if (all.test(i))
       part.set(i);
   return part;
+}
+
+bool holds_in_host(const search& state) {
+  return !state.tiers.empty() && state.tiers.front().tier->kind == tier_kind::host &&
+         state.tiers.front().held;
+}
+
+/// Whether all that was found is held in host memory, and all of it is needed.
+bool all_in_host(const search& state) {
+  const auto& places = state.tiers.front().held->places();
+  return !has_trailing_pools(state) &&
+         std::all_of(places.begin(), places.end(), [](const object_place& place) { return place.present(); });
 }
 
 /// What a tier that was not searched, or not as a whole, may have is not missing.
@@ -187,9 +172,11 @@ void drop_unusable(self_pointer self, const search& state, const std::vector<tie
   const opened_space& space = *state.request.in;
   if (!state.request.hold || space.spec.world_size == 1)
     return;
-  object_bitmap anywhere(state.request.objects->size());
+  // The last slice may have ended inside a chunk, whose other objects are not known.
+  size_t known = state.probed - state.probed % chunk_layout(space.spec).objects_per_chunk();
+  object_bitmap anywhere(known);
   for (const tier_answer& each : answers)
-    anywhere.merge(0, each.present);
+    anywhere.merge(0, first_of(each.present, known));
   auto unusable = unusable_objects(space.spec, *space.ranks, anywhere, found_chunks);
   if (unusable.empty() || !searched_everything(state))
     return;
@@ -210,8 +197,17 @@ lookup_answer merge(self_pointer self, search& state) {
   std::vector<tier_answer> answers;
   for (tier_share& share : state.tiers)
     answers.push_back({share.tier->kind, std::move(share.present)});
+  // Nothing is present behind the last slice.
+  auto request = state.request.plan;
+  size_t chunks = (state.probed + per_chunk - 1) / per_chunk;
+  if (chunks < request.chunks) {
+    request.chunks = static_cast<uint32_t>(chunks);
+    for (tier_answer& each : answers)
+      each.present = first_of(each.present, chunks * per_chunk);
+  }
   lookup_answer answer;
-  answer.plan = make_prefix_plan(spec, state.request.plan, answers);
+  answer.plan = make_prefix_plan(spec, request, answers);
+  answer.plan.requested_chunks = state.request.plan.chunks;
   auto keep_found = [&] {
     for (tier_share& share : state.tiers)
       if (share.held)
@@ -219,25 +215,38 @@ lookup_answer merge(self_pointer self, search& state) {
   };
   drop_unusable(self, state, answers, answer.plan.found_chunks);
   keep_found();
-  if (state.tiers.size() > 1 && state.tiers.front().tier->kind == tier_kind::host &&
-      state.tiers.front().held) {
-    size_t found = answer.plan.found_chunks;
-    size_t may_have = leave_room(state, found * per_chunk) / per_chunk;
-    if (may_have < found) {
-      auto shorter = state.request.plan;
-      shorter.chunks = static_cast<uint32_t>(may_have);
-      for (tier_answer& each : answers)
-        each.present = first_of(each.present, may_have * per_chunk);
-      answer.plan = make_prefix_plan(spec, shorter, answers);
-      answer.plan.requested_chunks = state.request.plan.chunks;
-      keep_found();
+  auto leave_out_unneeded = [&] {
+    for (tier_share& share : state.tiers)
+      if (share.held && has_trailing_pools(state))
+        let_go_of_unneeded(spec, answer.plan.found_chunks, *share.held);
+  };
+  if (!holds_in_host(state) || answer.plan.found_chunks == 0) {
+    leave_out_unneeded();
+  } else {
+    account_ptr account = state.request.account ? state.request.account : state.request.group->leases->open();
+    hold_ptr& host = state.tiers.front().held;
+    auto claimed = account->claim_for(host->places(), leased_bytes_max(state));
+    if (!claimed.complete() || !all_in_host(state)) {
+      size_t may_have = chunks_that_fit(prefix_of(state, claimed.bytes()));
+      if (may_have < answer.plan.found_chunks) {
+        auto shorter = state.request.plan;
+        shorter.chunks = static_cast<uint32_t>(may_have);
+        for (tier_answer& each : answers)
+          each.present = first_of(each.present, may_have * per_chunk);
+        answer.plan = make_prefix_plan(spec, shorter, answers);
+        answer.plan.requested_chunks = state.request.plan.chunks;
+        keep_found();
+        answer.shortened = true;
+      }
+      leave_out_unneeded();
+      auto keeps = kept_in_host(prefix_of(state, claimed.bytes()));
+      host->keep_only(keeps);
     }
+    host = account->charge(std::move(host));
   }
   for (tier_share& share : state.tiers) {
     if (!share.held || answer.plan.found_chunks == 0)
       continue;
-    if (has_trailing_pools(state))
-      let_go_of_unneeded(spec, answer.plan.found_chunks, *share.held);
     note_access(self, state, share);
     answer.held.push_back({share.tier->kind, std::move(share.held)});
   }
@@ -255,10 +264,18 @@ bool goes_on(const search& state) {
   return any.count() == any.size();
 }
 
+void cut_slice(search& state) {
+  state.now = state.request.objects.cut(state.first, slice_objects);
+  state.probed = state.first + state.now.range.count;
+}
+
 /// Advances to the next slice; false after the last one.
 bool advance(search& state) {
-  state.first += state.slice;
-  return state.first < state.request.objects->size() && goes_on(state);
+  state.first += slice_objects;
+  if (state.first >= state.request.objects.size() || !goes_on(state))
+    return false;
+  cut_slice(state);
+  return true;
 }
 
 void add_present(const search& state, tier_share& share, object_bitmap present) {
@@ -272,7 +289,7 @@ void add_present(const search& state, tier_share& share, object_bitmap present) 
 bool read_slice(const search& state, tier_share& share) {
   if (state.request.hold)
     return false;
-  auto present = share.tier->index->try_probe(*state.request.objects, {state.first, state.slice});
+  auto present = share.tier->index->try_probe(*state.now.objects, state.now.range);
   if (!present)
     return false;
   size_t hits = present->count();
@@ -294,10 +311,8 @@ void add_held(const search& state, tier_share& share, const hold_ptr& found) {
 
 question<tier_actor, probe_request> probe_of(const search& state, const tier_share& share) {
   const auto& request = state.request;
-  probe_request probe{request.objects,
-                      request.hold,
-                      request.note_access && probes_note_access(state),
-                      {state.first, state.slice}};
+  probe_request probe{state.now.objects, request.hold, request.note_access && probes_note_access(state),
+                      state.now.range};
   // Slices of a long lookup do not delay short ones.
   return {share.tier->tier, std::move(probe),
           one_slice(state) ? caf::message_priority::high : caf::message_priority::normal};
@@ -305,7 +320,6 @@ question<tier_actor, probe_request> probe_of(const search& state, const tier_sha
 
 void add_answer(const search& state, tier_share& share, probe_answer found) {
   add_present(state, share, std::move(found.present));
-  share.held_bytes = found.held_bytes;
   if (found.held)
     add_held(state, share, found.held);
 }
@@ -319,9 +333,9 @@ bool is_asked(const lookup_request& request, const tier_parts& tier) {
 search::search(lookup_request what) : request(std::move(what)) {
   for (const tier_parts& tier : request.group->tiers())
     if (is_asked(request, tier))
-      tiers.push_back({&tier, object_bitmap(request.objects->size()), {}, nullptr, 0});
-  size_t whole = std::lcm(size_t{64}, size_t{chunk_layout(request.in->spec).objects_per_chunk()});
-  slice = std::max(slice_objects / whole, size_t{1}) * whole;
+      tiers.push_back({&tier, object_bitmap(request.objects.size()), {}, nullptr});
+  if (!tiers.empty())
+    cut_slice(*this);
 }
 
 /// Slice by slice: reads the tiers' indexes, or asks the tiers in parallel.
@@ -345,6 +359,10 @@ task<> look_up(self_pointer self, lookup_request request, answer<lookup_answer> 
       add_answer(state, *asked[i], std::move(*answers[i]));
     }
     more = advance(state);
+    if (more && state.request.context && !state.request.context->live()) {
+      reply.fail({state.request.context->ended.load(), "the lookup ended before it was answered"});
+      co_return;
+    }
     if (more && asked.empty()) {
       co_await next_turn(self); // turns are short: other actors run between slices
     }

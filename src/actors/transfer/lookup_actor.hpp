@@ -5,23 +5,27 @@
 #include "actors/transfer/transfer_arguments.hpp"
 #include "index/prefix_plan.hpp"
 #include "runtime/home.hpp"
+#include "tier/object_source.hpp"
 
 namespace terrace::actors {
 
 struct lookup_request {
   group_ptr group;
   space_ptr in;
-  batch_ptr objects; ///< of all ranks (index/chunk_layout.hpp)
+  object_source objects; ///< of all ranks (index/chunk_layout.hpp)
   plan_request plan;
   uint32_t tiers = 0; ///< bit n: tier_kind n may be searched; 0: all
   bool hold = false;  ///< hold what is found
   bool note_access =
       false; ///< holding is an access, unless an inference was reported; a probe without hold is none
+  account_ptr account; ///< of the connection, for what is held; null: a new one
+  context_ptr context; ///< may be null; looked at between slices
 };
 struct lookup_answer {
   error failure;
   prefix_plan plan;
-  tier_holds held; ///< of the found chunks, when asked for
+  tier_holds held;        ///< of the found chunks, when asked for
+  bool shortened = false; ///< more is present, but the lease could not hold it
 };
 
 /// Answers `lookup_request`, one at a time. Runs on its connection's worker: next to a tier on another worker

@@ -110,20 +110,26 @@ task<error> take_credits(self_pointer self, const store_job& job, const store_wi
 }
 
 task<error> store_all(self_pointer self, const store_job& job, store_result& done) {
+  unsigned halvings = 0; // of the window, because there was no space for more
   for (size_t begin = 0; begin != job.objects->size();) {
-    auto part = window_at(job, begin, job.group->window_bytes);
+    auto part = window_at(job, begin, job.group->window_bytes >> std::min(halvings, 63U));
     store_window window(begin, part.objects);
     std::vector<tier_credit> credits;
     auto refused = co_await take_credits(self, job, window, credits);
     if (refused.code != errc::ok)
       co_return refused;
     auto failure = co_await store_rounds(self, job, window, credits, done);
+    if (may_shrink(job, part, failure)) {
+      ++halvings;
+      continue;
+    }
     if (failure.code != errc::ok)
       co_return failure;
     auto chunks = window.count(job.objects_per_chunk);
     done.stored_chunks += chunks.stored;
     done.present_chunks += chunks.present;
     begin = part.end;
+    halvings = 0;
   }
   co_return error{};
 }

@@ -6,6 +6,7 @@
 #include "actors/transfer/tier_parts.hpp"
 #include "memory/segmented_arena.hpp"
 #include "tier/edge_credit.hpp"
+#include "tier/lease_ledger.hpp"
 #include "tier/shadow_feed.hpp"
 
 #include <caf/actor.hpp>
@@ -22,7 +23,8 @@ namespace terrace::actors {
 /// which join when they are ready; shared by all actors of the group, on any thread.
 struct group_parts {
   std::string name;
-  std::string path; ///< of its first socket
+  uint64_t number = 0; ///< of the group; 0 is for work of the daemon itself
+  std::string path;    ///< of its first socket
   bool isolated = false;
   std::vector<std::string> disk_files; ///< the files of its volume, also while the disk tier is off
   std::string state_directory;         ///< for clears that a volume could not record
@@ -36,6 +38,7 @@ struct group_parts {
   std::shared_ptr<shadow_feed> feed;       ///< checked before the shadows are notified
   tier_actor host;                         ///< the first tier, through which all transfers go
   std::shared_ptr<segmented_arena> memory; ///< the host tier's
+  ledger_ptr leases;                       ///< what they hold of host memory
   std::shared_ptr<copier_pool> copiers;
   std::atomic<uint64_t> window_bytes{64ULL
                                      << 20}; ///< limit of the arena bytes that a transfer holds at a time

@@ -44,6 +44,13 @@ inline error ended(const context_ptr& context, const char* what) {
   return {context->ended.load(), std::string("the request ended before its ") + what + " was complete"};
 }
 
+/// True if there was no space for a window that can be smaller.
+template <class Job>
+bool may_shrink(const Job& job, const transfer_window& window, const error& failure) {
+  return failure.code == errc::no_space && job.runs && window.size() > job.objects_per_chunk &&
+         (!job.context || job.context->live());
+}
+
 /// The failure of the request, or that of its answer; ok otherwise.
 template <class Answer>
 error failure_of(const result<Answer>& answer) {

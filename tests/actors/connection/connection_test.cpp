@@ -138,8 +138,8 @@ TEST_F(BusyConnection, StopsReadingWhenItsCreditsAreUsedAndGoesOnWhenOneComesBac
   send_store(20, 100, 1);
   EXPECT_EQ(ring.in_flight(io_code::recvmsg), 1u);
   send_store(21, 101, 1);
-  EXPECT_EQ(ring.in_flight(io_code::recvmsg), 0u);
   send_status(22);
+  EXPECT_EQ(ring.in_flight(io_code::recvmsg), 0u) << "the header of a request that needs a credit has come";
   EXPECT_FALSE(client->next());
   kept.reset();
   for (uint64_t id : {20, 21, 22}) {
@@ -148,6 +148,65 @@ TEST_F(BusyConnection, StopsReadingWhenItsCreditsAreUsedAndGoesOnWhenOneComesBac
     EXPECT_EQ(one.code(), errc::ok) << one.text();
   }
   EXPECT_EQ(ring.in_flight(io_code::recvmsg), 1u);
+}
+
+TEST_F(BusyConnection, TheEndOfTheStreamIsSeenWithoutCredit) {
+  send_store(20, 100, 1);
+  send_store(21, 101, 1);
+  send_status(22);
+  EXPECT_EQ(waiting(), 2u);
+  client->close();
+  settle();
+  EXPECT_EQ(waiting(), 0u);
+  EXPECT_EQ(environment->clients->size(), 0u);
+}
+
+TEST_F(BusyConnection, CancelsAreServedWithoutCreditUpToABound) {
+  send_store(20, 100, 1);
+  send_store(21, 101, 1);
+  for (uint64_t id = 100; id < 100 + 2 * protocol::giving_back_requests_max; ++id)
+    send_cancel(id, 5); // no such request
+  for (uint64_t id = 100; id < 100 + 2 * protocol::giving_back_requests_max; ++id)
+    EXPECT_FALSE(answer().as<wire::CancelAnswer>().found());
+  send_cancel(999, 20);
+  std::map<uint64_t, received> answers;
+  for (int i = 0; i < 2; ++i) {
+    auto one = answer();
+    answers[one.id] = one;
+  }
+  EXPECT_EQ(answers[20].code(), errc::cancelled);
+  EXPECT_TRUE(answers[999].as<wire::CancelAnswer>().found());
+}
+
+TEST_F(BusyConnection, ALongDeadlineIsShortened) {
+  send_store(20, 100, 1, 4'000'000'000);
+  pass(environment->limits.request_deadline_max - 1ms);
+  EXPECT_FALSE(client->next());
+  pass(1ms);
+  EXPECT_EQ(answer().code(), errc::no_space);
+}
+
+TEST_F(Connection, ThatSaysNothingEnds) {
+  connect();
+  pass(environment->limits.handshake_deadline - 1ms);
+  EXPECT_FALSE(client->next());
+  pass(1ms);
+  auto told = answer();
+  EXPECT_EQ(told.code(), errc::deadline);
+  EXPECT_TRUE(client->ended());
+  EXPECT_EQ(environment->clients->size(), 0u);
+}
+
+TEST_F(Connection, ThatDoesNotReadWhyItIsEndedEndsAllTheSame) {
+  connect();
+  hello();
+  answer();
+  ring.hold(io_code::sendmsg);
+  client->send(std::vector<uint8_t>(64, 0xff));
+  settle();
+  EXPECT_EQ(environment->clients->size(), 1u);
+  pass(environment->limits.handshake_deadline);
+  EXPECT_EQ(environment->clients->size(), 0u);
 }
 
 TEST_F(BusyConnection, ADeadlinePassesWhileTheMemoryIsHeldAndIsNoSpace) {

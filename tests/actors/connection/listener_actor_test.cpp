@@ -19,7 +19,6 @@ struct Listener : socket_fixture<group_fixture> {
   std::shared_ptr<connection_environment> environment;
   std::vector<std::string> log;
   bool admits = true;
-  uint32_t connections_max = 4;
   std::shared_ptr<std::atomic<uint64_t>> next_id = std::make_shared<std::atomic<uint64_t>>(1);
   listener_actor listener;
 
@@ -43,7 +42,6 @@ struct Listener : socket_fixture<group_fixture> {
     with.admits = [this](uid_t, gid_t) { return admits; };
     with.place = [this] { return home(); };
     with.next_id = next_id;
-    with.connections_max = connections_max;
     with.environment = environment;
     listener = spawn_listener(sys, home(), std::move(with));
     settle();
@@ -98,10 +96,13 @@ TEST_F(Listener, TellsWhomItDoesNotAdmitWhyAndCloses) {
 }
 
 TEST_F(Listener, AnswersBusyBeyondConnectionsMax) {
-  connections_max = 1;
+  environment->limits.connections_max = 1;
   listen();
   auto first = connect();
+  EXPECT_EQ(greet(first).code(), errc::ok);
   auto second = connect();
+  ASSERT_TRUE(second.send(terrace::test::hello_frame()));
+  settle();
   auto said = second.next();
   ASSERT_TRUE(said);
   EXPECT_EQ(said->code(), errc::busy);
@@ -111,6 +112,21 @@ TEST_F(Listener, AnswersBusyBeyondConnectionsMax) {
   settle();
   auto third = connect();
   EXPECT_EQ(greet(third).code(), errc::ok) << "a connection that ended makes room";
+}
+
+TEST_F(Listener, TheOldestSilentConnectionMakesRoomForANewOne) {
+  environment->limits.connections_max = 2;
+  listen();
+  auto first = connect();
+  auto second = connect();
+  EXPECT_EQ(connections(), 2u);
+  auto third = connect();
+  auto said = first.next();
+  ASSERT_TRUE(said);
+  EXPECT_EQ(said->code(), errc::busy);
+  EXPECT_TRUE(first.ended());
+  EXPECT_EQ(greet(second).code(), errc::ok);
+  EXPECT_EQ(greet(third).code(), errc::ok);
 }
 
 TEST_F(Listener, WaitsAMomentWhenThereAreNoDescriptors) {

@@ -132,17 +132,6 @@ TEST(ObjectsOf, TheFirstChunkContinuesWhatCameBeforeIfThatIsKnown) {
   EXPECT_EQ(objects_of(space(), chunks(1), chunk(77), {{0, 1}, {0, 1, 2}}, 0)->parents[0], name(0, 0, 77));
 }
 
-TEST(KeysOfAllRanks, AreNumberedAsTheChunkLayoutSays) {
-  auto in = space();
-  chunk_layout layout(in.spec);
-  auto batch = keys_of_all_ranks(in, chunks(2));
-  ASSERT_EQ(batch->size(), 2u * layout.objects_per_chunk());
-  for (size_t c = 0; c < 2; ++c)
-    for (uint32_t object = 0; object < layout.objects_per_chunk(); ++object)
-      EXPECT_EQ(batch->keys[c * layout.objects_per_chunk() + object],
-                layout.key(in.id, chunk(c + 1), object));
-}
-
 TEST(LeasedOnDisk, PicksTheObjectsOfOneRankOutOfTheLease) {
   auto in = std::make_shared<opened_space>(space());
   chunk_layout layout(in->spec);

@@ -8,7 +8,9 @@ using namespace terrace::actors::test;
 namespace {
 
 struct LeasedLoads : group_fixture {
-  LeasedLoads() { start({.host_objects = 32, .disk_objects = 160, .window_objects = 4}); }
+  LeasedLoads() {
+    start({.host_objects = 32, .disk_objects = 160, .window_objects = 4, .leases = {75, 100}});
+  }
 
   /// What a connection makes of a lease. Without `copies` the objects stay held instead.
   load_result load_leased(const lookup_answer& found, uint64_t first, size_t count, bool copies = true,
@@ -47,6 +49,37 @@ TEST_F(LeasedLoads, LeasesTogetherHoldHalfOfHostMemory) {
   EXPECT_EQ(second.plan.found_chunks, 14u);
   EXPECT_EQ(report(group->host).held_objects, 16u);
   EXPECT_EQ(report(disk_tier()).held_objects, 28u);
+}
+
+TEST_F(LeasedLoads, AConnectionLeavesAShareForTheNext) {
+  store(0, 14);
+  group->leases = std::make_shared<lease_ledger>(lease_bounds{75, 75});
+  store(100, 14);
+  account = group->leases->open();
+  auto first = lookup(chain(0, 14), true);
+  EXPECT_EQ(report(group->host).held_objects, 12u);
+  account = group->leases->open();
+  auto second = lookup(chain(100, 14), true);
+  EXPECT_EQ(first.plan.found_chunks, 14u) << "the rest is held on disk";
+  EXPECT_EQ(second.plan.found_chunks, 14u);
+  EXPECT_EQ(report(group->host).held_objects, 15u);
+  EXPECT_EQ(group->leases->bytes(), 15 * physical);
+}
+
+TEST_F(LeasedLoads, AReaderLeavesAShareForTheNext) {
+  store(0, 80);
+  group->leases = std::make_shared<lease_ledger>(lease_bounds{75, 75});
+  account = group->leases->open();
+  auto leased = lookup(chain(0, 80), true);
+  auto first = load_leased(leased, 0, 80, false);
+  ASSERT_EQ(first.failure.code, errc::ok) << first.failure.text;
+  EXPECT_EQ(first.chunks, 16u) << "whole windows of at most 3/4 of 24";
+  auto more = load_leased(leased, 16, 8, false);
+  EXPECT_EQ(more.failure.code, errc::no_space);
+  account = group->leases->open();
+  auto second = load_leased(leased, 40, 8, false);
+  EXPECT_EQ(second.failure.code, errc::ok) << second.failure.text;
+  EXPECT_EQ(second.chunks, 4u);
 }
 
 TEST_F(LeasedLoads, ManyLeasesBeyondHostMemoryAllGetTheirChains) {

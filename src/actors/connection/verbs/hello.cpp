@@ -34,7 +34,10 @@ void hello(connection& client, const connection::request& what, const wire::Hell
     return;
   }
   confirm_ended(client, asked);
-  client.greeted(asked.client_name()->str());
+  if (auto greeted = client.greeted(asked.client_name()->str(), asked.observes()); !greeted) {
+    client.end(greeted.error());
+    return;
+  }
   client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
     std::vector<std::string> features{"sha256_cbor", "sha256", "xxh3_128", "memfd_regions"};
     if (!client.group().isolated)

@@ -65,35 +65,47 @@ std::shared_ptr<const chunk_prefix> part_of(const chunk_prefix& whole, const chu
   return part;
 }
 
+/// By prefix, which counts as an access.
+void load_made(connection& client, const connection::request& what, const wire::Load& request,
+               const std::shared_ptr<const client_region>& region, const client_space& in,
+               const chunk_prefix& prefix, const transfer_scope& scope, const batch_ptr& objects) {
+  client.use_for_inference(what, request.options(), objects);
+  if (client.group().feed)
+    client.tell_shadows(what, request.options(), in.what, part_of(prefix, scope.range), in.rank);
+  load_objects(client, what, request, region,
+               {in.what,
+                in.probe,
+                objects,
+                scope,
+                in.rank,
+                {},
+                nullptr,
+                prefix.first_token + scope.range.first * in.what->spec.chunk_tokens});
+}
+
 void load_prefix(connection& client, const connection::request& what, const wire::Load& request,
                  const std::shared_ptr<const client_region>& region) {
   auto in = client.find_space(what, request.space());
   if (!in)
     return;
   with_chunks(client, what, *in, *request.prefix(),
-              [&client, what, &request, region, in](const chunk_prefix& prefix) {
+              [&client, what, &request, region, in](chunk_prefix prefix, const keep_alive& body) {
                 auto scope = scope_of(client, what, request, in->what->spec, prefix.chunks.size());
                 if (!scope)
                   return;
-                auto objects = objects_of(*in->what, prefix.chunks, prefix.parent, *scope, in->rank);
-                client.use_for_inference(what, request.options(), objects);
-                if (client.group().feed)
-                  client.tell_shadows(what, request.options(), in->what, part_of(prefix, scope->range),
-                                      in->rank);
-                load_objects(client, what, request, region,
-                             {in->what,
-                              in->probe,
-                              std::move(objects),
-                              *scope,
-                              in->rank,
-                              {},
-                              nullptr,
-                              prefix.first_token + scope->range.first * in->what->spec.chunk_tokens});
+                auto whole = std::make_shared<const chunk_prefix>(std::move(prefix));
+                scope_subject of{in->what, {whole, &whole->chunks}, whole->parent, *scope, in->rank};
+                with_objects(
+                    client, what, std::move(of), body,
+                    [&client, what, &request, region, in, whole, scope = *scope](const batch_ptr& objects) {
+                      load_made(client, what, request, region, *in, *whole, scope, objects);
+                    });
               });
 }
 
 void load_leased(connection& client, const connection::request& what, const wire::Load& request,
-                 const std::shared_ptr<const client_region>& region, const lease_ptr& from) {
+                 const std::shared_ptr<const client_region>& region, const lease_ptr& from,
+                 const keep_alive& body) {
   if (request.space() != 0 && static_cast<space_id>(request.space()) != from->in->id) {
     client.refuse(what, {errc::bad_request, "the lease belongs to space " +
                                                 std::to_string(static_cast<uint32_t>(from->in->id)) +
@@ -104,10 +116,13 @@ void load_leased(connection& client, const connection::request& what, const wire
   if (!scope)
     return;
   uint16_t rank = client.rank_in(from->in->id);
-  auto objects = objects_of(*from->in, from->chunks, from->before, *scope, rank);
-  load_objects(client, what, request, region,
-               {from->in, client.probe_of(from->in->id), std::move(objects), *scope, rank,
-                leased_part(from, *scope, rank), from, token_of(*from, scope->range)});
+  scope_subject of{from->in, {from, &from->chunks}, from->before, *scope, rank};
+  with_objects(client, what, std::move(of), body,
+               [&client, what, &request, region, from, scope = *scope, rank](const batch_ptr& objects) {
+                 load_objects(client, what, request, region,
+                              {from->in, client.probe_of(from->in->id), objects, scope, rank,
+                               leased_part(from, scope, rank), from, token_of(*from, scope.range)});
+               });
 }
 
 } // namespace
@@ -126,7 +141,7 @@ void load(connection& client, const connection::request& what, const wire::Load&
   auto body = client.channel().hold(); // the lease may belong to another connection, which takes a request
   client.with_lease(what, protocol::to_lease_id(asked.lease()),
                     [&client, what, &asked, region, body](const lease_ptr& from) {
-                      load_leased(client, what, asked, region, from);
+                      load_leased(client, what, asked, region, from, body);
                     });
 }
 

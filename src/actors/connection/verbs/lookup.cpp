@@ -56,6 +56,8 @@ void answer(connection& client, const connection::request& what, const subject& 
   const prefix_plan& plan = found.plan;
   count_hits(*of.in, plan);
   lease_ptr held;
+  if (found.shortened)
+    client.environment().client_probe->lease_shortened();
   if (of.lease_wanted && plan.found_chunks != 0 && what.context->live()) {
     lease counted;
     counted.held = found.held;
@@ -85,11 +87,14 @@ void look_up(connection& client, const connection::request& what, const wire::Lo
   lookup_request request;
   request.group = client.group_handle();
   request.in = of.in->what;
-  request.objects = keys_of_all_ranks(*of.in->what, of.prefix->chunks);
+  request.objects = {of.in->what, {of.prefix, &of.prefix->chunks}};
+  request.context = what.context;
   request.plan = {static_cast<uint32_t>(of.prefix->chunks.size()), of.prefix->first_token,
                   of.prefix->prompt_tokens};
+  client.charge_objects(what, of.lease_wanted ? request.objects.size() : request.objects.size() / 64);
   request.tiers = asked.tiers();
   request.hold = of.lease_wanted;
+  request.account = client.leased();
   request.note_access = of.lease_wanted && what.context->inference == 0;
   if (of.lease_wanted) {
     client.use_for_inference(what, asked.options(), request.objects);
@@ -114,7 +119,8 @@ void begin(connection& client, const connection::request& what, const wire::Look
            keep_alive body) {
   auto in = of.in;
   with_chunks(client, what, *in, *asked.prefix(),
-              [&client, what, &asked, of = std::move(of), body = std::move(body)](chunk_prefix prefix) {
+              [&client, what, &asked, of = std::move(of), body = std::move(body)](chunk_prefix prefix,
+                                                                                  const keep_alive&) {
                 subject ready = of;
                 ready.prefix = std::make_shared<const chunk_prefix>(std::move(prefix));
                 look_up(client, what, asked, std::move(ready));

@@ -26,6 +26,28 @@ void tell_places(connection& client, const connection::request& what, const leas
   });
 }
 
+void read_scope(connection& client, const connection::request& what, const lease_ptr& from,
+                const transfer_scope& scope, const keep_alive& body) {
+  uint16_t rank = client.rank_in(from->in->id);
+  scope_subject of{from->in, {from, &from->chunks}, from->before, scope, rank};
+  with_objects(
+      client, what, std::move(of), body, [&client, what, from, scope, rank](const batch_ptr& objects) {
+        load_job job;
+        job.group = client.group_handle();
+        job.in = from->in;
+        job.objects = objects;
+        job.objects_per_chunk = scope.pools.size();
+        job.leased = leased_part(from, scope, rank);
+        job.context = what.context;
+        job.held_by = from;
+        job.account = client.leased();
+        job.note_access = false; // the lookup that took the lease was the access
+        start_load(client, what, std::move(job), [&client, what, from, scope](const load_result& done) {
+          tell_places(client, what, from, scope, done);
+        });
+      });
+}
+
 } // namespace
 
 void read_lease(connection& client, const connection::request& what, const wire::ReadLease& asked,
@@ -47,20 +69,7 @@ void read_lease(connection& client, const connection::request& what, const wire:
                       auto scope = scope_of(client, what, asked, from->in->spec, from->chunks.size());
                       if (!scope)
                         return;
-                      uint16_t rank = client.rank_in(from->in->id);
-                      load_job job;
-                      job.group = client.group_handle();
-                      job.in = from->in;
-                      job.objects = objects_of(*from->in, from->chunks, from->before, *scope, rank);
-                      job.objects_per_chunk = scope->pools.size();
-                      job.leased = leased_part(from, *scope, rank);
-                      job.context = what.context;
-                      job.held_by = from;
-                      job.note_access = false; // the lookup that took the lease was the access
-                      start_load(client, what, std::move(job),
-                                 [&client, what, from, scope = *scope](const load_result& done) {
-                                   tell_places(client, what, from, scope, done);
-                                 });
+                      read_scope(client, what, from, *scope, body);
                     });
 }
 

@@ -7,6 +7,10 @@ namespace terrace::actors::verbs {
 
 namespace {
 
+constexpr size_t reserved_objects_max = 16'384; ///< of one request
+constexpr size_t probed_objects = 1'024;        ///< at a time
+static_assert(probed_objects % 64 == 0);
+
 /// Reserves space for the objects of the range that are not in host memory.
 void reserve_absent(connection& client, const connection::request& what, const client_space& in,
                     const batch_ptr& all, size_t per_chunk, const object_bitmap& present) {
@@ -41,6 +45,30 @@ void reserve_absent(connection& client, const connection::request& what, const c
   });
 }
 
+/// Looks for the objects in host memory, some at a time.
+struct searching {
+  client_space_ptr in;
+  batch_ptr objects;
+  size_t per_chunk = 1;
+  object_bitmap present;
+  size_t next = 0;
+};
+
+void search_on(connection& client, const connection::request& what,
+               const std::shared_ptr<searching>& search) {
+  if (search->next >= search->objects->size()) {
+    reserve_absent(client, what, *search->in, search->objects, search->per_chunk, search->present);
+    return;
+  }
+  probe_request probe{search->objects, false, false, {search->next, probed_objects}};
+  client.ask(what, client.group().host, std::move(probe), "the host tier has ended",
+             [&client, what, search](const probe_answer& found_now) {
+               search->present.merge(search->next, found_now.present);
+               search->next += probed_objects;
+               search_on(client, what, search);
+             });
+}
+
 } // namespace
 
 void reserve(connection& client, const connection::request& what, const wire::Reserve& asked,
@@ -55,17 +83,29 @@ void reserve(connection& client, const connection::request& what, const wire::Re
     return;
   client.set_deadline(what, asked.deadline_ms());
   connection::take_options(what, asked.options());
-  with_chunks(client, what, *in, *asked.prefix(), [&client, what, in, &asked](const chunk_prefix& prefix) {
-    auto scope = scope_of(client, what, asked, in->what->spec, prefix.chunks.size());
-    if (!scope)
-      return;
-    size_t per_chunk = scope->pools.size();
-    auto objects = objects_of(*in->what, prefix.chunks, prefix.parent, *scope, in->rank);
-    client.ask(what, client.group().host, probe_request{objects, false, false}, "the host tier has ended",
-               [&client, what, in, objects, per_chunk](const probe_answer& found_now) {
-                 reserve_absent(client, what, *in, objects, per_chunk, found_now.present);
-               });
-  });
+  with_chunks(client, what, *in, *asked.prefix(),
+              [&client, what, in, &asked](chunk_prefix prefix, const keep_alive& body) {
+                auto scope = scope_of(client, what, asked, in->what->spec, prefix.chunks.size());
+                if (!scope)
+                  return;
+                size_t per_chunk = scope->pools.size();
+                if (size_t objects = scope->range.count * per_chunk; objects > reserved_objects_max) {
+                  client.refuse(what,
+                                {errc::bad_request, std::to_string(objects) +
+                                                        " objects were asked for: expected at most " +
+                                                        std::to_string(reserved_objects_max) +
+                                                        " in a reservation; reserve fewer chunks at a time"});
+                  return;
+                }
+                auto whole = std::make_shared<const chunk_prefix>(std::move(prefix));
+                scope_subject of{in->what, {whole, &whole->chunks}, whole->parent, *scope, in->rank};
+                with_objects(client, what, std::move(of), body,
+                             [&client, what, in, per_chunk](const batch_ptr& objects) {
+                               auto search = std::make_shared<searching>(
+                                   searching{in, objects, per_chunk, object_bitmap(objects->size()), 0});
+                               search_on(client, what, search);
+                             });
+              });
 }
 
 } // namespace terrace::actors::verbs

@@ -8,7 +8,8 @@
 
 namespace terrace::actors::verbs {
 
-/// The part of `chunks` chunks selected by `request`; nullopt if it is invalid, and the request was refused.
+/// The part of `chunks` chunks selected by `request`, charged to its credit; nullopt if it is invalid, and the request
+/// was refused.
 template <class Request>
 std::optional<transfer_scope> scope_of(connection& client, const connection::request& what,
                                        const Request& request, const space_spec& spec, size_t chunks) {
@@ -22,6 +23,7 @@ std::optional<transfer_scope> scope_of(connection& client, const connection::req
     client.refuse(what, pools.error());
     return std::nullopt;
   }
+  client.charge_objects(what, range->count * pools->size());
   return transfer_scope{*range, std::move(*pools)};
 }
 

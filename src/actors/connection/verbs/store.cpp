@@ -23,6 +23,25 @@ void start(connection& client, const connection::request& what, store_job job,
                              });
 }
 
+void store_objects(connection& client, const connection::request& what, const wire::Store& asked,
+                   const std::shared_ptr<const client_region>& region, const client_space& in,
+                   const batch_ptr& objects, size_t per_chunk) {
+  auto runs = runs_of(*asked.runs(), asked.runs_per_object(), *objects, region->size());
+  if (!runs) {
+    client.refuse(what, runs.error());
+    return;
+  }
+  store_job job;
+  job.group = client.group_handle();
+  job.in = in.what;
+  job.objects = objects;
+  job.objects_per_chunk = per_chunk;
+  job.runs = std::move(*runs);
+  job.source = outside(region);
+  job.context = what.context;
+  start(client, what, std::move(job), in.probe);
+}
+
 } // namespace
 
 void store(connection& client, const connection::request& what, const wire::Store& asked,
@@ -36,24 +55,17 @@ void store(connection& client, const connection::request& what, const wire::Stor
   client.set_deadline(what, asked.deadline_ms());
   connection::take_options(what, asked.options());
   with_chunks(client, what, *in, *asked.prefix(),
-              [&client, what, &asked, region, in](const chunk_prefix& prefix) {
+              [&client, what, &asked, region, in](chunk_prefix prefix, const keep_alive& body) {
                 auto scope = scope_of(client, what, asked, in->what->spec, prefix.chunks.size());
                 if (!scope)
                   return;
-                store_job job;
-                job.objects = objects_of(*in->what, prefix.chunks, prefix.parent, *scope, in->rank);
-                auto runs = runs_of(*asked.runs(), asked.runs_per_object(), *job.objects, region->size());
-                if (!runs) {
-                  client.refuse(what, runs.error());
-                  return;
-                }
-                job.group = client.group_handle();
-                job.in = in->what;
-                job.objects_per_chunk = scope->pools.size();
-                job.runs = std::move(*runs);
-                job.source = outside(region);
-                job.context = what.context;
-                start(client, what, std::move(job), in->probe);
+                auto whole = std::make_shared<const chunk_prefix>(std::move(prefix));
+                scope_subject of{in->what, {whole, &whole->chunks}, whole->parent, *scope, in->rank};
+                with_objects(client, what, std::move(of), body,
+                             [&client, what, &asked, region, in,
+                              per_chunk = scope->pools.size()](const batch_ptr& objects) {
+                               store_objects(client, what, asked, region, *in, objects, per_chunk);
+                             });
               });
 }
 

@@ -1,0 +1,166 @@
+// How long a client waits beside another that makes the most expensive legal requests, on one worker.
+#include "bench/bench_daemon.hpp"
+#include "bench/benchmark.hpp"
+#include "bench/workload.hpp"
+#include "tests/support/child_process.hpp"
+
+#include <unistd.h>
+
+namespace terrace::bench {
+
+namespace {
+
+constexpr uint64_t small_object = 4096;
+constexpr size_t many_objects = 8'192;
+constexpr double round_seconds = 2.0;
+constexpr size_t prompt_tokens = 2'097'152; ///< as many as a prompt may have
+
+/// Chunks so small that a prompt may have 65,536 of them.
+client::space_spec small_chunks() {
+  auto spec = space_of(small_object);
+  spec.chunk_tokens = 16;
+  return spec;
+}
+
+client::deadline soon() { return client::within(std::chrono::milliseconds(2'000)); }
+
+/// A hostile client in a process of its own: it repeats one kind of request until it is killed. Errors are none of its
+/// business.
+using hostile = void (*)(const std::string& socket);
+
+/// Every token is a block, with a LoRA name and an item.
+void hash_blocks(const std::string& socket) {
+  auto daemon = connect(socket);
+  auto spec = space_of(small_object);
+  spec.chunk_tokens = 32;
+  spec.hash_block_tokens = 1;
+  auto space = must(daemon.open_space(spec), "opening a space");
+  std::vector<uint32_t> tokens(prompt_tokens);
+  std::string name(256, 'l');
+  std::vector<client::item> items{{.identifier = name, .first_token = 0, .tokens = prompt_tokens}};
+  auto prompt = client::prefix::of_tokens(tokens);
+  prompt.lora = name;
+  prompt.items = items;
+  for (;;) {
+    ++tokens[0];
+    (void) daemon.lookup({.in = space, .what = prompt}, soon());
+  }
+}
+
+/// Sixteen long tags on 65,536 chunks.
+void hash_tags(const std::string& socket) {
+  auto daemon = connect(socket);
+  auto space = must(daemon.open_space(small_chunks()), "opening a space");
+  auto digests = digests_of(65'536, 11);
+  std::vector<std::string> texts;
+  for (char c = 'a'; c < 'a' + 16; ++c)
+    texts.push_back(std::string(256, c));
+  std::vector<std::string_view> tags(texts.begin(), texts.end());
+  auto prompt = client::prefix::of_digests(digests);
+  prompt.tags = tags;
+  for (;;)
+    (void) daemon.lookup({.in = space, .what = prompt}, soon());
+}
+
+/// A million objects that nobody stored, each time for another inference.
+void many_ranks(const std::string& socket) {
+  auto daemon = connect(socket);
+  auto spec = small_chunks();
+  spec.world_size = 64;
+  auto space = must(daemon.open_space(spec), "opening a space");
+  for (uint64_t inference = 1;; ++inference) {
+    auto digests = digests_of(16'384, inference);
+    client::lookup_request request{.in = space, .what = client::prefix::of_digests(digests), .lease = true};
+    request.options.inference = inference;
+    (void) daemon.lookup(request, soon());
+  }
+}
+
+/// 8,192 objects stored at once, under lease, and told; then others in their place.
+void many_objects_stored(const std::string& socket) {
+  auto daemon = connect(socket);
+  auto space = must(daemon.open_space(space_of(small_object)), "opening a space");
+  auto memory = must(client::region::create("terrace-bench", small_object), "making a region");
+  auto region = must(daemon.register_region(memory), "registering a region");
+  for (uint64_t seed = 100;; ++seed) {
+    auto digests = digests_of(many_objects, seed);
+    store_chain(daemon, space, digests, region, small_object);
+    auto found =
+        daemon.lookup({.in = space, .what = client::prefix::of_digests(digests), .lease = true}, soon());
+    if (found && found->found_chunks != 0)
+      (void) daemon.read_lease(found->held.id(), {}, soon());
+  }
+}
+
+/// As many objects as a reservation may have, given back at once.
+void reservations(const std::string& socket) {
+  auto daemon = connect(socket);
+  auto space = must(daemon.open_space(small_chunks()), "opening a space");
+  auto digests = digests_of(16'384, 13);
+  for (;;) {
+    client::reserve_request request;
+    request.in = space;
+    request.what = client::prefix::of_digests(digests);
+    (void) daemon.reserve(request, soon());
+  }
+}
+
+/// Everything is cleared again and again.
+void clears(const std::string& socket) {
+  auto daemon = connect(socket);
+  auto space = must(daemon.open_space(space_of(small_object)), "opening a space");
+  auto memory = must(client::region::create("terrace-bench", small_object), "making a region");
+  auto region = must(daemon.register_region(memory), "registering a region");
+  auto digests = digests_of(many_objects, 17);
+  for (;;) {
+    store_chain(daemon, space, digests, region, small_object);
+    (void) daemon.clear(&space, soon());
+  }
+}
+
+struct attack {
+  const char* name;
+  hostile run;
+};
+constexpr attack attacks[] = {
+    {"longest_turn_hash_blocks", hash_blocks}, {"longest_turn_hash_tags", hash_tags},
+    {"longest_turn_ranks", many_ranks},        {"longest_turn_objects", many_objects_stored},
+    {"longest_turn_reserve", reservations},    {"longest_turn_clear", clears}};
+
+} // namespace
+
+void longest_turn(const settings& options, const reporter& report) {
+  for (const attack& each : attacks) {
+    bench_daemon daemon(options, {.workers = 1});
+    auto other = connect(daemon.socket());
+    auto space = must(other.open_space(space_of(small_object)), "opening a space");
+    auto digests = digests_of(128, 5);
+    auto p99 = [&] {
+      std::vector<double> samples;
+      for (double end = seconds_now() + round_seconds; seconds_now() < end;)
+        samples.push_back(seconds_of([&] {
+                            must(other.lookup({.in = space, .what = client::prefix::of_digests(digests)}),
+                                 "looking up");
+                          }) *
+                          1e6);
+      return percentile(std::move(samples), 0.99);
+    };
+    auto sides = interleave(
+        options.rounds,
+        [&] {
+          test::child_process hostile([&] { each.run(daemon.socket()); });
+          return std::vector{p99()};
+        },
+        [&] { return std::vector{p99()}; });
+    report({.name = each.name,
+            .unit = "us",
+            .value = sides.value[0],
+            .limit = sides.limit[0],
+            .floor = 5'000,
+            .aim = 1'000,
+            .rounds = options.rounds,
+            .absolute = true});
+  }
+}
+
+} // namespace terrace::bench

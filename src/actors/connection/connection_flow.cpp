@@ -1,0 +1,158 @@
+// When a connection reads, and how long it waits: credits, the group's memory, deadlines. connection.cpp has its life.
+#include "actors/connection/connection.hpp"
+
+#include <caf/send.hpp>
+
+#include <malloc.h>
+
+#include <algorithm>
+
+namespace terrace::actors {
+
+// ---- reading ----
+
+/// Serves received frames while there is credit, then receives more. Without credit it reads on up to the header of
+/// the next request: what gives something back is served all the same, for anything else the client waits, and the end
+/// of its stream is watched.
+void connection::pump() {
+  if (pumping_)
+    return; // a verb answered immediately: the loop below continues
+  pumping_ = true;
+  bool stopped = false;
+  uint64_t unfinished = 0;
+  while (phase_ <= phase::draining) {
+    auto head = channel_->peek();
+    stopped = head && !may_continue(*head);
+    if (stopped)
+      break;
+    auto frame = channel_->next();
+    unfinished = head && !frame ? head->length : 0;
+    if (!frame)
+      break;
+    serve(*frame);
+    account_memory(0);
+  }
+  pumping_ = false;
+  if (phase_ > phase::draining)
+    return;
+  account_memory(unfinished);
+  expect_rest_of_frame(unfinished);
+  if (!stopped) {
+    environment_->memory->pass_on(record_->id); // it may have been woken
+    channel_->receive();
+    return;
+  }
+  environment_->client_probe->stopped_reading();
+  channel_->watch_hang_up();
+}
+
+/// True if the frame may be received and served now: there is credit, and room in the group's memory. An unfinished
+/// frame that was let in stays in.
+bool connection::may_continue(const protocol::frame_header& next) {
+  if (unfinished_frame_ == next.length)
+    return true;
+  if (without_credit_ != 0) // the group or the policy must read first
+    return false;
+  if (!requests_.may_begin(next.kind, next.length) ||
+      (unknown_costs_ != 0 && !protocol::gives_back(next.kind)))
+    return false;
+  bool small =
+      requests_.empty() && next.length <= protocol::hello_bytes_max; // others' requests must not keep it out
+  return small || observes_ || protocol::gives_back(next.kind) ||
+         environment_->memory->has_room(record_->id, wake_);
+}
+
+void connection::account_memory(uint64_t unfinished_frame) {
+  unfinished_frame_ = unfinished_frame;
+  uint64_t now = requests_.bytes() + unfinished_frame;
+  if (environment_->memory->change(memory_, now))
+    self_->system().spawn<caf::detached>([] { ::malloc_trim(0); }); // it takes milliseconds
+  environment_->client_probe->requests_take(memory_, now);
+  memory_ = now;
+}
+
+/// A frame that has begun takes memory, so it must arrive in time.
+void connection::expect_rest_of_frame(uint64_t bytes) {
+  if (phase_ == phase::handshake || (bytes != 0) == (must_end_at_ != clock::time_point::max()))
+    return;
+  if (bytes == 0)
+    must_end_at_ = clock::time_point::max();
+  else
+    end_by(environment_->limits.request_deadline);
+}
+
+// ---- time ----
+
+/// The connection ends at that time, unless it moves on: a handshake, or the sending of its last frame.
+void connection::end_by(clock::duration after) {
+  must_end_at_ = environment_->now() + after;
+  arm_timer(must_end_at_);
+}
+
+void connection::arm_timer(clock::time_point at) {
+  if (at >= timer_at_)
+    return;
+  if (timer_at_ != clock::time_point::max())
+    self_->port().cancel(timer_);
+  timer_at_ = at;
+  runtime::io_request operation;
+  operation.code = runtime::io_code::timeout;
+  operation.after = std::max(at - environment_->now(), clock::duration(0));
+  timer_ = self_->port().submit(std::move(operation), caf::actor_cast<caf::strong_actor_ptr>(self_),
+                                io_tag::timer);
+}
+
+void connection::timer_fired() {
+  auto now = environment_->now();
+  if (now < timer_at_ && timer_at_ != clock::time_point::max())
+    return; // an earlier one was armed instead
+  timer_at_ = clock::time_point::max();
+  if (phase_ == phase::quarantined)
+    return;
+  if (now >= must_end_at_) {
+    if (phase_ == phase::closing)
+      finish(); // the client does not read its last frame
+    else
+      end({errc::deadline, phase_ == phase::handshake
+                               ? "expected hello within connection.handshake_deadline"
+                               : "expected the rest of a frame within connection.request_deadline"});
+    return;
+  }
+  if (phase_ == phase::closing) {
+    arm_timer(must_end_at_);
+    return;
+  }
+  auto requests = requests_.expire(now);
+  if (requests.any)
+    sweep();
+  auto leases = holdings_.old_leases(now, environment_->limits.lease_warn_after);
+  for (const lease_ptr& old : leases.old) {
+    environment_->client_probe->lease_old();
+    environment_->log(printable(label() + " holds a lease on " + std::to_string(old->chunks.size()) +
+                                " chunks for longer than lease.warn_after"));
+  }
+  auto unread = clock::time_point::max();
+  if (channel_->sending()) {
+    unread = sent_at_ + environment_->limits.request_deadline;
+    if (unread <= now && environment_->memory->full()) {
+      end({errc::busy,
+           "the requests of this trust group take connection.group_bytes, and this client has not read its "
+           "answers for connection.request_deadline: expected it to read"});
+      return;
+    }
+    if (unread <= now)
+      unread = now + environment_->limits.request_deadline;
+  }
+  if (auto next = std::min({requests.next, leases.next, must_end_at_, unread});
+      next != clock::time_point::max())
+    arm_timer(next);
+}
+
+void connection::set_deadline(const request& what, uint32_t deadline_ms) {
+  if (deadline_ms == 0)
+    return;
+  if (auto at = requests_.set_deadline(what.id, std::chrono::milliseconds(deadline_ms)))
+    arm_timer(*at);
+}
+
+} // namespace terrace::actors

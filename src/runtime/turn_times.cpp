@@ -1,0 +1,33 @@
+#include "runtime/turn_times.hpp"
+
+#include <algorithm>
+
+namespace terrace::runtime {
+
+turn_times::kind& turn_times::of(const char* name) {
+  for (size_t i = 0; i + 1 < kinds_max; ++i) {
+    const char* known = kinds_[i].name.load(std::memory_order_relaxed);
+    if (known == name)
+      return kinds_[i];
+    if (known == nullptr) {
+      kinds_[i].name.store(name, std::memory_order_release);
+      return kinds_[i];
+    }
+  }
+  kinds_.back().name.store("other", std::memory_order_release);
+  return kinds_.back();
+}
+
+void turn_times::add(const char* name, int64_t duration_ns) {
+  auto ns = static_cast<uint64_t>(std::max<int64_t>(duration_ns, 0));
+  kind& one = of(name);
+  size_t bucket = 0; // most turns are short
+  while (bucket < bounds_ns.size() && ns > bounds_ns[bucket])
+    ++bucket;
+  one.turns[bucket].add();
+  one.sum_ns.add(ns);
+  if (ns > one.longest_ns.get())
+    one.longest_ns.set(ns);
+}
+
+} // namespace terrace::runtime

@@ -1,0 +1,115 @@
+#include "tier/lease_cut.hpp"
+
+#include "index/chunk_layout.hpp"
+#include "storage/object_header.hpp"
+
+#include <algorithm>
+
+namespace terrace {
+
+namespace {
+
+bool is_trailing(const space_spec& spec, size_t pool) {
+  return spec.pools[pool].rule == hit_rule::trailing_chunks;
+}
+
+/// Per object of a chunk.
+std::vector<bool> trailing_objects(const space_spec& spec) {
+  chunk_layout layout(spec);
+  std::vector<bool> trailing;
+  for (size_t pool = 0; pool < layout.pools(); ++pool)
+    trailing.insert(trailing.end(), layout.ranks(pool), is_trailing(spec, pool));
+  return trailing;
+}
+
+bool has_trailing(const space_spec& spec) {
+  return std::any_of(spec.pools.begin(), spec.pools.end(),
+                     [](const pool_spec& pool) { return pool.rule == hit_rule::trailing_chunks; });
+}
+
+const object_place* below_of(const leased_prefix& prefix, size_t i) {
+  for (auto places : prefix.below)
+    if (i < places.size() && places[i].present())
+      return &places[i];
+  return nullptr;
+}
+
+/// Bytes that holding the object in host memory adds.
+uint64_t cost_of(const leased_prefix& prefix, size_t i) {
+  return prefix.leased[i] ? 0 : prefix.host[i].physical_bytes;
+}
+
+/// The most that the trailing pools of any one length must hold in host memory.
+uint64_t trailing_bytes(const leased_prefix& prefix) {
+  chunk_layout layout(prefix.spec);
+  size_t per_chunk = layout.objects_per_chunk();
+  uint64_t bytes = 0;
+  for (size_t pool = 0; pool < layout.pools(); ++pool) {
+    if (!is_trailing(prefix.spec, pool))
+      continue;
+    uint64_t must = 0;
+    for (size_t i = layout.first_object(pool); i < prefix.host.size(); i += per_chunk)
+      for (size_t rank = i; rank < i + layout.ranks(pool); ++rank)
+        if (prefix.host[rank].present() && below_of(prefix, rank) == nullptr)
+          must += cost_of(prefix, rank);
+    uint64_t window = prefix.spec.pools[pool].trailing * layout.ranks(pool) *
+                      physical_bytes_for(prefix.spec.pools[pool].object_bytes);
+    bytes += std::min(must, window);
+  }
+  return bytes;
+}
+
+} // namespace
+
+size_t chunks_that_fit(const leased_prefix& prefix) {
+  chunk_layout layout(prefix.spec);
+  size_t per_chunk = layout.objects_per_chunk();
+  auto trailing = trailing_objects(prefix.spec);
+  uint64_t set_aside = trailing_bytes(prefix);
+  if (set_aside > prefix.room)
+    return 0;
+  uint64_t most = prefix.room - set_aside, bytes = 0;
+  for (size_t i = 0; i < prefix.host.size(); ++i) {
+    if (trailing[i % per_chunk])
+      continue;
+    const object_place& here = prefix.host[i];
+    const object_place* below = below_of(prefix, i);
+    if (here.present())
+      bytes += cost_of(prefix, i);
+    else if (below != nullptr) // it would come to host memory, and stay as long as what follows
+      bytes += below->physical_bytes;
+    if (here.present() && below == nullptr && bytes > most)
+      return i / per_chunk;
+  }
+  return prefix.host.size() / per_chunk;
+}
+
+std::vector<bool> kept_in_host(const leased_prefix& prefix) {
+  bool trailing = has_trailing(prefix.spec);
+  std::vector<bool> keeps(prefix.host.size());
+  uint64_t must = 0; // with trailing pools, what is held nowhere else has room first, wherever it is
+  for (size_t i = 0; trailing && i < keeps.size(); ++i)
+    if (prefix.host[i].present() && below_of(prefix, i) == nullptr)
+      must += cost_of(prefix, i);
+  uint64_t bytes = must;
+  bool gap = false;
+  for (size_t i = 0; i < keeps.size(); ++i) {
+    const object_place& here = prefix.host[i];
+    const object_place* below = below_of(prefix, i);
+    if (here.present() && below == nullptr) {
+      keeps[i] = true;
+      bytes += trailing ? 0 : cost_of(prefix, i);
+      continue;
+    }
+    if (!here.present()) {
+      gap = gap || !trailing; // what a state or a window does not need is absent here
+      bytes += trailing || below == nullptr ? 0 : below->physical_bytes;
+      continue;
+    }
+    bytes += cost_of(prefix, i);
+    keeps[i] = !gap && bytes <= prefix.room;
+  }
+  return keeps;
+}
+
+} // namespace terrace

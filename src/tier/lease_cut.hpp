@@ -1,0 +1,37 @@
+// How much of a found prefix a lease may hold in host memory.
+#pragma once
+
+#include "index/space_spec.hpp"
+#include "tier/object_place.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace terrace {
+
+/// The objects of a prefix that was found, numbered as in chunk_layout.hpp, and where they are held now.
+struct leased_prefix {
+  const space_spec& spec;
+  std::span<const object_place> host;               ///< whole chunks; absent ones are not in host memory
+  std::vector<std::span<const object_place>> below; ///< per tier below; each may be shorter
+  std::vector<bool> leased; ///< parallel to `host`: leased already, so that another lease on it costs nothing
+  uint64_t room = 0;        ///< physical bytes that the lease may add in host memory
+};
+
+/// Objects that a tier below holds need not be held in host memory; the others must. Objects are evicted from
+/// the end of their chain, so a held object keeps everything before it in host memory once that is loaded.
+/// Therefore a lease holds in host memory only the beginning of its chain, up to the first object that is
+/// absent or does not fit, and holds the rest below.
+
+/// The number of chunks that the lease may have: it ends before the first object that must be held in host
+/// memory and does not fit. In spaces with trailing pools, room for the states or windows of one length is set
+/// aside first, because a shorter prefix needs others; if that alone is too much, there is no lease.
+size_t chunks_that_fit(const leased_prefix& prefix);
+
+/// Which objects to hold in host memory, parallel to `host`, after the prefix was cut to `chunks_that_fit` and
+/// objects that it does not need were released.
+std::vector<bool> kept_in_host(const leased_prefix& prefix);
+
+} // namespace terrace

@@ -1,0 +1,125 @@
+#include "tier/lease_ledger.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace terrace {
+
+namespace {
+
+/// Places that are processed under the lock at a time, so that others need not wait for a lease on a million
+/// objects.
+constexpr size_t batch = 256;
+
+template <class F>
+void in_batches(std::span<const object_place> places, F&& f) {
+  for (size_t begin = 0; begin < places.size(); begin += batch)
+    f(places.subspan(begin, std::min(batch, places.size() - begin)));
+}
+
+} // namespace
+
+/// A hold and its charge, which ends first: what is charged is always held.
+class lease_account::charged_hold {
+ public:
+  charged_hold(account_ptr account, hold_ptr held) : account_(std::move(account)), held_(std::move(held)) {}
+  charged_hold(const charged_hold&) = delete;
+  charged_hold& operator=(const charged_hold&) = delete;
+  ~charged_hold() { account_->release(held_->places()); }
+
+  object_hold* held() const { return held_.get(); }
+
+ private:
+  account_ptr account_;
+  hold_ptr held_;
+};
+
+account_ptr lease_ledger::open() { return std::make_shared<lease_account>(shared_from_this()); }
+
+uint64_t lease_account::room(uint64_t limit) const {
+  uint64_t all = group_->bytes() + group_->claimed_;
+  uint64_t others = all - std::min(all, bytes_);
+  uint64_t free = limit - std::min(limit, others);
+  uint64_t most = free * group_->bounds_.connection_percent / 100;
+  return most - std::min(most, bytes_);
+}
+
+lease_account::claim::~claim() {
+  if (!of_ || bytes_ == 0)
+    return;
+  std::lock_guard lock(of_->group_->mutex_);
+  of_->bytes_ -= bytes_;
+  of_->group_->claimed_ -= bytes_;
+}
+
+lease_account::claim lease_account::claim_for(std::span<const object_place> places, uint64_t limit) {
+  uint64_t wanted = 0;
+  in_batches(places, [&](std::span<const object_place> some) {
+    std::lock_guard lock(group_->mutex_);
+    for (const object_place& place : some)
+      if (place.present() && !group_->accounts_.contains(place.id))
+        wanted += place.physical_bytes;
+  });
+  return claim_for(wanted, limit);
+}
+
+lease_account::claim lease_account::claim_for(uint64_t bytes, uint64_t limit) {
+  std::lock_guard lock(group_->mutex_);
+  uint64_t granted = std::min(bytes, room(limit));
+  bytes_ += granted;
+  group_->claimed_ += granted;
+  return {shared_from_this(), granted, granted == bytes};
+}
+
+uint64_t lease_account::bytes() const {
+  std::lock_guard lock(group_->mutex_);
+  return bytes_;
+}
+
+std::vector<bool> lease_ledger::leased(std::span<const object_place> places) {
+  std::vector<bool> answer;
+  answer.reserve(places.size());
+  in_batches(places, [&](std::span<const object_place> some) {
+    std::lock_guard lock(mutex_);
+    for (const object_place& place : some)
+      answer.push_back(place.present() && accounts_.contains(place.id));
+  });
+  return answer;
+}
+
+void lease_account::add(const object_place& place) {
+  if (leases_.add(place.id) != 1)
+    return;
+  bytes_ += place.physical_bytes;
+  if (group_->accounts_.add(place.id) == 1)
+    group_->bytes_.fetch_add(place.physical_bytes, std::memory_order_relaxed);
+}
+
+hold_ptr lease_account::charge(hold_ptr held) {
+  in_batches(held->places(), [&](std::span<const object_place> some) {
+    std::lock_guard lock(group_->mutex_);
+    for (const object_place& place : some)
+      if (place.present())
+        add(place);
+  });
+  auto both = std::make_shared<charged_hold>(shared_from_this(), std::move(held));
+  return {both, both->held()};
+}
+
+void lease_account::release(std::span<const object_place> places) {
+  in_batches(places, [&](std::span<const object_place> some) {
+    std::lock_guard lock(group_->mutex_);
+    for (const object_place& place : some) {
+      if (!place.present())
+        continue;
+      if (leases_.remove(place.id) != 0)
+        continue;
+      bytes_ -= place.physical_bytes;
+      if (group_->accounts_.remove(place.id) != 0)
+        continue;
+      group_->bytes_.fetch_sub(place.physical_bytes, std::memory_order_relaxed);
+    }
+  });
+}
+
+} // namespace terrace

@@ -1,0 +1,117 @@
+// What leases and their readers hold of a trust group's host memory, in total and for each connection, and
+// how much more a connection may lease.
+#pragma once
+
+#include "tier/object_counts.hpp"
+#include "tier/object_hold.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+namespace terrace {
+
+class lease_account;
+using account_ptr = std::shared_ptr<lease_account>;
+
+struct lease_bounds {
+  uint32_t host_percent = 75;       ///< of host memory, that leases and their readers may hold together
+  uint32_t connection_percent = 75; ///< of what the others leave free of that, for one connection
+};
+
+/// Bytes are physical. An object counts once in the ledger and once in each account that leases it, however
+/// many of its leases contain it: the prompt that all clients share costs its size once.
+///
+/// A connection may lease a share of what the others leave free of a limit. So it never takes everything, and
+/// the next connection always finds the same share of what was left (the dynamic thresholds of Choudhury and
+/// Hahne, 1998). With 75 %, one connection gets 3/4 of the limit, two that lease at the same time 3/7 each, n of
+/// them 3/(3n+1).
+///
+/// Safe on any thread.
+class lease_ledger : public std::enable_shared_from_this<lease_ledger> {
+ public:
+  explicit lease_ledger(const lease_bounds& bounds = {}) : bounds_(bounds) {}
+  lease_ledger(const lease_ledger&) = delete;
+  lease_ledger& operator=(const lease_ledger&) = delete;
+
+  /// For a new connection.
+  account_ptr open();
+
+  /// What leases and their readers may hold together of a host memory of this size.
+  uint64_t bytes_max(uint64_t size) const { return size * bounds_.host_percent / 100; }
+  /// The same for a lease whose objects a tier below could hold: the quarter beside it is for loads from there.
+  uint64_t bytes_max_beside_loads(uint64_t size) const {
+    uint64_t most = bytes_max(size);
+    return most - std::min(most, size / 4);
+  }
+
+  /// Held by leases now, without claims.
+  uint64_t bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
+
+  /// Parallel to the places: true where an object is leased already, by anybody. Another lease on it takes no
+  /// memory, so it is not limited.
+  std::vector<bool> leased(std::span<const object_place> places);
+
+ private:
+  friend class lease_account;
+
+  const lease_bounds bounds_;
+  std::mutex mutex_;       ///< also for the accounts
+  object_counts accounts_; ///< in how many accounts each leased object is
+  std::atomic<uint64_t> bytes_{0};
+  uint64_t claimed_ = 0;
+};
+using ledger_ptr = std::shared_ptr<lease_ledger>;
+
+/// The part of one connection. Kept by its connection and by what it leases.
+class lease_account : public std::enable_shared_from_this<lease_account> {
+ public:
+  explicit lease_account(ledger_ptr group) : group_(std::move(group)) {}
+
+  /// Bytes that nobody else can lease while this exists.
+  class claim {
+   public:
+    claim(account_ptr of, uint64_t bytes, bool complete)
+        : of_(std::move(of)), bytes_(bytes), complete_(complete) {}
+    claim(claim&&) = default;
+    claim& operator=(claim&&) = delete;
+    ~claim();
+    uint64_t bytes() const { return bytes_; }
+    bool complete() const { return complete_; } ///< false: it is less than was wanted
+
+   private:
+    account_ptr of_;
+    uint64_t bytes_;
+    bool complete_;
+  };
+
+  /// What a lease on these objects adds to what leases hold, or as much of it as the connection may add within
+  /// `limit`. Kept until the objects that are chosen within it are charged.
+  claim claim_for(std::span<const object_place> places, uint64_t limit);
+  /// The same for objects that are not in host memory yet.
+  claim claim_for(uint64_t bytes, uint64_t limit);
+
+  /// Charges what `held` holds until the last copy of the result ends, which keeps `held`. The places of `held`
+  /// must not change any more.
+  hold_ptr charge(hold_ptr held);
+
+  uint64_t bytes() const; ///< claims included
+
+ private:
+  class charged_hold;
+
+  uint64_t room(uint64_t limit) const; ///< how much more it may lease; with the lock
+  void add(const object_place& place); ///< with the lock
+  void release(std::span<const object_place> places);
+
+  ledger_ptr group_;
+  object_counts leases_; ///< how many leases contain each object
+  uint64_t bytes_ = 0;
+};
+using account_ptr = std::shared_ptr<lease_account>;
+
+} // namespace terrace

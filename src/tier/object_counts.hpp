@@ -1,0 +1,85 @@
+// How often objects are counted.
+#pragma once
+
+#include "index/object_id.hpp"
+
+#include <cassert>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace terrace {
+
+/// A hash table with linear probing, without an allocation per object: a lease counts and uncounts each of its
+/// objects. 16 bytes per cell, two to eight cells per object; it gives memory back. One thread at a time.
+class object_counts {
+ public:
+  bool contains(object_id id) const { return !cells_.empty() && cells_[place_of(id)].count != 0; }
+  size_t size() const { return used_; }
+
+  /// Returns how often the object is counted now. `id` is not 0.
+  uint32_t add(object_id id) {
+    if (2 * (used_ + 1) > cells_.size())
+      resize(cells_.empty() ? cells_min : 2 * cells_.size());
+    cell& at = cells_[place_of(id)];
+    if (at.count == 0) {
+      at.id = id;
+      ++used_;
+    }
+    return ++at.count;
+  }
+
+  /// Returns how often it is still counted. It must be.
+  uint32_t remove(object_id id) {
+    size_t at = place_of(id);
+    assert(cells_[at].count != 0);
+    if (uint32_t left = --cells_[at].count; left != 0)
+      return left;
+    --used_;
+    close_gap(at);
+    if (cells_.size() > cells_min && 8 * used_ < cells_.size())
+      resize(cells_.size() / 2);
+    return 0;
+  }
+
+ private:
+  struct cell {
+    object_id id{};
+    uint32_t count = 0; ///< 0: free
+  };
+  static constexpr size_t cells_min = 64; // a power of two, like all sizes
+
+  size_t home_of(object_id id) const {
+    uint64_t mixed = static_cast<uint64_t>(id) * 0x9e3779b97f4a7c15; // Fibonacci hashing
+    return static_cast<size_t>(mixed >> 32) & (cells_.size() - 1);
+  }
+  /// The object's cell, or the free one in which it would be.
+  size_t place_of(object_id id) const {
+    size_t at = home_of(id);
+    while (cells_[at].count != 0 && cells_[at].id != id)
+      at = (at + 1) & (cells_.size() - 1);
+    return at;
+  }
+  /// Moves back those that were displaced by what was in the cell.
+  void close_gap(size_t gap) {
+    size_t mask = cells_.size() - 1;
+    for (size_t at = (gap + 1) & mask; cells_[at].count != 0; at = (at + 1) & mask)
+      if (((at - home_of(cells_[at].id)) & mask) >= ((at - gap) & mask)) {
+        cells_[gap] = cells_[at];
+        cells_[at].count = 0;
+        gap = at;
+      }
+  }
+  void resize(size_t cells) {
+    std::vector<cell> former(cells);
+    former.swap(cells_);
+    for (const cell& each : former)
+      if (each.count != 0)
+        cells_[place_of(each.id)] = each;
+  }
+
+  std::vector<cell> cells_;
+  size_t used_ = 0;
+};
+
+} // namespace terrace

@@ -1,0 +1,48 @@
+#include "tier/object_source.hpp"
+
+#include "index/chunk_layout.hpp"
+#include "index/space_registry.hpp"
+
+#include <algorithm>
+
+namespace terrace {
+
+size_t object_source::size() const {
+  if (whole_)
+    return whole_->size();
+  return in_ ? chunks_->size() * chunk_layout(in_->spec).objects_per_chunk() : 0;
+}
+
+object_source::part object_source::cut(size_t first, size_t count) const {
+  first = std::min(first, size());
+  count = std::min(count, size() - first);
+  if (whole_)
+    return {whole_, {first, count}};
+  auto batch = std::make_shared<object_batch>();
+  if (!in_ || count == 0)
+    return {std::move(batch), {0, 0}};
+  chunk_layout layout(in_->spec);
+  for (size_t pool = 0; pool < layout.pools(); ++pool)
+    batch->trailing.set(pool, in_->spec.pools[pool].rule == hit_rule::trailing_chunks);
+  batch->keys.resize(count);
+  size_t chunk = first / layout.objects_per_chunk();
+  auto object = static_cast<uint32_t>(first % layout.objects_per_chunk());
+  size_t pool = layout.pool_of(object);
+  uint32_t rank = object - layout.first_object(pool);
+  for (object_key& key : batch->keys) { // written in place: a temporary costs a stalled load per key
+    key.space = in_->id;
+    key.pool = static_cast<uint16_t>(pool);
+    key.rank = static_cast<uint16_t>(rank);
+    key.chunk = (*chunks_)[chunk];
+    if (++rank < layout.ranks(pool))
+      continue;
+    rank = 0;
+    if (++pool < layout.pools())
+      continue;
+    pool = 0;
+    ++chunk;
+  }
+  return {std::move(batch), {0, count}};
+}
+
+} // namespace terrace

@@ -1,0 +1,93 @@
+#include "transfer/copy_line.hpp"
+
+#include "transfer/copy_ops.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace terrace {
+
+class copy_line::copying final : public job {
+ public:
+  copying(copy_request what, uint64_t piece_bytes, std::function<void(copy_answer)> answer)
+      : copy_(std::move(what), piece_bytes), answer_(std::move(answer)) {}
+
+  uint64_t left() const override { return copy_.left(); }
+  bool go_on(uint64_t budget) override { return copy_.go_on(budget); }
+  void finish() override { answer_(copy_.take_answer()); }
+
+ private:
+  byte_copy copy_;
+  std::function<void(copy_answer)> answer_;
+};
+
+/// Sealing or checking, object by object.
+template <class Request, class Answer>
+class copy_line::object_work final : public job {
+ public:
+  object_work(Request what, std::function<void(Answer)> answer)
+      : what_(std::move(what)), answer_(std::move(answer)) {
+    for (const sealed_object& object : what_.objects)
+      left_ += cost_of(object);
+  }
+
+  uint64_t left() const override { return left_; }
+
+  bool go_on(uint64_t budget) override {
+    for (uint64_t spent = 0; next_ < what_.objects.size() && spent < budget; ++next_) {
+      const sealed_object& object = what_.objects[next_];
+      if constexpr (std::is_same_v<Request, seal_request>)
+        seal_object(what_, object);
+      else
+        done_.good.push_back(check_object(what_, object));
+      spent += cost_of(object);
+      left_ -= cost_of(object);
+    }
+    return next_ == what_.objects.size();
+  }
+
+  void finish() override { answer_(std::move(done_)); }
+
+ private:
+  /// A header takes about a microsecond.
+  static uint64_t cost_of(const sealed_object& object) { return object.payload_bytes + (16 << 10); }
+
+  Request what_;
+  Answer done_;
+  std::function<void(Answer)> answer_;
+  size_t next_ = 0;
+  uint64_t left_ = 0;
+};
+
+void copy_line::push(const context_ptr& context, std::unique_ptr<job> what) {
+  uint64_t cost = std::min(what->left(), slice_cost);
+  line_.push(flow_of(context), {flow_of(context), std::move(what)}, cost);
+}
+
+void copy_line::add(copy_request what, std::function<void(copy_answer)> answer) {
+  context_ptr context = what.context;
+  push(context, std::make_unique<copying>(std::move(what), piece_bytes_, std::move(answer)));
+}
+
+void copy_line::add(seal_request what, std::function<void(seal_answer)> answer) {
+  context_ptr context = what.context;
+  push(context, std::make_unique<object_work<seal_request, seal_answer>>(std::move(what), std::move(answer)));
+}
+
+void copy_line::add(check_request what, std::function<void(check_answer)> answer) {
+  context_ptr context = what.context;
+  push(context,
+       std::make_unique<object_work<check_request, check_answer>>(std::move(what), std::move(answer)));
+}
+
+void copy_line::serve() {
+  entry next = line_.pop();
+  if (next.what->go_on(line_.empty() ? alone_cost : slice_cost)) {
+    next.what->finish();
+    return;
+  }
+  uint64_t cost = std::min(next.what->left(), slice_cost);
+  line_.push_front(next.of, std::move(next), cost);
+}
+
+} // namespace terrace

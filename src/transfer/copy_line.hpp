@@ -1,0 +1,59 @@
+// The work that waits for a copier, and whose part of it is next.
+#pragma once
+
+#include "base/fair_queue.hpp"
+#include "transfer/copy_messages.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+namespace terrace {
+
+/// Trust groups, and connections within a group, get equal shares of a copier (base/fair_queue.hpp), whatever
+/// their requests consist of: large copies and many small pieces are served in slices that cost about the same.
+/// A request that arrives while others are served waits for at most one slice of each other connection, beside
+/// what is in progress. Pure, and used by one thread at a time, which does the work in `serve`.
+class copy_line {
+ public:
+  /// Cost of a slice while others wait: 100 us of copying.
+  static constexpr uint64_t slice_cost = 1 << 20;
+  static constexpr uint64_t alone_cost = 8 << 20; ///< of a slice while nobody else waits
+
+  /// `piece_bytes`: bytes copied between checks of a request's context.
+  explicit copy_line(uint64_t piece_bytes) : piece_bytes_(piece_bytes) {}
+
+  void add(copy_request what, std::function<void(copy_answer)> answer);
+  void add(seal_request what, std::function<void(seal_answer)> answer);
+  void add(check_request what, std::function<void(check_answer)> answer);
+
+  bool empty() const { return line_.empty(); }
+
+  /// Does a slice of the request whose turn it is, and answers it if that was the last. Must not be empty.
+  void serve();
+
+ private:
+  /// A request in progress.
+  class job {
+   public:
+    virtual ~job() = default;
+    virtual uint64_t left() const = 0;
+    virtual bool go_on(uint64_t budget) = 0; ///< true: it is done
+    virtual void finish() = 0;
+  };
+  class copying;
+  template <class Request, class Answer>
+  class object_work;
+
+  struct entry {
+    flow of;
+    std::unique_ptr<job> what;
+  };
+
+  void push(const context_ptr& context, std::unique_ptr<job> what);
+
+  uint64_t piece_bytes_;
+  fair_queue<entry> line_{slice_cost};
+};
+
+} // namespace terrace

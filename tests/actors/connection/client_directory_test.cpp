@@ -1,0 +1,78 @@
+#include "actors/connection/client_directory.hpp"
+
+#include <gtest/gtest.h>
+
+using namespace terrace;
+using namespace terrace::actors;
+
+namespace {
+
+struct ClientDirectory : ::testing::Test {
+  client_directory clients;
+  uint64_t next = 1;
+
+  connection_id add(uid_t uid = 0, pid_t pid = 7) {
+    auto made = std::make_shared<client_record>();
+    made->id = connection_id{next++};
+    made->uid = uid;
+    made->pid = pid;
+    clients.add(made);
+    return made->id;
+  }
+};
+
+} // namespace
+
+TEST_F(ClientDirectory, CountsClientsFromHelloOn) {
+  auto first = add(), second = add(), third = add();
+  EXPECT_EQ(clients.count(standing::silent), 3u);
+  EXPECT_TRUE(clients.admit_client(first, 2));
+  EXPECT_TRUE(clients.admit_client(second, 2));
+  auto refused = clients.admit_client(third, 2);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, errc::busy);
+  EXPECT_NE(refused.error().text.find("connection.connections_max"), std::string::npos);
+  clients.remove(first);
+  EXPECT_TRUE(clients.admit_client(third, 2));
+}
+
+TEST_F(ClientDirectory, TheOldestSilentConnectionOfTheUserWithMostOfThemLeaves) {
+  auto alone = add(1000);
+  auto first = add(2000);
+  add(2000);
+  EXPECT_EQ(clients.make_room_for_silent(4), nullptr);
+  auto leaves = clients.make_room_for_silent(3);
+  ASSERT_NE(leaves, nullptr);
+  EXPECT_EQ(leaves->id, first);
+  EXPECT_FALSE(clients.admit_client(first, 9)) << "too late";
+  EXPECT_EQ(clients.count(standing::leaving), 1u);
+  EXPECT_EQ(clients.make_room_for_silent(3), nullptr);
+  EXPECT_TRUE(clients.admit_client(alone, 9));
+}
+
+TEST_F(ClientDirectory, ObserversAreNotClientsAndTheOldestLeaves) {
+  auto first = add();
+  EXPECT_EQ(clients.admit_observer(first), nullptr);
+  for (size_t i = 1; i < client_directory::observers_max; ++i)
+    EXPECT_EQ(clients.admit_observer(add()), nullptr);
+  auto leaves = clients.admit_observer(add());
+  ASSERT_NE(leaves, nullptr);
+  EXPECT_EQ(leaves->id, first);
+  EXPECT_EQ(clients.count(standing::observer), client_directory::observers_max);
+  EXPECT_TRUE(clients.admit_client(add(), 1));
+}
+
+TEST_F(ClientDirectory, AProcessWithQuarantinedConnectionsMustConfirmOnceThereAreMany) {
+  for (int i = 0; i < 2; ++i) {
+    auto closed = add(0, 7);
+    EXPECT_TRUE(clients.admit_client(closed, 2));
+    clients.quarantine(closed);
+  }
+  EXPECT_EQ(clients.count(standing::quarantined), 2u);
+  EXPECT_TRUE(clients.admit_client(add(0, 8), 2));
+  auto refused = clients.admit_client(add(0, 7), 2);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().text.find("resumes"), std::string::npos) << refused.error().text;
+  clients.remove(connection_id{1});
+  EXPECT_TRUE(clients.admit_client(add(0, 7), 2));
+}

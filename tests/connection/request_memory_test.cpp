@@ -1,0 +1,68 @@
+#include "connection/request_memory.hpp"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+using namespace terrace;
+
+namespace {
+
+struct RequestMemory : ::testing::Test {
+  request_memory memory{100};
+  std::vector<int> woken;
+
+  bool ask(int who) {
+    return memory.has_room(connection_id{static_cast<uint64_t>(who)}, [this, who] { woken.push_back(who); });
+  }
+};
+
+} // namespace
+
+TEST_F(RequestMemory, HasRoomUntilItIsFull) {
+  EXPECT_TRUE(ask(1));
+  memory.change(0, 99);
+  EXPECT_TRUE(ask(1));
+  memory.change(99, 150); // the request that exceeds it
+  EXPECT_FALSE(ask(1));
+  EXPECT_TRUE(memory.full());
+  EXPECT_EQ(memory.bytes(), 150u);
+}
+
+TEST_F(RequestMemory, WakesTheFirstInLineAndItPassesTheRoomOn) {
+  memory.change(0, 100);
+  EXPECT_FALSE(ask(1));
+  EXPECT_FALSE(ask(2));
+  EXPECT_FALSE(ask(1)) << "it is in line already";
+  EXPECT_EQ(memory.waiting(), 2u);
+  memory.change(50, 60);
+  EXPECT_TRUE(woken.empty());
+  memory.change(60, 10);
+  EXPECT_EQ(woken, (std::vector{1}));
+  memory.pass_on(connection_id{1});
+  EXPECT_EQ(woken, (std::vector{1, 2}));
+  memory.pass_on(connection_id{2});
+  EXPECT_EQ(memory.waiting(), 0u);
+}
+
+TEST_F(RequestMemory, WhoEndsIsNotWoken) {
+  memory.change(0, 100);
+  EXPECT_FALSE(ask(1));
+  EXPECT_FALSE(ask(2));
+  memory.pass_on(connection_id{1});
+  EXPECT_TRUE(woken.empty()) << "there is still no room";
+  memory.change(100, 0);
+  EXPECT_EQ(woken, (std::vector{2}));
+}
+
+TEST_F(RequestMemory, TellsWhenAFloodIsOver) {
+  request_memory large{UINT64_MAX};
+  constexpr uint64_t flood = request_memory::flood_bytes;
+  EXPECT_FALSE(large.change(0, flood - 1));
+  EXPECT_FALSE(large.change(flood - 1, 0));
+  EXPECT_FALSE(large.change(0, flood));
+  EXPECT_FALSE(large.change(flood, flood / 16));
+  EXPECT_TRUE(large.change(flood / 16, 0));
+  EXPECT_FALSE(large.change(0, 1));
+  EXPECT_FALSE(large.change(1, 0));
+}

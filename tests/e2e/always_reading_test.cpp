@@ -1,0 +1,173 @@
+// What the daemon notices of a client whatever else happens: its end, what it gives back, and that it is there.
+#include "tests/support/raw_client.hpp"
+#include "workload.hpp"
+
+#include <sys/socket.h>
+
+namespace terrace::e2e {
+namespace {
+
+using namespace std::chrono_literals;
+using test::raw_client;
+
+/// A client that holds all of host memory under leases, and whose one credit is used by a request that waits for a lookup
+/// of another client.
+struct OutOfCredit : ::testing::Test {
+  daemon_under_test daemon{{.host_bytes = 8 * mebibyte, .connection = "credit_requests = 1\n"}};
+  std::optional<tester> holder;
+  std::vector<client::lease> held;
+  client::ticket<client::lookup_result> waits;
+
+  static lookup_id awaited() {
+    lookup_id id;
+    id.bytes.fill(1);
+    return id;
+  }
+
+  void SetUp() override {
+    holder.emplace(daemon.socket(), "holder");
+    held = occupy(*holder, 1, objects_in(8 * mebibyte));
+    auto submitted = (*holder)->submit_await_lookup(awaited(), client::within(60s));
+    ASSERT_TRUE(submitted) << submitted.error().text;
+    waits = std::move(*submitted);
+    tester other(daemon.socket(), "other");
+    auto until = patiently();
+    while (!has_request(other) && std::chrono::steady_clock::now() < *until) {
+    }
+  }
+
+  bool has_request(tester& other) {
+    for (const auto& client : other.status().clients)
+      if (client.name == "holder")
+        return client.requests_in_flight != 0;
+    return false;
+  }
+};
+
+TEST_F(OutOfCredit, AClosedSocketGivesBackItsLeasesAtOnce) {
+  tester other(daemon.socket(), "other");
+  auto before = std::chrono::steady_clock::now();
+  ::shutdown((*holder)->descriptor(), SHUT_RDWR);
+  EXPECT_TRUE(stored_when_free(other, chain_of(2000, 1)));
+  EXPECT_EQ(leased_objects(other, 0), 0U);
+  EXPECT_LT(std::chrono::steady_clock::now() - before, 20s) << "only the deadline of its request ended it";
+}
+
+TEST_F(OutOfCredit, AReleaseIsServedAndTheRequestGoesOn) {
+  tester other(daemon.socket(), "other");
+  auto before = std::chrono::steady_clock::now();
+  held.clear(); // each sends a release
+  EXPECT_EQ(leased_objects(other, 0), 0U);
+  EXPECT_LT(std::chrono::steady_clock::now() - before, 20s) << "they waited for its request";
+  auto chain = chain_of(1, 1);
+  auto request = other.lookup_of(chain);
+  request.id = awaited();
+  ASSERT_TRUE(other->lookup(request, patiently()));
+  auto heard = (*holder)->wait(waits, client::within(20s));
+  EXPECT_TRUE(heard) << heard.error().text;
+}
+
+TEST_F(OutOfCredit, ACancelIsServed) {
+  auto found = (*holder)->cancel(waits, client::within(20s));
+  ASSERT_TRUE(found) << found.error().text;
+  EXPECT_TRUE(*found);
+  auto heard = (*holder)->wait(waits, client::within(20s));
+  ASSERT_FALSE(heard);
+  EXPECT_EQ(heard.error().code, errc::cancelled);
+}
+
+TEST_F(OutOfCredit, AnythingElseWaits) {
+  raw_client client(daemon.socket());
+  ASSERT_TRUE(client.greet());
+  // Two requests in one message: the second is not begun before the first is answered, and both are answered.
+  auto both = test::status_frame(2);
+  auto second = test::status_frame(3);
+  both.insert(both.end(), second.begin(), second.end());
+  ASSERT_TRUE(client.send(both));
+  for (uint64_t id : {2, 3}) {
+    auto said = client.receive();
+    ASSERT_TRUE(said);
+    EXPECT_EQ(said->id, id);
+  }
+}
+
+TEST(Deadlines, AreShortenedToTheLongestOne) {
+  daemon_under_test daemon({.connection = "request_deadline = \"20ms\"\nrequest_deadline_max = \"50ms\"\n"});
+  auto waits = client::connection::connect({.path = daemon.socket()}, patiently());
+  ASSERT_TRUE(waits) << waits.error().text;
+  lookup_id never;
+  never.bytes.fill(7);
+  auto before = std::chrono::steady_clock::now();
+  auto heard = waits->await_lookup(never, client::within(60s));
+  ASSERT_FALSE(heard);
+  EXPECT_EQ(heard.error().code, errc::deadline);
+  EXPECT_LT(std::chrono::steady_clock::now() - before, 20s);
+}
+
+TEST(Handshake, HasADeadline) {
+  daemon_under_test daemon({.connection = "handshake_deadline = \"100ms\"\n"});
+  raw_client silent(daemon.socket());
+  auto said = silent.receive();
+  ASSERT_TRUE(said && said->is_error());
+  EXPECT_EQ(said->code(), errc::deadline);
+  EXPECT_NE(said->text().find("handshake_deadline"), std::string::npos) << said->text();
+  EXPECT_TRUE(silent.ended());
+}
+
+TEST(Handshake, WhoSaysNothingKeepsNobodyOut) {
+  daemon_under_test daemon({.connection = "connections_max = 4\nhandshake_deadline = \"10m\"\n"});
+  std::vector<raw_client> silent;
+  for (int i = 0; i < 4; ++i)
+    silent.emplace_back(daemon.socket());
+  std::vector<std::unique_ptr<tester>> clients;
+  for (int i = 0; i < 4; ++i)
+    clients.push_back(std::make_unique<tester>(daemon.socket()));
+  auto said = silent.front().receive();
+  ASSERT_TRUE(said && said->is_error()) << "the oldest one made room";
+  EXPECT_EQ(said->code(), errc::busy);
+  EXPECT_EQ(clients.back()->store(chain_of(1, 1)), 1U);
+}
+
+TEST(Observer, StatusGetsInWhenNoClientDoes) {
+  daemon_under_test daemon({.connection = "connections_max = 1\n"});
+  tester only(daemon.socket(), "only");
+  auto second = client::connection::connect({.path = daemon.socket()}, patiently());
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code, errc::busy);
+  for (const char* what : {"status", "policies"}) {
+    auto looked = run({program("TERRACE"), what, "--socket", daemon.socket()});
+    EXPECT_EQ(looked.exit_code, 0) << looked.err;
+  }
+}
+
+TEST(Observer, OnlyLooks) {
+  daemon_under_test daemon;
+  auto looks = client::connection::connect({.path = daemon.socket(), .observes = true}, patiently());
+  ASSERT_TRUE(looks);
+  EXPECT_TRUE(looks->status(patiently()));
+  auto opened = looks->open_space(test_space(), patiently());
+  ASSERT_FALSE(opened);
+  EXPECT_NE(opened.error().text.find("observes"), std::string::npos) << opened.error().text;
+}
+
+TEST(Quarantine, IsNotCountedAmongTheClients) {
+  daemon_under_test daemon({.connection = "connections_max = 2\n"});
+  auto chain = chain_of(1, 1);
+  client::located_objects read; // kept: this process may be reading there
+  {
+    tester reader(daemon.socket(), "reader");
+    reader.store(chain);
+    auto found = reader.lookup(chain, true);
+    auto places = reader->read_lease(found.held.id(), {}, patiently());
+    ASSERT_TRUE(places);
+    read = std::move(*places);
+    ::shutdown(reader->descriptor(), SHUT_RDWR);
+  }
+  ASSERT_TRUE(daemon.await_log("objects that it may be reading are kept"));
+  tester second(daemon.socket(), "second");
+  tester third(daemon.socket(), "third");
+  EXPECT_EQ(third.lookup(chain).found_chunks, 1U);
+}
+
+} // namespace
+} // namespace terrace::e2e

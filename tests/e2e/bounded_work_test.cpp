@@ -1,0 +1,241 @@
+// The most expensive legal requests: what they cost is bounded, and they delay nobody for long.
+#include "tests/support/raw_client.hpp"
+#include "workload.hpp"
+
+#include <atomic>
+#include <fstream>
+#include <thread>
+
+namespace terrace::e2e {
+namespace {
+
+using namespace std::chrono_literals;
+using clock = std::chrono::steady_clock;
+
+/// One worker, so that nothing runs beside a long turn.
+const daemon_options one_worker{.workers = 1, .connection = "credit_bytes = \"16MiB\"\n"};
+
+/// A client that does nothing but ask for the status, and notes how long the slowest answer took.
+class bystander {
+ public:
+  explicit bystander(const std::string& socket)
+      : daemon_(client::connection::connect({.path = socket, .name = "bystander"}, patiently()).value()),
+        thread_([this] { look(); }) {}
+  ~bystander() { slowest(); }
+
+  /// Ends it.
+  clock::duration slowest() {
+    ended_ = true;
+    if (thread_.joinable())
+      thread_.join();
+    return slowest_;
+  }
+
+ private:
+  void look() {
+    while (!ended_) {
+      auto before = clock::now();
+      EXPECT_TRUE(daemon_.status(patiently()));
+      slowest_ = std::max(slowest_, clock::now() - before);
+    }
+  }
+  client::connection daemon_;
+  std::atomic<bool> ended_{false};
+  clock::duration slowest_{};
+  std::thread thread_;
+};
+
+client::space_spec small_blocks() {
+  auto spec = test_space();
+  spec.chunk_tokens = 32;
+  spec.hash_block_tokens = 1;
+  return spec;
+}
+
+/// Its hashing takes seconds: a call of the hash per token, each with a LoRA name and an item.
+struct expensive_prompt {
+  std::vector<uint32_t> tokens = std::vector<uint32_t>(2'097'152);
+  std::string name = std::string(256, 'l');
+  std::vector<client::item> items{{.identifier = name, .first_token = 0, .tokens = 2'097'152}};
+
+  client::prefix prefix() const {
+    auto made = client::prefix::of_tokens(tokens);
+    made.lora = name;
+    made.items = items;
+    return made;
+  }
+};
+
+uint64_t resident_bytes(pid_t pid) {
+  std::ifstream status("/proc/" + std::to_string(pid) + "/status");
+  for (std::string word; status >> word;)
+    if (word == "RssAnon:") {
+      uint64_t kibibytes = 0;
+      status >> kibibytes;
+      return kibibytes << 10;
+    }
+  return 0;
+}
+
+TEST(BoundedWork, ALongPromptDelaysNobodyAndKeepsItsDeadline) {
+  daemon_under_test daemon(one_worker);
+  tester hostile(daemon.socket(), "hostile", object_bytes, small_blocks());
+  expensive_prompt prompt;
+  client::lookup_request request;
+  request.in = hostile.space();
+  request.what = prompt.prefix();
+  bystander other(daemon.socket());
+  auto before = clock::now();
+  auto found = hostile->lookup(request, client::within(500ms));
+  // The client's own deadline ends its wait; the daemon's answer follows at once, and then the next request is served.
+  EXPECT_FALSE(found);
+  EXPECT_TRUE(hostile->status(patiently()));
+  EXPECT_LT(clock::now() - before, 3s);
+  EXPECT_LT(other.slowest(), 500ms);
+}
+
+TEST(BoundedWork, NamesAndIdentifiersHave256Bytes) {
+  daemon_under_test daemon;
+  for (int which = 0; which < 3; ++which) {
+    tester client(daemon.socket());
+    std::string name(257, 'l');
+    std::vector<uint32_t> tokens(16);
+    std::vector<client::item> items{{.identifier = name, .first_token = 0, .tokens = 16}};
+    client::lookup_request request;
+    request.in = client.space();
+    request.what = client::prefix::of_tokens(tokens);
+    if (which == 0)
+      request.what.lora = name;
+    else if (which == 1)
+      request.what.salt = name;
+    else
+      request.what.items = items;
+    auto found = client->lookup(request, patiently());
+    ASSERT_FALSE(found);
+    EXPECT_NE(found.error().text.find("256"), std::string::npos) << found.error().text;
+  }
+}
+
+TEST(BoundedWork, AMillionObjectsOfAnInferenceDelayNobody) {
+  daemon_under_test daemon(one_worker);
+  auto spec = test_space();
+  spec.world_size = 64;
+  tester hostile(daemon.socket(), "hostile", object_bytes, spec);
+  auto chain = chain_of(1, 16'384);
+  client::lookup_request request;
+  request.in = hostile.space();
+  request.what = client::prefix::of_digests(chain);
+  request.lease = true;
+  bystander other(daemon.socket());
+  for (uint64_t inference = 1; inference <= 4; ++inference) {
+    request.options.inference = inference;
+    auto found = hostile->lookup(request, patiently());
+    ASSERT_TRUE(found) << found.error().text;
+    EXPECT_EQ(found->requested_chunks, chain.size());
+    EXPECT_EQ(found->found_chunks, 0U);
+  }
+  // The policy answers while it records them.
+  EXPECT_TRUE(hostile->set_policy("host", "lru", patiently()));
+  EXPECT_LT(other.slowest(), 250ms);
+}
+
+TEST(BoundedWork, MoreObjectsThanARequestMayHaveAreRefusedWithTheBound) {
+  daemon_under_test daemon;
+  auto spec = test_space();
+  spec.world_size = 64;
+  tester client(daemon.socket(), "client", object_bytes, spec);
+  auto chain = chain_of(1, 16'385);
+  client::lookup_request request;
+  request.in = client.space();
+  request.what = client::prefix::of_digests(chain);
+  auto found = client->lookup(request, patiently());
+  ASSERT_FALSE(found);
+  EXPECT_EQ(found.error().code, errc::bad_request);
+  EXPECT_NE(found.error().text.find("1048576"), std::string::npos) << found.error().text;
+  EXPECT_TRUE(client->status(patiently())) << "the connection goes on";
+}
+
+/// A client that asks for the locations of many objects again and again, and reads no answer.
+class deaf_client {
+ public:
+  deaf_client(const std::string& socket, const lease_id& lease, size_t requests) : socket_(socket) {
+    EXPECT_TRUE(socket_.greet());
+    std::vector<uint8_t> frames;
+    for (size_t i = 0; i < requests; ++i) {
+      auto one = test::frame_with(protocol::kind::read_lease, 2 + i, [&](auto& body) {
+        return wire::CreateReadLease(body, body.CreateVector(lease.bytes.data(), lease.bytes.size()));
+      });
+      frames.insert(frames.end(), one.begin(), one.end());
+    }
+    EXPECT_TRUE(socket_.send(frames));
+  }
+  size_t answers() {
+    size_t count = 0;
+    while (count < 256 && socket_.receive())
+      ++count;
+    return count;
+  }
+
+ private:
+  test::raw_client socket_;
+};
+
+/// 8,192 objects of 4 KiB, leased: the answer with their locations has 192 KiB.
+struct ManyLocations : ::testing::Test {
+  static constexpr size_t objects = 8'192;
+  std::optional<daemon_under_test> daemon;
+  std::optional<tester> owner;
+  client::lookup_result leased;
+  std::vector<digest> chain = chain_of(1, objects);
+
+  void start(const std::string& connection) {
+    daemon.emplace(daemon_options{.workers = 1, .host_bytes = 96 * mebibyte, .connection = connection});
+    auto spec = test_space();
+    spec.pools[0].object_bytes = 4096;
+    owner.emplace(daemon->socket(), "owner", objects * 4096, spec);
+    std::vector<client::run> runs;
+    for (size_t i = 0; i < objects; ++i)
+      runs.push_back({.offset = i * 4096, .bytes = 4096});
+    auto request = owner->store_of(chain, {0, 1});
+    request.range = {};
+    request.runs = runs;
+    auto stored = (*owner)->store(request, patiently());
+    ASSERT_TRUE(stored) << stored.error().text;
+    ASSERT_EQ(stored->stored_chunks, objects);
+    leased = owner->lookup(chain, true);
+    ASSERT_EQ(leased.found_chunks, objects);
+  }
+};
+
+TEST_F(ManyLocations, AnswersThatAreNotReadUseUpCredit) {
+  start("credit_bytes = \"16MiB\"\n");
+  uint64_t before = resident_bytes(daemon->pid());
+  deaf_client deaf(daemon->socket(), leased.held.id(),
+                   256); // 48 MiB of answers, and as much for their objects
+  auto status = owner->status();
+  for (int i = 0; i < 200; ++i)
+    status = owner->status(); // round trips behind which the daemon has done what it does
+  EXPECT_LT(resident_bytes(daemon->pid()) - before, 40 * mebibyte);
+  EXPECT_EQ(deaf.answers(), 256U) << "they wait, none is lost";
+}
+
+TEST_F(ManyLocations, AllConnectionsOfAGroupTogetherHaveABound) {
+  start("group_bytes = \"16MiB\"\n");
+  uint64_t before = resident_bytes(daemon->pid());
+  std::vector<std::unique_ptr<deaf_client>> deaf;
+  for (int i = 0; i < 8; ++i)
+    deaf.push_back(std::make_unique<deaf_client>(daemon->socket(), leased.held.id(), 256));
+  for (int i = 0; i < 200; ++i)
+    owner->status(); // it is served all the same
+  EXPECT_LT(resident_bytes(daemon->pid()) - before, 64 * mebibyte);
+  for (auto& each : deaf)
+    EXPECT_EQ(each->answers(), 256U);
+  deaf.clear();
+  auto until = clock::now() + 20s;
+  while (resident_bytes(daemon->pid()) > before + 16 * mebibyte && clock::now() < until)
+    owner->status();
+  EXPECT_LT(resident_bytes(daemon->pid()), before + 16 * mebibyte) << "memory goes back to the kernel";
+}
+
+} // namespace
+} // namespace terrace::e2e

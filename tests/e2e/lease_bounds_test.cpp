@@ -1,0 +1,109 @@
+// What the leases of one client leave for the others, without a disk.
+#include "workload.hpp"
+
+namespace terrace::e2e {
+namespace {
+
+constexpr uint64_t host_objects = 31; // of 32 MiB; leases together hold at most 23
+
+class LeaseBounds : public ::testing::TestWithParam<client::hit_rule> {
+ protected:
+  static client::space_spec spec() {
+    auto spec = test_space();
+    spec.pools[0].rule = GetParam();
+    return spec;
+  }
+
+  /// Stores chains of one chunk and leases them, until nothing more is leased.
+  std::vector<client::lease> lease_all(tester& by, uint64_t seed) {
+    std::vector<client::lease> held;
+    for (uint64_t i = 0; i < 2 * host_objects; ++i) {
+      auto one = chain_of(seed + i, 1);
+      EXPECT_EQ(by.store(one), 1U);
+      if (auto found = by.lookup(one, true); found.found_chunks == 1)
+        held.push_back(std::move(found.held));
+    }
+    return held;
+  }
+
+  daemon_under_test daemon_{{.lease = {}}}; // the default bounds
+};
+
+TEST_P(LeaseBounds, AClientThatLeasesAllItCanStopsNoStore) {
+  tester greedy(daemon_.socket(), "greedy", 8 * object_bytes, spec());
+  auto held = lease_all(greedy, 100);
+  EXPECT_LE(held.size(), 17U); // three quarters of 23
+  EXPECT_GE(held.size(), 16U);
+
+  auto small = test_space();
+  small.pools[0].object_bytes = 8192;
+  tester other(daemon_.socket(), "other", object_bytes, small);
+  auto chunk = chain_of(1, 1);
+  fill_content(chunk[0], other.piece(0));
+  client::run run{.offset = 0, .bytes = 8192};
+  auto request = other.store_of(chunk);
+  request.runs = {&run, 1};
+  auto stored = other->store(request, patiently());
+  ASSERT_TRUE(stored) << stored.error().text;
+  EXPECT_EQ(stored->stored_chunks, 1U);
+}
+
+TEST_P(LeaseBounds, EachFurtherClientFindsAShare) {
+  std::vector<std::unique_ptr<tester>> clients;
+  std::vector<std::vector<client::lease>> held;
+  for (uint64_t i = 0; i < 3; ++i) {
+    clients.push_back(std::make_unique<tester>(daemon_.socket(), "greedy", 8 * object_bytes, spec()));
+    held.push_back(lease_all(*clients.back(), 1000 * (i + 1)));
+  }
+  EXPECT_GE(held[1].size(), 4U);
+  EXPECT_GE(held[2].size(), 1U);
+  EXPECT_LE(held[0].size() + held[1].size() + held[2].size(), 23U);
+  held.clear();
+  EXPECT_EQ(leased_objects(*clients[0], 0), 0U);
+}
+
+TEST_P(LeaseBounds, ALeaseOnWhatIsLeasedAlreadyIsNeverShortened) {
+  tester first(daemon_.socket(), "first", 8 * object_bytes, spec());
+  tester second(daemon_.socket(), "second", 8 * object_bytes, spec());
+  std::vector<client::lease> held;
+  for (uint64_t i = 0; i < 16; ++i) {
+    auto one = chain_of(100 + i, 1);
+    EXPECT_EQ(first.store(one), 1U);
+    auto found = first.lookup(one, true);
+    ASSERT_EQ(found.found_chunks, 1U);
+    held.push_back(std::move(found.held));
+    auto shared = second.lookup(one, true);
+    ASSERT_EQ(shared.found_chunks, 1U);
+    held.push_back(std::move(shared.held));
+  }
+}
+
+TEST_P(LeaseBounds, WhatCanOnlyWaitForLeasesIsToldAtOnce) {
+  tester greedy(daemon_.socket(), "greedy", 8 * object_bytes, spec());
+  auto held = lease_all(greedy, 100);
+  auto large = test_space();
+  large.pools[0].object_bytes = 18 * mebibyte;
+  tester other(daemon_.socket(), "other", 18 * mebibyte, large);
+  auto chunk = chain_of(1, 1);
+  client::run run{.offset = 0, .bytes = 18 * mebibyte};
+  auto request = other.store_of(chunk);
+  request.runs = {&run, 1};
+  auto stored = other->store(request, patiently());
+  ASSERT_FALSE(stored);
+  EXPECT_EQ(stored.error().code, errc::no_space);
+  EXPECT_NE(stored.error().text.find("only the end of leases can make"), std::string::npos)
+      << stored.error().text;
+  held.clear();
+  EXPECT_EQ(leased_objects(greedy, 0), 0U);
+  stored = other->store(request, patiently());
+  EXPECT_TRUE(stored) << stored.error().text;
+}
+
+INSTANTIATE_TEST_SUITE_P(Rules, LeaseBounds,
+                         ::testing::Values(client::hit_rule::all_chunks, client::hit_rule::trailing_chunks),
+                         [](const auto& one) {
+                           return one.param == client::hit_rule::all_chunks ? "AllChunks" : "TrailingChunks";
+                         });
+
+} // namespace
+} // namespace terrace::e2e

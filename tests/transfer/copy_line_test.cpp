@@ -1,0 +1,115 @@
+// Whose copies a copier does next, and that all are done completely.
+#include "transfer/copy_line.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+#include <vector>
+
+using namespace terrace;
+
+namespace {
+
+constexpr uint64_t mebibyte = 1 << 20;
+
+struct CopyLine : ::testing::Test {
+  copy_line line{8 * mebibyte};
+  std::vector<std::byte> inside = std::vector<std::byte>(16 * mebibyte);
+  std::vector<std::byte> region = std::vector<std::byte>(16 * mebibyte, std::byte{7});
+  std::vector<uint64_t> done; ///< connections, in the order in which their copies ended
+
+  /// A copy into the arena in pieces of `piece` bytes.
+  void copy(flow of, uint64_t bytes, uint64_t piece) {
+    copy_request request;
+    request.outside = {region.data(), -1, region.size(), nullptr};
+    for (uint64_t at = 0; at < bytes; at += piece)
+      request.pieces.push_back({inside.data() + at, at, std::min(piece, bytes - at)});
+    request.context = std::make_shared<request_context>();
+    request.context->group = of.group;
+    request.context->connection = connection_id{of.connection};
+    line.add(std::move(request), [this, of, bytes](const copy_answer& answer) {
+      EXPECT_EQ(answer.failure.code, errc::ok) << answer.failure.text;
+      EXPECT_EQ(answer.bytes, bytes);
+      done.push_back(of.connection);
+    });
+  }
+  void drain() {
+    while (!line.empty())
+      line.serve();
+  }
+};
+
+TEST_F(CopyLine, CopiesEverythingPieceByPiece) {
+  copy({1, 1}, 3 * mebibyte + 5, 1000);
+  copy({1, 2}, 5, 1);
+  drain();
+  EXPECT_EQ(done, (std::vector<uint64_t>{2, 1}));
+  EXPECT_EQ(inside[3 * mebibyte + 4], std::byte{7});
+  EXPECT_EQ(inside[3 * mebibyte + 5], std::byte{0});
+}
+
+TEST_F(CopyLine, AnEmptyCopyIsAnswered) {
+  copy({1, 1}, 0, 1);
+  drain();
+  EXPECT_EQ(done.size(), 1u);
+}
+
+TEST_F(CopyLine, ASmallCopyDoesNotWaitForMillionsOfTinyPieces) {
+  for (int i = 0; i < 12; ++i)
+    copy({1, 1}, mebibyte, 1);
+  line.serve();
+  copy({1, 2}, 4096, 4096);
+  int slices = 0;
+  for (; done.empty() || done.back() != 2; ++slices)
+    line.serve();
+  EXPECT_LE(slices, 2);
+  drain();
+  EXPECT_EQ(done.size(), 13u);
+}
+
+TEST_F(CopyLine, TinyPiecesAreChargedWhatTheyCost) {
+  copy({1, 1}, mebibyte, 1);
+  copy({1, 2}, 16 * mebibyte, 16 * mebibyte);
+  int slices = 0;
+  for (; done.empty(); ++slices)
+    line.serve();
+  EXPECT_EQ(done.front(), 2u) << "a million pieces cost more than 16 MiB at once";
+}
+
+TEST_F(CopyLine, GroupsGetEqualSharesHoweverManyConnectionsTheyHave) {
+  for (uint64_t connection = 1; connection <= 8; ++connection)
+    copy({1, connection}, 4 * mebibyte, 4 * mebibyte);
+  copy({2, 99}, 4 * mebibyte, 4 * mebibyte);
+  int slices = 0;
+  for (; done.empty() || done.back() != 99; ++slices)
+    line.serve();
+  EXPECT_LE(slices, 10) << "every second slice is its own";
+}
+
+TEST_F(CopyLine, AnEndedRequestIsAnsweredInItsTurn) {
+  copy_request request;
+  request.context = std::make_shared<request_context>();
+  request.context->ended = errc::cancelled;
+  request.outside = {region.data(), -1, region.size(), nullptr};
+  request.pieces.push_back({inside.data(), 0, mebibyte});
+  errc heard = errc::ok;
+  line.add(std::move(request), [&](const copy_answer& answer) { heard = answer.failure.code; });
+  drain();
+  EXPECT_EQ(heard, errc::cancelled);
+}
+
+/// Random copies of random connections: all end, and the one of a connection that asks rarely soon.
+TEST_F(CopyLine, EveryCopyEnds) {
+  std::mt19937_64 random(1);
+  for (int round = 0; round < 20; ++round) {
+    done.clear();
+    size_t count = 1 + random() % 20;
+    for (size_t i = 0; i < count; ++i)
+      copy({random() % 2, 1 + random() % 4}, random() % mebibyte, 1 + random() % 5000);
+    drain();
+    EXPECT_EQ(done.size(), count);
+  }
+}
+
+} // namespace
