@@ -40,7 +40,8 @@ struct FoundPrefix : ::testing::Test {
         places[i] = {object_id{first + i}, 0, 1 << 20, object};
       }
     if (hold)
-      made.held = std::make_shared<object_hold>(tier == tier_kind::host ? host_tier : disk_tier, std::move(places));
+      made.held =
+          std::make_shared<object_hold>(tier == tier_kind::host ? host_tier : disk_tier, std::move(places));
     return made;
   }
 
@@ -163,6 +164,14 @@ TEST_F(FoundPrefix, NothingIsKnownBehindWhatWasSearched) {
   EXPECT_EQ(prefix.plan().found_chunks, 1u);
   EXPECT_EQ(prefix.plan().requested_chunks, 3u);
   EXPECT_TRUE(prefix.unusable()[0].ids.empty());
+}
+
+TEST_F(FoundPrefix, NamesTheFirstMissingObjectWhereNoTierWasSearched) {
+  auto in = std::make_shared<opened_space>(opened_space{space_id{1}, spec, spec.fingerprint()});
+  found_prefix prefix({in, {3, 0, UINT64_MAX}, true, false}, {}, 0);
+  EXPECT_EQ(prefix.plan().found_chunks, 0u);
+  ASSERT_TRUE(prefix.plan().missing);
+  EXPECT_EQ(prefix.plan().missing->chunk, 0u);
 }
 
 TEST_F(FoundPrefix, NamesWhatNobodyCanComplete) {
