@@ -95,13 +95,26 @@ bool found_prefix::all_in_host() const {
          std::all_of(places.begin(), places.end(), [](const object_place& place) { return place.present(); });
 }
 
-leased_prefix found_prefix::in_host(const lease_room& room, uint64_t bytes) const {
-  leased_prefix prefix{of_.in->spec, shares_.front().held->places(), {}, {}, bytes};
+leased_prefix found_prefix::in_host(const lease_room& room) const {
+  leased_prefix prefix{of_.in->spec, shares_.front().held->places(), {}, {}, 0};
   for (auto share = shares_.begin() + 1; share != shares_.end(); ++share)
     if (share->held)
       prefix.below.emplace_back(share->held->places());
   prefix.leased = room.leases->leased(prefix.host);
   return prefix;
+}
+
+/// Shortens the prefix to what fits, and keeps in host memory only what a lease holds there.
+void found_prefix::cut_to_fit(leased_prefix prefix) {
+  size_t may_have = chunks_that_fit(prefix);
+  if (may_have < plan_.found_chunks) {
+    cut_to(may_have);
+    keep_found();
+    shortened_ = true;
+  }
+  release_unneeded();
+  prefix.host = shares_.front().held->places();
+  shares_.front().held->keep_only(kept_in_host(prefix));
 }
 
 void found_prefix::lease(const lease_room& room) {
@@ -111,17 +124,14 @@ void found_prefix::lease(const lease_room& room) {
     return;
   }
   account_ptr account = room.account ? room.account : room.leases->open();
+  uint64_t most = bytes_max(room, shares_.size());
   hold_ptr& host = shares_.front().held;
-  auto claimed = account->claim_for(host->places(), bytes_max(room, shares_.size()));
+  auto claimed = account->claim_for(host->places(), most);
   if (!claimed.complete() || !all_in_host()) {
-    size_t may_have = chunks_that_fit(in_host(room, claimed.bytes()));
-    if (may_have < plan_.found_chunks) {
-      cut_to(may_have);
-      keep_found();
-      shortened_ = true;
-    }
-    release_unneeded();
-    host->keep_only(kept_in_host(in_host(room, claimed.bytes())));
+    auto prefix = in_host(room);
+    auto beside = account->claim_for(bytes_to_load(prefix), most);
+    prefix.room = claimed.bytes() + beside.bytes();
+    cut_to_fit(std::move(prefix));
   }
   host = account->charge(std::move(host));
 }

@@ -66,7 +66,8 @@ class found_prefix {
   void release_unneeded();
   bool holds_in_host() const;
   bool all_in_host() const;
-  leased_prefix in_host(const lease_room& room, uint64_t bytes) const;
+  leased_prefix in_host(const lease_room& room) const;
+  void cut_to_fit(leased_prefix prefix);
 
   prefix_subject of_;
   size_t per_chunk_; ///< objects

@@ -126,6 +126,26 @@ TEST_F(FoundPrefix, WhatDoesNotFitIsHeldBelow) {
   EXPECT_EQ(room.account->bytes(), 6 * object);
 }
 
+TEST_F(FoundPrefix, WhatOnlyTheDiskHoldsHasRoomOfItsOwn) {
+  auto prefix = found("...###", "###...");
+  prefix.lease(room);
+  EXPECT_FALSE(prefix.shortened()) << "leases may hold six";
+  EXPECT_EQ(prefix.plan().found_chunks, 6u);
+  EXPECT_EQ(room.account->bytes(), 3 * object) << "what is not in host memory is not charged";
+  auto longer = found("....####", "####....");
+  longer.lease(room);
+  EXPECT_TRUE(longer.shortened());
+}
+
+TEST_F(FoundPrefix, WhatIsLeasedAlreadyIsFoundHoweverLittleRoomThereIs) {
+  auto in_host = found("#########");
+  in_host.lease({leases, leases->open(), 1000 * object});
+  auto all = found("...######", "###......");
+  all.lease({leases, leases->open(), 0});
+  EXPECT_EQ(all.plan().found_chunks, 9u);
+  EXPECT_FALSE(all.shortened());
+}
+
 TEST_F(FoundPrefix, StatesThatNoWindowNeedsAreReleased) {
   spec.pools.push_back({.name = "state", .object_bytes = 1 << 20, .rule = hit_rule::trailing_chunks});
   auto prefix = found("######");

@@ -110,6 +110,15 @@ TEST_F(LeasedLoads, ALeaseEndsWhereItWouldKeepTooMuchInHostMemory) {
   EXPECT_EQ(load_leased(leased, 0, 28).chunks, 28u);
 }
 
+TEST_F(LeasedLoads, WhatIsOnlyOnDiskDoesNotShortenALeaseThatHasRoom) {
+  store(0, 10);
+  forget_host(2, 2);
+  forget(disk_tier(), 9, 1);
+  auto leased = lookup(chain(0, 10), true);
+  EXPECT_EQ(leased.plan.found_chunks, 10u);
+  EXPECT_EQ(load_leased(leased, 0, 10).chunks, 10u);
+}
+
 TEST_F(LeasedLoads, ALeaseHoldsTheBeginningOfItsChainInHostMemory) {
   store(0, 20);
   forget_host(5, 3);
