@@ -54,19 +54,11 @@ void store(connection& client, const connection::request& what, const wire::Stor
     return;
   client.set_deadline(what, asked.deadline_ms());
   connection::take_options(what, asked.options());
-  with_chunks(client, what, *in, *asked.prefix(),
-              [&client, what, &asked, region, in](chunk_prefix prefix, const keep_alive& body) {
-                auto scope = scope_of(client, what, asked, in->what->spec, prefix.chunks.size());
-                if (!scope)
-                  return;
-                auto whole = std::make_shared<const chunk_prefix>(std::move(prefix));
-                scope_subject of{in->what, {whole, &whole->chunks}, whole->parent, *scope, in->rank};
-                with_objects(client, what, std::move(of), body,
-                             [&client, what, &asked, region, in,
-                              per_chunk = scope->pools.size()](const batch_ptr& objects) {
-                               store_objects(client, what, asked, region, *in, objects, per_chunk);
-                             });
-              });
+  with_prefix_objects(client, what, in, asked,
+                      [&client, what, &asked, region, in](const chunk_prefix&, const transfer_scope& scope,
+                                                          const batch_ptr& objects) {
+                        store_objects(client, what, asked, region, *in, objects, scope.pools.size());
+                      });
 }
 
 } // namespace terrace::actors::verbs
