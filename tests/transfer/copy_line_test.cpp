@@ -22,10 +22,10 @@ struct CopyLine : ::testing::Test {
   std::vector<std::byte> inside = std::vector<std::byte>(16 * mebibyte);
   std::vector<std::byte> region = std::vector<std::byte>(16 * mebibyte, std::byte{7});
   space_ptr in = std::make_shared<opened_space>(
-      opened_space{space_id{1}, testing::small_space(), testing::small_space().fingerprint()});
+      opened_space{space_id{1}, terrace::testing::small_space(), terrace::testing::small_space().fingerprint()});
   std::vector<uint64_t> done; ///< connections, in the order in which their copies ended
 
-  static context_ptr context_of(flow of) {
+  static context_ptr context_of(const flow& of) {
     auto made = std::make_shared<request_context>();
     made->group = of.group;
     made->connection = connection_id{of.connection};
@@ -45,11 +45,11 @@ struct CopyLine : ::testing::Test {
     });
   }
   sealed_object object(uint64_t at, uint64_t bytes) {
-    return {test::key_of(at), 1, inside.data() + at, bytes - object_header_bytes, bytes};
+    return {terrace::test::key_of(at), 1, inside.data() + at, bytes - object_header_bytes, bytes};
   }
   /// Objects of 4 MiB, one after the other.
   template <class Request, class Answer>
-  void work(flow of, size_t objects) {
+  void work(const flow& of, size_t objects) {
     Request request;
     request.in = in;
     for (size_t i = 0; i < objects; ++i)
