@@ -54,10 +54,8 @@ void with_chunks(connection& client, const connection::request& what, const clie
   bool short_work = input.tokens.size() <= short_tokens;
   auto hasher = short_work ? in.hasher : std::shared_ptr<token_hasher>(make_token_hasher(in.what->spec));
   auto resolver = prefix_resolver::make(in.what->spec, *hasher, std::move(input));
-  if (!resolver) {
-    client.refuse(what, resolver.error());
+  if (!client.ok(what, resolver))
     return;
-  }
   hash_on(client, std::make_shared<hashing>(hashing{std::move(hasher), in.what, std::move(*resolver),
                                                     what.context, std::move(then), nullptr}));
 }

@@ -28,10 +28,8 @@ void load_objects(connection& client, const connection::request& what, const wir
     return;
   }
   auto runs = runs_of(*request.runs(), request.runs_per_object(), *subject.objects, region->size());
-  if (!runs) {
-    client.refuse(what, runs.error());
+  if (!client.ok(what, runs))
     return;
-  }
   load_job job;
   job.group = client.group_handle();
   job.in = subject.in;
@@ -117,8 +115,7 @@ void load(connection& client, const connection::request& what, const wire::Load&
   auto region = client.find_region(what, asked.region());
   if (!region)
     return;
-  client.set_deadline(what, asked.deadline_ms());
-  connection::take_options(what, asked.options());
+  client.take_terms(what, asked);
   if (asked.prefix() != nullptr) {
     load_prefix(client, what, asked, region);
     return;

@@ -126,9 +126,7 @@ void begin_named(connection& client, const connection::request& what, const wire
   client.ask(what, client.group().group, begin_lookup_request{id, what.context},
              "the trust group's actor has ended",
              [&client, what, &asked, of = std::move(of), body](const begin_lookup_answer& answer) mutable {
-               if (answer.failure.code != errc::ok)
-                 client.refuse(what, answer.failure);
-               else
+               if (client.ok(what, answer.failure))
                  begin(client, what, asked, std::move(of), std::move(body));
              });
 }
@@ -152,8 +150,7 @@ void lookup(connection& client, const connection::request& what, const wire::Loo
     refused(client, what, asked);
     return;
   }
-  client.set_deadline(what, asked.deadline_ms());
-  connection::take_options(what, asked.options());
+  client.take_terms(what, asked);
   size_t width = asked.prefix()->digests() ? asked.prefix()->digest_width() : in->hasher->width();
   subject of{std::move(in), asked.lease(), asked.digests() ? width : 0, nullptr, nullptr};
   if (asked.lookup_id() != nullptr)

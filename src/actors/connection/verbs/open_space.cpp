@@ -90,10 +90,8 @@ void try_to_open(const opening_ptr& all) {
 void open_space(connection& client, const connection::request& what, const wire::OpenSpace& asked,
                 protocol::descriptor_list&) {
   auto spec = spec_of(asked);
-  if (!spec) {
-    client.refuse(what, spec.error());
+  if (!client.ok(what, spec))
     return;
-  }
   auto rank = static_cast<uint16_t>(asked.rank());
   auto then = [&client, what, rank](const space_ptr& opened) {
     const opened_space& space = *opened;

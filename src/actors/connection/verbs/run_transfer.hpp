@@ -15,15 +15,11 @@ template <class Request>
 std::optional<transfer_scope> scope_of(connection& client, const connection::request& what,
                                        const Request& request, const space_spec& spec, size_t chunks) {
   auto range = checked_range(chunks, request.first_chunk(), request.chunks());
-  if (!range) {
-    client.refuse(what, range.error());
+  if (!client.ok(what, range))
     return std::nullopt;
-  }
   auto pools = checked_pools(spec, span_of(request.pools()), range->count);
-  if (!pools) {
-    client.refuse(what, pools.error());
+  if (!client.ok(what, pools))
     return std::nullopt;
-  }
   transfer_scope scope{*range, std::move(*pools)};
   client.charge_objects(what, scope.objects());
   return scope;
@@ -59,9 +55,7 @@ void run_transfer(connection& client, const connection::request& what, actor_poo
       worker, std::move(job),
       [&client, &idle, what, then, worker](const Result& done) {
         then(done);
-        if (done.failure.code != errc::ok)
-          client.refuse(what, done.failure);
-        else
+        if (client.ok(what, done.failure))
           idle.put_back(worker);
       },
       [&client, what, then] {

@@ -27,10 +27,8 @@ void store_objects(connection& client, const connection::request& what, const wi
                    const std::shared_ptr<const client_region>& region, const client_space& in,
                    const batch_ptr& objects, size_t per_chunk) {
   auto runs = runs_of(*asked.runs(), asked.runs_per_object(), *objects, region->size());
-  if (!runs) {
-    client.refuse(what, runs.error());
+  if (!client.ok(what, runs))
     return;
-  }
   store_job job;
   job.group = client.group_handle();
   job.in = in.what;
@@ -52,8 +50,7 @@ void store(connection& client, const connection::request& what, const wire::Stor
   auto region = client.find_region(what, asked.region());
   if (!region)
     return;
-  client.set_deadline(what, asked.deadline_ms());
-  connection::take_options(what, asked.options());
+  client.take_terms(what, asked);
   with_prefix_objects(client, what, in, asked,
                       [&client, what, &asked, region, in](const chunk_prefix&, const transfer_scope& scope,
                                                           const batch_ptr& objects) {
