@@ -109,6 +109,16 @@ class connection {
     answer(what, errc::ok, std::move(frame), std::move(descriptors));
   }
   void refuse(const request& what, const error& why);
+  /// True if there is no error. Otherwise refuses the request with it.
+  bool ok(const request& what, const error& failure) {
+    if (failure.code != errc::ok)
+      refuse(what, failure);
+    return failure.code == errc::ok;
+  }
+  template <class T>
+  bool ok(const request& what, const result<T>& made) {
+    return made || ok(what, made.error());
+  }
   /// For a request whose contents are wrong: answers it; ends the connection if it is the handshake.
   void refuse_frame(const request& what, const protocol::frame& frame, const error& why);
 
@@ -128,6 +138,11 @@ class connection {
 
   /// Takes the inference and the trace of the request from the options.
   static void take_options(const request& what, const wire::Options* options);
+  template <class Request>
+  void take_terms(const request& what, const Request& asked) {
+    set_deadline(what, asked.deadline_ms());
+    take_options(what, asked.options());
+  }
   /// Notifies the policy of the inference's access to these objects, root first, unless the request belongs
   /// to no inference.
   void use_for_inference(const request& what, const wire::Options* options, object_source objects);
@@ -251,6 +266,8 @@ class connection {
   /// True if it may change what serves all clients of the trust group. Otherwise refuses the request. `why`: what the
   /// request would change.
   bool may_govern(const request& what, const char* why);
+  /// True if its trust group's memory may be mapped. Otherwise refuses the request. `instead`: what the client can use.
+  bool may_map(const request& what, const char* instead);
   actor_pool& idle_lookups() { return idle_lookups_; }
   actor_pool& idle_loads() { return idle_loads_; }
   actor_pool& idle_stores() { return idle_stores_; }
