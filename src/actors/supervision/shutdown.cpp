@@ -84,7 +84,7 @@ void end_groups(supervisor_pointer self) {
     await_end(self, which);
     self->send_exit(which, caf::exit_reason::user_shutdown);
   };
-  for (const caf::actor& preparer : state.preparers)
+  for (const preparer_actor& preparer : state.preparers)
     end(preparer);
   for (const memory_actor& memory : state.memories)
     end(memory);

@@ -41,7 +41,7 @@ void prepare_memory(supervisor_pointer self, size_t group) {
       spawn_memory(self->system(), {.group = group,
                                     .parts = state.groups[group],
                                     .prefault_piece_bytes = state.with.prefault_piece_bytes,
-                                    .report_to = caf::actor_cast<caf::actor>(self),
+                                    .report_to = caf::actor_cast<supervisor_actor>(self),
                                     .log = state.with.log,
                                     .warn = state.with.warn,
                                     .detached = state.with.detached}));

@@ -26,10 +26,10 @@ struct supervisor_state {
   std::vector<bool> memory_ready;
   std::shared_ptr<copier_pool> copiers;
   std::shared_ptr<connected_clients> clients = std::make_shared<connected_clients>();
-  std::vector<caf::actor> preparers;
+  std::vector<preparer_actor> preparers;
   std::vector<memory_actor> memories; ///< parallel to the groups
   std::vector<listener_actor> listeners;
-  caf::actor metrics;
+  metrics_actor metrics;
 
   enum class phase { serving, closing_listeners, draining, settling, ending } now = phase::serving;
   std::set<caf::actor_addr> awaited; ///< actors whose end the present phase waits for
@@ -38,9 +38,7 @@ struct supervisor_state {
   bool clean = true;
 };
 
-/// The preparers that it spawns report to it.
-using supervisor_interface =
-    supervisor_actor::extend<caf::reacts_to<disk_prepared>, caf::reacts_to<runtime::io_done>>;
+using supervisor_interface = supervisor_actor::extend<caf::reacts_to<runtime::io_done>>;
 using supervisor_pointer = caf::stateful_actor<supervisor_state, runtime::homed<supervisor_interface::base>>*;
 
 } // namespace terrace::actors
