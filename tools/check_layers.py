@@ -36,17 +36,18 @@ ROOMS = {
     "disk": {"base", "index", "memory", "policy", "tier", "storage", "transfer"},
     "channel": {"base", "memory", "protocol", "runtime"},
     "connection": {"base", "index", "memory", "policy", "tier", "protocol", "metrics"},
+    "supervision": {"base", "index", "memory", "policy", "tier", "transfer", "storage", "metrics"},
     "coroutine": {"base"},
     "runtime": {"base"},
     "protocol": {"base"},
     "storage": {"base"},
     "gpu": PURE,
     "metrics": {"base"},
-    "actors": PURE | {"disk", "channel", "connection", "coroutine", "runtime", "protocol", "storage", "gpu", "metrics"},
+    "actors": PURE | {"disk", "channel", "connection", "supervision", "coroutine", "runtime", "protocol", "storage", "gpu", "metrics"},
     "client": {"base", "protocol"},
     "simulate": {"base", "policy"},
     "cli": {"base", "index", "protocol", "client", "policy", "simulate", "storage"},
-    "daemon": PURE | {"disk", "channel", "connection", "runtime", "protocol", "storage", "gpu", "metrics", "actors"},
+    "daemon": PURE | {"disk", "channel", "connection", "supervision", "runtime", "protocol", "storage", "gpu", "metrics", "actors"},
 }
 # Single headers of other rooms that a room may include.
 HEADERS = {

@@ -50,4 +50,14 @@ std::string describe_losses(const opened_disk& disk) {
   return text;
 }
 
+joining_lines describe_joining(const std::string& tier, const opened_disk& disk) {
+  joining_lines lines;
+  lines.joined = tier + " joined: " + describe_opened(disk);
+  if (std::string left_out = describe_left_out(disk); !left_out.empty())
+    lines.warnings.push_back(tier + " " + left_out);
+  if (std::string lost = describe_losses(disk); !lost.empty())
+    lines.warnings.push_back(std::move(lost));
+  return lines;
+}
+
 } // namespace terrace

@@ -4,6 +4,7 @@
 #include "disk/disk_opening.hpp"
 
 #include <string>
+#include <vector>
 
 namespace terrace {
 
@@ -20,5 +21,12 @@ std::string describe_left_out(const opened_disk& disk);
 
 /// What is lost of its index; empty if nothing.
 std::string describe_losses(const opened_disk& disk);
+
+/// The lines for the log when the tier joins: that it does, and what is wrong. `tier`: its name.
+struct joining_lines {
+  std::string joined;
+  std::vector<std::string> warnings;
+};
+joining_lines describe_joining(const std::string& tier, const opened_disk& disk);
 
 } // namespace terrace

@@ -8,8 +8,8 @@
 
 #include "actors/connection/actor_pool.hpp"
 #include "actors/connection/client_record.hpp"
-#include "actors/detail_log.hpp"
 #include "actors/transfer/transfer_arguments.hpp"
+#include "base/detail_log.hpp"
 #include "base/line_limit.hpp"
 #include "base/printable.hpp"
 #include "channel/frame_channel.hpp"

@@ -7,10 +7,8 @@
 #include "actors/interfaces.hpp"
 #include "actors/transfer/copier_actor.hpp"
 #include "disk/disk_opening.hpp"
-#include "metrics/disk_probe.hpp"
-#include "metrics/journal_probe.hpp"
-#include "metrics/tier_probe.hpp"
 #include "runtime/home.hpp"
+#include "supervision/group_probes.hpp"
 #include "transfer/device_health.hpp"
 
 #include <functional>
@@ -19,12 +17,6 @@
 #include <vector>
 
 namespace terrace::actors {
-
-/// The probes of one path.
-struct path_probes {
-  std::shared_ptr<metrics::disk_probe> disk = std::make_shared<metrics::disk_probe>();
-  std::shared_ptr<metrics::journal_probe> journal = std::make_shared<metrics::journal_probe>();
-};
 
 struct disk_set_arguments {
   io_limits limits;

@@ -5,6 +5,7 @@
 #include "actors/supervision/preparer_actor.hpp"
 #include "actors/supervision/supervisor_actor.hpp"
 #include "runtime/io_messages.hpp"
+#include "supervision/shutdown_course.hpp"
 
 #include <caf/stateful_actor.hpp>
 
@@ -31,10 +32,9 @@ struct supervisor_state {
   std::vector<listener_actor> listeners;
   metrics_actor metrics;
 
-  enum class phase { serving, closing_listeners, draining, settling, ending } now = phase::serving;
+  shutdown_course course;
   std::set<caf::actor_addr> awaited; ///< actors whose end the present phase waits for
   std::map<size_t, unique_fd> locks; ///< of groups whose disk another process has open
-  size_t unsettled = 0;              ///< disk tiers that are not written down yet
   bool clean = true;
 };
 
