@@ -33,7 +33,7 @@ ROOMS = {
     "session": {"base", "index"},
     "tier": {"base", "index", "memory", "policy"},
     "transfer": {"base", "index", "memory", "policy", "tier", "storage"},
-    "disk": {"base", "index", "memory", "policy", "tier", "storage", "transfer"},
+    "disk": {"base", "index", "memory", "policy", "tier", "storage", "transfer", "metrics"},
     "channel": {"base", "memory", "protocol", "runtime"},
     "connection": {"base", "index", "memory", "policy", "tier", "protocol", "metrics"},
     "supervision": {"base", "index", "memory", "policy", "tier", "transfer", "storage", "metrics"},

@@ -136,14 +136,8 @@ void spawn_path(self_pointer self, size_t i, disk_set_seed& seed) {
   const path_probes& probes = with.probes[file->path_index()];
   state.probes.push_back(probes.disk);
   disk_arguments io;
-  io.file = file;
-  io.limits = with.limits;
-  io.health = with.health;
+  io.path = {file, with.limits, with.health, probes.disk, with.tier_probe, seed.service, i};
   io.segments = with.segments;
-  io.probe = probes.disk;
-  io.tier_probe = with.tier_probe;
-  io.service = seed.service;
-  io.path = i;
   io.warn = with.warn;
   state.disks.push_back(spawn_disk(self->system(), seed.homes[i], std::move(io)));
   journal_arguments journal;
