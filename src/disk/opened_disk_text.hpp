@@ -1,8 +1,11 @@
-// Log texts for an opened disk tier.
+// Log texts and metrics for an opened disk tier.
 #pragma once
 
 #include "disk/disk_opening.hpp"
+#include "metrics/path_probes.hpp"
+#include "metrics/tier_probe.hpp"
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,5 +31,9 @@ struct joining_lines {
   std::vector<std::string> warnings;
 };
 joining_lines describe_joining(const std::string& tier, const opened_disk& disk);
+
+/// Counts what was found and what is missing. `probes`: parallel to the configured paths.
+void count_opened(const opened_disk& disk, std::span<const metrics::path_probes> probes,
+                  metrics::tier_probe& tier);
 
 } // namespace terrace

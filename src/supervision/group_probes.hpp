@@ -2,8 +2,7 @@
 #pragma once
 
 #include "metrics/client_probe.hpp"
-#include "metrics/disk_probe.hpp"
-#include "metrics/journal_probe.hpp"
+#include "metrics/path_probes.hpp"
 #include "metrics/request_probe.hpp"
 #include "metrics/shadow_probe.hpp"
 #include "metrics/tier_probe.hpp"
@@ -13,19 +12,14 @@
 
 namespace terrace {
 
-/// The probes of one path of a disk.
-struct path_probes {
-  std::shared_ptr<metrics::disk_probe> disk = std::make_shared<metrics::disk_probe>();
-  std::shared_ptr<metrics::journal_probe> journal = std::make_shared<metrics::journal_probe>();
-};
-
 /// The probes of a group; registered with the exposition by their creator.
 struct group_probes {
   std::shared_ptr<metrics::tier_probe> host = std::make_shared<metrics::tier_probe>();
   std::shared_ptr<metrics::tier_probe> disk_tier = std::make_shared<metrics::tier_probe>();
   std::shared_ptr<metrics::shadow_probe> shadow =
-      std::make_shared<metrics::shadow_probe>();                ///< without lines
-  std::vector<path_probes> paths = std::vector<path_probes>(1); ///< parallel to the disk's files
+      std::make_shared<metrics::shadow_probe>(); ///< without lines
+  std::vector<metrics::path_probes> paths =
+      std::vector<metrics::path_probes>(1); ///< parallel to the disk's files
   std::shared_ptr<metrics::client_probe> clients = std::make_shared<metrics::client_probe>();
   std::shared_ptr<metrics::request_probe> requests = std::make_shared<metrics::request_probe>();
 };

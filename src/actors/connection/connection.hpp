@@ -15,6 +15,7 @@
 #include "channel/frame_channel.hpp"
 #include "channel/peer.hpp"
 #include "connection/arriving_request.hpp"
+#include "connection/client_deadlines.hpp"
 #include "connection/client_holdings.hpp"
 #include "connection/connection_limits.hpp"
 #include "connection/reading_gate.hpp"
@@ -140,7 +141,9 @@ class connection {
   void with_lease(const request& what, const lease_id& id, std::function<void(const lease_ptr&)> then);
 
   /// False: at the limit, and the request was refused.
-  bool opened(const request& what, client_space_ptr space);
+  bool opened(const request& what, client_space_ptr space) {
+    return granted(what, holdings_.add(std::move(space)));
+  }
   /// Errors: `not_found`; `busy` while the connection holds leases or reservations of the space.
   result<void> close_space(space_id id) { return holdings_.close_space(id); }
   uint16_t rank_in(space_id id) const { // 0 for a space in which only another connection's lease is
@@ -154,9 +157,11 @@ class connection {
   const region_budget_ptr& regions() const { return regions_; } ///< of this connection
   result<region_id> add_region(client_region_ptr region);
   bool remove_region(region_id id);
-  bool may_lease(const request& what); ///< refuses the request at the limit
+  bool may_lease(const request& what) { ///< refuses the request at the limit
+    return granted(what, holdings_.may_lease());
+  }
   /// True if its leases may contain this many more objects. Otherwise refuses the request.
-  bool may_name(const request& what, size_t objects);
+  bool may_name(const request& what, size_t objects) { return granted(what, holdings_.may_name(objects)); }
   void add_lease(lease_ptr taken);
   bool release_lease(const lease_id& id);
   /// For another client, from any thread: ends its own lease, unless this client may be reading it in place.
@@ -266,6 +271,13 @@ class connection {
            environment_->limits.leases_max;
   }
   void serve(protocol::frame& frame);
+  /// False: the request was refused with the error.
+  bool granted(const request& what, const result<void>& may) {
+    if (!may)
+      refuse(what, may.error());
+    return may.has_value();
+  }
+  void show_regions();
   void refuse_unread(const request& what, const protocol::frame& frame, metrics::refusal as,
                      const error& why);
   void violation(const protocol::frame& frame, const error& why);
@@ -299,16 +311,13 @@ class connection {
   phase phase_ = phase::handshake;
   request_table requests_;
   reading_gate gate_;
+  client_deadlines deadlines_;
   account_ptr leased_;
   client_holdings holdings_;
   region_budget_ptr regions_;
   actor_pool idle_lookups_, idle_loads_, idle_stores_;
   clock::time_point timer_at_ = clock::time_point::max(); ///< when the armed timer fires
   runtime::operation_id timer_{};
-  clock::time_point must_end_at_ =
-      clock::time_point::max(); ///< of the handshake; of the last frame, once closing
-  clock::time_point
-      sent_at_{};         ///< when the client last took bytes of an answer, or the first began to be sent
   bool observes_ = false; ///< it may ask for status and policies only
   bool pumping_ = false;
   bool daemon_ends_ = false;

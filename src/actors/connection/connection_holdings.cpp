@@ -25,13 +25,6 @@ client_space_ptr connection::find_space(const request& what, uint32_t id) {
   return found;
 }
 
-bool connection::opened(const request& what, client_space_ptr space) {
-  auto added = holdings_.add(std::move(space));
-  if (!added)
-    refuse(what, added.error());
-  return added.has_value();
-}
-
 client_region_ptr connection::find_region(const request& what, uint32_t id) {
   auto found = holdings_.region(static_cast<region_id>(id));
   if (!found)
@@ -39,21 +32,21 @@ client_region_ptr connection::find_region(const request& what, uint32_t id) {
   return found;
 }
 
-result<region_id> connection::add_region(client_region_ptr region) {
-  auto id = holdings_.add(std::move(region));
-  if (!id)
-    return id;
+void connection::show_regions() {
   record_->region_bytes = holdings_.region_bytes();
   record_->regions = holdings_.regions();
+}
+
+result<region_id> connection::add_region(client_region_ptr region) {
+  auto id = holdings_.add(std::move(region));
+  show_regions();
   return id;
 }
 
 bool connection::remove_region(region_id id) {
-  if (!holdings_.remove(id))
-    return false;
-  record_->region_bytes = holdings_.region_bytes();
-  record_->regions = holdings_.regions();
-  return true;
+  bool was_there = holdings_.remove(id) != nullptr;
+  show_regions();
+  return was_there;
 }
 
 result<staging*> connection::staging_memory() {
@@ -69,20 +62,6 @@ std::shared_ptr<const arena> connection::map_segment(uint32_t number) {
   if (memory)
     holdings_.keep_segment(number, memory);
   return memory;
-}
-
-bool connection::may_lease(const request& what) {
-  auto may = holdings_.may_lease();
-  if (!may)
-    refuse(what, may.error());
-  return may.has_value();
-}
-
-bool connection::may_name(const request& what, size_t objects) {
-  auto may = holdings_.may_name(objects);
-  if (!may)
-    refuse(what, may.error());
-  return may.has_value();
 }
 
 void connection::add_lease(lease_ptr taken) {
@@ -124,11 +103,9 @@ void connection::lease_ended(const client_holdings::ended_lease& ended) {
 
 bool connection::reads(const request& what, const lease_ptr& from, const std::vector<object_place>& places,
                        const std::vector<hold_ptr>& holds) {
-  auto may = holdings_.read(from, places, holds);
-  if (!may)
-    refuse(what, may.error());
+  bool may = granted(what, holdings_.read(from, places, holds));
   show_leases();
-  return may.has_value();
+  return may;
 }
 
 void connection::with_lease(const request& what, const lease_id& id,

@@ -1,9 +1,10 @@
 #include "actors/disk/disk_actor.hpp"
 
-#include "actors/disk/disk_memory.hpp"
 #include "actors/disk/stall_tick.hpp"
 #include "coroutine/answer.hpp"
+#include "disk/registered_memory.hpp"
 #include "runtime/io_messages.hpp"
+#include "runtime/ring.hpp"
 
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
@@ -56,7 +57,7 @@ class disk_ring final : public path_output {
 struct disk_state {
   const char* name = "disk";
   disk_arguments with;
-  std::unique_ptr<disk_memory> memory;
+  std::unique_ptr<registered_memory> memory;
   std::unique_ptr<disk_ring> ring;
   std::unique_ptr<disk_path> path;
   std::vector<runtime::operation_id> in_kernel; ///< by tag
@@ -208,7 +209,8 @@ void keep_watch(disk_pointer self) {
 disk_actor::behavior_type disk_behavior(disk_pointer self, const std::shared_ptr<disk_arguments>& arguments) {
   auto& state = self->state;
   state.with = std::move(*arguments);
-  state.memory = std::make_unique<disk_memory>(std::move(state.with.segments));
+  state.memory =
+      std::make_unique<registered_memory>(std::move(state.with.segments), runtime::buffer_slot_bytes);
   state.ring = std::make_unique<disk_ring>(self);
   state.path = std::make_unique<disk_path>(state.with.path, *state.ring);
   begin_looking(self);

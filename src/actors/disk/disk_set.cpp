@@ -9,7 +9,6 @@
 #include "disk/path_changes.hpp"
 
 #include <algorithm>
-#include <cassert>
 
 namespace terrace::actors {
 
@@ -133,7 +132,7 @@ void spawn_path(self_pointer self, size_t i, disk_set_seed& seed) {
   auto& state = self->state;
   const disk_set_arguments& with = seed.with;
   const auto& file = state.paths->file(i);
-  const path_probes& probes = with.probes[file->path_index()];
+  const metrics::path_probes& probes = with.probes[file->path_index()];
   state.probes.push_back(probes.disk);
   disk_arguments io;
   io.path = {file, with.limits, with.health, probes.disk, with.tier_probe, seed.service, i};
@@ -188,18 +187,7 @@ disk_set_actor::behavior_type set_behavior(self_pointer self, const std::shared_
 } // namespace
 
 disk_set_actor spawn_disk_set(caf::actor_system& system, opened_disk& opened, disk_set_arguments arguments) {
-  assert(arguments.probes.size() == opened.paths->size() + opened.left_out.size());
-  if (!opened.left_out.empty())
-    arguments.tier_probe->degraded(true);
-  for (const left_out_path& one : opened.left_out)
-    arguments.probes[one.path].disk->missing();
-  for (size_t i = 0; i < opened.paths->size(); ++i) {
-    const extent_file& file = *opened.paths->file(i);
-    const path_probes& probes = arguments.probes[file.path_index()];
-    probes.journal->recovered({opened.each[i].objects, damaged_in(opened.each[i]), opened.seconds});
-    if (!file.damaged_superblock().empty())
-      probes.disk->damaged(metrics::disk_damage::superblock);
-  }
+  count_opened(opened, arguments.probes, *arguments.tier_probe);
   auto seed = std::make_shared<disk_set_seed>();
   for (size_t i = 0; i < opened.paths->size(); ++i)
     seed->homes.push_back(arguments.place());

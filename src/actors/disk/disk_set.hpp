@@ -7,8 +7,9 @@
 #include "actors/interfaces.hpp"
 #include "actors/transfer/copier_actor.hpp"
 #include "disk/disk_opening.hpp"
+#include "metrics/path_probes.hpp"
+#include "metrics/tier_probe.hpp"
 #include "runtime/home.hpp"
-#include "supervision/group_probes.hpp"
 #include "transfer/device_health.hpp"
 
 #include <functional>
@@ -21,7 +22,7 @@ namespace terrace::actors {
 struct disk_set_arguments {
   io_limits limits;
   health_options health;
-  std::vector<path_probes> probes; ///< parallel to the configured paths
+  std::vector<metrics::path_probes> probes; ///< parallel to the configured paths
   std::shared_ptr<metrics::tier_probe> tier_probe;
   std::vector<std::shared_ptr<const arena>> segments; ///< memory to register as fixed buffers
   std::shared_ptr<copier_pool> copiers;
