@@ -5,6 +5,7 @@
 #include "base/fair_queue.hpp"
 #include "tier/allocate.hpp"
 #include "tier/eviction_round.hpp"
+#include "tier/usage.hpp"
 
 #include <deque>
 #include <functional>
@@ -55,6 +56,8 @@ class allocation_queue {
 
   /// Answers the waiting requests whose context has ended.
   void sweep();
+
+  usage_answer report() const { return {{}, usage(), room_bytes(), waiting(), std::string(name_)}; }
 
   /// Free bytes that can be allocated and are not kept free ahead of demand.
   uint64_t room_bytes() const;
