@@ -16,9 +16,10 @@ std::chrono::milliseconds milliseconds_of(double seconds) {
 }
 
 void connect(connection_handle* self, const std::string& path, const std::string& name, const timeout& limit,
-             uint32_t socket_buffer_bytes, double backoff_least, double backoff_most) {
+             bool observes, uint32_t socket_buffer_bytes, double backoff_least, double backoff_most) {
   client::connect_options options{.path = path,
                                   .name = name,
+                                  .observes = observes,
                                   .socket_buffer_bytes = socket_buffer_bytes,
                                   .backoff_least = milliseconds_of(backoff_least),
                                   .backoff_most = milliseconds_of(backoff_most)};
@@ -97,8 +98,9 @@ connection_class bind_connection(nb::module_& in) {
   connection_class connection(in, "Connection");
   connection
       .def("__init__", connect, nb::arg("path"), nb::kw_only(), nb::arg("name") = "python",
-           nb::arg("timeout") = nb::none(), nb::arg("socket_buffer_bytes") = 1U << 20,
-           nb::arg("backoff_least") = 0.01, nb::arg("backoff_most") = 2.0)
+           nb::arg("timeout") = nb::none(), nb::arg("observes") = false,
+           nb::arg("socket_buffer_bytes") = 1U << 20, nb::arg("backoff_least") = 0.01,
+           nb::arg("backoff_most") = 2.0)
       .def("_daemon", daemon_of)
       .def_prop_ro("alive",
                    [](connection_handle& self) {

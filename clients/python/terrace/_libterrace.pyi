@@ -286,6 +286,7 @@ class Connection:
         *,
         lease: bool = False,
         tiers: Iterable[int] = (),
+        observes: bool = False,
         id: bytes | None = None,
         options: Options | None = None,
         timeout: float | None = None,

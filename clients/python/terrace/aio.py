@@ -266,8 +266,12 @@ def _expire(future: asyncio.Future[None]) -> None:
 
 
 async def connect(
-    path: str | os.PathLike[str] | None = None, *, name: str = "python", timeout: float | None = None
+    path: str | os.PathLike[str] | None = None,
+    *,
+    name: str = "python",
+    timeout: float | None = None,
+    observes: bool = False,
 ) -> Connection:
     """As `terrace.connect`: `async with await terrace.aio.connect(path) as daemon: ...`."""
-    connecting = functools.partial(blocking.connect, path, name=name, timeout=timeout)
+    connecting = functools.partial(blocking.connect, path, name=name, timeout=timeout, observes=observes)
     return Connection(await asyncio.get_running_loop().run_in_executor(None, connecting))
