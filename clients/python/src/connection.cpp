@@ -46,6 +46,12 @@ space_handle open_space(connection_handle& self, nb::handle described, const tim
   return {self.in, opened, std::move(pools)};
 }
 
+void close_space(connection_handle& self, space_handle& given, const timeout& limit) {
+  const client::space& space = space_in(self.in, given);
+  auto until = deadline_of(limit);
+  value_of(self.in->use(until, [&](client::connection& daemon) { return daemon.close_space(space, until); }));
+}
+
 nb::object register_descriptor(connection_handle& self, int descriptor, uint64_t bytes, uintptr_t base,
                                nb::object keeps, const timeout& limit) {
   auto until = deadline_of(limit);
@@ -125,6 +131,7 @@ connection_class bind_connection(nb::module_& in) {
           nb::arg("timeout") = nb::none())
       .def("close", [](connection_handle& self) { self.in->close(); })
       .def("_open_space", open_space, nb::arg("described"), nb::arg("timeout") = nb::none())
+      .def("close_space", close_space, nb::arg("space"), nb::kw_only(), nb::arg("timeout") = nb::none())
       .def("_register", register_descriptor, nb::arg("descriptor"), nb::arg("nbytes"), nb::arg("base") = 0,
            nb::arg("keeps") = nb::none(), nb::arg("timeout") = nb::none())
       .def("end_inference", end_inference, nb::arg("inference"), nb::kw_only(),

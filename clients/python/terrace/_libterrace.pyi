@@ -293,6 +293,9 @@ class Connection:
     ) -> Lookup: ...
     def submit_lookup(
         self,
+    def close_space(self, space: Space, *, timeout: float | None = None) -> None:
+        """The connection no longer uses the space, however often it opened it; its objects stay. `Busy` while the
+        connection holds a lease or a reservation in it, also by a view of an object that was read."""
         space: Space,
         what: Prefix | Tokens,
         *,

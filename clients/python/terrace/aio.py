@@ -88,6 +88,7 @@ class Connection:
     commit = _asks(blocking.Connection.submit_commit)
 
     open_space = _calls(blocking.Connection.open_space)
+    close_space = _calls(blocking.Connection.close_space)
     register_region = _calls(blocking.Connection.register_region)
     cancel_lookup = _calls(blocking.Connection.cancel_lookup)
     end_inference = _calls(blocking.Connection.end_inference)
