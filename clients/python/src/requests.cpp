@@ -49,17 +49,20 @@ nb::object run(const answer_context& with, client::deadline until, Submit&& subm
 
 template <bool waits>
 nb::object lookup(connection_handle& self, space_handle& space, nb::handle what, bool lease, nb::handle tiers,
-                  std::optional<nb::bytes> id, std::optional<owned_options*> options, const timeout& limit) {
+                  std::optional<nb::bytes> id, bool digests, std::optional<owned_options*> options,
+                  const timeout& limit) {
   prefix_argument prefix(what);
   client::lookup_request request{.in = space_in(self.in, space),
                                  .what = prefix.view(),
                                  .lease = lease,
                                  .tiers = tiers_of(tiers),
-                                 .options = options_of(options)};
+                                 .options = options_of(options),
+                                 .digests = digests};
   if (id)
     request.id = id_of<lookup_id>(*id);
   auto until = deadline_of(limit);
-  return run<client::lookup_result, waits>({self.in, nullptr}, until, [&](client::connection& daemon) {
+  uint8_t width = request.what.digests.empty() ? space.digest_width : request.what.digest_width;
+  return run<client::lookup_result, waits>({self.in, nullptr, width}, until, [&](client::connection& daemon) {
     return daemon.submit_lookup(request, until);
   });
 }
@@ -216,7 +219,7 @@ void bind_requests(nb::module_& in, connection_class& to) {
   nb::tuple nothing;
   bind_both(to, "lookup", lookup<true>, lookup<false>, nb::arg("space"), nb::arg("what"), nb::kw_only(),
             nb::arg("lease") = false, nb::arg("tiers") = nothing, nb::arg("id") = none,
-            nb::arg("options") = none, nb::arg("timeout") = none);
+            nb::arg("digests") = false, nb::arg("options") = none, nb::arg("timeout") = none);
   bind_both(to, "await_lookup", await_lookup<true>, await_lookup<false>, nb::arg("id"), nb::kw_only(),
             nb::arg("timeout") = none);
   bind_both(to, "read_lease", read_lease<true>, read_lease<false>, nb::arg("lease"), nb::kw_only(),
