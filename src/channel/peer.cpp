@@ -1,7 +1,6 @@
 #include "channel/peer.hpp"
 
-#include "protocol/frame_builder.hpp"
-#include "protocol/terrace_generated.h"
+#include "protocol/error_frame.hpp"
 
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -34,9 +33,7 @@ std::optional<peer> identify_peer(int socket) {
 
 void turn_away(const unique_fd& socket, const error& why) {
   protocol::frame_builder frame;
-  auto& body = frame.start();
-  frame.finish(protocol::kind::error, 0,
-               wire::CreateErrorDirect(body, static_cast<uint8_t>(why.code), why.text.c_str()));
+  protocol::write_error(frame, 0, why);
   (void) !::send(socket.get(), frame.bytes().data(), frame.bytes().size(), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 

@@ -5,6 +5,7 @@
 #include "base/error.hpp"
 #include "index/object_shape.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -69,5 +70,10 @@ struct space_spec {
 
   friend bool operator==(const space_spec&, const space_spec&) = default;
 };
+
+inline bool has_trailing_pools(const space_spec& spec) {
+  return std::any_of(spec.pools.begin(), spec.pools.end(),
+                     [](const pool_spec& pool) { return pool.rule == hit_rule::trailing_chunks; });
+}
 
 } // namespace terrace

@@ -22,11 +22,6 @@ std::vector<bool> trailing_objects(const space_spec& spec) {
   return trailing;
 }
 
-bool has_trailing(const space_spec& spec) {
-  return std::any_of(spec.pools.begin(), spec.pools.end(),
-                     [](const pool_spec& pool) { return pool.rule == hit_rule::trailing_chunks; });
-}
-
 const object_place* below_of(const leased_prefix& prefix, size_t i) {
   for (auto places : prefix.below)
     if (i < places.size() && places[i].present())
@@ -85,7 +80,7 @@ size_t chunks_that_fit(const leased_prefix& prefix) {
 }
 
 std::vector<bool> kept_in_host(const leased_prefix& prefix) {
-  bool trailing = has_trailing(prefix.spec);
+  bool trailing = has_trailing_pools(prefix.spec);
   std::vector<bool> keeps(prefix.host.size());
   uint64_t must = 0; // with trailing pools, what is held nowhere else has room first, wherever it is
   for (size_t i = 0; trailing && i < keeps.size(); ++i)

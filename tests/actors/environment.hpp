@@ -12,7 +12,7 @@ inline std::shared_ptr<connection_environment> environment_of(std::shared_ptr<gr
                                                               std::vector<std::string>& log) {
   auto made = std::make_shared<connection_environment>();
   made->group = std::move(group);
-  made->clients = std::make_shared<client_directory>();
+  made->clients = std::make_shared<connected_clients>();
   made->client_probe = probes.clients;
   made->request_probe = probes.requests;
   made->spaces = std::make_shared<metrics::space_table>(4);

@@ -1,6 +1,7 @@
 #include "actors/connection/connection.hpp"
 
 #include "actors/connection/verbs.hpp"
+#include "protocol/error_frame.hpp"
 
 #include <caf/send.hpp>
 #include <caf/stateful_actor.hpp>
@@ -12,21 +13,6 @@
 
 namespace terrace::actors {
 
-namespace {
-
-void write_error(protocol::frame_builder& frame, request_id id, const error& why) {
-  auto& body = frame.start();
-  frame.finish(protocol::kind::error, id,
-               wire::CreateErrorDirect(body, static_cast<uint8_t>(why.code), why.text.c_str()));
-}
-
-/// What an observer may ask.
-bool observable(protocol::kind verb) {
-  return verb == protocol::kind::status || verb == protocol::kind::policies || verb == protocol::kind::cancel;
-}
-
-} // namespace
-
 connection::connection(self_pointer owner, unique_fd socket, peer who, client_ptr record,
                        std::shared_ptr<const connection_environment> environment)
     : self_(owner), environment_(std::move(environment)), peer_(std::move(who)), record_(std::move(record)),
@@ -36,7 +22,7 @@ connection::connection(self_pointer owner, unique_fd socket, peer who, client_pt
       requests_(record_->id,
                 {environment_->limits.credit_requests, environment_->limits.credit_bytes,
                  environment_->limits.request_deadline, environment_->limits.request_deadline_max}),
-      leased_(environment_->group->leases->open()),
+      gate_(record_->id, environment_->memory), leased_(environment_->group->leases->open()),
       holdings_({environment_->limits.staging_bytes, environment_->limits.reservations_max,
                  environment_->limits.spaces_max, environment_->limits.regions_max,
                  environment_->limits.leases_max, environment_->limits.lease_objects_max},
@@ -54,7 +40,7 @@ connection::~connection() {
   environment_->client_probe->disconnected();
 }
 
-void connection::start() {
+void connection::on_begin() {
   environment_->client_probe->connected();
   channel_->set_frame_bytes_max(protocol::hello_bytes_max);
   if (peer_.pidfd) {
@@ -66,19 +52,14 @@ void connection::start() {
     self_->port().submit(std::move(operation), caf::actor_cast<caf::strong_actor_ptr>(self_),
                          io_tag::peer_exit);
   }
-  auto work = std::make_shared<std::function<void()>>([this] { pump(); });
-  wake_ = [owner = caf::actor_cast<caf::actor_addr>(self_), work] {
-    if (auto there = caf::actor_cast<connection_actor>(owner))
-      caf::anon_send(there, resume_notice{work});
-  };
+  gate_.on_room(on_any_thread([this] { pump(); }));
   end_by(environment_->limits.handshake_deadline);
   channel_->receive();
 }
 
 void connection::set_phase(phase next) {
-  static constexpr const char* names[] = {"handshake", "serving", "draining", "closing", "quarantined"};
   phase_ = next;
-  record_->state = names[static_cast<size_t>(next)];
+  record_->state = to_string(next);
 }
 
 result<void> connection::greeted(std::string client_name, bool observes) {
@@ -103,110 +84,90 @@ result<void> connection::greeted(std::string client_name, bool observes) {
 
 // ---- completions ----
 
-void connection::io_completed(const runtime::io_done& done) {
+void connection::on_io_done(const runtime::io_done& done) {
   switch (done.tag) {
-    case io_tag::receive: {
-      uint64_t before = channel_->received_bytes;
-      auto open = channel_->received(done.result);
-      environment_->client_probe->received(channel_->received_bytes - before);
-      if (phase_ == phase::closing || phase_ == phase::quarantined)
-        return;
-      pump();
-      if (phase_ == phase::closing || phase_ == phase::quarantined)
-        return;
-      if (!open)
-        end(open.error());
-      else if (!*open)
-        finish();
-      return;
-    }
-    case io_tag::send: {
-      uint64_t before = channel_->sent_bytes;
-      std::vector<uint64_t> answered;
-      bool open = channel_->sent(done.result, answered);
-      environment_->client_probe->sent(channel_->sent_bytes - before);
-      for (uint64_t id : answered)
-        answer_sent(id);
-      sent_at_ = environment_->now();
-      if (!open || (phase_ == phase::closing && !channel_->sending()))
-        finish();
-      else if (phase_ == phase::draining && requests_.empty())
-        end({errc::gone, "the daemon is shutting down"});
-      else
-        pump();
-      return;
-    }
-    case io_tag::peer_exit:
-      // The process has ended, even if others have the socket open: release everything.
-      holdings_.end_readings();
-      set_phase(phase::closing);
-      self_->quit();
-      return;
-    case io_tag::timer: timer_fired(); return;
-    case io_tag::hang_up:
-      if (!channel_->hung_up(done.result) || phase_ == phase::quarantined)
-        return;
-      // While a receive is in the ring, it reports the end, after what came before it. A client that only sends no
-      // more may still read why it is ended.
-      if (phase_ == phase::closing ? (done.result & POLLHUP) != 0 : !channel_->receiving())
-        finish();
-      return;
+    case io_tag::receive: on_received(done.result); return;
+    case io_tag::send: on_sent(done.result); return;
+    case io_tag::peer_exit: on_peer_exit(); return;
+    case io_tag::timer: on_timer(); return;
+    case io_tag::hang_up: on_hang_up(done.result); return;
     default: return;
   }
 }
 
+void connection::on_received(int32_t bytes) {
+  uint64_t before = channel_->received_bytes;
+  auto open = channel_->received(bytes);
+  environment_->client_probe->received(channel_->received_bytes - before);
+  if (phase_ >= phase::closing)
+    return;
+  pump();
+  if (phase_ >= phase::closing)
+    return;
+  if (!open)
+    end(open.error());
+  else if (!*open)
+    finish();
+}
+
+void connection::on_sent(int32_t bytes) {
+  uint64_t before = channel_->sent_bytes;
+  std::vector<uint64_t> answered;
+  bool open = channel_->sent(bytes, answered);
+  environment_->client_probe->sent(channel_->sent_bytes - before);
+  for (uint64_t id : answered)
+    answer_sent(id);
+  sent_at_ = environment_->now();
+  if (!open || (phase_ == phase::closing && !channel_->sending()))
+    finish();
+  else if (phase_ == phase::draining && requests_.empty())
+    end({errc::gone, "the daemon is shutting down"});
+  else
+    pump();
+}
+
+/// The process has ended, even if others have the socket open: release everything.
+void connection::on_peer_exit() {
+  holdings_.end_readings();
+  set_phase(phase::closing);
+  self_->quit();
+}
+
+/// While a receive is in the ring, it reports the end, after what came before it. A client that only sends no
+/// more may still read why it is ended.
+void connection::on_hang_up(int32_t events) {
+  if (!channel_->hung_up(events) || phase_ == phase::quarantined)
+    return;
+  if (phase_ == phase::closing ? (events & POLLHUP) != 0 : !channel_->receiving())
+    finish();
+}
+
 void connection::serve(protocol::frame& frame) {
   const verb* found = find_verb(frame.kind);
-  request what{frame.request_id, frame.kind, nullptr};
-  if (frame.request_id == 0 || requests_.contains(frame.request_id)) {
-    violation(frame, {errc::bad_request,
-                      frame.request_id == 0
-                          ? "request id 0 is reserved for the daemon; expected 1 or more"
-                          : "request id " + std::to_string(frame.request_id) + " is in flight already"});
-    return;
+  arriving_request arriving{frame.request_id, frame.kind, requests_.contains(frame.request_id)};
+  arriving.descriptors = frame.descriptors.size();
+  if (found != nullptr) {
+    arriving.verb = found->name;
+    arriving.while_draining = found->while_draining;
+    arriving.descriptors_of_verb = found->descriptors;
   }
-  if (found == nullptr) {
-    violation(frame, {errc::bad_request, "a client does not send frames of kind " +
-                                             std::to_string(static_cast<unsigned>(frame.kind))});
-    return;
-  }
-  if (phase_ == phase::handshake && frame.kind != protocol::kind::hello) {
-    violation(frame,
-              {errc::bad_request, std::string("expected hello as the first frame, got ") + found->name});
+  if (auto why = violation_of(arriving, phase_); why.code != errc::ok) {
+    violation(frame, why);
     return;
   }
   auto now = environment_->now();
   arm_timer(now + environment_->limits.request_deadline);
+  request what{frame.request_id, frame.kind, nullptr};
   what.context = requests_.begin(what.id, what.kind, frame.body.size() + protocol::header_bytes, now);
   what.context->group = environment_->group->number;
   record_->requests_in_flight = static_cast<uint32_t>(requests_.size());
   ++record_->requests;
   environment_->request_probe->started(static_cast<size_t>(what.kind));
-  if (phase_ == phase::draining && !found->while_draining) {
-    environment_->client_probe->refused(metrics::refusal::draining);
-    refuse(what, {errc::busy, "the daemon is shutting down"});
-    if (frame.kind == protocol::kind::lookup)
-      verbs::lookup_refused(*this, what, frame.body);
-    return;
-  }
-  if (phase_ != phase::handshake && frame.kind == protocol::kind::hello) {
-    refuse_frame(what, frame,
-                 {errc::bad_request, "hello was answered already; expected it once per connection"});
-    return;
-  }
-  if (observes_ && !observable(frame.kind)) {
-    refuse_frame(
-        what, frame,
-        {errc::bad_request, std::string("the connection observes (Hello.observes); expected status or "
-                                        "policies, got ") +
-                                found->name});
-    return;
-  }
-  if (frame.descriptors.size() != found->descriptors) { // more than announced are a violation of the framing
-    refuse_frame(what, frame,
-                 {errc::bad_request, std::string(found->name) + " takes " +
-                                         std::to_string(found->descriptors) + " descriptors, " +
-                                         std::to_string(frame.descriptors.size()) + " came"});
+  if (auto refused = refusal_of(arriving, phase_, observes_)) {
+    if (refused->malformed)
+      refuse_frame(what, frame, refused->why);
+    else
+      refuse_unread(what, frame, metrics::refusal::draining, refused->why);
     return;
   }
   // A request that needs more memory than there is must not take the connection's others with it.
@@ -219,11 +180,16 @@ void connection::serve(protocol::frame& frame) {
 }
 
 void connection::refuse_frame(const request& what, const protocol::frame& frame, const error& why) {
-  if (phase_ == phase::handshake) {
+  if (phase_ == phase::handshake)
     violation(frame, why);
-    return;
-  }
-  environment_->client_probe->refused(metrics::refusal::malformed);
+  else
+    refuse_unread(what, frame, metrics::refusal::malformed, why);
+}
+
+/// Its verb does not get it.
+void connection::refuse_unread(const request& what, const protocol::frame& frame, metrics::refusal as,
+                               const error& why) {
+  environment_->client_probe->refused(as);
   refuse(what, why);
   if (frame.kind == protocol::kind::lookup)
     verbs::lookup_refused(*this, what, frame.body);
@@ -249,10 +215,11 @@ void connection::answer(const request& what, errc outcome, std::unique_ptr<proto
   if (outcome == errc::busy)
     environment_->client_probe->refused(metrics::refusal::queue_full);
   if (frame->bytes().empty())
-    write_error(*frame, what.id,
-                {errc::unsupported, "the answer does not fit in a frame; request fewer chunks at a time"});
+    protocol::write_error(
+        *frame, what.id,
+        {errc::unsupported, "the answer does not fit in a frame; request fewer chunks at a time"});
   requests_.charge(what.id, frame->bytes().size());
-  account_memory(unfinished_frame_);
+  account_memory(gate_.unfinished_bytes());
   if (!channel_->sending())
     sent_at_ = environment_->now();
   channel_->send({std::move(frame), std::move(descriptors), what.id});
@@ -283,13 +250,14 @@ void connection::log_answer(const request& what, errc outcome, clock::duration l
 void connection::refuse(const request& what, const error& why) {
   auto frame = channel_->builder();
   const std::string& trace = what.context->trace;
-  write_error(*frame, what.id, {why.code, why.text + (trace.empty() ? "" : " (trace " + trace + ")")});
+  protocol::write_error(*frame, what.id,
+                        {why.code, why.text + (trace.empty() ? "" : " (trace " + trace + ")")});
   answer(what, why.code, std::move(frame), {});
 }
 
 void connection::answer_sent(request_id id) {
   requests_.sent(id);
-  account_memory(unfinished_frame_);
+  account_memory(gate_.unfinished_bytes());
   record_->requests_in_flight = static_cast<uint32_t>(requests_.size());
 }
 
@@ -318,13 +286,13 @@ void connection::end(const error& why) {
   log_end("ends: " + why.text);
   set_phase(phase::closing);
   auto frame = channel_->builder();
-  write_error(*frame, 0, why);
+  protocol::write_error(*frame, 0, why);
   channel_->send({std::move(frame), {}, 0});
   channel_->watch_hang_up();
   end_by(environment_->limits.handshake_deadline); // for a client that does not read
 }
 
-void connection::make_room() {
+void connection::on_leave() {
   if (phase_ < phase::draining)
     end({errc::busy,
          observes_ ? "as many observers are connected as the daemon allows: a newer one takes this place"
@@ -340,7 +308,7 @@ void connection::close() {
   if (any)
     sweep();
   account_memory(0);
-  environment_->memory->pass_on(record_->id);
+  gate_.pass_on();
   if (holdings_.present_staging() != nullptr)
     environment_->client_probe->unstages(environment_->limits.staging_bytes);
   caf::anon_send(group().group, end_owner_notice{record_->id});
@@ -371,13 +339,13 @@ void connection::finish() {
   log_end("closed its socket; objects that it may be reading are kept until it ends");
 }
 
-void connection::peer_confirmed(pid_t pid) {
+void connection::on_confirmed(pid_t pid) {
   // Processes of an invisible PID namespace all have the number 0: only their ends count.
   if (phase_ == phase::quarantined && pid != 0 && pid == peer_.pid)
     self_->quit();
 }
 
-void connection::drain() {
+void connection::on_drain() {
   daemon_ends_ = true;
   if (phase_ == phase::quarantined)
     self_->quit();
@@ -388,6 +356,14 @@ void connection::drain() {
     end({errc::gone, "the daemon is shutting down"});
 }
 
+std::function<void()> connection::on_any_thread(std::function<void()> work) {
+  auto shared = std::make_shared<std::function<void()>>(std::move(work));
+  return [owner = caf::actor_cast<caf::actor_addr>(self_), shared] {
+    if (auto there = caf::actor_cast<connection_actor>(owner))
+      caf::anon_send(there, resume_notice{shared});
+  };
+}
+
 void connection::resume_after_teardown(std::function<void()> work) {
   if (!environment_->teardown) {
     resume(std::move(work));
@@ -396,7 +372,8 @@ void connection::resume_after_teardown(std::function<void()> work) {
   auto shared = std::make_shared<std::function<void()>>(std::move(work));
   environment_->teardown->run([owner = caf::actor_cast<caf::actor_addr>(self_), shared]() mutable {
     if (auto there = caf::actor_cast<connection_actor>(owner))
-      caf::anon_send(there, resume_notice{std::move(shared)});
+      caf::anon_send(there,
+                     resume_notice{std::move(shared)}); // what it owns must not end on the teardown's thread
   });
 }
 

@@ -7,14 +7,17 @@
 #pragma once
 
 #include "actors/connection/actor_pool.hpp"
-#include "actors/connection/client_directory.hpp"
+#include "actors/connection/client_record.hpp"
 #include "actors/detail_log.hpp"
 #include "actors/transfer/transfer_arguments.hpp"
 #include "base/line_limit.hpp"
 #include "base/printable.hpp"
 #include "channel/frame_channel.hpp"
 #include "channel/peer.hpp"
+#include "connection/arriving_request.hpp"
 #include "connection/client_holdings.hpp"
+#include "connection/connection_limits.hpp"
+#include "connection/reading_gate.hpp"
 #include "connection/request_memory.hpp"
 #include "connection/request_table.hpp"
 #include "metrics/client_probe.hpp"
@@ -36,24 +39,7 @@ namespace terrace::actors {
 
 using clock = std::chrono::steady_clock;
 
-struct connection_limits {
-  uint32_t credit_requests = 256;
-  uint64_t credit_bytes = 32ULL << 20;
-  uint64_t staging_bytes = 256ULL << 20;
-  uint32_t reservations_max = 4096;
-  uint32_t spaces_max = 4096; ///< open ones
-  uint32_t regions_max = 64;
-  uint64_t region_bytes = 2ULL << 40;
-  uint32_t leases_max = 65536;
-  uint32_t lease_objects_max = 4'194'304; ///< of all leases together; an object counts once per lease
-  uint64_t group_bytes = 1ULL << 30;      ///< of the requests of all connections of a group
-  uint32_t connections_max = 1024;        ///< clients of the whole daemon
-  std::chrono::milliseconds request_deadline{30000};      ///< of requests without their own
-  std::chrono::milliseconds request_deadline_max{600000}; ///< a later deadline is this one
-  std::chrono::milliseconds handshake_deadline{
-      10000}; ///< until hello; also for a client to read why it is ended
-  std::chrono::milliseconds lease_warn_after{60000};
-};
+;
 
 /// What all connections of a trust group share.
 struct connection_environment {
@@ -64,7 +50,7 @@ struct connection_environment {
   std::function<clock::time_point()> now = clock::now; ///< for deadlines and ages; tests supply their own
   uint32_t workers = 1;
   std::vector<std::string> ring_features;
-  std::shared_ptr<client_directory> clients;
+  std::shared_ptr<connected_clients> clients;
   std::shared_ptr<request_memory> memory =
       std::make_shared<request_memory>(UINT64_MAX); ///< of the group's requests
   region_budget_ptr regions;                        ///< of the group; null: no bound
@@ -94,15 +80,14 @@ class connection {
              std::shared_ptr<const connection_environment> environment);
   ~connection();
 
-  void start();
-
   // ---- called by the actor ----
 
-  void io_completed(const runtime::io_done& done);
-  void peer_confirmed(
-      pid_t pid);   ///< the same process confirms that it no longer accesses anything of this connection
-  void drain();     ///< no new requests; close when those in flight are answered
-  void make_room(); ///< for another, because it is silent or only observes
+  void on_begin();
+  void on_io_done(const runtime::io_done& done);
+  void on_drain(); ///< no new requests; close when those in flight are answered
+  void on_leave(); ///< for another, because it is silent or only observes
+  /// A process confirms that it no longer accesses anything of this connection. Counts if it is the client.
+  void on_confirmed(pid_t pid);
 
   // ---- for verbs ----
 
@@ -219,9 +204,9 @@ class connection {
       send(to, std::move(message));
       return;
     }
-    ++without_credit_;
+    gate_.sent_without_credit();
     auto read = [this] {
-      --without_credit_;
+      gate_.read_without_credit();
       pump();
     };
     self_->request(to, caf::infinite, std::move(message)).then(read, [read](const caf::error&) { read(); });
@@ -229,12 +214,12 @@ class connection {
   template <class Message>
   void tell_policy(Message message, uint64_t objects) {
     send_with_credit(*group().uses, group().policy, std::move(message), objects);
-    assert(without_credit_ <= without_credit_max());
+    assert(gate_.without_credit() <= without_credit_max());
   }
   template <class Message>
   void tell_group(Message message) {
     send_with_credit(*group().lease_notices, group().group, std::move(message), 1);
-    assert(without_credit_ <= without_credit_max());
+    assert(gate_.without_credit() <= without_credit_max());
   }
   /// Continues with `work` after other messages have been handled.
   void resume(std::function<void()> work);
@@ -265,9 +250,13 @@ class connection {
   const account_ptr& leased() const { return leased_; } ///< what its leases and readings hold of host memory
 
  private:
-  enum class phase { handshake, serving, draining, closing, quarantined };
+  using phase = connection_phase;
+  void on_received(int32_t bytes);
+  void on_sent(int32_t bytes);
+  void on_peer_exit();
+  void on_hang_up(int32_t events);
+  void on_timer();
   void pump();
-  bool may_continue(const protocol::frame_header& next);
   void account_memory(uint64_t unfinished_frame);
   void expect_rest_of_frame(uint64_t bytes);
   /// A request in flight sends at most one message to the policy and one to the group; a lease that another client
@@ -277,6 +266,8 @@ class connection {
            environment_->limits.leases_max;
   }
   void serve(protocol::frame& frame);
+  void refuse_unread(const request& what, const protocol::frame& frame, metrics::refusal as,
+                     const error& why);
   void violation(const protocol::frame& frame, const error& why);
   void answer(const request& what, errc outcome, std::unique_ptr<protocol::frame_builder> frame,
               std::vector<unique_fd> descriptors);
@@ -286,8 +277,6 @@ class connection {
   void finish();
   void end_by(clock::duration after);
   void arm_timer(clock::time_point at);
-  void timer_fired();
-  void end_unread_lease(const lease_id& id);
   void lease_ended(const client_holdings::ended_lease& ended);
   std::string label() const; ///< for the log: its number and its client
   void log_end(const std::string& what);
@@ -299,6 +288,8 @@ class connection {
   void log_answer(const request& what, errc outcome, clock::duration latency) const;
   void show_leases() { record_->leases = holdings_.leases(); }
   void set_phase(phase next);
+  /// Called on any thread, runs `work` on the connection's, unless it has ended.
+  std::function<void()> on_any_thread(std::function<void()> work);
 
   self_pointer self_;
   std::shared_ptr<const connection_environment> environment_;
@@ -307,6 +298,7 @@ class connection {
   std::unique_ptr<frame_channel> channel_;
   phase phase_ = phase::handshake;
   request_table requests_;
+  reading_gate gate_;
   account_ptr leased_;
   client_holdings holdings_;
   region_budget_ptr regions_;
@@ -316,14 +308,9 @@ class connection {
   clock::time_point must_end_at_ =
       clock::time_point::max(); ///< of the handshake; of the last frame, once closing
   clock::time_point
-      sent_at_{}; ///< when the client last took bytes of an answer, or the first began to be sent
-  uint32_t unknown_costs_ = 0; ///< requests that ask for a lease: how many objects they have is not known yet
-  uint64_t unfinished_frame_ = 0; ///< bytes of a frame that has begun to arrive
-  uint64_t memory_ = 0;           ///< accounted in the group's
-  std::function<void()> wake_;    ///< when the group has room
-  bool observes_ = false;         ///< it may ask for status and policies only
+      sent_at_{};         ///< when the client last took bytes of an answer, or the first began to be sent
+  bool observes_ = false; ///< it may ask for status and policies only
   bool pumping_ = false;
-  uint32_t without_credit_ = 0; ///< messages that were sent without credit and not read yet
   bool daemon_ends_ = false;
   uint64_t quarantined_bytes_ = 0;
 };

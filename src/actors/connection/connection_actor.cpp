@@ -18,12 +18,12 @@ connection::interface::behavior_type connection_behavior(connection::self_pointe
   self->state.work = std::make_unique<connection>(self, std::move(seed->socket), std::move(seed->who),
                                                   seed->record, seed->environment);
   return {
-      [self](begin_notice) { self->state.work->start(); },
-      [self](const runtime::io_done& done) { self->state.work->io_completed(done); },
+      [self](begin_notice) { self->state.work->on_begin(); },
+      [self](const runtime::io_done& done) { self->state.work->on_io_done(done); },
       [](const resume_notice& notice) { (*notice.work)(); },
-      [self](drain_notice) { self->state.work->drain(); },
-      [self](leave_notice) { self->state.work->make_room(); },
-      [self](const confirm_notice& notice) { self->state.work->peer_confirmed(notice.pid); },
+      [self](drain_notice) { self->state.work->on_drain(); },
+      [self](leave_notice) { self->state.work->on_leave(); },
+      [self](const confirm_notice& notice) { self->state.work->on_confirmed(notice.pid); },
   };
 }
 

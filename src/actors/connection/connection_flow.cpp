@@ -22,7 +22,7 @@ void connection::pump() {
   uint64_t unfinished = 0;
   while (phase_ <= phase::draining) {
     auto head = channel_->peek();
-    stopped = head && !may_continue(*head);
+    stopped = head && !gate_.may_continue(*head, requests_, observes_);
     if (stopped)
       break;
     auto frame = channel_->next();
@@ -38,7 +38,7 @@ void connection::pump() {
   account_memory(unfinished);
   expect_rest_of_frame(unfinished);
   if (!stopped) {
-    environment_->memory->pass_on(record_->id); // it may have been woken
+    gate_.pass_on(); // it may have been woken
     channel_->receive();
     return;
   }
@@ -46,29 +46,11 @@ void connection::pump() {
   channel_->watch_hang_up();
 }
 
-/// True if the frame may be received and served now: there is credit, and room in the group's memory. An unfinished
-/// frame that was let in stays in.
-bool connection::may_continue(const protocol::frame_header& next) {
-  if (unfinished_frame_ == next.length)
-    return true;
-  if (without_credit_ != 0) // the group or the policy must read first
-    return false;
-  if (!requests_.may_begin(next.kind, next.length) ||
-      (unknown_costs_ != 0 && !protocol::gives_back(next.kind)))
-    return false;
-  bool small =
-      requests_.empty() && next.length <= protocol::hello_bytes_max; // others' requests must not keep it out
-  return small || observes_ || protocol::gives_back(next.kind) ||
-         environment_->memory->has_room(record_->id, wake_);
-}
-
 void connection::account_memory(uint64_t unfinished_frame) {
-  unfinished_frame_ = unfinished_frame;
-  uint64_t now = requests_.bytes() + unfinished_frame;
-  if (environment_->memory->change(memory_, now))
+  auto change = gate_.account(requests_.bytes(), unfinished_frame);
+  if (change.flood_over)
     self_->system().spawn<caf::detached>([] { ::malloc_trim(0); }); // it takes milliseconds
-  environment_->client_probe->requests_take(memory_, now);
-  memory_ = now;
+  environment_->client_probe->requests_take(change.before, change.now);
 }
 
 /// A frame that has begun takes memory, so it must arrive in time.
@@ -102,7 +84,7 @@ void connection::arm_timer(clock::time_point at) {
                                 io_tag::timer);
 }
 
-void connection::timer_fired() {
+void connection::on_timer() {
   auto now = environment_->now();
   if (now < timer_at_ && timer_at_ != clock::time_point::max())
     return; // an earlier one was armed instead
@@ -134,7 +116,7 @@ void connection::timer_fired() {
   auto unread = clock::time_point::max();
   if (channel_->sending()) {
     unread = sent_at_ + environment_->limits.request_deadline;
-    if (unread <= now && environment_->memory->full()) {
+    if (unread <= now && gate_.group_is_full()) {
       end({errc::busy,
            "the requests of this trust group take connection.group_bytes, and this client has not read its "
            "answers for connection.request_deadline: expected it to read"});

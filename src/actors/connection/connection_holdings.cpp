@@ -108,16 +108,10 @@ bool connection::release_lease(const lease_id& id) {
 }
 
 std::function<void()> connection::lease_ender(const lease_id& id) {
-  auto work = std::make_shared<std::function<void()>>([this, id] { end_unread_lease(id); });
-  return [owner = caf::actor_cast<caf::actor_addr>(self_), work] {
-    if (auto there = caf::actor_cast<connection_actor>(owner))
-      caf::anon_send(there, resume_notice{work});
-  };
-}
-
-void connection::end_unread_lease(const lease_id& id) {
-  if (!holdings_.may_be_reading(id))
-    release_lease(id);
+  return on_any_thread([this, id] {
+    if (!holdings_.may_be_reading(id))
+      release_lease(id);
+  });
 }
 
 void connection::lease_ended(const client_holdings::ended_lease& ended) {
@@ -143,11 +137,11 @@ void connection::with_lease(const request& what, const lease_id& id,
     then(known);
     return;
   }
-  ++unknown_costs_;
+  gate_.cost_unknown();
   ask(
       group().group, use_lease_request{id},
       [this, what, then = std::move(then)](const use_lease_answer& answer) {
-        --unknown_costs_;
+        gate_.cost_known();
         if (answer.failure.code != errc::ok)
           refuse(what, answer.failure);
         else
@@ -155,7 +149,7 @@ void connection::with_lease(const request& what, const lease_id& id,
         pump();
       },
       [this, what] {
-        --unknown_costs_;
+        gate_.cost_known();
         refuse(what, {errc::internal, "the trust group's actor has ended"});
       });
 }

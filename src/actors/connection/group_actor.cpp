@@ -20,7 +20,9 @@ struct group_state {
   std::shared_ptr<edge_credit> notices;
 };
 
-open_space_answer open_space(group_state& state, const open_space_request& request) {
+using self_pointer = group_actor::stateful_pointer<group_state>;
+
+open_space_answer on_open_space(group_state& state, const open_space_request& request) {
   open_space_answer answer;
   auto opened = state.spaces.open(request.spec);
   if (opened)
@@ -30,8 +32,29 @@ open_space_answer open_space(group_state& state, const open_space_request& reque
   return answer;
 }
 
-caf::result<await_lookup_answer> await_lookup(group_actor::stateful_pointer<group_state> self,
-                                              const await_lookup_request& request) {
+reserve_spaces_answer on_reserve_spaces(group_state& state, const reserve_spaces_request& request) {
+  reserve_spaces_answer answer;
+  for (const digest& fingerprint : request.fingerprints)
+    answer.ids.push_back(state.spaces.reserve(fingerprint).value_or(space_id{}));
+  return answer;
+}
+
+use_lease_answer on_use_lease(group_state& state, const use_lease_request& request) {
+  use_lease_answer answer;
+  answer.found = state.leases.find(request.id);
+  if (!answer.found)
+    answer.failure = {errc::gone, "no such lease in this trust group: it was released, or its owner ended"};
+  return answer;
+}
+
+begin_lookup_answer on_begin_lookup(group_state& state, const begin_lookup_request& request) {
+  begin_lookup_answer answer;
+  if (auto begun = state.lookups.begin(request.id, request.context); !begun)
+    answer.failure = begun.error();
+  return answer;
+}
+
+caf::result<await_lookup_answer> on_await_lookup(self_pointer self, const await_lookup_request& request) {
   auto reply = make_answer<await_lookup_answer>(self);
   auto promise = reply.promise();
   self->state.lookups.await(request.id, request.context,
@@ -41,64 +64,49 @@ caf::result<await_lookup_answer> await_lookup(group_actor::stateful_pointer<grou
   return promise;
 }
 
-group_actor::behavior_type group_behavior(group_actor::stateful_pointer<group_state> self,
-                                          const space_registry::options& spaces,
+group_report on_status(const group_state& state) {
+  group_report report;
+  report.spaces = state.spaces.size();
+  report.leases = state.leases.size();
+  report.open_spaces = state.spaces.list(protocol::status_spaces_max);
+  return report;
+}
+
+group_actor::behavior_type group_behavior(self_pointer self, const space_registry::options& spaces,
                                           const std::shared_ptr<edge_credit>& notices) {
-  self->state.spaces = space_registry(spaces);
-  self->state.notices = notices;
+  group_state& state = self->state;
+  state.spaces = space_registry(spaces);
+  state.notices = notices;
   return {
-      [self](const open_space_request& request) { return open_space(self->state, request); },
-      [self](const idle_spaces_request&) {
-        auto& known = self->state.spaces;
-        return idle_spaces_answer{{}, known.idle(empty_spaces_request::spaces_max), known.known()};
+      [&state](const open_space_request& request) { return on_open_space(state, request); },
+      [&state](const idle_spaces_request&) {
+        return idle_spaces_answer{
+            {}, state.spaces.idle(empty_spaces_request::spaces_max), state.spaces.known()};
       },
-      [self](const forget_spaces_request& request) {
-        return forget_spaces_answer{{}, self->state.spaces.forget(request.empty)};
+      [&state](const forget_spaces_request& request) {
+        return forget_spaces_answer{{}, state.spaces.forget(request.empty)};
       },
-      [self](const reserve_spaces_request& request) {
-        reserve_spaces_answer answer;
-        for (const digest& fingerprint : request.fingerprints)
-          answer.ids.push_back(self->state.spaces.reserve(fingerprint).value_or(space_id{}));
-        return answer;
+      [&state](const reserve_spaces_request& request) { return on_reserve_spaces(state, request); },
+      [&state](const add_lease_notice& notice) {
+        state.leases.add(notice.id, notice.owner, notice.added);
+        state.notices->heard(1);
       },
-      [self](const add_lease_notice& notice) {
-        self->state.leases.add(notice.id, notice.owner, notice.added);
-        self->state.notices->heard(1);
+      [&state](const use_lease_request& request) { return on_use_lease(state, request); },
+      [&state](const end_lease_notice& notice) {
+        state.leases.end(notice.id, notice.owner);
+        state.notices->heard(1);
       },
-      [self](const use_lease_request& request) {
-        use_lease_answer answer;
-        answer.found = self->state.leases.find(request.id);
-        if (!answer.found)
-          answer.failure = {errc::gone,
-                            "no such lease in this trust group: it was released, or its owner ended"};
-        return answer;
+      [&state](const end_owner_notice& notice) { state.leases.end(notice.owner); },
+      [&state](const begin_lookup_request& request) { return on_begin_lookup(state, request); },
+      [&state](const finish_lookup_notice& notice) {
+        state.lookups.finish(notice.id, notice.context, notice.outcome);
       },
-      [self](const end_lease_notice& notice) {
-        self->state.leases.end(notice.id, notice.owner);
-        self->state.notices->heard(1);
+      [self](const await_lookup_request& request) { return on_await_lookup(self, request); },
+      [&state](const cancel_lookup_request& request) {
+        return cancel_lookup_answer{{}, state.lookups.cancel(request.id)};
       },
-      [self](const end_owner_notice& notice) { self->state.leases.end(notice.owner); },
-      [self](const begin_lookup_request& request) {
-        begin_lookup_answer answer;
-        if (auto begun = self->state.lookups.begin(request.id, request.context); !begun)
-          answer.failure = begun.error();
-        return answer;
-      },
-      [self](const finish_lookup_notice& notice) {
-        self->state.lookups.finish(notice.id, notice.context, notice.outcome);
-      },
-      [self](const await_lookup_request& request) { return await_lookup(self, request); },
-      [self](const cancel_lookup_request& request) {
-        return cancel_lookup_answer{{}, self->state.lookups.cancel(request.id)};
-      },
-      [self](const sweep_notice&) { self->state.lookups.sweep(); },
-      [self](const group_status_request&) {
-        group_report report;
-        report.spaces = self->state.spaces.size();
-        report.leases = self->state.leases.size();
-        report.open_spaces = self->state.spaces.list(protocol::status_spaces_max);
-        return report;
-      },
+      [&state](const sweep_notice&) { state.lookups.sweep(); },
+      [&state](const group_status_request&) { return on_status(state); },
   };
 }
 

@@ -25,7 +25,7 @@ struct supervisor_state {
   std::vector<std::shared_ptr<group_parts>> groups;
   std::vector<bool> memory_ready;
   std::shared_ptr<copier_pool> copiers;
-  std::shared_ptr<client_directory> clients = std::make_shared<client_directory>();
+  std::shared_ptr<connected_clients> clients = std::make_shared<connected_clients>();
   std::vector<caf::actor> preparers;
   std::vector<memory_actor> memories; ///< parallel to the groups
   std::vector<listener_actor> listeners;

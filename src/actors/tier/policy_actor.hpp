@@ -4,7 +4,7 @@
 #include "actors/interfaces.hpp"
 #include "metrics/tier_probe.hpp"
 #include "tier/edge_credit.hpp"
-#include "tier/policy_clock.hpp"
+#include "tier/policy_book.hpp"
 
 #include <caf/fwd.hpp>
 
@@ -26,10 +26,6 @@ struct policy_arguments {
   bool remember =
       false; ///< also remember entries evicted from all tiers, for admission rules that count accesses
 };
-
-/// The seed of policies. Fixed, so that the same events have the same victims; equal to the simulator's
-/// first.
-constexpr uint64_t policy_seed = 1;
 
 policy_actor spawn_policy(caf::actor_system& system, policy_arguments arguments);
 

@@ -3,23 +3,18 @@
 #pragma once
 
 #include "actors/transfer/transfer_arguments.hpp"
-#include "index/prefix_plan.hpp"
 #include "runtime/home.hpp"
+#include "tier/found_prefix.hpp"
 #include "tier/object_source.hpp"
 
 namespace terrace::actors {
 
-struct lookup_request {
+struct lookup_request : prefix_subject {
   group_ptr group;
-  space_ptr in;
   object_source objects; ///< of all ranks (index/chunk_layout.hpp)
-  plan_request plan;
-  uint32_t tiers = 0; ///< bit n: tier_kind n may be searched; 0: all
-  bool hold = false;  ///< hold what is found
-  bool note_access =
-      false; ///< holding is an access, unless an inference was reported; a probe without hold is none
-  account_ptr account; ///< of the connection, for what is held; null: a new one
-  context_ptr context; ///< may be null; looked at between slices
+  uint32_t tiers = 0;    ///< bit n: tier_kind n may be searched; 0: all
+  account_ptr account;   ///< of the connection, for what is held; null: a new one
+  context_ptr context;   ///< may be null; looked at between slices
 };
 struct lookup_answer {
   error failure;

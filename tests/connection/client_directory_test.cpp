@@ -1,18 +1,20 @@
-#include "actors/connection/client_directory.hpp"
+#include "connection/client_directory.hpp"
+
+#include "connection/client_state.hpp"
 
 #include <gtest/gtest.h>
 
 using namespace terrace;
-using namespace terrace::actors;
 
 namespace {
 
 struct ClientDirectory : ::testing::Test {
-  client_directory clients;
+  using directory = client_directory<client_state>;
+  directory clients;
   uint64_t next = 1;
 
   connection_id add(uid_t uid = 0, pid_t pid = 7) {
-    auto made = std::make_shared<client_record>();
+    auto made = std::make_shared<client_state>();
     made->id = connection_id{next++};
     made->uid = uid;
     made->pid = pid;
@@ -53,12 +55,12 @@ TEST_F(ClientDirectory, TheOldestSilentConnectionOfTheUserWithMostOfThemLeaves) 
 TEST_F(ClientDirectory, ObserversAreNotClientsAndTheOldestLeaves) {
   auto first = add();
   EXPECT_EQ(clients.admit_observer(first), nullptr);
-  for (size_t i = 1; i < client_directory::observers_max; ++i)
+  for (size_t i = 1; i < directory::observers_max; ++i)
     EXPECT_EQ(clients.admit_observer(add()), nullptr);
   auto leaves = clients.admit_observer(add());
   ASSERT_NE(leaves, nullptr);
   EXPECT_EQ(leaves->id, first);
-  EXPECT_EQ(clients.count(standing::observer), client_directory::observers_max);
+  EXPECT_EQ(clients.count(standing::observer), directory::observers_max);
   EXPECT_TRUE(clients.admit_client(add(), 1));
 }
 

@@ -1,0 +1,44 @@
+// Which requests a connection serves, as far as that is known before their bodies are read.
+#pragma once
+
+#include "base/error.hpp"
+#include "base/ids.hpp"
+#include "protocol/kinds.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+namespace terrace {
+
+/// The life of a connection, in order.
+enum class connection_phase : uint8_t {
+  handshake, ///< until hello is answered
+  serving,
+  draining,    ///< the daemon shuts down: what is in flight is answered
+  closing,     ///< its last frame is being sent
+  quarantined, ///< its socket is closed, but its process may be reading what it holds
+};
+const char* to_string(connection_phase phase);
+
+struct arriving_request {
+  request_id id = 0;
+  protocol::kind kind{};
+  bool in_flight = false;         ///< a request with this id is
+  const char* verb = nullptr;     ///< its name; null: clients send no frames of this kind
+  bool while_draining = false;    ///< served while the daemon shuts down
+  size_t descriptors = 0;         ///< that came with it
+  size_t descriptors_of_verb = 0; ///< that have to
+};
+
+/// Why the connection ends: its client does not speak the protocol. `ok`: it does.
+error violation_of(const arriving_request& what, connection_phase phase);
+
+struct early_refusal {
+  error why;
+  bool malformed = false; ///< the client's mistake, with which a handshake ends
+};
+/// For a request that violates nothing. `observes`: the connection may only ask for status and policies.
+std::optional<early_refusal> refusal_of(const arriving_request& what, connection_phase phase, bool observes);
+
+} // namespace terrace

@@ -1,0 +1,172 @@
+// The connected clients: what status shows of each, and how many there may be.
+#pragma once
+
+#include "base/error.hpp"
+#include "base/ids.hpp"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace terrace {
+
+/// How a connection is counted.
+enum class standing : uint8_t {
+  silent,      ///< it has not said hello
+  client,      ///< counted against connections_max
+  observer,    ///< it only asks for status and policies
+  quarantined, ///< its socket is closed, but its process may be reading what it holds
+  leaving,     ///< it has to make room for another
+};
+
+/// Thread-safe. An entry exists from `add` until `remove`, which its connection calls at its end. `Client`: a
+/// `client_state`, or derived from it.
+///
+/// Whoever says nothing, or only looks, keeps no client out: silent connections and observers have bounds of their
+/// own, at which the oldest one of the user that has most of them must leave.
+template <class Client>
+class client_directory {
+ public:
+  using client_ptr = std::shared_ptr<Client>;
+
+  static constexpr size_t observers_max = 64;
+
+  /// It is silent.
+  void add(const client_ptr& client) {
+    std::lock_guard guard(mutex_);
+    if (clients_.emplace(client->id, entry{client}).second)
+      ++count_of(standing::silent);
+  }
+
+  void remove(connection_id id) {
+    std::lock_guard guard(mutex_);
+    auto found = clients_.find(id);
+    if (found == clients_.end())
+      return;
+    --count_of(found->second.as);
+    clients_.erase(found);
+  }
+
+  /// Called before a connection is added. Returns the silent one that must leave for it; null: there is room.
+  client_ptr make_room_for_silent(size_t silent_max) {
+    std::lock_guard guard(mutex_);
+    return count_of(standing::silent) < silent_max ? nullptr : leaver(standing::silent);
+  }
+
+  /// A silent connection becomes a client. Errors: `busy`, if there are `connections_max` clients, or as many
+  /// quarantined connections, of which its process has some.
+  result<void> admit_client(connection_id id, uint32_t connections_max) {
+    std::lock_guard guard(mutex_);
+    auto found = clients_.find(id);
+    if (found == clients_.end() || found->second.as == standing::leaving)
+      return fail(errc::busy, "the connection made room for a newer one before it said hello");
+    size_t clients = count_of(standing::client), quarantined = count_of(standing::quarantined);
+    if (clients >= connections_max)
+      return fail(errc::busy, "the daemon has " + std::to_string(clients) +
+                                  " connections, as many as connection.connections_max allows");
+    pid_t pid = found->second.client->pid;
+    if (quarantined >= connections_max && has_quarantined(pid))
+      return fail(errc::busy, "the daemon keeps what " + std::to_string(quarantined) +
+                                  " closed connections may still be reading, as many as "
+                                  "connection.connections_max allows, and some are of process " +
+                                  std::to_string(pid) +
+                                  ": expected their ids in `resumes` once it reads there no longer");
+    change(found->second, standing::client);
+    return {};
+  }
+
+  /// A silent connection becomes an observer. Returns the observer that must leave for it; null: there is room.
+  client_ptr admit_observer(connection_id id) {
+    std::lock_guard guard(mutex_);
+    auto found = clients_.find(id);
+    if (found == clients_.end() || found->second.as == standing::leaving)
+      return nullptr;
+    auto leaves = count_of(standing::observer) < observers_max ? nullptr : leaver(standing::observer);
+    change(found->second, standing::observer);
+    return leaves;
+  }
+
+  /// Its socket is closed, but it stays.
+  void quarantine(connection_id id) {
+    std::lock_guard guard(mutex_);
+    if (auto found = clients_.find(id); found != clients_.end())
+      change(found->second, standing::quarantined);
+  }
+
+  client_ptr find(connection_id id) const {
+    std::lock_guard guard(mutex_);
+    auto found = clients_.find(id);
+    return found == clients_.end() ? nullptr : found->second.client;
+  }
+
+  std::vector<client_ptr> of_group(const std::string& group) const {
+    auto list = all();
+    std::erase_if(list, [&](const client_ptr& one) { return one->group != group; });
+    return list;
+  }
+
+  std::vector<client_ptr> all() const {
+    std::lock_guard guard(mutex_);
+    std::vector<client_ptr> list;
+    for (const auto& [id, one] : clients_)
+      list.push_back(one.client);
+    return list;
+  }
+
+  size_t size() const {
+    std::lock_guard guard(mutex_);
+    return clients_.size();
+  }
+
+  size_t count(standing as) const {
+    std::lock_guard guard(mutex_);
+    return counts_[static_cast<size_t>(as)];
+  }
+
+ private:
+  struct entry {
+    client_ptr client;
+    standing as = standing::silent;
+  };
+
+  size_t& count_of(standing as) { return counts_[static_cast<size_t>(as)]; }
+
+  void change(entry& of, standing to) {
+    --count_of(of.as);
+    ++count_of(to);
+    of.as = to;
+  }
+
+  bool has_quarantined(pid_t pid) const {
+    return std::any_of(clients_.begin(), clients_.end(), [pid](const auto& one) {
+      return one.second.as == standing::quarantined && one.second.client->pid == pid;
+    });
+  }
+
+  /// The oldest of the user that has most of them, so that nobody's own connections push out another user's.
+  client_ptr leaver(standing as) {
+    std::map<uid_t, size_t> by_user;
+    for (const auto& [id, one] : clients_)
+      if (one.as == as)
+        ++by_user[one.client->uid];
+    auto most = std::max_element(by_user.begin(), by_user.end(),
+                                 [](const auto& a, const auto& b) { return a.second < b.second; });
+    for (auto& [id, one] : clients_)
+      if (one.as == as && one.client->uid == most->first) {
+        change(one, standing::leaving);
+        return one.client;
+      }
+    return nullptr;
+  }
+
+  mutable std::mutex mutex_;
+  std::map<connection_id, entry> clients_; ///< ids ascend with time
+  size_t counts_[5] = {};
+};
+
+} // namespace terrace

@@ -1,0 +1,28 @@
+// What a connection may take, and how long it may take it.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+namespace terrace {
+
+struct connection_limits {
+  uint32_t credit_requests = 256;
+  uint64_t credit_bytes = 32ULL << 20;
+  uint64_t staging_bytes = 256ULL << 20;
+  uint32_t reservations_max = 4096;
+  uint32_t spaces_max = 4096; ///< open ones
+  uint32_t regions_max = 64;
+  uint64_t region_bytes = 2ULL << 40;
+  uint32_t leases_max = 65536;
+  uint32_t lease_objects_max = 4'194'304; ///< of all leases together; an object counts once per lease
+  uint64_t group_bytes = 1ULL << 30;      ///< of the requests of all connections of a group
+  uint32_t connections_max = 1024;        ///< clients of the whole daemon
+  std::chrono::milliseconds request_deadline{30000};      ///< of requests without their own
+  std::chrono::milliseconds request_deadline_max{600000}; ///< a later deadline is this one
+  std::chrono::milliseconds handshake_deadline{
+      10000}; ///< until hello; also for a client to read why it is ended
+  std::chrono::milliseconds lease_warn_after{60000};
+};
+
+} // namespace terrace

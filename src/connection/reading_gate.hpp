@@ -1,0 +1,82 @@
+// When a connection reads on: requests wait in the socket while their client, or its trust group, has too many.
+#pragma once
+
+#include "connection/request_memory.hpp"
+#include "connection/request_table.hpp"
+#include "protocol/frame.hpp"
+#include "protocol/kinds.hpp"
+#include "protocol/limits.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <utility>
+
+namespace terrace {
+
+/// Pure: no actor. Used by one thread at a time, that of the connection.
+class reading_gate {
+ public:
+  /// `group`: the memory of the trust group's requests. `wake`: called on any thread when it has room again.
+  reading_gate(connection_id who, std::shared_ptr<request_memory> group)
+      : who_(who), group_(std::move(group)) {}
+
+  void on_room(std::function<void()> wake) { wake_ = std::move(wake); }
+
+  /// True if the frame may be received and served now: there is credit, and room in the group's memory. An unfinished
+  /// frame that was let in stays in.
+  bool may_continue(const protocol::frame_header& next, const request_table& requests, bool observes) {
+    if (unfinished_bytes_ == next.length)
+      return true;
+    if (without_credit_ != 0) // the group or the policy must read first
+      return false;
+    bool gives_back = protocol::gives_back(next.kind);
+    if (!requests.may_begin(next.kind, next.length) || (unknown_costs_ != 0 && !gives_back))
+      return false;
+    // Others' requests must not keep a small one out.
+    bool small = requests.empty() && next.length <= protocol::hello_bytes_max;
+    return small || observes || gives_back || group_->has_room(who_, wake_);
+  }
+
+  // ---- messages that were sent to other actors without credit, and are not read yet ----
+
+  void sent_without_credit() { ++without_credit_; }
+  void read_without_credit() { --without_credit_; }
+  uint32_t without_credit() const { return without_credit_; }
+
+  // ---- requests of which it is not known yet how many objects they have ----
+
+  void cost_unknown() { ++unknown_costs_; }
+  void cost_known() { --unknown_costs_; }
+
+  // ---- memory ----
+
+  /// What the requests in flight take, and the frame that has begun to arrive (0: none).
+  struct change {
+    uint64_t before = 0, now = 0; ///< bytes
+    bool flood_over = false;      ///< freed memory should go back to the kernel
+  };
+  change account(uint64_t requests_bytes, uint64_t unfinished_bytes) {
+    unfinished_bytes_ = unfinished_bytes;
+    change made{accounted_, requests_bytes + unfinished_bytes};
+    made.flood_over = group_->change(made.before, made.now);
+    accounted_ = made.now;
+    return made;
+  }
+  uint64_t unfinished_bytes() const { return unfinished_bytes_; }
+
+  /// It needs no more room now: the next connection in line is woken.
+  void pass_on() { group_->pass_on(who_); }
+  bool group_is_full() const { return group_->full(); }
+
+ private:
+  connection_id who_;
+  std::shared_ptr<request_memory> group_;
+  std::function<void()> wake_;
+  uint64_t unfinished_bytes_ = 0;
+  uint64_t accounted_ = 0; ///< in the group's memory
+  uint32_t without_credit_ = 0;
+  uint32_t unknown_costs_ = 0;
+};
+
+} // namespace terrace

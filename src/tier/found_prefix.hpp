@@ -1,0 +1,80 @@
+// A prefix that was found in the tiers of a trust group, and what a lease holds of it.
+//
+// Pure: used by one thread at a time. Made by a prefix_search.
+#pragma once
+
+#include "index/prefix_plan.hpp"
+#include "index/space_registry.hpp"
+#include "tier/lease_cut.hpp"
+#include "tier/lease_ledger.hpp"
+#include "tier/object_notices.hpp"
+#include "tier/tier_hold.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace terrace {
+
+/// What is searched.
+struct prefix_subject {
+  space_ptr in;
+  plan_request plan;
+  bool hold = false; ///< hold what is found
+  bool note_access = false; ///< holding is an access, unless an inference was reported; a probe without hold is none
+};
+
+/// What one tier has of the searched objects.
+struct tier_share {
+  tier_kind tier = tier_kind::none;
+  object_bitmap present;
+  hold_ptr held; ///< null: nothing
+};
+
+/// What leases may hold of host memory.
+struct lease_room {
+  ledger_ptr leases;
+  account_ptr account; ///< of the connection; null: a new one
+  uint64_t host_bytes = 0;
+};
+
+class found_prefix {
+ public:
+  /// `tiers`: those that were searched, fastest first. `probed`: how many objects; nothing behind them is known.
+  found_prefix(prefix_subject of, std::vector<tier_share> tiers, size_t probed);
+
+  const prefix_plan& plan() const { return plan_; }
+
+  /// Per searched tier: its objects in chunks behind the prefix of which a rank is missing that has left. Only for a
+  /// search that holds what it finds; before `lease`. Precondition: all objects of all tiers could be found.
+  std::vector<discard_notice> unusable() const;
+
+  /// Releases what the prefix does not need. What a lease may not hold in host memory is held below or, if it is not
+  /// there, shortens the prefix; the rest is charged to the account.
+  void lease(const lease_room& room);
+  bool shortened() const { return shortened_; } ///< more is present, but the lease could not hold it
+
+  /// Per searched tier: accesses that probes did not record, together, because a chain is recorded from its end.
+  std::vector<access_notice> accesses() const;
+
+  /// What is held; call once.
+  tier_holds take_holds();
+
+ private:
+  void cut_to(size_t chunks);
+  void keep_found();
+  void release_unneeded();
+  bool holds_in_host() const;
+  bool all_in_host() const;
+  leased_prefix in_host(const lease_room& room, uint64_t bytes) const;
+
+  prefix_subject of_;
+  size_t per_chunk_; ///< objects
+  size_t probed_;
+  std::vector<tier_share> shares_;
+  std::vector<tier_answer> answers_; ///< parallel, for the plan
+  prefix_plan plan_;
+  bool shortened_ = false;
+};
+
+} // namespace terrace

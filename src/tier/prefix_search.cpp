@@ -1,0 +1,68 @@
+#include "tier/prefix_search.hpp"
+
+namespace terrace {
+
+prefix_search::prefix_search(prefix_subject of, object_source objects, const std::vector<tier_kind>& tiers)
+    : of_(std::move(of)), objects_(std::move(objects)) {
+  for (tier_kind tier : tiers)
+    shares_.push_back({tier, object_bitmap(objects_.size()), nullptr});
+}
+
+bool prefix_search::next_slice() {
+  bool begins = probed_ == 0;
+  if (shares_.empty() || probed_ == objects_.size() || (!begins && !chain_goes_on()))
+    return false;
+  first_ = probed_;
+  now_ = objects_.cut(first_, slice_objects);
+  probed_ += now_.range.count;
+  slice_ = object_bitmap(now_.range.count);
+  return true;
+}
+
+/// In spaces with trailing pools a prefix may continue whatever is missing here.
+bool prefix_search::chain_goes_on() const {
+  return has_trailing_pools(of_.in->spec) || slice_.count() == slice_.size();
+}
+
+bool prefix_search::probes_note_access() const { return one_slice() && !has_trailing_pools(of_.in->spec); }
+
+probe_request prefix_search::probe() const {
+  return {now_.objects, of_.hold, of_.note_access && probes_note_access(), now_.range};
+}
+
+void prefix_search::add_present(size_t tier, object_bitmap present) {
+  shares_[tier].present.merge(first_, present);
+  slice_.merge(0, present);
+}
+
+void prefix_search::add(size_t tier, probe_answer found) {
+  add_present(tier, std::move(found.present));
+  if (!found.held)
+    return;
+  hold_ptr& held = shares_[tier].held;
+  if (one_slice()) {
+    held = std::move(found.held);
+    return;
+  }
+  if (!held)
+    held = std::make_shared<object_hold>();
+  held->append(first_, std::move(*found.held));
+}
+
+std::optional<prefix_search::counted> prefix_search::read(size_t tier, const tier_index& index) {
+  if (of_.hold)
+    return std::nullopt;
+  auto present = index.try_probe(*now_.objects, now_.range);
+  if (!present)
+    return std::nullopt;
+  size_t hits = present->count(), objects = present->size();
+  add_present(tier, std::move(*present));
+  return counted{hits, objects - hits};
+}
+
+found_prefix prefix_search::take() {
+  of_.note_access = of_.note_access && !probes_note_access();
+  return {std::move(of_), std::move(shares_), probed_};
+}
+
+} // namespace terrace

@@ -1,0 +1,77 @@
+#include "connection/arriving_request.hpp"
+
+#include <gtest/gtest.h>
+
+using namespace terrace;
+using protocol::kind;
+using phase = connection_phase;
+
+namespace {
+
+arriving_request a(kind which, const char* verb) {
+  arriving_request what;
+  what.id = 1;
+  what.kind = which;
+  what.verb = verb;
+  return what;
+}
+
+} // namespace
+
+TEST(ArrivingRequest, AnIdIsFreeAndNotZero) {
+  auto what = a(kind::lookup, "lookup");
+  EXPECT_EQ(violation_of(what, phase::serving).code, errc::ok);
+  what.in_flight = true;
+  EXPECT_NE(violation_of(what, phase::serving).text.find("1 is in flight"), std::string::npos);
+  what.id = 0;
+  EXPECT_NE(violation_of(what, phase::serving).text.find("expected 1 or more"), std::string::npos);
+}
+
+TEST(ArrivingRequest, AnUnknownKindIsAViolation) {
+  EXPECT_EQ(violation_of(a(kind::error, nullptr), phase::serving).code, errc::bad_request);
+}
+
+TEST(ArrivingRequest, HelloIsTheFirstFrameAndComesOnce) {
+  auto hello = a(kind::hello, "hello"), lookup = a(kind::lookup, "lookup");
+  EXPECT_EQ(violation_of(hello, phase::handshake).code, errc::ok);
+  EXPECT_FALSE(refusal_of(hello, phase::handshake, false));
+  EXPECT_NE(violation_of(lookup, phase::handshake).text.find("got lookup"), std::string::npos);
+  auto refused = refusal_of(hello, phase::serving, false);
+  ASSERT_TRUE(refused);
+  EXPECT_TRUE(refused->malformed);
+}
+
+TEST(ArrivingRequest, WhileDrainingOnlyWhatGivesBackIsServed) {
+  auto lookup = a(kind::lookup, "lookup"), release = a(kind::release, "release");
+  release.while_draining = true;
+  auto refused = refusal_of(lookup, phase::draining, false);
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->why.code, errc::busy);
+  EXPECT_FALSE(refused->malformed);
+  EXPECT_FALSE(refusal_of(release, phase::draining, false));
+  EXPECT_FALSE(refusal_of(lookup, phase::serving, false));
+}
+
+TEST(ArrivingRequest, AnObserverOnlyLooks) {
+  EXPECT_FALSE(refusal_of(a(kind::status, "status"), phase::serving, true));
+  EXPECT_FALSE(refusal_of(a(kind::policies, "policies"), phase::serving, true));
+  EXPECT_FALSE(refusal_of(a(kind::cancel, "cancel"), phase::serving, true));
+  auto refused = refusal_of(a(kind::lookup, "lookup"), phase::serving, true);
+  ASSERT_TRUE(refused);
+  EXPECT_TRUE(refused->malformed);
+}
+
+TEST(ArrivingRequest, DescriptorsAreThoseOfTheVerb) {
+  auto region = a(kind::register_region, "register_region");
+  region.descriptors_of_verb = 1;
+  auto refused = refusal_of(region, phase::serving, false);
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->why.text, "register_region takes 1 descriptors, 0 came");
+  region.descriptors = 1;
+  EXPECT_FALSE(refusal_of(region, phase::serving, false));
+}
+
+TEST(ArrivingRequest, PhasesHaveNames) {
+  EXPECT_STREQ(to_string(phase::handshake), "handshake");
+  EXPECT_STREQ(to_string(phase::quarantined), "quarantined");
+}

@@ -1,0 +1,181 @@
+#include "tier/found_prefix.hpp"
+
+#include "storage/object_header.hpp"
+#include "tests/index/spaces.hpp"
+
+#include <gtest/gtest.h>
+
+using namespace terrace;
+
+namespace {
+
+constexpr uint64_t object = physical_bytes_for(1 << 20);
+
+struct recording_sink final : release_sink {
+  std::vector<object_id> released;
+  void release(std::vector<object_id> held) override {
+    released.insert(released.end(), held.begin(), held.end());
+  }
+  void abandon(std::vector<object_id>) override {}
+};
+
+/// A group with host memory for 16 objects; leases may hold 12 of them, one connection 9, and 6 beside loads from
+/// below. Objects are characters: '#' present, '.' absent. Ids begin at 1 in host memory, at 101 on the disk.
+struct FoundPrefix : ::testing::Test {
+  space_spec spec = terrace::testing::small_space();
+  std::shared_ptr<rank_presence> ranks;
+  std::shared_ptr<recording_sink> host_tier = std::make_shared<recording_sink>(),
+                                  disk_tier = std::make_shared<recording_sink>();
+  ledger_ptr leases = std::make_shared<lease_ledger>();
+  lease_room room{leases, leases->open(), 16 * object};
+  bool hold = true, note_access = true;
+
+  tier_share share(tier_kind tier, const std::string& has) const {
+    tier_share made{tier, object_bitmap(has.size()), nullptr};
+    std::vector<object_place> places(has.size());
+    uint64_t first = tier == tier_kind::host ? 1 : 101;
+    for (size_t i = 0; i < has.size(); ++i)
+      if (has[i] == '#') {
+        made.present.set(i);
+        places[i] = {object_id{first + i}, 0, 1 << 20, object};
+      }
+    if (hold)
+      made.held = std::make_shared<object_hold>(tier == tier_kind::host ? host_tier : disk_tier, std::move(places));
+    return made;
+  }
+
+  found_prefix found(const std::string& host, const std::string& disk = {}) {
+    auto in = std::make_shared<opened_space>(opened_space{space_id{1}, spec, spec.fingerprint()});
+    in->ranks = ranks;
+    size_t per_chunk = chunk_layout(spec).objects_per_chunk();
+    prefix_subject of{in, {static_cast<uint32_t>(host.size() / per_chunk), 0, UINT64_MAX}, hold, note_access};
+    std::vector<tier_share> shares{share(tier_kind::host, host)};
+    if (!disk.empty())
+      shares.push_back(share(tier_kind::disk, disk));
+    return {of, std::move(shares), host.size()};
+  }
+
+  static std::string kept(const hold_ptr& held) {
+    std::string text;
+    for (const object_place& place : held->places())
+      text += place.present() ? '#' : '.';
+    return text;
+  }
+  static std::vector<object_id> ids(std::initializer_list<uint64_t> of) {
+    std::vector<object_id> made;
+    for (uint64_t id : of)
+      made.push_back(object_id{id});
+    return made;
+  }
+};
+
+} // namespace
+
+TEST_F(FoundPrefix, ALeaseHoldsThePrefixAndReleasesWhatIsBehindIt) {
+  auto prefix = found("##.#", "..#.");
+  EXPECT_EQ(prefix.plan().found_chunks, 4u);
+  auto shorter = found("##.#");
+  EXPECT_EQ(shorter.plan().found_chunks, 2u);
+  shorter.lease(room);
+  EXPECT_FALSE(shorter.shortened());
+  EXPECT_EQ(host_tier->released, ids({4}));
+  auto used = shorter.accesses();
+  EXPECT_EQ(used[0].ids, ids({1, 2}));
+  auto held = shorter.take_holds();
+  ASSERT_EQ(held.size(), 1u);
+  EXPECT_EQ(held[0].tier, tier_kind::host);
+  EXPECT_EQ(room.account->bytes(), 2 * object);
+}
+
+TEST_F(FoundPrefix, ANewAccountIsOpenedIfThereIsNone) {
+  room.account = nullptr;
+  auto prefix = found("##");
+  prefix.lease(room);
+  auto held = prefix.take_holds();
+  EXPECT_EQ(leases->bytes(), 2 * object);
+  held.clear();
+  EXPECT_EQ(leases->bytes(), 0u);
+}
+
+TEST_F(FoundPrefix, NothingIsChargedOrHeldIfNothingIsFound) {
+  auto prefix = found(".###");
+  prefix.lease(room);
+  EXPECT_EQ(host_tier->released, ids({2, 3, 4}));
+  EXPECT_TRUE(prefix.accesses()[0].ids.empty());
+  EXPECT_TRUE(prefix.take_holds().empty());
+  EXPECT_EQ(leases->bytes(), 0u);
+}
+
+TEST_F(FoundPrefix, ALeaseEndsWhereTheRoomDoes) {
+  auto prefix = found("############");
+  prefix.lease(room);
+  EXPECT_TRUE(prefix.shortened());
+  EXPECT_EQ(prefix.plan().found_chunks, 9u);
+  EXPECT_EQ(prefix.plan().requested_chunks, 12u);
+  EXPECT_EQ(room.account->bytes(), 9 * object);
+}
+
+TEST_F(FoundPrefix, WhatDoesNotFitIsHeldBelow) {
+  auto prefix = found("############", "############");
+  prefix.lease(room);
+  EXPECT_FALSE(prefix.shortened());
+  EXPECT_EQ(prefix.plan().found_chunks, 12u);
+  auto held = prefix.take_holds();
+  EXPECT_EQ(kept(held_in(held, tier_kind::host)), "######......");
+  EXPECT_EQ(kept(held_in(held, tier_kind::disk)), "############");
+  EXPECT_EQ(room.account->bytes(), 6 * object);
+}
+
+TEST_F(FoundPrefix, StatesThatNoWindowNeedsAreReleased) {
+  spec.pools.push_back({.name = "state", .object_bytes = 1 << 20, .rule = hit_rule::trailing_chunks});
+  auto prefix = found("######");
+  prefix.lease(room);
+  EXPECT_EQ(prefix.plan().found_chunks, 3u);
+  EXPECT_EQ(prefix.accesses()[0].ids, ids({1, 3, 5, 6}));
+  EXPECT_EQ(host_tier->released, ids({2, 4}));
+}
+
+TEST_F(FoundPrefix, WhatIsHeldBelowAloneIsNotCharged) {
+  auto in = std::make_shared<opened_space>(opened_space{space_id{1}, spec, spec.fingerprint()});
+  found_prefix prefix({in, {3, 0, UINT64_MAX}, true, true}, {share(tier_kind::disk, "##.")}, 3);
+  prefix.lease(room);
+  EXPECT_EQ(prefix.accesses()[0].ids, ids({101, 102}));
+  EXPECT_EQ(prefix.take_holds().front().tier, tier_kind::disk);
+  EXPECT_EQ(leases->bytes(), 0u);
+}
+
+TEST_F(FoundPrefix, WithoutAHoldThereIsOnlyThePlan) {
+  hold = false;
+  auto prefix = found("##.");
+  prefix.lease(room);
+  EXPECT_EQ(prefix.plan().found_chunks, 2u);
+  EXPECT_TRUE(prefix.take_holds().empty());
+}
+
+TEST_F(FoundPrefix, NothingIsKnownBehindWhatWasSearched) {
+  spec.world_size = 2;
+  ranks = std::make_shared<rank_presence>(2);
+  { rank_presence::member gone(ranks, 1); }
+  auto in = std::make_shared<opened_space>(opened_space{space_id{1}, spec, spec.fingerprint()});
+  in->ranks = ranks;
+  // Three chunks are requested; the search ended inside the second.
+  found_prefix prefix({in, {3, 0, UINT64_MAX}, true, false}, {share(tier_kind::host, "###...")}, 3);
+  EXPECT_EQ(prefix.plan().found_chunks, 1u);
+  EXPECT_EQ(prefix.plan().requested_chunks, 3u);
+  EXPECT_TRUE(prefix.unusable()[0].ids.empty());
+}
+
+TEST_F(FoundPrefix, NamesWhatNobodyCanComplete) {
+  spec.world_size = 2;
+  ranks = std::make_shared<rank_presence>(2);
+  { rank_presence::member gone(ranks, 1); }
+  auto prefix = found("###...#.", "#...#...");
+  EXPECT_EQ(prefix.plan().found_chunks, 1u);
+  auto gone = prefix.unusable();
+  ASSERT_EQ(gone.size(), 2u);
+  EXPECT_EQ(gone[0].why, discard_reason::unusable);
+  EXPECT_EQ(gone[0].ids, ids({3, 7}));
+  EXPECT_EQ(gone[1].ids, ids({105}));
+  hold = false;
+  EXPECT_TRUE(found("###...#.").unusable()[0].ids.empty());
+}
