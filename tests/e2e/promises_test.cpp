@@ -73,6 +73,35 @@ TEST(Promises, AnErrorNamesTheTraceOfItsRequest) {
   EXPECT_NE(refused.error().text.find("(trace request-4711)"), std::string::npos) << refused.error().text;
 }
 
+TEST(Promises, RequestsOnLeasesNamesAndReservationsHaveOptionsToo) {
+  daemon_under_test daemon({.log_level = "trace"});
+  tester client(daemon.socket());
+  auto chain = chain_of(1, 1);
+  lease_id nobodys;
+  nobodys.bytes.fill(1);
+  auto read =
+      client->read_lease(nobodys, {}, patiently(), {}, client::earlier_places::kept, {.trace = "read-1"});
+  ASSERT_FALSE(read);
+  EXPECT_NE(read.error().text.find("(trace read-1)"), std::string::npos) << read.error().text;
+  auto request = client.lookup_of(chain);
+  request.id = lookup_id{};
+  request.id->bytes.fill(2);
+  auto waiting = client->submit_await_lookup(*request.id, patiently(), {.trace = "await-2"});
+  ASSERT_TRUE(waiting);
+  request.digests = true;
+  auto hashed = client->lookup(request, patiently());
+  ASSERT_TRUE(hashed);
+  EXPECT_EQ(hashed->digest_width, digest::max_size);
+  auto told = client->wait(*waiting, patiently());
+  ASSERT_TRUE(told);
+  EXPECT_EQ(told->chunk_tokens, space_chunk_tokens);
+  EXPECT_TRUE(daemon.await_log("(trace await-2)"));
+  auto made = client->reserve({.in = client.space(), .what = client::prefix::of_digests(chain)}, patiently());
+  ASSERT_TRUE(made);
+  EXPECT_TRUE(client->commit(std::move(*made), patiently(), {.trace = "commit-3"}));
+  EXPECT_TRUE(daemon.await_log("(trace commit-3)"));
+}
+
 TEST(Promises, TheLogLevelDebugHasALinePerConnectionAndLease) {
   daemon_under_test daemon({.log_level = "debug"});
   {

@@ -72,6 +72,7 @@ class FirstMissing(DaemonTest):
             self.daemon.lookup(self.space, Prefix.of_digests(chain), id=name, digests=True, timeout=PATIENCE)
             told = waiting.result(PATIENCE)
             self.assertEqual((place(told.missing), told.digests), ((1, 0, 0, False), []))
+            self.assertEqual(told.chunk_tokens, CHUNK_TOKENS)
 
     def test_a_load_names_what_ended_it(self) -> None:
         chain = chain_of(4, 3)

@@ -43,7 +43,7 @@ space_handle open_space(connection_handle& self, nb::handle described, const tim
     }
     return space;
   }));
-  return {self.in, opened, std::move(pools), digest_width_of(spec.algorithm)};
+  return {self.in, opened, std::move(pools)};
 }
 
 void close_space(connection_handle& self, space_handle& given, const timeout& limit) {

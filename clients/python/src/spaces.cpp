@@ -55,10 +55,6 @@ client::space_spec spec_of(nb::handle described) {
   return spec;
 }
 
-uint8_t digest_width_of(client::hash_algorithm algorithm) {
-  return algorithm == client::hash_algorithm::xxh3_128 ? 16 : 32;
-}
-
 const client::space& space_in(const std::shared_ptr<shared_connection>& in, const space_handle& given) {
   if (given.in != in)
     refuse("expected a space of this connection, got one that another connection opened");

@@ -15,14 +15,10 @@ struct space_handle {
   std::shared_ptr<shared_connection> in;
   client::space space;
   std::vector<client::open_pool> pools;
-  uint8_t digest_width = digest::max_size; ///< of what the space's algorithm gives, in bytes
 };
 
 /// From the attributes of a terrace.SpaceSpec.
 client::space_spec spec_of(nb::handle described);
-
-/// Of the digests that the algorithm gives, in bytes.
-uint8_t digest_width_of(client::hash_algorithm algorithm);
 
 /// Refuses the space of another connection.
 const client::space& space_in(const std::shared_ptr<shared_connection>& in, const space_handle& given);

@@ -13,13 +13,12 @@ namespace {
 struct lookup_handle {
   client::lookup_result found;
   nb::object lease;
-  uint8_t digest_width = digest::max_size; ///< libterrace's are padded to 32 bytes
 };
 
 nb::list digests_of(const lookup_handle& lookup) {
   nb::list list;
   for (const digest& one : lookup.found.digests)
-    list.append(to_bytes(std::span(one.bytes).first(lookup.digest_width)));
+    list.append(to_bytes(std::span(one.bytes).first(lookup.found.digest_width)));
   return list;
 }
 
@@ -55,7 +54,7 @@ nb::object to_python(const answer_context& with, client::lookup_result&& found) 
     lease_id id = found.held.id();
     lease = nb::cast(lease_handle{std::make_shared<held_lease>(with.in, std::move(found.held)), id});
   }
-  return nb::cast(lookup_handle{std::move(found), std::move(lease), with.digest_width});
+  return nb::cast(lookup_handle{std::move(found), std::move(lease)});
 }
 
 nb::object to_python(const answer_context& with, client::located_objects&& located) {
@@ -90,6 +89,7 @@ void bind_tickets(nb::module_& in) {
       .def_prop_ro("usable_tokens", [](const lookup_handle& self) { return self.found.usable_tokens; })
       .def_prop_ro("first_token", [](const lookup_handle& self) { return self.found.first_token; })
       .def_prop_ro("tiers", [](const lookup_handle& self) { return to_bytes(self.found.tiers); })
+      .def_prop_ro("chunk_tokens", [](const lookup_handle& self) { return self.found.chunk_tokens; })
       .def_ro("lease", &lookup_handle::lease)
       .def_prop_ro("missing", [](const lookup_handle& self) { return self.found.missing; })
       .def_prop_ro("digests", digests_of)

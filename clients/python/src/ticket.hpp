@@ -13,8 +13,7 @@ namespace terrace::python {
 /// What a request needs beside its ticket to make Python's result.
 struct answer_context {
   std::shared_ptr<shared_connection> in;
-  std::shared_ptr<held_lease> held;        ///< of what is read: the objects keep it
-  uint8_t digest_width = digest::max_size; ///< of the digests that a lookup asked for, in bytes
+  std::shared_ptr<held_lease> held; ///< of what is read: the objects keep it
 };
 
 nb::object to_python(const answer_context& with, client::lookup_result&& found);

@@ -177,6 +177,9 @@ class Lookup:
     def tiers(self) -> bytes:
         """Of each found chunk the number of its fastest `Tier`."""
     @property
+    def chunk_tokens(self) -> int:
+        """Of `await_lookup`: how many tokens a chunk of that lookup's space has; otherwise 0."""
+    @property
     def lease(self) -> Lease | None:
         """When asked for, and anything was found."""
     @property
@@ -277,7 +280,8 @@ class Options:
         turn: int = 0,
         time_ns: int | None = None,
     ) -> None:
-        """`priority`: the smaller, the more urgent. `inference`: one number for all that belongs to an inference request."""
+        """`priority`: the smaller, the more urgent. `trace`: shown in the daemon's log and in error texts. `inference`: one
+        number for all that belongs to an inference request."""
 
 class Connection:
     def __init__(
@@ -339,9 +343,11 @@ class Connection:
         options: Options | None = None,
         timeout: float | None = None,
     ) -> Ticket[Lookup]: ...
-    def await_lookup(self, id: bytes, *, timeout: float | None = None) -> Lookup:
+    def await_lookup(self, id: bytes, *, options: Options | None = None, timeout: float | None = None) -> Lookup:
         """The answer of another connection's lookup, also of one that comes after this call."""
-    def submit_await_lookup(self, id: bytes, *, timeout: float | None = None) -> Ticket[Lookup]: ...
+    def submit_await_lookup(
+        self, id: bytes, *, options: Options | None = None, timeout: float | None = None
+    ) -> Ticket[Lookup]: ...
     def cancel_lookup(self, id: bytes, *, timeout: float | None = None) -> bool: ...
     def adopt(self, id: bytes) -> Lease:
         """A handle on a lease that another connection took: it releases that lease. To read under it, its id will do."""
@@ -353,6 +359,7 @@ class Connection:
         chunks: int = 0,
         pools: Iterable[int] = (),
         give_up_earlier: bool = False,
+        options: Options | None = None,
         timeout: float | None = None,
     ) -> Located:
         """Where leased objects lie, without a copy. `Denied` in a group whose memory is not shared: use `load`. Fewer
@@ -366,6 +373,7 @@ class Connection:
         chunks: int = 0,
         pools: Iterable[int] = (),
         give_up_earlier: bool = False,
+        options: Options | None = None,
         timeout: float | None = None,
     ) -> Ticket[Located]: ...
     def load(
@@ -449,8 +457,12 @@ class Connection:
         options: Options | None = None,
         timeout: float | None = None,
     ) -> Ticket[Reservation]: ...
-    def commit(self, reservation: Reservation, *, timeout: float | None = None) -> Stored: ...
-    def submit_commit(self, reservation: Reservation, *, timeout: float | None = None) -> Ticket[Stored]: ...
+    def commit(
+        self, reservation: Reservation, *, options: Options | None = None, timeout: float | None = None
+    ) -> Stored: ...
+    def submit_commit(
+        self, reservation: Reservation, *, options: Options | None = None, timeout: float | None = None
+    ) -> Ticket[Stored]: ...
     def end_inference(
         self,
         inference: int,
