@@ -73,6 +73,48 @@ TEST(Promises, AnErrorNamesTheTraceOfItsRequest) {
   EXPECT_NE(refused.error().text.find("(trace request-4711)"), std::string::npos) << refused.error().text;
 }
 
+TEST(Promises, AnErrorNamesTheTraceAlsoWhenNothingOfThatNameExists) {
+  daemon_under_test daemon;
+  test::raw_client client(daemon.socket());
+  ASSERT_TRUE(client.greet());
+  using flatbuffers::FlatBufferBuilder;
+  auto traced = [](FlatBufferBuilder& body) { return wire::CreateOptionsDirect(body, 128, "request-4711"); };
+  auto one_digest = [](FlatBufferBuilder& body) {
+    return wire::CreatePrefix(body, 0, 0, 0, body.CreateVector(std::vector<uint8_t>(32, 1)));
+  };
+  auto expect_trace = [&](errc code) {
+    auto said = client.receive();
+    ASSERT_TRUE(said);
+    EXPECT_EQ(said->code(), code);
+    EXPECT_NE(said->text().find("(trace request-4711)"), std::string::npos) << said->text();
+  };
+  client.send(protocol::kind::lookup, 2, [&](FlatBufferBuilder& body) {
+    auto what = one_digest(body);
+    return wire::CreateLookup(body, 77, what, false, 0, 0, traced(body));
+  });
+  expect_trace(errc::not_found);
+  client.send(protocol::kind::load, 3, [&](FlatBufferBuilder& body) {
+    auto runs = protocol::create_structs(body, std::vector<wire::Run>());
+    auto what = one_digest(body);
+    return wire::CreateLoad(body, 77, what, 0, 0, 0, 77, runs, 0, 0, traced(body));
+  });
+  expect_trace(errc::not_found);
+  client.send(protocol::kind::store, 4, [&](FlatBufferBuilder& body) {
+    auto runs = protocol::create_structs(body, std::vector<wire::Run>());
+    auto what = one_digest(body);
+    return wire::CreateStore(body, 77, what, 0, 0, 77, runs, 0, 0, traced(body));
+  });
+  expect_trace(errc::not_found);
+  client.send(protocol::kind::reserve, 5, [&](FlatBufferBuilder& body) {
+    auto what = one_digest(body);
+    return wire::CreateReserve(body, 77, what, 0, 0, 0, traced(body));
+  });
+  expect_trace(errc::not_found);
+  client.send(protocol::kind::commit, 6,
+              [&](FlatBufferBuilder& body) { return wire::CreateCommit(body, 77, 0, traced(body)); });
+  expect_trace(errc::not_found);
+}
+
 TEST(Promises, RequestsOnLeasesNamesAndReservationsHaveOptionsToo) {
   daemon_under_test daemon({.log_level = "trace"});
   tester client(daemon.socket());

@@ -129,11 +129,11 @@ void load_leased(connection& client, const connection::request& what, const wire
 
 void load(connection& client, const connection::request& what, const wire::Load& asked,
           protocol::descriptor_list&) {
+  connection::take_options(what, asked.options());
   auto region = client.find_region(what, asked.region());
   if (!region)
     return;
   client.set_deadline(what, asked.deadline_ms());
-  connection::take_options(what, asked.options());
   if (asked.prefix() != nullptr) {
     load_prefix(client, what, asked, region);
     return;

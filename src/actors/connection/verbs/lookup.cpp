@@ -156,13 +156,13 @@ void lookup_refused(connection& client, const connection::request& what, std::sp
 
 void lookup(connection& client, const connection::request& what, const wire::Lookup& asked,
             protocol::descriptor_list&) {
+  connection::take_options(what, asked.options());
   auto in = client.find_space(what, asked.space());
   if (!in) {
     refused(client, what, asked);
     return;
   }
   client.set_deadline(what, asked.deadline_ms());
-  connection::take_options(what, asked.options());
   size_t width = asked.prefix()->digests() ? asked.prefix()->digest_width() : in->hasher->width();
   subject of{std::move(in), asked.lease(), asked.digests() ? width : 0, nullptr, nullptr};
   if (asked.lookup_id() != nullptr)

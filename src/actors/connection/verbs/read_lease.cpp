@@ -52,13 +52,13 @@ void read_scope(connection& client, const connection::request& what, const lease
 
 void read_lease(connection& client, const connection::request& what, const wire::ReadLease& asked,
                 protocol::descriptor_list&) {
+  connection::take_options(what, asked.options());
   if (client.group().isolated) {
     client.refuse(what, {errc::denied, "nothing is mapped in the isolated group " + client.group().name +
                                            "; use load with a region"});
     return;
   }
   client.set_deadline(what, asked.deadline_ms());
-  connection::take_options(what, asked.options());
   auto body = client.channel().hold(); // contains `asked`
   client.with_lease(what, protocol::to_lease_id(asked.lease()),
                     [&client, what, &asked, body](const lease_ptr& from) {

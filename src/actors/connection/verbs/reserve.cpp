@@ -73,6 +73,7 @@ void search_on(connection& client, const connection::request& what,
 
 void reserve(connection& client, const connection::request& what, const wire::Reserve& asked,
              protocol::descriptor_list&) {
+  connection::take_options(what, asked.options());
   if (client.group().isolated) {
     client.refuse(what, {errc::denied, "nothing is mapped in the isolated group " + client.group().name +
                                            "; use store with a region"});
@@ -82,7 +83,6 @@ void reserve(connection& client, const connection::request& what, const wire::Re
   if (!in)
     return;
   client.set_deadline(what, asked.deadline_ms());
-  connection::take_options(what, asked.options());
   with_chunks(client, what, *in, *asked.prefix(),
               [&client, what, in, &asked](chunk_prefix prefix, const keep_alive& body) {
                 auto scope = scope_of(client, what, asked, in->what->spec, prefix.chunks.size());

@@ -46,6 +46,7 @@ void store_objects(connection& client, const connection::request& what, const wi
 
 void store(connection& client, const connection::request& what, const wire::Store& asked,
            protocol::descriptor_list&) {
+  connection::take_options(what, asked.options());
   auto in = client.find_space(what, asked.space());
   if (!in)
     return;
@@ -53,7 +54,6 @@ void store(connection& client, const connection::request& what, const wire::Stor
   if (!region)
     return;
   client.set_deadline(what, asked.deadline_ms());
-  connection::take_options(what, asked.options());
   with_chunks(client, what, *in, *asked.prefix(),
               [&client, what, &asked, region, in](chunk_prefix prefix, const keep_alive& body) {
                 auto scope = scope_of(client, what, asked, in->what->spec, prefix.chunks.size());
