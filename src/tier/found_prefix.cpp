@@ -30,7 +30,8 @@ found_prefix::found_prefix(prefix_subject of, std::vector<tier_share> tiers, siz
       shares_(std::move(tiers)) {
   for (tier_share& share : shares_)
     answers_.push_back({share.tier, std::move(share.present)});
-  cut_to((probed_ + per_chunk_ - 1) / per_chunk_); // nothing is present behind the last slice
+  cut_to(probed_ / per_chunk_ +
+         1); // the first chunk that was not probed whole, like all behind it, is absent
 }
 
 /// Plans for at most so many chunks.

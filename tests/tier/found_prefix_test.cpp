@@ -227,6 +227,14 @@ TEST_F(FoundPrefix, NothingIsKnownBehindWhatWasSearched) {
   EXPECT_TRUE(prefix.unusable()[0].ids.empty());
 }
 
+TEST_F(FoundPrefix, NamesTheFirstMissingObjectWhereNoTierWasSearched) {
+  auto in = std::make_shared<opened_space>(opened_space{space_id{1}, spec, spec.fingerprint()});
+  found_prefix prefix({in, {3, 0, UINT64_MAX}, true, false}, {}, 0);
+  EXPECT_EQ(prefix.plan().found_chunks, 0u);
+  ASSERT_TRUE(prefix.plan().missing);
+  EXPECT_EQ(prefix.plan().missing->chunk, 0u);
+}
+
 TEST_F(FoundPrefix, NamesWhatNobodyCanComplete) {
   spec.world_size = 2;
   ranks = std::make_shared<rank_presence>(2);
