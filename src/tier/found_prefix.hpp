@@ -21,7 +21,8 @@ struct prefix_subject {
   space_ptr in;
   plan_request plan;
   bool hold = false; ///< hold what is found
-  bool note_access = false; ///< holding is an access, unless an inference was reported; a probe without hold is none
+  bool note_access =
+      false; ///< holding is an access, unless an inference was reported; a probe without hold is none
 };
 
 /// What one tier has of the searched objects.

@@ -40,7 +40,8 @@ struct FoundPrefix : ::testing::Test {
         places[i] = {object_id{first + i}, 0, 1 << 20, object};
       }
     if (hold)
-      made.held = std::make_shared<object_hold>(tier == tier_kind::host ? host_tier : disk_tier, std::move(places));
+      made.held =
+          std::make_shared<object_hold>(tier == tier_kind::host ? host_tier : disk_tier, std::move(places));
     return made;
   }
 

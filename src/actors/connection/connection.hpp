@@ -110,6 +110,16 @@ class connection {
     answer(what, errc::ok, std::move(frame), std::move(descriptors));
   }
   void refuse(const request& what, const error& why);
+  /// True if there is no error. Otherwise refuses the request with it.
+  bool ok(const request& what, const error& failure) {
+    if (failure.code != errc::ok)
+      refuse(what, failure);
+    return failure.code == errc::ok;
+  }
+  template <class T>
+  bool ok(const request& what, const result<T>& made) {
+    return made || ok(what, made.error());
+  }
   /// For a request whose contents are wrong: answers it; ends the connection if it is the handshake.
   void refuse_frame(const request& what, const protocol::frame& frame, const error& why);
 
@@ -123,6 +133,11 @@ class connection {
 
   /// Takes the inference and the trace of the request from the options.
   static void take_options(const request& what, const wire::Options* options);
+  template <class Request>
+  void take_terms(const request& what, const Request& asked) {
+    set_deadline(what, asked.deadline_ms());
+    take_options(what, asked.options());
+  }
   /// Notifies the policy of the inference's access to these objects, root first, unless the request belongs
   /// to no inference.
   void use_for_inference(const request& what, const wire::Options* options, object_source objects);
@@ -142,7 +157,7 @@ class connection {
 
   /// False: at the limit, and the request was refused.
   bool opened(const request& what, client_space_ptr space) {
-    return granted(what, holdings_.add(std::move(space)));
+    return ok(what, holdings_.add(std::move(space)));
   }
   /// Errors: `not_found`; `busy` while the connection holds leases or reservations of the space.
   result<void> close_space(space_id id) { return holdings_.close_space(id); }
@@ -158,10 +173,10 @@ class connection {
   result<region_id> add_region(client_region_ptr region);
   bool remove_region(region_id id);
   bool may_lease(const request& what) { ///< refuses the request at the limit
-    return granted(what, holdings_.may_lease());
+    return ok(what, holdings_.may_lease());
   }
   /// True if its leases may contain this many more objects. Otherwise refuses the request.
-  bool may_name(const request& what, size_t objects) { return granted(what, holdings_.may_name(objects)); }
+  bool may_name(const request& what, size_t objects) { return ok(what, holdings_.may_name(objects)); }
   void add_lease(lease_ptr taken);
   bool release_lease(const lease_id& id);
   /// For another client, from any thread: ends its own lease, unless this client may be reading it in place.
@@ -249,6 +264,8 @@ class connection {
   /// True if it may change what serves all clients of the trust group. Otherwise refuses the request. `why`: what the
   /// request would change.
   bool may_govern(const request& what, const char* why);
+  /// True if its trust group's memory may be mapped. Otherwise refuses the request. `instead`: what the client can use.
+  bool may_map(const request& what, const char* instead);
   actor_pool& idle_lookups() { return idle_lookups_; }
   actor_pool& idle_loads() { return idle_loads_; }
   actor_pool& idle_stores() { return idle_stores_; }
@@ -271,12 +288,6 @@ class connection {
            environment_->limits.leases_max;
   }
   void serve(protocol::frame& frame);
-  /// False: the request was refused with the error.
-  bool granted(const request& what, const result<void>& may) {
-    if (!may)
-      refuse(what, may.error());
-    return may.has_value();
-  }
   void show_regions();
   void refuse_unread(const request& what, const protocol::frame& frame, metrics::refusal as,
                      const error& why);

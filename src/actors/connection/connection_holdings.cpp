@@ -17,6 +17,13 @@ bool connection::may_govern(const request& what, const char* why) {
   return false;
 }
 
+bool connection::may_map(const request& what, const char* instead) {
+  if (group().isolated)
+    refuse(what,
+           {errc::denied, "nothing is mapped in the isolated group " + group().name + "; use " + instead});
+  return !group().isolated;
+}
+
 client_space_ptr connection::find_space(const request& what, uint32_t id) {
   auto found = holdings_.space(static_cast<space_id>(id));
   if (!found)
@@ -103,7 +110,7 @@ void connection::lease_ended(const client_holdings::ended_lease& ended) {
 
 bool connection::reads(const request& what, const lease_ptr& from, const std::vector<object_place>& places,
                        const std::vector<hold_ptr>& holds) {
-  bool may = granted(what, holdings_.read(from, places, holds));
+  bool may = ok(what, holdings_.read(from, places, holds));
   show_leases();
   return may;
 }
