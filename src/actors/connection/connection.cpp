@@ -68,7 +68,8 @@ result<void> connection::greeted(std::string client_name, bool observes) {
   if (observes) {
     if (auto leaves = clients.admit_observer(record_->id))
       caf::anon_send(leaves->actor, leave_notice{});
-  } else if (auto admitted = clients.admit_client(record_->id, environment_->limits.connections_max);
+  } else if (auto admitted = clients.admit_client(
+                 record_->id, {environment_->limits.connections_max, environment_->limits.groups});
              !admitted) {
     environment_->client_probe->refused(metrics::refusal::connections_max);
     return admitted;
