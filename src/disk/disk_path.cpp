@@ -190,9 +190,12 @@ void disk_path::opened(file_attributes attributes) {
 }
 
 void disk_path::looked(int error_number, const file_attributes& seen) {
-  if (!watched_file_.look(error_number, seen))
+  auto news = watched_file_.look(error_number, seen);
+  if (news == file_watch::news::none)
     return;
   publish(); // so that status already shows what the log reports
+  if (news == file_watch::news::again)
+    return;
   if (watched_file_.now() == file_damage::none) {
     bool back = with_.service->reason(with_.path).empty(); // otherwise its device is out of service
     output_.warn((back ? "the disk tier is back: " : "") + with_.file->path() +

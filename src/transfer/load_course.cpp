@@ -17,13 +17,15 @@ transfer_window load_course::next_window(uint64_t bytes_max) const {
                    whole() ? UINT64_MAX : bytes_max >> std::min(fruitless, 63U));
 }
 
-bool load_course::passes() const {
+bool load_course::passes() {
   uint64_t size = memory.size();
   uint64_t room = size - std::min(size, others_hold);
-  uint64_t bytes = 0;
-  for (uint64_t each : of.objects->payload_bytes)
-    bytes += physical_bytes_for(each);
-  return of.copies() && bytes > room && promoted >= room / 2;
+  if (!of.copies() || promoted < room / 2)
+    return false;
+  if (chain_bytes == 0)
+    for (uint64_t each : of.objects->payload_bytes)
+      chain_bytes += physical_bytes_for(each);
+  return chain_bytes > room;
 }
 
 error load_course::no_room(uint64_t bytes) const {

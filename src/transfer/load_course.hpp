@@ -61,8 +61,9 @@ struct load_course {
 
   size_t begin = 0;         ///< the object with which the next window begins
   uint64_t promoted = 0;    ///< bytes brought into host memory to stay
+  uint64_t chain_bytes = 0; ///< of all objects, physical; 0: not known yet
   uint64_t others_hold = 0; ///< bytes of host memory that are unavailable when the window begins
-  unsigned fruitless = 0;   ///< consecutive rounds that delivered nothing because objects were evicted
+  unsigned fruitless = 0;   ///< rounds that delivered nothing, less windows that were delivered whole since
   bool piecewise = false;   ///< nothing is copied, and not everything is in host memory already
   bool full = false;        ///< nothing is copied, and there is no room for more
 
@@ -73,14 +74,17 @@ struct load_course {
   bool whole() const { return !of.copies() && !piecewise; }
   transfer_window next_window(uint64_t bytes_max) const;
 
-  /// The part of host memory that leases, their readers and transfers may hold together for a load that keeps
-  /// what it brings; the rest is for transfers, which end.
+  /// True for a load that keeps what it brings, and whose connection is charged for that.
+  bool charged() const { return !of.copies() && of.account; }
+
+  /// The part of host memory that leases and their readers may hold together; the rest is for transfers, which end. A
+  /// load that keeps what it brings, and is not charged, counts the transfers too.
   uint64_t held_bytes_max() const { return leases.bytes_max(memory.size()); }
 
   /// A chain longer than the available host memory cannot stay there: half of what is available is kept, and
   /// the rest is streamed instead of evicting everything else. Memory held by leases and other transfers is not
   /// available.
-  bool passes() const;
+  bool passes();
 
   /// The error if a request may not wait for memory held by leases and their readers. `bytes`: what it would add.
   error no_room(uint64_t bytes) const;

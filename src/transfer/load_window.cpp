@@ -54,8 +54,7 @@ bool load_window::may_stay(uint64_t held_bytes, bool any_below) {
     return true;
   if (of.account) {
     claimed_.emplace(of.account->claim_for(places_, course_.held_bytes_max()));
-    if (!claimed_->complete())
-      return false;
+    return claimed_->complete();
   }
   if (!any_below || held_bytes <= course_.held_bytes_max())
     return true;
@@ -68,7 +67,7 @@ bool load_window::may_stay(uint64_t held_bytes, bool any_below) {
 
 result<load_window::step> load_window::take_present(acquire_answer acquired, const tiers_below& below) {
   keep(acquired);
-  course_.others_hold = acquired.held_bytes;
+  course_.others_hold = course_.charged() ? course_.leases.bytes() : acquired.held_bytes;
   if (course_.of.copies()) // its own objects are in nobody's way for long
     for (const object_place& place : places_)
       course_.others_hold -= std::min(course_.others_hold, place.physical_bytes);
@@ -146,8 +145,9 @@ result<acquire_request> load_window::space(const below_reading& reading) {
   request.may_wait = !course_.delivered_some(); // a waiting request holds nothing
   if (of.account)
     claimed_below_.emplace(of.account->claim_for(wanted, course_.held_bytes_max()));
-  bool fits = !claimed_below_ || claimed_below_->complete();
-  if (!fits || course_.others_hold + wanted > course_.held_bytes_max()) {
+  bool fits =
+      claimed_below_ ? claimed_below_->complete() : course_.others_hold + wanted <= course_.held_bytes_max();
+  if (!fits) {
     course_.full = course_.delivered_some();
     return tl::unexpected(course_.no_room(wanted));
   }
@@ -200,14 +200,15 @@ void load_window::take_published(const below_reading& reading, const hold_ptr& h
 // ---- delivery ----
 
 load_window::next load_window::after_rounds(error& failure) {
+  const load_subject& of = course_.of;
+  if (!course_.whole() && may_shrink(part_, of.objects_per_chunk, of.context, failure)) {
+    ++course_.fruitless; // less may fit
+    course_.full = false;
+    return next::again;
+  }
   if (course_.full) { // what is held already is the answer: the client continues after it
     failure = {};
     return next::end;
-  }
-  const load_subject& of = course_.of;
-  if (of.copies() && may_shrink(part_, of.objects_per_chunk, of.context, failure)) {
-    ++course_.fruitless; // less may fit
-    return next::again;
   }
   if (failure.code != errc::ok)
     return next::end;
@@ -263,8 +264,10 @@ bool load_window::leased(size_t object) const {
 
 std::optional<error> load_window::after_delivery() {
   size_t objects = deliverable();
-  if (objects == part_.size())
+  if (objects == part_.size()) {
+    course_.fruitless -= course_.fruitless == 0 ? 0 : 1; // more may fit again
     return std::nullopt;
+  }
   if (usable_ != first_left_) { // a tier lost the next object, or no tier ever had it
     if (usable_ == part_.size())
       return error{};

@@ -12,8 +12,11 @@
 
 namespace terrace {
 
+/// Objects of a window: a tier, an allocator and a policy process them in one turn each.
+constexpr size_t window_objects_max = 1024;
+
 /// The end of the window that begins at `begin`: whole chunks of `objects_per_chunk` objects, at most
-/// `bytes_max` bytes, but at least one chunk. `begin` is a multiple of `objects_per_chunk`. `held_bytes`: what an object
+/// `window_objects_max` objects and `bytes_max` bytes, but at least one chunk. `begin` is a multiple of `objects_per_chunk`. `held_bytes`: what an object
 /// of so many bytes takes of the arena.
 template <class HeldBytes>
 size_t window_end(std::span<const uint64_t> object_bytes, size_t begin, size_t objects_per_chunk,
@@ -23,7 +26,7 @@ size_t window_end(std::span<const uint64_t> object_bytes, size_t begin, size_t o
   while (end < object_bytes.size()) {
     for (size_t i = 0; i < objects_per_chunk; ++i)
       bytes += held_bytes(object_bytes[end + i]);
-    if (end != begin && bytes > bytes_max)
+    if (end != begin && (bytes > bytes_max || end + objects_per_chunk - begin > window_objects_max))
       break;
     end += objects_per_chunk;
   }

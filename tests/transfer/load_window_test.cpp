@@ -261,6 +261,18 @@ TEST_F(LoadWindow, WithoutSpaceASmallerWindowMayFit) {
   EXPECT_EQ(failure.code, errc::no_space);
 }
 
+TEST_F(LoadWindow, GrowsAgainOnceWindowsAreDeliveredWhole) {
+  error failure{errc::no_space, "full"};
+  load_window large(course, 4 * physical);
+  EXPECT_EQ(large.after_rounds(failure), next::again);
+  load_window half(course, 4 * physical);
+  ASSERT_EQ(half.objects()->size(), 2u);
+  EXPECT_EQ(half.take_present(acquired("##"), none), step::ready);
+  half.deliver();
+  EXPECT_FALSE(half.after_delivery());
+  EXPECT_EQ(load_window(course, 4 * physical).objects()->size(), 4u);
+}
+
 TEST_F(LoadWindow, AChainLargerThanHostMemoryPassesThroughIt) {
   of.objects = chain(1, 20, payload);
   copies();
@@ -303,8 +315,10 @@ TEST_F(LoadWindow, WithoutACopyItEndsWhereLeasesLeaveNoRoom) {
   keeps();
   of.account = leases->open();
   course.piecewise = true;
+  auto other = leases->open();
+  auto leased = other->charge(hold(12, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, 201));
   load_window first(course, physical);
-  auto refused = first.take_present(acquired("#", 13 * physical), disk);
+  auto refused = first.take_present(acquired("#"), disk);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, errc::no_space);
   EXPECT_NE(refused.error().text.find("(those of this connection "), std::string::npos)
@@ -314,9 +328,41 @@ TEST_F(LoadWindow, WithoutACopyItEndsWhereLeasesLeaveNoRoom) {
   EXPECT_EQ(failure.code, errc::no_space);
 
   done.chunks = 1; // with something delivered that is the answer
-  EXPECT_FALSE(first.take_present(acquired("#", 13 * physical), disk));
+  EXPECT_FALSE(first.take_present(acquired("#"), disk));
   EXPECT_EQ(first.after_rounds(failure), next::end);
   EXPECT_EQ(failure.code, errc::ok);
+}
+
+TEST_F(LoadWindow, WithoutACopyWhatTransfersHoldIsNotCountedAsLeased) {
+  keeps();
+  of.account = leases->open();
+  course.piecewise = true;
+  load_window window(course, 4 * physical);
+  EXPECT_EQ(window.take_present(acquired("##..", 14 * physical), disk), step::read_below);
+  EXPECT_EQ(course.others_hold, 0u);
+  below_reading reading(window.objects(), {{tier_kind::disk, hold(4, {2, 3}, 101)}});
+  EXPECT_TRUE(window.space(reading)) << "the transfers end";
+}
+
+TEST_F(LoadWindow, WithoutACopyItDeliversTheChunksForWhichThereIsRoom) {
+  keeps();
+  of.account = leases->open();
+  course.piecewise = true;
+  auto other = leases->open();
+  auto leased = other->charge(hold(8, {0, 1, 2, 3, 4, 5, 6, 7}, 201));
+  {
+    load_window window(course, 4 * physical);
+    done.chunks = 1;
+    auto refused = window.take_present(acquired("####"), disk);
+    ASSERT_FALSE(refused) << "of the four that are left, three are for it";
+    EXPECT_TRUE(course.full);
+    error failure = refused.error();
+    EXPECT_EQ(window.after_rounds(failure), next::again);
+    EXPECT_FALSE(course.full);
+  }
+  load_window half(course, 4 * physical);
+  ASSERT_EQ(half.objects()->size(), 2u);
+  EXPECT_EQ(half.take_present(acquired("##"), disk), step::ready);
 }
 
 TEST_F(LoadWindow, WithoutACopyWhatTheLeaseHoldsMayStay) {

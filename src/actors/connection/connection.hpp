@@ -126,6 +126,12 @@ class connection {
   /// The request takes memory for so many objects until it is answered: it uses up credit like bytes of its frame.
   void charge_objects(const request& what, size_t objects) {
     requests_.charge(what.id, objects * object_credit);
+    account_memory(gate_.unfinished_bytes());
+  }
+  /// It will be charged for about so many, which are counted from now on.
+  void expect_objects(const request& what, size_t objects) {
+    requests_.expect(what.id, objects * object_credit);
+    account_memory(gate_.unfinished_bytes());
   }
 
   /// Sets how long the request may wait; 0: the default.
@@ -241,10 +247,11 @@ class connection {
     send_with_credit(*group().lease_notices, group().group, std::move(message), 1);
     assert(gate_.without_credit() <= without_credit_max());
   }
-  /// Continues with `work` after other messages have been handled.
-  void resume(std::function<void()> work);
-  /// Continues with `work` when everything that is being unmapped by now has been.
-  void resume_after_teardown(std::function<void()> work);
+  /// Continues with `work` after other messages have been handled. If it needs more memory than there is, the request
+  /// is refused.
+  void resume(const request& what, std::function<void()> work);
+  /// Continues with `work` when everything that is being unmapped by now has been, or the request ends.
+  void resume_after_teardown(const request& what, std::function<void()> work);
 
   caf::actor_system& system() { return self_->system(); }
   runtime::home home() { return self_->where(); }
@@ -295,7 +302,9 @@ class connection {
   void answer(const request& what, errc outcome, std::unique_ptr<protocol::frame_builder> frame,
               std::vector<unique_fd> descriptors);
   void answer_sent(request_id id);
+  void refuse_without_memory(const request& what);
   void sweep();
+  void resume_ended();
   void close();
   void finish();
   void end_by(clock::duration after);
@@ -327,6 +336,11 @@ class connection {
   client_holdings holdings_;
   region_budget_ptr regions_;
   actor_pool idle_lookups_, idle_loads_, idle_stores_;
+  struct waiting_for_teardown {
+    context_ptr context;
+    std::weak_ptr<std::function<void()>> work;
+  };
+  std::vector<waiting_for_teardown> after_teardown_;
   clock::time_point timer_at_ = clock::time_point::max(); ///< when the armed timer fires
   runtime::operation_id timer_{};
   bool observes_ = false; ///< it may ask for status and policies only

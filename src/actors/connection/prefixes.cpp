@@ -14,19 +14,27 @@ struct hashing {
   std::shared_ptr<token_hasher> hasher;
   space_ptr in;
   prefix_resolver resolver;
-  context_ptr context;
+  connection::request what;
+  size_t objects; ///< of one rank, about
   chunks_handler then;
   keep_alive body; ///< of the frame, if the work takes more than one slice
 };
 
 void hash_on(connection& client, const std::shared_ptr<hashing>& work) {
-  if (!work->context->live() || work->resolver.step(hash_step_work)) {
-    work->then(work->context->live() ? work->resolver.take() : chunk_prefix{}, work->body);
+  if (!work->what.context->live()) {
+    client.refuse(work->what,
+                  {work->what.context->ended.load(), "the request ended while its prompt was hashed"});
     return;
   }
-  if (!work->body)
+  if (work->resolver.step(hash_step_work)) {
+    work->then(work->resolver.take(), work->body);
+    return;
+  }
+  if (!work->body) { // others are read meanwhile
     work->body = client.channel().hold();
-  client.resume([&client, work] { hash_on(client, work); });
+    client.expect_objects(work->what, work->objects);
+  }
+  client.resume(work->what, [&client, work] { hash_on(client, work); });
 }
 
 struct naming {
@@ -43,7 +51,7 @@ void name_on(connection& client, const connection::request& what, const std::sha
   if (work->objects.step())
     work->then(work->objects.take());
   else
-    client.resume([&client, what, work] { name_on(client, what, work); });
+    client.resume(what, [&client, what, work] { name_on(client, what, work); });
 }
 
 } // namespace
@@ -52,12 +60,15 @@ void with_chunks(connection& client, const connection::request& what, const clie
                  const wire::Prefix& prefix, chunks_handler then) {
   auto input = input_of(prefix);
   bool short_work = input.tokens.size() <= short_tokens;
+  const space_spec& spec = in.what->spec;
+  size_t chunks = input.tokens.empty() ? input.digests.size() / std::max<size_t>(input.digest_width, 1)
+                                       : input.tokens.size() / spec.chunk_tokens;
   auto hasher = short_work ? in.hasher : std::shared_ptr<token_hasher>(make_token_hasher(in.what->spec));
   auto resolver = prefix_resolver::make(in.what->spec, *hasher, std::move(input));
   if (!client.ok(what, resolver))
     return;
-  hash_on(client, std::make_shared<hashing>(hashing{std::move(hasher), in.what, std::move(*resolver),
-                                                    what.context, std::move(then), nullptr}));
+  hash_on(client, std::make_shared<hashing>(hashing{std::move(hasher), in.what, std::move(*resolver), what,
+                                                    chunks * spec.pools.size(), std::move(then), nullptr}));
 }
 
 void with_objects(connection& client, const connection::request& what, scope_subject of, keep_alive body,

@@ -132,7 +132,7 @@ task<error> store_all(self_pointer self, const store_job& job, store_result& don
     done.stored_chunks += chunks.stored;
     done.present_chunks += chunks.present;
     begin = part.end;
-    halvings = 0;
+    halvings -= halvings == 0 ? 0 : 1; // more may fit again
   }
   co_return error{};
 }

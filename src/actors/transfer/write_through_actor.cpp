@@ -137,7 +137,7 @@ task<error> bring_down(self_pointer self, write_passage& pass) {
   if (pass.to_write() == 0)
     co_return error{};
 
-  auto write = pass.write(acquired->reserved);
+  auto write = pass.write(acquired->reserved, with.work);
   auto moved = co_await ask<move_answer>(self, with.mover, std::move(write), "mover of the tier");
   if (auto failure = failure_of(moved); failure.code != errc::ok)
     co_return failure;

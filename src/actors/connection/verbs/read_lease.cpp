@@ -9,6 +9,9 @@ namespace terrace::actors::verbs {
 
 namespace {
 
+/// Beyond so many, the answer is larger than a frame.
+constexpr size_t locations_max = (protocol::frame_bytes_max - 4096) / sizeof(wire::Location);
+
 /// From now on the client may read these locations, until it releases the lease or ends.
 void tell_places(connection& client, const connection::request& what, const lease_ptr& from,
                  const transfer_scope& scope, const load_result& done) {
@@ -57,17 +60,24 @@ void read_lease(connection& client, const connection::request& what, const wire:
     return;
   client.take_terms(what, asked);
   auto body = client.channel().hold(); // contains `asked`
-  client.with_lease(what, protocol::to_lease_id(asked.lease()),
-                    [&client, what, &asked, body](const lease_ptr& from) {
-                      if (!client.holds(from->id) && !client.may_lease(what))
-                        return;
-                      if (asked.replaces())
-                        client.has_read(from->id);
-                      auto scope = scope_of(client, what, asked, from->in->spec, from->chunks.size());
-                      if (!scope)
-                        return;
-                      read_scope(client, what, from, *scope, body);
-                    });
+  client.with_lease(
+      what, protocol::to_lease_id(asked.lease()), [&client, what, &asked, body](const lease_ptr& from) {
+        if (!client.holds(from->id) && !client.may_lease(what))
+          return;
+        auto scope = scope_of(client, what, asked, from->in->spec, from->chunks.size());
+        if (!scope)
+          return;
+        if (size_t objects = scope->range.count * scope->pools.size(); objects > locations_max) {
+          client.refuse(what, {errc::bad_request,
+                               std::to_string(objects) + " objects were asked for: expected at most " +
+                                   std::to_string(locations_max) +
+                                   ", whose locations fit in an answer; ask for fewer chunks at a time"});
+          return;
+        }
+        if (asked.replaces())
+          client.has_read(from->id);
+        read_scope(client, what, from, *scope, body);
+      });
 }
 
 } // namespace terrace::actors::verbs

@@ -19,7 +19,7 @@ void try_registration(connection& client, const connection::request& what, regis
   auto charge = client.regions()->take(asked.bytes);
   if (!charge && charge.error().code == errc::busy && !asked.again) {
     asked.again = true;
-    client.resume_after_teardown([&client, what, asked] { try_registration(client, what, asked); });
+    client.resume_after_teardown(what, [&client, what, asked] { try_registration(client, what, asked); });
     return;
   }
   if (!client.ok(what, charge))

@@ -14,6 +14,11 @@ static_assert(probed_objects % 64 == 0);
 /// Reserves space for the objects of the range that are not in host memory.
 void reserve_absent(connection& client, const connection::request& what, const client_space& in,
                     const batch_ptr& all, size_t per_chunk, const object_bitmap& present) {
+  if (!what.context
+           ->live()) { // it may have been for a client that has gone, whose staging memory is released
+    client.refuse(what, {what.context->ended.load(), "the request ended before space was reserved"});
+    return;
+  }
   auto memory = client.staging_memory();
   if (!client.ok(what, memory))
     return;
