@@ -190,6 +190,7 @@ void disk_path::opened(file_attributes attributes) {
 }
 
 void disk_path::looked(int error_number, const file_attributes& seen) {
+  with_.probe->looking(false);
   auto news = watched_file_.look(error_number, seen);
   if (news == file_watch::news::none)
     return;

@@ -77,6 +77,8 @@ class disk_path {
 
   /// As it was opened. Without it nothing is said of the file.
   void opened(file_attributes attributes);
+  /// Its name is looked at in the kernel. Every call is followed by `looked`.
+  void looking() { with_.probe->looking(true); }
   /// What its name shows now: 0 and its attributes, or an errno.
   void looked(int error_number, const file_attributes& seen);
 

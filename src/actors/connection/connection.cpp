@@ -228,9 +228,8 @@ void connection::answer(const request& what, errc outcome, std::unique_ptr<proto
   requests_.charge(what.id, frame->bytes().size());
   account_memory(gate_.unfinished_bytes());
   if (!channel_->sending()) {
-    auto now = environment_->now();
-    deadlines_.took(now);
-    arm_timer(now + environment_->limits.request_deadline); // for a client that does not read
+    deadlines_.took(environment_->now());
+    arm_timer(deadlines_.next(environment_->now(), true)); // for a client that does not read
   }
   channel_->send({std::move(frame), std::move(descriptors), what.id});
 }

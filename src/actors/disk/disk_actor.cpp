@@ -140,12 +140,11 @@ void on_look(disk_pointer self) {
   request.path = state.looked->path.c_str();
   request.data = &state.looked->seen;
   request.keep_alive = state.looked;
-  state.with.path.probe->looking(true);
+  state.path->looking();
   in_ring(self, std::move(request), seen_tag);
 }
 
 void on_seen(disk_pointer self, int32_t result) {
-  self->state.with.path.probe->looking(false);
   self->state.path->looked(result < 0 ? -result : 0, attributes_of(self->state.looked->seen));
   look_later(self);
 }
