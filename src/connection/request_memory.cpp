@@ -32,8 +32,8 @@ bool request_memory::change(uint64_t before, uint64_t now) {
     bytes_ = bytes_ - before + now;
     if (now < before)
       wake = next();
-    flooded_ = flooded_ || bytes_ >= flood_bytes;
-    if (flooded_ && bytes_ < flood_bytes / 16) {
+    flooded_ = flooded_ || bytes_ >= flood_bytes_;
+    if (flooded_ && bytes_ < flood_bytes_ / 16) {
       flooded_ = false;
       over = true;
     }

@@ -4,6 +4,7 @@
 
 #include "base/ids.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -16,7 +17,8 @@ namespace terrace {
 /// connection without requests may begin a small one: so each connection may exceed the bound by one request.
 class request_memory {
  public:
-  explicit request_memory(uint64_t bytes_max) : bytes_max_(bytes_max) {}
+  explicit request_memory(uint64_t bytes_max)
+      : bytes_max_(bytes_max), flood_bytes_(std::min(flood_bytes, bytes_max / 2)) {}
 
   /// True if there is room. Otherwise `wake` is called once, on any thread, unless the connection is already in line.
   bool has_room(connection_id who, const std::function<void()>& wake);
@@ -24,7 +26,7 @@ class request_memory {
   /// The connection takes so much more or less than before; wakes the first in line if there is room. True: a flood is
   /// over, and freed memory should go back to the kernel.
   bool change(uint64_t before, uint64_t now);
-  static constexpr uint64_t flood_bytes = 64ULL << 20;
+  static constexpr uint64_t flood_bytes = 64ULL << 20; ///< or half of the bound, if that is less
 
   /// The connection was woken and needs no more room now, or has ended: the next in line is woken.
   void pass_on(connection_id who);
@@ -41,6 +43,7 @@ class request_memory {
   std::function<void()> next();
 
   const uint64_t bytes_max_;
+  const uint64_t flood_bytes_;
   mutable std::mutex mutex_;
   uint64_t bytes_ = 0;
   bool flooded_ = false; ///< there were `flood_bytes` or more, and are still more than a sixteenth of it

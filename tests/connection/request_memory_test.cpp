@@ -65,4 +65,8 @@ TEST_F(RequestMemory, TellsWhenAFloodIsOver) {
   EXPECT_TRUE(large.change(flood / 16, 0));
   EXPECT_FALSE(large.change(0, 1));
   EXPECT_FALSE(large.change(1, 0));
+
+  request_memory little{1000};
+  EXPECT_FALSE(little.change(0, 500));
+  EXPECT_TRUE(little.change(500, 0)) << "half of the bound";
 }
