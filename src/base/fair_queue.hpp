@@ -15,6 +15,13 @@
 
 namespace terrace {
 
+/// What became of an item that was offered its turn.
+enum class turn : uint8_t {
+  waits,
+  served,
+  ended, ///< it was answered without being served: it leaves, and is not charged
+};
+
 /// A queue of work with costs (bytes, or bytes plus what a small piece costs beside its bytes). Work of one
 /// connection is served in order of arrival; the connections of a group get equal shares of the cost, and so do
 /// the groups, by deficit round robin (Shreedhar and Varghese, 1995) on two levels. Whoever does not wait needs
@@ -25,7 +32,7 @@ namespace terrace {
 /// plus its own largest item.
 ///
 /// `front` is what is served next. It stays the front until it is removed, so that work that must wait for
-/// something else is not overtaken silently; `take_first` lets chosen items pass it. A removal is O(n) in the
+/// something else is not overtaken silently; `take_first` lets others pass it. A removal is O(n) in the
 /// number of groups and of connections that wait, not in the number of items. Pure; one thread.
 template <class Item>
 class fair_queue {
@@ -33,6 +40,8 @@ class fair_queue {
   /// `quantum`: the cost that a connection is given per round. Large enough for most items, so that a round
   /// serves each connection once.
   explicit fair_queue(uint64_t quantum = 1 << 20) : quantum_(quantum) {}
+  fair_queue(fair_queue&&) noexcept = default;
+  fair_queue& operator=(fair_queue&&) noexcept = default;
 
   bool empty() const { return size_ == 0; }
   size_t size() const { return size_; }
@@ -42,6 +51,15 @@ class fair_queue {
     for (const group_line& group : groups_)
       count += group.flows.size();
     return count;
+  }
+
+  /// Items of one connection.
+  size_t waiting_of(const flow& of) const {
+    for (const group_line& group : groups_)
+      if (group.group == of.group)
+        if (auto line = group.lines.find(of.connection); line != group.lines.end())
+          return line->second->items.size();
+    return 0;
   }
 
   void push(const flow& of, Item item, uint64_t cost) {
@@ -64,20 +82,28 @@ class fair_queue {
   /// The same without a charge: it was not served.
   Item drop() { return remove_front(false); }
 
-  /// Removes the first item for which `may` (item, cost) is true, in about the order of service, and charges its
-  /// connection.
-  template <class May>
-  std::optional<Item> take_first(May&& may) {
-    for (auto group = groups_.begin(); group != groups_.end(); ++group)
-      for (auto line = group->flows.begin(); line != group->flows.end(); ++line)
-        for (auto entry = line->items.begin(); entry != line->items.end(); ++entry)
-          if (may(entry->item, entry->cost)) {
-            Item taken = std::move(entry->item);
+  /// Offers items their turn, about in the order of service: the first of each connection, then the second of each, and
+  /// so on, `of_each` of each connection. `offer` (item, cost) returns a `turn`. Removes the first item that does not
+  /// wait; if it was served, its connection is charged. Another item may be the front then.
+  template <class Offer>
+  std::optional<Item> take_first(Offer&& offer, size_t of_each) {
+    for (size_t place = 0, longest = 1; place < std::min(longest, of_each); ++place)
+      for (auto group = groups_.begin(); group != groups_.end(); ++group)
+        for (auto line = group->flows.begin(); line != group->flows.end(); ++line) {
+          longest = std::max(longest, line->items.size());
+          if (place >= line->items.size())
+            continue;
+          auto entry = line->items.begin() + static_cast<ptrdiff_t>(place);
+          turn got = offer(entry->item, entry->cost);
+          if (got == turn::waits)
+            continue;
+          Item taken = std::move(entry->item);
+          if (got == turn::served)
             charge(*group, *line, entry->cost);
-            line->items.erase(entry);
-            removed(group, line);
-            return taken;
-          }
+          line->items.erase(entry);
+          removed(group, line);
+          return taken;
+        }
     return std::nullopt;
   }
 
@@ -98,17 +124,18 @@ class fair_queue {
     }
   }
 
-  /// Visits the items, the front first and then in about the order of service, until `visit` (item) returns
-  /// false.
+  /// Visits items until `visit` (item) returns false: the front first, then in the order of `take_first`.
   template <class Visit>
-  void for_each(Visit&& visit) {
+  void for_each(Visit&& visit, size_t of_each) {
     if (front() == nullptr)
       return;
-    for (group_line& group : groups_)
-      for (flow_line& line : group.flows)
-        for (waiting& each : line.items)
-          if (!visit(each.item))
+    for (size_t place = 0, longest = 1; place < std::min(longest, of_each); ++place)
+      for (group_line& group : groups_)
+        for (flow_line& line : group.flows) {
+          longest = std::max(longest, line.items.size());
+          if (place < line.items.size() && !visit(line.items[place].item))
             return;
+        }
   }
 
  private:

@@ -98,6 +98,15 @@ class client_directory {
       change(found->second, standing::quarantined);
   }
 
+  /// Its process no longer reads there: it is not counted as quarantined any longer.
+  void confirm(connection_id id, pid_t pid) {
+    std::lock_guard guard(mutex_);
+    auto found = clients_.find(id);
+    if (found != clients_.end() && found->second.as == standing::quarantined && pid != 0 &&
+        found->second.client->pid == pid)
+      change(found->second, standing::leaving);
+  }
+
   client_ptr find(connection_id id) const {
     std::lock_guard guard(mutex_);
     auto found = clients_.find(id);

@@ -25,7 +25,8 @@ class reading_gate {
 
   /// True if the frame may be received and served now: there is credit, and room in the group's memory. An unfinished
   /// frame that was let in stays in.
-  bool may_continue(const protocol::frame_header& next, const request_table& requests, bool observes) {
+  bool may_continue(const protocol::frame_header& next, const request_table& requests) {
+    waits_for_room_ = false;
     if (unfinished_bytes_ == next.length)
       return true;
     if (without_credit_ != 0) // the group or the policy must read first
@@ -35,8 +36,11 @@ class reading_gate {
       return false;
     // Others' requests must not keep a small one out.
     bool small = requests.empty() && next.length <= protocol::hello_bytes_max;
-    return small || observes || gives_back || group_->has_room(who_, wake_);
+    waits_for_room_ = !small && !gives_back && !group_->has_room(who_, wake_);
+    return !waits_for_room_;
   }
+  /// It is in the line for the group's memory.
+  bool waits_for_room() const { return waits_for_room_; }
 
   // ---- messages that were sent to other actors without credit, and are not read yet ----
 
@@ -73,6 +77,7 @@ class reading_gate {
   connection_id who_;
   std::shared_ptr<request_memory> group_;
   std::function<void()> wake_;
+  bool waits_for_room_ = false;
   uint64_t unfinished_bytes_ = 0;
   uint64_t accounted_ = 0; ///< in the group's memory
   uint32_t without_credit_ = 0;

@@ -11,8 +11,9 @@
 
 namespace terrace {
 
-/// Thread-safe. A connection begins a request, or receives the rest of a large frame, while there is room; what then
-/// exceeds the bound is one request per worker. Otherwise it waits in line and is woken when there is room again.
+/// Thread-safe. A connection begins a request, or receives the rest of a large frame, while there is room; otherwise it
+/// waits in line and is woken when there is room again. What a request is made into is counted once it has begun, and a
+/// connection without requests may begin a small one: so each connection may exceed the bound by one request.
 class request_memory {
  public:
   explicit request_memory(uint64_t bytes_max) : bytes_max_(bytes_max) {}

@@ -26,8 +26,16 @@ void request_table::charge(request_id id, uint64_t bytes) {
   auto entry = requests_.find(id);
   if (entry == requests_.end())
     return;
-  entry->second.bytes += bytes;
-  bytes_ += bytes;
+  uint64_t covered = std::min(bytes, entry->second.expected);
+  entry->second.expected -= covered;
+  entry->second.bytes += bytes - covered;
+  bytes_ += bytes - covered;
+}
+
+void request_table::expect(request_id id, uint64_t bytes) {
+  charge(id, bytes);
+  if (auto entry = requests_.find(id); entry != requests_.end())
+    entry->second.expected += bytes;
 }
 
 std::optional<request_table::clock::time_point>

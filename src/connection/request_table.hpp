@@ -43,6 +43,8 @@ class request_table {
 
   /// The request takes so much more memory until its answer is in the socket. No effect if it is not in flight.
   void charge(request_id id, uint64_t bytes);
+  /// The same for what it is not known yet to take: charges that follow are counted against it first.
+  void expect(request_id id, uint64_t bytes);
   uint64_t bytes() const { return bytes_; } ///< of all requests in flight
 
   /// Replaces the default time limit, counted from the arrival; at most `bounds::deadline_max`. Returns the time at
@@ -89,6 +91,7 @@ class request_table {
     clock::time_point arrived;
     clock::time_point deadline;
     uint64_t bytes = 0;
+    uint64_t expected = 0; ///< of `bytes`, what no charge has used up
     bool answered = false; ///< its answer is being sent
   };
 

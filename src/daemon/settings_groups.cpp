@@ -137,6 +137,7 @@ void append(problems& all, problems more) {
 } // namespace
 
 problems settings::validate() const {
+  constexpr uint32_t lease_percent_with_disk = 30; // 25 % are left for loads from it, so that 25 would be none
   problems found = daemon.validate();
   if (listen.empty() || listen.size() > sockets_max)
     found.push_back({"listen", "has " + std::to_string(listen.size()) + " sockets",
@@ -159,6 +160,10 @@ problems settings::validate() const {
   append(found, shadow.validate());
   append(found, copier.validate());
   append(found, lease.validate());
+  if (disk.enabled && lease.host_percent != 0 && lease.host_percent < lease_percent_with_disk)
+    found.push_back({"lease.host_percent", "is " + std::to_string(lease.host_percent),
+                     "30 to 100 with a disk, because new leases leave 25 % of host memory for loads from it",
+                     "raise it"});
   append(found, metrics.validate());
 
   if (listen.size() > sockets_max)

@@ -127,8 +127,10 @@ void disk_opening::name_spaces(std::span<const space_id> ids) {
   for (path& one : paths_) {
     for (const recovered_space& space : one.found.spaces) {
       space_id id = *next++;
-      if (id == space_id{})
+      if (id == space_id{}) {
+        one.spaces.leave_out(space.number, space.fingerprint);
         continue;
+      }
       one.ids.emplace_back(space.number, id);
       one.spaces.add(id, space.number, space.fingerprint);
     }

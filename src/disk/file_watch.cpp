@@ -5,18 +5,20 @@
 
 namespace terrace {
 
-bool file_watch::look(int error_number, const file_attributes& seen) {
-  file_damage found = now_;
-  if (error_number == ENOENT || error_number == ENOTDIR)
-    found = file_damage::deleted;
-  else if (error_number == 0)
-    found = seen.inode != opened_.inode || seen.device_major != opened_.device_major ||
-                    seen.device_minor != opened_.device_minor
-                ? file_damage::replaced
-            : seen.bytes < opened_.bytes ? file_damage::truncated
-                                         : file_damage::none;
+file_watch::news file_watch::look(int error_number, const file_attributes& seen) {
+  bool missing = error_number == ENOENT || error_number == ENOTDIR;
+  if (error_number != 0 && !missing)
+    return news::none;
+  file_damage found = missing ? file_damage::deleted
+                      : seen.inode != opened_.inode || seen.device_major != opened_.device_major ||
+                              seen.device_minor != opened_.device_minor
+                          ? file_damage::replaced
+                      : seen.bytes < opened_.bytes ? file_damage::truncated
+                                                   : file_damage::none;
   bytes_ = seen.bytes;
-  return std::exchange(now_, found) != found;
+  bool again = std::exchange(now_, found) != found;
+  bool changed = std::exchange(found_, found) != found;
+  return changed ? news::changed : again ? news::again : news::none;
 }
 
 std::string file_watch::reason() const {

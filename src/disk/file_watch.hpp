@@ -22,9 +22,13 @@ class file_watch {
   explicit file_watch(std::string path = {}, const file_attributes& opened = {})
       : path_(std::move(path)), opened_(opened) {}
 
-  /// What its name shows now: 0 and its attributes, or an errno. Other errors than a missing file say nothing. True if
-  /// the result differs from the last one.
-  bool look(int error_number, const file_attributes& seen);
+  enum class news : uint8_t {
+    none,
+    again,  ///< as the last look found, but it was cleared since
+    changed ///< differs from the last look
+  };
+  /// What its name shows now: 0 and its attributes, or an errno. Other errors than a missing file say nothing.
+  news look(int error_number, const file_attributes& seen);
 
   /// It was verified in another way. `look` may find otherwise later.
   void clear() { now_ = file_damage::none; }
@@ -36,7 +40,8 @@ class file_watch {
   std::string path_;
   file_attributes opened_;
   file_damage now_ = file_damage::none;
-  uint64_t bytes_ = 0; ///< when it was found truncated
+  file_damage found_ = file_damage::none; ///< by the last look
+  uint64_t bytes_ = 0;                    ///< when it was found truncated
 };
 
 } // namespace terrace

@@ -108,6 +108,18 @@ bool needs(const pool_spec& pool, uint32_t length, uint32_t chunk) {
   return pool.rule == hit_rule::all_chunks || length - chunk <= pool.trailing;
 }
 
+std::array<uint64_t, 4> chunks_by_tier(const prefix_plan& plan) {
+  std::array<uint64_t, 4> chunks{};
+  for (auto begin = plan.chunk_tiers.begin(); begin != plan.chunk_tiers.end();) { // run by run: there are few
+    auto end = std::find_if(begin, plan.chunk_tiers.end(),
+                            [tier = *begin](tier_kind other) { return other != tier; });
+    if (*begin != tier_kind::none)
+      chunks[static_cast<size_t>(*begin)] += static_cast<uint64_t>(end - begin);
+    begin = end;
+  }
+  return chunks;
+}
+
 prefix_plan make_prefix_plan(const space_spec& spec, const plan_request& request,
                              const std::vector<tier_answer>& answers) {
   chunk_layout layout(spec);

@@ -4,6 +4,7 @@
 #include "base/ids.hpp"
 #include "index/chunk_layout.hpp"
 
+#include <array>
 #include <bit>
 #include <cassert>
 #include <cstdint>
@@ -99,6 +100,9 @@ struct prefix_plan {
 /// True if a prefix of `length` chunks needs the objects of `pool` in chunk number `chunk` (both counted from
 /// the request's first chunk).
 bool needs(const pool_spec& pool, uint32_t length, uint32_t chunk);
+
+/// Of the found chunks, by `chunk_tiers`; those in no tier are left out.
+std::array<uint64_t, 4> chunks_by_tier(const prefix_plan& plan);
 
 /// Merges the answers. Each bitmap has `chunks` x `objects_per_chunk` bits.
 prefix_plan make_prefix_plan(const space_spec& spec, const plan_request& request,

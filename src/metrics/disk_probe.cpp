@@ -26,7 +26,7 @@ void disk_probe::finished(disk_operation operation, uint64_t bytes, bool failed,
 }
 
 uint64_t disk_probe::in_kernel() const noexcept {
-  uint64_t all = 0;
+  uint64_t all = looking_.value();
   for (size_t i = 0; i < disk_operations; ++i)
     all += std::max(operations_[i].in_flight.value(), stalled_now_[i].value());
   return all;

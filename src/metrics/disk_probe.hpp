@@ -62,6 +62,9 @@ class disk_probe {
   void finished(disk_operation operation, uint64_t bytes, bool failed,
                 std::chrono::nanoseconds latency) noexcept;
 
+  /// The file's attributes were asked for, or came.
+  void looking(bool now) noexcept { looking_.set(now ? 1 : 0); }
+
   /// Operations that the kernel has not completed, also of the journal if they are stalled.
   uint64_t in_kernel() const noexcept;
 
@@ -82,7 +85,7 @@ class disk_probe {
   std::array<gauge, disk_operations> stalled_now_;
   std::array<line_counters, disk_lines.size()> lines_;
   std::array<counter, disk_damages.size()> damages_;
-  gauge missing_;
+  gauge missing_, looking_;
 };
 
 } // namespace terrace::metrics

@@ -81,6 +81,7 @@ void access_history::begin(std::span<const entry_index> chain, size_t known, uin
   if (!model_ || chain.empty())
     return;
   begun request = open(chain.size(), known, known > 0 ? chain[known - 1] : no_entry, turn, space);
+  go_on(request, clock_.stamp());
   for (size_t i = 0; i < chain.size(); ++i)
     mark(request, chain[i], i);
 }
@@ -97,7 +98,6 @@ access_history::begun access_history::open(size_t size, size_t known, entry_inde
     pause = static_cast<uint32_t>((clock_.stamp() - before) / age_bins::ticks_per_second);
   request.request = request_bits(size - known, pause);
   request.space = space_bits(space);
-  go_on(request);
   model_->advance(clock_.ticks());
   for (auto& own : spaces_)
     if (own)
@@ -106,8 +106,8 @@ access_history::begun access_history::open(size_t size, size_t known, entry_inde
   return request;
 }
 
-void access_history::go_on(const begun& request) {
-  begun_ = clock_.stamp();
+void access_history::go_on(const begun& request, uint32_t stamp) {
+  begun_ = stamp;
   request_ = request.request;
   space_ = request.space;
 }

@@ -57,8 +57,8 @@ class access_history {
   /// request_hints.
   void begin(std::span<const entry_index> chain, size_t known, uint32_t turn, uint32_t space);
 
-  /// The same for a chain whose entries come one by one: first `open`, then `mark` for each before its access. After
-  /// other requests, `go_on` comes first.
+  /// The same for a chain whose entries come one by one: first `open`, then `mark` for each before its access. Before
+  /// each part comes `go_on`, with the stamp of the request's accesses.
   struct begun {
     size_t size = 0;        ///< entries of the chain
     size_t known = 0;       ///< of these existed before
@@ -68,7 +68,7 @@ class access_history {
   };
   /// `last_known`: the entry before position `known`; `no_entry` if that is 0.
   begun open(size_t size, size_t known, entry_index last_known, uint32_t turn, uint32_t space);
-  void go_on(const begun& request);
+  void go_on(const begun& request, uint32_t stamp);
   void mark(const begun& request, entry_index at, size_t position);
   /// Records an access at `stamp` by the request that began then, if any. Call before the record gets the
   /// stamp.

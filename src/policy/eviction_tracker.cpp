@@ -141,9 +141,10 @@ void eviction_tracker::find_part(long_request& request, std::span<const entry_ke
 void eviction_tracker::use_part(long_request& request, std::span<const entry_key> part, policy_time now) {
   advance(now, false);
   priority_ = std::min<uint8_t>(request.hints.priority, 7);
-  if (request.begun) {
-    history_.go_on(*request.begun);
-  } else {
+  auto open = open_.find(request.number);
+  uint32_t stamp =
+      open == open_.end() ? clock_.stamp() : open->second.stamp; // of the request: the same for all parts
+  if (!request.begun) {
     entry_index last = request.known == 0 ? no_entry : table_.find(request.last_known);
     if (last == no_entry) // or forgotten meanwhile
       request.known = 0;
@@ -151,9 +152,7 @@ void eviction_tracker::use_part(long_request& request, std::span<const entry_key
         history_.open(request.found, request.known, last, request.hints.turn, request.hints.space);
     request.left = request.found;
   }
-  auto open = open_.find(request.number);
-  if (open != open_.end())
-    open->second.stamp = clock_.stamp();
+  history_.go_on(*request.begun, stamp);
   bool remember = remembers();
   for (size_t i = part.size(); i-- > 0;) {
     entry_index at = table_.find(part[i]);
@@ -165,7 +164,8 @@ void eviction_tracker::use_part(long_request& request, std::span<const entry_key
     }
     request.left -= request.left == 0 ? 0 : 1;
     history_.mark(*request.begun, at, request.left);
-    use(at, clock_.stamp());
+    if (table_[at].stamp < stamp) // otherwise used since, or by this request when it was inserted
+      use(at, stamp);
     if (history_.started() && open != open_.end() && open->second.chain.size() < answered_entries_max)
       open->second.chain.push_back(at);
   }

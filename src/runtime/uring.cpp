@@ -105,7 +105,10 @@ class uring final : public ring {
 
   int enter() override {
     drain_backlog();
-    return lasting(io_uring_submit_and_get_events(&ring_));
+    int refused = lasting(io_uring_submit_and_get_events(&ring_));
+    if (!leaving_slots_.empty()) // even if the worker never waits: until then their memory is not free
+      (void) change_a_slot();
+    return refused;
   }
 
   int wait() override {

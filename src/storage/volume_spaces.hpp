@@ -25,6 +25,13 @@ class volume_spaces {
       next_number_ = number + 1;
   }
 
+  /// A space found by recovery for which the daemon has no room: its objects are not restored, but until a checkpoint
+  /// without it is written, a restart may find them.
+  void leave_out(uint32_t number, const space_fingerprint& fingerprint) {
+    left_out_.push_back({number, fingerprint, next_checkpoint_});
+    next_number_ = std::max(next_number_, number + 1);
+  }
+
   /// 0 if the space has no number yet.
   uint32_t number_of(space_id in) const {
     auto found = known_.find(in);
@@ -42,7 +49,9 @@ class volume_spaces {
   /// True if a restart could find objects of it.
   bool knows(const space_fingerprint& fingerprint) const {
     return std::any_of(known_.begin(), known_.end(),
-                       [&](const auto& each) { return each.second.fingerprint == fingerprint; });
+                       [&](const auto& each) { return each.second.fingerprint == fingerprint; }) ||
+           std::any_of(left_out_.begin(), left_out_.end(),
+                       [&](const numbered& each) { return each.fingerprint == fingerprint; });
   }
 
   /// A space without objects, whose id is not used again. Until a checkpoint without it is written, a restart may
@@ -61,8 +70,9 @@ class volume_spaces {
     if (!begun_after_ || completed <= *begun_after_)
       return;
     begun_after_.reset();
-    std::erase_if(known_,
-                  [&](const auto& each) { return each.second.gone && *each.second.gone < next_checkpoint_; });
+    auto ended = [&](const numbered& each) { return each.gone && *each.gone < next_checkpoint_; };
+    std::erase_if(known_, [&](const auto& each) { return ended(each.second); });
+    std::erase_if(left_out_, ended);
   }
 
   /// The first records of every checkpoint.
@@ -83,6 +93,7 @@ class volume_spaces {
     std::optional<uint64_t> gone{}; ///< forgotten before this checkpoint begins
   };
   std::map<space_id, numbered> known_;
+  std::vector<numbered> left_out_;
   uint32_t next_number_;
   uint64_t next_checkpoint_ = 0;
   std::optional<uint64_t> begun_after_; ///< while one is written: how many were complete before it

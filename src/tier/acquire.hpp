@@ -8,6 +8,7 @@
 #include "tier/object_reservation.hpp"
 #include "tier/request_context.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -36,6 +37,10 @@ struct acquire_answer {
   hold_ptr held;
   reservation_ptr reserved;
   uint64_t held_bytes = 0; ///< physical: of the tier, whoever holds them, this answer's among them
+
+  bool any(acquired_state what) const {
+    return std::find(states.begin(), states.end(), what) != states.end();
+  }
 };
 
 } // namespace terrace

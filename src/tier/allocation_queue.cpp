@@ -8,8 +8,9 @@ namespace terrace {
 namespace {
 /// Requesting room one at a time would cost more time for messages than for the objects.
 constexpr size_t together_max = 16;
-/// Requests that are tried, each time that the first must wait.
-constexpr size_t tried_max = 32;
+/// Requests that are tried, each time that the first must wait, in total and of each connection.
+constexpr size_t tried_max = 256;
+constexpr size_t tried_of_each = 8;
 } // namespace
 
 allocation_queue::allocation_queue(std::unique_ptr<allocator> space, uint64_t free_ahead_bytes,
@@ -38,18 +39,32 @@ std::optional<error> allocation_queue::never_fits(const allocate_request& reques
   return std::nullopt;
 }
 
-allocate_answer allocation_queue::too_many() const {
-  return {error{errc::busy, std::to_string(waiting()) + " requests wait for memory already; try again later"},
+size_t allocation_queue::waiting_of(const flow& of) const {
+  auto kept = kept_of_.find(of.connection);
+  return line_.waiting_of(of) + (kept == kept_of_.end() ? 0 : kept->second);
+}
+
+/// A connection may have as many waiting requests as places are left, so that no one has them all.
+bool allocation_queue::admits(const flow& of) const {
+  return waiting() < waiting_max_ && waiting_of(of) < waiting_max_ - waiting();
+}
+
+allocate_answer allocation_queue::too_many(const flow& of) const {
+  size_t own = waiting_of(of);
+  return {error{errc::busy, std::to_string(own) + " requests of this connection and " + std::to_string(waiting() - own) +
+                                " others wait for memory already; try again later"},
           {}};
 }
 
 void allocation_queue::allocate(const allocate_request& request, reply answer) {
+  flow of = flow_of(request.context);
   if (!space_) {
-    if (waiting() >= waiting_max_) {
-      answer(too_many());
+    if (!admits(of)) {
+      answer(too_many(of));
       return;
     }
     ++arrivals_kept_;
+    ++kept_of_[of.connection];
     kept_.emplace_back([this, request, answer = std::move(answer)] {
       --arrivals_kept_;
       allocate(request, answer);
@@ -63,11 +78,11 @@ void allocation_queue::allocate(const allocate_request& request, reply answer) {
     answer({std::move(*never), {}});
     return;
   }
-  if (waiting() >= waiting_max_) {
-    answer(too_many());
+  if (!admits(of)) {
+    answer(too_many(of));
     return;
   }
-  line_.push(flow_of(request.context), {request, physical, ++arrived_, physical, std::move(answer)},
+  line_.push(of, {request, physical, ++arrived_, physical, std::move(answer)},
              physical);
   serve();
 }
@@ -78,7 +93,7 @@ void allocation_queue::free(const std::vector<extent>& extents) {
     return;
   }
   space_->free(extents);
-  serve();
+  try_again();
 }
 
 void allocation_queue::grow(const grow_notice& notice) {
@@ -87,7 +102,7 @@ void allocation_queue::grow(const grow_notice& notice) {
     return;
   }
   if (space_->grow(notice.bytes, notice.gap_bytes)) // the tier asks for what the arena has
-    serve();
+    try_again();
 }
 
 void allocation_queue::retire(extent range, std::function<void(retire_answer)> empty) {
@@ -106,13 +121,14 @@ void allocation_queue::retire(extent range, std::function<void(retire_answer)> e
 }
 
 void allocation_queue::refuse_what_never_fits() {
-  auto refused = [&](waiting_request& entry) {
+  auto never_served = [&](waiting_request& entry) {
     auto never = never_fits(entry.request, entry.physical_bytes);
-    if (never)
-      entry.answer({std::move(*never), {}});
-    return never.has_value();
+    bool refused = never.has_value();
+    if (refused)
+      refuse(entry, std::move(*never));
+    return refused;
   };
-  line_.erase_if(refused);
+  line_.erase_if(never_served);
 }
 
 /// The first request, or, if no room can be made for it now, the next that may pass it.
@@ -122,11 +138,13 @@ const allocation_queue::waiting_request* allocation_queue::next_seeker() {
     return first;
   const waiting_request* found = nullptr;
   size_t tried = 0;
-  line_.for_each([&](const waiting_request& entry) {
-    if (!failed_for(entry) && entry.physical_bytes <= first->passing_left)
-      found = &entry;
-    return found == nullptr && ++tried < tried_max;
-  });
+  line_.for_each(
+      [&](const waiting_request& entry) {
+        if (!failed_for(entry) && entry.physical_bytes <= first->passing_left)
+          found = &entry;
+        return found == nullptr && ++tried < tried_max;
+      },
+      tried_of_each);
   return found;
 }
 
@@ -143,7 +161,7 @@ std::vector<room_seeker> allocation_queue::together() {
   uint64_t bytes = first->physical_bytes,
            bytes_max = space_->usage().capacity_bytes / 16; // nothing is evicted long before it must be
   auto inference_of = [](const auto& of) { return of.context ? of.context->inference : 0; };
-  line_.for_each([&](const waiting_request& entry) {
+  auto add = [&](const waiting_request& entry) {
     if (&entry == first)
       return true;
     bytes += entry.physical_bytes;
@@ -152,7 +170,8 @@ std::vector<room_seeker> allocation_queue::together() {
       return false;
     group.push_back({entry.number, entry.request.sizes, entry.request.context});
     return group.size() < together_max;
-  });
+  };
+  line_.for_each(add, together_max);
   return group;
 }
 
@@ -179,50 +198,64 @@ void allocation_queue::serve() {
   if (emptied != 0)
     refuse_what_never_fits();
   while (waiting_request* first = line_.front()) {
-    if (!answered(*first)) {
-      let_pass();
+    turn got = offer(*first);
+    if (got == turn::served)
+      line_.pop();
+    else if (got == turn::ended)
+      line_.drop();
+    else if (!let_pass())
       break;
-    }
-    line_.pop();
   }
 }
 
-bool allocation_queue::answered(waiting_request& entry) {
+/// Answers the request with extents, or with an error because waiting is of no use.
+turn allocation_queue::offer(waiting_request& entry) {
   const allocate_request& request = entry.request;
-  if (request.context && !request.context->live()) {
-    entry.answer({ended(entry), {}});
-    return true;
+  if (request.context && !request.context->live())
+    return refuse(entry, ended(entry));
+  if (entry.physical_bytes <= space_->usage().free_bytes) {
+    if (auto extents = space_->allocate(request.sizes)) {
+      failed_.erase(entry.number);
+      entry.answer({{}, std::move(*extents)});
+      return turn::served;
+    }
   }
-  if (auto extents = space_->allocate(request.sizes)) {
-    entry.answer({{}, std::move(*extents)});
-    return true;
-  }
-  std::string wanted = std::to_string(entry.physical_bytes) + " bytes free" + holders();
-  if (!request.may_wait && failed_for(entry)) {
-    entry.answer({error{errc::no_space, "nothing can be evicted to make " + wanted}, {}});
-    return true;
-  }
-  if (failed_for(entry) && round_->only_leases_end(entry.physical_bytes, space_->usage().capacity_bytes)) {
-    entry.answer({error{errc::no_space, "only the end of leases can make " + wanted}, {}});
-    return true;
+  if (!failed_for(entry))
+    return turn::waits;
+  auto wanted = [&] { return std::to_string(entry.physical_bytes) + " bytes free" + holders(); };
+  if (!request.may_wait)
+    return refuse(entry, {errc::no_space, "nothing can be evicted to make " + wanted()});
+  if (round_->only_leases_end(entry.physical_bytes, space_->usage().capacity_bytes))
+    return refuse(entry, {errc::no_space, "only the end of leases can make " + wanted()});
+  return turn::waits;
+}
+
+turn allocation_queue::refuse(waiting_request& entry, error why) {
+  failed_.erase(entry.number);
+  entry.answer({std::move(why), {}});
+  return turn::ended;
+}
+
+/// The first request waits: others that fit now go before it, as long as it may be passed. True: another one is the
+/// first now, because one of its own connection passed it, and is charged to that.
+bool allocation_queue::let_pass() {
+  waiting_request* first = line_.front();
+  uint64_t number = first->number;
+  size_t tried = 0;
+  auto pass = [&](waiting_request& entry, uint64_t) {
+    if (&entry == first || entry.physical_bytes > first->passing_left || ++tried > tried_max)
+      return turn::waits;
+    turn got = offer(entry);
+    if (got == turn::served)
+      first->passing_left -= entry.physical_bytes;
+    return got;
+  };
+  while (line_.take_first(pass, tried_of_each)) {
+    first = line_.front();
+    if (first->number != number)
+      return true;
   }
   return false;
-}
-
-/// The first request waits: others that fit now go before it, as long as it may be passed.
-void allocation_queue::let_pass() {
-  size_t tried = 0;
-  const waiting_request* first = line_.front();
-  auto fits = [&](waiting_request& entry, uint64_t) {
-    if (&entry == first || ++tried > tried_max)
-      return false;
-    return entry.physical_bytes <= first->passing_left && answered(entry);
-  };
-  while (auto passed = line_.take_first(fits)) {
-    waiting_request* left = line_.front();
-    left->passing_left -= std::min(left->passing_left, passed->physical_bytes);
-    first = left;
-  }
 }
 
 void allocation_queue::sweep() {
@@ -231,7 +264,7 @@ void allocation_queue::sweep() {
   auto over = [&](waiting_request& entry) {
     bool live = !entry.request.context || entry.request.context->live();
     if (!live)
-      entry.answer({ended(entry), {}});
+      refuse(entry, ended(entry));
     return !live;
   };
   line_.erase_if(over);
@@ -271,17 +304,29 @@ void allocation_queue::end_round(std::shared_ptr<eviction_round> round) {
   if (auto lent = round_->take_space())
     space_ = std::move(lent);
   space_->free(round_->take_freed());
-  space_->free(std::exchange(kept_free_, {})); // before the round counts as failed for anybody
-  serve();
+  if (kept_free_.empty()) {
+    serve();
+  } else {
+    space_->free(std::exchange(kept_free_, {})); // before the round counts as failed for anybody
+    try_again();
+  }
+  kept_of_.clear();
   for (const auto& act : std::exchange(kept_, {}))
     act();
 }
 
 void allocation_queue::more_evictable() {
+  if (round_)
+    try_again();
+  else
+    failed_.clear(); // a round is in progress, and the tier knows
+}
+
+/// What no room could be made for may have room now.
+void allocation_queue::try_again() {
   failed_.clear();
-  if (!round_)
-    return; // a round is in progress, and the tier knows
-  round_->more_evictable();
+  if (round_)
+    round_->more_evictable();
   serve();
 }
 

@@ -10,13 +10,14 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <unordered_map>
 #include <unordered_set>
 
 namespace terrace {
 
 /// Connections get equal shares of the bytes (base/fair_queue.hpp), each in order of arrival. A request that must
-/// wait is passed by requests that fit, for which more can be evicted if necessary: together by as many bytes as
-/// it asks for, and then by none. So a small request does not wait for a large one for which there is no room,
+/// wait is passed by requests that fit, among the first eight of each connection, for which more can be evicted if
+/// necessary: together by as many bytes as it asks for, and then by none. So a small request does not wait for a large one for which there is no room,
 /// and the large one waits for at most its own size more.
 ///
 /// While the space is lent to an eviction round (`begin_round`), arriving requests are kept and applied in
@@ -27,8 +28,8 @@ class allocation_queue {
 
   allocation_queue(std::unique_ptr<allocator> space, uint64_t free_ahead_bytes, size_t waiting_max);
 
-  /// Answers now or later. Errors: `bad_request` (a size that can never fit), `busy` (the queue is full),
-  /// `no_space` (nothing can be evicted, and the request may not wait or could wait only for the end of leases),
+  /// Answers now or later. Errors: `bad_request` (a size that can never fit), `busy` (the queue is full, or the
+  /// connection has as many waiting requests as places are left), `no_space` (nothing can be evicted, and the request may not wait or could wait only for the end of leases),
   /// or what ended the context.
   void allocate(const allocate_request& request, reply answer);
 
@@ -77,10 +78,14 @@ class allocation_queue {
     std::function<void(retire_answer)> empty;
   };
 
-  allocate_answer too_many() const;
+  size_t waiting_of(const flow& of) const;
+  bool admits(const flow& of) const;
+  allocate_answer too_many(const flow& of) const;
+  void try_again(); ///< not while the space is lent
   void serve();
-  bool answered(waiting_request& entry); ///< with extents, or because waiting is of no use
-  void let_pass();
+  turn offer(waiting_request& entry);
+  turn refuse(waiting_request& entry, error why);
+  bool let_pass();
   const waiting_request* next_seeker();
   void refuse_what_never_fits();
   std::optional<error> never_fits(const allocate_request& request, uint64_t physical) const;
@@ -108,6 +113,7 @@ class allocation_queue {
   std::vector<std::function<void()>> kept_; ///< requests that arrived while the space was passed on
   std::vector<extent> kept_free_;           ///< extents that were freed meanwhile
   size_t arrivals_kept_ = 0;                ///< allocation requests among them
+  std::unordered_map<uint64_t, size_t> kept_of_; ///< the same, by connection
 };
 
 } // namespace terrace

@@ -22,11 +22,12 @@ void chain_uses::name(const object_source& objects, size_t first, size_t count, 
 
 request_number chain_uses::begin(eviction_tracker& tracker, object_source objects, const request_hints& hints,
                                  policy_time now) {
-  if (objects.size() <= at_once_) {
+  if (objects.size() <= at_once_ || waiting_objects_ >= waiting_objects_max) {
     chain names;
-    name(objects, 0, objects.size(), names);
+    name(objects, 0, std::min(objects.size(), at_once_), names);
     return tracker.begin_request(names.part(0, names.size()), hints, now);
   }
+  waiting_objects_ += objects.size();
   use later;
   later.objects = std::move(objects);
   later.request = tracker.begin_long_request(hints, now);
@@ -48,8 +49,10 @@ bool chain_uses::step(eviction_tracker& tracker, policy_time now) {
     first.used += count;
     tracker.use_part(first.request, first.names.part(first.names.size() - first.used, count), now);
   }
-  if (first.named == first.objects.size() && first.used == first.names.size())
+  if (first.named == first.objects.size() && first.used == first.names.size()) {
+    waiting_objects_ -= first.objects.size();
     waiting_.pop_front();
+  }
   return !waiting_.empty();
 }
 

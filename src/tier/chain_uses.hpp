@@ -15,6 +15,9 @@ class chain_uses {
  public:
   /// Objects recorded in a step: less than a millisecond.
   static constexpr size_t step_objects = 2'048;
+  /// While so many objects wait, only the beginning of a further long chain is recorded: what is recorded late is of
+  /// little use, and whoever asks does not wait for it.
+  static constexpr size_t waiting_objects_max = 4 << 20;
 
   explicit chain_uses(size_t at_once = step_objects) : at_once_(at_once) {}
 
@@ -47,6 +50,7 @@ class chain_uses {
   static void name(const object_source& objects, size_t first, size_t count, chain& into);
 
   size_t at_once_;
+  size_t waiting_objects_ = 0;
   std::deque<use> waiting_;
 };
 

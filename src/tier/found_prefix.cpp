@@ -30,7 +30,8 @@ found_prefix::found_prefix(prefix_subject of, std::vector<tier_share> tiers, siz
       shares_(std::move(tiers)) {
   for (tier_share& share : shares_)
     answers_.push_back({share.tier, std::move(share.present)});
-  cut_to((probed_ + per_chunk_ - 1) / per_chunk_); // nothing is present behind the last slice
+  cut_to(probed_ / per_chunk_ +
+         1); // the first chunk that was not probed whole, like all behind it, is absent
 }
 
 /// Plans for at most so many chunks.
@@ -95,35 +96,81 @@ bool found_prefix::all_in_host() const {
          std::all_of(places.begin(), places.end(), [](const object_place& place) { return place.present(); });
 }
 
-leased_prefix found_prefix::in_host(const lease_room& room, uint64_t bytes) const {
-  leased_prefix prefix{of_.in->spec, shares_.front().held->places(), {}, {}, bytes};
+leased_prefix found_prefix::in_host() {
+  leased_prefix prefix{of_.in->spec, shares_.front().held->places(), {}, std::move(leased_), 0};
   for (auto share = shares_.begin() + 1; share != shares_.end(); ++share)
     if (share->held)
       prefix.below.emplace_back(share->held->places());
-  prefix.leased = room.leases->leased(prefix.host);
   return prefix;
 }
 
-void found_prefix::lease(const lease_room& room) {
-  keep_found();
-  if (!holds_in_host() || plan_.found_chunks == 0) {
-    release_unneeded();
+/// Shortens the prefix to what fits, and keeps in host memory only what a lease holds there.
+void found_prefix::cut_to_fit(leased_prefix prefix) {
+  size_t may_have = chunks_that_fit(prefix);
+  if (may_have < plan_.found_chunks) {
+    cut_to(may_have);
+    keep_found();
+    shortened_ = true;
+  }
+  release_unneeded();
+  prefix.host = shares_.front().held->places();
+  shares_.front().held->keep_only(kept_in_host(prefix));
+}
+
+/// Counts what the lease adds. True: everything is counted.
+bool found_prefix::count_some(const lease_room& room) {
+  auto rest = std::span(shares_.front().held->places()).subspan(leased_.size());
+  auto some = rest.first(std::min(rest.size(), step_objects));
+  auto leased = room.leases->leased(some);
+  for (size_t i = 0; i < some.size(); ++i)
+    if (some[i].present() && !leased[i])
+      added_bytes_ += some[i].physical_bytes;
+  leased_.insert(leased_.end(), leased.begin(), leased.end());
+  return some.size() == rest.size();
+}
+
+/// The claim is kept until what is chosen within it is charged.
+void found_prefix::claim(const lease_room& room) {
+  uint64_t most = bytes_max(room, shares_.size());
+  claimed_.emplace(account_->claim_for(added_bytes_, most));
+  if (claimed_->complete() && all_in_host())
     return;
-  }
-  account_ptr account = room.account ? room.account : room.leases->open();
+  auto prefix = in_host();
+  auto beside = account_->claim_for(bytes_to_load(prefix), most);
+  prefix.room = claimed_->bytes() + beside.bytes();
+  cut_to_fit(std::move(prefix));
+}
+
+bool found_prefix::lease_some(const lease_room& room) {
   hold_ptr& host = shares_.front().held;
-  auto claimed = account->claim_for(host->places(), bytes_max(room, shares_.size()));
-  if (!claimed.complete() || !all_in_host()) {
-    size_t may_have = chunks_that_fit(in_host(room, claimed.bytes()));
-    if (may_have < plan_.found_chunks) {
-      cut_to(may_have);
-      keep_found();
-      shortened_ = true;
+  if (stage_ == stage::begins) {
+    keep_found();
+    stage_ = stage::counting;
+    account_ = room.account ? room.account : room.leases->open();
+    if (!holds_in_host() || plan_.found_chunks == 0) {
+      release_unneeded();
+      stage_ = stage::leased;
     }
-    release_unneeded();
-    host->keep_only(kept_in_host(in_host(room, claimed.bytes())));
   }
-  host = account->charge(std::move(host));
+  if (stage_ == stage::counting) {
+    bool several = host->places().size() > step_objects / 2;
+    if (!count_some(room))
+      return true;
+    claim(room);
+    charge_.emplace(account_, std::move(host));
+    stage_ = stage::charging;
+    if (several)
+      return true;
+  }
+  if (stage_ == stage::charging) {
+    if (charge_->add_some(step_objects))
+      return true;
+    host = charge_->result();
+    charge_.reset();
+    claimed_.reset();
+    stage_ = stage::leased;
+  }
+  return false;
 }
 
 std::vector<access_notice> found_prefix::accesses() const {

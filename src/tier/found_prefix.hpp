@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace terrace {
@@ -21,7 +22,8 @@ struct prefix_subject {
   space_ptr in;
   plan_request plan;
   bool hold = false; ///< hold what is found
-  bool note_access = false; ///< holding is an access, unless an inference was reported; a probe without hold is none
+  bool note_access =
+      false; ///< holding is an access, unless an inference was reported; a probe without hold is none
 };
 
 /// What one tier has of the searched objects.
@@ -49,9 +51,13 @@ class found_prefix {
   /// search that holds what it finds; before `lease`. Precondition: all objects of all tiers could be found.
   std::vector<discard_notice> unusable() const;
 
-  /// Releases what the prefix does not need. What a lease may not hold in host memory is held below or, if it is not
-  /// there, shortens the prefix; the rest is charged to the account.
-  void lease(const lease_room& room);
+  /// Objects that are counted or charged in a step, about 200 us.
+  static constexpr size_t step_objects = 2048;
+
+  /// A step of a lease on the prefix; true: there is another one. Releases what the prefix does not need. What a lease may
+  /// not hold in host memory is held below or, if it is not there, shortens the prefix; the rest is charged to the
+  /// account.
+  bool lease_some(const lease_room& room);
   bool shortened() const { return shortened_; } ///< more is present, but the lease could not hold it
 
   /// Per searched tier: accesses that probes did not record, together, because a chain is recorded from its end.
@@ -66,7 +72,10 @@ class found_prefix {
   void release_unneeded();
   bool holds_in_host() const;
   bool all_in_host() const;
-  leased_prefix in_host(const lease_room& room, uint64_t bytes) const;
+  bool count_some(const lease_room& room);
+  void claim(const lease_room& room);
+  leased_prefix in_host();
+  void cut_to_fit(leased_prefix prefix);
 
   prefix_subject of_;
   size_t per_chunk_; ///< objects
@@ -75,6 +84,14 @@ class found_prefix {
   std::vector<tier_answer> answers_; ///< parallel, for the plan
   prefix_plan plan_;
   bool shortened_ = false;
+
+  enum class stage : uint8_t { begins, counting, charging, leased };
+  stage stage_ = stage::begins;
+  account_ptr account_;
+  std::vector<bool> leased_;  ///< parallel to the host objects, as far as they are counted: leased by anybody
+  uint64_t added_bytes_ = 0;  ///< of those that are not: what the lease adds
+  std::optional<lease_account::claim> claimed_;
+  std::optional<lease_account::gradual_charge> charge_;
 };
 
 } // namespace terrace

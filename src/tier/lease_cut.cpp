@@ -56,6 +56,16 @@ uint64_t trailing_bytes(const leased_prefix& prefix) {
 
 } // namespace
 
+uint64_t bytes_to_load(const leased_prefix& prefix) {
+  auto trailing = trailing_objects(prefix.spec);
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < prefix.host.size(); ++i)
+    if (!prefix.host[i].present() && !trailing[i % trailing.size()])
+      if (const object_place* below = below_of(prefix, i))
+        bytes += below->physical_bytes;
+  return bytes;
+}
+
 size_t chunks_that_fit(const leased_prefix& prefix) {
   chunk_layout layout(prefix.spec);
   size_t per_chunk = layout.objects_per_chunk();
@@ -73,7 +83,7 @@ size_t chunks_that_fit(const leased_prefix& prefix) {
       bytes += cost_of(prefix, i);
     else if (below != nullptr) // it would come to host memory, and stay as long as what follows
       bytes += below->physical_bytes;
-    if (here.present() && below == nullptr && bytes > most)
+    if (here.present() && below == nullptr && cost_of(prefix, i) != 0 && bytes > most)
       return i / per_chunk;
   }
   return prefix.host.size() / per_chunk;

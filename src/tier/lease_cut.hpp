@@ -25,8 +25,12 @@ struct leased_prefix {
 /// Therefore a lease holds in host memory only the beginning of its chain, up to the first object that is
 /// absent or does not fit, and holds the rest below.
 
-/// The number of chunks that the lease may have: it ends before the first object that must be held in host
-/// memory and does not fit. In spaces with trailing pools, room for the states or windows of one length is set
+/// Physical bytes of the prefix that only tiers below hold: room is claimed for them too, because they would come to
+/// host memory, and stay there as long as what follows them. Without states and windows, which are loaded as needed.
+uint64_t bytes_to_load(const leased_prefix& prefix);
+
+/// The number of chunks that the lease may have: it ends before the first object that must be held in host memory, is
+/// not leased yet, and does not fit. In spaces with trailing pools, room for the states or windows of one length is set
 /// aside first, because a shorter prefix needs others; if that alone is too much, there is no lease.
 size_t chunks_that_fit(const leased_prefix& prefix);
 

@@ -25,13 +25,21 @@ class lease_account::charged_hold {
   charged_hold(account_ptr account, hold_ptr held) : account_(std::move(account)), held_(std::move(held)) {}
   charged_hold(const charged_hold&) = delete;
   charged_hold& operator=(const charged_hold&) = delete;
-  ~charged_hold() { account_->release(held_->places()); }
+  ~charged_hold() { account_->release(std::span(held_->places()).first(charged_)); }
 
+  bool add_some(size_t places) {
+    auto rest = std::span(held_->places()).subspan(charged_);
+    auto some = rest.first(std::min(rest.size(), places));
+    account_->add(some);
+    charged_ += some.size();
+    return some.size() < rest.size();
+  }
   object_hold* held() const { return held_.get(); }
 
  private:
   account_ptr account_;
   hold_ptr held_;
+  size_t charged_ = 0; ///< places
 };
 
 account_ptr lease_ledger::open() { return std::make_shared<lease_account>(shared_from_this()); }
@@ -95,16 +103,27 @@ void lease_account::add(const object_place& place) {
     group_->bytes_.fetch_add(place.physical_bytes, std::memory_order_relaxed);
 }
 
-hold_ptr lease_account::charge(hold_ptr held) {
-  in_batches(held->places(), [&](std::span<const object_place> some) {
+void lease_account::add(std::span<const object_place> places) {
+  in_batches(places, [&](std::span<const object_place> some) {
     std::lock_guard lock(group_->mutex_);
     for (const object_place& place : some)
       if (place.present())
         add(place);
   });
-  auto both = std::make_shared<charged_hold>(shared_from_this(), std::move(held));
-  return {both, both->held()};
 }
+
+hold_ptr lease_account::charge(hold_ptr held) {
+  gradual_charge all(shared_from_this(), std::move(held));
+  all.add_some(SIZE_MAX);
+  return all.result();
+}
+
+lease_account::gradual_charge::gradual_charge(account_ptr of, hold_ptr held)
+    : both_(std::make_shared<charged_hold>(std::move(of), std::move(held))) {}
+
+bool lease_account::gradual_charge::add_some(size_t places) { return both_->add_some(places); }
+
+hold_ptr lease_account::gradual_charge::result() const { return {both_, both_->held()}; }
 
 void lease_account::release(std::span<const object_place> places) {
   in_batches(places, [&](std::span<const object_place> some) {

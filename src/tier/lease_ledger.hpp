@@ -99,13 +99,28 @@ class lease_account : public std::enable_shared_from_this<lease_account> {
   /// must not change any more.
   hold_ptr charge(hold_ptr held);
 
-  uint64_t bytes() const; ///< claims included
-
  private:
   class charged_hold;
 
+ public:
+  /// The same in steps.
+  class gradual_charge {
+   public:
+    gradual_charge(account_ptr of, hold_ptr held);
+    /// Charges some more places. False: all are charged.
+    bool add_some(size_t places);
+    hold_ptr result() const; ///< after the last step
+
+   private:
+    std::shared_ptr<charged_hold> both_;
+  };
+
+  uint64_t bytes() const; ///< claims included
+
+ private:
   uint64_t room(uint64_t limit) const; ///< how much more it may lease; with the lock
   void add(const object_place& place); ///< with the lock
+  void add(std::span<const object_place> places);
   void release(std::span<const object_place> places);
 
   ledger_ptr group_;

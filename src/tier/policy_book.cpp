@@ -76,8 +76,7 @@ victim_answer policy_book::victims(const victim_request& request) {
 
 admit_answer policy_book::admit(const admit_request& request) {
   admit_answer answer;
-  answer.admitted =
-      tracker_.admitted(number_of(request.tier), request.entries, request.rule, clock_.now());
+  answer.admitted = tracker_.admitted(number_of(request.tier), request.entries, request.rule, clock_.now());
   return answer;
 }
 

@@ -54,10 +54,10 @@ class prefix_search {
   prefix_subject of_;
   object_source objects_;
   std::vector<tier_share> shares_;
-  object_bitmap slice_;          ///< the objects of the slice that any tier has
-  object_source::part now_;      ///< the slice
-  size_t first_ = 0;             ///< its first object
-  size_t probed_ = 0;            ///< objects in the slices so far
+  object_bitmap slice_;     ///< the objects of the slice that any tier has
+  object_source::part now_; ///< the slice
+  size_t first_ = 0;        ///< its first object
+  size_t probed_ = 0;       ///< objects in the slices so far
 };
 
 } // namespace terrace

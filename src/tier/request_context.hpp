@@ -26,6 +26,13 @@ struct request_context {
 };
 using context_ptr = std::shared_ptr<request_context>;
 
+/// Why work for the request (`what`: a load, a store) must end; ok while it is active. `context` may be null.
+inline error why_ended(const context_ptr& context, const char* what) {
+  if (!context || context->live())
+    return {};
+  return {context->ended.load(), std::string("the request ended before its ") + what + " was complete"};
+}
+
 /// `context` may be null: work of the daemon itself.
 inline flow flow_of(const context_ptr& context) {
   return context ? flow{context->group, static_cast<uint64_t>(context->connection)} : flow{};

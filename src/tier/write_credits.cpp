@@ -2,9 +2,14 @@
 
 namespace terrace {
 
+namespace {
+/// Of each connection, each time that the first must wait.
+constexpr size_t tried_of_each = 8;
+} // namespace
+
 void write_credits::ask(uint64_t bytes, context_ptr context, reply answer) {
   flow of = flow_of(context);
-  line_.push(of, {bytes, bytes, std::move(context), std::move(answer)}, bytes);
+  line_.push(of, {bytes, bytes, ++arrived_, std::move(context), std::move(answer)}, bytes);
   serve();
 }
 
@@ -30,32 +35,49 @@ void write_credits::sweep() {
   serve();
 }
 
-bool write_credits::answered(waiting_request& entry) {
+turn write_credits::offer(waiting_request& entry) {
   if (entry.context && !entry.context->live()) {
     entry.answer(entry.context->ended.load());
-    return true;
+    return turn::ended;
   }
   if (!fits(entry.bytes))
-    return false;
+    return turn::waits;
   out_ += entry.bytes;
   entry.answer(errc::ok);
-  return true;
+  return turn::served;
 }
 
 void write_credits::serve() {
   while (waiting_request* first = line_.front()) {
-    if (answered(*first)) {
+    turn got = offer(*first);
+    if (got == turn::served)
       line_.pop();
-      continue;
-    }
-    uint64_t left = first->passing_left;
-    auto passed = line_.take_first([&](waiting_request& entry, uint64_t) {
-      return &entry != first && entry.bytes <= left && answered(entry);
-    });
-    if (!passed)
+    else if (got == turn::ended)
+      line_.drop();
+    else if (!let_pass())
       return;
-    line_.front()->passing_left = left - passed->bytes;
   }
+}
+
+/// The first waits. True: another one is the first now, because one of its own connection passed it, and is charged to
+/// that.
+bool write_credits::let_pass() {
+  waiting_request* first = line_.front();
+  uint64_t number = first->number;
+  auto pass = [&](waiting_request& entry, uint64_t) {
+    if (&entry == first || entry.bytes > first->passing_left)
+      return turn::waits;
+    turn got = offer(entry);
+    if (got == turn::served)
+      first->passing_left -= entry.bytes;
+    return got;
+  };
+  while (line_.take_first(pass, tried_of_each)) {
+    first = line_.front();
+    if (first->number != number)
+      return true;
+  }
+  return false;
 }
 
 } // namespace terrace

@@ -22,7 +22,7 @@ class write_credits {
   void set_bytes_max(uint64_t bytes_max) { bytes_max_ = bytes_max; }
 
   /// Connections get equal shares of the bytes (base/fair_queue.hpp). The first that waits is passed by smaller
-  /// requests that fit, together by as many bytes as it asks for. A request for more than the total credit is
+  /// requests that fit, among the first eight of each connection, together by as many bytes as it asks for. A request for more than the total credit is
   /// served when nothing else is outstanding.
   void ask(uint64_t bytes, context_ptr context, reply answer);
   /// Takes the bytes if they are available and no request waits.
@@ -38,15 +38,18 @@ class write_credits {
   struct waiting_request {
     uint64_t bytes = 0;
     uint64_t passing_left = 0; ///< bytes by which others may still pass it while it is first
+    uint64_t number = 0;       ///< in order of arrival
     context_ptr context;
     reply answer;
   };
   bool fits(uint64_t bytes) const { return out_ == 0 || out_ + bytes <= bytes_max_; }
-  bool answered(waiting_request& entry);
+  turn offer(waiting_request& entry);
+  bool let_pass();
   void serve();
 
   uint64_t bytes_max_;
   uint64_t out_ = 0;
+  uint64_t arrived_ = 0;
   fair_queue<waiting_request> line_;
 };
 

@@ -23,13 +23,15 @@ void below_reading::take_space(acquire_answer acquired) {
   std::erase_if(parts_, [](const part& one) { return one.objects.empty(); });
 }
 
-bool below_reading::others_write() const {
-  return std::find(acquired_.states.begin(), acquired_.states.end(), acquired_state::pending) !=
-         acquired_.states.end();
-}
-
 bool below_reading::empty() const {
   return std::all_of(parts_.begin(), parts_.end(), [](const part& one) { return one.objects.empty(); });
+}
+
+std::vector<size_t> below_reading::objects() const {
+  std::vector<size_t> all;
+  for (const part& one : parts_)
+    all.insert(all.end(), one.objects.begin(), one.objects.end());
+  return all;
 }
 
 read_request below_reading::read(const part& from, const space_ptr& in, const context_ptr& context,
@@ -81,9 +83,8 @@ void below_reading::take_confirmed(size_t which, const std::vector<bool>& presen
 
 publish_request below_reading::publication() const {
   publish_request request;
-  for (const part& one : parts_)
-    for (size_t i : one.objects)
-      request.places.push_back(acquired_.places[i]);
+  for (size_t i : objects())
+    request.places.push_back(acquired_.places[i]);
   return request;
 }
 

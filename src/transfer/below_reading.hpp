@@ -34,7 +34,7 @@ class below_reading {
   const acquire_answer& acquired() const { return acquired_; }
   /// The first object that a tier below has, and that was evicted from host memory meanwhile; SIZE_MAX: none.
   size_t first_left() const { return first_left_; }
-  bool others_write() const; ///< some objects
+  bool others_write() const { return acquired_.any(acquired_state::pending); } ///< some objects
 
   /// The objects to be read from one tier, or those that were.
   struct part {
@@ -43,7 +43,8 @@ class below_reading {
     std::vector<size_t> objects;
   };
   const std::vector<part>& parts() const { return parts_; }
-  bool empty() const; ///< no object is left in any part
+  bool empty() const;                  ///< no object is left in any part
+  std::vector<size_t> objects() const; ///< of all parts, part by part
 
   /// Into the reserved space. `memory`: the arena of host memory.
   read_request read(const part& from, const space_ptr& in, const context_ptr& context,
@@ -61,7 +62,7 @@ class below_reading {
   confirm_request confirmation(const part& of) const;
   void take_confirmed(size_t part, const std::vector<bool>& present);
 
-  /// Of all objects in the parts, part by part.
+  /// Of `objects()`.
   publish_request publication() const;
 
  private:

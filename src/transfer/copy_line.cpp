@@ -12,7 +12,7 @@ class copy_line::copying final : public job {
   copying(copy_request what, uint64_t piece_bytes, std::function<void(copy_answer)> answer)
       : copy_(std::move(what), piece_bytes), answer_(std::move(answer)) {}
 
-  uint64_t left() const override { return copy_.left(); }
+  uint64_t next_cost() const override { return std::min(copy_.left(), slice_cost); }
   bool go_on(uint64_t budget) override { return copy_.go_on(budget); }
   void finish() override { answer_(copy_.take_answer()); }
 
@@ -26,12 +26,14 @@ template <class Request, class Answer>
 class copy_line::object_work final : public job {
  public:
   object_work(Request what, std::function<void(Answer)> answer)
-      : what_(std::move(what)), answer_(std::move(answer)) {
-    for (const sealed_object& object : what_.objects)
-      left_ += cost_of(object);
-  }
+      : what_(std::move(what)), answer_(std::move(answer)) {}
 
-  uint64_t left() const override { return left_; }
+  uint64_t next_cost() const override {
+    uint64_t cost = 0;
+    for (size_t i = next_; i < what_.objects.size() && cost < slice_cost; ++i)
+      cost += cost_of(what_.objects[i]);
+    return cost;
+  }
 
   bool go_on(uint64_t budget) override {
     for (uint64_t spent = 0; next_ < what_.objects.size() && spent < budget; ++next_) {
@@ -41,7 +43,6 @@ class copy_line::object_work final : public job {
       else
         done_.good.push_back(check_object(what_, object));
       spent += cost_of(object);
-      left_ -= cost_of(object);
     }
     return next_ == what_.objects.size();
   }
@@ -56,11 +57,10 @@ class copy_line::object_work final : public job {
   Answer done_;
   std::function<void(Answer)> answer_;
   size_t next_ = 0;
-  uint64_t left_ = 0;
 };
 
 void copy_line::push(const context_ptr& context, std::unique_ptr<job> what) {
-  uint64_t cost = std::min(what->left(), slice_cost);
+  uint64_t cost = what->next_cost();
   line_.push(flow_of(context), {flow_of(context), std::move(what)}, cost);
 }
 
@@ -86,7 +86,7 @@ void copy_line::serve() {
     next.what->finish();
     return;
   }
-  uint64_t cost = std::min(next.what->left(), slice_cost);
+  uint64_t cost = next.what->next_cost();
   line_.push_front(next.of, std::move(next), cost);
 }
 

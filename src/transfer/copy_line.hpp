@@ -11,7 +11,8 @@
 namespace terrace {
 
 /// Trust groups, and connections within a group, get equal shares of a copier (base/fair_queue.hpp), whatever
-/// their requests consist of: large copies and many small pieces are served in slices that cost about the same.
+/// their requests consist of: large copies and many small pieces are served in slices that cost about the same. An
+/// object is sealed or checked in one slice, and its connection is charged for all of it.
 /// A request that arrives while others are served waits for at most one slice of each other connection, beside
 /// what is in progress. Pure, and used by one thread at a time, which does the work in `serve`.
 class copy_line {
@@ -37,7 +38,7 @@ class copy_line {
   class job {
    public:
     virtual ~job() = default;
-    virtual uint64_t left() const = 0;
+    virtual uint64_t next_cost() const = 0; ///< of its next slice
     virtual bool go_on(uint64_t budget) = 0; ///< true: it is done
     virtual void finish() = 0;
   };

@@ -7,12 +7,6 @@
 
 namespace terrace {
 
-namespace {
-bool any(const acquire_answer& acquired, acquired_state what) {
-  return std::find(acquired.states.begin(), acquired.states.end(), what) != acquired.states.end();
-}
-} // namespace
-
 uint64_t store_window::physical_bytes() const {
   uint64_t bytes = 0;
   for (uint64_t each : objects_->payload_bytes)
@@ -31,7 +25,7 @@ acquire_request store_window::space(const context_ptr& context) const {
 }
 
 store_window::rest store_window::rest_of(const acquire_answer& acquired) {
-  if (any(acquired, acquired_state::pending))
+  if (acquired.any(acquired_state::pending))
     return rest::written_by_others;
   std::vector<bool> present(acquired.states.size());
   std::transform(acquired.states.begin(), acquired.states.end(), present.begin(),
@@ -49,7 +43,7 @@ store_window::rest store_window::rest_of(const acquire_answer& acquired) {
 }
 
 bool store_window::any_reserved(const acquire_answer& acquired) {
-  return any(acquired, acquired_state::reserved);
+  return acquired.any(acquired_state::reserved);
 }
 
 store_window::next store_window::after_round(rest left) {

@@ -113,10 +113,11 @@ void write_passage::drop_cleared(const std::vector<bool>& present) {
   objects_.resize(kept);
 }
 
-write_request write_passage::write(const reservation_ptr& reserved) const {
+write_request write_passage::write(const reservation_ptr& reserved, const context_ptr& context) const {
   write_request request;
   request.in = what_.in;
   request.objects = objects_;
+  request.context = context;
   request.owners = {what_.held, reserved};
   return request;
 }

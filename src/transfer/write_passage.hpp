@@ -66,7 +66,7 @@ class write_passage {
   /// them there. `present`: parallel to the confirmation.
   void drop_cleared(const std::vector<bool>& present);
 
-  write_request write(const reservation_ptr& reserved) const;
+  write_request write(const reservation_ptr& reserved, const context_ptr& context) const;
 
   struct result {
     publish_request complete; ///< of the objects that were written; may be empty

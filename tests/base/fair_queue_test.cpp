@@ -90,13 +90,43 @@ TEST_F(FairQueue, ChosenItemsPassTheFrontAndAreCharged) {
   line.front();
   push({1, 2}, 500); // 1
   push({1, 2}, 3);   // 2
-  auto small =
-      line.take_first([](const work& item, uint64_t cost) { return cost == item.cost && cost < 10; });
+  auto small = line.take_first(
+      [](const work& item, uint64_t cost) { return cost == item.cost && cost < 10 ? turn::served : turn::waits; }, 2);
   ASSERT_TRUE(small);
   EXPECT_EQ(small->number, 2u);
-  EXPECT_FALSE(line.take_first([](const work&, uint64_t) { return false; }));
+  EXPECT_FALSE(line.take_first([](const work&, uint64_t) { return turn::waits; }, 2));
   EXPECT_EQ(line.front()->number, 0u);
   EXPECT_EQ(line.size(), 2u);
+}
+
+TEST_F(FairQueue, SomeOfEachConnectionAreOfferedTheirTurn) {
+  for (int i = 0; i < 5; ++i)
+    push({1, 1}, quantum); // 0 to 4
+  push({1, 2}, quantum);   // 5
+  push({2, 1}, quantum);   // 6
+  push({2, 1}, quantum);   // 7
+  line.front();
+  std::vector<uint64_t> offered;
+  auto none = line.take_first(
+      [&](const work& item, uint64_t) {
+        offered.push_back(item.number);
+        return turn::waits;
+      },
+      3);
+  EXPECT_FALSE(none);
+  EXPECT_EQ(offered, (std::vector<uint64_t>{0, 5, 6, 1, 7, 2}));
+  EXPECT_EQ(line.waiting_of({1, 1}), 5u);
+  EXPECT_EQ(line.waiting_of({1, 3}), 0u);
+}
+
+TEST_F(FairQueue, WhatEndsWithoutBeingServedIsNotCharged) {
+  for (int i = 0; i < 8; ++i)
+    push({1, 1}, quantum); // 0 to 7
+  push({1, 2}, quantum);   // 8
+  line.front();
+  for (int i = 0; i < 4; ++i)
+    line.take_first([](const work& item, uint64_t) { return item.of.connection == 1 ? turn::ended : turn::waits; }, 1);
+  EXPECT_EQ(drain(), (std::vector<uint64_t>{4, 8, 5, 6, 7}));
 }
 
 TEST_F(FairQueue, ServesPieceByPiece) {
@@ -118,10 +148,12 @@ TEST_F(FairQueue, VisitsTheFrontFirst) {
   push({1, 2}, 1);
   push({2, 1}, 1);
   std::vector<uint64_t> seen;
-  line.for_each([&](const work& item) {
-    seen.push_back(item.number);
-    return true;
-  });
+  line.for_each(
+      [&](const work& item) {
+        seen.push_back(item.number);
+        return true;
+      },
+      1);
   EXPECT_EQ(seen.size(), 3u);
   EXPECT_EQ(seen[0], line.front()->number);
 }
@@ -143,7 +175,8 @@ TEST_F(FairQueue, LosesNothing) {
       EXPECT_GE(done.number, before);
       before = done.number;
     } else if (dice < 95) {
-      auto taken = line.take_first([&](const work& item, uint64_t) { return item.number % 7 == 0; });
+      auto taken = line.take_first(
+          [&](const work& item, uint64_t) { return item.number % 7 == 0 ? turn::served : turn::waits; }, 50'000);
       if (taken) {
         EXPECT_EQ(waiting.erase(taken->number), 1u);
       }

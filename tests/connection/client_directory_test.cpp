@@ -75,6 +75,10 @@ TEST_F(ClientDirectory, AProcessWithQuarantinedConnectionsMustConfirmOnceThereAr
   auto refused = clients.admit_client(add(0, 7), 2);
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().text.find("resumes"), std::string::npos) << refused.error().text;
-  clients.remove(connection_id{1});
+  clients.confirm(connection_id{1}, 8);
+  EXPECT_EQ(clients.count(standing::quarantined), 2u) << "another process cannot confirm";
+  clients.confirm(connection_id{1}, 7);
+  EXPECT_EQ(clients.count(standing::quarantined), 1u);
+  EXPECT_TRUE(clients.find(connection_id{1})) << "it leaves by itself";
   EXPECT_TRUE(clients.admit_client(add(0, 7), 2));
 }

@@ -20,7 +20,7 @@ struct ReadingGate : ::testing::Test {
     protocol::frame_header next;
     next.kind = which;
     next.length = bytes;
-    return gate.may_continue(next, requests, false);
+    return gate.may_continue(next, requests);
   }
   void begin(request_id id) { requests.begin(id, kind::lookup, 100, {}); }
 };
@@ -76,11 +76,15 @@ TEST_F(ReadingGate, AFrameThatBeganToArriveStaysIn) {
   EXPECT_EQ(group->bytes(), 0u);
 }
 
-TEST_F(ReadingGate, AnObserverDoesNotWaitForRoom) {
+TEST_F(ReadingGate, KnowsWhetherItStandsInTheLineForRoom) {
   group->change(0, 2'000'000);
   begin(1);
-  protocol::frame_header next;
-  next.kind = kind::status;
-  next.length = 64;
-  EXPECT_TRUE(gate.may_continue(next, requests, true));
+  EXPECT_FALSE(may(kind::lookup));
+  EXPECT_TRUE(gate.waits_for_room());
+  EXPECT_EQ(group->waiting(), 1u);
+  gate.cost_unknown();
+  EXPECT_FALSE(may(kind::lookup));
+  EXPECT_FALSE(gate.waits_for_room()) << "something else keeps it";
+  gate.pass_on();
+  EXPECT_EQ(group->waiting(), 0u);
 }

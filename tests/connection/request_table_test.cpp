@@ -55,6 +55,19 @@ TEST_F(RequestTable, WhatARequestIsChargedUsesUpCreditUntilItsAnswerIsSent) {
   EXPECT_EQ(table.bytes(), 0u);
 }
 
+TEST_F(RequestTable, ChargesAreCountedAgainstWhatWasExpectedFirst) {
+  begin(1, 10);
+  table.expect(1, 60);
+  EXPECT_EQ(table.bytes(), 70u);
+  table.charge(1, 50);
+  EXPECT_EQ(table.bytes(), 70u);
+  table.charge(1, 30);
+  EXPECT_EQ(table.bytes(), 90u);
+  table.expect(2, 1'000); // not in flight
+  table.sent(1);
+  EXPECT_EQ(table.bytes(), 0u);
+}
+
 TEST_F(RequestTable, WithoutCreditAFewRequestsThatGiveSomethingBackMayBegin) {
   begin(1);
   begin(2);

@@ -123,6 +123,7 @@ TEST(Settings, EveryBoundIsEnforced) {
       {"copier.threads", [](settings& s) { s.copier.threads = 65; }},
       {"copier.piece_bytes", [](settings& s) { s.copier.piece_bytes = 1; }},
       {"lease.host_percent", [](settings& s) { s.lease.host_percent = 101; }},
+      {"lease.host_percent", [](settings& s) { s.lease.host_percent = 29; }},
       {"lease.connection_percent", [](settings& s) { s.lease.connection_percent = 0; }},
       {"lease.warn_after", [](settings& s) { s.lease.warn_after = std::chrono::milliseconds(0); }},
       {"metrics.address", [](settings& s) { s.metrics.address = "0.0.0.0:9464"; }},
@@ -133,6 +134,16 @@ TEST(Settings, EveryBoundIsEnforced) {
     c.spoil(s);
     EXPECT_THAT(faulty_options(s), Contains(c.option));
   }
+}
+
+TEST(Settings, WithoutADiskLeasesMayHoldAnyShareOfHostMemory) {
+  auto s = default_settings(test_environment());
+  s.disk.enabled = false;
+  s.lease.host_percent = 1;
+  EXPECT_THAT(faulty_options(s), IsEmpty());
+  s.disk.enabled = true;
+  s.lease.host_percent = 30;
+  EXPECT_THAT(faulty_options(s), IsEmpty());
 }
 
 TEST(Settings, APagedAllocatorTakesASlotSizeOfAtMostASegment) {

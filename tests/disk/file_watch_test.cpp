@@ -9,31 +9,44 @@
 namespace terrace {
 namespace {
 
+using news = file_watch::news;
+
 constexpr file_attributes opened{8, 1, 100, 4096};
 
 TEST(FileWatch, TellsDeletedReplacedAndTruncatedFilesOnce) {
   file_watch watch("/d/f", opened);
-  EXPECT_FALSE(watch.look(0, opened));
-  EXPECT_TRUE(watch.look(ENOENT, {}));
+  EXPECT_EQ(watch.look(0, opened), news::none);
+  EXPECT_EQ(watch.look(ENOENT, {}), news::changed);
   EXPECT_EQ(watch.now(), file_damage::deleted);
   EXPECT_NE(watch.reason().find("/d/f was deleted"), std::string::npos);
-  EXPECT_FALSE(watch.look(ENOTDIR, {}));
-  EXPECT_TRUE(watch.look(0, {8, 1, 101, 4096}));
+  EXPECT_EQ(watch.look(ENOTDIR, {}), news::none);
+  EXPECT_EQ(watch.look(0, {8, 1, 101, 4096}), news::changed);
   EXPECT_EQ(watch.now(), file_damage::replaced);
-  EXPECT_FALSE(watch.look(0, {8, 2, 100, 4096})) << "another device at the same place";
-  EXPECT_TRUE(watch.look(0, {8, 1, 100, 4095}));
+  EXPECT_EQ(watch.look(0, {8, 2, 100, 4096}), news::none) << "another device at the same place";
+  EXPECT_EQ(watch.look(0, {8, 1, 100, 4095}), news::changed);
   EXPECT_EQ(watch.now(), file_damage::truncated);
   EXPECT_NE(watch.reason().find("4095 of 4096 bytes"), std::string::npos);
-  EXPECT_TRUE(watch.look(0, {8, 1, 100, 5000})) << "a larger one is whole";
+  EXPECT_EQ(watch.look(0, {8, 1, 100, 5000}), news::changed) << "a larger one is whole";
   EXPECT_EQ(watch.reason(), "");
+}
+
+TEST(FileWatch, WhatWasClearedIsFoundAgainWithoutBeingNew) {
+  file_watch watch("/d/f", opened);
+  EXPECT_EQ(watch.look(ENOENT, {}), news::changed);
+  watch.clear();
+  EXPECT_EQ(watch.reason(), "");
+  EXPECT_EQ(watch.look(EIO, {}), news::none);
+  EXPECT_EQ(watch.look(ENOENT, {}), news::again);
+  EXPECT_EQ(watch.now(), file_damage::deleted);
+  EXPECT_EQ(watch.look(0, opened), news::changed);
 }
 
 TEST(FileWatch, OtherErrorsSayNothing) {
   file_watch watch("/d/f", opened);
-  EXPECT_FALSE(watch.look(EACCES, {}));
+  EXPECT_EQ(watch.look(EACCES, {}), news::none);
   EXPECT_EQ(watch.now(), file_damage::none);
   watch.look(ENOENT, {});
-  EXPECT_FALSE(watch.look(EIO, {}));
+  EXPECT_EQ(watch.look(EIO, {}), news::none);
   EXPECT_EQ(watch.now(), file_damage::deleted);
 }
 

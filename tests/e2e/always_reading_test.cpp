@@ -80,10 +80,21 @@ TEST_F(OutOfCredit, AnythingElseWaits) {
   raw_client client(daemon.socket());
   ASSERT_TRUE(client.greet());
   // Two requests in one message: the second is not begun before the first is answered, and both are answered.
-  auto both = test::status_frame(2);
+  auto both = test::frame_with(protocol::kind::await_lookup, 2, [](flatbuffers::FlatBufferBuilder& body) {
+    return wire::CreateAwaitLookup(body, body.CreateVector(awaited().bytes.data(), awaited().bytes.size()), 60'000);
+  });
   auto second = test::status_frame(3);
   both.insert(both.end(), second.begin(), second.end());
   ASSERT_TRUE(client.send(both));
+  held.clear();
+  tester other(daemon.socket(), "other");
+  for (int i = 0; i < 100; ++i)
+    other.status();
+  EXPECT_FALSE(client.next()) << "status was answered although the credit is used";
+  auto chain = chain_of(1, 1);
+  auto request = other.lookup_of(chain);
+  request.id = awaited();
+  ASSERT_TRUE(other->lookup(request, patiently()));
   for (uint64_t id : {2, 3}) {
     auto said = client.receive();
     ASSERT_TRUE(said);

@@ -220,7 +220,7 @@ TEST_F(ManyLocations, AnswersThatAreNotReadUseUpCredit) {
 }
 
 TEST_F(ManyLocations, AllConnectionsOfAGroupTogetherHaveABound) {
-  start("group_bytes = \"16MiB\"\n");
+  start("group_bytes = \"16MiB\"\nrequest_deadline = \"10m\"\n"); // nobody is ended for not reading
   uint64_t before = resident_bytes(daemon->pid());
   std::vector<std::unique_ptr<deaf_client>> deaf;
   for (int i = 0; i < 8; ++i)

@@ -1,8 +1,7 @@
 // What one client asks for does not hold up another.
 #include "workload.hpp"
 
-#include <sys/mman.h>
-#include <unistd.h>
+#include <memory>
 
 namespace terrace::e2e {
 namespace {
@@ -14,37 +13,55 @@ uint32_t in_flight(tester& by, const std::string& name) {
   return 0;
 }
 
-/// Loads in pieces of two bytes through a descriptor: eight million system calls in eight requests.
-TEST(Fairness, TinyPiecesOfOneClientDoNotHoldUpTheLoadsOfAnother) {
-  daemon_under_test daemon;
-  tester greedy(daemon.socket(), "greedy");
-  tester other(daemon.socket(), "other");
-  auto chain = chain_of(1, 4);
-  EXPECT_EQ(other.store(chain), 4U);
-
-  unique_fd memory(::memfd_create("unsealed", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  ASSERT_EQ(::ftruncate(memory.get(), 2 * object_bytes), 0);
-  auto region = greedy->register_region(memory.get(), 2 * object_bytes, patiently());
-  ASSERT_TRUE(region) << region.error().text;
-  std::vector<digest> one{chain[0]};
-  client::run run{.offset = 0, .bytes = 2, .stride = 4, .count = object_bytes / 2};
-  auto request = greedy.load_of(one);
-  request.region = &*region;
-  request.runs = {&run, 1};
-  std::vector<client::ticket<client::load_result>> tickets;
-  for (int i = 0; i < 8; ++i) {
-    auto ticket = greedy->submit_load(request, patiently());
-    ASSERT_TRUE(ticket) << ticket.error().text;
-    tickets.push_back(std::move(*ticket));
-  }
-  for (int i = 0; i < 10; ++i)
-    EXPECT_EQ(other.load_and_check(chain), 4U);
-  EXPECT_GE(in_flight(other, "greedy"), 4U) << "ten loads of the other client took as long as most of these";
+/// Waits for loads of one chunk each.
+void expect_delivered(slow_client& by, std::vector<client::ticket<client::load_result>>& tickets) {
   for (auto& ticket : tickets) {
-    auto loaded = greedy->wait(ticket, patiently());
+    auto loaded = by->wait(ticket, patiently());
     ASSERT_TRUE(loaded) << loaded.error().text;
     EXPECT_EQ(loaded->delivered_chunks, 1U);
   }
+}
+
+/// Eight million system calls in eight requests.
+TEST(Fairness, TinyPiecesOfOneClientDoNotHoldUpTheLoadsOfAnother) {
+  daemon_under_test daemon;
+  slow_client greedy(daemon.socket(), "greedy");
+  tester other(daemon.socket(), "other");
+  auto chain = chain_of(1, 4);
+  EXPECT_EQ(other.store(chain), 4U);
+  auto tickets = greedy.load(chain[0], 8);
+  for (int i = 0; i < 10; ++i)
+    EXPECT_EQ(other.load_and_check(chain), 4U);
+  EXPECT_GE(in_flight(other, "greedy"), 4U) << "ten loads of the other client took as long as most of these";
+  expect_delivered(greedy, tickets);
+}
+
+/// The same, from several connections of a group, against one of another group.
+TEST(Fairness, OneTrustGroupDoesNotHoldUpTheLoadsOfAnother) {
+  daemon_under_test daemon;
+  ASSERT_EQ(daemon.terminate(), 0);
+  daemon.configure({.listen = "[[listen]]\npath = \"" + daemon.socket() + "\"\n[[listen]]\npath = \"" +
+                              daemon.second_socket() + "\"\ngroup = \"two\"\n"});
+  daemon.start();
+  tester filler(daemon.socket(), "filler");
+  auto chain = chain_of(1, 4);
+  EXPECT_EQ(filler.store(chain), 4U);
+  std::vector<std::unique_ptr<slow_client>> greedy;
+  std::vector<std::vector<client::ticket<client::load_result>>> tickets;
+  for (int i = 0; i < 4; ++i) {
+    greedy.push_back(std::make_unique<slow_client>(daemon.socket(), "greedy " + std::to_string(i)));
+    tickets.push_back(greedy.back()->load(chain[0], 2));
+  }
+  tester other(daemon.second_socket(), "other");
+  EXPECT_EQ(other.store(chain), 4U) << "of its own group";
+  for (int i = 0; i < 10; ++i)
+    EXPECT_EQ(other.load_and_check(chain), 4U);
+  uint32_t left = 0;
+  for (int i = 0; i < 4; ++i)
+    left += in_flight(filler, "greedy " + std::to_string(i));
+  EXPECT_GE(left, 4U) << "the other group's loads took as long as most of these";
+  for (size_t i = 0; i < greedy.size(); ++i)
+    expect_delivered(*greedy[i], tickets[i]);
 }
 
 } // namespace

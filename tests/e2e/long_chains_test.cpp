@@ -1,4 +1,5 @@
 // Chains near the size of host memory and beyond, looked up under a lease, loaded and stored, as engines with long contexts do.
+#include "tests/support/scrape.hpp"
 #include "workload.hpp"
 
 #include <algorithm>
@@ -36,6 +37,18 @@ uint64_t number_behind(const std::string& text, const std::string& name) {
   return largest;
 }
 
+/// Waits until the disk has so many objects.
+bool written(tester& by, uint64_t objects) {
+  return eventually([&] { return by.tier("disk").objects >= objects; });
+}
+
+/// Requests of the verb that were answered without an error.
+uint64_t answered(const std::string& metrics, const std::string& verb) {
+  auto line = "terrace_requests_total{group=\"default\",verb=\"" + verb + "\",code=\"ok\"} ";
+  auto at = metrics.find(line);
+  return at == std::string::npos ? 0 : std::stoull(metrics.substr(at + line.size()));
+}
+
 struct replay_case {
   const char* mode;
   const char* clients;
@@ -45,7 +58,11 @@ struct replay_case {
 class LongChains : public ::testing::TestWithParam<replay_case> {};
 
 TEST_P(LongChains, AreReplayedWithoutAnError) {
-  daemon_under_test daemon({.host_bytes = host_bytes, .disk_bytes = 256 * mebibyte, .lease = {}});
+  uint16_t port = test::free_port();
+  daemon_under_test daemon({.host_bytes = host_bytes,
+                            .disk_bytes = 256 * mebibyte,
+                            .lease = {},
+                            .metrics = "127.0.0.1:" + std::to_string(port)});
   ASSERT_TRUE(daemon.await_log("joined"));
   auto blocks = static_cast<size_t>(GetParam().times_host * static_cast<double>(host_bytes) /
                                     static_cast<double>(chain_object_bytes + 4096));
@@ -56,15 +73,23 @@ TEST_P(LongChains, AreReplayedWithoutAnError) {
   EXPECT_EQ(replayed.exit_code, 0) << replayed.err << replayed.out;
   EXPECT_EQ(number_behind(replayed.out, "wrong_bytes"), 0U) << replayed.out;
   EXPECT_EQ(number_behind(replayed.out, "undelivered_chunks"), 0U) << replayed.out;
-  if (std::string(GetParam().clients) == "1") { // the chain comes three times
+  bool alone = std::string(GetParam().clients) == "1", mapped = std::string(GetParam().mode) == "mapped";
+  if (alone) { // the chain comes three times
     EXPECT_GE(number_behind(replayed.out, "hit_tokens"), (blocks - 1) * 512) << replayed.out;
+  }
+  auto metrics = test::scrape(port);
+  uint64_t reads = answered(metrics, "read_lease"), loads = answered(metrics, "load");
+  EXPECT_EQ(reads != 0, mapped) << "a replay that may map memory reads from it";
+  if (mapped) { // where leases leave no room for it, the daemon copies instead
+    EXPECT_LE(loads, alone ? 0 : reads);
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(Modes, LongChains,
                          ::testing::Values(replay_case{"mapped", "1", 1.03}, replay_case{"daemon", "1", 1.03},
                                            replay_case{"mapped", "4", 1.03}, replay_case{"daemon", "4", 1.03},
-                                           replay_case{"mapped", "1", 4}, replay_case{"daemon", "4", 4}),
+                                           replay_case{"mapped", "1", 4}, replay_case{"daemon", "1", 4},
+                                           replay_case{"mapped", "4", 4}, replay_case{"daemon", "4", 4}),
                          [](const auto& one) {
                            return std::string(one.param.mode) + one.param.clients + "Clients" +
                                   (one.param.times_host > 2 ? "FourTimesHost" : "NearHost");
@@ -82,8 +107,7 @@ TEST(LongChains, LeasesBeyondHostMemoryStopNobody) {
     chains.push_back(chain_of(i, 24));
     EXPECT_EQ(clients.back()->store(chains.back()), 24U);
   }
-  while (clients[0]->tier("disk").objects < 72) // until the last is written
-    ;
+  EXPECT_TRUE(written(*clients[0], 72));
   for (uint64_t i = 0; i < 3; ++i) {
     leases.push_back(clients[i]->lookup(chains[i], true));
     EXPECT_EQ(leases.back().found_chunks, 24U);
@@ -114,8 +138,7 @@ TEST(LongChains, ConcurrentLoadsBeyondHostMemoryDoNotWaitForEachOthersLeases) {
     chains.push_back(chain_of(i, count));
     EXPECT_EQ(clients.back()->store(chains.back()), count);
   }
-  while (clients[0]->tier("disk").objects < 3 * count) // until the last is written
-    ;
+  EXPECT_TRUE(written(*clients[0], 3 * count));
   for (uint64_t i = 0; i < 3; ++i) {
     leases.push_back(clients[i]->lookup(chains[i], true));
     EXPECT_EQ(leases.back().found_chunks, count);
@@ -145,8 +168,7 @@ TEST(LongChains, ALeasedChainBeyondHostMemoryIsReadPieceByPiece) {
   tester client(daemon.socket(), "long", count * object_bytes);
   auto chain = chain_of(1, count);
   EXPECT_EQ(client.store(chain), count);
-  while (client.tier("disk").objects < count)
-    ;
+  EXPECT_TRUE(written(client, count));
   auto found = client.lookup(chain, true);
   auto first = client->read_lease(found.held.id(), {0, count}, patiently());
   ASSERT_TRUE(first) << first.error().text;
@@ -170,8 +192,7 @@ TEST(LongChains, ALeaseOfClearedChunksIsGone) {
   tester client(daemon.socket());
   auto chain = chain_of(1, 8);
   EXPECT_EQ(client.store(chain), 8U);
-  while (client.tier("disk").objects < 8)
-    ;
+  EXPECT_TRUE(written(client, 8));
   auto found = client.lookup(chain, true);
   ASSERT_EQ(found.found_chunks, 8U);
   ASSERT_TRUE(client->clear({}, patiently()));

@@ -22,8 +22,12 @@ TEST(Promises, ALookupNamesTheFirstMissingObject) {
   two_ranks.world_size = 2;
   tester first(daemon.socket(), "rank 0", 8 * object_bytes, two_ranks);
   auto chain = chain_of(1, 3);
-  first.store(chain);
   auto found = first.lookup(chain);
+  ASSERT_TRUE(found.missing) << "nothing is stored";
+  EXPECT_EQ(found.missing->chunk, 0U);
+  EXPECT_EQ(found.missing->rank, 0U);
+  first.store(chain);
+  found = first.lookup(chain);
   EXPECT_EQ(found.found_chunks, 0U) << "all ranks must have stored a chunk";
   ASSERT_TRUE(found.missing);
   EXPECT_EQ(found.missing->chunk, 0U);

@@ -1,5 +1,8 @@
 #include "workload.hpp"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <cstring>
 #include <stdexcept>
 
@@ -169,11 +172,51 @@ client::tier_status tester::tier(const std::string& name) {
   return {};
 }
 
+slow_client::slow_client(const std::string& socket, const std::string& name)
+    : by_(socket, name), memory_(::memfd_create("unsealed", MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
+  if (::ftruncate(memory_.get(), 2 * object_bytes) != 0)
+    throw std::runtime_error("making a region");
+  region_ = by_->register_region(memory_.get(), 2 * object_bytes, patiently());
+  if (!region_)
+    throw std::runtime_error("registering a region: " + region_.error().text);
+}
+
+std::vector<client::ticket<client::store_result>> slow_client::store(uint64_t seed, size_t chunks) {
+  std::vector<client::ticket<client::store_result>> tickets;
+  for (size_t i = 0; i < chunks; ++i) {
+    auto one = chain_of(seed + i, 1);
+    auto request = by_.store_of(one);
+    request.region = &*region_;
+    request.runs = {&tiny, 1};
+    auto ticket = by_->submit_store(request, patiently());
+    EXPECT_TRUE(ticket) << ticket.error().text;
+    if (ticket)
+      tickets.push_back(std::move(*ticket));
+  }
+  return tickets;
+}
+
+std::vector<client::ticket<client::load_result>> slow_client::load(const digest& chunk, size_t times) {
+  std::vector<client::ticket<client::load_result>> tickets;
+  std::vector<digest> one{chunk};
+  for (size_t i = 0; i < times; ++i) {
+    auto request = by_.load_of(one);
+    request.region = &*region_;
+    request.runs = {&tiny, 1};
+    auto ticket = by_->submit_load(request, patiently());
+    EXPECT_TRUE(ticket) << ticket.error().text;
+    if (ticket)
+      tickets.push_back(std::move(*ticket));
+  }
+  return tickets;
+}
+
 uint64_t leased_objects(tester& by, uint64_t expected) {
-  auto until = patiently();
-  uint64_t leased = by.tier("host").leased_objects;
-  while (leased != expected && !::testing::Test::HasFailure() && std::chrono::steady_clock::now() < *until)
+  uint64_t leased = 0;
+  (void) eventually([&] {
     leased = by.tier("host").leased_objects;
+    return leased == expected || ::testing::Test::HasFailure();
+  });
   return leased;
 }
 

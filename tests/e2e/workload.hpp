@@ -1,11 +1,13 @@
 // Clients with a space and a region, and contents that can be checked byte by byte.
 #pragma once
 
+#include "base/unique_fd.hpp"
 #include "client/client.hpp"
 #include "daemon_under_test.hpp"
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -17,6 +19,16 @@ constexpr uint32_t space_chunk_tokens = 16;
 
 /// For every call that must succeed: what does not come by then has failed.
 inline client::deadline patiently() { return client::within(std::chrono::milliseconds(patience_ms)); }
+
+/// Asks again until the answer is true. False: it was not by the deadline of `patiently`.
+template <class F>
+bool eventually(F&& holds) {
+  auto until = patiently();
+  while (!holds())
+    if (std::chrono::steady_clock::now() >= *until)
+      return false;
+  return true;
+}
 
 client::space_spec test_space();
 
@@ -68,6 +80,27 @@ class tester {
   client::region memory_;
   client::registered_region region_;
   std::vector<client::run> runs_;
+};
+
+/// Stores and loads that take seconds for each object: they copy in pieces of two bytes through a descriptor. Nothing
+/// but their end or `cancel` ends them.
+class slow_client {
+ public:
+  slow_client(const std::string& socket, const std::string& name);
+
+  client::connection& operator*() { return *by_; }
+  client::connection* operator->() { return by_.operator->(); }
+
+  /// Each stores one chunk, and holds the memory for it meanwhile.
+  std::vector<client::ticket<client::store_result>> store(uint64_t seed, size_t chunks);
+  std::vector<client::ticket<client::load_result>> load(const digest& chunk, size_t times);
+
+ private:
+  static constexpr client::run tiny{.offset = 0, .bytes = 2, .stride = 4, .count = object_bytes / 2};
+
+  tester by_;
+  unique_fd memory_;
+  result<client::registered_region> region_;
 };
 
 /// Leased objects of host memory, asked again until they are `expected`: what a lease held is given back by messages.

@@ -179,6 +179,13 @@ TEST(PrefixPlan, AgreesWithTryingEveryLength) {
   }
 }
 
+TEST(PrefixPlan, CountsItsChunksByTier) {
+  prefix_plan plan;
+  EXPECT_EQ(chunks_by_tier(plan), (std::array<uint64_t, 4>{}));
+  plan.chunk_tiers = {host, host, disk, none, host};
+  EXPECT_EQ(chunks_by_tier(plan), (std::array<uint64_t, 4>{0, 3, 1, 0}));
+}
+
 TEST(ChunkLayout, NumbersObjectsPoolByPoolAndRankByRank) {
   auto mla = pool_spec{"mla", 64};
   mla.replicated = true;

@@ -15,4 +15,14 @@ inline space_spec small_space() {
           .pools = {{.name = "kv", .object_bytes = 1 << 20}}};
 }
 
+/// Two ranks; a pool of attention, a replicated one, and a trailing one: five objects per chunk.
+inline space_spec mixed_space() {
+  auto spec = small_space();
+  spec.world_size = 2;
+  spec.pools = {{.name = "kv", .object_bytes = 1000},
+                {.name = "shared", .object_bytes = 500, .replicated = true},
+                {.name = "state", .object_bytes = 200, .rule = hit_rule::trailing_chunks}};
+  return spec;
+}
+
 } // namespace terrace::testing

@@ -26,6 +26,18 @@ TEST(VolumeSpaces, ASpaceIsKnownUntilACheckpointWithoutItIsWritten) {
   EXPECT_EQ(spaces.size(), 1U);
 }
 
+TEST(VolumeSpaces, WhatWasLeftOutIsKnownUntilACheckpointWithoutItIsWritten) {
+  volume_spaces spaces(1);
+  spaces.leave_out(5, print_of(1));
+  EXPECT_TRUE(spaces.knows(print_of(1)));
+  EXPECT_TRUE(spaces.records().empty()) << "a checkpoint does not name it";
+  EXPECT_EQ(spaces.define(space_id{1}, print_of(2)), 6U);
+  spaces.checkpoint_begun(0);
+  EXPECT_TRUE(spaces.knows(print_of(1)));
+  spaces.checkpoints_done(1);
+  EXPECT_FALSE(spaces.knows(print_of(1)));
+}
+
 TEST(VolumeSpaces, ANumberIsNotUsedAgain) {
   volume_spaces spaces;
   EXPECT_EQ(spaces.define(space_id{1}, print_of(1)), 1U);

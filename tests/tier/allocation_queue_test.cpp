@@ -7,7 +7,13 @@ using namespace terrace;
 using namespace terrace::test;
 
 namespace {
-struct AllocationQueue : round_fixture {};
+struct AllocationQueue : round_fixture {
+  static context_ptr of(uint64_t connection) {
+    auto made = context();
+    made->connection = connection_id{connection};
+    return made;
+  }
+};
 } // namespace
 
 TEST_F(AllocationQueue, AnswersAtOnceWhileThereIsSpace) {
@@ -72,11 +78,6 @@ TEST_F(AllocationQueue, RoomIsMadeForASmallRequestIfThereIsNoneForALargeOne) {
 TEST_F(AllocationQueue, ConnectionsGetTheirTurnsWhateverOthersAskFor) {
   queue = make(64, 0, 8);
   auto taken = take({16, 16, 16, 16});
-  auto of = [](uint64_t number) {
-    auto made = context();
-    made->connection = connection_id{number};
-    return made;
-  };
   std::vector<answer_ptr> greedy;
   for (int i = 0; i < 4; ++i)
     greedy.push_back(ask({16}, true, of(1)));
@@ -86,6 +87,92 @@ TEST_F(AllocationQueue, ConnectionsGetTheirTurnsWhateverOthersAskFor) {
   queue->free({taken[1]});
   EXPECT_TRUE(*other);
   EXPECT_FALSE(*greedy[1]);
+}
+
+TEST_F(AllocationQueue, ASmallRequestPassesHoweverManyLargeOnesAnotherConnectionHas) {
+  queue = make(64, 0, 128);
+  take({62, 1});
+  hold(0);
+  std::vector<answer_ptr> greedy;
+  for (int i = 0; i < 40; ++i)
+    greedy.push_back(ask({16}, true, of(1)));
+  EXPECT_TRUE(*ask({1}, true, of(2))) << "there is space for it";
+  EXPECT_EQ(wanted(), 16 * page);
+  make_room({1});
+  EXPECT_FALSE(*greedy[0]) << "one page may leave";
+  auto small = ask({1}, true, of(2));
+  EXPECT_EQ(wanted(), page);
+  make_room({1});
+  EXPECT_TRUE(*small);
+  EXPECT_FALSE(*greedy[0]);
+}
+
+TEST_F(AllocationQueue, WhoeverBecomesTheFirstBecauseAnotherWasPassedIsServed) {
+  queue = make(64, 0, 64);
+  auto taken = take({11, 12, 12, 29});
+  queue->free({taken[0], taken[2]});
+  auto large = ask({20}, true, of(1));
+  EXPECT_TRUE(*ask({11}, true, of(1)));
+  auto other = ask({10}, true, of(2));
+  EXPECT_FALSE(*other) << "of twenty, eleven passed it already";
+  EXPECT_TRUE(*ask({2}, true, of(1)));
+  EXPECT_TRUE(*other) << "it is first now that the first connection was charged for what passed, and fits";
+  EXPECT_FALSE(*large);
+}
+
+TEST_F(AllocationQueue, WhatIsRefusedDoesNotCountAsPassing) {
+  take({4, 2});
+  hold(0), hold(1);
+  auto large = ask({6});
+  make_room({});
+  auto impatient = ask({5}, false);
+  ASSERT_TRUE(*impatient);
+  EXPECT_EQ((*impatient)->failure.code, errc::no_space);
+  EXPECT_TRUE(*ask({2})) << "six may pass";
+  EXPECT_FALSE(*large);
+}
+
+// ---- what was freed after a failed round ----
+
+TEST_F(AllocationQueue, RoomIsMadeAgainOnceSomethingIsFreed) {
+  take({4});
+  auto writing = ask({2});
+  take({2});
+  hold(0);
+  auto large = ask({4});
+  make_room({1});
+  EXPECT_FALSE(*large) << "two may leave";
+  queue->free((*writing)->extents);
+  EXPECT_EQ(wanted(), 2 * page) << "with the two that are free they are enough";
+  EXPECT_EQ(make_room({1}), (numbers{1}));
+  EXPECT_TRUE(*large);
+}
+
+TEST_F(AllocationQueue, RoomIsMadeAgainForWhatWasFreedDuringTheRound) {
+  take({4});
+  auto writing = ask({2});
+  take({2});
+  hold(0);
+  auto large = ask({4});
+  EXPECT_NE(wanted(), 0u);
+  queue->free((*writing)->extents);
+  make_room({1});
+  EXPECT_FALSE(*large) << "the tier did not know";
+  EXPECT_EQ(wanted(), 2 * page);
+  make_room({1});
+  EXPECT_TRUE(*large);
+}
+
+TEST_F(AllocationQueue, RoomIsMadeAgainOnceTheArenaGrows) {
+  take({4, 4});
+  hold(0);
+  auto large = ask({6});
+  make_room({1});
+  EXPECT_FALSE(*large);
+  queue->grow({2 * page, 0});
+  EXPECT_EQ(wanted(), 4 * page);
+  make_room({1});
+  EXPECT_TRUE(*large);
 }
 
 TEST_F(AllocationQueue, WhatOnlyTheEndOfLeasesMakesFreeIsToldAtOnce) {
@@ -164,7 +251,7 @@ TEST_F(AllocationQueue, RoomForSeveralIsMadeAtOnceWhereFreeBytesFitNone) {
 }
 
 TEST_F(AllocationQueue, AtMostSixteenAreServedTogether) {
-  queue = make(1024, 0, 32);
+  queue = make(1024, 0, 64);
   take(std::vector<uint64_t>(1024, 1));
   for (int i = 0; i < 20; ++i)
     ask({1});
@@ -294,6 +381,23 @@ TEST_F(AllocationQueue, TheLineIsBounded) {
   ASSERT_TRUE(*one_more);
   EXPECT_EQ((*one_more)->failure.code, errc::busy);
   EXPECT_EQ(queue->waiting(), 4u);
+}
+
+TEST_F(AllocationQueue, OneConnectionLeavesPlacesForOthers) {
+  take({8});
+  auto waits = [&](uint64_t connection) { return !*ask({1}, true, of(connection)); };
+  for (int i = 0; i < 4; ++i)
+    EXPECT_TRUE(waits(1));
+  EXPECT_FALSE(waits(1));
+  EXPECT_TRUE(waits(2) && waits(2));
+  EXPECT_FALSE(waits(2)) << "two places are left";
+  EXPECT_NE(wanted(), 0u);
+  EXPECT_TRUE(waits(3)) << "while the space is lent, too";
+  EXPECT_FALSE(waits(3));
+  EXPECT_TRUE(waits(4));
+  EXPECT_FALSE(waits(5)) << "eight wait";
+  make_room({0});
+  EXPECT_EQ(queue->waiting(), 0u);
 }
 
 TEST_F(AllocationQueue, WhatCanNeverFitIsRefusedAndNotQueued) {

@@ -80,4 +80,30 @@ TEST_P(ChainUses, ChainsAreRecordedOneAfterTheOther) {
   EXPECT_EQ(order(in_steps).size(), in_steps.residents(0));
 }
 
+TEST_P(ChainUses, ARequestSparesAllPartsOfItsChain) {
+  chain_uses parts;
+  uint64_t now = 500'000'000;
+  auto number = parts.begin(in_steps, chain(0, objects / 2), {}, now);
+  while (parts.step(in_steps, now += 100'000'000)) {
+  }
+  auto named = in_steps.victims(0, {1, number}, now);
+  ASSERT_EQ(named.size(), 1u);
+  EXPECT_EQ(named.front().key, to_entry_key(key_of(100'004))) << "the last one of the other chain";
+}
+
+TEST_P(ChainUses, WhileMuchWaitsOnlyTheBeginningOfALongChainIsRecorded) {
+  chain_uses parts;
+  auto batch = chain(0, objects);
+  size_t begun = 0;
+  for (size_t waiting = 0; waiting < chain_uses::waiting_objects_max; waiting += objects, ++begun)
+    parts.begin(in_steps, batch, {}, 500'000'000);
+  size_t before = in_steps.tracked();
+  EXPECT_NE(parts.begin(in_steps, chain(500'000, objects), {}, 500'000'000), 0u);
+  EXPECT_LE(in_steps.tracked(), before + chain_uses::step_objects);
+  size_t steps = 1;
+  while (parts.step(in_steps, 500'000'000))
+    ++steps;
+  EXPECT_EQ(steps, begun * 3 * 4u);
+}
+
 INSTANTIATE_TEST_SUITE_P(Policies, ChainUses, ::testing::Values("lru", "kmg", "s3fifo", "arc"));

@@ -40,7 +40,8 @@ struct FoundPrefix : ::testing::Test {
         places[i] = {object_id{first + i}, 0, 1 << 20, object};
       }
     if (hold)
-      made.held = std::make_shared<object_hold>(tier == tier_kind::host ? host_tier : disk_tier, std::move(places));
+      made.held =
+          std::make_shared<object_hold>(tier == tier_kind::host ? host_tier : disk_tier, std::move(places));
     return made;
   }
 
@@ -55,6 +56,10 @@ struct FoundPrefix : ::testing::Test {
     return {of, std::move(shares), host.size()};
   }
 
+  static void lease(found_prefix& prefix, const lease_room& in) {
+    while (prefix.lease_some(in))
+      ;
+  }
   static std::string kept(const hold_ptr& held) {
     std::string text;
     for (const object_place& place : held->places())
@@ -76,7 +81,7 @@ TEST_F(FoundPrefix, ALeaseHoldsThePrefixAndReleasesWhatIsBehindIt) {
   EXPECT_EQ(prefix.plan().found_chunks, 4u);
   auto shorter = found("##.#");
   EXPECT_EQ(shorter.plan().found_chunks, 2u);
-  shorter.lease(room);
+  lease(shorter, room);
   EXPECT_FALSE(shorter.shortened());
   EXPECT_EQ(host_tier->released, ids({4}));
   auto used = shorter.accesses();
@@ -90,7 +95,7 @@ TEST_F(FoundPrefix, ALeaseHoldsThePrefixAndReleasesWhatIsBehindIt) {
 TEST_F(FoundPrefix, ANewAccountIsOpenedIfThereIsNone) {
   room.account = nullptr;
   auto prefix = found("##");
-  prefix.lease(room);
+  lease(prefix, room);
   auto held = prefix.take_holds();
   EXPECT_EQ(leases->bytes(), 2 * object);
   held.clear();
@@ -99,7 +104,7 @@ TEST_F(FoundPrefix, ANewAccountIsOpenedIfThereIsNone) {
 
 TEST_F(FoundPrefix, NothingIsChargedOrHeldIfNothingIsFound) {
   auto prefix = found(".###");
-  prefix.lease(room);
+  lease(prefix, room);
   EXPECT_EQ(host_tier->released, ids({2, 3, 4}));
   EXPECT_TRUE(prefix.accesses()[0].ids.empty());
   EXPECT_TRUE(prefix.take_holds().empty());
@@ -108,7 +113,7 @@ TEST_F(FoundPrefix, NothingIsChargedOrHeldIfNothingIsFound) {
 
 TEST_F(FoundPrefix, ALeaseEndsWhereTheRoomDoes) {
   auto prefix = found("############");
-  prefix.lease(room);
+  lease(prefix, room);
   EXPECT_TRUE(prefix.shortened());
   EXPECT_EQ(prefix.plan().found_chunks, 9u);
   EXPECT_EQ(prefix.plan().requested_chunks, 12u);
@@ -117,7 +122,7 @@ TEST_F(FoundPrefix, ALeaseEndsWhereTheRoomDoes) {
 
 TEST_F(FoundPrefix, WhatDoesNotFitIsHeldBelow) {
   auto prefix = found("############", "############");
-  prefix.lease(room);
+  lease(prefix, room);
   EXPECT_FALSE(prefix.shortened());
   EXPECT_EQ(prefix.plan().found_chunks, 12u);
   auto held = prefix.take_holds();
@@ -126,10 +131,67 @@ TEST_F(FoundPrefix, WhatDoesNotFitIsHeldBelow) {
   EXPECT_EQ(room.account->bytes(), 6 * object);
 }
 
+TEST_F(FoundPrefix, WhatOnlyTheDiskHoldsHasRoomOfItsOwn) {
+  auto prefix = found("...###", "###...");
+  lease(prefix, room);
+  EXPECT_FALSE(prefix.shortened()) << "leases may hold six";
+  EXPECT_EQ(prefix.plan().found_chunks, 6u);
+  EXPECT_EQ(room.account->bytes(), 3 * object) << "what is not in host memory is not charged";
+  auto longer = found("....####", "####....");
+  lease(longer, room);
+  EXPECT_TRUE(longer.shortened());
+}
+
+TEST_F(FoundPrefix, WhatIsLeasedAlreadyIsFoundHoweverLittleRoomThereIs) {
+  auto in_host = found("#########");
+  lease(in_host, {leases, leases->open(), 1000 * object});
+  auto all = found("...######", "###......");
+  lease(all, {leases, leases->open(), 0});
+  EXPECT_EQ(all.plan().found_chunks, 9u);
+  EXPECT_FALSE(all.shortened());
+}
+
+TEST_F(FoundPrefix, ALongPrefixIsLeasedInSteps) {
+  size_t objects = 2 * found_prefix::step_objects + 1;
+  room.host_bytes = 4 * objects * object;
+  auto prefix = found(std::string(objects, '#'));
+  int steps = 1;
+  for (; prefix.lease_some(room); ++steps)
+    EXPECT_EQ(prefix.plan().found_chunks, objects);
+  EXPECT_EQ(steps, 6) << "three to count, three to charge";
+  EXPECT_EQ(room.account->bytes(), objects * object);
+  auto held = prefix.take_holds();
+  EXPECT_EQ(held[0].held->places().size(), objects);
+  held.clear();
+  EXPECT_EQ(leases->bytes(), 0u);
+  EXPECT_EQ(host_tier->released.size(), objects);
+}
+
+TEST_F(FoundPrefix, ALeaseThatIsNotCompletedHoldsNothing) {
+  size_t objects = 3 * found_prefix::step_objects;
+  room.host_bytes = 4 * objects * object;
+  for (int steps = 1; steps < 6; ++steps) {
+    {
+      auto prefix = found(std::string(objects, '#'));
+      for (int i = 0; i < steps; ++i)
+        EXPECT_TRUE(prefix.lease_some(room));
+    }
+    EXPECT_EQ(room.account->bytes(), 0u) << "claims included";
+    EXPECT_EQ(leases->bytes(), 0u);
+    EXPECT_EQ(std::exchange(host_tier->released, {}).size(), objects);
+  }
+}
+
+TEST_F(FoundPrefix, AShortPrefixIsLeasedInOneStep) {
+  auto prefix = found("####");
+  EXPECT_FALSE(prefix.lease_some(room));
+  EXPECT_EQ(room.account->bytes(), 4 * object);
+}
+
 TEST_F(FoundPrefix, StatesThatNoWindowNeedsAreReleased) {
   spec.pools.push_back({.name = "state", .object_bytes = 1 << 20, .rule = hit_rule::trailing_chunks});
   auto prefix = found("######");
-  prefix.lease(room);
+  lease(prefix, room);
   EXPECT_EQ(prefix.plan().found_chunks, 3u);
   EXPECT_EQ(prefix.accesses()[0].ids, ids({1, 3, 5, 6}));
   EXPECT_EQ(host_tier->released, ids({2, 4}));
@@ -138,7 +200,7 @@ TEST_F(FoundPrefix, StatesThatNoWindowNeedsAreReleased) {
 TEST_F(FoundPrefix, WhatIsHeldBelowAloneIsNotCharged) {
   auto in = std::make_shared<opened_space>(opened_space{space_id{1}, spec, spec.fingerprint()});
   found_prefix prefix({in, {3, 0, UINT64_MAX}, true, true}, {share(tier_kind::disk, "##.")}, 3);
-  prefix.lease(room);
+  lease(prefix, room);
   EXPECT_EQ(prefix.accesses()[0].ids, ids({101, 102}));
   EXPECT_EQ(prefix.take_holds().front().tier, tier_kind::disk);
   EXPECT_EQ(leases->bytes(), 0u);
@@ -147,7 +209,7 @@ TEST_F(FoundPrefix, WhatIsHeldBelowAloneIsNotCharged) {
 TEST_F(FoundPrefix, WithoutAHoldThereIsOnlyThePlan) {
   hold = false;
   auto prefix = found("##.");
-  prefix.lease(room);
+  lease(prefix, room);
   EXPECT_EQ(prefix.plan().found_chunks, 2u);
   EXPECT_TRUE(prefix.take_holds().empty());
 }
@@ -163,6 +225,14 @@ TEST_F(FoundPrefix, NothingIsKnownBehindWhatWasSearched) {
   EXPECT_EQ(prefix.plan().found_chunks, 1u);
   EXPECT_EQ(prefix.plan().requested_chunks, 3u);
   EXPECT_TRUE(prefix.unusable()[0].ids.empty());
+}
+
+TEST_F(FoundPrefix, NamesTheFirstMissingObjectWhereNoTierWasSearched) {
+  auto in = std::make_shared<opened_space>(opened_space{space_id{1}, spec, spec.fingerprint()});
+  found_prefix prefix({in, {3, 0, UINT64_MAX}, true, false}, {}, 0);
+  EXPECT_EQ(prefix.plan().found_chunks, 0u);
+  ASSERT_TRUE(prefix.plan().missing);
+  EXPECT_EQ(prefix.plan().missing->chunk, 0u);
 }
 
 TEST_F(FoundPrefix, NamesWhatNobodyCanComplete) {

@@ -89,6 +89,20 @@ TEST(LeaseCut, EndsBeforeWhatWouldKeepTooMuchInHostMemory) {
   EXPECT_EQ(tail.chunks(), 4u);
 }
 
+TEST(LeaseCut, WhatIsLeasedAlreadyCountsAsFoundBehindWhatWouldBeLoaded) {
+  cut tail{.host = "..==", .below = "##..", .room = 0};
+  EXPECT_EQ(tail.chunks(), 4u);
+  tail.host = "..=#";
+  EXPECT_EQ(tail.chunks(), 3u);
+}
+
+TEST(LeaseCut, RoomIsClaimedForWhatOnlyTiersBelowHold) {
+  auto to_load = [](const leased_prefix& prefix) { return bytes_to_load(prefix); };
+  EXPECT_EQ((cut{.host = "#.=..", .below = "####"}.with(to_load)), 2 * object);
+  EXPECT_EQ((cut{.spec = with_states(1), .host = "#.....", .below = "######"}.with(to_load)), 2 * object)
+      << "states are loaded as needed";
+}
+
 TEST(LeaseCut, EndsAtAWholeChunk) {
   auto spec = terrace::testing::small_space();
   spec.world_size = 2;

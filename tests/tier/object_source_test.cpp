@@ -12,13 +12,8 @@ using namespace terrace::test;
 
 namespace {
 
-/// Two ranks; a pool of attention, a replicated one, and a trailing one: five objects per chunk.
 space_ptr space() {
-  auto spec = terrace::testing::small_space();
-  spec.world_size = 2;
-  spec.pools = {{.name = "kv", .object_bytes = 1000},
-                {.name = "shared", .object_bytes = 500, .replicated = true},
-                {.name = "state", .object_bytes = 200, .rule = hit_rule::trailing_chunks}};
+  auto spec = terrace::testing::mixed_space();
   return std::make_shared<const opened_space>(opened_space{space_id{9}, spec, spec.fingerprint()});
 }
 

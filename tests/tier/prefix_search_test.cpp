@@ -21,7 +21,8 @@ space_ptr space(uint32_t trailing_pools = 0) {
 
 prefix_search search_for(size_t objects, bool hold, const std::vector<tier_kind>& tiers,
                          const space_ptr& in = space(), bool note_access = false) {
-  prefix_subject of{in, {static_cast<uint32_t>(objects / in->spec.pools.size()), 0, UINT64_MAX}, hold, note_access};
+  prefix_subject of{
+      in, {static_cast<uint32_t>(objects / in->spec.pools.size()), 0, UINT64_MAX}, hold, note_access};
   return {of, chain(0, objects), tiers};
 }
 
@@ -43,7 +44,8 @@ probe_answer answer(const prefix_search& search, size_t present, bool hold = fal
 
 void publish(tier_index& index, uint64_t first, size_t count) {
   for (uint64_t n = first; n < first + count; ++n)
-    index.table().publish(index.table().insert({.key = key_of(n), .physical_bytes = 8192, .payload_bytes = 4096}));
+    index.table().publish(
+        index.table().insert({.key = key_of(n), .physical_bytes = 8192, .payload_bytes = 4096}));
 }
 
 } // namespace

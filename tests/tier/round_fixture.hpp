@@ -26,7 +26,7 @@ struct round_fixture : ::testing::Test {
   std::vector<uint64_t> sizes;             ///< of the objects, by number
   std::function<void()> meanwhile = [] {}; ///< what happens between the policy's answer and the choice, once
 
-  static std::unique_ptr<allocation_queue> make(uint64_t pages, uint64_t ahead = 0, size_t waiting_max = 4,
+  static std::unique_ptr<allocation_queue> make(uint64_t pages, uint64_t ahead = 0, size_t waiting_max = 8,
                                                 uint64_t boundary_pages = 0) {
     auto space = make_allocator("free_list",
                                 {.capacity_bytes = pages * page, .boundary_bytes = boundary_pages * page});

@@ -20,6 +20,11 @@ struct WriteCredits : ::testing::Test {
     credits.ask(bytes, std::move(of), [answer](errc code) { *answer = code; });
     return answer;
   }
+  static context_ptr of(uint64_t connection) {
+    auto made = context();
+    made->connection = connection_id{connection};
+    return made;
+  }
 };
 
 } // namespace
@@ -49,11 +54,6 @@ TEST_F(WriteCredits, AreGivenToSmallRequestsBeforeALargeOneForAsManyBytesAsItAsk
 }
 
 TEST_F(WriteCredits, AreSharedByTheConnectionsThatWait) {
-  auto of = [](uint64_t number) {
-    auto made = context();
-    made->connection = connection_id{number};
-    return made;
-  };
   credits = write_credits(4 << 20);
   ask(4 << 20);
   std::vector<answer_ptr> greedy;
@@ -64,6 +64,19 @@ TEST_F(WriteCredits, AreSharedByTheConnectionsThatWait) {
   EXPECT_TRUE(*greedy[0]);
   EXPECT_TRUE(*other);
   EXPECT_FALSE(*greedy[1]);
+}
+
+TEST_F(WriteCredits, WhoeverBecomesTheFirstBecauseAnotherWasPassedIsServed) {
+  credits = write_credits(10'000 << 10);
+  ask(9000 << 10);
+  auto large = ask(1500 << 10, of(1));
+  EXPECT_EQ(*ask(548 << 10, of(1)), errc::ok);
+  credits.give_back(600 << 10);
+  auto other = ask(1000 << 10, of(2));
+  EXPECT_FALSE(*other) << "the first may be passed by 952 KiB more";
+  EXPECT_EQ(*ask(10 << 10, of(1)), errc::ok);
+  EXPECT_EQ(*other, errc::ok) << "it is first now that the first connection was charged for what passed";
+  EXPECT_FALSE(*large);
 }
 
 TEST_F(WriteCredits, FollowAnArenaThatShrinks) {

@@ -1,6 +1,10 @@
 // Whose copies a copier does next, and that all are done completely.
 #include "transfer/copy_line.hpp"
 
+#include "storage/object_header.hpp"
+#include "tests/index/spaces.hpp"
+#include "tests/tier/objects.hpp"
+
 #include <gtest/gtest.h>
 
 #include <map>
@@ -17,20 +21,42 @@ struct CopyLine : ::testing::Test {
   copy_line line{8 * mebibyte};
   std::vector<std::byte> inside = std::vector<std::byte>(16 * mebibyte);
   std::vector<std::byte> region = std::vector<std::byte>(16 * mebibyte, std::byte{7});
+  space_ptr in = std::make_shared<opened_space>(
+      opened_space{space_id{1}, terrace::testing::small_space(), terrace::testing::small_space().fingerprint()});
   std::vector<uint64_t> done; ///< connections, in the order in which their copies ended
 
+  static context_ptr context_of(const flow& of) {
+    auto made = std::make_shared<request_context>();
+    made->group = of.group;
+    made->connection = connection_id{of.connection};
+    return made;
+  }
   /// A copy into the arena in pieces of `piece` bytes.
   void copy(flow of, uint64_t bytes, uint64_t piece) {
     copy_request request;
     request.outside = {region.data(), -1, region.size(), nullptr};
     for (uint64_t at = 0; at < bytes; at += piece)
       request.pieces.push_back({inside.data() + at, at, std::min(piece, bytes - at)});
-    request.context = std::make_shared<request_context>();
-    request.context->group = of.group;
-    request.context->connection = connection_id{of.connection};
+    request.context = context_of(of);
     line.add(std::move(request), [this, of, bytes](const copy_answer& answer) {
       EXPECT_EQ(answer.failure.code, errc::ok) << answer.failure.text;
       EXPECT_EQ(answer.bytes, bytes);
+      done.push_back(of.connection);
+    });
+  }
+  sealed_object object(uint64_t at, uint64_t bytes) {
+    return {terrace::test::key_of(at), 1, inside.data() + at, bytes - object_header_bytes, bytes};
+  }
+  /// Objects of 4 MiB, one after the other.
+  template <class Request, class Answer>
+  void work(const flow& of, size_t objects) {
+    Request request;
+    request.in = in;
+    for (size_t i = 0; i < objects; ++i)
+      request.objects.push_back(object(i % 4 * 4 * mebibyte, 4 * mebibyte));
+    request.context = context_of(of);
+    line.add(std::move(request), [this, of](const Answer& answer) {
+      EXPECT_EQ(answer.failure.code, errc::ok) << answer.failure.text;
       done.push_back(of.connection);
     });
   }
@@ -75,6 +101,58 @@ TEST_F(CopyLine, TinyPiecesAreChargedWhatTheyCost) {
   for (; done.empty(); ++slices)
     line.serve();
   EXPECT_EQ(done.front(), 2u) << "a million pieces cost more than 16 MiB at once";
+}
+
+TEST_F(CopyLine, ObjectsAreSealedAndChecked) {
+  seal_request seal;
+  seal.in = in;
+  for (uint64_t i = 0; i < 3; ++i)
+    seal.objects.push_back(object(i * mebibyte, mebibyte));
+  check_request check;
+  check.in = in;
+  check.objects = seal.objects;
+  int sealed = 0;
+  line.add(std::move(seal), [&](const seal_answer& answer) {
+    EXPECT_EQ(answer.failure.code, errc::ok);
+    ++sealed;
+  });
+  drain();
+  EXPECT_EQ(sealed, 1);
+  inside[mebibyte + object_header_bytes] ^= std::byte{1};
+  std::vector<bool> good;
+  line.add(std::move(check), [&](const check_answer& answer) { good = answer.good; });
+  drain();
+  EXPECT_EQ(good, (std::vector<bool>{true, false, true}));
+}
+
+TEST_F(CopyLine, ALargeObjectIsChargedAsAWholeWhenItIsChecked) {
+  work<check_request, check_answer>({1, 1}, 8);
+  copy({1, 2}, 16 * mebibyte, 16 * mebibyte);
+  drain();
+  EXPECT_EQ(done, (std::vector<uint64_t>{2, 1})) << "32 MiB against 16";
+}
+
+TEST_F(CopyLine, ALargeObjectIsChargedAsAWholeWhenItIsSealed) {
+  work<seal_request, seal_answer>({1, 1}, 8);
+  copy({1, 2}, 16 * mebibyte, 16 * mebibyte);
+  drain();
+  EXPECT_EQ(done, (std::vector<uint64_t>{2, 1}));
+}
+
+TEST_F(CopyLine, ASliceHasAsManySmallObjectsAsItCosts) {
+  seal_request seal;
+  seal.in = in;
+  seal.context = context_of({1, 1});
+  for (uint64_t i = 0; i < 1000; ++i)
+    seal.objects.push_back(object(i * 8192, 8192));
+  line.add(std::move(seal), [&](const seal_answer&) { done.push_back(1); });
+  copy({1, 2}, mebibyte / 2, mebibyte / 2);
+  int slices = 0;
+  for (; done.empty(); ++slices)
+    line.serve();
+  EXPECT_LE(slices, 2);
+  drain();
+  EXPECT_EQ(done, (std::vector<uint64_t>{2, 1}));
 }
 
 TEST_F(CopyLine, GroupsGetEqualSharesHoweverManyConnectionsTheyHave) {

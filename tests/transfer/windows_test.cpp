@@ -22,6 +22,13 @@ TEST(Windows, AChunkLargerThanTheLimitGoesAlone) {
   EXPECT_EQ(window_end(bytes, 2, 1, 10, same), 3u);
 }
 
+TEST(Windows, HaveABoundedNumberOfObjects) {
+  std::vector<uint64_t> bytes(9 * window_objects_max, 1);
+  EXPECT_EQ(window_end(bytes, 0, 1, UINT64_MAX, same), window_objects_max);
+  EXPECT_EQ(window_end(bytes, 0, 3, UINT64_MAX, same), window_objects_max / 3 * 3);
+  EXPECT_EQ(window_end(bytes, 0, 3 * window_objects_max, UINT64_MAX, same), 3 * window_objects_max) << "one chunk";
+}
+
 TEST(Windows, CountWhatObjectsTakeOfTheArena) {
   std::vector<uint64_t> bytes(10, 1);
   auto pages = [](uint64_t payload) { return 4096 + (payload + 4095) / 4096 * 4096; };

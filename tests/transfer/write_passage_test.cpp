@@ -131,7 +131,9 @@ TEST_F(WritePassage, WritesWhatGotSpaceFromHostMemory) {
   pass.take_space(reserved({state::absent, state::reserved, state::reserved}), *memory);
   ASSERT_EQ(pass.to_write(), 1u); // the third is not in host memory
   EXPECT_EQ(pass.confirmation().ids, std::vector{object_id{101}});
-  auto write = pass.write(nullptr);
+  auto work = context();
+  auto write = pass.write(nullptr, work);
+  EXPECT_EQ(write.context, work);
   ASSERT_EQ(write.objects.size(), 1u);
   EXPECT_EQ(write.objects[0].key, key_of(2));
   EXPECT_EQ(write.objects[0].place.id, object_id{201});
@@ -149,7 +151,7 @@ TEST_F(WritePassage, PassesOnTheChecksumsOfTheStore) {
   notice.checksums = {7, 8};
   write_passage pass(std::move(notice));
   pass.take_space(reserved({state::absent, state::reserved}), *memory);
-  EXPECT_EQ(pass.write(nullptr).objects.at(0).checksum, 8u);
+  EXPECT_EQ(pass.write(nullptr, nullptr).objects.at(0).checksum, 8u);
 }
 
 TEST_F(WritePassage, DropsWhatWasClearedMeanwhile) {
@@ -157,7 +159,7 @@ TEST_F(WritePassage, DropsWhatWasClearedMeanwhile) {
   pass.take_space(reserved({state::reserved, state::reserved}), *memory);
   pass.drop_cleared({false, true});
   ASSERT_EQ(pass.to_write(), 1u);
-  EXPECT_EQ(pass.write(nullptr).objects[0].key, key_of(2));
+  EXPECT_EQ(pass.write(nullptr, nullptr).objects[0].key, key_of(2));
 }
 
 TEST_F(WritePassage, PublishesWhatWasWritten) {

@@ -174,9 +174,14 @@ void connection::serve(protocol::frame& frame) {
   try {
     found->serve(*this, what, frame);
   } catch (const std::bad_alloc&) {
-    refuse(what, {errc::no_space, std::string("the daemon has no memory to serve this ") + found->name +
-                                      "; ask for less at a time"});
+    refuse_without_memory(what);
   }
+}
+
+void connection::refuse_without_memory(const request& what) {
+  refuse(what,
+         {errc::no_space, "the daemon has no memory to serve this " +
+                              std::string(protocol::to_string(what.kind)) + "; ask for less at a time"});
 }
 
 void connection::refuse_frame(const request& what, const protocol::frame& frame, const error& why) {
@@ -220,8 +225,10 @@ void connection::answer(const request& what, errc outcome, std::unique_ptr<proto
         {errc::unsupported, "the answer does not fit in a frame; request fewer chunks at a time"});
   requests_.charge(what.id, frame->bytes().size());
   account_memory(gate_.unfinished_bytes());
-  if (!channel_->sending())
+  if (!channel_->sending()) {
     sent_at_ = environment_->now();
+    arm_timer(sent_at_ + environment_->limits.request_deadline); // for a client that does not read
+  }
   channel_->send({std::move(frame), std::move(descriptors), what.id});
 }
 
@@ -265,8 +272,10 @@ void connection::answer_sent(request_id id) {
 
 bool connection::cancel(request_id id, errc why) {
   auto outcome = requests_.cancel(id, why);
-  if (outcome == request_table::cancelled::now)
-    sweep(); // once per request, however often it is cancelled
+  if (outcome == request_table::cancelled::now) { // once per request, however often it is cancelled
+    sweep();
+    resume_ended();
+  }
   return outcome != request_table::cancelled::unknown;
 }
 
@@ -280,9 +289,21 @@ void connection::sweep() {
   }
 }
 
+/// What waits for the teardown goes on, to refuse its request; it does nothing when its turn comes.
+void connection::resume_ended() {
+  std::erase_if(after_teardown_, [this](const waiting_for_teardown& each) {
+    if (each.context->live())
+      return false;
+    if (auto work = each.work.lock())
+      self_->send(self_, resume_notice{std::move(work)});
+    return true;
+  });
+}
+
 void connection::end(const error& why) {
   if (phase_ >= phase::closing)
     return;
+  gate_.pass_on();
   log_end("ends: " + why.text);
   set_phase(phase::closing);
   auto frame = channel_->builder();
@@ -364,12 +385,14 @@ std::function<void()> connection::on_any_thread(std::function<void()> work) {
   };
 }
 
-void connection::resume_after_teardown(std::function<void()> work) {
+void connection::resume_after_teardown(const request& what, std::function<void()> work) {
   if (!environment_->teardown) {
-    resume(std::move(work));
+    resume(what, std::move(work));
     return;
   }
   auto shared = std::make_shared<std::function<void()>>(std::move(work));
+  std::erase_if(after_teardown_, [](const auto& each) { return each.work.expired(); });
+  after_teardown_.push_back({what.context, shared});
   environment_->teardown->run([owner = caf::actor_cast<caf::actor_addr>(self_), shared]() mutable {
     if (auto there = caf::actor_cast<connection_actor>(owner))
       caf::anon_send(there,
@@ -377,8 +400,15 @@ void connection::resume_after_teardown(std::function<void()> work) {
   });
 }
 
-void connection::resume(std::function<void()> work) {
-  self_->send(self_, resume_notice{std::make_shared<std::function<void()>>(std::move(work))});
+void connection::resume(const request& what, std::function<void()> work) {
+  self_->send(self_,
+              resume_notice{std::make_shared<std::function<void()>>([this, what, go_on = std::move(work)] {
+                try {
+                  go_on();
+                } catch (const std::bad_alloc&) {
+                  refuse_without_memory(what);
+                }
+              })});
 }
 
 } // namespace terrace::actors

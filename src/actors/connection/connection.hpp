@@ -109,12 +109,28 @@ class connection {
     answer(what, errc::ok, std::move(frame), std::move(descriptors));
   }
   void refuse(const request& what, const error& why);
+  /// True if there is no error. Otherwise refuses the request with it.
+  bool ok(const request& what, const error& failure) {
+    if (failure.code != errc::ok)
+      refuse(what, failure);
+    return failure.code == errc::ok;
+  }
+  template <class T>
+  bool ok(const request& what, const result<T>& made) {
+    return made || ok(what, made.error());
+  }
   /// For a request whose contents are wrong: answers it; ends the connection if it is the handshake.
   void refuse_frame(const request& what, const protocol::frame& frame, const error& why);
 
   /// The request takes memory for so many objects until it is answered: it uses up credit like bytes of its frame.
   void charge_objects(const request& what, size_t objects) {
     requests_.charge(what.id, objects * object_credit);
+    account_memory(gate_.unfinished_bytes());
+  }
+  /// It will be charged for about so many, which are counted from now on.
+  void expect_objects(const request& what, size_t objects) {
+    requests_.expect(what.id, objects * object_credit);
+    account_memory(gate_.unfinished_bytes());
   }
 
   /// Sets how long the request may wait; 0: the default.
@@ -122,6 +138,11 @@ class connection {
 
   /// Takes the inference and the trace of the request from the options.
   static void take_options(const request& what, const wire::Options* options);
+  template <class Request>
+  void take_terms(const request& what, const Request& asked) {
+    set_deadline(what, asked.deadline_ms());
+    take_options(what, asked.options());
+  }
   /// Notifies the policy of the inference's access to these objects, root first, unless the request belongs
   /// to no inference.
   void use_for_inference(const request& what, const wire::Options* options, object_source objects);
@@ -221,10 +242,11 @@ class connection {
     send_with_credit(*group().lease_notices, group().group, std::move(message), 1);
     assert(gate_.without_credit() <= without_credit_max());
   }
-  /// Continues with `work` after other messages have been handled.
-  void resume(std::function<void()> work);
-  /// Continues with `work` when everything that is being unmapped by now has been.
-  void resume_after_teardown(std::function<void()> work);
+  /// Continues with `work` after other messages have been handled. If it needs more memory than there is, the request
+  /// is refused.
+  void resume(const request& what, std::function<void()> work);
+  /// Continues with `work` when everything that is being unmapped by now has been, or the request ends.
+  void resume_after_teardown(const request& what, std::function<void()> work);
 
   caf::actor_system& system() { return self_->system(); }
   runtime::home home() { return self_->where(); }
@@ -244,6 +266,8 @@ class connection {
   /// True if it may change what serves all clients of the trust group. Otherwise refuses the request. `why`: what the
   /// request would change.
   bool may_govern(const request& what, const char* why);
+  /// True if its trust group's memory may be mapped. Otherwise refuses the request. `instead`: what the client can use.
+  bool may_map(const request& what, const char* instead);
   actor_pool& idle_lookups() { return idle_lookups_; }
   actor_pool& idle_loads() { return idle_loads_; }
   actor_pool& idle_stores() { return idle_stores_; }
@@ -272,7 +296,9 @@ class connection {
   void answer(const request& what, errc outcome, std::unique_ptr<protocol::frame_builder> frame,
               std::vector<unique_fd> descriptors);
   void answer_sent(request_id id);
+  void refuse_without_memory(const request& what);
   void sweep();
+  void resume_ended();
   void close();
   void finish();
   void end_by(clock::duration after);
@@ -303,6 +329,11 @@ class connection {
   client_holdings holdings_;
   region_budget_ptr regions_;
   actor_pool idle_lookups_, idle_loads_, idle_stores_;
+  struct waiting_for_teardown {
+    context_ptr context;
+    std::weak_ptr<std::function<void()>> work;
+  };
+  std::vector<waiting_for_teardown> after_teardown_;
   clock::time_point timer_at_ = clock::time_point::max(); ///< when the armed timer fires
   runtime::operation_id timer_{};
   clock::time_point must_end_at_ =

@@ -18,11 +18,11 @@ void connection::pump() {
   if (pumping_)
     return; // a verb answered immediately: the loop below continues
   pumping_ = true;
-  bool stopped = false;
+  bool stopped = false, served = false;
   uint64_t unfinished = 0;
   while (phase_ <= phase::draining) {
     auto head = channel_->peek();
-    stopped = head && !gate_.may_continue(*head, requests_, observes_);
+    stopped = head && !gate_.may_continue(*head, requests_);
     if (stopped)
       break;
     auto frame = channel_->next();
@@ -30,15 +30,22 @@ void connection::pump() {
     if (!frame)
       break;
     serve(*frame);
+    served = true;
     account_memory(0);
+    // Those that the verb did not take: closing the last one of a memfd frees its pages.
+    if (!frame->descriptors.empty() && environment_->teardown)
+      environment_->teardown->destroy(std::move(frame->descriptors));
   }
   pumping_ = false;
   if (phase_ > phase::draining)
     return;
   account_memory(unfinished);
+  if (served && phase_ != phase::handshake)
+    must_end_at_ = clock::time_point::max(); // the frame that has begun is another one
   expect_rest_of_frame(unfinished);
-  if (!stopped) {
+  if (!stopped || !gate_.waits_for_room())
     gate_.pass_on(); // it may have been woken
+  if (!stopped) {
     channel_->receive();
     return;
   }
@@ -105,8 +112,10 @@ void connection::on_timer() {
     return;
   }
   auto requests = requests_.expire(now);
-  if (requests.any)
+  if (requests.any) {
     sweep();
+    resume_ended();
+  }
   auto leases = holdings_.old_leases(now, environment_->limits.lease_warn_after);
   for (const lease_ptr& old : leases.old) {
     environment_->client_probe->lease_old();

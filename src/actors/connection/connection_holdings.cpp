@@ -17,6 +17,13 @@ bool connection::may_govern(const request& what, const char* why) {
   return false;
 }
 
+bool connection::may_map(const request& what, const char* instead) {
+  if (group().isolated)
+    refuse(what,
+           {errc::denied, "nothing is mapped in the isolated group " + group().name + "; use " + instead});
+  return !group().isolated;
+}
+
 client_space_ptr connection::find_space(const request& what, uint32_t id) {
   auto found = holdings_.space(static_cast<space_id>(id));
   if (!found)
@@ -26,10 +33,7 @@ client_space_ptr connection::find_space(const request& what, uint32_t id) {
 }
 
 bool connection::opened(const request& what, client_space_ptr space) {
-  auto added = holdings_.add(std::move(space));
-  if (!added)
-    refuse(what, added.error());
-  return added.has_value();
+  return ok(what, holdings_.add(std::move(space)));
 }
 
 client_region_ptr connection::find_region(const request& what, uint32_t id) {
@@ -71,18 +75,10 @@ std::shared_ptr<const arena> connection::map_segment(uint32_t number) {
   return memory;
 }
 
-bool connection::may_lease(const request& what) {
-  auto may = holdings_.may_lease();
-  if (!may)
-    refuse(what, may.error());
-  return may.has_value();
-}
+bool connection::may_lease(const request& what) { return ok(what, holdings_.may_lease()); }
 
 bool connection::may_name(const request& what, size_t objects) {
-  auto may = holdings_.may_name(objects);
-  if (!may)
-    refuse(what, may.error());
-  return may.has_value();
+  return ok(what, holdings_.may_name(objects));
 }
 
 void connection::add_lease(lease_ptr taken) {
@@ -124,11 +120,9 @@ void connection::lease_ended(const client_holdings::ended_lease& ended) {
 
 bool connection::reads(const request& what, const lease_ptr& from, const std::vector<object_place>& places,
                        const std::vector<hold_ptr>& holds) {
-  auto may = holdings_.read(from, places, holds);
-  if (!may)
-    refuse(what, may.error());
+  bool may = ok(what, holdings_.read(from, places, holds));
   show_leases();
-  return may.has_value();
+  return may;
 }
 
 void connection::with_lease(const request& what, const lease_id& id,

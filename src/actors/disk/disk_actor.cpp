@@ -252,6 +252,7 @@ void look(self_pointer self) {
   request.path = state.looked->path.c_str();
   request.data = &state.looked->seen;
   request.keep_alive = state.looked;
+  state.with.probe->looking(true);
   self->port().submit(std::move(request), caf::actor_cast<caf::strong_actor_ptr>(self), seen_tag);
 }
 
@@ -263,11 +264,14 @@ metrics::disk_damage kind_of(file_damage damage) {
 
 void seen(self_pointer self, int32_t result) {
   auto& state = self->state;
-  bool changed = state.watched_file.look(result < 0 ? -result : 0, attributes_of(state.looked->seen));
+  state.with.probe->looking(false);
+  auto news = state.watched_file.look(result < 0 ? -result : 0, attributes_of(state.looked->seen));
   look_later(self);
-  if (!changed)
+  if (news == file_watch::news::none)
     return;
   tell(self); // so that status already shows what the log reports
+  if (news == file_watch::news::again)
+    return;
   if (state.watched_file.now() == file_damage::none) {
     bool back = state.with.service->reason(state.with.path).empty(); // otherwise its device is out of service
     state.with.warn((back ? "the disk tier is back: " : "") + state.with.file->path() +

@@ -108,6 +108,9 @@ void join_tier(caf::actor_system& system, group_parts& group, lower_tier below) 
   down.second_looks = std::move(second_looks);
   down.waiting_bytes = group.memory->size() / 2; // the other half is for loads
   down.mover = below.mover;
+  auto work = std::make_shared<request_context>(); // copiers serve all groups
+  work->group = group.number;
+  down.work = std::move(work);
   down.availability = below.service;
   down.memory = group.memory;
   down.probe = below.probe;

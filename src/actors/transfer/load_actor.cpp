@@ -1,8 +1,12 @@
 #include "actors/transfer/load_actor.hpp"
 
-#include "actors/transfer/load_window.hpp"
+#include "actors/transfer/transfer_steps.hpp"
+#include "transfer/below_reading.hpp"
+#include "transfer/load_window.hpp"
 
 #include <caf/actor_system.hpp>
+#include <caf/event_based_actor.hpp>
+#include <caf/stateful_actor.hpp>
 
 #include <algorithm>
 
@@ -10,186 +14,190 @@ namespace terrace::actors {
 
 namespace {
 
-/// Each round that delivers nothing halves the window. A single present object is held immediately, so this
-/// is reached only with chunks of many objects, and only by chance.
-constexpr unsigned fruitless_max = 48;
+struct load_state {
+  const char* name = "load";
+  task<> progress;
+};
 
-/// True if the job's lease held the window's object `i`.
-bool leased(const load_job& job, const load_window& window, size_t i) {
-  return std::any_of(job.leased.begin(), job.leased.end(),
-                     [&](const tier_hold& one) { return one.held->places()[window.begin + i].present(); });
+using self_pointer = caf::stateful_actor<load_state>*;
+using step = load_window::step;
+
+bool reads_below(const tier_parts& tier) { return tier.mover && tier.reads(); }
+
+load_window::tiers_below below_of(const group_parts& group) {
+  const auto& tiers = group.tiers();
+  return {.any = tiers.size() > 1, .reads = std::any_of(tiers.begin(), tiers.end(), reads_below)};
 }
 
-/// Limits the window to the objects before the first missing one.
-void cut_at_first_gap(load_window& window) {
-  window.usable = static_cast<size_t>(std::find_if(window.places.begin(), window.places.end(),
-                                                   [](const object_place& p) { return !p.present(); }) -
-                                      window.places.begin());
+// ---- from below ----
+
+/// The objects of the window that the tiers below have, held.
+task<result<tier_holds>> hold_below(self_pointer self, const load_job& job, load_window& window) {
+  if (auto leased = window.leased_below())
+    co_return std::move(*leased);
+  std::vector<question<tier_actor, probe_request>> questions;
+  for (const tier_parts& tier : job.group->tiers())
+    if (reads_below(tier))
+      questions.push_back({tier.tier, {window.objects(), true, job.note_access}});
+  auto answers = co_await ask_all<probe_answer>(self, std::move(questions), "tier");
+  tier_holds below;
+  for (auto& found : answers) {
+    if (!found)
+      co_return tl::unexpected(found.error());
+    if (found->held)
+      below.push_back({found->tier, std::move(found->held)});
+  }
+  co_return below;
+}
+
+/// Damaged objects are dropped from their tier.
+void report(self_pointer self, const load_job& job, const tier_parts& from, below_reading::unread lost) {
+  if (!lost.damaged.ids.empty())
+    self->send(from.tier, std::move(lost.damaged));
+  if (!lost.stalled.ids.empty())
+    self->send(job.group->host, std::move(lost.stalled));
+}
+
+/// Reads the reserved objects into host memory, from all tiers in parallel, and keeps in `reading` those that
+/// were read and are still published. Objects cleared from their tier meanwhile are not brought back.
+task<error> read_reserved(self_pointer self, const load_job& job, load_window& window,
+                          below_reading& reading) {
+  std::vector<const tier_parts*> tiers;
+  std::vector<question<mover_actor, read_request>> reads;
+  for (const below_reading::part& part : reading.parts()) {
+    tiers.push_back(job.group->tier(part.tier));
+    reads.push_back({tiers.back()->mover, reading.read(part, job.in, job.context, *job.group->memory)});
+  }
+  auto read = co_await ask_all<move_answer>(self, std::move(reads), "mover of a tier");
+  if (auto failure = why_ended(job.context, "load"); failure.code != errc::ok)
+    co_return failure;
+  std::vector<question<tier_actor, confirm_request>> confirms;
+  for (size_t k = 0; k < tiers.size(); ++k) {
+    if (auto failure = failure_of(read[k]); failure.code != errc::ok)
+      co_return failure;
+    auto lost = reading.take_outcomes(k, read[k]->outcomes);
+    window.take_unread(lost.objects);
+    report(self, job, *tiers[k], std::move(lost));
+    confirms.push_back({tiers[k]->tier, reading.confirmation(reading.parts()[k])});
+  }
+  auto confirmed = co_await ask_all<confirm_answer>(self, std::move(confirms), "tier");
+  for (size_t k = 0; k < tiers.size(); ++k) {
+    if (!confirmed[k])
+      co_return confirmed[k].error();
+    reading.take_confirmed(k, confirmed[k]->present);
+    window.take_read(reading.parts()[k]);
+  }
+  co_return error{};
+}
+
+/// Reads objects of the window that host memory lacks from the tiers below, in one round: the tiers hold what
+/// they have, space for exactly that is acquired in host memory, and objects that were read, are valid and
+/// are still published are published there, or passed through.
+task<result<step>> bring_from_below(self_pointer self, const load_job& job, load_window& window) {
+  auto below = co_await hold_below(self, job, window);
+  if (!below)
+    co_return tl::unexpected(below.error());
+  below_reading reading(window.objects(), std::move(*below));
+  auto wanted = window.space(reading);
+  if (!wanted)
+    co_return tl::unexpected(wanted.error());
+  auto request = std::move(*wanted);
+  auto acquired = co_await ask<acquire_answer>(self, job.group->host, std::move(request), "host tier");
+  if (auto failure = failure_of(acquired); failure.code != errc::ok) {
+    window.refused_space(failure);
+    co_return tl::unexpected(failure);
+  }
+  reading.take_space(std::move(*acquired));
+  window.take_space(reading);
+  bool others = reading.others_write();
+  if (!reading.empty()) {
+    auto unread = co_await read_reserved(self, job, window, reading);
+    if (unread.code != errc::ok)
+      co_return tl::unexpected(unread);
+  }
+  if (!reading.empty()) {
+    if (auto complete = window.publication(reading, others)) {
+      auto publish = std::move(*complete);
+      auto published = co_await ask<publish_answer>(self, job.group->host, std::move(publish), "host tier");
+      if (!published)
+        co_return tl::unexpected(published.error());
+      window.take_published(reading, published->held);
+    }
+  }
+  co_return window.after_reading(others);
 }
 
 // ---- a window ----
 
 /// Runs until everything available of the window is in host memory, held or reserved.
-task<error> bring_window(load_pointer self, const load_job& job, load_course& course, load_window& window,
-                         bool delivered_some) {
+task<error> bring_window(self_pointer self, const load_job& job, load_window& window) {
   while (true) {
-    if (auto failure = ended(job.context, "load"); failure.code != errc::ok)
+    if (auto failure = why_ended(job.context, "load"); failure.code != errc::ok)
       co_return failure;
-    window.first_left = SIZE_MAX;
-    window.claimed.reset();
-    window.claimed_below.reset();
-    acquire_request request;
-    request.objects = window.objects;
-    request.fill = false;
-    request.note_access = job.note_access && window.awaited == 0;
-    request.context = job.context;
-    auto acquired = co_await ask<acquire_answer>(self, job.group->host, std::move(request), "host tier");
+    auto present = window.present();
+    auto acquired = co_await ask<acquire_answer>(self, job.group->host, std::move(present), "host tier");
     if (auto failure = failure_of(acquired); failure.code != errc::ok)
       co_return failure;
-    keep(window, *acquired);
-    course.others_hold = acquired->held_bytes;
-    if (job.runs) // its own objects are in nobody's way for long
-      for (const object_place& place : window.places)
-        course.others_hold -= std::min(course.others_hold, place.physical_bytes);
-    bool others = any(*acquired, acquired_state::pending);
-    bool complete = !others && !any(*acquired, acquired_state::absent);
-    bool fits = may_stay(job, window, acquired->held_bytes);
-    acquired->held.reset(); // owned by the window
-    if ((!complete || !fits) && !job.runs && !std::exchange(course.piecewise, true)) {
-      window.holds.clear();
-      co_return error{}; // in smaller windows, from the beginning
+    auto next = window.take_present(std::move(*acquired), below_of(*job.group));
+    if (next && *next == step::read_below) {
+      next = co_await bring_from_below(self, job, window);
     }
-    if (!fits) {
-      course.full = delivered_some;
-      co_return no_room(job, course, 0);
-    }
-    if (!complete && !others) {
-      if (may_be_below(job)) {
-        auto brought = co_await bring_from_below(self, job, course, window, delivered_some);
-        if (!brought)
-          co_return brought.error();
-        others = *brought;
-      } else {
-        window.lost.assign(window.size(), leased_below(job));
-      }
-    }
-    if (!others) {
-      cut_at_first_gap(window);
+    if (!next)
+      co_return next.error();
+    if (*next == step::ready)
       co_return error{};
-    }
-    // Others are writing some of it: release everything, wait for them, and start again; give up after
-    // several rounds.
-    window.holds.clear();
-    if (++window.awaited > window_attempts_max) {
-      if (job.held_by)
-        co_return error{errc::busy,
-                        "other clients kept writing the chunks that this load waits for; try again"};
-      co_return error{};
-    }
-    await_request written{window.objects, job.context};
+    if (!window.release_and_wait())
+      co_return window.gave_up();
+    await_request written{window.objects(), job.context};
     auto finished = co_await ask<await_answer>(self, job.group->host, std::move(written), "host tier");
     if (auto failure = failure_of(finished); failure.code != errc::ok)
       co_return failure;
   }
 }
 
-copy_request copy_of(const load_job& job, const load_window& window) {
-  copy_request request;
-  request.direction = copy_direction::out_of_arena;
-  request.outside = job.target;
-  request.context = job.context;
-  request.owners.assign(window.holds.begin(), window.holds.end());
-  request.owners.push_back(window.passing);
-  for (size_t i = 0; i < window.usable; ++i)
-    add_pieces(request, *job.runs, *job.group->memory, window.begin + i, window.places[i]);
-  return request;
-}
-
 /// Objects served from host memory may be missing in tiers below.
-void offer_again(load_pointer self, const load_job& job, const load_window& window) {
+void offer_again(self_pointer self, const load_job& job, const load_window& window) {
+  hold_ptr held = window.from_host();
+  if (!held)
+    return;
   for (const tier_parts& tier : job.group->tiers())
     if (tier.second_looks && tier.second_looks->load(std::memory_order_relaxed) && tier.writes())
-      self->send(tier.write_through, write_through_notice{job.in, window.objects, window.holds.front(), {}});
+      self->send(tier.write_through, write_through_notice{job.in, window.objects(), held, {}});
 }
 
-/// Accounts the window's first `objects` objects as delivered.
-void account(load_pointer self, const load_job& job, const load_window& window, size_t objects,
-             load_result& done) {
-  for (size_t i = 0; i < objects; ++i) {
-    uint64_t bytes = window.objects->payload_bytes[i];
-    done.bytes += bytes;
-    done.bytes_by_tier[static_cast<size_t>(window.source[i])] += bytes;
-    job.group->tier(window.source[i])->probe->read(bytes);
-  }
-  done.chunks += objects / job.objects_per_chunk;
-  if (!job.runs && objects != 0) {
-    done.places.insert(done.places.end(), window.places.begin(),
-                       window.places.begin() + static_cast<ptrdiff_t>(objects));
-    for (const hold_ptr& each : window.holds)
-      done.holds.push_back(job.account ? job.account->charge(each) : each);
-  }
-  if (!window.holds.empty() &&
-      std::find(window.source.begin(), window.source.end(), tier_kind::host) != window.source.end())
-    offer_again(self, job, window);
+void deliver(self_pointer self, const load_job& job, load_window& window) {
+  auto by_tier = window.deliver();
+  for (const tier_parts& tier : job.group->tiers())
+    if (uint64_t bytes = by_tier[static_cast<size_t>(tier.kind)]; bytes != 0)
+      tier.probe->read(bytes);
+  offer_again(self, job, window);
 }
 
-load_window next_window(const load_job& job, size_t begin, const load_course& course) {
-  // Without a copy everything must be held at once; if it is in host memory already, that is one window.
-  bool whole = !job.runs && !course.piecewise;
-  uint64_t bytes_max = job.group->window_bytes >> std::min(course.fruitless, 63U);
-  load_window window;
-  static_cast<transfer_window&>(window) = window_at(job, begin, whole ? UINT64_MAX : bytes_max);
-  window.source.resize(window.size(), tier_kind::host);
-  window.lost.resize(window.size());
-  return window;
-}
-
-task<error> load_all(load_pointer self, const load_job& job, load_result& done) {
-  load_course course;
-  for (size_t begin = 0; begin != job.objects->size();) {
-    bool whole = !job.runs && !course.piecewise;
-    auto window = next_window(job, begin, course);
-    bool delivered_some = done.chunks != 0;
-    auto failure = co_await bring_window(self, job, course, window, delivered_some);
-    if (course.full)
-      co_return error{}; // what is held already is the answer: the client continues after it
-    if (may_shrink(job, window, failure)) {
-      ++course.fruitless; // less may fit
-      continue;
-    }
-    if (failure.code != errc::ok)
+task<error> load_all(self_pointer self, const load_job& job, load_result& done) {
+  load_course course{job, *job.group->memory, *job.group->leases, done};
+  while (!course.complete()) {
+    load_window window(course, job.group->window_bytes);
+    auto failure = co_await bring_window(self, job, window);
+    auto next = window.after_rounds(failure);
+    if (next == load_window::next::end)
       co_return failure;
-    if (whole && course.piecewise)
+    if (next == load_window::next::again)
       continue;
-    if (job.runs && window.usable != 0) {
-      auto copy = copy_of(job, window);
+    if (window.copies()) {
+      auto copy = window.copy();
       const copier_actor& copier = job.group->copiers->next();
       auto copied = co_await ask<copy_answer>(self, copier, std::move(copy), "copier");
       if (auto lost = failure_of(copied); lost.code != errc::ok)
         co_return lost;
     }
-    size_t objects = window.usable - window.usable % job.objects_per_chunk;
-    account(self, job, window, objects, done);
-    begin += objects;
-    if (objects == window.size())
-      continue;
-    if (window.usable != window.first_left) { // a tier lost the next object, or no tier ever had it
-      if (window.usable < window.size() && !window.lost[window.usable] && leased(job, window, window.usable))
-        co_return error{errc::gone, "chunks that the lease held were cleared"};
-      if (window.usable < window.size()) {
-        done.missing = window.begin + window.usable;
-        done.damaged = window.lost[window.usable];
-      }
-      co_return error{};
-    }
-    course.fruitless = objects == 0 ? course.fruitless + 1 : 0;
-    if (course.fruitless > fruitless_max)
-      co_return error{errc::busy, "objects are evicted from host memory as fast as they are read; try again"};
+    deliver(self, job, window);
+    if (auto end = window.after_delivery())
+      co_return *end;
   }
   co_return error{};
 }
 
-caf::behavior load_behavior(load_pointer self) { return transfer_behavior(self, load_all); }
+caf::behavior load_behavior(self_pointer self) { return transfer_behavior(self, load_all); }
 
 } // namespace
 

@@ -110,17 +110,13 @@ void tell(self_pointer self, const std::vector<const tier_parts*>& tiers, std::v
       self->send(tiers[i]->tier, std::move(notices[i]));
 }
 
-lookup_answer answer_of(self_pointer self, const lookup_request& request,
-                        const std::vector<const tier_parts*>& tiers, found_prefix found) {
-  const group_parts& group = *request.group;
-  if (request.hold && searched_everything(group, tiers))
-    tell(self, tiers, found.unusable());
-  found.lease({group.leases, request.account, group.memory->size()});
-  tell(self, tiers, found.accesses());
-  return {{}, found.plan(), found.take_holds(), found.shortened()};
+bool ended(const lookup_request& request) { return request.context && !request.context->live(); }
+
+void fail_as_ended(const lookup_request& request, answer<lookup_answer>& reply) {
+  reply.fail({request.context->ended.load(), "the lookup ended before it was answered"});
 }
 
-/// Slice by slice: reads the tiers' indexes, or asks the tiers in parallel.
+/// Slice by slice: reads the tiers' indexes, or asks the tiers in parallel. Then leases what it found, in steps.
 task<> look_up(self_pointer self, lookup_request request, answer<lookup_answer> reply) {
   auto tiers = tiers_of(request);
   auto search = search_of(request, tiers);
@@ -142,16 +138,28 @@ task<> look_up(self_pointer self, lookup_request request, answer<lookup_answer> 
       search.add(asked[i], std::move(*answers[i]));
     }
     more = search.next_slice();
-    if (more && request.context && !request.context->live()) {
-      reply.fail({request.context->ended.load(), "the lookup ended before it was answered"});
+    if (more && ended(request)) {
+      fail_as_ended(request, reply);
       co_return;
     }
     if (more && asked.empty()) {
       co_await next_turn(self); // turns are short: other actors run between slices
     }
   }
-  auto found = answer_of(self, request, tiers, search.take());
-  reply.deliver(std::move(found));
+  auto found = search.take();
+  const group_parts& group = *request.group;
+  if (request.hold && searched_everything(group, tiers))
+    tell(self, tiers, found.unusable());
+  lease_room room{group.leases, request.account, group.memory->size()};
+  while (found.lease_some(room)) {
+    co_await next_turn(self);
+    if (ended(request)) {
+      fail_as_ended(request, reply);
+      co_return;
+    }
+  }
+  tell(self, tiers, found.accesses());
+  reply.deliver({{}, found.plan(), found.take_holds(), found.shortened()});
 }
 
 void on_next_slice(lookup_state& state) {

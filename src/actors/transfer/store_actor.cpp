@@ -2,11 +2,13 @@
 
 #include "actors/transfer/transfer_steps.hpp"
 #include "transfer/store_window.hpp"
+#include "transfer/windows.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/event_based_actor.hpp>
 #include <caf/stateful_actor.hpp>
 
+#include <algorithm>
 #include <vector>
 
 namespace terrace::actors {
@@ -70,7 +72,7 @@ task<result<rest>> store_round(self_pointer self, const store_job& job, store_wi
 task<error> store_rounds(self_pointer self, const store_job& job, store_window& window,
                          const std::vector<tier_credit>& credits, store_result& done) {
   while (true) {
-    if (auto failure = ended(job.context, "store"); failure.code != errc::ok)
+    if (auto failure = why_ended(job.context, "store"); failure.code != errc::ok)
       co_return failure;
     auto left = co_await store_round(self, job, window, credits, done);
     if (!left)
@@ -112,14 +114,15 @@ task<error> take_credits(self_pointer self, const store_job& job, const store_wi
 task<error> store_all(self_pointer self, const store_job& job, store_result& done) {
   unsigned halvings = 0; // of the window, because there was no space for more
   for (size_t begin = 0; begin != job.objects->size();) {
-    auto part = window_at(job, begin, job.group->window_bytes >> std::min(halvings, 63U));
+    auto part = window_at(job.objects, job.objects_per_chunk, begin,
+                          job.group->window_bytes >> std::min(halvings, 63U));
     store_window window(begin, part.objects);
     std::vector<tier_credit> credits;
     auto refused = co_await take_credits(self, job, window, credits);
     if (refused.code != errc::ok)
       co_return refused;
     auto failure = co_await store_rounds(self, job, window, credits, done);
-    if (may_shrink(job, part, failure)) {
+    if (may_shrink(part, job.objects_per_chunk, job.context, failure)) {
       ++halvings;
       continue;
     }
@@ -129,7 +132,7 @@ task<error> store_all(self_pointer self, const store_job& job, store_result& don
     done.stored_chunks += chunks.stored;
     done.present_chunks += chunks.present;
     begin = part.end;
-    halvings = 0;
+    halvings -= halvings == 0 ? 0 : 1; // more may fit again
   }
   co_return error{};
 }

@@ -6,6 +6,7 @@
 #include "storage/object_header.hpp"
 #include "tier/write_credits.hpp"
 #include "transfer/write_budget.hpp"
+#include "transfer/write_line.hpp"
 #include "transfer/write_passage.hpp"
 
 #include <caf/actor_system.hpp>
@@ -13,7 +14,7 @@
 #include <caf/typed_event_based_actor.hpp>
 
 #include <chrono>
-#include <deque>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
@@ -24,10 +25,9 @@ namespace {
 struct write_through_state {
   const char* name = "writes";
   write_through_arguments with;
-  std::deque<write_through_notice> line;
-  std::unordered_map<uint64_t, task<>> passages; ///< by number
+  std::optional<write_line> line;
+  std::unordered_map<uint64_t, task<>> passages; ///< in progress, by number
   uint64_t next_passage = 0;
-  uint64_t bytes_in_progress = 0;
   std::unique_ptr<write_credits> credits;
   credit_sink_ptr sink; ///< sends to this actor
   std::unique_ptr<write_budget> budget;
@@ -137,7 +137,7 @@ task<error> bring_down(self_pointer self, write_passage& pass) {
   if (pass.to_write() == 0)
     co_return error{};
 
-  auto write = pass.write(acquired->reserved);
+  auto write = pass.write(acquired->reserved, with.work);
   auto moved = co_await ask<move_answer>(self, with.mover, std::move(write), "mover of the tier");
   if (auto failure = failure_of(moved); failure.code != errc::ok)
     co_return failure;
@@ -153,15 +153,14 @@ task<error> bring_down(self_pointer self, write_passage& pass) {
 
 void start_next(self_pointer self);
 
-task<> write_through(self_pointer self, write_through_notice notice, uint64_t number) {
-  write_passage pass(std::move(notice)); // its holds end with it
-  self->state.bytes_in_progress += pass.bytes();
+/// The holds of the notice end with the passage.
+task<> write_through(self_pointer self, write_passage pass, uint64_t number) {
   auto failure = co_await bring_down(self, pass);
   auto& state = self->state;
   if (failure.code != errc::ok)
     refuse(self, refusal_reason::failed, pass.to_write());
   pass.return_unspent(*state.budget);
-  state.bytes_in_progress -= pass.bytes();
+  state.line->done(pass);
   state.passages.erase(number);
   start_next(self);
 }
@@ -170,17 +169,14 @@ void start_next(self_pointer self) {
   auto& state = self->state;
   if (std::exchange(state.starting, true))
     return; // a passage ended immediately: the loop that started it continues
-  while (!state.line.empty() &&
-         (state.bytes_in_progress == 0 || state.bytes_in_progress < state.with.bytes_in_progress)) {
-    write_through_notice notice = std::move(state.line.front());
-    state.line.pop_front();
+  while (auto next = state.line->next()) {
     uint64_t number = state.next_passage++;
     auto& progress = state.passages[number];
-    progress = write_through(self, std::move(notice), number);
+    progress = write_through(self, std::move(*next), number);
     progress.start();
   }
   state.starting = false;
-  if (state.passages.empty() && state.line.empty())
+  if (state.line->idle())
     for (auto& waiting : std::exchange(state.finishing, {}))
       waiting.deliver({});
 }
@@ -225,30 +221,35 @@ void on_notice(self_pointer self, write_through_notice notice) {
       return;
     notice.credit = credit_of(self, bytes);
   }
-  self->state.line.push_back(std::move(notice));
+  self->state.line->push(std::move(notice));
   start_next(self);
+}
+
+auto on_finish_writes(self_pointer self) {
+  auto reply = make_answer<finish_writes_answer>(self);
+  self->state.finishing.push_back(reply);
+  start_next(self);
+  return reply.promise();
+}
+
+void on_credit_back(self_pointer self, const write_credit_notice& notice) {
+  fit_credits(self);
+  self->state.credits->give_back(notice.bytes);
 }
 
 write_through_actor::behavior_type
 write_through_behavior(self_pointer self, const std::shared_ptr<write_through_arguments>& arguments) {
   auto& state = self->state;
   state.with = *arguments;
+  state.line.emplace(state.with.bytes_in_progress);
   state.credits = std::make_unique<write_credits>(state.with.waiting_bytes);
   state.sink = std::make_shared<actor_credit_sink>(caf::actor_cast<caf::actor>(self));
   state.budget = std::make_unique<write_budget>(state.with.admission.bytes_per_day, clock::now());
   return {
       [self](const write_through_notice& notice) { on_notice(self, notice); },
-      [self](finish_writes_request) {
-        auto reply = make_answer<finish_writes_answer>(self);
-        self->state.finishing.push_back(reply);
-        start_next(self);
-        return reply.promise();
-      },
+      [self](finish_writes_request) { return on_finish_writes(self); },
       [self](const write_credit_request& request) { return on_credit_request(self, request); },
-      [self](const write_credit_notice& notice) {
-        fit_credits(self);
-        self->state.credits->give_back(notice.bytes);
-      },
+      [self](const write_credit_notice& notice) { on_credit_back(self, notice); },
       [self](sweep_notice) { self->state.credits->sweep(); },
   };
 }

@@ -39,6 +39,7 @@ struct write_through_arguments {
       UINT64_MAX; ///< of host memory that may wait for the disk, including writes in progress. A limit becomes half of
                   ///< `memory` when that changes its size
   mover_actor mover;
+  context_ptr work = nullptr; ///< of its writes, whose flow is the trust group's; may be null
   std::shared_ptr<const tier_availability> availability; ///< of the tier; null: always in service
   std::shared_ptr<segmented_arena> memory;
   uint64_t bytes_in_progress =

@@ -73,13 +73,26 @@ TEST_F(LeasedLoads, AReaderLeavesAShareForTheNext) {
   auto leased = lookup(chain(0, 80), true);
   auto first = load_leased(leased, 0, 80, false);
   ASSERT_EQ(first.failure.code, errc::ok) << first.failure.text;
-  EXPECT_EQ(first.chunks, 16u) << "whole windows of at most 3/4 of 24";
-  auto more = load_leased(leased, 16, 8, false);
+  EXPECT_EQ(first.chunks, 18u) << "3/4 of 24";
+  auto more = load_leased(leased, 18, 8, false);
   EXPECT_EQ(more.failure.code, errc::no_space);
   account = group->leases->open();
   auto second = load_leased(leased, 40, 8, false);
   EXPECT_EQ(second.failure.code, errc::ok) << second.failure.text;
   EXPECT_EQ(second.chunks, 4u);
+}
+
+TEST_F(LeasedLoads, WhatTransfersHoldIsNotCountedAsLeased) {
+  store(0, 8);
+  auto leased = lookup(chain(0, 8), true);
+  leased.held.erase(leased.held.begin()); // as a lease that holds all on disk
+  forget_host(0, 8);
+  store(100, 20);
+  auto transfers = hold(group->host, 100, 20);
+  account = group->leases->open();
+  auto loaded = load_leased(leased, 0, 8, false);
+  EXPECT_EQ(loaded.failure.code, errc::ok) << loaded.failure.text;
+  EXPECT_EQ(loaded.chunks, 8u) << "twelve are free, and none is leased";
 }
 
 TEST_F(LeasedLoads, ManyLeasesBeyondHostMemoryAllGetTheirChains) {
@@ -108,6 +121,15 @@ TEST_F(LeasedLoads, ALeaseEndsWhereItWouldKeepTooMuchInHostMemory) {
   EXPECT_EQ(report(group->host).held_objects, 16u);
   EXPECT_EQ(store(100, 12).stored_chunks, 12u);
   EXPECT_EQ(load_leased(leased, 0, 28).chunks, 28u);
+}
+
+TEST_F(LeasedLoads, WhatIsOnlyOnDiskDoesNotShortenALeaseThatHasRoom) {
+  store(0, 10);
+  forget_host(2, 2);
+  forget(disk_tier(), 9, 1);
+  auto leased = lookup(chain(0, 10), true);
+  EXPECT_EQ(leased.plan.found_chunks, 10u);
+  EXPECT_EQ(load_leased(leased, 0, 10).chunks, 10u);
 }
 
 TEST_F(LeasedLoads, ALeaseHoldsTheBeginningOfItsChainInHostMemory) {

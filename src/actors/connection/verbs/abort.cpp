@@ -10,7 +10,7 @@ void abort(connection& client, const connection::request& what, const wire::Abor
   if (!reservation)
     return;
   put_back(client, *reservation);
-  client.reply(what, [](flatbuffers::FlatBufferBuilder& body) { return wire::CreateAbortAnswer(body); });
+  client.reply(what, wire::CreateAbortAnswer);
 }
 
 } // namespace terrace::actors::verbs

@@ -32,14 +32,11 @@ void share(connection& client, const connection::request& what, const lookup_out
 
 void await_lookup(connection& client, const connection::request& what, const wire::AwaitLookup& asked,
                   protocol::descriptor_list&) {
-  client.set_deadline(what, asked.deadline_ms());
-  connection::take_options(what, asked.options());
+  client.take_terms(what, asked);
   client.ask(what, client.group().group,
              await_lookup_request{protocol::to_lookup_id(asked.lookup_id()), what.context},
              "the trust group's actor has ended", [&client, what](const await_lookup_answer& answer) {
-               if (answer.failure.code != errc::ok)
-                 client.refuse(what, answer.failure);
-               else
+               if (client.ok(what, answer.failure))
                  share(client, what, *answer.found);
              });
 }

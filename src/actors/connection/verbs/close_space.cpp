@@ -6,11 +6,9 @@ namespace terrace::actors::verbs {
 void close_space(connection& client, const connection::request& what, const wire::CloseSpace& asked,
                  protocol::descriptor_list&) {
   auto closed = client.close_space(static_cast<space_id>(asked.space()));
-  if (!closed) {
-    client.refuse(what, closed.error());
+  if (!client.ok(what, closed))
     return;
-  }
-  client.reply(what, [](flatbuffers::FlatBufferBuilder& body) { return wire::CreateCloseSpaceAnswer(body); });
+  client.reply(what, wire::CreateCloseSpaceAnswer);
 }
 
 } // namespace terrace::actors::verbs

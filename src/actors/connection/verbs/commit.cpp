@@ -12,8 +12,7 @@ void commit(connection& client, const connection::request& what, const wire::Com
   if (!reservation)
     return;
   staging& memory = *client.present_staging();
-  client.set_deadline(what, asked.deadline_ms());
-  connection::take_options(what, asked.options());
+  client.take_terms(what, asked);
   std::vector<region_run> runs;
   for (size_t i = 0; i < reservation->extents.size(); ++i)
     runs.push_back({reservation->extents[i].offset, reservation->objects->payload_bytes[i], 0, 1});

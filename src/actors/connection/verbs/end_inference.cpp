@@ -20,8 +20,7 @@ void end_inference(connection& client, const connection::request& what, const wi
   if (client.group().feed && client.group().feed->offer(1))
     client.send(client.group().shadow, end);
   client.tell_policy(std::move(end), 1);
-  client.reply(what,
-               [](flatbuffers::FlatBufferBuilder& body) { return wire::CreateEndInferenceAnswer(body); });
+  client.reply(what, wire::CreateEndInferenceAnswer);
 }
 
 } // namespace terrace::actors::verbs

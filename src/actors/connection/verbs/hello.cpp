@@ -18,8 +18,10 @@ void confirm_ended(connection& client, const wire::Hello& hello) {
       std::memcmp(hello.resumes_boot()->data(), boot.data(), boot.size()) != 0)
     return;
   for (uint64_t id : *hello.resumes())
-    if (auto old = client.environment().clients->find(static_cast<connection_id>(id)))
+    if (auto old = client.environment().clients->find(static_cast<connection_id>(id))) {
+      client.environment().clients->confirm(old->id, client.who().pid); // this one may need its place
       caf::anon_send(old->actor, confirm_notice{client.who().pid});
+    }
 }
 
 } // namespace

@@ -2,6 +2,7 @@
 #include "actors/connection/prefixes.hpp"
 #include "actors/connection/verbs.hpp"
 #include "actors/connection/verbs/start_load.hpp"
+#include "connection/leased_part.hpp"
 
 namespace terrace::actors::verbs {
 
@@ -27,10 +28,8 @@ void load_objects(connection& client, const connection::request& what, const wir
     return;
   }
   auto runs = runs_of(*request.runs(), request.runs_per_object(), *subject.objects, region->size());
-  if (!runs) {
-    client.refuse(what, runs.error());
+  if (!client.ok(what, runs))
     return;
-  }
   load_job job;
   job.group = client.group_handle();
   job.in = subject.in;
@@ -57,21 +56,14 @@ void load_objects(connection& client, const connection::request& what, const wir
   });
 }
 
-std::shared_ptr<const chunk_prefix> part_of(const chunk_prefix& whole, const chunk_range& range) {
-  auto part = std::make_shared<chunk_prefix>();
-  auto first = whole.chunks.begin() + static_cast<std::ptrdiff_t>(range.first);
-  part->chunks.assign(first, first + static_cast<std::ptrdiff_t>(range.count));
-  part->parent = range.first == 0 ? whole.parent : *std::prev(first);
-  return part;
-}
-
 /// By prefix, which counts as an access.
 void load_made(connection& client, const connection::request& what, const wire::Load& request,
                const std::shared_ptr<const client_region>& region, const client_space& in,
                const chunk_prefix& prefix, const transfer_scope& scope, const batch_ptr& objects) {
   client.use_for_inference(what, request.options(), objects);
   if (client.group().feed)
-    client.tell_shadows(what, request.options(), in.what, part_of(prefix, scope.range), in.rank);
+    client.tell_shadows(what, request.options(), in.what,
+                        std::make_shared<const chunk_prefix>(part_of(prefix, scope.range)), in.rank);
   load_objects(client, what, request, region,
                {in.what,
                 in.probe,
@@ -88,19 +80,11 @@ void load_prefix(connection& client, const connection::request& what, const wire
   auto in = client.find_space(what, request.space());
   if (!in)
     return;
-  with_chunks(client, what, *in, *request.prefix(),
-              [&client, what, &request, region, in](chunk_prefix prefix, const keep_alive& body) {
-                auto scope = scope_of(client, what, request, in->what->spec, prefix.chunks.size());
-                if (!scope)
-                  return;
-                auto whole = std::make_shared<const chunk_prefix>(std::move(prefix));
-                scope_subject of{in->what, {whole, &whole->chunks}, whole->parent, *scope, in->rank};
-                with_objects(
-                    client, what, std::move(of), body,
-                    [&client, what, &request, region, in, whole, scope = *scope](const batch_ptr& objects) {
-                      load_made(client, what, request, region, *in, *whole, scope, objects);
-                    });
-              });
+  with_prefix_objects(client, what, in, request,
+                      [&client, what, &request, region, in](
+                          const chunk_prefix& prefix, const transfer_scope& scope, const batch_ptr& objects) {
+                        load_made(client, what, request, region, *in, prefix, scope, objects);
+                      });
 }
 
 void load_leased(connection& client, const connection::request& what, const wire::Load& request,
@@ -116,8 +100,7 @@ void load_leased(connection& client, const connection::request& what, const wire
   if (!scope)
     return;
   uint16_t rank = client.rank_in(from->in->id);
-  scope_subject of{from->in, {from, &from->chunks}, from->before, *scope, rank};
-  with_objects(client, what, std::move(of), body,
+  with_objects(client, what, subject_of(from, *scope, rank), body,
                [&client, what, &request, region, from, scope = *scope, rank](const batch_ptr& objects) {
                  load_objects(client, what, request, region,
                               {from->in, client.probe_of(from->in->id), objects, scope, rank,
@@ -132,8 +115,7 @@ void load(connection& client, const connection::request& what, const wire::Load&
   auto region = client.find_region(what, asked.region());
   if (!region)
     return;
-  client.set_deadline(what, asked.deadline_ms());
-  connection::take_options(what, asked.options());
+  client.take_terms(what, asked);
   if (asked.prefix() != nullptr) {
     load_prefix(client, what, asked, region);
     return;

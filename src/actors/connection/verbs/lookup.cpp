@@ -6,9 +6,6 @@
 #include "base/random_id.hpp"
 #include "connection/lookup_answers.hpp"
 
-#include <algorithm>
-#include <array>
-
 namespace terrace::actors::verbs {
 
 namespace {
@@ -16,16 +13,10 @@ namespace {
 void count_hits(const client_space& in, const prefix_plan& plan) {
   uint64_t chunk_tokens = in.what->spec.chunk_tokens;
   in.probe->asked(plan.requested_chunks * chunk_tokens);
-  std::array<uint64_t, 5> chunks{}; // by tier; the last: in none
-  for (auto begin = plan.chunk_tiers.begin(); begin != plan.chunk_tiers.end();) { // run by run: there are few
-    auto end = std::find_if(begin, plan.chunk_tiers.end(),
-                            [tier = *begin](tier_kind other) { return other != tier; });
-    chunks[std::min(static_cast<size_t>(*begin), chunks.size() - 1)] += static_cast<uint64_t>(end - begin);
-    begin = end;
-  }
-  for (tier_kind tier : {tier_kind::gpu, tier_kind::host, tier_kind::disk, tier_kind::remote})
-    if (uint64_t found = chunks[static_cast<size_t>(tier)]; found != 0)
-      in.probe->hit(tier, found * chunk_tokens);
+  auto chunks = chunks_by_tier(plan);
+  for (size_t tier = 0; tier < chunks.size(); ++tier)
+    if (chunks[tier] != 0)
+      in.probe->hit(static_cast<tier_kind>(tier), chunks[tier] * chunk_tokens);
 }
 
 /// A lookup in progress.
@@ -135,9 +126,7 @@ void begin_named(connection& client, const connection::request& what, const wire
   client.ask(what, client.group().group, begin_lookup_request{id, what.context},
              "the trust group's actor has ended",
              [&client, what, &asked, of = std::move(of), body](const begin_lookup_answer& answer) mutable {
-               if (answer.failure.code != errc::ok)
-                 client.refuse(what, answer.failure);
-               else
+               if (client.ok(what, answer.failure))
                  begin(client, what, asked, std::move(of), std::move(body));
              });
 }
@@ -161,8 +150,7 @@ void lookup(connection& client, const connection::request& what, const wire::Loo
     refused(client, what, asked);
     return;
   }
-  client.set_deadline(what, asked.deadline_ms());
-  connection::take_options(what, asked.options());
+  client.take_terms(what, asked);
   size_t width = asked.prefix()->digests() ? asked.prefix()->digest_width() : in->hasher->width();
   subject of{std::move(in), asked.lease(), asked.digests() ? width : 0, nullptr, nullptr};
   if (asked.lookup_id() != nullptr)

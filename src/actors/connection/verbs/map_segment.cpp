@@ -6,19 +6,14 @@ namespace terrace::actors::verbs {
 
 void map_segment(connection& client, const connection::request& what, const wire::MapSegment& asked,
                  protocol::descriptor_list&) {
-  if (client.group().isolated) {
-    client.refuse(what, {errc::denied, "nothing is mapped in the isolated group " + client.group().name +
-                                           "; use load and store with a region"});
+  if (!client.may_map(what, "load and store with a region"))
     return;
-  }
   const arena* memory = nullptr;
   std::shared_ptr<const arena> mapped;
   if (asked.segment() == staging_segment) {
     auto staging = client.staging_memory();
-    if (!staging) {
-      client.refuse(what, staging.error());
+    if (!client.ok(what, staging))
       return;
-    }
     memory = &(*staging)->memory();
   } else if (mapped = client.map_segment(asked.segment()); mapped) {
     memory = mapped.get();
@@ -30,10 +25,8 @@ void map_segment(connection& client, const connection::request& what, const wire
     return;
   }
   auto descriptor = memory->duplicate();
-  if (!descriptor) {
-    client.refuse(what, descriptor.error());
+  if (!client.ok(what, descriptor))
     return;
-  }
   std::vector<unique_fd> descriptors;
   descriptors.push_back(std::move(*descriptor));
   client.reply(

@@ -1,9 +1,8 @@
 // open_space: declares the client's KV, so that only interchangeable KV is shared.
 #include "actors/connection/verbs.hpp"
+#include "connection/idle_space_search.hpp"
 #include "connection/open_pools.hpp"
 #include "connection/request_values.hpp"
-
-#include <algorithm>
 
 namespace terrace::actors::verbs {
 
@@ -11,25 +10,22 @@ namespace {
 
 // ---- making room for another space ----
 
-/// The trust group has too many spaces. It names idle ones, a part at a time; those of which no tier has an object are
-/// forgotten, and the space is opened again. `busy` once all idle ones have objects.
+/// If the trust group has too many spaces, idle ones without objects are forgotten, and the space is opened again; `busy`
+/// once all idle ones have objects.
 struct opening {
   connection& client;
   connection::request what;
   space_spec spec;
   std::function<void(const space_ptr&)> then;
-  error full;        ///< the first answer
-  size_t looked = 0; ///< at idle spaces
-  std::vector<idle_space> empty;
-  size_t next_tier = 0;
-  bool looked_at_all = false; ///< the last answer named all idle spaces that there are
+  error full{}; ///< the first answer
+  idle_space_search idle{};
 };
 using opening_ptr = std::shared_ptr<opening>;
 
 void try_to_open(const opening_ptr& all);
 
 void forget_empty(const opening_ptr& all) {
-  all->client.ask(all->what, all->client.group().group, forget_spaces_request{all->empty},
+  all->client.ask(all->what, all->client.group().group, forget_spaces_request{all->idle.empty()},
                   "the trust group's actor has ended", [all](const forget_spaces_answer& answer) {
                     for (const tier_parts& tier : all->client.group().tiers())
                       all->client.send(tier.tier, forget_spaces_notice{answer.forgotten});
@@ -39,32 +35,23 @@ void forget_empty(const opening_ptr& all) {
 
 void make_room(const opening_ptr& all);
 
-/// Tiers are asked in order, fastest first: an object that leaves one for a tier below is there before.
 void ask_next_tier(const opening_ptr& all) {
   const auto& tiers = all->client.group().tiers();
-  if (all->empty.empty()) {
-    make_room(all);
-    return;
-  }
-  if (all->next_tier == tiers.size()) {
-    forget_empty(all);
-    return;
-  }
-  empty_spaces_request request;
-  for (const idle_space& one : all->empty)
-    request.of.push_back(one.id);
-  all->client.ask(all->what, tiers[all->next_tier++].tier, std::move(request), "a tier has ended",
-                  [all](const empty_spaces_answer& answer) {
-                    std::erase_if(all->empty, [&](const idle_space& one) {
-                      return !std::binary_search(answer.empty.begin(), answer.empty.end(), one.id);
+  if (auto next = all->idle.next_tier(tiers.size()))
+    all->client.ask(all->what, tiers[*next].tier, all->idle.question(), "a tier has ended",
+                    [all](const empty_spaces_answer& answer) {
+                      all->idle.take(answer);
+                      ask_next_tier(all);
                     });
-                    ask_next_tier(all);
-                  });
+  else if (all->idle.empty().empty())
+    make_room(all);
+  else
+    forget_empty(all);
 }
 
 void make_room(const opening_ptr& all) {
   const request_context& context = *all->what.context;
-  if (all->looked_at_all || !context.live()) {
+  if (all->idle.looked_at_all() || !context.live()) {
     all->client.refuse(all->what, context.live() ? all->full : error{context.ended.load(), all->full.text});
     return;
   }
@@ -77,17 +64,10 @@ void make_room(const opening_ptr& all) {
   }
   all->client.ask(all->what, all->client.group().group, idle_spaces_request{},
                   "the trust group's actor has ended", [all](const idle_spaces_answer& answer) {
-                    if (answer.idle.empty() || all->looked >= answer.known) {
+                    if (all->idle.take(answer))
+                      ask_next_tier(all);
+                    else
                       all->client.refuse(all->what, all->full);
-                      return;
-                    }
-                    all->looked += answer.idle.size();
-                    all->looked_at_all = answer.idle.size() < empty_spaces_request::spaces_max;
-                    all->empty = answer.idle;
-                    std::sort(all->empty.begin(), all->empty.end(),
-                              [](const idle_space& a, const idle_space& b) { return a.id < b.id; });
-                    all->next_tier = 0;
-                    ask_next_tier(all);
                   });
 }
 
@@ -110,10 +90,8 @@ void try_to_open(const opening_ptr& all) {
 void open_space(connection& client, const connection::request& what, const wire::OpenSpace& asked,
                 protocol::descriptor_list&) {
   auto spec = spec_of(asked);
-  if (!spec) {
-    client.refuse(what, spec.error());
+  if (!client.ok(what, spec))
     return;
-  }
   auto rank = static_cast<uint16_t>(asked.rank());
   auto then = [&client, what, rank](const space_ptr& opened) {
     const opened_space& space = *opened;
@@ -131,7 +109,7 @@ void open_space(connection& client, const connection::request& what, const wire:
       return wire::CreateOpenSpaceAnswer(body, static_cast<uint32_t>(space.id), fingerprint, pools);
     });
   };
-  try_to_open(std::make_shared<opening>(opening{client, what, std::move(*spec), then, {}, 0, {}, 0, false}));
+  try_to_open(std::make_shared<opening>(opening{client, what, std::move(*spec), then}));
 }
 
 } // namespace terrace::actors::verbs

@@ -19,25 +19,19 @@ void try_registration(connection& client, const connection::request& what, regis
   auto charge = client.regions()->take(asked.bytes);
   if (!charge && charge.error().code == errc::busy && !asked.again) {
     asked.again = true;
-    client.resume_after_teardown([&client, what, asked] { try_registration(client, what, asked); });
+    client.resume_after_teardown(what, [&client, what, asked] { try_registration(client, what, asked); });
     return;
   }
-  if (!charge) {
-    client.refuse(what, charge.error());
+  if (!client.ok(what, charge))
     return;
-  }
   auto region = client_region::open(std::move(*asked.memory), asked.bytes,
                                     {std::move(*charge), client.environment().teardown});
-  if (!region) {
-    client.refuse(what, region.error());
+  if (!client.ok(what, region))
     return;
-  }
   bool mapped = (*region)->mapped();
   auto id = client.add_region(std::move(*region));
-  if (!id) {
-    client.refuse(what, id.error());
+  if (!client.ok(what, id))
     return;
-  }
   client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
     return wire::CreateRegisterRegionAnswer(body, static_cast<uint32_t>(*id), mapped);
   });

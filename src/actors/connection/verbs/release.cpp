@@ -9,7 +9,7 @@ void release(connection& client, const connection::request& what, const wire::Re
     client.refuse(what, {errc::gone, "this connection neither owns nor reads such a lease"});
     return;
   }
-  client.reply(what, [](flatbuffers::FlatBufferBuilder& body) { return wire::CreateReleaseAnswer(body); });
+  client.reply(what, wire::CreateReleaseAnswer);
 }
 
 } // namespace terrace::actors::verbs

@@ -10,10 +10,7 @@ inline std::shared_ptr<staged> take_reservation(connection& client, const connec
                                                 uint64_t id) {
   auto memory = client.staging_memory();
   auto taken = memory ? (*memory)->take(id) : tl::unexpected(memory.error());
-  if (taken)
-    return *taken;
-  client.refuse(what, taken.error());
-  return nullptr;
+  return client.ok(what, taken) ? *taken : nullptr;
 }
 
 /// Its memory can be reserved again.

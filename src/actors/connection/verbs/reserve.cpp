@@ -14,11 +14,14 @@ static_assert(probed_objects % 64 == 0);
 /// Reserves space for the objects of the range that are not in host memory.
 void reserve_absent(connection& client, const connection::request& what, const client_space& in,
                     const batch_ptr& all, size_t per_chunk, const object_bitmap& present) {
-  auto memory = client.staging_memory();
-  if (!memory) {
-    client.refuse(what, memory.error());
+  if (!what.context
+           ->live()) { // it may have been for a client that has gone, whose staging memory is released
+    client.refuse(what, {what.context->ended.load(), "the request ended before space was reserved"});
     return;
   }
+  auto memory = client.staging_memory();
+  if (!client.ok(what, memory))
+    return;
   auto [absent, wanted] = absent_chunks(*all, per_chunk, present);
   staged reservation;
   reservation.in = in.what;
@@ -26,10 +29,8 @@ void reserve_absent(connection& client, const connection::request& what, const c
   reservation.objects_per_chunk = per_chunk;
   reservation.present_objects = all->size() - absent->size();
   auto id = (*memory)->reserve(std::move(reservation), absent->payload_bytes);
-  if (!id) {
-    client.refuse(what, id.error());
+  if (!client.ok(what, id))
     return;
-  }
   client.record()->reservations = static_cast<uint32_t>((*memory)->reservations());
   const auto& extents = (*memory)->find(*id)->extents;
   client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
@@ -73,16 +74,12 @@ void search_on(connection& client, const connection::request& what,
 
 void reserve(connection& client, const connection::request& what, const wire::Reserve& asked,
              protocol::descriptor_list&) {
-  if (client.group().isolated) {
-    client.refuse(what, {errc::denied, "nothing is mapped in the isolated group " + client.group().name +
-                                           "; use store with a region"});
+  if (!client.may_map(what, "store with a region"))
     return;
-  }
   auto in = client.find_space(what, asked.space());
   if (!in)
     return;
-  client.set_deadline(what, asked.deadline_ms());
-  connection::take_options(what, asked.options());
+  client.take_terms(what, asked);
   with_chunks(client, what, *in, *asked.prefix(),
               [&client, what, in, &asked](chunk_prefix prefix, const keep_alive& body) {
                 auto scope = scope_of(client, what, asked, in->what->spec, prefix.chunks.size());

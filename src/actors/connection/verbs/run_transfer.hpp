@@ -3,6 +3,7 @@
 
 #include "actors/connection/connection.hpp"
 #include "actors/connection/prefixes.hpp"
+#include "connection/request_values.hpp"
 
 #include <optional>
 
@@ -14,17 +15,33 @@ template <class Request>
 std::optional<transfer_scope> scope_of(connection& client, const connection::request& what,
                                        const Request& request, const space_spec& spec, size_t chunks) {
   auto range = checked_range(chunks, request.first_chunk(), request.chunks());
-  if (!range) {
-    client.refuse(what, range.error());
+  if (!client.ok(what, range))
     return std::nullopt;
-  }
-  auto pools = checked_pools(spec, request.pools(), range->count);
-  if (!pools) {
-    client.refuse(what, pools.error());
+  auto pools = checked_pools(spec, span_of(request.pools()), range->count);
+  if (!client.ok(what, pools))
     return std::nullopt;
-  }
-  client.charge_objects(what, range->count * pools->size());
-  return transfer_scope{*range, std::move(*pools)};
+  transfer_scope scope{*range, std::move(*pools)};
+  client.charge_objects(what, scope.objects());
+  return scope;
+}
+
+/// Resolves the prefix of `request` and calls `then(prefix, scope, objects)` with the part that it selects, or refuses
+/// the request. The frame is kept until then.
+template <class Request, class F>
+void with_prefix_objects(connection& client, const connection::request& what, const client_space_ptr& in,
+                         const Request& request, F then) {
+  with_chunks(client, what, *in, *request.prefix(),
+              [&client, what, in, &request, then](chunk_prefix prefix, const keep_alive& body) {
+                auto scope = scope_of(client, what, request, in->what->spec, prefix.chunks.size());
+                if (!scope)
+                  return;
+                auto whole = std::make_shared<const chunk_prefix>(std::move(prefix));
+                scope_subject of{in->what, {whole, &whole->chunks}, whole->parent, *scope, in->rank};
+                with_objects(client, what, std::move(of), body,
+                             [then, whole, scope = *scope](const batch_ptr& objects) {
+                               then(*whole, scope, objects);
+                             });
+              });
 }
 
 /// Runs the job on one of `idle`, or on a new actor from `spawn`, and calls `then` with its result. If the
@@ -38,9 +55,7 @@ void run_transfer(connection& client, const connection::request& what, actor_poo
       worker, std::move(job),
       [&client, &idle, what, then, worker](const Result& done) {
         then(done);
-        if (done.failure.code != errc::ok)
-          client.refuse(what, done.failure);
-        else
+        if (client.ok(what, done.failure))
           idle.put_back(worker);
       },
       [&client, what, then] {

@@ -19,10 +19,8 @@ void set_policy(connection& client, const connection::request& what, const wire:
   }
   client.ask(what, client.group().policy, std::move(request), "the policy's actor has ended",
              [&client, what, tier, policy = asked.policy()->str()](const set_policy_answer& done) {
-               if (done.failure.code != errc::ok) {
-                 client.refuse(what, done.failure);
+               if (!client.ok(what, done.failure))
                  return;
-               }
                if (client.environment().log)
                  client.environment().log("group " + client.group().name + ": the policy of " + tier +
                                           " is " + policy + " now; it was " + done.before);

@@ -21,15 +21,8 @@ inline std::optional<wire::Missing> missing_of(const load_result& done, const tr
                                                uint16_t rank, const space_spec& spec) {
   if (!done.missing)
     return std::nullopt;
-  size_t per_chunk = scope.pools.size();
-  uint16_t pool = scope.pools[*done.missing % per_chunk];
-  return wire::Missing(static_cast<uint32_t>(scope.range.first + *done.missing / per_chunk), pool,
-                       spec.pools[pool].replicated ? uint16_t{0} : rank, done.damaged);
-}
-
-/// The position in the prompt at which a range of the lease's chunks begins.
-inline uint64_t token_of(const lease& from, const chunk_range& range) {
-  return from.first_token + range.first * from.in->spec.chunk_tokens;
+  prefix_object object = scope.object(*done.missing, spec, rank);
+  return wire::Missing(object.chunk, object.pool, object.rank, done.damaged);
 }
 
 } // namespace terrace::actors::verbs

@@ -27,10 +27,8 @@ void store_objects(connection& client, const connection::request& what, const wi
                    const std::shared_ptr<const client_region>& region, const client_space& in,
                    const batch_ptr& objects, size_t per_chunk) {
   auto runs = runs_of(*asked.runs(), asked.runs_per_object(), *objects, region->size());
-  if (!runs) {
-    client.refuse(what, runs.error());
+  if (!client.ok(what, runs))
     return;
-  }
   store_job job;
   job.group = client.group_handle();
   job.in = in.what;
@@ -52,21 +50,12 @@ void store(connection& client, const connection::request& what, const wire::Stor
   auto region = client.find_region(what, asked.region());
   if (!region)
     return;
-  client.set_deadline(what, asked.deadline_ms());
-  connection::take_options(what, asked.options());
-  with_chunks(client, what, *in, *asked.prefix(),
-              [&client, what, &asked, region, in](chunk_prefix prefix, const keep_alive& body) {
-                auto scope = scope_of(client, what, asked, in->what->spec, prefix.chunks.size());
-                if (!scope)
-                  return;
-                auto whole = std::make_shared<const chunk_prefix>(std::move(prefix));
-                scope_subject of{in->what, {whole, &whole->chunks}, whole->parent, *scope, in->rank};
-                with_objects(client, what, std::move(of), body,
-                             [&client, what, &asked, region, in,
-                              per_chunk = scope->pools.size()](const batch_ptr& objects) {
-                               store_objects(client, what, asked, region, *in, objects, per_chunk);
-                             });
-              });
+  client.take_terms(what, asked);
+  with_prefix_objects(client, what, in, asked,
+                      [&client, what, &asked, region, in](const chunk_prefix&, const transfer_scope& scope,
+                                                          const batch_ptr& objects) {
+                        store_objects(client, what, asked, region, *in, objects, scope.pools.size());
+                      });
 }
 
 } // namespace terrace::actors::verbs

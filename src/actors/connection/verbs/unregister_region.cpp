@@ -10,8 +10,7 @@ void unregister_region(connection& client, const connection::request& what,
                          "this connection has not registered region " + std::to_string(asked.region())});
     return;
   }
-  client.reply(what,
-               [](flatbuffers::FlatBufferBuilder& body) { return wire::CreateUnregisterRegionAnswer(body); });
+  client.reply(what, wire::CreateUnregisterRegionAnswer);
 }
 
 } // namespace terrace::actors::verbs

@@ -1,0 +1,41 @@
+#include "transfer/load_course.hpp"
+
+#include "storage/object_header.hpp"
+
+#include <algorithm>
+#include <string>
+
+namespace terrace {
+
+bool load_subject::leased_below() const {
+  return std::any_of(leased.begin(), leased.end(),
+                     [](const tier_hold& one) { return one.tier != tier_kind::host; });
+}
+
+transfer_window load_course::next_window(uint64_t bytes_max) const {
+  return window_at(of.objects, of.objects_per_chunk, begin,
+                   whole() ? UINT64_MAX : bytes_max >> std::min(fruitless, 63U));
+}
+
+bool load_course::passes() {
+  uint64_t size = memory.size();
+  uint64_t room = size - std::min(size, others_hold);
+  if (!of.copies() || promoted < room / 2)
+    return false;
+  if (chain_bytes == 0)
+    for (uint64_t each : of.objects->payload_bytes)
+      chain_bytes += physical_bytes_for(each);
+  return chain_bytes > room;
+}
+
+error load_course::no_room(uint64_t bytes) const {
+  std::string own;
+  if (of.account)
+    own = " (those of this connection " + std::to_string(of.account->bytes()) + ")";
+  return {errc::no_space,
+          "leases and their readers hold " + std::to_string(others_hold) + own + " of " +
+              std::to_string(memory.size()) + " bytes of host memory, and " + std::to_string(bytes) +
+              " more would leave no room for other clients: load into a region, or release leases"};
+}
+
+} // namespace terrace

@@ -1,0 +1,93 @@
+// A load from window to window: what it is asked for, what it has delivered, and what it may bring into host memory.
+//
+// Pure: used by one thread at a time.
+#pragma once
+
+#include "base/error.hpp"
+#include "base/ids.hpp"
+#include "base/keep_alive.hpp"
+#include "index/space_registry.hpp"
+#include "memory/outside_memory.hpp"
+#include "memory/segmented_arena.hpp"
+#include "tier/lease_ledger.hpp"
+#include "tier/request_context.hpp"
+#include "tier/tier_hold.hpp"
+#include "transfer/scatter_gather.hpp"
+#include "transfer/windows.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace terrace {
+
+struct load_subject {
+  space_ptr in;
+  batch_ptr objects;
+  size_t objects_per_chunk = 1;
+  tier_holds
+      leased; ///< the objects that a lease holds, by tier; if none below the first, the load probes those tiers itself
+  std::shared_ptr<const scatter_gather> runs; ///< null: nothing is copied, and the host objects stay held
+  outside_memory target;
+  keep_alive held_by;  ///< the lease of the load, kept until it is done; may be null
+  account_ptr account; ///< without runs: of the connection, for what stays held; may be null
+  context_ptr context;
+  bool note_access = true;
+
+  bool copies() const { return runs != nullptr; }
+  bool leased_below() const; ///< anything
+};
+
+struct load_result {
+  error failure;                 ///< what ended it early; chunks delivered before remain valid
+  size_t chunks = 0;             ///< delivered
+  std::optional<size_t> missing; ///< the object that ended it before the end; none if it did not fit
+  bool damaged = false;          ///< `missing` could not be read, or its bytes were wrong
+  uint64_t bytes = 0;
+  std::array<uint64_t, 4> bytes_by_tier{}; ///< by tier_kind in which they were found
+  std::vector<object_place> places;        ///< without runs: of the delivered objects in host memory
+  std::vector<hold_ptr> holds;             ///< without runs: keep them there
+};
+
+/// State passed from one window to the next.
+struct load_course {
+  const load_subject& of;
+  const segmented_arena& memory; ///< host memory
+  const lease_ledger& leases;
+  load_result& done;
+
+  size_t begin = 0;         ///< the object with which the next window begins
+  uint64_t promoted = 0;    ///< bytes brought into host memory to stay
+  uint64_t chain_bytes = 0; ///< of all objects, physical; 0: not known yet
+  uint64_t others_hold = 0; ///< bytes of host memory that are unavailable when the window begins
+  unsigned fruitless = 0;   ///< rounds that delivered nothing, less windows that were delivered whole since
+  bool piecewise = false;   ///< nothing is copied, and not everything is in host memory already
+  bool full = false;        ///< nothing is copied, and there is no room for more
+
+  bool complete() const { return begin == of.objects->size(); }
+  bool delivered_some() const { return done.chunks != 0; }
+
+  /// Without a copy everything must be held at once; if it is in host memory already, that is one window.
+  bool whole() const { return !of.copies() && !piecewise; }
+  transfer_window next_window(uint64_t bytes_max) const;
+
+  /// True for a load that keeps what it brings, and whose connection is charged for that.
+  bool charged() const { return !of.copies() && of.account; }
+
+  /// The part of host memory that leases and their readers may hold together; the rest is for transfers, which end. A
+  /// load that keeps what it brings, and is not charged, counts the transfers too.
+  uint64_t held_bytes_max() const { return leases.bytes_max(memory.size()); }
+
+  /// A chain longer than the available host memory cannot stay there: half of what is available is kept, and
+  /// the rest is streamed instead of evicting everything else. Memory held by leases and other transfers is not
+  /// available.
+  bool passes();
+
+  /// The error if a request may not wait for memory held by leases and their readers. `bytes`: what it would add.
+  error no_room(uint64_t bytes) const;
+};
+
+} // namespace terrace

@@ -1,0 +1,286 @@
+#include "transfer/load_window.hpp"
+
+#include "storage/object_header.hpp"
+#include "transfer/store_window.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace terrace {
+
+namespace {
+
+/// The part of a lease's hold that belongs to the window; shares the lease's ownership.
+hold_ptr window_of(const hold_ptr& held, const transfer_window& window) {
+  auto first = held->places().begin();
+  std::vector<object_place> places(first + static_cast<ptrdiff_t>(window.begin),
+                                   first + static_cast<ptrdiff_t>(window.end));
+  return hold_ptr(new object_hold(release_sink_ptr{}, std::move(places)),
+                  [held](object_hold* part) { delete part; });
+}
+
+} // namespace
+
+load_window::load_window(load_course& course, uint64_t bytes_max)
+    : course_(course), whole_(course.whole()), part_(course.next_window(bytes_max)),
+      source_(part_.size(), tier_kind::host), lost_(part_.size()) {}
+
+// ---- a round ----
+
+acquire_request load_window::present() {
+  first_left_ = SIZE_MAX;
+  claimed_.reset();
+  claimed_below_.reset();
+  acquire_request request;
+  request.objects = part_.objects;
+  request.fill = false;
+  request.note_access = course_.of.note_access && awaited_ == 0;
+  request.context = course_.of.context;
+  return request;
+}
+
+void load_window::keep(const acquire_answer& acquired) {
+  places_.assign(acquired.states.size(), {});
+  for (size_t i = 0; i < acquired.states.size(); ++i)
+    if (acquired.states[i] == acquired_state::held)
+      places_[i] = acquired.places[i];
+  holds_ = {acquired.held};
+}
+
+/// Whether what is held may stay held. Claims its bytes for the connection. True for loads that copy.
+bool load_window::may_stay(uint64_t held_bytes, bool any_below) {
+  const load_subject& of = course_.of;
+  if (of.copies())
+    return true;
+  if (of.account) {
+    claimed_.emplace(of.account->claim_for(places_, course_.held_bytes_max()));
+    return claimed_->complete();
+  }
+  if (!any_below || held_bytes <= course_.held_bytes_max())
+    return true;
+  hold_ptr leased = held_in(of.leased, tier_kind::host);
+  for (size_t i = 0; i < part_.size(); ++i) // what the lease already holds needs no additional memory
+    if (!leased || !leased->places()[part_.begin + i].present())
+      return false;
+  return true;
+}
+
+result<load_window::step> load_window::take_present(acquire_answer acquired, const tiers_below& below) {
+  keep(acquired);
+  course_.others_hold = course_.charged() ? course_.leases.bytes() : acquired.held_bytes;
+  if (course_.of.copies()) // its own objects are in nobody's way for long
+    for (const object_place& place : places_)
+      course_.others_hold -= std::min(course_.others_hold, place.physical_bytes);
+  bool others = acquired.any(acquired_state::pending);
+  bool complete = !others && !acquired.any(acquired_state::absent);
+  bool fits = may_stay(acquired.held_bytes, below.any);
+  if ((!complete || !fits) && whole_) { // in smaller windows, from the beginning
+    course_.piecewise = true;
+    holds_.clear();
+    return step::ready;
+  }
+  if (!fits) {
+    course_.full = course_.delivered_some();
+    return tl::unexpected(course_.no_room(0));
+  }
+  if (!complete && !others && below.reads)
+    return step::read_below;
+  if (!complete && !others)
+    lost_.assign(part_.size(), course_.of.leased_below());
+  return after_reading(others);
+}
+
+load_window::step load_window::after_reading(bool others) {
+  if (others)
+    return step::await;
+  cut_at_first_gap();
+  return step::ready;
+}
+
+/// Limits the window to the objects before the first missing one.
+void load_window::cut_at_first_gap() {
+  auto gap = std::find_if(places_.begin(), places_.end(), [](const object_place& p) { return !p.present(); });
+  usable_ = static_cast<size_t>(gap - places_.begin());
+}
+
+bool load_window::release_and_wait() {
+  holds_.clear();
+  return ++awaited_ <= attempts_max;
+}
+
+error load_window::gave_up() const {
+  if (!course_.of.held_by)
+    return {};
+  return {errc::busy, "other clients kept writing the chunks that this load waits for; try again"};
+}
+
+// ---- reading from below ----
+
+std::optional<tier_holds> load_window::leased_below() {
+  holds_.clear(); // a waiting request holds nothing
+  if (!course_.of.leased_below())
+    return std::nullopt;
+  tier_holds below;
+  for (const tier_hold& one : course_.of.leased)
+    if (one.tier != tier_kind::host)
+      below.push_back({one.tier, window_of(one.held, part_)});
+  return below;
+}
+
+result<acquire_request> load_window::space(const below_reading& reading) {
+  const load_subject& of = course_.of;
+  acquire_request request;
+  request.objects = part_.objects;
+  request.note_access = false;
+  request.context = of.context;
+  request.may_fill.resize(part_.size());
+  uint64_t wanted = 0;
+  for (size_t i = 0; i < part_.size(); ++i) {
+    request.may_fill[i] = reading.has(i);
+    if (reading.has(i) && !places_[i].present())
+      wanted += physical_bytes_for(part_.objects->payload_bytes[i]);
+  }
+  if (of.copies())
+    return request;
+  request.may_wait = !course_.delivered_some(); // a waiting request holds nothing
+  if (of.account)
+    claimed_below_.emplace(of.account->claim_for(wanted, course_.held_bytes_max()));
+  bool fits = claimed_below_ ? claimed_below_->complete()
+                             : course_.others_hold + wanted <= course_.held_bytes_max();
+  if (!fits) {
+    course_.full = course_.delivered_some();
+    return tl::unexpected(course_.no_room(wanted));
+  }
+  return request;
+}
+
+void load_window::refused_space(const error& why) {
+  course_.full = !course_.of.copies() && course_.delivered_some() && why.code == errc::no_space;
+}
+
+void load_window::take_space(const below_reading& reading) {
+  keep(reading.acquired());
+  first_left_ = std::min(first_left_, reading.first_left());
+}
+
+void load_window::take_unread(const std::vector<size_t>& objects) {
+  for (size_t i : objects)
+    lost_[i] = true;
+}
+
+void load_window::take_read(const below_reading::part& part) {
+  for (size_t i : part.objects)
+    source_[i] = part.tier;
+}
+
+std::optional<publish_request> load_window::publication(const below_reading& reading, bool others) {
+  for (size_t i : reading.objects())
+    places_[i] = reading.acquired().places[i];
+  if (!others && course_.passes()) {
+    passing_ = reading.acquired().reserved;
+    return std::nullopt;
+  }
+  auto request = reading.publication();
+  request.hold = true;
+  request.in = course_.of.in;
+  if (course_.of.context)
+    request.inference = course_.of.context->inference;
+  return request;
+}
+
+void load_window::take_published(const below_reading& reading, const hold_ptr& held) {
+  auto place = held->places().begin();
+  for (size_t i : reading.objects()) {
+    places_[i] = *place++;
+    course_.promoted += physical_bytes_for(places_[i].payload_bytes);
+  }
+  holds_.push_back(held);
+}
+
+// ---- delivery ----
+
+load_window::next load_window::after_rounds(error& failure) {
+  const load_subject& of = course_.of;
+  if (!course_.whole() && may_shrink(part_, of.objects_per_chunk, of.context, failure)) {
+    ++course_.fruitless; // less may fit
+    course_.full = false;
+    return next::again;
+  }
+  if (course_.full) { // what is held already is the answer: the client continues after it
+    failure = {};
+    return next::end;
+  }
+  if (failure.code != errc::ok)
+    return next::end;
+  return whole_ && course_.piecewise ? next::again : next::deliver;
+}
+
+copy_request load_window::copy() const {
+  const load_subject& of = course_.of;
+  copy_request request;
+  request.direction = copy_direction::out_of_arena;
+  request.outside = of.target;
+  request.context = of.context;
+  request.owners.assign(holds_.begin(), holds_.end());
+  request.owners.push_back(passing_);
+  for (size_t i = 0; i < usable_; ++i)
+    add_pieces(request, *of.runs, course_.memory, part_.begin + i, places_[i]);
+  return request;
+}
+
+std::array<uint64_t, 4> load_window::deliver() {
+  const load_subject& of = course_.of;
+  load_result& done = course_.done;
+  size_t objects = deliverable();
+  std::array<uint64_t, 4> by_tier{};
+  for (size_t i = 0; i < objects; ++i) {
+    uint64_t bytes = part_.objects->payload_bytes[i];
+    by_tier[static_cast<size_t>(source_[i])] += bytes;
+    done.bytes_by_tier[static_cast<size_t>(source_[i])] += bytes;
+    done.bytes += bytes;
+  }
+  done.chunks += objects / of.objects_per_chunk;
+  if (!of.copies() && objects != 0) {
+    done.places.insert(done.places.end(), places_.begin(), places_.begin() + static_cast<ptrdiff_t>(objects));
+    for (const hold_ptr& each : holds_)
+      done.holds.push_back(of.account ? of.account->charge(each) : each);
+  }
+  course_.begin += objects;
+  return by_tier;
+}
+
+hold_ptr load_window::from_host() const {
+  bool any = std::find(source_.begin(), source_.end(), tier_kind::host) != source_.end();
+  return any && !holds_.empty() ? holds_.front() : nullptr;
+}
+
+/// True if the lease of the load held the object.
+bool load_window::leased(size_t object) const {
+  const tier_holds& leased = course_.of.leased;
+  return std::any_of(leased.begin(), leased.end(), [&](const tier_hold& one) {
+    return one.held->places()[part_.begin + object].present();
+  });
+}
+
+std::optional<error> load_window::after_delivery() {
+  size_t objects = deliverable();
+  if (objects == part_.size()) {
+    course_.fruitless -= course_.fruitless == 0 ? 0 : 1; // more may fit again
+    return std::nullopt;
+  }
+  if (usable_ != first_left_) { // a tier lost the next object, or no tier ever had it
+    if (usable_ == part_.size())
+      return error{};
+    if (!lost_[usable_] && leased(usable_))
+      return error{errc::gone, "chunks that the lease held were cleared"};
+    course_.done.missing = part_.begin + usable_;
+    course_.done.damaged = lost_[usable_];
+    return error{};
+  }
+  course_.fruitless = objects == 0 ? course_.fruitless + 1 : 0;
+  if (course_.fruitless > fruitless_max)
+    return error{errc::busy, "objects are evicted from host memory as fast as they are read; try again"};
+  return std::nullopt;
+}
+
+} // namespace terrace

@@ -1,0 +1,119 @@
+// A window of a load: what is held in host memory, what is read from the tiers below, and what is delivered.
+//
+// Pure: a load asks the tiers, movers and copiers, and passes their answers to this class. In order, per round:
+// `present` and `take_present`; to read from below: `leased_below`, `space`, `take_space`, `take_unread` and `take_read`
+// of each part, `publication` and `take_published`; to wait for others: `release_and_wait`. At the end `after_rounds`,
+// `copy`, `deliver`, `after_delivery`. Used by one thread at a time. Indices of objects are those in the window.
+#pragma once
+
+#include "tier/acquire.hpp"
+#include "transfer/below_reading.hpp"
+#include "transfer/copy_messages.hpp"
+#include "transfer/load_course.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace terrace {
+
+class load_window {
+ public:
+  /// After this many rounds in which others kept taking or abandoning what the window waits for, the load gives up.
+  static constexpr int attempts_max = 16;
+  /// Each round that delivers nothing halves the window. A single present object is held immediately, so this
+  /// is reached only with chunks of many objects, and only by chance.
+  static constexpr unsigned fruitless_max = 48;
+
+  /// The next window of the course, which outlives it. `bytes_max`: of the arena, unless all must be held at once.
+  load_window(load_course& course, uint64_t bytes_max);
+
+  const batch_ptr& objects() const { return part_.objects; }
+
+  // ---- a round ----
+
+  /// Begins a round: holds what is present in host memory.
+  acquire_request present();
+
+  struct tiers_below {
+    bool any = false;   ///< there are tiers below
+    bool reads = false; ///< at least one can be read now
+  };
+  enum class step : uint8_t {
+    ready,      ///< everything available is held or reserved
+    read_below, ///< the rest may be in tiers below
+    await,      ///< others are writing some of it
+  };
+  /// Error: `no_space`, if what a load without a copy holds may not stay held.
+  result<step> take_present(acquire_answer acquired, const tiers_below& below);
+
+  /// Releases everything before it waits for others, because a waiting request holds nothing. False: it gives up.
+  bool release_and_wait();
+  error gave_up() const; ///< what is left is absent, unless a lease held it
+
+  // ---- reading from below ----
+
+  /// What the lease holds there of the window; nullopt: nothing, so the tiers are asked. Releases everything first.
+  std::optional<tier_holds> leased_below();
+  /// Space for exactly the objects that tiers below hold and host memory lacks. Error: `no_space`, if the request may not
+  /// wait for memory that leases hold.
+  result<acquire_request> space(const below_reading& reading);
+  void refused_space(const error& why);
+  void take_space(const below_reading& reading);
+  void take_unread(const std::vector<size_t>& objects);
+  void take_read(const below_reading::part& part);
+  /// Of what was read and is still published below. Nullopt: it is delivered, and not kept. `others`: the window waits
+  /// for others next, and must not keep objects that are not visible.
+  std::optional<publish_request> publication(const below_reading& reading, bool others);
+  void take_published(const below_reading& reading, const hold_ptr& held);
+  /// After reading from below.
+  step after_reading(bool others);
+
+  // ---- delivery ----
+
+  enum class next : uint8_t {
+    deliver,
+    again, ///< with a smaller window
+    end,   ///< of the load, with the failure, if there is one
+  };
+  /// `failure`: of the rounds; `ok` afterwards if what was delivered is all that there is room for.
+  next after_rounds(error& failure);
+
+  bool copies() const { return course_.of.copies() && usable_ != 0; }
+  copy_request copy() const;
+
+  /// Accounts the window's usable chunks as delivered. Returns their bytes by the tier in which they were found.
+  std::array<uint64_t, 4> deliver();
+  /// Nullopt: the load goes on. Otherwise it ends with this error, or ok.
+  std::optional<error> after_delivery();
+
+  /// What is offered to the tiers below again, because objects served from host memory may be missing there. Null:
+  /// nothing.
+  hold_ptr from_host() const;
+
+ private:
+  void keep(const acquire_answer& acquired);
+  void cut_at_first_gap();
+  bool may_stay(uint64_t held_bytes, bool any_below);
+  bool leased(size_t object) const;
+  size_t deliverable() const { return usable_ - usable_ % course_.of.objects_per_chunk; }
+
+  load_course& course_;
+  bool whole_; ///< one window was to hold everything
+  transfer_window part_;
+  std::vector<object_place> places_; ///< parallel to its objects: in host memory
+  std::vector<tier_kind> source_;    ///< parallel: where it was found
+  std::vector<bool> lost_;           ///< parallel: could not be read, or was damaged
+  size_t first_left_ =
+      SIZE_MAX;       ///< the first object evicted from host memory while the load waited for space
+  size_t usable_ = 0; ///< objects from the beginning on that are in host memory now
+  std::vector<hold_ptr> holds_;
+  reservation_ptr passing_; ///< objects that are delivered and not kept
+  std::optional<lease_account::claim> claimed_,
+      claimed_below_; ///< without a copy: for what it holds, and reads
+  int awaited_ = 0;   ///< rounds in which others were writing some of its objects
+};
+
+} // namespace terrace

@@ -1,0 +1,394 @@
+#include "transfer/load_window.hpp"
+
+#include "storage/object_header.hpp"
+#include "tests/tier/objects.hpp"
+
+#include <gtest/gtest.h>
+
+using namespace terrace;
+using namespace terrace::test;
+
+namespace {
+
+constexpr uint64_t payload = 4096;
+constexpr uint64_t physical = physical_bytes_for(payload);
+constexpr uint64_t unlimited = UINT64_MAX;
+
+using state = acquired_state;
+using step = load_window::step;
+using next = load_window::next;
+
+/// A load of eight chunks of one object. Host memory has room for 16 objects, of which leases may hold 12.
+struct LoadWindow : ::testing::Test {
+  std::shared_ptr<segmented_arena> memory =
+      segmented_arena::create({.name = "test", .bytes = 16 * physical, .segment_bytes = 16 * physical})
+          .value();
+  ledger_ptr leases = std::make_shared<lease_ledger>();
+  load_subject of;
+  load_result done;
+  load_course course{of, *memory, *leases, done};
+
+  LoadWindow() {
+    of.objects = chain(1, 8, payload);
+    of.context = context();
+    copies();
+  }
+
+  void copies() {
+    std::vector<region_run> runs;
+    for (size_t i = 0; i < of.objects->size(); ++i)
+      runs.push_back({i * payload, payload, 0, 1});
+    of.runs = std::make_shared<const scatter_gather>(
+        scatter_gather::make(runs, {}, of.objects->payload_bytes, of.objects->size() * payload).value());
+  }
+  void keeps() { of.runs = nullptr; }
+
+  /// Places with ids from 1 on; a zero is absent.
+  static hold_ptr hold(size_t objects, const std::vector<size_t>& has, uint64_t first_id = 1) {
+    std::vector<object_place> places(objects);
+    for (size_t i : has)
+      places[i] = {object_id{first_id + i}, i * physical, payload, physical};
+    return std::make_shared<object_hold>(release_sink_ptr{}, std::move(places));
+  }
+  /// '#' held, '.' absent, '?' being written by others, 'r' reserved.
+  static acquire_answer acquired(const std::string& states, uint64_t held_bytes = 0) {
+    acquire_answer made;
+    std::vector<size_t> held;
+    made.places.resize(states.size());
+    for (size_t i = 0; i < states.size(); ++i) {
+      made.states.push_back(states[i] == '#'   ? state::held
+                            : states[i] == 'r' ? state::reserved
+                            : states[i] == '?' ? state::pending
+                                               : state::absent);
+      if (states[i] == '#' || states[i] == 'r')
+        made.places[i] = {object_id{1 + i}, i * physical, payload, physical};
+      if (states[i] == '#')
+        held.push_back(i);
+    }
+    made.held = hold(states.size(), held);
+    made.held_bytes = held_bytes;
+    return made;
+  }
+  static constexpr load_window::tiers_below none{}, disk{true, true}, away{true, false};
+
+  /// The window's objects of the disk, read and found intact where `states` has 'r'.
+  static below_reading read(load_window& window, const std::vector<size_t>& has, const std::string& states) {
+    below_reading reading(window.objects(), {{tier_kind::disk, hold(window.objects()->size(), has, 101)}});
+    EXPECT_TRUE(window.space(reading));
+    reading.take_space(acquired(states));
+    window.take_space(reading);
+    for (const auto& part : reading.parts())
+      window.take_read(part);
+    return reading;
+  }
+  error ok;
+};
+
+} // namespace
+
+TEST_F(LoadWindow, DeliversWhatIsInHostMemory) {
+  load_window window(course, unlimited);
+  auto request = window.present();
+  EXPECT_FALSE(request.fill);
+  EXPECT_TRUE(request.note_access);
+  EXPECT_EQ(window.take_present(acquired("########"), none), step::ready);
+  EXPECT_EQ(window.after_rounds(ok), next::deliver);
+  ASSERT_TRUE(window.copies());
+  auto copy = window.copy();
+  EXPECT_EQ(copy.direction, copy_direction::out_of_arena);
+  EXPECT_EQ(copy.pieces.size(), 8u);
+  EXPECT_EQ(copy.owners.size(), 2u);
+  EXPECT_EQ(window.deliver()[static_cast<size_t>(tier_kind::host)], 8 * payload);
+  EXPECT_FALSE(window.after_delivery());
+  EXPECT_NE(window.from_host(), nullptr);
+  EXPECT_TRUE(course.complete());
+  EXPECT_EQ(done.chunks, 8u);
+  EXPECT_EQ(done.bytes, 8 * payload);
+  EXPECT_TRUE(done.places.empty());
+}
+
+TEST_F(LoadWindow, WindowsFollowEachOther) {
+  load_window first(course, 3 * physical);
+  ASSERT_EQ(first.objects()->size(), 3u);
+  EXPECT_EQ(first.take_present(acquired("###"), none), step::ready);
+  first.deliver();
+  EXPECT_FALSE(first.after_delivery());
+  load_window second(course, 3 * physical);
+  EXPECT_EQ(second.objects()->keys[0], of.objects->keys[3]);
+}
+
+TEST_F(LoadWindow, EndsAtTheFirstObjectThatNoTierHas) {
+  load_window window(course, unlimited);
+  EXPECT_EQ(window.take_present(acquired("###.####"), none), step::ready);
+  window.deliver();
+  auto end = window.after_delivery();
+  ASSERT_TRUE(end);
+  EXPECT_EQ(end->code, errc::ok);
+  EXPECT_EQ(done.chunks, 3u);
+  EXPECT_EQ(done.missing, 3u);
+  EXPECT_FALSE(done.damaged);
+}
+
+TEST_F(LoadWindow, OnlyWholeChunksAreDelivered) {
+  of.objects_per_chunk = 2;
+  load_window window(course, unlimited);
+  EXPECT_EQ(window.take_present(acquired("###.####"), none), step::ready);
+  window.deliver();
+  EXPECT_TRUE(window.after_delivery());
+  EXPECT_EQ(done.chunks, 1u);
+  EXPECT_EQ(done.missing, 3u);
+}
+
+TEST_F(LoadWindow, AnObjectOfTheLeaseThatWasClearedIsGone) {
+  of.leased = {{tier_kind::host, hold(8, {0, 1, 2, 3})}};
+  load_window window(course, unlimited);
+  EXPECT_EQ(window.take_present(acquired("##......"), away), step::ready);
+  window.deliver();
+  auto end = window.after_delivery();
+  ASSERT_TRUE(end);
+  EXPECT_EQ(end->code, errc::gone);
+}
+
+TEST_F(LoadWindow, WhatTheLeaseHoldsInATierThatCannotBeReadIsDamaged) {
+  of.leased = {{tier_kind::disk, hold(8, {0, 1, 2, 3}, 101)}};
+  load_window window(course, unlimited);
+  EXPECT_EQ(window.take_present(acquired("##......"), away), step::ready);
+  window.deliver();
+  EXPECT_EQ(window.after_delivery()->code, errc::ok);
+  EXPECT_EQ(done.missing, 2u);
+  EXPECT_TRUE(done.damaged);
+}
+
+TEST_F(LoadWindow, WaitsForOthersAndGivesUpAfterSomeRounds) {
+  load_window window(course, unlimited);
+  for (int round = 0; round < load_window::attempts_max; ++round) {
+    EXPECT_EQ(window.present().note_access, round == 0) << "a load is one access";
+    EXPECT_EQ(window.take_present(acquired("#?######"), disk), step::await);
+    EXPECT_TRUE(window.release_and_wait());
+  }
+  EXPECT_EQ(window.take_present(acquired("#?######"), disk), step::await);
+  EXPECT_FALSE(window.release_and_wait());
+  EXPECT_EQ(window.gave_up().code, errc::ok) << "what is missing is absent";
+  of.held_by = std::make_shared<int>();
+  EXPECT_EQ(window.gave_up().code, errc::busy);
+}
+
+TEST_F(LoadWindow, ReadsTheRestFromBelowAndPublishesIt) {
+  load_window window(course, 4 * physical);
+  EXPECT_EQ(window.take_present(acquired("##.."), disk), step::read_below);
+  EXPECT_FALSE(window.leased_below());
+  auto reading = read(window, {2, 3}, "##rr");
+  auto publish = window.publication(reading, false);
+  ASSERT_TRUE(publish);
+  EXPECT_TRUE(publish->hold);
+  EXPECT_EQ(publish->places.size(), 2u);
+  window.take_published(reading, hold(2, {0, 1}, 50));
+  EXPECT_EQ(window.after_reading(false), step::ready);
+  EXPECT_EQ(window.after_rounds(ok), next::deliver);
+  EXPECT_EQ(window.copy().pieces.size(), 4u);
+  auto by_tier = window.deliver();
+  EXPECT_EQ(by_tier[static_cast<size_t>(tier_kind::host)], 2 * payload);
+  EXPECT_EQ(by_tier[static_cast<size_t>(tier_kind::disk)], 2 * payload);
+  EXPECT_EQ(course.promoted, 2 * physical);
+}
+
+TEST_F(LoadWindow, SpaceIsAskedForExactlyWhatTheTiersBelowHave) {
+  load_window window(course, 4 * physical);
+  EXPECT_EQ(window.take_present(acquired("#..."), disk), step::read_below);
+  below_reading reading(window.objects(), {{tier_kind::disk, hold(4, {1, 2}, 101)}});
+  auto request = window.space(reading);
+  ASSERT_TRUE(request);
+  EXPECT_EQ(request->may_fill, (std::vector<bool>{false, true, true, false}));
+  EXPECT_TRUE(request->may_wait);
+  EXPECT_FALSE(request->note_access);
+}
+
+TEST_F(LoadWindow, TheLeasesPartOfTheWindowKeepsTheLease) {
+  of.leased = {{tier_kind::host, hold(8, {0})}, {tier_kind::disk, hold(8, {3, 4, 5}, 101)}};
+  course.begin = 4;
+  load_window window(course, 3 * physical);
+  std::weak_ptr<object_hold> lease = of.leased[1].held;
+  auto below = window.leased_below();
+  ASSERT_TRUE(below);
+  ASSERT_EQ(below->size(), 1u);
+  const auto& places = below->front().held->places();
+  ASSERT_EQ(places.size(), 3u);
+  EXPECT_EQ(places[0].id, object_id{105});
+  EXPECT_FALSE(places[2].present());
+  of.leased.clear();
+  EXPECT_FALSE(lease.expired());
+  below.reset();
+  EXPECT_TRUE(lease.expired());
+}
+
+TEST_F(LoadWindow, DamagedObjectsEndTheLoad) {
+  load_window window(course, 4 * physical);
+  EXPECT_EQ(window.take_present(acquired("##.."), disk), step::read_below);
+  below_reading reading(window.objects(), {{tier_kind::disk, hold(4, {2, 3}, 101)}});
+  reading.take_space(acquired("##rr"));
+  window.take_space(reading);
+  window.take_unread(reading.take_outcomes(0, {move_outcome::failed, move_outcome::failed}).objects);
+  EXPECT_EQ(window.after_reading(false), step::ready);
+  window.deliver();
+  EXPECT_EQ(window.after_delivery()->code, errc::ok);
+  EXPECT_EQ(done.missing, 2u);
+  EXPECT_TRUE(done.damaged);
+}
+
+TEST_F(LoadWindow, ObjectsEvictedMeanwhileBeginTheNextWindow) {
+  load_window window(course, 4 * physical);
+  EXPECT_EQ(window.take_present(acquired("##.."), disk), step::read_below);
+  read(window, {0, 2, 3}, ".#..");
+  EXPECT_EQ(window.after_reading(false), step::ready);
+  EXPECT_FALSE(window.copies());
+  window.deliver();
+  EXPECT_FALSE(window.after_delivery());
+  EXPECT_EQ(course.fruitless, 1u);
+  EXPECT_EQ(load_window(course, 4 * physical).objects()->size(), 2u) << "the window is halved";
+  course.fruitless = load_window::fruitless_max;
+  auto end = window.after_delivery();
+  ASSERT_TRUE(end);
+  EXPECT_EQ(end->code, errc::busy);
+}
+
+TEST_F(LoadWindow, WithoutSpaceASmallerWindowMayFit) {
+  load_window window(course, 4 * physical);
+  error failure{errc::no_space, "full"};
+  EXPECT_EQ(window.after_rounds(failure), next::again);
+  EXPECT_EQ(course.fruitless, 1u);
+  load_window one(course, physical);
+  EXPECT_EQ(one.after_rounds(failure), next::end);
+  EXPECT_EQ(failure.code, errc::no_space);
+}
+
+TEST_F(LoadWindow, GrowsAgainOnceWindowsAreDeliveredWhole) {
+  error failure{errc::no_space, "full"};
+  load_window large(course, 4 * physical);
+  EXPECT_EQ(large.after_rounds(failure), next::again);
+  load_window half(course, 4 * physical);
+  ASSERT_EQ(half.objects()->size(), 2u);
+  EXPECT_EQ(half.take_present(acquired("##"), none), step::ready);
+  half.deliver();
+  EXPECT_FALSE(half.after_delivery());
+  EXPECT_EQ(load_window(course, 4 * physical).objects()->size(), 4u);
+}
+
+TEST_F(LoadWindow, AChainLargerThanHostMemoryPassesThroughIt) {
+  of.objects = chain(1, 20, payload);
+  copies();
+  course.promoted = 8 * physical;
+  load_window window(course, 4 * physical);
+  EXPECT_EQ(window.take_present(acquired("...."), disk), step::read_below);
+  auto reading = read(window, {0, 1, 2, 3}, "rrrr");
+  EXPECT_TRUE(window.publication(reading, true)) << "others wait for what is not visible";
+  EXPECT_FALSE(window.publication(reading, false));
+  EXPECT_EQ(window.after_reading(false), step::ready);
+  EXPECT_EQ(window.copy().pieces.size(), 4u);
+  course.promoted = 7 * physical;
+  EXPECT_TRUE(window.publication(reading, false)) << "half of host memory is kept";
+}
+
+TEST_F(LoadWindow, WithoutACopyEverythingIsOneWindowIfItIsThere) {
+  keeps();
+  load_window window(course, physical);
+  ASSERT_EQ(window.objects()->size(), 8u);
+  EXPECT_EQ(window.take_present(acquired("########", 8 * physical), disk), step::ready);
+  EXPECT_EQ(window.after_rounds(ok), next::deliver);
+  EXPECT_FALSE(window.copies());
+  window.deliver();
+  EXPECT_EQ(done.places.size(), 8u);
+  EXPECT_EQ(done.holds.size(), 1u);
+}
+
+TEST_F(LoadWindow, WithoutACopyTheRestComesInSmallerWindows) {
+  keeps();
+  load_window whole(course, physical);
+  EXPECT_EQ(whole.take_present(acquired("#######."), disk), step::ready);
+  EXPECT_EQ(whole.after_rounds(ok), next::again);
+  load_window window(course, physical);
+  EXPECT_EQ(window.objects()->size(), 1u);
+  EXPECT_EQ(window.take_present(acquired("#"), disk), step::ready);
+  EXPECT_EQ(window.after_rounds(ok), next::deliver);
+}
+
+TEST_F(LoadWindow, WithoutACopyItEndsWhereLeasesLeaveNoRoom) {
+  keeps();
+  of.account = leases->open();
+  course.piecewise = true;
+  auto other = leases->open();
+  auto leased = other->charge(hold(12, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, 201));
+  load_window first(course, physical);
+  auto refused = first.take_present(acquired("#"), disk);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, errc::no_space);
+  EXPECT_NE(refused.error().text.find("(those of this connection "), std::string::npos)
+      << refused.error().text;
+  error failure = refused.error();
+  EXPECT_EQ(first.after_rounds(failure), next::end);
+  EXPECT_EQ(failure.code, errc::no_space);
+
+  done.chunks = 1; // with something delivered that is the answer
+  EXPECT_FALSE(first.take_present(acquired("#"), disk));
+  EXPECT_EQ(first.after_rounds(failure), next::end);
+  EXPECT_EQ(failure.code, errc::ok);
+}
+
+TEST_F(LoadWindow, WithoutACopyWhatTransfersHoldIsNotCountedAsLeased) {
+  keeps();
+  of.account = leases->open();
+  course.piecewise = true;
+  load_window window(course, 4 * physical);
+  EXPECT_EQ(window.take_present(acquired("##..", 14 * physical), disk), step::read_below);
+  EXPECT_EQ(course.others_hold, 0u);
+  below_reading reading(window.objects(), {{tier_kind::disk, hold(4, {2, 3}, 101)}});
+  EXPECT_TRUE(window.space(reading)) << "the transfers end";
+}
+
+TEST_F(LoadWindow, WithoutACopyItDeliversTheChunksForWhichThereIsRoom) {
+  keeps();
+  of.account = leases->open();
+  course.piecewise = true;
+  auto other = leases->open();
+  auto leased = other->charge(hold(8, {0, 1, 2, 3, 4, 5, 6, 7}, 201));
+  {
+    load_window window(course, 4 * physical);
+    done.chunks = 1;
+    auto refused = window.take_present(acquired("####"), disk);
+    ASSERT_FALSE(refused) << "of the four that are left, three are for it";
+    EXPECT_TRUE(course.full);
+    error failure = refused.error();
+    EXPECT_EQ(window.after_rounds(failure), next::again);
+    EXPECT_FALSE(course.full);
+  }
+  load_window half(course, 4 * physical);
+  ASSERT_EQ(half.objects()->size(), 2u);
+  EXPECT_EQ(half.take_present(acquired("##"), disk), step::ready);
+}
+
+TEST_F(LoadWindow, WithoutACopyWhatTheLeaseHoldsMayStay) {
+  keeps();
+  of.leased = {{tier_kind::host, hold(8, {0, 1, 2, 3, 4, 5, 6, 7})}};
+  load_window window(course, physical);
+  EXPECT_EQ(window.take_present(acquired("########", 13 * physical), disk), step::ready);
+  EXPECT_EQ(window.after_rounds(ok), next::deliver);
+}
+
+TEST_F(LoadWindow, WithoutACopyReadingNeedsRoomBesideLeases) {
+  keeps();
+  course.piecewise = true;
+  load_window window(course, 2 * physical);
+  EXPECT_EQ(window.take_present(acquired("..", 11 * physical), disk), step::read_below);
+  below_reading reading(window.objects(), {{tier_kind::disk, hold(2, {0, 1}, 101)}});
+  auto request = window.space(reading);
+  ASSERT_FALSE(request);
+  EXPECT_EQ(request.error().code, errc::no_space);
+  EXPECT_FALSE(course.full);
+  done.chunks = 1;
+  EXPECT_FALSE(window.space(reading));
+  EXPECT_TRUE(course.full);
+  course.full = false;
+  window.refused_space({errc::no_space, ""});
+  EXPECT_TRUE(course.full);
+  window.refused_space({errc::internal, ""});
+  EXPECT_FALSE(course.full);
+}

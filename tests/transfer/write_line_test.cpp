@@ -1,0 +1,61 @@
+#include "transfer/write_line.hpp"
+
+#include "tests/tier/objects.hpp"
+
+#include <gtest/gtest.h>
+
+using namespace terrace;
+using namespace terrace::test;
+
+namespace {
+
+write_through_notice notice(size_t objects) {
+  return {nullptr,
+          chain(1, objects, 100),
+          std::make_shared<object_hold>(release_sink_ptr{}, std::vector<object_place>(objects)),
+          nullptr,
+          {}};
+}
+
+} // namespace
+
+TEST(WriteLine, WritesSoManyBytesAtATime) {
+  write_line line(300);
+  EXPECT_TRUE(line.idle());
+  for (size_t objects : {2, 2, 1})
+    line.push(notice(objects));
+  auto first = line.next(), second = line.next();
+  ASSERT_TRUE(first && second) << "there was room when the second began";
+  EXPECT_FALSE(line.next());
+  EXPECT_FALSE(line.idle());
+  line.done(*first);
+  auto third = line.next();
+  ASSERT_TRUE(third);
+  EXPECT_EQ(third->objects(), 1u) << "they are written in order";
+  line.done(*second);
+  EXPECT_FALSE(line.next());
+  EXPECT_FALSE(line.idle());
+  line.done(*third);
+  EXPECT_TRUE(line.idle());
+}
+
+TEST(WriteLine, ALargerNoticeIsWrittenAlone) {
+  write_line line(300);
+  line.push(notice(9));
+  line.push(notice(1));
+  auto large = line.next();
+  ASSERT_TRUE(large);
+  EXPECT_FALSE(line.next());
+  line.done(*large);
+  EXPECT_TRUE(line.next());
+}
+
+TEST(WriteLine, ANoticeWithoutBytesIsInProgressToo) {
+  write_line line(300);
+  line.push(notice(0));
+  auto empty = line.next();
+  ASSERT_TRUE(empty);
+  EXPECT_FALSE(line.idle());
+  line.done(*empty);
+  EXPECT_TRUE(line.idle());
+}
