@@ -2,15 +2,17 @@
 // marked (delayed) may wait, and the text says what releases them.
 #pragma once
 
-#include "actors/connection/connection_messages.hpp"
 #include "actors/disk/start_journal.hpp"
 #include "actors/messages.hpp"
-#include "actors/supervision/supervisor_messages.hpp"
-#include "actors/tier/memory_messages.hpp"
+#include "connection/connection_messages.hpp"
 #include "connection/group_messages.hpp"
 #include "connection/lookup_messages.hpp"
+#include "disk/clear_record.hpp"
 #include "disk/disk_messages.hpp"
+#include "memory/memory_messages.hpp"
+#include "metrics/add_source.hpp"
 #include "runtime/io_messages.hpp"
+#include "supervision/supervisor_messages.hpp"
 #include "tier/policy_messages.hpp"
 #include "transfer/mover_messages.hpp"
 #include "transfer/write_through_messages.hpp"
@@ -18,129 +20,47 @@
 #include <caf/allowed_unsafe_message_type.hpp>
 #include <caf/typed_actor.hpp>
 
-// Defined in pure rooms.
-#define TERRACE_MESSAGE(type) CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::type)
-TERRACE_MESSAGE(release_notice)
-TERRACE_MESSAGE(abandon_notice)
-TERRACE_MESSAGE(detach_notice)
-TERRACE_MESSAGE(probe_request)
-TERRACE_MESSAGE(access_notice)
-TERRACE_MESSAGE(probe_answer)
-TERRACE_MESSAGE(acquire_request)
-TERRACE_MESSAGE(acquire_answer)
-TERRACE_MESSAGE(publish_request)
-TERRACE_MESSAGE(publish_answer)
-TERRACE_MESSAGE(await_request)
-TERRACE_MESSAGE(await_answer)
-TERRACE_MESSAGE(discard_notice)
-TERRACE_MESSAGE(confirm_request)
-TERRACE_MESSAGE(confirm_answer)
-TERRACE_MESSAGE(clear_request)
-TERRACE_MESSAGE(clear_answer)
-TERRACE_MESSAGE(tier_status_request)
-TERRACE_MESSAGE(tier_report)
-TERRACE_MESSAGE(allocate_request)
-TERRACE_MESSAGE(allocate_answer)
-TERRACE_MESSAGE(free_notice)
-TERRACE_MESSAGE(room_request)
-TERRACE_MESSAGE(room_made)
-TERRACE_MESSAGE(evictable_notice)
-TERRACE_MESSAGE(grow_notice)
-TERRACE_MESSAGE(retire_request)
-TERRACE_MESSAGE(retire_answer)
-TERRACE_MESSAGE(policy_notes)
-TERRACE_MESSAGE(victim_request)
-TERRACE_MESSAGE(victim_answer)
-TERRACE_MESSAGE(write_credit_request)
-TERRACE_MESSAGE(write_credit_answer)
-TERRACE_MESSAGE(empty_spaces_request)
-TERRACE_MESSAGE(empty_spaces_answer)
-TERRACE_MESSAGE(forget_spaces_notice)
-TERRACE_MESSAGE(usage_request)
-TERRACE_MESSAGE(usage_answer)
-TERRACE_MESSAGE(restored_request)
-TERRACE_MESSAGE(restored_answer)
-TERRACE_MESSAGE(notes_mark)
-TERRACE_MESSAGE(inference_begin)
-TERRACE_MESSAGE(inference_end)
-TERRACE_MESSAGE(uses_notice)
-TERRACE_MESSAGE(admit_request)
-TERRACE_MESSAGE(admit_answer)
-TERRACE_MESSAGE(set_policy_request)
-TERRACE_MESSAGE(set_policy_answer)
-TERRACE_MESSAGE(policies_request)
-TERRACE_MESSAGE(policies_report)
-TERRACE_MESSAGE(shadow_use)
-TERRACE_MESSAGE(shadow_clear)
-TERRACE_MESSAGE(shadow_request)
-TERRACE_MESSAGE(shadow_report)
-TERRACE_MESSAGE(copy_request)
-TERRACE_MESSAGE(copy_answer)
-TERRACE_MESSAGE(seal_request)
-TERRACE_MESSAGE(seal_answer)
-TERRACE_MESSAGE(check_request)
-TERRACE_MESSAGE(check_answer)
-TERRACE_MESSAGE(disk_request)
-TERRACE_MESSAGE(disk_answer)
-TERRACE_MESSAGE(read_request)
-TERRACE_MESSAGE(write_request)
-TERRACE_MESSAGE(move_answer)
-TERRACE_MESSAGE(close_mover_request)
-TERRACE_MESSAGE(close_mover_answer)
-TERRACE_MESSAGE(register_memory)
-TERRACE_MESSAGE(add_memory)
-TERRACE_MESSAGE(forget_memory)
-TERRACE_MESSAGE(journal_stalled)
-TERRACE_MESSAGE(write_through_notice)
-TERRACE_MESSAGE(finish_writes_request)
-TERRACE_MESSAGE(finish_writes_answer)
-TERRACE_MESSAGE(write_credit_notice)
-TERRACE_MESSAGE(index_changes)
-TERRACE_MESSAGE(image_request)
-TERRACE_MESSAGE(image_answer)
-TERRACE_MESSAGE(forget_request)
-TERRACE_MESSAGE(forget_answer)
-TERRACE_MESSAGE(close_journal_request)
-TERRACE_MESSAGE(close_journal_answer)
-TERRACE_MESSAGE(open_space_request)
-TERRACE_MESSAGE(open_space_answer)
-TERRACE_MESSAGE(idle_spaces_request)
-TERRACE_MESSAGE(idle_spaces_answer)
-TERRACE_MESSAGE(forget_spaces_request)
-TERRACE_MESSAGE(forget_spaces_answer)
-TERRACE_MESSAGE(add_lease_notice)
-TERRACE_MESSAGE(reserve_spaces_request)
-TERRACE_MESSAGE(reserve_spaces_answer)
-TERRACE_MESSAGE(use_lease_request)
-TERRACE_MESSAGE(use_lease_answer)
-TERRACE_MESSAGE(end_lease_notice)
-TERRACE_MESSAGE(end_owner_notice)
-TERRACE_MESSAGE(begin_lookup_request)
-TERRACE_MESSAGE(begin_lookup_answer)
-TERRACE_MESSAGE(finish_lookup_notice)
-TERRACE_MESSAGE(await_lookup_request)
-TERRACE_MESSAGE(await_lookup_answer)
-TERRACE_MESSAGE(cancel_lookup_request)
-TERRACE_MESSAGE(cancel_lookup_answer)
-TERRACE_MESSAGE(group_status_request)
-TERRACE_MESSAGE(group_report)
-#undef TERRACE_MESSAGE
+#include <type_traits>
 
-// Defined in this room.
-#define TERRACE_ACTORS_MESSAGE(type) CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::type)
-TERRACE_ACTORS_MESSAGE(sweep_notice)
-TERRACE_ACTORS_MESSAGE(clear_turn_notice)
-TERRACE_ACTORS_MESSAGE(start_journal)
-TERRACE_ACTORS_MESSAGE(resize_memory)
-TERRACE_ACTORS_MESSAGE(memory_prepared)
-TERRACE_ACTORS_MESSAGE(policies_notice)
-TERRACE_ACTORS_MESSAGE(resize_groups)
-TERRACE_ACTORS_MESSAGE(begin_notice)
-TERRACE_ACTORS_MESSAGE(drain_notice)
-TERRACE_ACTORS_MESSAGE(confirm_notice)
-TERRACE_ACTORS_MESSAGE(leave_notice)
-TERRACE_ACTORS_MESSAGE(resume_notice)
-#undef TERRACE_ACTORS_MESSAGE
+namespace terrace::actors {
+
+/// Every message between actors stands in this list; they are moved in memory and never serialized. A
+/// message of one room alone may instead be allowed there.
+template <class Message>
+struct message_tag {};
+template <class... Message>
+struct message_list : message_tag<Message>... {};
+
+using messages = message_list<
+    release_notice, abandon_notice, detach_notice, probe_request, access_notice, probe_answer,
+    acquire_request, acquire_answer, publish_request, publish_answer, await_request, await_answer,
+    discard_notice, confirm_request, confirm_answer, clear_request, clear_answer, tier_status_request,
+    tier_report, allocate_request, allocate_answer, free_notice, room_request, room_made, evictable_notice,
+    grow_notice, retire_request, retire_answer, policy_notes, victim_request, victim_answer,
+    write_credit_request, write_credit_answer, empty_spaces_request, empty_spaces_answer,
+    forget_spaces_notice, usage_request, usage_answer, restored_request, restored_answer, notes_mark,
+    inference_begin, inference_end, uses_notice, admit_request, admit_answer, set_policy_request,
+    set_policy_answer, policies_request, policies_report, shadow_use, shadow_clear, shadow_request,
+    shadow_report, copy_request, copy_answer, seal_request, seal_answer, check_request, check_answer,
+    disk_request, disk_answer, read_request, write_request, move_answer, close_mover_request,
+    close_mover_answer, register_memory, add_memory, forget_memory, journal_stalled, write_through_notice,
+    finish_writes_request, finish_writes_answer, write_credit_notice, index_changes, image_request,
+    image_answer, forget_request, forget_answer, close_journal_request, close_journal_answer,
+    open_space_request, open_space_answer, idle_spaces_request, idle_spaces_answer, forget_spaces_request,
+    forget_spaces_answer, add_lease_notice, reserve_spaces_request, reserve_spaces_answer, use_lease_request,
+    use_lease_answer, end_lease_notice, end_owner_notice, begin_lookup_request, begin_lookup_answer,
+    finish_lookup_notice, await_lookup_request, await_lookup_answer, cancel_lookup_request,
+    cancel_lookup_answer, group_status_request, group_report, sweep_notice, clear_turn_notice, start_journal,
+    resize_memory, memory_prepared, policies_notice, resize_groups, begin_notice, drain_notice,
+    confirm_notice, leave_notice, resume_notice, disk_prepared, memory_committed, open_disk_notice,
+    commit_piece_notice, add_source, remember_clear_request, remember_clear_answer>;
+
+} // namespace terrace::actors
+
+template <class Message>
+requires std::is_base_of_v<terrace::actors::message_tag<Message>, terrace::actors::messages>
+struct caf::allowed_unsafe_message_type<Message> : std::true_type {
+};
 
 namespace terrace::actors {
 
@@ -326,7 +246,26 @@ using group_actor = caf::typed_actor<
 /// MEMORY: the size of a trust group's host memory, and its commitment.
 using memory_actor = caf::typed_actor<
     // From the supervisor: the new size. (The result is logged.)
-    caf::reacts_to<resize_memory>>;
+    caf::reacts_to<resize_memory>,
+    // From its preparer: all memory is committed, or cannot be.
+    caf::reacts_to<memory_committed>>;
+
+/// PREPARER: a thread for blocking work. Reports to whoever spawned it, and ends.
+using preparer_actor = caf::typed_actor<
+    // From itself: open the disk and recover its contents.
+    caf::reacts_to<open_disk_notice>,
+    // From itself: commit the next piece of memory. Between two pieces it can be ended.
+    caf::reacts_to<commit_piece_notice>>;
+
+/// CLEAR KEEPER: a thread for one clear that a group's volume cannot record now. Answers and ends.
+using clear_keeper_actor = caf::typed_actor<
+    // From the connection that clears. (delayed: until it is durable)
+    caf::replies_to<remember_clear_request>::with<remember_clear_answer>>;
+
+/// METRICS: the exposition scraped by Prometheus. Its server threads read counters and send no messages.
+using metrics_actor = caf::typed_actor<
+    // From whoever has more to show after the start: a source to be read at each scrape.
+    caf::reacts_to<add_source>>;
 
 /// LISTENER: one listening socket.
 using listener_actor = caf::typed_actor<
@@ -351,6 +290,8 @@ using supervisor_actor = caf::typed_actor<
     // From the daemon, after a reload.
     caf::reacts_to<policies_notice>, caf::reacts_to<resize_groups>,
     // From the memory of each group, once.
-    caf::reacts_to<memory_prepared>>;
+    caf::reacts_to<memory_prepared>,
+    // From the preparer of a group's disk: it is open, or why not.
+    caf::reacts_to<disk_prepared>>;
 
 } // namespace terrace::actors

@@ -33,4 +33,8 @@ struct clear_turn_notice {
   std::shared_ptr<clear_turns> work;
 };
 
+/// A preparer's to itself: blocking work, a part at a time.
+struct open_disk_notice {};
+struct commit_piece_notice {};
+
 } // namespace terrace::actors

@@ -45,6 +45,8 @@ struct lookup_result {
   std::optional<missing_object>
       missing;                 ///< the first absent object; none if all were found, or the lease is full
   std::vector<digest> digests; ///< if requested: of the requested chunks
+  uint32_t digest_width = 0;   ///< of `digests` on the wire, in bytes; 0: none were requested
+  uint32_t chunk_tokens = 0;   ///< of `await_lookup`: tokens of a chunk in the lookup's space; otherwise 0
 };
 
 struct connect_options {
@@ -111,7 +113,8 @@ class connection {
   /// The answer to another connection's lookup, as soon as it is available, also if that lookup starts after
   /// this call. Its lease ends when all holders have released it. Errors: `gone` if the lookup had no answer
   /// or its lease has ended, `cancelled`, and `deadline`, also for a lookup that never starts.
-  result<lookup_result> await_lookup(const lookup_id& id, deadline until = {});
+  result<lookup_result> await_lookup(const lookup_id& id, deadline until = {},
+                                     const request_options& options = {});
 
   /// Ends another connection's lookup, or, if it has been answered, that connection's hold on its lease.
   /// False: the lookup is unknown, or nothing of it is left.
@@ -125,7 +128,8 @@ class connection {
   /// `earlier` given up, once these are read. `no_space`: leases leave no room at all; `load` needs none.
   result<located_objects> read_lease(const lease_id& id, chunk_range range = {}, deadline until = {},
                                      std::span<const uint8_t> pools = {},
-                                     earlier_places earlier = earlier_places::kept);
+                                     earlier_places earlier = earlier_places::kept,
+                                     const request_options& options = {});
 
   /// Copies leased objects out of the mapped arena, on this thread, without the daemon. `into` has one
   /// destination per object (chunk by chunk, pool by pool), each of the object's size. Returns the number of
@@ -144,7 +148,7 @@ class connection {
   result<store_result> store(const store_request& request, deadline until = {});
 
   result<reservation> reserve(const reserve_request& request, deadline until = {});
-  result<store_result> commit(reservation written, deadline until = {});
+  result<store_result> commit(reservation written, deadline until = {}, const request_options& options = {});
 
   /// Reports how an inference request ended.
   result<void> end_inference(const inference_end& what, deadline until = {});
@@ -169,14 +173,17 @@ class connection {
   // is sent to the daemon as the request's deadline.
 
   result<ticket<lookup_result>> submit_lookup(const lookup_request& request, deadline until = {});
-  result<ticket<lookup_result>> submit_await_lookup(const lookup_id& id, deadline until = {});
+  result<ticket<lookup_result>> submit_await_lookup(const lookup_id& id, deadline until = {},
+                                                    const request_options& options = {});
   result<ticket<located_objects>> submit_read_lease(const lease_id& id, chunk_range range = {},
                                                     deadline until = {}, std::span<const uint8_t> pools = {},
-                                                    earlier_places earlier = earlier_places::kept);
+                                                    earlier_places earlier = earlier_places::kept,
+                                                    const request_options& options = {});
   result<ticket<load_result>> submit_load(const load_request& request, deadline until = {});
   result<ticket<store_result>> submit_store(const store_request& request, deadline until = {});
   result<ticket<reservation>> submit_reserve(const reserve_request& request, deadline until = {});
-  result<ticket<store_result>> submit_commit(reservation written, deadline until = {});
+  result<ticket<store_result>> submit_commit(reservation written, deadline until = {},
+                                             const request_options& options = {});
 
   /// Takes the result and empties the ticket. If it fails with `errc::deadline` because of its own `until`,
   /// the ticket remains valid and can be waited for again.

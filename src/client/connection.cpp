@@ -123,10 +123,12 @@ result<ticket<lookup_result>> connection::submit_lookup(const lookup_request& re
   return submit_about<lookup_result>(kind::lookup, request, 0, until);
 }
 
-result<ticket<lookup_result>> connection::submit_await_lookup(const lookup_id& id, deadline until) {
+result<ticket<lookup_result>> connection::submit_await_lookup(const lookup_id& id, deadline until,
+                                                              const request_options& options) {
   request_context in{0, 0, milliseconds_left(until)};
   return submit<lookup_result>(
-      core_->now(), kind::await_lookup, [&](body_builder& body) { return encode(body, id, in); }, until);
+      core_->now(), kind::await_lookup, [&](body_builder& body) { return encode(body, id, options, in); },
+      until);
 }
 
 result<ticket<load_result>> connection::submit_load(const load_request& request, deadline until) {
@@ -152,13 +154,14 @@ result<ticket<reservation>> connection::submit_reserve(const reserve_request& re
   return submit_about<reservation>(kind::reserve, request, 0, until);
 }
 
-result<ticket<store_result>> connection::submit_commit(reservation written, deadline until) {
+result<ticket<store_result>> connection::submit_commit(reservation written, deadline until,
+                                                       const request_options& options) {
   if (!written)
     return fail(errc::bad_request, "expected a reservation, got an empty handle");
+  request_context in{0, 0, milliseconds_left(until)};
   auto sent = submit<store_result>(
       written.channel_, kind::commit,
-      [&](body_builder& body) { return wire::CreateCommit(body, written.id_, milliseconds_left(until)); },
-      until);
+      [&](body_builder& body) { return detail::encode_commit(body, written.id_, options, in); }, until);
   if (sent)
     written.id_ = 0; // now owned by the daemon: nothing to abort
   return sent;
@@ -166,11 +169,12 @@ result<ticket<store_result>> connection::submit_commit(reservation written, dead
 
 result<ticket<located_objects>> connection::submit_read_lease(const lease_id& id, chunk_range range,
                                                               deadline until, std::span<const uint8_t> pools,
-                                                              earlier_places earlier) {
+                                                              earlier_places earlier,
+                                                              const request_options& options) {
   request_context in{0, 0, milliseconds_left(until)};
   return submit<located_objects>(
       core_->now(), kind::read_lease,
-      [&](body_builder& body) { return encode(body, id, range, pools, earlier, in); }, until);
+      [&](body_builder& body) { return encode(body, id, range, pools, earlier, options, in); }, until);
 }
 
 // ---- waiting ----
@@ -200,7 +204,8 @@ result<lookup_result> connection::wait(ticket<lookup_result>& under_way, deadlin
                         .held = {},
                         .first_token = table.first_token(),
                         .missing = detail::decode(table.missing()),
-                        .digests = detail::decode_digests(table)};
+                        .digests = detail::decode_digests(table),
+                        .digest_width = table.digest_width()};
     if (table.tiers() && table.found_chunks() > 0)
       std::memcpy(found.tiers.data(), table.tiers()->data(), table.found_chunks());
     if (table.lease())
@@ -208,8 +213,11 @@ result<lookup_result> connection::wait(ticket<lookup_result>& under_way, deadlin
     return found;
   };
   if (under_way && under_way.channel_->request_of(under_way.id_) == kind::await_lookup)
-    return take<wire::AwaitLookupAnswer>(
-        under_way, until, [&](const wire::AwaitLookupAnswer& table) { return read(*table.found()); });
+    return take<wire::AwaitLookupAnswer>(under_way, until, [&](const wire::AwaitLookupAnswer& table) {
+      auto found = read(*table.found());
+      found.chunk_tokens = table.chunk_tokens();
+      return found;
+    });
   return take<wire::LookupAnswer>(under_way, until, read);
 }
 
@@ -324,13 +332,15 @@ result<lookup_result> connection::lookup(const lookup_request& request, deadline
   return finish(submit_lookup(request, until), until);
 }
 
-result<lookup_result> connection::await_lookup(const lookup_id& id, deadline until) {
-  return finish(submit_await_lookup(id, until), until);
+result<lookup_result> connection::await_lookup(const lookup_id& id, deadline until,
+                                               const request_options& options) {
+  return finish(submit_await_lookup(id, until, options), until);
 }
 
 result<located_objects> connection::read_lease(const lease_id& id, chunk_range range, deadline until,
-                                               std::span<const uint8_t> pools, earlier_places earlier) {
-  return finish(submit_read_lease(id, range, until, pools, earlier), until);
+                                               std::span<const uint8_t> pools, earlier_places earlier,
+                                               const request_options& options) {
+  return finish(submit_read_lease(id, range, until, pools, earlier, options), until);
 }
 
 result<load_result> connection::load(const load_request& request, deadline until) {
@@ -345,8 +355,8 @@ result<reservation> connection::reserve(const reserve_request& request, deadline
   return finish(submit_reserve(request, until), until);
 }
 
-result<store_result> connection::commit(reservation written, deadline until) {
-  return finish(submit_commit(std::move(written), until), until);
+result<store_result> connection::commit(reservation written, deadline until, const request_options& options) {
+  return finish(submit_commit(std::move(written), until, options), until);
 }
 
 } // namespace terrace::client

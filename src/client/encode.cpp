@@ -102,9 +102,10 @@ Offset<wire::Lookup> encode(body_builder& body, const lookup_request& request, c
                             request.digests);
 }
 
-Offset<wire::AwaitLookup> encode(body_builder& body, const lookup_id& lookup, const request_context& in) {
+Offset<wire::AwaitLookup> encode(body_builder& body, const lookup_id& lookup, const request_options& with,
+                                 const request_context& in) {
   auto id = body.CreateVector(lookup.bytes.data(), lookup.bytes.size());
-  return wire::CreateAwaitLookup(body, id, in.deadline_ms);
+  return wire::CreateAwaitLookup(body, id, in.deadline_ms, encode(body, with));
 }
 
 Offset<wire::Load> encode(body_builder& body, const load_request& request, const request_context& in) {
@@ -138,11 +139,18 @@ Offset<wire::Reserve> encode(body_builder& body, const reserve_request& request,
 
 Offset<wire::ReadLease> encode(body_builder& body, const lease_id& lease, chunk_range range,
                                std::span<const uint8_t> pools, earlier_places earlier,
-                               const request_context& in) {
+                               const request_options& with, const request_context& in) {
   auto id = body.CreateVector(lease.bytes.data(), lease.bytes.size());
   auto wanted = optional_vector(body, pools);
-  return wire::CreateReadLease(body, id, range.first, range.count, in.deadline_ms, 0, wanted,
+  auto options = encode(body, with);
+  return wire::CreateReadLease(body, id, range.first, range.count, in.deadline_ms, options, wanted,
                                earlier == earlier_places::given_up);
+}
+
+Offset<wire::Commit> encode_commit(body_builder& body, uint64_t reservation, const request_options& with,
+                                   const request_context& in) {
+  auto options = encode(body, with);
+  return wire::CreateCommit(body, reservation, in.deadline_ms, options);
 }
 
 } // namespace terrace::client::detail

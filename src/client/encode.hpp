@@ -37,7 +37,7 @@ flatbuffers::Offset<wire::OpenSpace> encode(body_builder& body, const space_spec
 flatbuffers::Offset<wire::Lookup> encode(body_builder& body, const lookup_request& request,
                                          const request_context& in);
 flatbuffers::Offset<wire::AwaitLookup> encode(body_builder& body, const lookup_id& lookup,
-                                              const request_context& in);
+                                              const request_options& options, const request_context& in);
 flatbuffers::Offset<wire::Load> encode(body_builder& body, const load_request& request,
                                        const request_context& in);
 flatbuffers::Offset<wire::Store> encode(body_builder& body, const store_request& request,
@@ -46,6 +46,8 @@ flatbuffers::Offset<wire::Reserve> encode(body_builder& body, const reserve_requ
                                           const request_context& in);
 flatbuffers::Offset<wire::ReadLease> encode(body_builder& body, const lease_id& lease, chunk_range range,
                                             std::span<const uint8_t> pools, earlier_places earlier,
-                                            const request_context& in);
+                                            const request_options& options, const request_context& in);
+flatbuffers::Offset<wire::Commit> encode_commit(body_builder& body, uint64_t reservation,
+                                                const request_options& options, const request_context& in);
 
 } // namespace terrace::client::detail

@@ -5,6 +5,19 @@
 
 namespace terrace {
 
+namespace {
+
+constexpr uint64_t alignment_bytes = allocator_options{}.alignment_bytes;
+
+/// What the objects take of staging memory.
+uint64_t bytes_of(const std::vector<uint64_t>& sizes) {
+  return std::accumulate(sizes.begin(), sizes.end(), uint64_t{0}, [](uint64_t sum, uint64_t bytes) {
+    return sum + (bytes + alignment_bytes - 1) / alignment_bytes * alignment_bytes;
+  });
+}
+
+} // namespace
+
 chunks_to_write absent_chunks(const object_batch& all, size_t objects_per_chunk,
                               const object_bitmap& present) {
   auto absent = std::make_shared<object_batch>();
@@ -48,11 +61,10 @@ result<uint64_t> staging::reserve(staged what, const std::vector<uint64_t>& size
     auto extents = space_->allocate(sizes);
     if (!extents) {
       auto usage = space_->usage();
-      if (uint64_t bytes = std::accumulate(sizes.begin(), sizes.end(), uint64_t{0});
-          bytes > usage.capacity_bytes)
-        return fail(errc::bad_request, "the objects have " + std::to_string(bytes) +
-                                           " bytes: expected at most " +
-                                           std::to_string(usage.capacity_bytes) +
+      if (uint64_t bytes = bytes_of(sizes); bytes > usage.capacity_bytes)
+        return fail(errc::bad_request, "the objects take " + std::to_string(bytes) +
+                                           " bytes, each a multiple of " + std::to_string(alignment_bytes) +
+                                           ": expected at most " + std::to_string(usage.capacity_bytes) +
                                            " (connection.staging_bytes); reserve fewer chunks at a time");
       return fail(errc::no_space,
                   "the connection's staging memory has " + std::to_string(usage.free_bytes) + " of " +

@@ -80,14 +80,14 @@ void set_log_level(const std::string& level) { spdlog::set_level(spdlog::level::
 
 namespace {
 
-spdlog::level::level_enum level_of(actors::detail_log::level level) {
-  return level == actors::detail_log::level::trace ? spdlog::level::trace : spdlog::level::debug;
+spdlog::level::level_enum level_of(detail_log::level level) {
+  return level == detail_log::level::trace ? spdlog::level::trace : spdlog::level::debug;
 }
 
 } // namespace
 
-bool logs_detail(actors::detail_log::level level) { return spdlog::should_log(level_of(level)); }
-void log_detail(actors::detail_log::level level, const std::string& line) { log(level_of(level), line); }
+bool logs_detail(detail_log::level level) { return spdlog::should_log(level_of(level)); }
+void log_detail(detail_log::level level, const std::string& line) { log(level_of(level), line); }
 
 void log_info(const std::string& line) { log(spdlog::level::info, line); }
 void log_warning(const std::string& line) { log(spdlog::level::warn, line); }

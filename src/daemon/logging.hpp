@@ -1,7 +1,7 @@
 // The daemon's log: lines on standard error, as text or JSON.
 #pragma once
 
-#include "actors/detail_log.hpp"
+#include "base/detail_log.hpp"
 #include "base/error.hpp"
 #include "daemon/settings.hpp"
 
@@ -16,8 +16,8 @@ void start_logging(const daemon_options& options);
 void set_log_level(const std::string& level);
 
 /// The levels debug and trace.
-bool logs_detail(actors::detail_log::level level);
-void log_detail(actors::detail_log::level level, const std::string& line);
+bool logs_detail(detail_log::level level);
+void log_detail(detail_log::level level, const std::string& line);
 
 void log_info(const std::string& line);
 void log_warning(const std::string& line);

@@ -188,7 +188,7 @@ void reload(const command_line& given, const environment& env, settings& in_forc
     log_info("configuration reloaded: nothing has changed");
   for (const option_change& change : changes)
     log_info(change.text());
-  actors::policies_notice changed;
+  policies_notice changed;
   if (merged.host.policy != in_force.host.policy)
     changed.host = merged.host.policy;
   if (merged.disk.policy != in_force.disk.policy)
@@ -197,7 +197,7 @@ void reload(const command_line& given, const environment& env, settings& in_forc
   set_log_level(in_force.daemon.log_level);
   caf::anon_send(supervisor, std::move(changed));
   // Also if nothing has changed: memory that was not available before may be now.
-  caf::anon_send(supervisor, actors::resize_groups{host_bytes_of(in_force)});
+  caf::anon_send(supervisor, resize_groups{host_bytes_of(in_force)});
 }
 
 /// An option with an empty value, as from a variable that is not set: its name; otherwise empty.
@@ -319,7 +319,7 @@ int serve(settings with, const command_line& given, const environment& env) {
       } else {
         log_info("draining: no new requests");
         notifier.send("STOPPING=1");
-        caf::anon_send(supervisor, actors::drain_notice{});
+        caf::anon_send(supervisor, drain_notice{});
       }
     }
     if (timer && watched[2].revents != 0) {

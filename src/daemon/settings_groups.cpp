@@ -137,7 +137,8 @@ void append(problems& all, problems more) {
 } // namespace
 
 problems settings::validate() const {
-  constexpr uint32_t lease_percent_with_disk = 30; // 25 % are left for loads from it, so that 25 would be none
+  constexpr uint32_t lease_percent_with_disk =
+      30; // 25 % are left for loads from it, so that 25 would be none
   problems found = daemon.validate();
   if (listen.empty() || listen.size() > sockets_max)
     found.push_back({"listen", "has " + std::to_string(listen.size()) + " sockets",

@@ -42,9 +42,8 @@ tier_plan disk_plan(const disk_options& disk, uint64_t bytes) {
           disk.allocation_queue};
 }
 
-actors::group_plan plan_of(const settings& with, const group_options& group,
-                           const std::string& state_directory) {
-  actors::group_plan plan;
+group_plan plan_of(const settings& with, const group_options& group, const std::string& state_directory) {
+  group_plan plan;
   plan.name = group.name;
   plan.path = with.listen[group.sockets.front()].path;
   plan.isolated = group.isolated;
@@ -97,8 +96,8 @@ std::vector<std::string_view> verb_names() {
   return names;
 }
 
-void expose(metrics::exposition& exposition, const actors::group_plan& plan,
-            const actors::group_probes& probes, const region_budget_ptr& regions) {
+void expose(metrics::exposition& exposition, const group_plan& plan, const group_probes& probes,
+            const region_budget_ptr& regions) {
   metrics::labels group{{"group", plan.name}};
   exposition.add([group, regions](metrics::sample_sink& sink) {
     sink.gauge("terrace_region_bytes", "Bytes of registered regions, until they are unmapped.", group,

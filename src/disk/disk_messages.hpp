@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace terrace {
@@ -42,6 +43,14 @@ struct disk_answer {
 /// has completed after all. Counts like a stalled write.
 struct journal_stalled {
   bool now = true;
+};
+
+/// From a preparer: the disk of a group is open and its residents known to the policy; or the reason why not.
+struct opened_disk;
+struct disk_prepared {
+  size_t group = 0;
+  error failure;
+  std::shared_ptr<opened_disk> disk; ///< the receiver takes its contents
 };
 
 } // namespace terrace

@@ -1,5 +1,7 @@
 #include "disk/opened_disk_text.hpp"
 
+#include <cassert>
+
 namespace terrace {
 
 namespace {
@@ -48,6 +50,32 @@ std::string describe_losses(const opened_disk& disk) {
               ": one copy of its superblock was damaged and has been rewritten (" +
               file.damaged_superblock() + ")";
   return text;
+}
+
+joining_lines describe_joining(const std::string& tier, const opened_disk& disk) {
+  joining_lines lines;
+  lines.joined = tier + " joined: " + describe_opened(disk);
+  if (std::string left_out = describe_left_out(disk); !left_out.empty())
+    lines.warnings.push_back(tier + " " + left_out);
+  if (std::string lost = describe_losses(disk); !lost.empty())
+    lines.warnings.push_back(std::move(lost));
+  return lines;
+}
+
+void count_opened(const opened_disk& disk, std::span<const metrics::path_probes> probes,
+                  metrics::tier_probe& tier) {
+  assert(probes.size() == disk.paths->size() + disk.left_out.size());
+  if (!disk.left_out.empty())
+    tier.degraded(true);
+  for (const left_out_path& one : disk.left_out)
+    probes[one.path].disk->missing();
+  for (size_t i = 0; i < disk.paths->size(); ++i) {
+    const extent_file& file = *disk.paths->file(i);
+    const metrics::path_probes& path = probes[file.path_index()];
+    path.journal->recovered({disk.each[i].objects, damaged_in(disk.each[i]), disk.seconds});
+    if (!file.damaged_superblock().empty())
+      path.disk->damaged(metrics::disk_damage::superblock);
+  }
 }
 
 } // namespace terrace

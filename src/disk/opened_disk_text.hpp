@@ -1,9 +1,13 @@
-// Log texts for an opened disk tier.
+// Log texts and metrics for an opened disk tier.
 #pragma once
 
 #include "disk/disk_opening.hpp"
+#include "metrics/path_probes.hpp"
+#include "metrics/tier_probe.hpp"
 
+#include <span>
 #include <string>
+#include <vector>
 
 namespace terrace {
 
@@ -20,5 +24,16 @@ std::string describe_left_out(const opened_disk& disk);
 
 /// What is lost of its index; empty if nothing.
 std::string describe_losses(const opened_disk& disk);
+
+/// The lines for the log when the tier joins: that it does, and what is wrong. `tier`: its name.
+struct joining_lines {
+  std::string joined;
+  std::vector<std::string> warnings;
+};
+joining_lines describe_joining(const std::string& tier, const opened_disk& disk);
+
+/// Counts what was found and what is missing. `probes`: parallel to the configured paths.
+void count_opened(const opened_disk& disk, std::span<const metrics::path_probes> probes,
+                  metrics::tier_probe& tier);
 
 } // namespace terrace

@@ -21,6 +21,13 @@ struct extent {
   friend bool operator==(const extent&, const extent&) = default;
 };
 
+inline uint64_t bytes_of(const std::vector<extent>& extents) {
+  uint64_t bytes = 0;
+  for (const extent& one : extents)
+    bytes += one.size;
+  return bytes;
+}
+
 struct allocator_options {
   uint64_t capacity_bytes = 0;          ///< size of the arena
   uint64_t alignment_bytes = 4096;      ///< a power of two; offsets and physical sizes are multiples of it

@@ -51,7 +51,8 @@ bool allocation_queue::admits(const flow& of) const {
 
 allocate_answer allocation_queue::too_many(const flow& of) const {
   size_t own = waiting_of(of);
-  return {error{errc::busy, std::to_string(own) + " requests of this connection and " + std::to_string(waiting() - own) +
+  return {error{errc::busy, std::to_string(own) + " requests of this connection and " +
+                                std::to_string(waiting() - own) +
                                 " others wait for memory already; try again later"},
           {}};
 }
@@ -82,8 +83,7 @@ void allocation_queue::allocate(const allocate_request& request, reply answer) {
     answer(too_many(of));
     return;
   }
-  line_.push(of, {request, physical, ++arrived_, physical, std::move(answer)},
-             physical);
+  line_.push(of, {request, physical, ++arrived_, physical, std::move(answer)}, physical);
   serve();
 }
 

@@ -5,6 +5,7 @@
 #include "base/fair_queue.hpp"
 #include "tier/allocate.hpp"
 #include "tier/eviction_round.hpp"
+#include "tier/usage.hpp"
 
 #include <deque>
 #include <functional>
@@ -55,6 +56,8 @@ class allocation_queue {
 
   /// Answers the waiting requests whose context has ended.
   void sweep();
+
+  usage_answer report() const { return {{}, usage(), room_bytes(), waiting(), std::string(name_)}; }
 
   /// Free bytes that can be allocated and are not kept free ahead of demand.
   uint64_t room_bytes() const;
@@ -110,9 +113,9 @@ class allocation_queue {
   std::unordered_set<uint64_t> failed_; ///< numbers for which no room could be made, until more is evictable
   std::vector<retiring> retiring_;
   uint64_t arrived_ = 0;
-  std::vector<std::function<void()>> kept_; ///< requests that arrived while the space was passed on
-  std::vector<extent> kept_free_;           ///< extents that were freed meanwhile
-  size_t arrivals_kept_ = 0;                ///< allocation requests among them
+  std::vector<std::function<void()>> kept_;      ///< requests that arrived while the space was passed on
+  std::vector<extent> kept_free_;                ///< extents that were freed meanwhile
+  size_t arrivals_kept_ = 0;                     ///< allocation requests among them
   std::unordered_map<uint64_t, size_t> kept_of_; ///< the same, by connection
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/object_key.hpp"
+#include "tier/await.hpp"
 #include "tier/request_context.hpp"
 
 #include <functional>
@@ -16,6 +17,13 @@ struct awaited_end {
   errc code = errc::ok;   ///< `ok`: all have settled; otherwise what ended the context
   bool abandoned = false; ///< a writer gave up one of them
 };
+
+inline await_answer to_answer(const awaited_end& end) {
+  if (end.code == errc::ok)
+    return {{}, end.abandoned};
+  return {{end.code, "the request ended while it waited for another that writes the same objects"},
+          end.abandoned};
+}
 
 class awaited_objects {
  public:

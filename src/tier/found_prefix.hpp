@@ -88,8 +88,8 @@ class found_prefix {
   enum class stage : uint8_t { begins, counting, charging, leased };
   stage stage_ = stage::begins;
   account_ptr account_;
-  std::vector<bool> leased_;  ///< parallel to the host objects, as far as they are counted: leased by anybody
-  uint64_t added_bytes_ = 0;  ///< of those that are not: what the lease adds
+  std::vector<bool> leased_; ///< parallel to the host objects, as far as they are counted: leased by anybody
+  uint64_t added_bytes_ = 0; ///< of those that are not: what the lease adds
   std::optional<lease_account::claim> claimed_;
   std::optional<lease_account::gradual_charge> charge_;
 };

@@ -3,7 +3,10 @@
 
 #include "index/object_id.hpp"
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace terrace {
 
@@ -15,5 +18,10 @@ struct object_place {
   uint64_t generation = 0; ///< of its write, in a durable tier (storage/index_record.hpp)
   bool present() const { return id != object_id{}; }
 };
+
+inline size_t count_present(const std::vector<object_place>& places) {
+  return static_cast<size_t>(
+      std::count_if(places.begin(), places.end(), [](const object_place& one) { return one.present(); }));
+}
 
 } // namespace terrace

@@ -204,13 +204,13 @@ void residency::detach(const std::vector<object_id>& ids) {
   }
 }
 
-std::vector<extent> residency::discard(const std::vector<object_id>& ids) {
-  std::vector<extent> freed;
+residency::discard_result residency::discard(const std::vector<object_id>& ids, discard_reason why) {
+  discard_result done;
   for (object_id id : ids) {
     const resident* object = residents().get(id);
     if (object == nullptr || !readable(object->state()))
       continue;
-    ++discarded;
+    ++done.objects;
     note(note_kind::erase, *object);
     if (durable_)
       durable_->removed(residents(), id);
@@ -218,10 +218,12 @@ std::vector<extent> residency::discard(const std::vector<object_id>& ids) {
       residents().remove(id);
       continue;
     }
-    freed.push_back(extent_of(*object));
+    done.freed.push_back(extent_of(*object));
     residents().erase(id);
   }
-  return freed;
+  if (why == discard_reason::damaged)
+    discarded += done.objects;
+  return done;
 }
 
 /// Removes objects that are present but unreachable, in favor of what is written instead.
@@ -231,10 +233,7 @@ std::vector<extent> residency::drop_out_of_reach(const object_batch& objects,
   for (size_t i : wanted)
     if (auto id = residents().find(objects.keys[i]); id && out_of_reach(*residents().get(*id)))
       ids.push_back(*id);
-  uint64_t before = discarded;
-  auto freed = discard(ids);
-  discarded = before; // they are not damaged
-  return freed;
+  return discard(ids, discard_reason::unusable).freed;
 }
 
 void residency::restore(std::span<const index_record> records, std::span<const space_id> spaces) {
@@ -421,6 +420,25 @@ residency::holders residency::describe_holders() const {
              std::to_string(table().held()) + " objects (leases " + std::to_string(now.leased_bytes) +
              "), writes in progress " + std::to_string(table().reserved_bytes()) + " bytes";
   return now;
+}
+
+image_answer residency::image(const image_request& request) const {
+  image_answer part;
+  part.objects = durable_->image(table(), request.first, request.count);
+  std::erase_if(part.objects, [&](const index_change& change) {
+    return change.record.offset - request.within.offset >= request.within.size;
+  });
+  part.next = request.first + request.count;
+  part.last = part.next >= table().slots();
+  return part;
+}
+
+std::vector<space_id> residency::empty_of(const std::vector<space_id>& spaces) const {
+  std::vector<space_id> empty;
+  for (space_id one : spaces)
+    if (!table().has(one))
+      empty.push_back(one);
+  return empty;
 }
 
 } // namespace terrace

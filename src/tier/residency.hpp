@@ -6,8 +6,10 @@
 #include "tier/acquire.hpp"
 #include "tier/awaited_objects.hpp"
 #include "tier/durable_index.hpp"
+#include "tier/index_keeping.hpp"
 #include "tier/lease_ledger.hpp"
 #include "tier/object_batch.hpp"
+#include "tier/object_notices.hpp"
 #include "tier/object_place.hpp"
 #include "tier/policy_notes.hpp"
 #include "tier/tier_index.hpp"
@@ -72,7 +74,13 @@ class residency {
   std::vector<extent> abandon(const std::vector<object_id>& ids);
   /// Removes reserved objects from the index and ends the wait for them; `abandon` frees them.
   void detach(const std::vector<object_id>& ids);
-  std::vector<extent> discard(const std::vector<object_id>& ids);
+
+  /// Objects that are never served again; what is held is freed with its last hold.
+  struct discard_result {
+    std::vector<extent> freed;
+    uint64_t objects = 0;
+  };
+  discard_result discard(const std::vector<object_id>& ids, discard_reason why = discard_reason::damaged);
 
   /// Evicts what is in `range` as soon as it is not held, now or later.
   void retire(extent range);
@@ -113,9 +121,7 @@ class residency {
   std::vector<index_change> take_changes() {
     return durable_ ? durable_->take_changes() : std::vector<index_change>{};
   }
-  std::vector<index_change> image(uint32_t first, uint32_t count) const {
-    return durable_->image(table(), first, count);
-  }
+  image_answer image(const image_request& request) const;
   void begin_epoch(uint64_t epoch) { durable_->begin_epoch(epoch); }
   uint64_t epoch() const { return durable_->epoch(); }
   bool durable() const { return durable_.has_value(); }
@@ -150,10 +156,13 @@ class residency {
   void charges(std::shared_ptr<const lease_ledger> leases) { leases_ = std::move(leases); }
   uint64_t leased_bytes() const { return leases_ ? leases_->bytes() : 0; }
 
+  /// Of which of these spaces there is nothing.
+  std::vector<space_id> empty_of(const std::vector<space_id>& spaces) const;
+
   const resident_table& table() const { return index_->table(); }
 
   uint64_t evictions = 0;
-  uint64_t discarded = 0;
+  uint64_t discarded = 0; ///< damaged ones
 
  private:
   resident_table& residents() { return index_->table(); }

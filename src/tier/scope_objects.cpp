@@ -13,9 +13,9 @@ scope_objects::scope_objects(scope_subject of) : of_(std::move(of)), next_(of_.s
     batch_->trailing.set(pool, of_.in->spec.pools[pool].rule == hit_rule::trailing_chunks);
 }
 
-object_key scope_objects::key(size_t pool, const digest& chunk) const {
-  return {of_.in->id, static_cast<uint16_t>(pool),
-          of_.in->spec.pools[pool].replicated ? uint16_t{0} : of_.rank, chunk};
+object_key scope_objects::key(size_t pool, uint16_t rank, const digest& chunk) const {
+  return {of_.in->id, static_cast<uint16_t>(pool), of_.in->spec.pools[pool].replicated ? uint16_t{0} : rank,
+          chunk};
 }
 
 /// For eviction, an object of a pool that needs every chunk follows the previous one. States of trailing
@@ -32,7 +32,7 @@ entry_key scope_objects::parent(size_t pool, size_t chunk, const object_key& key
   }
   for (size_t other = 0; other < pools.size(); ++other)
     if (pools[other].rule == hit_rule::all_chunks)
-      return to_entry_key(this->key(other, key.chunk));
+      return to_entry_key(this->key(other, key.rank, key.chunk));
   return {};
 }
 
@@ -41,7 +41,7 @@ bool scope_objects::step() {
   size_t end = std::min(next_ + slice_objects / pools.size() + 1, range.first + range.count);
   for (; next_ < end; ++next_)
     for (size_t pool : pools) {
-      batch_->keys.push_back(key(pool, (*of_.chunks)[next_]));
+      batch_->keys.push_back(key(pool, of_.rank, (*of_.chunks)[next_]));
       batch_->parents.push_back(parent(pool, next_, batch_->keys.back()));
       batch_->payload_bytes.push_back(of_.in->spec.pools[pool].object_bytes);
     }

@@ -36,7 +36,7 @@ class scope_objects {
   batch_ptr take() { return std::move(batch_); }
 
  private:
-  object_key key(size_t pool, const digest& chunk) const;
+  object_key key(size_t pool, uint16_t rank, const digest& chunk) const;
   entry_key parent(size_t pool, size_t chunk, const object_key& key) const;
 
   scope_subject of_;

@@ -38,7 +38,7 @@ class copy_line {
   class job {
    public:
     virtual ~job() = default;
-    virtual uint64_t next_cost() const = 0; ///< of its next slice
+    virtual uint64_t next_cost() const = 0;  ///< of its next slice
     virtual bool go_on(uint64_t budget) = 0; ///< true: it is done
     virtual void finish() = 0;
   };

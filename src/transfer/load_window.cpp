@@ -145,8 +145,8 @@ result<acquire_request> load_window::space(const below_reading& reading) {
   request.may_wait = !course_.delivered_some(); // a waiting request holds nothing
   if (of.account)
     claimed_below_.emplace(of.account->claim_for(wanted, course_.held_bytes_max()));
-  bool fits = claimed_below_ ? claimed_below_->complete()
-                             : course_.others_hold + wanted <= course_.held_bytes_max();
+  bool fits =
+      claimed_below_ ? claimed_below_->complete() : course_.others_hold + wanted <= course_.held_bytes_max();
   if (!fits) {
     course_.full = course_.delivered_some();
     return tl::unexpected(course_.no_room(wanted));

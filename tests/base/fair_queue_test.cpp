@@ -91,7 +91,10 @@ TEST_F(FairQueue, ChosenItemsPassTheFrontAndAreCharged) {
   push({1, 2}, 500); // 1
   push({1, 2}, 3);   // 2
   auto small = line.take_first(
-      [](const work& item, uint64_t cost) { return cost == item.cost && cost < 10 ? turn::served : turn::waits; }, 2);
+      [](const work& item, uint64_t cost) {
+        return cost == item.cost && cost < 10 ? turn::served : turn::waits;
+      },
+      2);
   ASSERT_TRUE(small);
   EXPECT_EQ(small->number, 2u);
   EXPECT_FALSE(line.take_first([](const work&, uint64_t) { return turn::waits; }, 2));
@@ -125,7 +128,8 @@ TEST_F(FairQueue, WhatEndsWithoutBeingServedIsNotCharged) {
   push({1, 2}, quantum);   // 8
   line.front();
   for (int i = 0; i < 4; ++i)
-    line.take_first([](const work& item, uint64_t) { return item.of.connection == 1 ? turn::ended : turn::waits; }, 1);
+    line.take_first(
+        [](const work& item, uint64_t) { return item.of.connection == 1 ? turn::ended : turn::waits; }, 1);
   EXPECT_EQ(drain(), (std::vector<uint64_t>{4, 8, 5, 6, 7}));
 }
 
@@ -176,7 +180,8 @@ TEST_F(FairQueue, LosesNothing) {
       before = done.number;
     } else if (dice < 95) {
       auto taken = line.take_first(
-          [&](const work& item, uint64_t) { return item.number % 7 == 0 ? turn::served : turn::waits; }, 50'000);
+          [&](const work& item, uint64_t) { return item.number % 7 == 0 ? turn::served : turn::waits; },
+          50'000);
       if (taken) {
         EXPECT_EQ(waiting.erase(taken->number), 1u);
       }

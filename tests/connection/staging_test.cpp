@@ -72,6 +72,11 @@ TEST(Staging, RefusesForGoodWhatCanNeverFit) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, errc::bad_request);
   EXPECT_NE(refused.error().text.find("at most 32768"), std::string::npos) << refused.error().text;
+  refused = memory->reserve(what(0, 9), std::vector<uint64_t>(9, 1)); // each takes a page
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, errc::bad_request) << refused.error().text;
+  EXPECT_NE(refused.error().text.find("take 36864 bytes"), std::string::npos) << refused.error().text;
+  EXPECT_TRUE(memory->reserve(what(0, 8), std::vector<uint64_t>(8, 1)));
 }
 
 TEST(Staging, WhatIsTakenIsFoundByNobodyElseAndKeepsItsSpaceUntilItIsPutBack) {

@@ -77,6 +77,77 @@ TEST(Promises, AnErrorNamesTheTraceOfItsRequest) {
   EXPECT_NE(refused.error().text.find("(trace request-4711)"), std::string::npos) << refused.error().text;
 }
 
+TEST(Promises, AnErrorNamesTheTraceAlsoWhenNothingOfThatNameExists) {
+  daemon_under_test daemon;
+  test::raw_client client(daemon.socket());
+  ASSERT_TRUE(client.greet());
+  using flatbuffers::FlatBufferBuilder;
+  auto traced = [](FlatBufferBuilder& body) { return wire::CreateOptionsDirect(body, 128, "request-4711"); };
+  auto one_digest = [](FlatBufferBuilder& body) {
+    return wire::CreatePrefix(body, 0, 0, 0, body.CreateVector(std::vector<uint8_t>(32, 1)));
+  };
+  auto expect_trace = [&](errc code) {
+    auto said = client.receive();
+    ASSERT_TRUE(said);
+    EXPECT_EQ(said->code(), code);
+    EXPECT_NE(said->text().find("(trace request-4711)"), std::string::npos) << said->text();
+  };
+  client.send(protocol::kind::lookup, 2, [&](FlatBufferBuilder& body) {
+    auto what = one_digest(body);
+    return wire::CreateLookup(body, 77, what, false, 0, 0, traced(body));
+  });
+  expect_trace(errc::not_found);
+  client.send(protocol::kind::load, 3, [&](FlatBufferBuilder& body) {
+    auto runs = protocol::create_structs(body, std::vector<wire::Run>());
+    auto what = one_digest(body);
+    return wire::CreateLoad(body, 77, what, 0, 0, 0, 77, runs, 0, 0, traced(body));
+  });
+  expect_trace(errc::not_found);
+  client.send(protocol::kind::store, 4, [&](FlatBufferBuilder& body) {
+    auto runs = protocol::create_structs(body, std::vector<wire::Run>());
+    auto what = one_digest(body);
+    return wire::CreateStore(body, 77, what, 0, 0, 77, runs, 0, 0, traced(body));
+  });
+  expect_trace(errc::not_found);
+  client.send(protocol::kind::reserve, 5, [&](FlatBufferBuilder& body) {
+    auto what = one_digest(body);
+    return wire::CreateReserve(body, 77, what, 0, 0, 0, traced(body));
+  });
+  expect_trace(errc::not_found);
+  client.send(protocol::kind::commit, 6,
+              [&](FlatBufferBuilder& body) { return wire::CreateCommit(body, 77, 0, traced(body)); });
+  expect_trace(errc::not_found);
+}
+
+TEST(Promises, RequestsOnLeasesNamesAndReservationsHaveOptionsToo) {
+  daemon_under_test daemon({.log_level = "trace"});
+  tester client(daemon.socket());
+  auto chain = chain_of(1, 1);
+  lease_id nobodys;
+  nobodys.bytes.fill(1);
+  auto read =
+      client->read_lease(nobodys, {}, patiently(), {}, client::earlier_places::kept, {.trace = "read-1"});
+  ASSERT_FALSE(read);
+  EXPECT_NE(read.error().text.find("(trace read-1)"), std::string::npos) << read.error().text;
+  auto request = client.lookup_of(chain);
+  request.id = lookup_id{};
+  request.id->bytes.fill(2);
+  auto waiting = client->submit_await_lookup(*request.id, patiently(), {.trace = "await-2"});
+  ASSERT_TRUE(waiting);
+  request.digests = true;
+  auto hashed = client->lookup(request, patiently());
+  ASSERT_TRUE(hashed);
+  EXPECT_EQ(hashed->digest_width, digest::max_size);
+  auto told = client->wait(*waiting, patiently());
+  ASSERT_TRUE(told);
+  EXPECT_EQ(told->chunk_tokens, space_chunk_tokens);
+  EXPECT_TRUE(daemon.await_log("(trace await-2)"));
+  auto made = client->reserve({.in = client.space(), .what = client::prefix::of_digests(chain)}, patiently());
+  ASSERT_TRUE(made);
+  EXPECT_TRUE(client->commit(std::move(*made), patiently(), {.trace = "commit-3"}));
+  EXPECT_TRUE(daemon.await_log("(trace commit-3)"));
+}
+
 TEST(Promises, TheLogLevelDebugHasALinePerConnectionAndLease) {
   daemon_under_test daemon({.log_level = "debug"});
   {

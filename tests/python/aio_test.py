@@ -96,6 +96,28 @@ class Asyncio(unittest.IsolatedAsyncioTestCase):
         with self.assertRaises(terrace.NotFound):
             await self.daemon.set_policy("moon", "lru", timeout=PATIENCE)
 
+    async def test_a_space_is_closed_and_unknown_then(self) -> None:
+        held = await self.daemon.reserve(self.space, [1] * 16, timeout=PATIENCE)
+        with self.assertRaises(terrace.Busy):
+            await self.daemon.close_space(self.space, timeout=PATIENCE)
+        held.abort()
+        await self.daemon.close_space(self.space, timeout=PATIENCE)
+        for call in (self.daemon.close_space(self.space), self.daemon.lookup(self.space, [1] * 16)):
+            with self.assertRaises(terrace.BadRequest):
+                await call
+
+    async def test_a_lookup_names_what_is_missing_and_returns_digests(self) -> None:
+        chain = chain_of(3, 2)
+        found = await self.daemon.lookup(self.space, Prefix.of_digests(chain), digests=True, timeout=PATIENCE)
+        assert found.missing is not None
+        self.assertEqual((found.missing.chunk, found.missing.damaged, found.digests), (0, False, chain))
+
+    async def test_an_observer_only_looks(self) -> None:
+        async with await terrace.aio.connect(self.server.socket, timeout=PATIENCE, observes=True) as observer:
+            self.assertGreater((await observer.status(timeout=PATIENCE)).workers, 0)
+            with self.assertRaisesRegex(terrace.BadRequest, "observes"):
+                await observer.open_space(SPEC, timeout=PATIENCE)
+
     async def test_calls_on_the_thread_and_requests_on_the_loop_mix(self) -> None:
         async def ask(n: int) -> int:
             if n % 5 == 0:

@@ -103,6 +103,37 @@ class Refusals(DaemonTest):
         lease.release()
 
 
+class Observers(unittest.TestCase):
+    def test_an_observer_gets_in_when_no_client_does(self) -> None:
+        server = Daemon(connection="connections_max = 1")
+        self.addCleanup(server.stop)
+        with terrace.connect(server.socket, name="the only one", timeout=PATIENCE):
+            with self.assertRaises(terrace.Busy):
+                terrace.connect(server.socket, timeout=PATIENCE)
+            with terrace.connect(server.socket, timeout=PATIENCE, observes=True) as observer:
+                names = [client.name for client in observer.status(timeout=PATIENCE).clients]
+                self.assertIn("the only one", names)
+                self.assertEqual(observer.policies(timeout=PATIENCE).group, observer.daemon.group)
+            shown = subprocess.run(
+                [sys.executable, "-m", "terrace", "status", "--socket", server.socket],
+                timeout=PATIENCE, capture_output=True, text=True,
+            )
+            self.assertEqual((shown.returncode, shown.stderr), (0, ""))
+            self.assertIn("the only one", shown.stdout)
+
+    def test_an_observer_only_looks(self) -> None:
+        server = Daemon()
+        self.addCleanup(server.stop)
+        with terrace.connect(server.socket, timeout=PATIENCE, observes=True) as observer:
+            with self.assertRaisesRegex(terrace.BadRequest, "observes"):
+                observer.open_space(SPEC, timeout=PATIENCE)
+            with self.assertRaisesRegex(terrace.BadRequest, "observes"):
+                observer.set_policy("host", "lru", timeout=PATIENCE)
+            observer.status(timeout=PATIENCE)
+        with self.assertRaises(TypeError):
+            terrace.connect(server.socket, observes="yes")  # type: ignore[arg-type]
+
+
 class Waiting(DaemonTest):
     def test_a_deadline_ends_a_wait(self) -> None:
         with self.assertRaises(terrace.DeadlineExceeded) as raised:

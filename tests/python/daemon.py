@@ -22,7 +22,8 @@ CHUNK_TOKENS = 16
 class Daemon:
     """Runs from its construction on, when it is ready, until `stop`."""
 
-    def __init__(self, host_bytes: int = 32 << 20, more: str = "") -> None:
+    def __init__(self, host_bytes: int = 32 << 20, more: str = "", connection: str = "", disk_bytes: int = 0) -> None:
+        """`more` and `connection`: lines of [[listen]] and of [connection]. Without `disk_bytes` there is no disk tier."""
         self.folder = Path(tempfile.mkdtemp(prefix="terrace-python-"))
         self.socket = str(self.folder / "terrace.sock")
         (self.folder / "state").mkdir()
@@ -34,11 +35,13 @@ path = "{self.socket}"
 {more}
 [connection]
 staging_bytes = "8MiB"
+{connection}
 [host]
 bytes = {host_bytes}
 [disk]
-enabled = false
+enabled = {"true" if disk_bytes else "false"}
 path = "{self.folder / "state"}"
+{f"bytes = {disk_bytes}" if disk_bytes else ""}
 [metrics]
 enabled = false
 """
@@ -62,6 +65,11 @@ enabled = false
     def kill(self) -> None:
         self.process.kill()
         self.process.wait()
+
+    def terminate(self) -> None:
+        """In order: what was stored is on disk afterwards."""
+        self.process.terminate()
+        self.process.wait(PATIENCE)
 
     def pause(self) -> None:
         self.process.send_signal(signal.SIGSTOP)

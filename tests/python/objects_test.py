@@ -190,6 +190,24 @@ class Objects(DaemonTest):
         self.assertEqual(self.daemon.clear(space, timeout=PATIENCE).objects, 2)
         self.assertEqual(self.daemon.lookup(space, Prefix.of_digests(chain), timeout=PATIENCE).found_chunks, 0)
 
+    def test_an_error_names_the_trace_of_its_request(self) -> None:
+        traced = terrace.Options(trace="request-4711")
+        region = self.daemon.register_region(terrace.Memory(OBJECT_BYTES), timeout=PATIENCE)
+        nobody, name = bytes(15) + b"x", os.urandom(16)
+        wrong = Prefix.of_tokens([1] * 16, parent=bytes(32), parent_tokens=5)
+        for call in (
+            lambda: self.daemon.lookup(self.space, wrong, id=name, options=traced, timeout=PATIENCE),
+            lambda: self.daemon.await_lookup(name, options=traced, timeout=PATIENCE),  # of the one that was refused
+            lambda: self.daemon.read_lease(nobody, options=traced, timeout=PATIENCE),
+            lambda: self.daemon.load(None, nobody, region, [(0, OBJECT_BYTES)], options=traced, timeout=PATIENCE),
+        ):
+            with self.assertRaisesRegex(terrace.Error, r"\(trace request-4711\)"):
+                call()
+        reservation = self.daemon.reserve(self.space, Prefix.of_digests(chain_of(14, 1)), options=traced, timeout=PATIENCE)
+        with self.assertRaises(TypeError):
+            self.daemon.commit(reservation, options="a trace", timeout=PATIENCE)  # type: ignore[arg-type]
+        self.assertEqual(self.daemon.commit(reservation, options=traced, timeout=PATIENCE).stored_chunks, 1)
+
     def test_an_inference_carries_its_number_to_its_end(self) -> None:
         chain = chain_of(12, 1)
         options = terrace.Options(inference=5, session=9, turn=1, priority=10, trace="a test")

@@ -33,6 +33,8 @@ struct PolicyBook : ::testing::Test {
   std::vector<entry_key> victims(uint64_t bytes = UINT64_MAX, uint64_t inference = 0) {
     return book.victims({tier_kind::host, bytes, inference}).victims;
   }
+  /// The clients' clock shows so many seconds.
+  void time(uint64_t seconds) { book.end({UINT64_MAX, {}, seconds * 1'000'000'000}); }
   /// A chain of one object.
   static inference_begin inference(uint64_t number, uint64_t object, policy_time told = 0) {
     inference_begin what;
@@ -47,6 +49,7 @@ struct PolicyBook : ::testing::Test {
 
 TEST_F(PolicyBook, NotesMakeTheOrderOfVictims) {
   note(note_kind::insert, {1, 2, 3, 4});
+  time(1);
   note(note_kind::hit, {1});
   note(note_kind::pin, {2});
   note(note_kind::erase, {3});
@@ -90,9 +93,11 @@ TEST_F(PolicyBook, AnInferenceIsOneAccessUntilItEnds) {
 
 TEST_F(PolicyBook, AnInferencesOwnObjectsAreSpared) {
   note(note_kind::insert, {1, 2});
-  book.begin(inference(7, 1));
-  EXPECT_EQ(victims(UINT64_MAX, 7), std::vector<entry_key>{name(2)});
-  EXPECT_EQ(victims(UINT64_MAX, 8), (std::vector<entry_key>{name(2), name(1)}));
+  book.begin(inference(7, 1, 1'000'000'000));
+  time(2);
+  note(note_kind::hit, {2});
+  EXPECT_EQ(victims(UINT64_MAX, 8), (std::vector<entry_key>{name(1), name(2)}));
+  EXPECT_EQ(victims(UINT64_MAX, 7), (std::vector<entry_key>{name(2), name(1)})) << "its own come last";
 }
 
 TEST_F(PolicyBook, ALongChainIsRecordedInParts) {

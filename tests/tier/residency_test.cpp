@@ -218,10 +218,10 @@ TEST_F(Residency, ADiscardedObjectIsNotFoundAgainAndItsSpaceWaitsForItsReaders) 
   auto places = published(chain(0, 1));
   tier.probe(*chain(0, 1), true, false);
   tier.take_notes();
-  EXPECT_TRUE(tier.discard({places[0].id}).empty());
+  EXPECT_TRUE(tier.discard({places[0].id}).freed.empty());
   EXPECT_FALSE(sees(0));
   EXPECT_EQ(notes(), (note_list{{note_kind::erase, name(0)}}));
-  EXPECT_TRUE(tier.discard({places[0].id}).empty()); // a second finder changes nothing
+  EXPECT_TRUE(tier.discard({places[0].id}).freed.empty()); // a second finder changes nothing
   auto freed = tier.release({places[0].id});
   ASSERT_EQ(freed.size(), 1u);
   EXPECT_EQ(freed[0].offset, places[0].offset);
@@ -232,7 +232,7 @@ TEST_F(Residency, ADiscardedObjectIsNotFoundAgainAndItsSpaceWaitsForItsReaders) 
 
 TEST_F(Residency, ADiscardedObjectThatNobodyReadsIsFreeAtOnce) {
   auto places = published(chain(0, 1));
-  EXPECT_EQ(tier.discard({places[0].id}).size(), 1u);
+  EXPECT_EQ(tier.discard({places[0].id}).freed.size(), 1u);
   EXPECT_EQ(tier.table().size(), 0u);
 }
 

@@ -21,8 +21,8 @@ struct CopyLine : ::testing::Test {
   copy_line line{8 * mebibyte};
   std::vector<std::byte> inside = std::vector<std::byte>(16 * mebibyte);
   std::vector<std::byte> region = std::vector<std::byte>(16 * mebibyte, std::byte{7});
-  space_ptr in = std::make_shared<opened_space>(
-      opened_space{space_id{1}, terrace::testing::small_space(), terrace::testing::small_space().fingerprint()});
+  space_ptr in = std::make_shared<opened_space>(opened_space{space_id{1}, terrace::testing::small_space(),
+                                                             terrace::testing::small_space().fingerprint()});
   std::vector<uint64_t> done; ///< connections, in the order in which their copies ended
 
   static context_ptr context_of(const flow& of) {

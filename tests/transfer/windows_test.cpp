@@ -26,7 +26,8 @@ TEST(Windows, HaveABoundedNumberOfObjects) {
   std::vector<uint64_t> bytes(9 * window_objects_max, 1);
   EXPECT_EQ(window_end(bytes, 0, 1, UINT64_MAX, same), window_objects_max);
   EXPECT_EQ(window_end(bytes, 0, 3, UINT64_MAX, same), window_objects_max / 3 * 3);
-  EXPECT_EQ(window_end(bytes, 0, 3 * window_objects_max, UINT64_MAX, same), 3 * window_objects_max) << "one chunk";
+  EXPECT_EQ(window_end(bytes, 0, 3 * window_objects_max, UINT64_MAX, same), 3 * window_objects_max)
+      << "one chunk";
 }
 
 TEST(Windows, CountWhatObjectsTakeOfTheArena) {

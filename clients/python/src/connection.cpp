@@ -16,9 +16,10 @@ std::chrono::milliseconds milliseconds_of(double seconds) {
 }
 
 void connect(connection_handle* self, const std::string& path, const std::string& name, const timeout& limit,
-             uint32_t socket_buffer_bytes, double backoff_least, double backoff_most) {
+             bool observes, uint32_t socket_buffer_bytes, double backoff_least, double backoff_most) {
   client::connect_options options{.path = path,
                                   .name = name,
+                                  .observes = observes,
                                   .socket_buffer_bytes = socket_buffer_bytes,
                                   .backoff_least = milliseconds_of(backoff_least),
                                   .backoff_most = milliseconds_of(backoff_most)};
@@ -43,6 +44,12 @@ space_handle open_space(connection_handle& self, nb::handle described, const tim
     return space;
   }));
   return {self.in, opened, std::move(pools)};
+}
+
+void close_space(connection_handle& self, space_handle& given, const timeout& limit) {
+  const client::space& space = space_in(self.in, given);
+  auto until = deadline_of(limit);
+  value_of(self.in->use(until, [&](client::connection& daemon) { return daemon.close_space(space, until); }));
 }
 
 nb::object register_descriptor(connection_handle& self, int descriptor, uint64_t bytes, uintptr_t base,
@@ -97,8 +104,9 @@ connection_class bind_connection(nb::module_& in) {
   connection_class connection(in, "Connection");
   connection
       .def("__init__", connect, nb::arg("path"), nb::kw_only(), nb::arg("name") = "python",
-           nb::arg("timeout") = nb::none(), nb::arg("socket_buffer_bytes") = 1U << 20,
-           nb::arg("backoff_least") = 0.01, nb::arg("backoff_most") = 2.0)
+           nb::arg("timeout") = nb::none(), nb::arg("observes") = false,
+           nb::arg("socket_buffer_bytes") = 1U << 20, nb::arg("backoff_least") = 0.01,
+           nb::arg("backoff_most") = 2.0)
       .def("_daemon", daemon_of)
       .def_prop_ro("alive",
                    [](connection_handle& self) {
@@ -123,6 +131,7 @@ connection_class bind_connection(nb::module_& in) {
           nb::arg("timeout") = nb::none())
       .def("close", [](connection_handle& self) { self.in->close(); })
       .def("_open_space", open_space, nb::arg("described"), nb::arg("timeout") = nb::none())
+      .def("close_space", close_space, nb::arg("space"), nb::kw_only(), nb::arg("timeout") = nb::none())
       .def("_register", register_descriptor, nb::arg("descriptor"), nb::arg("nbytes"), nb::arg("base") = 0,
            nb::arg("keeps") = nb::none(), nb::arg("timeout") = nb::none())
       .def("end_inference", end_inference, nb::arg("inference"), nb::kw_only(),

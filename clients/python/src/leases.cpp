@@ -102,6 +102,7 @@ void bind_leases(nb::module_& in) {
   nb::class_<located_handle>(in, "Located")
       .def_ro("objects", &located_handle::objects)
       .def_ro("first_token", &located_handle::first_token)
+      .def_ro("missing", &located_handle::missing)
       .def("copy_into", &located_handle::copy_into, nb::arg("destinations"))
       .def("__len__", [](const located_handle& self) { return nb::len(self.objects); })
       .def("__getitem__",

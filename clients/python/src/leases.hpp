@@ -6,6 +6,7 @@
 #include <nanobind/nanobind.h>
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace terrace::python {
@@ -40,6 +41,7 @@ struct lease_handle {
 struct located_handle {
   nb::list objects; ///< of exported_bytes
   uint64_t first_token = 0;
+  std::optional<client::missing_object> missing;
 
   /// Copies into other memory, one destination an object, and gives the number of bytes.
   uint64_t copy_into(nb::handle destinations) const;

@@ -49,13 +49,15 @@ nb::object run(const answer_context& with, client::deadline until, Submit&& subm
 
 template <bool waits>
 nb::object lookup(connection_handle& self, space_handle& space, nb::handle what, bool lease, nb::handle tiers,
-                  std::optional<nb::bytes> id, std::optional<owned_options*> options, const timeout& limit) {
+                  std::optional<nb::bytes> id, bool digests, std::optional<owned_options*> options,
+                  const timeout& limit) {
   prefix_argument prefix(what);
   client::lookup_request request{.in = space_in(self.in, space),
                                  .what = prefix.view(),
                                  .lease = lease,
                                  .tiers = tiers_of(tiers),
-                                 .options = options_of(options)};
+                                 .options = options_of(options),
+                                 .digests = digests};
   if (id)
     request.id = id_of<lookup_id>(*id);
   auto until = deadline_of(limit);
@@ -65,17 +67,20 @@ nb::object lookup(connection_handle& self, space_handle& space, nb::handle what,
 }
 
 template <bool waits>
-nb::object await_lookup(connection_handle& self, const nb::bytes& id, const timeout& limit) {
+nb::object await_lookup(connection_handle& self, const nb::bytes& id, std::optional<owned_options*> options,
+                        const timeout& limit) {
   auto name = id_of<lookup_id>(id);
+  auto with = options_of(options);
   auto until = deadline_of(limit);
   return run<client::lookup_result, waits>({self.in, nullptr}, until, [&](client::connection& daemon) {
-    return daemon.submit_await_lookup(name, until);
+    return daemon.submit_await_lookup(name, until, with);
   });
 }
 
 template <bool waits>
 nb::object read_lease(connection_handle& self, nb::handle lease, uint32_t first_chunk, uint32_t chunks,
-                      nb::handle pools, bool give_up_earlier, const timeout& limit) {
+                      nb::handle pools, bool give_up_earlier, std::optional<owned_options*> options,
+                      const timeout& limit) {
   lease_argument leased(lease);
   if (give_up_earlier && leased.held && leased.held->reads_in_use != 0) {
     PyErr_SetString(PyExc_BufferError,
@@ -84,9 +89,10 @@ nb::object read_lease(connection_handle& self, nb::handle lease, uint32_t first_
   }
   auto earlier = give_up_earlier ? client::earlier_places::given_up : client::earlier_places::kept;
   auto wanted = numbers_of<uint8_t>(pools, "a pool's number");
+  auto with = options_of(options);
   auto until = deadline_of(limit);
   return run<client::located_objects, waits>({self.in, leased.held}, until, [&](client::connection& daemon) {
-    return daemon.submit_read_lease(leased.id, {first_chunk, chunks}, until, wanted, earlier);
+    return daemon.submit_read_lease(leased.id, {first_chunk, chunks}, until, wanted, earlier, with);
   });
 }
 
@@ -174,13 +180,15 @@ nb::object reserve(connection_handle& self, space_handle& space, nb::handle what
 }
 
 template <bool waits>
-nb::object commit(connection_handle& self, reservation_handle& written, const timeout& limit) {
+nb::object commit(connection_handle& self, reservation_handle& written, std::optional<owned_options*> options,
+                  const timeout& limit) {
+  auto with = options_of(options);
   auto until = deadline_of(limit);
   auto taken = written.take();
   if (taken->in != self.in)
     refuse("expected a reservation of this connection, got another's: it is aborted");
   return run<client::store_result, waits>({self.in, nullptr}, until, [&](client::connection& daemon) {
-    return daemon.submit_commit(std::move(taken->reserved), until);
+    return daemon.submit_commit(std::move(taken->reserved), until, with);
   });
 }
 
@@ -216,12 +224,12 @@ void bind_requests(nb::module_& in, connection_class& to) {
   nb::tuple nothing;
   bind_both(to, "lookup", lookup<true>, lookup<false>, nb::arg("space"), nb::arg("what"), nb::kw_only(),
             nb::arg("lease") = false, nb::arg("tiers") = nothing, nb::arg("id") = none,
-            nb::arg("options") = none, nb::arg("timeout") = none);
+            nb::arg("digests") = false, nb::arg("options") = none, nb::arg("timeout") = none);
   bind_both(to, "await_lookup", await_lookup<true>, await_lookup<false>, nb::arg("id"), nb::kw_only(),
-            nb::arg("timeout") = none);
+            nb::arg("options") = none, nb::arg("timeout") = none);
   bind_both(to, "read_lease", read_lease<true>, read_lease<false>, nb::arg("lease"), nb::kw_only(),
             nb::arg("first_chunk") = 0, nb::arg("chunks") = 0, nb::arg("pools") = nothing,
-            nb::arg("give_up_earlier") = false, nb::arg("timeout") = none);
+            nb::arg("give_up_earlier") = false, nb::arg("options") = none, nb::arg("timeout") = none);
   bind_both(to, "load", load<true>, load<false>, nb::arg("space").none(), nb::arg("what"), nb::arg("region"),
             nb::arg("runs"), nb::kw_only(), nb::arg("first_chunk") = 0, nb::arg("chunks") = 0,
             nb::arg("runs_per_object") = nothing, nb::arg("pools") = nothing, nb::arg("options") = none,
@@ -234,7 +242,7 @@ void bind_requests(nb::module_& in, connection_class& to) {
             nb::arg("first_chunk") = 0, nb::arg("chunks") = 0, nb::arg("pools") = nothing,
             nb::arg("options") = none, nb::arg("timeout") = none);
   bind_both(to, "commit", commit<true>, commit<false>, nb::arg("reservation"), nb::kw_only(),
-            nb::arg("timeout") = none);
+            nb::arg("options") = none, nb::arg("timeout") = none);
   to.def(
       "cancel_lookup",
       [](connection_handle& self, const nb::bytes& id, const timeout& limit) {

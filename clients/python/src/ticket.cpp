@@ -15,6 +15,19 @@ struct lookup_handle {
   nb::object lease;
 };
 
+nb::list digests_of(const lookup_handle& lookup) {
+  nb::list list;
+  for (const digest& one : lookup.found.digests)
+    list.append(to_bytes(std::span(one.bytes).first(lookup.found.digest_width)));
+  return list;
+}
+
+std::string text_of(const client::missing_object& missing) {
+  return "<terrace.Missing: chunk " + std::to_string(missing.chunk) + ", pool " +
+         std::to_string(missing.pool) + ", rank " + std::to_string(missing.rank) +
+         (missing.damaged ? ", damaged>" : ">");
+}
+
 /// What the objects of one answer share.
 struct read_objects {
   read_objects(std::shared_ptr<held_lease> lease, std::shared_ptr<const void> memory)
@@ -46,7 +59,7 @@ nb::object to_python(const answer_context& with, client::lookup_result&& found) 
 
 nb::object to_python(const answer_context& with, client::located_objects&& located) {
   auto keeps = std::make_shared<read_objects>(with.held, std::move(located.mappings));
-  located_handle made{.objects = {}, .first_token = located.first_token};
+  located_handle made{.objects = {}, .first_token = located.first_token, .missing = located.missing};
   for (auto object : located.objects)
     made.objects.append(
         nb::cast(exported_bytes{{const_cast<uint8_t*>(object.data()), object.size()}, false, keeps}));
@@ -63,6 +76,12 @@ nb::object to_python(const answer_context& with, client::reservation&& reserved)
 }
 
 void bind_tickets(nb::module_& in) {
+  nb::class_<client::missing_object>(in, "Missing")
+      .def_ro("chunk", &client::missing_object::chunk)
+      .def_ro("pool", &client::missing_object::pool)
+      .def_ro("rank", &client::missing_object::rank)
+      .def_ro("damaged", &client::missing_object::damaged)
+      .def("__repr__", text_of);
   nb::class_<lookup_handle>(in, "Lookup")
       .def_prop_ro("requested_chunks", [](const lookup_handle& self) { return self.found.requested_chunks; })
       .def_prop_ro("found_chunks", [](const lookup_handle& self) { return self.found.found_chunks; })
@@ -70,7 +89,10 @@ void bind_tickets(nb::module_& in) {
       .def_prop_ro("usable_tokens", [](const lookup_handle& self) { return self.found.usable_tokens; })
       .def_prop_ro("first_token", [](const lookup_handle& self) { return self.found.first_token; })
       .def_prop_ro("tiers", [](const lookup_handle& self) { return to_bytes(self.found.tiers); })
+      .def_prop_ro("chunk_tokens", [](const lookup_handle& self) { return self.found.chunk_tokens; })
       .def_ro("lease", &lookup_handle::lease)
+      .def_prop_ro("missing", [](const lookup_handle& self) { return self.found.missing; })
+      .def_prop_ro("digests", digests_of)
       .def("__repr__", [](const lookup_handle& self) {
         return "<terrace.Lookup: " + std::to_string(self.found.found_chunks) + " of " +
                std::to_string(self.found.requested_chunks) + " chunks>";
@@ -82,6 +104,7 @@ void bind_tickets(nb::module_& in) {
       .def_ro("nbytes", &client::load_result::bytes)
       .def_ro("bytes_by_tier", &client::load_result::bytes_by_tier)
       .def_ro("first_token", &client::load_result::first_token)
+      .def_ro("missing", &client::load_result::missing)
       .def("__repr__", [](const client::load_result& self) {
         return "<terrace.Loaded: " + std::to_string(self.delivered_chunks) + " of " +
                std::to_string(self.requested_chunks) + " chunks, " + std::to_string(self.bytes) + " bytes>";

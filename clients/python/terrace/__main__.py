@@ -73,7 +73,7 @@ def main(arguments: list[str] | None = None) -> int:
     status.add_argument("--json", action="store_true", help="print JSON")
     options = parser.parse_args(arguments)
     try:
-        with connect(options.socket, name="python -m terrace", timeout=options.timeout) as daemon:
+        with connect(options.socket, name="python -m terrace", timeout=options.timeout, observes=True) as daemon:
             said = daemon.status(timeout=options.timeout)
     except Error as error:
         print(f"python -m terrace: {error}", file=sys.stderr)

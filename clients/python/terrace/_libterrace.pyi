@@ -142,6 +142,23 @@ class Lease:
         """A second time does nothing."""
 
 @final
+class Missing:
+    """The first object that ended a prefix early."""
+
+    @property
+    def chunk(self) -> int:
+        """Of the prefix or the lease, from 0."""
+    @property
+    def pool(self) -> int:
+        """Its number: the place in `Space.pools`."""
+    @property
+    def rank(self) -> int:
+        """A chunk is found when all ranks of the space have stored it."""
+    @property
+    def damaged(self) -> bool:
+        """It was found, and could not be read or had wrong bytes."""
+
+@final
 class Lookup:
     @property
     def requested_chunks(self) -> int: ...
@@ -160,8 +177,18 @@ class Lookup:
     def tiers(self) -> bytes:
         """Of each found chunk the number of its fastest `Tier`."""
     @property
+    def chunk_tokens(self) -> int:
+        """Of `await_lookup`: how many tokens a chunk of that lookup's space has; otherwise 0."""
+    @property
     def lease(self) -> Lease | None:
         """When asked for, and anything was found."""
+    @property
+    def missing(self) -> Missing | None:
+        """What ended the prefix; None: all chunks were found, or a lease has no room for more."""
+    @property
+    def digests(self) -> list[bytes]:
+        """When asked for: of the requested chunks, as they are looked up, with tags. To compare hashing. An answer to
+        `await_lookup` has none."""
 
 @final
 class Located:
@@ -174,6 +201,9 @@ class Located:
     def objects(self) -> list[Buffer]: ...
     @property
     def first_token(self) -> int: ...
+    @property
+    def missing(self) -> Missing | None:
+        """What ended them early; None: all came, or host memory had no room for more."""
     def copy_into(self, destinations: Iterable[BytesLike]) -> int:
         """Copies into other memory, one destination an object, and gives the number of bytes."""
 
@@ -193,6 +223,9 @@ class Loaded:
         """By the number of the `Tier`; may be shorter."""
     @property
     def first_token(self) -> int: ...
+    @property
+    def missing(self) -> Missing | None:
+        """What ended the load early; None: all was delivered."""
 
 @final
 class Stored:
@@ -247,7 +280,8 @@ class Options:
         turn: int = 0,
         time_ns: int | None = None,
     ) -> None:
-        """`priority`: the smaller, the more urgent. `inference`: one number for all that belongs to an inference request."""
+        """`priority`: the smaller, the more urgent. `trace`: shown in the daemon's log and in error texts. `inference`: one
+        number for all that belongs to an inference request."""
 
 class Connection:
     def __init__(
@@ -256,12 +290,16 @@ class Connection:
         *,
         name: str = "python",
         timeout: float | None = None,
+        observes: bool = False,
         socket_buffer_bytes: int = 1048576,
         backoff_least: float = 0.01,
         backoff_most: float = 2.0,
     ) -> None: ...
     def _daemon(self) -> dict[str, Any]: ...
     def _open_space(self, described: object, timeout: float | None = None) -> Space: ...
+    def close_space(self, space: Space, *, timeout: float | None = None) -> None:
+        """The connection no longer uses the space, however often it opened it; its objects stay. `Busy` while the
+        connection holds a lease or a reservation in it, also by a view of an object that was read."""
     def _register(
         self, descriptor: int, nbytes: int, base: int = 0, keeps: object = None, timeout: float | None = None
     ) -> Region: ...
@@ -287,9 +325,12 @@ class Connection:
         lease: bool = False,
         tiers: Iterable[int] = (),
         id: bytes | None = None,
+        digests: bool = False,
         options: Options | None = None,
         timeout: float | None = None,
-    ) -> Lookup: ...
+    ) -> Lookup:
+        """How much of a prefix is there. `lease`: keeps what is found readable. `tiers`: only these `Tier`s are searched.
+        `id`: 16 bytes by which others may wait for the answer. `digests`: the answer has those of the requested chunks."""
     def submit_lookup(
         self,
         space: Space,
@@ -298,12 +339,15 @@ class Connection:
         lease: bool = False,
         tiers: Iterable[int] = (),
         id: bytes | None = None,
+        digests: bool = False,
         options: Options | None = None,
         timeout: float | None = None,
     ) -> Ticket[Lookup]: ...
-    def await_lookup(self, id: bytes, *, timeout: float | None = None) -> Lookup:
+    def await_lookup(self, id: bytes, *, options: Options | None = None, timeout: float | None = None) -> Lookup:
         """The answer of another connection's lookup, also of one that comes after this call."""
-    def submit_await_lookup(self, id: bytes, *, timeout: float | None = None) -> Ticket[Lookup]: ...
+    def submit_await_lookup(
+        self, id: bytes, *, options: Options | None = None, timeout: float | None = None
+    ) -> Ticket[Lookup]: ...
     def cancel_lookup(self, id: bytes, *, timeout: float | None = None) -> bool: ...
     def adopt(self, id: bytes) -> Lease:
         """A handle on a lease that another connection took: it releases that lease. To read under it, its id will do."""
@@ -315,6 +359,7 @@ class Connection:
         chunks: int = 0,
         pools: Iterable[int] = (),
         give_up_earlier: bool = False,
+        options: Options | None = None,
         timeout: float | None = None,
     ) -> Located:
         """Where leased objects lie, without a copy. `Denied` in a group whose memory is not shared: use `load`. Fewer
@@ -328,6 +373,7 @@ class Connection:
         chunks: int = 0,
         pools: Iterable[int] = (),
         give_up_earlier: bool = False,
+        options: Options | None = None,
         timeout: float | None = None,
     ) -> Ticket[Located]: ...
     def load(
@@ -411,8 +457,12 @@ class Connection:
         options: Options | None = None,
         timeout: float | None = None,
     ) -> Ticket[Reservation]: ...
-    def commit(self, reservation: Reservation, *, timeout: float | None = None) -> Stored: ...
-    def submit_commit(self, reservation: Reservation, *, timeout: float | None = None) -> Ticket[Stored]: ...
+    def commit(
+        self, reservation: Reservation, *, options: Options | None = None, timeout: float | None = None
+    ) -> Stored: ...
+    def submit_commit(
+        self, reservation: Reservation, *, options: Options | None = None, timeout: float | None = None
+    ) -> Ticket[Stored]: ...
     def end_inference(
         self,
         inference: int,

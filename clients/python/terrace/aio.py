@@ -88,6 +88,7 @@ class Connection:
     commit = _asks(blocking.Connection.submit_commit)
 
     open_space = _calls(blocking.Connection.open_space)
+    close_space = _calls(blocking.Connection.close_space)
     register_region = _calls(blocking.Connection.register_region)
     cancel_lookup = _calls(blocking.Connection.cancel_lookup)
     end_inference = _calls(blocking.Connection.end_inference)
@@ -266,8 +267,12 @@ def _expire(future: asyncio.Future[None]) -> None:
 
 
 async def connect(
-    path: str | os.PathLike[str] | None = None, *, name: str = "python", timeout: float | None = None
+    path: str | os.PathLike[str] | None = None,
+    *,
+    name: str = "python",
+    timeout: float | None = None,
+    observes: bool = False,
 ) -> Connection:
     """As `terrace.connect`: `async with await terrace.aio.connect(path) as daemon: ...`."""
-    connecting = functools.partial(blocking.connect, path, name=name, timeout=timeout)
+    connecting = functools.partial(blocking.connect, path, name=name, timeout=timeout, observes=observes)
     return Connection(await asyncio.get_running_loop().run_in_executor(None, connecting))

@@ -47,9 +47,10 @@ class Connection(_libterrace.Connection):
         *,
         name: str = "python",
         timeout: float | None = None,
+        observes: bool = False,
         **options: Any,
     ) -> None:
-        super().__init__(os.fspath(path or default_socket()), name=name, timeout=timeout, **options)
+        super().__init__(os.fspath(path or default_socket()), name=name, timeout=timeout, observes=observes, **options)
 
     def __enter__(self) -> Connection:
         return self
@@ -110,7 +111,13 @@ class Connection(_libterrace.Connection):
 
 
 def connect(
-    path: str | os.PathLike[str] | None = None, *, name: str = "python", timeout: float | None = None
+    path: str | os.PathLike[str] | None = None,
+    *,
+    name: str = "python",
+    timeout: float | None = None,
+    observes: bool = False,
 ) -> Connection:
-    """Connects to the daemon at `path` (default: `default_socket()`); `name` appears in `terrace status`."""
-    return Connection(path, name=name, timeout=timeout)
+    """Connects to the daemon at `path` (default: `default_socket()`); `name` appears in `terrace status`. `observes`: only
+    `status` and `policies` will be called; this connects also when the daemon has all the clients that it may have (else
+    `Busy`)."""
+    return Connection(path, name=name, timeout=timeout, observes=observes)

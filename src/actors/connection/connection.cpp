@@ -22,7 +22,8 @@ connection::connection(self_pointer owner, unique_fd socket, peer who, client_pt
       requests_(record_->id,
                 {environment_->limits.credit_requests, environment_->limits.credit_bytes,
                  environment_->limits.request_deadline, environment_->limits.request_deadline_max}),
-      gate_(record_->id, environment_->memory), leased_(environment_->group->leases->open()),
+      gate_(record_->id, environment_->memory), deadlines_(environment_->limits.request_deadline),
+      leased_(environment_->group->leases->open()),
       holdings_({environment_->limits.staging_bytes, environment_->limits.reservations_max,
                  environment_->limits.spaces_max, environment_->limits.regions_max,
                  environment_->limits.leases_max, environment_->limits.lease_objects_max},
@@ -73,7 +74,7 @@ result<void> connection::greeted(std::string client_name, bool observes) {
     return admitted;
   }
   observes_ = observes;
-  must_end_at_ = clock::time_point::max();
+  deadlines_.moved_on();
   record_->set_name(std::move(client_name));
   channel_->set_frame_bytes_max(protocol::frame_bytes_max);
   if (phase_ == phase::handshake)
@@ -117,7 +118,7 @@ void connection::on_sent(int32_t bytes) {
   environment_->client_probe->sent(channel_->sent_bytes - before);
   for (uint64_t id : answered)
     answer_sent(id);
-  sent_at_ = environment_->now();
+  deadlines_.took(environment_->now());
   if (!open || (phase_ == phase::closing && !channel_->sending()))
     finish();
   else if (phase_ == phase::draining && requests_.empty())
@@ -226,8 +227,8 @@ void connection::answer(const request& what, errc outcome, std::unique_ptr<proto
   requests_.charge(what.id, frame->bytes().size());
   account_memory(gate_.unfinished_bytes());
   if (!channel_->sending()) {
-    sent_at_ = environment_->now();
-    arm_timer(sent_at_ + environment_->limits.request_deadline); // for a client that does not read
+    deadlines_.took(environment_->now());
+    arm_timer(deadlines_.next(environment_->now(), true)); // for a client that does not read
   }
   channel_->send({std::move(frame), std::move(descriptors), what.id});
 }

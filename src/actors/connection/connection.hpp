@@ -8,13 +8,14 @@
 
 #include "actors/connection/actor_pool.hpp"
 #include "actors/connection/client_record.hpp"
-#include "actors/detail_log.hpp"
 #include "actors/transfer/transfer_arguments.hpp"
+#include "base/detail_log.hpp"
 #include "base/line_limit.hpp"
 #include "base/printable.hpp"
 #include "channel/frame_channel.hpp"
 #include "channel/peer.hpp"
 #include "connection/arriving_request.hpp"
+#include "connection/client_deadlines.hpp"
 #include "connection/client_holdings.hpp"
 #include "connection/connection_limits.hpp"
 #include "connection/reading_gate.hpp"
@@ -161,7 +162,9 @@ class connection {
   void with_lease(const request& what, const lease_id& id, std::function<void(const lease_ptr&)> then);
 
   /// False: at the limit, and the request was refused.
-  bool opened(const request& what, client_space_ptr space);
+  bool opened(const request& what, client_space_ptr space) {
+    return ok(what, holdings_.add(std::move(space)));
+  }
   /// Errors: `not_found`; `busy` while the connection holds leases or reservations of the space.
   result<void> close_space(space_id id) { return holdings_.close_space(id); }
   uint16_t rank_in(space_id id) const { // 0 for a space in which only another connection's lease is
@@ -175,9 +178,11 @@ class connection {
   const region_budget_ptr& regions() const { return regions_; } ///< of this connection
   result<region_id> add_region(client_region_ptr region);
   bool remove_region(region_id id);
-  bool may_lease(const request& what); ///< refuses the request at the limit
+  bool may_lease(const request& what) { ///< refuses the request at the limit
+    return ok(what, holdings_.may_lease());
+  }
   /// True if its leases may contain this many more objects. Otherwise refuses the request.
-  bool may_name(const request& what, size_t objects);
+  bool may_name(const request& what, size_t objects) { return ok(what, holdings_.may_name(objects)); }
   void add_lease(lease_ptr taken);
   bool release_lease(const lease_id& id);
   /// For another client, from any thread: ends its own lease, unless this client may be reading it in place.
@@ -290,6 +295,7 @@ class connection {
            environment_->limits.leases_max;
   }
   void serve(protocol::frame& frame);
+  void show_regions();
   void refuse_unread(const request& what, const protocol::frame& frame, metrics::refusal as,
                      const error& why);
   void violation(const protocol::frame& frame, const error& why);
@@ -325,6 +331,7 @@ class connection {
   phase phase_ = phase::handshake;
   request_table requests_;
   reading_gate gate_;
+  client_deadlines deadlines_;
   account_ptr leased_;
   client_holdings holdings_;
   region_budget_ptr regions_;
@@ -336,10 +343,6 @@ class connection {
   std::vector<waiting_for_teardown> after_teardown_;
   clock::time_point timer_at_ = clock::time_point::max(); ///< when the armed timer fires
   runtime::operation_id timer_{};
-  clock::time_point must_end_at_ =
-      clock::time_point::max(); ///< of the handshake; of the last frame, once closing
-  clock::time_point
-      sent_at_{};         ///< when the client last took bytes of an answer, or the first began to be sent
   bool observes_ = false; ///< it may ask for status and policies only
   bool pumping_ = false;
   bool daemon_ends_ = false;

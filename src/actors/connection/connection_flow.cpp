@@ -41,7 +41,7 @@ void connection::pump() {
     return;
   account_memory(unfinished);
   if (served && phase_ != phase::handshake)
-    must_end_at_ = clock::time_point::max(); // the frame that has begun is another one
+    deadlines_.moved_on(); // the frame that has begun is another one
   expect_rest_of_frame(unfinished);
   if (!stopped || !gate_.waits_for_room())
     gate_.pass_on(); // it may have been woken
@@ -62,10 +62,10 @@ void connection::account_memory(uint64_t unfinished_frame) {
 
 /// A frame that has begun takes memory, so it must arrive in time.
 void connection::expect_rest_of_frame(uint64_t bytes) {
-  if (phase_ == phase::handshake || (bytes != 0) == (must_end_at_ != clock::time_point::max()))
+  if (phase_ == phase::handshake || (bytes != 0) == deadlines_.has_end())
     return;
   if (bytes == 0)
-    must_end_at_ = clock::time_point::max();
+    deadlines_.moved_on();
   else
     end_by(environment_->limits.request_deadline);
 }
@@ -74,8 +74,8 @@ void connection::expect_rest_of_frame(uint64_t bytes) {
 
 /// The connection ends at that time, unless it moves on: a handshake, or the sending of its last frame.
 void connection::end_by(clock::duration after) {
-  must_end_at_ = environment_->now() + after;
-  arm_timer(must_end_at_);
+  deadlines_.end_by(environment_->now() + after);
+  arm_timer(deadlines_.end());
 }
 
 void connection::arm_timer(clock::time_point at) {
@@ -98,17 +98,15 @@ void connection::on_timer() {
   timer_at_ = clock::time_point::max();
   if (phase_ == phase::quarantined)
     return;
-  if (now >= must_end_at_) {
+  if (deadlines_.is_over(now)) {
     if (phase_ == phase::closing)
       finish(); // the client does not read its last frame
     else
-      end({errc::deadline, phase_ == phase::handshake
-                               ? "expected hello within connection.handshake_deadline"
-                               : "expected the rest of a frame within connection.request_deadline"});
+      end(client_deadlines::overdue(phase_));
     return;
   }
   if (phase_ == phase::closing) {
-    arm_timer(must_end_at_);
+    arm_timer(deadlines_.end());
     return;
   }
   auto requests = requests_.expire(now);
@@ -122,20 +120,13 @@ void connection::on_timer() {
     environment_->log(printable(label() + " holds a lease on " + std::to_string(old->chunks.size()) +
                                 " chunks for longer than lease.warn_after"));
   }
-  auto unread = clock::time_point::max();
-  if (channel_->sending()) {
-    unread = sent_at_ + environment_->limits.request_deadline;
-    if (unread <= now && gate_.group_is_full()) {
-      end({errc::busy,
-           "the requests of this trust group take connection.group_bytes, and this client has not read its "
-           "answers for connection.request_deadline: expected it to read"});
-      return;
-    }
-    if (unread <= now)
-      unread = now + environment_->limits.request_deadline;
+  bool sending = channel_->sending();
+  if (sending && deadlines_.leaves_unread(now) && gate_.group_is_full()) {
+    end(client_deadlines::unread());
+    return;
   }
-  if (auto next = std::min({requests.next, leases.next, must_end_at_, unread});
-      next != clock::time_point::max())
+  auto next = std::min({requests.next, leases.next, deadlines_.next(now, sending)});
+  if (next != clock::time_point::max())
     arm_timer(next);
 }
 

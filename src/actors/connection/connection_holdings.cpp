@@ -32,10 +32,6 @@ client_space_ptr connection::find_space(const request& what, uint32_t id) {
   return found;
 }
 
-bool connection::opened(const request& what, client_space_ptr space) {
-  return ok(what, holdings_.add(std::move(space)));
-}
-
 client_region_ptr connection::find_region(const request& what, uint32_t id) {
   auto found = holdings_.region(static_cast<region_id>(id));
   if (!found)
@@ -43,21 +39,21 @@ client_region_ptr connection::find_region(const request& what, uint32_t id) {
   return found;
 }
 
-result<region_id> connection::add_region(client_region_ptr region) {
-  auto id = holdings_.add(std::move(region));
-  if (!id)
-    return id;
+void connection::show_regions() {
   record_->region_bytes = holdings_.region_bytes();
   record_->regions = holdings_.regions();
+}
+
+result<region_id> connection::add_region(client_region_ptr region) {
+  auto id = holdings_.add(std::move(region));
+  show_regions();
   return id;
 }
 
 bool connection::remove_region(region_id id) {
-  if (!holdings_.remove(id))
-    return false;
-  record_->region_bytes = holdings_.region_bytes();
-  record_->regions = holdings_.regions();
-  return true;
+  bool was_there = holdings_.remove(id) != nullptr;
+  show_regions();
+  return was_there;
 }
 
 result<staging*> connection::staging_memory() {
@@ -73,12 +69,6 @@ std::shared_ptr<const arena> connection::map_segment(uint32_t number) {
   if (memory)
     holdings_.keep_segment(number, memory);
   return memory;
-}
-
-bool connection::may_lease(const request& what) { return ok(what, holdings_.may_lease()); }
-
-bool connection::may_name(const request& what, size_t objects) {
-  return ok(what, holdings_.may_name(objects));
 }
 
 void connection::add_lease(lease_ptr taken) {

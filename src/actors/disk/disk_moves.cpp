@@ -1,5 +1,6 @@
 // Reads and writes of a disk set: each path's disk gets its part, and the answers are combined.
 #include "actors/disk/disk_set_state.hpp"
+#include "base/countdown.hpp"
 #include "coroutine/answer.hpp"
 #include "disk/path_parts.hpp"
 #include "transfer/copy_ops.hpp"
@@ -17,37 +18,26 @@ namespace {
 /// than waking a copier.
 constexpr size_t headers_here_max = 64;
 
-struct gathering {
-  path_parts parts;
-  size_t waiting_for = 0;
-  std::function<void(move_answer)> done;
-
-  void one_less() {
-    if (--waiting_for == 0)
-      done(parts.outcome());
-  }
-};
-
 /// Calls `done` when the last disk has answered; immediately if there is nothing to do.
 void transfer(disk_set_pointer self, disk_direction direction, const moved_objects& what,
               std::function<void(move_answer)> done) {
   auto& state = self->state;
-  auto gathered =
-      std::make_shared<gathering>(gathering{path_parts(*state.paths, direction, what), 1, std::move(done)});
-  for (size_t path : gathered->parts.paths()) {
-    ++gathered->waiting_for;
-    self->request(state.disks[path], caf::infinite, gathered->parts.take(path))
+  auto parts = std::make_shared<path_parts>(*state.paths, direction, what);
+  auto disks = std::make_shared<countdown>([parts, done = std::move(done)] { done(parts->outcome()); });
+  for (size_t path : parts->paths()) {
+    disks->begin();
+    self->request(state.disks[path], caf::infinite, parts->take(path))
         .then(
-            [gathered, path](const disk_answer& answer) {
-              gathered->parts.add(path, answer);
-              gathered->one_less();
+            [parts, disks, path](const disk_answer& answer) {
+              parts->add(path, answer);
+              disks->end();
             },
-            [gathered, path](const caf::error&) {
-              gathered->parts.fail(path, {errc::internal, "a disk has ended"});
-              gathered->one_less();
+            [parts, disks, path](const caf::error&) {
+              parts->fail(path, {errc::internal, "a disk has ended"});
+              disks->end();
             });
   }
-  gathered->one_less();
+  disks->end();
 }
 
 error why_ended(const moved_objects& what) {
@@ -56,24 +46,16 @@ error why_ended(const moved_objects& what) {
   return {what.context->ended.load(), "the request ended while its objects were read"};
 }
 
-/// Counts, by path, what was not as the index says, and reports damage.
+/// Counts what was not as the index says, and reports damage.
 void report(disk_set_pointer self, const read_request& what, const std::vector<size_t>& bad) {
   auto& state = self->state;
-  std::vector<uint64_t> damaged(state.paths->size());
-  for (size_t i : bad) {
-    size_t path = state.paths->locate(what.objects[i].place.offset).path;
-    bool reused = is_superseded(what.objects[i]);
-    state.probes[path]->damaged(reused ? metrics::disk_damage::superseded : metrics::disk_damage::object);
-    damaged[path] += reused ? 0 : 1;
-  }
-  for (size_t path = 0; path < damaged.size(); ++path) {
-    if (damaged[path] == 0)
-      continue;
-    const std::string& file = state.paths->file(path)->path();
-    auto line = state.damages[path].add(file, damaged[path], std::chrono::steady_clock::now());
-    state.service->set_notice(path, disk_service::about::damage, state.damages[path].notice(file));
-    if (line)
-      state.warn(*line);
+  for (const auto& of : state.damages.add(what.objects, bad, std::chrono::steady_clock::now())) {
+    state.probes[of.path]->damaged(metrics::disk_damage::superseded, of.superseded);
+    state.probes[of.path]->damaged(metrics::disk_damage::object, of.damaged);
+    if (of.damaged != 0)
+      state.service->set_notice(of.path, disk_service::about::damage, of.notice);
+    if (of.line)
+      state.warn(*of.line);
   }
 }
 

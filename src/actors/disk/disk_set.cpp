@@ -3,11 +3,12 @@
 #include "actors/disk/disk_actor.hpp"
 #include "actors/disk/disk_set_state.hpp"
 #include "actors/disk/journal_actor.hpp"
+#include "base/countdown.hpp"
 #include "coroutine/answer.hpp"
 #include "disk/opened_disk_text.hpp"
+#include "disk/path_changes.hpp"
 
 #include <algorithm>
-#include <cassert>
 
 namespace terrace::actors {
 
@@ -27,85 +28,87 @@ using self_pointer = disk_set_pointer;
 
 // ---- the index ----
 
+void on_start_journal(self_pointer self, const start_journal& start) {
+  for (const journal_actor& journal : self->state.journals)
+    self->send(journal, start);
+}
+
 /// Each journal receives the changes of its path.
 void on_changes(self_pointer self, const index_changes& what) {
-  auto& state = self->state;
-  if (state.journals.size() == 1) {
-    self->send(state.journals.front(), what);
-    return;
-  }
-  std::vector<index_changes> own(state.journals.size());
-  for (const index_change& change : what.changes)
-    own[state.paths->map().path_of(change.record.offset)].changes.push_back(change);
-  for (size_t path = 0; path < own.size(); ++path) {
-    if (own[path].changes.empty() && what.gone.empty())
-      continue;
-    own[path].of = what.of;
-    own[path].gone = what.gone;
-    self->send(state.journals[path], std::move(own[path]));
-  }
+  auto own = divide(what, self->state.paths->map());
+  for (size_t path = 0; path < own.size(); ++path)
+    if (!own[path].changes.empty() || !own[path].gone.empty())
+      self->send(self->state.journals[path], std::move(own[path]));
 }
 
-/// Sends `request` to all journals; answers with their failures and what `add` makes of the rest.
-template <class Answer, class Sum, class Request, class Add>
-caf::result<Sum> ask_journals(self_pointer self, const Request& request, Sum first, Add add) {
-  auto& state = self->state;
-  auto reply = make_answer<Sum>(self);
-  auto sum = std::make_shared<Sum>(std::move(first));
-  auto waiting_for = std::make_shared<size_t>(state.journals.size());
-  auto one_less = [reply, sum, waiting_for](const error& failure) mutable {
-    if (failure.code != errc::ok) {
-      sum->failure.code = failure.code;
-      sum->failure.text += (sum->failure.text.empty() ? "" : "; ") + failure.text;
-    }
-    if (--*waiting_for == 0)
-      reply.deliver(std::move(*sum));
-  };
-  for (const journal_actor& journal : state.journals)
-    self->request(journal, caf::infinite, request)
+/// Sends `request` to all journals, and calls `done` with their answers, by path.
+template <class Answer, class Request, class Done>
+void ask_journals(self_pointer self, const Request& request, Done done) {
+  const auto& journals = self->state.journals;
+  auto answers = std::make_shared<std::vector<Answer>>(journals.size());
+  auto all = std::make_shared<countdown>([answers, done]() mutable { done(*answers); });
+  for (size_t path = 0; path < journals.size(); ++path) {
+    all->begin();
+    self->request(journals[path], caf::infinite, request)
         .then(
-            [one_less, sum, add](const Answer& answer) mutable {
-              add(*sum, answer);
-              one_less(answer.failure);
+            [answers, all, path](const Answer& answer) {
+              (*answers)[path] = answer;
+              all->end();
             },
-            [one_less](const caf::error&) mutable {
-              one_less({errc::internal, "the journal of a path has ended"});
+            [answers, all, path](const caf::error&) {
+              (*answers)[path].failure = {errc::internal, "the journal of a path has ended"};
+              all->end();
             });
-  return reply.promise();
+  }
+  all->end();
 }
 
-caf::result<forget_answer> forget(self_pointer self, const forget_request& request) {
-  forget_answer first;
-  volume_id volume = self->state.paths->volume();
-  if (self->state.left_out)
-    first.missed = volume;
-  return ask_journals<forget_answer>(self, request, std::move(first),
-                                     [volume](forget_answer& sum, const forget_answer& one) {
-                                       sum.epoch = std::max(sum.epoch, one.epoch);
-                                       if (one.failure.code != errc::ok)
-                                         sum.missed = volume;
+caf::result<forget_answer> on_forget(self_pointer self, const forget_request& request) {
+  auto reply = make_answer<forget_answer>(self);
+  auto promise = reply.promise();
+  ask_journals<forget_answer>(self, request,
+                              [reply, volume = self->state.paths->volume(), left_out = self->state.left_out](
+                                  const std::vector<forget_answer>& answers) mutable {
+                                reply.deliver(sum_of(answers, volume, left_out));
+                              });
+  return promise;
+}
+
+caf::result<close_mover_answer> on_close(self_pointer self) {
+  auto reply = make_answer<close_mover_answer>(self);
+  auto promise = reply.promise();
+  ask_journals<close_journal_answer>(self, close_journal_request{},
+                                     [reply](const std::vector<close_journal_answer>& answers) mutable {
+                                       reply.deliver({failures_of(answers)});
                                      });
+  return promise;
 }
 
 // ---- memory ----
 
-caf::result<retire_answer> forget(self_pointer self, const forget_memory& gone) {
-  auto reply = make_answer<retire_answer>(self);
-  auto waiting_for = std::make_shared<size_t>(self->state.disks.size());
+template <class Message>
+void tell_disks(self_pointer self, const Message& what) {
   for (const disk_actor& disk : self->state.disks)
+    self->send(disk, what);
+}
+
+caf::result<retire_answer> on_forget_memory(self_pointer self, const forget_memory& gone) {
+  auto reply = make_answer<retire_answer>(self);
+  auto promise = reply.promise();
+  auto disks = std::make_shared<countdown>([reply]() mutable { reply.deliver({}); });
+  for (const disk_actor& disk : self->state.disks) {
+    disks->begin();
     self->request(disk, caf::infinite, gone)
-        .then(
-            [reply, waiting_for](const retire_answer&) mutable {
-              if (--*waiting_for == 0)
-                reply.deliver({});
-            },
-            [](const caf::error&) {}); // the set ends as well
-  return reply.promise();
+        .then([disks](const retire_answer&) { disks->end(); },
+              [](const caf::error&) {}); // the set ends as well
+  }
+  disks->end();
+  return promise;
 }
 
 // ---- life ----
 
-void end(self_pointer self, const caf::error& why) {
+void on_exit(self_pointer self, const caf::error& why) {
   auto& state = self->state;
   if (state.ending)
     return;
@@ -120,7 +123,7 @@ void end(self_pointer self, const caf::error& why) {
 
 void on_member_down(self_pointer self, const caf::down_msg& down) {
   self->state.alive.erase(down.source);
-  end(self, down.reason);
+  on_exit(self, down.reason);
   if (self->state.alive.empty())
     self->quit(self->state.ending);
 }
@@ -129,17 +132,11 @@ void spawn_path(self_pointer self, size_t i, disk_set_seed& seed) {
   auto& state = self->state;
   const disk_set_arguments& with = seed.with;
   const auto& file = state.paths->file(i);
-  const path_probes& probes = with.probes[file->path_index()];
+  const metrics::path_probes& probes = with.probes[file->path_index()];
   state.probes.push_back(probes.disk);
   disk_arguments io;
-  io.file = file;
-  io.limits = with.limits;
-  io.health = with.health;
+  io.path = {file, with.limits, with.health, probes.disk, with.tier_probe, seed.service, i};
   io.segments = with.segments;
-  io.probe = probes.disk;
-  io.tier_probe = with.tier_probe;
-  io.service = seed.service;
-  io.path = i;
   io.warn = with.warn;
   state.disks.push_back(spawn_disk(self->system(), seed.homes[i], std::move(io)));
   journal_arguments journal;
@@ -163,7 +160,7 @@ disk_set_actor::behavior_type set_behavior(self_pointer self, const std::shared_
   state.copiers = seed->with.copiers;
   state.service = seed->service;
   state.warn = seed->with.warn;
-  state.damages.resize(state.paths->size());
+  state.damages = damage_reports(state.paths);
   for (size_t i = 0; i < state.paths->size(); ++i)
     spawn_path(self, i, *seed);
   auto watch = [self](const auto& member) {
@@ -172,48 +169,25 @@ disk_set_actor::behavior_type set_behavior(self_pointer self, const std::shared_
   };
   std::for_each(state.disks.begin(), state.disks.end(), watch);
   std::for_each(state.journals.begin(), state.journals.end(), watch);
-  self->set_exit_handler([self](const caf::exit_msg& exit) { end(self, exit.reason); });
+  self->set_exit_handler([self](const caf::exit_msg& exit) { on_exit(self, exit.reason); });
   self->set_down_handler([self](const caf::down_msg& down) { on_member_down(self, down); });
   return {
-      [self](const start_journal& start) {
-        for (const journal_actor& journal : self->state.journals)
-          self->send(journal, start);
-      },
+      [self](const start_journal& start) { on_start_journal(self, start); },
       [self](const read_request& request) { return on_read(self, request); },
       [self](const write_request& request) { return on_write(self, request); },
       [self](const index_changes& what) { on_changes(self, what); },
-      [self](const forget_request& request) { return forget(self, request); },
-      [self](const close_mover_request&) {
-        return ask_journals<close_journal_answer>(self, close_journal_request{}, close_mover_answer{},
-                                                  [](close_mover_answer&, const close_journal_answer&) {});
-      },
-      [self](register_memory what) {
-        for (const disk_actor& disk : self->state.disks)
-          self->send(disk, what);
-      },
-      [self](const add_memory& what) {
-        for (const disk_actor& disk : self->state.disks)
-          self->send(disk, what);
-      },
-      [self](const forget_memory& gone) { return forget(self, gone); },
+      [self](const forget_request& request) { return on_forget(self, request); },
+      [self](const close_mover_request&) { return on_close(self); },
+      [self](register_memory what) { tell_disks(self, what); },
+      [self](const add_memory& what) { tell_disks(self, what); },
+      [self](const forget_memory& gone) { return on_forget_memory(self, gone); },
   };
 }
 
 } // namespace
 
 disk_set_actor spawn_disk_set(caf::actor_system& system, opened_disk& opened, disk_set_arguments arguments) {
-  assert(arguments.probes.size() == opened.paths->size() + opened.left_out.size());
-  if (!opened.left_out.empty())
-    arguments.tier_probe->degraded(true);
-  for (const left_out_path& one : opened.left_out)
-    arguments.probes[one.path].disk->missing();
-  for (size_t i = 0; i < opened.paths->size(); ++i) {
-    const extent_file& file = *opened.paths->file(i);
-    const path_probes& probes = arguments.probes[file.path_index()];
-    probes.journal->recovered({opened.each[i].objects, damaged_in(opened.each[i]), opened.seconds});
-    if (!file.damaged_superblock().empty())
-      probes.disk->damaged(metrics::disk_damage::superblock);
-  }
+  count_opened(opened, arguments.probes, *arguments.tier_probe);
   auto seed = std::make_shared<disk_set_seed>();
   for (size_t i = 0; i < opened.paths->size(); ++i)
     seed->homes.push_back(arguments.place());

@@ -7,8 +7,7 @@
 #include "actors/interfaces.hpp"
 #include "actors/transfer/copier_actor.hpp"
 #include "disk/disk_opening.hpp"
-#include "metrics/disk_probe.hpp"
-#include "metrics/journal_probe.hpp"
+#include "metrics/path_probes.hpp"
 #include "metrics/tier_probe.hpp"
 #include "runtime/home.hpp"
 #include "transfer/device_health.hpp"
@@ -20,16 +19,10 @@
 
 namespace terrace::actors {
 
-/// The probes of one path.
-struct path_probes {
-  std::shared_ptr<metrics::disk_probe> disk = std::make_shared<metrics::disk_probe>();
-  std::shared_ptr<metrics::journal_probe> journal = std::make_shared<metrics::journal_probe>();
-};
-
 struct disk_set_arguments {
   io_limits limits;
   health_options health;
-  std::vector<path_probes> probes; ///< parallel to the configured paths
+  std::vector<metrics::path_probes> probes; ///< parallel to the configured paths
   std::shared_ptr<metrics::tier_probe> tier_probe;
   std::vector<std::shared_ptr<const arena>> segments; ///< memory to register as fixed buffers
   std::shared_ptr<copier_pool> copiers;

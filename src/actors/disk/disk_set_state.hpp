@@ -3,7 +3,7 @@
 
 #include "actors/interfaces.hpp"
 #include "actors/transfer/copier_actor.hpp"
-#include "disk/damage_log.hpp"
+#include "disk/damage_reports.hpp"
 #include "disk/disk_paths.hpp"
 #include "disk/disk_service.hpp"
 #include "metrics/disk_probe.hpp"
@@ -28,7 +28,7 @@ struct disk_set_state {
   std::vector<journal_actor> journals; ///< both by path
   std::shared_ptr<copier_pool> copiers;
   std::vector<std::shared_ptr<metrics::disk_probe>> probes; ///< by path
-  std::vector<damage_log> damages;                          ///< by path
+  damage_reports damages;
   std::shared_ptr<disk_service> service;
   std::function<void(const std::string&)> warn;
   std::set<caf::actor_addr> alive;

@@ -2,7 +2,6 @@
 
 #include "disk/opened_disk_text.hpp"
 #include "runtime/io_messages.hpp"
-#include "storage/machine_identity.hpp"
 
 #include <caf/send.hpp>
 
@@ -13,8 +12,6 @@
 namespace terrace::actors {
 
 namespace {
-
-using phase = supervisor_state::phase;
 
 /// A killed daemon leaves operations in the kernel; its file is free only when they are done. Returns why it
 /// cannot be waited for.
@@ -42,47 +39,23 @@ void refuse_disk(supervisor_pointer self, size_t group, const error& why) {
   state.with.warn("the disk tier of group " + state.groups[group]->name + " is off: " + why.text);
 }
 
-/// The log lines for a disk: that it was added, and any problems.
-struct joining_lines {
-  std::string joined;
-  std::vector<std::string> warnings;
-};
-
-joining_lines describe(supervisor_pointer self, const disk_prepared& report) {
-  const opened_disk& disk = *report.disk;
-  std::string tier = "the disk tier of group " + self->state.groups[report.group]->name;
-  joining_lines lines;
-  lines.joined = tier + " joined: " + describe_opened(disk);
-  if (std::string left_out = describe_left_out(disk); !left_out.empty())
-    lines.warnings.push_back(tier + " " + left_out);
-  if (std::string lost = describe_losses(disk); !lost.empty())
-    lines.warnings.push_back(std::move(lost));
-  return lines;
-}
-
 } // namespace
 
 void prepare_disk(supervisor_pointer self, size_t group) {
   auto& state = self->state;
   const group_plan& plan = state.with.groups[group];
-  if (plan.disk) {
-    preparer_arguments work;
-    work.group = group;
-    work.report_to = caf::actor_cast<caf::actor>(self);
-    work.detached = state.with.detached;
-    extent_files_options files;
-    files.paths = plan.disk_files;
-    files.capacity_bytes = plan.disk->bytes / plan.disk_files.size();
-    files.boot = state.with.boot;
-    files.owner = {machine_identity(), plan.name};
-    files.on_mismatch = plan.on_mismatch;
-    work.disk = std::move(files);
-    work.state_directory = plan.state_directory;
-    work.disk_plan = *plan.disk;
-    work.spaces = state.groups[group]->group;
-    work.policy = state.groups[group]->policy;
-    state.preparers.push_back(spawn_preparer(self->system(), std::move(work)));
-  }
+  if (!plan.disk)
+    return;
+  preparer_arguments work;
+  work.group = group;
+  work.report_to = caf::actor_cast<caf::actor>(self);
+  work.detached = state.with.detached;
+  work.disk = files_of(plan, state.with.boot);
+  work.state_directory = plan.state_directory;
+  work.disk_plan = *plan.disk;
+  work.spaces = state.groups[group]->group;
+  work.policy = state.groups[group]->policy;
+  state.preparers.push_back(spawn_preparer(self->system(), std::move(work)));
 }
 
 void register_with_disk(supervisor_pointer self, size_t group) {
@@ -95,7 +68,7 @@ void register_with_disk(supervisor_pointer self, size_t group) {
 
 void on_lock_free(supervisor_pointer self, size_t group, int32_t result) {
   auto& state = self->state;
-  if (state.now != phase::serving)
+  if (!state.course.serving())
     return;
   if (result < 0) {
     refuse_disk(self, group,
@@ -113,7 +86,7 @@ void on_disk_prepared(supervisor_pointer self, const disk_prepared& report) {
   group_parts& group = *state.groups[report.group];
   const group_probes& probes = state.with.probes[report.group];
   error failure = report.failure;
-  if (failure.code == errc::busy && state.now == phase::serving) {
+  if (failure.code == errc::busy && state.course.serving()) {
     failure = await_lock(self, report);
     if (failure.code == errc::ok)
       return;
@@ -122,9 +95,9 @@ void on_disk_prepared(supervisor_pointer self, const disk_prepared& report) {
     refuse_disk(self, report.group, failure);
     return;
   }
-  if (state.now != phase::serving)
+  if (!state.course.serving())
     return;
-  auto lines = describe(self, report);
+  auto lines = describe_joining("the disk tier of group " + group.name, *report.disk);
   join_disk(self->system(), group, state.with.groups[report.group], probes, state.with.place,
             std::move(*report.disk), state.with.warn);
   for (const caf::actor& member : actors_of(*group.disk()))

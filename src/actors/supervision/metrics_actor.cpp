@@ -1,8 +1,7 @@
 #include "actors/supervision/metrics_actor.hpp"
 
 #include <caf/actor_system.hpp>
-#include <caf/event_based_actor.hpp>
-#include <caf/stateful_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
 
 namespace terrace::actors {
 
@@ -13,8 +12,8 @@ struct metrics_state {
   std::shared_ptr<metrics::exposition> serving;
 };
 
-caf::behavior metrics_behavior(caf::stateful_actor<metrics_state>* self,
-                               const std::shared_ptr<metrics::exposition>& serving) {
+metrics_actor::behavior_type metrics_behavior(metrics_actor::stateful_pointer<metrics_state> self,
+                                              const std::shared_ptr<metrics::exposition>& serving) {
   self->state.serving = serving;
   return {
       [self](const add_source& more) { self->state.serving->add(more.source); },
@@ -23,7 +22,7 @@ caf::behavior metrics_behavior(caf::stateful_actor<metrics_state>* self,
 
 } // namespace
 
-caf::actor spawn_metrics(caf::actor_system& system, std::unique_ptr<metrics::exposition> serving) {
+metrics_actor spawn_metrics(caf::actor_system& system, std::unique_ptr<metrics::exposition> serving) {
   return system.spawn(metrics_behavior, std::shared_ptr<metrics::exposition>(std::move(serving)));
 }
 

@@ -1,22 +1,10 @@
 #include "actors/supervision/preparer_actor.hpp"
 
 #include <caf/actor_system.hpp>
-#include <caf/event_based_actor.hpp>
-#include <caf/stateful_actor.hpp>
+#include <caf/send.hpp>
+#include <caf/typed_event_based_actor.hpp>
 
 #include <chrono>
-
-namespace terrace::actors {
-
-namespace {
-struct prepare_disk {};
-struct commit_piece {};
-} // namespace
-
-} // namespace terrace::actors
-
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::prepare_disk)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::commit_piece)
 
 namespace terrace::actors {
 
@@ -31,7 +19,7 @@ struct preparer_state {
   bool memory_done = false;
 };
 
-using self_pointer = caf::stateful_actor<preparer_state>*;
+using self_pointer = preparer_actor::stateful_pointer<preparer_state>;
 
 constexpr size_t restored_together = 4096; ///< number of objects per message to the policy
 
@@ -50,7 +38,7 @@ void report_disk(self_pointer self, error failure) {
   if (report.disk)
     report.disk->seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - state.begun).count();
-  self->send(state.with.report_to, std::move(report));
+  caf::anon_send(state.with.report_to, std::move(report));
   state.disk_done = true;
   end_if_done(self);
 }
@@ -76,7 +64,7 @@ void restore(self_pointer self, bool more) {
       .then(std::move(then), on_lost(self, "policy"));
 }
 
-void open_disk(self_pointer self) {
+void on_open_disk(self_pointer self) {
   auto& state = self->state;
   state.begun = std::chrono::steady_clock::now();
   auto disk =
@@ -99,39 +87,39 @@ void open_disk(self_pointer self) {
 }
 
 /// One piece per message, so that an exit message is handled between two of them.
-void commit(self_pointer self) {
+void on_commit_piece(self_pointer self) {
   auto& with = self->state.with;
-  auto done = with.memory->prefault(with.prefault_piece_bytes);
-  if (done && !*done) {
-    self->send(self, commit_piece{});
+  if (self->state.memory_done) { // nothing to commit
+    end_if_done(self);
     return;
   }
-  self->send(with.report_to, memory_committed{done ? error{} : done.error()});
+  auto done = with.memory->prefault(with.prefault_piece_bytes);
+  if (done && !*done) {
+    self->send(self, commit_piece_notice{});
+    return;
+  }
+  caf::anon_send(with.report_to, memory_committed{done ? error{} : done.error()});
   self->state.memory_done = true;
   end_if_done(self);
 }
 
-caf::behavior preparer_behavior(self_pointer self, const std::shared_ptr<preparer_arguments>& arguments) {
+preparer_actor::behavior_type preparer_behavior(self_pointer self,
+                                                const std::shared_ptr<preparer_arguments>& arguments) {
   self->state.with = std::move(*arguments);
   self->state.disk_done = !self->state.with.disk;
   self->state.memory_done = self->state.with.prefault_piece_bytes == 0;
   if (!self->state.disk_done)
-    self->send(self, prepare_disk{});
-  self->send(self, commit_piece{});
+    self->send(self, open_disk_notice{});
+  self->send(self, commit_piece_notice{});
   return {
-      [self](prepare_disk) { open_disk(self); },
-      [self](commit_piece) {
-        if (self->state.memory_done)
-          end_if_done(self);
-        else
-          commit(self);
-      },
+      [self](open_disk_notice) { on_open_disk(self); },
+      [self](commit_piece_notice) { on_commit_piece(self); },
   };
 }
 
 } // namespace
 
-caf::actor spawn_preparer(caf::actor_system& system, preparer_arguments arguments) {
+preparer_actor spawn_preparer(caf::actor_system& system, preparer_arguments arguments) {
   bool detached = arguments.detached;
   auto seed = std::make_shared<preparer_arguments>(std::move(arguments));
   return detached ? system.spawn<caf::detached>(preparer_behavior, seed)

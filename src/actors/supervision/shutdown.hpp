@@ -7,7 +7,7 @@
 namespace terrace::actors {
 
 /// Begins the shutdown, once.
-void drain(supervisor_pointer self);
+void on_drain(supervisor_pointer self);
 
 /// One of the two timers has fired.
 void on_grace_over(supervisor_pointer self, uint64_t tag);

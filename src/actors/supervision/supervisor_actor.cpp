@@ -41,7 +41,7 @@ void prepare_memory(supervisor_pointer self, size_t group) {
       spawn_memory(self->system(), {.group = group,
                                     .parts = state.groups[group],
                                     .prefault_piece_bytes = state.with.prefault_piece_bytes,
-                                    .report_to = caf::actor_cast<caf::actor>(self),
+                                    .report_to = caf::actor_cast<supervisor_actor>(self),
                                     .log = state.with.log,
                                     .warn = state.with.warn,
                                     .detached = state.with.detached}));
@@ -131,6 +131,19 @@ void on_policies(supervisor_pointer self, const policies_notice& notice) {
   }
 }
 
+void on_resize(supervisor_pointer self, const resize_groups& wanted) {
+  const auto& memories = self->state.memories;
+  for (size_t i = 0; i < wanted.host_bytes.size() && i < memories.size(); ++i)
+    self->send(memories[i], resize_memory{wanted.host_bytes[i]});
+}
+
+void on_io_done(supervisor_pointer self, const runtime::io_done& done) {
+  if ((done.tag & lock_tag) != 0)
+    on_lock_free(self, static_cast<size_t>(done.tag & ~lock_tag), done.result);
+  else if (done.result == -ETIME)
+    on_grace_over(self, done.tag);
+}
+
 supervisor_interface::behavior_type
 supervisor_behavior(supervisor_pointer self, const std::shared_ptr<supervisor_arguments>& arguments) {
   self->state.with = std::move(*arguments);
@@ -145,17 +158,9 @@ supervisor_behavior(supervisor_pointer self, const std::shared_ptr<supervisor_ar
       [self](const disk_prepared& report) { on_disk_prepared(self, report); },
       [self](const memory_prepared& report) { on_memory_prepared(self, report); },
       [self](const policies_notice& notice) { on_policies(self, notice); },
-      [self](const resize_groups& wanted) {
-        for (size_t i = 0; i < wanted.host_bytes.size() && i < self->state.memories.size(); ++i)
-          self->send(self->state.memories[i], resize_memory{wanted.host_bytes[i]});
-      },
-      [self](drain_notice) { drain(self); },
-      [self](const runtime::io_done& done) {
-        if ((done.tag & lock_tag) != 0)
-          on_lock_free(self, static_cast<size_t>(done.tag & ~lock_tag), done.result);
-        else if (done.result == -ETIME)
-          on_grace_over(self, done.tag);
-      },
+      [self](const resize_groups& wanted) { on_resize(self, wanted); },
+      [self](drain_notice) { on_drain(self); },
+      [self](const runtime::io_done& done) { on_io_done(self, done); },
   };
 }
 

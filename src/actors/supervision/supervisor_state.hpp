@@ -5,6 +5,7 @@
 #include "actors/supervision/preparer_actor.hpp"
 #include "actors/supervision/supervisor_actor.hpp"
 #include "runtime/io_messages.hpp"
+#include "supervision/shutdown_course.hpp"
 
 #include <caf/stateful_actor.hpp>
 
@@ -26,21 +27,18 @@ struct supervisor_state {
   std::vector<bool> memory_ready;
   std::shared_ptr<copier_pool> copiers;
   std::shared_ptr<connected_clients> clients = std::make_shared<connected_clients>();
-  std::vector<caf::actor> preparers;
+  std::vector<preparer_actor> preparers;
   std::vector<memory_actor> memories; ///< parallel to the groups
   std::vector<listener_actor> listeners;
-  caf::actor metrics;
+  metrics_actor metrics;
 
-  enum class phase { serving, closing_listeners, draining, settling, ending } now = phase::serving;
+  shutdown_course course;
   std::set<caf::actor_addr> awaited; ///< actors whose end the present phase waits for
   std::map<size_t, unique_fd> locks; ///< of groups whose disk another process has open
-  size_t unsettled = 0;              ///< disk tiers that are not written down yet
   bool clean = true;
 };
 
-/// The preparers that it spawns report to it.
-using supervisor_interface =
-    supervisor_actor::extend<caf::reacts_to<disk_prepared>, caf::reacts_to<runtime::io_done>>;
+using supervisor_interface = supervisor_actor::extend<caf::reacts_to<runtime::io_done>>;
 using supervisor_pointer = caf::stateful_actor<supervisor_state, runtime::homed<supervisor_interface::base>>*;
 
 } // namespace terrace::actors

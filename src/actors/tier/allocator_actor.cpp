@@ -30,6 +30,22 @@ void settle(self_pointer self) {
     self->send(self->state.tier, room_request{std::move(round)});
 }
 
+caf::result<allocate_answer> on_allocate(self_pointer self, const allocate_request& request) {
+  auto reply = make_answer<allocate_answer>(self);
+  self->state.queue->allocate(request,
+                              [reply](allocate_answer value) mutable { reply.deliver(std::move(value)); });
+  settle(self);
+  return reply.promise();
+}
+
+caf::result<retire_answer> on_retire(self_pointer self, const retire_request& request) {
+  auto reply = make_answer<retire_answer>(self);
+  self->state.queue->retire(request.range,
+                            [reply](retire_answer value) mutable { reply.deliver(std::move(value)); });
+  settle(self);
+  return reply.promise();
+}
+
 allocator_actor::behavior_type allocator_behavior(self_pointer self,
                                                   std::shared_ptr<allocator_arguments> arguments) {
   self->state.queue = std::make_unique<allocation_queue>(std::move(arguments->space),
@@ -37,49 +53,31 @@ allocator_actor::behavior_type allocator_behavior(self_pointer self,
   self->state.tier = std::move(arguments->tier);
   self->state.probe = arguments->probe;
   settle(self);
+  auto& queue = *self->state.queue;
   return {
-      [self](const allocate_request& request) {
-        auto reply = make_answer<allocate_answer>(self);
-        self->state.queue->allocate(
-            request, [reply](allocate_answer value) mutable { reply.deliver(std::move(value)); });
-        settle(self);
-        return reply.promise();
-      },
-      [self](const free_notice& notice) {
-        self->state.queue->free(notice.extents);
+      [self](const allocate_request& request) { return on_allocate(self, request); },
+      [self, &queue](const free_notice& notice) {
+        queue.free(notice.extents);
         settle(self);
       },
-      [self](const room_made& made) {
-        self->state.queue->end_round(made.round);
+      [self, &queue](const room_made& made) {
+        queue.end_round(made.round);
         settle(self);
       },
-      [self](const evictable_notice&) {
-        self->state.queue->more_evictable();
+      [self, &queue](const evictable_notice&) {
+        queue.more_evictable();
         settle(self);
       },
-      [self](const grow_notice& notice) {
-        self->state.queue->grow(notice);
+      [self, &queue](const grow_notice& notice) {
+        queue.grow(notice);
         settle(self);
       },
-      [self](const retire_request& request) {
-        auto reply = make_answer<retire_answer>(self);
-        self->state.queue->retire(request.range,
-                                  [reply](retire_answer value) mutable { reply.deliver(std::move(value)); });
-        settle(self);
-        return reply.promise();
-      },
-      [self](const sweep_notice&) {
-        self->state.queue->sweep();
+      [self](const retire_request& request) { return on_retire(self, request); },
+      [self, &queue](const sweep_notice&) {
+        queue.sweep();
         settle(self);
       },
-      [self](const usage_request&) {
-        usage_answer report;
-        report.usage = self->state.queue->usage();
-        report.room_bytes = self->state.queue->room_bytes();
-        report.waiting = self->state.queue->waiting();
-        report.allocator = self->state.queue->allocator_name();
-        return report;
-      },
+      [&queue](const usage_request&) { return queue.report(); },
   };
 }
 

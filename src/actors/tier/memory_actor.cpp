@@ -1,14 +1,14 @@
 #include "actors/tier/memory_actor.hpp"
 
-#include "actors/disk/disk_actor.hpp"
 #include "actors/supervision/preparer_actor.hpp"
+#include "base/countdown.hpp"
+#include "memory/arena_resize.hpp"
 
 #include <caf/actor_system.hpp>
-#include <caf/event_based_actor.hpp>
 #include <caf/send.hpp>
 #include <caf/stateful_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
 
-#include <optional>
 #include <utility>
 
 namespace terrace::actors {
@@ -18,159 +18,140 @@ namespace {
 struct memory_state {
   const char* name = "memory";
   memory_arguments with;
+  arena_resize resize;
   bool committing = false; ///< a preparer is running
-  std::optional<segmented_arena::growth> growing;
-  std::vector<uint32_t> leaving; ///< segments to remove once the growth is complete
-  std::optional<uint64_t> wanted;
 };
 
-/// The preparer that it spawns reports to it.
-using memory_interface = memory_actor::extend<caf::reacts_to<memory_committed>>;
-using self_pointer = memory_interface::stateful_pointer<memory_state>;
+using self_pointer = memory_actor::stateful_pointer<memory_state>;
 
 std::string describe(const memory_state& state) {
   return "group " + state.with.parts->name + " has " + std::to_string(state.with.parts->memory->size()) +
          " bytes of host memory";
 }
 
-void next(self_pointer self);
-
 void commit(self_pointer self) {
   auto& state = self->state;
   state.committing = true;
-  caf::actor worker = spawn_preparer(self->system(), {.memory = state.with.parts->memory,
-                                                      .prefault_piece_bytes = state.with.prefault_piece_bytes,
-                                                      .report_to = caf::actor_cast<caf::actor>(self),
-                                                      .detached = state.with.detached});
+  auto worker = spawn_preparer(self->system(), {.memory = state.with.parts->memory,
+                                                .prefault_piece_bytes = state.with.prefault_piece_bytes,
+                                                .report_to = caf::actor_cast<caf::actor>(self),
+                                                .detached = state.with.detached});
   self->link_to(worker); // it ends with this actor, between two pieces
+}
+
+// ---- removal ----
+
+void drop(self_pointer self, uint32_t number) {
+  auto& with = self->state.with;
+  with.parts->memory->drop(number);
+  uint64_t left = with.parts->memory->leaving_bytes();
+  with.log(describe(self->state) + ": segment " + std::to_string(number) + " was removed" +
+           (left == 0 ? "" : ", " + std::to_string(left) + " bytes are still used by leases or clients"));
+}
+
+/// No object is there: when no mover refers to it either, it is dropped.
+void on_emptied(self_pointer self, uint32_t number) {
+  const group_parts& parts = *self->state.with.parts;
+  auto movers = std::make_shared<countdown>([self, number] { drop(self, number); });
+  for (const tier_parts& tier : parts.tiers()) {
+    if (!tier.mover)
+      continue;
+    movers->begin();
+    self->request(tier.mover, caf::infinite, forget_memory{parts.memory->segment(number)->data()})
+        .then([movers](const retire_answer&) { movers->end(); },
+              [](const caf::error&) {}); // the daemon is shutting down
+  }
+  movers->end();
 }
 
 void shrink(self_pointer self) {
   auto& state = self->state;
-  for (uint32_t number : std::exchange(state.leaving, {})) {
-    segmented_arena& memory = *state.with.parts->memory;
-    auto [offset, bytes] = memory.range_of(number);
-    memory.retire(number);
-    auto drop = [self, number] {
-      auto& with = self->state.with;
-      with.parts->memory->drop(number);
-      uint64_t left = with.parts->memory->leaving_bytes();
-      with.log(describe(self->state) + ": segment " + std::to_string(number) + " was removed" +
-               (left == 0 ? "" : ", " + std::to_string(left) + " bytes are still used by leases or clients"));
-    };
-    auto emptied = [self, number, drop](const retire_answer& answer) {
-      auto& with = self->state.with;
-      if (answer.failure.code != errc::ok) {
-        with.warn("segment " + std::to_string(number) + " could not be removed: " + answer.failure.text);
-        return;
-      }
-      auto waiting_for = std::make_shared<size_t>(1);
-      auto one_less = [drop, waiting_for] {
-        if (--*waiting_for == 0)
-          drop();
-      };
-      for (const tier_parts& tier : with.parts->tiers()) {
-        if (!tier.mover)
-          continue;
-        ++*waiting_for;
-        self->request(tier.mover, caf::infinite, forget_memory{with.parts->memory->segment(number)->data()})
-            .then([one_less](const retire_answer&) { one_less(); },
-                  [](const caf::error&) {}); // the daemon is shutting down
-      }
-      one_less();
-    };
-    self->request(state.with.parts->host, caf::infinite, retire_request{{offset, bytes}})
-        .then(emptied, [](const caf::error&) {});
-  }
+  for (const auto& [number, range] : state.resize.take_leaving())
+    self->request(state.with.parts->host, caf::infinite, retire_request{{range.offset, range.bytes}})
+        .then(
+            [self, number = number](const retire_answer& answer) {
+              if (answer.failure.code == errc::ok)
+                on_emptied(self, number);
+              else
+                self->state.with.warn("segment " + std::to_string(number) +
+                                      " could not be removed: " + answer.failure.text);
+            },
+            [](const caf::error&) {}); // the daemon is shutting down
   state.with.parts->fit_window();
+  state.with.log(describe(state));
+}
+
+// ---- growth ----
+
+void could_not_grow(const memory_state& state, const error& why) {
+  state.with.warn(describe(state) + "; it could not grow: " + why.text);
 }
 
 /// The new segments are committed, or cannot be.
-void grown(self_pointer self, const error& failure) {
+void end_growth(self_pointer self, const error& failure) {
   auto& state = self->state;
   group_parts& parts = *state.with.parts;
-  auto added = *std::exchange(state.growing, std::nullopt);
-  if (failure.code != errc::ok) {
-    parts.memory->take_back(added);
-    state.leaving.clear();
-    state.with.warn(describe(state) + "; it could not grow: " + failure.text);
+  auto joined = state.resize.end_growth(failure.code != errc::ok);
+  if (!joined) {
+    could_not_grow(state, failure);
     return;
   }
-  grow_notice notice{0, added.gap_bytes};
-  for (uint32_t i = added.first; i < added.end; ++i) {
-    notice.bytes += parts.memory->range_of(i).bytes;
+  for (uint32_t number = joined->first; number < joined->end; ++number)
     for (const tier_parts& tier : parts.tiers())
       if (tier.mover)
-        caf::anon_send(tier.mover,
-                       add_memory{parts.memory->segment(i), state.with.prefault_piece_bytes != 0});
-  }
-  self->send(parts.host, notice);
+        self->send(tier.mover,
+                   add_memory{parts.memory->segment(number), state.with.prefault_piece_bytes != 0});
+  self->send(parts.host, grow_notice{joined->bytes, joined->gap_bytes});
   parts.fit_window();
   if (auto why = parts.memory->huge_pages_refusal(); !why.empty())
     state.with.warn("host memory of group " + parts.name + ": " + why);
 }
 
-void grow(self_pointer self, uint64_t bytes) {
+void go_on(self_pointer self) {
   auto& state = self->state;
-  auto added = state.with.parts->memory->grow(bytes);
-  if (!added) {
-    state.leaving.clear();
-    state.with.warn(describe(state) + "; it could not grow: " + added.error().text);
+  if (state.committing)
     return;
-  }
-  state.growing = *added;
-  if (state.with.prefault_piece_bytes != 0)
-    commit(self);
-  else
-    grown(self, {});
-}
-
-void next(self_pointer self) {
-  auto& state = self->state;
-  if (state.committing || !state.wanted)
+  auto next = state.resize.begin();
+  if (next && *next == arena_resize::step::nothing)
     return;
-  segmented_arena& memory = *state.with.parts->memory;
-  uint64_t target = *std::exchange(state.wanted, std::nullopt);
-  uint64_t now = memory.size(), later = now;
-  if (target == now)
-    return;
-  if (target < now) {
-    state.leaving = memory.choose(now - target);
-    for (uint32_t number : state.leaving)
-      later -= memory.range_of(number).bytes;
+  if (!next)
+    could_not_grow(state, next.error());
+  if (next && *next == arena_resize::step::grow) {
+    if (state.with.prefault_piece_bytes != 0) {
+      commit(self);
+      return;
+    }
+    end_growth(self, {});
   }
-  if (target > later) // whole segments are removed: the excess is replaced by a smaller one
-    grow(self, target - later);
-  if (!state.committing) {
-    shrink(self);
-    state.with.log(describe(state));
-  }
+  shrink(self);
 }
 
 void on_committed(self_pointer self, const error& failure) {
   auto& state = self->state;
   state.committing = false;
-  if (state.growing) {
-    grown(self, failure);
+  if (state.resize.growing()) {
+    end_growth(self, failure);
     shrink(self);
-    state.with.log(describe(state));
   } else {
     caf::anon_send(state.with.report_to, memory_prepared{state.with.group, failure});
   }
-  next(self);
+  go_on(self);
 }
 
-memory_interface::behavior_type memory_behavior(self_pointer self,
-                                                const std::shared_ptr<memory_arguments>& arguments) {
+void on_resize(self_pointer self, const resize_memory& wanted) {
+  self->state.resize.want(wanted.bytes);
+  go_on(self);
+}
+
+memory_actor::behavior_type memory_behavior(self_pointer self,
+                                            const std::shared_ptr<memory_arguments>& arguments) {
   self->state.with = std::move(*arguments);
+  self->state.resize = arena_resize(self->state.with.parts->memory);
   if (self->state.with.prefault_piece_bytes != 0)
     commit(self);
   return {
       [self](const memory_committed& report) { on_committed(self, report.failure); },
-      [self](const resize_memory& wanted) {
-        self->state.wanted = wanted.bytes;
-        next(self);
-      },
+      [self](const resize_memory& wanted) { on_resize(self, wanted); },
   };
 }
 

@@ -6,7 +6,6 @@
 #pragma once
 
 #include "actors/supervision/group_builder.hpp"
-#include "actors/tier/memory_messages.hpp"
 #include "metrics/exposition.hpp"
 
 #include <functional>
@@ -17,7 +16,7 @@ struct memory_arguments {
   size_t group = 0; ///< for the report
   std::shared_ptr<group_parts> parts;
   uint64_t prefault_piece_bytes = 0; ///< 0: memory is committed on first access
-  caf::actor report_to;              ///< gets `memory_prepared`
+  supervisor_actor report_to;        ///< gets `memory_prepared`
   std::function<void(const std::string&)> log;
   std::function<void(const std::string&)> warn;
   bool detached = true; ///< false in tests that run blocking work on the same thread

@@ -32,26 +32,33 @@ void show(const shadow_state& state) {
   state.with.probe->skipped(state.with.feed->skipped());
 }
 
+void on_use(shadow_state& state, const shadow_use& use) {
+  state.policies->use(use);
+  state.with.feed->heard(use.prefix->chunks.size());
+  show(state);
+}
+
+void on_inference_end(shadow_state& state, const inference_end& what) {
+  state.policies->end(what);
+  state.with.feed->heard(1);
+}
+
+void on_clear(shadow_state& state, const shadow_clear& what) {
+  state.policies->clear(what);
+  show(state);
+}
+
 shadow_actor::behavior_type shadow_behavior(shadow_actor::stateful_pointer<shadow_state> self,
                                             const shadow_arguments& arguments) {
-  self->state.with = arguments;
-  self->state.policies =
+  auto& state = self->state;
+  state.with = arguments;
+  state.policies =
       std::make_unique<shadow_policies>(arguments.plans, policy_clock(arguments.clock), shadow_seed);
   return {
-      [self](const shadow_use& use) {
-        self->state.policies->use(use);
-        self->state.with.feed->heard(use.prefix->chunks.size());
-        show(self->state);
-      },
-      [self](const inference_end& what) {
-        self->state.policies->end(what);
-        self->state.with.feed->heard(1);
-      },
-      [self](const shadow_clear& what) {
-        self->state.policies->clear(what);
-        show(self->state);
-      },
-      [self](const shadow_request&) { return self->state.policies->report(); },
+      [&state](const shadow_use& use) { on_use(state, use); },
+      [&state](const inference_end& what) { on_inference_end(state, what); },
+      [&state](const shadow_clear& what) { on_clear(state, what); },
+      [&state](const shadow_request&) { return state.policies->report(); },
   };
 }
 

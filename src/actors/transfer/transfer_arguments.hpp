@@ -69,7 +69,7 @@ struct group_parts {
     seen_.push_back(std::move(all));
   }
 
-  enum class disk_phase : uint8_t { off, starting, locked, ready, refused };
+  using disk_phase = terrace::disk_phase;
   disk_phase phase() const { return phase_.load(std::memory_order_acquire); }
   const std::string& refusal() const { return refusal_; } ///< once the phase is `refused`
   void starting() { phase_ = disk_phase::starting; }

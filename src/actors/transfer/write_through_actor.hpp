@@ -13,18 +13,12 @@
 
 #include "actors/transfer/transfer_arguments.hpp"
 #include "metrics/tier_probe.hpp"
-#include "policy/eviction_types.hpp"
+#include "transfer/disk_admission.hpp"
 
 #include <atomic>
 #include <memory>
 
 namespace terrace::actors {
-
-/// Which objects are written to disk.
-struct disk_admission {
-  admission_rule rule = admission_rule::always;
-  uint64_t bytes_per_day = 0; ///< 0: no limit
-};
 
 struct write_through_arguments {
   tier_actor host_tier;

@@ -8,11 +8,11 @@ namespace terrace::actors::verbs {
 
 void commit(connection& client, const connection::request& what, const wire::Commit& asked,
             protocol::descriptor_list&) {
+  client.take_terms(what, asked);
   auto reservation = take_reservation(client, what, asked.reservation());
   if (!reservation)
     return;
   staging& memory = *client.present_staging();
-  client.take_terms(what, asked);
   std::vector<region_run> runs;
   for (size_t i = 0; i < reservation->extents.size(); ++i)
     runs.push_back({reservation->extents[i].offset, reservation->objects->payload_bytes[i], 0, 1});

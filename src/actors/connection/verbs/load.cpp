@@ -112,10 +112,10 @@ void load_leased(connection& client, const connection::request& what, const wire
 
 void load(connection& client, const connection::request& what, const wire::Load& asked,
           protocol::descriptor_list&) {
+  client.take_terms(what, asked);
   auto region = client.find_region(what, asked.region());
   if (!region)
     return;
-  client.take_terms(what, asked);
   if (asked.prefix() != nullptr) {
     load_prefix(client, what, asked, region);
     return;

@@ -145,12 +145,12 @@ void lookup_refused(connection& client, const connection::request& what, std::sp
 
 void lookup(connection& client, const connection::request& what, const wire::Lookup& asked,
             protocol::descriptor_list&) {
+  client.take_terms(what, asked);
   auto in = client.find_space(what, asked.space());
   if (!in) {
     refused(client, what, asked);
     return;
   }
-  client.take_terms(what, asked);
   size_t width = asked.prefix()->digests() ? asked.prefix()->digest_width() : in->hasher->width();
   subject of{std::move(in), asked.lease(), asked.digests() ? width : 0, nullptr, nullptr};
   if (asked.lookup_id() != nullptr)

@@ -56,9 +56,9 @@ void read_scope(connection& client, const connection::request& what, const lease
 
 void read_lease(connection& client, const connection::request& what, const wire::ReadLease& asked,
                 protocol::descriptor_list&) {
+  client.take_terms(what, asked);
   if (!client.may_map(what, "load with a region"))
     return;
-  client.take_terms(what, asked);
   auto body = client.channel().hold(); // contains `asked`
   client.with_lease(
       what, protocol::to_lease_id(asked.lease()), [&client, what, &asked, body](const lease_ptr& from) {

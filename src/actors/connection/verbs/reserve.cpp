@@ -74,12 +74,12 @@ void search_on(connection& client, const connection::request& what,
 
 void reserve(connection& client, const connection::request& what, const wire::Reserve& asked,
              protocol::descriptor_list&) {
+  client.take_terms(what, asked);
   if (!client.may_map(what, "store with a region"))
     return;
   auto in = client.find_space(what, asked.space());
   if (!in)
     return;
-  client.take_terms(what, asked);
   with_chunks(client, what, *in, *asked.prefix(),
               [&client, what, in, &asked](chunk_prefix prefix, const keep_alive& body) {
                 auto scope = scope_of(client, what, asked, in->what->spec, prefix.chunks.size());

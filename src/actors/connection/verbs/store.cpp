@@ -44,13 +44,13 @@ void store_objects(connection& client, const connection::request& what, const wi
 
 void store(connection& client, const connection::request& what, const wire::Store& asked,
            protocol::descriptor_list&) {
+  client.take_terms(what, asked);
   auto in = client.find_space(what, asked.space());
   if (!in)
     return;
   auto region = client.find_region(what, asked.region());
   if (!region)
     return;
-  client.take_terms(what, asked);
   with_prefix_objects(client, what, in, asked,
                       [&client, what, &asked, region, in](const chunk_prefix&, const transfer_scope& scope,
                                                           const batch_ptr& objects) {

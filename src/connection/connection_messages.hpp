@@ -6,7 +6,7 @@
 
 #include <sys/types.h>
 
-namespace terrace::actors {
+namespace terrace {
 
 /// No new clients and no new requests; the receiver ends when everything in flight is answered.
 struct drain_notice {};
@@ -27,4 +27,4 @@ struct resume_notice {
   std::shared_ptr<std::function<void()>> work;
 };
 
-} // namespace terrace::actors
+} // namespace terrace

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace terrace::actors {
+namespace terrace {
 
 /// Sets the policy of a tier in all groups, after a reload. Empty: unchanged.
 struct policies_notice {
@@ -18,4 +18,4 @@ struct resize_groups {
   std::vector<uint64_t> host_bytes;
 };
 
-} // namespace terrace::actors
+} // namespace terrace

@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-namespace terrace::actors {
+namespace terrace {
 
 /// Safe on any thread.
 struct detail_log {
@@ -17,4 +17,4 @@ struct detail_log {
   std::function<void(level, const std::string&)> write;
 };
 
-} // namespace terrace::actors
+} // namespace terrace

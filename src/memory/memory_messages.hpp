@@ -1,4 +1,4 @@
-// Messages between the supervisor and the memory actors.
+// Messages about the host memory of a trust group: its size, and that it is committed.
 #pragma once
 
 #include "base/error.hpp"
@@ -6,12 +6,17 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace terrace::actors {
+namespace terrace {
 
 /// From the supervisor: resize the arena to `bytes`. A change in progress is completed first; of several
 /// pending requests the last one is used.
 struct resize_memory {
   uint64_t bytes = 0;
+};
+
+/// From a preparer: all of the arena is committed, or the machine has less memory.
+struct memory_committed {
+  error failure;
 };
 
 /// To the supervisor, once: the initial arena is committed, or the machine has less memory than configured.
@@ -20,4 +25,4 @@ struct memory_prepared {
   error failure;
 };
 
-} // namespace terrace::actors
+} // namespace terrace

@@ -1,0 +1,63 @@
+// The configuration of a trust group.
+#pragma once
+
+#include "base/error.hpp"
+#include "memory/teardown.hpp"
+#include "storage/extent_file.hpp"
+#include "storage/machine_identity.hpp"
+#include "tier/lease_ledger.hpp"
+#include "tier/policy_clock.hpp"
+#include "tier/shadow_policies.hpp"
+#include "tier/tier_plan.hpp"
+#include "transfer/device_health.hpp"
+#include "transfer/disk_admission.hpp"
+#include "transfer/io_scheduler.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace terrace {
+
+struct group_plan {
+  std::string name;
+  uint64_t number = 1; ///< another one for each group
+  std::string path;    ///< of its first socket
+  bool isolated = false;
+  size_t spaces_max = 65'536; ///< open or with objects
+  clock_source policy_time = clock_source::steady;
+  tier_plan host;
+  uint64_t segment_bytes = 1ULL << 30;
+  bool huge_pages = false;
+  std::optional<uint32_t> numa_node;
+  teardown_ptr teardown; ///< releases segments; null: whoever has the last reference
+  std::optional<tier_plan> disk;
+  std::vector<std::string> disk_files; ///< one per path, also without a disk
+  std::string state_directory;         ///< for clears that a volume cannot record
+  bool detached = true;                ///< false in tests that run blocking work on their own thread
+  mismatch_rule on_mismatch =
+      mismatch_rule::refuse; ///< for files that are not a volume of this machine and group
+  io_limits disk_io;
+  health_options disk_health;
+  disk_admission admission;
+  bool write_new = true;
+  lease_bounds leases;
+  std::vector<shadow_plan> shadows;
+  std::vector<std::pair<tier_kind, std::string>>
+      more_tiers; ///< of further tiers that will join: kind and policy
+};
+
+/// How the files of its disk are opened. Precondition: it has one.
+inline extent_files_options files_of(const group_plan& plan, const boot_id& boot) {
+  extent_files_options files;
+  files.paths = plan.disk_files;
+  files.capacity_bytes = plan.disk->bytes / plan.disk_files.size();
+  files.boot = boot;
+  files.owner = {machine_identity(), plan.name};
+  files.on_mismatch = plan.on_mismatch;
+  return files;
+}
+
+} // namespace terrace

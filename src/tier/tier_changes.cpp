@@ -1,0 +1,75 @@
+#include "tier/tier_changes.hpp"
+
+#include <utility>
+
+namespace terrace {
+
+tier_changes::news tier_changes::settle(std::vector<extent> freed) {
+  news out;
+  out.records = objects_.take_changes();
+  if (auto notes = objects_.take_notes(); !notes.notes.empty() && notes_.admits(notes)) {
+    out.notes = std::move(notes);
+    out.mark = notes_.mark_due();
+  }
+  if (auto left = objects_.take_retired(); !left.empty()) {
+    out.retired_objects = left.size();
+    out.retired_bytes = bytes_of(left);
+    freed.insert(freed.end(), left.begin(), left.end());
+  }
+  if (!freed.empty() && !(round_ && round_->take_back(freed)))
+    out.freed = std::move(freed);
+  if (objects_.take_evictable()) {
+    if (round_)
+      round_->more_evictable();
+    out.evictable = std::exchange(owes_notice_, false);
+  }
+  return out;
+}
+
+tier_changes::kept_notes tier_changes::take_kept_notes() {
+  kept_notes kept;
+  kept.batches = notes_.take();
+  kept.mark = notes_.mark_due();
+  return kept;
+}
+
+tier_report tier_changes::report(const usage_answer& usage) const {
+  tier_report out;
+  out.kind = kind_;
+  out.allocator = usage.allocator;
+  out.usage = usage.usage;
+  out.room_bytes = usage.room_bytes;
+  out.waiting = usage.waiting;
+  out.objects = objects_.table().published();
+  out.held_objects = objects_.table().held();
+  out.evictions = objects_.evictions;
+  out.errors = objects_.discarded;
+  return out;
+}
+
+void tier_changes::choose(victim_answer named) {
+  round_->offer(std::move(named));
+  round_->choose(objects_);
+}
+
+std::optional<tier_changes::eviction> tier_changes::evict() {
+  if (round_->now() != eviction_round::stage::evicting)
+    return std::nullopt;
+  eviction done;
+  auto freed = round_->evict(objects_).freed;
+  done.objects = freed.size();
+  done.bytes = bytes_of(freed);
+  if (done.bytes > round_->missing_bytes())
+    done.excess_bytes = done.bytes - round_->missing_bytes();
+  done.ahead = round_->ahead();
+  return done;
+}
+
+std::shared_ptr<eviction_round> tier_changes::take_ended() {
+  if (round_->now() == eviction_round::stage::asked)
+    return nullptr;
+  owes_notice_ = owes_notice_ || round_->failed(); // an earlier one may have been for another
+  return std::exchange(round_, nullptr);
+}
+
+} // namespace terrace

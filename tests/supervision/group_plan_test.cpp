@@ -1,0 +1,31 @@
+#include "supervision/group_plan.hpp"
+
+#include "supervision/group_probes.hpp"
+
+#include <gtest/gtest.h>
+
+using namespace terrace;
+
+TEST(GroupPlan, ADiskIsDividedAmongItsFiles) {
+  group_plan plan;
+  plan.name = "prod";
+  plan.disk.emplace();
+  plan.disk->bytes = 3 << 20;
+  plan.disk_files = {"/a", "/b", "/c"};
+  plan.on_mismatch = mismatch_rule::refuse;
+  boot_id boot;
+  boot.bytes[0] = decltype(boot.bytes)::value_type(7);
+  auto files = files_of(plan, boot);
+  EXPECT_EQ(files.capacity_bytes, 1u << 20);
+  EXPECT_EQ(files.paths, (std::vector<std::string>{"/a", "/b", "/c"}));
+  EXPECT_EQ(files.boot, boot);
+  EXPECT_EQ(files.owner.group, "prod");
+  EXPECT_EQ(files.on_mismatch, mismatch_rule::refuse);
+}
+
+TEST(GroupPlan, APathHasProbesWithoutADiskToo) {
+  group_probes probes;
+  ASSERT_EQ(probes.paths.size(), 1u);
+  EXPECT_TRUE(probes.paths.front().disk);
+  EXPECT_TRUE(probes.paths.front().journal);
+}
