@@ -13,8 +13,8 @@ namespace {
 
 constexpr uint64_t physical = physical_bytes_for(verb_group::payload);
 
-actors::group_plan plan_of(const verb_group::options& chosen) {
-  actors::group_plan plan;
+group_plan plan_of(const verb_group::options& chosen) {
+  group_plan plan;
   plan.name = "fuzz";
   plan.isolated = chosen.isolated;
   plan.spaces_max = 4;

@@ -42,7 +42,7 @@ class verb_group : public test::simulated_actors {
 
   std::chrono::steady_clock::time_point now_{std::chrono::hours(1000)};
   std::shared_ptr<actors::copier_pool> copiers_;
-  actors::group_probes probes_;
+  group_probes probes_;
   std::shared_ptr<actors::group_parts> group_;
   std::shared_ptr<actors::connection_environment> environment_;
   region_budget_ptr regions_;
