@@ -48,7 +48,8 @@ class client_directory {
     auto found = clients_.find(id);
     if (found == clients_.end())
       return;
-    --count_of(found->second.as);
+    change(found->second, standing::leaving);
+    --count_of(standing::leaving);
     clients_.erase(found);
   }
 
@@ -58,19 +59,32 @@ class client_directory {
     return count_of(standing::silent) < silent_max ? nullptr : leaver(standing::silent);
   }
 
-  /// A silent connection becomes a client. Errors: `busy`, if there are `connections_max` clients, or as many
-  /// quarantined connections, of which its process has some.
-  result<void> admit_client(connection_id id, uint32_t connections_max) {
+  /// How many clients there may be, in so many trust groups. Half of them are shared equally: of these, each group always
+  /// has its share; the others are for whoever comes first.
+  struct client_bound {
+    uint32_t connections_max = 0;
+    size_t groups = 1;
+    size_t share() const { return connections_max / (2 * groups); }
+  };
+
+  /// A silent connection becomes a client. Errors: `busy`, if there are as many clients as may be, or as many quarantined
+  /// connections, of which its process has some.
+  result<void> admit_client(connection_id id, const client_bound& bound) {
     std::lock_guard guard(mutex_);
     auto found = clients_.find(id);
     if (found == clients_.end() || found->second.as == standing::leaving)
       return fail(errc::busy, "the connection made room for a newer one before it said hello");
     size_t clients = count_of(standing::client), quarantined = count_of(standing::quarantined);
-    if (clients >= connections_max)
+    if (clients >= bound.connections_max)
       return fail(errc::busy, "the daemon has " + std::to_string(clients) +
                                   " connections, as many as connection.connections_max allows");
+    if (size_t kept = kept_for_others(found->second.client->group, bound);
+        clients + kept >= bound.connections_max)
+      return fail(errc::busy, "the daemon has " + std::to_string(clients) + " connections and keeps " +
+                                  std::to_string(kept) + " for other trust groups, as many together as " +
+                                  "connection.connections_max allows");
     pid_t pid = found->second.client->pid;
-    if (quarantined >= connections_max && has_quarantined(pid))
+    if (quarantined >= bound.connections_max && has_quarantined(pid))
       return fail(errc::busy, "the daemon keeps what " + std::to_string(quarantined) +
                                   " closed connections may still be reading, as many as "
                                   "connection.connections_max allows, and some are of process " +
@@ -145,9 +159,25 @@ class client_directory {
 
   size_t& count_of(standing as) { return counts_[static_cast<size_t>(as)]; }
 
+  /// Places of the other groups' shares that are free; none for a group that has not all of its own.
+  size_t kept_for_others(const std::string& group, const client_bound& bound) const {
+    auto own = clients_of_.find(group);
+    if ((own == clients_of_.end() ? 0 : own->second) < bound.share())
+      return 0;
+    size_t kept = (bound.groups - 1) * bound.share();
+    for (const auto& [name, clients] : clients_of_)
+      if (name != group)
+        kept -= std::min(clients, bound.share());
+    return kept;
+  }
+
   void change(entry& of, standing to) {
     --count_of(of.as);
     ++count_of(to);
+    if (of.as == standing::client)
+      --clients_of_[of.client->group];
+    if (to == standing::client)
+      ++clients_of_[of.client->group];
     of.as = to;
   }
 
@@ -176,6 +206,7 @@ class client_directory {
   mutable std::mutex mutex_;
   std::map<connection_id, entry> clients_; ///< ids ascend with time
   size_t counts_[5] = {};
+  std::map<std::string, size_t> clients_of_; ///< by trust group
 };
 
 } // namespace terrace

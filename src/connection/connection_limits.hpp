@@ -18,6 +18,7 @@ struct connection_limits {
   uint32_t lease_objects_max = 4'194'304; ///< of all leases together; an object counts once per lease
   uint64_t group_bytes = 1ULL << 30;      ///< of the requests of all connections of a group
   uint32_t connections_max = 1024;        ///< clients of the whole daemon
+  size_t groups = 1;                      ///< trust groups of the daemon
   std::chrono::milliseconds request_deadline{30000};      ///< of requests without their own
   std::chrono::milliseconds request_deadline_max{600000}; ///< a later deadline is this one
   std::chrono::milliseconds handshake_deadline{

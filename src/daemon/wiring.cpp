@@ -192,6 +192,7 @@ result<actors::supervisor_arguments> wire_up(const settings& with, const environ
   wired.teardown = std::make_shared<teardown>();
   wired.limits.group_bytes = with.connection.group_bytes;
   wired.limits.connections_max = with.connection.connections_max;
+  wired.limits.groups = with.groups().size();
   wired.limits.credit_requests = with.connection.credit_requests;
   wired.limits.credit_bytes = with.connection.credit_bytes;
   wired.limits.staging_bytes = with.connection.staging_bytes;

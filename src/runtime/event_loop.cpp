@@ -1,4 +1,5 @@
 #include "runtime/event_loop.hpp"
+#include "runtime/turn_limit.hpp"
 #include "runtime/uring.hpp"
 #include "runtime/worker_pool.hpp"
 #include "runtime/worker_thread.hpp"
@@ -10,6 +11,7 @@ namespace terrace::runtime {
 namespace {
 
 thread_local const event_loop* loop_of_this_thread = nullptr;
+thread_local turn_limit longest_turn{TERRACE_TURN_LIMIT_US * int64_t{1000}};
 
 } // namespace
 
@@ -92,11 +94,13 @@ void event_loop::begin_turn(caf::resumable* what) {
   bool is_actor = what->subtype() == caf::resumable::scheduled_actor;
   turn_of_ = is_actor ? static_cast<caf::scheduled_actor*>(what)->name() : "none";
   turn_began_ns_ = now_ns_;
+  longest_turn.begin();
 }
 
 void event_loop::end_turn() {
   if (turn_of_ == nullptr)
     return;
+  longest_turn.end(turn_of_);
   turns_.add(turn_of_, read_clock() - turn_began_ns_);
   turn_of_ = nullptr;
 }

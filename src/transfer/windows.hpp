@@ -15,9 +15,9 @@ namespace terrace {
 /// Objects of a window: a tier, an allocator and a policy process them in one turn each.
 constexpr size_t window_objects_max = 1024;
 
-/// The end of the window that begins at `begin`: whole chunks of `objects_per_chunk` objects, at most
-/// `window_objects_max` objects and `bytes_max` bytes, but at least one chunk. `begin` is a multiple of `objects_per_chunk`. `held_bytes`: what an object
-/// of so many bytes takes of the arena.
+/// The end of the window that begins at `begin`: whole chunks of `objects_per_chunk` objects, at most `bytes_max` bytes
+/// and `window_objects_max` objects, but at least one chunk. `begin` is a multiple of `objects_per_chunk`. `held_bytes`:
+/// what an object of so many bytes takes of the arena.
 template <class HeldBytes>
 size_t window_end(std::span<const uint64_t> object_bytes, size_t begin, size_t objects_per_chunk,
                   uint64_t bytes_max, HeldBytes held_bytes) {

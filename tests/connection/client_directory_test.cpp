@@ -13,8 +13,9 @@ struct ClientDirectory : ::testing::Test {
   directory clients;
   uint64_t next = 1;
 
-  connection_id add(uid_t uid = 0, pid_t pid = 7) {
+  connection_id add(uid_t uid = 0, pid_t pid = 7, const char* group = "default") {
     auto made = std::make_shared<client_state>();
+    made->group = group;
     made->id = connection_id{next++};
     made->uid = uid;
     made->pid = pid;
@@ -28,14 +29,14 @@ struct ClientDirectory : ::testing::Test {
 TEST_F(ClientDirectory, CountsClientsFromHelloOn) {
   auto first = add(), second = add(), third = add();
   EXPECT_EQ(clients.count(standing::silent), 3u);
-  EXPECT_TRUE(clients.admit_client(first, 2));
-  EXPECT_TRUE(clients.admit_client(second, 2));
-  auto refused = clients.admit_client(third, 2);
+  EXPECT_TRUE(clients.admit_client(first, {2}));
+  EXPECT_TRUE(clients.admit_client(second, {2}));
+  auto refused = clients.admit_client(third, {2});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, errc::busy);
   EXPECT_NE(refused.error().text.find("connection.connections_max"), std::string::npos);
   clients.remove(first);
-  EXPECT_TRUE(clients.admit_client(third, 2));
+  EXPECT_TRUE(clients.admit_client(third, {2}));
 }
 
 TEST_F(ClientDirectory, TheOldestSilentConnectionOfTheUserWithMostOfThemLeaves) {
@@ -46,10 +47,10 @@ TEST_F(ClientDirectory, TheOldestSilentConnectionOfTheUserWithMostOfThemLeaves) 
   auto leaves = clients.make_room_for_silent(3);
   ASSERT_NE(leaves, nullptr);
   EXPECT_EQ(leaves->id, first);
-  EXPECT_FALSE(clients.admit_client(first, 9)) << "too late";
+  EXPECT_FALSE(clients.admit_client(first, {9})) << "too late";
   EXPECT_EQ(clients.count(standing::leaving), 1u);
   EXPECT_EQ(clients.make_room_for_silent(3), nullptr);
-  EXPECT_TRUE(clients.admit_client(alone, 9));
+  EXPECT_TRUE(clients.admit_client(alone, {9}));
 }
 
 TEST_F(ClientDirectory, ObserversAreNotClientsAndTheOldestLeaves) {
@@ -61,18 +62,18 @@ TEST_F(ClientDirectory, ObserversAreNotClientsAndTheOldestLeaves) {
   ASSERT_NE(leaves, nullptr);
   EXPECT_EQ(leaves->id, first);
   EXPECT_EQ(clients.count(standing::observer), directory::observers_max);
-  EXPECT_TRUE(clients.admit_client(add(), 1));
+  EXPECT_TRUE(clients.admit_client(add(), {1}));
 }
 
 TEST_F(ClientDirectory, AProcessWithQuarantinedConnectionsMustConfirmOnceThereAreMany) {
   for (int i = 0; i < 2; ++i) {
     auto closed = add(0, 7);
-    EXPECT_TRUE(clients.admit_client(closed, 2));
+    EXPECT_TRUE(clients.admit_client(closed, {2}));
     clients.quarantine(closed);
   }
   EXPECT_EQ(clients.count(standing::quarantined), 2u);
-  EXPECT_TRUE(clients.admit_client(add(0, 8), 2));
-  auto refused = clients.admit_client(add(0, 7), 2);
+  EXPECT_TRUE(clients.admit_client(add(0, 8), {2}));
+  auto refused = clients.admit_client(add(0, 7), {2});
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().text.find("resumes"), std::string::npos) << refused.error().text;
   clients.confirm(connection_id{1}, 8);
@@ -80,5 +81,33 @@ TEST_F(ClientDirectory, AProcessWithQuarantinedConnectionsMustConfirmOnceThereAr
   clients.confirm(connection_id{1}, 7);
   EXPECT_EQ(clients.count(standing::quarantined), 1u);
   EXPECT_TRUE(clients.find(connection_id{1})) << "it leaves by itself";
-  EXPECT_TRUE(clients.admit_client(add(0, 7), 2));
+  EXPECT_TRUE(clients.admit_client(add(0, 7), {2}));
+}
+
+TEST_F(ClientDirectory, EachTrustGroupHasAShareOfHalfThePlaces) {
+  directory::client_bound bound{8, 2};
+  ASSERT_EQ(bound.share(), 2u);
+  auto of = [&](const char* group) { return add(0, 7, group); };
+  connection_id last{};
+  for (int i = 0; i < 6; ++i) {
+    last = of("greedy");
+    EXPECT_TRUE(clients.admit_client(last, bound)) << i;
+  }
+  auto refused = clients.admit_client(of("greedy"), bound);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().text.find("keeps 2 for other trust groups"), std::string::npos)
+      << refused.error().text;
+  EXPECT_TRUE(clients.admit_client(of("other"), bound));
+  EXPECT_FALSE(clients.admit_client(of("greedy"), bound));
+  EXPECT_TRUE(clients.admit_client(of("other"), bound));
+  EXPECT_FALSE(clients.admit_client(of("other"), bound)) << "all places are taken";
+  clients.remove(last);
+  EXPECT_TRUE(clients.admit_client(of("other"), bound)) << "beyond its share, first come first served";
+}
+
+TEST_F(ClientDirectory, OneTrustGroupAloneHasAllPlaces) {
+  directory::client_bound bound{3, 1};
+  for (int i = 0; i < 3; ++i)
+    EXPECT_TRUE(clients.admit_client(add(), bound));
+  EXPECT_FALSE(clients.admit_client(add(), bound));
 }

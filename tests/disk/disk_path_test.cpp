@@ -183,3 +183,18 @@ TEST_F(DiskPath, AFileThatIsGoneIsReportedOnceAndSoIsItsReturn) {
   EXPECT_NE(output.warnings[1].find("is back"), std::string::npos) << output.warnings[1];
   EXPECT_TRUE(service->reason().empty());
 }
+
+TEST_F(DiskPath, ATrialThatSucceedsIsNotTheReturnOfTheFile) {
+  path.opened({1, 2, 3, file->capacity_bytes()});
+  path.looked(ENOENT, {});
+  ask(writing);
+  end(-EIO);
+  path.pause_over(writing);
+  ask(writing);
+  end(static_cast<int32_t>(memory.size()));
+  EXPECT_TRUE(service->reason().empty()) << "until the next look";
+  size_t lines = output.warnings.size();
+  path.looked(ENOENT, {});
+  EXPECT_FALSE(service->reason().empty());
+  EXPECT_EQ(output.warnings.size(), lines) << "it was logged before";
+}

@@ -81,7 +81,8 @@ TEST_F(OutOfCredit, AnythingElseWaits) {
   ASSERT_TRUE(client.greet());
   // Two requests in one message: the second is not begun before the first is answered, and both are answered.
   auto both = test::frame_with(protocol::kind::await_lookup, 2, [](flatbuffers::FlatBufferBuilder& body) {
-    return wire::CreateAwaitLookup(body, body.CreateVector(awaited().bytes.data(), awaited().bytes.size()), 60'000);
+    return wire::CreateAwaitLookup(body, body.CreateVector(awaited().bytes.data(), awaited().bytes.size()),
+                                   60'000);
   });
   auto second = test::status_frame(3);
   both.insert(both.end(), second.begin(), second.end());

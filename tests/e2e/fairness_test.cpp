@@ -1,4 +1,5 @@
 // What one client asks for does not hold up another.
+#include "tests/support/raw_client.hpp"
 #include "workload.hpp"
 
 #include <memory>
@@ -62,6 +63,30 @@ TEST(Fairness, OneTrustGroupDoesNotHoldUpTheLoadsOfAnother) {
   EXPECT_GE(left, 4U) << "the other group's loads took as long as most of these";
   for (size_t i = 0; i < greedy.size(); ++i)
     expect_delivered(*greedy[i], tickets[i]);
+}
+
+TEST(Fairness, OneTrustGroupDoesNotTakeAllConnections) {
+  daemon_under_test daemon;
+  ASSERT_EQ(daemon.terminate(), 0);
+  daemon.configure({.listen = "[[listen]]\npath = \"" + daemon.socket() + "\"\n[[listen]]\npath = \"" +
+                              daemon.second_socket() + "\"\ngroup = \"two\"\n",
+                    .connection = "connections_max = 8\n"});
+  daemon.start();
+  std::vector<test::raw_client> clients;
+  auto connected = [&](const std::string& socket) {
+    clients.emplace_back(socket);
+    return clients.back().greet();
+  };
+  for (int i = 0; i < 6; ++i)
+    EXPECT_TRUE(connected(daemon.socket())) << i;
+  test::raw_client seventh(daemon.socket());
+  ASSERT_TRUE(seventh.send(test::hello_frame()));
+  auto said = seventh.receive();
+  ASSERT_TRUE(said && said->is_error());
+  EXPECT_EQ(said->code(), errc::busy);
+  EXPECT_NE(said->text().find("other trust groups"), std::string::npos) << said->text();
+  EXPECT_TRUE(connected(daemon.second_socket()));
+  EXPECT_TRUE(connected(daemon.second_socket()));
 }
 
 } // namespace

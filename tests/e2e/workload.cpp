@@ -172,8 +172,12 @@ client::tier_status tester::tier(const std::string& name) {
   return {};
 }
 
-slow_client::slow_client(const std::string& socket, const std::string& name)
-    : by_(socket, name), memory_(::memfd_create("unsealed", MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
+slow_client::slow_client(const std::string& socket, const std::string& name, uint64_t piece_bytes)
+    : pieces_{.offset = 0,
+              .bytes = piece_bytes,
+              .stride = 2 * piece_bytes,
+              .count = object_bytes / piece_bytes},
+      by_(socket, name), memory_(::memfd_create("unsealed", MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
   if (::ftruncate(memory_.get(), 2 * object_bytes) != 0)
     throw std::runtime_error("making a region");
   region_ = by_->register_region(memory_.get(), 2 * object_bytes, patiently());
@@ -187,7 +191,7 @@ std::vector<client::ticket<client::store_result>> slow_client::store(uint64_t se
     auto one = chain_of(seed + i, 1);
     auto request = by_.store_of(one);
     request.region = &*region_;
-    request.runs = {&tiny, 1};
+    request.runs = {&pieces_, 1};
     auto ticket = by_->submit_store(request, patiently());
     EXPECT_TRUE(ticket) << ticket.error().text;
     if (ticket)
@@ -202,7 +206,7 @@ std::vector<client::ticket<client::load_result>> slow_client::load(const digest&
   for (size_t i = 0; i < times; ++i) {
     auto request = by_.load_of(one);
     request.region = &*region_;
-    request.runs = {&tiny, 1};
+    request.runs = {&pieces_, 1};
     auto ticket = by_->submit_load(request, patiently());
     EXPECT_TRUE(ticket) << ticket.error().text;
     if (ticket)

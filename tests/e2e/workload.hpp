@@ -82,11 +82,11 @@ class tester {
   std::vector<client::run> runs_;
 };
 
-/// Stores and loads that take seconds for each object: they copy in pieces of two bytes through a descriptor. Nothing
-/// but their end or `cancel` ends them.
+/// Loads that take about a second for each object, and stores that take as long beside them: they copy in tiny pieces
+/// through a descriptor, with system calls for each.
 class slow_client {
  public:
-  slow_client(const std::string& socket, const std::string& name);
+  slow_client(const std::string& socket, const std::string& name, uint64_t piece_bytes = 2);
 
   client::connection& operator*() { return *by_; }
   client::connection* operator->() { return by_.operator->(); }
@@ -96,8 +96,7 @@ class slow_client {
   std::vector<client::ticket<client::load_result>> load(const digest& chunk, size_t times);
 
  private:
-  static constexpr client::run tiny{.offset = 0, .bytes = 2, .stride = 4, .count = object_bytes / 2};
-
+  client::run pieces_;
   tester by_;
   unique_fd memory_;
   result<client::registered_region> region_;

@@ -269,7 +269,7 @@ TEST_F(AllocationQueue, WhenThereIsNoRoomForAllTheFirstHasIts) {
 }
 
 TEST_F(AllocationQueue, RoomIsNotMadeTogetherForSeveralExtentsForMuchOrForAnotherInference) {
-  queue = make(64, 0, 8);
+  queue = make(64, 0, 16);
   take(std::vector<uint64_t>(64, 1));
   auto several = ask({1, 1}), one = ask({1});
   EXPECT_EQ(wanted(), 2 * page);

@@ -16,6 +16,7 @@ namespace terrace::actors {
 connection::connection(self_pointer owner, unique_fd socket, peer who, client_ptr record,
                        std::shared_ptr<const connection_environment> environment)
     : self_(owner), environment_(std::move(environment)), peer_(std::move(who)), record_(std::move(record)),
+      log_(record_, {environment_->log, environment_->detail, environment_->ends}),
       channel_(std::make_unique<frame_channel>(std::move(socket), owner->port(),
                                                caf::actor_cast<caf::strong_actor_ptr>(owner),
                                                environment_->teardown)),
@@ -33,7 +34,7 @@ connection::connection(self_pointer owner, unique_fd socket, peer who, client_pt
           environment_->regions)) {}
 
 connection::~connection() {
-  log_detail(detail_log::level::debug, [] { return std::string("has ended"); });
+  log_.debug([] { return std::string("has ended"); });
   close();
   holdings_.drop_segments(); // before others can see that the client is gone
   environment_->client_probe->unquarantines(quarantined_bytes_);
@@ -68,7 +69,8 @@ result<void> connection::greeted(std::string client_name, bool observes) {
   if (observes) {
     if (auto leaves = clients.admit_observer(record_->id))
       caf::anon_send(leaves->actor, leave_notice{});
-  } else if (auto admitted = clients.admit_client(record_->id, environment_->limits.connections_max);
+  } else if (auto admitted = clients.admit_client(
+                 record_->id, {environment_->limits.connections_max, environment_->limits.groups});
              !admitted) {
     environment_->client_probe->refused(metrics::refusal::connections_max);
     return admitted;
@@ -79,7 +81,7 @@ result<void> connection::greeted(std::string client_name, bool observes) {
   channel_->set_frame_bytes_max(protocol::frame_bytes_max);
   if (phase_ == phase::handshake)
     set_phase(phase::serving);
-  log_detail(detail_log::level::debug, [&] { return "has connected to group " + group().name; });
+  log_.debug([&] { return "has connected to group " + group().name; });
   return {};
 }
 
@@ -217,7 +219,7 @@ void connection::answer(const request& what, errc outcome, std::unique_ptr<proto
   if (!latency)
     return;
   environment_->request_probe->finished(static_cast<size_t>(what.kind), outcome, *latency);
-  log_answer(what, outcome, *latency);
+  log_.answered(what.id, what.kind, outcome, *latency, what.context->trace);
   if (outcome == errc::busy)
     environment_->client_probe->refused(metrics::refusal::queue_full);
   if (frame->bytes().empty())
@@ -231,28 +233,6 @@ void connection::answer(const request& what, errc outcome, std::unique_ptr<proto
     arm_timer(deadlines_.next(environment_->now(), true)); // for a client that does not read
   }
   channel_->send({std::move(frame), std::move(descriptors), what.id});
-}
-
-std::string connection::label() const {
-  std::string name = record_->name();
-  return "connection " + std::to_string(static_cast<uint64_t>(record_->id)) + " (" + name +
-         (name.empty() ? "" : ", ") + "pid " + std::to_string(record_->pid) + ")";
-}
-
-/// A client can cause one after the other.
-void connection::log_end(const std::string& what) {
-  if (auto line = environment_->ends->admit(printable(label() + " " + what), environment_->now()))
-    environment_->log(*line);
-}
-
-void connection::log_answer(const request& what, errc outcome, clock::duration latency) const {
-  log_detail(detail_log::level::trace, [&] {
-    const std::string& trace = what.context->trace;
-    auto micros = std::chrono::duration_cast<std::chrono::microseconds>(latency).count();
-    return "request " + std::to_string(what.id) + ": " + std::string(protocol::to_string(what.kind)) +
-           " answered " + std::string(to_string(outcome)) + " after " + std::to_string(micros) + " us" +
-           (trace.empty() ? "" : " (trace " + trace + ")");
-  });
 }
 
 void connection::refuse(const request& what, const error& why) {
@@ -305,7 +285,7 @@ void connection::end(const error& why) {
   if (phase_ >= phase::closing)
     return;
   gate_.pass_on();
-  log_end("ends: " + why.text);
+  log_.end("ends: " + why.text, environment_->now());
   set_phase(phase::closing);
   auto frame = channel_->builder();
   protocol::write_error(*frame, 0, why);
@@ -358,7 +338,7 @@ void connection::finish() {
   environment_->clients->quarantine(record_->id);
   quarantined_bytes_ = holdings_.reading_bytes();
   environment_->client_probe->quarantines(quarantined_bytes_);
-  log_end("closed its socket; objects that it may be reading are kept until it ends");
+  log_.end("closed its socket; objects that it may be reading are kept until it ends", environment_->now());
 }
 
 void connection::on_confirmed(pid_t pid) {

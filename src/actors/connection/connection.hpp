@@ -6,17 +6,15 @@
 // client are released.
 #pragma once
 
-#include "actors/connection/actor_pool.hpp"
 #include "actors/connection/client_record.hpp"
 #include "actors/transfer/transfer_arguments.hpp"
-#include "base/detail_log.hpp"
-#include "base/line_limit.hpp"
-#include "base/printable.hpp"
+#include "base/idle_pool.hpp"
 #include "channel/frame_channel.hpp"
 #include "channel/peer.hpp"
 #include "connection/arriving_request.hpp"
 #include "connection/client_deadlines.hpp"
 #include "connection/client_holdings.hpp"
+#include "connection/client_log.hpp"
 #include "connection/connection_limits.hpp"
 #include "connection/reading_gate.hpp"
 #include "connection/request_memory.hpp"
@@ -67,6 +65,10 @@ struct connection_environment {
 
 /// What an object of a request costs in credit: its key, parent, size, place and location.
 constexpr uint64_t object_credit = 160;
+
+/// Actors that have answered and can be used again; they end with their connection. Starting one takes a few
+/// microseconds, and so does its end, which wakes CAF's clock thread.
+using actor_pool = idle_pool<caf::actor>;
 
 class connection {
  public:
@@ -310,14 +312,6 @@ class connection {
   void end_by(clock::duration after);
   void arm_timer(clock::time_point at);
   void lease_ended(const client_holdings::ended_lease& ended);
-  std::string label() const; ///< for the log: its number and its client
-  void log_end(const std::string& what);
-  template <class Line>
-  void log_detail(detail_log::level level, Line&& line) const {
-    if (environment_->detail.wanted(level))
-      environment_->detail.write(level, printable(label() + " " + line()));
-  }
-  void log_answer(const request& what, errc outcome, clock::duration latency) const;
   void show_leases() { record_->leases = holdings_.leases(); }
   void set_phase(phase next);
   /// Called on any thread, runs `work` on the connection's, unless it has ended.
@@ -327,6 +321,7 @@ class connection {
   std::shared_ptr<const connection_environment> environment_;
   peer peer_;
   client_ptr record_;
+  client_log log_;
   std::unique_ptr<frame_channel> channel_;
   phase phase_ = phase::handshake;
   request_table requests_;

@@ -117,8 +117,8 @@ void connection::on_timer() {
   auto leases = holdings_.old_leases(now, environment_->limits.lease_warn_after);
   for (const lease_ptr& old : leases.old) {
     environment_->client_probe->lease_old();
-    environment_->log(printable(label() + " holds a lease on " + std::to_string(old->chunks.size()) +
-                                " chunks for longer than lease.warn_after"));
+    log_.info("holds a lease on " + std::to_string(old->chunks.size()) +
+              " chunks for longer than lease.warn_after");
   }
   bool sending = channel_->sending();
   if (sending && deadlines_.leaves_unread(now) && gate_.group_is_full()) {

@@ -75,8 +75,7 @@ void connection::add_lease(lease_ptr taken) {
   tell_group(add_lease_notice{taken->id, taken->owner, taken});
   environment_->client_probe->lease_taken();
   arm_timer(taken->taken + environment_->limits.lease_warn_after);
-  log_detail(detail_log::level::debug,
-             [&] { return "takes a lease on " + std::to_string(taken->chunks.size()) + " chunks"; });
+  log_.debug([&] { return "takes a lease on " + std::to_string(taken->chunks.size()) + " chunks"; });
   holdings_.add(std::move(taken));
   show_leases();
 }
@@ -88,7 +87,7 @@ bool connection::release_lease(const lease_id& id) {
   if (ended->owner)
     tell_group(end_lease_notice{id, record_->id});
   lease_ended(*ended);
-  log_detail(detail_log::level::debug, [] { return std::string("has released a lease"); });
+  log_.debug([] { return std::string("has released a lease"); });
   show_leases();
   return true;
 }

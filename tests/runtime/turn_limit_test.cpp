@@ -1,0 +1,47 @@
+#include "runtime/turn_limit.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <thread>
+
+namespace terrace::runtime {
+namespace {
+
+/// Spends processor time, as far as a clock that counts more can tell.
+void work(std::chrono::milliseconds at_least) {
+  auto end = std::chrono::steady_clock::now() + at_least;
+  volatile uint64_t steps = 0;
+  while (std::chrono::steady_clock::now() < end)
+    steps = steps + 1;
+}
+
+TEST(TurnLimitDeathTest, ATurnThatTakesTooLongEndsTheProcessAndNamesTheActor) {
+  EXPECT_DEATH(
+      {
+        turn_limit limit(1'000'000);
+        limit.begin();
+        for (;;) { // until the process has had the time
+          work(std::chrono::milliseconds(10));
+          limit.end("slow");
+        }
+      },
+      "the actor slow took .* expected at most 1000");
+}
+
+TEST(TurnLimit, WaitingIsNotCounted) {
+  turn_limit limit(50'000'000);
+  limit.begin();
+  std::this_thread::sleep_for(std::chrono::milliseconds(60));
+  limit.end("patient");
+}
+
+TEST(TurnLimit, WithoutOneTurnsMayTakeAnyTime) {
+  turn_limit none(0);
+  none.begin();
+  work(std::chrono::milliseconds(5));
+  none.end("slow");
+}
+
+} // namespace
+} // namespace terrace::runtime
