@@ -37,7 +37,7 @@ void recover_all(uint64_t objects) {
 
 TEST(LargeRecovery, FindsAHundredThousandObjects) { recover_all(100'000); }
 
-TEST(LargeRecovery, FindsTenMillionObjects) {
+TEST(LargeRecovery, SlowFindsTenMillionObjects) {
   if (std::getenv("TERRACE_SLOW_TESTS") == nullptr)
     GTEST_SKIP() << "takes 3 GiB of memory and 2 GiB of disk; set TERRACE_SLOW_TESTS to run it";
   recover_all(10'000'000);

@@ -64,7 +64,8 @@ result<std::shared_ptr<group_parts>> build_group(caf::actor_system& system, cons
   group->policy = spawn_policy(system, std::move(orders));
   if (!plan.shadows.empty()) {
     group->feed = std::make_shared<shadow_feed>();
-    group->shadow = spawn_shadow(system, {plan.shadows, group->feed, probes.shadow, plan.policy_time});
+    group->shadow =
+        spawn_shadow(system, {plan.shadows, group->feed, probes.shadow, plan.policy_time, plan.detached});
   }
   auto space = make_space(plan.host, plan.host.bytes, group->memory->segment_bytes());
   if (!space)

@@ -83,7 +83,7 @@ struct group_parts {
  private:
   std::vector<std::unique_ptr<const std::vector<tier_parts>>>
       seen_; ///< the current list and all previous ones
-  const std::vector<tier_parts> none_;
+  const std::vector<tier_parts> none_{};
   std::atomic<const std::vector<tier_parts>*> tiers_{&none_};
   std::atomic<disk_phase> phase_{disk_phase::off};
   std::string refusal_;

@@ -22,7 +22,9 @@ void reserve_absent(connection& client, const connection::request& what, const c
   auto memory = client.staging_memory();
   if (!client.ok(what, memory))
     return;
-  auto [absent, wanted] = absent_chunks(*all, per_chunk, present);
+  chunks_to_write to_write = absent_chunks(*all, per_chunk, present);
+  const batch_ptr& absent = to_write.objects;
+  const std::vector<bool>& wanted = to_write.wanted;
   staged reservation;
   reservation.in = in.what;
   reservation.objects = absent;
