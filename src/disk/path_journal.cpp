@@ -77,9 +77,15 @@ std::string path_journal::completed(int32_t result) {
                   : "the index of " + with_.file +
                         " cannot be written: " + (result < 0 ? std::strerror(-result) : "short write") +
                         "; objects stored now may be missing after a restart";
+  bool again = good && failing_;
   failing_ = !good;
   journal_.completed(good);
   with_.spaces.checkpoints_done(journal_.counts().checkpoints);
+  // Records of spaces may be among the lost ones, and without them no object of these spaces is found. A checkpoint in
+  // progress begins with them.
+  if (again && !journal_.checkpoint_in_progress())
+    for (const index_record& space : with_.spaces.records())
+      journal_.add(space);
   return report;
 }
 

@@ -100,6 +100,24 @@ TEST_F(PathJournal, ReportsTheFirstFailureAndTheFirstSuccessAfterIt) {
   EXPECT_NE(again.find("can be written again"), std::string::npos) << again;
 }
 
+TEST_F(PathJournal, RecordsItsSpacesAgainOnceItCanBeWrittenAgain) {
+  journal.take(index_changes{{change(1, 0)}, space(1)});
+  ASSERT_TRUE(journal.next());
+  journal.completed(-EIO); // the space's record is lost
+  journal.advance();
+  ASSERT_TRUE(journal.image_wanted());
+  journal.take(image_answer{{}, {change(1, 0)}, 0, true});
+  run(EIO); // and the checkpoint
+  EXPECT_EQ(journal.counts().records, 2u);
+  journal.take(index_changes{{change(1, 1)}, space(1)});
+  EXPECT_EQ(run(), 2u);
+  EXPECT_EQ(journal.counts().records, 4u); // the object, and the space
+  EXPECT_EQ(journal.counts().checkpoints, 0u);
+  journal.take(index_changes{{change(1, 2)}, space(1)});
+  EXPECT_EQ(run(), 1u);
+  EXPECT_EQ(journal.counts().records, 5u); // once is enough
+}
+
 TEST_F(PathJournal, AShortWriteIsAFailure) {
   journal.take(index_changes{{change(1, 0)}, space(1)});
   ASSERT_TRUE(journal.next());
