@@ -1,6 +1,7 @@
 #include "connection/request_table.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace terrace {
 
@@ -36,6 +37,15 @@ void request_table::expect(request_id id, uint64_t bytes) {
   charge(id, bytes);
   if (auto entry = requests_.find(id); entry != requests_.end())
     entry->second.expected += bytes;
+}
+
+void request_table::settle(request_id id) {
+  auto entry = requests_.find(id);
+  if (entry == requests_.end())
+    return;
+  uint64_t rest = std::exchange(entry->second.expected, 0);
+  entry->second.bytes -= rest;
+  bytes_ -= rest;
 }
 
 std::optional<request_table::clock::time_point>

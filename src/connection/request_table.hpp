@@ -45,6 +45,8 @@ class request_table {
   void charge(request_id id, uint64_t bytes);
   /// The same for what it is not known yet to take: charges that follow are counted against it first.
   void expect(request_id id, uint64_t bytes);
+  /// All that it takes has been charged: what remains expected is given back.
+  void settle(request_id id);
   uint64_t bytes() const { return bytes_; } ///< of all requests in flight
 
   /// Replaces the default time limit, counted from the arrival; at most `bounds::deadline_max`. Returns the time at

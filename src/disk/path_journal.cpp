@@ -42,6 +42,7 @@ void path_journal::advance() {
     return;
   last_begun_ = closing_;
   journal_.begin_checkpoint();
+  lost_at_begin_ = journal_.counts().lost;
   with_.spaces.checkpoint_begun(journal_.counts().checkpoints);
   journal_.add_image(with_.spaces.records());
   next_slot_ = 0;
@@ -79,13 +80,20 @@ std::string path_journal::completed(int32_t result) {
                         "; objects stored now may be missing after a restart";
   bool again = good && failing_;
   failing_ = !good;
+  uint64_t checkpoints = journal_.counts().checkpoints;
   journal_.completed(good);
   with_.spaces.checkpoints_done(journal_.counts().checkpoints);
+  if (journal_.counts().checkpoints != checkpoints)
+    lost_recorded_ = lost_at_begin_; // it contains the spaces that were known when it began
   // Records of spaces may be among the lost ones, and without them no object of these spaces is found. A checkpoint in
-  // progress begins with them.
-  if (again && !journal_.checkpoint_in_progress())
+  // progress begins with those that were lost before it.
+  uint64_t lost = journal_.counts().lost;
+  bool in_image = journal_.checkpoint_in_progress() && lost == lost_at_begin_;
+  if (again && lost != lost_recorded_ && !in_image) {
+    lost_recorded_ = lost;
     for (const index_record& space : with_.spaces.records())
       journal_.add(space);
+  }
   return report;
 }
 

@@ -82,6 +82,8 @@ class path_journal {
   index_journal journal_;
   uint64_t expected_bytes_ = 0; ///< of the operation in progress
   bool failing_ = false;
+  uint64_t lost_at_begin_ = 0; ///< records, before the last checkpoint began
+  uint64_t lost_recorded_ = 0; ///< of these, the spaces were recorded again
   uint32_t next_slot_ = 0;
   bool asking_ = false; ///< a part of the image was requested
   bool closing_ = false;

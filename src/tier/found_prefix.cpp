@@ -142,7 +142,8 @@ void found_prefix::claim(const lease_room& room) {
 }
 
 bool found_prefix::lease_some(const lease_room& room) {
-  hold_ptr& host = shares_.front().held;
+  hold_ptr none; // nothing was searched
+  hold_ptr& host = shares_.empty() ? none : shares_.front().held;
   if (stage_ == stage::begins) {
     keep_found();
     stage_ = stage::counting;
@@ -163,7 +164,7 @@ bool found_prefix::lease_some(const lease_room& room) {
       return true;
   }
   if (stage_ == stage::charging) {
-    if (charge_->add_some(step_objects))
+    if (charge_->add_some(step_objects, &*claimed_)) // what is charged is not claimed any longer
       return true;
     host = charge_->result();
     charge_.reset();

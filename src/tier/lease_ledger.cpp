@@ -27,10 +27,10 @@ class lease_account::charged_hold {
   charged_hold& operator=(const charged_hold&) = delete;
   ~charged_hold() { account_->release(std::span(held_->places()).first(charged_)); }
 
-  bool add_some(size_t places) {
+  bool add_some(size_t places, claim* from) {
     auto rest = std::span(held_->places()).subspan(charged_);
     auto some = rest.first(std::min(rest.size(), places));
-    account_->add(some);
+    account_->add(some, from);
     charged_ += some.size();
     return some.size() < rest.size();
   }
@@ -50,6 +50,13 @@ uint64_t lease_account::room(uint64_t limit) const {
   uint64_t free = limit - std::min(limit, others);
   uint64_t most = free * group_->bounds_.connection_percent / 100;
   return most - std::min(most, bytes_);
+}
+
+void lease_account::claim::spend(uint64_t bytes) {
+  bytes = std::min(bytes, bytes_);
+  bytes_ -= bytes;
+  of_->bytes_ -= bytes;
+  of_->group_->claimed_ -= bytes;
 }
 
 lease_account::claim::~claim() {
@@ -95,33 +102,40 @@ std::vector<bool> lease_ledger::leased(std::span<const object_place> places) {
   return answer;
 }
 
-void lease_account::add(const object_place& place) {
+uint64_t lease_account::add(const object_place& place) {
   if (leases_.add(place.id) != 1)
-    return;
+    return 0;
   bytes_ += place.physical_bytes;
-  if (group_->accounts_.add(place.id) == 1)
-    group_->bytes_.fetch_add(place.physical_bytes, std::memory_order_relaxed);
+  if (group_->accounts_.add(place.id) != 1)
+    return 0;
+  group_->bytes_.fetch_add(place.physical_bytes, std::memory_order_relaxed);
+  return place.physical_bytes;
 }
 
-void lease_account::add(std::span<const object_place> places) {
+void lease_account::add(std::span<const object_place> places, claim* from) {
   in_batches(places, [&](std::span<const object_place> some) {
     std::lock_guard lock(group_->mutex_);
+    uint64_t more = 0;
     for (const object_place& place : some)
       if (place.present())
-        add(place);
+        more += add(place);
+    if (from != nullptr)
+      from->spend(more);
   });
 }
 
 hold_ptr lease_account::charge(hold_ptr held) {
   gradual_charge all(shared_from_this(), std::move(held));
-  all.add_some(SIZE_MAX);
+  (void) all.add_some(SIZE_MAX);
   return all.result();
 }
 
 lease_account::gradual_charge::gradual_charge(account_ptr of, hold_ptr held)
     : both_(std::make_shared<charged_hold>(std::move(of), std::move(held))) {}
 
-bool lease_account::gradual_charge::add_some(size_t places) { return both_->add_some(places); }
+bool lease_account::gradual_charge::add_some(size_t places, claim* from) {
+  return both_->add_some(places, from);
+}
 
 hold_ptr lease_account::gradual_charge::result() const { return {both_, both_->held()}; }
 

@@ -82,6 +82,7 @@ class lease_account : public std::enable_shared_from_this<lease_account> {
     ~claim();
     uint64_t bytes() const { return bytes_; }
     bool complete() const { return complete_; } ///< false: it is less than was wanted
+    void spend(uint64_t bytes);                 ///< so much of it is charged now; with the lock
 
    private:
     account_ptr of_;
@@ -107,8 +108,8 @@ class lease_account : public std::enable_shared_from_this<lease_account> {
   class gradual_charge {
    public:
     gradual_charge(account_ptr of, hold_ptr held);
-    /// Charges some more places. False: all are charged.
-    bool add_some(size_t places);
+    /// Charges some more places, and takes what leases hold more of from a claim. False: all are charged.
+    bool add_some(size_t places, claim* from = nullptr);
     hold_ptr result() const; ///< after the last step
 
    private:
@@ -118,9 +119,9 @@ class lease_account : public std::enable_shared_from_this<lease_account> {
   uint64_t bytes() const; ///< claims included
 
  private:
-  uint64_t room(uint64_t limit) const; ///< how much more it may lease; with the lock
-  void add(const object_place& place); ///< with the lock
-  void add(std::span<const object_place> places);
+  uint64_t room(uint64_t limit) const;     ///< how much more it may lease; with the lock
+  uint64_t add(const object_place& place); ///< with the lock; returns by how many bytes leases hold more
+  void add(std::span<const object_place> places, claim* from);
   void release(std::span<const object_place> places);
 
   ledger_ptr group_;

@@ -63,7 +63,12 @@ TEST_F(RequestTable, ChargesAreCountedAgainstWhatWasExpectedFirst) {
   EXPECT_EQ(table.bytes(), 70u);
   table.charge(1, 30);
   EXPECT_EQ(table.bytes(), 90u);
+  table.expect(1, 400);
+  table.charge(1, 100);
+  table.settle(1);
+  EXPECT_EQ(table.bytes(), 190u);
   table.expect(2, 1'000); // not in flight
+  table.settle(2);
   table.sent(1);
   EXPECT_EQ(table.bytes(), 0u);
 }

@@ -118,6 +118,21 @@ TEST_F(PathJournal, RecordsItsSpacesAgainOnceItCanBeWrittenAgain) {
   EXPECT_EQ(journal.counts().records, 5u); // once is enough
 }
 
+TEST_F(PathJournal, WhereOnlyCheckpointsFailNothingIsRecordedAgain) {
+  journal.take(index_changes{{change(1, 0)}, space(1)});
+  EXPECT_EQ(run(), 1u);
+  journal.advance();
+  journal.close();
+  journal.advance();
+  while (journal.image_wanted())
+    journal.take(image_answer{{}, {change(1, 0)}, 0, true});
+  run(EIO); // the checkpoint
+  uint64_t before = journal.counts().records;
+  journal.take(index_changes{{change(1, 1)}, space(1)});
+  run();
+  EXPECT_EQ(journal.counts().records, before + 1) << "the record of the space was written long ago";
+}
+
 TEST_F(PathJournal, AShortWriteIsAFailure) {
   journal.take(index_changes{{change(1, 0)}, space(1)});
   ASSERT_TRUE(journal.next());

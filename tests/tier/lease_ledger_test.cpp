@@ -58,6 +58,22 @@ TEST_F(LeaseLedger, AbsentPlacesCostNothing) {
   EXPECT_EQ(ledger->bytes(), 10u);
 }
 
+TEST_F(LeaseLedger, WhatIsChargedInStepsIsNotClaimedAnyLonger) {
+  auto lease = held(1, 100);
+  auto claimed = one->claim_for(lease->places(), limit);
+  EXPECT_EQ(claimed.bytes(), 1000u);
+  EXPECT_EQ(room(two), 450u);
+  lease_account::gradual_charge charge(one, lease);
+  EXPECT_TRUE(charge.add_some(60, &claimed));
+  EXPECT_EQ(claimed.bytes(), 400u);
+  EXPECT_EQ(one->bytes(), 1000u);
+  EXPECT_EQ(room(two), 450u) << "neither more nor less than before";
+  EXPECT_FALSE(charge.add_some(60, &claimed));
+  EXPECT_EQ(claimed.bytes(), 0u);
+  EXPECT_EQ(one->bytes(), 1000u);
+  EXPECT_EQ(room(two), 450u);
+}
+
 TEST_F(LeaseLedger, OneConnectionGetsThreeQuartersAndTheNextOneTheSameShareOfTheRest) {
   EXPECT_EQ(room(one), 1200u);
   auto most = one->charge(held(1, 120));

@@ -366,12 +366,23 @@ std::function<void()> connection::on_any_thread(std::function<void()> work) {
   };
 }
 
+/// If it needs more memory than there is, its request is refused.
+std::function<void()> connection::as_part_of(const request& what, std::function<void()> work) {
+  return [this, what, go_on = std::move(work)] {
+    try {
+      go_on();
+    } catch (const std::bad_alloc&) {
+      refuse_without_memory(what);
+    }
+  };
+}
+
 void connection::resume_after_teardown(const request& what, std::function<void()> work) {
   if (!environment_->teardown) {
     resume(what, std::move(work));
     return;
   }
-  auto shared = std::make_shared<std::function<void()>>(std::move(work));
+  auto shared = std::make_shared<std::function<void()>>(as_part_of(what, std::move(work)));
   std::erase_if(after_teardown_, [](const auto& each) { return each.work.expired(); });
   after_teardown_.push_back({what.context, shared});
   environment_->teardown->run([owner = caf::actor_cast<caf::actor_addr>(self_), shared]() mutable {
@@ -383,13 +394,7 @@ void connection::resume_after_teardown(const request& what, std::function<void()
 
 void connection::resume(const request& what, std::function<void()> work) {
   self_->send(self_,
-              resume_notice{std::make_shared<std::function<void()>>([this, what, go_on = std::move(work)] {
-                try {
-                  go_on();
-                } catch (const std::bad_alloc&) {
-                  refuse_without_memory(what);
-                }
-              })});
+              resume_notice{std::make_shared<std::function<void()>>(as_part_of(what, std::move(work)))});
 }
 
 } // namespace terrace::actors

@@ -38,8 +38,6 @@ namespace terrace::actors {
 
 using clock = std::chrono::steady_clock;
 
-;
-
 /// What all connections of a trust group share.
 struct connection_environment {
   group_ptr group;
@@ -134,6 +132,12 @@ class connection {
   void expect_objects(const request& what, size_t objects) {
     requests_.expect(what.id, objects * object_credit);
     account_memory(gate_.unfinished_bytes());
+  }
+  /// They have been charged, as far as it takes them.
+  void objects_are_known(const request& what) {
+    requests_.settle(what.id);
+    account_memory(gate_.unfinished_bytes());
+    pump(); // there may be credit again
   }
 
   /// Sets how long the request may wait; 0: the default.
@@ -305,6 +309,7 @@ class connection {
               std::vector<unique_fd> descriptors);
   void answer_sent(request_id id);
   void refuse_without_memory(const request& what);
+  std::function<void()> as_part_of(const request& what, std::function<void()> work);
   void sweep();
   void resume_ended();
   void close();

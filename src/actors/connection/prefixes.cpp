@@ -28,6 +28,8 @@ void hash_on(connection& client, const std::shared_ptr<hashing>& work) {
   }
   if (work->resolver.step(hash_step_work)) {
     work->then(work->resolver.take(), work->body);
+    if (work->body)
+      client.objects_are_known(work->what);
     return;
   }
   if (!work->body) { // others are read meanwhile
