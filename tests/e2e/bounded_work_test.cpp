@@ -66,6 +66,12 @@ struct expensive_prompt {
   }
 };
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool memory_says_something = false; // sanitizers keep what was freed, and more beside it
+#else
+constexpr bool memory_says_something = true;
+#endif
+
 uint64_t resident_bytes(pid_t pid) {
   std::ifstream status("/proc/" + std::to_string(pid) + "/status");
   for (std::string word; status >> word;)
@@ -215,7 +221,9 @@ TEST_F(ManyLocations, AnswersThatAreNotReadUseUpCredit) {
   auto status = owner->status();
   for (int i = 0; i < 200; ++i)
     status = owner->status(); // round trips behind which the daemon has done what it does
-  EXPECT_LT(resident_bytes(daemon->pid()) - before, 40 * mebibyte);
+  if (memory_says_something) {
+    EXPECT_LT(resident_bytes(daemon->pid()) - before, 40 * mebibyte);
+  }
   EXPECT_EQ(deaf.answers(), 256U) << "they wait, none is lost";
 }
 
@@ -227,10 +235,14 @@ TEST_F(ManyLocations, AllConnectionsOfAGroupTogetherHaveABound) {
     deaf.push_back(std::make_unique<deaf_client>(daemon->socket(), leased.held.id(), 256));
   for (int i = 0; i < 200; ++i)
     owner->status(); // it is served all the same
-  EXPECT_LT(resident_bytes(daemon->pid()) - before, 64 * mebibyte);
+  if (memory_says_something) {
+    EXPECT_LT(resident_bytes(daemon->pid()) - before, 64 * mebibyte);
+  }
   for (auto& each : deaf)
     EXPECT_EQ(each->answers(), 256U);
   deaf.clear();
+  if (!memory_says_something)
+    return;
   auto until = clock::now() + 20s;
   while (resident_bytes(daemon->pid()) > before + 16 * mebibyte && clock::now() < until)
     owner->status();
