@@ -113,6 +113,9 @@ void freeze(const daemon_under_test& daemon, uint64_t more) {
 }
 
 TEST(RegionBytes, WithoutAddressSpaceOnlyTheRequestThatNeedsItFails) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers need address space of their own";
+#endif
   daemon_under_test daemon;
   tester witness(daemon.socket(), "witness"), client(daemon.socket(), "client");
   auto chain = chain_of(1, 4);
