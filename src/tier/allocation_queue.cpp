@@ -1,5 +1,7 @@
 #include "tier/allocation_queue.hpp"
 
+#include "tier/let_pass.hpp"
+
 #include <algorithm>
 #include <numeric>
 
@@ -236,26 +238,12 @@ turn allocation_queue::refuse(waiting_request& entry, error why) {
   return turn::ended;
 }
 
-/// The first request waits: others that fit now go before it, as long as it may be passed. True: another one is the
-/// first now, because one of its own connection passed it, and is charged to that.
+/// The first request waits: others that fit now go before it, as long as it may be passed.
 bool allocation_queue::let_pass() {
-  waiting_request* first = line_.front();
-  uint64_t number = first->number;
   size_t tried = 0;
-  auto pass = [&](waiting_request& entry, uint64_t) {
-    if (&entry == first || entry.physical_bytes > first->passing_left || ++tried > tried_max)
-      return turn::waits;
-    turn got = offer(entry);
-    if (got == turn::served)
-      first->passing_left -= entry.physical_bytes;
-    return got;
-  };
-  while (line_.take_first(pass, tried_of_each)) {
-    first = line_.front();
-    if (first->number != number)
-      return true;
-  }
-  return false;
+  return terrace::let_pass(line_, tried_of_each, [&](waiting_request& entry) {
+    return ++tried > tried_max ? turn::waits : offer(entry);
+  });
 }
 
 void allocation_queue::sweep() {

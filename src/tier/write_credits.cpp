@@ -1,5 +1,7 @@
 #include "tier/write_credits.hpp"
 
+#include "tier/let_pass.hpp"
+
 namespace terrace {
 
 namespace {
@@ -54,30 +56,9 @@ void write_credits::serve() {
       line_.pop();
     else if (got == turn::ended)
       line_.drop();
-    else if (!let_pass())
+    else if (!let_pass(line_, tried_of_each, [this](waiting_request& entry) { return offer(entry); }))
       return;
   }
-}
-
-/// The first waits. True: another one is the first now, because one of its own connection passed it, and is charged to
-/// that.
-bool write_credits::let_pass() {
-  waiting_request* first = line_.front();
-  uint64_t number = first->number;
-  auto pass = [&](waiting_request& entry, uint64_t) {
-    if (&entry == first || entry.bytes > first->passing_left)
-      return turn::waits;
-    turn got = offer(entry);
-    if (got == turn::served)
-      first->passing_left -= entry.bytes;
-    return got;
-  };
-  while (line_.take_first(pass, tried_of_each)) {
-    first = line_.front();
-    if (first->number != number)
-      return true;
-  }
-  return false;
 }
 
 } // namespace terrace

@@ -44,7 +44,6 @@ class write_credits {
   };
   bool fits(uint64_t bytes) const { return out_ == 0 || out_ + bytes <= bytes_max_; }
   turn offer(waiting_request& entry);
-  bool let_pass();
   void serve();
 
   uint64_t bytes_max_;
