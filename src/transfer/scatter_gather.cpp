@@ -60,21 +60,50 @@ result<scatter_gather> scatter_gather::make(std::span<const region_run> runs,
   return made;
 }
 
-std::vector<object_piece> scatter_gather::pieces(size_t object) const {
-  std::vector<object_piece> list;
-  uint64_t object_offset = 0;
-  for (size_t r = first_run_[object]; r < first_run_[object + 1]; ++r) {
-    const region_run& run = runs_[r];
-    for (uint64_t i = 0; i < run.count; ++i) {
-      uint64_t region_offset = run.offset + i * run.stride;
-      if (!list.empty() && list.back().region_offset + list.back().bytes == region_offset)
-        list.back().bytes += run.bytes;
-      else
-        list.push_back({object_offset, region_offset, run.bytes});
-      object_offset += run.bytes;
-    }
+piece_cursor::range piece_cursor::here() const {
+  const region_run& run = runs_.front();
+  if (run.stride == run.bytes)
+    return {run.offset + piece_ * run.stride, (run.count - piece_) * run.bytes};
+  return {run.offset + piece_ * run.stride, run.bytes};
+}
+
+void piece_cursor::advance() {
+  const region_run& run = runs_.front();
+  if (run.stride != run.bytes && ++piece_ != run.count)
+    return;
+  runs_ = runs_.subspan(1);
+  piece_ = 0;
+}
+
+std::optional<object_piece> piece_cursor::next() {
+  if (runs_.empty())
+    return std::nullopt;
+  range first = here();
+  object_piece piece{object_offset_, first.offset, first.bytes};
+  advance();
+  while (!runs_.empty() && here().offset == piece.region_offset + piece.bytes) {
+    piece.bytes += here().bytes;
+    advance();
   }
-  return list;
+  object_offset_ += piece.bytes;
+  return piece;
+}
+
+uint64_t scatter_gather::piece_count(size_t object) const {
+  uint64_t count = 0, end = 0;
+  for (const region_run& run : runs(object)) {
+    bool continues = count != 0 && run.offset == end;
+    count += (run.stride == run.bytes ? 1 : run.count) - (continues ? 1 : 0);
+    end = run.offset + (run.count - 1) * run.stride + run.bytes;
+  }
+  return count;
+}
+
+uint64_t scatter_gather::bytes(size_t object) const {
+  uint64_t sum = 0;
+  for (const region_run& run : runs(object))
+    sum += run.count * run.bytes;
+  return sum;
 }
 
 } // namespace terrace

@@ -4,6 +4,7 @@
 #include "base/error.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -24,7 +25,29 @@ struct object_piece {
   uint64_t bytes = 0;
 };
 
-/// The pieces of all objects of a request. Immutable after `make`.
+/// The pieces of one object, one after the other; adjacent ones are merged. A run of a million pieces takes no memory,
+/// and one whose pieces are adjacent is one piece. Refers to the runs.
+class piece_cursor {
+ public:
+  piece_cursor() = default;
+  explicit piece_cursor(std::span<const region_run> runs) : runs_(runs) {}
+
+  std::optional<object_piece> next(); ///< nothing: that was the last
+
+ private:
+  struct range {
+    uint64_t offset = 0;
+    uint64_t bytes = 0;
+  };
+  range here() const; ///< the next piece, or the rest of its run if that is adjacent
+  void advance();
+
+  std::span<const region_run> runs_;
+  uint64_t piece_ = 0; ///< of the first run
+  uint64_t object_offset_ = 0;
+};
+
+/// The runs of all objects of a request. Immutable after `make`.
 class scatter_gather {
  public:
   /// `runs_per_object` is parallel to `object_bytes`, or empty: one run each. Errors (`bad_request`): the
@@ -35,8 +58,12 @@ class scatter_gather {
 
   size_t objects() const { return first_run_.empty() ? 0 : first_run_.size() - 1; }
 
-  /// The pieces of one object; adjacent pieces are merged.
-  std::vector<object_piece> pieces(size_t object) const;
+  std::span<const region_run> runs(size_t object) const {
+    return std::span(runs_).subspan(first_run_[object], first_run_[object + 1] - first_run_[object]);
+  }
+  piece_cursor pieces(size_t object) const { return piece_cursor(runs(object)); }
+  uint64_t piece_count(size_t object) const; ///< how many the cursor has; takes as long as the object has runs
+  uint64_t bytes(size_t object) const;
 
  private:
   std::vector<region_run> runs_;
