@@ -51,7 +51,7 @@ result<std::shared_ptr<group_parts>> build_group(caf::actor_system& system, cons
   group->leases = std::make_shared<lease_ledger>(plan.leases);
   group->copiers = std::move(copiers);
   group->fit_window();
-  group->group = spawn_group(system, {plan.spaces_max, plan.isolated}, group->lease_notices);
+  group->group = spawn_group(system, {plan.spaces_max, plan.isolated}, group->lease_notices, group);
   policy_arguments orders;
   orders.orders.push_back({tier_kind::host, plan.host.policy, probes.host});
   if (plan.disk)

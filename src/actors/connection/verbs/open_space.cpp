@@ -26,11 +26,8 @@ void try_to_open(const opening_ptr& all);
 
 void forget_empty(const opening_ptr& all) {
   all->client.ask(all->what, all->client.group().group, forget_spaces_request{all->idle.empty()},
-                  "the trust group's actor has ended", [all](const forget_spaces_answer& answer) {
-                    for (const tier_parts& tier : all->client.group().tiers())
-                      all->client.send(tier.tier, forget_spaces_notice{answer.forgotten});
-                    try_to_open(all);
-                  });
+                  "the trust group's actor has ended",
+                  [all](const forget_spaces_answer&) { try_to_open(all); });
 }
 
 void make_room(const opening_ptr& all);
