@@ -96,17 +96,15 @@ void join_tier(caf::actor_system& system, group_parts& group, lower_tier below) 
   tier.keeper = below.keeper;
   parts.index = tier.objects->index();
   parts.tier = spawn_tier(system, std::move(tier));
-  std::shared_ptr<std::atomic<bool>> second_looks;
-  if (below.write_new && below.admission.rule != admission_rule::always)
-    second_looks = std::make_shared<std::atomic<bool>>(below.admission.rule == admission_rule::seen_twice);
-  parts.second_looks = second_looks;
+  auto looks = write_admission::looks_of(below.admission, below.write_new);
+  parts.second_looks = looks;
   write_through_arguments down;
   down.host_tier = group.host;
   down.kind = below.kind;
   down.tier = parts.tier;
   down.policy = group.policy;
   down.admission = below.admission;
-  down.second_looks = std::move(second_looks);
+  down.second_looks = std::move(looks);
   down.waiting_bytes = group.memory->size() / 2; // the other half is for loads
   down.mover = below.mover;
   auto work = std::make_shared<request_context>(); // copiers serve all groups

@@ -52,10 +52,7 @@ void make_room(const opening_ptr& all) {
     all->client.refuse(all->what, context.live() ? all->full : error{context.ended.load(), all->full.text});
     return;
   }
-  using phase = group_parts::disk_phase;
-  phase now = all->client.group().phase();
-  if (now == phase::starting ||
-      now == phase::locked) { // its objects' spaces have numbers before the tier joins
+  if (all->client.group().will_join()) { // its objects' spaces have numbers before the tier joins
     all->client.refuse(all->what, all->full);
     return;
   }
