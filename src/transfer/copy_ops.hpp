@@ -35,7 +35,7 @@ class byte_copy {
   copy_request request_;
   copy_answer answer_;
   uint64_t piece_bytes_;
-  uint64_t each_;     ///< cost of a piece beside its bytes
+  uint64_t each_;                     ///< cost of a piece beside its bytes
   size_t object_ = 0;                 ///< the current one
   piece_cursor pieces_;               ///< of the current object, after the current piece
   std::optional<object_piece> piece_; ///< the current one; empty: everything is copied

@@ -83,9 +83,8 @@ struct ByteMoves : ::testing::TestWithParam<bool> {
 } // namespace
 
 TEST_P(ByteMoves, PiecesGoIntoTheArenaInTheirOrder) {
-  auto answer = move_bytes(request(copy_direction::into_arena, memory(),
-                                   {{arena.data(), {{5000, 700}, {0, 100, 100, 3}}}}),
-                           256);
+  auto answer = move_bytes(
+      request(copy_direction::into_arena, memory(), {{arena.data(), {{5000, 700}, {0, 100, 100, 3}}}}), 256);
   EXPECT_EQ(answer.failure.code, errc::ok);
   EXPECT_EQ(answer.bytes, 1000u);
   for (size_t i = 0; i < 700; ++i)
@@ -106,9 +105,8 @@ TEST_P(ByteMoves, PiecesGoOutOfTheArenaAndNowhereElse) {
 }
 
 TEST_P(ByteMoves, ChecksumsAreThoseOfEachObjectAsItLiesInTheArena) {
-  auto what =
-      request(copy_direction::into_arena, memory(),
-              {{arena.data(), {{5000, 700}, {0, 3, 9, 100}}}, {arena.data() + 2000, {{64, 1}}}});
+  auto what = request(copy_direction::into_arena, memory(),
+                      {{arena.data(), {{5000, 700}, {0, 3, 9, 100}}}, {arena.data() + 2000, {{64, 1}}}});
   what.checksums = true;
   auto answer = move_bytes(what, 256);
   EXPECT_EQ(answer.failure.code, errc::ok);
@@ -164,7 +162,8 @@ TEST(ByteMovesOfAFile, ATruncatedFileIsGoneOnAStore) {
 TEST(ByteMovesOfAFile, ADescriptorThatFailsIsGoneAndSaysWhy) {
   std::vector<std::byte> arena(100);
   outside_memory closed{nullptr, -1, 100, nullptr};
-  auto answer = move_bytes(request(copy_direction::into_arena, closed, {{arena.data(), {{0, 100}}}}), 1 << 20);
+  auto answer =
+      move_bytes(request(copy_direction::into_arena, closed, {{arena.data(), {{0, 100}}}}), 1 << 20);
   EXPECT_EQ(answer.failure.code, errc::gone);
   EXPECT_NE(answer.failure.text.find(std::strerror(EBADF)), std::string::npos);
 }

@@ -65,6 +65,37 @@ TEST(ObjectRuns, ARunMayContinueTheOneBeforeItForItsFirstPieceOnly) {
   EXPECT_EQ(made->bytes(1), 1u);
 }
 
+TEST(ObjectRuns, AreTheSameHoweverManyAreCheckedAtATime) {
+  std::vector<region_run> runs{{10, 5, 100, 3}, {1000, 7, 0, 1}, {0, 10, 0, 1}, {50, 1, 2, 4}, {70, 6, 0, 1}};
+  std::vector<uint32_t> per_object{2, 1, 2};
+  std::vector<uint64_t> sizes{22, 10, 10};
+  auto whole = scatter_gather::make(runs, per_object, sizes, 2000);
+  ASSERT_TRUE(whole) << whole.error().text;
+  for (size_t at_a_time = 1; at_a_time <= runs.size(); ++at_a_time) {
+    scatter_gather_maker maker({runs, per_object, nullptr, sizes, 2000});
+    size_t steps = 0;
+    for (result<bool> done = false; !*done; ++steps) {
+      done = maker.step(at_a_time);
+      ASSERT_TRUE(done) << done.error().text;
+    }
+    EXPECT_GE(steps, runs.size() / at_a_time);
+    auto made = maker.take();
+    ASSERT_EQ(made.objects(), sizes.size());
+    for (size_t i = 0; i < sizes.size(); ++i)
+      EXPECT_EQ(pieces_of(made, i).size(), pieces_of(*whole, i).size()) << i;
+  }
+}
+
+TEST(ObjectRuns, HaveAsManyPiecesAsAreAllowed) {
+  std::vector<region_run> runs{{0, 1, 2, 5}, {100, 1, 2, 5}};
+  std::vector<uint64_t> sizes{5, 5};
+  EXPECT_TRUE(*scatter_gather_maker({runs, {}, nullptr, sizes, 200, 10}).step());
+  auto refused = scatter_gather_maker({runs, {}, nullptr, sizes, 200, 9}).step();
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, errc::bad_request);
+  EXPECT_NE(refused.error().text.find("at most 9 pieces"), std::string::npos) << refused.error().text;
+}
+
 struct bad_case {
   const char* what;
   std::vector<region_run> runs;

@@ -85,7 +85,8 @@ TEST_F(StoreWindow, CopiesItsPartOfTheRegionIntoTheReservedPlaces) {
   std::vector<region_run> list;
   for (uint64_t i = 0; i < 6; ++i)
     list.push_back({i * payload, payload, payload, 1});
-  auto runs = std::make_shared<const scatter_gather>(scatter_gather::make(list, {}, sizes, 6 * payload).value());
+  auto runs =
+      std::make_shared<const scatter_gather>(scatter_gather::make(list, {}, sizes, 6 * payload).value());
   auto place = acquired({state::held, state::reserved, state::held, state::reserved});
   EXPECT_TRUE(store_window::any_reserved(place));
   auto copy = window.copy(place, runs, *memory, true);
