@@ -94,4 +94,12 @@ class found_prefix {
   std::optional<lease_account::gradual_charge> charge_;
 };
 
+/// The answer to a lookup.
+struct lookup_answer {
+  error failure;
+  prefix_plan plan;
+  tier_holds held;        ///< of the found chunks, when asked for
+  bool shortened = false; ///< more is present, but the lease could not hold it
+};
+
 } // namespace terrace

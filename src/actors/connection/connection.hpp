@@ -13,15 +13,11 @@
 #include "channel/peer.hpp"
 #include "connection/arriving_request.hpp"
 #include "connection/client_deadlines.hpp"
+#include "connection/client_environment.hpp"
 #include "connection/client_holdings.hpp"
 #include "connection/client_log.hpp"
-#include "connection/connection_limits.hpp"
 #include "connection/reading_gate.hpp"
-#include "connection/request_memory.hpp"
 #include "connection/request_table.hpp"
-#include "metrics/client_probe.hpp"
-#include "metrics/request_probe.hpp"
-#include "metrics/space_table.hpp"
 #include "protocol/verify.hpp"
 #include "runtime/home.hpp"
 #include "runtime/io_messages.hpp"
@@ -39,26 +35,9 @@ namespace terrace::actors {
 using clock = std::chrono::steady_clock;
 
 /// What all connections of a trust group share.
-struct connection_environment {
+struct connection_environment : client_environment {
   group_ptr group;
-  connection_limits limits;
-  boot_id boot;
-  clock::time_point started;
-  std::function<clock::time_point()> now = clock::now; ///< for deadlines and ages; tests supply their own
-  uint32_t workers = 1;
-  std::vector<std::string> ring_features;
   std::shared_ptr<connected_clients> clients;
-  std::shared_ptr<request_memory> memory =
-      std::make_shared<request_memory>(UINT64_MAX); ///< of the group's requests
-  region_budget_ptr regions;                        ///< of the group; null: no bound
-  teardown_ptr teardown; ///< releases clients' memory and sockets; null: the connection does
-  std::shared_ptr<metrics::client_probe> client_probe;
-  std::shared_ptr<metrics::request_probe> request_probe;
-  std::shared_ptr<metrics::space_table> spaces;
-  std::function<void(const std::string&)> log; ///< one line at level `info`; safe on any thread
-  detail_log detail;
-  std::shared_ptr<shared_line_limit> ends =
-      std::make_shared<shared_line_limit>(); ///< of lines on ended connections
 };
 
 /// What an object of a request costs in credit: its key, parent, size, place and location.
@@ -167,19 +146,9 @@ class connection {
   /// Calls `then` with the lease, now or later, or refuses the request.
   void with_lease(const request& what, const lease_id& id, std::function<void(const lease_ptr&)> then);
 
-  /// False: at the limit, and the request was refused.
-  bool opened(const request& what, client_space_ptr space) {
-    return ok(what, holdings_.add(std::move(space)));
-  }
-  /// Errors: `not_found`; `busy` while the connection holds leases or reservations of the space.
-  result<void> close_space(space_id id) { return holdings_.close_space(id); }
   uint16_t rank_in(space_id id) const { // 0 for a space in which only another connection's lease is
     auto known = holdings_.space(id);
     return known ? known->rank : uint16_t{0};
-  }
-  std::shared_ptr<metrics::space_probe> probe_of(space_id id) const {
-    auto known = holdings_.space(id);
-    return known ? known->probe : nullptr;
   }
   const region_budget_ptr& regions() const { return regions_; } ///< of this connection
   result<region_id> add_region(client_region_ptr region);
@@ -187,8 +156,6 @@ class connection {
   bool may_lease(const request& what) { ///< refuses the request at the limit
     return ok(what, holdings_.may_lease());
   }
-  /// True if its leases may contain this many more objects. Otherwise refuses the request.
-  bool may_name(const request& what, size_t objects) { return ok(what, holdings_.may_name(objects)); }
   void add_lease(lease_ptr taken);
   bool release_lease(const lease_id& id);
   /// For another client, from any thread: ends its own lease, unless this client may be reading it in place.
@@ -201,12 +168,11 @@ class connection {
   void has_read(const lease_id& id) { holdings_.has_read(id); }
   bool holds(const lease_id& id) const { return holdings_.holds(id); }
   result<staging*> staging_memory(); ///< created on first use
-  staging* present_staging() {
-    return holdings_.present_staging();
-  } ///< null: never used, or the connection is closed
   /// A segment of the arena to be mapped by the client: kept until the connection ends. Null: none, or
   /// removed.
   std::shared_ptr<const arena> map_segment(uint32_t number);
+
+  client_holdings& holdings() { return holdings_; }
 
   // ---- messages to other actors ----
 

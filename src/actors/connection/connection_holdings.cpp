@@ -149,21 +149,14 @@ void connection::use_for_inference(const request& what, const wire::Options* opt
   if (what.context->inference == 0)
     return;
   size_t count = objects.size();
-  tell_policy(
-      inference_begin{what.context->inference, std::move(objects), hints_of(*options), time_of(*options)},
-      count);
+  tell_policy(begin_of(what.context->inference, *options, std::move(objects)), count);
 }
 
 void connection::tell_shadows(const request& what, const wire::Options* options, const space_ptr& in,
                               std::shared_ptr<const chunk_prefix> prefix, std::optional<uint16_t> rank) {
   if (!group().feed || prefix->chunks.empty() || !group().feed->offer(prefix->chunks.size()))
     return;
-  shadow_use use{in, std::move(prefix), rank, what.context->inference, {}, {}};
-  if (options != nullptr)
-    use.hints = hints_of(*options);
-  if (options != nullptr && use.inference != 0)
-    use.told = time_of(*options);
-  send(group().shadow, std::move(use));
+  send(group().shadow, shadow_use_of(what.context->inference, options, in, std::move(prefix), rank));
 }
 
 } // namespace terrace::actors

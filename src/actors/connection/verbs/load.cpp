@@ -102,8 +102,9 @@ void load_leased(connection& client, const connection::request& what, const wire
   uint16_t rank = client.rank_in(from->in->id);
   with_objects(client, what, subject_of(from, *scope, rank), body,
                [&client, what, &request, region, from, scope = *scope, rank](const batch_ptr& objects) {
+                 auto known = client.holdings().space(from->in->id);
                  load_objects(client, what, request, region,
-                              {from->in, client.probe_of(from->in->id), objects, scope, rank,
+                              {from->in, known ? known->probe : nullptr, objects, scope, rank,
                                leased_part(from, scope, rank), from, token_of(*from, scope.range)});
                });
 }
