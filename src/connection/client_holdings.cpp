@@ -13,6 +13,13 @@ client_space_ptr client_holdings::space(space_id id) const {
   return entry == spaces_.end() ? nullptr : entry->second;
 }
 
+result<client_space_ptr> client_holdings::opened(uint32_t number) const {
+  if (auto found = space(static_cast<space_id>(number)))
+    return found;
+  return fail(errc::not_found, "this connection has not opened space " + std::to_string(number) +
+                                   "; open_space comes first, on every connection");
+}
+
 result<void> client_holdings::add(client_space_ptr opened) {
   auto id = opened->what->id;
   if (!spaces_.contains(id) && spaces_.size() >= most_.spaces)
@@ -54,6 +61,12 @@ result<region_id> client_holdings::add(client_region_ptr region) {
 client_region_ptr client_holdings::region(region_id id) const {
   auto entry = regions_.find(id);
   return entry == regions_.end() ? nullptr : entry->second;
+}
+
+result<client_region_ptr> client_holdings::registered(uint32_t number) const {
+  if (auto found = region(static_cast<region_id>(number)))
+    return found;
+  return fail(errc::not_found, "this connection has not registered region " + std::to_string(number));
 }
 
 client_region_ptr client_holdings::remove(region_id id) {
@@ -186,6 +199,13 @@ client_holdings::aged client_holdings::old_leases(clock::time_point now, clock::
     found.old.push_back(held.what);
   }
   return found;
+}
+
+void client_holdings::show(client_state& shown) const {
+  shown.regions = regions();
+  shown.region_bytes = region_bytes_;
+  shown.leases = leases();
+  shown.reservations = staging_ ? static_cast<uint32_t>(staging_->reservations()) : 0;
 }
 
 // ---- the end ----

@@ -4,6 +4,7 @@
 // Pure: no actor, and time is an argument. Used by one thread at a time.
 #pragma once
 
+#include "connection/client_state.hpp"
 #include "connection/group_messages.hpp"
 #include "connection/staging.hpp"
 #include "index/token_hasher.hpp"
@@ -60,12 +61,16 @@ class client_holdings {
   /// it, which need its rank.
   result<void> close_space(space_id id);
   client_space_ptr space(space_id id) const; ///< null: not opened by this connection
+  /// By its number on the wire. Error: `not_found`.
+  result<client_space_ptr> opened(uint32_t number) const;
 
   // ---- regions ----
 
   /// Errors: `busy` at the limit.
   result<region_id> add(client_region_ptr region);
   client_region_ptr region(region_id id) const; ///< null: none
+  /// By its number on the wire. Error: `not_found`.
+  result<client_region_ptr> registered(uint32_t number) const;
   /// Transfers in flight keep it until they are done. Null: none.
   client_region_ptr remove(region_id id);
   uint32_t regions() const { return static_cast<uint32_t>(regions_.size()); }
@@ -116,6 +121,9 @@ class client_holdings {
     clock::time_point next = clock::time_point::max(); ///< when the next one becomes old
   };
   aged old_leases(clock::time_point now, clock::duration after);
+
+  /// What status shows of it.
+  void show(client_state& shown) const;
 
   // ---- the end ----
 

@@ -238,3 +238,32 @@ TEST_F(ClientHoldings, AnEndedProcessReadsNothing) {
   EXPECT_EQ(holdings.close().size(), 1u) << "the lease is counted as ended";
   EXPECT_EQ(holdings.leases(), 0u);
 }
+
+TEST_F(ClientHoldings, ErrorsSayWhatWasNotOpenedOrRegistered) {
+  ASSERT_TRUE(holdings.add(space(3)));
+  EXPECT_EQ(holdings.opened(3).value()->what->id, space_id{3});
+  EXPECT_EQ(holdings.opened(4).error().code, errc::not_found);
+  EXPECT_NE(holdings.opened(4).error().text.find("has not opened space 4"), std::string::npos);
+  auto id = holdings.add(region(8192));
+  ASSERT_TRUE(id);
+  EXPECT_EQ(holdings.registered(static_cast<uint32_t>(*id)).value()->size(), 8192u);
+  EXPECT_EQ(holdings.registered(77).error().code, errc::not_found);
+}
+
+TEST_F(ClientHoldings, AreShownInStatus) {
+  client_state shown;
+  ASSERT_TRUE(holdings.add(region(8192)));
+  holdings.add(lease_on(nullptr));
+  ASSERT_TRUE(holdings.staging_memory().value()->reserve({}, {}));
+  holdings.show(shown);
+  EXPECT_EQ(shown.regions, 1u);
+  EXPECT_EQ(shown.region_bytes, 8192u);
+  EXPECT_EQ(shown.leases, 1u);
+  EXPECT_EQ(shown.reservations, 1u);
+  holdings.close();
+  holdings.show(shown);
+  EXPECT_EQ(shown.regions, 0u);
+  EXPECT_EQ(shown.region_bytes, 0u);
+  EXPECT_EQ(shown.leases, 0u);
+  EXPECT_EQ(shown.reservations, 0u);
+}

@@ -16,8 +16,10 @@
 #include "connection/client_environment.hpp"
 #include "connection/client_holdings.hpp"
 #include "connection/client_log.hpp"
+#include "connection/connection_life.hpp"
 #include "connection/reading_gate.hpp"
 #include "connection/request_table.hpp"
+#include "connection/teardown_line.hpp"
 #include "protocol/verify.hpp"
 #include "runtime/home.hpp"
 #include "runtime/io_messages.hpp"
@@ -139,9 +141,14 @@ class connection {
   /// Ends a request early. False: no such request.
   bool cancel(request_id id, errc why);
 
-  client_space_ptr find_space(const request& what,
-                              uint32_t id); ///< refuses the request if there is none
-  client_region_ptr find_region(const request& what, uint32_t id);
+  client_space_ptr find_space(const request& what, uint32_t id) { ///< null: none, and the request was refused
+    auto found = holdings_.opened(id);
+    return ok(what, found) ? *found : nullptr;
+  }
+  client_region_ptr find_region(const request& what, uint32_t id) {
+    auto found = holdings_.registered(id);
+    return ok(what, found) ? *found : nullptr;
+  }
 
   /// Calls `then` with the lease, now or later, or refuses the request.
   void with_lease(const request& what, const lease_id& id, std::function<void(const lease_ptr&)> then);
@@ -151,9 +158,7 @@ class connection {
     return known ? known->rank : uint16_t{0};
   }
   const region_budget_ptr& regions() const { return regions_; } ///< of this connection
-  result<region_id> add_region(client_region_ptr region);
-  bool remove_region(region_id id);
-  bool may_lease(const request& what) { ///< refuses the request at the limit
+  bool may_lease(const request& what) {                         ///< refuses the request at the limit
     return ok(what, holdings_.may_lease());
   }
   void add_lease(lease_ptr taken);
@@ -168,11 +173,10 @@ class connection {
   void has_read(const lease_id& id) { holdings_.has_read(id); }
   bool holds(const lease_id& id) const { return holdings_.holds(id); }
   result<staging*> staging_memory(); ///< created on first use
-  /// A segment of the arena to be mapped by the client: kept until the connection ends. Null: none, or
-  /// removed.
-  std::shared_ptr<const arena> map_segment(uint32_t number);
 
   client_holdings& holdings() { return holdings_; }
+  /// After a change of regions, leases or reservations: status shows them.
+  void show() { holdings_.show(*record_); }
 
   // ---- messages to other actors ----
 
@@ -251,7 +255,8 @@ class connection {
   const account_ptr& leased() const { return leased_; } ///< what its leases and readings hold of host memory
 
  private:
-  using phase = connection_phase;
+  using next = connection_life::next;
+  void take(next what);
   void on_received(int32_t bytes);
   void on_sent(int32_t bytes);
   void on_peer_exit();
@@ -267,14 +272,12 @@ class connection {
            environment_->limits.leases_max;
   }
   void serve(protocol::frame& frame);
-  void show_regions();
   void refuse_unread(const request& what, const protocol::frame& frame, metrics::refusal as,
                      const error& why);
   void violation(const protocol::frame& frame, const error& why);
   void answer(const request& what, errc outcome, std::unique_ptr<protocol::frame_builder> frame,
               std::vector<unique_fd> descriptors);
   void answer_sent(request_id id);
-  void refuse_without_memory(const request& what);
   std::function<void()> as_part_of(const request& what, std::function<void()> work);
   void sweep();
   void resume_ended();
@@ -283,8 +286,7 @@ class connection {
   void end_by(clock::duration after);
   void arm_timer(clock::time_point at);
   void lease_ended(const client_holdings::ended_lease& ended);
-  void show_leases() { record_->leases = holdings_.leases(); }
-  void set_phase(phase next);
+  void show_phase() { record_->state = to_string(life_.now()); }
   /// Called on any thread, runs `work` on the connection's, unless it has ended.
   std::function<void()> on_any_thread(std::function<void()> work);
 
@@ -294,7 +296,7 @@ class connection {
   client_ptr record_;
   client_log log_;
   std::unique_ptr<frame_channel> channel_;
-  phase phase_ = phase::handshake;
+  connection_life life_;
   request_table requests_;
   reading_gate gate_;
   client_deadlines deadlines_;
@@ -302,16 +304,10 @@ class connection {
   client_holdings holdings_;
   region_budget_ptr regions_;
   actor_pool idle_lookups_, idle_loads_, idle_stores_;
-  struct waiting_for_teardown {
-    context_ptr context;
-    std::weak_ptr<std::function<void()>> work;
-  };
-  std::vector<waiting_for_teardown> after_teardown_;
+  teardown_line after_teardown_;
   clock::time_point timer_at_ = clock::time_point::max(); ///< when the armed timer fires
   runtime::operation_id timer_{};
-  bool observes_ = false; ///< it may ask for status and policies only
   bool pumping_ = false;
-  bool daemon_ends_ = false;
   uint64_t quarantined_bytes_ = 0;
 };
 

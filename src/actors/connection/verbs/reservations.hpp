@@ -19,7 +19,7 @@ inline void put_back(connection& client, const staged& reservation) {
   if (memory == nullptr)
     return;
   memory->put_back(reservation);
-  client.record()->reservations = static_cast<uint32_t>(memory->reservations());
+  client.show();
 }
 
 } // namespace terrace::actors::verbs

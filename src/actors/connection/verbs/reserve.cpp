@@ -23,7 +23,7 @@ void reserve_space(connection& client, const connection::request& what, const sp
   auto reserved = reserve_absent(**memory, in, search.objects(), per_chunk, search.present());
   if (!client.ok(what, reserved))
     return;
-  client.record()->reservations = static_cast<uint32_t>((*memory)->reservations());
+  client.show();
   client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
     return write_reserve_answer(body, *reserved, **memory);
   });

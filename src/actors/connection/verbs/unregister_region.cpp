@@ -7,7 +7,8 @@ void unregister_region(connection& client, const connection::request& what,
                        const wire::UnregisterRegion& asked, protocol::descriptor_list&) {
   if (!client.find_region(what, asked.region()))
     return;
-  client.remove_region(static_cast<region_id>(asked.region()));
+  client.holdings().remove(static_cast<region_id>(asked.region()));
+  client.show();
   client.reply(what, wire::CreateUnregisterRegionAnswer);
 }
 
