@@ -25,4 +25,10 @@ inline result<void> may_map(const std::string& group, bool isolated, const char*
   return fail(errc::denied, "nothing is mapped in the isolated group " + group + "; use " + instead);
 }
 
+/// Why a user is not admitted to a socket.
+inline error not_admitted(uid_t uid, gid_t gid, const std::string& path) {
+  return {errc::denied, "uid " + std::to_string(uid) + ", gid " + std::to_string(gid) + " may not use " +
+                            path + "; see uids and gids in its [[listen]]"};
+}
+
 } // namespace terrace

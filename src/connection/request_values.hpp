@@ -3,6 +3,7 @@
 
 #include "index/prefix_resolver.hpp"
 #include "index/space_spec.hpp"
+#include "index/transfer_scope.hpp"
 #include "policy/eviction_types.hpp"
 #include "protocol/terrace_generated.h"
 #include "tier/policy_messages.hpp"
@@ -10,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 
 namespace terrace {
 
@@ -25,6 +27,18 @@ result<space_spec> spec_of(const wire::OpenSpace& request);
 
 /// The result refers to the vectors of the prefix.
 prefix_input input_of(const wire::Prefix& prefix);
+
+/// The part of `chunks` chunks that a request selects. Errors: those of `checked_range` and `checked_pools`.
+template <class Request>
+result<transfer_scope> scope_of(const Request& request, const space_spec& spec, size_t chunks) {
+  auto range = checked_range(chunks, request.first_chunk(), request.chunks());
+  if (!range)
+    return tl::unexpected(range.error());
+  auto pools = checked_pools(spec, span_of(request.pools()), range->count);
+  if (!pools)
+    return tl::unexpected(pools.error());
+  return transfer_scope{*range, std::move(*pools)};
+}
 
 /// Error: `not_found` for a tier that has no policy.
 result<set_policy_request> policy_of(const wire::SetPolicy& request);

@@ -21,3 +21,9 @@ TEST(ClientRights, NothingOfAnIsolatedGroupIsMapped) {
   EXPECT_EQ(refused.error().code, errc::denied);
   EXPECT_EQ(refused.error().text, "nothing is mapped in the isolated group tenant; use load with a region");
 }
+
+TEST(ClientRights, ARefusalNamesTheSocket) {
+  auto why = not_admitted(1001, 100, "/run/terrace.sock");
+  EXPECT_EQ(why.code, errc::denied);
+  EXPECT_EQ(why.text, "uid 1001, gid 100 may not use /run/terrace.sock; see uids and gids in its [[listen]]");
+}

@@ -146,3 +146,30 @@ TEST(RequestValues, ShadowsAreToldTheTimeOfAnInference) {
   EXPECT_EQ(begin.hints.session, 5u);
   EXPECT_EQ(begin.told, 17u);
 }
+
+namespace {
+/// What requests that select objects have in common.
+struct selection {
+  uint32_t first = 0, count = 0;
+  const flatbuffers::Vector<uint8_t>* named = nullptr;
+  uint32_t first_chunk() const { return first; }
+  uint32_t chunks() const { return count; }
+  const flatbuffers::Vector<uint8_t>* pools() const { return named; }
+};
+} // namespace
+
+TEST(RequestValues, AScopeIsWithinTheChunksAndThePools) {
+  flatbuffers::FlatBufferBuilder body;
+  auto spec = spec_of(*space(body, 1));
+  ASSERT_TRUE(spec);
+  auto all = scope_of(selection{1, 0}, *spec, 4);
+  ASSERT_TRUE(all);
+  EXPECT_EQ(all->range.first, 1u);
+  EXPECT_EQ(all->range.count, 3u);
+  EXPECT_EQ(all->pools, (pool_list{0, 1}));
+  EXPECT_EQ(scope_of(selection{5, 0}, *spec, 4).error().code, errc::bad_request);
+  flatbuffers::FlatBufferBuilder named;
+  named.Finish(named.CreateVector(std::vector<uint8_t>{2}));
+  const auto* unknown = flatbuffers::GetRoot<flatbuffers::Vector<uint8_t>>(named.GetBufferPointer());
+  EXPECT_EQ(scope_of(selection{0, 1, unknown}, *spec, 4).error().code, errc::bad_request);
+}

@@ -31,12 +31,7 @@ tier_arguments tier_of(tier_kind kind, const tier_plan& plan, std::unique_ptr<al
 result<std::shared_ptr<group_parts>> build_group(caf::actor_system& system, const group_plan& plan,
                                                  const group_probes& probes,
                                                  std::shared_ptr<copier_pool> copiers) {
-  auto memory = segmented_arena::create({.name = "terrace-" + plan.name,
-                                         .bytes = plan.host.bytes,
-                                         .segment_bytes = plan.segment_bytes,
-                                         .huge_pages = plan.huge_pages,
-                                         .numa_node = plan.numa_node,
-                                         .teardown = plan.teardown});
+  auto memory = segmented_arena::create(arena_of(plan));
   if (!memory)
     return tl::unexpected(memory.error());
   auto group = std::make_shared<group_parts>();

@@ -1,11 +1,13 @@
 // lookup: the number and tiers of the leading chunks that are present, and optionally a lease on them.
-#include "actors/connection/named_lookup.hpp"
 #include "actors/connection/prefixes.hpp"
 #include "actors/connection/verbs.hpp"
 #include "actors/transfer/lookup_actor.hpp"
 #include "base/random_id.hpp"
 #include "connection/found_lease.hpp"
 #include "connection/lookup_answers.hpp"
+#include "connection/named_lookup.hpp"
+
+#include <caf/send.hpp>
 
 namespace terrace::actors::verbs {
 
@@ -91,11 +93,19 @@ void begin(connection& client, const connection::request& what, const wire::Look
               });
 }
 
+std::shared_ptr<named_lookup> name_lookup(connection& client, const connection::request& what,
+                                          const lookup_id& id) {
+  return std::make_shared<named_lookup>(id, what.context,
+                                        [group = client.group().group](finish_lookup_notice notice) {
+                                          caf::anon_send(group, std::move(notice));
+                                        });
+}
+
 /// Registered in the trust group before the lookup starts.
 void begin_named(connection& client, const connection::request& what, const wire::Lookup& asked, subject of) {
   auto id = protocol::to_lookup_id(asked.lookup_id());
   auto body = client.channel().hold();
-  of.name = std::make_shared<named_lookup>(client.group().group, id, what.context);
+  of.name = name_lookup(client, what, id);
   client.ask(what, client.group().group, begin_lookup_request{id, what.context},
              "the trust group's actor has ended",
              [&client, what, &asked, of = std::move(of), body](const begin_lookup_answer& answer) mutable {
@@ -104,9 +114,13 @@ void begin_named(connection& client, const connection::request& what, const wire
              });
 }
 
+/// Answers all requests that wait for its id with `gone`.
 void refused(connection& client, const connection::request& what, const wire::Lookup& asked) {
-  if (asked.lookup_id() != nullptr && asked.lookup_id()->size() == lookup_id{}.bytes.size())
-    refuse_named_lookup(client.group().group, protocol::to_lookup_id(asked.lookup_id()), what.context);
+  if (asked.lookup_id() == nullptr || asked.lookup_id()->size() != lookup_id{}.bytes.size())
+    return;
+  auto id = protocol::to_lookup_id(asked.lookup_id());
+  auto name = name_lookup(client, what, id);
+  caf::anon_send(client.group().group, begin_lookup_request{id, what.context}); // before the notice of `name`
 }
 
 } // namespace
