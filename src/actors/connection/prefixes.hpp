@@ -22,6 +22,11 @@ void with_chunks(connection& client, const connection::request& what, const clie
 void with_objects(connection& client, const connection::request& what, scope_subject of, keep_alive body,
                   std::function<void(batch_ptr)> then);
 
+/// The same for the objects of a lease, with what it holds of them, by tier.
+void with_leased_objects(connection& client, const connection::request& what, const lease_ptr& from,
+                         const transfer_scope& scope, keep_alive body,
+                         std::function<void(batch_ptr, tier_holds)> then);
+
 /// The runs of a load or store, validated against its objects and its region.
 result<std::shared_ptr<const scatter_gather>> runs_of(const protocol::run_vector& runs,
                                                       const flatbuffers::Vector<uint32_t>* runs_per_object,

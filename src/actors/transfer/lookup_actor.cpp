@@ -148,8 +148,16 @@ task<> look_up(self_pointer self, lookup_request request, answer<lookup_answer> 
   }
   auto found = search.take();
   const group_parts& group = *request.group;
-  if (request.hold && searched_everything(group, tiers))
-    tell(self, tiers, found.unusable());
+  if (request.hold && searched_everything(group, tiers)) {
+    auto gone = found.next_unusable();
+    while (gone) {
+      tell(self, tiers, std::move(*gone));
+      gone = found.next_unusable();
+      if (gone) {
+        co_await next_turn(self);
+      }
+    }
+  }
   lease_room room{group.leases, request.account, group.memory->size()};
   while (found.lease_some(room)) {
     co_await next_turn(self);
@@ -158,7 +166,14 @@ task<> look_up(self_pointer self, lookup_request request, answer<lookup_answer> 
       co_return;
     }
   }
-  tell(self, tiers, found.accesses());
+  auto used = found.next_accesses();
+  while (used) {
+    tell(self, tiers, std::move(*used));
+    used = found.next_accesses();
+    if (used) {
+      co_await next_turn(self);
+    }
+  }
   reply.deliver({{}, found.plan(), found.take_holds(), found.shortened()});
 }
 

@@ -100,12 +100,13 @@ void load_leased(connection& client, const connection::request& what, const wire
   if (!scope)
     return;
   uint16_t rank = client.rank_in(from->in->id);
-  with_objects(client, what, subject_of(from, *scope, rank), body,
-               [&client, what, &request, region, from, scope = *scope, rank](const batch_ptr& objects) {
-                 load_objects(client, what, request, region,
-                              {from->in, client.probe_of(from->in->id), objects, scope, rank,
-                               leased_part(from, scope, rank), from, token_of(*from, scope.range)});
-               });
+  with_leased_objects(client, what, from, *scope, body,
+                      [&client, what, &request, region, from, scope = *scope, rank](const batch_ptr& objects,
+                                                                                    tier_holds leased) {
+                        load_objects(client, what, request, region,
+                                     {from->in, client.probe_of(from->in->id), objects, scope, rank,
+                                      std::move(leased), from, token_of(*from, scope.range)});
+                      });
 }
 
 } // namespace
