@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/error.hpp"
+#include "disk/volume_state.hpp"
 #include "storage/pending_clear.hpp"
 
 #include <cstdint>
@@ -11,15 +12,6 @@
 #include <vector>
 
 namespace terrace {
-
-/// The volume of a trust group.
-enum class disk_phase : uint8_t {
-  off,      ///< not configured, or turned off
-  starting, ///< being opened
-  locked,   ///< another process has a file of it open
-  ready,    ///< its tier serves
-  refused,  ///< it could not be opened
-};
 
 /// From a connection. (delayed: until it is durable)
 struct remember_clear_request {

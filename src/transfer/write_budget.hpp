@@ -2,7 +2,6 @@
 //
 // The bucket holds one hour's share and starts full: a burst is allowed without raising the daily average.
 // Pure, one thread; the time is passed in.
-// one thread; the time is given.
 #pragma once
 
 #include <chrono>

@@ -98,6 +98,7 @@ void group_fixture::join() {
                          *plan_.disk, pending_clears(folder));
   ASSERT_TRUE(disk) << disk.error().text;
   std::vector<space_id> ids;
+  recovered_spaces = disk->spaces().size();
   for (const recovered_space& space : disk->spaces())
     ids.push_back(space.fingerprint == in->fingerprint.bytes ? in->id : space_id{});
   disk->name_spaces(ids);

@@ -125,6 +125,7 @@ class group_fixture : public terrace::test::actor_fixture {
   group_probes probes;
   std::vector<std::string> disk_warnings; ///< of the disk
   recovery_counts recovered;              ///< by the last start, on the first path
+  size_t recovered_spaces = 0;            ///< by the last start
   uint64_t unplaced = 0;
   std::shared_ptr<group_parts> group;
   std::shared_ptr<const disk_paths> paths; ///< of its disk

@@ -161,6 +161,56 @@ TEST(BoundedWork, MoreObjectsThanARequestMayHaveAreRefusedWithTheBound) {
   EXPECT_TRUE(client->status(patiently())) << "the connection goes on";
 }
 
+/// A lease on few objects names many, where most chunks need no state.
+TEST(BoundedWork, MoreLocationsThanAnAnswerHoldsAreRefusedWithTheBound) {
+  constexpr size_t chunks = 7'000, states = 100;
+  daemon_under_test daemon(daemon_options{.host_bytes = 96 * mebibyte});
+  auto spec = test_space();
+  spec.dtype = "uint8";
+  spec.pools = {{.name = "kv", .object_bytes = 4096},
+                {.name = "state",
+                 .rule = client::hit_rule::trailing_chunks,
+                 .trailing = 1,
+                 .tensors = {{.layers = states, .hidden = 1}},
+                 .layer_groups = states}};
+  tester client(daemon.socket(), "client", chunks * 4096, spec);
+  auto chain = chain_of(1, chunks);
+  auto store = client.store_of(chain, {0, 1});
+  std::vector<client::run> runs;
+  for (size_t i = 0; i < chunks; ++i)
+    runs.push_back({.offset = i * 4096, .bytes = 4096});
+  std::vector<uint8_t> pools{0};
+  store.range = {};
+  store.runs = runs;
+  store.pools = pools;
+  ASSERT_TRUE(client->store(store, patiently()));
+  runs.clear();
+  pools.clear();
+  for (uint8_t pool = 1; pool <= states; ++pool) {
+    pools.push_back(pool);
+    runs.push_back({.offset = pool * 4096U, .bytes = client->pools_of(client.space())[pool].object_bytes});
+  }
+  store.range = {chunks - 1, 1};
+  store.runs = runs;
+  store.pools = pools;
+  auto stored = client->store(store, patiently());
+  ASSERT_TRUE(stored) << stored.error().text;
+  auto leased = client.lookup(chain, true);
+  ASSERT_EQ(leased.found_chunks, chunks);
+
+  auto all = client->read_lease(leased.held.id(), {}, patiently());
+  ASSERT_FALSE(all);
+  EXPECT_EQ(all.error().code, errc::bad_request);
+  EXPECT_NE(all.error().text.find("707000 objects were asked for: expected at most 698880"),
+            std::string::npos)
+      << all.error().text;
+  auto most = client->read_lease(leased.held.id(), {0, 6919}, patiently());
+  EXPECT_TRUE(most) << most.error().text;
+  auto last = client->read_lease(leased.held.id(), {chunks - 1, 1}, patiently());
+  ASSERT_TRUE(last) << last.error().text;
+  EXPECT_EQ(last->objects.size(), 1 + states);
+}
+
 /// A client that asks for the locations of many objects again and again, and reads no answer.
 class deaf_client {
  public:

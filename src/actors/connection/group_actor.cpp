@@ -1,5 +1,6 @@
 #include "actors/connection/group_actor.hpp"
 
+#include "actors/transfer/transfer_arguments.hpp"
 #include "connection/lease_registry.hpp"
 #include "coroutine/answer.hpp"
 #include "index/space_registry.hpp"
@@ -18,6 +19,7 @@ struct group_state {
   lease_registry leases;
   lookup_registry lookups;
   std::shared_ptr<edge_credit> notices;
+  std::weak_ptr<const group_parts> group; ///< whose tiers learn what is forgotten
 };
 
 using self_pointer = group_actor::stateful_pointer<group_state>;
@@ -29,6 +31,15 @@ open_space_answer on_open_space(group_state& state, const open_space_request& re
     answer.opened = std::move(*opened);
   else
     answer.failure = opened.error();
+  return answer;
+}
+
+/// The tiers are notified here: the connection that asks may end before it is answered.
+forget_spaces_answer on_forget_spaces(self_pointer self, const forget_spaces_request& request) {
+  forget_spaces_answer answer{{}, self->state.spaces.forget(request.empty)};
+  if (auto group = self->state.group.lock(); group && !answer.forgotten.empty())
+    for (const tier_parts& tier : group->tiers())
+      self->send(tier.tier, forget_spaces_notice{answer.forgotten});
   return answer;
 }
 
@@ -73,19 +84,19 @@ group_report on_status(const group_state& state) {
 }
 
 group_actor::behavior_type group_behavior(self_pointer self, const space_registry::options& spaces,
-                                          const std::shared_ptr<edge_credit>& notices) {
+                                          const std::shared_ptr<edge_credit>& notices,
+                                          const std::weak_ptr<const group_parts>& group) {
   group_state& state = self->state;
   state.spaces = space_registry(spaces);
   state.notices = notices;
+  state.group = group;
   return {
       [&state](const open_space_request& request) { return on_open_space(state, request); },
       [&state](const idle_spaces_request&) {
         return idle_spaces_answer{
             {}, state.spaces.idle(empty_spaces_request::spaces_max), state.spaces.known()};
       },
-      [&state](const forget_spaces_request& request) {
-        return forget_spaces_answer{{}, state.spaces.forget(request.empty)};
-      },
+      [self](const forget_spaces_request& request) { return on_forget_spaces(self, request); },
       [&state](const reserve_spaces_request& request) { return on_reserve_spaces(state, request); },
       [&state](const add_lease_notice& notice) {
         state.leases.add(notice.id, notice.owner, notice.added);
@@ -113,8 +124,8 @@ group_actor::behavior_type group_behavior(self_pointer self, const space_registr
 } // namespace
 
 group_actor spawn_group(caf::actor_system& system, const space_registry::options& spaces,
-                        std::shared_ptr<edge_credit> notices) {
-  return system.spawn(group_behavior, spaces, std::move(notices));
+                        std::shared_ptr<edge_credit> notices, std::weak_ptr<const group_parts> group) {
+  return system.spawn(group_behavior, spaces, std::move(notices), std::move(group));
 }
 
 } // namespace terrace::actors

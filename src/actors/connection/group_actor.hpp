@@ -8,9 +8,13 @@
 
 namespace terrace::actors {
 
+struct group_parts;
+
 /// `spaces.isolated`: spaces with forgeable digests are refused.
-/// `notices`: from connections, of leases that begin and end.
+/// `notices`: from connections, of leases that begin and end. `group`: whose tiers are notified of forgotten spaces; it
+/// may be set up later, and not be there in tests.
 group_actor spawn_group(caf::actor_system& system, const space_registry::options& spaces,
-                        std::shared_ptr<edge_credit> notices = std::make_shared<edge_credit>());
+                        std::shared_ptr<edge_credit> notices = std::make_shared<edge_credit>(),
+                        std::weak_ptr<const group_parts> group = {});
 
 } // namespace terrace::actors

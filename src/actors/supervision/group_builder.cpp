@@ -52,7 +52,7 @@ result<std::shared_ptr<group_parts>> build_group(caf::actor_system& system, cons
   group->lease_ends = plan.lease_ends;
   group->copiers = std::move(copiers);
   group->fit_window();
-  group->group = spawn_group(system, {plan.spaces_max, plan.isolated}, group->lease_notices);
+  group->group = spawn_group(system, {plan.spaces_max, plan.isolated}, group->lease_notices, group);
   policy_arguments orders;
   orders.orders.push_back({tier_kind::host, plan.host.policy, probes.host});
   if (plan.disk)
@@ -99,17 +99,15 @@ void join_tier(caf::actor_system& system, group_parts& group, lower_tier below) 
   tier.ends = group.lease_ends;
   parts.index = tier.objects->index();
   parts.tier = spawn_tier(system, std::move(tier));
-  std::shared_ptr<std::atomic<bool>> second_looks;
-  if (below.write_new && below.admission.rule != admission_rule::always)
-    second_looks = std::make_shared<std::atomic<bool>>(below.admission.rule == admission_rule::seen_twice);
-  parts.second_looks = second_looks;
+  auto looks = write_admission::looks_of(below.admission, below.write_new);
+  parts.second_looks = looks;
   write_through_arguments down;
   down.host_tier = group.host;
   down.kind = below.kind;
   down.tier = parts.tier;
   down.policy = group.policy;
   down.admission = below.admission;
-  down.second_looks = std::move(second_looks);
+  down.second_looks = std::move(looks);
   down.waiting_bytes = group.memory->size() / 2; // the other half is for loads
   down.mover = below.mover;
   auto work = std::make_shared<request_context>(); // copiers serve all groups

@@ -4,10 +4,12 @@
 #include "actors/interfaces.hpp"
 #include "actors/transfer/copier_actor.hpp"
 #include "actors/transfer/tier_parts.hpp"
+#include "disk/volume_state.hpp"
 #include "memory/segmented_arena.hpp"
 #include "tier/edge_credit.hpp"
 #include "tier/lease_ledger.hpp"
 #include "tier/shadow_feed.hpp"
+#include "tier/tier_list.hpp"
 
 #include <caf/actor.hpp>
 
@@ -19,9 +21,9 @@
 
 namespace terrace::actors {
 
-/// The actors and the arena of a trust group. Set up before it serves, except for tiers below the first,
-/// which join when they are ready; shared by all actors of the group, on any thread.
-struct group_parts {
+/// The actors and the arena of a trust group, its tiers and the state of its volume. Set up before it serves, except for
+/// tiers below the first, which join when they are ready; shared by all actors of the group, on any thread.
+struct group_parts : tier_list<tier_parts>, volume_state {
   std::string name;
   uint64_t number = 0; ///< of the group; 0 is for work of the daemon itself
   std::string path;    ///< of its first socket
@@ -49,46 +51,6 @@ struct group_parts {
   void fit_window() {
     window_bytes = std::min<uint64_t>(64ULL << 20, std::max<uint64_t>(memory->size() / 8, 1));
   }
-
-  /// The tiers, fastest first: host memory, then those that have joined. A returned list never changes.
-  const std::vector<tier_parts>& tiers() const { return *tiers_.load(std::memory_order_acquire); }
-
-  /// Null if there is none (yet).
-  const tier_parts* tier(tier_kind kind) const {
-    const auto& all = tiers();
-    auto found =
-        std::find_if(all.begin(), all.end(), [kind](const tier_parts& each) { return each.kind == kind; });
-    return found == all.end() ? nullptr : &*found;
-  }
-  const tier_parts* disk() const { return tier(tier_kind::disk); }
-
-  /// Adds a tier at its position. One call at a time.
-  void join(tier_parts more) {
-    auto all = std::make_unique<std::vector<tier_parts>>(tiers());
-    auto slower = [&more](const tier_parts& each) { return each.kind > more.kind; };
-    all->insert(std::find_if(all->begin(), all->end(), slower), std::move(more));
-    tiers_.store(all.get(), std::memory_order_release);
-    seen_.push_back(std::move(all));
-  }
-
-  using disk_phase = terrace::disk_phase;
-  disk_phase phase() const { return phase_.load(std::memory_order_acquire); }
-  const std::string& refusal() const { return refusal_; } ///< once the phase is `refused`
-  void starting() { phase_ = disk_phase::starting; }
-  void locked() { phase_ = disk_phase::locked; } ///< another process has the file open
-  void ready() { phase_ = disk_phase::ready; }
-  void refuse(std::string why) {
-    refusal_ = std::move(why);
-    phase_ = disk_phase::refused;
-  }
-
- private:
-  std::vector<std::unique_ptr<const std::vector<tier_parts>>>
-      seen_; ///< the current list and all previous ones
-  const std::vector<tier_parts> none_{};
-  std::atomic<const std::vector<tier_parts>*> tiers_{&none_};
-  std::atomic<disk_phase> phase_{disk_phase::off};
-  std::string refusal_;
 };
 using group_ptr = std::shared_ptr<const group_parts>;
 

@@ -3,11 +3,9 @@
 #include "actors/transfer/actor_credit_sink.hpp"
 #include "actors/transfer/transfer_steps.hpp"
 #include "coroutine/answer.hpp"
-#include "storage/object_header.hpp"
-#include "tier/write_credits.hpp"
-#include "transfer/write_budget.hpp"
+#include "transfer/credit_issuer.hpp"
+#include "transfer/write_admission.hpp"
 #include "transfer/write_line.hpp"
-#include "transfer/write_passage.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/stateful_actor.hpp>
@@ -28,9 +26,8 @@ struct write_through_state {
   std::optional<write_line> line;
   std::unordered_map<uint64_t, task<>> passages; ///< in progress, by number
   uint64_t next_passage = 0;
-  std::unique_ptr<write_credits> credits;
-  credit_sink_ptr sink; ///< sends to this actor
-  std::unique_ptr<write_budget> budget;
+  std::optional<write_admission> admission;
+  std::optional<credit_issuer> credits;
   bool starting = false;                               ///< passages are being started
   std::vector<answer<finish_writes_answer>> finishing; ///< requests waiting for the last of them
 };
@@ -40,15 +37,10 @@ using metrics::refusal_reason;
 
 using self_pointer = write_through_actor::stateful_pointer<write_through_state>;
 
-void want_second_looks(self_pointer self) {
-  if (self->state.with.second_looks)
-    self->state.with.second_looks->store(true, std::memory_order_relaxed);
-}
-
 // ---- admission ----
 
 void refuse(self_pointer self, refusal_reason why, uint64_t objects) {
-  want_second_looks(self);
+  self->state.admission->lacks();
   self->state.with.probe->refused(why, objects);
 }
 
@@ -63,26 +55,24 @@ task<error> admit(self_pointer self, write_passage& pass) {
   if (!pass.wants_any())
     co_return error{};
 
-  uint64_t room_bytes = 0; // if nothing must be evicted for it, everything is admitted
-  if (with.admission.rule == admission_rule::beats_victim) {
+  auto& admission = *self->state.admission;
+  uint64_t room_bytes = 0;
+  if (admission.asks_room()) {
     tier_status_request status;
     auto now = co_await ask<tier_report>(self, with.tier, status, "disk tier");
     if (!now)
       co_return now.error();
     room_bytes = now->room_bytes;
   }
-  if (with.admission.rule != admission_rule::always) {
-    auto admission = pass.admission(with.kind, with.admission.rule, room_bytes);
-    if (!admission.entries.empty()) {
-      want_second_looks(self);
-      auto answer = co_await ask<admit_answer>(self, with.policy, std::move(admission), "policy");
-      if (!answer)
-        co_return answer.error();
-      if (uint64_t refused = pass.admitted(answer->admitted); refused != 0)
-        refuse(self, refusal_reason::admission, refused);
-    }
+  if (auto wanted = admission.question(pass, room_bytes)) {
+    auto asked = std::move(*wanted);
+    auto answer = co_await ask<admit_answer>(self, with.policy, std::move(asked), "policy");
+    if (!answer)
+      co_return answer.error();
+    if (uint64_t refused = pass.admitted(answer->admitted); refused != 0)
+      refuse(self, refusal_reason::admission, refused);
   }
-  if (uint64_t refused = pass.pay(*self->state.budget, clock::now()); refused != 0)
+  if (uint64_t refused = admission.pay(pass, clock::now()); refused != 0)
     refuse(self, refusal_reason::endurance, refused);
   co_return error{};
 }
@@ -95,20 +85,19 @@ void count(self_pointer self, const write_passage::result& written) {
     probe->written(written.bytes);
   if (written.away != 0)
     refuse(self, refusal_reason::degraded, written.away);
-  if (written.failed != 0) {
-    want_second_looks(self);
+  if (written.failed != 0)
     refuse(self, refusal_reason::failed, written.failed);
-  }
 }
 
 /// An error: an actor has ended, and the objects are not written.
 task<error> bring_down(self_pointer self, write_passage& pass) {
   const auto& with = self->state.with;
-  if (with.availability && !with.availability->writes()) {
+  auto& admission = *self->state.admission;
+  if (!admission.in_service()) {
     refuse(self, refusal_reason::degraded, pass.refuse_all());
     co_return error{};
   }
-  if (with.admission.rule != admission_rule::always || with.admission.bytes_per_day != 0) {
+  if (admission.may_refuse()) {
     auto failure = co_await admit(self, pass);
     if (failure.code != errc::ok)
       co_return failure;
@@ -120,7 +109,7 @@ task<error> bring_down(self_pointer self, write_passage& pass) {
   if (!acquired)
     co_return acquired.error();
   if (acquired->failure.code != errc::ok) {
-    want_second_looks(self);
+    admission.lacks();
     if (acquired->failure.code != errc::no_space) // which the tier counts
       refuse(self, refusal_reason::failed, pass.objects());
     co_return error{};
@@ -159,7 +148,7 @@ task<> write_through(self_pointer self, write_passage pass, uint64_t number) {
   auto& state = self->state;
   if (failure.code != errc::ok)
     refuse(self, refusal_reason::failed, pass.to_write());
-  pass.return_unspent(*state.budget);
+  state.admission->ended(pass);
   state.line->done(pass);
   state.passages.erase(number);
   start_next(self);
@@ -183,44 +172,16 @@ void start_next(self_pointer self) {
 
 // ---- credits ----
 
-credit_ptr credit_of(self_pointer self, uint64_t bytes) {
-  return std::make_shared<write_credit>(self->state.sink, bytes);
-}
-
-/// The credit follows the arena, which may have grown or shrunk.
-void fit_credits(self_pointer self) {
-  auto& state = self->state;
-  if (state.with.memory && state.with.waiting_bytes != UINT64_MAX)
-    state.credits->set_bytes_max(state.with.memory->size() / 2);
-}
-
 caf::result<write_credit_answer> on_credit_request(self_pointer self, const write_credit_request& request) {
-  fit_credits(self);
   auto reply = make_answer<write_credit_answer>(self);
-  self->state.credits->ask(
-      request.bytes, request.context, [self, reply, bytes = request.bytes](errc code) mutable {
-        write_credit_answer answer;
-        if (code == errc::ok)
-          answer.credit = credit_of(self, bytes);
-        else
-          answer.failure = {
-              code, "the request ended while it waited for the disk: objects not yet written fill half of "
-                    "host memory, their maximum"};
-        reply.deliver(std::move(answer));
-      });
+  self->state.credits->issue(request,
+                             [reply](write_credit_answer given) mutable { reply.deliver(std::move(given)); });
   return reply.promise();
 }
 
 void on_notice(self_pointer self, write_through_notice notice) {
-  if (!notice.credit) {
-    uint64_t bytes = 0;
-    for (uint64_t each : notice.objects->payload_bytes)
-      bytes += physical_bytes_for(each);
-    fit_credits(self);
-    if (!self->state.credits->try_take(bytes))
-      return;
-    notice.credit = credit_of(self, bytes);
-  }
+  if (!self->state.credits->admit(notice))
+    return;
   self->state.line->push(std::move(notice));
   start_next(self);
 }
@@ -232,24 +193,20 @@ auto on_finish_writes(self_pointer self) {
   return reply.promise();
 }
 
-void on_credit_back(self_pointer self, const write_credit_notice& notice) {
-  fit_credits(self);
-  self->state.credits->give_back(notice.bytes);
-}
-
 write_through_actor::behavior_type
 write_through_behavior(self_pointer self, const std::shared_ptr<write_through_arguments>& arguments) {
   auto& state = self->state;
   state.with = *arguments;
-  state.line.emplace(state.with.bytes_in_progress);
-  state.credits = std::make_unique<write_credits>(state.with.waiting_bytes);
-  state.sink = std::make_shared<actor_credit_sink>(caf::actor_cast<caf::actor>(self));
-  state.budget = std::make_unique<write_budget>(state.with.admission.bytes_per_day, clock::now());
+  const auto& with = state.with;
+  state.line.emplace(with.bytes_in_progress);
+  state.admission.emplace(with.kind, with.admission, with.availability, with.second_looks, clock::now());
+  state.credits.emplace(with.waiting_bytes, with.memory,
+                        std::make_shared<actor_credit_sink>(caf::actor_cast<caf::actor>(self)));
   return {
       [self](const write_through_notice& notice) { on_notice(self, notice); },
       [self](finish_writes_request) { return on_finish_writes(self); },
       [self](const write_credit_request& request) { return on_credit_request(self, request); },
-      [self](const write_credit_notice& notice) { on_credit_back(self, notice); },
+      [self](const write_credit_notice& notice) { self->state.credits->take_back(notice); },
       [self](sweep_notice) { self->state.credits->sweep(); },
   };
 }

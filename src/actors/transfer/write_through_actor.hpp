@@ -13,9 +13,8 @@
 
 #include "actors/transfer/transfer_arguments.hpp"
 #include "metrics/tier_probe.hpp"
-#include "transfer/disk_admission.hpp"
+#include "transfer/write_admission.hpp"
 
-#include <atomic>
 #include <memory>
 
 namespace terrace::actors {
@@ -26,12 +25,9 @@ struct write_through_arguments {
   tier_actor tier;
   policy_actor policy;
   disk_admission admission;
-  /// Set when something was rejected, or there is no free space: from then on host memory may have objects
-  /// that the disk has not. May be null.
-  std::shared_ptr<std::atomic<bool>> second_looks;
+  std::shared_ptr<terrace::second_looks> second_looks; ///< may be null
   uint64_t waiting_bytes =
-      UINT64_MAX; ///< of host memory that may wait for the disk, including writes in progress. A limit becomes half of
-                  ///< `memory` when that changes its size
+      UINT64_MAX; ///< of host memory that may wait for the disk (transfer/credit_issuer.hpp)
   mover_actor mover;
   context_ptr work = nullptr; ///< of its writes, whose flow is the trust group's; may be null
   std::shared_ptr<const tier_availability> availability; ///< of the tier; null: always in service

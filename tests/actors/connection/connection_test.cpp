@@ -255,6 +255,49 @@ TEST_F(BusyConnection, ACancelEndsTheRequestAndSaysThatItFoundIt) {
   EXPECT_FALSE(answer().as<wire::CancelAnswer>().found());
 }
 
+// ---- memory that there is not ----
+
+/// A connection whose next look at the clock finds no memory, as any step of a request may.
+struct ConnectionWithoutMemory : Connection {
+  bool none = false;
+  size_t looks = 0;
+
+  void SetUp() override {
+    environment->limits.region_bytes = 64 * payload; // the fixture's region takes all
+    environment->now = [this] {
+      ++looks;
+      if (std::exchange(none, false))
+        throw std::bad_alloc();
+      return time;
+    };
+    ready();
+  }
+  /// Refused in its second part, after what was being unmapped has been.
+  void send_region(uint64_t id) {
+    unique_fd memory(::memfd_create("region", MFD_CLOEXEC));
+    ASSERT_EQ(::ftruncate(memory.get(), payload), 0);
+    ASSERT_TRUE(client->send(
+        kind::register_region, id,
+        [](auto& body) { return wire::CreateRegisterRegion(body, wire::RegionKind::memfd, payload); },
+        memory.get()));
+  }
+};
+
+TEST_F(ConnectionWithoutMemory, ALaterPartOfARequestThatFindsNoneIsAnAnswer) {
+  send_region(20);
+  for (size_t before = looks; looks == before;)
+    run_some(1);
+  EXPECT_FALSE(client->next()) << "it waits for its second part";
+  none = true;
+  auto refused = answer();
+  EXPECT_FALSE(none);
+  EXPECT_EQ(refused.id, 20u);
+  EXPECT_EQ(refused.code(), errc::no_space);
+  EXPECT_NE(refused.text().find("no memory to serve this"), std::string::npos) << refused.text();
+  send_region(21);
+  EXPECT_EQ(answer().code(), errc::busy) << "the connection goes on";
+}
+
 // ---- ends ----
 
 TEST_F(BusyConnection, AClosedSocketCancelsWhatWaitsForIt) {

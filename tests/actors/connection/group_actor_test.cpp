@@ -106,3 +106,39 @@ TEST_F(GroupActor, AnIsolatedGroupRefusesDigestsThatCanBeForged) {
   EXPECT_EQ((*answer)->failure.code, errc::denied);
   stop(isolated);
 }
+
+// ---- spaces that are forgotten ----
+
+struct GroupActorWithDisk : group_fixture {
+  GroupActorWithDisk() { start({.host_objects = 8, .disk_objects = 8}); }
+
+  /// The fixture's space is opened, something is stored in it, and it is closed. A space with objects is not forgotten;
+  /// here they show, after a restart, whether the disk was told.
+  idle_space closed() {
+    auto opened = ask<open_space_answer>(group->group, open_space_request{in->spec});
+    settle();
+    in = (*opened)->opened;
+    EXPECT_EQ(store(0, 2).stored_chunks, 2u);
+    EXPECT_EQ(present(disk_tier(), 0, 2), 2u);
+    in.reset();
+    opened->reset();
+    auto idle = ask<idle_spaces_answer>(group->group, idle_spaces_request{});
+    settle();
+    EXPECT_EQ((*idle)->idle.size(), 1u);
+    return (*idle)->idle.at(0);
+  }
+};
+
+TEST_F(GroupActorWithDisk, TheDiskKeepsASpaceUntilItIsForgotten) {
+  closed();
+  restart();
+  EXPECT_EQ(recovered_spaces, 1u);
+}
+
+TEST_F(GroupActorWithDisk, TheDiskForgetsASpaceAlthoughTheConnectionThatAskedHasEnded) {
+  forget_spaces_request request{{closed()}};
+  caf::anon_send(group->group, request); // nobody gets the answer
+  settle();
+  restart();
+  EXPECT_EQ(recovered_spaces, 0u);
+}

@@ -141,6 +141,29 @@ TEST_F(HostTransfers, AStoreLongerThanTheArenaStreamsPastIt) {
   EXPECT_LE(host_used(), 8 * physical);
 }
 
+TEST_F(HostTransfers, AStoreWhoseWindowHasNoSpaceGoesOnWithSmallerOnes) {
+  store(0, 5);
+  auto leased = lookup(chain(0, 5), true); // three remain: a window of four never fits
+  ASSERT_EQ(leased.plan.found_chunks, 5u);
+  auto stored = store(100, 8);
+  EXPECT_EQ(stored.failure.code, errc::ok) << stored.failure.text;
+  EXPECT_EQ(stored.stored_chunks, 8u);
+  EXPECT_EQ(stored.bytes, 8 * payload);
+  EXPECT_EQ(present(group->host, 0, 5), 5u);
+  EXPECT_GE(present(group->host, 100, 8), 1u);
+}
+
+TEST_F(HostTransfers, AStoreForWhoseFirstChunkThereIsNoSpaceIsRefused) {
+  store(0, 8);
+  auto leased = lookup(chain(0, 8), true);
+  ASSERT_EQ(leased.plan.found_chunks, 8u);
+  auto stored = store(100, 8);
+  EXPECT_EQ(stored.failure.code, errc::no_space);
+  EXPECT_NE(stored.failure.text.find("only the end of leases can make"), std::string::npos)
+      << stored.failure.text;
+  EXPECT_EQ(stored.stored_chunks, 0u);
+}
+
 TEST_F(HostTransfers, AStoreWaitsWhileAllIsHeldAndGoesOnWhenAHoldEnds) {
   store(0, 8);
   auto kept = hold(group->host, 0, 8);

@@ -7,8 +7,6 @@ namespace terrace::actors::verbs {
 
 namespace {
 
-using phase = group_parts::disk_phase;
-
 /// 1. If the volume cannot be reached, the clear is recorded in the state directory: the volume applies it before it
 ///    serves again.
 /// 2. The tiers are asked, in the order of tier/clear_course.hpp.

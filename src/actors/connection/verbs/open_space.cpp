@@ -26,11 +26,8 @@ void try_to_open(const opening_ptr& all);
 
 void forget_empty(const opening_ptr& all) {
   all->client.ask(all->what, all->client.group().group, forget_spaces_request{all->idle.empty()},
-                  "the trust group's actor has ended", [all](const forget_spaces_answer& answer) {
-                    for (const tier_parts& tier : all->client.group().tiers())
-                      all->client.send(tier.tier, forget_spaces_notice{answer.forgotten});
-                    try_to_open(all);
-                  });
+                  "the trust group's actor has ended",
+                  [all](const forget_spaces_answer&) { try_to_open(all); });
 }
 
 void make_room(const opening_ptr& all);
@@ -55,10 +52,7 @@ void make_room(const opening_ptr& all) {
     all->client.refuse(all->what, context.live() ? all->full : error{context.ended.load(), all->full.text});
     return;
   }
-  using phase = group_parts::disk_phase;
-  phase now = all->client.group().phase();
-  if (now == phase::starting ||
-      now == phase::locked) { // its objects' spaces have numbers before the tier joins
+  if (all->client.group().will_join()) { // its objects' spaces have numbers before the tier joins
     all->client.refuse(all->what, all->full);
     return;
   }

@@ -90,19 +90,6 @@ void gather_tier(connection& client, const connection::request& what, const std:
       });
 }
 
-/// A disk tier that is still starting, or could not be opened, with the reason; the daemon serves without it.
-tier_report absent_disk(const group_parts& group) {
-  tier_report report;
-  report.kind = tier_kind::disk;
-  bool refused = group.phase() == group_parts::disk_phase::refused;
-  report.state = refused ? "degraded" : "starting";
-  bool locked = group.phase() == group_parts::disk_phase::locked;
-  report.reason = refused  ? group.refusal()
-                  : locked ? "another process has its file open; the tier starts when that process closes it"
-                           : "its file is being prepared";
-  return report;
-}
-
 } // namespace
 
 void status(connection& client, const connection::request& what, const wire::Status&,
@@ -114,8 +101,9 @@ void status(connection& client, const connection::request& what, const wire::Sta
   ++all->waiting_for; // the group's own answer
   for (size_t i = 0; i < tiers.size(); ++i)
     gather_tier(client, what, all, tiers[i].tier, i);
-  if (group.disk() == nullptr && group.phase() != group_parts::disk_phase::off)
-    all->tiers.push_back(absent_disk(group));
+  if (group.disk() == nullptr)
+    if (auto absent = group.report_absent()) // the daemon serves without it
+      all->tiers.push_back(std::move(*absent));
   ++all->waiting_for;
   client.ask(what, group.policy, policies_request{}, "the policy's actor has ended",
              [&client, what, all](const policies_report& report) {

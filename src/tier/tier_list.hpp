@@ -1,0 +1,44 @@
+// The tiers of a trust group, fastest first: host memory, then those that have joined.
+#pragma once
+
+#include "base/ids.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace terrace {
+
+/// Read on any thread while a tier joins. `Tier` has a `kind`; kinds are in the order of speed.
+template <class Tier>
+class tier_list {
+ public:
+  /// A returned list never changes.
+  const std::vector<Tier>& tiers() const { return *tiers_.load(std::memory_order_acquire); }
+
+  /// Null if there is none (yet).
+  const Tier* tier(tier_kind kind) const {
+    const auto& all = tiers();
+    auto found = std::find_if(all.begin(), all.end(), [kind](const Tier& each) { return each.kind == kind; });
+    return found == all.end() ? nullptr : &*found;
+  }
+  const Tier* disk() const { return tier(tier_kind::disk); }
+
+  /// Adds a tier at its position. One call at a time.
+  void join(Tier more) {
+    auto all = std::make_unique<std::vector<Tier>>(tiers());
+    auto slower = [&more](const Tier& each) { return each.kind > more.kind; };
+    all->insert(std::find_if(all->begin(), all->end(), slower), std::move(more));
+    tiers_.store(all.get(), std::memory_order_release);
+    seen_.push_back(std::move(all));
+  }
+
+ private:
+  std::vector<std::unique_ptr<const std::vector<Tier>>> seen_; ///< the current list and all previous ones
+  const std::vector<Tier> none_{};
+  std::atomic<const std::vector<Tier>*> tiers_{&none_};
+};
+
+} // namespace terrace

@@ -1,0 +1,77 @@
+// What may be written to a tier below: the state of its device, the rule of admission and the daily budget.
+//
+// Pure: the write-through actor asks the tier and the policy what this class wants to know. Used by one thread at a time.
+#pragma once
+
+#include "base/ids.hpp"
+#include "tier/policy_messages.hpp"
+#include "tier/tier_availability.hpp"
+#include "transfer/disk_admission.hpp"
+#include "transfer/write_budget.hpp"
+#include "transfer/write_passage.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+namespace terrace {
+
+/// Whether host memory may have objects that a tier below lacks: then loads offer it again what they read there. Set by
+/// the write-through, read on any thread.
+using second_looks = std::atomic<bool>;
+
+class write_admission {
+ public:
+  /// Of a tier that also gets what stores bring (`write_new`). Null: it never lacks anything for good.
+  static std::shared_ptr<second_looks> looks_of(const disk_admission& rules, bool write_new) {
+    if (!write_new || rules.rule == admission_rule::always)
+      return nullptr;
+    return std::make_shared<second_looks>(rules.rule == admission_rule::seen_twice);
+  }
+
+  /// `service`, `looks`: may be null.
+  write_admission(tier_kind tier, const disk_admission& rules,
+                  std::shared_ptr<const tier_availability> service, std::shared_ptr<second_looks> looks,
+                  write_budget::time_point now)
+      : tier_(tier), rules_(rules), service_(std::move(service)), looks_(std::move(looks)),
+        budget_(rules.bytes_per_day, now) {}
+
+  /// The device takes writes.
+  bool in_service() const { return !service_ || service_->writes(); }
+  /// Some objects may be refused: the tier is asked first what it already has.
+  bool may_refuse() const { return rules_.rule != admission_rule::always || rules_.bytes_per_day != 0; }
+  /// The question for the policy depends on the room in the tier.
+  bool asks_room() const { return rules_.rule == admission_rule::beats_victim; }
+
+  /// Which objects the policy is asked about; nullopt: all are admitted. `room_bytes`: what fits without eviction.
+  std::optional<admit_request> question(write_passage& pass, uint64_t room_bytes) {
+    if (rules_.rule == admission_rule::always)
+      return std::nullopt;
+    auto asked = pass.admission(tier_, rules_.rule, room_bytes);
+    if (asked.entries.empty())
+      return std::nullopt;
+    lacks(); // the tier is full, or the rule is not fulfilled yet
+    return asked;
+  }
+
+  /// Takes the bytes of the wanted objects from the budget. Returns how many objects are refused.
+  uint64_t pay(write_passage& pass, write_budget::time_point now) { return pass.pay(budget_, now); }
+  /// At the end of a passage: its unspent bytes return to the budget.
+  void ended(const write_passage& pass) { pass.return_unspent(budget_); }
+
+  /// From now on the tier may lack objects of host memory.
+  void lacks() {
+    if (looks_)
+      looks_->store(true, std::memory_order_relaxed);
+  }
+
+ private:
+  tier_kind tier_;
+  disk_admission rules_;
+  std::shared_ptr<const tier_availability> service_;
+  std::shared_ptr<second_looks> looks_;
+  write_budget budget_;
+};
+
+} // namespace terrace
