@@ -33,7 +33,8 @@ struct group_plan {
   uint64_t segment_bytes = 1ULL << 30;
   bool huge_pages = false;
   std::optional<uint32_t> numa_node;
-  teardown_ptr teardown; ///< releases segments; null: whoever has the last reference
+  teardown_ptr teardown;   ///< releases segments; null: whoever has the last reference
+  teardown_ptr lease_ends; ///< ends leases on many objects; null: whoever has the last reference
   std::optional<tier_plan> disk;
   std::vector<std::string> disk_files; ///< one per path, also without a disk
   std::string state_directory;         ///< for clears that a volume cannot record

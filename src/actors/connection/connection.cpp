@@ -29,7 +29,7 @@ connection::connection(self_pointer owner, unique_fd socket, peer who, client_pt
       holdings_({environment_->limits.staging_bytes, environment_->limits.reservations_max,
                  environment_->limits.spaces_max, environment_->limits.regions_max,
                  environment_->limits.leases_max, environment_->limits.lease_objects_max},
-                environment_->teardown),
+                environment_->teardown, environment_->group->lease_ends),
       regions_(region_budget::make(
           {"the connection", "connection.region_bytes", environment_->limits.region_bytes},
           environment_->regions)) {}
@@ -339,14 +339,14 @@ std::function<void()> connection::as_part_of(const request& what, std::function<
   };
 }
 
-void connection::resume_after_teardown(const request& what, std::function<void()> work) {
-  if (!environment_->teardown) {
+void connection::resume_after(const teardown_ptr& line, const request& what, std::function<void()> work) {
+  if (!line) {
     resume(what, std::move(work));
     return;
   }
   auto shared = std::make_shared<std::function<void()>>(as_part_of(what, std::move(work)));
   after_teardown_.add(what.context, shared);
-  environment_->teardown->run([owner = caf::actor_cast<caf::actor_addr>(self_), shared]() mutable {
+  line->run([owner = caf::actor_cast<caf::actor_addr>(self_), shared]() mutable {
     if (auto there = caf::actor_cast<connection_actor>(owner))
       caf::anon_send(there,
                      resume_notice{std::move(shared)}); // what it owns must not end on the teardown's thread

@@ -90,6 +90,10 @@ class connection {
                   static_cast<uint16_t>(descriptors.size()));
     answer(what, errc::ok, std::move(frame), std::move(descriptors));
   }
+  /// The same for a frame that was finished in steps.
+  void reply(const request& what, std::unique_ptr<protocol::frame_builder> finished) {
+    answer(what, errc::ok, std::move(finished), {});
+  }
   void refuse(const request& what, const error& why);
   /// True if there is no error. Otherwise refuses the request with it.
   bool ok(const request& what, const error& failure) {
@@ -163,14 +167,15 @@ class connection {
   }
   void add_lease(lease_ptr taken);
   bool release_lease(const lease_id& id);
+  /// True if the lease is on so many objects that it ends later than `release_lease`.
+  bool lease_ends_elsewhere(const lease_id& id) const { return holdings_.ends_elsewhere(id); }
   /// For another client, from any thread: ends its own lease, unless this client may be reading it in place.
   std::function<void()> lease_ender(const lease_id& id);
-  /// The client receives these locations and may read them from now on. False: at the limit, and the request
-  /// was refused.
-  bool reads(const request& what, const lease_ptr& from, const std::vector<object_place>& places,
-             const std::vector<hold_ptr>& holds);
-  /// The client no longer reads any location of the lease that it was given.
-  void has_read(const lease_id& id) { holdings_.has_read(id); }
+  /// A step of a read, after which the client may read these locations. True: there is another step. Nullopt: at the
+  /// limit, or the lease has ended, and the request was refused.
+  std::optional<bool> read_some(const request& what, lease_reading& work);
+  /// The client no longer reads any location of the lease that it was given. True: they are released later.
+  bool has_read(const lease_id& id);
   bool holds(const lease_id& id) const { return holdings_.holds(id); }
   result<staging*> staging_memory(); ///< created on first use
 
@@ -227,7 +232,13 @@ class connection {
   /// is refused.
   void resume(const request& what, std::function<void()> work);
   /// Continues with `work` when everything that is being unmapped by now has been, or the request ends.
-  void resume_after_teardown(const request& what, std::function<void()> work);
+  void resume_after_teardown(const request& what, std::function<void()> work) {
+    resume_after(environment_->teardown, what, std::move(work));
+  }
+  /// The same for leases on many objects that have ended by now.
+  void resume_after_lease_ends(const request& what, std::function<void()> work) {
+    resume_after(group().lease_ends, what, std::move(work));
+  }
 
   caf::actor_system& system() { return self_->system(); }
   runtime::home home() { return self_->where(); }
@@ -265,11 +276,11 @@ class connection {
   void pump();
   void account_memory(uint64_t unfinished_frame);
   void expect_rest_of_frame(uint64_t bytes);
-  /// A request in flight sends at most one message to the policy and one to the group; a lease that another client
-  /// ends, one more.
+  /// A request in flight sends at most one message to the policy and one to the group, and ends one lease; a lease that
+  /// another client ends, two more.
   uint32_t without_credit_max() const {
-    return 2 * (environment_->limits.credit_requests + protocol::giving_back_requests_max) +
-           environment_->limits.leases_max;
+    return 3 * (environment_->limits.credit_requests + protocol::giving_back_requests_max) +
+           2 * environment_->limits.leases_max;
   }
   void serve(protocol::frame& frame);
   void refuse_unread(const request& what, const protocol::frame& frame, metrics::refusal as,
@@ -280,12 +291,14 @@ class connection {
   void answer_sent(request_id id);
   std::function<void()> as_part_of(const request& what, std::function<void()> work);
   void sweep();
+  void resume_after(const teardown_ptr& line, const request& what, std::function<void()> work);
   void resume_ended();
   void close();
   void finish();
   void end_by(clock::duration after);
   void arm_timer(clock::time_point at);
   void lease_ended(const client_holdings::ended_lease& ended);
+  void serve_after_lease_ends();
   void show_phase() { record_->state = to_string(life_.now()); }
   /// Called on any thread, runs `work` on the connection's, unless it has ended.
   std::function<void()> on_any_thread(std::function<void()> work);

@@ -36,15 +36,34 @@ void connection::add_lease(lease_ptr taken) {
 }
 
 bool connection::release_lease(const lease_id& id) {
+  bool later = holdings_.ends_elsewhere(id);
   auto ended = holdings_.release(id);
   if (!ended)
     return false;
+  if (later)
+    serve_after_lease_ends();
   if (ended->owner)
     tell_group(end_lease_notice{id, record_->id});
   lease_ended(*ended);
   log_.debug([] { return std::string("has released a lease"); });
   show();
   return true;
+}
+
+bool connection::has_read(const lease_id& id) {
+  bool later = holdings_.has_read(id);
+  if (later)
+    serve_after_lease_ends();
+  return later;
+}
+
+/// The requests that follow find the room that the lease leaves.
+void connection::serve_after_lease_ends() {
+  gate_.sent_without_credit();
+  group().lease_ends->run(on_any_thread([this] {
+    gate_.read_without_credit();
+    pump();
+  }));
 }
 
 std::function<void()> connection::lease_ender(const lease_id& id) {
@@ -62,11 +81,12 @@ void connection::lease_ended(const client_holdings::ended_lease& ended) {
     environment_->client_probe->old_lease_ended();
 }
 
-bool connection::reads(const request& what, const lease_ptr& from, const std::vector<object_place>& places,
-                       const std::vector<hold_ptr>& holds) {
-  bool may = ok(what, holdings_.read(from, places, holds));
+std::optional<bool> connection::read_some(const request& what, lease_reading& work) {
+  auto more = holdings_.read_some(work);
   show();
-  return may;
+  if (!ok(what, more))
+    return std::nullopt;
+  return *more;
 }
 
 void connection::with_lease(const request& what, const lease_id& id,
