@@ -47,6 +47,24 @@ void hash_blocks(const std::string& socket) {
   }
 }
 
+/// Another prompt of 16,384 tokens each time, eight at a time.
+void hash_prompts(const std::string& socket) {
+  auto daemon = connect(socket);
+  auto space = must(daemon.open_space(small_chunks()), "opening a space");
+  std::vector<uint32_t> tokens(16'384);
+  for (;;) {
+    std::vector<client::ticket<client::lookup_result>> tickets;
+    for (int i = 0; i < 8; ++i) {
+      ++tokens[0];
+      if (auto ticket =
+              daemon.submit_lookup({.in = space, .what = client::prefix::of_tokens(tokens)}, soon()))
+        tickets.push_back(std::move(*ticket));
+    }
+    for (auto& each : tickets)
+      (void) daemon.wait(each, soon());
+  }
+}
+
 /// Sixteen long tags on 65,536 chunks.
 void hash_tags(const std::string& socket) {
   auto daemon = connect(socket);
@@ -85,6 +103,22 @@ void many_objects_stored(const std::string& socket) {
   for (uint64_t seed = 100;; ++seed) {
     auto digests = digests_of(many_objects, seed);
     store_chain(daemon, space, digests, region, small_object);
+    auto found =
+        daemon.lookup({.in = space, .what = client::prefix::of_digests(digests), .lease = true}, soon());
+    if (found && found->found_chunks != 0)
+      (void) daemon.read_lease(found->held.id(), {}, soon());
+  }
+}
+
+/// 57,344 objects leased, told and given back, again and again.
+void leases(const std::string& socket) {
+  auto daemon = connect(socket);
+  auto space = must(daemon.open_space(small_chunks()), "opening a space");
+  auto memory = must(client::region::create("terrace-bench", small_object), "making a region");
+  auto region = must(daemon.register_region(memory), "registering a region");
+  auto digests = digests_of(57'344, 19);
+  store_chain(daemon, space, digests, region, small_object);
+  for (;;) {
     auto found =
         daemon.lookup({.in = space, .what = client::prefix::of_digests(digests), .lease = true}, soon());
     if (found && found->found_chunks != 0)
@@ -163,18 +197,27 @@ void tiny_pieces(const std::string& socket) {
 struct attack {
   const char* name;
   hostile run;
+  size_t clients = 1;
 };
-constexpr attack attacks[] = {
-    {"longest_turn_hash_blocks", hash_blocks}, {"longest_turn_hash_tags", hash_tags},
-    {"longest_turn_ranks", many_ranks},        {"longest_turn_objects", many_objects_stored},
-    {"longest_turn_reserve", reservations},    {"longest_turn_clear", clears},
-    {"longest_turn_runs", tiny_runs},          {"longest_turn_pieces", tiny_pieces}};
+constexpr attack attacks[] = {{"longest_turn_hash_blocks", hash_blocks},
+                              {"longest_turn_hash_blocks_4", hash_blocks, 4},
+                              {"longest_turn_hash_blocks_16", hash_blocks, 16},
+                              {"longest_turn_hash_prompts_4", hash_prompts, 4},
+                              {"longest_turn_hash_prompts_16", hash_prompts, 16},
+                              {"longest_turn_hash_tags", hash_tags},
+                              {"longest_turn_ranks", many_ranks},
+                              {"longest_turn_objects", many_objects_stored},
+                              {"longest_turn_leases", leases},
+                              {"longest_turn_reserve", reservations},
+                              {"longest_turn_clear", clears},
+                              {"longest_turn_runs", tiny_runs},
+                              {"longest_turn_pieces", tiny_pieces}};
 
 } // namespace
 
 void longest_turn(const settings& options, const reporter& report) {
   for (const attack& each : attacks) {
-    bench_daemon daemon(options, {.workers = 1});
+    bench_daemon daemon(options, {.workers = 1, .host_bytes = 1ULL << 30});
     auto other = connect(daemon.socket());
     auto space = must(other.open_space(space_of(small_object)), "opening a space");
     auto digests = digests_of(128, 5);
@@ -191,7 +234,9 @@ void longest_turn(const settings& options, const reporter& report) {
     auto sides = interleave(
         options.rounds,
         [&] {
-          test::child_process hostile([&] { each.run(daemon.socket()); });
+          std::vector<test::child_process> hostile;
+          for (size_t i = 0; i < each.clients; ++i)
+            hostile.emplace_back([&] { each.run(daemon.socket()); });
           return std::vector{p99()};
         },
         [&] { return std::vector{p99()}; });

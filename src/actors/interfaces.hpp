@@ -50,10 +50,10 @@ using messages = message_list<
     forget_spaces_answer, add_lease_notice, reserve_spaces_request, reserve_spaces_answer, use_lease_request,
     use_lease_answer, end_lease_notice, end_owner_notice, begin_lookup_request, begin_lookup_answer,
     finish_lookup_notice, await_lookup_request, await_lookup_answer, cancel_lookup_request,
-    cancel_lookup_answer, group_status_request, group_report, sweep_notice, clear_turn_notice, start_journal,
-    resize_memory, memory_prepared, policies_notice, resize_groups, begin_notice, drain_notice,
-    confirm_notice, leave_notice, resume_notice, disk_prepared, memory_committed, open_disk_notice,
-    commit_piece_notice, add_source, remember_clear_request, remember_clear_answer>;
+    cancel_lookup_answer, group_status_request, group_report, sweep_notice, clear_turn_notice,
+    next_part_notice, start_journal, resize_memory, memory_prepared, policies_notice, resize_groups,
+    begin_notice, drain_notice, confirm_notice, leave_notice, resume_notice, disk_prepared, memory_committed,
+    open_disk_notice, commit_piece_notice, add_source, remember_clear_request, remember_clear_answer>;
 
 } // namespace terrace::actors
 
@@ -89,6 +89,8 @@ using tier_actor = caf::typed_actor<
     caf::replies_to<clear_request>::with<clear_answer>,
     // From itself: the next part of a clear.
     caf::reacts_to<clear_turn_notice>,
+    // From itself: the next part of a notice about many objects.
+    caf::reacts_to<next_part_notice>,
     // From its journal, while it takes a checkpoint.
     caf::replies_to<image_request>::with<image_answer>,
     // From a connection whose request ended early.

@@ -33,6 +33,9 @@ struct clear_turn_notice {
   std::shared_ptr<clear_turns> work;
 };
 
+/// A tier's to itself: the next part of a notice about many objects.
+struct next_part_notice {};
+
 /// A preparer's to itself: blocking work, a part at a time.
 struct open_disk_notice {};
 struct commit_piece_notice {};

@@ -1,10 +1,23 @@
 #include "connection/arriving_request.hpp"
 
+#include <array>
 #include <string>
 
 namespace terrace {
 
 namespace {
+
+struct verb_rule {
+  const char* name;
+  size_t descriptors;  ///< of its frame
+  bool while_draining; ///< it releases something, or only reads
+};
+
+/// In the order of their kinds.
+constexpr std::array verb_rules{
+#define TERRACE_VERB(NAME, TABLE, NUMBER, FDS, ANSWER_FDS, DRAINING, ...) verb_rule{#NAME, FDS, DRAINING},
+#include "protocol/verbs.def"
+};
 
 /// What an observer may ask.
 bool observable(protocol::kind verb) {
@@ -24,6 +37,18 @@ const char* to_string(connection_phase phase) {
     case connection_phase::quarantined: return "quarantined";
   }
   return "";
+}
+
+arriving_request arriving(const protocol::frame& frame, bool in_flight) {
+  arriving_request what{frame.request_id, frame.kind, in_flight};
+  what.descriptors = frame.descriptors.size();
+  if (protocol::is_request(frame.kind)) {
+    const verb_rule& rule = verb_rules[static_cast<size_t>(frame.kind) - 1];
+    what.verb = rule.name;
+    what.while_draining = rule.while_draining;
+    what.descriptors_of_verb = rule.descriptors;
+  }
+  return what;
 }
 
 error violation_of(const arriving_request& what, connection_phase phase) {
@@ -52,6 +77,20 @@ std::optional<early_refusal> refusal_of(const arriving_request& what, connection
     return malformed(std::string(what.verb) + " takes " + std::to_string(what.descriptors_of_verb) +
                      " descriptors, " + std::to_string(what.descriptors) + " came");
   return std::nullopt;
+}
+
+error with_frame(const error& why, const protocol::frame& frame) {
+  return {why.code, why.text + " (frame of kind " + std::to_string(static_cast<unsigned>(frame.kind)) +
+                        ", request " + std::to_string(frame.request_id) + ")"};
+}
+
+error with_trace(const error& why, const std::string& trace) {
+  return trace.empty() ? why : error{why.code, why.text + " (trace " + trace + ")"};
+}
+
+error no_memory_for(protocol::kind kind) {
+  return {errc::no_space, "the daemon has no memory to serve this " + std::string(protocol::to_string(kind)) +
+                              "; ask for less at a time"};
 }
 
 } // namespace terrace

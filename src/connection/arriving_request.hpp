@@ -3,11 +3,13 @@
 
 #include "base/error.hpp"
 #include "base/ids.hpp"
+#include "protocol/frame.hpp"
 #include "protocol/kinds.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 
 namespace terrace {
 
@@ -31,6 +33,9 @@ struct arriving_request {
   size_t descriptors_of_verb = 0; ///< that have to
 };
 
+/// What its header says. `in_flight`: a request with its id is.
+arriving_request arriving(const protocol::frame& frame, bool in_flight);
+
 /// Why the connection ends: its client does not speak the protocol. `ok`: it does.
 error violation_of(const arriving_request& what, connection_phase phase);
 
@@ -40,5 +45,14 @@ struct early_refusal {
 };
 /// For a request that violates nothing. `observes`: the connection may only ask for status and policies.
 std::optional<early_refusal> refusal_of(const arriving_request& what, connection_phase phase, bool observes);
+
+// ---- texts of refusals ----
+
+/// `why`, with the frame that ends its connection.
+error with_frame(const error& why, const protocol::frame& frame);
+/// `why`, with the trace of its request, if it has one.
+error with_trace(const error& why, const std::string& trace);
+/// There is no memory to serve such a request.
+error no_memory_for(protocol::kind kind);
 
 } // namespace terrace

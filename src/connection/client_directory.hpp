@@ -105,6 +105,15 @@ class client_directory {
     return leaves;
   }
 
+  /// Hello was said: both of the above.
+  result<client_ptr> admit(connection_id id, bool observes, const client_bound& bound) {
+    if (observes)
+      return admit_observer(id);
+    if (auto admitted = admit_client(id, bound); !admitted)
+      return tl::unexpected(admitted.error());
+    return nullptr;
+  }
+
   /// Its socket is closed, but it stays.
   void quarantine(connection_id id) {
     std::lock_guard guard(mutex_);

@@ -1,6 +1,7 @@
 #include "connection/client_holdings.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -11,6 +12,13 @@ namespace terrace {
 client_space_ptr client_holdings::space(space_id id) const {
   auto entry = spaces_.find(id);
   return entry == spaces_.end() ? nullptr : entry->second;
+}
+
+result<client_space_ptr> client_holdings::opened(uint32_t number) const {
+  if (auto found = space(static_cast<space_id>(number)))
+    return found;
+  return fail(errc::not_found, "this connection has not opened space " + std::to_string(number) +
+                                   "; open_space comes first, on every connection");
 }
 
 result<void> client_holdings::add(client_space_ptr opened) {
@@ -54,6 +62,12 @@ result<region_id> client_holdings::add(client_region_ptr region) {
 client_region_ptr client_holdings::region(region_id id) const {
   auto entry = regions_.find(id);
   return entry == regions_.end() ? nullptr : entry->second;
+}
+
+result<client_region_ptr> client_holdings::registered(uint32_t number) const {
+  if (auto found = region(static_cast<region_id>(number)))
+    return found;
+  return fail(errc::not_found, "this connection has not registered region " + std::to_string(number));
 }
 
 client_region_ptr client_holdings::remove(region_id id) {
@@ -118,52 +132,123 @@ lease_ptr client_holdings::lease_of(const lease_id& id) const {
   return entry == leases_.end() ? nullptr : entry->second.what;
 }
 
-result<void> client_holdings::read(const lease_ptr& from, const std::vector<object_place>& places,
-                                   const std::vector<hold_ptr>& holds) {
-  auto known = leases_.find(from->id);
-  bool news = known == leases_.end() || std::any_of(places.begin(), places.end(), [&](const object_place& p) {
-                return !known->second.told.contains(p.id);
-              });
-  if (!news)
-    return {};
-  size_t fresh = places.size();
-  if (known != leases_.end())
-    fresh = static_cast<size_t>(std::count_if(places.begin(), places.end(), [&](const object_place& place) {
-      return !known->second.told.contains(place.id);
-    }));
-  if (known != leases_.end() && known->second.owner)
-    fresh = 0; // its objects are counted since it was taken
-  if (auto ok = may_name(fresh); !ok)
+// ---- reading in place ----
+
+/// A part of the places: how many of them are new.
+void client_holdings::count(lease_reading& work) const {
+  size_t end = std::min(work.done + lease_reading::step_objects, work.places.size());
+  for (; work.done < end; ++work.done) {
+    const object_place& place = work.places[work.done];
+    work.bytes += place.physical_bytes;
+    if (!work.told || !work.told->has(work.number(work.done), place.id))
+      ++work.fresh;
+  }
+}
+
+/// All are counted: they are held from now on.
+result<void> client_holdings::commit(lease_reading& work) {
+  auto known = leases_.find(work.from->id);
+  uint64_t counted =
+      known != leases_.end() && known->second.owner ? 0 : work.fresh; // counted since it was taken
+  if (auto ok = may_name(counted); !ok)
     return ok;
-  auto& held = leases_[from->id];
-  held.what = from;
-  for (const object_place& place : places)
-    held.told.insert(place.id);
-  held.reading.insert(held.reading.end(), holds.begin(), holds.end());
-  held.objects += fresh;
-  held.read += fresh;
-  lease_objects_ += fresh;
+  held_lease& held = leases_[work.from->id];
+  held.what = work.from;
+  if (!held.told)
+    held.told = std::make_shared<told_places>();
+  work.told = held.told;
+  held.reading.insert(held.reading.end(), std::make_move_iterator(work.holds.begin()),
+                      std::make_move_iterator(work.holds.end()));
+  work.holds.clear();
+  held.objects += counted;
+  held.read += counted;
+  lease_objects_ += counted;
+  held.reading_bytes += work.bytes;
+  reading_bytes_ += work.bytes;
   return {};
 }
 
-void client_holdings::has_read(const lease_id& id) {
-  auto known = leases_.find(id);
-  if (known == leases_.end())
+/// A part of the places. Those that another read told meanwhile are not counted twice.
+void client_holdings::tell(lease_reading& work, held_lease& held) {
+  size_t end = std::min(work.done + lease_reading::step_objects, work.places.size());
+  for (; work.done < end; ++work.done)
+    work.added += work.told->add(work.number(work.done), work.places[work.done].id) ? 1 : 0;
+  if (work.done < work.places.size())
     return;
+  work.now = lease_reading::stage::told;
+  if (held.owner)
+    return;
+  uint64_t twice = work.fresh - std::min(work.fresh, work.added);
+  held.objects -= twice;
+  held.read -= twice;
+  lease_objects_ -= twice;
+}
+
+result<bool> client_holdings::read_some(lease_reading& work) {
+  using stage = lease_reading::stage;
+  auto known = leases_.find(work.from->id);
+  auto told = known == leases_.end() ? nullptr : known->second.told;
+  if (work.now == stage::begins || (work.now == stage::counting && told != work.told)) {
+    work.now = stage::counting; // again, if another read was done meanwhile
+    work.done = work.fresh = work.bytes = 0;
+    work.told = told;
+  }
+  if (work.now == stage::counting) {
+    count(work);
+    if (work.done < work.places.size())
+      return true;
+    if (known != leases_.end() && work.fresh == 0) {
+      work.now = stage::told;
+      return false;
+    }
+    if (auto ok = commit(work); !ok)
+      return tl::unexpected(ok.error());
+    work.now = stage::telling;
+    work.done = 0;
+    known = leases_.find(work.from->id);
+    told = work.told;
+  }
+  if (known == leases_.end() || told != work.told)
+    return fail(errc::gone, "the lease was released while its locations were made ready");
+  if (work.now == stage::telling)
+    tell(work, known->second);
+  return work.now != stage::told;
+}
+
+void client_holdings::stop_reading(held_lease& held) {
+  end(std::exchange(held.reading, {}), held.objects);
+  held.told = nullptr;
+  reading_bytes_ -= std::exchange(held.reading_bytes, 0);
+}
+
+bool client_holdings::has_read(const lease_id& id) {
+  auto known = leases_.find(id);
+  if (known == leases_.end() || known->second.reading.empty())
+    return false;
   held_lease& held = known->second;
-  held.reading.clear();
-  held.told.clear();
+  bool later = ends_elsewhere(id);
+  stop_reading(held);
   held.objects -= held.read;
   lease_objects_ -= std::exchange(held.read, 0);
+  return later;
+}
+
+bool client_holdings::ends_elsewhere(const lease_id& id) const {
+  auto entry = leases_.find(id);
+  return ends_ && entry != leases_.end() && entry->second.objects >= object_hold::many_places;
 }
 
 std::optional<client_holdings::ended_lease> client_holdings::release(const lease_id& id) {
   auto entry = leases_.find(id);
   if (entry == leases_.end())
     return std::nullopt;
-  ended_lease ended{entry->second.owner, entry->second.old};
-  lease_objects_ -= entry->second.objects;
+  held_lease held = std::move(entry->second);
   leases_.erase(entry);
+  stop_reading(held);
+  lease_objects_ -= held.objects;
+  ended_lease ended{held.owner, held.old};
+  uint64_t objects = held.objects;
+  end(std::move(held), objects);
   return ended;
 }
 
@@ -188,6 +273,13 @@ client_holdings::aged client_holdings::old_leases(clock::time_point now, clock::
   return found;
 }
 
+void client_holdings::show(client_state& shown) const {
+  shown.regions = regions();
+  shown.region_bytes = region_bytes_;
+  shown.leases = leases();
+  shown.reservations = staging_ ? static_cast<uint32_t>(staging_->reservations()) : 0;
+}
+
 // ---- the end ----
 
 std::vector<client_holdings::ended_lease> client_holdings::close() {
@@ -196,25 +288,26 @@ std::vector<client_holdings::ended_lease> client_holdings::close() {
   staging_.reset();
   spaces_.clear();
   std::vector<ended_lease> ended;
-  for (auto& [id, held] : leases_)
-    if (std::exchange(held.owner, false))
-      ended.push_back({true, held.old});
-  std::erase_if(leases_, [](const auto& entry) { return entry.second.reading.empty(); });
+  lease_map gone;
+  for (auto entry = leases_.begin(); entry != leases_.end();) {
+    auto each = entry++;
+    if (std::exchange(each->second.owner, false))
+      ended.push_back({true, each->second.old});
+    if (each->second.reading.empty())
+      gone.insert(leases_.extract(each));
+  }
+  end(std::move(gone), lease_objects_);
   return ended;
 }
 
 void client_holdings::end_readings() {
-  for (auto& [id, held] : leases_)
-    held.reading.clear();
-}
-
-uint64_t client_holdings::reading_bytes() const {
-  uint64_t bytes = 0;
-  for (const auto& [id, held] : leases_)
-    for (const hold_ptr& objects : held.reading)
-      for (const object_place& place : objects->places())
-        bytes += place.physical_bytes;
-  return bytes;
+  std::vector<std::vector<hold_ptr>> readings;
+  for (auto& [id, held] : leases_) {
+    readings.push_back(std::exchange(held.reading, {}));
+    held.reading_bytes = 0;
+  }
+  reading_bytes_ = 0;
+  end(std::move(readings), lease_objects_);
 }
 
 } // namespace terrace

@@ -4,7 +4,9 @@
 // Pure: no actor, and time is an argument. Used by one thread at a time.
 #pragma once
 
+#include "connection/client_state.hpp"
 #include "connection/group_messages.hpp"
+#include "connection/lease_reading.hpp"
 #include "connection/staging.hpp"
 #include "index/token_hasher.hpp"
 #include "memory/client_mapping.hpp"
@@ -16,7 +18,6 @@
 #include <memory>
 #include <optional>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 namespace terrace {
@@ -48,9 +49,15 @@ class client_holdings {
     uint64_t lease_objects = 0; ///< of all leases together; an object counts once per lease
   };
 
-  /// `teardown`: releases staging memory; null: whoever has the last reference.
-  explicit client_holdings(const bounds& most, teardown_ptr teardown = nullptr)
-      : most_(most), teardown_(std::move(teardown)) {}
+  /// `teardown`: releases staging memory; `ends`: ends leases on many objects. Null: whoever has the last reference.
+  explicit client_holdings(const bounds& most, teardown_ptr teardown = nullptr, teardown_ptr ends = nullptr)
+      : most_(most), teardown_(std::move(teardown)), ends_(std::move(ends)) {}
+  client_holdings(const client_holdings&) = delete;
+  client_holdings& operator=(const client_holdings&) = delete;
+  ~client_holdings() {
+    end_readings();
+    end(std::move(leases_), lease_objects_);
+  }
 
   // ---- spaces ----
 
@@ -60,12 +67,16 @@ class client_holdings {
   /// it, which need its rank.
   result<void> close_space(space_id id);
   client_space_ptr space(space_id id) const; ///< null: not opened by this connection
+  /// By its number on the wire. Error: `not_found`.
+  result<client_space_ptr> opened(uint32_t number) const;
 
   // ---- regions ----
 
   /// Errors: `busy` at the limit.
   result<region_id> add(client_region_ptr region);
   client_region_ptr region(region_id id) const; ///< null: none
+  /// By its number on the wire. Error: `not_found`.
+  result<client_region_ptr> registered(uint32_t number) const;
   /// Transfers in flight keep it until they are done. Null: none.
   client_region_ptr remove(region_id id);
   uint32_t regions() const { return static_cast<uint32_t>(regions_.size()); }
@@ -93,13 +104,14 @@ class client_holdings {
   uint32_t leases() const { return static_cast<uint32_t>(leases_.size()); }
   uint64_t lease_objects() const { return lease_objects_; }
 
-  /// The client receives these locations and may read them from now on. Locations already returned are held
-  /// already and are not counted again. Errors: those of `may_name`; then nothing has changed.
-  result<void> read(const lease_ptr& from, const std::vector<object_place>& places,
-                    const std::vector<hold_ptr>& holds);
+  /// A step of a read; true: there is another one. After the last one the client may read these locations: send them at
+  /// once. Locations already returned are held already and are not counted again. Errors: those of `may_name`, and
+  /// then nothing has changed; `gone`, if the lease was released meanwhile, or the client has done with its places.
+  result<bool> read_some(lease_reading& work);
 
-  /// The client has done with all places of the lease that it was told.
-  void has_read(const lease_id& id);
+  /// The client has done with all places of the lease that it was told. True: they are so many that they are released
+  /// later, on the thread of `ends`.
+  bool has_read(const lease_id& id);
 
   /// How a lease that ended was held.
   struct ended_lease {
@@ -107,6 +119,8 @@ class client_holdings {
     bool old = false; ///< it was returned by `old_leases`
   };
   std::optional<ended_lease> release(const lease_id& id); ///< nullopt: neither owned nor read here
+  /// True if the lease is on so many objects that it ends later than `release`, on the thread of `ends`.
+  bool ends_elsewhere(const lease_id& id) const;
   /// True if the client received locations of its objects and may be reading there.
   bool may_be_reading(const lease_id& id) const;
 
@@ -116,6 +130,9 @@ class client_holdings {
     clock::time_point next = clock::time_point::max(); ///< when the next one becomes old
   };
   aged old_leases(clock::time_point now, clock::duration after);
+
+  /// What status shows of it.
+  void show(client_state& shown) const;
 
   // ---- the end ----
 
@@ -128,7 +145,7 @@ class client_holdings {
   void drop_segments() { segments_.clear(); }
 
   /// Bytes held for reading, counted as often as they are held.
-  uint64_t reading_bytes() const;
+  uint64_t reading_bytes() const { return reading_bytes_; }
 
  private:
   struct held_lease {
@@ -136,21 +153,36 @@ class client_holdings {
     bool owner = false;
     bool old = false;
     std::vector<hold_ptr> reading; ///< host objects whose locations the client received and may be reading
-    std::unordered_set<object_id> told; ///< the objects at these locations
-    uint64_t objects = 0;               ///< counted against the limit for this lease
-    uint64_t read = 0;                  ///< of these, those that count for `told`
+    std::shared_ptr<told_places> told; ///< the objects at these locations; null: none
+    uint64_t objects = 0;              ///< counted against the limit for this lease
+    uint64_t read = 0;                 ///< of these, those that count for `told`
+    uint64_t reading_bytes = 0;        ///< physical, at these locations
   };
+  using lease_map = std::unordered_map<lease_id, held_lease>;
+
+  void count(lease_reading& work) const;
+  result<void> commit(lease_reading& work);
+  void tell(lease_reading& work, held_lease& held);
+  void stop_reading(held_lease& held);
+  /// Destroys what held so many objects.
+  template <class T>
+  void end(T what, uint64_t objects) {
+    if (ends_ && objects >= object_hold::many_places)
+      ends_->destroy(std::move(what));
+  }
 
   bounds most_;
   teardown_ptr teardown_;
+  teardown_ptr ends_;
   std::map<space_id, client_space_ptr> spaces_;
   std::map<region_id, client_region_ptr> regions_;
   uint64_t region_bytes_ = 0;
   uint32_t next_region_ = 1;
   std::unique_ptr<staging> staging_;
   std::map<uint32_t, std::shared_ptr<const arena>> segments_;
-  std::unordered_map<lease_id, held_lease> leases_;
+  lease_map leases_;
   uint64_t lease_objects_ = 0;
+  uint64_t reading_bytes_ = 0;
 };
 
 } // namespace terrace

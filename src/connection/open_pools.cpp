@@ -21,4 +21,11 @@ write_open_pools(flatbuffers::FlatBufferBuilder& body, const space_spec& spec) {
   return body.CreateVector(pools);
 }
 
+flatbuffers::Offset<wire::OpenSpaceAnswer> write_open_space_answer(flatbuffers::FlatBufferBuilder& body,
+                                                                   const opened_space& space) {
+  auto fingerprint = body.CreateVector(space.fingerprint.bytes.data(), space.fingerprint.bytes.size());
+  auto pools = write_open_pools(body, space.spec);
+  return wire::CreateOpenSpaceAnswer(body, static_cast<uint32_t>(space.id), fingerprint, pools);
+}
+
 } // namespace terrace

@@ -1,12 +1,15 @@
 // The pools of an open space, as sent to clients.
 #pragma once
 
-#include "index/space_spec.hpp"
+#include "index/space_registry.hpp"
 #include "protocol/terrace_generated.h"
 
 namespace terrace {
 
 flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<wire::OpenPool>>>
 write_open_pools(flatbuffers::FlatBufferBuilder& body, const space_spec& spec);
+
+flatbuffers::Offset<wire::OpenSpaceAnswer> write_open_space_answer(flatbuffers::FlatBufferBuilder& body,
+                                                                   const opened_space& space);
 
 } // namespace terrace

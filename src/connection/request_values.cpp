@@ -3,6 +3,7 @@
 #include "index/shaped_pools.hpp"
 
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace terrace {
@@ -73,6 +74,16 @@ prefix_input input_of(const wire::Prefix& prefix) {
   return input;
 }
 
+result<set_policy_request> policy_of(const wire::SetPolicy& request) {
+  std::string tier = request.tier()->str();
+  for (tier_kind kind : {tier_kind::host, tier_kind::disk})
+    if (tier == to_string(kind))
+      return set_policy_request{kind, request.policy()->str()};
+  return fail(errc::not_found, "expected a tier named host or disk, got '" + tier + "'");
+}
+
+// ---- inferences ----
+
 request_hints hints_of(const wire::Options& options) {
   request_hints hints;
   hints.session = options.session();
@@ -84,6 +95,34 @@ request_hints hints_of(const wire::Options& options) {
 std::optional<policy_time> time_of(const wire::Options& options) {
   auto told = options.time_ns();
   return told ? std::optional<policy_time>(*told) : std::nullopt;
+}
+
+inference_begin begin_of(uint64_t inference, const wire::Options& options, object_source objects) {
+  return {inference, std::move(objects), hints_of(options), time_of(options)};
+}
+
+inference_end end_of(const wire::EndInference& request) {
+  inference_end end;
+  end.inference = request.inference();
+  if (auto tokens = request.output_tokens())
+    end.outcome.output_tokens = *tokens;
+  end.outcome.reason = static_cast<finish_reason>(request.reason());
+  end.outcome.session_closed = request.session_closed();
+  if (auto think = request.think_time_ms())
+    end.outcome.think_time_ns = uint64_t{*think} * 1'000'000;
+  if (auto time = request.time_ns())
+    end.told = *time;
+  return end;
+}
+
+shadow_use shadow_use_of(uint64_t inference, const wire::Options* options, space_ptr in,
+                         std::shared_ptr<const chunk_prefix> prefix, std::optional<uint16_t> rank) {
+  shadow_use use{std::move(in), std::move(prefix), rank, inference, {}, {}};
+  if (options != nullptr)
+    use.hints = hints_of(*options);
+  if (options != nullptr && inference != 0)
+    use.told = time_of(*options);
+  return use;
 }
 
 } // namespace terrace

@@ -3,11 +3,15 @@
 
 #include "index/prefix_resolver.hpp"
 #include "index/space_spec.hpp"
+#include "index/transfer_scope.hpp"
 #include "policy/eviction_types.hpp"
 #include "protocol/terrace_generated.h"
+#include "tier/policy_messages.hpp"
 
+#include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 
 namespace terrace {
 
@@ -24,8 +28,32 @@ result<space_spec> spec_of(const wire::OpenSpace& request);
 /// The result refers to the vectors of the prefix.
 prefix_input input_of(const wire::Prefix& prefix);
 
+/// The part of `chunks` chunks that a request selects. Errors: those of `checked_range` and `checked_pools`.
+template <class Request>
+result<transfer_scope> scope_of(const Request& request, const space_spec& spec, size_t chunks) {
+  auto range = checked_range(chunks, request.first_chunk(), request.chunks());
+  if (!range)
+    return tl::unexpected(range.error());
+  auto pools = checked_pools(spec, span_of(request.pools()), range->count);
+  if (!pools)
+    return tl::unexpected(pools.error());
+  return transfer_scope{*range, std::move(*pools)};
+}
+
+/// Error: `not_found` for a tier that has no policy.
+result<set_policy_request> policy_of(const wire::SetPolicy& request);
+
+// ---- inferences ----
+
 request_hints hints_of(const wire::Options& options);
 /// The time by the client's clock, if it was told.
 std::optional<policy_time> time_of(const wire::Options& options);
+
+/// An access to these objects, root first.
+inference_begin begin_of(uint64_t inference, const wire::Options& options, object_source objects);
+inference_end end_of(const wire::EndInference& request);
+/// The same access for shadow policies. `inference`: 0: none. `options`: may be null. `rank`: none for all.
+shadow_use shadow_use_of(uint64_t inference, const wire::Options* options, space_ptr in,
+                         std::shared_ptr<const chunk_prefix> prefix, std::optional<uint16_t> rank);
 
 } // namespace terrace

@@ -269,6 +269,7 @@ int serve(settings with, const command_line& given, const environment& env) {
   caf::actor_system_config config;
   runtime::workers::install(config, runtime_with);
   caf::actor_system system{config};
+  finishing ending_leases{wired->lease_ends}; // before the system: holds refer to its actors
   runtime::workers workers{system};
   if (auto started = workers.wait_started(); !started) {
     log_fatal(started.error().text);

@@ -173,6 +173,7 @@ result<void> open_all(const settings& with, const std::string& state_directory,
     wired.groups.push_back(plan_of(with, groups[i], state_directory));
     wired.groups.back().number = i + 1;
     wired.groups.back().teardown = wired.teardown;
+    wired.groups.back().lease_ends = wired.lease_ends;
     wired.probes.emplace_back();
     wired.probes.back().paths.resize(std::max<size_t>(wired.groups[i].disk_files.size(), 1));
     for (const shadow_plan& shadow : wired.groups[i].shadows)
@@ -190,6 +191,7 @@ result<actors::supervisor_arguments> wire_up(const settings& with, const environ
   actors::supervisor_arguments wired;
   wired.boot = random_boot_id();
   wired.teardown = std::make_shared<teardown>();
+  wired.lease_ends = std::make_shared<teardown>("lease ends");
   wired.limits.group_bytes = with.connection.group_bytes;
   wired.limits.connections_max = with.connection.connections_max;
   wired.limits.groups = with.groups().size();

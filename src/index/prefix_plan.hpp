@@ -34,6 +34,16 @@ class object_bitmap {
       words_[first / 64 + i] |= part.words_[i];
   }
 
+  /// The first objects.
+  object_bitmap first(size_t objects) const {
+    assert(objects <= size_);
+    object_bitmap part(objects);
+    std::copy_n(words_.begin(), part.words_.size(), part.words_.begin());
+    if (objects % 64 != 0)
+      part.words_.back() &= (uint64_t{1} << objects % 64) - 1;
+    return part;
+  }
+
   size_t count() const {
     size_t set = 0;
     for (uint64_t word : words_)

@@ -4,8 +4,8 @@
 
 namespace terrace {
 
-teardown::teardown() : thread_([this] { work_off(); }) {
-  ::pthread_setname_np(thread_.native_handle(), "teardown");
+teardown::teardown(const char* name) : thread_([this] { work_off(); }) {
+  ::pthread_setname_np(thread_.native_handle(), name);
 }
 
 teardown::~teardown() { finish(); }
@@ -21,6 +21,10 @@ void teardown::finish() {
 }
 
 void teardown::run(std::function<void()> work) noexcept {
+  if (std::this_thread::get_id() == id_) {
+    work();
+    return;
+  }
   bool here = false;
   try {
     std::lock_guard held(lock_);

@@ -18,13 +18,14 @@ namespace terrace {
 /// it must not run on the thread itself, so what is handed over must not own the teardown.
 class teardown {
  public:
-  teardown();
+  /// `name`: of the thread, at most 15 characters.
+  explicit teardown(const char* name = "teardown");
   ~teardown();
   teardown(const teardown&) = delete;
   teardown& operator=(const teardown&) = delete;
 
-  /// Runs `work` after everything that was handed over before. On the calling thread if there is no memory to
-  /// remember it.
+  /// Runs `work` after everything that was handed over before. At once on the calling thread if that is the thread
+  /// itself, or if there is no memory to remember it.
   void run(std::function<void()> work) noexcept;
 
   /// Finishes everything that was handed over, and ends the thread; what is handed over later runs on the calling
@@ -46,6 +47,7 @@ class teardown {
   bool ended_ = false;
   std::condition_variable more_;
   std::thread thread_;
+  const std::thread::id id_ = thread_.get_id();
 };
 
 using teardown_ptr = std::shared_ptr<teardown>;

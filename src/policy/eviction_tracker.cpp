@@ -76,6 +76,21 @@ std::string_view eviction_tracker::policy(tier_number number) const {
 
 // ---- requests and accesses ----
 
+/// Opens a request whose accesses have the present stamp.
+request_number eviction_tracker::open(uint8_t priority) {
+  open_request& request = open_[++last_request_];
+  request.stamp = clock_.stamp();
+  request.priority = priority;
+  if (open_.size() > open_requests_max)
+    open_.erase(open_.begin());
+  return last_request_;
+}
+
+entry_index eviction_tracker::add_ghost(entry_key key) {
+  ++ghosts_;
+  return table_.add(key);
+}
+
 request_number eviction_tracker::begin_request(std::span<const entry_key> chain, const request_hints& hints,
                                                policy_time now) {
   advance(now, true);
@@ -85,85 +100,48 @@ request_number eviction_tracker::begin_request(std::span<const entry_key> chain,
   chain_.clear();
   for (entry_key key : chain) {
     entry_index at = table_.find(key);
-    if (at == no_entry) {
-      if (!remember || key.empty())
-        continue;
-      at = table_.add(key);
-      ++ghosts_;
-      chain_.push_back(at);
-    } else {
+    if (at != no_entry) {
       chain_.push_back(at);
       known = chain_.size();
+    } else if (remember && !key.empty()) {
+      chain_.push_back(add_ghost(key));
     }
   }
   history_.begin(chain_, known, hints.turn, hints.space);
   for (size_t i = chain_.size(); i-- > 0;)
     use(chain_[i], clock_.stamp());
   limit_ghosts();
-  open_request& request = open_[++last_request_];
-  request.stamp = clock_.stamp();
-  request.priority = priority_;
+  auto number = open(priority_);
   if (history_.started())
-    request.chain = chain_;
-  if (open_.size() > open_requests_max)
-    open_.erase(open_.begin());
-  return last_request_;
+    open_.find(number)->second.chain = chain_;
+  return number;
 }
 
-eviction_tracker::long_request eviction_tracker::begin_long_request(const request_hints& hints,
-                                                                    policy_time now) {
+long_request eviction_tracker::begin_long_request(const request_hints& hints, policy_time now) {
   advance(now, true);
-  long_request request;
-  request.number = ++last_request_;
-  request.hints = hints;
-  open_request& open = open_[request.number];
-  open.stamp = clock_.stamp();
-  open.priority = std::min<uint8_t>(hints.priority, 7);
-  if (open_.size() > open_requests_max)
-    open_.erase(open_.begin());
-  return request;
+  return {open(std::min<uint8_t>(hints.priority, 7)), hints};
 }
 
 void eviction_tracker::find_part(long_request& request, std::span<const entry_key> part) const {
-  bool remember = remembers();
-  for (entry_key key : part) {
-    bool tracked = table_.find(key) != no_entry;
-    if (!tracked && (!remember || key.empty()))
-      continue;
-    ++request.found;
-    if (!tracked)
-      continue;
-    request.known = request.found;
-    request.last_known = key;
-  }
+  request.find(table_, part, remembers());
 }
 
 void eviction_tracker::use_part(long_request& request, std::span<const entry_key> part, policy_time now) {
   advance(now, false);
-  priority_ = std::min<uint8_t>(request.hints.priority, 7);
-  auto open = open_.find(request.number);
+  priority_ = request.priority();
+  auto open = open_.find(request.number());
   uint32_t stamp =
       open == open_.end() ? clock_.stamp() : open->second.stamp; // of the request: the same for all parts
-  if (!request.begun) {
-    entry_index last = request.known == 0 ? no_entry : table_.find(request.last_known);
-    if (last == no_entry) // or forgotten meanwhile
-      request.known = 0;
-    request.begun =
-        history_.open(request.found, request.known, last, request.hints.turn, request.hints.space);
-    request.left = request.found;
-  }
-  history_.go_on(*request.begun, stamp);
+  request.go_on(history_, table_, stamp);
   bool remember = remembers();
   for (size_t i = part.size(); i-- > 0;) {
     entry_index at = table_.find(part[i]);
     if (at == no_entry) {
       if (!remember || part[i].empty())
         continue;
-      at = table_.add(part[i]);
-      ++ghosts_;
+      at = add_ghost(part[i]);
     }
-    request.left -= request.left == 0 ? 0 : 1;
-    history_.mark(*request.begun, at, request.left);
+    request.mark(history_, at);
     if (table_[at].stamp < stamp) // otherwise used since, or by this request when it was inserted
       use(at, stamp);
     if (history_.started() && open != open_.end() && open->second.chain.size() < answered_entries_max)
@@ -223,8 +201,7 @@ void eviction_tracker::insert(tier_number number, const entry_info& entry, polic
   auto open = open_.find(request);
   priority_ = open == open_.end() ? 0 : open->second.priority;
   if (at == no_entry) {
-    at = table_.add(entry.key);
-    ++ghosts_;
+    at = add_ghost(entry.key);
     use(at, open == open_.end() ? clock_.stamp() : open->second.stamp);
   } else if (request == 0 && !resident_somewhere(at)) {
     use(at, clock_.stamp());
@@ -263,8 +240,7 @@ void eviction_tracker::link(entry_index at, entry_key parent) {
     return;
   entry_index above = table_.find(parent);
   if (above == no_entry) {
-    above = table_.add(parent);
-    ++ghosts_;
+    above = add_ghost(parent);
   } else {
     bool inner =
         std::any_of(tiers_.begin(), tiers_.end(), [&](auto& t) { return t && t->forest().has_children(at); });

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "policy/access_history.hpp"
+#include "policy/long_request.hpp"
 #include "policy/tracked_tier.hpp"
 
 #include <array>
@@ -55,18 +56,9 @@ class eviction_tracker {
   request_number begin_request(std::span<const entry_key> chain, const request_hints& hints, policy_time now);
   void end_request(request_number request, const request_outcome& outcome, policy_time now);
 
-  /// The same for a long chain, in parts between which other events may be applied: `begin_long_request`; then
-  /// `find_part` for the whole chain, root first; then `use_part` for the whole chain, in parts from its end to its
-  /// root. The caller passes each part as it stands in the chain, root first.
-  struct long_request {
-    request_number number = 0;
-    request_hints hints;
-    size_t found = 0; ///< entries counted by `find_part`
-    size_t known = 0; ///< of these, up to the last one that was tracked
-    entry_key last_known;
-    size_t left = 0; ///< not used yet
-    std::optional<access_history::begun> begun;
-  };
+  /// The same for a long chain, in parts between which other events may be applied (long_request.hpp):
+  /// `begin_long_request`; then `find_part` for the whole chain, root first; then `use_part` for the whole chain, in parts
+  /// from its end to its root. The caller passes each part as it stands in the chain, root first.
   long_request begin_long_request(const request_hints& hints, policy_time now);
   void find_part(long_request& request, std::span<const entry_key> part) const;
   void use_part(long_request& request, std::span<const entry_key> part, policy_time now);
@@ -137,6 +129,8 @@ class eviction_tracker {
   bool resident_somewhere(entry_index at) const;
   bool remembers() const;
   void advance(policy_time now, bool anew);
+  request_number open(uint8_t priority);
+  entry_index add_ghost(entry_key key);
   void use(entry_index at, uint32_t stamp);
   void link(entry_index at, entry_key parent);
   void link_gap(const open_request& request, entry_key missing);

@@ -30,6 +30,9 @@ class frame_builder {
     return builder_;
   }
 
+  /// The body that was started.
+  flatbuffers::FlatBufferBuilder& body() { return builder_; }
+
   /// Completes the frame around the body's root. For a length above `frame_bytes_max`, `bytes()` is empty.
   template <class T>
   void finish(kind k, uint64_t request_id, flatbuffers::Offset<T> root, uint16_t fd_count = 0) {
@@ -57,6 +60,24 @@ flatbuffers::Offset<flatbuffers::Vector<const Struct*>> create_structs(flatbuffe
                                                                        const std::vector<Struct>& elements) {
   body.Align(frame_alignment);
   return body.CreateVectorOfStructs(elements);
+}
+
+/// The same part by part: `start`, then `push` of each part, the last one first, then `end`. Nothing else is built in
+/// between.
+template <class Struct>
+void start_structs(flatbuffers::FlatBufferBuilder& body, size_t elements) {
+  body.Align(frame_alignment);
+  body.StartVector(elements * sizeof(Struct) / alignof(Struct), alignof(Struct));
+}
+template <class Struct>
+void push_structs(flatbuffers::FlatBufferBuilder& body, const std::vector<Struct>& part) {
+  if (!part.empty())
+    body.PushBytes(reinterpret_cast<const uint8_t*>(part.data()), part.size() * sizeof(Struct));
+}
+template <class Struct>
+flatbuffers::Offset<flatbuffers::Vector<const Struct*>> end_structs(flatbuffers::FlatBufferBuilder& body,
+                                                                    size_t elements) {
+  return body.EndVector(elements);
 }
 
 } // namespace terrace::protocol

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/error.hpp"
+#include "memory/segmented_arena.hpp"
 #include "memory/teardown.hpp"
 #include "storage/extent_file.hpp"
 #include "storage/machine_identity.hpp"
@@ -32,7 +33,8 @@ struct group_plan {
   uint64_t segment_bytes = 1ULL << 30;
   bool huge_pages = false;
   std::optional<uint32_t> numa_node;
-  teardown_ptr teardown; ///< releases segments; null: whoever has the last reference
+  teardown_ptr teardown;   ///< releases segments; null: whoever has the last reference
+  teardown_ptr lease_ends; ///< ends leases on many objects; null: whoever has the last reference
   std::optional<tier_plan> disk;
   std::vector<std::string> disk_files; ///< one per path, also without a disk
   std::string state_directory;         ///< for clears that a volume cannot record
@@ -48,6 +50,16 @@ struct group_plan {
   std::vector<std::pair<tier_kind, std::string>>
       more_tiers; ///< of further tiers that will join: kind and policy
 };
+
+/// Its host memory.
+inline segmented_arena_options arena_of(const group_plan& plan) {
+  return {.name = "terrace-" + plan.name,
+          .bytes = plan.host.bytes,
+          .segment_bytes = plan.segment_bytes,
+          .huge_pages = plan.huge_pages,
+          .numa_node = plan.numa_node,
+          .teardown = plan.teardown};
+}
 
 /// How the files of its disk are opened. Precondition: it has one.
 inline extent_files_options files_of(const group_plan& plan, const boot_id& boot) {

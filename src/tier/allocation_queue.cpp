@@ -199,15 +199,7 @@ void allocation_queue::serve() {
   });
   if (emptied != 0)
     refuse_what_never_fits();
-  while (waiting_request* first = line_.front()) {
-    turn got = offer(*first);
-    if (got == turn::served)
-      line_.pop();
-    else if (got == turn::ended)
-      line_.drop();
-    else if (!let_pass())
-      break;
-  }
+  serve_line(line_, {tried_of_each, tried_max}, [this](waiting_request& entry) { return offer(entry); });
 }
 
 /// Answers the request with extents, or with an error because waiting is of no use.
@@ -236,14 +228,6 @@ turn allocation_queue::refuse(waiting_request& entry, error why) {
   failed_.erase(entry.number);
   entry.answer({std::move(why), {}});
   return turn::ended;
-}
-
-/// The first request waits: others that fit now go before it, as long as it may be passed.
-bool allocation_queue::let_pass() {
-  size_t tried = 0;
-  return terrace::let_pass(line_, tried_of_each, [&](waiting_request& entry) {
-    return ++tried > tried_max ? turn::waits : offer(entry);
-  });
 }
 
 void allocation_queue::sweep() {

@@ -88,7 +88,6 @@ class allocation_queue {
   void serve();
   turn offer(waiting_request& entry);
   turn refuse(waiting_request& entry, error why);
-  bool let_pass();
   const waiting_request* next_seeker();
   void refuse_what_never_fits();
   std::optional<error> never_fits(const allocate_request& request, uint64_t physical) const;

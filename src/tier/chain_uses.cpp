@@ -32,7 +32,7 @@ request_number chain_uses::begin(eviction_tracker& tracker, object_source object
   later.objects = std::move(objects);
   later.request = tracker.begin_long_request(hints, now);
   waiting_.push_back(std::move(later));
-  return waiting_.back().request.number;
+  return waiting_.back().request.number();
 }
 
 bool chain_uses::step(eviction_tracker& tracker, policy_time now) {

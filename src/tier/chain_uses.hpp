@@ -41,7 +41,7 @@ class chain_uses {
   };
   struct use {
     object_source objects;
-    eviction_tracker::long_request request;
+    long_request request;
     chain names;
     size_t named = 0; ///< objects
     size_t found = 0; ///< names passed to `find_part`

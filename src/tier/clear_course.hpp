@@ -35,8 +35,19 @@ class clear_course {
       sum_.failure = one.failure;
   }
 
-  /// Sets or resolves the failure.
-  void set_failure(error failure) { sum_.failure = std::move(failure); }
+  /// What must be recorded for the paths of the volume that are left out, or could not write the clear down; nullopt:
+  /// nothing. `space`: the fingerprint of what is cleared.
+  std::optional<pending_clear> unrecorded(const std::optional<space_fingerprint>& space) const {
+    auto missed = sum_.missed;
+    if (missed)
+      missed->space = space;
+    return missed;
+  }
+  /// It was, or could not be. That it was resolves a failure of the paths; the first failure stays.
+  void recorded(const error& failure) {
+    if (failure.code == errc::ok || sum_.failure.code == errc::ok)
+      sum_.failure = failure;
+  }
   const clear_answer& sum() const { return sum_; }
 
  private:

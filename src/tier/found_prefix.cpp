@@ -9,14 +9,6 @@ namespace terrace {
 
 namespace {
 
-object_bitmap first_of(const object_bitmap& all, size_t objects) {
-  object_bitmap part(objects);
-  for (size_t i = 0; i < objects; ++i)
-    if (all.test(i))
-      part.set(i);
-  return part;
-}
-
 /// What could be held below leaves room for loads, which read what leases hold there.
 uint64_t bytes_max(const lease_room& room, size_t tiers) {
   return tiers > 1 ? room.leases->bytes_max_beside_loads(room.host_bytes)
@@ -28,6 +20,10 @@ uint64_t bytes_max(const lease_room& room, size_t tiers) {
 found_prefix::found_prefix(prefix_subject of, std::vector<tier_share> tiers, size_t probed)
     : of_(std::move(of)), per_chunk_(chunk_layout(of_.in->spec).objects_per_chunk()), probed_(probed),
       shares_(std::move(tiers)) {
+  chunk_layout layout(of_.in->spec);
+  for (size_t pool = 0; pool < layout.pools(); ++pool)
+    trailing_.insert(trailing_.end(), layout.ranks(pool),
+                     of_.in->spec.pools[pool].rule == hit_rule::trailing_chunks);
   for (tier_share& share : shares_)
     answers_.push_back({share.tier, std::move(share.present)});
   cut_to(probed_ / per_chunk_ +
@@ -40,26 +36,34 @@ void found_prefix::cut_to(size_t chunks) {
   if (chunks < request.chunks) {
     request.chunks = static_cast<uint32_t>(chunks);
     for (tier_answer& each : answers_)
-      each.present = first_of(each.present, chunks * per_chunk_);
+      each.present = each.present.first(chunks * per_chunk_);
   }
   plan_ = make_prefix_plan(of_.in->spec, request, answers_);
   plan_.requested_chunks = of_.plan.chunks;
 }
 
-std::vector<discard_notice> found_prefix::unusable() const {
-  std::vector<discard_notice> gone(shares_.size(), {{}, discard_reason::unusable});
+std::optional<std::vector<discard_notice>> found_prefix::next_unusable() {
   const opened_space& space = *of_.in;
-  if (!of_.hold || space.spec.world_size == 1)
-    return gone;
-  // The last slice may have ended inside a chunk, whose other objects are not known.
-  object_bitmap anywhere(probed_ - probed_ % per_chunk_);
+  size_t chunks =
+      probed_ / per_chunk_; // the last slice may have ended inside a chunk, whose other objects are not known
+  size_t first = std::max<size_t>(unusable_from_, plan_.found_chunks);
+  if (!of_.hold || space.spec.world_size == 1 || first >= chunks)
+    return std::nullopt;
+  size_t end = std::min(chunks, first + step_objects / per_chunk_ + 1);
+  unusable_from_ = end;
+  object_bitmap anywhere((end - first) * per_chunk_);
   for (const tier_answer& each : answers_)
-    anywhere.merge(0, first_of(each.present, anywhere.size()));
-  for (size_t object : unusable_objects(space.spec, *space.ranks, anywhere, plan_.found_chunks))
+    for (size_t i = 0; i < anywhere.size(); ++i)
+      if (size_t object = first * per_chunk_ + i; object < each.present.size() && each.present.test(object))
+        anywhere.set(i);
+  std::vector<discard_notice> gone(shares_.size(), {{}, discard_reason::unusable});
+  for (size_t i : unusable_objects(space.spec, *space.ranks, anywhere, 0)) {
+    size_t object = first * per_chunk_ + i;
     for (size_t tier = 0; tier < shares_.size(); ++tier)
       if (const hold_ptr& held = shares_[tier].held;
           held && object < held->places().size() && held->places()[object].present())
         gone[tier].ids.push_back(held->places()[object].id);
+  }
   return gone;
 }
 
@@ -90,11 +94,7 @@ bool found_prefix::holds_in_host() const {
 }
 
 /// Whether all that was found is held in host memory, and all of it is needed.
-bool found_prefix::all_in_host() const {
-  const auto& places = shares_.front().held->places();
-  return !has_trailing_pools(of_.in->spec) &&
-         std::all_of(places.begin(), places.end(), [](const object_place& place) { return place.present(); });
-}
+bool found_prefix::all_in_host() const { return !has_trailing_pools(of_.in->spec) && absent_ == 0; }
 
 leased_prefix found_prefix::in_host() {
   leased_prefix prefix{of_.in->spec, shares_.front().held->places(), {}, std::move(leased_), 0};
@@ -122,9 +122,11 @@ bool found_prefix::count_some(const lease_room& room) {
   auto rest = std::span(shares_.front().held->places()).subspan(leased_.size());
   auto some = rest.first(std::min(rest.size(), step_objects));
   auto leased = room.leases->leased(some);
-  for (size_t i = 0; i < some.size(); ++i)
+  for (size_t i = 0; i < some.size(); ++i) {
+    absent_ += some[i].present() ? 0 : 1;
     if (some[i].present() && !leased[i])
       added_bytes_ += some[i].physical_bytes;
+  }
   leased_.insert(leased_.end(), leased.begin(), leased.end());
   return some.size() == rest.size();
 }
@@ -174,15 +176,27 @@ bool found_prefix::lease_some(const lease_room& room) {
   return false;
 }
 
-std::vector<access_notice> found_prefix::accesses() const {
-  std::vector<access_notice> used(shares_.size());
+std::optional<std::vector<access_notice>> found_prefix::next_accesses() {
   if (!of_.note_access || plan_.found_chunks == 0)
-    return used;
-  for (size_t tier = 0; tier < shares_.size(); ++tier)
-    if (shares_[tier].held)
-      for (const object_place& place : shares_[tier].held->places())
-        if (place.present())
-          used[tier].ids.push_back(place.id);
+    return std::nullopt;
+  size_t objects = plan_.found_chunks * per_chunk_;
+  bool states_too = has_trailing_pools(of_.in->spec);
+  if (accessed_ >= objects * (states_too ? 2 : 1))
+    return std::nullopt;
+  // What every prefix needs from the end on, then states from the beginning on (tier/access_order.hpp).
+  bool states = accessed_ >= objects;
+  size_t count = std::min(step_objects, objects - accessed_ % objects);
+  size_t first = states ? accessed_ - objects : objects - accessed_ - count;
+  accessed_ += count;
+  std::vector<access_notice> used(shares_.size());
+  for (size_t tier = 0; tier < shares_.size(); ++tier) {
+    if (!shares_[tier].held)
+      continue;
+    const auto& places = shares_[tier].held->places();
+    for (size_t i = first; i < std::min(first + count, places.size()); ++i)
+      if (places[i].present() && (!states_too || trailing_[i % per_chunk_] == states))
+        used[tier].ids.push_back(places[i].id);
+  }
   return used;
 }
 

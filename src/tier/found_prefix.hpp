@@ -47,9 +47,10 @@ class found_prefix {
 
   const prefix_plan& plan() const { return plan_; }
 
-  /// Per searched tier: its objects in chunks behind the prefix of which a rank is missing that has left. Only for a
-  /// search that holds what it finds; before `lease`. Precondition: all objects of all tiers could be found.
-  std::vector<discard_notice> unusable() const;
+  /// Per searched tier: some of its objects in chunks behind the prefix of which a rank is missing that has left; nullopt:
+  /// that was all. Only for a search that holds what it finds; before `lease_some`. Precondition: all objects of all tiers
+  /// could be found.
+  std::optional<std::vector<discard_notice>> next_unusable();
 
   /// Objects that are counted or charged in a step, about 200 us.
   static constexpr size_t step_objects = 2048;
@@ -60,8 +61,9 @@ class found_prefix {
   bool lease_some(const lease_room& room);
   bool shortened() const { return shortened_; } ///< more is present, but the lease could not hold it
 
-  /// Per searched tier: accesses that probes did not record, together, because a chain is recorded from its end.
-  std::vector<access_notice> accesses() const;
+  /// Per searched tier: some of the accesses that probes did not record, because a chain is recorded from its end; nullopt:
+  /// that was all. After `lease_some`, before `take_holds`.
+  std::optional<std::vector<access_notice>> next_accesses();
 
   /// What is held; call once.
   tier_holds take_holds();
@@ -88,10 +90,22 @@ class found_prefix {
   enum class stage : uint8_t { begins, counting, charging, leased };
   stage stage_ = stage::begins;
   account_ptr account_;
+  std::vector<bool> trailing_; ///< per object of a chunk
+  size_t unusable_from_ = 0;   ///< chunk
+  size_t accessed_ = 0;        ///< objects, and again for states
+  size_t absent_ = 0;          ///< in host memory, of those counted
   std::vector<bool> leased_; ///< parallel to the host objects, as far as they are counted: leased by anybody
   uint64_t added_bytes_ = 0; ///< of those that are not: what the lease adds
   std::optional<lease_account::claim> claimed_;
   std::optional<lease_account::gradual_charge> charge_;
+};
+
+/// The answer to a lookup.
+struct lookup_answer {
+  error failure;
+  prefix_plan plan;
+  tier_holds held;        ///< of the found chunks, when asked for
+  bool shortened = false; ///< more is present, but the lease could not hold it
 };
 
 } // namespace terrace

@@ -131,7 +131,13 @@ hold_ptr lease_account::charge(hold_ptr held) {
 }
 
 lease_account::gradual_charge::gradual_charge(account_ptr of, hold_ptr held)
-    : both_(std::make_shared<charged_hold>(std::move(of), std::move(held))) {}
+    : both_(make(std::move(of), std::move(held))) {}
+
+std::shared_ptr<lease_account::charged_hold> lease_account::gradual_charge::make(account_ptr of,
+                                                                                 hold_ptr held) {
+  deleted_by last{held->places().size() >= object_hold::many_places ? of->group_->ends_ : nullptr};
+  return {new charged_hold(std::move(of), std::move(held)), std::move(last)};
+}
 
 bool lease_account::gradual_charge::add_some(size_t places, claim* from) {
   return both_->add_some(places, from);

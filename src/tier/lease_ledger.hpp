@@ -2,6 +2,7 @@
 // how much more a connection may lease.
 #pragma once
 
+#include "memory/teardown.hpp"
 #include "tier/object_counts.hpp"
 #include "tier/object_hold.hpp"
 
@@ -34,7 +35,9 @@ struct lease_bounds {
 /// Safe on any thread.
 class lease_ledger : public std::enable_shared_from_this<lease_ledger> {
  public:
-  explicit lease_ledger(const lease_bounds& bounds = {}) : bounds_(bounds) {}
+  /// `ends`: ends holds of many objects, off the workers; null: whoever has the last reference.
+  explicit lease_ledger(const lease_bounds& bounds = {}, teardown_ptr ends = nullptr)
+      : bounds_(bounds), ends_(std::move(ends)) {}
   lease_ledger(const lease_ledger&) = delete;
   lease_ledger& operator=(const lease_ledger&) = delete;
 
@@ -60,6 +63,7 @@ class lease_ledger : public std::enable_shared_from_this<lease_ledger> {
   friend class lease_account;
 
   const lease_bounds bounds_;
+  const teardown_ptr ends_;
   std::mutex mutex_;       ///< also for the accounts
   object_counts accounts_; ///< in how many accounts each leased object is
   std::atomic<uint64_t> bytes_{0};
@@ -96,7 +100,8 @@ class lease_account : public std::enable_shared_from_this<lease_account> {
   /// The same for objects that are not in host memory yet.
   claim claim_for(uint64_t bytes, uint64_t limit);
 
-  /// Charges what `held` holds until the last copy of the result ends, which keeps `held`. The places of `held`
+  /// Charges what `held` holds until the last copy of the result has ended, which keeps `held`. That is later than the
+  /// reference, on another thread, for a hold of many objects. The places of `held`
   /// must not change any more.
   hold_ptr charge(hold_ptr held);
 
@@ -113,6 +118,7 @@ class lease_account : public std::enable_shared_from_this<lease_account> {
     hold_ptr result() const; ///< after the last step
 
    private:
+    static std::shared_ptr<charged_hold> make(account_ptr of, hold_ptr held);
     std::shared_ptr<charged_hold> both_;
   };
 

@@ -32,4 +32,27 @@ bool let_pass(fair_queue<Entry>& line, size_t of_each, Offer&& offer) {
   return false;
 }
 
+/// How many entries are offered a turn each time that the first must wait.
+struct tried_entries {
+  size_t of_each = 8; ///< connection
+  size_t in_total = SIZE_MAX;
+};
+
+/// Serves the line until its first must wait and nobody else may pass it. `offer` (entry): tries to serve it, and has
+/// answered it unless it waits.
+template <class Entry, class Offer>
+void serve_line(fair_queue<Entry>& line, const tried_entries& tried_max, Offer&& offer) {
+  while (Entry* first = line.front()) {
+    turn got = offer(*first);
+    size_t tried = 0;
+    auto others = [&](Entry& entry) { return ++tried > tried_max.in_total ? turn::waits : offer(entry); };
+    if (got == turn::served)
+      line.pop();
+    else if (got == turn::ended)
+      line.drop();
+    else if (!let_pass(line, tried_max.of_each, others))
+      return;
+  }
+}
+
 } // namespace terrace

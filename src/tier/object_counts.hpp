@@ -3,16 +3,18 @@
 
 #include "index/object_id.hpp"
 
+#include <array>
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace terrace {
 
 /// A hash table with linear probing, without an allocation per object: a lease counts and uncounts each of its
 /// objects. 16 bytes per cell, two to eight cells per object; it gives memory back. One thread at a time.
-class object_counts {
+class object_count_table {
  public:
   bool contains(object_id id) const { return !cells_.empty() && cells_[place_of(id)].count != 0; }
   size_t size() const { return used_; }
@@ -79,6 +81,45 @@ class object_counts {
   }
 
   std::vector<cell> cells_;
+  size_t used_ = 0;
+};
+
+/// Many such tables, each for some runs of a thousand objects: growing one of them does not take long. They do not grow
+/// at once, because objects stored together are neighbors.
+class object_counts {
+ public:
+  bool contains(object_id id) const {
+    const auto& table = tables_[place_of(id)];
+    return table && table->contains(id);
+  }
+  size_t size() const { return used_; }
+
+  /// Returns how often the object is counted now. `id` is not 0.
+  uint32_t add(object_id id) {
+    auto& table = tables_[place_of(id)];
+    if (!table)
+      table = std::make_unique<object_count_table>();
+    uint32_t count = table->add(id);
+    used_ += count == 1 ? 1 : 0;
+    return count;
+  }
+
+  /// Returns how often it is still counted. It must be.
+  uint32_t remove(object_id id) {
+    auto& table = tables_[place_of(id)];
+    uint32_t count = table->remove(id);
+    used_ -= count == 0 ? 1 : 0;
+    if (table->size() == 0)
+      table.reset();
+    return count;
+  }
+
+ private:
+  static constexpr size_t run_objects = 1'024;
+  static constexpr size_t tables_max = 256;
+  static size_t place_of(object_id id) { return static_cast<uint64_t>(id) / run_objects % tables_max; }
+
+  std::array<std::unique_ptr<object_count_table>, tables_max> tables_;
   size_t used_ = 0;
 };
 

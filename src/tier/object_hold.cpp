@@ -5,7 +5,12 @@
 
 namespace terrace {
 
-object_hold::~object_hold() { release(0); }
+object_hold::~object_hold() {
+  if (tier_ && places_.size() >= many_places)
+    tier_->release_places(std::move(places_));
+  else
+    release(0);
+}
 
 void object_hold::keep_first(size_t count) {
   release(count);

@@ -14,6 +14,9 @@ namespace terrace {
 /// on any thread, by a call to the tier's sink. Used by one thread at a time.
 class object_hold {
  public:
+  /// So many places are released by the sink, off the caller's thread.
+  static constexpr size_t many_places = 512;
+
   /// Holds nothing yet; `append` attaches it to a tier.
   object_hold() = default;
   /// `places` are already held. Without a sink another owner holds them, and nothing is released.
@@ -28,6 +31,9 @@ class object_hold {
 
   /// Releases everything from `count` on; missing places before that count as absent.
   void keep_first(size_t count);
+
+  /// So many places will be appended: they are not moved again meanwhile.
+  void reserve(size_t places) { places_.reserve(places); }
 
   /// Takes over what `more`, of the same tier, holds, starting at place `first`. Precondition: nothing is
   /// held there yet.

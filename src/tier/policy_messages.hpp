@@ -68,6 +68,13 @@ struct set_policy_answer {
   error failure;
   std::string before;
 };
+/// For the log: what came of it.
+inline std::string describe_change(const std::string& group, const set_policy_request& wanted,
+                                   const set_policy_answer& done) {
+  std::string of = "group " + group + ": the policy of " + to_string(wanted.tier);
+  return done.failure.code != errc::ok ? of + " was not changed: " + done.failure.text
+                                       : of + " is " + wanted.policy + " now; it was " + done.before;
+}
 
 struct policies_request {};
 struct policies_report {

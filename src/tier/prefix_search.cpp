@@ -44,8 +44,10 @@ void prefix_search::add(size_t tier, probe_answer found) {
     held = std::move(found.held);
     return;
   }
-  if (!held)
+  if (!held) {
     held = std::make_shared<object_hold>();
+    held->reserve(objects_.size());
+  }
   held->append(first_, std::move(*found.held));
 }
 

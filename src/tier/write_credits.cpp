@@ -50,15 +50,7 @@ turn write_credits::offer(waiting_request& entry) {
 }
 
 void write_credits::serve() {
-  while (waiting_request* first = line_.front()) {
-    turn got = offer(*first);
-    if (got == turn::served)
-      line_.pop();
-    else if (got == turn::ended)
-      line_.drop();
-    else if (!let_pass(line_, tried_of_each, [this](waiting_request& entry) { return offer(entry); }))
-      return;
-  }
+  serve_line(line_, {.of_each = tried_of_each}, [this](waiting_request& entry) { return offer(entry); });
 }
 
 } // namespace terrace

@@ -28,6 +28,21 @@ class copy_line {
   void add(seal_request what, std::function<void(seal_answer)> answer);
   void add(check_request what, std::function<void(check_answer)> answer);
 
+  /// The payload of a request, in bytes.
+  static uint64_t payload_of(const copy_request& request) {
+    uint64_t bytes = 0;
+    for (const copied_object& object : request.objects)
+      bytes += request.runs->bytes(object.number);
+    return bytes;
+  }
+  template <class Request>
+  static uint64_t payload_of(const Request& request) {
+    uint64_t bytes = 0;
+    for (const sealed_object& object : request.objects)
+      bytes += object.payload_bytes;
+    return bytes;
+  }
+
   bool empty() const { return line_.empty(); }
 
   /// Does a slice of the request whose turn it is, and answers it if that was the last. Must not be empty.

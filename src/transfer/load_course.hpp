@@ -48,8 +48,9 @@ struct load_result {
   bool damaged = false;          ///< `missing` could not be read, or its bytes were wrong
   uint64_t bytes = 0;
   std::array<uint64_t, 4> bytes_by_tier{}; ///< by tier_kind in which they were found
-  std::vector<object_place> places;        ///< without runs: of the delivered objects in host memory
-  std::vector<hold_ptr> holds;             ///< without runs: keep them there
+  std::shared_ptr<std::vector<object_place>> places = std::make_shared<
+      std::vector<object_place>>(); ///< without runs: of the delivered objects in host memory
+  std::vector<hold_ptr> holds;      ///< without runs: keep them there
 };
 
 /// State passed from one window to the next.

@@ -242,7 +242,9 @@ std::array<uint64_t, 4> load_window::deliver() {
   }
   done.chunks += objects / of.objects_per_chunk;
   if (!of.copies() && objects != 0) {
-    done.places.insert(done.places.end(), places_.begin(), places_.begin() + static_cast<ptrdiff_t>(objects));
+    done.places->reserve(of.objects->size()); // so that it is never moved
+    done.places->insert(done.places->end(), places_.begin(),
+                        places_.begin() + static_cast<ptrdiff_t>(objects));
     for (const hold_ptr& each : holds_)
       done.holds.push_back(of.account ? of.account->charge(each) : each);
   }

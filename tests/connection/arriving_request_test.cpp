@@ -75,3 +75,34 @@ TEST(ArrivingRequest, PhasesHaveNames) {
   EXPECT_STREQ(to_string(phase::handshake), "handshake");
   EXPECT_STREQ(to_string(phase::quarantined), "quarantined");
 }
+
+TEST(ArrivingRequest, ItsVerbHasRules) {
+  protocol::frame frame;
+  frame.kind = kind::register_region;
+  frame.request_id = 9;
+  auto region = arriving(frame, true);
+  EXPECT_EQ(region.id, 9u);
+  EXPECT_TRUE(region.in_flight);
+  EXPECT_STREQ(region.verb, "register_region");
+  EXPECT_EQ(region.descriptors, 0u);
+  EXPECT_EQ(region.descriptors_of_verb, 1u);
+  EXPECT_FALSE(region.while_draining);
+  frame.kind = kind::release;
+  EXPECT_STREQ(arriving(frame, false).verb, "release");
+  EXPECT_TRUE(arriving(frame, false).while_draining);
+  frame.kind = protocol::answer_to(kind::release);
+  EXPECT_EQ(arriving(frame, false).verb, nullptr) << "clients send no answers";
+}
+
+TEST(ArrivingRequest, ARefusalNamesItsFrameOrItsTrace) {
+  protocol::frame frame;
+  frame.kind = kind::lookup;
+  frame.request_id = 9;
+  error why{errc::bad_request, "expected a prefix"};
+  EXPECT_EQ(with_frame(why, frame).text, "expected a prefix (frame of kind 6, request 9)");
+  EXPECT_EQ(with_trace(why, "").text, "expected a prefix");
+  EXPECT_EQ(with_trace(why, "abc").text, "expected a prefix (trace abc)");
+  EXPECT_EQ(with_trace(why, "abc").code, errc::bad_request);
+  EXPECT_EQ(no_memory_for(kind::lookup).text,
+            "the daemon has no memory to serve this lookup; ask for less at a time");
+}

@@ -111,3 +111,14 @@ TEST_F(ClientDirectory, OneTrustGroupAloneHasAllPlaces) {
     EXPECT_TRUE(clients.admit_client(add(), bound));
   EXPECT_FALSE(clients.admit_client(add(), bound));
 }
+
+TEST_F(ClientDirectory, AdmitsWhoeverSaysHelloAsAClientOrAnObserver) {
+  auto client = add(), observer = add(), third = add();
+  auto admitted = clients.admit(client, false, {1});
+  ASSERT_TRUE(admitted);
+  EXPECT_EQ(*admitted, nullptr) << "nobody must leave";
+  EXPECT_EQ(clients.count(standing::client), 1u);
+  EXPECT_TRUE(clients.admit(observer, true, {1}));
+  EXPECT_EQ(clients.count(standing::observer), 1u);
+  EXPECT_EQ(clients.admit(third, false, {1}).error().code, errc::busy);
+}

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <future>
+
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -47,6 +49,24 @@ struct ClientHoldings : testing::Test {
     mine->what = opened;
     mine->rank = rank;
     return mine;
+  }
+  /// The number of an object is its id.
+  static lease_reading reading(const lease_ptr& from, const std::vector<object_place>& places,
+                               std::vector<hold_ptr> holds) {
+    lease_reading work;
+    work.from = from;
+    work.places = places;
+    work.holds = std::move(holds);
+    work.number = [&places](size_t i) { return static_cast<size_t>(places[i].id); };
+    return work;
+  }
+  bool read(const lease_ptr& from, const std::vector<object_place>& places, std::vector<hold_ptr> holds) {
+    auto work = reading(from, places, std::move(holds));
+    for (;;) {
+      auto more = holdings.read_some(work);
+      if (!more || !*more)
+        return more.has_value();
+    }
   }
   lease_ptr lease_on(hold_ptr host) {
     auto taken = std::make_shared<lease>();
@@ -157,9 +177,9 @@ TEST_F(ClientHoldings, AReleasedLeaseGivesItsNamesAndItsHoldsBack) {
 
 TEST_F(ClientHoldings, WhatIsReadTwiceIsNamedOnce) {
   auto other = lease_on(nullptr); // another connection's
-  ASSERT_TRUE(holdings.read(other, {place(1), place(2)}, {hold(1, 2)}));
+  ASSERT_TRUE(read(other, {place(1), place(2)}, {hold(1, 2)}));
   EXPECT_EQ(holdings.lease_objects(), 2u);
-  ASSERT_TRUE(holdings.read(other, {place(2)}, {hold(2, 1)}));
+  ASSERT_TRUE(read(other, {place(2)}, {hold(2, 1)}));
   EXPECT_EQ(holdings.lease_objects(), 2u);
   EXPECT_EQ(holdings.reading_bytes(), 2 * 4096u);
   EXPECT_TRUE(holdings.may_be_reading(other->id));
@@ -174,13 +194,13 @@ TEST_F(ClientHoldings, AnObjectCountsOncePerLease) {
   lease_ptr mine = taken;
   holdings.add(mine);
   EXPECT_EQ(holdings.lease_objects(), 4u);
-  ASSERT_TRUE(holdings.read(mine, {place(1), place(2)}, {hold(1, 2)}));
+  ASSERT_TRUE(read(mine, {place(1), place(2)}, {hold(1, 2)}));
   EXPECT_EQ(holdings.lease_objects(), 4u) << "its owner reads what is counted already";
   holdings.has_read(mine->id);
   EXPECT_EQ(holdings.lease_objects(), 4u);
   auto other = lease_on(nullptr);
-  ASSERT_TRUE(holdings.read(other, {place(11), place(12)}, {hold(11, 2)}));
-  ASSERT_TRUE(holdings.read(other, {place(12), place(13)}, {hold(12, 2)}));
+  ASSERT_TRUE(read(other, {place(11), place(12)}, {hold(11, 2)}));
+  ASSERT_TRUE(read(other, {place(12), place(13)}, {hold(12, 2)}));
   EXPECT_EQ(holdings.lease_objects(), 7u) << "only the third is new";
 }
 
@@ -189,9 +209,112 @@ TEST_F(ClientHoldings, AReadOverTheBoundChangesNothing) {
   std::vector<object_place> many;
   for (uint64_t id = 1; id <= 11; ++id)
     many.push_back(place(id));
-  EXPECT_FALSE(holdings.read(other, many, {hold(1, 11)}));
+  EXPECT_FALSE(read(other, many, {hold(1, 11)}));
   EXPECT_FALSE(holdings.holds(other->id));
   EXPECT_EQ(holdings.lease_objects(), 0u);
+}
+
+/// Reads of another connection's lease on many objects.
+struct LongReads : ClientHoldings {
+  static constexpr size_t many = 2 * lease_reading::step_objects + 1;
+  client_holdings client{{.leases = 3, .lease_objects = 2 * many}};
+  lease_ptr other = lease_on(nullptr);
+  std::vector<object_place> places;
+  hold_ptr held = hold(1, many);
+  LongReads() {
+    for (uint64_t id = 1; id <= many; ++id)
+      places.push_back(place(id));
+  }
+  /// True when it is done.
+  bool step(lease_reading& work) {
+    auto more = client.read_some(work);
+    EXPECT_TRUE(more);
+    return !*more;
+  }
+};
+
+TEST_F(LongReads, AreCountedAndToldInSteps) {
+  auto work = reading(other, places, {held});
+  int steps = 1;
+  for (; !step(work); ++steps)
+    EXPECT_EQ(client.lease_objects(), steps < 3 ? 0 : many) << steps;
+  EXPECT_GE(steps, 5);
+  EXPECT_EQ(client.lease_objects(), many);
+  EXPECT_EQ(client.reading_bytes(), many * 4096);
+  EXPECT_TRUE(client.has_read(other->id) == false) << "nothing ends elsewhere without a thread for it";
+  EXPECT_EQ(client.lease_objects(), 0u);
+  EXPECT_EQ(client.reading_bytes(), 0u);
+}
+
+TEST_F(LongReads, TwoAtOnceCountOnce) {
+  auto one = reading(other, places, {held}), two = reading(other, places, {held});
+  bool one_done = false, two_done = false;
+  while (!one_done || !two_done) {
+    one_done = one_done || step(one);
+    two_done = two_done || step(two);
+  }
+  EXPECT_EQ(client.lease_objects(), many);
+  EXPECT_TRUE(client.release(other->id));
+  EXPECT_EQ(client.lease_objects(), 0u);
+}
+
+TEST_F(LongReads, TwoThatAreCommittedTogetherCountOnce) {
+  auto one = reading(other, places, {held}), two = reading(other, places, {held});
+  while (one.now != lease_reading::stage::telling)
+    ASSERT_FALSE(step(one));
+  bool one_done = false, two_done = false;
+  while (!one_done || !two_done) { // the second is counted while the first is told
+    two_done = two_done || step(two);
+    one_done = one_done || (two.now == lease_reading::stage::telling && step(one));
+    if (two_done && !one_done)
+      one_done = step(one);
+  }
+  EXPECT_EQ(client.lease_objects(), many);
+}
+
+TEST_F(LongReads, FailWhereTheLeaseIsReleasedMeanwhile) {
+  auto work = reading(other, places, {held});
+  while (work.now != lease_reading::stage::telling)
+    ASSERT_FALSE(step(work));
+  EXPECT_TRUE(client.release(other->id));
+  auto more = client.read_some(work);
+  ASSERT_FALSE(more);
+  EXPECT_EQ(more.error().code, errc::gone);
+  EXPECT_EQ(client.lease_objects(), 0u);
+  EXPECT_FALSE(client.holds(other->id));
+}
+
+TEST_F(LongReads, FailWhereTheClientHasDoneWithTheLeaseMeanwhile) {
+  auto work = reading(other, places, {held});
+  while (work.now != lease_reading::stage::telling)
+    ASSERT_FALSE(step(work));
+  client.has_read(other->id);
+  EXPECT_EQ(client.read_some(work).error().code, errc::gone);
+  EXPECT_EQ(client.lease_objects(), 0u);
+}
+
+TEST_F(ClientHoldings, ManyObjectsEndElsewhere) {
+  auto ends = std::make_shared<teardown>();
+  constexpr size_t many = object_hold::many_places;
+  client_holdings client{{.leases = 3, .lease_objects = 2 * many}, nullptr, ends};
+  std::promise<void> gate;
+  ends->run([waiting = gate.get_future().share()] { waiting.wait(); });
+  auto few = hold(1, many - 1), all = hold(1, many);
+  std::weak_ptr<object_hold> few_watched = few, all_watched = all;
+  auto small = lease_on(std::move(few)), large = lease_on(std::move(all));
+  auto small_id = small->id, large_id = large->id;
+  client.add(std::move(small));
+  client.add(std::move(large));
+  EXPECT_FALSE(client.ends_elsewhere(small_id));
+  EXPECT_TRUE(client.ends_elsewhere(large_id));
+  EXPECT_TRUE(client.release(small_id));
+  EXPECT_TRUE(few_watched.expired());
+  EXPECT_TRUE(client.release(large_id));
+  EXPECT_FALSE(all_watched.expired());
+  EXPECT_EQ(client.lease_objects(), 0u);
+  gate.set_value();
+  ends->finish();
+  EXPECT_TRUE(all_watched.expired());
 }
 
 TEST_F(ClientHoldings, OwnedLeasesGrowOldOnce) {
@@ -200,7 +323,7 @@ TEST_F(ClientHoldings, OwnedLeasesGrowOldOnce) {
   now += 10s;
   auto second = lease_on(nullptr);
   holdings.add(second);
-  ASSERT_TRUE(holdings.read(lease_on(nullptr), {}, {})); // not this connection's: its owner is warned
+  ASSERT_TRUE(read(lease_on(nullptr), {}, {})); // not this connection's: its owner is warned
 
   auto early = holdings.old_leases(now, 60s);
   EXPECT_TRUE(early.old.empty());
@@ -219,7 +342,7 @@ TEST_F(ClientHoldings, TheEndLeavesWhatALivingClientMayBeReading) {
   auto read_too = lease_on(hold(2, 1));
   holdings.add(owned);
   holdings.add(read_too);
-  ASSERT_TRUE(holdings.read(read_too, {place(2)}, {read_too->held.front().held}));
+  ASSERT_TRUE(read(read_too, {place(2)}, {read_too->held.front().held}));
   holdings.add(region(4096));
   EXPECT_EQ(holdings.close().size(), 2u);
   EXPECT_EQ(holdings.regions(), 0u);
@@ -233,8 +356,37 @@ TEST_F(ClientHoldings, TheEndLeavesWhatALivingClientMayBeReading) {
 TEST_F(ClientHoldings, AnEndedProcessReadsNothing) {
   auto taken = lease_on(hold(1, 1));
   holdings.add(taken);
-  ASSERT_TRUE(holdings.read(taken, {place(1)}, {taken->held.front().held}));
+  ASSERT_TRUE(read(taken, {place(1)}, {taken->held.front().held}));
   holdings.end_readings();
   EXPECT_EQ(holdings.close().size(), 1u) << "the lease is counted as ended";
   EXPECT_EQ(holdings.leases(), 0u);
+}
+
+TEST_F(ClientHoldings, ErrorsSayWhatWasNotOpenedOrRegistered) {
+  ASSERT_TRUE(holdings.add(space(3)));
+  EXPECT_EQ(holdings.opened(3).value()->what->id, space_id{3});
+  EXPECT_EQ(holdings.opened(4).error().code, errc::not_found);
+  EXPECT_NE(holdings.opened(4).error().text.find("has not opened space 4"), std::string::npos);
+  auto id = holdings.add(region(8192));
+  ASSERT_TRUE(id);
+  EXPECT_EQ(holdings.registered(static_cast<uint32_t>(*id)).value()->size(), 8192u);
+  EXPECT_EQ(holdings.registered(77).error().code, errc::not_found);
+}
+
+TEST_F(ClientHoldings, AreShownInStatus) {
+  client_state shown;
+  ASSERT_TRUE(holdings.add(region(8192)));
+  holdings.add(lease_on(nullptr));
+  ASSERT_TRUE(holdings.staging_memory().value()->reserve({}, {}));
+  holdings.show(shown);
+  EXPECT_EQ(shown.regions, 1u);
+  EXPECT_EQ(shown.region_bytes, 8192u);
+  EXPECT_EQ(shown.leases, 1u);
+  EXPECT_EQ(shown.reservations, 1u);
+  holdings.close();
+  holdings.show(shown);
+  EXPECT_EQ(shown.regions, 0u);
+  EXPECT_EQ(shown.region_bytes, 0u);
+  EXPECT_EQ(shown.leases, 0u);
+  EXPECT_EQ(shown.reservations, 0u);
 }

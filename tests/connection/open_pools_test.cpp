@@ -33,3 +33,14 @@ TEST(OpenPools, AreTheSpacesWithThePlacesOfTheirTensors) {
   EXPECT_EQ(second->tensors()->Get(1)->first_layer(), 6u);
   EXPECT_EQ(second->tensors()->Get(1)->layers(), 2u);
 }
+
+TEST(OpenPools, AreInTheAnswerOfTheirSpace) {
+  auto spec = terrace::testing::small_space();
+  opened_space space{space_id{9}, spec, spec.fingerprint()};
+  flatbuffers::FlatBufferBuilder body;
+  body.Finish(write_open_space_answer(body, space));
+  const auto& answer = *flatbuffers::GetRoot<wire::OpenSpaceAnswer>(body.GetBufferPointer());
+  EXPECT_EQ(answer.space(), 9u);
+  EXPECT_EQ(answer.fingerprint()->size(), space.fingerprint.bytes.size());
+  EXPECT_EQ(answer.pools()->size(), spec.pools.size());
+}

@@ -95,3 +95,81 @@ TEST(RequestValues, TheTimeIsThatOfTheClient) {
   body.Finish(out.Finish());
   EXPECT_EQ(time_of(*flatbuffers::GetRoot<wire::Options>(body.GetBufferPointer())), 17u);
 }
+
+TEST(RequestValues, APolicyIsSetForATierThatHasOne) {
+  flatbuffers::FlatBufferBuilder body;
+  body.Finish(wire::CreateSetPolicyDirect(body, "disk", "lru"));
+  auto wanted = policy_of(*flatbuffers::GetRoot<wire::SetPolicy>(body.GetBufferPointer()));
+  ASSERT_TRUE(wanted);
+  EXPECT_EQ(wanted->tier, tier_kind::disk);
+  EXPECT_EQ(wanted->policy, "lru");
+  body.Clear();
+  body.Finish(wire::CreateSetPolicyDirect(body, "gpu", "lru"));
+  auto refused = policy_of(*flatbuffers::GetRoot<wire::SetPolicy>(body.GetBufferPointer()));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, errc::not_found);
+  EXPECT_EQ(refused.error().text, "expected a tier named host or disk, got 'gpu'");
+}
+
+TEST(RequestValues, TheEndOfAnInferenceHasWhatWasTold) {
+  flatbuffers::FlatBufferBuilder body;
+  wire::EndInferenceBuilder out(body);
+  out.add_inference(8);
+  out.add_output_tokens(100);
+  out.add_session_closed(true);
+  out.add_think_time_ms(3);
+  body.Finish(out.Finish());
+  auto end = end_of(*flatbuffers::GetRoot<wire::EndInference>(body.GetBufferPointer()));
+  EXPECT_EQ(end.inference, 8u);
+  EXPECT_EQ(end.outcome.output_tokens, 100u);
+  EXPECT_TRUE(end.outcome.session_closed);
+  EXPECT_EQ(end.outcome.think_time_ns, 3'000'000u);
+  EXPECT_FALSE(end.told);
+}
+
+TEST(RequestValues, ShadowsAreToldTheTimeOfAnInference) {
+  flatbuffers::FlatBufferBuilder body;
+  wire::OptionsBuilder out(body);
+  out.add_session(5);
+  out.add_time_ns(17);
+  body.Finish(out.Finish());
+  const auto& options = *flatbuffers::GetRoot<wire::Options>(body.GetBufferPointer());
+  auto use = shadow_use_of(3, &options, nullptr, nullptr, uint16_t{1});
+  EXPECT_EQ(use.inference, 3u);
+  EXPECT_EQ(use.rank, 1);
+  EXPECT_EQ(use.hints.session, 5u);
+  EXPECT_EQ(use.told, 17u);
+  EXPECT_FALSE(shadow_use_of(0, &options, nullptr, nullptr, {}).told) << "of no inference";
+  EXPECT_EQ(shadow_use_of(0, nullptr, nullptr, nullptr, {}).hints.session, 0u);
+  auto begin = begin_of(3, options, {});
+  EXPECT_EQ(begin.inference, 3u);
+  EXPECT_EQ(begin.hints.session, 5u);
+  EXPECT_EQ(begin.told, 17u);
+}
+
+namespace {
+/// What requests that select objects have in common.
+struct selection {
+  uint32_t first = 0, count = 0;
+  const flatbuffers::Vector<uint8_t>* named = nullptr;
+  uint32_t first_chunk() const { return first; }
+  uint32_t chunks() const { return count; }
+  const flatbuffers::Vector<uint8_t>* pools() const { return named; }
+};
+} // namespace
+
+TEST(RequestValues, AScopeIsWithinTheChunksAndThePools) {
+  flatbuffers::FlatBufferBuilder body;
+  auto spec = spec_of(*space(body, 1));
+  ASSERT_TRUE(spec);
+  auto all = scope_of(selection{1, 0}, *spec, 4);
+  ASSERT_TRUE(all);
+  EXPECT_EQ(all->range.first, 1u);
+  EXPECT_EQ(all->range.count, 3u);
+  EXPECT_EQ(all->pools, (pool_list{0, 1}));
+  EXPECT_EQ(scope_of(selection{5, 0}, *spec, 4).error().code, errc::bad_request);
+  flatbuffers::FlatBufferBuilder named;
+  named.Finish(named.CreateVector(std::vector<uint8_t>{2}));
+  const auto* unknown = flatbuffers::GetRoot<flatbuffers::Vector<uint8_t>>(named.GetBufferPointer());
+  EXPECT_EQ(scope_of(selection{0, 1, unknown}, *spec, 4).error().code, errc::bad_request);
+}

@@ -250,8 +250,11 @@ struct ManyLocations : ::testing::Test {
     spec.pools[0].object_bytes = 4096;
     owner.emplace(daemon->socket(), "owner", objects * 4096, spec);
     std::vector<client::run> runs;
-    for (size_t i = 0; i < objects; ++i)
+    for (size_t i = 0; i < objects; ++i) {
       runs.push_back({.offset = i * 4096, .bytes = 4096});
+      owner->memory().bytes()[i * 4096] = static_cast<uint8_t>(i);
+      owner->memory().bytes()[i * 4096 + 1] = static_cast<uint8_t>(i >> 8);
+    }
     auto request = owner->store_of(chain, {0, 1});
     request.range = {};
     request.runs = runs;
@@ -262,6 +265,72 @@ struct ManyLocations : ::testing::Test {
     ASSERT_EQ(leased.found_chunks, objects);
   }
 };
+
+TEST_F(ManyLocations, AreToldInOrder) {
+  start("");
+  auto told = (*owner)->read_lease(leased.held.id(), {}, patiently());
+  ASSERT_TRUE(told) << told.error().text;
+  ASSERT_EQ(told->objects.size(), objects);
+  for (size_t i = 0; i < objects; ++i) {
+    ASSERT_EQ(told->objects[i].size(), 4096U);
+    EXPECT_EQ(told->objects[i][0], static_cast<uint8_t>(i)) << i;
+    EXPECT_EQ(told->objects[i][1], static_cast<uint8_t>(i >> 8)) << i;
+  }
+}
+
+/// Sends a read of the lease together with what ends it, and returns the number of answers to both.
+size_t answers_to_both(test::raw_client& socket, const lease_id& lease, std::vector<uint8_t> end) {
+  auto frames = test::frame_with(protocol::kind::read_lease, 2, [&](auto& body) {
+    return wire::CreateReadLease(body, body.CreateVector(lease.bytes.data(), lease.bytes.size()));
+  });
+  frames.insert(frames.end(), end.begin(), end.end());
+  EXPECT_TRUE(socket.send(frames));
+  size_t count = 0;
+  while (count < 2 && socket.receive())
+    ++count;
+  return count;
+}
+
+TEST_F(ManyLocations, WhatEndsWhileItIsReadHoldsNothing) {
+  start("");
+  {
+    test::raw_client reader(daemon->socket());
+    ASSERT_TRUE(reader.greet());
+    auto release = test::frame_with(protocol::kind::release, 3, [&](auto& body) {
+      return wire::CreateRelease(body, body.CreateVector(leased.held.id().bytes.data(), 16));
+    });
+    EXPECT_EQ(answers_to_both(reader, leased.held.id(), release), 2U);
+    auto cancel =
+        test::frame_with(protocol::kind::cancel, 4, [&](auto& body) { return wire::CreateCancel(body, 2); });
+    EXPECT_EQ(answers_to_both(reader, leased.held.id(), cancel), 2U);
+    ASSERT_TRUE(reader.send(test::frame_with(protocol::kind::read_lease, 5, [&](auto& body) {
+      return wire::CreateReadLease(body, body.CreateVector(leased.held.id().bytes.data(), 16));
+    })));
+  } // the connection ends meanwhile
+  leased.held.release();
+  EXPECT_EQ(leased_objects(*owner, 0), 0U);
+  EXPECT_EQ(owner->status().leases, 0U);
+}
+
+TEST_F(ManyLocations, WhatFollowsAReleaseFindsItsRoom) {
+  start("");
+  for (int round = 0; round < 4; ++round) {
+    ASSERT_TRUE((*owner)->read_lease(leased.held.id(), {}, patiently()));
+    leased.held.release(); // host memory is too small for both
+    std::vector<digest> next = chain_of(100 + static_cast<uint64_t>(round), objects);
+    std::vector<client::run> runs;
+    for (size_t i = 0; i < objects; ++i)
+      runs.push_back({.offset = i * 4096, .bytes = 4096});
+    auto request = owner->store_of(next, {0, 1});
+    request.range = {};
+    request.runs = runs;
+    auto stored = (*owner)->store(request, patiently());
+    ASSERT_TRUE(stored) << stored.error().text;
+    EXPECT_EQ(stored->stored_chunks, objects);
+    leased = owner->lookup(next, true);
+    EXPECT_EQ(leased.found_chunks, objects);
+  }
+}
 
 TEST_F(ManyLocations, AnswersThatAreNotReadUseUpCredit) {
   start("credit_bytes = \"16MiB\"\n");

@@ -46,6 +46,22 @@ TEST(Teardown, RunsInOrderOnAThreadOfItsOwnAndFinishesAtItsEnd) {
   EXPECT_NE(there, std::this_thread::get_id());
 }
 
+TEST(Teardown, WhatTheThreadItselfHandsOverItDoesAtOnce) {
+  std::vector<int> order;
+  {
+    teardown away("away");
+    std::promise<void> gate;
+    away.run([waiting = gate.get_future().share()] { waiting.wait(); });
+    away.run([&] {
+      away.run([&] { order.push_back(1); });
+      order.push_back(2);
+    });
+    away.run([&] { order.push_back(3); });
+    gate.set_value();
+  }
+  EXPECT_EQ(order, (std::vector<int>{1, 2, 3}));
+}
+
 TEST(Teardown, DeletesTheLastReferenceOfAnyThread) {
   struct witness {
     std::thread::id& ended_on;

@@ -29,3 +29,14 @@ TEST(GroupPlan, APathHasProbesWithoutADiskToo) {
   EXPECT_TRUE(probes.paths.front().disk);
   EXPECT_TRUE(probes.paths.front().journal);
 }
+
+TEST(GroupPlan, NamesItsHostMemory) {
+  group_plan plan;
+  plan.name = "tenant";
+  plan.host.bytes = 3 << 20;
+  plan.segment_bytes = 1 << 20;
+  auto arena = arena_of(plan);
+  EXPECT_EQ(arena.name, "terrace-tenant");
+  EXPECT_EQ(arena.bytes, 3u << 20);
+  EXPECT_EQ(arena.segment_bytes, 1u << 20);
+}

@@ -47,6 +47,26 @@ TEST(ClearCourse, AddsUpTheAnswers) {
   EXPECT_EQ(course.sum().bytes, 150u);
   EXPECT_EQ(course.sum().failure.code, errc::internal);
   EXPECT_TRUE(course.sum().missed);
-  course.set_failure({});
+  course.recorded({});
   EXPECT_EQ(course.sum().failure.code, errc::ok);
+}
+
+TEST(ClearCourse, WhatPathsMissIsRecorded) {
+  clear_course course;
+  EXPECT_FALSE(course.unrecorded({}));
+  pending_clear missed;
+  missed.epoch = 7;
+  course.add({{errc::internal, "not durable"}, 1, 50, missed});
+  space_fingerprint space{};
+  space[0] = 3;
+  auto record = course.unrecorded(space);
+  ASSERT_TRUE(record);
+  EXPECT_EQ(record->epoch, 7u);
+  EXPECT_EQ(record->space, space);
+  course.recorded({errc::no_space, "the state directory is full"});
+  EXPECT_EQ(course.sum().failure.text, "not durable") << "the first failure";
+  course.recorded({});
+  EXPECT_EQ(course.sum().failure.code, errc::ok) << "the volume applies it when it is opened";
+  course.recorded({errc::no_space, "the state directory is full"});
+  EXPECT_EQ(course.sum().failure.code, errc::no_space);
 }

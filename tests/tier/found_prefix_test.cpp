@@ -60,6 +60,14 @@ struct FoundPrefix : ::testing::Test {
     while (prefix.lease_some(in))
       ;
   }
+  /// By tier, in the order of the notices.
+  static std::vector<std::vector<object_id>> accesses(found_prefix& prefix) {
+    std::vector<std::vector<object_id>> all(2);
+    while (auto some = prefix.next_accesses())
+      for (size_t tier = 0; tier < some->size(); ++tier)
+        all[tier].insert(all[tier].end(), (*some)[tier].ids.begin(), (*some)[tier].ids.end());
+    return all;
+  }
   static std::string kept(const hold_ptr& held) {
     std::string text;
     for (const object_place& place : held->places())
@@ -84,8 +92,8 @@ TEST_F(FoundPrefix, ALeaseHoldsThePrefixAndReleasesWhatIsBehindIt) {
   lease(shorter, room);
   EXPECT_FALSE(shorter.shortened());
   EXPECT_EQ(host_tier->released, ids({4}));
-  auto used = shorter.accesses();
-  EXPECT_EQ(used[0].ids, ids({1, 2}));
+  auto used = accesses(shorter);
+  EXPECT_EQ(used[0], ids({1, 2}));
   auto held = shorter.take_holds();
   ASSERT_EQ(held.size(), 1u);
   EXPECT_EQ(held[0].tier, tier_kind::host);
@@ -106,7 +114,7 @@ TEST_F(FoundPrefix, NothingIsChargedOrHeldIfNothingIsFound) {
   auto prefix = found(".###");
   lease(prefix, room);
   EXPECT_EQ(host_tier->released, ids({2, 3, 4}));
-  EXPECT_TRUE(prefix.accesses()[0].ids.empty());
+  EXPECT_TRUE(accesses(prefix)[0].empty());
   EXPECT_TRUE(prefix.take_holds().empty());
   EXPECT_EQ(leases->bytes(), 0u);
 }
@@ -193,7 +201,7 @@ TEST_F(FoundPrefix, StatesThatNoWindowNeedsAreReleased) {
   auto prefix = found("######");
   lease(prefix, room);
   EXPECT_EQ(prefix.plan().found_chunks, 3u);
-  EXPECT_EQ(prefix.accesses()[0].ids, ids({1, 3, 5, 6}));
+  EXPECT_EQ(accesses(prefix)[0], ids({1, 3, 5, 6}));
   EXPECT_EQ(host_tier->released, ids({2, 4}));
 }
 
@@ -201,7 +209,7 @@ TEST_F(FoundPrefix, WhatIsHeldBelowAloneIsNotCharged) {
   auto in = std::make_shared<opened_space>(opened_space{space_id{1}, spec, spec.fingerprint()});
   found_prefix prefix({in, {3, 0, UINT64_MAX}, true, true}, {share(tier_kind::disk, "##.")}, 3);
   lease(prefix, room);
-  EXPECT_EQ(prefix.accesses()[0].ids, ids({101, 102}));
+  EXPECT_EQ(accesses(prefix)[0], ids({101, 102}));
   EXPECT_EQ(prefix.take_holds().front().tier, tier_kind::disk);
   EXPECT_EQ(leases->bytes(), 0u);
 }
@@ -224,7 +232,7 @@ TEST_F(FoundPrefix, NothingIsKnownBehindWhatWasSearched) {
   found_prefix prefix({in, {3, 0, UINT64_MAX}, true, false}, {share(tier_kind::host, "###...")}, 3);
   EXPECT_EQ(prefix.plan().found_chunks, 1u);
   EXPECT_EQ(prefix.plan().requested_chunks, 3u);
-  EXPECT_TRUE(prefix.unusable()[0].ids.empty());
+  EXPECT_FALSE(prefix.next_unusable());
 }
 
 TEST_F(FoundPrefix, NamesTheFirstMissingObjectWhereNoTierWasSearched) {
@@ -241,11 +249,47 @@ TEST_F(FoundPrefix, NamesWhatNobodyCanComplete) {
   { rank_presence::member gone(ranks, 1); }
   auto prefix = found("###...#.", "#...#...");
   EXPECT_EQ(prefix.plan().found_chunks, 1u);
-  auto gone = prefix.unusable();
-  ASSERT_EQ(gone.size(), 2u);
-  EXPECT_EQ(gone[0].why, discard_reason::unusable);
-  EXPECT_EQ(gone[0].ids, ids({3, 7}));
-  EXPECT_EQ(gone[1].ids, ids({105}));
+  auto gone = prefix.next_unusable();
+  ASSERT_TRUE(gone);
+  ASSERT_EQ(gone->size(), 2u);
+  EXPECT_EQ((*gone)[0].why, discard_reason::unusable);
+  EXPECT_EQ((*gone)[0].ids, ids({3, 7}));
+  EXPECT_EQ((*gone)[1].ids, ids({105}));
+  EXPECT_FALSE(prefix.next_unusable());
   hold = false;
-  EXPECT_TRUE(found("###...#.").unusable()[0].ids.empty());
+  EXPECT_FALSE(found("###...#.").next_unusable());
+}
+
+TEST_F(FoundPrefix, AccessesOfALongChainComeInPartsFromItsEnd) {
+  constexpr size_t step = found_prefix::step_objects;
+  room.host_bytes = 4 * step * object;
+  auto prefix = found(std::string(2 * step + 1, '#'));
+  lease(prefix, room);
+  ASSERT_EQ(prefix.plan().found_chunks, 2 * step + 1);
+  auto last = prefix.next_accesses();
+  ASSERT_TRUE(last);
+  ASSERT_EQ((*last)[0].ids.size(), step);
+  EXPECT_EQ((*last)[0].ids.back(), object_id{2 * step + 1});
+  EXPECT_EQ((*last)[0].ids.front(), object_id{step + 2}) << "a part is in order";
+  EXPECT_EQ((*prefix.next_accesses())[0].ids.front(), object_id{2});
+  EXPECT_EQ((*prefix.next_accesses())[0].ids, ids({1}));
+  EXPECT_FALSE(prefix.next_accesses());
+}
+
+TEST_F(FoundPrefix, UnusableObjectsOfALongChainComeInParts) {
+  constexpr size_t step = found_prefix::step_objects;
+  spec.world_size = 2;
+  ranks = std::make_shared<rank_presence>(2);
+  { rank_presence::member gone(ranks, 1); }
+  std::string host = "..";
+  for (size_t i = 0; i < 2 * step; ++i)
+    host += "#.";
+  auto prefix = found(host);
+  size_t parts = 0, objects = 0;
+  for (auto gone = prefix.next_unusable(); gone; gone = prefix.next_unusable()) {
+    ++parts;
+    objects += (*gone)[0].ids.size();
+  }
+  EXPECT_GE(parts, 2u);
+  EXPECT_EQ(objects, 2 * step);
 }

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <future>
+
 #include <thread>
 
 using namespace terrace;
@@ -49,6 +51,23 @@ TEST_F(LeaseLedger, AChargeEndsWithItsLastCopy) {
   one.reset(); // the connection ends before its reader
   reader.reset();
   EXPECT_EQ(ledger->bytes(), 0u);
+}
+
+TEST_F(LeaseLedger, AHoldOfManyObjectsEndsElsewhere) {
+  auto ends = std::make_shared<teardown>();
+  auto group = std::make_shared<lease_ledger>(lease_bounds{}, ends);
+  std::promise<void> gate;
+  ends->run([waiting = gate.get_future().share()] { waiting.wait(); });
+  auto few = group->open()->charge(held(1, object_hold::many_places - 1));
+  auto many = group->open()->charge(held(1, object_hold::many_places));
+  uint64_t bytes = group->bytes();
+  many.reset();
+  EXPECT_EQ(group->bytes(), bytes) << "it ends behind the gate";
+  gate.set_value();
+  ends->finish();
+  EXPECT_EQ(group->bytes(), (object_hold::many_places - 1) * 10);
+  few.reset();
+  EXPECT_EQ(group->bytes(), 0u) << "at once";
 }
 
 TEST_F(LeaseLedger, AbsentPlacesCostNothing) {

@@ -20,6 +20,16 @@ TEST(ObjectCounts, CountsAndForgets) {
   EXPECT_EQ(counts.size(), 0u);
 }
 
+TEST(ObjectCounts, ManyNeighborsAreCountedInManyTables) {
+  object_counts counts;
+  for (uint64_t id = 1; id <= 100'000; ++id)
+    ASSERT_EQ(counts.add(object_id{id << 32 | id}), 1u);
+  EXPECT_EQ(counts.size(), 100'000u);
+  for (uint64_t id = 1; id <= 100'000; ++id)
+    ASSERT_EQ(counts.remove(object_id{id << 32 | id}), 0u);
+  EXPECT_EQ(counts.size(), 0u);
+}
+
 /// Against std::map, with ids that collide, while it grows and shrinks.
 TEST(ObjectCounts, AgreesWithAnOrdinaryMap) {
   std::mt19937_64 random(1);

@@ -57,6 +57,26 @@ struct ObjectHold : ::testing::Test {
 
 } // namespace
 
+TEST_F(ObjectHold, TheSinkLooksThroughManyPlaces) {
+  struct places_sink final : release_sink {
+    size_t places = 0, present = 0;
+    void release(std::vector<object_id>) override {}
+    void release_places(std::vector<object_place> held) override {
+      places += held.size();
+      present += ids_of(held).size();
+    }
+    void abandon(std::vector<object_id>) override {}
+  };
+  auto sink = std::make_shared<places_sink>();
+  std::vector<object_place> many(object_hold::many_places);
+  many[3].id = object_id{7};
+  { object_hold hold(sink, many); }
+  EXPECT_EQ(sink->places, object_hold::many_places);
+  EXPECT_EQ(sink->present, 1u);
+  { object_hold hold(tier, many); }
+  EXPECT_EQ(tier->released, numbers({7})) << "others are given the objects";
+}
+
 TEST_F(ObjectHold, GivesBackEverythingPresentInOneCall) {
   auto held = hold({1, 0, 3});
   auto copy = held;

@@ -131,3 +131,11 @@ TEST_F(PolicyBook, AdmitsWhatBeatsTheNextVictim) {
   // Without `remember` an entry that left is unknown when it comes again.
   EXPECT_EQ(book.admit({tier_kind::host, admission_rule::seen_twice, {{name(1), {}, 100}}}).admitted, 0u);
 }
+
+TEST(PolicyChange, IsDescribedForTheLog) {
+  set_policy_request wanted{tier_kind::disk, "lru"};
+  EXPECT_EQ(describe_change("default", wanted, {{}, "s3fifo"}),
+            "group default: the policy of disk is lru now; it was s3fifo");
+  EXPECT_EQ(describe_change("default", wanted, {{errc::not_found, "there is no disk"}, ""}),
+            "group default: the policy of disk was not changed: there is no disk");
+}

@@ -204,3 +204,13 @@ TEST_F(CopyLine, EveryCopyEnds) {
 }
 
 } // namespace
+
+TEST_F(CopyLine, KnowsThePayloadOfARequest) {
+  copy_request copies;
+  copies.runs = runs_of(3 * mebibyte, mebibyte);
+  copies.objects.push_back({inside.data(), 0});
+  EXPECT_EQ(copy_line::payload_of(copies), 3 * mebibyte);
+  seal_request seals;
+  seals.objects = {object(0, mebibyte), object(mebibyte, mebibyte)};
+  EXPECT_EQ(copy_line::payload_of(seals), 2 * (mebibyte - object_header_bytes));
+}

@@ -104,7 +104,7 @@ TEST_F(LoadWindow, DeliversWhatIsInHostMemory) {
   EXPECT_TRUE(course.complete());
   EXPECT_EQ(done.chunks, 8u);
   EXPECT_EQ(done.bytes, 8 * payload);
-  EXPECT_TRUE(done.places.empty());
+  EXPECT_TRUE(done.places->empty());
 }
 
 TEST_F(LoadWindow, WindowsFollowEachOther) {
@@ -296,7 +296,7 @@ TEST_F(LoadWindow, WithoutACopyEverythingIsOneWindowIfItIsThere) {
   EXPECT_EQ(window.after_rounds(ok), next::deliver);
   EXPECT_FALSE(window.copies());
   window.deliver();
-  EXPECT_EQ(done.places.size(), 8u);
+  EXPECT_EQ(done.places->size(), 8u);
   EXPECT_EQ(done.holds.size(), 1u);
 }
 

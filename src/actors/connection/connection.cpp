@@ -20,6 +20,7 @@ connection::connection(self_pointer owner, unique_fd socket, peer who, client_pt
       channel_(std::make_unique<frame_channel>(std::move(socket), owner->port(),
                                                caf::actor_cast<caf::strong_actor_ptr>(owner),
                                                environment_->teardown)),
+      life_(peer_.pid, peer_.pidfd != nullptr),
       requests_(record_->id,
                 {environment_->limits.credit_requests, environment_->limits.credit_bytes,
                  environment_->limits.request_deadline, environment_->limits.request_deadline_max}),
@@ -28,7 +29,7 @@ connection::connection(self_pointer owner, unique_fd socket, peer who, client_pt
       holdings_({environment_->limits.staging_bytes, environment_->limits.reservations_max,
                  environment_->limits.spaces_max, environment_->limits.regions_max,
                  environment_->limits.leases_max, environment_->limits.lease_objects_max},
-                environment_->teardown),
+                environment_->teardown, environment_->group->lease_ends),
       regions_(region_budget::make(
           {"the connection", "connection.region_bytes", environment_->limits.region_bytes},
           environment_->regions)) {}
@@ -59,28 +60,29 @@ void connection::on_begin() {
   channel_->receive();
 }
 
-void connection::set_phase(phase next) {
-  phase_ = next;
-  record_->state = to_string(next);
+void connection::take(next what) {
+  if (what == next::say_goodbye)
+    end(connection_life::shutting_down());
+  else if (what == next::finish)
+    finish();
+  else if (what == next::quit)
+    self_->quit();
 }
 
 result<void> connection::greeted(std::string client_name, bool observes) {
-  auto& clients = *environment_->clients;
-  if (observes) {
-    if (auto leaves = clients.admit_observer(record_->id))
-      caf::anon_send(leaves->actor, leave_notice{});
-  } else if (auto admitted = clients.admit_client(
-                 record_->id, {environment_->limits.connections_max, environment_->limits.groups});
-             !admitted) {
+  const auto& limits = environment_->limits;
+  auto leaves = environment_->clients->admit(record_->id, observes, {limits.connections_max, limits.groups});
+  if (!leaves) {
     environment_->client_probe->refused(metrics::refusal::connections_max);
-    return admitted;
+    return tl::unexpected(leaves.error());
   }
-  observes_ = observes;
+  if (*leaves)
+    caf::anon_send((*leaves)->actor, leave_notice{});
+  life_.greeted(observes);
+  show_phase();
   deadlines_.moved_on();
   record_->set_name(std::move(client_name));
   channel_->set_frame_bytes_max(protocol::frame_bytes_max);
-  if (phase_ == phase::handshake)
-    set_phase(phase::serving);
   log_.debug([&] { return "has connected to group " + group().name; });
   return {};
 }
@@ -102,10 +104,10 @@ void connection::on_received(int32_t bytes) {
   uint64_t before = channel_->received_bytes;
   auto open = channel_->received(bytes);
   environment_->client_probe->received(channel_->received_bytes - before);
-  if (phase_ >= phase::closing)
+  if (life_.ends())
     return;
   pump();
-  if (phase_ >= phase::closing)
+  if (life_.ends())
     return;
   if (!open)
     end(open.error());
@@ -121,40 +123,29 @@ void connection::on_sent(int32_t bytes) {
   for (uint64_t id : answered)
     answer_sent(id);
   deadlines_.took(environment_->now());
-  if (!open || (phase_ == phase::closing && !channel_->sending()))
-    finish();
-  else if (phase_ == phase::draining && requests_.empty())
-    end({errc::gone, "the daemon is shutting down"});
-  else
+  auto follows = life_.sent(open, channel_->sending(), requests_.empty());
+  if (follows == next::go_on)
     pump();
+  else
+    take(follows);
 }
 
 /// The process has ended, even if others have the socket open: release everything.
 void connection::on_peer_exit() {
   holdings_.end_readings();
-  set_phase(phase::closing);
+  life_.process_ended();
+  show_phase();
   self_->quit();
 }
 
-/// While a receive is in the ring, it reports the end, after what came before it. A client that only sends no
-/// more may still read why it is ended.
 void connection::on_hang_up(int32_t events) {
-  if (!channel_->hung_up(events) || phase_ == phase::quarantined)
-    return;
-  if (phase_ == phase::closing ? (events & POLLHUP) != 0 : !channel_->receiving())
-    finish();
+  if (channel_->hung_up(events))
+    take(life_.hung_up((events & POLLHUP) != 0, channel_->receiving()));
 }
 
 void connection::serve(protocol::frame& frame) {
-  const verb* found = find_verb(frame.kind);
-  arriving_request arriving{frame.request_id, frame.kind, requests_.contains(frame.request_id)};
-  arriving.descriptors = frame.descriptors.size();
-  if (found != nullptr) {
-    arriving.verb = found->name;
-    arriving.while_draining = found->while_draining;
-    arriving.descriptors_of_verb = found->descriptors;
-  }
-  if (auto why = violation_of(arriving, phase_); why.code != errc::ok) {
+  auto asked = arriving(frame, requests_.contains(frame.request_id));
+  if (auto why = violation_of(asked, life_.now()); why.code != errc::ok) {
     violation(frame, why);
     return;
   }
@@ -166,7 +157,7 @@ void connection::serve(protocol::frame& frame) {
   record_->requests_in_flight = static_cast<uint32_t>(requests_.size());
   ++record_->requests;
   environment_->request_probe->started(static_cast<size_t>(what.kind));
-  if (auto refused = refusal_of(arriving, phase_, observes_)) {
+  if (auto refused = refusal_of(asked, life_.now(), life_.observes())) {
     if (refused->malformed)
       refuse_frame(what, frame, refused->why);
     else
@@ -175,20 +166,14 @@ void connection::serve(protocol::frame& frame) {
   }
   // A request that needs more memory than there is must not take the connection's others with it.
   try {
-    found->serve(*this, what, frame);
+    find_verb(frame.kind)->serve(*this, what, frame);
   } catch (const std::bad_alloc&) {
-    refuse_without_memory(what);
+    refuse(what, no_memory_for(what.kind));
   }
 }
 
-void connection::refuse_without_memory(const request& what) {
-  refuse(what,
-         {errc::no_space, "the daemon has no memory to serve this " +
-                              std::string(protocol::to_string(what.kind)) + "; ask for less at a time"});
-}
-
 void connection::refuse_frame(const request& what, const protocol::frame& frame, const error& why) {
-  if (phase_ == phase::handshake)
+  if (life_.now() == connection_phase::handshake)
     violation(frame, why);
   else
     refuse_unread(what, frame, metrics::refusal::malformed, why);
@@ -205,15 +190,14 @@ void connection::refuse_unread(const request& what, const protocol::frame& frame
 
 void connection::violation(const protocol::frame& frame, const error& why) {
   environment_->client_probe->refused(metrics::refusal::malformed);
-  end({why.code, why.text + " (frame of kind " + std::to_string(static_cast<unsigned>(frame.kind)) +
-                     ", request " + std::to_string(frame.request_id) + ")"});
+  end(with_frame(why, frame));
 }
 
 // ---- answers ----
 
 void connection::answer(const request& what, errc outcome, std::unique_ptr<protocol::frame_builder> frame,
                         std::vector<unique_fd> descriptors) {
-  if (phase_ >= phase::closing)
+  if (life_.ends())
     return; // the reason is its last frame
   auto latency = requests_.answer(what.id, what.context, environment_->now());
   if (!latency)
@@ -237,9 +221,7 @@ void connection::answer(const request& what, errc outcome, std::unique_ptr<proto
 
 void connection::refuse(const request& what, const error& why) {
   auto frame = channel_->builder();
-  const std::string& trace = what.context->trace;
-  protocol::write_error(*frame, what.id,
-                        {why.code, why.text + (trace.empty() ? "" : " (trace " + trace + ")")});
+  protocol::write_error(*frame, what.id, with_trace(why, what.context->trace));
   answer(what, why.code, std::move(frame), {});
 }
 
@@ -272,21 +254,16 @@ void connection::sweep() {
 
 /// What waits for the teardown goes on, to refuse its request; it does nothing when its turn comes.
 void connection::resume_ended() {
-  std::erase_if(after_teardown_, [this](const waiting_for_teardown& each) {
-    if (each.context->live())
-      return false;
-    if (auto work = each.work.lock())
-      self_->send(self_, resume_notice{std::move(work)});
-    return true;
-  });
+  for (auto& work : after_teardown_.take_ended())
+    self_->send(self_, resume_notice{std::move(work)});
 }
 
 void connection::end(const error& why) {
-  if (phase_ >= phase::closing)
+  if (!life_.close())
     return;
+  show_phase();
   gate_.pass_on();
   log_.end("ends: " + why.text, environment_->now());
-  set_phase(phase::closing);
   auto frame = channel_->builder();
   protocol::write_error(*frame, 0, why);
   channel_->send({std::move(frame), {}, 0});
@@ -295,11 +272,8 @@ void connection::end(const error& why) {
 }
 
 void connection::on_leave() {
-  if (phase_ < phase::draining)
-    end({errc::busy,
-         observes_ ? "as many observers are connected as the daemon allows: a newer one takes this place"
-                   : "as many silent connections exist as connection.connections_max: expected hello "
-                     "as soon as a connection is open"});
+  if (auto why = life_.leave())
+    end(*why);
 }
 
 /// Releases everything except what a living client may still be reading through its mapping.
@@ -317,45 +291,33 @@ void connection::close() {
   for (const auto& ended : holdings_.close())
     lease_ended(ended);
   record_->requests_in_flight = 0;
-  record_->regions = 0;
-  record_->region_bytes = 0;
-  record_->reservations = 0;
-  show_leases();
+  show();
   channel_->shut();
 }
 
 /// The socket is closed. Memory that a living process may still be reading is kept until it dies or confirms.
 void connection::finish() {
-  if (phase_ == phase::quarantined)
+  if (life_.now() == connection_phase::quarantined)
     return; // an answer that was being sent when the socket closed
   close();
-  if (holdings_.leases() == 0 || !peer_.pidfd || daemon_ends_) { // clients' mappings outlive the daemon's
-    set_phase(phase::closing);
+  bool kept = life_.quarantine(holdings_.leases() != 0);
+  show_phase();
+  if (!kept) {
     self_->quit();
     return;
   }
-  set_phase(phase::quarantined);
   environment_->clients->quarantine(record_->id);
   quarantined_bytes_ = holdings_.reading_bytes();
   environment_->client_probe->quarantines(quarantined_bytes_);
   log_.end("closed its socket; objects that it may be reading are kept until it ends", environment_->now());
 }
 
-void connection::on_confirmed(pid_t pid) {
-  // Processes of an invisible PID namespace all have the number 0: only their ends count.
-  if (phase_ == phase::quarantined && pid != 0 && pid == peer_.pid)
-    self_->quit();
-}
+void connection::on_confirmed(pid_t pid) { take(life_.confirmed(pid)); }
 
 void connection::on_drain() {
-  daemon_ends_ = true;
-  if (phase_ == phase::quarantined)
-    self_->quit();
-  if (phase_ > phase::serving)
-    return;
-  set_phase(phase::draining);
-  if (requests_.empty())
-    end({errc::gone, "the daemon is shutting down"});
+  auto follows = life_.drain(requests_.empty());
+  show_phase();
+  take(follows);
 }
 
 std::function<void()> connection::on_any_thread(std::function<void()> work) {
@@ -372,20 +334,19 @@ std::function<void()> connection::as_part_of(const request& what, std::function<
     try {
       go_on();
     } catch (const std::bad_alloc&) {
-      refuse_without_memory(what);
+      refuse(what, no_memory_for(what.kind));
     }
   };
 }
 
-void connection::resume_after_teardown(const request& what, std::function<void()> work) {
-  if (!environment_->teardown) {
+void connection::resume_after(const teardown_ptr& line, const request& what, std::function<void()> work) {
+  if (!line) {
     resume(what, std::move(work));
     return;
   }
   auto shared = std::make_shared<std::function<void()>>(as_part_of(what, std::move(work)));
-  std::erase_if(after_teardown_, [](const auto& each) { return each.work.expired(); });
-  after_teardown_.push_back({what.context, shared});
-  environment_->teardown->run([owner = caf::actor_cast<caf::actor_addr>(self_), shared]() mutable {
+  after_teardown_.add(what.context, shared);
+  line->run([owner = caf::actor_cast<caf::actor_addr>(self_), shared]() mutable {
     if (auto there = caf::actor_cast<connection_actor>(owner))
       caf::anon_send(there,
                      resume_notice{std::move(shared)}); // what it owns must not end on the teardown's thread

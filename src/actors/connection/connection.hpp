@@ -13,15 +13,13 @@
 #include "channel/peer.hpp"
 #include "connection/arriving_request.hpp"
 #include "connection/client_deadlines.hpp"
+#include "connection/client_environment.hpp"
 #include "connection/client_holdings.hpp"
 #include "connection/client_log.hpp"
-#include "connection/connection_limits.hpp"
+#include "connection/connection_life.hpp"
 #include "connection/reading_gate.hpp"
-#include "connection/request_memory.hpp"
 #include "connection/request_table.hpp"
-#include "metrics/client_probe.hpp"
-#include "metrics/request_probe.hpp"
-#include "metrics/space_table.hpp"
+#include "connection/teardown_line.hpp"
 #include "protocol/verify.hpp"
 #include "runtime/home.hpp"
 #include "runtime/io_messages.hpp"
@@ -39,26 +37,9 @@ namespace terrace::actors {
 using clock = std::chrono::steady_clock;
 
 /// What all connections of a trust group share.
-struct connection_environment {
+struct connection_environment : client_environment {
   group_ptr group;
-  connection_limits limits;
-  boot_id boot;
-  clock::time_point started;
-  std::function<clock::time_point()> now = clock::now; ///< for deadlines and ages; tests supply their own
-  uint32_t workers = 1;
-  std::vector<std::string> ring_features;
   std::shared_ptr<connected_clients> clients;
-  std::shared_ptr<request_memory> memory =
-      std::make_shared<request_memory>(UINT64_MAX); ///< of the group's requests
-  region_budget_ptr regions;                        ///< of the group; null: no bound
-  teardown_ptr teardown; ///< releases clients' memory and sockets; null: the connection does
-  std::shared_ptr<metrics::client_probe> client_probe;
-  std::shared_ptr<metrics::request_probe> request_probe;
-  std::shared_ptr<metrics::space_table> spaces;
-  std::function<void(const std::string&)> log; ///< one line at level `info`; safe on any thread
-  detail_log detail;
-  std::shared_ptr<shared_line_limit> ends =
-      std::make_shared<shared_line_limit>(); ///< of lines on ended connections
 };
 
 /// What an object of a request costs in credit: its key, parent, size, place and location.
@@ -108,6 +89,10 @@ class connection {
     frame->finish(protocol::answer_to(what.kind), what.id, make(body),
                   static_cast<uint16_t>(descriptors.size()));
     answer(what, errc::ok, std::move(frame), std::move(descriptors));
+  }
+  /// The same for a frame that was finished in steps.
+  void reply(const request& what, std::unique_ptr<protocol::frame_builder> finished) {
+    answer(what, errc::ok, std::move(finished), {});
   }
   void refuse(const request& what, const error& why);
   /// True if there is no error. Otherwise refuses the request with it.
@@ -160,53 +145,43 @@ class connection {
   /// Ends a request early. False: no such request.
   bool cancel(request_id id, errc why);
 
-  client_space_ptr find_space(const request& what,
-                              uint32_t id); ///< refuses the request if there is none
-  client_region_ptr find_region(const request& what, uint32_t id);
+  client_space_ptr find_space(const request& what, uint32_t id) { ///< null: none, and the request was refused
+    auto found = holdings_.opened(id);
+    return ok(what, found) ? *found : nullptr;
+  }
+  client_region_ptr find_region(const request& what, uint32_t id) {
+    auto found = holdings_.registered(id);
+    return ok(what, found) ? *found : nullptr;
+  }
 
   /// Calls `then` with the lease, now or later, or refuses the request.
   void with_lease(const request& what, const lease_id& id, std::function<void(const lease_ptr&)> then);
 
-  /// False: at the limit, and the request was refused.
-  bool opened(const request& what, client_space_ptr space) {
-    return ok(what, holdings_.add(std::move(space)));
-  }
-  /// Errors: `not_found`; `busy` while the connection holds leases or reservations of the space.
-  result<void> close_space(space_id id) { return holdings_.close_space(id); }
   uint16_t rank_in(space_id id) const { // 0 for a space in which only another connection's lease is
     auto known = holdings_.space(id);
     return known ? known->rank : uint16_t{0};
   }
-  std::shared_ptr<metrics::space_probe> probe_of(space_id id) const {
-    auto known = holdings_.space(id);
-    return known ? known->probe : nullptr;
-  }
   const region_budget_ptr& regions() const { return regions_; } ///< of this connection
-  result<region_id> add_region(client_region_ptr region);
-  bool remove_region(region_id id);
-  bool may_lease(const request& what) { ///< refuses the request at the limit
+  bool may_lease(const request& what) {                         ///< refuses the request at the limit
     return ok(what, holdings_.may_lease());
   }
-  /// True if its leases may contain this many more objects. Otherwise refuses the request.
-  bool may_name(const request& what, size_t objects) { return ok(what, holdings_.may_name(objects)); }
   void add_lease(lease_ptr taken);
   bool release_lease(const lease_id& id);
+  /// True if the lease is on so many objects that it ends later than `release_lease`.
+  bool lease_ends_elsewhere(const lease_id& id) const { return holdings_.ends_elsewhere(id); }
   /// For another client, from any thread: ends its own lease, unless this client may be reading it in place.
   std::function<void()> lease_ender(const lease_id& id);
-  /// The client receives these locations and may read them from now on. False: at the limit, and the request
-  /// was refused.
-  bool reads(const request& what, const lease_ptr& from, const std::vector<object_place>& places,
-             const std::vector<hold_ptr>& holds);
-  /// The client no longer reads any location of the lease that it was given.
-  void has_read(const lease_id& id) { holdings_.has_read(id); }
+  /// A step of a read, after which the client may read these locations. True: there is another step. Nullopt: at the
+  /// limit, or the lease has ended, and the request was refused.
+  std::optional<bool> read_some(const request& what, lease_reading& work);
+  /// The client no longer reads any location of the lease that it was given. True: they are released later.
+  bool has_read(const lease_id& id);
   bool holds(const lease_id& id) const { return holdings_.holds(id); }
   result<staging*> staging_memory(); ///< created on first use
-  staging* present_staging() {
-    return holdings_.present_staging();
-  } ///< null: never used, or the connection is closed
-  /// A segment of the arena to be mapped by the client: kept until the connection ends. Null: none, or
-  /// removed.
-  std::shared_ptr<const arena> map_segment(uint32_t number);
+
+  client_holdings& holdings() { return holdings_; }
+  /// After a change of regions, leases or reservations: status shows them.
+  void show() { holdings_.show(*record_); }
 
   // ---- messages to other actors ----
 
@@ -257,7 +232,13 @@ class connection {
   /// is refused.
   void resume(const request& what, std::function<void()> work);
   /// Continues with `work` when everything that is being unmapped by now has been, or the request ends.
-  void resume_after_teardown(const request& what, std::function<void()> work);
+  void resume_after_teardown(const request& what, std::function<void()> work) {
+    resume_after(environment_->teardown, what, std::move(work));
+  }
+  /// The same for leases on many objects that have ended by now.
+  void resume_after_lease_ends(const request& what, std::function<void()> work) {
+    resume_after(group().lease_ends, what, std::move(work));
+  }
 
   caf::actor_system& system() { return self_->system(); }
   runtime::home home() { return self_->where(); }
@@ -285,7 +266,8 @@ class connection {
   const account_ptr& leased() const { return leased_; } ///< what its leases and readings hold of host memory
 
  private:
-  using phase = connection_phase;
+  using next = connection_life::next;
+  void take(next what);
   void on_received(int32_t bytes);
   void on_sent(int32_t bytes);
   void on_peer_exit();
@@ -294,31 +276,30 @@ class connection {
   void pump();
   void account_memory(uint64_t unfinished_frame);
   void expect_rest_of_frame(uint64_t bytes);
-  /// A request in flight sends at most one message to the policy and one to the group; a lease that another client
-  /// ends, one more.
+  /// A request in flight sends at most one message to the policy and one to the group, and ends one lease; a lease that
+  /// another client ends, two more.
   uint32_t without_credit_max() const {
-    return 2 * (environment_->limits.credit_requests + protocol::giving_back_requests_max) +
-           environment_->limits.leases_max;
+    return 3 * (environment_->limits.credit_requests + protocol::giving_back_requests_max) +
+           2 * environment_->limits.leases_max;
   }
   void serve(protocol::frame& frame);
-  void show_regions();
   void refuse_unread(const request& what, const protocol::frame& frame, metrics::refusal as,
                      const error& why);
   void violation(const protocol::frame& frame, const error& why);
   void answer(const request& what, errc outcome, std::unique_ptr<protocol::frame_builder> frame,
               std::vector<unique_fd> descriptors);
   void answer_sent(request_id id);
-  void refuse_without_memory(const request& what);
   std::function<void()> as_part_of(const request& what, std::function<void()> work);
   void sweep();
+  void resume_after(const teardown_ptr& line, const request& what, std::function<void()> work);
   void resume_ended();
   void close();
   void finish();
   void end_by(clock::duration after);
   void arm_timer(clock::time_point at);
   void lease_ended(const client_holdings::ended_lease& ended);
-  void show_leases() { record_->leases = holdings_.leases(); }
-  void set_phase(phase next);
+  void serve_after_lease_ends();
+  void show_phase() { record_->state = to_string(life_.now()); }
   /// Called on any thread, runs `work` on the connection's, unless it has ended.
   std::function<void()> on_any_thread(std::function<void()> work);
 
@@ -328,7 +309,7 @@ class connection {
   client_ptr record_;
   client_log log_;
   std::unique_ptr<frame_channel> channel_;
-  phase phase_ = phase::handshake;
+  connection_life life_;
   request_table requests_;
   reading_gate gate_;
   client_deadlines deadlines_;
@@ -336,16 +317,10 @@ class connection {
   client_holdings holdings_;
   region_budget_ptr regions_;
   actor_pool idle_lookups_, idle_loads_, idle_stores_;
-  struct waiting_for_teardown {
-    context_ptr context;
-    std::weak_ptr<std::function<void()>> work;
-  };
-  std::vector<waiting_for_teardown> after_teardown_;
+  teardown_line after_teardown_;
   clock::time_point timer_at_ = clock::time_point::max(); ///< when the armed timer fires
   runtime::operation_id timer_{};
-  bool observes_ = false; ///< it may ask for status and policies only
   bool pumping_ = false;
-  bool daemon_ends_ = false;
   uint64_t quarantined_bytes_ = 0;
 };
 

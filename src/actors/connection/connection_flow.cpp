@@ -20,7 +20,7 @@ void connection::pump() {
   pumping_ = true;
   bool stopped = false, served = false;
   uint64_t unfinished = 0;
-  while (phase_ <= phase::draining) {
+  while (life_.reads()) {
     auto head = channel_->peek();
     stopped = head && !gate_.may_continue(*head, requests_);
     if (stopped)
@@ -37,10 +37,10 @@ void connection::pump() {
       environment_->teardown->destroy(std::move(frame->descriptors));
   }
   pumping_ = false;
-  if (phase_ > phase::draining)
+  if (!life_.reads())
     return;
   account_memory(unfinished);
-  if (served && phase_ != phase::handshake)
+  if (served && life_.now() != connection_phase::handshake)
     deadlines_.moved_on(); // the frame that has begun is another one
   expect_rest_of_frame(unfinished);
   if (!stopped || !gate_.waits_for_room())
@@ -62,7 +62,7 @@ void connection::account_memory(uint64_t unfinished_frame) {
 
 /// A frame that has begun takes memory, so it must arrive in time.
 void connection::expect_rest_of_frame(uint64_t bytes) {
-  if (phase_ == phase::handshake || (bytes != 0) == deadlines_.has_end())
+  if (life_.now() == connection_phase::handshake || (bytes != 0) == deadlines_.has_end())
     return;
   if (bytes == 0)
     deadlines_.moved_on();
@@ -96,16 +96,17 @@ void connection::on_timer() {
   if (now < timer_at_ && timer_at_ != clock::time_point::max())
     return; // an earlier one was armed instead
   timer_at_ = clock::time_point::max();
-  if (phase_ == phase::quarantined)
+  auto phase = life_.now();
+  if (phase == connection_phase::quarantined)
     return;
   if (deadlines_.is_over(now)) {
-    if (phase_ == phase::closing)
+    if (phase == connection_phase::closing)
       finish(); // the client does not read its last frame
     else
-      end(client_deadlines::overdue(phase_));
+      end(client_deadlines::overdue(phase));
     return;
   }
-  if (phase_ == phase::closing) {
+  if (phase == connection_phase::closing) {
     arm_timer(deadlines_.end());
     return;
   }
@@ -125,9 +126,9 @@ void connection::on_timer() {
     end(client_deadlines::unread());
     return;
   }
-  auto next = std::min({requests.next, leases.next, deadlines_.next(now, sending)});
-  if (next != clock::time_point::max())
-    arm_timer(next);
+  auto soonest = std::min({requests.next, leases.next, deadlines_.next(now, sending)});
+  if (soonest != clock::time_point::max())
+    arm_timer(soonest);
 }
 
 void connection::set_deadline(const request& what, uint32_t deadline_ms) {

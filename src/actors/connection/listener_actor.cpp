@@ -1,6 +1,7 @@
 #include "actors/connection/listener_actor.hpp"
 
 #include "channel/peer.hpp"
+#include "connection/client_rights.hpp"
 #include "runtime/io_messages.hpp"
 
 #include <sys/socket.h>
@@ -46,9 +47,7 @@ void admit(self_pointer self, unique_fd socket) {
     environment.client_probe->refused(metrics::refusal::credentials);
     environment.log("refused uid " + std::to_string(who->uid) + " (pid " + std::to_string(who->pid) +
                     ") on " + with.path);
-    turn_away(socket,
-              {errc::denied, "uid " + std::to_string(who->uid) + ", gid " + std::to_string(who->gid) +
-                                 " may not use " + with.path + "; see uids and gids in its [[listen]]"});
+    turn_away(socket, not_admitted(who->uid, who->gid, with.path));
     return;
   }
   // Clients are counted when they say hello; whoever says nothing keeps nobody out.

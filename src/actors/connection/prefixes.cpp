@@ -1,6 +1,7 @@
 #include "actors/connection/prefixes.hpp"
 
 #include "actors/connection/connection_actor.hpp"
+#include "connection/leased_part.hpp"
 #include "connection/request_values.hpp"
 
 namespace terrace::actors {
@@ -26,7 +27,9 @@ void hash_on(connection& client, const std::shared_ptr<hashing>& work) {
                   {work->what.context->ended.load(), "the request ended while its prompt was hashed"});
     return;
   }
-  if (work->resolver.step(hash_step_work)) {
+  // What takes longer than the first part is done in turns that others who were just woken precede (job_queue.hpp).
+  size_t part = work->body ? hash_step_work : hash_step_work / 8;
+  if (work->resolver.step(part)) {
     work->then(work->resolver.take(), work->body);
     if (work->body)
       client.objects_are_known(work->what);
@@ -54,6 +57,22 @@ void name_on(connection& client, const connection::request& what, const std::sha
     work->then(work->objects.take());
   else
     client.resume(what, [&client, what, work] { name_on(client, what, work); });
+}
+
+struct taking_part {
+  batch_ptr objects;
+  leased_part part;
+  std::function<void(batch_ptr, tier_holds)> then;
+};
+
+void take_part_on(connection& client, const connection::request& what,
+                  const std::shared_ptr<taking_part>& work) {
+  if (!what.context->live())
+    client.refuse(what, {what.context->ended.load(), "the request ended while its objects were named"});
+  else if (work->part.step())
+    work->then(work->objects, work->part.take());
+  else
+    client.resume(what, [&client, what, work] { take_part_on(client, what, work); });
 }
 
 } // namespace
@@ -85,6 +104,18 @@ void with_objects(connection& client, const connection::request& what, scope_sub
     body = client.channel().hold();
   name_on(client, what,
           std::make_shared<naming>(naming{std::move(objects), std::move(body), std::move(then)}));
+}
+
+void with_leased_objects(connection& client, const connection::request& what, const lease_ptr& from,
+                         const transfer_scope& scope, keep_alive body,
+                         std::function<void(batch_ptr, tier_holds)> then) {
+  uint16_t rank = client.rank_in(from->in->id);
+  with_objects(
+      client, what, subject_of(from, scope, rank), body,
+      [&client, what, from, scope, rank, body, then = std::move(then)](const batch_ptr& objects) {
+        auto work = std::make_shared<taking_part>(taking_part{objects, leased_part(from, scope, rank), then});
+        take_part_on(client, what, work);
+      });
 }
 
 outside_memory outside(const std::shared_ptr<const client_region>& region) {

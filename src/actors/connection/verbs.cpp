@@ -16,8 +16,7 @@ void serve(connection& client, const connection::request& what, protocol::frame&
 }
 
 constexpr std::array table{
-#define TERRACE_VERB(NAME, TABLE, NUMBER, FDS, ANSWER_FDS, DRAINING, ...)                                    \
-  verb{protocol::kind::NAME, #NAME, serve<wire::TABLE, verbs::NAME>, FDS, DRAINING},
+#define TERRACE_VERB(NAME, TABLE, ...) verb{protocol::kind::NAME, #NAME, serve<wire::TABLE, verbs::NAME>},
 #include "protocol/verbs.def"
 };
 

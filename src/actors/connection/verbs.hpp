@@ -15,8 +15,6 @@ struct verb {
   protocol::kind kind;
   const char* name;
   void (*serve)(connection& client, const connection::request& what, protocol::frame& frame);
-  size_t descriptors = 0;      ///< of its frame
-  bool while_draining = false; ///< it releases something, or only reads
 };
 
 /// Null for a kind that clients do not send.

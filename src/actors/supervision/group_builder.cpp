@@ -31,12 +31,7 @@ tier_arguments tier_of(tier_kind kind, const tier_plan& plan, std::unique_ptr<al
 result<std::shared_ptr<group_parts>> build_group(caf::actor_system& system, const group_plan& plan,
                                                  const group_probes& probes,
                                                  std::shared_ptr<copier_pool> copiers) {
-  auto memory = segmented_arena::create({.name = "terrace-" + plan.name,
-                                         .bytes = plan.host.bytes,
-                                         .segment_bytes = plan.segment_bytes,
-                                         .huge_pages = plan.huge_pages,
-                                         .numa_node = plan.numa_node,
-                                         .teardown = plan.teardown});
+  auto memory = segmented_arena::create(arena_of(plan));
   if (!memory)
     return tl::unexpected(memory.error());
   auto group = std::make_shared<group_parts>();
@@ -48,7 +43,8 @@ result<std::shared_ptr<group_parts>> build_group(caf::actor_system& system, cons
   group->state_directory = plan.state_directory;
   group->detached = plan.detached;
   group->memory = std::move(*memory);
-  group->leases = std::make_shared<lease_ledger>(plan.leases);
+  group->leases = std::make_shared<lease_ledger>(plan.leases, plan.lease_ends);
+  group->lease_ends = plan.lease_ends;
   group->copiers = std::move(copiers);
   group->fit_window();
   group->group = spawn_group(system, {plan.spaces_max, plan.isolated}, group->lease_notices, group);
@@ -72,6 +68,7 @@ result<std::shared_ptr<group_parts>> build_group(caf::actor_system& system, cons
     return tl::unexpected(space.error());
   auto host = tier_of(tier_kind::host, plan.host, std::move(*space), group->policy, probes.host);
   host.leases = group->leases;
+  host.ends = group->lease_ends;
   host.objects = std::make_unique<residency>(tier_kind::host);
   tier_parts first;
   first.kind = tier_kind::host;
@@ -94,6 +91,7 @@ void join_tier(caf::actor_system& system, group_parts& group, lower_tier below) 
   auto tier = tier_of(below.kind, below.plan, std::move(below.space), group.policy, below.probe);
   tier.objects = below.objects ? std::move(below.objects) : std::make_unique<residency>(below.kind);
   tier.keeper = below.keeper;
+  tier.ends = group.lease_ends;
   parts.index = tier.objects->index();
   parts.tier = spawn_tier(system, std::move(tier));
   auto looks = write_admission::looks_of(below.admission, below.write_new);

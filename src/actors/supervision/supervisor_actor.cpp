@@ -5,6 +5,7 @@
 #include "actors/supervision/shutdown.hpp"
 #include "actors/tier/memory_actor.hpp"
 #include "runtime/io_messages.hpp"
+#include "supervision/memory_gauges.hpp"
 
 #include <cerrno>
 
@@ -49,7 +50,7 @@ void prepare_memory(supervisor_pointer self, size_t group) {
   if (auto why = state.groups[group]->memory->huge_pages_refusal(); !why.empty())
     state.with.warn("host memory of group " + plan.name + ": " + why);
   if (state.with.exposition)
-    expose_memory(*state.with.exposition, state.groups[group]->memory, {{"group", plan.name}});
+    state.with.exposition->add(memory_gauges(state.groups[group]->memory, {{"group", plan.name}}));
 }
 
 error start(supervisor_pointer self) {
@@ -108,15 +109,14 @@ void on_memory_prepared(supervisor_pointer self, const memory_prepared& report) 
 
 void set_policy(supervisor_pointer self, const group_parts& group, tier_kind tier,
                 const std::string& policy) {
-  self->request(group.policy, caf::infinite, set_policy_request{tier, policy})
+  set_policy_request wanted{tier, policy};
+  self->request(group.policy, caf::infinite, wanted)
       .then(
-          [self, tier, policy, name = group.name](const set_policy_answer& answer) {
+          [self, wanted, name = group.name](const set_policy_answer& answer) {
             if (answer.failure.code != errc::ok)
-              self->state.with.warn("group " + name + ": the policy of " + to_string(tier) +
-                                    " was not changed: " + answer.failure.text);
-            else if (answer.before != policy)
-              self->state.with.log("group " + name + ": the policy of " + to_string(tier) + " is " + policy +
-                                   " now; it was " + answer.before);
+              self->state.with.warn(describe_change(name, wanted, answer));
+            else if (answer.before != wanted.policy)
+              self->state.with.log(describe_change(name, wanted, answer));
           },
           [](const caf::error&) {}); // it is monitored
 }

@@ -25,7 +25,8 @@ struct supervisor_arguments {
   std::vector<group_probes> probes;       ///< parallel to `groups`
   std::vector<region_budget_ptr> regions; ///< of the groups' clients, parallel to `groups`; empty: no bounds
   std::vector<listen_plan> listens;
-  teardown_ptr teardown; ///< for clients' memory; of segments: in the plans
+  teardown_ptr teardown;   ///< for clients' memory; of segments: in the plans
+  teardown_ptr lease_ends; ///< the same as in the plans
   connection_limits limits;
   uint32_t copiers = 1;
   uint64_t copy_piece_bytes = 8ULL << 20;

@@ -161,17 +161,4 @@ memory_actor spawn_memory(caf::actor_system& system, memory_arguments arguments)
   return system.spawn(memory_behavior, std::make_shared<memory_arguments>(std::move(arguments)));
 }
 
-void expose_memory(metrics::exposition& exposition, std::shared_ptr<const segmented_arena> memory,
-                   const metrics::labels& of) {
-  exposition.add([memory = std::move(memory), of](metrics::sample_sink& sink) {
-    sink.gauge("terrace_arena_bytes", "Host memory of the group, without segments being removed.", of,
-               static_cast<double>(memory->size()));
-    sink.gauge("terrace_arena_huge_page_bytes", "Host memory in pages of 2 MiB.", of,
-               static_cast<double>(memory->huge_page_bytes()));
-    sink.gauge("terrace_arena_leaving_bytes",
-               "Memory of segments being removed that leases or clients still use.", of,
-               static_cast<double>(memory->leaving_bytes()));
-  });
-}
-
 } // namespace terrace::actors

@@ -6,7 +6,6 @@
 #pragma once
 
 #include "actors/supervision/group_builder.hpp"
-#include "metrics/exposition.hpp"
 
 #include <functional>
 
@@ -24,9 +23,5 @@ struct memory_arguments {
 
 /// Begins immediately. Ends on an exit message.
 memory_actor spawn_memory(caf::actor_system& system, memory_arguments arguments);
-
-/// Gauges of the arena that the tier's allocator does not know.
-void expose_memory(metrics::exposition& exposition, std::shared_ptr<const segmented_arena> memory,
-                   const metrics::labels& of);
 
 } // namespace terrace::actors

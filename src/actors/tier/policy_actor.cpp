@@ -1,12 +1,12 @@
 #include "actors/tier/policy_actor.hpp"
 
 #include "runtime/short_turns.hpp"
+#include "supervision/age_probes.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
-#include <array>
 #include <cstdlib>
 #include <memory>
 #include <optional>
@@ -15,25 +15,6 @@
 namespace terrace::actors {
 
 namespace {
-
-/// Passes the ages of accesses to the tiers' probes.
-class age_probes final : public age_observer {
- public:
-  void set(tier_number tier, std::shared_ptr<metrics::tier_probe> probe) {
-    probes_.at(tier) = std::move(probe);
-  }
-  void reused(tier_number tier, std::chrono::milliseconds after) override {
-    if (auto& probe = probes_[tier])
-      probe->reused(after);
-  }
-  void evicted(tier_number tier, std::chrono::milliseconds age) override {
-    if (auto& probe = probes_[tier])
-      probe->unused_until_evicted(age);
-  }
-
- private:
-  std::array<std::shared_ptr<metrics::tier_probe>, tiers_max> probes_;
-};
 
 struct policy_state {
   const char* name = "policy";

@@ -4,6 +4,7 @@
 #include "actors/tier/allocator_actor.hpp"
 #include "coroutine/answer.hpp"
 #include "runtime/short_turns.hpp"
+#include "tier/long_notices.hpp"
 #include "tier/tier_changes.hpp"
 #include "tier/tier_clear.hpp"
 
@@ -25,6 +26,7 @@ namespace {
 struct tier_shell {
   const char* name = "tier";
   tier_changes changes;
+  long_notices line;     ///< not applied yet; a `next_part_notice` is under way unless it is empty
   release_sink_ptr sink; ///< for its holds and reservations; sends to this actor
   allocator_actor space;
   policy_actor policy;
@@ -193,12 +195,36 @@ caf::result<await_answer> on_await(self_pointer self, const await_request& reque
   return reply.promise();
 }
 
-void on_discard(self_pointer self, const discard_notice& notice) {
-  auto done = self->state.objects().discard(notice.ids, notice.why);
-  self->state.probe->evicted(notice.why == discard_reason::unusable ? metrics::eviction_reason::unusable
-                                                                    : metrics::eviction_reason::damaged,
-                             done.objects, bytes_of(done.freed));
+void take_part(self_pointer self, long_notices& line) {
+  auto& state = self->state;
+  auto done = line.step(state.objects());
+  if (done.discarded != 0)
+    state.probe->evicted(done.why == discard_reason::unusable ? metrics::eviction_reason::unusable
+                                                              : metrics::eviction_reason::damaged,
+                         done.discarded, bytes_of(done.freed));
   settle(self, std::move(done.freed));
+}
+
+/// Part of the objects at a time: other requests are served in between.
+void on_next_part(self_pointer self) {
+  take_part(self, self->state.line);
+  if (!self->state.line.empty())
+    self->send(self, next_part_notice{});
+}
+
+/// A short notice is applied at once. Takes what the notice has: nobody else has it.
+template <class Notice>
+void on_notice(self_pointer self, Notice& notice) {
+  auto& line = self->state.line;
+  if (notice.ids.size() <= long_notices::step_objects) {
+    long_notices one;
+    one.add(std::move(notice));
+    take_part(self, one);
+    return;
+  }
+  if (line.empty())
+    self->send(self, next_part_notice{});
+  line.add(std::move(notice));
 }
 
 caf::result<retire_answer> on_retire(self_pointer self, const retire_request& request) {
@@ -277,7 +303,7 @@ tier_actor::behavior_type tier_behavior(self_pointer self, std::shared_ptr<tier_
   state.changes = tier_changes(arguments->kind, arguments->objects ? std::move(*arguments->objects)
                                                                    : residency(arguments->kind));
   state.objects().charges(arguments->leases);
-  state.sink = std::make_shared<actor_release_sink>(caf::actor_cast<caf::actor>(self));
+  state.sink = std::make_shared<actor_release_sink>(caf::actor_cast<caf::actor>(self), arguments->ends);
   state.keeper = arguments->keeper;
   state.policy = arguments->policy;
   state.probe = arguments->probe;
@@ -297,17 +323,18 @@ tier_actor::behavior_type tier_behavior(self_pointer self, std::shared_ptr<tier_
       [self](const acquire_request& request) { return on_acquire(self, request); },
       [self](const publish_request& request) { return on_publish(self, request); },
       [self](const await_request& request) { return on_await(self, request); },
-      [self](const release_notice& notice) { settle(self, self->state.objects().release(notice.ids)); },
+      [self](release_notice& notice) { on_notice(self, notice); },
       [self](const abandon_notice& notice) { settle(self, self->state.objects().abandon(notice.ids)); },
       [self](const detach_notice& notice) {
         self->state.objects().detach(notice.ids);
         settle(self);
       },
-      [self](const discard_notice& notice) { on_discard(self, notice); },
+      [self](discard_notice& notice) { on_notice(self, notice); },
       [self](const confirm_request& request) {
         return confirm_answer{{}, self->state.objects().confirm(request.ids)};
       },
       [self](const clear_request& request) { return on_clear(self, request); },
+      [self](next_part_notice) { on_next_part(self); },
       [self](const clear_turn_notice& notice) { on_clear_turn(self, notice.work); },
       [self](const image_request& request) { return self->state.objects().image(request); },
       [self](const sweep_notice& notice) {

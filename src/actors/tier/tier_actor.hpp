@@ -21,7 +21,8 @@ struct tier_arguments {
   policy_actor policy;
   uint64_t free_ahead_bytes = 0; ///< evict ahead while less than this is free
   ledger_ptr leases;             ///< of host memory; null: leases are not charged
-  size_t waiting_max = 4096;     ///< allocation requests that may wait; further ones get `busy`
+  teardown_ptr ends; ///< ends holds of many objects, off the workers; null: whoever has the last reference
+  size_t waiting_max = 4096; ///< allocation requests that may wait; further ones get `busy`
   std::shared_ptr<metrics::tier_probe> probe;
 };
 

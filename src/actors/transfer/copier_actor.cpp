@@ -31,20 +31,6 @@ struct copier_state {
 using copier_interface = copier_actor::extend<caf::reacts_to<copy_turn>>;
 using self_pointer = copier_interface::stateful_pointer<copier_state>;
 
-uint64_t bytes_of(const copy_request& request) {
-  uint64_t bytes = 0;
-  for (const copied_object& object : request.objects)
-    bytes += request.runs->bytes(object.number);
-  return bytes;
-}
-template <class Request>
-uint64_t bytes_of(const Request& request) {
-  uint64_t bytes = 0;
-  for (const sealed_object& object : request.objects)
-    bytes += object.payload_bytes;
-  return bytes;
-}
-
 /// A slice. Other requests are received before the next one.
 void take_turn(self_pointer self) {
   auto& state = self->state;
@@ -59,7 +45,7 @@ template <class Answer, class Request>
 caf::result<Answer> take(self_pointer self, Request& request) {
   auto& state = self->state;
   auto reply = make_answer<Answer>(self);
-  uint64_t bytes = bytes_of(request);
+  uint64_t bytes = copy_line::payload_of(request);
   state.probe->queued(bytes);
   bool turning = !state.line->empty();
   state.line->add(std::move(request), [probe = state.probe, bytes, reply](Answer value) mutable {

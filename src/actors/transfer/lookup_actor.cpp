@@ -100,8 +100,16 @@ task<> look_up(self_pointer self, lookup_request request, answer<lookup_answer> 
   }
   auto found = search.take();
   // What a tier that was not searched, or not as a whole, may have is not missing.
-  if (request.hold && !group.will_join() && tiers.everything(group.tiers()))
-    tell(self, tiers, found.unusable());
+  if (request.hold && !group.will_join() && tiers.everything(group.tiers())) {
+    auto gone = found.next_unusable();
+    while (gone) {
+      tell(self, tiers, std::move(*gone));
+      gone = found.next_unusable();
+      if (gone) {
+        co_await next_turn<next_slice>(self, self->state.wait);
+      }
+    }
+  }
   lease_room room{group.leases, request.account, group.memory->size()};
   while (found.lease_some(room)) {
     co_await next_turn<next_slice>(self, self->state.wait);
@@ -110,7 +118,14 @@ task<> look_up(self_pointer self, lookup_request request, answer<lookup_answer> 
       co_return;
     }
   }
-  tell(self, tiers, found.accesses());
+  auto used = found.next_accesses();
+  while (used) {
+    tell(self, tiers, std::move(*used));
+    used = found.next_accesses();
+    if (used) {
+      co_await next_turn<next_slice>(self, self->state.wait);
+    }
+  }
   reply.deliver({{}, found.plan(), found.take_holds(), found.shortened()});
 }
 

@@ -16,12 +16,6 @@ struct lookup_request : prefix_subject {
   account_ptr account;   ///< of the connection, for what is held; null: a new one
   context_ptr context;   ///< may be null; looked at between slices
 };
-struct lookup_answer {
-  error failure;
-  prefix_plan plan;
-  tier_holds held;        ///< of the found chunks, when asked for
-  bool shortened = false; ///< more is present, but the lease could not hold it
-};
 
 /// Answers `lookup_request`, one at a time. Runs on its connection's worker: next to a tier on another worker
 /// it would wait for that worker's own connections.
@@ -30,4 +24,4 @@ caf::actor spawn_lookup(caf::actor_system& system, const runtime::home& home);
 } // namespace terrace::actors
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::lookup_request)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::lookup_answer)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::lookup_answer)

@@ -41,6 +41,8 @@ struct group_parts : tier_list<tier_parts>, volume_state {
   tier_actor host;                         ///< the first tier, through which all transfers go
   std::shared_ptr<segmented_arena> memory; ///< the host tier's
   ledger_ptr leases;                       ///< what they hold of host memory
+  teardown_ptr
+      lease_ends; ///< ends those on many objects, off the workers; null: whoever has the last reference
   std::shared_ptr<copier_pool> copiers;
   std::atomic<uint64_t> window_bytes{64ULL
                                      << 20}; ///< limit of the arena bytes that a transfer holds at a time

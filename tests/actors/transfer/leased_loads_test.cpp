@@ -161,7 +161,7 @@ TEST_F(LeasedLoads, WithoutACopyAChainComesPieceByPiece) {
     auto part = load_leased(leased, from, 80 - from, false);
     ASSERT_EQ(part.failure.code, errc::ok) << part.failure.text;
     ASSERT_NE(part.chunks, 0u);
-    EXPECT_EQ(part.places.size(), part.chunks);
+    EXPECT_EQ(part.places->size(), part.chunks);
     EXPECT_LE(report(group->host).held_objects, 24u);
     from += part.chunks;
     ++pieces;

@@ -19,7 +19,9 @@ void share(connection& client, const connection::request& what, const lookup_out
   if (held && !client.holds(held->id)) {
     if (!client.may_lease(what))
       return;
-    if (!client.reads(what, held, {}, {})) // from now on it ends with its last holder
+    lease_reading nothing; // but from now on the lease ends with its last holder
+    nothing.from = held;
+    if (!client.read_some(what, nothing))
       return;
   }
   client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {

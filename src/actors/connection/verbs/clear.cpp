@@ -46,15 +46,13 @@ void finish(const clearing_ptr& all) {
 
 /// Paths of the volume that are left out, or could not write the clear down, hear of it when they are opened.
 void finish_volume(const clearing_ptr& all) {
-  if (!all->course.sum().missed) {
+  auto missed = all->course.unrecorded(all->fingerprint);
+  if (!missed) {
     finish(all);
     return;
   }
-  pending_clear missed = *all->course.sum().missed;
-  missed.space = all->fingerprint;
-  remember(all, missed, [all](const error& failure) {
-    if (failure.code == errc::ok || all->course.sum().failure.code == errc::ok)
-      all->course.set_failure(failure);
+  remember(all, *missed, [all](const error& failure) {
+    all->course.recorded(failure);
     finish(all);
   });
 }
@@ -101,7 +99,7 @@ void clear(connection& client, const connection::request& what, const wire::Clea
       all->client.refuse(all->what, failure);
       return;
     }
-    all->course.set_failure(failure);
+    all->course.recorded(failure);
     ask_tiers(all);
   });
 }

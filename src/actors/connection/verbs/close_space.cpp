@@ -5,7 +5,7 @@ namespace terrace::actors::verbs {
 
 void close_space(connection& client, const connection::request& what, const wire::CloseSpace& asked,
                  protocol::descriptor_list&) {
-  auto closed = client.close_space(static_cast<space_id>(asked.space()));
+  auto closed = client.holdings().close_space(static_cast<space_id>(asked.space()));
   if (!client.ok(what, closed))
     return;
   client.reply(what, wire::CreateCloseSpaceAnswer);

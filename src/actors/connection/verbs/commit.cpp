@@ -12,7 +12,7 @@ void commit(connection& client, const connection::request& what, const wire::Com
   auto reservation = take_reservation(client, what, asked.reservation());
   if (!reservation)
     return;
-  staging& memory = *client.present_staging();
+  staging& memory = *client.holdings().present_staging();
   std::vector<region_run> runs;
   for (size_t i = 0; i < reservation->extents.size(); ++i)
     runs.push_back({reservation->extents[i].offset, reservation->objects->payload_bytes[i], 0, 1});

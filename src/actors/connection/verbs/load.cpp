@@ -111,12 +111,14 @@ void load_leased(connection& client, const connection::request& what, const wire
   if (!scope)
     return;
   uint16_t rank = client.rank_in(from->in->id);
-  with_objects(client, what, subject_of(from, *scope, rank), body,
-               [&client, what, target, from, scope = *scope, rank](const batch_ptr& objects) {
-                 load_objects(client, what, target,
-                              {from->in, client.probe_of(from->in->id), objects, scope, rank,
-                               leased_part(from, scope, rank), from, token_of(*from, scope.range)});
-               });
+  with_leased_objects(
+      client, what, from, *scope, body,
+      [&client, what, target, from, scope = *scope, rank](const batch_ptr& objects, tier_holds leased) {
+        auto known = client.holdings().space(from->in->id);
+        load_objects(client, what, target,
+                     {from->in, known ? known->probe : nullptr, objects, scope, rank, std::move(leased), from,
+                      token_of(*from, scope.range)});
+      });
 }
 
 } // namespace

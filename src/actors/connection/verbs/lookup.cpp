@@ -1,23 +1,17 @@
 // lookup: the number and tiers of the leading chunks that are present, and optionally a lease on them.
-#include "actors/connection/named_lookup.hpp"
 #include "actors/connection/prefixes.hpp"
 #include "actors/connection/verbs.hpp"
 #include "actors/transfer/lookup_actor.hpp"
 #include "base/random_id.hpp"
+#include "connection/found_lease.hpp"
 #include "connection/lookup_answers.hpp"
+#include "connection/named_lookup.hpp"
+
+#include <caf/send.hpp>
 
 namespace terrace::actors::verbs {
 
 namespace {
-
-void count_hits(const client_space& in, const prefix_plan& plan) {
-  uint64_t chunk_tokens = in.what->spec.chunk_tokens;
-  in.probe->asked(plan.requested_chunks * chunk_tokens);
-  auto chunks = chunks_by_tier(plan);
-  for (size_t tier = 0; tier < chunks.size(); ++tier)
-    if (chunks[tier] != 0)
-      in.probe->hit(static_cast<tier_kind>(tier), chunks[tier] * chunk_tokens);
-}
 
 /// A lookup in progress.
 struct subject {
@@ -28,42 +22,23 @@ struct subject {
   std::shared_ptr<named_lookup> name; ///< null: it has no id
 };
 
-lease_ptr take_lease(connection& client, const subject& of, const lookup_answer& found) {
-  auto taken = std::make_shared<lease>();
-  taken->id = random_lease_id();
-  taken->owner = client.record()->id;
-  taken->in = of.in->what;
-  taken->chunks.assign(of.prefix->chunks.begin(), of.prefix->chunks.begin() + found.plan.found_chunks);
-  taken->before = of.prefix->parent;
-  taken->first_token = of.prefix->first_token;
-  taken->held = found.held;
-  taken->taken = client.environment().now();
-  client.add_lease(taken);
-  return taken;
-}
-
 void answer(connection& client, const connection::request& what, const subject& of,
             const lookup_answer& found) {
   const prefix_plan& plan = found.plan;
-  count_hits(*of.in, plan);
+  const space_spec& spec = of.in->what->spec;
+  count_hits(*of.in->probe, spec, plan);
   lease_ptr held;
   if (found.shortened)
     client.environment().client_probe->lease_shortened();
   if (of.lease_wanted && plan.found_chunks != 0 && what.context->live()) {
-    lease counted;
-    counted.held = found.held;
-    size_t objects = objects_of(counted);
-    if (!client.may_lease(what) || !client.may_name(what, objects))
+    held = lease_on(found, *of.prefix, of.in->what, random_lease_id(), client.record()->id,
+                    client.environment().now());
+    if (!client.may_lease(what) || !client.ok(what, client.holdings().may_name(objects_of(*held))))
       return;
-    held = take_lease(client, of, found);
+    client.add_lease(held);
   }
   if (of.name) {
-    lookup_outcome outcome;
-    outcome.chunk_tokens = of.in->what->spec.chunk_tokens;
-    outcome.plan = plan;
-    outcome.plan.object_tiers = {}; // no longer needed
-    outcome.leased = held != nullptr;
-    outcome.held = held;
+    auto outcome = outcome_of(plan, spec, held);
     if (held)
       outcome.end_lease = client.lease_ender(held->id);
     of.name->answered(std::move(outcome));
@@ -118,11 +93,19 @@ void begin(connection& client, const connection::request& what, const wire::Look
               });
 }
 
+std::shared_ptr<named_lookup> name_lookup(connection& client, const connection::request& what,
+                                          const lookup_id& id) {
+  return std::make_shared<named_lookup>(id, what.context,
+                                        [group = client.group().group](finish_lookup_notice notice) {
+                                          caf::anon_send(group, std::move(notice));
+                                        });
+}
+
 /// Registered in the trust group before the lookup starts.
 void begin_named(connection& client, const connection::request& what, const wire::Lookup& asked, subject of) {
   auto id = protocol::to_lookup_id(asked.lookup_id());
   auto body = client.channel().hold();
-  of.name = std::make_shared<named_lookup>(client.group().group, id, what.context);
+  of.name = name_lookup(client, what, id);
   client.ask(what, client.group().group, begin_lookup_request{id, what.context},
              "the trust group's actor has ended",
              [&client, what, &asked, of = std::move(of), body](const begin_lookup_answer& answer) mutable {
@@ -131,9 +114,13 @@ void begin_named(connection& client, const connection::request& what, const wire
              });
 }
 
+/// Answers all requests that wait for its id with `gone`.
 void refused(connection& client, const connection::request& what, const wire::Lookup& asked) {
-  if (asked.lookup_id() != nullptr && asked.lookup_id()->size() == lookup_id{}.bytes.size())
-    refuse_named_lookup(client.group().group, protocol::to_lookup_id(asked.lookup_id()), what.context);
+  if (asked.lookup_id() == nullptr || asked.lookup_id()->size() != lookup_id{}.bytes.size())
+    return;
+  auto id = protocol::to_lookup_id(asked.lookup_id());
+  auto name = name_lookup(client, what, id);
+  caf::anon_send(client.group().group, begin_lookup_request{id, what.context}); // before the notice of `name`
 }
 
 } // namespace

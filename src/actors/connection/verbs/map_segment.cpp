@@ -15,7 +15,8 @@ void map_segment(connection& client, const connection::request& what, const wire
     if (!client.ok(what, staging))
       return;
     memory = &(*staging)->memory();
-  } else if (mapped = client.map_segment(asked.segment()); mapped) {
+  } else if (mapped = client.group().memory->lend(asked.segment()); mapped) {
+    client.holdings().keep_segment(asked.segment(), mapped);
     memory = mapped.get();
   } else {
     uint32_t numbered = client.group().memory->segments();

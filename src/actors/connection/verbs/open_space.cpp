@@ -95,13 +95,10 @@ void open_space(connection& client, const connection::request& what, const wire:
     mine->rank = rank;
     mine->presence = std::make_unique<rank_presence::member>(space.ranks, rank);
     mine->probe = client.environment().spaces->probe(client.group().name, space.spec.model);
-    if (!client.opened(what, std::move(mine)))
+    if (!client.ok(what, client.holdings().add(std::move(mine))))
       return;
-    client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
-      auto fingerprint = body.CreateVector(space.fingerprint.bytes.data(), space.fingerprint.bytes.size());
-      auto pools = write_open_pools(body, space.spec);
-      return wire::CreateOpenSpaceAnswer(body, static_cast<uint32_t>(space.id), fingerprint, pools);
-    });
+    client.reply(what,
+                 [&](flatbuffers::FlatBufferBuilder& body) { return write_open_space_answer(body, space); });
   };
   try_to_open(std::make_shared<opening>(opening{client, what, std::move(*spec), then}));
 }

@@ -1,5 +1,6 @@
 // policies: the policy of each tier, and the results of shadow policies.
 #include "actors/connection/verbs.hpp"
+#include "base/countdown.hpp"
 #include "connection/status_tables.hpp"
 
 namespace terrace::actors::verbs {
@@ -9,7 +10,6 @@ namespace {
 struct policies_gathered {
   policies_report policies;
   shadow_report shadows;
-  int waiting_for = 0;
 };
 
 void answer(connection& client, const connection::request& what, const policies_gathered& all) {
@@ -20,29 +20,25 @@ void answer(connection& client, const connection::request& what, const policies_
   });
 }
 
-/// Both answers are handled by the connection, on one thread.
-template <class Request, class Actor, class Report>
-void gather(connection& client, const connection::request& what,
-            const std::shared_ptr<policies_gathered>& all, const Actor& from,
-            Report policies_gathered::*place) {
-  ++all->waiting_for;
-  client.ask(what, from, Request{}, "an actor of the trust group's policies has ended",
-             [&client, what, all, place](const Report& report) {
-               (*all).*place = report;
-               if (--all->waiting_for == 0)
-                 answer(client, what, *all);
-             });
-}
-
 } // namespace
 
 void policies(connection& client, const connection::request& what, const wire::Policies&,
               protocol::descriptor_list&) {
-  auto all = std::make_shared<policies_gathered>();
   const group_parts& group = client.group();
-  gather<policies_request>(client, what, all, group.policy, &policies_gathered::policies);
-  if (group.feed)
-    gather<shadow_request>(client, what, all, group.shadow, &policies_gathered::shadows);
+  auto all = std::make_shared<policies_gathered>();
+  auto arrived = std::make_shared<countdown>([&client, what, all] { answer(client, what, *all); });
+  const char* lost = "an actor of the trust group's policies has ended";
+  if (group.feed) {
+    arrived->begin();
+    client.ask(what, group.shadow, shadow_request{}, lost, [all, arrived](const shadow_report& report) {
+      all->shadows = report;
+      arrived->end();
+    });
+  }
+  client.ask(what, group.policy, policies_request{}, lost, [all, arrived](const policies_report& report) {
+    all->policies = report;
+    arrived->end();
+  });
 }
 
 } // namespace terrace::actors::verbs

@@ -12,44 +12,109 @@ namespace {
 /// Beyond so many, the answer is larger than a frame.
 constexpr size_t locations_max = (protocol::frame_bytes_max - 4096) / sizeof(wire::Location);
 
-/// From now on the client may read these locations, until it releases the lease or ends.
+/// The answer is made in steps between other messages: a million locations take many milliseconds.
+struct telling {
+  connection::request what;
+  lease_ptr from;
+  transfer_scope scope;
+  std::shared_ptr<const std::vector<object_place>> places;
+  lease_reading reading;
+  std::optional<wire::Missing> missing;
+  std::unique_ptr<protocol::frame_builder> frame;
+  size_t left = 0; ///< locations that the frame does not have yet: they are written from the last one on
+};
+
+/// False: there is another step.
+bool write_some(connection& client, telling& work) {
+  if (!work.frame) {
+    work.left = work.places->size();
+    work.frame =
+        std::make_unique<protocol::frame_builder>(work.left * sizeof(wire::Location) + 1024); // never moved
+    protocol::start_structs<wire::Location>(work.frame->start(), work.left);
+  }
+  size_t first = work.left - std::min(work.left, lease_reading::step_objects);
+  std::vector<wire::Location> locations;
+  locations.reserve(work.left - first);
+  for (size_t i = first; i < work.left; ++i) {
+    const object_place& place = (*work.places)[i];
+    auto at = client.group().memory->locate(place.offset + object_header_bytes);
+    locations.emplace_back(at.offset, place.payload_bytes, at.segment, 0);
+  }
+  protocol::push_structs(work.frame->body(), locations);
+  work.left = first;
+  return work.left == 0;
+}
+
+void finish(connection& client, telling& work) {
+  auto& body = work.frame->body();
+  auto locations = protocol::end_structs<wire::Location>(body, work.places->size());
+  auto root = wire::CreateReadLeaseAnswer(body, locations, token_of(*work.from, work.scope.range),
+                                          work.missing ? &*work.missing : nullptr);
+  work.frame->finish(protocol::answer_to(work.what.kind), work.what.id, root);
+  client.reply(work.what, std::move(work.frame));
+}
+
+/// When it ends, the client may read these locations, until it releases the lease or ends.
+void tell_on(connection& client, const std::shared_ptr<telling>& work) {
+  const connection::request& what = work->what;
+  if (!what.context->live()) {
+    client.refuse(what,
+                  {what.context->ended.load(), "the request ended while its locations were made ready"});
+    return;
+  }
+  bool written = work->frame && work->left == 0;
+  if (!written)
+    written = write_some(client, *work) && work->places->size() <= lease_reading::step_objects;
+  if (written) { // last, because the answer must follow at once
+    auto more = client.read_some(what, work->reading);
+    if (!more)
+      return;
+    if (!*more) {
+      finish(client, *work);
+      return;
+    }
+  }
+  client.resume(what, [&client, work] { tell_on(client, work); });
+}
+
 void tell_places(connection& client, const connection::request& what, const lease_ptr& from,
                  const transfer_scope& scope, const load_result& done) {
-  if (!client.reads(what, from, done.places, done.holds))
-    return;
-  auto missing = missing_of(done, scope, client.rank_in(from->in->id), from->in->spec);
-  client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
-    std::vector<wire::Location> locations;
-    locations.reserve(done.places.size());
-    for (const object_place& place : done.places) {
-      auto at = client.group().memory->locate(place.offset + object_header_bytes);
-      locations.emplace_back(at.offset, place.payload_bytes, at.segment, 0);
-    }
-    return wire::CreateReadLeaseAnswer(body, protocol::create_structs(body, locations),
-                                       token_of(*from, scope.range), missing ? &*missing : nullptr);
-  });
+  uint16_t rank = client.rank_in(from->in->id);
+  bool many = done.places->size() >= object_hold::many_places;
+  std::shared_ptr<telling> work(new telling, deleted_by{many ? client.group().lease_ends : nullptr});
+  work->what = what;
+  work->from = from;
+  work->scope = scope;
+  work->places = done.places;
+  work->missing = missing_of(done, scope, rank, from->in->spec);
+  work->reading.from = from;
+  work->reading.places = *done.places;
+  work->reading.holds = done.holds;
+  work->reading.number = [numbers = scope_numbers(from->in->spec, scope, rank)](size_t i) {
+    return numbers.of(i);
+  };
+  tell_on(client, work);
 }
 
 void read_scope(connection& client, const connection::request& what, const lease_ptr& from,
                 const transfer_scope& scope, const keep_alive& body) {
-  uint16_t rank = client.rank_in(from->in->id);
-  with_objects(client, what, subject_of(from, scope, rank), body,
-               [&client, what, from, scope, rank](const batch_ptr& objects) {
-                 load_job job;
-                 job.group = client.group_handle();
-                 job.in = from->in;
-                 job.objects = objects;
-                 job.objects_per_chunk = scope.pools.size();
-                 job.leased = leased_part(from, scope, rank);
-                 job.context = what.context;
-                 job.held_by = from;
-                 job.account = client.leased();
-                 job.note_access = false; // the lookup that took the lease was the access
-                 start_load(client, what, std::move(job),
-                            [&client, what, from, scope](const load_result& done) {
-                              tell_places(client, what, from, scope, done);
-                            });
-               });
+  with_leased_objects(client, what, from, scope, body,
+                      [&client, what, from, scope](const batch_ptr& objects, tier_holds leased) {
+                        load_job job;
+                        job.group = client.group_handle();
+                        job.in = from->in;
+                        job.objects = objects;
+                        job.objects_per_chunk = scope.pools.size();
+                        job.leased = std::move(leased);
+                        job.context = what.context;
+                        job.held_by = from;
+                        job.account = client.leased();
+                        job.note_access = false; // the lookup that took the lease was the access
+                        start_load(client, what, std::move(job),
+                                   [&client, what, from, scope](const load_result& done) {
+                                     tell_places(client, what, from, scope, done);
+                                   });
+                      });
 }
 
 } // namespace
@@ -74,9 +139,17 @@ void read_lease(connection& client, const connection::request& what, const wire:
                                    ", whose locations fit in an answer; ask for fewer chunks at a time"});
           return;
         }
-        if (asked.replaces())
-          client.has_read(from->id);
-        read_scope(client, what, from, *scope, body);
+        bool later = asked.replaces() && client.has_read(from->id);
+        if (!later) {
+          read_scope(client, what, from, *scope, body);
+          return;
+        }
+        client.resume_after_lease_ends(what, [&client, what, from, scope = *scope, body] {
+          if (what.context->live())
+            read_scope(client, what, from, scope, body);
+          else
+            client.refuse(what, {what.context->ended.load(), "the request ended before it was served"});
+        });
       });
 }
 

@@ -29,7 +29,8 @@ void try_registration(connection& client, const connection::request& what, regis
   if (!client.ok(what, region))
     return;
   bool mapped = (*region)->mapped();
-  auto id = client.add_region(std::move(*region));
+  auto id = client.holdings().add(std::move(*region));
+  client.show();
   if (!client.ok(what, id))
     return;
   client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {

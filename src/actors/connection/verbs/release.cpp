@@ -5,11 +5,16 @@ namespace terrace::actors::verbs {
 
 void release(connection& client, const connection::request& what, const wire::Release& asked,
              protocol::descriptor_list&) {
-  if (!client.release_lease(protocol::to_lease_id(asked.lease()))) {
+  auto id = protocol::to_lease_id(asked.lease());
+  bool later = client.lease_ends_elsewhere(id);
+  if (!client.release_lease(id)) {
     client.refuse(what, {errc::gone, "this connection neither owns nor reads such a lease"});
     return;
   }
-  client.reply(what, wire::CreateReleaseAnswer);
+  if (later) // the answer says that what it held may be evicted
+    client.resume_after_lease_ends(what, [&client, what] { client.reply(what, wire::CreateReleaseAnswer); });
+  else
+    client.reply(what, wire::CreateReleaseAnswer);
 }
 
 } // namespace terrace::actors::verbs

@@ -15,11 +15,11 @@ inline std::shared_ptr<staged> take_reservation(connection& client, const connec
 
 /// Its memory can be reserved again.
 inline void put_back(connection& client, const staged& reservation) {
-  staging* memory = client.present_staging();
+  staging* memory = client.holdings().present_staging();
   if (memory == nullptr)
     return;
   memory->put_back(reservation);
-  client.record()->reservations = static_cast<uint32_t>(memory->reservations());
+  client.show();
 }
 
 } // namespace terrace::actors::verbs

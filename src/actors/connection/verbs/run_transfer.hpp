@@ -14,15 +14,11 @@ namespace terrace::actors::verbs {
 template <class Request>
 std::optional<transfer_scope> scope_of(connection& client, const connection::request& what,
                                        const Request& request, const space_spec& spec, size_t chunks) {
-  auto range = checked_range(chunks, request.first_chunk(), request.chunks());
-  if (!client.ok(what, range))
+  auto scope = terrace::scope_of(request, spec, chunks);
+  if (!client.ok(what, scope))
     return std::nullopt;
-  auto pools = checked_pools(spec, span_of(request.pools()), range->count);
-  if (!client.ok(what, pools))
-    return std::nullopt;
-  transfer_scope scope{*range, std::move(*pools)};
-  client.charge_objects(what, scope.objects());
-  return scope;
+  client.charge_objects(what, scope->objects());
+  return std::move(*scope);
 }
 
 /// Resolves the prefix of `request` and calls `then(prefix, scope, objects)` with the part that it selects, or refuses

@@ -1,5 +1,6 @@
 // set_policy: sets the eviction policy of a tier.
 #include "actors/connection/verbs.hpp"
+#include "connection/request_values.hpp"
 
 namespace terrace::actors::verbs {
 
@@ -7,23 +8,15 @@ void set_policy(connection& client, const connection::request& what, const wire:
                 protocol::descriptor_list&) {
   if (!client.may_govern(what, "a policy serves all clients of the trust group"))
     return;
-  set_policy_request request;
-  std::string tier = asked.tier()->str();
-  for (tier_kind kind : {tier_kind::host, tier_kind::disk})
-    if (tier == to_string(kind))
-      request.tier = kind;
-  request.policy = asked.policy()->str();
-  if (request.tier == tier_kind::none) {
-    client.refuse(what, {errc::not_found, "expected a tier named host or disk, got '" + tier + "'"});
+  auto wanted = policy_of(asked);
+  if (!client.ok(what, wanted))
     return;
-  }
-  client.ask(what, client.group().policy, std::move(request), "the policy's actor has ended",
-             [&client, what, tier, policy = asked.policy()->str()](const set_policy_answer& done) {
+  client.ask(what, client.group().policy, *wanted, "the policy's actor has ended",
+             [&client, what, wanted = *wanted](const set_policy_answer& done) {
                if (!client.ok(what, done.failure))
                  return;
                if (client.environment().log)
-                 client.environment().log("group " + client.group().name + ": the policy of " + tier +
-                                          " is " + policy + " now; it was " + done.before);
+                 client.environment().log(describe_change(client.group().name, wanted, done));
                client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
                  return wire::CreateSetPolicyAnswerDirect(body, done.before.c_str());
                });

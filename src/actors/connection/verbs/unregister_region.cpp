@@ -5,11 +5,10 @@ namespace terrace::actors::verbs {
 
 void unregister_region(connection& client, const connection::request& what,
                        const wire::UnregisterRegion& asked, protocol::descriptor_list&) {
-  if (!client.remove_region(static_cast<region_id>(asked.region()))) {
-    client.refuse(what, {errc::not_found,
-                         "this connection has not registered region " + std::to_string(asked.region())});
+  if (!client.find_region(what, asked.region()))
     return;
-  }
+  client.holdings().remove(static_cast<region_id>(asked.region()));
+  client.show();
   client.reply(what, wire::CreateUnregisterRegionAnswer);
 }
 

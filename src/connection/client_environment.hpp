@@ -1,0 +1,47 @@
+// What all connections of a trust group share, besides its actors.
+#pragma once
+
+#include "base/detail_log.hpp"
+#include "base/ids.hpp"
+#include "base/line_limit.hpp"
+#include "connection/connection_limits.hpp"
+#include "connection/request_memory.hpp"
+#include "memory/region_budget.hpp"
+#include "memory/teardown.hpp"
+#include "metrics/client_probe.hpp"
+#include "metrics/request_probe.hpp"
+#include "metrics/space_table.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace terrace {
+
+/// Set up before the group serves; safe on any thread.
+struct client_environment {
+  using clock = std::chrono::steady_clock;
+
+  connection_limits limits;
+  boot_id boot;
+  clock::time_point started;
+  std::function<clock::time_point()> now = clock::now; ///< for deadlines and ages; tests supply their own
+  uint32_t workers = 1;
+  std::vector<std::string> ring_features;
+  std::shared_ptr<request_memory> memory =
+      std::make_shared<request_memory>(UINT64_MAX); ///< of the group's requests
+  region_budget_ptr regions;                        ///< of the group; null: no bound
+  teardown_ptr teardown; ///< releases clients' memory and sockets; null: the connection does
+  std::shared_ptr<metrics::client_probe> client_probe;
+  std::shared_ptr<metrics::request_probe> request_probe;
+  std::shared_ptr<metrics::space_table> spaces;
+  std::function<void(const std::string&)> log; ///< one line at level `info`; safe on any thread
+  detail_log detail;
+  std::shared_ptr<shared_line_limit> ends =
+      std::make_shared<shared_line_limit>(); ///< of lines on ended connections
+};
+
+} // namespace terrace

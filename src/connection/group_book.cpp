@@ -1,0 +1,71 @@
+#include "connection/group_book.hpp"
+
+#include "protocol/limits.hpp"
+
+namespace terrace {
+
+// ---- spaces ----
+
+open_space_answer group_book::answer(const open_space_request& request) {
+  auto opened = spaces_.open(request.spec);
+  if (!opened)
+    return {opened.error(), nullptr};
+  return {{}, std::move(*opened)};
+}
+
+idle_spaces_answer group_book::answer(const idle_spaces_request&) {
+  return {{}, spaces_.idle(empty_spaces_request::spaces_max), spaces_.known()};
+}
+
+forget_spaces_answer group_book::answer(const forget_spaces_request& request) {
+  return {{}, spaces_.forget(request.empty)};
+}
+
+reserve_spaces_answer group_book::answer(const reserve_spaces_request& request) {
+  reserve_spaces_answer answer;
+  for (const digest& fingerprint : request.fingerprints)
+    answer.ids.push_back(spaces_.reserve(fingerprint).value_or(space_id{}));
+  return answer;
+}
+
+// ---- leases ----
+
+void group_book::take(const add_lease_notice& notice) {
+  leases_.add(notice.id, notice.owner, notice.added);
+  notices_->heard(1);
+}
+
+void group_book::take(const end_lease_notice& notice) {
+  leases_.end(notice.id, notice.owner);
+  notices_->heard(1);
+}
+
+use_lease_answer group_book::answer(const use_lease_request& request) const {
+  if (auto found = leases_.find(request.id))
+    return {{}, std::move(found)};
+  return {{errc::gone, "no such lease in this trust group: it was released, or its owner ended"}, nullptr};
+}
+
+// ---- lookups ----
+
+begin_lookup_answer group_book::answer(const begin_lookup_request& request) {
+  auto begun = lookups_.begin(request.id, request.context);
+  return {begun ? error{} : begun.error()};
+}
+
+void group_book::await(const await_lookup_request& request, std::function<void(await_lookup_answer)> done) {
+  lookups_.await(request.id, request.context,
+                 [done = std::move(done)](const error& failure, const lookup_outcome_ptr& found) {
+                   done({failure, found});
+                 });
+}
+
+group_report group_book::answer(const group_status_request&) const {
+  group_report report;
+  report.spaces = spaces_.size();
+  report.leases = leases_.size();
+  report.open_spaces = spaces_.list(protocol::status_spaces_max);
+  return report;
+}
+
+} // namespace terrace

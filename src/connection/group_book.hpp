@@ -1,0 +1,55 @@
+// The spaces, leases and lookups of a trust group, by id: the answers of its actor.
+//
+// Pure: used by one thread at a time.
+#pragma once
+
+#include "connection/group_messages.hpp"
+#include "connection/lease_registry.hpp"
+#include "connection/lookup_messages.hpp"
+#include "index/space_registry.hpp"
+#include "tier/edge_credit.hpp"
+
+#include <functional>
+#include <memory>
+#include <utility>
+
+namespace terrace {
+
+class group_book {
+ public:
+  /// `notices`: of leases that begin and end; never null.
+  group_book(const space_registry::options& spaces, std::shared_ptr<edge_credit> notices)
+      : spaces_(spaces), notices_(std::move(notices)) {}
+
+  open_space_answer answer(const open_space_request& request);
+  idle_spaces_answer answer(const idle_spaces_request& request);
+  forget_spaces_answer answer(const forget_spaces_request& request);
+  reserve_spaces_answer answer(const reserve_spaces_request& request);
+
+  void take(const add_lease_notice& notice);
+  void take(const end_lease_notice& notice);
+  void take(const end_owner_notice& notice) { leases_.end(notice.owner); }
+  use_lease_answer answer(const use_lease_request& request) const;
+
+  begin_lookup_answer answer(const begin_lookup_request& request);
+  void take(const finish_lookup_notice& notice) {
+    lookups_.finish(notice.id, notice.context, notice.outcome);
+  }
+  /// Answers at once, when the lookup is answered or dropped, or when the request ends.
+  void await(const await_lookup_request& request, std::function<void(await_lookup_answer)> done);
+  cancel_lookup_answer answer(const cancel_lookup_request& request) {
+    return {{}, lookups_.cancel(request.id)};
+  }
+  /// Answers requests that have ended.
+  void sweep() { lookups_.sweep(); }
+
+  group_report answer(const group_status_request& request) const;
+
+ private:
+  space_registry spaces_;
+  lease_registry leases_;
+  lookup_registry lookups_;
+  std::shared_ptr<edge_credit> notices_;
+};
+
+} // namespace terrace

@@ -1,0 +1,78 @@
+#include "connection/group_status.hpp"
+
+#include "connection/status_tables.hpp"
+
+#include <chrono>
+
+namespace terrace {
+
+void group_status::tier_ended(size_t place) {
+  tiers[place].state = "degraded";
+  tiers[place].reason = "its actor has ended";
+}
+
+void group_status::tier_service(tier_kind kind, std::string degraded, std::string notice) {
+  for (tier_report& tier : tiers) {
+    if (tier.kind != kind)
+      continue;
+    tier.notice = std::move(notice);
+    if (!degraded.empty()) {
+      tier.state = "degraded";
+      tier.reason = std::move(degraded);
+    }
+    return;
+  }
+}
+
+void group_status::name_policies() {
+  for (const policies_report::tier& each : policies.tiers)
+    for (tier_report& tier : tiers)
+      if (tier.kind == each.kind)
+        tier.policy = each.policy;
+}
+
+void group_status::add_memory(const segmented_arena& memory) {
+  tier_report& host = tiers.front();
+  host.huge_page_bytes = memory.huge_page_bytes();
+  host.leaving_bytes = memory.leaving_bytes();
+  host.notice = memory.huge_pages_refusal();
+}
+
+namespace {
+
+flatbuffers::Offset<wire::GroupStatus> write_group(flatbuffers::FlatBufferBuilder& body,
+                                                   const group_status& status, const region_budget* regions) {
+  std::vector<flatbuffers::Offset<wire::TierStatus>> tiers;
+  for (const tier_report& tier : status.tiers)
+    tiers.push_back(write_status(body, tier));
+  std::vector<flatbuffers::Offset<wire::SpaceStatus>> spaces;
+  for (const space_ptr& space : status.group.open_spaces)
+    spaces.push_back(write_status(body, *space));
+  return wire::CreateGroupStatusDirect(
+      body, status.name.c_str(), status.path.c_str(), status.isolated,
+      static_cast<uint32_t>(status.group.spaces), static_cast<uint32_t>(status.group.leases), &tiers, &spaces,
+      regions != nullptr ? regions->bytes() : 0, regions != nullptr ? regions->bytes_max() : 0);
+}
+
+} // namespace
+
+flatbuffers::Offset<wire::StatusAnswer>
+write_status_answer(flatbuffers::FlatBufferBuilder& body, const group_status& status,
+                    const client_environment& environment,
+                    const std::vector<std::shared_ptr<const client_state>>& clients) {
+  auto group = write_group(body, status, environment.regions.get());
+  auto groups = body.CreateVector(&group, 1);
+  std::vector<flatbuffers::Offset<wire::ClientStatus>> listed;
+  for (const auto& client : clients)
+    listed.push_back(write_status(body, *client));
+  auto list = body.CreateVector(listed);
+  auto ring = body.CreateVectorOfStrings(environment.ring_features);
+  auto boot = body.CreateVector(environment.boot.bytes.data(), environment.boot.bytes.size());
+  auto version = body.CreateString(TERRACE_VERSION);
+  auto uptime =
+      std::chrono::duration_cast<std::chrono::milliseconds>(environment.now() - environment.started);
+  return wire::CreateStatusAnswer(body, version, boot, static_cast<uint64_t>(uptime.count()),
+                                  environment.workers, ring, groups, list);
+}
+
+} // namespace terrace

@@ -1,0 +1,94 @@
+#include "connection/group_book.hpp"
+
+#include "tests/index/spaces.hpp"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+
+using namespace terrace;
+
+namespace {
+
+struct GroupBook : ::testing::Test {
+  std::shared_ptr<edge_credit> notices = std::make_shared<edge_credit>();
+  group_book book{{.spaces_max = 2}, notices};
+
+  static space_spec spec(const std::string& model) {
+    auto made = terrace::testing::small_space();
+    made.model = model;
+    return made;
+  }
+};
+
+constexpr connection_id owner{4};
+const lease_id id{{1}};
+const lookup_id lookup{{2}};
+
+} // namespace
+
+TEST_F(GroupBook, OpensSpacesUpToItsBound) {
+  auto first = book.answer(open_space_request{spec("a")});
+  ASSERT_EQ(first.failure.code, errc::ok);
+  auto second = book.answer(open_space_request{spec("b")});
+  EXPECT_EQ(book.answer(open_space_request{spec("c")}).failure.code, errc::busy);
+  EXPECT_EQ(book.answer(group_status_request{}).spaces, 2u);
+  EXPECT_EQ(book.answer(group_status_request{}).open_spaces.size(), 2u);
+
+  EXPECT_TRUE(book.answer(idle_spaces_request{}).idle.empty());
+  space_id forgotten = second.opened->id;
+  second.opened.reset();
+  auto idle = book.answer(idle_spaces_request{});
+  EXPECT_EQ(idle.known, 2u);
+  ASSERT_EQ(idle.idle.size(), 1u);
+  EXPECT_EQ(book.answer(forget_spaces_request{idle.idle}).forgotten, std::vector{forgotten});
+  EXPECT_EQ(book.answer(open_space_request{spec("c")}).failure.code, errc::ok);
+}
+
+TEST_F(GroupBook, ReservesNumbersAsLongAsThereIsRoom) {
+  auto reserved = book.answer(reserve_spaces_request{{digest{{1}}, digest{{2}}, digest{{3}}}});
+  ASSERT_EQ(reserved.ids.size(), 3u);
+  EXPECT_NE(reserved.ids[0], space_id{});
+  EXPECT_NE(reserved.ids[1], space_id{});
+  EXPECT_EQ(reserved.ids[2], space_id{});
+}
+
+TEST_F(GroupBook, FindsALeaseUntilItsOwnerEndsIt) {
+  auto held = std::make_shared<const lease>();
+  for (bool whole : {false, true}) {
+    notices->offer(1);
+    book.take(add_lease_notice{id, owner, held});
+    EXPECT_EQ(notices->waiting(), 0u) << "the notice was read";
+    EXPECT_EQ(book.answer(use_lease_request{id}).found, held);
+    EXPECT_EQ(book.answer(group_status_request{}).leases, 1u);
+    if (whole) {
+      book.take(end_owner_notice{owner});
+    } else {
+      notices->offer(1);
+      book.take(end_lease_notice{id, owner});
+    }
+    EXPECT_EQ(notices->waiting(), 0u);
+    auto gone = book.answer(use_lease_request{id});
+    EXPECT_EQ(gone.found, nullptr);
+    EXPECT_EQ(gone.failure.code, errc::gone);
+  }
+}
+
+TEST_F(GroupBook, AwaitsLookupsById) {
+  auto context = std::make_shared<request_context>(), waits = std::make_shared<request_context>();
+  EXPECT_EQ(book.answer(begin_lookup_request{lookup, context}).failure.code, errc::ok);
+  EXPECT_EQ(book.answer(begin_lookup_request{lookup, context}).failure.code, errc::bad_request);
+  std::optional<await_lookup_answer> first, second;
+  book.await({lookup, waits}, [&](await_lookup_answer answer) { first = std::move(answer); });
+  waits->ended = errc::deadline;
+  book.sweep();
+  ASSERT_TRUE(first);
+  EXPECT_EQ(first->failure.code, errc::deadline);
+  book.await({lookup, nullptr}, [&](await_lookup_answer answer) { second = std::move(answer); });
+  EXPECT_FALSE(second);
+  auto outcome = std::make_shared<const lookup_outcome>();
+  book.take(finish_lookup_notice{lookup, context, outcome});
+  ASSERT_TRUE(second);
+  EXPECT_EQ(second->found, outcome);
+  EXPECT_FALSE(book.answer(cancel_lookup_request{lookup_id{{9}}}).found);
+}

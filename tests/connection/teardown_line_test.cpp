@@ -1,0 +1,36 @@
+#include "connection/teardown_line.hpp"
+
+#include <gtest/gtest.h>
+
+using namespace terrace;
+
+namespace {
+teardown_line::work nothing() {
+  return std::make_shared<std::function<void()>>([] {});
+}
+} // namespace
+
+TEST(TeardownLine, GivesTheWorkOfRequestsThatHaveEnded) {
+  teardown_line line;
+  auto first = std::make_shared<request_context>(), second = std::make_shared<request_context>();
+  auto a = nothing(), b = nothing();
+  line.add(first, a);
+  line.add(second, b);
+  EXPECT_TRUE(line.take_ended().empty());
+  second->ended = errc::cancelled;
+  EXPECT_EQ(line.take_ended(), std::vector{b});
+  EXPECT_TRUE(line.take_ended().empty()) << "each once";
+  EXPECT_EQ(line.size(), 1u);
+}
+
+TEST(TeardownLine, ForgetsWorkThatIsDone) {
+  teardown_line line;
+  auto of = std::make_shared<request_context>();
+  line.add(of, nothing());
+  auto second = nothing();
+  line.add(of, second);
+  EXPECT_EQ(line.size(), 1u);
+  second.reset();
+  of->ended = errc::deadline;
+  EXPECT_TRUE(line.take_ended().empty());
+}

@@ -1,0 +1,24 @@
+#include "connection/told_places.hpp"
+
+#include <gtest/gtest.h>
+
+using namespace terrace;
+
+TEST(ToldPlaces, RemembersTheLastObjectOfANumber) {
+  told_places told;
+  EXPECT_FALSE(told.has(0, object_id{7}));
+  EXPECT_TRUE(told.add(0, object_id{7}));
+  EXPECT_FALSE(told.add(0, object_id{7})) << "told already";
+  EXPECT_TRUE(told.has(0, object_id{7}));
+  EXPECT_TRUE(told.add(0, object_id{8})) << "written again elsewhere";
+  EXPECT_FALSE(told.has(0, object_id{7}));
+}
+
+TEST(ToldPlaces, NumbersMayBeFarApart) {
+  told_places told;
+  EXPECT_TRUE(told.add(1'000'000, object_id{1}));
+  EXPECT_TRUE(told.add(3, object_id{2}));
+  EXPECT_TRUE(told.has(1'000'000, object_id{1}));
+  EXPECT_FALSE(told.has(999'999, object_id{1}));
+  EXPECT_FALSE(told.has(2'000'000, object_id{1}));
+}
