@@ -9,6 +9,8 @@
 #include <caf/actor_system.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
+#include <cassert>
+
 namespace terrace::actors {
 
 namespace {
@@ -36,6 +38,7 @@ open_space_answer on_open_space(group_state& state, const open_space_request& re
 
 /// The tiers are notified here: the connection that asks may end before it is answered.
 forget_spaces_answer on_forget_spaces(self_pointer self, const forget_spaces_request& request) {
+  assert(request.empty.size() <= empty_spaces_request::spaces_max);
   forget_spaces_answer answer{{}, self->state.spaces.forget(request.empty)};
   if (auto group = self->state.group.lock(); group && !answer.forgotten.empty())
     for (const tier_parts& tier : group->tiers())

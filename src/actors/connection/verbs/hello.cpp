@@ -4,6 +4,7 @@
 
 #include <caf/send.hpp>
 
+#include <cassert>
 #include <cstring>
 
 namespace terrace::actors::verbs {
@@ -17,6 +18,7 @@ void confirm_ended(connection& client, const wire::Hello& hello) {
       hello.resumes_boot()->size() != boot.size() ||
       std::memcmp(hello.resumes_boot()->data(), boot.data(), boot.size()) != 0)
     return;
+  assert(hello.resumes()->size() <= protocol::resumes_max);
   for (uint64_t id : *hello.resumes())
     if (auto old = client.environment().clients->find(static_cast<connection_id>(id))) {
       client.environment().clients->confirm(old->id, client.who().pid); // this one may need its place
