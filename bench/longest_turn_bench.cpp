@@ -118,6 +118,48 @@ void clears(const std::string& socket) {
   }
 }
 
+/// Half a million runs, each of a piece.
+void tiny_runs(const std::string& socket) {
+  constexpr uint64_t piece = 16, large_object = 1 << 20, objects = 7;
+  auto daemon = connect(socket);
+  auto space = must(daemon.open_space(space_of(large_object)), "opening a space");
+  auto memory = must(client::region::create("terrace-bench", 2 * objects * large_object), "making a region");
+  auto region = must(daemon.register_region(memory), "registering a region");
+  std::vector<client::run> runs;
+  for (uint64_t i = 0; i < objects * large_object / piece; ++i)
+    runs.push_back({.offset = 2 * i * piece, .bytes = piece});
+  std::vector<uint32_t> per_object(objects, large_object / piece);
+  for (uint64_t seed = 1000;; ++seed) {
+    auto digests = digests_of(objects, seed);
+    client::store_request request;
+    request.in = space;
+    request.what = client::prefix::of_digests(digests);
+    request.region = &region;
+    request.runs = runs;
+    request.runs_per_object = per_object;
+    (void) daemon.store(request, soon());
+  }
+}
+
+/// A million pieces of a byte, in one run.
+void tiny_pieces(const std::string& socket) {
+  constexpr uint64_t large_object = 1 << 20;
+  auto daemon = connect(socket);
+  auto space = must(daemon.open_space(space_of(large_object)), "opening a space");
+  auto memory = must(client::region::create("terrace-bench", 2 * large_object), "making a region");
+  auto region = must(daemon.register_region(memory), "registering a region");
+  client::run run{.offset = 0, .bytes = 1, .stride = 2, .count = large_object};
+  for (uint64_t seed = 5000;; ++seed) {
+    auto digests = digests_of(1, seed);
+    client::store_request request;
+    request.in = space;
+    request.what = client::prefix::of_digests(digests);
+    request.region = &region;
+    request.runs = {&run, 1};
+    (void) daemon.store(request, soon());
+  }
+}
+
 struct attack {
   const char* name;
   hostile run;
@@ -125,7 +167,8 @@ struct attack {
 constexpr attack attacks[] = {
     {"longest_turn_hash_blocks", hash_blocks}, {"longest_turn_hash_tags", hash_tags},
     {"longest_turn_ranks", many_ranks},        {"longest_turn_objects", many_objects_stored},
-    {"longest_turn_reserve", reservations},    {"longest_turn_clear", clears}};
+    {"longest_turn_reserve", reservations},    {"longest_turn_clear", clears},
+    {"longest_turn_runs", tiny_runs},          {"longest_turn_pieces", tiny_pieces}};
 
 } // namespace
 

@@ -12,6 +12,13 @@ namespace {
 constexpr size_t joined_bytes_max =
     64 << 10; ///< small answers that are ready together are sent in one system call
 constexpr size_t idle_builders_max = 8;
+
+protocol::frame_decoder::options decoding(const teardown_ptr& teardown) {
+  protocol::frame_decoder::options with;
+  if (teardown)
+    with.dispose = [teardown](uint64_t* buffer) { teardown->run([buffer] { delete[] buffer; }); };
+  return with;
+}
 } // namespace
 
 frame_channel::frame_channel(unique_fd socket, runtime::io_port& port, caf::strong_actor_ptr owner,
@@ -19,7 +26,8 @@ frame_channel::frame_channel(unique_fd socket, runtime::io_port& port, caf::stro
     : port_(port), owner_(std::move(owner)),
       // With them end descriptors that were received and not used.
       socket_(new unique_fd(std::move(socket)), deleted_by{teardown}),
-      in_(new incoming, deleted_by{teardown}), out_(std::make_shared<outgoing>()) {
+      in_(new incoming{.decoder = protocol::frame_decoder(decoding(teardown))}, deleted_by{teardown}),
+      out_(std::make_shared<outgoing>()) {
   in_->socket = socket_;
   out_->socket = socket_;
 }

@@ -80,7 +80,7 @@ class frame_channel {
  private:
   struct incoming {
     std::shared_ptr<unique_fd> socket;
-    protocol::frame_decoder decoder{{}};
+    protocol::frame_decoder decoder;
     protocol::incoming_message message;
     bool armed = false;
   };

@@ -74,7 +74,15 @@ result<void> check_range(uint32_t first_chunk, uint32_t chunks) {
   return check_number("first_chunk + chunks", uint64_t{first_chunk} + chunks, 0, chunks_max);
 }
 
+/// More runs than this are checked by the verb, in slices: half a million take milliseconds.
+constexpr size_t runs_checked_max = 16'384;
+
 result<void> check_run_lists(const run_vector& runs, const flatbuffers::Vector<uint32_t>* runs_per_object) {
+  if (runs_per_object && runs_per_object->size() > runs.size())
+    return refuse("expected at least one run for each object, got " + std::to_string(runs.size()) +
+                  " runs for " + std::to_string(runs_per_object->size()) + " objects");
+  if (runs.size() > runs_checked_max)
+    return check_aligned("runs", &runs);
   if (auto totals = check_runs(runs, region_bytes_max); !totals)
     return tl::unexpected<error>(totals.error());
   if (!runs_per_object)

@@ -44,8 +44,9 @@ struct run_totals {
   uint64_t bytes = 0;
 };
 
-/// True if every piece of every run is inside [0, region_bytes); cannot overflow. `parse` has checked this
-/// with `region_bytes_max`; a daemon checks it again with the size of the region.
+/// True if every piece of every run is inside [0, region_bytes); cannot overflow. `parse` checks this with
+/// `region_bytes_max` for up to 16,384 runs. A daemon checks all runs, with the size of the region, in slices
+/// (transfer/scatter_gather.hpp).
 result<run_totals> check_runs(const run_vector& runs, uint64_t region_bytes);
 
 // ---- reading what was checked ----

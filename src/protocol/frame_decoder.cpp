@@ -7,13 +7,16 @@
 
 namespace terrace::protocol {
 
-frame_decoder::frame_decoder(options settings) : settings_(settings) {
+frame_decoder::frame_decoder(options settings) : settings_(std::move(settings)) {
   assert(settings_.idle_bytes % frame_alignment == 0 && settings_.idle_bytes >= 64);
   assert(settings_.frame_bytes_max <= protocol::frame_bytes_max);
 }
 
 void frame_decoder::replace_buffer(size_t bytes) {
-  auto fresh = std::make_shared_for_overwrite<uint64_t[]>(bytes / sizeof(uint64_t));
+  size_t words = bytes / sizeof(uint64_t);
+  buffer fresh = bytes >= large_bytes && settings_.dispose
+                     ? buffer(new uint64_t[words], settings_.dispose)
+                     : std::make_shared_for_overwrite<uint64_t[]>(words);
   if (end_ > begin_)
     std::memcpy(fresh.get(), data() + begin_, end_ - begin_);
   buffer_ = std::move(fresh);

@@ -19,6 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -33,7 +34,12 @@ class frame_decoder {
     direction accepts = direction::requests;
     size_t idle_bytes = 16 << 10;                         ///< a multiple of 8, at least 64
     uint64_t frame_bytes_max = protocol::frame_bytes_max; ///< at most protocol::frame_bytes_max
+    /// Deletes (`delete[]`) a buffer of `large_bytes` and more, on any thread, where that does not delay others: its pages
+    /// are unmapped. Empty: the last owner deletes it.
+    std::function<void(uint64_t*)> dispose{};
   };
+
+  static constexpr size_t large_bytes = 1 << 20;
 
   explicit frame_decoder(options settings);
 

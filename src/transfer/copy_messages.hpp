@@ -8,37 +8,38 @@
 #include "memory/outside_memory.hpp"
 #include "storage/volume_id.hpp"
 #include "tier/request_context.hpp"
+#include "transfer/scatter_gather.hpp"
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
 namespace terrace {
 
-struct copy_piece {
+/// An object whose payload is at `inside` in the arena, and in the runs of its request has this number.
+struct copied_object {
   std::byte* inside = nullptr;
-  uint64_t outside_offset = 0;
-  uint64_t bytes = 0;
+  size_t number = 0;
 };
 enum class copy_direction : uint8_t { into_arena, out_of_arena };
-/// Copies the pieces in order. Ends early with `cancelled` if the context ended, with `gone` if the outside
+/// Copies the objects in order, piece by piece. The copier derives the pieces from the runs, a part at a time: a request
+/// may have a million of them. Ends early with `cancelled` if the context ended, with `gone` if the outside
 /// memory shrank.
 struct copy_request {
   copy_direction direction = copy_direction::into_arena;
   outside_memory outside;
-  std::vector<copy_piece> pieces;
-  /// For copies into the arena with payload checksums: the number of pieces up to the end of each object. The
-  /// pieces of an object are its payload in order. Empty: no checksums.
-  std::vector<size_t> object_ends;
+  std::shared_ptr<const scatter_gather> runs;
+  std::vector<copied_object> objects;
+  bool checksums = false; ///< of the payloads
   context_ptr context;
   std::vector<keep_alive> owners; ///< holds and reservations of all arena bytes that are accessed
 };
 struct copy_answer {
   error failure;
-  size_t pieces_done = 0;
   uint64_t bytes = 0;
-  std::vector<uint64_t> checksums; ///< parallel to `object_ends`, unless it failed
+  std::vector<uint64_t> checksums; ///< parallel to the objects if requested, unless it failed
 };
 
 // ---- headers and checksums ----

@@ -91,47 +91,60 @@ uint64_t piece_cost(const outside_memory& outside) {
 
 byte_copy::byte_copy(copy_request what, uint64_t piece_bytes)
     : request_(std::move(what)), piece_bytes_(piece_bytes), each_(piece_cost(request_.outside)) {
-  for (const copy_piece& piece : request_.pieces) {
-    bytes_ += piece.bytes;
-    left_ += piece.bytes + each_;
+  for (const copied_object& object : request_.objects) {
+    uint64_t bytes = request_.runs->bytes(object.number);
+    bytes_ += bytes;
+    left_ += bytes + request_.runs->piece_count(object.number) * each_;
   }
-  if (!request_.object_ends.empty()) {
+  if (request_.checksums) {
     piece_bytes_ = std::min(piece_bytes_, in_cache_bytes);
     sum_.emplace();
   }
+  open_object();
+}
+
+void byte_copy::open_object() {
+  if (object_ == request_.objects.size())
+    return;
+  pieces_ = request_.runs->pieces(request_.objects[object_].number);
+  piece_ = pieces_.next();
+}
+
+void byte_copy::next_piece() {
+  done_ = 0;
+  piece_ = pieces_.next();
+  if (piece_)
+    return;
+  if (sum_) {
+    answer_.checksums.push_back(sum_->value());
+    sum_->restart();
+  }
+  ++object_;
+  open_object();
 }
 
 bool byte_copy::go_on(uint64_t budget) {
   uint64_t spent = 0;
-  while (answer_.pieces_done < request_.pieces.size()) {
+  while (piece_) {
     if (request_.context && !request_.context->live())
       return ends({request_.context->ended.load(), "the request ended while its bytes were copied"});
     if (spent >= budget)
       return false;
-    const copy_piece& piece = request_.pieces[answer_.pieces_done];
-    uint64_t part = std::min({piece_bytes_, piece.bytes - done_, std::max<uint64_t>(budget - spent, 1)});
-    if (part != 0) {
-      auto failed = move_part(request_, piece.inside + done_, piece.outside_offset + done_, part);
-      if (failed.code != errc::ok)
-        return ends(std::move(failed));
-      if (sum_)
-        sum_->update({piece.inside + done_, part});
-    }
+    std::byte* inside = request_.objects[object_].inside + piece_->object_offset + done_;
+    uint64_t part = std::min({piece_bytes_, piece_->bytes - done_, std::max<uint64_t>(budget - spent, 1)});
+    auto failed = move_part(request_, inside, piece_->region_offset + done_, part);
+    if (failed.code != errc::ok)
+      return ends(std::move(failed));
+    if (sum_)
+      sum_->update({inside, part});
     done_ += part;
     answer_.bytes += part;
-    bool whole = done_ == piece.bytes;
+    bool whole = done_ == piece_->bytes;
     uint64_t cost = part + (whole ? each_ : 0);
     spent += cost;
     left_ -= cost;
-    if (!whole)
-      continue;
-    done_ = 0;
-    ++answer_.pieces_done;
-    if (sum_ && answer_.checksums.size() < request_.object_ends.size() &&
-        request_.object_ends[answer_.checksums.size()] == answer_.pieces_done) {
-      answer_.checksums.push_back(sum_->value());
-      sum_->restart();
-    }
+    if (whole)
+      next_piece();
   }
   return true;
 }

@@ -8,7 +8,7 @@
 
 namespace terrace {
 
-/// Copies the pieces in order. Mapped memory is copied; unmapped memory is accessed through its descriptor,
+/// Copies the objects in order, piece by piece. Mapped memory is copied; unmapped memory is accessed through its descriptor,
 /// where truncation is the error `gone` and not a fault. Ends early with the context. Checksums are those of
 /// the arena's bytes, whatever the client does to its own, and are computed while these are in cache, which
 /// costs half of reading them again.
@@ -29,12 +29,17 @@ class byte_copy {
 
  private:
   bool ends(error why);
+  void open_object();
+  void next_piece();
 
   copy_request request_;
   copy_answer answer_;
   uint64_t piece_bytes_;
-  uint64_t each_;     ///< cost of a piece beside its bytes
-  uint64_t done_ = 0; ///< of the current piece
+  uint64_t each_;                     ///< cost of a piece beside its bytes
+  size_t object_ = 0;                 ///< the current one
+  piece_cursor pieces_;               ///< of the current object, after the current piece
+  std::optional<object_piece> piece_; ///< the current one; empty: everything is copied
+  uint64_t done_ = 0;                 ///< of the current piece
   uint64_t bytes_ = 0;
   uint64_t left_ = 0;
   std::optional<payload_checksummer> sum_;

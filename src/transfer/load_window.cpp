@@ -223,8 +223,9 @@ copy_request load_window::copy() const {
   request.context = of.context;
   request.owners.assign(holds_.begin(), holds_.end());
   request.owners.push_back(passing_);
+  request.runs = of.runs;
   for (size_t i = 0; i < usable_; ++i)
-    add_pieces(request, *of.runs, course_.memory, part_.begin + i, places_[i]);
+    request.objects.push_back({payload_at(course_.memory, places_[i]), part_.begin + i});
   return request;
 }
 

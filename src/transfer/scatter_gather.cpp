@@ -16,65 +16,132 @@ bool inside(const region_run& run, uint64_t region_bytes) {
 
 } // namespace
 
+scatter_gather_maker::scatter_gather_maker(input of) : of_(std::move(of)) {
+  made_.runs_ = of_.runs;
+  made_.owner_ = of_.owner;
+  made_.first_run_.reserve(of_.object_bytes.size() + 1);
+}
+
+result<void> scatter_gather_maker::open_object() {
+  left_ = of_.runs_per_object.empty() ? 1 : of_.runs_per_object[object_];
+  if (left_ > of_.runs.size() - at_)
+    return fail(errc::bad_request,
+                "object " + std::to_string(object_) + " has no run: " + std::to_string(of_.runs.size()) +
+                    " runs were given for " + std::to_string(of_.object_bytes.size()) + " objects");
+  made_.first_run_.push_back(static_cast<uint32_t>(at_));
+  sum_ = 0;
+  open_ = true;
+  return {};
+}
+
+result<void> scatter_gather_maker::add(const region_run& run) {
+  if (run.count == 0 || run.bytes == 0 || !inside(run, of_.region_bytes))
+    return fail(errc::bad_request, "run " + std::to_string(at_) + " (offset " + std::to_string(run.offset) +
+                                       ", " + std::to_string(run.count) + " pieces of " +
+                                       std::to_string(run.bytes) + " bytes, stride " +
+                                       std::to_string(run.stride) + ") is empty or exceeds the region of " +
+                                       std::to_string(of_.region_bytes) + " bytes");
+  uint64_t bytes = 0;
+  if (__builtin_mul_overflow(run.count, run.bytes, &bytes) || __builtin_add_overflow(sum_, bytes, &sum_))
+    return fail(errc::bad_request, "run " + std::to_string(at_) + " is longer than any object");
+  if (run.count > of_.pieces_max - pieces_)
+    return fail(errc::bad_request, "expected at most " + std::to_string(of_.pieces_max) +
+                                       " pieces in all runs of a request, got more");
+  pieces_ += run.count;
+  ++at_;
+  --left_;
+  return {};
+}
+
+result<void> scatter_gather_maker::close_object() {
+  if (sum_ != of_.object_bytes[object_])
+    return fail(errc::bad_request, "the runs of object " + std::to_string(object_) + " hold " +
+                                       std::to_string(sum_) + " bytes, the object has " +
+                                       std::to_string(of_.object_bytes[object_]));
+  ++object_;
+  open_ = false;
+  return {};
+}
+
+result<bool> scatter_gather_maker::step(size_t runs_max) {
+  size_t objects = of_.object_bytes.size();
+  if (!of_.runs_per_object.empty() && of_.runs_per_object.size() != objects)
+    return fail(errc::bad_request, "runs_per_object has " + std::to_string(of_.runs_per_object.size()) +
+                                       " entries for " + std::to_string(objects) +
+                                       " objects; give one per object, or none");
+  for (size_t done = 0; object_ != objects; ++done) {
+    if (done >= runs_max)
+      return false;
+    auto ok = open_ ? result<void>() : open_object();
+    if (ok && left_ != 0)
+      ok = add(of_.runs[at_]);
+    if (ok && left_ == 0)
+      ok = close_object();
+    if (!ok)
+      return tl::unexpected(ok.error());
+  }
+  if (at_ != of_.runs.size())
+    return fail(errc::bad_request, std::to_string(of_.runs.size()) +
+                                       " runs were given, but the objects need " + std::to_string(at_));
+  made_.first_run_.push_back(static_cast<uint32_t>(at_));
+  return true;
+}
+
 result<scatter_gather> scatter_gather::make(std::span<const region_run> runs,
                                             std::span<const uint32_t> runs_per_object,
                                             std::span<const uint64_t> object_bytes, uint64_t region_bytes) {
-  if (!runs_per_object.empty() && runs_per_object.size() != object_bytes.size())
-    return fail(errc::bad_request, "runs_per_object has " + std::to_string(runs_per_object.size()) +
-                                       " entries for " + std::to_string(object_bytes.size()) +
-                                       " objects; give one per object, or none");
-  scatter_gather made;
-  made.first_run_.reserve(object_bytes.size() + 1);
-  size_t at = 0;
-  for (size_t i = 0; i < object_bytes.size(); ++i) {
-    made.first_run_.push_back(at);
-    size_t count = runs_per_object.empty() ? 1 : runs_per_object[i];
-    if (count > runs.size() - at)
-      return fail(errc::bad_request,
-                  "object " + std::to_string(i) + " has no run: " + std::to_string(runs.size()) +
-                      " runs were given for " + std::to_string(object_bytes.size()) + " objects");
-    uint64_t sum = 0;
-    for (size_t r = at; r < at + count; ++r) {
-      const region_run& run = runs[r];
-      uint64_t bytes = 0;
-      if (run.count == 0 || run.bytes == 0 || !inside(run, region_bytes))
-        return fail(errc::bad_request,
-                    "run " + std::to_string(r) + " (offset " + std::to_string(run.offset) + ", " +
-                        std::to_string(run.count) + " pieces of " + std::to_string(run.bytes) +
-                        " bytes, stride " + std::to_string(run.stride) +
-                        ") is empty or exceeds the region of " + std::to_string(region_bytes) + " bytes");
-      if (__builtin_mul_overflow(run.count, run.bytes, &bytes) || __builtin_add_overflow(sum, bytes, &sum))
-        return fail(errc::bad_request, "run " + std::to_string(r) + " is longer than any object");
-    }
-    if (sum != object_bytes[i])
-      return fail(errc::bad_request, "the runs of object " + std::to_string(i) + " hold " +
-                                         std::to_string(sum) + " bytes, the object has " +
-                                         std::to_string(object_bytes[i]));
-    at += count;
-  }
-  if (at != runs.size())
-    return fail(errc::bad_request,
-                std::to_string(runs.size()) + " runs were given, but the objects need " + std::to_string(at));
-  made.first_run_.push_back(at);
-  made.runs_.assign(runs.begin(), runs.end());
-  return made;
+  auto copied = std::make_shared<const std::vector<region_run>>(runs.begin(), runs.end());
+  scatter_gather_maker maker({*copied, runs_per_object, copied, object_bytes, region_bytes});
+  auto done = maker.step(SIZE_MAX);
+  if (!done)
+    return tl::unexpected(done.error());
+  return maker.take();
 }
 
-std::vector<object_piece> scatter_gather::pieces(size_t object) const {
-  std::vector<object_piece> list;
-  uint64_t object_offset = 0;
-  for (size_t r = first_run_[object]; r < first_run_[object + 1]; ++r) {
-    const region_run& run = runs_[r];
-    for (uint64_t i = 0; i < run.count; ++i) {
-      uint64_t region_offset = run.offset + i * run.stride;
-      if (!list.empty() && list.back().region_offset + list.back().bytes == region_offset)
-        list.back().bytes += run.bytes;
-      else
-        list.push_back({object_offset, region_offset, run.bytes});
-      object_offset += run.bytes;
-    }
+piece_cursor::range piece_cursor::here() const {
+  const region_run& run = runs_.front();
+  if (run.stride == run.bytes)
+    return {run.offset + piece_ * run.stride, (run.count - piece_) * run.bytes};
+  return {run.offset + piece_ * run.stride, run.bytes};
+}
+
+void piece_cursor::advance() {
+  const region_run& run = runs_.front();
+  if (run.stride != run.bytes && ++piece_ != run.count)
+    return;
+  runs_ = runs_.subspan(1);
+  piece_ = 0;
+}
+
+std::optional<object_piece> piece_cursor::next() {
+  if (runs_.empty())
+    return std::nullopt;
+  range first = here();
+  object_piece piece{object_offset_, first.offset, first.bytes};
+  advance();
+  while (!runs_.empty() && here().offset == piece.region_offset + piece.bytes) {
+    piece.bytes += here().bytes;
+    advance();
   }
-  return list;
+  object_offset_ += piece.bytes;
+  return piece;
+}
+
+uint64_t scatter_gather::piece_count(size_t object) const {
+  uint64_t count = 0, end = 0;
+  for (const region_run& run : runs(object)) {
+    bool continues = count != 0 && run.offset == end;
+    count += (run.stride == run.bytes ? 1 : run.count) - (continues ? 1 : 0);
+    end = run.offset + (run.count - 1) * run.stride + run.bytes;
+  }
+  return count;
+}
+
+uint64_t scatter_gather::bytes(size_t object) const {
+  uint64_t sum = 0;
+  for (const region_run& run : runs(object))
+    sum += run.count * run.bytes;
+  return sum;
 }
 
 } // namespace terrace

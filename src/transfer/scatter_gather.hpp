@@ -2,8 +2,10 @@
 #pragma once
 
 #include "base/error.hpp"
+#include "base/keep_alive.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -24,23 +26,90 @@ struct object_piece {
   uint64_t bytes = 0;
 };
 
-/// The pieces of all objects of a request. Immutable after `make`.
+/// The pieces of one object, one after the other; adjacent ones are merged. A run of a million pieces takes no memory,
+/// and one whose pieces are adjacent is one piece. Refers to the runs.
+class piece_cursor {
+ public:
+  piece_cursor() = default;
+  explicit piece_cursor(std::span<const region_run> runs) : runs_(runs) {}
+
+  std::optional<object_piece> next(); ///< nothing: that was the last
+
+ private:
+  struct range {
+    uint64_t offset = 0;
+    uint64_t bytes = 0;
+  };
+  range here() const; ///< the next piece, or the rest of its run if that is adjacent
+  void advance();
+
+  std::span<const region_run> runs_;
+  uint64_t piece_ = 0; ///< of the first run
+  uint64_t object_offset_ = 0;
+};
+
+/// The runs of all objects of a request. Immutable after `make`.
 class scatter_gather {
  public:
-  /// `runs_per_object` is parallel to `object_bytes`, or empty: one run each. Errors (`bad_request`): the
-  /// runs do not add up to the objects, or exceed [0, region_bytes).
+  /// Of a few runs, which are copied. `runs_per_object` is parallel to `object_bytes`, or empty: one run each. Errors:
+  /// those of `scatter_gather_maker`.
   static result<scatter_gather> make(std::span<const region_run> runs,
                                      std::span<const uint32_t> runs_per_object,
                                      std::span<const uint64_t> object_bytes, uint64_t region_bytes);
 
   size_t objects() const { return first_run_.empty() ? 0 : first_run_.size() - 1; }
 
-  /// The pieces of one object; adjacent pieces are merged.
-  std::vector<object_piece> pieces(size_t object) const;
+  std::span<const region_run> runs(size_t object) const {
+    return runs_.subspan(first_run_[object], first_run_[object + 1] - first_run_[object]);
+  }
+  piece_cursor pieces(size_t object) const { return piece_cursor(runs(object)); }
+  uint64_t
+  piece_count(size_t object) const; ///< how many the cursor has; takes as long as the object has runs
+  uint64_t bytes(size_t object) const;
 
  private:
-  std::vector<region_run> runs_;
-  std::vector<size_t> first_run_; ///< per object, plus one past the last
+  friend class scatter_gather_maker;
+
+  std::span<const region_run> runs_;
+  keep_alive owner_;                ///< of the runs
+  std::vector<uint32_t> first_run_; ///< per object, plus one past the last
+};
+
+/// Checks the runs of a request a part at a time: there may be half a million, which take milliseconds.
+class scatter_gather_maker {
+ public:
+  /// Runs per step: 100 us.
+  static constexpr size_t step_runs = 16'384;
+
+  struct input {
+    std::span<const region_run> runs;          ///< at most 2^32 - 1
+    std::span<const uint32_t> runs_per_object; ///< parallel to the objects, or empty: one run each
+    keep_alive owner;                          ///< of the runs and of their numbers per object
+    std::span<const uint64_t> object_bytes;    ///< must outlive the maker
+    uint64_t region_bytes = 0;
+    uint64_t pieces_max = UINT64_MAX; ///< of all runs
+  };
+  explicit scatter_gather_maker(input of);
+
+  /// True: it is done. Errors (`bad_request`): the runs do not add up to the objects, exceed [0, region_bytes), or have
+  /// more pieces.
+  result<bool> step(size_t runs_max = step_runs);
+  /// Call once, when it is done.
+  scatter_gather take() { return std::move(made_); }
+
+ private:
+  result<void> open_object();
+  result<void> add(const region_run& run);
+  result<void> close_object();
+
+  input of_;
+  scatter_gather made_;
+  size_t at_ = 0;       ///< the next run
+  size_t object_ = 0;   ///< to which it belongs
+  size_t left_ = 0;     ///< runs of that object, from the next one on
+  bool open_ = false;   ///< the object has begun
+  uint64_t sum_ = 0;    ///< bytes of that object so far
+  uint64_t pieces_ = 0; ///< so far
 };
 
 } // namespace terrace

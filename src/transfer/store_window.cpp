@@ -60,17 +60,16 @@ store_window::next store_window::after_wait(bool abandoned) {
   return ++evicted_ > attempts_max ? next::done : next::again;
 }
 
-copy_request store_window::copy(const acquire_answer& acquired, const scatter_gather& runs,
+copy_request store_window::copy(const acquire_answer& acquired, std::shared_ptr<const scatter_gather> runs,
                                 const segmented_arena& memory, bool sums) const {
   copy_request request;
   request.direction = copy_direction::into_arena;
   request.owners = {acquired.reserved};
+  request.runs = std::move(runs);
+  request.checksums = sums;
   for (size_t i = 0; i < acquired.states.size(); ++i)
-    if (acquired.states[i] == acquired_state::reserved) {
-      add_pieces(request, runs, memory, begin_ + i, acquired.places[i]);
-      if (sums)
-        request.object_ends.push_back(request.pieces.size());
-    }
+    if (acquired.states[i] == acquired_state::reserved)
+      request.objects.push_back({payload_at(memory, acquired.places[i]), begin_ + i});
   return request;
 }
 
@@ -107,11 +106,8 @@ store_window::chunks store_window::count(size_t objects_per_chunk) const {
   return sum;
 }
 
-void add_pieces(copy_request& request, const scatter_gather& runs, const segmented_arena& memory,
-                size_t object, const object_place& place) {
-  std::byte* payload = memory.at(place.offset) + object_header_bytes;
-  for (const object_piece& piece : runs.pieces(object))
-    request.pieces.push_back({payload + piece.object_offset, piece.region_offset, piece.bytes});
+std::byte* payload_at(const segmented_arena& memory, const object_place& place) {
+  return memory.at(place.offset) + object_header_bytes;
 }
 
 } // namespace terrace

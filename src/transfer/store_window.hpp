@@ -44,8 +44,8 @@ class store_window {
   next after_wait(bool abandoned);
 
   /// Into the reserved places. `sums`: with payload checksums.
-  copy_request copy(const acquire_answer& acquired, const scatter_gather& runs, const segmented_arena& memory,
-                    bool sums) const;
+  copy_request copy(const acquire_answer& acquired, std::shared_ptr<const scatter_gather> runs,
+                    const segmented_arena& memory, bool sums) const;
   /// Of what was copied. `bytes`: the payload that it adds.
   publish_request publication(const acquire_answer& acquired, uint64_t& bytes);
   /// `sums`: of the copied payloads, in order, or empty. Returns them parallel to the window's objects.
@@ -66,8 +66,7 @@ class store_window {
   int evicted_ = 0;          ///< rounds in which objects were evicted while it waited for space or for others
 };
 
-/// The pieces of the request's object number `object`, which is at `place` in the arena.
-void add_pieces(copy_request& request, const scatter_gather& runs, const segmented_arena& memory,
-                size_t object, const object_place& place);
+/// Of an object, behind its header.
+std::byte* payload_at(const segmented_arena& memory, const object_place& place);
 
 } // namespace terrace

@@ -87,6 +87,35 @@ TEST(FrameDecoder, ShowsTheHeaderOfTheNextFrameBeforeItIsComplete) {
   EXPECT_FALSE(decoder.peek());
 }
 
+TEST(FrameDecoder, LargeBuffersAreDisposedOfElsewhereOnceNobodyHoldsThem) {
+  int disposed = 0;
+  frame_decoder decoder({.dispose = [&](uint64_t* buffer) {
+    ++disposed;
+    delete[] buffer;
+  }});
+  auto receive = [&](const bytes& input) {
+    for (size_t done = 0; done < input.size();) {
+      auto area = decoder.write_area();
+      size_t part = std::min(area.size(), input.size() - done);
+      std::copy_n(input.begin() + static_cast<ptrdiff_t>(done), part, area.begin());
+      ASSERT_TRUE(decoder.commit(part, {}, false));
+      done += part;
+    }
+    ASSERT_TRUE(decoder.next());
+  };
+  bytes large = raw_frame(kind::lookup, 2, frame_decoder::large_bytes),
+        small = raw_frame(kind::lookup, 3, 64);
+  receive(large);
+  auto held = decoder.hold();
+  receive(small);
+  EXPECT_EQ(disposed, 0) << "it is held";
+  held.reset();
+  EXPECT_EQ(disposed, 1);
+  receive(large);
+  receive(small);
+  EXPECT_EQ(disposed, 2) << "nobody held it";
+}
+
 TEST(FrameDecoder, YieldsFramesHoweverTheyAreSplit) {
   bytes input = hello_frame("split me");
   input += raw_frame(kind::lookup, 2, 64);

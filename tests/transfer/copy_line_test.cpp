@@ -20,7 +20,7 @@ constexpr uint64_t mebibyte = 1 << 20;
 struct CopyLine : ::testing::Test {
   copy_line line{8 * mebibyte};
   std::vector<std::byte> inside = std::vector<std::byte>(16 * mebibyte);
-  std::vector<std::byte> region = std::vector<std::byte>(16 * mebibyte, std::byte{7});
+  std::vector<std::byte> region = std::vector<std::byte>(32 * mebibyte, std::byte{7});
   space_ptr in = std::make_shared<opened_space>(opened_space{space_id{1}, terrace::testing::small_space(),
                                                              terrace::testing::small_space().fingerprint()});
   std::vector<uint64_t> done; ///< connections, in the order in which their copies ended
@@ -31,12 +31,24 @@ struct CopyLine : ::testing::Test {
     made->connection = connection_id{of.connection};
     return made;
   }
+  /// An object of so many bytes, in pieces of `piece` bytes, between which are gaps as long.
+  std::shared_ptr<const scatter_gather> runs_of(uint64_t bytes, uint64_t piece) const {
+    std::vector<region_run> runs;
+    if (bytes / piece != 0)
+      runs.push_back({0, piece, 2 * piece, bytes / piece});
+    if (bytes % piece != 0)
+      runs.push_back({bytes / piece * 2 * piece, bytes % piece, 0, 1});
+    std::vector<uint32_t> per_object{static_cast<uint32_t>(runs.size())};
+    std::vector<uint64_t> sizes{bytes};
+    return std::make_shared<const scatter_gather>(
+        scatter_gather::make(runs, per_object, sizes, region.size()).value());
+  }
   /// A copy into the arena in pieces of `piece` bytes.
   void copy(flow of, uint64_t bytes, uint64_t piece) {
     copy_request request;
     request.outside = {region.data(), -1, region.size(), nullptr};
-    for (uint64_t at = 0; at < bytes; at += piece)
-      request.pieces.push_back({inside.data() + at, at, std::min(piece, bytes - at)});
+    request.runs = runs_of(bytes, piece);
+    request.objects.push_back({inside.data(), 0});
     request.context = context_of(of);
     line.add(std::move(request), [this, of, bytes](const copy_answer& answer) {
       EXPECT_EQ(answer.failure.code, errc::ok) << answer.failure.text;
@@ -170,7 +182,8 @@ TEST_F(CopyLine, AnEndedRequestIsAnsweredInItsTurn) {
   request.context = std::make_shared<request_context>();
   request.context->ended = errc::cancelled;
   request.outside = {region.data(), -1, region.size(), nullptr};
-  request.pieces.push_back({inside.data(), 0, mebibyte});
+  request.runs = runs_of(mebibyte, mebibyte);
+  request.objects.push_back({inside.data(), 0});
   errc heard = errc::ok;
   line.add(std::move(request), [&](const copy_answer& answer) { heard = answer.failure.code; });
   drain();
@@ -184,7 +197,7 @@ TEST_F(CopyLine, EveryCopyEnds) {
     done.clear();
     size_t count = 1 + random() % 20;
     for (size_t i = 0; i < count; ++i)
-      copy({random() % 2, 1 + random() % 4}, random() % mebibyte, 1 + random() % 5000);
+      copy({random() % 2, 1 + random() % 4}, 1 + random() % mebibyte, 1 + random() % 5000);
     drain();
     EXPECT_EQ(done.size(), count);
   }

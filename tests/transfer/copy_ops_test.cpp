@@ -47,11 +47,30 @@ struct region {
 
 std::byte counted(size_t offset) { return static_cast<std::byte>(offset % 251); }
 
-copy_request request(copy_direction direction, outside_memory outside, std::vector<copy_piece> pieces) {
+/// An object at `inside`, whose bytes are in these runs of the region.
+struct placed_object {
+  std::byte* inside;
+  std::vector<region_run> runs;
+};
+
+copy_request request(copy_direction direction, outside_memory outside,
+                     const std::vector<placed_object>& objects) {
   copy_request made;
   made.direction = direction;
   made.outside = std::move(outside);
-  made.pieces = std::move(pieces);
+  std::vector<region_run> runs;
+  std::vector<uint32_t> per_object;
+  std::vector<uint64_t> sizes;
+  for (const placed_object& object : objects) {
+    made.objects.push_back({object.inside, made.objects.size()});
+    runs.insert(runs.end(), object.runs.begin(), object.runs.end());
+    per_object.push_back(static_cast<uint32_t>(object.runs.size()));
+    sizes.push_back(0);
+    for (const region_run& run : object.runs)
+      sizes.back() += run.bytes * run.count;
+  }
+  made.runs = std::make_shared<const scatter_gather>(
+      scatter_gather::make(runs, per_object, sizes, made.outside.bytes).value());
   return made;
 }
 
@@ -64,11 +83,9 @@ struct ByteMoves : ::testing::TestWithParam<bool> {
 } // namespace
 
 TEST_P(ByteMoves, PiecesGoIntoTheArenaInTheirOrder) {
-  auto answer = move_bytes(request(copy_direction::into_arena, memory(),
-                                   {{arena.data(), 5000, 700}, {arena.data() + 700, 0, 300}}),
-                           256);
+  auto answer = move_bytes(
+      request(copy_direction::into_arena, memory(), {{arena.data(), {{5000, 700}, {0, 100, 100, 3}}}}), 256);
   EXPECT_EQ(answer.failure.code, errc::ok);
-  EXPECT_EQ(answer.pieces_done, 2u);
   EXPECT_EQ(answer.bytes, 1000u);
   for (size_t i = 0; i < 700; ++i)
     ASSERT_EQ(arena[i], counted(5000 + i)) << i;
@@ -80,7 +97,7 @@ TEST_P(ByteMoves, PiecesGoIntoTheArenaInTheirOrder) {
 TEST_P(ByteMoves, PiecesGoOutOfTheArenaAndNowhereElse) {
   std::memset(arena.data(), 0xee, arena.size());
   auto answer =
-      move_bytes(request(copy_direction::out_of_arena, memory(), {{arena.data(), 4000, 1000}}), 256);
+      move_bytes(request(copy_direction::out_of_arena, memory(), {{arena.data(), {{4000, 1000}}}}), 256);
   EXPECT_EQ(answer.failure.code, errc::ok);
   EXPECT_EQ(answer.bytes, 1000u);
   for (size_t i = 0; i < outside.size; ++i)
@@ -88,10 +105,9 @@ TEST_P(ByteMoves, PiecesGoOutOfTheArenaAndNowhereElse) {
 }
 
 TEST_P(ByteMoves, ChecksumsAreThoseOfEachObjectAsItLiesInTheArena) {
-  auto what =
-      request(copy_direction::into_arena, memory(),
-              {{arena.data(), 5000, 700}, {arena.data() + 700, 0, 300}, {arena.data() + 2000, 64, 1}});
-  what.object_ends = {2, 3};
+  auto what = request(copy_direction::into_arena, memory(),
+                      {{arena.data(), {{5000, 700}, {0, 3, 9, 100}}}, {arena.data() + 2000, {{64, 1}}}});
+  what.checksums = true;
   auto answer = move_bytes(what, 256);
   EXPECT_EQ(answer.failure.code, errc::ok);
   EXPECT_EQ(answer.checksums, (std::vector{payload_checksum({arena.data(), 1000}),
@@ -100,8 +116,8 @@ TEST_P(ByteMoves, ChecksumsAreThoseOfEachObjectAsItLiesInTheArena) {
 
 TEST_P(ByteMoves, NoChecksumIsToldOfAnObjectThatWasNotCopiedWhole) {
   auto what = request(copy_direction::into_arena, memory(),
-                      {{arena.data(), 0, 100}, {arena.data() + 100, 0, 100}, {arena.data() + 200, 1, 100}});
-  what.object_ends = {1, 3};
+                      {{arena.data(), {{0, 100}}}, {arena.data() + 100, {{0, 100}, {1, 100}}}});
+  what.checksums = true;
   what.context = ended(errc::cancelled);
   auto answer = move_bytes(what, 256);
   EXPECT_EQ(answer.failure.code, errc::cancelled);
@@ -109,7 +125,7 @@ TEST_P(ByteMoves, NoChecksumIsToldOfAnObjectThatWasNotCopiedWhole) {
 }
 
 TEST_P(ByteMoves, ARequestThatHasEndedMovesNothing) {
-  auto what = request(copy_direction::into_arena, memory(), {{arena.data(), 1, 100}});
+  auto what = request(copy_direction::into_arena, memory(), {{arena.data(), {{1, 100}}}});
   what.context = ended(errc::deadline);
   auto answer = move_bytes(what, 256);
   EXPECT_EQ(answer.failure.code, errc::deadline);
@@ -125,11 +141,11 @@ TEST(ByteMovesOfAFile, ATruncatedFileIsGoneAndKeepsItsLengthOnALoad) {
   std::vector<std::byte> arena(10000, std::byte{1});
   ASSERT_EQ(::ftruncate(outside.fd.get(), 4096), 0);
   auto answer = move_bytes(request(copy_direction::out_of_arena, outside.unmapped(),
-                                   {{arena.data(), 0, 4096}, {arena.data(), 4000, 5000}}),
+                                   {{arena.data(), {{0, 4096}}}, {arena.data(), {{4000, 5000}}}}),
                            1 << 20);
   EXPECT_EQ(answer.failure.code, errc::gone);
   EXPECT_NE(answer.failure.text.find("F_SEAL_SHRINK"), std::string::npos);
-  EXPECT_EQ(answer.pieces_done, 1u);
+  EXPECT_EQ(answer.bytes, 4096u);
   EXPECT_EQ(outside.file_bytes(), 4096u);
 }
 
@@ -138,15 +154,16 @@ TEST(ByteMovesOfAFile, ATruncatedFileIsGoneOnAStore) {
   std::vector<std::byte> arena(10000);
   ASSERT_EQ(::ftruncate(outside.fd.get(), 4096), 0);
   auto answer = move_bytes(
-      request(copy_direction::into_arena, outside.unmapped(), {{arena.data(), 0, 10000}}), 1 << 20);
+      request(copy_direction::into_arena, outside.unmapped(), {{arena.data(), {{0, 10000}}}}), 1 << 20);
   EXPECT_EQ(answer.failure.code, errc::gone);
-  EXPECT_EQ(answer.pieces_done, 0u);
+  EXPECT_EQ(answer.bytes, 0u);
 }
 
 TEST(ByteMovesOfAFile, ADescriptorThatFailsIsGoneAndSaysWhy) {
   std::vector<std::byte> arena(100);
   outside_memory closed{nullptr, -1, 100, nullptr};
-  auto answer = move_bytes(request(copy_direction::into_arena, closed, {{arena.data(), 0, 100}}), 1 << 20);
+  auto answer =
+      move_bytes(request(copy_direction::into_arena, closed, {{arena.data(), {{0, 100}}}}), 1 << 20);
   EXPECT_EQ(answer.failure.code, errc::gone);
   EXPECT_NE(answer.failure.text.find(std::strerror(EBADF)), std::string::npos);
 }

@@ -96,7 +96,7 @@ TEST_F(LoadWindow, DeliversWhatIsInHostMemory) {
   ASSERT_TRUE(window.copies());
   auto copy = window.copy();
   EXPECT_EQ(copy.direction, copy_direction::out_of_arena);
-  EXPECT_EQ(copy.pieces.size(), 8u);
+  EXPECT_EQ(copy.objects.size(), 8u);
   EXPECT_EQ(copy.owners.size(), 2u);
   EXPECT_EQ(window.deliver()[static_cast<size_t>(tier_kind::host)], 8 * payload);
   EXPECT_FALSE(window.after_delivery());
@@ -185,7 +185,7 @@ TEST_F(LoadWindow, ReadsTheRestFromBelowAndPublishesIt) {
   window.take_published(reading, hold(2, {0, 1}, 50));
   EXPECT_EQ(window.after_reading(false), step::ready);
   EXPECT_EQ(window.after_rounds(ok), next::deliver);
-  EXPECT_EQ(window.copy().pieces.size(), 4u);
+  EXPECT_EQ(window.copy().objects.size(), 4u);
   auto by_tier = window.deliver();
   EXPECT_EQ(by_tier[static_cast<size_t>(tier_kind::host)], 2 * payload);
   EXPECT_EQ(by_tier[static_cast<size_t>(tier_kind::disk)], 2 * payload);
@@ -283,7 +283,7 @@ TEST_F(LoadWindow, AChainLargerThanHostMemoryPassesThroughIt) {
   EXPECT_TRUE(window.publication(reading, true)) << "others wait for what is not visible";
   EXPECT_FALSE(window.publication(reading, false));
   EXPECT_EQ(window.after_reading(false), step::ready);
-  EXPECT_EQ(window.copy().pieces.size(), 4u);
+  EXPECT_EQ(window.copy().objects.size(), 4u);
   course.promoted = 7 * physical;
   EXPECT_TRUE(window.publication(reading, false)) << "half of host memory is kept";
 }

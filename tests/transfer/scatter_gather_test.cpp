@@ -5,12 +5,21 @@
 namespace terrace {
 namespace {
 
+std::vector<object_piece> pieces_of(const scatter_gather& runs, size_t object) {
+  std::vector<object_piece> list;
+  auto pieces = runs.pieces(object);
+  while (auto piece = pieces.next())
+    list.push_back(*piece);
+  EXPECT_EQ(list.size(), runs.piece_count(object));
+  return list;
+}
+
 TEST(ObjectRuns, OneRunEachIsTheDefault) {
   std::vector<region_run> runs{{0, 100, 0, 1}, {500, 100, 0, 1}};
   std::vector<uint64_t> objects{100, 100};
   auto made = scatter_gather::make(runs, {}, objects, 600);
   ASSERT_TRUE(made) << made.error().text;
-  auto pieces = made->pieces(1);
+  auto pieces = pieces_of(*made, 1);
   ASSERT_EQ(pieces.size(), 1u);
   EXPECT_EQ(pieces[0].object_offset, 0u);
   EXPECT_EQ(pieces[0].region_offset, 500u);
@@ -21,7 +30,8 @@ TEST(ObjectRuns, StridedRunsBecomePiecesInOrder) {
   std::vector<region_run> runs{{10, 5, 100, 3}, {1000, 7, 0, 1}};
   std::vector<uint32_t> per_object{2};
   std::vector<uint64_t> objects{22};
-  auto pieces = scatter_gather::make(runs, per_object, objects, 2000)->pieces(0);
+  auto made = scatter_gather::make(runs, per_object, objects, 2000);
+  auto pieces = pieces_of(*made, 0);
   ASSERT_EQ(pieces.size(), 4u);
   EXPECT_EQ(pieces[2].region_offset, 210u);
   EXPECT_EQ(pieces[2].object_offset, 10u);
@@ -32,9 +42,58 @@ TEST(ObjectRuns, NeighboursMerge) {
   std::vector<region_run> runs{{0, 8, 8, 4}, {32, 8, 0, 1}};
   std::vector<uint32_t> per_object{2};
   std::vector<uint64_t> objects{40};
-  auto pieces = scatter_gather::make(runs, per_object, objects, 40)->pieces(0);
+  auto made = scatter_gather::make(runs, per_object, objects, 40);
+  auto pieces = pieces_of(*made, 0);
   ASSERT_EQ(pieces.size(), 1u);
   EXPECT_EQ(pieces[0].bytes, 40u);
+}
+
+TEST(ObjectRuns, ARunMayContinueTheOneBeforeItForItsFirstPieceOnly) {
+  std::vector<region_run> runs{{0, 8, 0, 1}, {8, 8, 16, 3}, {48, 4, 4, 2}, {0, 1, 0, 1}};
+  std::vector<uint32_t> per_object{3, 1};
+  std::vector<uint64_t> objects{40, 1};
+  auto made = scatter_gather::make(runs, per_object, objects, 100);
+  ASSERT_TRUE(made) << made.error().text;
+  auto pieces = pieces_of(*made, 0);
+  ASSERT_EQ(pieces.size(), 3u);
+  EXPECT_EQ(pieces[0].bytes, 16u);
+  EXPECT_EQ(pieces[1].region_offset, 24u);
+  EXPECT_EQ(pieces[1].object_offset, 16u);
+  EXPECT_EQ(pieces[2].region_offset, 40u);
+  EXPECT_EQ(pieces[2].bytes, 16u);
+  EXPECT_EQ(made->bytes(0), 40u);
+  EXPECT_EQ(made->bytes(1), 1u);
+}
+
+TEST(ObjectRuns, AreTheSameHoweverManyAreCheckedAtATime) {
+  std::vector<region_run> runs{{10, 5, 100, 3}, {1000, 7, 0, 1}, {0, 10, 0, 1}, {50, 1, 2, 4}, {70, 6, 0, 1}};
+  std::vector<uint32_t> per_object{2, 1, 2};
+  std::vector<uint64_t> sizes{22, 10, 10};
+  auto whole = scatter_gather::make(runs, per_object, sizes, 2000);
+  ASSERT_TRUE(whole) << whole.error().text;
+  for (size_t at_a_time = 1; at_a_time <= runs.size(); ++at_a_time) {
+    scatter_gather_maker maker({runs, per_object, nullptr, sizes, 2000});
+    size_t steps = 0;
+    for (result<bool> done = false; !*done; ++steps) {
+      done = maker.step(at_a_time);
+      ASSERT_TRUE(done) << done.error().text;
+    }
+    EXPECT_GE(steps, runs.size() / at_a_time);
+    auto made = maker.take();
+    ASSERT_EQ(made.objects(), sizes.size());
+    for (size_t i = 0; i < sizes.size(); ++i)
+      EXPECT_EQ(pieces_of(made, i).size(), pieces_of(*whole, i).size()) << i;
+  }
+}
+
+TEST(ObjectRuns, HaveAsManyPiecesAsAreAllowed) {
+  std::vector<region_run> runs{{0, 1, 2, 5}, {100, 1, 2, 5}};
+  std::vector<uint64_t> sizes{5, 5};
+  EXPECT_TRUE(*scatter_gather_maker({runs, {}, nullptr, sizes, 200, 10}).step());
+  auto refused = scatter_gather_maker({runs, {}, nullptr, sizes, 200, 9}).step();
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, errc::bad_request);
+  EXPECT_NE(refused.error().text.find("at most 9 pieces"), std::string::npos) << refused.error().text;
 }
 
 struct bad_case {

@@ -85,16 +85,17 @@ TEST_F(StoreWindow, CopiesItsPartOfTheRegionIntoTheReservedPlaces) {
   std::vector<region_run> list;
   for (uint64_t i = 0; i < 6; ++i)
     list.push_back({i * payload, payload, payload, 1});
-  auto runs = scatter_gather::make(list, {}, sizes, 6 * payload).value();
+  auto runs =
+      std::make_shared<const scatter_gather>(scatter_gather::make(list, {}, sizes, 6 * payload).value());
   auto place = acquired({state::held, state::reserved, state::held, state::reserved});
   EXPECT_TRUE(store_window::any_reserved(place));
   auto copy = window.copy(place, runs, *memory, true);
-  ASSERT_EQ(copy.pieces.size(), 2u);
-  EXPECT_EQ(copy.pieces[0].outside_offset, 3 * payload);
-  EXPECT_EQ(copy.pieces[0].inside, memory->at(physical) + object_header_bytes);
-  EXPECT_EQ(copy.pieces[0].bytes, payload);
-  EXPECT_EQ(copy.object_ends, (std::vector<size_t>{1, 2}));
-  EXPECT_TRUE(window.copy(place, runs, *memory, false).object_ends.empty());
+  ASSERT_EQ(copy.objects.size(), 2u);
+  EXPECT_EQ(copy.objects[0].number, 3u);
+  EXPECT_EQ(copy.objects[0].inside, memory->at(physical) + object_header_bytes);
+  EXPECT_EQ(copy.runs, runs);
+  EXPECT_TRUE(copy.checksums);
+  EXPECT_FALSE(window.copy(place, runs, *memory, false).checksums);
 }
 
 TEST_F(StoreWindow, PublishesWhatWasCopied) {

@@ -87,19 +87,6 @@ void with_objects(connection& client, const connection::request& what, scope_sub
           std::make_shared<naming>(naming{std::move(objects), std::move(body), std::move(then)}));
 }
 
-result<std::shared_ptr<const scatter_gather>> runs_of(const protocol::run_vector& runs,
-                                                      const flatbuffers::Vector<uint32_t>* runs_per_object,
-                                                      const object_batch& objects, uint64_t region_bytes) {
-  std::vector<region_run> list;
-  list.reserve(runs.size());
-  for (const wire::Run* run : runs)
-    list.push_back({run->offset(), run->bytes(), run->stride(), run->count()});
-  auto made = scatter_gather::make(list, span_of(runs_per_object), objects.payload_bytes, region_bytes);
-  if (!made)
-    return tl::unexpected(made.error());
-  return std::make_shared<const scatter_gather>(std::move(*made));
-}
-
 outside_memory outside(const std::shared_ptr<const client_region>& region) {
   return {region->data(), region->fd(), region->size(), region};
 }

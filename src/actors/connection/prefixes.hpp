@@ -4,7 +4,6 @@
 #include "actors/connection/connection.hpp"
 #include "index/prefix_resolver.hpp"
 #include "tier/scope_objects.hpp"
-#include "transfer/scatter_gather.hpp"
 
 #include <functional>
 
@@ -21,11 +20,6 @@ void with_chunks(connection& client, const connection::request& what, const clie
 /// messages. Refuses the request if it ends meanwhile. `body` keeps what `then` needs of the frame, see `with_chunks`.
 void with_objects(connection& client, const connection::request& what, scope_subject of, keep_alive body,
                   std::function<void(batch_ptr)> then);
-
-/// The runs of a load or store, validated against its objects and its region.
-result<std::shared_ptr<const scatter_gather>> runs_of(const protocol::run_vector& runs,
-                                                      const flatbuffers::Vector<uint32_t>* runs_per_object,
-                                                      const object_batch& objects, uint64_t region_bytes);
 
 /// A region for copiers; kept until the last copy of the result is destroyed.
 outside_memory outside(const std::shared_ptr<const client_region>& region);

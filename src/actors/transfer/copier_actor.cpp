@@ -33,8 +33,8 @@ using self_pointer = copier_interface::stateful_pointer<copier_state>;
 
 uint64_t bytes_of(const copy_request& request) {
   uint64_t bytes = 0;
-  for (const copy_piece& piece : request.pieces)
-    bytes += piece.bytes;
+  for (const copied_object& object : request.objects)
+    bytes += request.runs->bytes(object.number);
   return bytes;
 }
 template <class Request>

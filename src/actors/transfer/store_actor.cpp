@@ -42,7 +42,7 @@ task<result<rest>> store_round(self_pointer self, const store_job& job, store_wi
     co_return left;
 
   auto copy =
-      window.copy(*acquired, *job.runs, *job.group->memory, !credits.empty()); // tiers below need the sums
+      window.copy(*acquired, job.runs, *job.group->memory, !credits.empty()); // tiers below need the sums
   copy.outside = job.source;
   copy.context = job.context;
   const copier_actor& copier = job.group->copiers->next();

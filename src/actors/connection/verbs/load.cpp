@@ -1,5 +1,6 @@
 // load: copies chunks into a region.
 #include "actors/connection/prefixes.hpp"
+#include "actors/connection/run_lists.hpp"
 #include "actors/connection/verbs.hpp"
 #include "actors/connection/verbs/start_load.hpp"
 #include "connection/leased_part.hpp"
@@ -20,16 +21,14 @@ struct load_subject {
   uint64_t first_token = 0; ///< position in the prompt at which the first object's chunk begins
 };
 
-/// Validates the runs and starts the load.
-void load_objects(connection& client, const connection::request& what, const wire::Load& request,
-                  const std::shared_ptr<const client_region>& region, const load_subject& subject) {
-  if (region->mapped() && !region->writable()) {
-    client.refuse(what, {errc::denied, "the region is sealed against writing; register a writable one"});
-    return;
-  }
-  auto runs = runs_of(*request.runs(), request.runs_per_object(), *subject.objects, region->size());
-  if (!client.ok(what, runs))
-    return;
+/// Where a load copies to.
+struct load_target {
+  std::shared_ptr<const client_region> region;
+  run_lists runs;
+};
+
+void start_job(connection& client, const connection::request& what, const load_target& target,
+               const load_subject& subject, std::shared_ptr<const scatter_gather> runs) {
   load_job job;
   job.group = client.group_handle();
   job.in = subject.in;
@@ -37,8 +36,8 @@ void load_objects(connection& client, const connection::request& what, const wir
   job.objects_per_chunk = subject.scope.pools.size();
   job.leased = subject.leased;
   job.held_by = subject.from;
-  job.runs = std::move(*runs);
-  job.target = outside(region);
+  job.runs = std::move(runs);
+  job.target = outside(target.region);
   job.context = what.context;
   job.note_access = !subject.from && what.context->inference == 0;
   size_t requested = subject.objects->size() / job.objects_per_chunk;
@@ -56,15 +55,28 @@ void load_objects(connection& client, const connection::request& what, const wir
   });
 }
 
+/// Validates the runs and starts the load.
+void load_objects(connection& client, const connection::request& what, const load_target& target,
+                  const load_subject& subject) {
+  if (target.region->mapped() && !target.region->writable()) {
+    client.refuse(what, {errc::denied, "the region is sealed against writing; register a writable one"});
+    return;
+  }
+  with_runs(client, what, target.runs, subject.objects, target.region->size(),
+            [&client, what, target, subject](std::shared_ptr<const scatter_gather> runs) {
+              start_job(client, what, target, subject, std::move(runs));
+            });
+}
+
 /// By prefix, which counts as an access.
 void load_made(connection& client, const connection::request& what, const wire::Load& request,
-               const std::shared_ptr<const client_region>& region, const client_space& in,
-               const chunk_prefix& prefix, const transfer_scope& scope, const batch_ptr& objects) {
+               const load_target& target, const client_space& in, const chunk_prefix& prefix,
+               const transfer_scope& scope, const batch_ptr& objects) {
   client.use_for_inference(what, request.options(), objects);
   if (client.group().feed)
     client.tell_shadows(what, request.options(), in.what,
                         std::make_shared<const chunk_prefix>(part_of(prefix, scope.range)), in.rank);
-  load_objects(client, what, request, region,
+  load_objects(client, what, target,
                {in.what,
                 in.probe,
                 objects,
@@ -76,20 +88,19 @@ void load_made(connection& client, const connection::request& what, const wire::
 }
 
 void load_prefix(connection& client, const connection::request& what, const wire::Load& request,
-                 const std::shared_ptr<const client_region>& region) {
+                 const load_target& target) {
   auto in = client.find_space(what, request.space());
   if (!in)
     return;
   with_prefix_objects(client, what, in, request,
-                      [&client, what, &request, region, in](
+                      [&client, what, &request, target, in](
                           const chunk_prefix& prefix, const transfer_scope& scope, const batch_ptr& objects) {
-                        load_made(client, what, request, region, *in, prefix, scope, objects);
+                        load_made(client, what, request, target, *in, prefix, scope, objects);
                       });
 }
 
 void load_leased(connection& client, const connection::request& what, const wire::Load& request,
-                 const std::shared_ptr<const client_region>& region, const lease_ptr& from,
-                 const keep_alive& body) {
+                 const load_target& target, const lease_ptr& from, const keep_alive& body) {
   if (request.space() != 0 && static_cast<space_id>(request.space()) != from->in->id) {
     client.refuse(what, {errc::bad_request, "the lease belongs to space " +
                                                 std::to_string(static_cast<uint32_t>(from->in->id)) +
@@ -101,8 +112,8 @@ void load_leased(connection& client, const connection::request& what, const wire
     return;
   uint16_t rank = client.rank_in(from->in->id);
   with_objects(client, what, subject_of(from, *scope, rank), body,
-               [&client, what, &request, region, from, scope = *scope, rank](const batch_ptr& objects) {
-                 load_objects(client, what, request, region,
+               [&client, what, target, from, scope = *scope, rank](const batch_ptr& objects) {
+                 load_objects(client, what, target,
                               {from->in, client.probe_of(from->in->id), objects, scope, rank,
                                leased_part(from, scope, rank), from, token_of(*from, scope.range)});
                });
@@ -116,14 +127,15 @@ void load(connection& client, const connection::request& what, const wire::Load&
   auto region = client.find_region(what, asked.region());
   if (!region)
     return;
+  load_target target{region, runs_of(client, *asked.runs(), asked.runs_per_object())};
   if (asked.prefix() != nullptr) {
-    load_prefix(client, what, asked, region);
+    load_prefix(client, what, asked, target);
     return;
   }
   auto body = client.channel().hold(); // the lease may belong to another connection, which takes a request
   client.with_lease(what, protocol::to_lease_id(asked.lease()),
-                    [&client, what, &asked, region, body](const lease_ptr& from) {
-                      load_leased(client, what, asked, region, from, body);
+                    [&client, what, &asked, target, body](const lease_ptr& from) {
+                      load_leased(client, what, asked, target, from, body);
                     });
 }
 

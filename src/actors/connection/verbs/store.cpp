@@ -23,21 +23,21 @@ void start(connection& client, const connection::request& what, store_job job,
                              });
 }
 
-void store_objects(connection& client, const connection::request& what, const wire::Store& asked,
-                   const std::shared_ptr<const client_region>& region, const client_space& in,
+void store_objects(connection& client, const connection::request& what, const run_lists& runs,
+                   const std::shared_ptr<const client_region>& region, const client_space_ptr& in,
                    const batch_ptr& objects, size_t per_chunk) {
-  auto runs = runs_of(*asked.runs(), asked.runs_per_object(), *objects, region->size());
-  if (!client.ok(what, runs))
-    return;
-  store_job job;
-  job.group = client.group_handle();
-  job.in = in.what;
-  job.objects = objects;
-  job.objects_per_chunk = per_chunk;
-  job.runs = std::move(*runs);
-  job.source = outside(region);
-  job.context = what.context;
-  start(client, what, std::move(job), in.probe);
+  with_runs(client, what, runs, objects, region->size(),
+            [&client, what, region, in, objects, per_chunk](std::shared_ptr<const scatter_gather> checked) {
+              store_job job;
+              job.group = client.group_handle();
+              job.in = in->what;
+              job.objects = objects;
+              job.objects_per_chunk = per_chunk;
+              job.runs = std::move(checked);
+              job.source = outside(region);
+              job.context = what.context;
+              start(client, what, std::move(job), in->probe);
+            });
 }
 
 } // namespace
@@ -51,11 +51,12 @@ void store(connection& client, const connection::request& what, const wire::Stor
   auto region = client.find_region(what, asked.region());
   if (!region)
     return;
-  with_prefix_objects(client, what, in, asked,
-                      [&client, what, &asked, region, in](const chunk_prefix&, const transfer_scope& scope,
-                                                          const batch_ptr& objects) {
-                        store_objects(client, what, asked, region, *in, objects, scope.pools.size());
-                      });
+  with_prefix_objects(
+      client, what, in, asked,
+      [&client, what, region, in, runs = runs_of(client, *asked.runs(), asked.runs_per_object())](
+          const chunk_prefix&, const transfer_scope& scope, const batch_ptr& objects) {
+        store_objects(client, what, runs, region, in, objects, scope.pools.size());
+      });
 }
 
 } // namespace terrace::actors::verbs
