@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <cassert>
 #include <cerrno>
 
 namespace terrace {
@@ -49,6 +50,7 @@ void frame_channel::receive() {
 }
 
 result<bool> frame_channel::received(int32_t result) {
+  assert(in_->armed);
   in_->armed = false;
   if (result < 0)
     return false;
@@ -74,6 +76,7 @@ void frame_channel::watch_hang_up() {
 }
 
 bool frame_channel::hung_up(int32_t result) {
+  assert(watching_);
   watching_ = false;
   return result > 0;
 }
@@ -87,6 +90,7 @@ std::unique_ptr<protocol::frame_builder> frame_channel::builder() {
 }
 
 void frame_channel::send(outgoing_frame frame) {
+  assert(frame.builder->bytes().size() <= protocol::frame_bytes_max);
   line_.push_back(std::move(frame));
   if (!out_->armed)
     send_more();
@@ -121,6 +125,7 @@ void frame_channel::send_more() {
 }
 
 void frame_channel::submit_send(std::span<const int> descriptors) {
+  assert(!out_->armed);
   out_->armed = true;
   runtime::io_request request;
   request.code = runtime::io_code::sendmsg;
@@ -133,6 +138,7 @@ void frame_channel::submit_send(std::span<const int> descriptors) {
 
 bool frame_channel::sent(int32_t result, std::vector<uint64_t>& done) {
   outgoing& out = *out_;
+  assert(out.armed);
   out.armed = false;
   if (result == -EINTR || result == -EAGAIN)
     result = 0;

@@ -5,6 +5,7 @@
 #include "base/ids.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -91,6 +92,7 @@ class client_directory {
                                   std::to_string(pid) +
                                   ": expected their ids in `resumes` once it reads there no longer");
     change(found->second, standing::client);
+    assert(count_of(standing::client) <= bound.connections_max);
     return {};
   }
 
@@ -102,6 +104,7 @@ class client_directory {
       return nullptr;
     auto leaves = count_of(standing::observer) < observers_max ? nullptr : leaver(standing::observer);
     change(found->second, standing::observer);
+    assert(count_of(standing::observer) <= observers_max);
     return leaves;
   }
 
@@ -181,6 +184,7 @@ class client_directory {
   }
 
   void change(entry& of, standing to) {
+    assert(count_of(of.as) != 0);
     --count_of(of.as);
     ++count_of(to);
     if (of.as == standing::client)

@@ -1,6 +1,7 @@
 #include "connection/client_holdings.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <iterator>
 #include <string>
 #include <utility>
@@ -27,6 +28,7 @@ result<void> client_holdings::add(client_space_ptr opened) {
     return fail(errc::busy, "the connection has " + std::to_string(spaces_.size()) +
                                 " spaces open, as many as connection.spaces_max allows; close some");
   spaces_[id] = std::move(opened);
+  assert(spaces_.size() <= most_.spaces);
   return {};
 }
 
@@ -56,6 +58,7 @@ result<region_id> client_holdings::add(client_region_ptr region) {
   auto id = static_cast<region_id>(next_region_++);
   region_bytes_ += region->size();
   regions_.emplace(id, std::move(region));
+  assert(regions_.size() <= most_.regions);
   return id;
 }
 
@@ -125,6 +128,7 @@ void client_holdings::add(lease_ptr taken) {
   held.what = std::move(taken);
   lease_objects_ += held.objects;
   leases_.emplace(id, std::move(held));
+  assert(leases_.size() <= most_.leases && lease_objects_ <= most_.lease_objects); // it was asked before
 }
 
 lease_ptr client_holdings::lease_of(const lease_id& id) const {

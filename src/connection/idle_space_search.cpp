@@ -1,6 +1,7 @@
 #include "connection/idle_space_search.hpp"
 
 #include <algorithm>
+#include <cassert>
 
 namespace terrace {
 
@@ -23,6 +24,7 @@ std::optional<size_t> idle_space_search::next_tier(size_t tiers) {
 }
 
 empty_spaces_request idle_space_search::question() const {
+  assert(empty_.size() <= empty_spaces_request::spaces_max);
   empty_spaces_request request;
   for (const idle_space& one : empty_)
     request.of.push_back(one.id);

@@ -1,6 +1,7 @@
 #include "connection/request_memory.hpp"
 
 #include <algorithm>
+#include <cassert>
 
 namespace terrace {
 
@@ -29,6 +30,7 @@ bool request_memory::change(uint64_t before, uint64_t now) {
   std::function<void()> wake;
   {
     std::lock_guard guard(mutex_);
+    assert(bytes_ >= before);
     bytes_ = bytes_ - before + now;
     if (now < before)
       wake = next();

@@ -1,6 +1,7 @@
 #include "connection/request_table.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <utility>
 
 namespace terrace {
@@ -20,6 +21,7 @@ context_ptr request_table::begin(request_id id, protocol::kind verb, uint64_t by
   entry.deadline = now + most_.deadline;
   entry.bytes = bytes;
   bytes_ += bytes;
+  assert(requests_.size() < most_.requests + protocol::giving_back_requests_max); // see `may_begin`
   return requests_.emplace(id, std::move(entry)).first->second.context;
 }
 

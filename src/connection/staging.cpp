@@ -1,6 +1,7 @@
 #include "connection/staging.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <numeric>
 
 namespace terrace {
@@ -76,6 +77,8 @@ result<uint64_t> staging::reserve(staged what, const std::vector<uint64_t>& size
   }
   uint64_t id = next_++;
   reserved_.emplace(id, std::move(what));
+  assert(reserved_.size() <= reservations_max_);
+  assert(space_->usage().used_bytes <= space_->usage().capacity_bytes);
   return id;
 }
 

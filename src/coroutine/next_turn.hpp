@@ -7,6 +7,7 @@
 
 #include "coroutine/task.hpp"
 
+#include <cassert>
 #include <functional>
 #include <utility>
 
@@ -23,6 +24,7 @@ class turn_wait {
 
   template <class Promise>
   void begin(std::coroutine_handle<Promise> frame) {
+    assert(!go_on_); // one turn at a time
     go_on_ = [link = frame.promise().link, frame] {
       if (link->alive())
         link->resume(frame);

@@ -141,6 +141,9 @@ class [[nodiscard]] task {
     link->resume(frame);
   }
 
+  /// True from `start` until it is done.
+  bool in_progress() const { return link_ && link_->alive(); }
+
   // ---- awaited by another task ----
 
   bool await_ready() const noexcept { return false; }

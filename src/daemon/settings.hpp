@@ -186,6 +186,7 @@ struct lease_options {
       60000};                       ///< a lease held longer is reported once in the log and in metrics
   uint32_t host_percent = 75;       ///< the share of host memory that leases and their readers may hold
   uint32_t connection_percent = 75; ///< the share of what others leave free of it that a connection may hold
+  uint32_t disk_percent = 75;       ///< the share of a disk that leases may hold
   std::vector<option_problem> validate() const;
   friend bool operator==(const lease_options&, const lease_options&) = default;
 };

@@ -264,6 +264,7 @@ problems lease_options::validate() const {
   duration_in_range(found, "lease.warn_after", warn_after, std::chrono::seconds(1), std::chrono::hours(168));
   count_in_range(found, "lease.host_percent", host_percent, 1, 100);
   count_in_range(found, "lease.connection_percent", connection_percent, 1, 100);
+  count_in_range(found, "lease.disk_percent", disk_percent, 1, 100);
   return found;
 }
 

@@ -78,7 +78,7 @@ group_plan plan_of(const settings& with, const group_options& group, const std::
     plan.admission.bytes_per_day = with.disk.write_bytes_per_day;
     plan.write_new = with.disk.write_through;
   }
-  plan.leases = {with.lease.host_percent, with.lease.connection_percent};
+  plan.leases = {with.lease.host_percent, with.lease.connection_percent, with.lease.disk_percent};
   return plan;
 }
 

@@ -1,5 +1,6 @@
 #include "disk/path_journal.hpp"
 
+#include <cassert>
 #include <cstring>
 #include <utility>
 
@@ -56,6 +57,7 @@ std::optional<image_request> path_journal::image_wanted() {
 }
 
 void path_journal::take(const image_answer& part) {
+  assert(asking_);
   asking_ = false;
   next_slot_ = part.next;
   journal_.add_image(numbered(part.objects));

@@ -6,27 +6,33 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace terrace {
 
+/// Memory that is committed beforehand is registered as a whole. The rest is committed when it is used: a slot of it is
+/// registered once as many bytes as it has were moved there, and all of it is found in memory.
+///
 /// Belongs to one disk actor. `Port`: what registers memory, a `runtime::io_port`.
 class registered_memory {
  public:
-  /// A slot has `slot_bytes`; larger segments have several in a row.
-  registered_memory(std::vector<std::shared_ptr<const arena>> segments, uint64_t slot_bytes)
-      : slot_bytes_(slot_bytes) {
+  /// A slot has `slot_bytes`; larger segments have several in a row. `committed`: whether all pages of this memory exist;
+  /// called once for as many bytes as a slot has, and then less and less often.
+  registered_memory(std::vector<std::shared_ptr<const arena>> segments, uint64_t slot_bytes,
+                    std::function<bool(const std::byte*, uint64_t)> committed = all_resident)
+      : slot_bytes_(slot_bytes), committed_(std::move(committed)) {
     for (auto& memory : segments)
-      segments_.push_back({std::move(memory), -1});
+      add(std::move(memory));
   }
 
   /// The segments are committed. Those that the kernel refuses use plain buffers.
   template <class Port>
   void register_all(Port& port) {
     for (segment& each : segments_)
-      if (each.slot < 0)
-        each.slot = port.register_arena(each.memory->data(), each.memory->size());
+      register_whole(port, each);
   }
 
   /// No effect if it is known: it was already there when the disk was added. Registered only if `committed`.
@@ -35,8 +41,9 @@ class registered_memory {
     auto is = [&](const segment& known) { return known.memory == memory; };
     if (std::any_of(segments_.begin(), segments_.end(), is))
       return;
-    int slot = committed ? port.register_arena(memory->data(), memory->size()) : -1;
-    segments_.push_back({memory, slot});
+    add(memory);
+    if (committed)
+      register_whole(port, segments_.back());
   }
 
   /// The segment that begins there is empty.
@@ -44,27 +51,97 @@ class registered_memory {
   void forget(Port& port, const std::byte* begin) {
     std::erase_if(segments_, [&](const segment& each) {
       bool is = each.memory->data() == begin;
-      if (is)
-        port.unregister_arena(each.slot, each.memory->size());
+      if (is && each.whole)
+        port.unregister_arena(each.parts.front().slot, each.memory->size());
+      for (size_t n = 0; is && !each.whole && n < each.parts.size(); ++n)
+        if (each.parts[n].slot >= 0)
+          port.unregister_arena(each.parts[n].slot, bytes_of(each, n));
       return is;
     });
   }
 
   /// The slot in which the memory begins, or -1: use plain buffers.
   int slot_of(const std::byte* begin, uint64_t bytes) const {
-    for (const segment& each : segments_)
-      if (each.slot >= 0 && begin >= each.memory->data() &&
-          begin + bytes <= each.memory->data() + each.memory->size())
-        return each.slot + static_cast<int>(static_cast<uint64_t>(begin - each.memory->data()) / slot_bytes_);
-    return -1;
+    const segment* in = find(begin, bytes);
+    return in == nullptr ? -1 : in->parts[part_of(*in, begin)].slot;
+  }
+
+  /// The same for a transfer, which counts.
+  template <class Port>
+  int use(Port& port, const std::byte* begin, uint64_t bytes) {
+    auto* in = const_cast<segment*>(find(begin, bytes));
+    if (in == nullptr)
+      return -1;
+    size_t number = part_of(*in, begin);
+    part& where = in->parts[number];
+    if (where.slot >= 0 || where.refused)
+      return where.slot;
+    where.moved += bytes;
+    if (where.moved < where.looks_at)
+      return -1;
+    std::byte* first = in->memory->data() + number * slot_bytes_;
+    uint64_t size = bytes_of(*in, number);
+    if (committed_(first, size)) {
+      where.slot = port.register_arena(first, size);
+      where.refused = where.slot < 0;
+    }
+    where.looks_at = 2 * where.moved;
+    return where.slot;
   }
 
  private:
+  /// As much of a segment as a slot has.
+  struct part {
+    int slot = -1; ///< -1: plain buffers
+    bool refused = false;
+    uint64_t moved = 0;    ///< bytes, with plain buffers
+    uint64_t looks_at = 0; ///< when so many were moved
+  };
   struct segment {
     std::shared_ptr<const arena> memory;
-    int slot = -1; ///< the first; -1: plain buffers
+    std::vector<part> parts;
+    bool whole = false; ///< registered together, in consecutive slots
   };
+
+  void add(std::shared_ptr<const arena> memory) {
+    segment made{std::move(memory), {}, false};
+    made.parts.resize((made.memory->size() + slot_bytes_ - 1) / slot_bytes_);
+    for (size_t n = 0; n < made.parts.size(); ++n)
+      made.parts[n].looks_at = bytes_of(made, n);
+    segments_.push_back(std::move(made));
+  }
+
+  template <class Port>
+  void register_whole(Port& port, segment& each) {
+    if (each.whole)
+      return;
+    if (std::all_of(each.parts.begin(), each.parts.end(), [](const part& one) { return one.slot < 0; })) {
+      int first = port.register_arena(each.memory->data(), each.memory->size());
+      each.whole = first >= 0;
+      for (size_t n = 0; each.whole && n < each.parts.size(); ++n)
+        each.parts[n].slot = first + static_cast<int>(n);
+      return;
+    }
+    for (size_t n = 0; n < each.parts.size(); ++n)
+      if (each.parts[n].slot < 0)
+        each.parts[n].slot = port.register_arena(each.memory->data() + n * slot_bytes_, bytes_of(each, n));
+  }
+
+  uint64_t bytes_of(const segment& in, size_t number) const {
+    return std::min(slot_bytes_, in.memory->size() - number * slot_bytes_);
+  }
+  size_t part_of(const segment& in, const std::byte* begin) const {
+    return static_cast<uint64_t>(begin - in.memory->data()) / slot_bytes_;
+  }
+  const segment* find(const std::byte* begin, uint64_t bytes) const {
+    for (const segment& each : segments_)
+      if (begin >= each.memory->data() && begin + bytes <= each.memory->data() + each.memory->size())
+        return &each;
+    return nullptr;
+  }
+
   uint64_t slot_bytes_;
+  std::function<bool(const std::byte*, uint64_t)> committed_;
   std::vector<segment> segments_;
 };
 

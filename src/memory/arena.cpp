@@ -93,6 +93,20 @@ result<unique_fd> arena::duplicate() const {
   return copy;
 }
 
+bool all_resident(const std::byte* data, uint64_t bytes) {
+  constexpr uint64_t together = 4096; // pages
+  unsigned char resident[together];
+  for (uint64_t done = 0; done < bytes; done += together * page_bytes) {
+    uint64_t some = std::min(bytes - done, together * page_bytes);
+    if (::mincore(const_cast<std::byte*>(data + done), some, resident) != 0)
+      return false;
+    uint64_t pages = (some + page_bytes - 1) / page_bytes;
+    if (std::any_of(resident, resident + pages, [](unsigned char page) { return (page & 1) == 0; }))
+      return false;
+  }
+  return true;
+}
+
 result<bool> arena::prefault(uint64_t bytes) {
   uint64_t unit = huge_pages_ ? huge_page_bytes : page_bytes;
   uint64_t left = size() - prefaulted_;

@@ -23,6 +23,9 @@ struct arena_options {
   result<void> validate() const;
 };
 
+/// True if every page of this shared memory exists. About 0.1 ms for 64 MiB.
+bool all_resident(const std::byte* data, uint64_t bytes);
+
 /// The daemon maps the memory for reading and writing, then seals it before any descriptor is passed on:
 /// SHRINK, GROW and SEAL always, so that nobody can remove pages from under a mapping; FUTURE_WRITE unless
 /// clients may write, so that later mappings, the daemon's included, are read-only and write(2) fails. A seal

@@ -1,5 +1,7 @@
 #include "memory/region_budget.hpp"
 
+#include <cassert>
+
 namespace terrace {
 
 region_charge::~region_charge() {
@@ -40,6 +42,7 @@ result<void> region_budget::take_here(uint64_t bytes) {
                                   std::to_string(bytes) + " more would exceed " + most_.option + " (" +
                                   std::to_string(most_.bytes_max) + "); unregister some");
   } while (!bytes_.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));
+  assert(used + bytes <= most_.bytes_max);
   uint32_t count = regions_.fetch_add(1, std::memory_order_relaxed);
   if (count < most_.regions_max)
     return {};
@@ -49,7 +52,8 @@ result<void> region_budget::take_here(uint64_t bytes) {
 }
 
 void region_budget::give_back(uint64_t bytes) {
-  bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+  [[maybe_unused]] uint64_t used = bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+  assert(used >= bytes);
   regions_.fetch_sub(1, std::memory_order_relaxed);
 }
 

@@ -46,7 +46,8 @@ void client_probe::collect(const labels& of, sample_sink& sink) const {
   level("terrace_leases", "Leases currently held.", leases_);
   count("terrace_leases_taken_total", "Leases granted.", leases_taken_);
   count("terrace_leases_shortened_total",
-        "Leases that end before the found prefix does, because leases may hold only a part of host memory.",
+        "Leases that end before the found prefix does, because leases may hold only a part of host memory "
+        "and of the disk.",
         leases_shortened_);
   level("terrace_leases_old", "Leases held longer than lease.warn_after.", old_leases_);
   for (size_t i = 0; i < refusals; ++i)

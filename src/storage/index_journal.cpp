@@ -48,6 +48,7 @@ void index_journal::add(const index_record& record) {
     lose(pending_.size());
     pending_.clear();
   }
+  assert(pending_.size() <= journal_blocks() * records_per_block);
 }
 
 void index_journal::lose(size_t records) {

@@ -3,6 +3,7 @@
 #include "tier/let_pass.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <numeric>
 
 namespace terrace {
@@ -68,6 +69,7 @@ void allocation_queue::allocate(const allocate_request& request, reply answer) {
     }
     ++arrivals_kept_;
     ++kept_of_[of.connection];
+    assert(waiting() <= waiting_max_);
     kept_.emplace_back([this, request, answer = std::move(answer)] {
       --arrivals_kept_;
       allocate(request, answer);
@@ -86,6 +88,7 @@ void allocation_queue::allocate(const allocate_request& request, reply answer) {
     return;
   }
   line_.push(of, {request, physical, ++arrived_, physical, std::move(answer)}, physical);
+  assert(waiting() <= waiting_max_);
   serve();
 }
 
@@ -209,6 +212,7 @@ turn allocation_queue::offer(waiting_request& entry) {
     return refuse(entry, ended(entry));
   if (entry.physical_bytes <= space_->usage().free_bytes) {
     if (auto extents = space_->allocate(request.sizes)) {
+      assert(space_->usage().used_bytes <= space_->usage().capacity_bytes);
       failed_.erase(entry.number);
       entry.answer({{}, std::move(*extents)});
       return turn::served;
@@ -270,6 +274,7 @@ std::shared_ptr<eviction_round> allocation_queue::begin_round() {
 }
 
 void allocation_queue::end_round(std::shared_ptr<eviction_round> round) {
+  assert(!round_ && round); // there is only one
   round_ = std::move(round);
   if (auto number = round_->failed_number(); number != 0)
     failed_.insert(number);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cassert>
 #include <cstdint>
 
 namespace terrace {
@@ -20,7 +21,10 @@ class edge_credit {
     uint64_t before = waiting_.fetch_add(units, std::memory_order_relaxed);
     return before == 0 || before + units <= waiting_max;
   }
-  void heard(uint64_t units) noexcept { waiting_.fetch_sub(units, std::memory_order_relaxed); }
+  void heard(uint64_t units) noexcept {
+    [[maybe_unused]] uint64_t before = waiting_.fetch_sub(units, std::memory_order_relaxed);
+    assert(before >= units);
+  }
 
   uint64_t waiting() const noexcept { return waiting_.load(std::memory_order_relaxed); }
 

@@ -89,6 +89,98 @@ void found_prefix::release_unneeded() {
       share.held->keep_only(keeps);
 }
 
+// ---- what it holds below ----
+
+bool found_prefix::needed(size_t object) const {
+  const pool_spec& pool = of_.in->spec.pools[pools_[object % per_chunk_]];
+  return needs(pool, plan_.found_chunks, static_cast<uint32_t>(object / per_chunk_));
+}
+
+/// Adds up what is held below. True: all of it.
+bool found_prefix::sum_some_below() {
+  size_t left = summed_objects;
+  below_.resize(shares_.size());
+  for (; summed_share_ < shares_.size(); ++summed_share_, summed_ = 0) {
+    const tier_share& share = shares_[summed_share_];
+    if (share.tier == tier_kind::host || !share.held)
+      continue;
+    const auto& places = share.held->places();
+    for (; summed_ < places.size(); ++summed_, --left) {
+      if (left == 0)
+        return false;
+      if (places[summed_].present())
+        (needed(summed_) ? below_[summed_share_].needed : below_[summed_share_].unneeded) +=
+            places[summed_].physical_bytes;
+    }
+  }
+  return true;
+}
+
+/// Releases there, from the end, what is held in host memory too. Returns how many of the bytes remain.
+uint64_t found_prefix::release_copies(tier_share& share, uint64_t bytes) {
+  if (!holds_in_host())
+    return bytes;
+  const auto& here = shares_.front().held->places();
+  const auto& there = share.held->places();
+  std::vector<bool> keeps(there.size(), true);
+  for (size_t i = std::min(here.size(), there.size()); i-- > 0 && bytes != 0;) {
+    if (!here[i].present() || !there[i].present() || !needed(i))
+      continue;
+    keeps[i] = false;
+    bytes -= std::min(bytes, there[i].physical_bytes);
+  }
+  share.held->keep_only(keeps);
+  return bytes;
+}
+
+/// A lease that would hold too much of a tier below gives up what host memory holds as well, and then ends earlier.
+void found_prefix::cut_below(const lease_room& room) {
+  for (size_t k = 0; k < shares_.size(); ++k) {
+    tier_share& share = shares_[k];
+    uint64_t capacity = room.below_bytes[static_cast<size_t>(share.tier)];
+    if (share.tier == tier_kind::host || !share.held || capacity == 0)
+      continue;
+    uint64_t held = share.held_bytes - std::min(share.held_bytes, below_[k].unneeded);
+    uint64_t excess = account_->too_much_below(share.tier, below_[k].needed, held, capacity);
+    if (excess == 0)
+      continue;
+    shortened_below_ = true;
+    excess = release_copies(share, excess);
+    const auto& places = share.held->places();
+    size_t objects = std::min<size_t>(places.size(), plan_.found_chunks * per_chunk_);
+    while (objects != 0 && excess != 0) {
+      --objects;
+      const pool_spec& pool = of_.in->spec.pools[pools_[objects % per_chunk_]];
+      if (places[objects].present() && pool.rule != hit_rule::trailing_chunks)
+        excess -= std::min(excess, places[objects].physical_bytes);
+    }
+    if (objects / per_chunk_ < plan_.found_chunks && objects < places.size()) {
+      cut_to(objects / per_chunk_);
+      keep_found();
+      shortened_ = true;
+    }
+  }
+}
+
+void found_prefix::charge_below() {
+  if (plan_.found_chunks == 0)
+    return;
+  for (size_t k = 0; k < below_.size(); ++k) {
+    tier_share& share = shares_[k];
+    if (share.tier == tier_kind::host || !share.held)
+      continue;
+    uint64_t bytes = below_[k].needed;
+    if (shortened_ || shortened_below_) {
+      bytes = 0;
+      for (const object_place& place : share.held->places())
+        bytes += place.present() ? place.physical_bytes : 0;
+    }
+    share.held = account_->charge_below(share.tier, std::move(share.held), bytes);
+  }
+}
+
+// ---- what it holds in host memory ----
+
 bool found_prefix::holds_in_host() const {
   return !shares_.empty() && shares_.front().tier == tier_kind::host && shares_.front().held;
 }
@@ -148,10 +240,20 @@ bool found_prefix::lease_some(const lease_room& room) {
   hold_ptr& host = shares_.empty() ? none : shares_.front().held;
   if (stage_ == stage::begins) {
     keep_found();
-    stage_ = stage::counting;
+    stage_ = stage::summing;
     account_ = room.account ? room.account : room.leases->open();
+    chunk_layout layout(of_.in->spec);
+    for (size_t pool = 0; pool < layout.pools(); ++pool)
+      pools_.insert(pools_.end(), layout.ranks(pool), static_cast<uint16_t>(pool));
+  }
+  if (stage_ == stage::summing) {
+    if (!sum_some_below())
+      return true;
+    cut_below(room);
+    stage_ = stage::counting;
     if (!holds_in_host() || plan_.found_chunks == 0) {
       release_unneeded();
+      charge_below();
       stage_ = stage::leased;
     }
   }
@@ -171,6 +273,7 @@ bool found_prefix::lease_some(const lease_room& room) {
     host = charge_->result();
     charge_.reset();
     claimed_.reset();
+    charge_below();
     stage_ = stage::leased;
   }
   return false;

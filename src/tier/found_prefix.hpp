@@ -10,6 +10,7 @@
 #include "tier/object_notices.hpp"
 #include "tier/tier_hold.hpp"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -30,14 +31,16 @@ struct prefix_subject {
 struct tier_share {
   tier_kind tier = tier_kind::none;
   object_bitmap present;
-  hold_ptr held; ///< null: nothing
+  hold_ptr held;           ///< null: nothing
+  uint64_t held_bytes = 0; ///< of the tier, by anybody, when that was held
 };
 
-/// What leases may hold of host memory.
+/// What leases may hold.
 struct lease_room {
   ledger_ptr leases;
   account_ptr account; ///< of the connection; null: a new one
   uint64_t host_bytes = 0;
+  std::array<uint64_t, 4> below_bytes{}; ///< capacities of tiers below, by tier_kind
 };
 
 class found_prefix {
@@ -54,10 +57,12 @@ class found_prefix {
 
   /// Objects that are counted or charged in a step, about 200 us.
   static constexpr size_t step_objects = 2048;
+  /// Of a tier below, whose bytes are only added up.
+  static constexpr size_t summed_objects = 16 * step_objects;
 
   /// A step of a lease on the prefix; true: there is another one. Releases what the prefix does not need. What a lease may
-  /// not hold in host memory is held below or, if it is not there, shortens the prefix; the rest is charged to the
-  /// account.
+  /// not hold in host memory is held below or, if it is not there, shortens the prefix; so does what it may not hold
+  /// below either. The rest is charged to the account.
   bool lease_some(const lease_room& room);
   bool shortened() const { return shortened_; } ///< more is present, but the lease could not hold it
 
@@ -72,6 +77,11 @@ class found_prefix {
   void cut_to(size_t chunks);
   void keep_found();
   void release_unneeded();
+  bool needed(size_t object) const;
+  bool sum_some_below();
+  uint64_t release_copies(tier_share& share, uint64_t bytes);
+  void cut_below(const lease_room& room);
+  void charge_below();
   bool holds_in_host() const;
   bool all_in_host() const;
   bool count_some(const lease_room& room);
@@ -86,14 +96,21 @@ class found_prefix {
   std::vector<tier_answer> answers_; ///< parallel, for the plan
   prefix_plan plan_;
   bool shortened_ = false;
+  bool shortened_below_ = false; ///< it holds less of a tier below than was found there
 
-  enum class stage : uint8_t { begins, counting, charging, leased };
+  enum class stage : uint8_t { begins, summing, counting, charging, leased };
   stage stage_ = stage::begins;
   account_ptr account_;
   std::vector<bool> trailing_; ///< per object of a chunk
   size_t unusable_from_ = 0;   ///< chunk
   size_t accessed_ = 0;        ///< objects, and again for states
   size_t absent_ = 0;          ///< in host memory, of those counted
+  std::vector<uint16_t> pools_; ///< of the objects of a chunk
+  struct sum {
+    uint64_t needed = 0, unneeded = 0; ///< bytes
+  };
+  std::vector<sum> below_; ///< parallel to the shares: of those below, as far as they are summed
+  size_t summed_share_ = 0, summed_ = 0; ///< the next place to add
   std::vector<bool> leased_; ///< parallel to the host objects, as far as they are counted: leased by anybody
   uint64_t added_bytes_ = 0; ///< of those that are not: what the lease adds
   std::optional<lease_account::claim> claimed_;

@@ -42,6 +42,22 @@ class lease_account::charged_hold {
   size_t charged_ = 0; ///< places
 };
 
+/// A hold of a tier below and its charge.
+struct lease_account::charged_below {
+  account_ptr account;
+  tier_kind in;
+  uint64_t bytes;
+  hold_ptr held;
+
+  charged_below(account_ptr a, tier_kind tier, uint64_t charged, hold_ptr hold)
+      : account(std::move(a)), in(tier), bytes(charged), held(std::move(hold)) {
+    account->below_[static_cast<size_t>(in)] += bytes;
+  }
+  charged_below(const charged_below&) = delete;
+  charged_below& operator=(const charged_below&) = delete;
+  ~charged_below() { account->below_[static_cast<size_t>(in)] -= bytes; }
+};
+
 account_ptr lease_ledger::open() { return std::make_shared<lease_account>(shared_from_this()); }
 
 uint64_t lease_account::room(uint64_t limit) const {
@@ -144,6 +160,21 @@ bool lease_account::gradual_charge::add_some(size_t places, claim* from) {
 }
 
 hold_ptr lease_account::gradual_charge::result() const { return {both_, both_->held()}; }
+
+/// The share of host memory in another form: at most `c / (100 - c)` times what is left free.
+uint64_t lease_account::too_much_below(tier_kind in, uint64_t bytes, uint64_t held, uint64_t capacity) const {
+  const lease_bounds& bounds = group_->bounds_;
+  uint64_t limit = capacity * bounds.disk_percent / 100, c = bounds.connection_percent;
+  uint64_t own = std::min(bytes_below(in) + bytes, held);
+  uint64_t wanted = own * (100 - c) + c * (held - std::min(held, limit));
+  uint64_t allowed = c * (limit - std::min(held, limit));
+  return wanted <= allowed ? 0 : (wanted - allowed + 99) / 100;
+}
+
+hold_ptr lease_account::charge_below(tier_kind in, hold_ptr held, uint64_t bytes) {
+  object_hold* what = held.get();
+  return {std::make_shared<charged_below>(shared_from_this(), in, bytes, std::move(held)), what};
+}
 
 void lease_account::release(std::span<const object_place> places) {
   in_batches(places, [&](std::span<const object_place> some) {

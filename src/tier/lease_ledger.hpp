@@ -2,11 +2,13 @@
 // how much more a connection may lease.
 #pragma once
 
+#include "base/ids.hpp"
 #include "memory/teardown.hpp"
 #include "tier/object_counts.hpp"
 #include "tier/object_hold.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -22,6 +24,7 @@ using account_ptr = std::shared_ptr<lease_account>;
 struct lease_bounds {
   uint32_t host_percent = 75;       ///< of host memory, that leases and their readers may hold together
   uint32_t connection_percent = 75; ///< of what the others leave free of that, for one connection
+  uint32_t disk_percent = 75;       ///< of a tier below, that leases may hold together
 };
 
 /// Bytes are physical. An object counts once in the ledger and once in each account that leases it, however
@@ -124,7 +127,20 @@ class lease_account : public std::enable_shared_from_this<lease_account> {
 
   uint64_t bytes() const; ///< claims included
 
+  /// What leases hold of a tier below has the same shares, so that its other objects can be evicted for new ones. There
+  /// objects are not counted one by one: the tier knows what is held of it, an object once, and that is the most that
+  /// this connection may hold of it. While leases hold less than what one connection may, they are not limited.
+  ///
+  /// By how many bytes a lease that holds so many `bytes` of the tier holds too much; `held`: of the tier by anybody, that
+  /// lease included; `capacity`: of the tier.
+  uint64_t too_much_below(tier_kind in, uint64_t bytes, uint64_t held, uint64_t capacity) const;
+  /// Charges what `held` holds of a tier below, until the last copy of the result ends.
+  hold_ptr charge_below(tier_kind in, hold_ptr held, uint64_t bytes);
+  /// An object as often as it is leased.
+  uint64_t bytes_below(tier_kind in) const { return below_[static_cast<size_t>(in)].load(); }
+
  private:
+  struct charged_below;
   uint64_t room(uint64_t limit) const;     ///< how much more it may lease; with the lock
   uint64_t add(const object_place& place); ///< with the lock; returns by how many bytes leases hold more
   void add(std::span<const object_place> places, claim* from);
@@ -133,6 +149,7 @@ class lease_account : public std::enable_shared_from_this<lease_account> {
   ledger_ptr group_;
   object_counts leases_; ///< how many leases contain each object
   uint64_t bytes_ = 0;
+  std::array<std::atomic<uint64_t>, 4> below_{}; ///< by tier_kind
 };
 using account_ptr = std::shared_ptr<lease_account>;
 

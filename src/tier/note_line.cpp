@@ -1,5 +1,7 @@
 #include "tier/note_line.hpp"
 
+#include <cassert>
+
 namespace terrace {
 
 bool note_line::admits(policy_notes& batch) {
@@ -19,6 +21,7 @@ bool note_line::mark_due() {
     return false;
   since_mark_ = 0;
   ++marks_;
+  assert(marks_ <= marks_max);
   return true;
 }
 

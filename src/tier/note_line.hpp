@@ -4,6 +4,7 @@
 
 #include "tier/policy_notes.hpp"
 
+#include <cassert>
 #include <unordered_map>
 
 namespace terrace {
@@ -31,7 +32,10 @@ class note_line {
   bool mark_due();
 
   /// A mark has returned: kept notes may be sent.
-  void marked() { --marks_; }
+  void marked() {
+    assert(marks_ != 0);
+    --marks_;
+  }
 
   /// All kept notes in order, in as few batches as possible; counts as one batch. Empty: there were none.
   std::vector<policy_notes> take();

@@ -1,5 +1,7 @@
 #include "tier/prefix_search.hpp"
 
+#include <cassert>
+
 namespace terrace {
 
 prefix_search::prefix_search(prefix_subject of, object_source objects, const std::vector<tier_kind>& tiers)
@@ -14,6 +16,7 @@ bool prefix_search::next_slice() {
     return false;
   first_ = probed_;
   now_ = objects_.cut(first_, slice_objects);
+  assert(now_.range.count <= slice_objects);
   probed_ += now_.range.count;
   slice_ = object_bitmap(now_.range.count);
   return true;
@@ -39,6 +42,7 @@ void prefix_search::add(size_t tier, probe_answer found) {
   add_present(tier, std::move(found.present));
   if (!found.held)
     return;
+  shares_[tier].held_bytes = found.held_bytes;
   hold_ptr& held = shares_[tier].held;
   if (one_slice()) {
     held = std::move(found.held);

@@ -19,8 +19,9 @@ struct probe_request {
 struct probe_answer {
   error failure;
   tier_kind tier = tier_kind::none;
-  object_bitmap present; ///< parallel to the range's keys
-  hold_ptr held;         ///< if requested and anything is present; parallel to the range's keys
+  object_bitmap present;   ///< parallel to the range's keys
+  hold_ptr held;           ///< if requested and anything is present; parallel to the range's keys
+  uint64_t held_bytes = 0; ///< if requested: of the tier, by anybody, these objects included
 };
 
 } // namespace terrace

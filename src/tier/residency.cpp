@@ -300,6 +300,7 @@ bool residency::clear_step(clear_walk& walk) {
     if (counts && (!walk.space || object.key().space == *walk.space))
       ids.push_back(residents().id_at(walk.next));
   }
+  assert(ids.size() <= clear_objects_max);
   for (object_id id : ids) {
     const resident& object = *residents().get(id);
     entry_key name = object.name();

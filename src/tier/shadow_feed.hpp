@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cassert>
 #include <cstdint>
 
 namespace terrace {
@@ -23,7 +24,10 @@ class shadow_feed {
     skipped_.fetch_add(1, std::memory_order_relaxed);
     return false;
   }
-  void heard(uint64_t chunks) noexcept { waiting_.fetch_sub(chunks, std::memory_order_relaxed); }
+  void heard(uint64_t chunks) noexcept {
+    [[maybe_unused]] uint64_t before = waiting_.fetch_sub(chunks, std::memory_order_relaxed);
+    assert(before >= chunks);
+  }
 
   /// The number of skipped requests.
   uint64_t skipped() const noexcept { return skipped_.load(std::memory_order_relaxed); }

@@ -1,5 +1,6 @@
 #include "tier/tier_changes.hpp"
 
+#include <cassert>
 #include <utility>
 
 namespace terrace {
@@ -22,6 +23,8 @@ tier_changes::news tier_changes::settle(std::vector<extent> freed) {
     if (round_)
       round_->more_evictable();
     out.evictable = std::exchange(owes_notice_, false);
+    notices_ += out.evictable ? 1 : 0;
+    assert(notices_ <= failed_rounds_);
   }
   return out;
 }
@@ -68,6 +71,7 @@ std::optional<tier_changes::eviction> tier_changes::evict() {
 std::shared_ptr<eviction_round> tier_changes::take_ended() {
   if (round_->now() == eviction_round::stage::asked)
     return nullptr;
+  failed_rounds_ += round_->failed() ? 1 : 0;
   owes_notice_ = owes_notice_ || round_->failed(); // an earlier one may have been for another
   return std::exchange(round_, nullptr);
 }

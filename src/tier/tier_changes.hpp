@@ -10,6 +10,7 @@
 #include "tier/tier_report.hpp"
 #include "tier/usage.hpp"
 
+#include <cassert>
 #include <memory>
 #include <optional>
 #include <string>
@@ -53,7 +54,10 @@ class tier_changes {
 
   // ---- a round of eviction, started by the allocator ----
 
-  void begin(std::shared_ptr<eviction_round> round) { round_ = std::move(round); }
+  void begin(std::shared_ptr<eviction_round> round) {
+    assert(!round_); // the allocator has only one
+    round_ = std::move(round);
+  }
   /// For the policy, after `take_kept_notes`.
   victim_request question() { return round_->question(kind_); }
   /// The policy's answer: chooses among the victims.
@@ -77,8 +81,9 @@ class tier_changes {
   tier_kind kind_;
   residency objects_;
   note_line notes_;
-  std::shared_ptr<eviction_round> round_; ///< while one is in progress
-  bool owes_notice_ = false;              ///< one failed, and nothing became evictable since
+  std::shared_ptr<eviction_round> round_;    ///< while one is in progress
+  bool owes_notice_ = false;                 ///< one failed, and nothing became evictable since
+  uint64_t failed_rounds_ = 0, notices_ = 0; ///< that one of them was followed by something evictable
 };
 
 } // namespace terrace

@@ -2,6 +2,8 @@
 
 #include "tier/let_pass.hpp"
 
+#include <cassert>
+
 namespace terrace {
 
 namespace {
@@ -23,6 +25,7 @@ bool write_credits::try_take(uint64_t bytes) {
 }
 
 void write_credits::give_back(uint64_t bytes) {
+  assert(out_ >= bytes);
   out_ -= bytes;
   serve();
 }
@@ -45,6 +48,7 @@ turn write_credits::offer(waiting_request& entry) {
   if (!fits(entry.bytes))
     return turn::waits;
   out_ += entry.bytes;
+  assert(out_ <= bytes_max_ || out_ == entry.bytes); // a larger one goes alone
   entry.answer(errc::ok);
   return turn::served;
 }

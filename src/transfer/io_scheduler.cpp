@@ -74,6 +74,7 @@ std::optional<io_scheduler::grant> io_scheduler::next(const std::array<uint64_t,
     mine.bytes += bytes;
     ++operations_;
     bytes_ += bytes;
+    assert(operations_ <= limits_.depth && (operations_ == 1 || bytes_ <= limits_.bytes_in_flight));
     return grant{static_cast<io_class>(i), bytes};
   };
   for (uint32_t times : {patience, uint32_t{0}})

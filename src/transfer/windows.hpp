@@ -6,6 +6,8 @@
 #include "tier/object_slices.hpp"
 #include "tier/request_context.hpp"
 
+#include <algorithm>
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -45,6 +47,7 @@ struct transfer_window {
 inline transfer_window window_at(const batch_ptr& objects, size_t objects_per_chunk, size_t begin,
                                  uint64_t bytes_max) {
   size_t end = window_end(objects->payload_bytes, begin, objects_per_chunk, bytes_max, physical_bytes_for);
+  assert(end - begin <= std::max(window_objects_max, objects_per_chunk));
   return {begin, end, slice(objects, begin, end)};
 }
 

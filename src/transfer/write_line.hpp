@@ -5,6 +5,7 @@
 
 #include "transfer/write_passage.hpp"
 
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -26,11 +27,13 @@ class write_line {
       return std::nullopt;
     std::optional<write_passage> first(std::in_place, std::move(waiting_.front()));
     waiting_.pop_front();
+    assert(bytes_ < bytes_max_ || bytes_ == 0);
     bytes_ += first->bytes();
     ++in_progress_;
     return first;
   }
   void done(const write_passage& passage) {
+    assert(in_progress_ != 0 && bytes_ >= passage.bytes());
     bytes_ -= passage.bytes();
     --in_progress_;
   }

@@ -63,6 +63,52 @@ TEST_F(RegisteredMemory, WhatTheKernelRefusesUsesPlainBuffers) {
   EXPECT_EQ(memory.slot_of(first->data(), page), -1);
 }
 
+/// Memory that is committed when it is used.
+struct LateMemory : RegisteredMemory {
+  std::vector<const std::byte*> looked; ///< at these slots
+  bool committed = true;
+  registered_memory late{{first}, 2 * page, [this](const std::byte* data, uint64_t bytes) {
+                           EXPECT_EQ(bytes, 2 * page);
+                           looked.push_back(data);
+                           return committed;
+                         }};
+  const std::byte* second_slot = first->data() + 2 * page;
+};
+
+TEST_F(LateMemory, ASlotIsRegisteredOnceAsMuchWasMovedThereAsItHas) {
+  EXPECT_EQ(late.use(port, second_slot, page), -1);
+  EXPECT_TRUE(looked.empty());
+  EXPECT_EQ(late.use(port, second_slot, page), 0);
+  EXPECT_EQ(late.slot_of(second_slot, page), 0);
+  EXPECT_EQ(late.use(port, first->data(), page), -1) << "another slot";
+  EXPECT_EQ(late.use(port, second_slot, page), 0);
+  EXPECT_EQ(looked, (std::vector<const std::byte*>{second_slot}));
+  late.register_all(port);
+  EXPECT_EQ(late.slot_of(first->data(), page), 1) << "the rest";
+  EXPECT_EQ(late.slot_of(second_slot, page), 0);
+}
+
+TEST_F(LateMemory, WhatIsNotCommittedIsLookedAtLessAndLessOften) {
+  committed = false;
+  for (int i = 0; i < 64; ++i)
+    EXPECT_EQ(late.use(port, second_slot, page), -1);
+  EXPECT_EQ(looked.size(), 6u) << "after 2, 4, 8, 16, 32 and 64 pages";
+  EXPECT_EQ(port.next, 0);
+}
+
+TEST_F(LateMemory, WhatTheKernelRefusesIsNotOfferedAgain) {
+  port.full = true;
+  for (int i = 0; i < 64; ++i)
+    EXPECT_EQ(late.use(port, second_slot, page), -1);
+  EXPECT_EQ(looked.size(), 1u);
+}
+
+TEST_F(LateMemory, OnlyItsRegisteredSlotsAreUnregistered) {
+  late.use(port, second_slot, 2 * page);
+  late.forget(port, first->data());
+  EXPECT_EQ(port.gone, (std::vector<std::pair<int, uint64_t>>{{0, 2 * page}}));
+}
+
 TEST_F(RegisteredMemory, ASegmentThatLeavesIsUnregistered) {
   memory.register_all(port);
   memory.forget(port, second->data());

@@ -105,5 +105,55 @@ INSTANTIATE_TEST_SUITE_P(Rules, LeaseBounds,
                            return one.param == client::hit_rule::all_chunks ? "AllChunks" : "TrailingChunks";
                          });
 
+// ---- on disk ----
+
+constexpr uint64_t disk_bytes = 34 * mebibyte;
+
+struct DiskLeases : ::testing::Test {
+  daemon_under_test daemon{{.host_bytes = 8 * mebibyte,
+                            .disk_bytes = disk_bytes,
+                            .disk = "admission = \"always\"\n",
+                            .lease = {}}};
+
+  void SetUp() override { ASSERT_TRUE(daemon.await_log("joined")); }
+
+  static bool on_disk_soon(tester& by, const std::vector<digest>& chain) {
+    return eventually([&] { return by.lookup(chain, false, on_disk).found_chunks == chain.size(); });
+  }
+  /// Leases chunks that are on disk until no more are leased. Others than these are evicted.
+  static std::vector<client::lease> lease_all(tester& by, uint64_t seed) {
+    std::vector<client::lease> held;
+    for (uint64_t i = 0; i < 2 * disk_bytes / object_bytes; ++i) {
+      auto one = chain_of(seed + i, 1);
+      EXPECT_EQ(by.store(one), 1U);
+      EXPECT_TRUE(on_disk_soon(by, one)) << i;
+      if (auto found = by.lookup(one, true, on_disk); found.found_chunks == 1)
+        held.push_back(std::move(found.held));
+    }
+    return held;
+  }
+};
+
+TEST_F(DiskLeases, AClientThatLeasesAllItCanStopsNoWrite) {
+  tester greedy(daemon.socket(), "greedy");
+  auto held = lease_all(greedy, 1000);
+  EXPECT_GE(held.size(), 10U);
+  tester other(daemon.socket(), "other");
+  for (uint64_t i = 0; i < 12; ++i) { // more than a lease leaves free
+    auto one = chain_of(1 + i, 1);
+    ASSERT_EQ(other.store(one), 1U);
+    EXPECT_TRUE(on_disk_soon(other, one)) << i;
+  }
+}
+
+TEST_F(DiskLeases, ShareTheDiskLikeHostMemory) {
+  tester first(daemon.socket(), "first"), second(daemon.socket(), "second");
+  auto held = lease_all(first, 1000);
+  auto others = lease_all(second, 5000);
+  EXPECT_GE(others.size(), 2U) << "three quarters of what the first left of its share";
+  EXPECT_LT(others.size(), held.size());
+  EXPECT_LE((held.size() + others.size()) * object_bytes, disk_bytes * 3 / 4);
+}
+
 } // namespace
 } // namespace terrace::e2e

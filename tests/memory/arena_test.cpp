@@ -78,6 +78,17 @@ TEST(Arena, IsCommittedInPieces) {
   EXPECT_EQ(made.data()[mib / 2 - 1], std::byte{5}); // what was written stays
 }
 
+TEST(Arena, WhatWasTouchedIsResident) {
+  auto made = arena::create({.bytes = 64 * mib}).value();
+  EXPECT_FALSE(all_resident(made.data(), made.size()));
+  std::memset(made.data(), 1, mib);
+  EXPECT_TRUE(all_resident(made.data(), mib));
+  EXPECT_FALSE(all_resident(made.data(), made.size()));
+  while (!made.prefault(16 * mib).value()) {
+  }
+  EXPECT_TRUE(all_resident(made.data(), made.size()));
+}
+
 TEST(Arena, FallsBackFromHugePagesAndSaysWhy) {
   // More than any machine's pool: 1 TiB of huge pages.
   auto made = arena::create({.bytes = 1ULL << 40, .huge_pages = true}).value();

@@ -29,6 +29,7 @@ struct FoundPrefix : ::testing::Test {
   ledger_ptr leases = std::make_shared<lease_ledger>();
   lease_room room{leases, leases->open(), 16 * object};
   bool hold = true, note_access = true;
+  uint64_t held_on_disk = 0; ///< by anybody
 
   tier_share share(tier_kind tier, const std::string& has) const {
     tier_share made{tier, object_bitmap(has.size()), nullptr};
@@ -39,6 +40,8 @@ struct FoundPrefix : ::testing::Test {
         made.present.set(i);
         places[i] = {object_id{first + i}, 0, 1 << 20, object};
       }
+    if (hold)
+      made.held_bytes = tier == tier_kind::host ? 0 : held_on_disk;
     if (hold)
       made.held =
           std::make_shared<object_hold>(tier == tier_kind::host ? host_tier : disk_tier, std::move(places));
@@ -212,6 +215,61 @@ TEST_F(FoundPrefix, WhatIsHeldBelowAloneIsNotCharged) {
   EXPECT_EQ(accesses(prefix)[0], ids({101, 102}));
   EXPECT_EQ(prefix.take_holds().front().tier, tier_kind::disk);
   EXPECT_EQ(leases->bytes(), 0u);
+}
+
+/// A disk for 16 objects, of which leases may hold 12, and one connection 9.
+struct FoundBelow : FoundPrefix {
+  FoundBelow() { room.below_bytes[static_cast<size_t>(tier_kind::disk)] = 16 * object; }
+
+  /// Found while leases hold so many objects of the disk, these included.
+  found_prefix found_while(size_t held, const std::string& host, const std::string& disk) {
+    held_on_disk = held * object;
+    return found(host, disk);
+  }
+};
+
+TEST_F(FoundBelow, ALeaseEndsWhereItWouldHoldTooMuchOfTheDisk) {
+  auto prefix = found_while(12, "............", "############");
+  lease(prefix, room);
+  EXPECT_EQ(prefix.plan().found_chunks, 9u);
+  EXPECT_EQ(prefix.plan().requested_chunks, 12u);
+  EXPECT_TRUE(prefix.shortened());
+  auto held = prefix.take_holds();
+  ASSERT_NE(held_in(held, tier_kind::disk), nullptr);
+  EXPECT_EQ(kept(held_in(held, tier_kind::disk)), "#########");
+  EXPECT_EQ(disk_tier->released, ids({110, 111, 112}));
+  EXPECT_EQ(room.account->bytes_below(tier_kind::disk), 9 * object);
+  held.clear();
+  EXPECT_EQ(room.account->bytes_below(tier_kind::disk), 0u);
+}
+
+TEST_F(FoundBelow, CopiesOfWhatHostMemoryHoldsAreGivenUpFirst) {
+  auto prefix = found_while(12, "####........", "############");
+  lease(prefix, room);
+  EXPECT_EQ(prefix.plan().found_chunks, 12u);
+  EXPECT_FALSE(prefix.shortened());
+  auto held = prefix.take_holds();
+  EXPECT_EQ(kept(held_in(held, tier_kind::host)).substr(0, 4), "####");
+  EXPECT_EQ(kept(held_in(held, tier_kind::disk)), "#...########");
+  EXPECT_EQ(room.account->bytes_below(tier_kind::disk), 9 * object);
+}
+
+TEST_F(FoundBelow, OthersLeaveAShare) {
+  auto prefix = found_while(12, "....", "####"); // others hold eight
+  lease(prefix, room);
+  EXPECT_EQ(prefix.plan().found_chunks, 3u);
+  auto next = found_while(12, ".", "#");
+  lease_room other{leases, leases->open(), room.host_bytes, room.below_bytes};
+  lease(next, other);
+  EXPECT_EQ(next.plan().found_chunks, 0u);
+  EXPECT_TRUE(next.shortened());
+}
+
+TEST_F(FoundBelow, WithinItsShareNothingIsCut) {
+  auto prefix = found_while(9, ".........", "#########");
+  lease(prefix, room);
+  EXPECT_EQ(prefix.plan().found_chunks, 9u);
+  EXPECT_FALSE(prefix.shortened());
 }
 
 TEST_F(FoundPrefix, WithoutAHoldThereIsOnlyThePlan) {

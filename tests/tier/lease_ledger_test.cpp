@@ -145,6 +145,41 @@ TEST_F(LeaseLedger, NobodyElseLeasesWhatIsClaimed) {
   EXPECT_EQ(room(two), 1200u);
 }
 
+// ---- a tier below ----
+
+TEST_F(LeaseLedger, OfATierBelowAConnectionGetsTheSameShare) {
+  constexpr uint64_t capacity = 16'000; // 12,000 for leases
+  auto too_much = [&](const account_ptr& of, uint64_t bytes, uint64_t held) {
+    return of->too_much_below(tier_kind::disk, bytes, held, capacity);
+  };
+  EXPECT_EQ(too_much(one, 9'000, 9'000), 0u) << "three quarters";
+  EXPECT_EQ(too_much(one, 10'000, 10'000), 1'000u);
+  auto most = one->charge_below(tier_kind::disk, held(1, 4), 9'000);
+  EXPECT_EQ(most->places().size(), 4u);
+  EXPECT_EQ(too_much(one, 100, 9'100), 100u);
+  EXPECT_EQ(too_much(two, 2'250, 11'250), 0u) << "three quarters of what is left";
+  EXPECT_EQ(too_much(two, 2'350, 11'350), 100u);
+  EXPECT_EQ(one->bytes_below(tier_kind::host), 0u);
+  auto reader = most;
+  most.reset();
+  EXPECT_EQ(one->bytes_below(tier_kind::disk), 9'000u);
+  reader.reset();
+  EXPECT_EQ(one->bytes_below(tier_kind::disk), 0u);
+}
+
+TEST_F(LeaseLedger, OfATierBelowMoreLeasesOnTheSameObjectsAreFree) {
+  auto first = one->charge_below(tier_kind::disk, held(1, 4), 9'000);
+  auto again = one->charge_below(tier_kind::disk, held(1, 4), 9'000);
+  EXPECT_EQ(one->too_much_below(tier_kind::disk, 9'000, 9'000, 16'000), 0u);
+}
+
+TEST_F(LeaseLedger, OfATierBelowNobodyMayHoldMoreThanAllLeasesMay) {
+  auto alone = std::make_shared<lease_ledger>(lease_bounds{75, 100, 75})->open();
+  EXPECT_EQ(alone->too_much_below(tier_kind::disk, 12'000, 12'000, 16'000), 0u);
+  EXPECT_EQ(alone->too_much_below(tier_kind::disk, 12'500, 12'500, 16'000), 500u);
+  EXPECT_EQ(alone->too_much_below(tier_kind::disk, 100, 12'500, 16'000), 500u) << "others hold it";
+}
+
 TEST_F(LeaseLedger, IsSafeOnSeveralThreads) {
   std::vector<std::thread> threads;
   for (uint64_t t = 0; t < 4; ++t)

@@ -287,7 +287,8 @@ void connection::close() {
   gate_.pass_on();
   if (holdings_.present_staging() != nullptr)
     environment_->client_probe->unstages(environment_->limits.staging_bytes);
-  caf::anon_send(group().group, end_owner_notice{record_->id});
+  if (!std::exchange(owner_ended_, true))
+    caf::anon_send(group().group, end_owner_notice{record_->id});
   for (const auto& ended : holdings_.close())
     lease_ended(ended);
   record_->requests_in_flight = 0;
@@ -354,8 +355,13 @@ void connection::resume_after(const teardown_ptr& line, const request& what, std
 }
 
 void connection::resume(const request& what, std::function<void()> work) {
-  self_->send(self_,
-              resume_notice{std::make_shared<std::function<void()>>(as_part_of(what, std::move(work)))});
+  assert(resuming_ < requests_max());
+  ++resuming_;
+  auto part = [this, go_on = as_part_of(what, std::move(work))] {
+    --resuming_;
+    go_on();
+  };
+  self_->send(self_, resume_notice{std::make_shared<std::function<void()>>(std::move(part))});
 }
 
 } // namespace terrace::actors

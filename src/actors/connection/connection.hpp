@@ -186,19 +186,36 @@ class connection {
   // ---- messages to other actors ----
 
   /// Sends `message` to `to`, and calls `then` with the answer on this connection. If `to` has ended, the
-  /// request is refused with `lost`.
+  /// request is refused with `lost`,
+  /// and so it is, as `no_space`, if `then` needs more memory than there is.
   template <class Actor, class Message, class F>
   void ask(const request& what, const Actor& to, Message message, const char* lost, F then) {
-    self_->request(to, caf::infinite, std::move(message))
-        .then(std::move(then), [this, what, lost](const caf::error&) {
-          refuse(what, {errc::internal, lost});
-        });
+    auto guarded = [this, what, then = std::move(then)](answer_of<F> answer) mutable {
+      try {
+        then(answer);
+      } catch (const std::bad_alloc&) {
+        refuse_without_memory(what);
+      }
+    };
+    ask(to, std::move(message), std::move(guarded), [this, what, lost] {
+      refuse(what, {errc::internal, lost});
+    });
   }
   /// The same, but the end of `to` is passed on as an answer too.
   template <class Actor, class Message, class F, class G>
   void ask(const Actor& to, Message message, F then, G lost) {
+    assert(asked_ < asked_max());
+    ++asked_;
     self_->request(to, caf::infinite, std::move(message))
-        .then(std::move(then), [lost = std::move(lost)](const caf::error&) mutable { lost(); });
+        .then(
+            [this, then = std::move(then)](answer_of<F> answer) mutable {
+              --asked_;
+              then(answer);
+            },
+            [this, lost = std::move(lost)](const caf::error&) mutable {
+              --asked_;
+              lost();
+            });
   }
   template <class Actor, class Message>
   void send(const Actor& to, Message message) {
@@ -268,6 +285,12 @@ class connection {
  private:
   using next = connection_life::next;
   void take(next what);
+  template <class F, class Answer>
+  static Answer argument_of(void (F::*)(Answer) const);
+  template <class F, class Answer>
+  static Answer argument_of(void (F::*)(Answer));
+  template <class F>
+  using answer_of = decltype(argument_of(&F::operator())); ///< the type of a handler's argument
   void on_received(int32_t bytes);
   void on_sent(int32_t bytes);
   void on_peer_exit();
@@ -278,10 +301,12 @@ class connection {
   void expect_rest_of_frame(uint64_t bytes);
   /// A request in flight sends at most one message to the policy and one to the group, and ends one lease; a lease that
   /// another client ends, two more.
-  uint32_t without_credit_max() const {
-    return 3 * (environment_->limits.credit_requests + protocol::giving_back_requests_max) +
-           2 * environment_->limits.leases_max;
+  uint32_t without_credit_max() const { return 3 * requests_max() + 2 * environment_->limits.leases_max; }
+  uint32_t requests_max() const {
+    return environment_->limits.credit_requests + protocol::giving_back_requests_max;
   }
+  /// A request awaits at most one answer of each tier, of the group and of the policy.
+  size_t asked_max() const { return requests_max() * (group().tiers().size() + 2); }
   void serve(protocol::frame& frame);
   void refuse_unread(const request& what, const protocol::frame& frame, metrics::refusal as,
                      const error& why);
@@ -320,7 +345,10 @@ class connection {
   teardown_line after_teardown_;
   clock::time_point timer_at_ = clock::time_point::max(); ///< when the armed timer fires
   runtime::operation_id timer_{};
+  size_t asked_ = 0;    ///< answers of other actors that are awaited
+  size_t resuming_ = 0; ///< parts of requests in the mailbox
   bool pumping_ = false;
+  bool owner_ended_ = false; ///< the group was notified
   uint64_t quarantined_bytes_ = 0;
 };
 

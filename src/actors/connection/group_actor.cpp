@@ -7,6 +7,7 @@
 #include <caf/actor_system.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
+#include <cassert>
 #include <optional>
 
 namespace terrace::actors {
@@ -23,6 +24,7 @@ using self_pointer = group_actor::stateful_pointer<group_state>;
 
 /// The tiers are notified here: the connection that asks may end before it is answered.
 forget_spaces_answer on_forget_spaces(self_pointer self, const forget_spaces_request& request) {
+  assert(request.empty.size() <= empty_spaces_request::spaces_max);
   auto answer = self->state.book->answer(request);
   if (auto group = self->state.group.lock(); group && !answer.forgotten.empty())
     for (const tier_parts& tier : group->tiers())

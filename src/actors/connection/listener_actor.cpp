@@ -6,6 +6,7 @@
 
 #include <sys/socket.h>
 
+#include <cassert>
 #include <cerrno>
 #include <cstring>
 
@@ -23,12 +24,15 @@ struct listener_state {
   listener_arguments with;
   bool draining = false;
   bool cannot_accept = false; ///< told since the last connection
+  bool in_ring = false;       ///< an accept, or the timer before the next one
 };
 
 using listener_interface = listener_actor::extend<caf::reacts_to<runtime::io_done>>;
 using self_pointer = caf::stateful_actor<listener_state, runtime::homed<listener_interface::base>>*;
 
 void accept_next(self_pointer self) {
+  assert(!self->state.in_ring);
+  self->state.in_ring = true;
   runtime::io_request request;
   request.code = runtime::io_code::accept;
   request.fd = self->state.with.socket->get();
@@ -76,6 +80,7 @@ void on_accepted(self_pointer self, int32_t result) {
     runtime::io_request request;
     request.code = runtime::io_code::timeout;
     request.after = retry_after;
+    self->state.in_ring = true;
     self->port().submit(std::move(request), caf::actor_cast<caf::strong_actor_ptr>(self), retry_tag);
     return;
   }
@@ -88,6 +93,7 @@ listener_interface::behavior_type listener_behavior(self_pointer self,
   accept_next(self);
   return {
       [self](const runtime::io_done& done) {
+        self->state.in_ring = false;
         if (done.tag == accept_tag)
           on_accepted(self, done.result);
         else

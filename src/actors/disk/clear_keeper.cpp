@@ -3,13 +3,17 @@
 #include <caf/actor_system.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
+#include <cassert>
+
 namespace terrace::actors {
 
 namespace {
 
 clear_keeper_actor::behavior_type keeper_behavior(clear_keeper_actor::pointer self, const group_ptr& group) {
   return {
-      [self, group](const remember_clear_request& request) {
+      [self, group, asked = false](const remember_clear_request& request) mutable {
+        assert(!asked); // one keeper per clear
+        asked = true;
         self->quit();
         return remember_clear(group->state_directory, group->disk_files, request.what,
                               [&group] { return group->phase(); });

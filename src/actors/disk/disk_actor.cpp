@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include <cassert>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -62,6 +63,7 @@ struct disk_state {
   std::unique_ptr<disk_path> path;
   std::vector<runtime::operation_id> in_kernel; ///< by tag
   bool ticking = false;                         ///< a tick of the stall detector is in the ring
+  bool trying = false;                          ///< a read of the superblock is in the ring
   std::shared_ptr<look_at_file> looked;
   std::shared_ptr<std::byte> trial_block; ///< buffer for both copies of the superblock
 
@@ -82,7 +84,7 @@ void disk_ring::submit(uint64_t tag, disk_queue::transfer what) {
   request.offset = what.file_offset;
   request.data = what.memory;
   request.length = what.bytes;
-  request.fixed_buffer = state.memory->slot_of(what.memory, what.bytes);
+  request.fixed_buffer = state.memory->use(self_->port(), what.memory, what.bytes);
   request.keep_alive = std::const_pointer_cast<void>(std::move(what.keep_alive));
   if (state.in_kernel.size() <= tag)
     state.in_kernel.resize(tag + 1);
@@ -104,6 +106,8 @@ void disk_ring::wait(std::chrono::nanoseconds how_long, uint64_t tag) {
 
 void disk_ring::read_superblock() {
   auto& state = self_->state;
+  assert(!state.trying);
+  state.trying = true;
   if (!state.trial_block)
     state.trial_block.reset(
         static_cast<std::byte*>(std::aligned_alloc(disk_alignment_bytes, 2 * superblock_bytes)), std::free);
@@ -175,6 +179,7 @@ void on_superblock(disk_pointer self, int32_t result) {
 }
 
 void on_tick(disk_pointer self) {
+  assert(self->state.ticking);
   self->state.ticking = false;
   self->state.path->tick(clock::now());
 }
@@ -182,6 +187,7 @@ void on_tick(disk_pointer self) {
 void on_io_done(disk_pointer self, const runtime::io_done& done) {
   auto& path = *self->state.path;
   if (done.tag == trial_tag) {
+    self->state.trying = false;
     if (done.result != -ECANCELED)
       on_superblock(self, done.result);
   } else if (done.tag == seen_tag) {

@@ -9,6 +9,7 @@
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
+#include <cassert>
 #include <optional>
 #include <utility>
 
@@ -80,6 +81,7 @@ void submit(self_pointer self, journal_io io) {
 /// The operation is no longer waited for, but its effect counts when it completes.
 void on_tick(self_pointer self) {
   auto& state = self->state;
+  assert(state.ticking);
   state.ticking = false;
   if (!state.watch.tick().empty()) {
     self->port().cancel(state.under_way); // if the kernel can

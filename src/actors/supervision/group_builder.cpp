@@ -86,6 +86,7 @@ void join_tier(caf::actor_system& system, group_parts& group, lower_tier below) 
   parts.kind = below.kind;
   parts.service = below.service;
   parts.probe = below.probe;
+  parts.bytes = below.space->usage().capacity_bytes;
   parts.mover = below.mover;
   parts.write_new = below.write_new;
   auto tier = tier_of(below.kind, below.plan, std::move(below.space), group.policy, below.probe);

@@ -4,6 +4,7 @@
 #include <caf/send.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
+#include <cassert>
 #include <chrono>
 
 namespace terrace::actors {
@@ -16,6 +17,7 @@ struct preparer_state {
   std::optional<disk_opening> disk;
   std::chrono::steady_clock::time_point begun;
   bool disk_done = false;
+  bool restoring = false; ///< the policy has not answered yet
   bool memory_done = false;
 };
 
@@ -52,7 +54,10 @@ auto on_lost(self_pointer self, const char* who) {
 /// The policy processes one part while the next one is restored.
 void restore(self_pointer self, bool more) {
   auto& state = self->state;
+  assert(!state.restoring);
+  state.restoring = true;
   auto then = [self, more](const restored_answer&) {
+    self->state.restoring = false;
     if (more)
       restore(self, self->state.disk->restore(restored_together));
     else
@@ -98,6 +103,7 @@ void on_commit_piece(self_pointer self) {
     self->send(self, commit_piece_notice{});
     return;
   }
+  assert(!self->state.memory_done);
   caf::anon_send(with.report_to, memory_committed{done ? error{} : done.error()});
   self->state.memory_done = true;
   end_if_done(self);

@@ -9,6 +9,7 @@
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
+#include <cassert>
 #include <utility>
 
 namespace terrace::actors {
@@ -31,6 +32,7 @@ std::string describe(const memory_state& state) {
 
 void commit(self_pointer self) {
   auto& state = self->state;
+  assert(!state.committing);
   state.committing = true;
   auto worker = spawn_preparer(self->system(), {.memory = state.with.parts->memory,
                                                 .prefault_piece_bytes = state.with.prefault_piece_bytes,

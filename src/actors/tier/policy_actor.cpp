@@ -7,6 +7,7 @@
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
+#include <cassert>
 #include <cstdlib>
 #include <memory>
 #include <optional>
@@ -43,6 +44,7 @@ void on_inference_begin(self_pointer self, const inference_begin& what) {
 }
 
 void on_uses(self_pointer self) {
+  assert(self->state.recording);
   self->state.book->record_more();
   record_later(self);
 }

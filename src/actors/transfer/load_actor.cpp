@@ -9,6 +9,7 @@
 #include <caf/stateful_actor.hpp>
 
 #include <algorithm>
+#include <cassert>
 
 namespace terrace::actors {
 
@@ -68,6 +69,7 @@ task<error> read_reserved(self_pointer self, const load_job& job, load_window& w
     tiers.push_back(job.group->tier(part.tier));
     reads.push_back({tiers.back()->mover, reading.read(part, job.in, job.context, *job.group->memory)});
   }
+  assert(reads.size() <= job.group->tiers().size()); // one to each mover
   auto read = co_await ask_all<move_answer>(self, std::move(reads), "mover of a tier");
   if (auto failure = why_ended(job.context, "load"); failure.code != errc::ok)
     co_return failure;

@@ -11,6 +11,8 @@
 #include <caf/actor_system.hpp>
 #include <caf/stateful_actor.hpp>
 
+#include <cassert>
+
 namespace terrace::actors {
 
 namespace {
@@ -55,6 +57,7 @@ question<tier_actor, probe_request> probe_of(const prefix_search& search, const 
 /// One notice per tier; empty ones are not sent.
 template <class Notice>
 void tell(self_pointer self, const tiers_searched& tiers, std::vector<Notice> notices) {
+  assert(notices.size() <= tiers.size());
   for (size_t i = 0; i < tiers.size(); ++i)
     if (!notices[i].ids.empty())
       self->send(tiers[i].tier, std::move(notices[i]));
@@ -110,7 +113,9 @@ task<> look_up(self_pointer self, lookup_request request, answer<lookup_answer> 
       }
     }
   }
-  lease_room room{group.leases, request.account, group.memory->size()};
+  lease_room room{group.leases, request.account, group.memory->size(), {}};
+  for (const tier_parts& tier : group.tiers())
+    room.below_bytes[static_cast<size_t>(tier.kind)] = tier.bytes;
   while (found.lease_some(room)) {
     co_await next_turn<next_slice>(self, self->state.wait);
     if (ended(request)) {
@@ -130,6 +135,7 @@ task<> look_up(self_pointer self, lookup_request request, answer<lookup_answer> 
 }
 
 auto on_lookup(self_pointer self, const lookup_request& request) {
+  assert(!self->state.progress.in_progress()); // one lookup at a time
   auto reply = make_answer<lookup_answer>(self);
   auto promise = reply.promise();
   self->state.progress = look_up(self, request, std::move(reply));

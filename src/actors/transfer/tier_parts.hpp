@@ -21,6 +21,7 @@ struct tier_parts {
   std::shared_ptr<const tier_availability> service; ///< null: always in service
 
   // Only for tiers below the first:
+  uint64_t bytes = 0;                ///< its capacity
   mover_actor mover;                 ///< between host memory and this tier
   write_through_actor write_through; ///< writes objects stored above to this tier; may be null
   bool write_new = false;            ///< also those of stores

@@ -8,6 +8,8 @@
 
 #include <caf/behavior.hpp>
 
+#include <cassert>
+
 namespace terrace::actors {
 
 /// The failure of the request, or that of its answer; ok otherwise.
@@ -33,6 +35,7 @@ template <class Self, class Job, class Result>
 caf::behavior transfer_behavior(Self self, task<error> (*serve)(Self, const Job&, Result&)) {
   return {
       [self, serve](const Job& job) {
+        assert(!self->state.progress.in_progress());
         auto reply = make_answer<Result>(self);
         auto promise = reply.promise();
         self->state.progress = run_job<Self, Job, Result>(self, job, std::move(reply), serve);

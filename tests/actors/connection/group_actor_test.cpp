@@ -16,6 +16,7 @@ struct GroupActor : group_fixture {
     taken->id.bytes[0] = number;
     taken->owner = connection_id{owner};
     taken->held.push_back({tier_kind::host, std::move(held)});
+    (void) group->lease_notices->offer(1);
     caf::anon_send(group->group, add_lease_notice{taken->id, taken->owner, taken});
     settle();
     return taken;
@@ -39,9 +40,11 @@ TEST_F(GroupActor, ALeaseIsFoundByItsIdFromAnyConnection) {
 
 TEST_F(GroupActor, OnlyItsOwnerEndsALease) {
   auto taken = take(1, 10);
+  (void) group->lease_notices->offer(1);
   caf::anon_send(group->group, end_lease_notice{taken->id, connection_id{11}});
   settle();
   EXPECT_EQ(use(taken->id).failure.code, errc::ok);
+  (void) group->lease_notices->offer(1);
   caf::anon_send(group->group, end_lease_notice{taken->id, connection_id{10}});
   settle();
   EXPECT_EQ(use(taken->id).failure.code, errc::gone);

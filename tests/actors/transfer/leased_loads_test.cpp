@@ -9,7 +9,7 @@ namespace {
 
 struct LeasedLoads : group_fixture {
   LeasedLoads() {
-    start({.host_objects = 32, .disk_objects = 160, .window_objects = 4, .leases = {75, 100}});
+    start({.host_objects = 32, .disk_objects = 160, .window_objects = 4, .leases = {75, 100, 100}});
   }
 
   /// What a connection makes of a lease. Without `copies` the objects stay held instead.
@@ -53,7 +53,7 @@ TEST_F(LeasedLoads, LeasesTogetherHoldHalfOfHostMemory) {
 
 TEST_F(LeasedLoads, AConnectionLeavesAShareForTheNext) {
   store(0, 14);
-  group->leases = std::make_shared<lease_ledger>(lease_bounds{75, 75});
+  group->leases = std::make_shared<lease_ledger>(lease_bounds{75, 75, 100});
   store(100, 14);
   account = group->leases->open();
   auto first = lookup(chain(0, 14), true);
@@ -68,7 +68,7 @@ TEST_F(LeasedLoads, AConnectionLeavesAShareForTheNext) {
 
 TEST_F(LeasedLoads, AReaderLeavesAShareForTheNext) {
   store(0, 80);
-  group->leases = std::make_shared<lease_ledger>(lease_bounds{75, 75});
+  group->leases = std::make_shared<lease_ledger>(lease_bounds{75, 75, 100});
   account = group->leases->open();
   auto leased = lookup(chain(0, 80), true);
   auto first = load_leased(leased, 0, 80, false);
