@@ -173,7 +173,10 @@ uint64_t lease_account::too_much_below(tier_kind in, uint64_t bytes, uint64_t he
 
 hold_ptr lease_account::charge_below(tier_kind in, hold_ptr held, uint64_t bytes) {
   object_hold* what = held.get();
-  return {std::make_shared<charged_below>(shared_from_this(), in, bytes, std::move(held)), what};
+  deleted_by last{held->places().size() >= object_hold::many_places ? group_->ends_ : nullptr};
+  std::shared_ptr<charged_below> both(new charged_below(shared_from_this(), in, bytes, std::move(held)),
+                                      std::move(last));
+  return {both, what};
 }
 
 void lease_account::release(std::span<const object_place> places) {

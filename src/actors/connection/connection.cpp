@@ -364,4 +364,11 @@ void connection::resume(const request& what, std::function<void()> work) {
   self_->send(self_, resume_notice{std::make_shared<std::function<void()>>(std::move(part))});
 }
 
+void connection::in_steps(const request& what, const char* doing, std::function<bool()> step) {
+  if (!what.context->live())
+    refuse(what, {what.context->ended.load(), std::string("the request ended while ") + doing});
+  else if (!step())
+    resume(what, [this, what, doing, next = std::move(step)] { in_steps(what, doing, next); });
+}
+
 } // namespace terrace::actors

@@ -194,7 +194,7 @@ class connection {
       try {
         then(answer);
       } catch (const std::bad_alloc&) {
-        refuse_without_memory(what);
+        refuse(what, no_memory_for(what.kind));
       }
     };
     ask(to, std::move(message), std::move(guarded), [this, what, lost] {
@@ -248,6 +248,9 @@ class connection {
   /// Continues with `work` after other messages have been handled. If it needs more memory than there is, the request
   /// is refused.
   void resume(const request& what, std::function<void()> work);
+  /// Calls `step`, and again after other messages have been handled as long as it returns false. Refuses the request if
+  /// it ends meanwhile, "while" `doing`.
+  void in_steps(const request& what, const char* doing, std::function<bool()> step);
   /// Continues with `work` when everything that is being unmapped by now has been, or the request ends.
   void resume_after_teardown(const request& what, std::function<void()> work) {
     resume_after(environment_->teardown, what, std::move(work));

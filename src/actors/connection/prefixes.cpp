@@ -21,58 +21,19 @@ struct hashing {
   keep_alive body; ///< of the frame, if the work takes more than one slice
 };
 
-void hash_on(connection& client, const std::shared_ptr<hashing>& work) {
-  if (!work->what.context->live()) {
-    client.refuse(work->what,
-                  {work->what.context->ended.load(), "the request ended while its prompt was hashed"});
-    return;
-  }
+bool hash_some(connection& client, hashing& work) {
   // What takes longer than the first part is done in turns that others who were just woken precede (job_queue.hpp).
-  size_t part = work->body ? hash_step_work : hash_step_work / 8;
-  if (work->resolver.step(part)) {
-    work->then(work->resolver.take(), work->body);
-    if (work->body)
-      client.objects_are_known(work->what);
-    return;
+  if (work.resolver.step(work.body ? hash_step_work : hash_step_work / 8)) {
+    work.then(work.resolver.take(), work.body);
+    if (work.body)
+      client.objects_are_known(work.what);
+    return true;
   }
-  if (!work->body) { // others are read meanwhile
-    work->body = client.channel().hold();
-    client.expect_objects(work->what, work->objects);
+  if (!work.body) { // others are read meanwhile
+    work.body = client.channel().hold();
+    client.expect_objects(work.what, work.objects);
   }
-  client.resume(work->what, [&client, work] { hash_on(client, work); });
-}
-
-struct naming {
-  scope_objects objects;
-  keep_alive body;
-  std::function<void(batch_ptr)> then;
-};
-
-void name_on(connection& client, const connection::request& what, const std::shared_ptr<naming>& work) {
-  if (!what.context->live()) {
-    client.refuse(what, {what.context->ended.load(), "the request ended while its objects were named"});
-    return;
-  }
-  if (work->objects.step())
-    work->then(work->objects.take());
-  else
-    client.resume(what, [&client, what, work] { name_on(client, what, work); });
-}
-
-struct taking_part {
-  batch_ptr objects;
-  leased_part part;
-  std::function<void(batch_ptr, tier_holds)> then;
-};
-
-void take_part_on(connection& client, const connection::request& what,
-                  const std::shared_ptr<taking_part>& work) {
-  if (!what.context->live())
-    client.refuse(what, {what.context->ended.load(), "the request ended while its objects were named"});
-  else if (work->part.step())
-    work->then(work->objects, work->part.take());
-  else
-    client.resume(what, [&client, what, work] { take_part_on(client, what, work); });
+  return false;
 }
 
 } // namespace
@@ -88,8 +49,9 @@ void with_chunks(connection& client, const connection::request& what, const clie
   auto resolver = prefix_resolver::make(in.what->spec, *hasher, std::move(input));
   if (!client.ok(what, resolver))
     return;
-  hash_on(client, std::make_shared<hashing>(hashing{std::move(hasher), in.what, std::move(*resolver), what,
-                                                    chunks * spec.pools.size(), std::move(then), nullptr}));
+  auto work = std::make_shared<hashing>(hashing{std::move(hasher), in.what, std::move(*resolver), what,
+                                                chunks * spec.pools.size(), std::move(then), nullptr});
+  client.in_steps(what, "its prompt was hashed", [&client, work] { return hash_some(client, *work); });
 }
 
 void with_objects(connection& client, const connection::request& what, scope_subject of, keep_alive body,
@@ -102,20 +64,29 @@ void with_objects(connection& client, const connection::request& what, scope_sub
   }
   if (!body)
     body = client.channel().hold();
-  name_on(client, what,
-          std::make_shared<naming>(naming{std::move(objects), std::move(body), std::move(then)}));
+  auto work = std::make_shared<scope_objects>(std::move(objects));
+  client.in_steps(what, "its objects were named", [work, body, then = std::move(then)] {
+    bool done = work->step();
+    if (done)
+      then(work->take());
+    return done;
+  });
 }
 
 void with_leased_objects(connection& client, const connection::request& what, const lease_ptr& from,
                          const transfer_scope& scope, keep_alive body,
                          std::function<void(batch_ptr, tier_holds)> then) {
   uint16_t rank = client.rank_in(from->in->id);
-  with_objects(
-      client, what, subject_of(from, scope, rank), body,
-      [&client, what, from, scope, rank, body, then = std::move(then)](const batch_ptr& objects) {
-        auto work = std::make_shared<taking_part>(taking_part{objects, leased_part(from, scope, rank), then});
-        take_part_on(client, what, work);
-      });
+  with_objects(client, what, subject_of(from, scope, rank), body,
+               [&client, what, from, scope, rank, body, then = std::move(then)](const batch_ptr& objects) {
+                 auto part = std::make_shared<leased_part>(from, scope, rank);
+                 client.in_steps(what, "its objects were named", [objects, part, then] {
+                   bool done = part->step();
+                   if (done)
+                     then(objects, part->take());
+                   return done;
+                 });
+               });
 }
 
 outside_memory outside(const std::shared_ptr<const client_region>& region) {

@@ -17,26 +17,6 @@ constexpr size_t few_runs = 1024;
 static_assert(sizeof(wire::Run) == sizeof(region_run) && alignof(wire::Run) == alignof(region_run) &&
               FLATBUFFERS_LITTLEENDIAN);
 
-struct checking {
-  batch_ptr objects;
-  scatter_gather_maker maker;
-  std::function<void(std::shared_ptr<const scatter_gather>)> then;
-};
-
-void check_on(connection& client, const connection::request& what, const std::shared_ptr<checking>& work) {
-  if (!what.context->live()) {
-    client.refuse(what, {what.context->ended.load(), "the request ended while its runs were checked"});
-    return;
-  }
-  auto done = work->maker.step();
-  if (!client.ok(what, done))
-    return;
-  if (*done)
-    work->then(std::make_shared<const scatter_gather>(work->maker.take()));
-  else
-    client.resume(what, [&client, what, work] { check_on(client, what, work); });
-}
-
 } // namespace
 
 run_lists runs_of(connection& client, const protocol::run_vector& runs,
@@ -56,10 +36,15 @@ void with_runs(connection& client, const connection::request& what, run_lists ru
     runs.runs = *copied;
     runs.frame = std::move(copied);
   }
-  scatter_gather_maker maker({runs.runs, runs.per_object, std::move(runs.frame), objects->payload_bytes,
-                              region_bytes, protocol::runs_max});
-  check_on(client, what,
-           std::make_shared<checking>(checking{std::move(objects), std::move(maker), std::move(then)}));
+  auto maker = std::make_shared<scatter_gather_maker>(
+      scatter_gather_maker::input{runs.runs, runs.per_object, std::move(runs.frame), objects->payload_bytes,
+                                  region_bytes, protocol::runs_max});
+  client.in_steps(what, "its runs were checked", [&client, what, objects, maker, then = std::move(then)] {
+    auto done = maker->step();
+    if (client.ok(what, done) && *done)
+      then(std::make_shared<const scatter_gather>(maker->take()));
+    return !done || *done;
+  });
 }
 
 } // namespace terrace::actors

@@ -5,6 +5,8 @@
 
 #include <caf/send.hpp>
 
+#include <cassert>
+
 namespace terrace::actors::verbs {
 
 void hello(connection& client, const connection::request& what, const wire::Hello& asked,
@@ -15,7 +17,9 @@ void hello(connection& client, const connection::request& what, const wire::Hell
     client.refuse(what, version.error());
     return;
   }
-  for (connection_id id : resumed_connections(asked, environment.boot))
+  auto resumed = resumed_connections(asked, environment.boot);
+  assert(resumed.size() <= protocol::resumes_max);
+  for (connection_id id : resumed)
     if (auto old = environment.clients->find(id)) {
       environment.clients->confirm(id, client.who().pid); // this one may need its place
       caf::anon_send(old->actor, confirm_notice{client.who().pid});

@@ -55,26 +55,16 @@ void finish(connection& client, telling& work) {
 }
 
 /// When it ends, the client may read these locations, until it releases the lease or ends.
-void tell_on(connection& client, const std::shared_ptr<telling>& work) {
-  const connection::request& what = work->what;
-  if (!what.context->live()) {
-    client.refuse(what,
-                  {what.context->ended.load(), "the request ended while its locations were made ready"});
-    return;
-  }
-  bool written = work->frame && work->left == 0;
+bool tell_some(connection& client, telling& work) {
+  bool written = work.frame && work.left == 0;
   if (!written)
-    written = write_some(client, *work) && work->places->size() <= lease_reading::step_objects;
-  if (written) { // last, because the answer must follow at once
-    auto more = client.read_some(what, work->reading);
-    if (!more)
-      return;
-    if (!*more) {
-      finish(client, *work);
-      return;
-    }
-  }
-  client.resume(what, [&client, work] { tell_on(client, work); });
+    written = write_some(client, work) && work.places->size() <= lease_reading::step_objects;
+  if (!written)
+    return false;
+  auto more = client.read_some(work.what, work.reading); // last, because the answer must follow at once
+  if (more && !*more)
+    finish(client, work);
+  return !more || !*more;
 }
 
 void tell_places(connection& client, const connection::request& what, const lease_ptr& from,
@@ -93,7 +83,8 @@ void tell_places(connection& client, const connection::request& what, const leas
   work->reading.number = [numbers = scope_numbers(from->in->spec, scope, rank)](size_t i) {
     return numbers.of(i);
   };
-  tell_on(client, work);
+  client.in_steps(what, "its locations were made ready",
+                  [&client, work] { return tell_some(client, *work); });
 }
 
 void read_scope(connection& client, const connection::request& what, const lease_ptr& from,
