@@ -8,6 +8,7 @@
 #include "daemon/settings_reload.hpp"
 #include "daemon/settings_toml.hpp"
 #include "daemon/wiring.hpp"
+#include "index/sha256.hpp"
 
 #include <CLI/CLI.hpp>
 #include <caf/actor_system.hpp>
@@ -246,6 +247,7 @@ int serve(settings with, const command_line& given, const environment& env) {
     return failed;
   }
   salt_entry_keys(random_entry_key_salt());
+  (void) sha256().finish(); // the first digest loads algorithms for 10 ms, in which a worker would serve nobody
   log_info("terraced " TERRACE_VERSION " on " + kernel->describe());
   auto wired = wire_up(with, env, *kernel);
   if (!wired) {
