@@ -247,7 +247,8 @@ int serve(settings with, const command_line& given, const environment& env) {
     return failed;
   }
   salt_entry_keys(random_entry_key_salt());
-  (void) sha256().finish(); // the first digest loads algorithms for 10 ms, in which a worker would serve nobody
+  (void) sha256()
+      .finish(); // the first digest loads algorithms for 10 ms, in which a worker would serve nobody
   log_info("terraced " TERRACE_VERSION " on " + kernel->describe());
   auto wired = wire_up(with, env, *kernel);
   if (!wired) {

@@ -101,10 +101,10 @@ class found_prefix {
   enum class stage : uint8_t { begins, summing, counting, charging, leased };
   stage stage_ = stage::begins;
   account_ptr account_;
-  std::vector<bool> trailing_; ///< per object of a chunk
-  size_t unusable_from_ = 0;   ///< chunk
-  size_t accessed_ = 0;        ///< objects, and again for states
-  size_t absent_ = 0;          ///< in host memory, of those counted
+  std::vector<bool> trailing_;  ///< per object of a chunk
+  size_t unusable_from_ = 0;    ///< chunk
+  size_t accessed_ = 0;         ///< objects, and again for states
+  size_t absent_ = 0;           ///< in host memory, of those counted
   std::vector<uint16_t> pools_; ///< of the objects of a chunk
   struct sum {
     uint64_t needed = 0, unneeded = 0; ///< bytes

@@ -1,10 +1,12 @@
 #include "tier/long_notices.hpp"
 
 #include <algorithm>
+#include <cassert>
 
 namespace terrace {
 
 long_notices::outcome long_notices::step(residency& objects) {
+  assert(!line_.empty());
   notice& first = line_.front();
   size_t end = std::min(first.done + step_objects, first.ids.size());
   std::vector<object_id> some(first.ids.begin() + static_cast<ptrdiff_t>(first.done),

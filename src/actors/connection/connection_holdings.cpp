@@ -60,6 +60,7 @@ bool connection::has_read(const lease_id& id) {
 /// The requests that follow find the room that the lease leaves.
 void connection::serve_after_lease_ends() {
   gate_.sent_without_credit();
+  assert(gate_.without_credit() <= without_credit_max());
   group().lease_ends->run(on_any_thread([this] {
     gate_.read_without_credit();
     pump();
