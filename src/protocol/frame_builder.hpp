@@ -64,10 +64,15 @@ flatbuffers::Offset<flatbuffers::Vector<const Struct*>> create_structs(flatbuffe
 
 /// The same part by part: `start`, then `push` of each part, the last one first, then `end`. Nothing else is built in
 /// between.
-template <class Struct>
-void start_structs(flatbuffers::FlatBufferBuilder& body, size_t elements) {
+template <class Struct, class Builder>
+void start_structs(Builder& body, size_t elements) {
   body.Align(frame_alignment);
-  body.StartVector(elements * sizeof(Struct) / alignof(Struct), alignof(Struct));
+  size_t words = elements * sizeof(Struct) / alignof(Struct);
+  // FlatBuffers 23 and later take the alignment too.
+  if constexpr (requires { body.StartVector(words, alignof(Struct), alignof(Struct)); })
+    body.StartVector(words, alignof(Struct), alignof(Struct));
+  else
+    body.StartVector(words, alignof(Struct));
 }
 template <class Struct>
 void push_structs(flatbuffers::FlatBufferBuilder& body, const std::vector<Struct>& part) {
@@ -77,7 +82,7 @@ void push_structs(flatbuffers::FlatBufferBuilder& body, const std::vector<Struct
 template <class Struct>
 flatbuffers::Offset<flatbuffers::Vector<const Struct*>> end_structs(flatbuffers::FlatBufferBuilder& body,
                                                                     size_t elements) {
-  return body.EndVector(elements);
+  return flatbuffers::Offset<flatbuffers::Vector<const Struct*>>(body.EndVector(elements));
 }
 
 } // namespace terrace::protocol
