@@ -173,7 +173,7 @@ std::vector<room_seeker> allocation_queue::together() {
     if (entry.request.sizes.size() != 1 || inference_of(entry.request) != inference_of(first->request) ||
         bytes > bytes_max)
       return false;
-    group.push_back({entry.number, entry.request.sizes, entry.request.context});
+    group.push_back({entry.number, {entry.request.sizes.front()}, entry.request.context});
     return group.size() < together_max;
   };
   line_.for_each(add, together_max);
