@@ -339,6 +339,15 @@ int serve(settings with, const command_line& given, const environment& env) {
   return code;
 }
 
+/// Keeps glibc from adapting its thresholds. It raises that for separate mappings to the size of the largest buffer that was
+/// freed, up to 32 MiB, and a flood's buffers stay resident. Setting one threshold fixes the other: with the default
+/// of 128 KiB for the top of a heap every burst of requests takes its memory from the kernel anew.
+void limit_heap() {
+  constexpr int separate_mapping = 1 << 20, kept_at_top = 16 << 20; // bytes
+  ::mallopt(M_MMAP_THRESHOLD, separate_mapping);
+  ::mallopt(M_TRIM_THRESHOLD, kept_at_top); // of each thread's heap, until `malloc_trim` after a flood
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -386,8 +395,6 @@ int main(int argc, char** argv) {
                                                  "\"; expected: an existing directory; fix: "
                                                  "mount its device, or make the directory\n"});
   make_default_directory(*with, default_directory);
-  // Large buffers are mapped one by one and go back to the kernel when they are freed. Otherwise glibc raises the
-  // threshold to the size of those that were freed, up to 32 MiB, and keeps the next ones.
-  ::mallopt(M_MMAP_THRESHOLD, 128 << 10);
+  limit_heap();
   return serve(std::move(*with), given, env);
 }

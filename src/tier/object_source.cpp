@@ -7,11 +7,9 @@
 
 namespace terrace {
 
-size_t object_source::size() const {
-  if (whole_)
-    return whole_->size();
-  return in_ ? chunks_->size() * chunk_layout(in_->spec).objects_per_chunk() : 0;
-}
+object_source::object_source(space_ptr in, std::shared_ptr<const std::vector<digest>> chunks)
+    : in_(std::move(in)), chunks_(std::move(chunks)),
+      size_(chunks_->size() * chunk_layout(in_->spec).objects_per_chunk()) {}
 
 object_source::part object_source::cut(size_t first, size_t count) const {
   first = std::min(first, size());

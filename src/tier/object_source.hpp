@@ -15,10 +15,9 @@ class object_source {
  public:
   object_source() = default;
   object_source(batch_ptr whole) : whole_(std::move(whole)) {}
-  object_source(space_ptr in, std::shared_ptr<const std::vector<digest>> chunks)
-      : in_(std::move(in)), chunks_(std::move(chunks)) {}
+  object_source(space_ptr in, std::shared_ptr<const std::vector<digest>> chunks);
 
-  size_t size() const;
+  size_t size() const { return whole_ ? whole_->size() : size_; }
 
   /// Some of them: the objects of `range` in `objects`.
   struct part {
@@ -32,6 +31,7 @@ class object_source {
   batch_ptr whole_;
   space_ptr in_;
   std::shared_ptr<const std::vector<digest>> chunks_;
+  size_t size_ = 0; ///< objects of `chunks_`
 };
 
 } // namespace terrace

@@ -199,7 +199,8 @@ void connection::answer(const request& what, errc outcome, std::unique_ptr<proto
                         std::vector<unique_fd> descriptors) {
   if (life_.ends())
     return; // the reason is its last frame
-  auto latency = requests_.answer(what.id, what.context, environment_->now());
+  auto now = environment_->now();
+  auto latency = requests_.answer(what.id, what.context, now);
   if (!latency)
     return;
   environment_->request_probe->finished(static_cast<size_t>(what.kind), outcome, *latency);
@@ -213,8 +214,8 @@ void connection::answer(const request& what, errc outcome, std::unique_ptr<proto
   requests_.charge(what.id, frame->bytes().size());
   account_memory(gate_.unfinished_bytes());
   if (!channel_->sending()) {
-    deadlines_.took(environment_->now());
-    arm_timer(deadlines_.next(environment_->now(), true)); // for a client that does not read
+    deadlines_.took(now);
+    arm_timer(deadlines_.next(now, true)); // for a client that does not read
   }
   channel_->send({std::move(frame), std::move(descriptors), what.id});
 }

@@ -190,15 +190,21 @@ class connection {
   /// and so it is, as `no_space`, if `then` needs more memory than there is.
   template <class Actor, class Message, class F>
   void ask(const request& what, const Actor& to, Message message, const char* lost, F then) {
-    auto guarded = [this, what, then = std::move(then)](answer_of<F> answer) mutable {
+    struct question {
+      request what;
+      F then;
+    };
+    // Shared by both handlers, which CAF moves and copies.
+    auto asked = std::make_shared<question>(question{what, std::move(then)});
+    auto guarded = [this, asked](answer_of<F> answer) {
       try {
-        then(answer);
+        asked->then(answer);
       } catch (const std::bad_alloc&) {
-        refuse(what, no_memory_for(what.kind));
+        refuse(asked->what, no_memory_for(asked->what.kind));
       }
     };
-    ask(to, std::move(message), std::move(guarded), [this, what, lost] {
-      refuse(what, {errc::internal, lost});
+    ask(to, std::move(message), std::move(guarded), [this, asked, lost] {
+      refuse(asked->what, {errc::internal, lost});
     });
   }
   /// The same, but the end of `to` is passed on as an answer too.

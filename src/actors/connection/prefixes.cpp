@@ -11,29 +11,23 @@ namespace {
 /// Prompts of so few tokens are hashed with the connection's own hasher.
 constexpr size_t short_tokens = 16'384;
 
+/// A prompt that is not hashed at once. The work goes on in turns that others who were just woken precede
+/// (job_queue.hpp).
 struct hashing {
   std::shared_ptr<token_hasher> hasher;
   space_ptr in;
   prefix_resolver resolver;
   connection::request what;
-  size_t objects; ///< of one rank, about
   chunks_handler then;
-  keep_alive body; ///< of the frame, if the work takes more than one slice
+  keep_alive body; ///< of the frame
 };
 
 bool hash_some(connection& client, hashing& work) {
-  // What takes longer than the first part is done in turns that others who were just woken precede (job_queue.hpp).
-  if (work.resolver.step(work.body ? hash_step_work : hash_step_work / 8)) {
-    work.then(work.resolver.take(), work.body);
-    if (work.body)
-      client.objects_are_known(work.what);
-    return true;
-  }
-  if (!work.body) { // others are read meanwhile
-    work.body = client.channel().hold();
-    client.expect_objects(work.what, work.objects);
-  }
-  return false;
+  if (!work.resolver.step(hash_step_work))
+    return false;
+  work.then(work.resolver.take(), work.body);
+  client.objects_are_known(work.what);
+  return true;
 }
 
 } // namespace
@@ -49,9 +43,17 @@ void with_chunks(connection& client, const connection::request& what, const clie
   auto resolver = prefix_resolver::make(in.what->spec, *hasher, std::move(input));
   if (!client.ok(what, resolver))
     return;
+  if (resolver->step(hash_step_work / 8)) {
+    then(resolver->take(), nullptr);
+    return;
+  }
   auto work = std::make_shared<hashing>(hashing{std::move(hasher), in.what, std::move(*resolver), what,
-                                                chunks * spec.pools.size(), std::move(then), nullptr});
-  client.in_steps(what, "its prompt was hashed", [&client, work] { return hash_some(client, *work); });
+                                                std::move(then), client.channel().hold()});
+  client.expect_objects(what, chunks * spec.pools.size()); // others are read meanwhile
+  client.resume(what, [&client, work] {
+    client.in_steps(work->what, "its prompt was hashed",
+                    [&client, work] { return hash_some(client, *work); });
+  });
 }
 
 void with_objects(connection& client, const connection::request& what, scope_subject of, keep_alive body,

@@ -73,7 +73,8 @@ void fail_as_ended(const lookup_request& request, answer<lookup_answer>& reply) 
 task<> look_up(self_pointer self, lookup_request request, answer<lookup_answer> reply) {
   const group_parts& group = *request.group;
   tiers_searched tiers(group.tiers(), request.tiers);
-  prefix_search search(request, request.objects, tiers.kinds());
+  prefix_subject subject = request;
+  prefix_search search(std::move(subject), std::move(request.objects), tiers.kinds());
   bool more = search.next_slice();
   while (more) {
     std::vector<question<tier_actor, probe_request>> questions;
@@ -134,18 +135,18 @@ task<> look_up(self_pointer self, lookup_request request, answer<lookup_answer> 
   reply.deliver({{}, found.plan(), found.take_holds(), found.shortened()});
 }
 
-auto on_lookup(self_pointer self, const lookup_request& request) {
+auto on_lookup(self_pointer self, lookup_request&& request) {
   assert(!self->state.progress.in_progress()); // one lookup at a time
   auto reply = make_answer<lookup_answer>(self);
   auto promise = reply.promise();
-  self->state.progress = look_up(self, request, std::move(reply));
+  self->state.progress = look_up(self, std::move(request), std::move(reply));
   self->state.progress.start();
   return promise;
 }
 
 caf::behavior lookup_behavior(self_pointer self) {
   return {
-      [self](const lookup_request& request) { return on_lookup(self, request); },
+      [self](lookup_request& request) { return on_lookup(self, std::move(request)); },
       [self](next_slice) { self->state.wait.over(); },
   };
 }

@@ -85,11 +85,10 @@ void begin(connection& client, const connection::request& what, const wire::Look
            keep_alive body) {
   auto in = of.in;
   with_chunks(client, what, *in, *asked.prefix(),
-              [&client, what, &asked, of = std::move(of), body = std::move(body)](chunk_prefix prefix,
-                                                                                  const keep_alive&) {
-                subject ready = of;
-                ready.prefix = std::make_shared<const chunk_prefix>(std::move(prefix));
-                look_up(client, what, asked, std::move(ready));
+              [&client, what, &asked, of = std::move(of),
+               body = std::move(body)](chunk_prefix prefix, const keep_alive&) mutable { // called once
+                of.prefix = std::make_shared<const chunk_prefix>(std::move(prefix));
+                look_up(client, what, asked, std::move(of));
               });
 }
 
