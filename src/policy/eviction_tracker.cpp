@@ -1,19 +1,9 @@
 #include "policy/eviction_tracker.hpp"
 
 #include <algorithm>
-#include <unordered_map>
 #include <utility>
 
 namespace terrace {
-
-struct eviction_tracker::open_request {
-  uint32_t stamp = 0;
-  uint8_t priority = 0;
-  std::vector<entry_index> chain; ///< kept if the length of the answer is needed
-  /// Its own objects that were proposed to make room for it, and their parents.
-  std::unordered_map<entry_key, entry_key> given_up;
-  static constexpr size_t given_up_max = 1024; ///< beyond, a gap stays a gap
-};
 
 eviction_tracker::eviction_tracker(uint64_t seed, bool remember) : seed_(seed), remember_(remember) {}
 eviction_tracker::~eviction_tracker() = default;
@@ -41,8 +31,7 @@ void eviction_tracker::advance(policy_time now, bool anew) {
   clock_.rebase();
   for (entry_index at = 0; at < table_.end(); ++at)
     table_[at].stamp = access_clock::rebased(table_[at].stamp);
-  for (auto& [number, request] : open_)
-    request.stamp = access_clock::rebased(request.stamp);
+  open_.rebase();
   for (auto& t : tiers_)
     if (t)
       t->policy().on_rebase();
@@ -76,16 +65,6 @@ std::string_view eviction_tracker::policy(tier_number number) const {
 
 // ---- requests and accesses ----
 
-/// Opens a request whose accesses have the present stamp.
-request_number eviction_tracker::open(uint8_t priority) {
-  open_request& request = open_[++last_request_];
-  request.stamp = clock_.stamp();
-  request.priority = priority;
-  if (open_.size() > open_requests_max)
-    open_.erase(open_.begin());
-  return last_request_;
-}
-
 entry_index eviction_tracker::add_ghost(entry_key key) {
   ++ghosts_;
   return table_.add(key);
@@ -111,15 +90,15 @@ request_number eviction_tracker::begin_request(std::span<const entry_key> chain,
   for (size_t i = chain_.size(); i-- > 0;)
     use(chain_[i], clock_.stamp());
   limit_ghosts();
-  auto number = open(priority_);
+  auto [number, request] = open_.begin(clock_.stamp(), priority_);
   if (history_.started())
-    open_.find(number)->second.chain = chain_;
+    request->chain = chain_;
   return number;
 }
 
 long_request eviction_tracker::begin_long_request(const request_hints& hints, policy_time now) {
   advance(now, true);
-  return {open(std::min<uint8_t>(hints.priority, 7)), hints};
+  return {open_.begin(clock_.stamp(), hints.priority).first, hints};
 }
 
 void eviction_tracker::find_part(long_request& request, std::span<const entry_key> part) const {
@@ -129,9 +108,8 @@ void eviction_tracker::find_part(long_request& request, std::span<const entry_ke
 void eviction_tracker::use_part(long_request& request, std::span<const entry_key> part, policy_time now) {
   advance(now, false);
   priority_ = request.priority();
-  auto open = open_.find(request.number());
-  uint32_t stamp =
-      open == open_.end() ? clock_.stamp() : open->second.stamp; // of the request: the same for all parts
+  open_request* open = open_.find(request.number());
+  uint32_t stamp = open ? open->stamp : clock_.stamp(); // of the request: the same for all parts
   request.go_on(history_, table_, stamp);
   bool remember = remembers();
   for (size_t i = part.size(); i-- > 0;) {
@@ -144,19 +122,19 @@ void eviction_tracker::use_part(long_request& request, std::span<const entry_key
     request.mark(history_, at);
     if (table_[at].stamp < stamp) // otherwise used since, or by this request when it was inserted
       use(at, stamp);
-    if (history_.started() && open != open_.end() && open->second.chain.size() < answered_entries_max)
-      open->second.chain.push_back(at);
+    if (history_.started() && open && open->chain.size() < answered_entries_max)
+      open->chain.push_back(at);
   }
   limit_ghosts();
 }
 
 void eviction_tracker::end_request(request_number number, const request_outcome& outcome, policy_time now) {
   advance(now, false);
-  auto request = open_.find(number);
-  if (request == open_.end())
+  const open_request* request = open_.find(number);
+  if (!request)
     return;
-  history_.end(request->second.chain, request->second.stamp, ending_of(outcome));
-  open_.erase(request);
+  history_.end(request->chain, request->stamp, ending_of(outcome));
+  open_.end(number);
 }
 
 void eviction_tracker::use(entry_index at, uint32_t stamp) {
@@ -198,15 +176,15 @@ void eviction_tracker::insert(tier_number number, const entry_info& entry, polic
     return;
   }
   advance(now, false);
-  auto open = open_.find(request);
-  priority_ = open == open_.end() ? 0 : open->second.priority;
+  const open_request* open = open_.find(request);
+  priority_ = open ? open->priority : 0;
   if (at == no_entry) {
     at = add_ghost(entry.key);
-    use(at, open == open_.end() ? clock_.stamp() : open->second.stamp);
+    use(at, open ? open->stamp : clock_.stamp());
   } else if (request == 0 && !resident_somewhere(at)) {
     use(at, clock_.stamp());
-  } else if (table_[at].stamp == 0 && open != open_.end()) {
-    use(at, open->second.stamp); // an ancestor that was added with its child after the request began
+  } else if (table_[at].stamp == 0 && open) {
+    use(at, open->stamp); // an ancestor that was added with its child after the request began
   }
   bool was_alive_somewhere = alive_somewhere(at), was_alive = t->forest().alive(at);
   if (!was_alive_somewhere)
@@ -217,8 +195,8 @@ void eviction_tracker::insert(tier_number number, const entry_info& entry, polic
     raise(*t, at);
   if (table_[at].parent == no_entry && !entry.parent.empty()) {
     link(at, entry.parent);
-    if (open != open_.end())
-      link_gap(open->second, entry.parent);
+    if (open)
+      link_gap(*open, entry.parent);
   }
   t->add_if_evictable(at);
 }
@@ -226,12 +204,12 @@ void eviction_tracker::insert(tier_number number, const entry_info& entry, polic
 /// A request that had to give up chunks of its own continues behind them. They are linked again, so that what is above
 /// the gap is no leaf, and what is behind it, which cannot be reached, leaves first.
 void eviction_tracker::link_gap(const open_request& request, entry_key missing) {
-  for (auto gone = request.given_up.find(missing); gone != request.given_up.end();
-       gone = request.given_up.find(gone->second)) {
-    entry_index at = table_.find(gone->first);
-    if (at == no_entry || table_[at].parent != no_entry || gone->second.empty())
+  entry_key parent = request.parent_of(missing);
+  for (; !parent.empty(); missing = parent, parent = request.parent_of(missing)) {
+    entry_index at = table_.find(missing);
+    if (at == no_entry || table_[at].parent != no_entry)
       return;
-    link(at, gone->second);
+    link(at, parent);
   }
 }
 
@@ -364,17 +342,16 @@ std::vector<victim> eviction_tracker::victims(tier_number number, const victim_q
   if (!t)
     return {};
   advance(now, false);
-  auto request = open_.find(query.spared);
-  if (request != open_.end())
-    spared_ = request->second.stamp;
+  open_request* request = open_.find(query.spared);
+  if (request)
+    spared_ = request->stamp;
   else if (query.spare_present)
     spared_ = clock_.stamp();
   auto chosen = t->choose_victims(query.bytes, spared_, query.spare_present);
-  for (size_t i = 0; request != open_.end() && i < chosen.size(); ++i) {
+  for (size_t i = 0; request && i < chosen.size(); ++i) {
     entry_index at = table_.find(chosen[i].key);
-    if (table_[at].stamp == request->second.stamp && table_[at].parent != no_entry &&
-        request->second.given_up.size() < open_request::given_up_max)
-      request->second.given_up[chosen[i].key] = table_[table_[at].parent].key;
+    if (table_[at].stamp == request->stamp && table_[at].parent != no_entry)
+      request->gave_up(chosen[i].key, table_[table_[at].parent].key);
   }
   return chosen;
 }

@@ -3,12 +3,12 @@
 
 #include "policy/access_history.hpp"
 #include "policy/long_request.hpp"
+#include "policy/open_requests.hpp"
 #include "policy/tracked_tier.hpp"
 
 #include <array>
 #include <chrono>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -113,7 +113,7 @@ class eviction_tracker {
   size_t ghosts() const { return ghosts_; }
   static constexpr size_t ghosts_per_resident = 2, ghosts_per_resident_learning = 4;
   static constexpr size_t ghosts_min = 1024;
-  static constexpr size_t open_requests_max = 4096;
+  static constexpr size_t open_requests_max = open_requests::requests_max;
   /// Entries of a long request whose next access is attributed to how the request ended.
   static constexpr size_t answered_entries_max = 16'384;
 
@@ -122,14 +122,11 @@ class eviction_tracker {
   size_t bytes() const;
 
  private:
-  struct open_request;
-
   tracked_tier* tier(tier_number number) const { return number < tiers_max ? tiers_[number].get() : nullptr; }
   bool alive_somewhere(entry_index at) const;
   bool resident_somewhere(entry_index at) const;
   bool remembers() const;
   void advance(policy_time now, bool anew);
-  request_number open(uint8_t priority);
   entry_index add_ghost(entry_key key);
   void use(entry_index at, uint32_t stamp);
   void link(entry_index at, entry_key parent);
@@ -151,9 +148,8 @@ class eviction_tracker {
   entry_index ghost_hand_ = 0;
   uint8_t priority_ = 0;
   uint32_t spared_ = 0;
-  request_number last_request_ = 0;
   age_observer* observer_ = nullptr;
-  std::map<request_number, open_request> open_;
+  open_requests open_;
 };
 
 } // namespace terrace

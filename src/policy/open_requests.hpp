@@ -1,0 +1,71 @@
+// Requests whose accesses are recorded and whose end is not: what was accessed, and what made room for it.
+#pragma once
+
+#include "policy/access_clock.hpp"
+#include "policy/entry_table.hpp"
+#include "policy/eviction_types.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace terrace {
+
+struct open_request {
+  uint32_t stamp = 0; ///< of its accesses
+  uint8_t priority = 0;
+  std::vector<entry_index> chain; ///< kept if the length of the answer is needed
+
+  /// One of its own objects, behind `parent`, was proposed to make room for it.
+  void gave_up(entry_key key, entry_key parent) {
+    if (given_up_.size() < given_up_max)
+      given_up_[key] = parent;
+  }
+  /// The parent of an object that it gave up; empty: it did not, or has no parent.
+  entry_key parent_of(entry_key given_up) const {
+    auto found = given_up_.find(given_up);
+    return found == given_up_.end() ? entry_key{} : found->second;
+  }
+  static constexpr size_t given_up_max = 1024; ///< beyond, a gap stays a gap
+
+ private:
+  std::unordered_map<entry_key, entry_key> given_up_;
+};
+
+/// At most `requests_max`: the oldest is dropped for a newer one. Not thread-safe.
+class open_requests {
+ public:
+  static constexpr size_t requests_max = 4096;
+
+  std::pair<request_number, open_request*> begin(uint32_t stamp, uint8_t priority) {
+    open_request& request = open_[++last_];
+    request.stamp = stamp;
+    request.priority = std::min<uint8_t>(priority, 7);
+    if (open_.size() > requests_max)
+      open_.erase(open_.begin());
+    return {last_, &request};
+  }
+  /// Null: it has ended, or was dropped. Valid until the next `begin` or `end`.
+  open_request* find(request_number number) {
+    auto found = open_.find(number);
+    return found == open_.end() ? nullptr : &found->second;
+  }
+  void end(request_number number) { open_.erase(number); }
+  size_t size() const { return open_.size(); }
+
+  /// The clock's base has moved.
+  void rebase() {
+    for (auto& [number, request] : open_)
+      request.stamp = access_clock::rebased(request.stamp);
+  }
+
+ private:
+  request_number last_ = 0;
+  std::map<request_number, open_request> open_;
+};
+
+} // namespace terrace
