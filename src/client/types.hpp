@@ -214,7 +214,7 @@ struct load_request {
 enum class stop_rule : uint8_t {
   best_effort = 0, ///< does not wait for memory either
   wait = 1,
-  deadline = 2, ///< after `time`
+  until_deadline = 2, ///< after `time`
 };
 
 /// Exactly one of `what`, `lease` and `lookup`.
@@ -224,7 +224,7 @@ struct prefetch_request {
   std::optional<lease_id> lease;
   std::optional<lookup_id> lookup; ///< one that takes a lease, also if it is not answered yet
   stop_rule rule = stop_rule::best_effort;
-  std::chrono::milliseconds time{0}; ///< for the rule `deadline`
+  std::chrono::milliseconds time{0}; ///< for the rule `until_deadline`
   request_options options;
 };
 
@@ -271,7 +271,7 @@ struct load_result {
 enum class prefetch_end : uint8_t {
   complete,
   cancelled,
-  deadline,
+  deadline_passed,
   no_room, ///< in host memory
   lost,    ///< an object could not be read, or was evicted or cleared meanwhile
 };

@@ -215,10 +215,10 @@ TEST_F(CrowdedPrefetch, WaitsForMemoryOnlyIfItsRuleSaysSo) {
   EXPECT_NE(
       test::scrape(port()).find("terrace_tier_prefetch_refused_total{group=\"default\",tier=\"host\"} "),
       std::string::npos);
-  auto timed = prefetch_of(client, chain, stop_rule::deadline);
+  auto timed = prefetch_of(client, chain, stop_rule::until_deadline);
   timed.time = std::chrono::milliseconds(50);
   auto late = prefetch(client, timed);
-  EXPECT_EQ(late.end, prefetch_end::deadline);
+  EXPECT_EQ(late.end, prefetch_end::deadline_passed);
   EXPECT_EQ(late.delivered_chunks, 0U);
   EXPECT_EQ(late.expected_chunks, 3U);
   timed.rule = stop_rule::wait;

@@ -165,6 +165,7 @@ task<error> bring(self_pointer self, window& of) {
 /// Of its windows.
 task<> work(self_pointer self) {
   auto& state = self->state;
+  assert(state.working <= prefetch_course::windows_max); // each has one window
   auto next = state.course->next();
   while (next) {
     window now = std::move(*next);

@@ -4,6 +4,8 @@
 #include "actors/transfer/lookup_actor.hpp"
 #include "actors/transfer/prefetch_actor.hpp"
 
+#include <caf/send.hpp>
+
 #include <algorithm>
 
 namespace terrace::actors::verbs {
@@ -71,8 +73,8 @@ void start(connection& client, const connection::request& what, const prefetch_s
   job.found = found;
   job.expected = expected;
   caf::actor worker = spawn_prefetch(client.system());
-  auto stop = std::make_shared<std::function<void()>>(
-      [&client, worker] { client.send(worker, stop_prefetch_notice{}); });
+  auto stop =
+      std::make_shared<std::function<void()>>([worker] { caf::anon_send(worker, stop_prefetch_notice{}); });
   client.when_ended(what, stop);
   client.ask(what, worker, std::move(job), "the prefetch's actor has ended",
              [&client, what, of, rule, stop](const prefetch_result& done) {
