@@ -151,14 +151,13 @@ TEST_F(Prefetch, TwoClientsReadTheDiskOnce) {
 }
 
 TEST_F(Prefetch, CancelledAtAnyTimeAnswersWithWhatHasArrivedAndHoldsNothing) {
-  tester client(daemon_.socket());
-  for (int before = 0; before < 12; ++before) {
+  for (int before : {0, 1, 2, 4, 8}) {
+    tester client(daemon_.socket());
     auto prefetch = client->submit_prefetch(prefetch_of(client, chain), patiently());
     ASSERT_TRUE(prefetch);
     for (int i = 0; i < before; ++i)
       client.lookup({chain[0]});
-    auto known = client->cancel(*prefetch, patiently());
-    ASSERT_TRUE(known);
+    ASSERT_TRUE(client->cancel(*prefetch, patiently()));
     auto done = client->wait(*prefetch, patiently());
     if (done) {
       EXPECT_EQ(done->end, done->delivered_chunks == 8 ? prefetch_end::complete : prefetch_end::cancelled);
@@ -168,8 +167,7 @@ TEST_F(Prefetch, CancelledAtAnyTimeAnswersWithWhatHasArrivedAndHoldsNothing) {
     }
     EXPECT_EQ(leased_objects(client, 0), 0U);
     EXPECT_EQ(client.load_and_check(chain), 8U);
-    if (before % 4 == 3)
-      forget_memory(), client = tester(daemon_.socket());
+    forget_memory();
   }
 }
 
@@ -206,8 +204,9 @@ TEST_F(CrowdedPrefetch, IsCutToTheRoomSoThatItDoesNotEvictItsOwnBeginning) {
 
 TEST_F(CrowdedPrefetch, WaitsForMemoryOnlyIfItsRuleSaysSo) {
   tester client(daemon_.socket());
-  slow_client slow(daemon_.socket(), "slow"); // its stores hold all of host memory for a second
-  auto stores = slow.store(100, 7);
+  auto leases = occupy(client, 500, 4);
+  slow_client slow(daemon_.socket(), "slow"); // its stores hold the rest of host memory for a second
+  auto stores = slow.store(100, 3);
   ASSERT_TRUE(eventually([&] { return client.tier("host").used_bytes >= 7 * object_bytes; }));
   auto now = prefetch(client, prefetch_of(client, chain, stop_rule::best_effort));
   EXPECT_EQ(now.end, prefetch_end::no_room);
@@ -220,7 +219,7 @@ TEST_F(CrowdedPrefetch, WaitsForMemoryOnlyIfItsRuleSaysSo) {
   auto late = prefetch(client, timed);
   EXPECT_EQ(late.end, prefetch_end::deadline_passed);
   EXPECT_EQ(late.delivered_chunks, 0U);
-  EXPECT_EQ(late.expected_chunks, 3U);
+  EXPECT_EQ(late.expected_chunks, 1U);
   timed.rule = stop_rule::wait;
   auto failed = client->prefetch(timed, patiently());
   ASSERT_FALSE(failed);

@@ -107,13 +107,10 @@ TEST_F(Prefetches, OneReadServesALoadThatComesMeanwhileAndGoesOnWhenThePrefetchI
   expect_nothing_held();
 }
 
-TEST_F(Prefetches, AReadErrorInTheMiddleKeepsWhatCameBehindIt) {
+TEST_F(Prefetches, AReadErrorKeepsWhatCameBehindIt) {
   on_disk(0, 6);
-  ring.hold(io_code::read);
-  auto one = begin(0, 6);
-  settle();
   ring.fail_next(io_code::read, EIO);
-  ring.release(io_code::read);
+  auto one = begin(0, 6);
   settle();
   ASSERT_TRUE(*one.answer);
   EXPECT_LT((*one.answer)->all.delivered, 6u);
@@ -143,12 +140,12 @@ TEST_F(Prefetches, WhatIsClearedMeanwhileDoesNotComeBack) {
 TEST_F(Prefetches, EndWhereThereIsNoRoomUnlessTheyWait) {
   on_disk(0, 4);
   ASSERT_EQ(store(100, 16).stored_chunks, 16u);
-  auto held = hold(group->host, 100, 14);
+  auto held = hold(group->host, 100, 16);
   auto one = begin(0, 4, false);
   settle();
   ASSERT_TRUE(*one.answer);
   EXPECT_EQ((*one.answer)->end, prefetch_end::no_room);
-  EXPECT_EQ((*one.answer)->all.delivered, 2u);
+  EXPECT_EQ((*one.answer)->all.delivered, 0u);
   auto two = begin(0, 4);
   settle();
   EXPECT_FALSE(*two.answer);
