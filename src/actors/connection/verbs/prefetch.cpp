@@ -40,8 +40,8 @@ void answer_prefetch(connection& client, const connection::request& what, const 
 }
 
 /// Where the first `chunks` of them are. Nothing is held: memory is taken for what is found.
-void find(connection& client, const connection::request& what, const prefetch_subject& of, uint32_t chunks,
-          const prefetch_plans& then) {
+void find_chunks(connection& client, const connection::request& what, const prefetch_subject& of,
+                 uint32_t chunks, const prefetch_plans& then) {
   lookup_request request;
   request.group = client.group_handle();
   request.in = of.in;
@@ -65,8 +65,8 @@ void find(connection& client, const connection::request& what, const prefetch_su
              });
 }
 
-void start(connection& client, const connection::request& what, const prefetch_subject& of,
-           wire::StopRule rule, const plan_ptr& found, const plan_ptr& expected) {
+void start_prefetch(connection& client, const connection::request& what, const prefetch_subject& of,
+                    wire::StopRule rule, const plan_ptr& found, const plan_ptr& expected) {
   prefetch_job job;
   static_cast<prefetch_subject&>(job) = of;
   job.group = client.group_handle();
@@ -83,22 +83,23 @@ void start(connection& client, const connection::request& what, const prefetch_s
 }
 
 /// A chain that would evict its own beginning is cut; what a shorter one needs of states and windows is looked up.
-void begin(connection& client, const connection::request& what, prefetch_subject of, wire::StopRule rule) {
+void begin_prefetch(connection& client, const connection::request& what, prefetch_subject of,
+                    wire::StopRule rule) {
   what.context->ahead = true;
   of.context = what.context;
   auto chunks = static_cast<uint32_t>(of.chunks->size());
   client.charge_objects(what, chunk_layout(of.in->spec).objects_per_chunk() * of.chunks->size() / 64);
-  find(client, what, of, chunks, [&client, what, of, rule](const plan_ptr& found) {
+  find_chunks(client, what, of, chunks, [&client, what, of, rule](const plan_ptr& found) {
     uint64_t size = client.group().memory->size();
     uint64_t room = (size - std::min(size, client.group().leases->bytes())) / 2;
     uint32_t fit = chunks_that_fit(of.in->spec, *found, room);
     if (fit == found->found_chunks)
-      start(client, what, of, rule, found, found);
+      start_prefetch(client, what, of, rule, found, found);
     else if (fit == 0)
-      start(client, what, of, rule, found, std::make_shared<const prefix_plan>());
+      start_prefetch(client, what, of, rule, found, std::make_shared<const prefix_plan>());
     else
-      find(client, what, of, fit, [&client, what, of, rule, found](const plan_ptr& expected) {
-        start(client, what, of, rule, found, expected);
+      find_chunks(client, what, of, fit, [&client, what, of, rule, found](const plan_ptr& expected) {
+        start_prefetch(client, what, of, rule, found, expected);
       });
   });
 }
@@ -114,7 +115,7 @@ void begin_leased(connection& client, const connection::request& what, const lea
   of.waits = rule != wire::StopRule::best_effort;
   of.note_access = false; // the lookup that took the lease was the access
   of.held_by = from;
-  begin(client, what, std::move(of), rule);
+  begin_prefetch(client, what, std::move(of), rule);
 }
 
 /// Of a lookup, perhaps another client's and not answered yet.
@@ -153,7 +154,7 @@ void begin_prefix(connection& client, const connection::request& what, const wir
                 of.note_access = what.context->inference == 0;
                 client.use_for_inference(what, asked.options(), object_source{of.in, of.chunks});
                 client.tell_shadows(what, asked.options(), of.in, named);
-                begin(client, what, std::move(of), rule);
+                begin_prefetch(client, what, std::move(of), rule);
               });
 }
 
