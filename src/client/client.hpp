@@ -144,6 +144,10 @@ class connection {
   /// The daemon copies into a region.
   result<load_result> load(const load_request& request, deadline until = {});
 
+  /// Objects of lower tiers are brought into host memory, before anybody loads them. `cancel` ends it early: then it is
+  /// answered with what has arrived by then.
+  result<prefetch_result> prefetch(const prefetch_request& request, deadline until = {});
+
   /// The daemon copies from a region. After the answer, the region may be overwritten.
   result<store_result> store(const store_request& request, deadline until = {});
 
@@ -180,6 +184,7 @@ class connection {
                                                     earlier_places earlier = earlier_places::kept,
                                                     const request_options& options = {});
   result<ticket<load_result>> submit_load(const load_request& request, deadline until = {});
+  result<ticket<prefetch_result>> submit_prefetch(const prefetch_request& request, deadline until = {});
   result<ticket<store_result>> submit_store(const store_request& request, deadline until = {});
   result<ticket<reservation>> submit_reserve(const reserve_request& request, deadline until = {});
   result<ticket<store_result>> submit_commit(reservation written, deadline until = {},
@@ -190,6 +195,7 @@ class connection {
   result<lookup_result> wait(ticket<lookup_result>& under_way, deadline until = {});
   result<located_objects> wait(ticket<located_objects>& under_way, deadline until = {});
   result<load_result> wait(ticket<load_result>& under_way, deadline until = {});
+  result<prefetch_result> wait(ticket<prefetch_result>& under_way, deadline until = {});
   result<store_result> wait(ticket<store_result>& under_way, deadline until = {});
   result<reservation> wait(ticket<reservation>& under_way, deadline until = {});
 

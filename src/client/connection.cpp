@@ -143,6 +143,14 @@ result<ticket<load_result>> connection::submit_load(const load_request& request,
       core_->now(), kind::load, [&](body_builder& body) { return encode(body, request, in); }, until);
 }
 
+result<ticket<prefetch_result>> connection::submit_prefetch(const prefetch_request& request, deadline until) {
+  if (!request.lease && !request.lookup)
+    return submit_about<prefetch_result>(kind::prefetch, request, 0, until);
+  request_context in{0, 0, milliseconds_left(until)};
+  return submit<prefetch_result>(
+      core_->now(), kind::prefetch, [&](body_builder& body) { return encode(body, request, in); }, until);
+}
+
 result<ticket<store_result>> connection::submit_store(const store_request& request, deadline until) {
   auto region = region_id_of(request.region);
   if (!region)
@@ -223,6 +231,11 @@ result<lookup_result> connection::wait(ticket<lookup_result>& under_way, deadlin
 
 result<load_result> connection::wait(ticket<load_result>& under_way, deadline until) {
   return take<wire::LoadAnswer>(under_way, until, [](const auto& table) { return detail::decode(table); });
+}
+
+result<prefetch_result> connection::wait(ticket<prefetch_result>& under_way, deadline until) {
+  return take<wire::PrefetchAnswer>(under_way, until,
+                                    [](const auto& table) { return detail::decode(table); });
 }
 
 result<store_result> connection::wait(ticket<store_result>& under_way, deadline until) {
@@ -345,6 +358,10 @@ result<located_objects> connection::read_lease(const lease_id& id, chunk_range r
 
 result<load_result> connection::load(const load_request& request, deadline until) {
   return finish(submit_load(request, until), until);
+}
+
+result<prefetch_result> connection::prefetch(const prefetch_request& request, deadline until) {
+  return finish(submit_prefetch(request, until), until);
 }
 
 result<store_result> connection::store(const store_request& request, deadline until) {

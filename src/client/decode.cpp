@@ -147,6 +147,22 @@ load_result decode(const wire::LoadAnswer& table) {
   return loaded;
 }
 
+prefetch_result decode(const wire::PrefetchAnswer& table) {
+  prefetch_result done{.requested_chunks = table.requested_chunks(),
+                       .found_chunks = table.found_chunks(),
+                       .expected_chunks = table.expected_chunks(),
+                       .delivered_chunks = table.delivered_chunks(),
+                       .chunk_tokens = table.chunk_tokens(),
+                       .tiers = {},
+                       .end = static_cast<prefetch_end>(table.end()),
+                       .first_token = table.first_token(),
+                       .missing = decode(table.missing())};
+  if (table.tiers())
+    for (const auto* each : *table.tiers())
+      done.tiers.push_back({each->found(), each->expected(), each->delivered()});
+  return done;
+}
+
 store_result decode(const wire::StoreAnswer& table) {
   return {table.stored_chunks(), table.present_chunks(), table.bytes()};
 }

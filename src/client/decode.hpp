@@ -17,6 +17,7 @@ daemon_info decode(const wire::HelloAnswer& table);
 std::optional<missing_object> decode(const wire::Missing* missing);
 std::vector<digest> decode_digests(const wire::LookupAnswer& table);
 load_result decode(const wire::LoadAnswer& table);
+prefetch_result decode(const wire::PrefetchAnswer& table);
 store_result decode(const wire::StoreAnswer& table);
 store_result decode(const wire::CommitAnswer& table);
 daemon_status decode(const wire::StatusAnswer& table);

@@ -119,6 +119,17 @@ Offset<wire::Load> encode(body_builder& body, const load_request& request, const
                           runs, counts, in.deadline_ms, options, pools);
 }
 
+Offset<wire::Prefetch> encode(body_builder& body, const prefetch_request& request,
+                              const request_context& in) {
+  auto what = request.lease || request.lookup ? Offset<wire::Prefix>() : encode(body, request.what);
+  auto lease = request.lease ? body.CreateVector(request.lease->bytes.data(), 16) : 0;
+  auto lookup = request.lookup ? body.CreateVector(request.lookup->bytes.data(), 16) : 0;
+  auto options = encode(body, request.options);
+  auto time = request.time.count() > 0 ? static_cast<uint32_t>(request.time.count()) : in.deadline_ms;
+  return wire::CreatePrefetch(body, in.space, what, lease, lookup, static_cast<uint8_t>(tier_kind::host),
+                              static_cast<wire::StopRule>(request.rule), time, options);
+}
+
 Offset<wire::Store> encode(body_builder& body, const store_request& request, const request_context& in) {
   auto what = encode(body, request.what);
   auto runs = encode(body, request.runs);

@@ -40,6 +40,8 @@ flatbuffers::Offset<wire::AwaitLookup> encode(body_builder& body, const lookup_i
                                               const request_options& options, const request_context& in);
 flatbuffers::Offset<wire::Load> encode(body_builder& body, const load_request& request,
                                        const request_context& in);
+flatbuffers::Offset<wire::Prefetch> encode(body_builder& body, const prefetch_request& request,
+                                           const request_context& in);
 flatbuffers::Offset<wire::Store> encode(body_builder& body, const store_request& request,
                                         const request_context& in);
 flatbuffers::Offset<wire::Reserve> encode(body_builder& body, const reserve_request& request,

@@ -209,6 +209,25 @@ struct load_request {
   request_options options;
 };
 
+/// When a prefetch is answered although it is not complete: when it is cancelled or its time is over; with `wait`, not
+/// before everything that is expected is in host memory, or with an error.
+enum class stop_rule : uint8_t {
+  best_effort = 0, ///< does not wait for memory either
+  wait = 1,
+  until_deadline = 2, ///< after `time`
+};
+
+/// Exactly one of `what`, `lease` and `lookup`.
+struct prefetch_request {
+  space in; ///< of `what`
+  prefix what;
+  std::optional<lease_id> lease;
+  std::optional<lookup_id> lookup; ///< one that takes a lease, also if it is not answered yet
+  stop_rule rule = stop_rule::best_effort;
+  std::chrono::milliseconds time{0}; ///< for the rule `until_deadline`
+  request_options options;
+};
+
 struct store_request {
   space in;
   prefix what;
@@ -246,6 +265,35 @@ struct load_result {
   std::vector<uint64_t> bytes_by_tier;   ///< indexed by tier_kind; may be shorter
   uint64_t first_token = 0;              ///< position in the prompt at which the first loaded chunk begins
   std::optional<missing_object> missing; ///< what ended it before the end
+};
+
+/// Why a prefetch went no further.
+enum class prefetch_end : uint8_t {
+  complete,
+  cancelled,
+  deadline_passed,
+  no_room, ///< in host memory
+  lost,    ///< an object could not be read, or was evicted or cleared meanwhile
+};
+
+struct prefetch_share {
+  uint32_t found = 0; ///< chunks
+  uint32_t expected = 0;
+  uint32_t delivered = 0;
+};
+
+struct prefetch_result {
+  uint32_t requested_chunks = 0;
+  uint32_t found_chunks = 0;         ///< leading ones, in any tier
+  uint32_t expected_chunks = 0;      ///< of these, as many as host memory has room for
+  uint32_t delivered_chunks = 0;     ///< of these, the contiguous prefix that is in host memory
+  uint32_t chunk_tokens = 0;         ///< tokens of a chunk
+  std::vector<prefetch_share> tiers; ///< by tier_kind in which a chunk was found; may be shorter
+  prefetch_end end = prefetch_end::complete;
+  uint64_t first_token = 0;              ///< position in the prompt at which the first chunk begins
+  std::optional<missing_object> missing; ///< what ended it, if an object was lost
+
+  uint64_t delivered_tokens() const { return uint64_t{delivered_chunks} * chunk_tokens; }
 };
 
 struct store_result {

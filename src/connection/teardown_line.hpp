@@ -9,8 +9,8 @@
 
 namespace terrace {
 
-/// The teardown's thread owns the work. That of a request which ends meanwhile goes on early, to refuse it. Used by one
-/// thread at a time, that of the connection.
+/// The teardown's thread owns the work. That of a request which ends meanwhile goes on early, to refuse it; a prefetch is
+/// told in the same way. Used by one thread at a time, that of the connection.
 class teardown_line {
  public:
   using work = std::shared_ptr<std::function<void()>>;

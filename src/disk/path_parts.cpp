@@ -20,6 +20,8 @@ path_parts::path_parts(const disk_paths& paths, disk_direction direction, const 
   for (disk_request& part : parts_) {
     part.direction = direction;
     part.context = what.context;
+    if (what.context && what.context->ahead)
+      part.urgency = io_class::prefetch;
     part.owners = what.owners;
   }
 }

@@ -61,6 +61,11 @@ void tier_probe::collect(const labels& of, sample_sink& sink) const {
         "Bytes evicted beyond the request because free space was fragmented.", over_evicted_bytes_);
   count("terrace_tier_dropped_total", "Objects refused because there was no room and none could be made.",
         dropped_);
+  count("terrace_tier_prefetched_total", "Objects that prefetches read from the tier.", prefetched_);
+  count("terrace_tier_prefetched_bytes_total", "Bytes of objects that prefetches read from the tier.",
+        prefetched_bytes_);
+  count("terrace_tier_prefetch_refused_total",
+        "Objects that prefetches did not bring into the tier because there was no room.", prefetch_refused_);
   sink.histogram("terrace_tier_reuse_interval_seconds",
                  "Time between two accesses to a resident object, by the clock of the policy.", of,
                  reuse_.read());

@@ -46,6 +46,14 @@ class tier_probe {
   void missed(uint64_t objects) noexcept { misses_.add(objects); }
   void read(uint64_t bytes) noexcept { read_bytes_.add(bytes); }
   void written(uint64_t bytes) noexcept { written_bytes_.add(bytes); }
+  /// Read into host memory ahead of demand.
+  void prefetched(uint64_t objects, uint64_t bytes) noexcept {
+    prefetched_.add(objects);
+    prefetched_bytes_.add(bytes);
+  }
+  void prefetch_refused(uint64_t objects) noexcept {
+    prefetch_refused_.add(objects);
+  } ///< there was no room for what was to be read ahead, or others wait for it
   void admitted(uint64_t objects) noexcept { admitted_.add(objects); }
   void evicted(eviction_reason reason, uint64_t objects, uint64_t bytes) noexcept;
   void found_no_victim() noexcept { no_victim_.add(); } ///< an eviction could not free enough bytes
@@ -73,7 +81,8 @@ class tier_probe {
   void collect(const labels& of, sample_sink& sink) const;
 
  private:
-  counter hits_, misses_, read_bytes_, written_bytes_, admitted_, no_victim_, over_evicted_bytes_, dropped_;
+  counter hits_, misses_, read_bytes_, written_bytes_, admitted_, no_victim_, over_evicted_bytes_, dropped_,
+      prefetched_, prefetched_bytes_, prefetch_refused_;
   std::array<counter, eviction_reasons> evictions_, evicted_bytes_;
   std::array<counter, refusal_reasons> refusals_;
   age_histogram reuse_, eviction_age_;

@@ -282,6 +282,27 @@ result<void> check(const wire::Load& table) {
   return check(table.options());
 }
 
+result<void> check(const wire::Prefetch& table) {
+  int subjects = (table.prefix() ? 1 : 0) + (table.lease() ? 1 : 0) + (table.lookup_id() ? 1 : 0);
+  if (subjects != 1)
+    return refuse("expected exactly one of prefix, lease and lookup_id, got " + std::to_string(subjects));
+  if (auto ok = table.prefix() ? check(*table.prefix()) : result<void>{}; !ok)
+    return ok;
+  if (auto ok = check_id("lease", table.lease(), true); !ok)
+    return ok;
+  if (auto ok = check_id("lookup_id", table.lookup_id(), true); !ok)
+    return ok;
+  if (auto ok = check_number("to", table.to(), 0, 3); !ok)
+    return ok;
+  if (auto ok = check_number("rule", static_cast<uint8_t>(table.rule()), 0,
+                             static_cast<uint8_t>(wire::StopRule::MAX));
+      !ok)
+    return ok;
+  if (table.rule() == wire::StopRule::deadline && table.deadline_ms() == 0)
+    return refuse("expected deadline_ms with the rule deadline, got 0");
+  return check(table.options());
+}
+
 result<void> check(const wire::Store& table) {
   if (auto ok = check(*table.prefix()); !ok)
     return ok;

@@ -27,6 +27,7 @@ result<void> check(const wire::Lookup& table);
 result<void> check(const wire::AwaitLookup& table);
 result<void> check(const wire::ReadLease& table);
 result<void> check(const wire::Load& table);
+result<void> check(const wire::Prefetch& table);
 result<void> check(const wire::Store& table);
 result<void> check(const wire::Reserve& table);
 result<void> check(const wire::Cancel& table);

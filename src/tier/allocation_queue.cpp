@@ -14,6 +14,10 @@ constexpr size_t together_max = 16;
 /// Requests that are tried, each time that the first must wait, in total and of each connection.
 constexpr size_t tried_max = 256;
 constexpr size_t tried_of_each = 8;
+constexpr uint64_t ahead_part =
+    4; ///< of the places, and of the bytes of others: what is ahead of demand waits for
+
+bool is_ahead(const allocate_request& request) { return request.context && request.context->ahead; }
 } // namespace
 
 allocation_queue::allocation_queue(std::unique_ptr<allocator> space, uint64_t free_ahead_bytes,
@@ -44,12 +48,13 @@ std::optional<error> allocation_queue::never_fits(const allocate_request& reques
 
 size_t allocation_queue::waiting_of(const flow& of) const {
   auto kept = kept_of_.find(of.connection);
-  return line_.waiting_of(of) + (kept == kept_of_.end() ? 0 : kept->second);
+  return line_.waiting_of(of) + ahead_.waiting_of(of) + (kept == kept_of_.end() ? 0 : kept->second);
 }
 
 /// A connection may have as many waiting requests as places are left, so that no one has them all.
-bool allocation_queue::admits(const flow& of) const {
-  return waiting() < waiting_max_ && waiting_of(of) < waiting_max_ - waiting();
+bool allocation_queue::admits(const allocate_request& request) const {
+  size_t places = is_ahead(request) ? waiting_max_ / ahead_part : waiting_max_;
+  return waiting() < places && waiting_of(flow_of(request.context)) < places - waiting();
 }
 
 allocate_answer allocation_queue::too_many(const flow& of) const {
@@ -63,7 +68,7 @@ allocate_answer allocation_queue::too_many(const flow& of) const {
 void allocation_queue::allocate(const allocate_request& request, reply answer) {
   flow of = flow_of(request.context);
   if (!space_) {
-    if (!admits(of)) {
+    if (!admits(request)) {
       answer(too_many(of));
       return;
     }
@@ -83,11 +88,16 @@ void allocation_queue::allocate(const allocate_request& request, reply answer) {
     answer({std::move(*never), {}});
     return;
   }
-  if (!admits(of)) {
+  if (!admits(request)) {
     answer(too_many(of));
     return;
   }
-  line_.push(of, {request, physical, ++arrived_, physical, std::move(answer)}, physical);
+  if (is_ahead(request))
+    ahead_.push(
+        of, {request, physical, ++arrived_, space_->usage().capacity_bytes / ahead_part, std::move(answer)},
+        physical);
+  else
+    line_.push(of, {request, physical, ++arrived_, physical, std::move(answer)}, physical);
   assert(waiting() <= waiting_max_);
   serve();
 }
@@ -134,16 +144,18 @@ void allocation_queue::refuse_what_never_fits() {
     return refused;
   };
   line_.erase_if(never_served);
+  ahead_.erase_if(never_served);
 }
 
 /// The first request, or, if no room can be made for it now, the next that may pass it.
 const allocation_queue::waiting_request* allocation_queue::next_seeker() {
-  const waiting_request* first = line_.front();
+  auto& line = served_now();
+  const waiting_request* first = line.front();
   if (first == nullptr || !failed_for(*first))
     return first;
   const waiting_request* found = nullptr;
   size_t tried = 0;
-  line_.for_each(
+  line.for_each(
       [&](const waiting_request& entry) {
         if (!failed_for(entry) && entry.physical_bytes <= first->passing_left)
           found = &entry;
@@ -161,7 +173,7 @@ std::vector<room_seeker> allocation_queue::together() {
   if (first == nullptr)
     return group;
   group.push_back({first->number, first->request.sizes, first->request.context});
-  if (first != line_.front() || first->request.sizes.size() != 1)
+  if (first != served_now().front() || first->request.sizes.size() != 1)
     return group;
   uint64_t bytes = first->physical_bytes,
            bytes_max = space_->usage().capacity_bytes / 16; // nothing is evicted long before it must be
@@ -176,7 +188,7 @@ std::vector<room_seeker> allocation_queue::together() {
     group.push_back({entry.number, {entry.request.sizes.front()}, entry.request.context});
     return group.size() < together_max;
   };
-  line_.for_each(add, together_max);
+  served_now().for_each(add, together_max);
   return group;
 }
 
@@ -202,7 +214,31 @@ void allocation_queue::serve() {
   });
   if (emptied != 0)
     refuse_what_never_fits();
-  serve_line(line_, {tried_of_each, tried_max}, [this](waiting_request& entry) { return offer(entry); });
+  auto offered = [this](waiting_request& entry) { return offer(entry); };
+  serve_line(line_, {tried_of_each, tried_max}, offered);
+  if (line_.empty())
+    serve_line(ahead_, {tried_of_each, tried_max}, offered);
+  else if (!ahead_.empty() && failed_for(*line_.front()))
+    refuse_ahead();
+}
+
+/// Requests of so many bytes went before those that are ahead of demand.
+void allocation_queue::overtaken(uint64_t bytes) {
+  auto often_enough = [&](waiting_request& entry) {
+    entry.passing_left -= std::min(entry.passing_left, bytes);
+    if (entry.passing_left == 0)
+      refuse(entry, {errc::busy, "others need the memory more urgently"});
+    return entry.passing_left == 0;
+  };
+  ahead_.erase_if(often_enough);
+}
+
+void allocation_queue::refuse_ahead() {
+  auto all = [&](waiting_request& entry) {
+    refuse(entry, {errc::busy, "others wait for memory, and nothing can be evicted" + holders()});
+    return true;
+  };
+  ahead_.erase_if(all);
 }
 
 /// Answers the request with extents, or with an error because waiting is of no use.
@@ -214,7 +250,11 @@ turn allocation_queue::offer(waiting_request& entry) {
     if (auto extents = space_->allocate(request.sizes)) {
       assert(space_->usage().used_bytes <= space_->usage().capacity_bytes);
       failed_.erase(entry.number);
+      uint64_t bytes = entry.physical_bytes;
+      bool overtakes = !ahead_.empty() && !is_ahead(request);
       entry.answer({{}, std::move(*extents)});
+      if (overtakes)
+        overtaken(bytes);
       return turn::served;
     }
   }
@@ -244,6 +284,7 @@ void allocation_queue::sweep() {
     return !live;
   };
   line_.erase_if(over);
+  ahead_.erase_if(over);
   if (space_)
     serve();
 }
@@ -257,7 +298,7 @@ std::shared_ptr<eviction_round> allocation_queue::begin_round() {
   if (!round_)
     return nullptr;
   allocator_usage usage = space_->usage();
-  if (!line_.empty()) {
+  if (!served_now().empty()) {
     auto seekers = together();
     if (seekers.empty())
       return nullptr;

@@ -21,6 +21,10 @@ namespace terrace {
 /// necessary: together by as many bytes as it asks for, and then by none. So a small request does not wait for a large one for which there is no room,
 /// and the large one waits for at most its own size more.
 ///
+/// Requests ahead of demand (`request_context::ahead`) wait in a line of their own, which is served while nobody else
+/// waits: they are overtaken. They are refused with `busy` when a quarter of the places is taken, when no room can be made
+/// for the first of those who wait, or once the requests that overtook them took a quarter of the arena.
+///
 /// While the space is lent to an eviction round (`begin_round`), arriving requests are kept and applied in
 /// order when the space is back: requests that may evict would wait behind the head in any case.
 class allocation_queue {
@@ -62,7 +66,7 @@ class allocation_queue {
   /// Free bytes that can be allocated and are not kept free ahead of demand.
   uint64_t room_bytes() const;
 
-  size_t waiting() const { return line_.size() + arrivals_kept_; }
+  size_t waiting() const { return line_.size() + ahead_.size() + arrivals_kept_; }
   std::string_view allocator_name() const { return name_; }
   /// While the space is passed on: its usage at that time.
   allocator_usage usage() const { return space_ ? space_->usage() : lent_usage_; }
@@ -82,7 +86,10 @@ class allocation_queue {
   };
 
   size_t waiting_of(const flow& of) const;
-  bool admits(const flow& of) const;
+  bool admits(const allocate_request& request) const;
+  fair_queue<waiting_request>& served_now() { return line_.empty() ? ahead_ : line_; }
+  void overtaken(uint64_t bytes);
+  void refuse_ahead();
   allocate_answer too_many(const flow& of) const;
   void try_again(); ///< not while the space is lent
   void serve();
@@ -109,6 +116,7 @@ class allocation_queue {
   uint64_t first_capacity_;
   size_t waiting_max_;
   fair_queue<waiting_request> line_{64 << 10};
+  fair_queue<waiting_request> ahead_{64 << 10}; ///< of demand
   std::unordered_set<uint64_t> failed_; ///< numbers for which no room could be made, until more is evictable
   std::vector<retiring> retiring_;
   uint64_t arrived_ = 0;

@@ -19,6 +19,8 @@ struct request_context {
   uint64_t group = 0; ///< number of its trust group
   connection_id connection{};
   request_id request = 0;
+  bool ahead =
+      false; ///< of demand, like a prefetch: what a client waits for goes first, see allocation_queue, io_class
   uint64_t inference = 0; ///< the client's number of the inference request; 0: not given
   std::string trace;      ///< the client's name of the request, for logs and error texts; may be empty
   std::atomic<errc> ended{errc::ok}; ///< ok while the request is active; otherwise why it ended

@@ -18,21 +18,24 @@ object_key scope_objects::key(size_t pool, uint16_t rank, const digest& chunk) c
           chunk};
 }
 
-/// For eviction, an object of a pool that needs every chunk follows the previous one. States of trailing
+/// An object of a pool that needs every chunk follows the previous one. States of trailing
 /// pools follow the chunk they belong to, in the first pool that needs every chunk: without that chunk no
 /// prefix ends there, so a state is evicted before it, and an old state may be evicted before a newer one.
-entry_key scope_objects::parent(size_t pool, size_t chunk, const object_key& key) const {
-  const auto& pools = of_.in->spec.pools;
-  if (pools[pool].rule == hit_rule::all_chunks) {
-    if (chunk == 0 && !of_.before)
+entry_key parent_of(const space_spec& spec, const std::vector<digest>& chunks,
+                    const std::optional<digest>& before, size_t chunk, const object_key& key) {
+  object_key followed = key;
+  if (spec.pools[key.pool].rule == hit_rule::all_chunks) {
+    if (chunk == 0 && !before)
       return {};
-    object_key before = key;
-    before.chunk = chunk == 0 ? *of_.before : (*of_.chunks)[chunk - 1];
-    return to_entry_key(before);
+    followed.chunk = chunk == 0 ? *before : chunks[chunk - 1];
+    return to_entry_key(followed);
   }
-  for (size_t other = 0; other < pools.size(); ++other)
-    if (pools[other].rule == hit_rule::all_chunks)
-      return to_entry_key(this->key(other, key.rank, key.chunk));
+  for (size_t other = 0; other < spec.pools.size(); ++other)
+    if (spec.pools[other].rule == hit_rule::all_chunks) {
+      followed.pool = static_cast<uint16_t>(other);
+      followed.rank = spec.pools[other].replicated ? uint16_t{0} : key.rank;
+      return to_entry_key(followed);
+    }
   return {};
 }
 
@@ -42,7 +45,7 @@ bool scope_objects::step() {
   for (; next_ < end; ++next_)
     for (size_t pool : pools) {
       batch_->keys.push_back(key(pool, of_.rank, (*of_.chunks)[next_]));
-      batch_->parents.push_back(parent(pool, next_, batch_->keys.back()));
+      batch_->parents.push_back(parent_of(of_.in->spec, *of_.chunks, of_.before, next_, batch_->keys.back()));
       batch_->payload_bytes.push_back(of_.in->spec.pools[pool].object_bytes);
     }
   return next_ == range.first + range.count;

@@ -22,6 +22,11 @@ struct scope_subject {
   uint16_t rank = 0;
 };
 
+/// The policy's name of what the object of chunk number `chunk` follows: for eviction, it goes first. Empty: nothing.
+/// `before`: the chunk before the first, if known.
+entry_key parent_of(const space_spec& spec, const std::vector<digest>& chunks,
+                    const std::optional<digest>& before, size_t chunk, const object_key& key);
+
 class scope_objects {
  public:
   /// Objects made between checks for other messages: about 0.2 ms.
@@ -37,7 +42,6 @@ class scope_objects {
 
  private:
   object_key key(size_t pool, uint16_t rank, const digest& chunk) const;
-  entry_key parent(size_t pool, size_t chunk, const object_key& key) const;
 
   scope_subject of_;
   std::shared_ptr<object_batch> batch_ = std::make_shared<object_batch>();

@@ -61,7 +61,8 @@ class copy_line::object_work final : public job {
 
 void copy_line::push(const context_ptr& context, std::unique_ptr<job> what) {
   uint64_t cost = what->next_cost();
-  line_.push(flow_of(context), {flow_of(context), std::move(what)}, cost);
+  bool ahead = context && context->ahead;
+  (ahead ? ahead_ : line_).push(flow_of(context), {flow_of(context), std::move(what)}, cost);
 }
 
 void copy_line::add(copy_request what, std::function<void(copy_answer)> answer) {
@@ -81,13 +82,16 @@ void copy_line::add(check_request what, std::function<void(check_answer)> answer
 }
 
 void copy_line::serve() {
-  entry next = line_.pop();
-  if (next.what->go_on(line_.empty() ? alone_cost : slice_cost)) {
+  bool ahead = line_.empty() || passed_over_ == patience;
+  passed_over_ = ahead || ahead_.empty() ? 0 : passed_over_ + 1;
+  auto& line = ahead ? ahead_ : line_;
+  entry next = line.pop();
+  if (next.what->go_on(empty() ? alone_cost : slice_cost)) {
     next.what->finish();
     return;
   }
   uint64_t cost = next.what->next_cost();
-  line_.push_front(next.of, std::move(next), cost);
+  line.push_front(next.of, std::move(next), cost);
 }
 
 } // namespace terrace

@@ -19,6 +19,8 @@ class copy_line {
  public:
   /// Cost of a slice while others wait: 100 us of copying.
   static constexpr uint64_t slice_cost = 1 << 20;
+  /// Work for prefetches (`request_context::ahead`) is done while nobody else waits, and after so many slices of others.
+  static constexpr uint32_t patience = 8;
   static constexpr uint64_t alone_cost = 8 << 20; ///< of a slice while nobody else waits
 
   /// `piece_bytes`: bytes copied between checks of a request's context.
@@ -43,7 +45,7 @@ class copy_line {
     return bytes;
   }
 
-  bool empty() const { return line_.empty(); }
+  bool empty() const { return line_.empty() && ahead_.empty(); }
 
   /// Does a slice of the request whose turn it is, and answers it if that was the last. Must not be empty.
   void serve();
@@ -70,6 +72,8 @@ class copy_line {
 
   uint64_t piece_bytes_;
   fair_queue<entry> line_{slice_cost};
+  fair_queue<entry> ahead_{slice_cost}; ///< of demand
+  uint32_t passed_over_ = 0;            ///< slices since one of `ahead_`, while it waits
 };
 
 } // namespace terrace

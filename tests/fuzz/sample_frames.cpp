@@ -62,6 +62,9 @@ std::vector<sample_frame> sample_frames() {
   sample(kind::release, [&](builder& b) { return wire::CreateRelease(b, b.CreateVector(id)); });
   sample(kind::cancel, [](builder& b) { return wire::CreateCancel(b, 1); });
   sample(kind::await_lookup, [&](builder& b) { return wire::CreateAwaitLookup(b, b.CreateVector(id), 5); });
+  sample(kind::prefetch, [&](builder& b) {
+    return wire::CreatePrefetch(b, 1, by_digests(b), 0, 0, 1, wire::StopRule::deadline, 100);
+  });
   sample(kind::end_inference, [](builder& b) {
     return wire::CreateEndInference(b, 7, 120, wire::FinishReason::tool_call, false, 500);
   });

@@ -164,6 +164,18 @@ made_frame make_request(kind verb, uint64_t request, input_bytes& from, const ve
       auto name = lookup_name(b, from.take());
       return finish(wire::CreateAwaitLookup(b, name, deadline_of(from.take())));
     }
+    case kind::prefetch: {
+      uint32_t space = one_of(client.spaces, from.take());
+      chunks named(from);
+      uint8_t how = from.take();
+      auto rule = static_cast<wire::StopRule>(how / 4 % 3);
+      auto prefix = how % 4 < 2 ? named.write(b) : 0;
+      auto lease = how % 4 == 2 ? lease_in(b, shared, from.take()) : 0;
+      auto name = how % 4 == 3 ? lookup_name(b, from.take()) : 0;
+      uint32_t deadline = deadline_of(from.take());
+      return finish(
+          wire::CreatePrefetch(b, space, prefix, lease, name, 1, rule, deadline, options_of(b, from.take())));
+    }
     case kind::read_lease: {
       auto lease = lease_in(b, shared, from.take());
       uint8_t range = from.take();

@@ -70,6 +70,13 @@ std::vector<verb_seed> verb_seeds() {
                     .add(kind::load, 0, {0, writer::chunks(0), 0, 0, 0, 0, 0, 0})
                     .add(kind::unregister_region, 0, {0})
                     .add(kind::close_space, 0, {0}));
+  seed("prefetches", writer()
+                         .ready(0)
+                         .store(0, 0)
+                         .lookup(0, 0, true)
+                         .add(kind::prefetch, 0, {0, writer::chunks(0), 0, 4, 0, 0})
+                         .add(kind::prefetch, 0, {0, writer::chunks(0), 0, 2, 0, 0, 0}, jobs(4))
+                         .add(kind::release, 0, {0}));
   seed("staging", writer()
                       .ready(0)
                       .add(kind::map_segment, 0, {1})

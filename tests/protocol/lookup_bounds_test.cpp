@@ -72,3 +72,28 @@ TEST(NamedLookupBounds, AnAnswerIsHeldToWhatALookupsAnswerIs) {
   EXPECT_EQ(answer(3), "");
   EXPECT_NE(answer(2).find("one tier a found chunk"), std::string::npos);
 }
+
+TEST(PrefetchBounds, APrefetchHasOneSubjectAndARuleWithItsTime) {
+  auto prefetch = [](size_t lease_bytes, size_t name_bytes, wire::StopRule rule, uint32_t deadline,
+                     uint8_t to = 1) {
+    return refusal<wire::Prefetch>([=](body_builder& body) {
+      auto none = flatbuffers::Offset<flatbuffers::Vector<uint8_t>>();
+      auto lease = lease_bytes == 0 ? none : id(body, lease_bytes);
+      auto name = name_bytes == 0 ? none : id(body, name_bytes);
+      return wire::CreatePrefetch(body, 1, 0, lease, name, to, rule, deadline);
+    });
+  };
+  EXPECT_EQ(prefetch(16, 0, wire::StopRule::best_effort, 0), "");
+  EXPECT_EQ(prefetch(0, 16, wire::StopRule::deadline, 5), "");
+  EXPECT_NE(
+      prefetch(16, 16, wire::StopRule::wait, 0).find("exactly one of prefix, lease and lookup_id, got 2"),
+      std::string::npos);
+  EXPECT_NE(prefetch(0, 0, wire::StopRule::wait, 0).find("got 0"), std::string::npos);
+  EXPECT_NE(prefetch(15, 0, wire::StopRule::wait, 0).find("expected lease of 16 bytes, got 15"),
+            std::string::npos);
+  EXPECT_NE(prefetch(0, 17, wire::StopRule::wait, 0).find("lookup_id of 16 bytes, got 17"),
+            std::string::npos);
+  EXPECT_NE(prefetch(16, 0, wire::StopRule::deadline, 0).find("deadline_ms"), std::string::npos);
+  EXPECT_NE(prefetch(16, 0, static_cast<wire::StopRule>(3), 5).find("rule"), std::string::npos);
+  EXPECT_NE(prefetch(16, 0, wire::StopRule::wait, 0, 4).find("to"), std::string::npos);
+}

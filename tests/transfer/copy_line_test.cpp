@@ -25,8 +25,11 @@ struct CopyLine : ::testing::Test {
                                                              terrace::testing::small_space().fingerprint()});
   std::vector<uint64_t> done; ///< connections, in the order in which their copies ended
 
-  static context_ptr context_of(const flow& of) {
+  bool ahead = false; ///< of demand: the requests made from now on
+
+  context_ptr context_of(const flow& of) const {
     auto made = std::make_shared<request_context>();
+    made->ahead = ahead;
     made->group = of.group;
     made->connection = connection_id{of.connection};
     return made;
@@ -175,6 +178,17 @@ TEST_F(CopyLine, GroupsGetEqualSharesHoweverManyConnectionsTheyHave) {
   for (; done.empty() || done.back() != 99; ++slices)
     line.serve();
   EXPECT_LE(slices, 10) << "every second slice is its own";
+}
+
+TEST_F(CopyLine, WorkAheadOfDemandIsDoneAfterOthersButDoesNotStarve) {
+  ahead = true;
+  work<check_request, check_answer>({1, 1}, 1);
+  ahead = false;
+  for (size_t i = 0; i < copy_line::patience + 2; ++i)
+    copy({1, 2}, mebibyte / 2, mebibyte / 2);
+  drain();
+  ASSERT_EQ(done.size(), copy_line::patience + 3);
+  EXPECT_EQ(done[copy_line::patience], 1u);
 }
 
 TEST_F(CopyLine, AnEndedRequestIsAnsweredInItsTurn) {

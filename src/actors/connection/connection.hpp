@@ -257,6 +257,10 @@ class connection {
   /// Calls `step`, and again after other messages have been handled as long as it returns false. Refuses the request if
   /// it ends meanwhile, "while" `doing`.
   void in_steps(const request& what, const char* doing, std::function<bool()> step);
+  /// Calls `work` once the request ends early, unless its owner has dropped it.
+  void when_ended(const request& what, const teardown_line::work& work) {
+    after_teardown_.add(what.context, work);
+  }
   /// Continues with `work` when everything that is being unmapped by now has been, or the request ends.
   void resume_after_teardown(const request& what, std::function<void()> work) {
     resume_after(environment_->teardown, what, std::move(work));

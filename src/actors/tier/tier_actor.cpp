@@ -150,7 +150,11 @@ caf::result<acquire_answer> on_acquire(self_pointer self, const acquire_request&
       .then(
           [self, reply, request, wanted](const allocate_answer& granted) mutable {
             if (granted.failure.code != errc::ok) {
-              if (granted.failure.code == errc::no_space)
+              bool ahead = request.context && request.context->ahead;
+              bool no_room = granted.failure.code == errc::no_space;
+              if (ahead && (no_room || granted.failure.code == errc::busy))
+                self->state.probe->prefetch_refused(wanted.objects.size());
+              else if (no_room)
                 self->state.probe->dropped(wanted.objects.size());
               reply.fail(granted.failure);
               return;

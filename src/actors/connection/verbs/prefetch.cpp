@@ -1,0 +1,188 @@
+// prefetch: brings chunks of lower tiers into host memory before anybody loads them.
+#include "actors/connection/prefixes.hpp"
+#include "actors/connection/verbs.hpp"
+#include "actors/transfer/lookup_actor.hpp"
+#include "actors/transfer/prefetch_actor.hpp"
+
+#include <caf/send.hpp>
+
+#include <algorithm>
+
+namespace terrace::actors::verbs {
+
+namespace {
+
+using plan_ptr = std::shared_ptr<const prefix_plan>;
+using prefetch_plans = std::function<void(plan_ptr)>;
+
+void answer_prefetch(connection& client, const connection::request& what, const prefetch_subject& of,
+                     wire::StopRule rule, const prefetch_result& done) {
+  if (!client.ok(what, done.failure))
+    return;
+  if (rule == wire::StopRule::wait && done.end == prefetch_end::deadline) {
+    client.refuse(what,
+                  {errc::deadline, "the request ended with " + std::to_string(done.all.delivered) + " of " +
+                                       std::to_string(done.all.expected) + " chunks in host memory"});
+    return;
+  }
+  client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
+    std::vector<wire::PrefetchShare> shares;
+    for (const prefetch_share& each : done.by_tier)
+      shares.emplace_back(each.found, each.expected, each.delivered);
+    auto tiers = body.CreateVectorOfStructs(shares);
+    auto missing = done.missing ? wire::Missing(done.missing->chunk, done.missing->pool, done.missing->rank,
+                                                done.damaged)
+                                : wire::Missing();
+    return wire::CreatePrefetchAnswer(
+        body, done.requested, done.all.found, done.all.expected, done.all.delivered, of.in->spec.chunk_tokens,
+        tiers, static_cast<wire::PrefetchEnd>(done.end), of.first_token, done.missing ? &missing : nullptr);
+  });
+}
+
+/// Where the first `chunks` of them are. Nothing is held: memory is taken for what is found.
+void find_chunks(connection& client, const connection::request& what, const prefetch_subject& of,
+                 uint32_t chunks, const prefetch_plans& then) {
+  lookup_request request;
+  request.group = client.group_handle();
+  request.in = of.in;
+  auto searched = of.chunks;
+  if (chunks < searched->size())
+    searched = std::make_shared<const std::vector<digest>>(searched->begin(), searched->begin() + chunks);
+  request.objects = {of.in, searched};
+  request.context = what.context;
+  request.plan = {chunks, of.first_token, of.prompt_tokens};
+  caf::actor worker =
+      client.idle_lookups().take([&client] { return spawn_lookup(client.system(), client.home()); });
+  client.ask(what, worker, std::move(request), "the lookup's actor has ended",
+             [&client, what, then, worker](const lookup_answer& found) {
+               client.idle_lookups().put_back(worker);
+               if (found.failure.code != errc::ok)
+                 client.refuse(what, found.failure);
+               else if (!what.context->live())
+                 client.refuse(what, {what.context->ended.load(), "the prefetch ended before it began"});
+               else
+                 then(std::make_shared<const prefix_plan>(found.plan));
+             });
+}
+
+void start_prefetch(connection& client, const connection::request& what, const prefetch_subject& of,
+                    wire::StopRule rule, const plan_ptr& found, const plan_ptr& expected) {
+  prefetch_job job;
+  static_cast<prefetch_subject&>(job) = of;
+  job.group = client.group_handle();
+  job.found = found;
+  job.expected = expected;
+  caf::actor worker = spawn_prefetch(client.system());
+  auto stop =
+      std::make_shared<std::function<void()>>([worker] { caf::anon_send(worker, stop_prefetch_notice{}); });
+  client.when_ended(what, stop);
+  client.ask(what, worker, std::move(job), "the prefetch's actor has ended",
+             [&client, what, of, rule, stop](const prefetch_result& done) {
+               answer_prefetch(client, what, of, rule, done);
+             });
+}
+
+/// A chain that would evict its own beginning is cut; what a shorter one needs of states and windows is looked up.
+void begin_prefetch(connection& client, const connection::request& what, prefetch_subject of,
+                    wire::StopRule rule) {
+  what.context->ahead = true;
+  of.context = what.context;
+  auto chunks = static_cast<uint32_t>(of.chunks->size());
+  client.charge_objects(what, chunk_layout(of.in->spec).objects_per_chunk() * of.chunks->size() / 64);
+  find_chunks(client, what, of, chunks, [&client, what, of, rule](const plan_ptr& found) {
+    uint64_t size = client.group().memory->size();
+    uint64_t room = (size - std::min(size, client.group().leases->bytes())) / 2;
+    uint32_t fit = chunks_that_fit(of.in->spec, *found, room);
+    if (fit == found->found_chunks)
+      start_prefetch(client, what, of, rule, found, found);
+    else if (fit == 0)
+      start_prefetch(client, what, of, rule, found, std::make_shared<const prefix_plan>());
+    else
+      find_chunks(client, what, of, fit, [&client, what, of, rule, found](const plan_ptr& expected) {
+        start_prefetch(client, what, of, rule, found, expected);
+      });
+  });
+}
+
+void begin_leased(connection& client, const connection::request& what, const lease_ptr& from,
+                  wire::StopRule rule) {
+  prefetch_subject of;
+  of.in = from->in;
+  of.chunks = {from, &from->chunks};
+  of.before = from->before;
+  of.first_token = from->first_token;
+  of.prompt_tokens = from->first_token + from->chunks.size() * from->in->spec.chunk_tokens;
+  of.waits = rule != wire::StopRule::best_effort;
+  of.note_access = false; // the lookup that took the lease was the access
+  of.held_by = from;
+  begin_prefetch(client, what, std::move(of), rule);
+}
+
+/// Of a lookup, perhaps another client's and not answered yet.
+void begin_found(connection& client, const connection::request& what, const lookup_outcome& found,
+                 wire::StopRule rule) {
+  lease_ptr held = found.held.lock();
+  if (held) {
+    begin_leased(client, what, held, rule);
+  } else if (found.leased) {
+    client.refuse(what, {errc::gone, "the lookup was answered, and its lease has ended since"});
+  } else if (found.plan.found_chunks != 0) {
+    client.refuse(what, {errc::bad_request, "expected a lookup_id of a lookup that takes a lease"});
+  } else {
+    client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
+      return wire::CreatePrefetchAnswer(body, found.plan.requested_chunks, 0, 0, 0, found.chunk_tokens, 0,
+                                        wire::PrefetchEnd::complete, found.plan.first_token);
+    });
+  }
+}
+
+void begin_prefix(connection& client, const connection::request& what, const wire::Prefetch& asked,
+                  wire::StopRule rule) {
+  auto in = client.find_space(what, asked.space());
+  if (!in)
+    return;
+  with_chunks(client, what, *in, *asked.prefix(),
+              [&client, what, &asked, rule, in](chunk_prefix prefix, const keep_alive&) {
+                auto named = std::make_shared<const chunk_prefix>(std::move(prefix));
+                prefetch_subject of;
+                of.in = in->what;
+                of.chunks = {named, &named->chunks};
+                of.before = named->parent;
+                of.first_token = named->first_token;
+                of.prompt_tokens = named->prompt_tokens;
+                of.waits = rule != wire::StopRule::best_effort;
+                of.note_access = what.context->inference == 0;
+                client.use_for_inference(what, asked.options(), object_source{of.in, of.chunks});
+                client.tell_shadows(what, asked.options(), of.in, named);
+                begin_prefetch(client, what, std::move(of), rule);
+              });
+}
+
+} // namespace
+
+void prefetch(connection& client, const connection::request& what, const wire::Prefetch& asked,
+              protocol::descriptor_list&) {
+  client.take_terms(what, asked);
+  if (asked.to() != static_cast<uint8_t>(tier_kind::host)) {
+    client.refuse(what,
+                  {errc::unsupported, "expected to 1 (host memory), got " + std::to_string(asked.to())});
+    return;
+  }
+  wire::StopRule rule = asked.rule();
+  if (asked.prefix() != nullptr) {
+    begin_prefix(client, what, asked, rule);
+  } else if (asked.lease() != nullptr) {
+    client.with_lease(
+        what, protocol::to_lease_id(asked.lease()),
+        [&client, what, rule](const lease_ptr& from) { begin_leased(client, what, from, rule); });
+  } else {
+    client.ask(what, client.group().group,
+               await_lookup_request{protocol::to_lookup_id(asked.lookup_id()), what.context},
+               "the trust group's actor has ended", [&client, what, rule](const await_lookup_answer& answer) {
+                 if (client.ok(what, answer.failure))
+                   begin_found(client, what, *answer.found, rule);
+               });
+  }
+}
+
+} // namespace terrace::actors::verbs
