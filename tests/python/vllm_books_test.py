@@ -102,6 +102,7 @@ class Questions(unittest.TestCase):
         book.miss([key(3)], "r")
         self.assertEqual(self.ask(book, [key(3)]), [False])
         book.forget("r")
+        book.miss([key(3)], "r")  # its last load ends after the request
         self.assertEqual(len(book), 0)
 
 

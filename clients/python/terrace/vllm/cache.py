@@ -7,6 +7,8 @@ when it was lost fail once it can no longer touch their rows.
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import queue
 import time
 from collections import deque
@@ -61,7 +63,7 @@ class PoolCache:
         *,
         name: str = "vllm",
         limits: Limits = Limits(),
-        log: Callable[[str], None] = lambda text: None,
+        log: logging.Logger = logging.getLogger("terrace.vllm"),
     ) -> None:
         """`specs`: the space of each group."""
         self._link = Link(path, name, specs, pool, log)
@@ -73,6 +75,7 @@ class PoolCache:
         self._moving: list[_Moving] = []
         self._to_ask: deque[Batch] = deque()
         self._to_move: deque[tuple[int, Part, bool]] = deque()
+        self._used: Session | None = None  # of all that is asked and moving
         self._stranded: dict[int, list[_Moving]] = {}  # by id() of the lost session
         self._load_options = Options(priority=64)
         self._told: dict[str, float] = {}
@@ -127,9 +130,10 @@ class PoolCache:
         while self._jobs.under_way:
             if until is not None and time.monotonic() >= until:
                 return False
-            session = self._link.session
+            session = self._session()
             if session is not None and self._moving:
-                await_readable(session.connection.fileno(), 0.05)
+                with contextlib.suppress(Error):  # lost meanwhile
+                    await_readable([session.connection.fileno()], 0.05)
             else:
                 self._take_ended(0.05)
             self._receive()
@@ -150,7 +154,7 @@ class PoolCache:
         parts = parts_of(keys, rows, OBJECTS_OF_A_REQUEST)
         self._jobs.begin(job, is_load, request, len(parts), now)
         for part in parts:
-            if self._link.session is None or self._is_late or part.group >= self._groups:
+            if self._session() is None or self._is_late or part.group >= self._groups:
                 self._jobs.end_part(job, part.keys, 0, 0, now)
             else:
                 self._to_move.append((job, part, is_load))
@@ -163,7 +167,9 @@ class PoolCache:
     def _send(self) -> None:
         """What the requests in flight leave room for; questions first."""
         while self._to_ask:
-            session = self._link.session
+            session = self._session()
+            if not self._to_ask:
+                break
             if session is None or self._is_late or group_of(self._to_ask[0].keys[0]) >= self._groups:
                 self._lookups.give_up(self._to_ask.popleft())
                 continue
@@ -176,7 +182,9 @@ class PoolCache:
                 self._lookups.give_up(batch)
                 self._refused(session, problem)
         while self._to_move and len(self._asked) + len(self._moving) < REQUESTS_IN_FLIGHT:
-            session = self._link.session
+            session = self._session()
+            if not self._to_move:
+                break
             job, part, is_load = self._to_move.popleft()
             try:
                 if session is None:
@@ -210,7 +218,7 @@ class PoolCache:
 
     def _receive(self) -> None:
         self._take_ended()
-        session = self._link.session
+        session = self._session()
         if session is None or not (self._asked or self._moving):
             return
         why = ""
@@ -259,6 +267,16 @@ class PoolCache:
 
     # ---- losing the daemon ----
 
+    def _session(self) -> Session | None:
+        """The connection to use. When the daemon's process ended, what was under way has ended too."""
+        session = self._link.session
+        if session is not self._used:
+            if self._used is not None:
+                for moved in self._abandon():
+                    self._jobs.end_part(moved.job, moved.part.keys, 0, 0, time.monotonic())
+            self._used = session
+        return session
+
     def _refused(self, session: Session, problem: Error) -> None:
         """A request could not be sent."""
         if session.connection.alive:
@@ -267,18 +285,22 @@ class PoolCache:
             self._lose(session, str(problem))
 
     def _lose(self, session: Session, why: str) -> None:
-        """All that is under way ends with the connection; transfers when nobody touches their rows any more."""
+        """The connection ended; perhaps the daemon still works on its transfers."""
+        self._stranded[id(session)] = self._abandon()
+        self._used = None
+        self._link.lost(session, why or "the connection ended")
+
+    def _abandon(self) -> list[_Moving]:
+        """Ends all but the transfers that were sent, which are returned."""
         for batch in [one.batch for one in self._asked] + list(self._to_ask):
             self._lookups.give_up(batch)
         self._asked = []
         self._to_ask.clear()
-        now = time.monotonic()
         for job, part, _ in self._to_move:
-            self._jobs.end_part(job, part.keys, 0, 0, now)
+            self._jobs.end_part(job, part.keys, 0, 0, time.monotonic())
         self._to_move.clear()
-        self._stranded[id(session)] = self._moving
-        self._moving = []
-        self._link.lost(session, why or "the connection ended")
+        moving, self._moving = self._moving, []
+        return moving
 
     def _take_ended(self, seconds: float = 0.0) -> None:
         """Ends the transfers of lost sessions whose daemon no longer touches the pool."""
@@ -297,4 +319,4 @@ class PoolCache:
         now = time.monotonic()
         if now - self._told.get(kind, -SECONDS_BETWEEN_LINES) >= SECONDS_BETWEEN_LINES:
             self._told[kind] = now
-            self._log(text)
+            self._log.warning("Terrace: %s", text)

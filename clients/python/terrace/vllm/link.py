@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import queue
 import select
 import socket
 import struct
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..connection import Connection
@@ -35,7 +36,7 @@ class HostPool:
 
 @dataclass(frozen=True)
 class Session:
-    """A connection with the pool registered and all spaces open. Used by the scheduler until it calls `Link.lost`."""
+    """A connection with the pool registered and all spaces open. Used by the scheduler until `Link.session` is another."""
 
     connection: Connection
     spaces: Sequence[Space]  #: by group
@@ -44,79 +45,94 @@ class Session:
     number: int  #: of the connection, in the daemon's status
     process: int | None  #: a pidfd of the daemon; None where its processes cannot be seen
 
-    def close(self) -> None:
-        self.connection.close()
-        if self.process is not None:
-            os.close(self.process)
-
 
 class Link:
-    """`session` is None while the daemon is away. After a loss it is in `ended` once the daemon can no longer touch the
-    pool for that session: until then transfers that were under way may still read and write their rows."""
+    """`session` is None while the daemon is away. A session that the user has reported as `lost` is in `ended` once the
+    daemon can no longer touch the pool for it: until then transfers that were under way may still read and write their rows.
+    When the daemon's process ends, `session` changes without a report, and nothing of it is left."""
 
     def __init__(
-        self, path: str, name: str, specs: Sequence[SpaceSpec], pool: HostPool, log: Callable[[str], None]
+        self, path: str, name: str, specs: Sequence[SpaceSpec], pool: HostPool, log: logging.Logger
     ) -> None:
         self.session: Session | None = None
         self.ended: queue.SimpleQueue[Session] = queue.SimpleQueue()
         self._path, self._name, self._specs, self._pool, self._log = path, name, specs, pool, log
-        self._lost: queue.SimpleQueue[Session | None] = queue.SimpleQueue()
+        self._lost: queue.SimpleQueue[Session] = queue.SimpleQueue()
+        self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="terrace-link", daemon=True)
         self._thread.start()
 
     def lost(self, session: Session, why: str) -> None:
         """Called by the user of `session`, at most once for each."""
+        self._log.warning("the Terrace daemon at %s is lost (%s); going on without it until it is back", self._path, why)
         if self.session is session:
             self.session = None
-        self._log(f"the Terrace daemon at {self._path} is lost ({why}); going on without it until it is back")
         self._lost.put(session)
+        os.eventfd_write(self._wake, 1)
 
     def close(self) -> None:
         """Ends the thread and the connection."""
         self._stop.set()
-        self._lost.put(None)
+        os.eventfd_write(self._wake, 1)
         self._thread.join(CLOSE_SECONDS)  # longer only inside of a handshake with a daemon that stands still
-        if self.session is not None:
-            self.session.close()
-            self.session = None
 
     # ---- the thread ----
 
     def _run(self) -> None:
-        try:
-            self._serve()
-        finally:
-            os.close(self._pool.descriptor)
-
-    def _serve(self) -> None:
         while not self._stop.is_set():
-            made = self._connect()
-            if made is None:
-                return
-            self.session = made
-            session = self._lost.get()
-            if session is None:
-                return
-            session.connection.close()
+            self.session = session = self._connect()
+            if session is not None:
+                self._attend(session)
+        self.session = None
+        os.close(self._pool.descriptor)
+        os.close(self._wake)
+
+    def _attend(self, session: Session) -> None:
+        """Returns when the session is over and the daemon does nothing more for it."""
+        reported = False
+        while not self._stop.is_set():
+            watched = [self._wake] if session.process is None else [self._wake, session.process]
+            ready = await_readable(watched)
+            if self._wake in ready:
+                os.eventfd_read(self._wake)
+            reported = self._take_lost(session)
+            if reported or session.process in ready:
+                break
+        self.session = None
+        session.connection.close()
+        if reported:
             self._await_end(session)
-            if session.process is not None:
-                os.close(session.process)
             self.ended.put(session)
+        elif not self._stop.is_set():
+            self._log.warning("the Terrace daemon at %s has ended; going on without it until it is back", self._path)
+        if session.process is not None:
+            os.close(session.process)
+
+    def _take_lost(self, current: Session | None) -> bool:
+        """Whether `current` was reported. Others had ended with their processes before."""
+        reported = False
+        while not self._lost.empty():
+            if (lost := self._lost.get()) is current:
+                reported = True
+            else:
+                self.ended.put(lost)
+        return reported
 
     def _connect(self) -> Session | None:
-        """Tries until it succeeds; None: `close` was called."""
+        """Tries until it succeeds. None: `close` was called."""
         told = ""
         pause = BACKOFF_LEAST
         while not self._stop.is_set():
             try:
                 made = self._attempt()
-                self._log(f"connected to the Terrace daemon at {self._path}")
+                self._log.info("connected to the Terrace daemon at %s", self._path)
                 return made
             except (Error, OSError) as problem:
                 if str(problem) != told:
                     told = str(problem)
-                    self._log(f"cannot use the Terrace daemon at {self._path}: {told}; trying again")
+                    self._log.warning("cannot use the Terrace daemon at %s: %s; trying again", self._path, told)
+            self._take_lost(None)
             self._stop.wait(pause)
             pause = min(2 * pause, BACKOFF_MOST)
         return None
@@ -141,7 +157,7 @@ class Link:
     def _await_end(self, session: Session) -> None:
         pause = BACKOFF_LEAST
         while not self._stop.is_set():
-            if session.process is not None and await_readable(session.process, 0):
+            if session.process is not None and await_readable([session.process], 0):
                 return
             try:
                 with Connection(self._path, name=self._name, observes=True, timeout=HANDSHAKE_SECONDS) as other:
@@ -151,10 +167,10 @@ class Link:
             except Error:
                 if session.process is None:  # nobody answers, and nothing else can be learned
                     return
-            if session.process is not None:
-                await_readable(session.process, pause)
-            else:
+            if session.process is None:
                 self._stop.wait(pause)
+            elif await_readable([session.process], pause):
+                return
             pause = min(2 * pause, BACKOFF_MOST)
 
 
@@ -166,7 +182,9 @@ def _process_of(connection: Connection) -> int | None:
     return None
 
 
-def await_readable(descriptor: int, seconds: float) -> bool:
+def await_readable(descriptors: Sequence[int], seconds: float | None = None) -> set[int]:
+    """Those that are readable within `seconds`; None: waits for one."""
     watched = select.poll()
-    watched.register(descriptor, select.POLLIN)
-    return bool(watched.poll(seconds * 1000))
+    for descriptor in descriptors:
+        watched.register(descriptor, select.POLLIN)
+    return {descriptor for descriptor, _ in watched.poll(None if seconds is None else seconds * 1000)}

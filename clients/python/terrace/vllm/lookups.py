@@ -79,10 +79,12 @@ class Lookups:
             self._settle(key, False)
 
     def miss(self, keys: Collection[bytes], request: str) -> None:
-        """They could not be loaded. While the request lives they count as missing, or it would try for ever."""
+        """They could not be loaded. While the request asks they count as missing, or it would try for ever."""
+        if (asked := self._of_request.get(request)) is None:
+            return
         for key in keys:
             self._known[key] = False
-        self._of_request.setdefault(request, []).extend(keys)
+        asked.extend(keys)
 
     def forget(self, request: str) -> None:
         """The request asks no more, for now."""

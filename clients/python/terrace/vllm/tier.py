@@ -69,7 +69,7 @@ class TerraceTier(SecondaryTierManager):  # type: ignore[misc]
         self._contexts: dict[str, Any] = {}
         self._cache = PoolCache(
             socket or default_socket(), specs, _host_pool(primary_kv_view, row_bytes), name=name,
-            limits=Limits(lookup_seconds, load_seconds, store_seconds), log=logger.warning,
+            limits=Limits(lookup_seconds, load_seconds, store_seconds), log=logger,
         )
 
     # ---- questions ----
