@@ -28,10 +28,11 @@ class Engine:
         os.close(outward)
         self._answers = b""
         self._started = False
+        self.pools: list[Path] = []  #: in /dev/shm
 
     def ready(self) -> Engine:
         if not self._started:
-            self.answer(START_SECONDS)
+            self.pools = [Path(path) for path in self.answer(START_SECONDS)["pools"]]
             self._started = True
         return self
 
@@ -71,6 +72,8 @@ class Engine:
     def kill(self) -> None:
         self.process.kill()
         self.process.wait()
+        for pool in self.pools:  # which vLLM leaves there when it is killed
+            pool.unlink(missing_ok=True)
         for descriptor in (self._inward, self._outward):
             if descriptor >= 0:
                 os.close(descriptor)

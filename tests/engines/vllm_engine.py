@@ -61,10 +61,16 @@ class Engine:
         return {}
 
 
+def pools() -> list[str]:
+    """The files of this process's host pools."""
+    with open("/proc/self/maps") as maps:
+        return sorted({line.split()[-1] for line in maps if "/dev/shm/vllm_offload_" in line})
+
+
 def main(model: str, socket: str, inward: str, outward: str) -> None:
     engine = Engine(model, socket)
     with os.fdopen(int(inward)) as commands, os.fdopen(int(outward), "w") as answers:
-        print(json.dumps({"ready": True}), file=answers, flush=True)
+        print(json.dumps({"pools": pools()}), file=answers, flush=True)
         for line in commands:
             command, arguments = json.loads(line)
             print(json.dumps(getattr(engine, command)(**arguments)), file=answers, flush=True)

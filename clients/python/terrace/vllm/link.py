@@ -65,9 +65,9 @@ class Link:
 
     def lost(self, session: Session, why: str) -> None:
         """Called by the user of `session`, at most once for each."""
-        self._log.warning("the Terrace daemon at %s is lost (%s); going on without it until it is back", self._path, why)
         if self.session is session:
             self.session = None
+            self._log.warning("the Terrace daemon at %s is lost (%s); going on without it until it is back", self._path, why)
         self._lost.put(session)
         os.eventfd_write(self._wake, 1)
 
