@@ -61,9 +61,8 @@ void bind_regions(nb::module_& in) {
           },
           nb::arg("rows"), nb::arg("row_bytes"), nb::kw_only(), nb::arg("offset") = 0)
       .def("__len__", [](const row_runs& self) { return self.runs.size(); })
-      .def("__repr__", [](const row_runs& self) {
-        return "<terrace.Rows: " + std::to_string(self.runs.size()) + ">";
-      });
+      .def("__repr__",
+           [](const row_runs& self) { return "<terrace.Rows: " + std::to_string(self.runs.size()) + ">"; });
 
   nb::class_<shared_memory, exported_bytes>(in, "Memory")
       .def(

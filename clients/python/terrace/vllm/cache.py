@@ -84,6 +84,8 @@ class PoolCache:
 
     def lookup(self, key: bytes, request: str) -> bool | None:
         """Whether a key is present; None: ask again in the next step."""
+        if self._link.session is None:
+            return False
         return self._lookups.ask(key, request)
 
     def flush(self, position: Callable[[str, bytes], int | None] = lambda request, key: None) -> None:

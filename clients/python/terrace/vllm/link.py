@@ -72,7 +72,9 @@ class Link:
         os.eventfd_write(self._wake, 1)
 
     def close(self) -> None:
-        """Ends the thread and the connection."""
+        """Ends the thread and the connection. A second time does nothing."""
+        if self._stop.is_set():
+            return
         self._stop.set()
         os.eventfd_write(self._wake, 1)
         self._thread.join(CLOSE_SECONDS)  # longer only inside of a handshake with a daemon that stands still

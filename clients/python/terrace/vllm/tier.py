@@ -127,7 +127,7 @@ class TerraceTier(SecondaryTierManager):  # type: ignore[misc]
 
     def shutdown(self) -> None:
         self._cache.close()
-        del self._primary_kv_view
+        self.__dict__.pop("_primary_kv_view", None)  # or the pool cannot be unmapped
 
 
 def _rows(job: Any) -> Any:
