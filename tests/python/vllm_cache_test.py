@@ -229,7 +229,7 @@ class Present(Cases):
             used = quantiles(processor[name], n=100)
             print(f"{name}: p50 {percent[49] * 1e6:.1f} us, p99 {percent[98] * 1e6:.1f} us of {len(taken)};"
                   f" processor time p50 {used[49] * 1e6:.1f} us, p99 {used[98] * 1e6:.1f} us")
-            self.assertLess(percent[49], 1e-3, name)  # far more than it takes: only a call that waits fails
+            self.assertLess(percent[49], 10e-3, name)  # far more than it takes, on a busy machine too
 
 
 class Away(Cases):
@@ -292,6 +292,31 @@ class Away(Cases):
         self.daemon.kill()
         self.assertFalse(one.finish().success)
         self.assertFalse(one.cache.busy)
+
+    def test_no_call_waits_for_a_daemon_that_stands_still(self) -> None:
+        one = self.engine(rows=256)  # its lookups may take long
+        self.daemon.pause()
+        self.addCleanup(self.daemon.resume)
+        slowest = 0.0
+        for turn in range(40):  # many more than may be in flight
+            keys = [key(256 * turn + i) for i in range(256)]
+            began = time.monotonic()
+            self.assertEqual([one.cache.lookup(each, "r") for each in keys], [None] * 256)
+            one.cache.flush()
+            one.begin(one.cache.store, keys, list(range(256)))
+            one.begin(one.cache.load, keys, list(range(256)))
+            self.assertEqual(one.cache.finished(), [])
+            slowest = max(slowest, time.monotonic() - began)
+        self.assertLess(slowest, 1.0)
+        self.daemon.resume()
+        done: list[Finished] = []
+
+        def all_done() -> bool:
+            done.extend(one.cache.finished())
+            return len(done) == 80
+
+        until(all_done)
+        self.assertEqual([job.success for job in done if not job.is_load], [True] * 40)
 
     def test_a_late_answer_brings_the_daemon_back(self) -> None:
         one = self.engine(limits=Limits(lookup=0.05))
