@@ -1,4 +1,4 @@
-"""Runs the test modules of this folder and writes GoogleTest's kind of report: cases.py REPORT [PATTERN]..."""
+"""Runs the test modules of a folder and writes GoogleTest's kind of report: cases.py FOLDER REPORT [PATTERN]..."""
 
 from __future__ import annotations
 
@@ -50,17 +50,16 @@ class Result(unittest.TextTestResult):
         xml.SubElement(self.case(test), "failure", message="succeeded unexpectedly")
 
 
-def main(report: str, patterns: list[str]) -> int:
-    folder = Path(__file__).parent
-    sys.path.insert(0, str(folder))
+def main(folder: str, report: str, patterns: list[str]) -> int:
+    sys.path.insert(0, folder)
     loader = unittest.TestLoader()
     if patterns:
         loader.testNamePatterns = [f"*{pattern}*" for pattern in patterns]
-    tests = loader.discover(str(folder), pattern="*_test.py")
+    tests = loader.discover(folder, pattern="*_test.py")
     began = time.monotonic()
     result = unittest.TextTestRunner(verbosity=2, resultclass=Result).run(tests)
     root = xml.Element("testsuites")
-    suite = xml.SubElement(root, "testsuite", name="python", time=f"{time.monotonic() - began:.3f}")
+    suite = xml.SubElement(root, "testsuite", name=Path(folder).name, time=f"{time.monotonic() - began:.3f}")
     suite.extend(result.cases.values())
     Path(report).parent.mkdir(parents=True, exist_ok=True)
     xml.ElementTree(root).write(report)
@@ -68,4 +67,4 @@ def main(report: str, patterns: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], sys.argv[2:]))
+    sys.exit(main(sys.argv[1], sys.argv[2], sys.argv[3:]))

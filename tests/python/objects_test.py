@@ -58,6 +58,26 @@ class Objects(DaemonTest):
         exact = self.daemon.lookup(self.space, tokens[:2 * CHUNK_TOKENS], timeout=PATIENCE)
         self.assertLess(exact.usable_tokens, 2 * CHUNK_TOKENS)
 
+    def test_rows_name_runs_of_one_size(self) -> None:
+        chain = chain_of(30, 3)
+        memory = terrace.Memory(9 * OBJECT_BYTES)
+        region = self.daemon.register_region(memory, timeout=PATIENCE)
+        view = memoryview(memory)
+        for row, digest in zip((7, 0, 3), chain):
+            view[(row + 1) * OBJECT_BYTES:(row + 2) * OBJECT_BYTES] = content_of(digest)
+        rows = terrace.Rows(array.array("i", (7, 0, 3)), OBJECT_BYTES, offset=OBJECT_BYTES)
+        self.assertEqual((len(rows), repr(rows)), (3, "<terrace.Rows: 3>"))
+        prefix = Prefix.of_digests(chain)
+        self.assertEqual(self.daemon.store(self.space, prefix, region, rows, timeout=PATIENCE).stored_chunks, 3)
+        self.daemon.load(self.space, prefix, region, terrace.Rows([2, 1, 0], OBJECT_BYTES), timeout=PATIENCE)
+        for row, digest in zip((2, 1, 0), chain):
+            self.assertEqual(view[row * OBJECT_BYTES:(row + 1) * OBJECT_BYTES], content_of(digest))
+        for wrong in (terrace.Rows([0, 1], OBJECT_BYTES), terrace.Rows([0, 1, 9], OBJECT_BYTES)):
+            with self.assertRaises(terrace.BadRequest):
+                self.daemon.load(self.space, prefix, region, wrong, timeout=PATIENCE)
+        with self.assertRaises(TypeError):
+            terrace.Rows(["one"], OBJECT_BYTES)  # type: ignore[list-item]
+
     def test_leased_objects_are_read_in_place(self) -> None:
         chain = chain_of(2, 3)
         self.store(chain)

@@ -31,6 +31,8 @@ void append_items(std::vector<uint32_t>& to, std::span<const uint8_t> bytes) {
   }
 }
 
+} // namespace
+
 // An array of 4 or 8 byte integers is read as a whole; anything else one number after the other. Tokens are never
 // negative, so the sign of an array's type does not matter: a negative number of 8 bytes is too large.
 std::vector<uint32_t> read_numbers(nb::handle from, const char* what) {
@@ -52,6 +54,8 @@ std::vector<uint32_t> read_numbers(nb::handle from, const char* what) {
   }
   return numbers_of<uint32_t>(from, "a number of 32 bits");
 }
+
+namespace {
 
 void set_tags(owned_prefix& of, nb::handle tags) {
   for (nb::handle tag : tags)

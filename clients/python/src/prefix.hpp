@@ -50,6 +50,9 @@ class prefix_argument {
   const owned_prefix* prefix_;
 };
 
+/// The numbers of an array of 4-byte or 8-byte integers, or of an iterable. `what`: for errors, such as "tokens".
+std::vector<uint32_t> read_numbers(nb::handle from, const char* what);
+
 void bind_prefix(nb::module_& in);
 
 } // namespace terrace::python

@@ -2,6 +2,7 @@
 
 #include "arguments.hpp"
 #include "memory_argument.hpp"
+#include "prefix.hpp"
 
 namespace terrace::python {
 
@@ -25,6 +26,8 @@ void region_handle::unregister() {
 }
 
 std::vector<client::run> runs_of(const region_handle& region, nb::handle list) {
+  if (nb::isinstance<row_runs>(list))
+    return nb::cast<const row_runs&>(list).runs;
   std::vector<client::run> runs;
   for (nb::handle one : list) {
     if (!nb::isinstance<nb::tuple>(one)) {
@@ -45,6 +48,22 @@ std::vector<client::run> runs_of(const region_handle& region, nb::handle list) {
 }
 
 void bind_regions(nb::module_& in) {
+  nb::class_<row_runs>(in, "Rows")
+      .def(
+          "__init__",
+          [](row_runs* self, nb::handle rows, uint64_t row_bytes, uint64_t offset) {
+            auto numbers = read_numbers(rows, "rows");
+            new (self) row_runs;
+            self->runs.reserve(numbers.size());
+            for (uint64_t row : numbers)
+              self->runs.push_back(
+                  {.offset = offset + row * row_bytes, .bytes = row_bytes, .stride = row_bytes, .count = 1});
+          },
+          nb::arg("rows"), nb::arg("row_bytes"), nb::kw_only(), nb::arg("offset") = 0)
+      .def("__len__", [](const row_runs& self) { return self.runs.size(); })
+      .def("__repr__",
+           [](const row_runs& self) { return "<terrace.Rows: " + std::to_string(self.runs.size()) + ">"; });
+
   nb::class_<shared_memory, exported_bytes>(in, "Memory")
       .def(
           "__init__",

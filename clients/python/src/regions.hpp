@@ -45,7 +45,12 @@ class region_handle {
   nb::object keeps_;
 };
 
-/// Each one a tuple (offset, bytes[, stride, count]), or an object whose memory is the region's.
+/// Python's terrace.Rows: runs of one size, made at once from the numbers of rows.
+struct row_runs {
+  std::vector<client::run> runs;
+};
+
+/// A terrace.Rows; or each one a tuple (offset, bytes[, stride, count]), or an object whose memory is the region's.
 std::vector<client::run> runs_of(const region_handle& region, nb::handle list);
 
 void bind_regions(nb::module_& in);

@@ -125,6 +125,14 @@ class Region:
     def unregister(self) -> None: ...
 
 @final
+class Rows:
+    """The runs of objects that lie in rows of one size: for `rows` a run each, of `row_bytes` bytes, at `offset` and
+    `row * row_bytes`. An array of 4-byte or 8-byte integers is read at once."""
+
+    def __init__(self, rows: Tokens, row_bytes: int, *, offset: int = 0) -> None: ...
+    def __len__(self) -> int: ...
+
+@final
 class Lease:
     """The right to read found objects. Given back at the end of a `with` block, by `release`, or with its last reference;
     but not before the last view of an object that was read under it is gone."""
@@ -381,7 +389,7 @@ class Connection:
         space: Space | None,
         what: Prefix | Tokens | Lease | bytes,
         region: Region,
-        runs: Iterable[Run],
+        runs: Iterable[Run] | Rows,
         *,
         first_chunk: int = 0,
         chunks: int = 0,
@@ -391,13 +399,13 @@ class Connection:
         timeout: float | None = None,
     ) -> Loaded:
         """The daemon copies into a region. `what` may be a lease, or the 16 bytes of its id; `space` may be None then.
-        `runs`: (offset, bytes[, stride, count]) or memory that lies in the region; one an object."""
+        `runs`: `Rows`, or of each object (offset, bytes[, stride, count]) or memory that lies in the region."""
     def submit_load(
         self,
         space: Space | None,
         what: Prefix | Tokens | Lease | bytes,
         region: Region,
-        runs: Iterable[Run],
+        runs: Iterable[Run] | Rows,
         *,
         first_chunk: int = 0,
         chunks: int = 0,
@@ -411,7 +419,7 @@ class Connection:
         space: Space,
         what: Prefix | Tokens,
         region: Region,
-        runs: Iterable[Run],
+        runs: Iterable[Run] | Rows,
         *,
         first_chunk: int = 0,
         chunks: int = 0,
@@ -426,7 +434,7 @@ class Connection:
         space: Space,
         what: Prefix | Tokens,
         region: Region,
-        runs: Iterable[Run],
+        runs: Iterable[Run] | Rows,
         *,
         first_chunk: int = 0,
         chunks: int = 0,

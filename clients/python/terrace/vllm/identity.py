@@ -1,0 +1,98 @@
+"""Which spaces the KV of an engine belongs to: everything that must match for its blocks to be interchangeable.
+
+Reads vLLM's offloading configuration by its attributes, in the forms of versions 0.25 to 0.33.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..spaces import Pool, SpaceSpec
+
+MODEL_BYTES = 256  # of a space's `model`
+CHUNK_TOKENS = 65536  # of a space at most; only for display here, since keys are digests
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What vLLM says about its KV."""
+
+    model: str
+    dtype: str
+    tokens_of_chunk: Sequence[int]  #: by group
+    details: dict[str, Any]  #: all else that decides about the bytes of a row
+
+
+def layout_of(spec: Any, row_bytes: int, engine: str) -> Layout:
+    """`spec`: vLLM's OffloadingSpec. `engine`: its version and platform; another one may lay out the same KV differently."""
+    config = getattr(spec, "config", None)
+    details: dict[str, Any] = {"engine": engine, "row_bytes": row_bytes}
+    if config is not None:
+        per_chunk = config.cache.blocks_per_chunk
+        groups = [(group.tokens_per_block, list(group.layer_names)) for group in config.groups]
+        parallel = config.parallel
+        details |= {
+            "tokens_per_hash": config.cache.tokens_per_hash,
+            "parallel": [parallel.world_size, parallel.tp_size, parallel.pp_size, parallel.pcp_size, parallel.dcp_size],
+            "replicated": getattr(config, "replicated_layout", False),
+            "canonical": getattr(config, "canonical_layout", False),
+            "kv_cache_layout": getattr(config, "kv_cache_layout", None),
+        }
+        model, dtype = config.model.name, config.model.dtype
+    else:  # before 0.28
+        of = spec.vllm_config
+        parallel = of.parallel_config
+        per_chunk = getattr(spec, "block_size_factor", 1)
+        groups = [
+            (tokens, list(group.layer_names))
+            for tokens, group in zip(spec.gpu_block_size, spec.kv_cache_config.kv_cache_groups)
+        ]
+        details |= {
+            "tokens_per_hash": spec.hash_block_size,
+            "parallel": [
+                parallel.world_size, parallel.tensor_parallel_size, parallel.pipeline_parallel_size,
+                parallel.prefill_context_parallel_size, parallel.decode_context_parallel_size,
+            ],
+        }
+        model, dtype = of.model_config.model, str(of.cache_config.cache_dtype)
+        if dtype == "auto":
+            dtype = str(of.model_config.dtype)
+    details["chosen"] = [os.environ.get(name) for name in ("VLLM_KV_CACHE_LAYOUT", "VLLM_ATTENTION_BACKEND")]
+    details["blocks_per_chunk"] = per_chunk
+    details["groups"] = groups
+    return Layout(model, dtype.removeprefix("torch."), [tokens * per_chunk for tokens, _ in groups], details)
+
+
+def specs_of(layout: Layout, row_bytes: int, revision: str = "", salt: str = "") -> list[SpaceSpec]:
+    """The space of each group. `revision`: of the model's weights."""
+    text = json.dumps(layout.details, sort_keys=True, default=str)
+    name = "vllm-" + hashlib.sha256(text.encode()).hexdigest()[:32]
+    model = layout.model
+    if len(model.encode()) > MODEL_BYTES:
+        model = hashlib.sha256(model.encode()).hexdigest()
+    specs = []
+    for group, tokens in enumerate(layout.tokens_of_chunk):
+        shown = min(tokens, CHUNK_TOKENS)
+        specs.append(
+            SpaceSpec(
+                model=model, revision=revision, dtype=layout.dtype, layout=f"{name}-{group}", chunk_tokens=shown,
+                hash_block_tokens=shown, salt=salt, pools=[Pool("rows", object_bytes=row_bytes)],
+            )
+        )
+    return specs
+
+
+def revision_of(model: str) -> str:
+    """Of a model in a folder: its files' names, sizes and times, so that other weights at the same path share nothing. Empty
+    for a name, which does not tell: then the user names a revision."""
+    if not os.path.isdir(model):
+        return ""
+    files = sorted(
+        (entry.name, entry.stat().st_size, entry.stat().st_mtime_ns) for entry in os.scandir(model) if entry.is_file()
+    )
+    return hashlib.sha256(json.dumps(files).encode()).hexdigest()[:32]

@@ -1,0 +1,192 @@
+"""The connection of a host pool to the daemon, which comes and goes. A thread connects, so that nobody waits for it."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import queue
+import select
+import socket
+import struct
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..connection import Connection
+from ..errors import Error
+from .._libterrace import Region, Space
+from ..spaces import SpaceSpec
+
+HANDSHAKE_SECONDS = 10.0
+BACKOFF_LEAST = 0.05  # seconds between attempts: doubled after each, up to the most
+BACKOFF_MOST = 2.0
+CLOSE_SECONDS = 2.0
+
+
+@dataclass(frozen=True)
+class HostPool:
+    """Shared memory with rows of one size."""
+
+    descriptor: int  #: closed by the link
+    file_bytes: int
+    offset: int  #: of the first row in the file
+    row_bytes: int
+
+
+@dataclass(frozen=True)
+class Session:
+    """A connection with the pool registered and all spaces open. Used by the scheduler until `Link.session` is another."""
+
+    connection: Connection
+    spaces: Sequence[Space]  #: by group
+    region: Region
+    boot: bytes
+    number: int  #: of the connection, in the daemon's status
+    process: int | None  #: a pidfd of the daemon; None where its processes cannot be seen
+
+
+class Link:
+    """`session` is None while the daemon is away. A session that the user has reported as `lost` is in `ended` once the
+    daemon can no longer touch the pool for it: until then transfers that were under way may still read and write their rows.
+    When the daemon's process ends, `session` changes without a report, and nothing of it is left."""
+
+    def __init__(
+        self, path: str, name: str, specs: Sequence[SpaceSpec], pool: HostPool, log: logging.Logger
+    ) -> None:
+        self.session: Session | None = None
+        self.ended: queue.SimpleQueue[Session] = queue.SimpleQueue()
+        self._path, self._name, self._specs, self._pool, self._log = path, name, specs, pool, log
+        self._lost: queue.SimpleQueue[Session] = queue.SimpleQueue()
+        self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="terrace-link", daemon=True)
+        self._thread.start()
+
+    def lost(self, session: Session, why: str) -> None:
+        """Called by the user of `session`, at most once for each."""
+        if self.session is session:
+            self.session = None
+            self._log.warning("the Terrace daemon at %s is lost (%s); going on without it until it is back", self._path, why)
+        self._lost.put(session)
+        os.eventfd_write(self._wake, 1)
+
+    def close(self) -> None:
+        """Ends the thread and the connection. A second time does nothing."""
+        if self._stop.is_set():
+            return
+        self._stop.set()
+        os.eventfd_write(self._wake, 1)
+        self._thread.join(CLOSE_SECONDS)  # longer only inside of a handshake with a daemon that stands still
+
+    # ---- the thread ----
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            self.session = session = self._connect()
+            if session is not None:
+                self._attend(session)
+        self.session = None
+        os.close(self._pool.descriptor)
+        os.close(self._wake)
+
+    def _attend(self, session: Session) -> None:
+        """Returns when the session is over and the daemon does nothing more for it."""
+        reported = False
+        while not self._stop.is_set():
+            watched = [self._wake] if session.process is None else [self._wake, session.process]
+            ready = await_readable(watched)
+            if self._wake in ready:
+                os.eventfd_read(self._wake)
+            reported = self._take_lost(session)
+            if reported or session.process in ready:
+                break
+        self.session = None
+        session.connection.close()
+        if reported:
+            self._await_end(session)
+            self.ended.put(session)
+        elif not self._stop.is_set():
+            self._log.warning("the Terrace daemon at %s has ended; going on without it until it is back", self._path)
+        if session.process is not None:
+            os.close(session.process)
+
+    def _take_lost(self, current: Session | None) -> bool:
+        """Whether `current` was reported. Others had ended with their processes before."""
+        reported = False
+        while not self._lost.empty():
+            if (lost := self._lost.get()) is current:
+                reported = True
+            else:
+                self.ended.put(lost)
+        return reported
+
+    def _connect(self) -> Session | None:
+        """Tries until it succeeds. None: `close` was called."""
+        told = ""
+        pause = BACKOFF_LEAST
+        while not self._stop.is_set():
+            try:
+                made = self._attempt()
+                self._log.info("connected to the Terrace daemon at %s", self._path)
+                return made
+            except (Error, OSError) as problem:
+                if str(problem) != told:
+                    told = str(problem)
+                    self._log.warning("cannot use the Terrace daemon at %s: %s; trying again", self._path, told)
+            self._take_lost(None)
+            self._stop.wait(pause)
+            pause = min(2 * pause, BACKOFF_MOST)
+        return None
+
+    def _attempt(self) -> Session:
+        connection = Connection(self._path, name=self._name, timeout=HANDSHAKE_SECONDS)
+        process = None
+        try:
+            process = _process_of(connection)
+            spaces = [connection.open_space(spec, timeout=HANDSHAKE_SECONDS) for spec in self._specs]
+            region = connection.register_region(
+                self._pool.descriptor, self._pool.file_bytes, timeout=HANDSHAKE_SECONDS
+            )
+            daemon = connection.daemon
+            return Session(connection, spaces, region, daemon.boot, daemon.connection, process)
+        except BaseException:
+            connection.close()
+            if process is not None:
+                os.close(process)
+            raise
+
+    def _await_end(self, session: Session) -> None:
+        pause = BACKOFF_LEAST
+        while not self._stop.is_set():
+            if session.process is not None and await_readable([session.process], 0):
+                return
+            try:
+                with Connection(self._path, name=self._name, observes=True, timeout=HANDSHAKE_SECONDS) as other:
+                    clients = other.status(timeout=HANDSHAKE_SECONDS).clients
+                    if other.daemon.boot != session.boot or session.number not in {one.connection for one in clients}:
+                        return
+            except Error:
+                if session.process is None:  # nobody answers, and nothing else can be learned
+                    return
+            if session.process is None:
+                self._stop.wait(pause)
+            elif await_readable([session.process], pause):
+                return
+            pause = min(2 * pause, BACKOFF_MOST)
+
+
+def _process_of(connection: Connection) -> int | None:
+    with contextlib.suppress(OSError), socket.socket(fileno=os.dup(connection.fileno())) as peer:
+        (pid, _, _) = struct.unpack("3i", peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+        if pid > 0:
+            return os.pidfd_open(pid)
+    return None
+
+
+def await_readable(descriptors: Sequence[int], seconds: float | None = None) -> set[int]:
+    """Those that are readable within `seconds`; None: waits for one."""
+    watched = select.poll()
+    for descriptor in descriptors:
+        watched.register(descriptor, select.POLLIN)
+    return {descriptor for descriptor, _ in watched.poll(None if seconds is None else seconds * 1000)}

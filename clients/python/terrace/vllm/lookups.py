@@ -1,0 +1,101 @@
+"""What is known of keys that the scheduler asks about, until it needs them no longer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from .keys import GROUP_BYTES
+
+_UNKNOWN = object()
+SEGMENTS = 8  # that a window's search continues in after a miss, at a time
+
+
+@dataclass(slots=True)
+class Batch:
+    """Keys of one request and one group, in the order in which they were asked."""
+
+    keys: list[bytes]
+    backward: bool  #: asked from the end of the prompt: a miss does not end the search
+
+
+class Lookups:
+    """The first question about a key has no answer yet; the questions of a step are then sent together.
+
+    A hit is told once: vLLM then moves the key to its host pool and asks that. A miss is kept until its request needs it no
+    longer, since the scheduler repeats its questions until all are answered.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, bool | None] = {}  # None: asked
+        self._of_request: dict[str, list[bytes]] = {}
+        self._asked: dict[tuple[str, bytes], list[bytes]] = {}
+
+    def ask(self, key: bytes, request: str) -> bool | None:
+        """None: not known yet."""
+        answer = self._known.get(key, _UNKNOWN)
+        if answer is None or answer is False:
+            return answer
+        if answer is True:
+            del self._known[key]
+            return True
+        self._known[key] = None
+        self._of_request.setdefault(request, []).append(key)
+        self._asked.setdefault((request, key[-GROUP_BYTES:]), []).append(key)
+        return None
+
+    def take(self, position: Callable[[str, bytes], int | None] = lambda request, key: None) -> list[Batch]:
+        """The questions since the last call. `position`: where a key ends in its request's prompt, if that is known."""
+        if not self._asked:
+            return []
+        batches = []
+        for (request, _), keys in self._asked.items():
+            first, last = position(request, keys[0]), position(request, keys[-1])
+            batches.append(Batch(keys, first is not None and last is not None and first > last))
+        self._asked.clear()
+        return batches
+
+    def answer(self, batch: Batch, found: int) -> list[Batch]:
+        """The first `found` keys are present, the next one is not. Returns what must be asked next, of a backward search. In
+        a forward one nothing behind the miss matters; such keys are forgotten, so that they can be asked again."""
+        for key in batch.keys[:found]:
+            self._settle(key, True)
+        if found >= len(batch.keys):
+            return []
+        self._settle(batch.keys[found], False)
+        rest = batch.keys[found + 1 :]
+        if not batch.backward:
+            for key in rest:
+                if self._known.get(key, _UNKNOWN) is None:
+                    del self._known[key]
+            return []
+        rest = [key for key in rest if self._known.get(key, _UNKNOWN) is None]
+        size = -(-len(rest) // SEGMENTS)
+        return [Batch(rest[i : i + size], True) for i in range(0, len(rest), size)] if rest else []
+
+    def give_up(self, batch: Batch) -> None:
+        """There will be no answer: all count as missing."""
+        for key in batch.keys:
+            self._settle(key, False)
+
+    def miss(self, keys: Collection[bytes], request: str) -> None:
+        """They could not be loaded. While the request asks they count as missing, or it would try for ever."""
+        if (asked := self._of_request.get(request)) is None:
+            return
+        for key in keys:
+            self._known[key] = False
+        asked.extend(keys)
+
+    def forget(self, request: str) -> None:
+        """The request asks no more, for now."""
+        for key in self._of_request.pop(request, ()):
+            self._known.pop(key, None)
+        for name in [name for name in self._asked if name[0] == request]:
+            del self._asked[name]
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def _settle(self, key: bytes, found: bool) -> None:
+        if self._known.get(key, _UNKNOWN) is None:
+            self._known[key] = found

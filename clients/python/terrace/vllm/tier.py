@@ -1,0 +1,140 @@
+"""A secondary tier of vLLM's native offloading: `"secondary_tiers": [{"type": "TerraceTier", "module_path":
+"terrace.vllm.tier"}]` with `"spec_name": "TieringOffloadingSpec"`. For vLLM 0.25 to 0.33.
+
+vLLM moves blocks between the GPU and a pool in host memory; the daemon reads and writes that pool itself. Every method
+runs in the scheduler and returns without waiting, except `drain_jobs` and `shutdown`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Collection, Iterable
+from typing import Any
+
+import vllm  # type: ignore[import-not-found]
+from vllm.logger import init_logger  # type: ignore[import-not-found]
+from vllm.platforms import current_platform  # type: ignore[import-not-found]
+from vllm.v1.kv_offload import base  # type: ignore[import-not-found]
+from vllm.v1.kv_offload.tiering.base import JobResult, SecondaryTierManager  # type: ignore[import-not-found]
+
+from .._libterrace import address_of
+from ..connection import default_socket
+from ..shared import memory_of
+from .cache import Limits, PoolCache
+from .identity import layout_of, revision_of, specs_of
+from .link import HostPool
+
+logger = init_logger("vllm.terrace")
+
+_RESULT_FIELDS = {field.name for field in dataclasses.fields(JobResult)}
+_RESULTS = {True: base.LookupResult.HIT, False: base.LookupResult.MISS, None: base.LookupResult.RETRY}
+
+
+class TerraceTier(SecondaryTierManager):  # type: ignore[misc]
+    if hasattr(base, "Medium"):
+        medium = base.Medium.STORAGE
+
+    def __init__(
+        self,
+        offloading_spec: Any,
+        primary_kv_view: memoryview,
+        tier_type: str,
+        backpressure_detector: Any = None,
+        *,
+        socket: str | None = None,
+        revision: str | None = None,
+        salt: str = "",
+        name: str = "vllm",
+        lookup_seconds: float = Limits.lookup,
+        load_seconds: float = Limits.load,
+        store_seconds: float = Limits.store,
+        locality: str | None = None,
+        module_path: str | None = None,
+    ) -> None:
+        """What follows the `*` comes from the tier's configuration. `socket`: of the daemon; by default TERRACE_SOCKET, or
+        the system's. `revision`: of the model's weights. `salt`: engines share blocks only with those of the same salt."""
+        given = (offloading_spec, primary_kv_view, tier_type)
+        if backpressure_detector is None:
+            super().__init__(*given)
+        else:
+            super().__init__(*given, backpressure_detector)
+        if locality is not None and hasattr(base, "Locality"):
+            self.locality = base.Locality(locality)
+        strides = primary_kv_view.strides
+        assert strides is not None
+        row_bytes = strides[0]
+        layout = layout_of(offloading_spec, row_bytes, f"{vllm.__version__} {current_platform.device_type}")
+        specs = specs_of(layout, row_bytes, revision_of(layout.model) if revision is None else revision, salt)
+        self._contexts: dict[str, Any] = {}
+        self._cache = PoolCache(
+            socket or default_socket(), specs, _host_pool(primary_kv_view, row_bytes), name=name,
+            limits=Limits(lookup_seconds, load_seconds, store_seconds), log=logger,
+        )
+
+    # ---- questions ----
+
+    def on_new_request(self, req_context: Any) -> Any:
+        self._contexts[req_context.req_id] = req_context
+        return base.RequestOffloadingContext()
+
+    def lookup(self, key: bytes, req_context: Any) -> Any:
+        return _RESULTS[self._cache.lookup(key, req_context.req_id)]
+
+    def on_schedule_end(self, context: Any) -> None:
+        for request in context.new_req_ids:
+            self._cache.forget(request)
+        self._cache.flush(self._position)
+
+    def on_request_finished(self, req_context: Any) -> None:
+        self._contexts.pop(req_context.req_id, None)
+        self._cache.forget(req_context.req_id)
+
+    def _position(self, request: str, key: bytes) -> int | None:
+        position = getattr(self._contexts.get(request), "get_offload_key_position", None)
+        found: int | None = position(key) if position is not None else None
+        return found
+
+    # ---- transfers ----
+
+    def submit_store(self, job_metadata: Any) -> None:
+        self._cache.store(job_metadata.job_id, job_metadata.keys, _rows(job_metadata), job_metadata.req_context.req_id)
+
+    def submit_load(self, job_metadata: Any) -> None:
+        self._cache.load(job_metadata.job_id, job_metadata.keys, _rows(job_metadata), job_metadata.req_context.req_id)
+
+    def get_finished_jobs(self) -> Iterable[Any]:
+        results = []
+        for job in self._cache.finished():
+            told: dict[str, Any] = {"job_id": job.job, "success": job.success}
+            if "successful_keys" in _RESULT_FIELDS and job.is_load and not job.success and job.arrived:
+                told["successful_keys"] = tuple(job.arrived)
+            if "transfer_time" in _RESULT_FIELDS:
+                told["transfer_time"] = job.seconds
+            if "transfer_bytes" in _RESULT_FIELDS:
+                told["transfer_bytes"] = job.nbytes
+            results.append(JobResult(**told))
+        return results
+
+    def has_pending_work(self) -> bool:
+        return self._cache.busy
+
+    def drain_jobs(self) -> None:
+        self._cache.drain()
+
+    def touch(self, keys: Collection[bytes], req_context: Any) -> None:
+        """Loads and stores are what the daemon's policies count."""
+
+    def shutdown(self) -> None:
+        self._cache.close()
+        self.__dict__.pop("_primary_kv_view", None)  # or the pool cannot be unmapped
+
+
+def _rows(job: Any) -> Any:
+    return job.chunk_ids if hasattr(job, "chunk_ids") else job.block_ids  # before 0.29
+
+
+def _host_pool(view: memoryview, row_bytes: int) -> HostPool:
+    with memory_of(view) as place:
+        address, _ = address_of(view)
+        return HostPool(os.dup(place.descriptor), place.nbytes, address - place.base, row_bytes)

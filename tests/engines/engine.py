@@ -1,0 +1,80 @@
+"""An engine process (vllm_engine.py) that a test gives commands."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+START_SECONDS = 240  # on a busy machine; 10 on a quiet one
+CALL_SECONDS = 60  # only turns a hang into a failure
+
+
+class Engine:
+    def __init__(self, socket: str) -> None:
+        inward, self._inward = os.pipe()
+        self._outward, outward = os.pipe()
+        self.log = tempfile.NamedTemporaryFile(prefix="terrace-engine-", suffix=".log")
+        script = Path(__file__).parent / "vllm_engine.py"
+        command = [sys.executable, script, os.environ["TERRACE_TEST_MODEL"], socket, str(inward), str(outward)]
+        self.process = subprocess.Popen(command, pass_fds=[inward, outward], stdin=subprocess.DEVNULL, stdout=self.log,
+                                        stderr=self.log)
+        os.close(inward)
+        os.close(outward)
+        self._answers = b""
+        self._started = False
+        self.pools: list[Path] = []  #: in /dev/shm
+
+    def ready(self) -> Engine:
+        if not self._started:
+            self.pools = [Path(path) for path in self.answer(START_SECONDS)["pools"]]
+            self._started = True
+        return self
+
+    def begin(self, command: str, **arguments: Any) -> None:
+        self.ready()
+        os.write(self._inward, json.dumps([command, arguments]).encode() + b"\n")
+
+    def answer(self, seconds: float = CALL_SECONDS) -> dict[str, Any]:
+        while b"\n" not in self._answers:
+            if not select.select([self._outward], [], [], seconds)[0]:
+                raise AssertionError(f"the engine did not answer within {seconds} s:\n{self.log_text()}")
+            came = os.read(self._outward, 1 << 16)
+            if not came:
+                raise AssertionError(f"the engine ended with {self.process.wait()}:\n{self.log_text()}")
+            self._answers += came
+        line, _, self._answers = self._answers.partition(b"\n")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def call(self, command: str, **arguments: Any) -> dict[str, Any]:
+        self.begin(command, **arguments)
+        return self.answer()
+
+    def log_text(self) -> str:
+        return Path(self.log.name).read_text(errors="replace")[-6000:]
+
+    def whole_log(self) -> str:
+        return Path(self.log.name).read_text(errors="replace")
+
+    def end(self) -> int:
+        """In order."""
+        self.call("end")
+        os.close(self._inward)
+        self._inward = -1
+        return self.process.wait(CALL_SECONDS)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        for pool in self.pools:  # which vLLM leaves there when it is killed
+            pool.unlink(missing_ok=True)
+        for descriptor in (self._inward, self._outward):
+            if descriptor >= 0:
+                os.close(descriptor)
+        self._inward = self._outward = -1

@@ -1,0 +1,77 @@
+"""The virtual environment of an engine, made once for each list of packages and kept outside of the tree."""
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+DISK_BYTES = 6 << 30  # while it is made; 2.4 GiB stay
+MEMORY_BYTES = 3 << 30  # of one engine with its model, its caches and a daemon
+SECONDS = 1200  # to download 0.9 GiB
+
+
+class Unavailable(Exception):
+    """Why the engine cannot run here."""
+
+
+def cache_folder() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "terrace"
+
+
+def python_of(*lists: str) -> Path:
+    """The interpreter of an environment with the packages of these lists; makes it if it is not there. Raises Unavailable."""
+    check_memory()
+    parts = [sys.version.split()[0], (HERE / "cuda_stand_ins.py").read_text(), *((HERE / name).read_text() for name in lists)]
+    digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
+    folder = cache_folder() / f"engine-{Path(lists[-1]).stem}-{digest}"
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with open(folder.with_suffix(".lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # another run of the tests may be making it
+        if not (folder / "complete").exists():
+            make(folder, lists)
+    return folder / "bin/python"
+
+
+def check_memory() -> None:
+    with open("/proc/meminfo") as lines:
+        free = next(int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable"))
+    if free < MEMORY_BYTES:
+        raise Unavailable(f"expected {MEMORY_BYTES >> 30} GiB of available memory, got {free / (1 << 30):.1f}")
+
+
+def make(folder: Path, lists: tuple[str, ...]) -> None:
+    free = shutil.disk_usage(folder.parent).free
+    if free < DISK_BYTES:
+        raise Unavailable(f"expected {DISK_BYTES >> 30} GiB free at {folder.parent}, got {free / (1 << 30):.1f}")
+    shutil.rmtree(folder, ignore_errors=True)
+    command(sys.executable, "-m", "venv", folder, because="this Python makes no virtual environments (Debian: python3-venv)")
+    try:
+        for name in lists:
+            command(folder / "bin/pip", "install", "--quiet", "--no-compile", "--no-deps", "--retries", "1", "-r", HERE / name,
+                    because=f"the packages of tests/engines/{name} cannot be installed")
+        (site_packages,) = folder.glob("lib/python*/site-packages")
+        command(sys.executable, HERE / "cuda_stand_ins.py", site_packages, because="CUDA's libraries have no stand-ins")
+        command(folder / "bin/python", "-c", "import torch, vllm", because="the installed engine cannot be imported")
+    except Unavailable:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    (folder / "complete").touch()
+
+
+def command(*words: object, because: str) -> None:
+    try:
+        done = subprocess.run([str(word) for word in words], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              stdin=subprocess.DEVNULL, timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        raise Unavailable(f"{because}: {words[0]} took more than {SECONDS} s") from None
+    if done.returncode != 0:
+        print(done.stdout, flush=True)
+        raise Unavailable(f"{because} (see above)")
+
+
+if __name__ == "__main__":
+    print(python_of(*sys.argv[1:]))

@@ -1,0 +1,208 @@
+"""vLLM with Terrace as a secondary tier: the tokens are the same whatever happens, and what can be loaded is.
+
+Two engine processes serve all cases, because a start takes 10 seconds of a processor.
+"""
+
+from __future__ import annotations
+
+import random
+import struct
+import time
+import unittest
+from collections.abc import Callable
+from typing import Any
+
+import terrace
+from daemon import PATIENCE, Daemon
+from engine import Engine
+
+BLOCK = 32
+PROMPT = 300  # tokens: 9 whole blocks and a rest
+WHOLE = PROMPT // BLOCK * BLOCK
+
+
+def prompts_of(seed: int, count: int = 1, tokens: int = PROMPT) -> list[list[int]]:
+    source = random.Random(seed)
+    return [[source.randrange(4, 2048) for _ in range(tokens)] for _ in range(count)]
+
+
+def until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        if time.monotonic() > end:
+            raise AssertionError("not within the patience of a test")
+        time.sleep(0.01)
+
+
+class VllmTier(unittest.TestCase):
+    server: Daemon
+    first: Engine
+    second: Engine
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.server = Daemon(host_bytes=64 << 20, disk_bytes=256 << 20)
+        cls.addClassCleanup(cls.server.stop)
+        cls.await_disk()
+        cls.first = Engine(cls.server.socket)
+        cls.addClassCleanup(lambda: cls.first.kill())
+        cls.second = Engine(cls.server.socket)
+        cls.addClassCleanup(lambda: cls.second.kill())
+        for engine in (cls.first, cls.second):
+            engine.ready()
+
+    @classmethod
+    def await_disk(cls) -> None:
+        with terrace.connect(cls.server.socket, observes=True, timeout=PATIENCE) as observer:
+            until(lambda: all(tier.state == "ready" for tier in observer.status(timeout=PATIENCE).groups[0].tiers))
+
+    def tiers(self) -> dict[str, terrace.status.TierStatus]:
+        with terrace.connect(self.server.socket, observes=True, timeout=PATIENCE) as observer:
+            return {tier.tier: tier for tier in observer.status(timeout=PATIENCE).groups[0].tiers}
+
+    def connected(self, *engines: Engine) -> None:
+        """The daemon has these engines' connections."""
+
+        def both() -> bool:
+            with terrace.connect(self.server.socket, observes=True, timeout=PATIENCE) as observer:
+                pids = {client.pid for client in observer.status(timeout=PATIENCE).clients}
+                return pids >= {engine.process.pid for engine in engines}
+
+        until(both)
+
+    def generate(self, engine: Engine, prompts: list[list[int]]) -> dict[str, Any]:
+        made = engine.call("generate", prompts=prompts)
+        self.assertFalse(engine.call("settle")["pending"])
+        return made
+
+    def cold(self, engine: Engine, prompts: list[list[int]]) -> list[list[int]]:
+        """The right tokens: computed, and stored."""
+        made = self.generate(engine, prompts)
+        self.assertEqual(made["cached"], [0] * len(prompts))
+        return made["tokens"]
+
+    def loaded(self, engine: Engine, prompts: list[list[int]]) -> dict[str, Any]:
+        """Without what the engine itself has kept."""
+        self.assertTrue(engine.call("forget")["reset"])
+        return self.generate(engine, prompts)
+
+    def test_a_warm_cache_gives_the_same_tokens(self) -> None:
+        prompts = prompts_of(1)
+        right = self.cold(self.first, prompts)
+        made = self.loaded(self.first, prompts)
+        self.assertEqual((made["tokens"], made["cached"]), (right, [WHOLE]))
+        self.assertGreater(self.tiers()["host"].bytes_read, 0)
+
+    def test_what_one_engine_computes_the_other_loads(self) -> None:
+        prompts = prompts_of(2, 4, 1000)
+        right = self.cold(self.first, prompts)
+        made = self.generate(self.second, prompts)
+        self.assertEqual((made["tokens"], made["cached"]), (right, [1000 // BLOCK * BLOCK] * 4))
+
+    def test_a_longer_prompt_loads_the_prefix_that_is_there(self) -> None:
+        (prompt,) = prompts_of(3)
+        self.cold(self.first, [prompt])
+        longer = prompt[:WHOLE] + prompts_of(4)[0]
+        right = self.generate(self.second, [longer])
+        self.assertEqual(right["cached"], [WHOLE])
+        self.server.pause()  # its lookups count as misses: computed from the beginning
+        self.addCleanup(self.server.resume)
+        self.first.call("forget")
+        computed = self.first.call("generate", prompts=[longer])
+        self.server.resume()
+        self.assertEqual((computed["cached"], computed["tokens"]), ([0], right["tokens"]))
+        self.first.call("settle")
+
+    def test_wrong_bytes_would_be_seen(self) -> None:
+        """The control: with KV that is changed on its way, the tokens differ, so equal tokens prove something."""
+        prompts = prompts_of(6)
+        right = self.cold(self.first, prompts)
+        self.first.call("wrong_loads", on=True)
+        try:
+            made = self.loaded(self.first, prompts)
+        finally:
+            self.first.call("wrong_loads", on=False)
+        self.assertEqual(made["cached"], [WHOLE])
+        self.assertNotEqual(made["tokens"], right)
+        self.first.call("forget")
+
+    def test_after_the_daemons_restart_the_disk_has_it(self) -> None:
+        prompts = prompts_of(7, 2)
+        right = self.cold(self.first, prompts)
+        self.restart()
+        made = self.loaded(self.first, prompts)
+        self.assertEqual((made["tokens"], made["cached"]), (right, [WHOLE] * 2))
+        self.assertGreater(self.tiers()["disk"].bytes_read, 0)
+
+    def test_damaged_bytes_on_disk_are_computed_again(self) -> None:
+        prompts = prompts_of(8, 2)
+        right = self.cold(self.first, prompts)
+        self.restart(self.damage)
+        made = self.loaded(self.first, prompts)
+        self.assertEqual((made["tokens"], made["cached"]), (right, [0] * 2))
+        again = self.loaded(self.first, prompts)  # what was computed has been stored again
+        self.assertEqual((again["tokens"], again["cached"]), (right, [WHOLE] * 2))
+
+    def test_a_daemon_that_is_killed_in_the_middle_changes_no_token(self) -> None:
+        prompts = prompts_of(9, 4, 1000)
+        right = self.cold(self.first, prompts)
+        for delay in (0.0, 0.005, 0.02, 0.1):
+            self.first.call("forget")
+            self.first.begin("generate", prompts=prompts)
+            time.sleep(delay)
+            self.server.kill()
+            made = self.first.answer()
+            self.assertEqual(made["tokens"], right, delay)
+            away = self.loaded(self.first, prompts)
+            self.assertEqual((away["tokens"], away["cached"]), (right, [0] * 4))
+            self.server.start()
+            self.await_disk()
+            self.connected(self.first, self.second)
+
+    def test_a_daemon_that_stands_still_is_gone_on_without(self) -> None:
+        prompts = prompts_of(10)
+        right = self.cold(self.first, prompts)
+        self.first.call("forget")
+        self.server.pause()
+        self.addCleanup(self.server.resume)
+        made = self.first.call("generate", prompts=prompts)
+        self.assertEqual((made["tokens"], made["cached"]), (right, [0]))
+        self.assertLess(made["seconds"], 10)
+        self.server.resume()
+        self.first.call("settle")
+
+    def test_z_after_the_engines_restart_the_daemon_has_it(self) -> None:
+        """The last, since it ends an engine: nothing is left behind in /dev/shm or in its log."""
+        prompts = prompts_of(11)
+        right = self.cold(self.first, prompts)
+        self.assertEqual(len(self.first.pools), 1)
+        self.assertEqual(self.first.end(), 0)
+        self.assertNotIn("BufferError", self.first.whole_log())
+        self.assertNotIn("Failed to shut down", self.first.whole_log())
+        self.assertEqual([path for path in self.first.pools if path.exists()], [])
+        type(self).first = Engine(self.server.socket)
+        made = self.generate(self.first, prompts)
+        self.assertEqual((made["tokens"], made["cached"]), (right, [WHOLE]))
+
+    def restart(self, between: Callable[[], None] = lambda: None) -> None:
+        self.server.terminate()
+        between()
+        self.server.start()
+        self.await_disk()
+        self.connected(self.first, self.second)
+
+    def damage(self) -> None:
+        """A byte of each page that holds objects."""
+        with open(self.server.folder / "state/terrace.extents", "r+b") as file:
+            (begin,) = struct.unpack_from("<Q", file.read(4096), 192)  # docs/disk-format.md
+            file.seek(begin)
+            content = bytearray(file.read())
+            for page in range(0, len(content), 4096):
+                if any(content[page:page + 4096]):
+                    content[page + 100] ^= 0xFF
+            file.seek(begin)
+            file.write(content)
+
+
+if __name__ == "__main__":
+    unittest.main()

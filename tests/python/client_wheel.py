@@ -1,0 +1,71 @@
+"""Builds a wheel of clients/python; for the test programs that install one."""
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+CLIENT = HERE.parent.parent / "clients/python"
+PYTHON = os.environ.get("TERRACE_PYTHON", sys.executable)
+
+
+def skip(reason):
+    print(f"skipped: {reason}")
+    sys.exit(77)
+
+
+def run(*command, **settings):
+    """Its output, which is shown when it fails."""
+    done = subprocess.run([str(word) for word in command], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          **settings)
+    if done.returncode != 0:
+        print(done.stdout, flush=True)
+    return done
+
+
+def tools(build):
+    """The virtual environment to build and check with; made once for each list of requirements."""
+    requirements = HERE / "requirements.txt"
+    version = run(PYTHON, "--version").stdout
+    name = hashlib.sha256((requirements.read_text() + version).encode()).hexdigest()[:12]
+    folder = build / f"tools-{name}"
+    if not (folder / "complete").exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        if run(PYTHON, "-m", "venv", folder).returncode != 0:
+            skip("this Python makes no virtual environments; Debian's package is python3-venv")
+        pip = run(folder / "bin/pip", "install", "--quiet", "--retries", "1", "-r", requirements)
+        if pip.returncode != 0:
+            skip("the package index cannot be reached, from which meson-python, nanobind and mypy come (see above)")
+        (folder / "complete").touch()
+    return folder
+
+
+def wheel(build, using):
+    wheels = build / "wheels"
+    shutil.rmtree(wheels, ignore_errors=True)
+    # The folder of the build stays, so that only what has changed is compiled.
+    environment = {**os.environ, "PATH": f"{using / 'bin'}:{os.environ['PATH']}"}
+    done = run(using / "bin/pip", "wheel", "--quiet", "--no-build-isolation", "--no-deps", "--no-index",
+               f"--config-settings=build-dir={build / 'wheel'}", "--config-settings=setup-args=-Dwerror=true",
+               "--wheel-dir", wheels, CLIENT, env=environment)
+    if done.returncode != 0:
+        sys.exit("building the wheel failed")
+    (made,) = wheels.glob("*.whl")
+    return made
+
+
+def make():
+    """The environment of the tools, and the wheel. Ends the program with 77 where it cannot be built."""
+    build = Path(os.environ.get("TERRACE_PYTHON_BUILD", HERE.parent.parent / "build/python")).resolve()
+    build.mkdir(parents=True, exist_ok=True)
+    include = run(PYTHON, "-c", "import sysconfig; print(sysconfig.get_path('include'))").stdout.strip()
+    if not Path(include, "Python.h").exists():
+        skip("Python's headers are missing; Debian's package is python3-dev")
+    with open(build / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        using = tools(build)
+        return build, using, wheel(build, using)
