@@ -23,7 +23,10 @@ struct hashing {
 
 bool hash_some(connection& client, hashing& work) {
   // What takes longer than the first part is done in turns that others who were just woken precede (job_queue.hpp).
-  if (work.resolver.step(work.body ? hash_step_work : hash_step_work / 8)) {
+  auto done = work.resolver.step(work.body ? hash_step_work : hash_step_work / 8);
+  if (!client.ok(work.what, done))
+    return true;
+  if (*done) {
     work.then(work.resolver.take(), work.body);
     if (work.body)
       client.objects_are_known(work.what);
