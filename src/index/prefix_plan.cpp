@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cstring>
 #include <utility>
 
 namespace terrace {
@@ -21,83 +22,6 @@ void merge_word(tier_kind* fastest, uint64_t word, tier_kind tier) {
     tier_kind& one = fastest[std::countr_zero(word)];
     one = slower(one, tier) ? tier : one;
   }
-}
-
-std::vector<tier_kind> fastest_tiers(size_t objects, const std::vector<tier_answer>& answers) {
-  std::vector<tier_kind> fastest(objects, tier_kind::none); // has the largest number of all tiers
-  for (auto& answer : answers) {
-    assert(answer.present.size() == objects);
-    for (size_t i = 0; i < answer.present.words().size(); ++i)
-      merge_word(&fastest[i * 64], answer.present.words()[i], answer.tier);
-  }
-  return fastest;
-}
-
-/// Per pool and number of chunks n: how many consecutive chunks, ending with the n-th, have all their ranks.
-class run_lengths {
- public:
-  run_lengths(const chunk_layout& layout, uint32_t chunks, const std::vector<tier_kind>& fastest)
-      : stride_(chunks + 1), runs_(layout.pools() * stride_) {
-    for (size_t pool = 0; pool < layout.pools(); ++pool)
-      for (uint32_t chunk = 0; chunk < chunks; ++chunk) {
-        auto first = fastest.begin() + static_cast<ptrdiff_t>(size_t{chunk} * layout.objects_per_chunk() +
-                                                              layout.first_object(pool));
-        bool whole =
-            std::find(first, first + layout.ranks(pool), tier_kind::none) == first + layout.ranks(pool);
-        runs_[pool * stride_ + chunk + 1] = whole ? runs_[pool * stride_ + chunk] + 1 : 0;
-      }
-  }
-  uint32_t at(size_t pool, uint32_t length) const { return runs_[pool * stride_ + length]; }
-
- private:
-  size_t stride_;
-  std::vector<uint32_t> runs_;
-};
-
-/// The longest prefix of at most `limit` chunks at which every pool's rule holds.
-uint32_t longest(const space_spec& spec, const run_lengths& runs, uint32_t limit) {
-  for (uint32_t length = limit; length > 0; --length) {
-    bool holds = true;
-    for (size_t pool = 0; pool < spec.pools.size() && holds; ++pool) {
-      bool all = spec.pools[pool].rule == hit_rule::all_chunks;
-      holds = runs.at(pool, length) >= (all ? length : std::min(length, spec.pools[pool].trailing));
-    }
-    if (holds)
-      return length;
-  }
-  return 0;
-}
-
-void find_tiers(const space_spec& spec, const chunk_layout& layout, prefix_plan& plan) {
-  plan.chunk_tiers.assign(plan.found_chunks, tier_kind::none);
-  for (uint32_t chunk = 0; chunk < plan.found_chunks; ++chunk) {
-    bool any = false;
-    tier_kind slowest{};
-    for (size_t pool = 0; pool < layout.pools(); ++pool) {
-      if (!needs(spec.pools[pool], plan.found_chunks, chunk))
-        continue;
-      size_t object = size_t{chunk} * layout.objects_per_chunk() + layout.first_object(pool);
-      for (uint32_t rank = 0; rank < layout.ranks(pool); ++rank, ++object)
-        if (!std::exchange(any, true) || slower(plan.object_tiers[object], slowest))
-          slowest = plan.object_tiers[object];
-    }
-    if (any)
-      plan.chunk_tiers[chunk] = slowest;
-  }
-}
-
-std::optional<prefix_object> first_missing(const chunk_layout& layout, const prefix_plan& plan) {
-  auto behind = plan.object_tiers.begin() +
-                static_cast<ptrdiff_t>(size_t{plan.found_chunks} * layout.objects_per_chunk());
-  auto absent = std::find(behind, plan.object_tiers.end(), tier_kind::none);
-  if (absent == plan.object_tiers.end())
-    return std::nullopt;
-  auto number = static_cast<size_t>(absent - plan.object_tiers.begin());
-  auto object = static_cast<uint32_t>(number % layout.objects_per_chunk());
-  size_t pool = layout.pool_of(object);
-  return prefix_object{static_cast<uint32_t>(number / layout.objects_per_chunk()),
-                       static_cast<uint16_t>(pool),
-                       static_cast<uint16_t>(object - layout.first_object(pool))};
 }
 
 } // namespace
@@ -120,34 +44,163 @@ std::array<uint64_t, 4> chunks_by_tier(const prefix_plan& plan) {
   return chunks;
 }
 
-prefix_plan make_prefix_plan(const space_spec& spec, const plan_request& request,
-                             const std::vector<tier_answer>& answers) {
-  chunk_layout layout(spec);
-  prefix_plan plan;
-  plan.requested_chunks = request.chunks;
-  plan.first_token = request.first_token;
-  plan.object_tiers = fastest_tiers(size_t{request.chunks} * layout.objects_per_chunk(), answers);
-  run_lengths runs(layout, request.chunks, plan.object_tiers);
+prefix_planner::prefix_planner(const space_spec& spec, const plan_request& request,
+                               std::vector<tier_answer> answers, uint32_t chunks_at_most)
+    : spec_(&spec), layout_(spec), request_(request), chunks_(std::min(request.chunks, chunks_at_most)),
+      answers_(std::move(answers)) {
+  for (size_t pool = 0; pool < layout_.pools(); ++pool)
+    (spec.pools[pool].rule == hit_rule::all_chunks ? all_pools_ : trailing_pools_).push_back(pool);
+  work_ = plan_all();
+}
 
-  plan.found_chunks = longest(spec, runs, request.chunks);
-  plan.found_tokens = uint64_t{plan.found_chunks} * spec.chunk_tokens;
-  plan.usable_chunks = plan.found_chunks;
-  plan.usable_tokens = plan.found_tokens;
-  if (plan.found_chunks > 0 && request.first_token + plan.found_tokens >= request.prompt_tokens) {
-    bool cut_by_token = std::all_of(spec.pools.begin(), spec.pools.end(),
-                                    [](const pool_spec& pool) { return pool.rule == hit_rule::all_chunks; });
-    if (cut_by_token) {
-      plan.usable_tokens = plan.found_tokens - 1;
-      plan.usable_chunks = plan.usable_tokens > 0 ? plan.found_chunks : 0; // chunks of one token
+void prefix_planner::cut(uint32_t chunks) {
+  assert(chunks <= plan_.found_chunks);
+  chunks_ = chunks;
+  chain_ = std::min(chain_, chunks);
+  work_ = plan_rest();
+}
+
+steps prefix_planner::plan_all() {
+  size_t per_chunk = layout_.objects_per_chunk();
+  plan_.object_tiers.reserve((chunks_ * per_chunk + 63) / 64 * 64);
+  runs_.reserve(trailing_pools_.size() * (size_t{chunks_} + 1));
+  runs_.resize(trailing_pools_.size());
+  auto some = static_cast<uint32_t>(step_objects / per_chunk + 1);
+  // Behind the first chunk that is missing in a pool of which all chunks are needed nothing counts.
+  for (uint32_t chunk = 0; chunk < chunks_ && chunk == (all_pools_.empty() ? chunk : chain_);) {
+    uint32_t end = chunk + std::min(some, chunks_ - chunk);
+    merge_up_to(end * per_chunk);
+    for (; chunk < end; ++chunk)
+      add_runs(chunk);
+    if (end != chunks_)
+      co_yield {};
+  }
+  if (all_pools_.empty())
+    chain_ = chunks_;
+  steps rest = plan_rest();
+  while (rest.next())
+    co_yield {};
+}
+
+steps prefix_planner::plan_rest() {
+  plan_.requested_chunks = request_.chunks;
+  plan_.first_token = request_.first_token;
+  uint32_t length = chain_;
+  steps search = find_longest(length);
+  while (search.next())
+    co_yield {};
+  plan_.found_chunks = plan_.usable_chunks = length;
+  plan_.found_tokens = plan_.usable_tokens = uint64_t{plan_.found_chunks} * spec_->chunk_tokens;
+  if (plan_.found_chunks > 0 && request_.first_token + plan_.found_tokens >= request_.prompt_tokens) {
+    if (trailing_pools_.empty()) {
+      plan_.usable_tokens = plan_.found_tokens - 1;
+      plan_.usable_chunks = plan_.usable_tokens > 0 ? plan_.found_chunks : 0; // chunks of one token
     } else {
-      plan.usable_chunks = longest(spec, runs, plan.found_chunks - 1);
-      plan.usable_tokens = uint64_t{plan.usable_chunks} * spec.chunk_tokens;
+      --length;
+      search = find_longest(length);
+      while (search.next())
+        co_yield {};
+      plan_.usable_chunks = length;
+      plan_.usable_tokens = uint64_t{plan_.usable_chunks} * spec_->chunk_tokens;
     }
   }
-  plan.missing = first_missing(layout, plan);
-  plan.object_tiers.resize(size_t{plan.found_chunks} * layout.objects_per_chunk());
-  find_tiers(spec, layout, plan);
-  return plan;
+  find_missing();
+  plan_.object_tiers.resize(size_t{plan_.found_chunks} * layout_.objects_per_chunk());
+  plan_.chunk_tiers.clear();
+  plan_.chunk_tiers.reserve(plan_.found_chunks);
+  step_pace pace(step_objects);
+  for (uint32_t chunk = 0; chunk < plan_.found_chunks; ++chunk) {
+    plan_.chunk_tiers.push_back(slowest_of(chunk));
+    if (pace.due(layout_.objects_per_chunk()) && chunk + 1 != plan_.found_chunks)
+      co_yield {};
+  }
+}
+
+void prefix_planner::merge_up_to(size_t objects) {
+  size_t first = plan_.object_tiers.size(), end = (objects + 63) / 64 * 64; // whole words
+  if (end <= first)
+    return;
+  plan_.object_tiers.resize(end, tier_kind::none); // has the largest number of all tiers
+  for (auto& answer : answers_) {
+    auto words = answer.present.words();
+    for (size_t word = first / 64; word < std::min(end / 64, words.size()); ++word)
+      merge_word(&plan_.object_tiers[word * 64], words[word], answer.tier);
+  }
+}
+
+/// Whether all ranks of the pool have the chunk.
+bool prefix_planner::whole(uint32_t chunk, size_t pool) const {
+  auto first =
+      plan_.object_tiers.begin() +
+      static_cast<ptrdiff_t>(size_t{chunk} * layout_.objects_per_chunk() + layout_.first_object(pool));
+  auto end = first + layout_.ranks(pool);
+  return std::find(first, end, tier_kind::none) == end;
+}
+
+void prefix_planner::add_runs(uint32_t chunk) {
+  if (chain_ == chunk && std::all_of(all_pools_.begin(), all_pools_.end(),
+                                     [this, chunk](size_t pool) { return whole(chunk, pool); }))
+    ++chain_;
+  for (size_t pool : trailing_pools_) {
+    uint32_t before = runs_[runs_.size() - trailing_pools_.size()];
+    runs_.push_back(whole(chunk, pool) ? before + 1 : 0);
+  }
+}
+
+/// The longest prefix of at most `length` chunks at which every pool's rule holds.
+steps prefix_planner::find_longest(uint32_t& length) {
+  if (trailing_pools_.empty())
+    co_return;
+  step_pace pace(step_objects);
+  for (; length > 0; --length) {
+    bool holds = true;
+    for (size_t i = 0; i < trailing_pools_.size() && holds; ++i)
+      holds = runs_[length * trailing_pools_.size() + i] >=
+              std::min(length, spec_->pools[trailing_pools_[i]].trailing);
+    if (holds)
+      co_return;
+    if (pace.due(trailing_pools_.size()))
+      co_yield {};
+  }
+}
+
+void prefix_planner::find_missing() {
+  plan_.missing.reset();
+  size_t per_chunk = layout_.objects_per_chunk();
+  size_t first = plan_.found_chunks * per_chunk;
+  size_t end = std::min(chunks_ * per_chunk, plan_.object_tiers.size());
+  const void* absent = first == end ? nullptr
+                                    : std::memchr(plan_.object_tiers.data() + first,
+                                                  static_cast<int>(tier_kind::none), end - first);
+  if (absent == nullptr)
+    return;
+  auto number = static_cast<size_t>(static_cast<const tier_kind*>(absent) - plan_.object_tiers.data());
+  auto object = static_cast<uint32_t>(number % per_chunk);
+  size_t pool = layout_.pool_of(object);
+  plan_.missing = {static_cast<uint32_t>(number / per_chunk), static_cast<uint16_t>(pool),
+                   static_cast<uint16_t>(object - layout_.first_object(pool))};
+}
+
+tier_kind prefix_planner::slowest_of(uint32_t chunk) const {
+  bool any = false;
+  tier_kind slowest{};
+  for (size_t pool = 0; pool < layout_.pools(); ++pool) {
+    if (!needs(spec_->pools[pool], plan_.found_chunks, chunk))
+      continue;
+    size_t object = size_t{chunk} * layout_.objects_per_chunk() + layout_.first_object(pool);
+    for (uint32_t rank = 0; rank < layout_.ranks(pool); ++rank, ++object)
+      if (!std::exchange(any, true) || slower(plan_.object_tiers[object], slowest))
+        slowest = plan_.object_tiers[object];
+  }
+  return any ? slowest : tier_kind::none;
+}
+
+prefix_plan make_prefix_plan(const space_spec& spec, const plan_request& request,
+                             std::vector<tier_answer> answers) {
+  prefix_planner planner(spec, request, std::move(answers));
+  while (planner.step())
+    ;
+  return planner.take();
 }
 
 } // namespace terrace

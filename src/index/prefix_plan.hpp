@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/ids.hpp"
+#include "base/steps.hpp"
 #include "index/chunk_layout.hpp"
 
 #include <array>
@@ -114,8 +115,53 @@ bool needs(const pool_spec& pool, uint32_t length, uint32_t chunk);
 /// Of the found chunks, by `chunk_tiers`; those in no tier are left out.
 std::array<uint64_t, 4> chunks_by_tier(const prefix_plan& plan);
 
-/// Merges the answers. Each bitmap has `chunks` x `objects_per_chunk` bits.
+/// Makes a plan in steps. It stays where it is.
+class prefix_planner {
+ public:
+  /// `spec` must outlive it. `chunks_at_most`: nothing is known of those behind. Each answer's bitmap has at least as many
+  /// bits as these have objects.
+  prefix_planner(const space_spec& spec, const plan_request& request, std::vector<tier_answer> answers,
+                 uint32_t chunks_at_most = UINT32_MAX);
+  prefix_planner(const prefix_planner&) = delete;
+  prefix_planner& operator=(const prefix_planner&) = delete;
+
+  /// Objects that are planned for in a step, about 100 us.
+  static constexpr size_t step_objects = 16'384;
+
+  /// True: there is another step.
+  bool step() { return work_.next(); }
+  const prefix_plan& plan() const { return plan_; } ///< after the last step
+  prefix_plan take() { return std::move(plan_); }   ///< call once
+  std::span<const tier_answer> answers() const { return answers_; }
+
+  /// Begins again, for at most so many of the found chunks; before further steps. Precondition: it was done.
+  void cut(uint32_t chunks);
+
+ private:
+  steps plan_all();
+  steps plan_rest();
+  void merge_up_to(size_t objects);
+  bool whole(uint32_t chunk, size_t pool) const;
+  void add_runs(uint32_t chunk);
+  steps find_longest(uint32_t& length);
+  void find_missing();
+  tier_kind slowest_of(uint32_t chunk) const;
+
+  const space_spec* spec_;
+  chunk_layout layout_;
+  plan_request request_;
+  uint32_t chunks_; ///< of the request, at most
+  std::vector<tier_answer> answers_;
+  std::vector<size_t> all_pools_, trailing_pools_;
+  uint32_t chain_ = 0; ///< leading chunks that all pools have of which all are needed
+  /// Per number of chunks n and trailing pool: how many consecutive chunks, ending with the n-th, have all their ranks.
+  std::vector<uint32_t> runs_;
+  prefix_plan plan_;
+  steps work_;
+};
+
+/// Merges the answers, all at once.
 prefix_plan make_prefix_plan(const space_spec& spec, const plan_request& request,
-                             const std::vector<tier_answer>& answers);
+                             std::vector<tier_answer> answers);
 
 } // namespace terrace

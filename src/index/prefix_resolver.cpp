@@ -57,74 +57,106 @@ result<void> check_size(const space_spec& spec, uint64_t first, uint64_t tokens)
   return {};
 }
 
-/// One digest per chunk in sequence, the common case; nothing to validate.
-std::vector<digest> one_for_each_chunk(const prefix_input& input, size_t count) {
-  size_t width = input.digest_width;
-  std::vector<digest> chunks(count);
-  if (width == digest::max_size)
-    std::memcpy(chunks.data(), input.digests.data(), count * width);
-  else
-    for (size_t i = 0; i < count; ++i)
-      chunks[i] = digest::from(input.digests.subspan(i * width, width));
-  return chunks;
-}
-static_assert(sizeof(digest) == digest::max_size);
+} // namespace
 
-/// The digests that end chunks; the end of the last digest is the end of the prompt.
-result<chunk_prefix> chunks_of_digests(const space_spec& spec, const prefix_input& input) {
-  size_t width = input.digest_width;
-  if (width < digest::min_size || width > digest::max_size)
-    return wrong("digest_width is " + decimal(width) + ": expected 8 to 32");
-  if (input.digests.size() % width != 0)
-    return wrong("digests have " + decimal(input.digests.size()) +
-                 " bytes: expected a multiple of digest_width (" + decimal(width) + ")");
-  if (input.unit > digest_unit::hash_block)
-    return wrong("digest_unit is " + decimal(static_cast<uint64_t>(input.unit)) +
-                 ": expected 0 (chunk) or 1 (hash_block)");
-  size_t count = input.digests.size() / width;
-  if (!input.end_offsets.empty() && input.end_offsets.size() != count)
-    return wrong(decimal(input.end_offsets.size()) + " end_offsets for " + decimal(count) +
-                 " digests: expected as many");
-  if (count > prefix_input::tokens_max)
-    return wrong(decimal(count) + " digests: expected at most " + decimal(prefix_input::tokens_max));
+/// Reads the digests that end chunks, in steps.
+class digest_reader {
+ public:
+  explicit digest_reader(const space_spec& spec) : spec_(&spec) {}
 
-  uint64_t unit = input.unit == digest_unit::chunk ? spec.chunk_tokens : spec.hash_block_tokens;
-  chunk_prefix prefix;
-  prefix.first_token = prefix.prompt_tokens = input.parent_tokens;
-  if (unit == spec.chunk_tokens && input.end_offsets.empty()) {
-    prefix.prompt_tokens += count * unit;
-    if (auto valid = check_size(spec, input.parent_tokens, count * unit); !valid)
-      return tl::unexpected(valid.error());
-    prefix.chunks = one_for_each_chunk(input, count);
-    return prefix;
+  /// Before the first step.
+  result<void> begin(const prefix_input& input, chunk_prefix& prefix) {
+    size_t width = input.digest_width;
+    if (width < digest::min_size || width > digest::max_size)
+      return wrong("digest_width is " + decimal(width) + ": expected 8 to 32");
+    if (input.digests.size() % width != 0)
+      return wrong("digests have " + decimal(input.digests.size()) +
+                   " bytes: expected a multiple of digest_width (" + decimal(width) + ")");
+    if (input.unit > digest_unit::hash_block)
+      return wrong("digest_unit is " + decimal(static_cast<uint64_t>(input.unit)) +
+                   ": expected 0 (chunk) or 1 (hash_block)");
+    count_ = input.digests.size() / width;
+    if (!input.end_offsets.empty() && input.end_offsets.size() != count_)
+      return wrong(decimal(input.end_offsets.size()) + " end_offsets for " + decimal(count_) +
+                   " digests: expected as many");
+    if (count_ > prefix_input::tokens_max)
+      return wrong(decimal(count_) + " digests: expected at most " + decimal(prefix_input::tokens_max));
+    unit_ = input.unit == digest_unit::chunk ? spec_->chunk_tokens : spec_->hash_block_tokens;
+    one_for_each_chunk_ = unit_ == spec_->chunk_tokens && input.end_offsets.empty();
+    prefix.first_token = prefix.prompt_tokens = input.parent_tokens;
+    chunk_end_ = input.parent_tokens + spec_->chunk_tokens;
+    if (!one_for_each_chunk_)
+      return {};
+    prefix.prompt_tokens += count_ * unit_;
+    prefix.chunks.reserve(count_);
+    return check_size(*spec_, input.parent_tokens, count_ * unit_);
   }
-  uint64_t chunk_end = input.parent_tokens + spec.chunk_tokens;
-  for (size_t i = 0; i < count; ++i) {
-    uint64_t end = input.end_offsets.empty() ? prefix.prompt_tokens + unit : input.end_offsets[i];
-    if (end <= prefix.prompt_tokens || end % spec.hash_block_tokens != 0)
-      return wrong("end_offset " + decimal(i) + " is " + decimal(end) +
-                   ": expected a multiple of the hash block (" + decimal(spec.hash_block_tokens) +
+
+  /// True: all are read. The end of the last digest is the end of the prompt.
+  result<bool> step(const prefix_input& input, chunk_prefix& prefix, size_t work_at_most) {
+    size_t end = std::min(count_, next_ + work_at_most / digest_work + 1);
+    if (one_for_each_chunk_) {
+      copy_up_to(end, input, prefix.chunks);
+      return next_ == count_;
+    }
+    for (; next_ < end; ++next_)
+      if (auto valid = add(input, prefix); !valid)
+        return tl::unexpected(valid.error());
+    if (next_ != count_)
+      return false;
+    if (auto valid = check_size(*spec_, input.parent_tokens, prefix.prompt_tokens - input.parent_tokens);
+        !valid)
+      return tl::unexpected(valid.error());
+    return true;
+  }
+
+ private:
+  static constexpr size_t digest_work = 2;
+
+  /// The common case; nothing is left to validate.
+  void copy_up_to(size_t end, const prefix_input& input, std::vector<digest>& chunks) {
+    size_t width = input.digest_width;
+    chunks.resize(end);
+    if (width == digest::max_size)
+      std::memcpy(chunks.data() + next_, input.digests.data() + next_ * width, (end - next_) * width);
+    else
+      for (size_t i = next_; i < end; ++i)
+        chunks[i] = digest::from(input.digests.subspan(i * width, width));
+    next_ = end;
+  }
+
+  result<void> add(const prefix_input& input, chunk_prefix& prefix) {
+    uint64_t end = input.end_offsets.empty() ? prefix.prompt_tokens + unit_ : input.end_offsets[next_];
+    if (end <= prefix.prompt_tokens || end % spec_->hash_block_tokens != 0)
+      return wrong("end_offset " + decimal(next_) + " is " + decimal(end) +
+                   ": expected a multiple of the hash block (" + decimal(spec_->hash_block_tokens) +
                    ") above " + decimal(prefix.prompt_tokens));
-    if (end > chunk_end)
-      return wrong("end_offset " + decimal(i) + " is " + decimal(end) + " and no digest ends at token " +
-                   decimal(chunk_end) + ": expected one for the end of each chunk");
-    if (end == chunk_end) {
-      prefix.chunks.push_back(digest::from(input.digests.subspan(i * width, width)));
-      chunk_end += spec.chunk_tokens;
+    if (end > chunk_end_)
+      return wrong("end_offset " + decimal(next_) + " is " + decimal(end) + " and no digest ends at token " +
+                   decimal(chunk_end_) + ": expected one for the end of each chunk");
+    if (end == chunk_end_) {
+      prefix.chunks.push_back(
+          digest::from(input.digests.subspan(next_ * input.digest_width, input.digest_width)));
+      chunk_end_ += spec_->chunk_tokens;
     }
     prefix.prompt_tokens = end;
+    return {};
   }
-  if (auto valid = check_size(spec, input.parent_tokens, prefix.prompt_tokens - input.parent_tokens); !valid)
-    return tl::unexpected(valid.error());
-  return prefix;
-}
 
-} // namespace
+  const space_spec* spec_;
+  size_t count_ = 0;
+  size_t next_ = 0; ///< digest
+  uint64_t unit_ = 0;
+  uint64_t chunk_end_ = 0;
+  bool one_for_each_chunk_ = false;
+};
+static_assert(sizeof(digest) == digest::max_size);
 
 struct prefix_resolver::work {
   prefix_input input;
   size_t width;
   std::optional<prefix_hasher> hashing;
+  std::optional<digest_reader> reading; ///< of the digests; nullopt: they are read
   chunk_prefix prefix;
   size_t tagged = 0; ///< chunks
 
@@ -150,13 +182,13 @@ result<prefix_resolver> prefix_resolver::make(const space_spec& spec, token_hash
     return tl::unexpected(valid.error());
   if (auto valid = validate_tags(input.tags); !valid)
     return tl::unexpected(valid.error());
-  std::unique_ptr<work, work_deleter> made(new work{std::move(input), hasher.width(), std::nullopt, {}});
+  std::unique_ptr<work, work_deleter> made(
+      new work{std::move(input), hasher.width(), std::nullopt, std::nullopt, {}});
   prefix_input& kept = made->input;
   if (!kept.digests.empty()) {
-    auto prefix = chunks_of_digests(spec, kept);
-    if (!prefix)
-      return tl::unexpected(prefix.error());
-    made->prefix = std::move(*prefix);
+    made->reading.emplace(spec);
+    if (auto valid = made->reading->begin(kept, made->prefix); !valid)
+      return tl::unexpected(valid.error());
     made->width = kept.digest_width;
     return prefix_resolver(std::move(made));
   }
@@ -174,8 +206,16 @@ result<prefix_resolver> prefix_resolver::make(const space_spec& spec, token_hash
   return prefix_resolver(std::move(made));
 }
 
-bool prefix_resolver::step(size_t work_at_most) {
+result<bool> prefix_resolver::step(size_t work_at_most) {
   work& w = *work_;
+  if (w.reading) {
+    auto done = w.reading->step(w.input, w.prefix, work_at_most);
+    if (!done || !*done)
+      return done;
+    w.reading.reset();
+    if (!w.input.tags.empty() && w.prefix.chunks.size() > work_at_most / hash_call_work)
+      return false; // the tags are a step of their own
+  }
   if (w.hashing) {
     if (!w.hashing->step(work_at_most))
       return false;
@@ -187,7 +227,7 @@ bool prefix_resolver::step(size_t work_at_most) {
 
 chunk_prefix prefix_resolver::take() {
   work& w = *work_;
-  assert(!w.hashing && (w.input.tags.empty() || w.tagged == w.prefix.chunks.size()));
+  assert(!w.hashing && !w.reading && (w.input.tags.empty() || w.tagged == w.prefix.chunks.size()));
   if (w.prefix.parent)
     apply_tags(w.input.tags, w.width, {&*w.prefix.parent, 1});
   return std::move(w.prefix);

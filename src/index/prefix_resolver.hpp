@@ -38,7 +38,7 @@ struct chunk_prefix {
   uint64_t prompt_tokens = 0; ///< the end of the prompt as far as sent, including a tail that fills no chunk
 };
 
-/// Validates everything first, then hashes in steps (with digests nothing is left to hash). A `parent` at
+/// Validates first, then hashes tokens or reads digests in steps. A `parent` at
 /// token 0 is a seed chosen by the client, for engines that do not derive theirs from the space's seed.
 class prefix_resolver {
  public:
@@ -46,9 +46,9 @@ class prefix_resolver {
   /// `bad_request`.
   static result<prefix_resolver> make(const space_spec& spec, token_hasher& hasher, prefix_input input);
 
-  /// Hashes tokens, then tags, for about `work_at_most` units of work (prefix_hasher.hpp). True once the chunks can be
-  /// taken.
-  bool step(size_t work_at_most);
+  /// Hashes tokens or reads digests, then hashes tags, for about `work_at_most` units of work (prefix_hasher.hpp). True once
+  /// the chunks can be taken. Errors: `bad_request`, for digests that do not end where they should.
+  result<bool> step(size_t work_at_most);
 
   /// Call once, after `step` returned true.
   chunk_prefix take();

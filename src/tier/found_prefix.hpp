@@ -48,7 +48,13 @@ class found_prefix {
   /// `tiers`: those that were searched, fastest first. `probed`: how many objects; nothing behind them is known.
   found_prefix(prefix_subject of, std::vector<tier_share> tiers, size_t probed);
 
-  const prefix_plan& plan() const { return plan_; }
+  found_prefix(const found_prefix&) = delete;
+  found_prefix& operator=(const found_prefix&) = delete;
+
+  /// A step of the plan, before anything else; true: there is another one.
+  bool plan_some() { return planner_.step(); }
+  const prefix_plan& plan() const { return planner_.plan(); } ///< shorter, if a lease cannot hold all of it
+  prefix_plan take_plan() { return planner_.take(); }         ///< last; call once
 
   /// Per searched tier: some of its objects in chunks behind the prefix of which a rank is missing that has left; nullopt:
   /// that was all. Only for a search that holds what it finds; before `lease_some`. Precondition: all objects of all tiers
@@ -57,8 +63,8 @@ class found_prefix {
 
   /// Objects that are counted or charged in a step, about 200 us.
   static constexpr size_t step_objects = 2048;
-  /// Of a tier below, whose bytes are only added up.
-  static constexpr size_t summed_objects = 16 * step_objects;
+  /// Objects that are only looked at in a step, or released.
+  static constexpr size_t seen_objects = 8 * step_objects, released_objects = 4 * step_objects;
 
   /// A step of a lease on the prefix; true: there is another one. Releases what the prefix does not need. What a lease may
   /// not hold in host memory is held below or, if it is not there, shortens the prefix; so does what it may not hold
@@ -74,32 +80,31 @@ class found_prefix {
   tier_holds take_holds();
 
  private:
-  void cut_to(size_t chunks);
-  void keep_found();
-  void release_unneeded();
+  steps lease(lease_room room);
+  steps cut_to(size_t chunks);
+  steps keep_found();
+  steps release_unneeded();
   bool needed(size_t object) const;
-  bool sum_some_below();
-  uint64_t release_copies(tier_share& share, uint64_t bytes);
-  void cut_below(const lease_room& room);
-  void charge_below();
+  steps sum_below();
+  steps release_copies(tier_share& share, uint64_t& bytes);
+  steps cut_below(const lease_room& room);
+  steps charge_below();
   bool holds_in_host() const;
   bool all_in_host() const;
-  bool count_some(const lease_room& room);
-  void claim(const lease_room& room);
+  steps lease_in_host(const lease_room& room);
+  steps count(const lease_room& room);
+  steps claim(const lease_room& room);
   leased_prefix in_host();
-  void cut_to_fit(leased_prefix prefix);
+  steps cut_to_fit(leased_prefix prefix);
 
   prefix_subject of_;
   size_t per_chunk_; ///< objects
   size_t probed_;
   std::vector<tier_share> shares_;
-  std::vector<tier_answer> answers_; ///< parallel, for the plan
-  prefix_plan plan_;
+  prefix_planner planner_;
   bool shortened_ = false;
   bool shortened_below_ = false; ///< it holds less of a tier below than was found there
 
-  enum class stage : uint8_t { begins, summing, counting, charging, leased };
-  stage stage_ = stage::begins;
   account_ptr account_;
   std::vector<bool> trailing_;  ///< per object of a chunk
   size_t unusable_from_ = 0;    ///< chunk
@@ -109,12 +114,11 @@ class found_prefix {
   struct sum {
     uint64_t needed = 0, unneeded = 0; ///< bytes
   };
-  std::vector<sum> below_; ///< parallel to the shares: of those below, as far as they are summed
-  size_t summed_share_ = 0, summed_ = 0; ///< the next place to add
+  std::vector<sum> below_;   ///< parallel to the shares: of those below, as far as they are summed
   std::vector<bool> leased_; ///< parallel to the host objects, as far as they are counted: leased by anybody
   uint64_t added_bytes_ = 0; ///< of those that are not: what the lease adds
   std::optional<lease_account::claim> claimed_;
-  std::optional<lease_account::gradual_charge> charge_;
+  std::optional<steps> leasing_; ///< last: it refers to the others
 };
 
 /// The answer to a lookup.

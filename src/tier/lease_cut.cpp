@@ -35,46 +35,58 @@ uint64_t cost_of(const leased_prefix& prefix, size_t i) {
 }
 
 /// The most that the trailing pools of any one length must hold in host memory.
-uint64_t trailing_bytes(const leased_prefix& prefix) {
+steps add_trailing_bytes(const leased_prefix& prefix, uint64_t& bytes) {
   chunk_layout layout(prefix.spec);
   size_t per_chunk = layout.objects_per_chunk();
-  uint64_t bytes = 0;
+  step_pace pace(lease_cut_objects);
   for (size_t pool = 0; pool < layout.pools(); ++pool) {
     if (!is_trailing(prefix.spec, pool))
       continue;
     uint64_t must = 0;
-    for (size_t i = layout.first_object(pool); i < prefix.host.size(); i += per_chunk)
+    for (size_t i = layout.first_object(pool); i < prefix.host.size(); i += per_chunk) {
       for (size_t rank = i; rank < i + layout.ranks(pool); ++rank)
         if (prefix.host[rank].present() && below_of(prefix, rank) == nullptr)
           must += cost_of(prefix, rank);
+      if (pace.due(layout.ranks(pool)))
+        co_yield {};
+    }
     uint64_t window = prefix.spec.pools[pool].trailing * layout.ranks(pool) *
                       physical_bytes_for(prefix.spec.pools[pool].object_bytes);
     bytes += std::min(must, window);
   }
-  return bytes;
 }
 
 } // namespace
 
-uint64_t bytes_to_load(const leased_prefix& prefix) {
+steps find_bytes_to_load(const leased_prefix& prefix, uint64_t& bytes) {
   auto trailing = trailing_objects(prefix.spec);
-  uint64_t bytes = 0;
-  for (size_t i = 0; i < prefix.host.size(); ++i)
+  step_pace pace(lease_cut_objects);
+  bytes = 0;
+  for (size_t i = 0; i < prefix.host.size(); ++i) {
     if (!prefix.host[i].present() && !trailing[i % trailing.size()])
       if (const object_place* below = below_of(prefix, i))
         bytes += below->physical_bytes;
-  return bytes;
+    if (pace.due())
+      co_yield {};
+  }
 }
 
-size_t chunks_that_fit(const leased_prefix& prefix) {
+steps find_chunks_that_fit(const leased_prefix& prefix, size_t& chunks) {
   chunk_layout layout(prefix.spec);
   size_t per_chunk = layout.objects_per_chunk();
   auto trailing = trailing_objects(prefix.spec);
-  uint64_t set_aside = trailing_bytes(prefix);
+  uint64_t set_aside = 0;
+  chunks = 0;
+  steps adding = add_trailing_bytes(prefix, set_aside);
+  while (adding.next())
+    co_yield {};
   if (set_aside > prefix.room)
-    return 0;
+    co_return;
   uint64_t most = prefix.room - set_aside, bytes = 0;
+  step_pace pace(lease_cut_objects);
   for (size_t i = 0; i < prefix.host.size(); ++i) {
+    if (pace.due())
+      co_yield {};
     if (trailing[i % per_chunk])
       continue;
     const object_place& here = prefix.host[i];
@@ -83,22 +95,30 @@ size_t chunks_that_fit(const leased_prefix& prefix) {
       bytes += cost_of(prefix, i);
     else if (below != nullptr) // it would come to host memory, and stay as long as what follows
       bytes += below->physical_bytes;
-    if (here.present() && below == nullptr && cost_of(prefix, i) != 0 && bytes > most)
-      return i / per_chunk;
+    if (here.present() && below == nullptr && cost_of(prefix, i) != 0 && bytes > most) {
+      chunks = i / per_chunk;
+      co_return;
+    }
   }
-  return prefix.host.size() / per_chunk;
+  chunks = prefix.host.size() / per_chunk;
 }
 
-std::vector<bool> kept_in_host(const leased_prefix& prefix) {
+steps find_kept_in_host(const leased_prefix& prefix, std::vector<bool>& keeps) {
   bool trailing = has_trailing_pools(prefix.spec);
-  std::vector<bool> keeps(prefix.host.size());
+  step_pace pace(lease_cut_objects);
+  keeps.assign(prefix.host.size(), false);
   uint64_t must = 0; // with trailing pools, what is held nowhere else has room first, wherever it is
-  for (size_t i = 0; trailing && i < keeps.size(); ++i)
+  for (size_t i = 0; trailing && i < keeps.size(); ++i) {
     if (prefix.host[i].present() && below_of(prefix, i) == nullptr)
       must += cost_of(prefix, i);
+    if (pace.due())
+      co_yield {};
+  }
   uint64_t bytes = must;
   bool gap = false;
   for (size_t i = 0; i < keeps.size(); ++i) {
+    if (pace.due())
+      co_yield {};
     const object_place& here = prefix.host[i];
     const object_place* below = below_of(prefix, i);
     if (here.present() && below == nullptr) {
@@ -114,7 +134,6 @@ std::vector<bool> kept_in_host(const leased_prefix& prefix) {
     bytes += cost_of(prefix, i);
     keeps[i] = !gap && bytes <= prefix.room;
   }
-  return keeps;
 }
 
 } // namespace terrace

@@ -1,5 +1,6 @@
 #include "tier/object_hold.hpp"
 
+#include <algorithm>
 #include <cassert>
 #include <utility>
 
@@ -17,6 +18,15 @@ void object_hold::keep_first(size_t count) {
   places_.resize(count);
 }
 
+bool object_hold::keep_first(size_t count, size_t places_at_most) {
+  size_t now = places_.size();
+  if (now > count)
+    keep_first(std::max(count, now - std::min(now, places_at_most)));
+  else
+    places_.resize(now + std::min(count - now, places_at_most));
+  return places_.size() != count;
+}
+
 void object_hold::append(size_t first, object_hold&& more) {
   assert((tier_ == nullptr || more.tier_ == tier_) && first >= places_.size());
   tier_ = more.tier_;
@@ -25,9 +35,9 @@ void object_hold::append(size_t first, object_hold&& more) {
   more.places_.clear();
 }
 
-void object_hold::keep_only(const std::vector<bool>& keeps) {
+void object_hold::keep_only(const std::vector<bool>& keeps, size_t first, size_t count) {
   std::vector<object_id> ids;
-  for (size_t i = 0; i < places_.size(); ++i)
+  for (size_t i = first; i < std::min(first + count, places_.size()); ++i)
     if (places_[i].present() && !keeps[i])
       ids.push_back(std::exchange(places_[i], {}).id);
   if (tier_ && !ids.empty())

@@ -32,6 +32,9 @@ class object_hold {
   /// Releases everything from `count` on; missing places before that count as absent.
   void keep_first(size_t count);
 
+  /// The same in parts of at most so many places, released from the end; true: there is another part.
+  bool keep_first(size_t count, size_t places_at_most);
+
   /// So many places will be appended: they are not moved again meanwhile.
   void reserve(size_t places) { places_.reserve(places); }
 
@@ -40,7 +43,9 @@ class object_hold {
   void append(size_t first, object_hold&& more);
 
   /// Releases the places for which `keeps` (parallel) is false.
-  void keep_only(const std::vector<bool>& keeps);
+  void keep_only(const std::vector<bool>& keeps) { keep_only(keeps, 0, places_.size()); }
+  /// The same for `count` places from `first` on.
+  void keep_only(const std::vector<bool>& keeps, size_t first, size_t count);
 
  private:
   void release(size_t begin);

@@ -129,6 +129,64 @@ TEST(PrefixPlan, CountsFromTheParentOfARequest) {
   EXPECT_EQ(p.usable_tokens, 127u);
 }
 
+/// The steps of a plan.
+size_t steps_of(prefix_planner& planner) {
+  size_t count = 1;
+  while (planner.step())
+    ++count;
+  return count;
+}
+
+TEST(PrefixPlan, OfManyObjectsIsMadeInSteps) {
+  constexpr uint32_t chunks = 16'384;
+  auto spec = with_pools({kv, trailing(1)}, 32); // a million objects
+  std::string has(size_t{chunks} * 64, '1');
+  has[size_t{chunks} * 64 - 1] = '0'; // the last state is missing
+  prefix_planner planner(spec, {chunks, 0, 1'000'000'000}, {answer(host, has)});
+  size_t step_count = has.size() / prefix_planner::step_objects;
+  size_t count = steps_of(planner);
+  EXPECT_GE(count, 2 * step_count - 2) << "to merge, and to find the tiers";
+  EXPECT_LE(count, 2 * step_count + 2);
+  EXPECT_EQ(planner.plan().found_chunks, chunks - 1);
+  EXPECT_EQ(planner.plan().missing, (prefix_object{chunks - 1, 1, 31}));
+  EXPECT_EQ(planner.plan().chunk_tiers, std::vector(chunks - 1, host));
+}
+
+TEST(PrefixPlan, AStateThatIsFarAwayIsSearchedInSteps) {
+  constexpr uint32_t chunks = 65'536;
+  auto spec = with_pools({kv, trailing(1)});
+  std::string has = "11";
+  for (uint32_t i = 1; i < chunks; ++i)
+    has += "10";
+  prefix_planner planner(spec, {chunks, 0, 1'000'000'000}, {answer(host, has)});
+  EXPECT_GE(steps_of(planner), 11U) << "eight to merge, and four to find the state";
+  EXPECT_EQ(planner.plan().found_chunks, 1u);
+}
+
+TEST(PrefixPlan, IsCutToFewerChunks) {
+  auto spec = with_pools({kv, trailing(1)});
+  prefix_planner planner(spec, {6, 0, 1'000'000},
+                         {answer(host, "111011111010"), answer(disk, "000000000010")});
+  EXPECT_EQ(steps_of(planner), 1U);
+  EXPECT_EQ(planner.plan().found_chunks, 4u);
+  planner.cut(3);
+  EXPECT_EQ(steps_of(planner), 1U);
+  EXPECT_EQ(planner.plan().found_chunks, 3u);
+  EXPECT_EQ(planner.plan().missing, std::nullopt) << "it was cut where all is present";
+  EXPECT_EQ(planner.plan().requested_chunks, 6u);
+  planner.cut(2);
+  while (planner.step())
+    ;
+  EXPECT_EQ(planner.plan().found_chunks, 1u) << "the second state is missing";
+  EXPECT_EQ(planner.plan().missing, (prefix_object{1, 1, 0}));
+  EXPECT_EQ(planner.plan().chunk_tiers, std::vector{host});
+  planner.cut(0);
+  while (planner.step())
+    ;
+  EXPECT_EQ(planner.plan().found_chunks, 0u);
+  EXPECT_EQ(planner.plan().usable_tokens, 0u);
+}
+
 TEST(PrefixPlan, UsesNothingOfAPromptOfOneToken) {
   auto spec = with_pools({kv});
   spec.chunk_tokens = spec.hash_block_tokens = 1;

@@ -16,9 +16,13 @@ class PrefixResolver : public ::testing::Test {
     auto made = prefix_resolver::make(spec_, *hasher_, input);
     if (!made)
       return tl::unexpected(made.error());
-    while (!made->step(100)) {
+    for (;;) {
+      auto done = made->step(100);
+      if (!done)
+        return tl::unexpected(done.error());
+      if (*done)
+        return made->take();
     }
-    return made->take();
   }
   /// The digests of units that end at `ends`, one after the other.
   std::vector<uint8_t> digests_at(const std::vector<uint32_t>& ends) {
@@ -113,7 +117,7 @@ TEST_F(PrefixResolver, AStepIsBoundedByItsWorkWhateverMakesIt) {
     auto made = prefix_resolver::make(spec_, *hasher_, std::move(input));
     EXPECT_TRUE(made);
     size_t count = 1;
-    while (!made->step(1'000))
+    while (!made->step(1'000).value())
       ++count;
     return count;
   };
@@ -125,6 +129,36 @@ TEST_F(PrefixResolver, AStepIsBoundedByItsWorkWhateverMakesIt) {
   for (char c = 'a'; c < 'a' + 16; ++c)
     tags.push_back(std::string(256, c));
   EXPECT_GE(steps({.tokens = tokens, .tags = tags}), plain + 90) << "a chunk's tags are a step";
+}
+
+TEST_F(PrefixResolver, ManyDigestsAreReadInSteps) {
+  constexpr size_t count = 8'192;
+  std::vector<uint8_t> flat(count * 8);
+  std::vector<uint32_t> ends;
+  for (size_t i = 0; i < count; ++i) {
+    flat[i * 8] = static_cast<uint8_t>(i);
+    flat[i * 8 + 1] = static_cast<uint8_t>(i >> 8);
+    ends.push_back(static_cast<uint32_t>(16 * (i + 1)));
+  }
+  auto steps = [&](const prefix_input& input, size_t chunks) {
+    auto made = prefix_resolver::make(spec_, *hasher_, input);
+    EXPECT_TRUE(made);
+    size_t done = 1;
+    while (!made->step(1'024).value())
+      ++done;
+    auto prefix = made->take();
+    EXPECT_EQ(prefix.chunks.size(), chunks);
+    EXPECT_EQ(prefix.chunks.back(), digest::from(std::span(flat).last(8)));
+    return done;
+  };
+  EXPECT_EQ(steps({.digests = flat, .digest_width = 8}, count), 16U);
+  EXPECT_EQ(steps({.digests = flat, .digest_width = 8, .unit = digest_unit::hash_block}, count / 4), 16U);
+  EXPECT_EQ(steps({.digests = flat, .digest_width = 8, .end_offsets = ends}, count / 4), 16U);
+  ends.back() -= 1;
+  auto wrong = resolve({.digests = flat, .digest_width = 8, .end_offsets = ends});
+  ASSERT_FALSE(wrong);
+  EXPECT_EQ(wrong.error().code, errc::bad_request);
+  EXPECT_NE(wrong.error().text.find("end_offset 8191"), std::string::npos) << wrong.error().text;
 }
 
 TEST_F(PrefixResolver, PutsTagsOnTopOfTokensAndDigestsAlike) {

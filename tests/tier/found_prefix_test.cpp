@@ -19,6 +19,14 @@ struct recording_sink final : release_sink {
   void abandon(std::vector<object_id>) override {}
 };
 
+struct planned : found_prefix {
+  planned(prefix_subject of, std::vector<tier_share> tiers, size_t probed)
+      : found_prefix(std::move(of), std::move(tiers), probed) {
+    while (plan_some())
+      ;
+  }
+};
+
 /// A group with host memory for 16 objects; leases may hold 12 of them, one connection 9, and 6 beside loads from
 /// below. Objects are characters: '#' present, '.' absent. Ids begin at 1 in host memory, at 101 on the disk.
 struct FoundPrefix : ::testing::Test {
@@ -48,7 +56,7 @@ struct FoundPrefix : ::testing::Test {
     return made;
   }
 
-  found_prefix found(const std::string& host, const std::string& disk = {}) {
+  planned found(const std::string& host, const std::string& disk = {}) {
     auto in = std::make_shared<opened_space>(opened_space{space_id{1}, spec, spec.fingerprint()});
     in->ranks = ranks;
     size_t per_chunk = chunk_layout(spec).objects_per_chunk();
@@ -193,6 +201,87 @@ TEST_F(FoundPrefix, ALeaseThatIsNotCompletedHoldsNothing) {
   }
 }
 
+/// The most objects that a step of the lease released.
+struct FoundInSteps : FoundPrefix {
+  size_t released_at_most = 0;
+
+  void lease_counting(found_prefix& prefix) {
+    for (bool more = true; more;) {
+      size_t before = host_tier->released.size() + disk_tier->released.size();
+      more = prefix.lease_some(room);
+      released_at_most =
+          std::max(released_at_most, host_tier->released.size() + disk_tier->released.size() - before);
+    }
+  }
+};
+
+TEST_F(FoundInSteps, StatesThatNoWindowNeedsAreReleasedInParts) {
+  constexpr size_t chunks = 3 * found_prefix::released_objects;
+  spec.pools.push_back({.name = "state", .object_bytes = 1 << 20, .rule = hit_rule::trailing_chunks});
+  room.host_bytes = 8 * chunks * object;
+  auto prefix = found(std::string(2 * chunks, '#'));
+  ASSERT_EQ(prefix.plan().found_chunks, chunks);
+  lease_counting(prefix);
+  EXPECT_EQ(host_tier->released.size(), chunks - 1);
+  EXPECT_LE(released_at_most, found_prefix::released_objects);
+  EXPECT_FALSE(prefix.shortened());
+  EXPECT_EQ(room.account->bytes(), (chunks + 1) * object);
+}
+
+TEST_F(FoundInSteps, WhatHasNoStateIsReleasedInParts) {
+  constexpr size_t chunks = 3 * found_prefix::released_objects;
+  spec.pools.push_back({.name = "state", .object_bytes = 1 << 20, .rule = hit_rule::trailing_chunks});
+  std::string has;
+  for (size_t i = 0; i < chunks; ++i)
+    has += "#.";
+  auto prefix = found(has);
+  EXPECT_EQ(prefix.plan().found_chunks, 0u);
+  lease_counting(prefix);
+  EXPECT_EQ(host_tier->released.size(), chunks);
+  EXPECT_LE(released_at_most, found_prefix::released_objects);
+  EXPECT_TRUE(prefix.take_holds().empty());
+}
+
+TEST_F(FoundInSteps, WhatDoesNotFitIsReleasedInParts) {
+  constexpr size_t chunks = 5 * found_prefix::released_objects, fits = chunks / 5;
+  room.host_bytes = fits * object * 16 / 9; // a connection gets 9 of 16
+  auto prefix = found(std::string(chunks, '#'));
+  lease_counting(prefix);
+  EXPECT_TRUE(prefix.shortened());
+  EXPECT_NEAR(static_cast<double>(prefix.plan().found_chunks), fits, 1);
+  EXPECT_EQ(host_tier->released.size(), chunks - prefix.plan().found_chunks);
+  EXPECT_LE(released_at_most, found_prefix::released_objects);
+  EXPECT_EQ(room.account->bytes(), prefix.plan().found_chunks * object);
+}
+
+TEST_F(FoundInSteps, WhatIsHeldBelowIsReleasedInHostMemoryInParts) {
+  constexpr size_t chunks = 5 * found_prefix::released_objects;
+  room.host_bytes = found_prefix::released_objects * object;
+  auto prefix = found(std::string(chunks, '#'), std::string(chunks, '#'));
+  lease_counting(prefix);
+  EXPECT_FALSE(prefix.shortened());
+  EXPECT_EQ(prefix.plan().found_chunks, chunks);
+  EXPECT_LE(released_at_most, found_prefix::released_objects);
+  auto held = prefix.take_holds();
+  EXPECT_EQ(count_present(held_in(held, tier_kind::disk)->places()), chunks);
+  EXPECT_EQ(room.account->bytes(), count_present(held_in(held, tier_kind::host)->places()) * object);
+}
+
+TEST_F(FoundInSteps, CopiesBelowAreReleasedInParts) {
+  constexpr size_t chunks = 4 * found_prefix::released_objects;
+  room.host_bytes = 16 * chunks * object;
+  room.below_bytes[static_cast<size_t>(tier_kind::disk)] =
+      chunks / 3 * 16 / 9 * object; // it may hold a third
+  held_on_disk = chunks * object;
+  auto prefix = found(std::string(chunks, '#'), std::string(chunks, '#'));
+  lease_counting(prefix);
+  EXPECT_EQ(prefix.plan().found_chunks, chunks);
+  EXPECT_FALSE(prefix.shortened());
+  EXPECT_LE(released_at_most, found_prefix::released_objects);
+  EXPECT_GE(disk_tier->released.size(), chunks / 2);
+  EXPECT_TRUE(host_tier->released.empty());
+}
+
 TEST_F(FoundPrefix, AShortPrefixIsLeasedInOneStep) {
   auto prefix = found("####");
   EXPECT_FALSE(prefix.lease_some(room));
@@ -210,7 +299,7 @@ TEST_F(FoundPrefix, StatesThatNoWindowNeedsAreReleased) {
 
 TEST_F(FoundPrefix, WhatIsHeldBelowAloneIsNotCharged) {
   auto in = std::make_shared<opened_space>(opened_space{space_id{1}, spec, spec.fingerprint()});
-  found_prefix prefix({in, {3, 0, UINT64_MAX}, true, true}, {share(tier_kind::disk, "##.")}, 3);
+  planned prefix({in, {3, 0, UINT64_MAX}, true, true}, {share(tier_kind::disk, "##.")}, 3);
   lease(prefix, room);
   EXPECT_EQ(accesses(prefix)[0], ids({101, 102}));
   EXPECT_EQ(prefix.take_holds().front().tier, tier_kind::disk);
@@ -222,7 +311,7 @@ struct FoundBelow : FoundPrefix {
   FoundBelow() { room.below_bytes[static_cast<size_t>(tier_kind::disk)] = 16 * object; }
 
   /// Found while leases hold so many objects of the disk, these included.
-  found_prefix found_while(size_t held, const std::string& host, const std::string& disk) {
+  planned found_while(size_t held, const std::string& host, const std::string& disk) {
     held_on_disk = held * object;
     return found(host, disk);
   }
@@ -287,7 +376,7 @@ TEST_F(FoundPrefix, NothingIsKnownBehindWhatWasSearched) {
   auto in = std::make_shared<opened_space>(opened_space{space_id{1}, spec, spec.fingerprint()});
   in->ranks = ranks;
   // Three chunks are requested; the search ended inside the second.
-  found_prefix prefix({in, {3, 0, UINT64_MAX}, true, false}, {share(tier_kind::host, "###...")}, 3);
+  planned prefix({in, {3, 0, UINT64_MAX}, true, false}, {share(tier_kind::host, "###...")}, 3);
   EXPECT_EQ(prefix.plan().found_chunks, 1u);
   EXPECT_EQ(prefix.plan().requested_chunks, 3u);
   EXPECT_FALSE(prefix.next_unusable());
@@ -295,7 +384,7 @@ TEST_F(FoundPrefix, NothingIsKnownBehindWhatWasSearched) {
 
 TEST_F(FoundPrefix, NamesTheFirstMissingObjectWhereNoTierWasSearched) {
   auto in = std::make_shared<opened_space>(opened_space{space_id{1}, spec, spec.fingerprint()});
-  found_prefix prefix({in, {3, 0, UINT64_MAX}, true, false}, {}, 0);
+  planned prefix({in, {3, 0, UINT64_MAX}, true, false}, {}, 0);
   EXPECT_EQ(prefix.plan().found_chunks, 0u);
   ASSERT_TRUE(prefix.plan().missing);
   EXPECT_EQ(prefix.plan().missing->chunk, 0u);

@@ -37,12 +37,18 @@ struct cut {
   }
 
   size_t chunks() const {
-    return with([](const leased_prefix& prefix) { return chunks_that_fit(prefix); });
+    return with([](const leased_prefix& prefix) {
+      size_t chunks = 0;
+      find_chunks_that_fit(prefix, chunks).all();
+      return chunks;
+    });
   }
   std::string kept() const {
     return with([](const leased_prefix& prefix) {
+      std::vector<bool> keeps;
+      find_kept_in_host(prefix, keeps).all();
       std::string text;
-      for (bool each : kept_in_host(prefix))
+      for (bool each : keeps)
         text += each ? '#' : '.';
       return text;
     });
@@ -97,7 +103,11 @@ TEST(LeaseCut, WhatIsLeasedAlreadyCountsAsFoundBehindWhatWouldBeLoaded) {
 }
 
 TEST(LeaseCut, RoomIsClaimedForWhatOnlyTiersBelowHold) {
-  auto to_load = [](const leased_prefix& prefix) { return bytes_to_load(prefix); };
+  auto to_load = [](const leased_prefix& prefix) {
+    uint64_t bytes = 0;
+    find_bytes_to_load(prefix, bytes).all();
+    return bytes;
+  };
   EXPECT_EQ((cut{.host = "#.=..", .below = "####"}.with(to_load)), 2 * object);
   EXPECT_EQ((cut{.spec = with_states(1), .host = "#.....", .below = "######"}.with(to_load)), 2 * object)
       << "states are loaded as needed";

@@ -98,6 +98,22 @@ TEST_F(ObjectHold, GivesNothingBackTwice) {
   EXPECT_EQ(tier->released, numbers({5, 2, 3, 1, 4}));
 }
 
+TEST_F(ObjectHold, GivesBackInParts) {
+  auto held = hold({1, 2, 3, 4, 5});
+  EXPECT_TRUE(held->keep_first(1, 3));
+  EXPECT_EQ(tier->released, numbers({3, 4, 5})) << "from the end";
+  EXPECT_FALSE(held->keep_first(1, 3));
+  EXPECT_EQ(tier->released, numbers({3, 4, 5, 2}));
+  EXPECT_FALSE(held->keep_first(1, 3));
+  EXPECT_TRUE(held->keep_first(4, 2)) << "absent places are added in parts too";
+  EXPECT_FALSE(held->keep_first(4, 2));
+  EXPECT_EQ(held->places().size(), 4u);
+  held->keep_only({false, true, true, true}, 1, 3);
+  EXPECT_EQ(tier->released.size(), 4u);
+  held->keep_only({false, true, true, true}, 0, 1);
+  EXPECT_EQ(tier->released, numbers({3, 4, 5, 2, 1}));
+}
+
 TEST_F(ObjectHold, GoesUpToWhereAnotherIsAppended) {
   auto whole = std::make_shared<object_hold>();
   auto part = hold({7, 8});

@@ -54,6 +54,7 @@ TEST(PrefixSearch, WithoutATierNothingIsFound) {
   auto search = search_for(10, false, {});
   EXPECT_FALSE(search.next_slice());
   auto found = search.take();
+  EXPECT_FALSE(found.plan_some());
   EXPECT_EQ(found.plan().found_chunks, 0u);
   EXPECT_EQ(found.plan().requested_chunks, 10u);
 }
@@ -69,6 +70,7 @@ TEST(PrefixSearch, AShortRequestIsOneSliceAndItsProbeNotesTheAccess) {
   search.add(0, answer(search, 5, true));
   EXPECT_FALSE(search.next_slice());
   auto found = search.take();
+  EXPECT_FALSE(found.plan_some());
   EXPECT_EQ(found.plan().found_chunks, 5u);
   EXPECT_FALSE(found.next_accesses()) << "it was noted twice";
 }
@@ -86,6 +88,7 @@ TEST(PrefixSearch, GoesOnWhileTheTiersTogetherHaveTheSlice) {
   search.add(1, answer(search, 0));
   EXPECT_FALSE(search.next_slice()) << "the chain has ended";
   auto found = search.take();
+  EXPECT_FALSE(found.plan_some());
   EXPECT_EQ(found.plan().found_chunks, 2 * slice - 1);
   EXPECT_EQ(found.plan().requested_chunks, 3 * slice);
   auto some = found.next_accesses();
@@ -118,7 +121,9 @@ TEST(PrefixSearch, ReadsAnIndexUnlessTheObjectsMustBeHeld) {
   ASSERT_TRUE(counted);
   EXPECT_EQ(counted->hits, 4u);
   EXPECT_EQ(counted->misses, 2u);
-  EXPECT_EQ(search.take().plan().found_chunks, 4u);
+  auto found = search.take();
+  EXPECT_FALSE(found.plan_some());
+  EXPECT_EQ(found.plan().found_chunks, 4u);
   auto holding = search_for(6, true, {tier_kind::host});
   ASSERT_TRUE(holding.next_slice());
   EXPECT_FALSE(holding.read(0, index));

@@ -23,7 +23,10 @@ struct hashing {
 };
 
 bool hash_some(connection& client, hashing& work) {
-  if (!work.resolver.step(hash_step_work))
+  auto done = work.resolver.step(hash_step_work);
+  if (!client.ok(work.what, done))
+    return true;
+  if (!*done)
     return false;
   work.then(work.resolver.take(), work.body);
   client.objects_are_known(work.what);
@@ -43,7 +46,10 @@ void with_chunks(connection& client, const connection::request& what, const clie
   auto resolver = prefix_resolver::make(in.what->spec, *hasher, std::move(input));
   if (!client.ok(what, resolver))
     return;
-  if (resolver->step(hash_step_work / 8)) {
+  auto done = resolver->step(hash_step_work / 8);
+  if (!client.ok(what, done))
+    return;
+  if (*done) {
     then(resolver->take(), nullptr);
     return;
   }

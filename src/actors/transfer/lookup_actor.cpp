@@ -103,6 +103,13 @@ task<> look_up(self_pointer self, lookup_request request, answer<lookup_answer> 
     }
   }
   auto found = search.take();
+  while (found.plan_some()) {
+    co_await next_turn<next_slice>(self, self->state.wait);
+    if (ended(request)) {
+      fail_as_ended(request, reply);
+      co_return;
+    }
+  }
   // What a tier that was not searched, or not as a whole, may have is not missing.
   if (request.hold && !group.will_join() && tiers.everything(group.tiers())) {
     auto gone = found.next_unusable();
@@ -132,7 +139,8 @@ task<> look_up(self_pointer self, lookup_request request, answer<lookup_answer> 
       co_await next_turn<next_slice>(self, self->state.wait);
     }
   }
-  reply.deliver({{}, found.plan(), found.take_holds(), found.shortened()});
+  auto held = found.take_holds();
+  reply.deliver({{}, found.take_plan(), std::move(held), found.shortened()});
 }
 
 auto on_lookup(self_pointer self, lookup_request&& request) {
