@@ -1,10 +1,17 @@
 // How long a client waits beside another that makes the most expensive legal requests, on one worker.
+#include "bench/bare_echo.hpp"
 #include "bench/bench_daemon.hpp"
 #include "bench/benchmark.hpp"
+#include "bench/processor_time.hpp"
 #include "bench/workload.hpp"
 #include "tests/support/child_process.hpp"
 
 #include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <functional>
 
 namespace terrace::bench {
 
@@ -213,6 +220,27 @@ constexpr attack attacks[] = {{"longest_turn_hash_blocks", hash_blocks},
                               {"longest_turn_runs", tiny_runs},
                               {"longest_turn_pieces", tiny_pieces}};
 
+/// Of round trips one after the other, in us.
+double p99_of(const std::function<void()>& round_trip) {
+  std::vector<double> samples;
+  for (double end = seconds_now() + round_seconds; seconds_now() < end;)
+    samples.push_back(seconds_of(round_trip) * 1e6);
+  return percentile(std::move(samples), 0.99);
+}
+
+/// How long a bare echo takes beside so many threads that always have something to do: what the kernel's slices add where
+/// there is no processor for each.
+double contended_echo_p99(size_t busy) {
+  bare_echo echo(128 * digest::max_size + 128, 256);
+  std::vector<test::child_process> spinning;
+  for (size_t i = 0; i < busy; ++i)
+    spinning.emplace_back([] {
+      for (std::atomic<uint64_t> turns{0};;)
+        turns.fetch_add(1, std::memory_order_relaxed);
+    });
+  return p99_of([&] { echo.round_trip(); });
+}
+
 } // namespace
 
 void longest_turn(const settings& options, const reporter& report) {
@@ -222,24 +250,27 @@ void longest_turn(const settings& options, const reporter& report) {
     auto space = must(other.open_space(space_of(small_object)), "opening a space");
     auto digests = digests_of(128, 5);
     auto p99 = [&] {
-      std::vector<double> samples;
-      for (double end = seconds_now() + round_seconds; seconds_now() < end;)
-        samples.push_back(seconds_of([&] {
-                            must(other.lookup({.in = space, .what = client::prefix::of_digests(digests)}),
-                                 "looking up");
-                          }) *
-                          1e6);
-      return percentile(std::move(samples), 0.99);
+      return p99_of([&] {
+        must(other.lookup({.in = space, .what = client::prefix::of_digests(digests)}), "looking up");
+      });
     };
-    auto sides = interleave(
-        options.rounds,
-        [&] {
-          std::vector<test::child_process> hostile;
-          for (size_t i = 0; i < each.clients; ++i)
-            hostile.emplace_back([&] { each.run(daemon.socket()); });
-          return std::vector{p99()};
-        },
-        [&] { return std::vector{p99()}; });
+    auto beside_hostile = [&] {
+      std::vector<test::child_process> hostile;
+      for (size_t i = 0; i < each.clients; ++i)
+        hostile.emplace_back([&] { each.run(daemon.socket()); });
+      auto runnable = [&] {
+        double seconds = runnable_seconds_of(daemon.pid());
+        for (const auto& client : hostile)
+          seconds += runnable_seconds_of(client.pid());
+        return seconds;
+      };
+      double before = runnable(), began = seconds_now();
+      double took = p99();
+      double busy = (runnable() - before) / (seconds_now() - began);
+      hostile.clear();
+      return std::vector{took, contended_echo_p99(static_cast<size_t>(std::max(1.0, std::round(busy))))};
+    };
+    auto sides = interleave(options.rounds, beside_hostile, [&] { return std::vector{p99()}; });
     report({.name = each.name,
             .unit = "us",
             .value = sides.value[0],
@@ -248,6 +279,12 @@ void longest_turn(const settings& options, const reporter& report) {
             .aim = 1'000,
             .rounds = options.rounds,
             .absolute = true});
+    report({.name = std::string(each.name) + "_contended",
+            .unit = "us",
+            .value = sides.value[0],
+            .limit = sides.value[1],
+            .rounds = options.rounds,
+            .bounded = false});
   }
 }
 

@@ -6,14 +6,30 @@
 
 namespace terrace::bench {
 
-double cpu_seconds_of(pid_t pid) {
-  double nanoseconds = 0;
+namespace {
+
+struct thread_times {
+  double on_cpu = 0, waiting = 0; ///< ns
+};
+
+thread_times times_of(pid_t pid) {
+  thread_times all;
   for (auto& task : std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/task")) {
-    double on_cpu = 0;
-    std::ifstream(task.path() / "schedstat") >> on_cpu;
-    nanoseconds += on_cpu;
+    thread_times one;
+    std::ifstream(task.path() / "schedstat") >> one.on_cpu >> one.waiting;
+    all.on_cpu += one.on_cpu;
+    all.waiting += one.waiting;
   }
-  return nanoseconds * 1e-9;
+  return all;
+}
+
+} // namespace
+
+double cpu_seconds_of(pid_t pid) { return times_of(pid).on_cpu * 1e-9; }
+
+double runnable_seconds_of(pid_t pid) {
+  auto all = times_of(pid);
+  return (all.on_cpu + all.waiting) * 1e-9;
 }
 
 } // namespace terrace::bench

@@ -125,6 +125,26 @@ TEST(BoundedWork, AMillionObjectsOfAnInferenceDelayNobody) {
   EXPECT_LT(other.slowest(), 250ms);
 }
 
+/// Where only states count, everything is searched, and then planned for, although nothing is there.
+TEST(BoundedWork, AMillionStatesThatNobodyStoredDelayNobody) {
+  daemon_under_test daemon(one_worker);
+  auto spec = test_space();
+  spec.world_size = 64;
+  spec.pools[0].rule = client::hit_rule::trailing_chunks;
+  spec.pools[0].trailing = 1;
+  tester hostile(daemon.socket(), "hostile", object_bytes, spec);
+  auto chain = chain_of(1, 16'384);
+  bystander other(daemon.socket());
+  for (bool lease : {false, true}) {
+    auto found = hostile->lookup(
+        {.in = hostile.space(), .what = client::prefix::of_digests(chain), .lease = lease}, patiently());
+    ASSERT_TRUE(found) << found.error().text;
+    EXPECT_EQ(found->requested_chunks, chain.size());
+    EXPECT_EQ(found->found_chunks, 0U);
+  }
+  EXPECT_LT(other.slowest(), 250ms);
+}
+
 TEST(BoundedWork, MoreObjectsThanARequestMayHaveAreRefusedWithTheBound) {
   daemon_under_test daemon;
   auto spec = test_space();

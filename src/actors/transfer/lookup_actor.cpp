@@ -140,7 +140,9 @@ task<> look_up(self_pointer self, lookup_request request, answer<lookup_answer> 
     }
   }
   auto held = found.take_holds();
-  reply.deliver({{}, found.take_plan(), std::move(held), found.shortened()});
+  auto plan = found.take_plan();
+  plan.object_tiers = {}; // no longer needed, and otherwise copied with the plan
+  reply.deliver({{}, std::move(plan), std::move(held), found.shortened()});
 }
 
 auto on_lookup(self_pointer self, lookup_request&& request) {
