@@ -72,7 +72,9 @@ enabled = false
         self.process.wait(PATIENCE)
 
     def pause(self) -> None:
+        """It does nothing any more when this returns."""
         self.process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.process.pid, os.WSTOPPED)
 
     def resume(self) -> None:
         self.process.send_signal(signal.SIGCONT)

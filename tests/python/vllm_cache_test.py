@@ -277,7 +277,7 @@ class Away(Cases):
         self.assertEqual(one.ask([key(1)]), [True])
 
     def test_a_transfer_of_a_daemon_that_stands_still_ends_when_it_can_no_longer_touch_its_rows(self) -> None:
-        one = self.engine(limits=Limits(lookup=0.05))
+        one = self.engine(limits=Limits(lookup=1.0))
         one.store([key(1)], [0])
         self.daemon.pause()
         self.addCleanup(self.daemon.resume)
@@ -285,7 +285,7 @@ class Away(Cases):
         self.assertEqual(one.ask([key(2)]), [False])
         began = time.monotonic()
         self.assertEqual(one.ask([key(3)]), [False])  # at once: one late answer is enough to know
-        self.assertLess(time.monotonic() - began, 0.05)
+        self.assertLess(time.monotonic() - began, 0.5)
         self.assertEqual(one.cache.finished(), [])
         self.assertTrue(one.cache.busy)
         self.assertFalse(one.cache.drain(0.1))

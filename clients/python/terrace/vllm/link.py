@@ -69,7 +69,8 @@ class Link:
             self.session = None
             self._log.warning("the Terrace daemon at %s is lost (%s); going on without it until it is back", self._path, why)
         self._lost.put(session)
-        os.eventfd_write(self._wake, 1)
+        if not self._stop.is_set():
+            os.eventfd_write(self._wake, 1)
 
     def close(self) -> None:
         """Ends the thread and the connection. A second time does nothing."""
@@ -78,6 +79,8 @@ class Link:
         self._stop.set()
         os.eventfd_write(self._wake, 1)
         self._thread.join(CLOSE_SECONDS)  # longer only inside of a handshake with a daemon that stands still
+        if not self._thread.is_alive():
+            os.close(self._wake)
 
     # ---- the thread ----
 
@@ -88,7 +91,6 @@ class Link:
                 self._attend(session)
         self.session = None
         os.close(self._pool.descriptor)
-        os.close(self._wake)
 
     def _attend(self, session: Session) -> None:
         """Returns when the session is over and the daemon does nothing more for it."""
