@@ -67,9 +67,12 @@ class client_directory {
     size_t groups = 1;
     size_t share() const { return connections_max / (2 * groups); }
   };
+  /// A process may have this many clients, and beyond that three times as many as there are places left: so each further
+  /// process finds some, whatever others have opened.
+  static constexpr size_t process_clients_min = 16;
 
-  /// A silent connection becomes a client. Errors: `busy`, if there are as many clients as may be, or as many quarantined
-  /// connections, of which its process has some.
+  /// A silent connection becomes a client. Errors: `busy`, if there are as many clients as may be, as many of its process,
+  /// or as many quarantined connections, of which its process has some.
   result<void> admit_client(connection_id id, const client_bound& bound) {
     std::lock_guard guard(mutex_);
     auto found = clients_.find(id);
@@ -85,6 +88,11 @@ class client_directory {
                                   std::to_string(kept) + " for other trust groups, as many together as " +
                                   "connection.connections_max allows");
     pid_t pid = found->second.client->pid;
+    size_t own = clients_like(*found->second.client), left = bound.connections_max - clients;
+    if (own >= process_clients_min && own >= 3 * left)
+      return fail(errc::busy, "process " + std::to_string(pid) + " has " + std::to_string(own) +
+                                  " connections, and the " + std::to_string(left) +
+                                  " that connection.connections_max leaves are for other processes");
     if (quarantined >= bound.connections_max && has_quarantined(pid))
       return fail(errc::busy, "the daemon keeps what " + std::to_string(quarantined) +
                                   " closed connections may still be reading, as many as "
@@ -192,6 +200,15 @@ class client_directory {
     if (to == standing::client)
       ++clients_of_[of.client->group];
     of.as = to;
+  }
+
+  /// Of the same process; of the same user, where the process is in a PID namespace that is not visible.
+  size_t clients_like(const Client& one) const {
+    return static_cast<size_t>(std::count_if(clients_.begin(), clients_.end(), [&one](const auto& each) {
+      const Client& other = *each.second.client;
+      return each.second.as == standing::client && other.pid == one.pid &&
+             (one.pid != 0 || other.uid == one.uid);
+    }));
   }
 
   bool has_quarantined(pid_t pid) const {

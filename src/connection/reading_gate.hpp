@@ -3,6 +3,7 @@
 
 #include "connection/request_memory.hpp"
 #include "connection/request_table.hpp"
+#include "connection/waiting_requests.hpp"
 #include "protocol/frame.hpp"
 #include "protocol/kinds.hpp"
 #include "protocol/limits.hpp"
@@ -22,13 +23,13 @@ class reading_gate {
       : who_(who), group_(std::move(group)) {}
 
   void on_room(std::function<void()> wake) { wake_ = std::move(wake); }
+  void on_objects(std::function<void()> wake) { wake_objects_ = std::move(wake); }
 
-  /// True if the frame may be received and served now: there is credit, and room in the group's memory. An unfinished
-  /// frame that was let in stays in.
-  bool may_continue(const protocol::frame_header& next, const request_table& requests) {
-    waits_for_room_ = false;
-    if (unfinished_bytes_ == next.length)
-      return true;
+  /// Before a look at the requests that wait and at those that arrive.
+  void look() { waits_for_room_ = false; }
+
+  /// True if a request may be served now: there is credit, and room in the group's memory.
+  bool may_begin(const protocol::frame_header& next, const request_table& requests, bool has_room = false) {
     if (without_credit_ != 0) // the group or the policy must read first
       return false;
     bool gives_back = protocol::gives_back(next.kind);
@@ -36,8 +37,20 @@ class reading_gate {
       return false;
     // Others' requests must not keep a small one out.
     bool small = requests.empty() && next.length <= protocol::hello_bytes_max;
-    waits_for_room_ = !small && !gives_back && !group_->has_room(who_, wake_);
-    return !waits_for_room_;
+    return has_room || small || gives_back || asks_room();
+  }
+
+  enum class admission : uint8_t {
+    wait,     ///< the frame waits in the socket
+    keep,     ///< it may be received, and waits if it may not begin then
+    has_room, ///< the same, with room in the group's memory
+  };
+  /// Whether the frame may be received. An unfinished frame that was let in stays in.
+  admission may_receive(const protocol::frame_header& what, const request_table& requests,
+                        const waiting_requests& waiting) {
+    if (unfinished_bytes_ != what.length)
+      let_in_ = judge(what, requests, waiting);
+    return let_in_;
   }
   /// It is in the line for the group's memory.
   bool waits_for_room() const { return waits_for_room_; }
@@ -69,15 +82,41 @@ class reading_gate {
   }
   uint64_t unfinished_bytes() const { return unfinished_bytes_; }
 
+  /// For the objects of a request, see request_memory.hpp. False: `on_objects` is called when to ask again.
+  bool take_objects(uint64_t bytes) { return group_->take_objects(who_, bytes, wake_objects_); }
+  void give_back_objects(uint64_t bytes) { group_->give_back_objects(bytes); }
+  void takes_no_objects() { group_->leave(who_); }
+
   /// It needs no more room now: the next connection in line is woken.
   void pass_on() { group_->pass_on(who_); }
   bool group_is_full() const { return group_->full(); }
 
  private:
+  bool asks_room() {
+    bool has = group_->has_room(who_, wake_);
+    waits_for_room_ = waits_for_room_ || !has;
+    return has;
+  }
+  admission judge(const protocol::frame_header& what, const request_table& requests,
+                  const waiting_requests& waiting) {
+    if (without_credit_ != 0)
+      return admission::wait;
+    // Nothing that waits keeps a cancel.
+    bool passes = waiting.empty() || what.kind == protocol::kind::cancel;
+    if (passes && may_begin(what, requests))
+      return admission::has_room;
+    if (!waiting.has_place(what))
+      return admission::wait;
+    if (waiting.needs_no_room(what))
+      return admission::keep;
+    return asks_room() ? admission::has_room : admission::wait;
+  }
+
   connection_id who_;
   std::shared_ptr<request_memory> group_;
-  std::function<void()> wake_;
+  std::function<void()> wake_, wake_objects_;
   bool waits_for_room_ = false;
+  admission let_in_ = admission::wait; ///< the unfinished frame
   uint64_t unfinished_bytes_ = 0;
   uint64_t accounted_ = 0; ///< in the group's memory
   uint32_t without_credit_ = 0;

@@ -21,11 +21,12 @@ context_ptr request_table::begin(request_id id, protocol::kind verb, uint64_t by
   entry.deadline = now + most_.deadline;
   entry.bytes = bytes;
   bytes_ += bytes;
-  assert(requests_.size() < most_.requests + protocol::giving_back_requests_max); // see `may_begin`
+  // See `may_begin`; one more is refused at once.
+  assert(requests_.size() <= most_.requests + protocol::giving_back_requests_max);
   return requests_.emplace(id, std::move(entry)).first->second.context;
 }
 
-void request_table::charge(request_id id, uint64_t bytes) {
+void request_table::charge(request_id id, uint64_t bytes, bool apart) {
   auto entry = requests_.find(id);
   if (entry == requests_.end())
     return;
@@ -33,10 +34,14 @@ void request_table::charge(request_id id, uint64_t bytes) {
   entry->second.expected -= covered;
   entry->second.bytes += bytes - covered;
   bytes_ += bytes - covered;
+  if (!apart)
+    return;
+  entry->second.apart += bytes - covered;
+  apart_ += bytes - covered;
 }
 
 void request_table::expect(request_id id, uint64_t bytes) {
-  charge(id, bytes);
+  charge(id, bytes, true);
   if (auto entry = requests_.find(id); entry != requests_.end())
     entry->second.expected += bytes;
 }
@@ -47,7 +52,24 @@ void request_table::settle(request_id id) {
     return;
   uint64_t rest = std::exchange(entry->second.expected, 0);
   entry->second.bytes -= rest;
+  entry->second.apart -= rest;
   bytes_ -= rest;
+  apart_ -= rest;
+}
+
+void request_table::took_objects(request_id id, uint64_t bytes) {
+  auto entry = requests_.find(id);
+  assert(entry != requests_.end() && entry->second.objects == 0);
+  entry->second.objects = bytes;
+  objects_ += bytes;
+}
+
+uint64_t request_table::take_back_objects(request_id id) {
+  auto entry = requests_.find(id);
+  if (entry == requests_.end())
+    return 0;
+  objects_ -= entry->second.objects;
+  return std::exchange(entry->second.objects, 0);
 }
 
 std::optional<request_table::clock::time_point>
@@ -73,6 +95,8 @@ void request_table::sent(request_id id) {
   if (entry == requests_.end())
     return;
   bytes_ -= entry->second.bytes;
+  apart_ -= entry->second.apart;
+  objects_ -= entry->second.objects;
   requests_.erase(entry);
 }
 

@@ -41,13 +41,22 @@ class request_table {
   /// Precondition: no such request is in flight. `bytes`: size of its frame.
   context_ptr begin(request_id id, protocol::kind verb, uint64_t bytes, clock::time_point now);
 
-  /// The request takes so much more memory until its answer is in the socket. No effect if it is not in flight.
-  void charge(request_id id, uint64_t bytes);
+  /// The request takes so much more memory until its answer is in the socket. No effect if it is not in flight. `apart`:
+  /// its trust group counts that memory separately, see `take_objects`.
+  void charge(request_id id, uint64_t bytes, bool apart = false);
   /// The same for what it is not known yet to take: charges that follow are counted against it first.
   void expect(request_id id, uint64_t bytes);
   /// All that it takes has been charged: what remains expected is given back.
   void settle(request_id id);
   uint64_t bytes() const { return bytes_; } ///< of all requests in flight
+  /// What their trust group counts with the frames, see request_memory.hpp.
+  uint64_t group_bytes() const { return bytes_ - apart_; }
+
+  /// The request has taken so much of its group's memory for its objects; once.
+  void took_objects(request_id id, uint64_t bytes);
+  /// What it took, which is to be given back now.
+  uint64_t take_back_objects(request_id id);
+  uint64_t objects_taken() const { return objects_; } ///< by all in flight
 
   /// Replaces the default time limit, counted from the arrival; at most `bounds::deadline_max`. Returns the time at
   /// which the request ends; nullopt if it is not in flight.
@@ -83,6 +92,8 @@ class request_table {
     }
     requests_.clear();
     bytes_ = 0;
+    apart_ = 0;
+    objects_ = 0;
     return any;
   }
 
@@ -94,6 +105,8 @@ class request_table {
     clock::time_point deadline;
     uint64_t bytes = 0;
     uint64_t expected = 0; ///< of `bytes`, what no charge has used up
+    uint64_t apart = 0;    ///< of `bytes`, with what is expected
+    uint64_t objects = 0;  ///< of the group's memory
     bool answered = false; ///< its answer is being sent
   };
 
@@ -107,6 +120,8 @@ class request_table {
   bounds most_;
   std::map<request_id, in_flight> requests_;
   uint64_t bytes_ = 0;
+  uint64_t apart_ = 0;
+  uint64_t objects_ = 0;
 };
 
 } // namespace terrace

@@ -123,16 +123,24 @@ void path_journal::forget(const forget_request& request, std::function<void(forg
 
 std::optional<path_journal::room_report> path_journal::room() {
   const journal_counts& counts = journal_.counts();
-  if (counts.checkpoints == std::exchange(checkpoints_told_, counts.checkpoints))
-    return std::nullopt;
   room_report report;
+  if (counts.checkpoints == std::exchange(checkpoints_told_, counts.checkpoints)) {
+    // A last checkpoint that was not needed, because nothing changed since the one before.
+    if (!closed() || room_notice_ == room_news_)
+      return std::nullopt;
+    report.notice = room_news_ = room_notice_;
+    report.news = true;
+    return report;
+  }
   if (counts.unrecorded != 0)
     report.notice = std::to_string(counts.unrecorded) +
                     " objects will not be found after a restart: the index of " + with_.file +
                     " has room for " + std::to_string(journal_.records_max()) +
                     " records; `terrace disk resize --objects` makes room";
-  report.news = !report.notice.empty() && (!lacks_room_ || last_begun_);
-  lacks_room_ = !report.notice.empty();
+  report.news = !report.notice.empty() && (room_notice_.empty() || last_begun_ || closed());
+  room_notice_ = report.notice;
+  if (report.news || report.notice.empty())
+    room_news_ = report.notice;
   return report;
 }
 

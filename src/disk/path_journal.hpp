@@ -60,9 +60,9 @@ class path_journal {
 
   struct room_report {
     std::string notice; ///< what a restart will not find, for lack of room in the index; empty if nothing
-    bool news = false;  ///< the checkpoint before had room, or this is the last
+    bool news = false;  ///< the checkpoint before had room, or there is no later one
   };
-  /// After `next` and `completed`. nullopt: no checkpoint was completed since the last call.
+  /// After `next` and `completed`. nullopt: no checkpoint was completed since the last call, and none was the last.
   std::optional<room_report> room();
 
   /// There are no more changes: the next checkpoint is the last.
@@ -89,7 +89,8 @@ class path_journal {
   bool closing_ = false;
   bool last_begun_ = false; ///< the last checkpoint
   uint64_t checkpoints_told_ = 0;
-  bool lacks_room_ = false; ///< the last completed checkpoint left out objects
+  std::string room_notice_; ///< what the last completed checkpoint left out
+  std::string room_news_;   ///< the same, as far as it was news
 };
 
 } // namespace terrace

@@ -36,7 +36,7 @@ void client_probe::collect(const labels& of, sample_sink& sink) const {
   count("terrace_received_bytes_total", "Bytes of frames received from clients.", received_bytes_);
   count("terrace_sent_bytes_total", "Bytes of frames sent to clients.", sent_bytes_);
   count("terrace_connection_stalls_total",
-        "Number of times reading from a connection stopped because it was out of credit.", stalls_);
+        "Number of times a request had to wait because its connection was out of credit.", stalls_);
   level("terrace_request_memory_bytes",
         "Bytes of unfinished frames, requests in flight with their objects, and unread answers.",
         request_bytes_);

@@ -4,6 +4,7 @@
 #include "index/unusable_objects.hpp"
 
 #include <algorithm>
+#include <cassert>
 
 namespace terrace {
 
@@ -57,6 +58,7 @@ std::optional<std::vector<discard_notice>> found_prefix::next_unusable() {
       if (const hold_ptr& held = shares_[tier].held;
           held && object < held->places().size() && held->places()[object].present())
         gone[tier].ids.push_back(held->places()[object].id);
+    assert(gone[0].ids.size() <= step_objects + per_chunk_);
   }
   return gone;
 }
@@ -355,6 +357,7 @@ std::optional<std::vector<access_notice>> found_prefix::next_accesses() {
     for (size_t i = first; i < std::min(first + count, places.size()); ++i)
       if (places[i].present() && (!states_too || trailing_[i % per_chunk_] == states))
         used[tier].ids.push_back(places[i].id);
+    assert(used[tier].ids.size() <= step_objects);
   }
   return used;
 }

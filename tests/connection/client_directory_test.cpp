@@ -39,6 +39,31 @@ TEST_F(ClientDirectory, CountsClientsFromHelloOn) {
   EXPECT_TRUE(clients.admit_client(third, {2}));
 }
 
+TEST_F(ClientDirectory, AProcessLeavesPlacesForOthers) {
+  const directory::client_bound bound{80};
+  auto open = [&](uid_t uid, pid_t pid) {
+    size_t opened = 0;
+    while (opened < 100 && clients.admit_client(add(uid, pid), bound))
+      ++opened;
+    return opened;
+  };
+  EXPECT_EQ(open(0, 7), 60u) << "three quarters";
+  auto refused = clients.admit_client(add(0, 7), bound);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, errc::busy);
+  EXPECT_NE(refused.error().text.find("process 7 has 60 connections"), std::string::npos);
+  EXPECT_EQ(open(0, 8), 16u) << "what any may have";
+  EXPECT_EQ(open(0, 9), 4u) << "all are taken";
+}
+
+TEST_F(ClientDirectory, ProcessesThatAreNotVisibleAreCountedByTheirUsers) {
+  const directory::client_bound bound{80};
+  for (int i = 0; i < 60; ++i)
+    ASSERT_TRUE(clients.admit_client(add(1, 0), bound));
+  EXPECT_FALSE(clients.admit_client(add(1, 0), bound));
+  EXPECT_TRUE(clients.admit_client(add(2, 0), bound));
+}
+
 TEST_F(ClientDirectory, TheOldestSilentConnectionOfTheUserWithMostOfThemLeaves) {
   auto alone = add(1000);
   auto first = add(2000);

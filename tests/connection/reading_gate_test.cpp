@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 using namespace terrace;
 using protocol::kind;
 
@@ -10,17 +12,32 @@ namespace {
 struct ReadingGate : ::testing::Test {
   std::shared_ptr<request_memory> group = std::make_shared<request_memory>(1'000'000);
   request_table requests{connection_id{1}, {2, 1'000'000, std::chrono::seconds(30)}};
+  waiting_requests waiting{{2, 1'000'000}};
   reading_gate gate{connection_id{1}, group};
   int woken = 0;
 
   void SetUp() override {
     gate.on_room([this] { ++woken; });
   }
-  bool may(kind which, uint32_t bytes = 64) {
+  static protocol::frame_header header(kind which, uint32_t bytes = 64) {
     protocol::frame_header next;
     next.kind = which;
     next.length = bytes;
-    return gate.may_continue(next, requests);
+    return next;
+  }
+  /// It would be served now.
+  bool may(kind which, uint32_t bytes = 64) {
+    gate.look();
+    return gate.may_begin(header(which, bytes), requests);
+  }
+  reading_gate::admission receives(kind which, uint32_t bytes = 64) {
+    gate.look();
+    return gate.may_receive(header(which, bytes), requests, waiting);
+  }
+  void wait(kind which, size_t bytes = 64) {
+    std::vector<uint8_t> body(bytes - protocol::header_bytes);
+    protocol::frame frame{which, 9, body, {}};
+    waiting.add(std::move(frame), true, {}, [] { return keep_alive(); });
   }
   void begin(request_id id) { requests.begin(id, kind::lookup, 100, {}); }
 };
@@ -69,11 +86,41 @@ TEST_F(ReadingGate, AFrameThatBeganToArriveStaysIn) {
   EXPECT_EQ(change.before, 0u);
   EXPECT_EQ(change.now, 5'100u);
   EXPECT_EQ(group->bytes(), 5'100u);
-  gate.cost_unknown();
-  EXPECT_TRUE(may(kind::store, 5'000));
-  EXPECT_FALSE(may(kind::store, 6'000));
+  wait(kind::store);
+  wait(kind::store);
+  EXPECT_EQ(receives(kind::store, 6'000), reading_gate::admission::wait);
+  gate.account(100, 0);
+  waiting.clear();
+  EXPECT_EQ(receives(kind::store, 5'000), reading_gate::admission::has_room);
+  gate.account(100, 5'000);
+  wait(kind::store);
+  wait(kind::store);
+  EXPECT_EQ(receives(kind::store, 5'000), reading_gate::admission::has_room);
   gate.account(0, 0);
   EXPECT_EQ(group->bytes(), 0u);
+}
+
+TEST_F(ReadingGate, WithoutCreditRequestsAreReceivedAndWaitUpToABound) {
+  begin(1);
+  begin(2);
+  EXPECT_EQ(receives(kind::lookup), reading_gate::admission::keep);
+  EXPECT_EQ(receives(kind::lookup, 100'000), reading_gate::admission::has_room);
+  wait(kind::lookup);
+  wait(kind::lookup);
+  EXPECT_EQ(receives(kind::lookup), reading_gate::admission::wait);
+  EXPECT_EQ(receives(kind::cancel), reading_gate::admission::has_room);
+  EXPECT_EQ(receives(kind::release), reading_gate::admission::keep) << "it may have to wait";
+}
+
+TEST_F(ReadingGate, WhileTheGroupIsFullOnlyShortRequestsAreReceivedToWait) {
+  begin(1);
+  begin(2);
+  group->change(0, 2'000'000);
+  EXPECT_EQ(receives(kind::lookup), reading_gate::admission::keep);
+  EXPECT_EQ(receives(kind::lookup, 100'000), reading_gate::admission::wait);
+  EXPECT_TRUE(gate.waits_for_room());
+  wait(kind::lookup, waiting_requests::always_bytes);
+  EXPECT_EQ(receives(kind::lookup), reading_gate::admission::wait);
 }
 
 TEST_F(ReadingGate, KnowsWhetherItStandsInTheLineForRoom) {

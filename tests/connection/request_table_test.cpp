@@ -73,6 +73,25 @@ TEST_F(RequestTable, ChargesAreCountedAgainstWhatWasExpectedFirst) {
   EXPECT_EQ(table.bytes(), 0u);
 }
 
+TEST_F(RequestTable, WhatIsCountedApartIsNotCountedWithTheFrames) {
+  auto first = begin(1, 10);
+  table.expect(1, 60);
+  EXPECT_EQ(table.group_bytes(), 10u);
+  table.charge(1, 80, true);
+  EXPECT_EQ(table.bytes(), 90u);
+  EXPECT_EQ(table.group_bytes(), 10u);
+  table.charge(1, 5);
+  EXPECT_EQ(table.group_bytes(), 15u);
+  table.took_objects(1, 80);
+  EXPECT_EQ(table.objects_taken(), 80u);
+  EXPECT_EQ(table.take_back_objects(1), 80u);
+  EXPECT_EQ(table.take_back_objects(1), 0u);
+  EXPECT_EQ(table.objects_taken(), 0u);
+  table.sent(1);
+  EXPECT_EQ(table.bytes(), 0u);
+  EXPECT_EQ(table.group_bytes(), 0u);
+}
+
 TEST_F(RequestTable, WithoutCreditAFewRequestsThatGiveSomethingBackMayBegin) {
   begin(1);
   begin(2);

@@ -103,6 +103,108 @@ TEST_F(OutOfCredit, AnythingElseWaits) {
   }
 }
 
+/// Frames in one message: what a client has sent before it reads anything.
+void add(test::frame_bytes& to, const test::frame_bytes& frame) {
+  to.insert(to.end(), frame.begin(), frame.end());
+}
+
+test::frame_bytes cancel_frame(uint64_t id, uint64_t request) {
+  return test::frame_with(protocol::kind::cancel, id,
+                          [&](auto& body) { return wire::CreateCancel(body, request); });
+}
+
+test::frame_bytes on_lease(protocol::kind kind, uint64_t id, const lease_id& lease) {
+  return test::frame_with(kind, id, [&](auto& body) {
+    auto named = body.CreateVector(lease.bytes.data(), lease.bytes.size());
+    wire::ReadLeaseBuilder made(body); // `Release` has this field too, and no other
+    made.add_lease(named);
+    return made.Finish();
+  });
+}
+
+/// A request that waits and takes `bytes` of credit: what is behind the table is padding.
+test::frame_bytes waiting_frame(uint64_t id, size_t bytes) {
+  auto frame = test::frame_with(protocol::kind::await_lookup, id, [](auto& body) {
+    return wire::CreateAwaitLookup(body, body.CreateVector(std::vector<uint8_t>(16, 1)), 60'000);
+  });
+  if (frame.size() < bytes) {
+    frame.resize(bytes);
+    protocol::frame_header header = protocol::read_header(frame.data());
+    header.length = static_cast<uint32_t>(bytes);
+    auto written = protocol::write_header(header);
+    std::copy(written.begin(), written.end(), frame.begin());
+  }
+  return frame;
+}
+
+/// A client of which one request uses up the credit, by its number or its bytes, and others wait behind it.
+struct BehindWaiting : ::testing::TestWithParam<bool> {
+  bool by_bytes = GetParam();
+  daemon_under_test daemon{{.host_bytes = 16 * mebibyte,
+                            .connection = by_bytes ? "credit_bytes = \"16MiB\"\n" : "credit_requests = 1\n"}};
+  tester holder{daemon.socket(), "holder"};
+  client::lookup_result found;
+  raw_client client{daemon.socket()};
+  size_t bytes = by_bytes ? protocol::frame_bytes_max : 0;
+
+  void SetUp() override {
+    auto chain = chain_of(1, 2);
+    holder.store(chain);
+    found = holder.lookup(chain, true);
+    ASSERT_TRUE(client.greet());
+    ASSERT_TRUE(client.send(on_lease(protocol::kind::read_lease, 2, found.held.id())));
+    auto read = client.receive();
+    ASSERT_TRUE(read && !read->is_error());
+  }
+  void send(const std::vector<test::frame_bytes>& frames) {
+    test::frame_bytes all;
+    for (const auto& each : frames)
+      add(all, each);
+    ASSERT_TRUE(client.send(all));
+  }
+  test::received next() {
+    auto said = client.receive();
+    EXPECT_TRUE(said);
+    return said.value_or(test::received{});
+  }
+};
+
+TEST_P(BehindWaiting, ACancelIsServed) {
+  auto before = std::chrono::steady_clock::now();
+  send({waiting_frame(3, bytes), test::status_frame(4), cancel_frame(5, 3)});
+  auto first = next(), second = next(); // of a request and its cancel, in any order
+  EXPECT_EQ(first.id + second.id, 8U) << first.id;
+  EXPECT_EQ((first.id == 3 ? first : second).code(), errc::cancelled);
+  EXPECT_TRUE((first.id == 5 ? first : second).as<wire::CancelAnswer>().found());
+  EXPECT_EQ(next().id, 4U) << "then there is credit for it";
+  EXPECT_LT(std::chrono::steady_clock::now() - before, 20s);
+}
+
+TEST_P(BehindWaiting, AReleaseIsServed) {
+  send({waiting_frame(3, bytes), test::status_frame(4), on_lease(protocol::kind::release, 5, found.held.id()),
+        cancel_frame(6, 3)});
+  auto released = next();
+  EXPECT_EQ(released.id, 5U);
+  EXPECT_FALSE(released.is_error()) << released.text();
+}
+
+TEST_P(BehindWaiting, AsManyAsTheCreditMayWaitAndBeCancelled) {
+  send({waiting_frame(3, bytes), waiting_frame(4, bytes), cancel_frame(6, 4)});
+  auto ended = next();
+  EXPECT_EQ(ended.id, 4U);
+  EXPECT_EQ(ended.code(), errc::cancelled) << ended.text();
+  EXPECT_TRUE(next().as<wire::CancelAnswer>().found());
+}
+
+TEST_P(BehindWaiting, TheEndOfTheStreamEndsAll) {
+  send({waiting_frame(3, bytes), waiting_frame(4, bytes), test::status_frame(5)});
+  client.close();
+  EXPECT_TRUE(daemon.await_log("closed its socket; objects that it may be reading are kept"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Credit, BehindWaiting, ::testing::Bool(),
+                         [](const auto& one) { return one.param ? "Bytes" : "Requests"; });
+
 TEST(Deadlines, AreShortenedToTheLongestOne) {
   daemon_under_test daemon({.connection = "request_deadline = \"20ms\"\nrequest_deadline_max = \"50ms\"\n"});
   auto waits = client::connection::connect({.path = daemon.socket()}, patiently());

@@ -145,6 +145,29 @@ TEST(BoundedWork, AMillionStatesThatNobodyStoredDelayNobody) {
   EXPECT_LT(other.slowest(), 250ms);
 }
 
+/// Each takes ten times what the trust group's requests may take together.
+TEST(BoundedWork, RequestsLargerThanTheGroupsBoundAreServedOneByOne) {
+  daemon_under_test daemon(daemon_options{.connection = "group_bytes = \"16MiB\"\n"});
+  auto spec = test_space();
+  spec.world_size = 64;
+  auto chain = chain_of(1, 16'384);
+  std::vector<std::thread> clients;
+  std::atomic<size_t> answered{0};
+  for (int i = 0; i < 4; ++i)
+    clients.emplace_back([&] {
+      tester client(daemon.socket(), "large", object_bytes, spec);
+      client::lookup_request request;
+      request.in = client.space();
+      request.what = client::prefix::of_digests(chain);
+      request.lease = true;
+      for (int n = 0; n < 4; ++n)
+        answered += client->lookup(request, patiently()).has_value();
+    });
+  for (auto& each : clients)
+    each.join();
+  EXPECT_EQ(answered, 16U);
+}
+
 TEST(BoundedWork, MoreObjectsThanARequestMayHaveAreRefusedWithTheBound) {
   daemon_under_test daemon;
   auto spec = test_space();

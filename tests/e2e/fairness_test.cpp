@@ -2,6 +2,8 @@
 #include "tests/support/raw_client.hpp"
 #include "workload.hpp"
 
+#include <unistd.h>
+
 #include <memory>
 
 namespace terrace::e2e {
@@ -87,6 +89,27 @@ TEST(Fairness, OneTrustGroupDoesNotTakeAllConnections) {
   EXPECT_NE(said->text().find("other trust groups"), std::string::npos) << said->text();
   EXPECT_TRUE(connected(daemon.second_socket()));
   EXPECT_TRUE(connected(daemon.second_socket()));
+}
+
+TEST(Fairness, AProcessLeavesConnectionsForOthers) {
+  daemon_under_test daemon({.connection = "connections_max = 24\n"});
+  std::vector<client::connection> opened;
+  errc refused = errc::ok;
+  std::string why;
+  while (refused == errc::ok && opened.size() < 24) {
+    auto one = client::connection::connect({.path = daemon.socket()}, patiently());
+    if (one) {
+      opened.push_back(std::move(*one));
+    } else {
+      refused = one.error().code;
+      why = one.error().text;
+    }
+  }
+  EXPECT_EQ(opened.size(), 18U) << "three quarters";
+  EXPECT_EQ(refused, errc::busy);
+  EXPECT_NE(why.find("process " + std::to_string(::getpid())), std::string::npos) << why;
+  auto cleared = run({program("TERRACE"), "clear", "--all", "--socket", daemon.socket()});
+  EXPECT_EQ(cleared.exit_code, 0) << cleared.err << ": another process finds a place";
 }
 
 } // namespace

@@ -59,6 +59,10 @@ TEST(SmallObjects, WhatAnIndexHasNoRoomForIsToldAndResizingMakesRoom) {
     ASSERT_EQ(store_small(client, 1), at_a_time);
     ASSERT_EQ(store_small(client, 2), at_a_time);
     ASSERT_TRUE(daemon.await_log("objects will not be found after a restart"));
+    // Of 1,008 records one is that of the space: status tells what the last checkpoint left out, and so does the log.
+    EXPECT_TRUE(eventually([&] {
+      return client.tier("disk").notice.starts_with("993 objects will not be found");
+    })) << client.tier("disk").notice;
     EXPECT_NE(client.tier("disk").notice.find("has room for 1008 records"), std::string::npos);
     EXPECT_EQ(client.tier("disk").state, "ready");
   }

@@ -9,6 +9,7 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <cassert>
 #include <new>
 
 namespace terrace::actors {
@@ -24,6 +25,7 @@ connection::connection(self_pointer owner, unique_fd socket, peer who, client_pt
       requests_(record_->id,
                 {environment_->limits.credit_requests, environment_->limits.credit_bytes,
                  environment_->limits.request_deadline, environment_->limits.request_deadline_max}),
+      waiting_({environment_->limits.credit_requests, environment_->limits.credit_bytes}),
       gate_(record_->id, environment_->memory), deadlines_(environment_->limits.request_deadline),
       leased_(environment_->group->leases->open()),
       holdings_({environment_->limits.staging_bytes, environment_->limits.reservations_max,
@@ -56,6 +58,7 @@ void connection::on_begin() {
                          io_tag::peer_exit);
   }
   gate_.on_room(on_any_thread([this] { pump(); }));
+  gate_.on_objects(on_any_thread([this] { take_room(); }));
   end_by(environment_->limits.handshake_deadline);
   channel_->receive();
 }
@@ -70,6 +73,7 @@ void connection::take(next what) {
 }
 
 result<void> connection::greeted(std::string client_name, bool observes) {
+  assert(life_.now() == connection_phase::handshake); // so hello's notices are sent once
   const auto& limits = environment_->limits;
   auto leaves = environment_->clients->admit(record_->id, observes, {limits.connections_max, limits.groups});
   if (!leaves) {
@@ -143,20 +147,19 @@ void connection::on_hang_up(int32_t events) {
     take(life_.hung_up((events & POLLHUP) != 0, channel_->receiving()));
 }
 
-void connection::serve(protocol::frame& frame) {
+void connection::serve(protocol::frame& frame, std::optional<clock::time_point> arrived) {
   auto asked = arriving(frame, requests_.contains(frame.request_id));
   if (auto why = violation_of(asked, life_.now()); why.code != errc::ok) {
     violation(frame, why);
     return;
   }
-  auto now = environment_->now();
-  arm_timer(now + environment_->limits.request_deadline);
-  request what{frame.request_id, frame.kind, nullptr};
-  what.context = requests_.begin(what.id, what.kind, frame.body.size() + protocol::header_bytes, now);
-  what.context->group = environment_->group->number;
-  record_->requests_in_flight = static_cast<uint32_t>(requests_.size());
-  ++record_->requests;
-  environment_->request_probe->started(static_cast<size_t>(what.kind));
+  request what;
+  try {
+    what = begin(frame, arrived ? *arrived : environment_->now());
+  } catch (const std::bad_alloc&) {
+    refuse_unbegun(frame);
+    return;
+  }
   if (auto refused = refusal_of(asked, life_.now(), life_.observes())) {
     if (refused->malformed)
       refuse_frame(what, frame, refused->why);
@@ -172,6 +175,24 @@ void connection::serve(protocol::frame& frame) {
   }
 }
 
+connection::request connection::begin(const protocol::frame& frame, clock::time_point arrived) {
+  arm_timer(arrived + environment_->limits.request_deadline);
+  request what{frame.request_id, frame.kind, nullptr};
+  what.context = requests_.begin(what.id, what.kind, frame.body.size() + protocol::header_bytes, arrived);
+  what.context->group = environment_->group->number;
+  record_->requests_in_flight = static_cast<uint32_t>(requests_.size());
+  ++record_->requests;
+  environment_->request_probe->started(static_cast<size_t>(what.kind));
+  return what;
+}
+
+/// There is no memory to remember it.
+void connection::refuse_unbegun(const protocol::frame& frame) {
+  auto refusal = channel_->builder();
+  protocol::write_error(*refusal, frame.request_id, no_memory_for(frame.kind));
+  channel_->send({std::move(refusal), {}, 0});
+}
+
 void connection::refuse_frame(const request& what, const protocol::frame& frame, const error& why) {
   if (life_.now() == connection_phase::handshake)
     violation(frame, why);
@@ -183,6 +204,10 @@ void connection::refuse_frame(const request& what, const protocol::frame& frame,
 void connection::refuse_unread(const request& what, const protocol::frame& frame, metrics::refusal as,
                                const error& why) {
   environment_->client_probe->refused(as);
+  refuse_unserved(what, frame, why);
+}
+
+void connection::refuse_unserved(const request& what, const protocol::frame& frame, const error& why) {
   refuse(what, why);
   if (frame.kind == protocol::kind::lookup)
     verbs::lookup_refused(*this, what, frame.body);
@@ -211,6 +236,7 @@ void connection::answer(const request& what, errc outcome, std::unique_ptr<proto
     protocol::write_error(
         *frame, what.id,
         {errc::unsupported, "the answer does not fit in a frame; request fewer chunks at a time"});
+  give_back_room(requests_.take_back_objects(what.id));
   requests_.charge(what.id, frame->bytes().size());
   account_memory(gate_.unfinished_bytes());
   if (!channel_->sending()) {
@@ -240,7 +266,19 @@ bool connection::cancel(request_id id, errc why) {
     sweep();
     resume_ended();
   }
-  return outcome != request_table::cancelled::unknown;
+  return outcome != request_table::cancelled::unknown || cancel_waiting(id, why);
+}
+
+/// A request that has not begun is answered at once.
+bool connection::cancel_waiting(request_id id, errc why) {
+  auto taken = waiting_.take(id);
+  if (!taken)
+    return false;
+  auto what = begin(taken->frame, taken->arrived);
+  what.context->ended = why;
+  refuse_unserved(what, taken->frame, {why, "the request ended before there was credit to begin it"});
+  discard(std::move(taken->frame));
+  return true;
 }
 
 /// Answers everything that waits for requests that have ended.
@@ -253,10 +291,11 @@ void connection::sweep() {
   }
 }
 
-/// What waits for the teardown goes on, to refuse its request; it does nothing when its turn comes.
+/// What waits for the teardown, or for room, goes on, to refuse its request; it does nothing when its turn comes.
 void connection::resume_ended() {
   for (auto& work : after_teardown_.take_ended())
     self_->send(self_, resume_notice{std::move(work)});
+  refuse_roomless();
 }
 
 void connection::end(const error& why) {
@@ -264,6 +303,8 @@ void connection::end(const error& why) {
     return;
   show_phase();
   gate_.pass_on();
+  roomless_.clear();
+  gate_.takes_no_objects();
   log_.end("ends: " + why.text, environment_->now());
   auto frame = channel_->builder();
   protocol::write_error(*frame, 0, why);
@@ -279,11 +320,17 @@ void connection::on_leave() {
 
 /// Releases everything except what a living client may still be reading through its mapping.
 void connection::close() {
+  give_back_room(requests_.objects_taken());
+  roomless_.clear();
+  gate_.takes_no_objects();
   bool any = requests_.end_all(environment_->now(), [&](protocol::kind verb, auto age) {
     environment_->request_probe->finished(static_cast<size_t>(verb), errc::cancelled, age);
   });
   if (any)
     sweep();
+  if (environment_->teardown && !waiting_.empty())
+    environment_->teardown->destroy(std::move(waiting_)); // descriptors, see `discard`
+  waiting_.clear();
   account_memory(0);
   gate_.pass_on();
   if (holdings_.present_staging() != nullptr)
@@ -320,56 +367,6 @@ void connection::on_drain() {
   auto follows = life_.drain(requests_.empty());
   show_phase();
   take(follows);
-}
-
-std::function<void()> connection::on_any_thread(std::function<void()> work) {
-  auto shared = std::make_shared<std::function<void()>>(std::move(work));
-  return [owner = caf::actor_cast<caf::actor_addr>(self_), shared] {
-    if (auto there = caf::actor_cast<connection_actor>(owner))
-      caf::anon_send(there, resume_notice{shared});
-  };
-}
-
-/// If it needs more memory than there is, its request is refused.
-std::function<void()> connection::as_part_of(const request& what, std::function<void()> work) {
-  return [this, what, go_on = std::move(work)] {
-    try {
-      go_on();
-    } catch (const std::bad_alloc&) {
-      refuse(what, no_memory_for(what.kind));
-    }
-  };
-}
-
-void connection::resume_after(const teardown_ptr& line, const request& what, std::function<void()> work) {
-  if (!line) {
-    resume(what, std::move(work));
-    return;
-  }
-  auto shared = std::make_shared<std::function<void()>>(as_part_of(what, std::move(work)));
-  after_teardown_.add(what.context, shared);
-  line->run([owner = caf::actor_cast<caf::actor_addr>(self_), shared]() mutable {
-    if (auto there = caf::actor_cast<connection_actor>(owner))
-      caf::anon_send(there,
-                     resume_notice{std::move(shared)}); // what it owns must not end on the teardown's thread
-  });
-}
-
-void connection::resume(const request& what, std::function<void()> work) {
-  assert(resuming_ < requests_max());
-  ++resuming_;
-  auto part = [this, go_on = as_part_of(what, std::move(work))] {
-    --resuming_;
-    go_on();
-  };
-  self_->send(self_, resume_notice{std::make_shared<std::function<void()>>(std::move(part))});
-}
-
-void connection::in_steps(const request& what, const char* doing, std::function<bool()> step) {
-  if (!what.context->live())
-    refuse(what, {what.context->ended.load(), std::string("the request ended while ") + doing});
-  else if (!step())
-    resume(what, [this, what, doing, next = std::move(step)] { in_steps(what, doing, next); });
 }
 
 } // namespace terrace::actors

@@ -20,6 +20,7 @@
 #include "connection/reading_gate.hpp"
 #include "connection/request_table.hpp"
 #include "connection/teardown_line.hpp"
+#include "connection/waiting_requests.hpp"
 #include "protocol/verify.hpp"
 #include "runtime/home.hpp"
 #include "runtime/io_messages.hpp"
@@ -30,6 +31,7 @@
 
 #include <cassert>
 #include <chrono>
+#include <deque>
 #include <functional>
 
 namespace terrace::actors {
@@ -108,10 +110,23 @@ class connection {
   /// For a request whose contents are wrong: answers it; ends the connection if it is the handshake.
   void refuse_frame(const request& what, const protocol::frame& frame, const error& why);
 
-  /// The request takes memory for so many objects until it is answered: it uses up credit like bytes of its frame.
-  void charge_objects(const request& what, size_t objects) {
-    requests_.charge(what.id, objects * object_credit);
+  /// The request takes memory for so many objects until it is answered: it uses up credit like bytes of its frame. Calls
+  /// `then`: at once if they are few, or if the trust group's memory has room for them; otherwise when it has, unless the
+  /// request ends meanwhile, which refuses it. Once per request.
+  template <class F>
+  void with_room(const request& what, size_t objects, F then) {
+    uint64_t bytes = objects * object_credit;
+    bool few = bytes <= request_memory::few_bytes;
+    requests_.charge(what.id, bytes, !few);
     account_memory(gate_.unfinished_bytes());
+    if (few)
+      then();
+    else
+      wait_for_room(what, bytes, as_part_of(what, std::move(then)));
+  }
+  /// True if `with_room` may call `then` later.
+  static bool may_wait_for_room(size_t objects) {
+    return objects * object_credit > request_memory::few_bytes;
   }
   /// It will be charged for about so many, which are counted from now on.
   void expect_objects(const request& what, size_t objects) {
@@ -190,24 +205,28 @@ class connection {
   /// and so it is, as `no_space`, if `then` needs more memory than there is.
   template <class Actor, class Message, class F>
   void ask(const request& what, const Actor& to, Message message, const char* lost, F then) {
+    ask(to, std::move(message), guarded(what, std::move(then)), [this, what, lost] {
+      refuse(what, {errc::internal, lost});
+    });
+  }
+  /// `then`, for the answer of another actor: if it needs more memory than there is, the request is refused.
+  template <class F>
+  auto guarded(const request& what, F then) {
     struct question {
       request what;
       F then;
     };
-    // Shared by both handlers, which CAF moves and copies.
+    // One pointer, because CAF moves and copies handlers.
     auto asked = std::make_shared<question>(question{what, std::move(then)});
-    auto guarded = [this, asked](answer_of<F> answer) {
+    return [this, asked](answer_of<F> answer) {
       try {
         asked->then(answer);
       } catch (const std::bad_alloc&) {
         refuse(asked->what, no_memory_for(asked->what.kind));
       }
     };
-    ask(to, std::move(message), std::move(guarded), [this, asked, lost] {
-      refuse(asked->what, {errc::internal, lost});
-    });
   }
-  /// The same, but the end of `to` is passed on as an answer too.
+  /// The same as `ask`, but the end of `to` is passed on as an answer too. `then` is `guarded`, or part of no request.
   template <class Actor, class Message, class F, class G>
   void ask(const Actor& to, Message message, F then, G lost) {
     assert(asked_ < asked_max());
@@ -284,6 +303,8 @@ class connection {
   const group_ptr& group_handle() const { return environment_->group; }
   const client_ptr& record() const { return record_; }
   frame_channel& channel() { return *channel_; }
+  /// Keeps the body of the request that is being served, for the lifetime of the pointer. While it is being served.
+  keep_alive hold_body() { return served_body_ ? served_body_ : channel_->hold(); }
   const peer& who() const { return peer_; }
   /// True if it may change what serves all clients of the trust group. Otherwise refuses the request. `why`: what the
   /// request would change.
@@ -304,6 +325,7 @@ class connection {
   static Answer argument_of(void (F::*)(Answer));
   template <class F>
   using answer_of = decltype(argument_of(&F::operator())); ///< the type of a handler's argument
+  void refuse_unbegun(const protocol::frame& frame);
   void on_received(int32_t bytes);
   void on_sent(int32_t bytes);
   void on_peer_exit();
@@ -315,14 +337,19 @@ class connection {
   /// A request in flight sends at most one message to the policy and one to the group, and ends one lease; a lease that
   /// another client ends, two more.
   uint32_t without_credit_max() const { return 3 * requests_max() + 2 * environment_->limits.leases_max; }
-  uint32_t requests_max() const {
+  uint32_t requests_max() const { // and one that is refused, see `cancel_waiting`
     return environment_->limits.credit_requests + protocol::giving_back_requests_max;
   }
   /// A request awaits at most one answer of each tier, of the group and of the policy.
   size_t asked_max() const { return requests_max() * (group().tiers().size() + 2); }
-  void serve(protocol::frame& frame);
+  void serve(protocol::frame& frame, std::optional<clock::time_point> arrived = {}); // now, unless it waited
+  bool serve_waiting();
+  void discard(protocol::frame frame);
+  request begin(const protocol::frame& frame, clock::time_point arrived);
+  bool cancel_waiting(request_id id, errc why);
   void refuse_unread(const request& what, const protocol::frame& frame, metrics::refusal as,
                      const error& why);
+  void refuse_unserved(const request& what, const protocol::frame& frame, const error& why);
   void violation(const protocol::frame& frame, const error& why);
   void answer(const request& what, errc outcome, std::unique_ptr<protocol::frame_builder> frame,
               std::vector<unique_fd> descriptors);
@@ -331,6 +358,10 @@ class connection {
   void sweep();
   void resume_after(const teardown_ptr& line, const request& what, std::function<void()> work);
   void resume_ended();
+  void wait_for_room(const request& what, uint64_t bytes, std::function<void()> then);
+  void take_room();
+  void refuse_roomless();
+  void give_back_room(uint64_t bytes);
   void close();
   void finish();
   void end_by(clock::duration after);
@@ -349,6 +380,8 @@ class connection {
   std::unique_ptr<frame_channel> channel_;
   connection_life life_;
   request_table requests_;
+  waiting_requests waiting_;
+  keep_alive served_body_; ///< of one that had to wait; null: the channel has it
   reading_gate gate_;
   client_deadlines deadlines_;
   account_ptr leased_;
@@ -356,6 +389,13 @@ class connection {
   region_budget_ptr regions_;
   actor_pool idle_lookups_, idle_loads_, idle_stores_;
   teardown_line after_teardown_;
+  /// Requests that wait for room for their objects. The first one waits in the line of the trust group.
+  struct roomless {
+    request what;
+    uint64_t bytes = 0; ///< of objects
+    std::function<void()> then;
+  };
+  std::deque<roomless> roomless_;
   clock::time_point timer_at_ = clock::time_point::max(); ///< when the armed timer fires
   runtime::operation_id timer_{};
   size_t asked_ = 0;    ///< answers of other actors that are awaited

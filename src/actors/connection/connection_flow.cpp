@@ -1,4 +1,5 @@
-// When a connection reads, and how long it waits: credits, the group's memory, deadlines. connection.cpp has its life.
+// When a connection reads, and how long it waits: credits, the group's memory, deadlines. How it goes on with a request
+// in parts. connection.cpp has its life.
 #include "actors/connection/connection.hpp"
 
 #include <caf/send.hpp>
@@ -6,35 +7,44 @@
 #include <malloc.h>
 
 #include <algorithm>
+#include <new>
 
 namespace terrace::actors {
 
 // ---- reading ----
 
-/// Serves received frames while there is credit, then receives more. Without credit it reads on up to the header of
-/// the next request: what gives something back is served all the same, for anything else the client waits, and the end
-/// of its stream is watched.
+/// Serves received frames while there is credit, then receives more. Without credit, requests are kept until there is
+/// (waiting_requests.hpp), so that what ends them is read. Beyond the bound of those, nothing behind a header is read, and
+/// the end of the stream is watched.
 void connection::pump() {
   if (pumping_)
     return; // a verb answered immediately: the loop below continues
   pumping_ = true;
+  gate_.look();
   bool stopped = false, served = false;
   uint64_t unfinished = 0;
   while (life_.reads()) {
+    if (serve_waiting())
+      continue;
     auto head = channel_->peek();
-    stopped = head && !gate_.may_continue(*head, requests_);
+    auto let_in = head ? gate_.may_receive(*head, requests_, waiting_) : reading_gate::admission::keep;
+    stopped = let_in == reading_gate::admission::wait;
     if (stopped)
       break;
     auto frame = channel_->next();
     unfinished = head && !frame ? head->length : 0;
     if (!frame)
       break;
-    serve(*frame);
     served = true;
+    bool has_room = let_in == reading_gate::admission::has_room;
+    if (waiting_.may_pass(*frame) && gate_.may_begin(*head, requests_, has_room)) {
+      serve(*frame);
+      discard(std::move(*frame));
+    } else {
+      waiting_.add(std::move(*frame), has_room, environment_->now(), [this] { return channel_->hold(); });
+      environment_->client_probe->stopped_reading();
+    }
     account_memory(0);
-    // Those that the verb did not take: closing the last one of a memfd frees its pages.
-    if (!frame->descriptors.empty() && environment_->teardown)
-      environment_->teardown->destroy(std::move(frame->descriptors));
   }
   pumping_ = false;
   if (!life_.reads())
@@ -43,7 +53,7 @@ void connection::pump() {
   if (served && life_.now() != connection_phase::handshake)
     deadlines_.moved_on(); // the frame that has begun is another one
   expect_rest_of_frame(unfinished);
-  if (!stopped || !gate_.waits_for_room())
+  if (!gate_.waits_for_room())
     gate_.pass_on(); // it may have been woken
   if (!stopped) {
     channel_->receive();
@@ -53,11 +63,73 @@ void connection::pump() {
   channel_->watch_hang_up();
 }
 
+/// Serves the first request that waits, if it may begin.
+bool connection::serve_waiting() {
+  auto* first = waiting_.first();
+  if (first == nullptr || !gate_.may_begin(first->header(), requests_, first->has_room))
+    return false;
+  auto taken = waiting_.take_first();
+  served_body_ = taken.body;
+  serve(taken.frame, taken.arrived);
+  served_body_ = nullptr;
+  discard(std::move(taken.frame));
+  account_memory(gate_.unfinished_bytes());
+  return true;
+}
+
+/// Descriptors that a verb did not take: closing the last one of a memfd frees its pages.
+void connection::discard(protocol::frame frame) {
+  if (!frame.descriptors.empty() && environment_->teardown)
+    environment_->teardown->destroy(std::move(frame.descriptors));
+}
+
 void connection::account_memory(uint64_t unfinished_frame) {
-  auto change = gate_.account(requests_.bytes(), unfinished_frame);
+  auto change = gate_.account(requests_.group_bytes() + waiting_.bytes(), unfinished_frame);
   if (change.flood_over)
     self_->system().spawn<caf::detached>([] { ::malloc_trim(0); }); // it takes milliseconds
   environment_->client_probe->requests_take(change.before, change.now);
+}
+
+void connection::wait_for_room(const request& what, uint64_t bytes, std::function<void()> then) {
+  roomless_.push_back({what, bytes, std::move(then)});
+  if (roomless_.size() == 1)
+    take_room();
+}
+
+/// Goes on with the requests whose objects have room now.
+void connection::take_room() {
+  while (!roomless_.empty() && gate_.take_objects(roomless_.front().bytes)) {
+    auto first = std::move(roomless_.front());
+    roomless_.pop_front();
+    requests_.took_objects(first.what.id, first.bytes);
+    environment_->client_probe->requests_take(0, first.bytes);
+    first.then();
+  }
+  if (roomless_.empty())
+    gate_.takes_no_objects(); // it may have been woken
+}
+
+/// Refuses the requests that ended while they waited for room.
+void connection::refuse_roomless() {
+  std::vector<request> ended;
+  std::erase_if(roomless_, [&ended](const roomless& each) {
+    if (!each.what.context->live())
+      ended.push_back(each.what);
+    return !each.what.context->live();
+  });
+  if (ended.empty())
+    return;
+  take_room(); // another one may be the first
+  for (const request& what : ended)
+    refuse(what, {what.context->ended.load(), "the request ended while the requests of its trust group took "
+                                              "connection.group_bytes, and its objects had to wait"});
+}
+
+void connection::give_back_room(uint64_t bytes) {
+  if (bytes == 0)
+    return;
+  gate_.give_back_objects(bytes);
+  environment_->client_probe->requests_take(bytes, 0);
 }
 
 /// A frame that has begun takes memory, so it must arrive in time.
@@ -136,6 +208,58 @@ void connection::set_deadline(const request& what, uint32_t deadline_ms) {
     return;
   if (auto at = requests_.set_deadline(what.id, std::chrono::milliseconds(deadline_ms)))
     arm_timer(*at);
+}
+
+// ---- parts of requests ----
+
+std::function<void()> connection::on_any_thread(std::function<void()> work) {
+  auto shared = std::make_shared<std::function<void()>>(std::move(work));
+  return [owner = caf::actor_cast<caf::actor_addr>(self_), shared] {
+    if (auto there = caf::actor_cast<connection_actor>(owner))
+      caf::anon_send(there, resume_notice{shared});
+  };
+}
+
+/// If it needs more memory than there is, its request is refused.
+std::function<void()> connection::as_part_of(const request& what, std::function<void()> work) {
+  return [this, what, go_on = std::move(work)] {
+    try {
+      go_on();
+    } catch (const std::bad_alloc&) {
+      refuse(what, no_memory_for(what.kind));
+    }
+  };
+}
+
+void connection::resume_after(const teardown_ptr& line, const request& what, std::function<void()> work) {
+  if (!line) {
+    resume(what, std::move(work));
+    return;
+  }
+  auto shared = std::make_shared<std::function<void()>>(as_part_of(what, std::move(work)));
+  after_teardown_.add(what.context, shared);
+  line->run([owner = caf::actor_cast<caf::actor_addr>(self_), shared]() mutable {
+    if (auto there = caf::actor_cast<connection_actor>(owner))
+      caf::anon_send(there,
+                     resume_notice{std::move(shared)}); // what it owns must not end on the teardown's thread
+  });
+}
+
+void connection::resume(const request& what, std::function<void()> work) {
+  assert(resuming_ < requests_max());
+  ++resuming_;
+  auto part = [this, go_on = as_part_of(what, std::move(work))] {
+    --resuming_;
+    go_on();
+  };
+  self_->send(self_, resume_notice{std::make_shared<std::function<void()>>(std::move(part))});
+}
+
+void connection::in_steps(const request& what, const char* doing, std::function<bool()> step) {
+  if (!what.context->live())
+    refuse(what, {what.context->ended.load(), std::string("the request ended while ") + doing});
+  else if (!step())
+    resume(what, [this, what, doing, next = std::move(step)] { in_steps(what, doing, next); });
 }
 
 } // namespace terrace::actors

@@ -101,10 +101,11 @@ void connection::with_lease(const request& what, const lease_id& id,
       group().group, use_lease_request{id},
       [this, what, then = std::move(then)](const use_lease_answer& answer) {
         gate_.cost_known();
-        if (answer.failure.code != errc::ok)
-          refuse(what, answer.failure);
-        else
-          then(answer.found);
+        auto go_on = guarded(what, [this, what, &then](const use_lease_answer& lease) {
+          if (ok(what, lease.failure))
+            then(lease.found);
+        });
+        go_on(answer);
         pump();
       },
       [this, what] {

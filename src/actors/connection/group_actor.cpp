@@ -26,6 +26,7 @@ using self_pointer = group_actor::stateful_pointer<group_state>;
 forget_spaces_answer on_forget_spaces(self_pointer self, const forget_spaces_request& request) {
   assert(request.empty.size() <= empty_spaces_request::spaces_max);
   auto answer = self->state.book->answer(request);
+  assert(answer.forgotten.size() <= request.empty.size());
   if (auto group = self->state.group.lock(); group && !answer.forgotten.empty())
     for (const tier_parts& tier : group->tiers())
       self->send(tier.tier, forget_spaces_notice{answer.forgotten});

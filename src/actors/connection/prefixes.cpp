@@ -53,8 +53,8 @@ void with_chunks(connection& client, const connection::request& what, const clie
     then(resolver->take(), nullptr);
     return;
   }
-  auto work = std::make_shared<hashing>(hashing{std::move(hasher), in.what, std::move(*resolver), what,
-                                                std::move(then), client.channel().hold()});
+  auto work = std::make_shared<hashing>(
+      hashing{std::move(hasher), in.what, std::move(*resolver), what, std::move(then), client.hold_body()});
   client.expect_objects(what, chunks * spec.pools.size()); // others are read meanwhile
   client.resume(what, [&client, work] {
     client.in_steps(work->what, "its prompt was hashed",
@@ -62,7 +62,9 @@ void with_chunks(connection& client, const connection::request& what, const clie
   });
 }
 
-void with_objects(connection& client, const connection::request& what, scope_subject of, keep_alive body,
+namespace {
+
+void make_objects(connection& client, const connection::request& what, scope_subject of, keep_alive body,
                   std::function<void(batch_ptr)> then) {
   bool few = of.scope.objects() <= scope_objects::slice_objects;
   scope_objects objects(std::move(of));
@@ -70,14 +72,24 @@ void with_objects(connection& client, const connection::request& what, scope_sub
     then(objects.take());
     return;
   }
-  if (!body)
-    body = client.channel().hold();
   auto work = std::make_shared<scope_objects>(std::move(objects));
   client.in_steps(what, "its objects were named", [work, body, then = std::move(then)] {
     bool done = work->step();
     if (done)
       then(work->take());
     return done;
+  });
+}
+
+} // namespace
+
+void with_objects(connection& client, const connection::request& what, scope_subject of, keep_alive body,
+                  std::function<void(batch_ptr)> then) {
+  size_t count = of.scope.objects();
+  if (!body && (count > scope_objects::slice_objects || connection::may_wait_for_room(count)))
+    body = client.hold_body();
+  client.with_room(what, count, [&client, what, of = std::move(of), body, then = std::move(then)]() mutable {
+    make_objects(client, what, std::move(of), std::move(body), std::move(then));
   });
 }
 

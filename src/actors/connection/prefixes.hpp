@@ -16,8 +16,9 @@ using chunks_handler = std::function<void(chunk_prefix, keep_alive body)>;
 void with_chunks(connection& client, const connection::request& what, const client_space& in,
                  const wire::Prefix& prefix, chunks_handler then);
 
-/// Calls `then` with the objects of a transfer: at once if they are few, otherwise they are made in slices between other
-/// messages. Refuses the request if it ends meanwhile. `body` keeps what `then` needs of the frame, see `with_chunks`.
+/// Calls `then` with the objects of a transfer, for which the request is charged: at once if they are few, otherwise they are
+/// made in slices between other messages, once the trust group's memory has room for them. Refuses the request if it ends
+/// meanwhile. `body` keeps what `then` needs of the frame, see `with_chunks`.
 void with_objects(connection& client, const connection::request& what, scope_subject of, keep_alive body,
                   std::function<void(batch_ptr)> then);
 

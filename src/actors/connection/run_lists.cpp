@@ -25,7 +25,7 @@ run_lists runs_of(connection& client, const protocol::run_vector& runs,
   lists.runs = {reinterpret_cast<const region_run*>(runs.Data()), runs.size()};
   lists.per_object = span_of(runs_per_object);
   if (runs.size() > few_runs)
-    lists.frame = client.channel().hold();
+    lists.frame = client.hold_body();
   return lists;
 }
 

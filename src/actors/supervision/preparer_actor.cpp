@@ -4,8 +4,11 @@
 #include <caf/send.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
+#include <algorithm>
 #include <cassert>
 #include <chrono>
+#include <cstddef>
+#include <utility>
 
 namespace terrace::actors {
 
@@ -16,6 +19,8 @@ struct preparer_state {
   preparer_arguments with;
   std::optional<disk_opening> disk;
   std::chrono::steady_clock::time_point begun;
+  policy_notes notes; ///< for the policy
+  size_t told = 0;    ///< of them
   bool disk_done = false;
   bool restoring = false; ///< the policy has not answered yet
   bool memory_done = false;
@@ -51,21 +56,40 @@ auto on_lost(self_pointer self, const char* who) {
   };
 }
 
-/// The policy processes one part while the next one is restored.
+/// The next notes; what is placed at the end may give many at once.
+policy_notes next_notes(preparer_state& state) {
+  auto& all = state.notes.notes;
+  size_t count = std::min(restored_together, all.size() - state.told);
+  auto first = all.begin() + static_cast<std::ptrdiff_t>(state.told);
+  policy_notes part{state.notes.tier, {first, first + static_cast<std::ptrdiff_t>(count)}, 0};
+  state.told += count;
+  return part;
+}
+
+/// The policy processes one part while the next one is restored. `more`: there are objects to restore.
 void restore(self_pointer self, bool more) {
   auto& state = self->state;
   assert(!state.restoring);
   state.restoring = true;
   auto then = [self, more](const restored_answer&) {
-    self->state.restoring = false;
-    if (more)
-      restore(self, self->state.disk->restore(restored_together));
+    auto& of = self->state;
+    of.restoring = false;
+    if (of.told < of.notes.notes.size())
+      restore(self, more);
+    else if (more)
+      restore(self, of.disk->restore(restored_together));
     else
       report_disk(self, {});
   };
-  if (!more)
-    state.disk->place();
-  self->request(state.with.policy, caf::infinite, restored_request{state.disk->take_notes()})
+  if (state.told == state.notes.notes.size()) {
+    if (!more)
+      state.disk->place();
+    state.notes = state.disk->take_notes();
+    state.told = 0;
+  }
+  restored_request request{next_notes(state)};
+  assert(request.found.notes.size() <= restored_together);
+  self->request(state.with.policy, caf::infinite, std::move(request))
       .then(std::move(then), on_lost(self, "policy"));
 }
 

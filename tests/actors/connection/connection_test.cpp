@@ -139,10 +139,13 @@ TEST_F(BusyConnection, StopsReadingWhenItsCreditsAreUsedAndGoesOnWhenOneComesBac
   EXPECT_EQ(ring.in_flight(io_code::recvmsg), 1u);
   send_store(21, 101, 1);
   send_status(22);
+  send_status(23);
+  EXPECT_EQ(ring.in_flight(io_code::recvmsg), 1u) << "so many wait outside the socket";
+  send_status(24);
   EXPECT_EQ(ring.in_flight(io_code::recvmsg), 0u) << "the header of a request that needs a credit has come";
   EXPECT_FALSE(client->next());
   kept.reset();
-  for (uint64_t id : {20, 21, 22}) {
+  for (uint64_t id : {20, 21, 22, 23, 24}) {
     auto one = answer();
     EXPECT_EQ(one.id, id);
     EXPECT_EQ(one.code(), errc::ok) << one.text();
@@ -153,8 +156,11 @@ TEST_F(BusyConnection, StopsReadingWhenItsCreditsAreUsedAndGoesOnWhenOneComesBac
 TEST_F(BusyConnection, TheEndOfTheStreamIsSeenWithoutCredit) {
   send_store(20, 100, 1);
   send_store(21, 101, 1);
-  send_status(22);
-  EXPECT_EQ(waiting(), 2u);
+  for (uint64_t id : {22, 23, 24}) {
+    send_status(id);
+    EXPECT_EQ(waiting(), 2u);
+  }
+  EXPECT_EQ(ring.in_flight(io_code::recvmsg), 0u);
   client->close();
   settle();
   EXPECT_EQ(waiting(), 0u);
@@ -176,6 +182,53 @@ TEST_F(BusyConnection, CancelsAreServedWithoutCreditUpToABound) {
   }
   EXPECT_EQ(answers[20].code(), errc::cancelled);
   EXPECT_TRUE(answers[999].as<wire::CancelAnswer>().found());
+}
+
+TEST_F(BusyConnection, ACancelPassesRequestsThatWaitForCredit) {
+  send_store(20, 100, 1);
+  send_store(21, 101, 1);
+  send_store(22, 102, 1);
+  send_lookup(23, 0, 1, false);
+  send_cancel(24, 20);
+  auto first = answer();
+  auto second = answer();
+  EXPECT_EQ(first.id == 20 ? first.code() : second.code(), errc::cancelled);
+  EXPECT_TRUE((first.id == 24 ? first : second).as<wire::CancelAnswer>().found());
+  EXPECT_EQ(waiting(), 2u) << "there was credit for the next one";
+}
+
+TEST_F(BusyConnection, ARequestThatWaitsForCreditCanBeCancelled) {
+  send_store(20, 100, 1);
+  send_store(21, 101, 1);
+  send_store(22, 102, 1);
+  send_status(23);
+  send_cancel(24, 22);
+  auto cancelled = answer();
+  EXPECT_EQ(cancelled.id, 22u);
+  EXPECT_EQ(cancelled.code(), errc::cancelled) << cancelled.text();
+  EXPECT_TRUE(answer().as<wire::CancelAnswer>().found());
+  kept.reset();
+  for (uint64_t id : {20, 21, 23}) {
+    auto one = answer();
+    EXPECT_EQ(one.id, id);
+    EXPECT_EQ(one.code(), errc::ok) << one.text();
+  }
+}
+
+TEST_F(BusyConnection, ARequestThatWaitedIsServedFromItsOwnBytes) {
+  send_store(20, 100, 1);
+  send_store(21, 101, 1);
+  send_lookup(22, 0, 8, false);
+  for (uint64_t id = 30; id < 60; ++id) { // what was received since lies where it was
+    send_cancel(id, 5);
+    answer();
+  }
+  kept.reset();
+  answer();
+  answer();
+  auto found = answer();
+  EXPECT_EQ(found.id, 22u);
+  EXPECT_EQ(found.as<wire::LookupAnswer>().requested_chunks(), 8u);
 }
 
 TEST_F(BusyConnection, ALongDeadlineIsShortened) {
@@ -255,6 +308,63 @@ TEST_F(BusyConnection, ACancelEndsTheRequestAndSaysThatItFoundIt) {
   EXPECT_FALSE(answer().as<wire::CancelAnswer>().found());
 }
 
+// ---- the memory of the trust group ----
+
+/// Another connection's request has all of it.
+struct ConnectionWithoutRoom : Connection {
+  static constexpr size_t objects = request_memory::few_bytes / object_credit + 1;
+  request_memory& memory() { return *environment->memory; }
+  static constexpr uint64_t others = 1 << 20;
+
+  void SetUp() override {
+    environment->memory = std::make_shared<request_memory>(others);
+    ready();
+    ASSERT_TRUE(memory().take_objects(connection_id{1000}, others, [] {}));
+  }
+};
+
+TEST_F(ConnectionWithoutRoom, ARequestOfManyObjectsWaitsAndOneOfFewDoesNot) {
+  send_lookup(19, 0, 1, true);
+  EXPECT_EQ(answer().id, 19u);
+  send_lookup(20, 0, objects, true);
+  EXPECT_FALSE(client->next());
+  EXPECT_EQ(memory().object_bytes(), others);
+  memory().give_back_objects(others);
+  auto found = answer();
+  EXPECT_EQ(found.id, 20u);
+  EXPECT_EQ(found.as<wire::LookupAnswer>().requested_chunks(), objects);
+  EXPECT_EQ(memory().object_bytes(), 0u);
+}
+
+TEST_F(ConnectionWithoutRoom, ARequestThatWaitsCanBeCancelled) {
+  send_lookup(20, 0, objects, true);
+  send_cancel(21, 20);
+  std::map<uint64_t, received> answers;
+  for (int i = 0; i < 2; ++i) {
+    auto one = answer();
+    answers[one.id] = one;
+  }
+  EXPECT_EQ(answers[20].code(), errc::cancelled);
+  EXPECT_NE(answers[20].text().find("connection.group_bytes"), std::string::npos) << answers[20].text();
+  memory().give_back_objects(others);
+  settle();
+  EXPECT_EQ(memory().object_bytes(), 0u);
+  send_lookup(22, 0, objects, true);
+  EXPECT_EQ(answer().code(), errc::ok);
+}
+
+TEST_F(ConnectionWithoutRoom, ItsEndMakesWayForOthers) {
+  send_lookup(20, 0, objects, true);
+  bool woken = false;
+  EXPECT_FALSE(memory().take_objects(connection_id{1001}, 1, [&] { woken = true; }));
+  client->close();
+  settle();
+  memory().give_back_objects(others);
+  EXPECT_TRUE(woken);
+  EXPECT_TRUE(memory().take_objects(connection_id{1001}, 1, [] {}));
+  memory().give_back_objects(1);
+}
+
 // ---- memory that there is not ----
 
 /// A connection whose next look at the clock finds no memory, as any step of a request may.
@@ -285,7 +395,7 @@ struct ConnectionWithoutMemory : Connection {
 
 TEST_F(ConnectionWithoutMemory, ALaterPartOfARequestThatFindsNoneIsAnAnswer) {
   send_region(20);
-  for (size_t before = looks; looks == before;)
+  for (size_t before = looks, jobs = 0; looks == before && jobs < 1000; ++jobs)
     run_some(1);
   EXPECT_FALSE(client->next()) << "it waits for its second part";
   none = true;
@@ -296,6 +406,80 @@ TEST_F(ConnectionWithoutMemory, ALaterPartOfARequestThatFindsNoneIsAnAnswer) {
   EXPECT_NE(refused.text().find("no memory to serve this"), std::string::npos) << refused.text();
   send_region(21);
   EXPECT_EQ(answer().code(), errc::busy) << "the connection goes on";
+}
+
+TEST_F(ConnectionWithoutMemory, ARequestThatCannotBeginIsAnswered) {
+  none = true;
+  send_status(20);
+  auto refused = answer();
+  EXPECT_EQ(refused.id, 20u);
+  EXPECT_EQ(refused.code(), errc::no_space) << refused.text();
+  send_status(20);
+  EXPECT_EQ(answer().code(), errc::ok) << "the connection goes on";
+}
+
+/// Requests that are answered after other actors have been asked.
+TEST_F(ConnectionWithoutMemory, AnAnswerThatFindsNoneIsAnErrorOfItsRequest) {
+  send_store(10, 0, 4);
+  ASSERT_EQ(answer().code(), errc::ok);
+  auto sent = [&](kind verb, auto&& make) { ASSERT_TRUE(client->send(verb, 20, make)); };
+  auto runs = [](flatbuffers::FlatBufferBuilder& body) {
+    return body.CreateVectorOfStructs(std::vector{wire::Run(0, payload, 0, 1)});
+  };
+  const std::map<std::string, std::function<void()>> verbs{
+      {"status", [&] { sent(kind::status, [](auto& body) { return wire::CreateStatus(body); }); }},
+      {"policies", [&] { sent(kind::policies, [](auto& body) { return wire::CreatePolicies(body); }); }},
+      {"lookup",
+       [&] {
+         sent(kind::lookup, [&](flatbuffers::FlatBufferBuilder& body) {
+           auto chunks = prefix(body, 0, 1);
+           return wire::CreateLookup(body, space, chunks, true);
+         });
+       }},
+      {"load",
+       [&] {
+         sent(kind::load, [&](flatbuffers::FlatBufferBuilder& body) {
+           auto chunks = prefix(body, 0, 1);
+           return wire::CreateLoad(body, space, chunks, 0, 0, 0, region, runs(body));
+         });
+       }},
+      {"a foreign lease",
+       [&] {
+         sent(kind::load, [&](flatbuffers::FlatBufferBuilder& body) {
+           auto lease = body.CreateVector(std::vector<uint8_t>(16, 9));
+           return wire::CreateLoad(body, 0, 0, lease, 0, 0, region, runs(body));
+         });
+       }},
+      {"store",
+       [&] {
+         sent(kind::store, [&](flatbuffers::FlatBufferBuilder& body) {
+           auto chunks = prefix(body, 0, 1);
+           return wire::CreateStore(body, space, chunks, 0, 0, region, runs(body));
+         });
+       }},
+      {"reserve",
+       [&] {
+         sent(kind::reserve, [&](flatbuffers::FlatBufferBuilder& body) {
+           auto chunks = prefix(body, 5, 1);
+           return wire::CreateReserve(body, space, chunks);
+         });
+       }},
+  };
+  for (const auto& [name, request] : verbs) {
+    SCOPED_TRACE(name);
+    request();
+    size_t jobs = 0;
+    for (size_t before = looks; looks == before && jobs < 1000; ++jobs)
+      run_some(1);
+    ASSERT_FALSE(client->next()) << "it was answered at once";
+    none = true;
+    auto refused = answer();
+    EXPECT_FALSE(none);
+    EXPECT_EQ(refused.id, 20u);
+    EXPECT_EQ(refused.code(), errc::no_space) << refused.text();
+    send_status(21);
+    EXPECT_EQ(answer().code(), errc::ok) << "the connection goes on";
+  }
 }
 
 // ---- ends ----

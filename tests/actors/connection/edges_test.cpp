@@ -94,7 +94,7 @@ struct OnePerRequest : Edges, ::testing::WithParamInterface<asked> {};
 TEST_P(OnePerRequest, AsManyAsTheCreditAllowsWait) {
   silence();
   const asked& what = GetParam();
-  for (uint64_t id = 20; id < 20 + credit + 2; ++id)
+  for (uint64_t id = 20; id < 20 + 2 * credit + 2; ++id) // as many wait outside the socket
     what.send(*this, id);
   EXPECT_EQ(*group_stub->messages, what.group);
   EXPECT_EQ(*policy_stub->messages, what.policy);
@@ -176,10 +176,12 @@ INSTANTIATE_TEST_SUITE_P(Verbs, OnePerRequest, ::testing::ValuesIn(all_asked),
 
 TEST_F(Edges, WhatGivesBackMayBeSoMuchMore) {
   silence();
-  for (uint64_t id = 20; id < 20 + credit + protocol::giving_back_requests_max + 2; ++id)
+  for (uint64_t id = 20; id < 20 + credit + 2 * protocol::giving_back_requests_max; ++id)
     send(kind::cancel, id,
          [&](auto& body) { return wire::CreateCancel(body, 0, body.CreateVector(id_of(id))); });
   EXPECT_EQ(*group_stub->messages, credit + protocol::giving_back_requests_max);
+  EXPECT_EQ(ring.in_flight(io_code::recvmsg), 1u) << "as many wait";
+  send_cancel(1000, 20);
   EXPECT_EQ(ring.in_flight(io_code::recvmsg), 0u);
 }
 
@@ -209,12 +211,37 @@ TEST_F(Edges, AsManyPromptsAsTheCreditAllowsAreHashedAtATime) {
   for (size_t jobs = 0; jobs < 20 && in_flight() < credit; ++jobs)
     run_some(1);
   EXPECT_EQ(in_flight(), credit) << "each waits for its next slice";
-  EXPECT_EQ(ring.in_flight(io_code::recvmsg), 0u);
   for (uint64_t id = 20; id < 20 + credit + 2; ++id)
     EXPECT_EQ(answer().code(), errc::ok);
 }
 
 // ---- once ----
+
+TEST_F(Edges, HelloConfirmsAsManyConnectionsAsItMayNameAndOnce) {
+  raw_client first = std::move(*client); // its connection goes on
+  silent_actor old(sys);
+  auto record = environment->clients->all().at(0);
+  auto former = std::exchange(record->actor, caf::actor_cast<connection_actor>(old.handle));
+  auto hello_of = [&](size_t resumed) {
+    return [this, resumed, id = static_cast<uint64_t>(record->id)](flatbuffers::FlatBufferBuilder& body) {
+      auto name = body.CreateString("test");
+      auto ids = body.CreateVector(std::vector<uint64_t>(resumed, id));
+      auto boot = body.CreateVector(environment->boot.bytes.data(), environment->boot.bytes.size());
+      return wire::CreateHello(body, protocol::version, name, ids, boot);
+    };
+  };
+  connect();
+  send(kind::hello, 1, hello_of(protocol::resumes_max + 1));
+  EXPECT_EQ(answer().code(), errc::bad_request);
+  connect();
+  send(kind::hello, 1, hello_of(protocol::resumes_max));
+  EXPECT_EQ(answer().code(), errc::ok);
+  send(kind::hello, 2, hello_of(protocol::resumes_max));
+  EXPECT_EQ(answer().code(), errc::bad_request);
+  EXPECT_EQ(*old.messages, protocol::resumes_max);
+  record->actor = former;
+  stop(old.handle);
+}
 
 TEST_F(Edges, TheEndOfAConnectionIsToldToItsGroupOnce) {
   silence();

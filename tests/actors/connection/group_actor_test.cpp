@@ -2,6 +2,8 @@
 
 #include "group_fixture.hpp"
 
+#include <cstring>
+
 using namespace terrace;
 using namespace terrace::actors;
 using namespace terrace::actors::test;
@@ -144,4 +146,29 @@ TEST_F(GroupActorWithDisk, TheDiskForgetsASpaceAlthoughTheConnectionThatAskedHas
   settle();
   restart();
   EXPECT_EQ(recovered_spaces, 0u);
+}
+
+TEST_F(GroupActorWithDisk, AsManySpacesAsAPartHasAreForgottenAtOnce) {
+  constexpr size_t most = empty_spaces_request::spaces_max;
+  reserve_spaces_request spaces; // known, and nobody has them open
+  for (uint32_t n = 0; n < most + 10; ++n) {
+    digest fingerprint;
+    std::memcpy(fingerprint.bytes.data(), &n, sizeof n);
+    spaces.fingerprints.push_back(fingerprint);
+  }
+  ask<reserve_spaces_answer>(group->group, spaces);
+  settle();
+  for (size_t left : {most, size_t{10}}) {
+    auto idle = ask<idle_spaces_answer>(group->group, idle_spaces_request{});
+    settle();
+    auto named = (*idle)->idle;
+    EXPECT_LE(named.size(), most);
+    EXPECT_GE(named.size(), left);
+    auto forgotten = ask<forget_spaces_answer>(group->group, forget_spaces_request{named});
+    settle();
+    EXPECT_EQ((*forgotten)->forgotten.size(), named.size());
+  }
+  auto idle = ask<idle_spaces_answer>(group->group, idle_spaces_request{});
+  settle();
+  EXPECT_TRUE((*idle)->idle.empty());
 }

@@ -22,12 +22,11 @@ using clearing_ptr = std::shared_ptr<clearing>;
 
 void remember(const clearing_ptr& all, const pending_clear& what, std::function<void(const error&)> then) {
   connection& client = all->client;
-  client.ask(
-      spawn_clear_keeper(client.system(), client.group_handle()), remember_clear_request{what},
-      [then](const remember_clear_answer& answer) { then(answer.failure); },
-      [then] {
-        then({errc::internal, "the clear could not be recorded for the disk tier"});
-      });
+  client.ask(spawn_clear_keeper(client.system(), client.group_handle()), remember_clear_request{what},
+             client.guarded(all->what, [then](const remember_clear_answer& answer) { then(answer.failure); }),
+             [then] {
+               then({errc::internal, "the clear could not be recorded for the disk tier"});
+             });
 }
 
 void finish(const clearing_ptr& all) {
@@ -65,15 +64,15 @@ void ask_tiers(const clearing_ptr& all) {
     finish_volume(all);
     return;
   }
-  client.ask(
-      tiers[*next].tier, clear_request{all->space, all->fingerprint},
-      [all](const clear_answer& answer) {
-        all->course.add(answer);
-        ask_tiers(all);
-      },
-      [all] {
-        all->client.refuse(all->what, {errc::internal, "a tier ended while it was cleared"});
-      });
+  client.ask(tiers[*next].tier, clear_request{all->space, all->fingerprint},
+             client.guarded(all->what,
+                            [all](const clear_answer& answer) {
+                              all->course.add(answer);
+                              ask_tiers(all);
+                            }),
+             [all] {
+               all->client.refuse(all->what, {errc::internal, "a tier ended while it was cleared"});
+             });
 }
 
 } // namespace

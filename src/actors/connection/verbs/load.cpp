@@ -134,7 +134,7 @@ void load(connection& client, const connection::request& what, const wire::Load&
     load_prefix(client, what, asked, target);
     return;
   }
-  auto body = client.channel().hold(); // the lease may belong to another connection, which takes a request
+  auto body = client.hold_body(); // the lease may belong to another connection, which takes a request
   client.with_lease(what, protocol::to_lease_id(asked.lease()),
                     [&client, what, &asked, target, body](const lease_ptr& from) {
                       load_leased(client, what, asked, target, from, body);

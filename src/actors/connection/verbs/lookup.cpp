@@ -49,7 +49,7 @@ void answer(connection& client, const connection::request& what, const subject& 
   });
 }
 
-void look_up(connection& client, const connection::request& what, const wire::Lookup& asked, subject of) {
+void search(connection& client, const connection::request& what, const wire::Lookup& asked, subject of) {
   lookup_request request;
   request.group = client.group_handle();
   request.in = of.in->what;
@@ -57,7 +57,6 @@ void look_up(connection& client, const connection::request& what, const wire::Lo
   request.context = what.context;
   request.plan = {static_cast<uint32_t>(of.prefix->chunks.size()), of.prefix->first_token,
                   of.prefix->prompt_tokens};
-  client.charge_objects(what, of.lease_wanted ? request.objects.size() : request.objects.size() / 64);
   request.tiers = asked.tiers();
   request.hold = of.lease_wanted;
   request.account = client.leased();
@@ -81,14 +80,28 @@ void look_up(connection& client, const connection::request& what, const wire::Lo
 }
 
 /// `body`: keeps the frame of `asked`; null while the frame is being served.
+void look_up(connection& client, const connection::request& what, const wire::Lookup& asked, subject of,
+             keep_alive body) {
+  size_t objects = object_source(of.in->what, {of.prefix, &of.prefix->chunks}).size();
+  if (!of.lease_wanted)
+    objects /= 64; // only the plan is kept
+  if (!body && connection::may_wait_for_room(objects))
+    body = client.hold_body();
+  client.with_room(what, objects,
+                   [&client, what, &asked, of = std::move(of), body = std::move(body)]() mutable {
+                     search(client, what, asked, std::move(of));
+                   });
+}
+
+/// `body`: as above.
 void begin(connection& client, const connection::request& what, const wire::Lookup& asked, subject of,
            keep_alive body) {
   auto in = of.in;
   with_chunks(client, what, *in, *asked.prefix(),
               [&client, what, &asked, of = std::move(of),
-               body = std::move(body)](chunk_prefix prefix, const keep_alive&) mutable { // called once
+               body = std::move(body)](chunk_prefix prefix, const keep_alive& hashed) mutable { // called once
                 of.prefix = std::make_shared<const chunk_prefix>(std::move(prefix));
-                look_up(client, what, asked, std::move(of));
+                look_up(client, what, asked, std::move(of), body ? body : hashed);
               });
 }
 
@@ -103,7 +116,7 @@ std::shared_ptr<named_lookup> name_lookup(connection& client, const connection::
 /// Registered in the trust group before the lookup starts.
 void begin_named(connection& client, const connection::request& what, const wire::Lookup& asked, subject of) {
   auto id = protocol::to_lookup_id(asked.lookup_id());
-  auto body = client.channel().hold();
+  auto body = client.hold_body();
   of.name = name_lookup(client, what, id);
   client.ask(what, client.group().group, begin_lookup_request{id, what.context},
              "the trust group's actor has ended",

@@ -115,7 +115,7 @@ void read_lease(connection& client, const connection::request& what, const wire:
   client.take_terms(what, asked);
   if (!client.may_map(what, "load with a region"))
     return;
-  auto body = client.channel().hold(); // contains `asked`
+  auto body = client.hold_body(); // contains `asked`
   client.with_lease(
       what, protocol::to_lease_id(asked.lease()), [&client, what, &asked, body](const lease_ptr& from) {
         if (!client.holds(from->id) && !client.may_lease(what))

@@ -9,15 +9,13 @@
 
 namespace terrace::actors::verbs {
 
-/// The part of `chunks` chunks selected by `request`, charged to its credit; nullopt if it is invalid, and the request
-/// was refused.
+/// The part of `chunks` chunks selected by `request`; nullopt if it is invalid, and the request was refused.
 template <class Request>
 std::optional<transfer_scope> scope_of(connection& client, const connection::request& what,
                                        const Request& request, const space_spec& spec, size_t chunks) {
   auto scope = terrace::scope_of(request, spec, chunks);
   if (!client.ok(what, scope))
     return std::nullopt;
-  client.charge_objects(what, scope->objects());
   return std::move(*scope);
 }
 
@@ -47,19 +45,19 @@ template <class Result, class Job, class F>
 void run_transfer(connection& client, const connection::request& what, actor_pool& idle,
                   caf::actor (*spawn)(caf::actor_system&), Job job, F then) {
   caf::actor worker = idle.take([&] { return spawn(client.system()); });
-  client.ask(
-      worker, std::move(job),
-      [&client, &idle, what, then, worker](const Result& done) {
-        then(done);
-        if (client.ok(what, done.failure))
-          idle.put_back(worker);
-      },
-      [&client, what, then] {
-        Result lost;
-        lost.failure = {errc::internal, "the transfer's actor has ended"};
-        then(lost);
-        client.refuse(what, lost.failure);
-      });
+  client.ask(worker, std::move(job),
+             client.guarded(what,
+                            [&client, &idle, what, then, worker](const Result& done) {
+                              then(done);
+                              if (client.ok(what, done.failure))
+                                idle.put_back(worker);
+                            }),
+             [&client, what, then] {
+               Result lost;
+               lost.failure = {errc::internal, "the transfer's actor has ended"};
+               then(lost);
+               client.refuse(what, lost.failure);
+             });
 }
 
 } // namespace terrace::actors::verbs

@@ -33,16 +33,16 @@ void status(connection& client, const connection::request& what, const wire::Sta
   all->tiers.resize(tiers.size());
   for (size_t i = 0; i < tiers.size(); ++i) {
     arrived->begin();
-    client.ask(
-        tiers[i].tier, tier_status_request{},
-        [all, i, arrived](const tier_report& report) {
-          all->tiers[i] = report;
-          arrived->end();
-        },
-        [all, i, arrived] {
-          all->tier_ended(i);
-          arrived->end();
-        });
+    client.ask(tiers[i].tier, tier_status_request{},
+               client.guarded(what,
+                              [all, i, arrived](const tier_report& report) {
+                                all->tiers[i] = report;
+                                arrived->end();
+                              }),
+               [all, i, arrived] {
+                 all->tier_ended(i);
+                 arrived->end();
+               });
   }
   if (group.disk() == nullptr)
     if (auto absent = group.report_absent()) // the daemon serves without it

@@ -1,5 +1,6 @@
 // store: copies chunks from a region.
 #include "actors/connection/prefixes.hpp"
+#include "actors/connection/run_lists.hpp"
 #include "actors/connection/verbs.hpp"
 #include "actors/connection/verbs/run_transfer.hpp"
 #include "actors/transfer/store_actor.hpp"
