@@ -44,6 +44,8 @@ void hit_ratio(const settings&, const reporter&);
 void idle_cpu(const settings&, const reporter&);
 void policy_cost(const settings&, const reporter&);
 void alloc_mixed(const settings&, const reporter&);
+void session_turn(const settings&, const reporter&);
+void sessions_many(const settings&, const reporter&);
 void teardown_latency(const settings&, const reporter&);
 
 } // namespace terrace::bench

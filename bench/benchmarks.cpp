@@ -21,6 +21,9 @@ std::span<const benchmark> benchmarks() {
       {"policy_cost", "what each eviction policy costs an access, a million chunks resident", policy_cost},
       {"idle_cpu", "what a daemon with 100 idle connections uses", idle_cpu},
       {"alloc_mixed", "allocators: three sizes of object, 80 % full, random frees", alloc_mixed},
+      {"session_turn", "a turn of 512 new tokens after 131,072, beside a lookup of 128 digests",
+       session_turn},
+      {"sessions_many", "memory of 100,000 sessions, bytes each", sessions_many},
       {"teardown_latency", "lookups while 2 GiB of a client that has ended are released", teardown_latency},
   };
   return all;

@@ -7,6 +7,7 @@
 #include "connection/connection_messages.hpp"
 #include "connection/group_messages.hpp"
 #include "connection/lookup_messages.hpp"
+#include "connection/session_messages.hpp"
 #include "disk/clear_record.hpp"
 #include "disk/disk_messages.hpp"
 #include "memory/memory_messages.hpp"
@@ -50,10 +51,12 @@ using messages = message_list<
     forget_spaces_answer, add_lease_notice, reserve_spaces_request, reserve_spaces_answer, use_lease_request,
     use_lease_answer, end_lease_notice, end_owner_notice, begin_lookup_request, begin_lookup_answer,
     finish_lookup_notice, await_lookup_request, await_lookup_answer, cancel_lookup_request,
-    cancel_lookup_answer, group_status_request, group_report, sweep_notice, clear_turn_notice,
-    next_part_notice, start_journal, resize_memory, memory_prepared, policies_notice, resize_groups,
-    begin_notice, drain_notice, confirm_notice, leave_notice, resume_notice, disk_prepared, memory_committed,
-    open_disk_notice, commit_piece_notice, add_source, remember_clear_request, remember_clear_answer>;
+    cancel_lookup_answer, open_session_request, open_session_answer, use_session_request, use_session_answer,
+    save_session_request, save_session_answer, close_session_request, close_session_answer, sessions_request,
+    sessions_answer, group_status_request, group_report, sweep_notice, clear_turn_notice, next_part_notice,
+    start_journal, resize_memory, memory_prepared, policies_notice, resize_groups, begin_notice, drain_notice,
+    confirm_notice, leave_notice, resume_notice, disk_prepared, memory_committed, open_disk_notice,
+    commit_piece_notice, add_source, remember_clear_request, remember_clear_answer>;
 
 } // namespace terrace::actors
 
@@ -222,7 +225,7 @@ using copier_actor = caf::typed_actor<caf::replies_to<copy_request>::with<copy_a
                                       // Verifies header and checksum of objects read from disk.
                                       caf::replies_to<check_request>::with<check_answer>>;
 
-/// GROUP: the spaces, leases and named lookups of a trust group, by id.
+/// GROUP: the spaces, leases, sessions and named lookups of a trust group, by id.
 using group_actor = caf::typed_actor<
     caf::replies_to<open_space_request>::with<open_space_answer>,
     // From connections whose space has no room: the next idle ones, and to forget those without objects.
@@ -242,6 +245,12 @@ using group_actor = caf::typed_actor<
     // ends)
     caf::replies_to<await_lookup_request>::with<await_lookup_answer>,
     caf::replies_to<cancel_lookup_request>::with<cancel_lookup_answer>,
+    // From any connection of the group. A turn uses the session before it hashes and saves it before it is answered.
+    caf::replies_to<open_session_request>::with<open_session_answer>,
+    caf::replies_to<use_session_request>::with<use_session_answer>,
+    caf::replies_to<save_session_request>::with<save_session_answer>,
+    caf::replies_to<close_session_request>::with<close_session_answer>,
+    caf::replies_to<sessions_request>::with<sessions_answer>,
     // From a connection whose request ended early.
     caf::reacts_to<sweep_notice>, caf::replies_to<group_status_request>::with<group_report>>;
 

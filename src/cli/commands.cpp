@@ -6,6 +6,7 @@ namespace terrace::cli {
 
 std::unique_ptr<command> make_status_command();
 std::unique_ptr<command> make_policies_command();
+std::unique_ptr<command> make_sessions_command();
 std::unique_ptr<command> make_lookup_command();
 std::unique_ptr<command> make_put_command();
 std::unique_ptr<command> make_get_command();
@@ -31,6 +32,11 @@ std::span<const command_entry> commands() {
        "  terrace policies --json | jq '.shadows[] | {policy, capacity_bytes, hit_ratio}'\n"
        "  terrace policies set host arc\n",
        make_policies_command},
+      {"sessions", "List the sessions of the trust group, or close one",
+       "  terrace sessions\n"
+       "  terrace sessions --json | jq '.sessions[] | {session, tokens, bytes}'\n"
+       "  terrace sessions close 5f0c3f6a9be84d0c8e7d2a1b4c6f8e90\n",
+       make_sessions_command},
       {"lookup", "Show which leading chunks of a prompt are cached, and where",
        "  terrace lookup --model llama --dtype bf16 --layout paged --pool kv:4MiB --tokens @prompt.json\n"
        "  terrace lookup --model llama --dtype bf16 --layout paged --pool kv:4MiB --digests "

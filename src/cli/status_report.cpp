@@ -23,10 +23,11 @@ std::string joined(const std::vector<std::string>& words) {
 }
 
 std::string format_group(const client::group_status& group) {
-  std::string text = fmt::format(
-      "\n  group {} at {}{}: {} spaces, {} leases, {} of {} in regions\n", group.name,
-      group.path.empty() ? "-" : group.path, group.isolated ? ", isolated" : "", format_count(group.spaces),
-      format_count(group.leases), format_bytes(group.region_bytes), format_bytes(group.region_bytes_max));
+  std::string text =
+      fmt::format("\n  group {} at {}{}: {} spaces, {} leases, {} sessions, {} of {} in regions\n",
+                  group.name, group.path.empty() ? "-" : group.path, group.isolated ? ", isolated" : "",
+                  format_count(group.spaces), format_count(group.leases), format_count(group.sessions),
+                  format_bytes(group.region_bytes), format_bytes(group.region_bytes_max));
   table space({{"tier", align::left},
                {"state", align::left},
                {"capacity"},
@@ -197,6 +198,8 @@ json to_json(const client::daemon_status& s) {
                       {"isolated", group.isolated},
                       {"spaces", group.spaces},
                       {"leases", group.leases},
+                      {"sessions", group.sessions},
+                      {"session_bytes", group.session_bytes},
                       {"region_bytes", group.region_bytes},
                       {"region_bytes_max", group.region_bytes_max},
                       {"tiers", tiers},

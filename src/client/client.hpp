@@ -22,6 +22,7 @@
 #include "client/handles.hpp"
 #include "client/policies.hpp"
 #include "client/region.hpp"
+#include "client/session.hpp"
 #include "client/status.hpp"
 #include "client/types.hpp"
 
@@ -47,6 +48,7 @@ struct lookup_result {
   std::vector<digest> digests; ///< if requested: of the requested chunks
   uint32_t digest_width = 0;   ///< of `digests` on the wire, in bytes; 0: none were requested
   uint32_t chunk_tokens = 0;   ///< of `await_lookup`: tokens of a chunk in the lookup's space; otherwise 0
+  std::optional<session_point> session; ///< what the session has now, of a lookup in a session
 };
 
 struct connect_options {
@@ -153,6 +155,31 @@ class connection {
 
   result<reservation> reserve(const reserve_request& request, deadline until = {});
   result<store_result> commit(reservation written, deadline until = {}, const request_options& options = {});
+
+  // ---- sessions: docs/sessions.md ----
+
+  /// A conversation whose turns send only their new tokens. It ends with its handle or with this connection, unless it is
+  /// kept, and with the daemon.
+  result<session> open_session(const space& in, const session_options& options = {}, deadline until = {});
+
+  /// A session with the first `tokens` of another one, or with fewer, up to the start of a chunk: `session::tokens`.
+  result<session> fork_session(const session& of, uint64_t tokens, bool keep = false, deadline until = {});
+
+  /// A turn: looks up `prompt`, whose first `unchanged` tokens are those of the session, and makes it the session's.
+  /// Sends only what is new; if the daemon does not know the session as this handle does, or not at all, the whole prompt.
+  /// `request` gives everything else; the items in its prefix are those of the whole prompt.
+  result<lookup_result> lookup(session& of, std::span<const uint32_t> prompt, uint64_t unchanged,
+                               lookup_request request = {}, deadline until = {});
+
+  /// A handle for a session that another connection of the trust group has opened, and what it has.
+  session adopt_session(const space& in, const session_id& id, const session_point& at,
+                        const session_options& options) const;
+
+  /// False: there is no such session, which is no error.
+  result<bool> close_session(const session_id& id, deadline until = {});
+
+  /// Those of the trust group.
+  result<sessions_status> sessions(deadline until = {});
 
   /// Reports how an inference request ended.
   result<void> end_inference(const inference_end& what, deadline until = {});

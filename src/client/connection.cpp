@@ -213,9 +213,14 @@ result<lookup_result> connection::wait(ticket<lookup_result>& under_way, deadlin
                         .first_token = table.first_token(),
                         .missing = detail::decode(table.missing()),
                         .digests = detail::decode_digests(table),
-                        .digest_width = table.digest_width()};
+                        .digest_width = table.digest_width(),
+                        .session = {}};
     if (table.tiers() && table.found_chunks() > 0)
       std::memcpy(found.tiers.data(), table.tiers()->data(), table.found_chunks());
+    if (table.session_digest())
+      found.session = {table.session_tokens(),
+                       digest::from({table.session_digest()->data(), table.session_digest()->size()}),
+                       table.session_digest()->size()};
     if (table.lease())
       found.held = lease(under_way.channel_, protocol::to_lease_id(table.lease()));
     return found;

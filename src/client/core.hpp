@@ -33,6 +33,9 @@ class core {
   result<void> close_space(const space& opened, deadline until);
   result<uint32_t> space_id_of(const space& opened) const;
   std::span<const open_pool> pools_of(const space& opened) const;
+  uint32_t chunk_tokens_of(const space& opened) const { ///< 1: no such space
+    return opened.slot < spaces_.size() ? spaces_[opened.slot].spec.chunk_tokens : 1;
+  }
 
   /// Returns the slot; `region_at` has the details.
   result<uint32_t> register_region(unique_fd memory, uint64_t bytes, deadline until);

@@ -62,6 +62,8 @@ group_status to_group(const wire::GroupStatus& table) {
                      .leases = table.leases(),
                      .region_bytes = table.region_bytes(),
                      .region_bytes_max = table.region_bytes_max(),
+                     .sessions = table.sessions(),
+                     .session_bytes = table.session_bytes(),
                      .tiers = {},
                      .open_spaces = {}};
   for (const auto* tier : *table.tiers())

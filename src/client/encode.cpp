@@ -28,7 +28,9 @@ Offset<wire::Prefix> encode(body_builder& body, const prefix& what) {
   std::vector<text> tags;
   for (auto tag : what.tags)
     tags.push_back(body.CreateString(tag.data(), tag.size()));
-  auto tokens = optional_vector(body, what.tokens);
+  auto session = optional_vector(body, what.session);
+  auto tokens = what.session.empty() ? optional_vector(body, what.tokens)
+                                     : body.CreateVector(what.tokens.data(), what.tokens.size());
   auto parent = optional_vector(body, what.parent);
   auto digests = optional_vector(body, what.digests);
   auto end_offsets = optional_vector(body, what.end_offsets);
@@ -38,7 +40,7 @@ Offset<wire::Prefix> encode(body_builder& body, const prefix& what) {
   auto tag_list = tags.empty() ? 0 : body.CreateVector(tags);
   return wire::CreatePrefix(body, tokens, parent, what.parent_tokens, digests, what.digest_width,
                             static_cast<wire::DigestUnit>(what.unit), end_offsets, lora, salt, item_list,
-                            tag_list);
+                            tag_list, session);
 }
 
 Offset<wire::Options> encode(body_builder& body, const request_options& options) {

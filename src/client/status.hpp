@@ -52,6 +52,8 @@ struct group_status {
   uint32_t leases = 0;
   uint64_t region_bytes = 0; ///< of all connections of the group, until they are unmapped
   uint64_t region_bytes_max = 0;
+  uint64_t sessions = 0;
+  uint64_t session_bytes = 0; ///< memory of these, as if none shared anything
   std::vector<tier_status> tiers;
   std::vector<space_status> open_spaces; ///< the first 64
 };

@@ -111,6 +111,7 @@ struct prefix {
   std::string_view salt; ///< hashed into the first block only
   std::span<const item> items;
   std::span<const std::string_view> tags;
+  std::span<const uint8_t> session; ///< 16 bytes: continued at `parent_tokens`; see session::continued
 
   static prefix of_tokens(std::span<const uint32_t> tokens) {
     prefix p;

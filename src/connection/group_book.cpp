@@ -60,10 +60,56 @@ void group_book::await(const await_lookup_request& request, std::function<void(a
                  });
 }
 
+// ---- sessions ----
+
+void group_book::take(const end_owner_notice& notice) {
+  leases_.end(notice.owner);
+  sessions_.end(notice.owner);
+  count_sessions();
+}
+
+open_session_answer group_book::answer(const open_session_request& request) {
+  sessions_.open(request.what);
+  count_sessions();
+  return {};
+}
+
+use_session_answer group_book::answer(const use_session_request& request) {
+  auto found = sessions_.use(request.id, request.tokens);
+  if (!found)
+    return {found.error(), {}};
+  return {{}, std::move(*found)};
+}
+
+save_session_answer group_book::answer(const save_session_request& request) {
+  auto outcome = sessions_.save(request.id, request.generation, request.after);
+  if (probe_ && outcome == turn_outcome::saved)
+    probe_->session_turn();
+  count_sessions();
+  return {{}, outcome};
+}
+
+close_session_answer group_book::answer(const close_session_request& request) {
+  bool closed = sessions_.close(request.id);
+  count_sessions();
+  return {{}, closed};
+}
+
+sessions_answer group_book::answer(const sessions_request& request) const {
+  return {{}, sessions_.size(), sessions_.bytes(), sessions_.evicted(), sessions_.list(request.count_max)};
+}
+
+void group_book::count_sessions() {
+  if (probe_)
+    probe_->sessions_are(sessions_.size(), sessions_.bytes(), sessions_.evicted());
+}
+
 group_report group_book::answer(const group_status_request&) const {
   group_report report;
   report.spaces = spaces_.size();
   report.leases = leases_.size();
+  report.sessions = sessions_.size();
+  report.session_bytes = sessions_.bytes();
   report.open_spaces = spaces_.list(protocol::status_spaces_max);
   return report;
 }

@@ -1,4 +1,4 @@
-// The spaces, leases and lookups of a trust group, by id: the answers of its actor.
+// The spaces, leases, lookups and sessions of a trust group, by id: the answers of its actor.
 //
 // Pure: used by one thread at a time.
 #pragma once
@@ -6,7 +6,9 @@
 #include "connection/group_messages.hpp"
 #include "connection/lease_registry.hpp"
 #include "connection/lookup_messages.hpp"
+#include "connection/session_messages.hpp"
 #include "index/space_registry.hpp"
+#include "metrics/client_probe.hpp"
 #include "tier/edge_credit.hpp"
 
 #include <functional>
@@ -17,9 +19,10 @@ namespace terrace {
 
 class group_book {
  public:
-  /// `notices`: of leases that begin and end; never null.
-  group_book(const space_registry::options& spaces, std::shared_ptr<edge_credit> notices)
-      : spaces_(spaces), notices_(std::move(notices)) {}
+  /// `notices`: of leases that begin and end; never null. `probe`: null: sessions are not counted.
+  group_book(const space_registry::options& spaces, std::shared_ptr<edge_credit> notices,
+             const session_bounds& sessions = {}, std::shared_ptr<metrics::client_probe> probe = nullptr)
+      : spaces_(spaces), sessions_(sessions), notices_(std::move(notices)), probe_(std::move(probe)) {}
 
   open_space_answer answer(const open_space_request& request);
   idle_spaces_answer answer(const idle_spaces_request& request);
@@ -28,7 +31,7 @@ class group_book {
 
   void take(const add_lease_notice& notice);
   void take(const end_lease_notice& notice);
-  void take(const end_owner_notice& notice) { leases_.end(notice.owner); }
+  void take(const end_owner_notice& notice);
   use_lease_answer answer(const use_lease_request& request) const;
 
   begin_lookup_answer answer(const begin_lookup_request& request);
@@ -43,13 +46,23 @@ class group_book {
   /// Answers requests that have ended.
   void sweep() { lookups_.sweep(); }
 
+  open_session_answer answer(const open_session_request& request);
+  use_session_answer answer(const use_session_request& request);
+  save_session_answer answer(const save_session_request& request);
+  close_session_answer answer(const close_session_request& request);
+  sessions_answer answer(const sessions_request& request) const;
+
   group_report answer(const group_status_request& request) const;
 
  private:
+  void count_sessions();
+
   space_registry spaces_;
   lease_registry leases_;
   lookup_registry lookups_;
+  session_table sessions_;
   std::shared_ptr<edge_credit> notices_;
+  std::shared_ptr<metrics::client_probe> probe_;
 };
 
 } // namespace terrace

@@ -88,6 +88,8 @@ struct group_report {
   uint64_t spaces = 0;
   uint64_t leases = 0;
   uint64_t old_leases = 0;
+  uint64_t sessions = 0;
+  uint64_t session_bytes = 0;
   std::vector<space_ptr> open_spaces; ///< the first `protocol::status_spaces_max`
 };
 

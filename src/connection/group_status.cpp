@@ -51,7 +51,8 @@ flatbuffers::Offset<wire::GroupStatus> write_group(flatbuffers::FlatBufferBuilde
   return wire::CreateGroupStatusDirect(
       body, status.name.c_str(), status.path.c_str(), status.isolated,
       static_cast<uint32_t>(status.group.spaces), static_cast<uint32_t>(status.group.leases), &tiers, &spaces,
-      regions != nullptr ? regions->bytes() : 0, regions != nullptr ? regions->bytes_max() : 0);
+      regions != nullptr ? regions->bytes() : 0, regions != nullptr ? regions->bytes_max() : 0,
+      status.group.sessions, status.group.session_bytes);
 }
 
 } // namespace

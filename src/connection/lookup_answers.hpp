@@ -17,11 +17,17 @@ struct returned_digests {
   size_t width = 0; ///< 0: not wanted
 };
 
+/// What a session has after the lookup, if it was one of a session.
+struct session_answer {
+  uint64_t tokens = 0;
+  digest last;
+  size_t width = 0; ///< 0: it is not known
+};
+
 /// `held`: empty if there is no lease.
-inline flatbuffers::Offset<wire::LookupAnswer> write_lookup_answer(flatbuffers::FlatBufferBuilder& body,
-                                                                   const prefix_plan& plan,
-                                                                   const lease_id& held,
-                                                                   const returned_digests& digests = {}) {
+inline flatbuffers::Offset<wire::LookupAnswer>
+write_lookup_answer(flatbuffers::FlatBufferBuilder& body, const prefix_plan& plan, const lease_id& held,
+                    const returned_digests& digests = {}, const session_answer& session = {}) {
   static_assert(sizeof(tier_kind) == 1);
   auto tiers =
       body.CreateVector(reinterpret_cast<const uint8_t*>(plan.chunk_tiers.data()), plan.chunk_tiers.size());
@@ -34,12 +40,16 @@ inline flatbuffers::Offset<wire::LookupAnswer> write_lookup_answer(flatbuffers::
     for (const digest& one : digests.chunks)
       to = std::copy_n(one.bytes.begin(), digests.width, to);
   }
+  flatbuffers::Offset<flatbuffers::Vector<uint8_t>> session_digest;
+  if (session.width != 0)
+    session_digest = body.CreateVector(session.last.bytes.data(), session.width);
   auto missing = plan.missing
                      ? wire::Missing(plan.missing->chunk, plan.missing->pool, plan.missing->rank, false)
                      : wire::Missing();
-  return wire::CreateLookupAnswer(
-      body, plan.requested_chunks, plan.found_chunks, plan.found_tokens, plan.usable_tokens, tiers, lease,
-      plan.first_token, plan.missing ? &missing : nullptr, listed, static_cast<uint8_t>(digests.width));
+  return wire::CreateLookupAnswer(body, plan.requested_chunks, plan.found_chunks, plan.found_tokens,
+                                  plan.usable_tokens, tiers, lease, plan.first_token,
+                                  plan.missing ? &missing : nullptr, listed,
+                                  static_cast<uint8_t>(digests.width), session.tokens, session_digest);
 }
 
 } // namespace terrace

@@ -81,6 +81,10 @@ struct connection_options {
   uint64_t region_bytes_total = 32 * tebibyte;       ///< of the whole daemon
   uint32_t leases_max = 65536;                       ///< leases per connection
   uint32_t lease_objects_max = 4'194'304;            ///< objects in all leases of a connection
+  uint32_t sessions_max = 32768;                     ///< sessions that a connection owns
+  uint64_t session_bytes = 64 * mebibyte;            ///< of what these know of their prompts
+  uint32_t sessions_group_max = 131072;              ///< sessions of a trust group
+  uint64_t session_bytes_group = 256 * mebibyte;     ///< of what these know of their prompts
   uint64_t group_bytes = 1 * gibibyte;               ///< memory of the requests of all connections of a group
   uint32_t connections_max = 1024;                   ///< of the whole daemon
   std::chrono::milliseconds request_deadline{30000}; ///< of requests without their own deadline

@@ -172,6 +172,11 @@ problems connection_options::validate() const {
                  std::max(region_bytes_group, region_bytes_most));
   count_in_range(found, "connection.leases_max", leases_max, 1, 16'777'216);
   count_in_range(found, "connection.lease_objects_max", lease_objects_max, 1, 1'073'741'824);
+  count_in_range(found, "connection.sessions_max", sessions_max, 1, 1'048'576);
+  bytes_in_range(found, "connection.session_bytes", session_bytes, page_bytes, tebibyte);
+  count_in_range(found, "connection.sessions_group_max", sessions_group_max, sessions_max, 16'777'216);
+  bytes_in_range(found, "connection.session_bytes_group", session_bytes_group, session_bytes,
+                 std::max(session_bytes, tebibyte));
   bytes_in_range(found, "connection.group_bytes", group_bytes, protocol::frame_bytes_max, tebibyte);
   count_in_range(found, "connection.connections_max", connections_max, 1, 65536);
   duration_in_range(found, "connection.request_deadline_max", request_deadline_max,

@@ -24,6 +24,12 @@ void client_probe::lease_taken() noexcept {
   leases_taken_.add();
 }
 
+void client_probe::sessions_are(uint64_t count, uint64_t bytes, uint64_t evicted) noexcept {
+  sessions_.set(count);
+  session_bytes_.set(bytes);
+  sessions_evicted_.set(evicted);
+}
+
 void client_probe::collect(const labels& of, sample_sink& sink) const {
   auto count = [&](std::string_view name, std::string_view help, const counter& value) {
     sink.counter(name, help, of, static_cast<double>(value.value()));
@@ -50,6 +56,12 @@ void client_probe::collect(const labels& of, sample_sink& sink) const {
         "and of the disk.",
         leases_shortened_);
   level("terrace_leases_old", "Leases held longer than lease.warn_after.", old_leases_);
+  level("terrace_sessions", "Open sessions.", sessions_);
+  level("terrace_session_bytes", "Memory of the open sessions, as if none shared anything.", session_bytes_);
+  count("terrace_session_turns_total", "Lookups that continued a session.", session_turns_);
+  sink.counter("terrace_sessions_evicted_total",
+               "Sessions that ended because there were too many, or too many bytes of them.", of,
+               static_cast<double>(sessions_evicted_.value()));
   for (size_t i = 0; i < refusals; ++i)
     sink.counter("terrace_refused_total", "Refused connections and requests, by reason.",
                  with(of, "reason", to_string(static_cast<refusal>(i))),

@@ -70,6 +70,16 @@ result<void> check_tokens(const wire::Prefix& prefix) {
   return {};
 }
 
+result<void> check_session(const wire::Prefix& prefix) {
+  if (auto ok = check_id("session", prefix.session(), false); !ok)
+    return ok;
+  if (!prefix.tokens())
+    return refuse("expected tokens in a session, got digests: send these without a session");
+  if (prefix.lora() || prefix.salt() || prefix.tags())
+    return refuse("expected no lora, salt or tags in a session: the first two are told when it is opened");
+  return {};
+}
+
 result<void> check_range(uint32_t first_chunk, uint32_t chunks) {
   return check_number("first_chunk + chunks", uint64_t{first_chunk} + chunks, 0, chunks_max);
 }
@@ -133,6 +143,9 @@ result<void> check_pool_numbers(const byte_vector* pools) {
 } // namespace
 
 result<void> check(const wire::Prefix& prefix) {
+  if (prefix.session())
+    if (auto ok = check_session(prefix); !ok)
+      return ok;
   if (!prefix.tokens() == !prefix.digests())
     return refuse("expected exactly one of tokens and digests in a prefix, got " +
                   std::string(prefix.tokens() ? "both" : "neither"));
@@ -335,6 +348,20 @@ result<void> check(const wire::SetPolicy& table) {
   if (auto ok = check_text("tier", table.tier(), name_bytes_max, false); !ok)
     return ok;
   return check_text("policy", table.policy(), name_bytes_max, false);
+}
+result<void> check(const wire::OpenSession& table) {
+  if (auto ok = check_number("mode of a session", static_cast<uint8_t>(table.mode()), 0,
+                             static_cast<uint8_t>(wire::SessionMode::MAX));
+      !ok)
+    return ok;
+  if (table.parent())
+    if (auto ok = check_number("size of parent in bytes", table.parent()->size(), digest::min_size,
+                               digest::max_size);
+        !ok)
+      return ok;
+  if (auto ok = check_text("lora", table.lora(), name_bytes_max); !ok)
+    return ok;
+  return check_text("salt", table.salt(), name_bytes_max);
 }
 result<void> check(const wire::EndInference& table) {
   if (table.inference() == 0)

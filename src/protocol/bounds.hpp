@@ -34,7 +34,11 @@ result<void> check(const wire::Cancel& table);
 result<void> check(const wire::EndInference& table);
 result<void> check(const wire::SetPolicy& table);
 
+result<void> check(const wire::OpenSession& table);
+
 result<void> check(const wire::LookupAnswer& table);
+result<void> check(const wire::ForkSessionAnswer& table);
+result<void> check(const wire::SessionsAnswer& table);
 result<void> check(const wire::StatusAnswer& table);
 result<void>
 check_pools(const flatbuffers::Vector<flatbuffers::Offset<wire::OpenPool>>* pools); ///< of answers

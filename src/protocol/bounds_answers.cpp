@@ -3,6 +3,16 @@
 
 namespace terrace::protocol {
 
+namespace {
+
+/// Of a session; absent if there is none.
+result<void> check_digest(const char* field, const byte_vector* value) {
+  return value == nullptr ? result<void>{}
+                          : check_number(field, value->size(), digest::min_size, digest::max_size);
+}
+
+} // namespace
+
 result<void> check_pools(const flatbuffers::Vector<flatbuffers::Offset<wire::OpenPool>>* pools) {
   if (!pools)
     return {};
@@ -29,7 +39,22 @@ result<void> check(const wire::LookupAnswer& table) {
                   std::to_string(size_of(table.tiers())));
   if (auto ok = check_number("found_chunks", table.found_chunks(), 0, table.requested_chunks()); !ok)
     return ok;
+  if (auto ok = check_digest("session_digest", table.session_digest()); !ok)
+    return ok;
   return check_id("lease", table.lease(), true);
+}
+
+result<void> check(const wire::ForkSessionAnswer& table) {
+  if (auto ok = check_digest("digest", table.digest()); !ok)
+    return ok;
+  return check_id("session", table.session(), false);
+}
+
+result<void> check(const wire::SessionsAnswer& table) {
+  for (const auto* one : *table.sessions())
+    if (auto ok = check_id("session", one->session(), false); !ok)
+      return ok;
+  return {};
 }
 
 result<void> check(const wire::StatusAnswer& table) {

@@ -4,6 +4,7 @@
 #include "base/error.hpp"
 #include "memory/segmented_arena.hpp"
 #include "memory/teardown.hpp"
+#include "session/session_table.hpp"
 #include "storage/extent_file.hpp"
 #include "storage/machine_identity.hpp"
 #include "tier/lease_ledger.hpp"
@@ -28,6 +29,7 @@ struct group_plan {
   std::string path;    ///< of its first socket
   bool isolated = false;
   size_t spaces_max = 65'536; ///< open or with objects
+  session_bounds sessions;
   clock_source policy_time = clock_source::steady;
   tier_plan host;
   uint64_t segment_bytes = 1ULL << 30;

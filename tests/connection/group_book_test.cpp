@@ -92,3 +92,28 @@ TEST_F(GroupBook, AwaitsLookupsById) {
   EXPECT_EQ(second->found, outcome);
   EXPECT_FALSE(book.answer(cancel_lookup_request{lookup_id{{9}}}).found);
 }
+
+TEST_F(GroupBook, SessionsEndWithTheirOwnerAndAreCounted) {
+  auto probe = std::make_shared<metrics::client_probe>();
+  group_book counted({.spaces_max = 2}, notices, {}, probe);
+  session_id kept{{1}}, ends{{2}};
+  counted.answer(open_session_request{{kept, owner, space_id{1}, 64, true, nullptr, nullptr}});
+  counted.answer(open_session_request{{ends, owner, space_id{1}, 64, false, nullptr, nullptr}});
+  EXPECT_EQ(counted.answer(sessions_request{1}).listed.size(), 1u);
+  EXPECT_EQ(counted.answer(group_status_request{}).sessions, 2u);
+
+  auto used = counted.answer(use_session_request{kept, 100});
+  ASSERT_EQ(used.failure.code, errc::ok);
+  auto state = std::make_shared<const session_state>();
+  EXPECT_EQ(counted.answer(save_session_request{kept, used.found.generation, state}).outcome,
+            turn_outcome::saved);
+  EXPECT_EQ(counted.answer(save_session_request{kept, used.found.generation, state}).outcome,
+            turn_outcome::late);
+
+  counted.take(end_owner_notice{owner});
+  EXPECT_EQ(counted.answer(use_session_request{ends, 0}).failure.code, errc::gone);
+  EXPECT_EQ(counted.answer(sessions_request{9}).count, 1u);
+  EXPECT_TRUE(counted.answer(close_session_request{kept}).closed);
+  EXPECT_FALSE(counted.answer(close_session_request{kept}).closed);
+  EXPECT_EQ(counted.answer(sessions_request{9}).bytes, 0u);
+}

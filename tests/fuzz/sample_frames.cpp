@@ -70,6 +70,14 @@ std::vector<sample_frame> sample_frames() {
   });
   sample(kind::clear, [](builder& b) { return wire::CreateClear(b, 3); });
   sample(kind::close_space, [](builder& b) { return wire::CreateCloseSpace(b, 1); });
+  sample(kind::open_session, [&](builder& b) {
+    auto parent = b.CreateVector(digests.data(), 32);
+    return wire::CreateOpenSession(b, 1, wire::SessionMode::tagged, true, parent, b.CreateString("adapter"));
+  });
+  sample(kind::fork_session,
+         [&](builder& b) { return wire::CreateForkSession(b, b.CreateVector(id), 1, 100); });
+  sample(kind::close_session, [&](builder& b) { return wire::CreateCloseSession(b, b.CreateVector(id)); });
+  sample(kind::sessions, [](builder& b) { return wire::CreateSessions(b); });
   sample(kind::policies, [](builder& b) { return wire::CreatePolicies(b); });
   sample(kind::set_policy, [](builder& b) { return wire::CreateSetPolicyDirect(b, "host", "arc"); });
   sample(kind::status, [](builder& b) { return wire::CreateStatus(b); });

@@ -54,6 +54,7 @@ struct prefix_parts {
   std::optional<std::string> lora, salt;
   std::vector<std::tuple<std::string, uint32_t, uint32_t>> items;
   std::vector<std::string> tags;
+  std::optional<std::vector<uint8_t>> session;
 };
 
 auto lookup_of(const prefix_parts& parts, uint32_t tiers = 0) {
@@ -69,8 +70,9 @@ auto lookup_of(const prefix_parts& parts, uint32_t tiers = 0) {
     auto salt = parts.salt ? b.CreateString(*parts.salt) : 0;
     auto item_list = items.empty() ? 0 : b.CreateVector(items);
     auto tags = parts.tags.empty() ? 0 : b.CreateVectorOfStrings(parts.tags);
+    auto session = parts.session ? b.CreateVector(*parts.session) : 0;
     auto prefix = wire::CreatePrefix(b, tokens, parent, parts.parent_tokens, digests, parts.width, parts.unit,
-                                     ends, lora, salt, item_list, tags);
+                                     ends, lora, salt, item_list, tags, session);
     return wire::CreateLookup(b, 1, prefix, false, tiers);
   };
 }
@@ -202,6 +204,45 @@ TEST(PrefixBounds, ItemsStringsAndTags) {
   expect_refused<wire::Lookup>(
       "number of tags", lookup_of({.tokens = some_tokens(9), .tags = std::vector<std::string>(17, "t")}));
   expect_refused<wire::Lookup>("tiers", lookup_of({.tokens = some_tokens(9)}, 16));
+}
+
+TEST(PrefixBounds, ASessionContinuesTokens) {
+  auto session = some_bytes(16);
+  expect_fine<wire::Lookup>(lookup_of({.tokens = some_tokens(9), .session = session}));
+  expect_fine<wire::Lookup>(lookup_of({.tokens = some_tokens(0),
+                                       .parent = some_bytes(32),
+                                       .parent_tokens = 9,
+                                       .session = session})); // nothing new
+  expect_refused<wire::Lookup>("number of tokens", lookup_of({.tokens = some_tokens(0), .session = session}));
+  expect_refused<wire::Lookup>("session of 16 bytes",
+                               lookup_of({.tokens = some_tokens(9), .session = some_bytes(15)}));
+  expect_refused<wire::Lookup>("expected tokens", lookup_of({.digests = some_bytes(32), .session = session}));
+  expect_refused<wire::Lookup>("no lora, salt or tags",
+                               lookup_of({.tokens = some_tokens(9), .salt = "s", .session = session}));
+  expect_refused<wire::Lookup>("no lora, salt or tags",
+                               lookup_of({.tokens = some_tokens(9), .tags = {"t"}, .session = session}));
+}
+
+TEST(SessionBounds, EveryFieldHasItsRange) {
+  auto open_of = [](uint8_t mode, size_t parent, size_t lora) {
+    return [=](body_builder& b) {
+      auto seed = b.CreateVector(some_bytes(parent));
+      return wire::CreateOpenSession(b, 1, static_cast<wire::SessionMode>(mode), true, seed,
+                                     b.CreateString(std::string(lora, 'l')));
+    };
+  };
+  expect_fine<wire::OpenSession>(open_of(1, 32, name_bytes_max));
+  expect_refused<wire::OpenSession>("mode of a session", open_of(2, 32, 1));
+  expect_refused<wire::OpenSession>("size of parent", open_of(0, 7, 1));
+  expect_refused<wire::OpenSession>("lora", open_of(0, 32, name_bytes_max + 1));
+  auto fork_of = [](size_t digest) {
+    return [=](body_builder& b) {
+      auto last = b.CreateVector(some_bytes(digest));
+      return wire::CreateForkSessionAnswer(b, b.CreateVector(some_bytes(16)), 9, last);
+    };
+  };
+  expect_fine<wire::ForkSessionAnswer>(fork_of(32));
+  expect_refused<wire::ForkSessionAnswer>("digest", fork_of(33));
 }
 
 TEST(PrefixBounds, DigestsAreReadWithTheirWidth) {

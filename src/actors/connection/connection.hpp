@@ -172,6 +172,11 @@ class connection {
   /// Calls `then` with the lease, now or later, or refuses the request.
   void with_lease(const request& what, const lease_id& id, std::function<void(const lease_ptr&)> then);
 
+  /// Calls `then` with the session for a turn that ends at `tokens` (0: no turn), or refuses the request. No further
+  /// request begins meanwhile: it is not known how many chunks this one has.
+  void with_session(const request& what, const session_id& id, uint64_t tokens,
+                    std::function<void(const session_use&)> then);
+
   uint16_t rank_in(space_id id) const { // 0 for a space in which only another connection's lease is
     auto known = holdings_.space(id);
     return known ? known->rank : uint16_t{0};

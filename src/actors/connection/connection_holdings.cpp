@@ -114,6 +114,23 @@ void connection::with_lease(const request& what, const lease_id& id,
       });
 }
 
+void connection::with_session(const request& what, const session_id& id, uint64_t tokens,
+                              std::function<void(const session_use&)> then) {
+  gate_.cost_unknown();
+  ask(
+      group().group, use_session_request{id, tokens},
+      [this, what, then = std::move(then)](const use_session_answer& answer) {
+        gate_.cost_known();
+        if (ok(what, answer.failure))
+          as_part_of(what, [&] { then(answer.found); })();
+        pump();
+      },
+      [this, what] {
+        gate_.cost_known();
+        refuse(what, {errc::internal, "the trust group's actor has ended"});
+      });
+}
+
 // ---- inferences ----
 
 void connection::take_options(const request& what, const wire::Options* options) {

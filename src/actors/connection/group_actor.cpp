@@ -43,8 +43,10 @@ caf::result<await_lookup_answer> on_await_lookup(self_pointer self, const await_
 
 group_actor::behavior_type group_behavior(self_pointer self, const space_registry::options& spaces,
                                           const std::shared_ptr<edge_credit>& notices,
-                                          const std::weak_ptr<const group_parts>& group) {
-  group_book& book = self->state.book.emplace(spaces, notices);
+                                          const std::weak_ptr<const group_parts>& group,
+                                          const session_bounds& sessions,
+                                          const std::shared_ptr<metrics::client_probe>& probe) {
+  group_book& book = self->state.book.emplace(spaces, notices, sessions, probe);
   self->state.group = group;
   return {
       [&book](const open_space_request& request) { return book.answer(request); },
@@ -59,6 +61,11 @@ group_actor::behavior_type group_behavior(self_pointer self, const space_registr
       [&book](const finish_lookup_notice& notice) { book.take(notice); },
       [self](const await_lookup_request& request) { return on_await_lookup(self, request); },
       [&book](const cancel_lookup_request& request) { return book.answer(request); },
+      [&book](const open_session_request& request) { return book.answer(request); },
+      [&book](const use_session_request& request) { return book.answer(request); },
+      [&book](const save_session_request& request) { return book.answer(request); },
+      [&book](const close_session_request& request) { return book.answer(request); },
+      [&book](const sessions_request& request) { return book.answer(request); },
       [&book](const sweep_notice&) { book.sweep(); },
       [&book](const group_status_request& request) { return book.answer(request); },
   };
@@ -67,8 +74,10 @@ group_actor::behavior_type group_behavior(self_pointer self, const space_registr
 } // namespace
 
 group_actor spawn_group(caf::actor_system& system, const space_registry::options& spaces,
-                        std::shared_ptr<edge_credit> notices, std::weak_ptr<const group_parts> group) {
-  return system.spawn(group_behavior, spaces, std::move(notices), std::move(group));
+                        std::shared_ptr<edge_credit> notices, std::weak_ptr<const group_parts> group,
+                        const session_bounds& sessions, std::shared_ptr<metrics::client_probe> probe) {
+  return system.spawn(group_behavior, spaces, std::move(notices), std::move(group), sessions,
+                      std::move(probe));
 }
 
 } // namespace terrace::actors

@@ -1,7 +1,8 @@
-// GROUP: the spaces and leases of a trust group, by id.
+// GROUP: the spaces, leases and sessions of a trust group, by id.
 #pragma once
 
 #include "actors/interfaces.hpp"
+#include "metrics/client_probe.hpp"
 #include "tier/edge_credit.hpp"
 
 #include <caf/fwd.hpp>
@@ -15,6 +16,7 @@ struct group_parts;
 /// may be set up later, and not be there in tests.
 group_actor spawn_group(caf::actor_system& system, const space_registry::options& spaces,
                         std::shared_ptr<edge_credit> notices = std::make_shared<edge_credit>(),
-                        std::weak_ptr<const group_parts> group = {});
+                        std::weak_ptr<const group_parts> group = {}, const session_bounds& sessions = {},
+                        std::shared_ptr<metrics::client_probe> probe = nullptr);
 
 } // namespace terrace::actors

@@ -1,15 +1,13 @@
 #include "actors/connection/prefixes.hpp"
 
 #include "actors/connection/connection_actor.hpp"
+#include "actors/connection/session_prefixes.hpp"
 #include "connection/leased_part.hpp"
 #include "connection/request_values.hpp"
 
 namespace terrace::actors {
 
 namespace {
-
-/// Prompts of so few tokens are hashed with the connection's own hasher.
-constexpr size_t short_tokens = 16'384;
 
 /// A prompt that is not hashed at once. The work goes on in turns that others who were just woken precede
 /// (job_queue.hpp).
@@ -37,6 +35,13 @@ bool hash_some(connection& client, hashing& work) {
 
 void with_chunks(connection& client, const connection::request& what, const client_space& in,
                  const wire::Prefix& prefix, chunks_handler then) {
+  if (prefix.session() != nullptr) {
+    with_turn(client, what, in, prefix,
+              [then = std::move(then)](chunk_prefix whole, const hashed_turn&, const keep_alive& body) {
+                then(std::move(whole), body);
+              });
+    return;
+  }
   auto input = input_of(prefix);
   bool short_work = input.tokens.size() <= short_tokens;
   const space_spec& spec = in.what->spec;

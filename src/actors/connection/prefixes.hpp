@@ -9,9 +9,13 @@
 
 namespace terrace::actors {
 
+/// Prompts of so few tokens are hashed with the connection's own hasher.
+constexpr size_t short_tokens = 16'384;
+
 /// Calls `then` with the chunks of the prefix, or refuses the request. Immediately for digests and few
 /// tokens; many tokens are hashed in slices between other messages. `body` keeps the frame's body; null if the frame is
-/// still being served and need not be kept unless `then` continues later.
+/// still being served and need not be kept unless `then` continues later. A prefix in a session is that of the whole prompt,
+/// and the session stays as it is.
 using chunks_handler = std::function<void(chunk_prefix, keep_alive body)>;
 void with_chunks(connection& client, const connection::request& what, const client_space& in,
                  const wire::Prefix& prefix, chunks_handler then);

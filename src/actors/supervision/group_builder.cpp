@@ -47,7 +47,8 @@ result<std::shared_ptr<group_parts>> build_group(caf::actor_system& system, cons
   group->lease_ends = plan.lease_ends;
   group->copiers = std::move(copiers);
   group->fit_window();
-  group->group = spawn_group(system, {plan.spaces_max, plan.isolated}, group->lease_notices, group);
+  group->group = spawn_group(system, {plan.spaces_max, plan.isolated}, group->lease_notices, group,
+                             plan.sessions, probes.clients);
   policy_arguments orders;
   orders.orders.push_back({tier_kind::host, plan.host.policy, probes.host});
   if (plan.disk)

@@ -1,5 +1,6 @@
 // lookup: the number and tiers of the leading chunks that are present, and optionally a lease on them.
 #include "actors/connection/prefixes.hpp"
+#include "actors/connection/session_prefixes.hpp"
 #include "actors/connection/verbs.hpp"
 #include "actors/transfer/lookup_actor.hpp"
 #include "base/random_id.hpp"
@@ -20,7 +21,14 @@ struct subject {
   size_t digest_width = 0; ///< of the digests to return; 0: none
   std::shared_ptr<const chunk_prefix> prefix;
   std::shared_ptr<named_lookup> name; ///< null: it has no id
+  hashed_turn turn;                   ///< of the session that it continues; `after` is null if there is none
 };
+
+session_answer session_of(const subject& of) {
+  if (!of.turn.after)
+    return {};
+  return {of.turn.after->tokens(), of.turn.after->last(), of.in->hasher->width()};
+}
 
 void answer(connection& client, const connection::request& what, const subject& of,
             const lookup_answer& found) {
@@ -44,8 +52,8 @@ void answer(connection& client, const connection::request& what, const subject& 
     of.name->answered(std::move(outcome));
   }
   client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
-    return write_lookup_answer(body, plan, held ? held->id : lease_id{},
-                               {of.prefix->chunks, of.digest_width});
+    return write_lookup_answer(body, plan, held ? held->id : lease_id{}, {of.prefix->chunks, of.digest_width},
+                               session_of(of));
   });
 }
 
@@ -74,6 +82,10 @@ void search(connection& client, const connection::request& what, const wire::Loo
                  client.refuse(what, found.failure);
                else if (!what.context->live())
                  client.refuse(what, {what.context->ended.load(), "the lookup ended before it was answered"});
+               else if (of.turn.after) // a lookup that ends before leaves its session as it was
+                 save_turn(client, what, of.turn, [&client, what, of, kept = lookup_answer(found)] {
+                   answer(client, what, of, kept);
+                 });
                else
                  answer(client, what, of, found);
              });
@@ -97,6 +109,17 @@ void look_up(connection& client, const connection::request& what, const wire::Lo
 void begin(connection& client, const connection::request& what, const wire::Lookup& asked, subject of,
            keep_alive body) {
   auto in = of.in;
+  if (asked.prefix()->session() != nullptr) {
+    with_turn(client, what, *in, *asked.prefix(),
+              [&client, what, &asked, of = std::move(of),
+               body = std::move(body)](chunk_prefix prefix, const hashed_turn& turn, const keep_alive&) {
+                subject ready = of;
+                ready.turn = turn;
+                ready.prefix = std::make_shared<const chunk_prefix>(std::move(prefix));
+                look_up(client, what, asked, std::move(ready));
+              });
+    return;
+  }
   with_chunks(client, what, *in, *asked.prefix(),
               [&client, what, &asked, of = std::move(of),
                body = std::move(body)](chunk_prefix prefix, const keep_alive& hashed) mutable { // called once
@@ -151,7 +174,7 @@ void lookup(connection& client, const connection::request& what, const wire::Loo
     return;
   }
   size_t width = asked.prefix()->digests() ? asked.prefix()->digest_width() : in->hasher->width();
-  subject of{std::move(in), asked.lease(), asked.digests() ? width : 0, nullptr, nullptr};
+  subject of{std::move(in), asked.lease(), asked.digests() ? width : 0, nullptr, nullptr, {}};
   if (asked.lookup_id() != nullptr)
     begin_named(client, what, asked, std::move(of));
   else

@@ -83,12 +83,9 @@ void start_prefetch(connection& client, const connection::request& what, const p
 }
 
 /// A chain that would evict its own beginning is cut; what a shorter one needs of states and windows is looked up.
-void begin_prefetch(connection& client, const connection::request& what, prefetch_subject of,
-                    wire::StopRule rule) {
-  what.context->ahead = true;
-  of.context = what.context;
+void plan_prefetch(connection& client, const connection::request& what, const prefetch_subject& of,
+                   wire::StopRule rule) {
   auto chunks = static_cast<uint32_t>(of.chunks->size());
-  client.charge_objects(what, chunk_layout(of.in->spec).objects_per_chunk() * of.chunks->size() / 64);
   find_chunks(client, what, of, chunks, [&client, what, of, rule](const plan_ptr& found) {
     uint64_t size = client.group().memory->size();
     uint64_t room = (size - std::min(size, client.group().leases->bytes())) / 2;
@@ -102,6 +99,15 @@ void begin_prefetch(connection& client, const connection::request& what, prefetc
         start_prefetch(client, what, of, rule, found, expected);
       });
   });
+}
+
+void begin_prefetch(connection& client, const connection::request& what, prefetch_subject of,
+                    wire::StopRule rule) {
+  what.context->ahead = true;
+  of.context = what.context;
+  size_t objects = object_source(of.in, of.chunks).size() / 64; // only plans are kept
+  client.with_room(what, objects,
+                   [&client, what, of = std::move(of), rule] { plan_prefetch(client, what, of, rule); });
 }
 
 void begin_leased(connection& client, const connection::request& what, const lease_ptr& from,

@@ -1,0 +1,119 @@
+// What a turn of a long conversation takes, and what a session takes of the daemon's memory.
+#include "bench/bench_daemon.hpp"
+#include "bench/benchmark.hpp"
+#include "bench/placement.hpp"
+#include "bench/workload.hpp"
+
+#include <fstream>
+#include <numeric>
+#include <string>
+
+#include <unistd.h>
+
+namespace terrace::bench {
+
+namespace {
+
+constexpr uint64_t small_object = 4096;
+constexpr size_t new_tokens = 512;
+constexpr int turns_a_round = 2000;
+
+client::space_spec session_space() {
+  auto spec = space_of(small_object);
+  spec.algorithm = client::hash_algorithm::sha256;
+  spec.hash_block_tokens = 256;
+  return spec;
+}
+
+/// A turn of 512 new tokens after `history`, all of it stored, beside a lookup of 128 digests.
+figure measure_turn(const settings& options, const std::string& name, size_t history) {
+  bench_daemon daemon(options, {});
+  auto connection = connect(daemon.socket());
+  auto space = must(connection.open_space(session_space()), "opening a space");
+  auto memory = must(client::region::create("terrace-bench", small_object), "making a region");
+  auto region = must(connection.register_region(memory), "registering a region");
+  std::vector<uint32_t> prompt(history + new_tokens);
+  std::iota(prompt.begin(), prompt.end(), 1);
+  auto known =
+      must(connection.lookup({.in = space, .what = client::prefix::of_tokens(prompt), .digests = true}),
+           "hashing");
+  std::vector<digest> chain = known.digests;
+  store_chain(connection, space, chain, region, small_object);
+  auto session = must(connection.open_session(space), "opening a session");
+  must(connection.lookup(session, std::span(prompt).first(history), 0), "the first turn");
+  std::vector<digest> few(chain.begin(), chain.begin() + 128);
+
+  auto turn = [&] {
+    auto found = must(connection.lookup(session, prompt, history), "a turn");
+    if (found.found_chunks != chain.size())
+      give_up("a stored chunk was not found");
+  };
+  auto lookup = [&] {
+    auto found =
+        must(connection.lookup({.in = space, .what = client::prefix::of_digests(few)}), "looking up");
+    if (found.found_chunks != few.size())
+      give_up("a stored chunk was not found");
+  };
+  place(::getpid(), 0);
+  place(daemon.pid(), 1);
+  microseconds_each(turns_a_round / 10, turn);
+  auto sides = interleave(
+      options.rounds, [&] { return std::vector{median(microseconds_each(turns_a_round, turn))}; },
+      [&] { return std::vector{median(microseconds_each(turns_a_round, lookup))}; });
+  release(::getpid());
+  return {.name = name,
+          .unit = "us",
+          .value = sides.value[0],
+          .limit = sides.limit[0],
+          .floor = 1.5,
+          .aim = 1.1,
+          .rounds = options.rounds,
+          .bounded = false};
+}
+
+/// Without the arena, which is being touched meanwhile.
+double private_bytes(pid_t pid) {
+  std::ifstream pages("/proc/" + std::to_string(pid) + "/statm");
+  uint64_t all = 0, resident = 0, shared = 0;
+  pages >> all >> resident >> shared;
+  return static_cast<double>(resident - shared) * static_cast<double>(::sysconf(_SC_PAGESIZE));
+}
+
+} // namespace
+
+void session_turn(const settings& options, const reporter& report) {
+  report(measure_turn(options, "session_turn", 131'072));
+  report(measure_turn(options, "session_turn_1m", 1'048'576));
+}
+
+void sessions_many(const settings& options, const reporter& report) {
+  constexpr size_t clients = 4, sessions = 100'000, tokens = 384; // one chunk and a half each
+  bench_daemon daemon(options, {});
+  std::vector<uint32_t> prompt(tokens, 7);
+  std::vector<client::connection> connections;
+  std::vector<client::session> opened;
+  double before = 0;
+  for (size_t i = 0; i < clients; ++i) {
+    auto& by = connections.emplace_back(connect(daemon.socket()));
+    auto space = must(by.open_space(session_space()), "opening a space");
+    if (i == 0)
+      before = private_bytes(daemon.pid());
+    for (size_t n = 0; n < sessions / clients; ++n) {
+      auto& one = opened.emplace_back(must(by.open_session(space), "opening a session"));
+      prompt[0] = static_cast<uint32_t>(opened.size());
+      must(by.lookup(one, prompt, 0), "a turn");
+    }
+  }
+  if (must(connections[0].sessions(), "listing").count != sessions)
+    give_up("some sessions have ended");
+  report({.name = "sessions_many",
+          .unit = "bytes",
+          .value = (private_bytes(daemon.pid()) - before) / sessions,
+          .limit = tokens % 256 * sizeof(uint32_t) + sizeof(digest), // what it must know
+          .floor = 1100,
+          .aim = 1024,
+          .rounds = 1,
+          .absolute = true});
+}
+
+} // namespace terrace::bench

@@ -1,0 +1,116 @@
+#include "actors/connection/session_prefixes.hpp"
+
+#include "actors/connection/connection_actor.hpp"
+#include "actors/connection/prefixes.hpp"
+#include "connection/request_values.hpp"
+#include "index/prefix_resolver.hpp"
+
+#include <optional>
+#include <utility>
+
+namespace terrace::actors {
+
+namespace {
+
+/// A turn that is being hashed. At a fixed address, because the resolver refers to the tokens in it.
+struct turn_hashing {
+  connection::request what;
+  space_ptr in;
+  std::shared_ptr<token_hasher> hasher;
+  session_turn turn;
+  hashed_turn done;
+  size_t objects; ///< of one rank, about
+  turn_handler then;
+  keep_alive body;
+  std::optional<prefix_resolver> resolver;
+  bool begun = false;
+};
+
+bool hash_some(connection& client, turn_hashing& work) {
+  if (work.resolver && !work.resolver->step(work.begun ? hash_step_work : hash_step_work / 8)) {
+    if (!std::exchange(work.begun, true)) // others are read meanwhile
+      client.expect_objects(work.what, work.objects);
+    return false;
+  }
+  std::vector<digest> chunks;
+  if (work.resolver)
+    chunks = work.resolver->take().chunks;
+  chunk_prefix whole = work.turn.finish(chunks, *work.hasher);
+  work.done.after = work.turn.after();
+  work.then(std::move(whole), work.done, work.body);
+  if (work.begun)
+    client.objects_are_known(work.what);
+  return true;
+}
+
+struct turn_space {
+  space_ptr what;
+  std::shared_ptr<token_hasher> hasher; ///< of the connection, for little work
+};
+
+void begin(connection& client, const connection::request& what, const turn_space& in,
+           const wire::Prefix& prefix, const session_use& used, const turn_handler& then,
+           const keep_alive& body) {
+  prefix_input sent = input_of(prefix);
+  if (used.in != in.what->id) {
+    client.refuse(what, {errc::bad_request, "session: it is in another space than the request"});
+    return;
+  }
+  bool few = sent.tokens.size() <= short_tokens;
+  auto hasher = few ? in.hasher : std::shared_ptr<token_hasher>(make_token_hasher(in.what->spec));
+  const space_spec& spec = in.what->spec;
+  auto turn =
+      session_turn::begin(spec, *hasher, used.state, used.root,
+                          {sent.parent_tokens, sent.parent, sent.tokens, std::move(sent.extra.items)});
+  if (!client.ok(what, turn))
+    return;
+  size_t objects = turn->tokens() / spec.chunk_tokens * spec.pools.size();
+  auto work =
+      std::make_shared<turn_hashing>(turn_hashing{what,
+                                                  in.what,
+                                                  std::move(hasher),
+                                                  std::move(*turn),
+                                                  {to_session_id(prefix.session()), used.generation, nullptr},
+                                                  objects,
+                                                  then,
+                                                  body,
+                                                  std::nullopt});
+  if (work->turn.has_to_hash()) {
+    auto resolver = prefix_resolver::make(work->in->spec, *work->hasher, work->turn.input());
+    if (!client.ok(what, resolver))
+      return;
+    work->resolver = std::move(*resolver);
+  }
+  client.in_steps(what, "its prompt was hashed", [&client, work] { return hash_some(client, *work); });
+}
+
+} // namespace
+
+void with_turn(connection& client, const connection::request& what, const client_space& in,
+               const wire::Prefix& prefix, turn_handler then) {
+  auto body = client.channel().hold(); // contains `prefix`
+  uint64_t tokens = uint64_t{prefix.parent_tokens()} + prefix.tokens()->size();
+  client.with_session(what, to_session_id(prefix.session()), tokens,
+                      [&client, what, in = turn_space{in.what, in.hasher}, &prefix, then = std::move(then),
+                       body](const session_use& used) { begin(client, what, in, prefix, used, then, body); });
+}
+
+void save_turn(connection& client, const connection::request& what, const hashed_turn& turn,
+               std::function<void()> then) {
+  client.ask(what, client.group().group, save_session_request{turn.session, turn.generation, turn.after},
+             "the trust group's actor has ended",
+             [&client, what, then = std::move(then)](const save_session_answer& answer) {
+               if (answer.outcome == turn_outcome::late)
+                 client.refuse(what, {errc::gone,
+                                      "another turn of the session has finished since this one began: send "
+                                      "the whole prompt, with parent_tokens 0, and one turn at a time"});
+               else
+                 then();
+             });
+}
+
+session_id to_session_id(const flatbuffers::Vector<uint8_t>* bytes) {
+  return {protocol::to_lease_id(bytes).bytes};
+}
+
+} // namespace terrace::actors

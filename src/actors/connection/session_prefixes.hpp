@@ -1,0 +1,32 @@
+// Resolves the prefix of a request in a session: the session's tokens up to a base, and those that were sent.
+#pragma once
+
+#include "actors/connection/connection.hpp"
+#include "session/session_turn.hpp"
+
+#include <functional>
+#include <memory>
+
+namespace terrace::actors {
+
+/// A turn whose tokens are hashed. The session changes when it is saved.
+struct hashed_turn {
+  session_id session;
+  uint64_t generation = 0; ///< of the session when the turn began
+  session_state_ptr after;
+};
+
+/// Calls `then` with the chunks of the whole prompt, or refuses the request. The new tokens are hashed in slices between
+/// other messages. `prefix` names a session. `body` keeps the frame's body.
+using turn_handler = std::function<void(chunk_prefix, const hashed_turn&, keep_alive body)>;
+void with_turn(connection& client, const connection::request& what, const client_space& in,
+               const wire::Prefix& prefix, turn_handler then);
+
+/// Calls `then` once the session has the tokens of the turn, or has ended since the turn began. Refuses the request with
+/// `gone` if another turn has changed the session.
+void save_turn(connection& client, const connection::request& what, const hashed_turn& turn,
+               std::function<void()> then);
+
+session_id to_session_id(const flatbuffers::Vector<uint8_t>* bytes);
+
+} // namespace terrace::actors
