@@ -1,0 +1,58 @@
+#include "session/digest_chain.hpp"
+
+#include <algorithm>
+#include <cassert>
+
+namespace terrace {
+
+digest_chain digest_chain::cut(size_t count) const {
+  assert(count <= size_);
+  digest_chain part;
+  size_t segments = (count + segment_digests - 1) / segment_digests;
+  part.segments_.assign(segments_.begin(), segments_.begin() + static_cast<ptrdiff_t>(segments));
+  part.size_ = count;
+  return part;
+}
+
+digest_chain digest_chain::extended(std::span<const digest> more) const {
+  digest_chain longer;
+  longer.segments_.reserve((size_ + more.size() + segment_digests - 1) / segment_digests);
+  longer.segments_ = segments_;
+  longer.size_ = size_ + more.size();
+  size_t begun = size_ % segment_digests; // others may have continued the last segment in another way
+  if (begun != 0 && !more.empty()) {
+    const segment& shared = *segments_.back();
+    size_t added = std::min(more.size(), segment_digests - begun);
+    segment last;
+    last.reserve(begun + added);
+    last.assign(shared.begin(), shared.begin() + static_cast<ptrdiff_t>(begun));
+    last.insert(last.end(), more.begin(), more.begin() + static_cast<ptrdiff_t>(added));
+    longer.segments_.back() = std::make_shared<const segment>(std::move(last));
+    more = more.subspan(added);
+  }
+  while (!more.empty()) {
+    auto part = more.first(std::min(more.size(), segment_digests));
+    longer.segments_.push_back(std::make_shared<const segment>(part.begin(), part.end()));
+    more = more.subspan(part.size());
+  }
+  return longer;
+}
+
+std::vector<digest> digest_chain::copy(size_t more) const {
+  std::vector<digest> all;
+  all.reserve(size_ + more);
+  for (const auto& part : segments_) {
+    auto count = std::min(part->size(), size_ - all.size());
+    all.insert(all.end(), part->begin(), part->begin() + static_cast<ptrdiff_t>(count));
+  }
+  return all;
+}
+
+uint64_t digest_chain::bytes() const {
+  uint64_t bytes = segments_.capacity() * sizeof segments_[0];
+  for (const auto& part : segments_)
+    bytes += sizeof(segment) + part->capacity() * sizeof(digest);
+  return bytes;
+}
+
+} // namespace terrace

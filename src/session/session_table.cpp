@@ -1,0 +1,147 @@
+#include "session/session_table.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+namespace terrace {
+
+namespace {
+
+/// Of all sessions that have no tokens yet.
+const session_state_ptr& no_tokens() {
+  static const auto nothing = std::make_shared<const session_state>();
+  return nothing;
+}
+
+} // namespace
+
+void session_table::open(session_opening what) {
+  assert(!by_id_.contains(what.id) && what.chunk_tokens > 0);
+  connection_id owner = what.owner;
+  if (!what.state)
+    what.state = no_tokens();
+  owned& of = owners_[owner];
+  auto at = of.sessions.emplace(of.sessions.end());
+  at->lengths.commit(what.state->tokens(), what.chunk_tokens);
+  by_id_.emplace(what.id, at);
+  at->what = std::move(what);
+  count(at);
+  keep_bounds(owner);
+}
+
+result<session_use> session_table::use(const session_id& id, uint64_t tokens) {
+  auto found = by_id_.find(id);
+  if (found == by_id_.end())
+    return fail(errc::gone,
+                "no such session in this trust group: it was closed, its connection ended, or there were too "
+                "many; open one and send the whole prompt");
+  session& one = *found->second;
+  touch(found->second);
+  if (tokens != 0)
+    one.lengths.begin(tokens);
+  return session_use{one.what.in, one.generation, one.what.root, one.what.state};
+}
+
+turn_outcome session_table::save(const session_id& id, uint64_t generation, session_state_ptr after) {
+  auto found = by_id_.find(id);
+  if (found == by_id_.end())
+    return turn_outcome::closed;
+  session& one = *found->second;
+  if (one.generation != generation)
+    return turn_outcome::late;
+  ++one.generation;
+  one.what.state = std::move(after);
+  one.lengths.commit(one.what.state->tokens(), one.what.chunk_tokens);
+  touch(found->second);
+  count(found->second);
+  keep_bounds(one.what.owner);
+  return turn_outcome::saved;
+}
+
+bool session_table::close(const session_id& id) {
+  auto found = by_id_.find(id);
+  if (found == by_id_.end())
+    return false;
+  erase(found->second);
+  return true;
+}
+
+void session_table::end(connection_id owner) {
+  auto found = owners_.find(owner);
+  if (found == owners_.end() || owner == nobody)
+    return;
+  owned left = std::move(found->second);
+  owners_.erase(found);
+  owned& kept = owners_[nobody];
+  for (auto at = left.sessions.begin(); at != left.sessions.end();) {
+    auto next = std::next(at);
+    if (at->what.keep) {
+      at->what.owner = nobody;
+      kept.bytes += at->bytes;
+      kept.sessions.splice(kept.sessions.end(), left.sessions, at); // iterators stay valid
+    } else {
+      bytes_ -= at->bytes;
+      by_id_.erase(at->what.id);
+    }
+    at = next;
+  }
+  if (kept.sessions.empty())
+    owners_.erase(nobody);
+}
+
+std::vector<session_report> session_table::list(size_t count_max) const {
+  std::vector<session_report> all;
+  all.reserve(std::min(count_max, by_id_.size()));
+  for (const auto& [owner, of] : owners_)
+    for (auto at = of.sessions.rbegin(); at != of.sessions.rend() && all.size() < count_max; ++at)
+      all.push_back({at->what.id, owner, at->what.in, at->what.keep, at->generation, at->lengths, at->bytes});
+  return all;
+}
+
+void session_table::touch(place at) {
+  auto& line = owners_.find(at->what.owner)->second.sessions;
+  line.splice(line.end(), line, at);
+}
+
+/// After its state has changed.
+void session_table::count(place at) {
+  uint64_t now = entry_bytes + at->what.state->bytes();
+  owned& of = owners_.find(at->what.owner)->second;
+  of.bytes += now - at->bytes;
+  bytes_ += now - at->bytes;
+  at->bytes = now;
+}
+
+void session_table::erase(place at) {
+  auto of = owners_.find(at->what.owner);
+  of->second.bytes -= at->bytes;
+  bytes_ -= at->bytes;
+  by_id_.erase(at->what.id);
+  of->second.sessions.erase(at);
+  if (of->second.sessions.empty())
+    owners_.erase(of);
+}
+
+void session_table::evict_from(owned& from) {
+  ++evicted_;
+  erase(from.sessions.begin());
+}
+
+void session_table::keep_bounds(connection_id owner) {
+  if (owner != nobody)
+    for (auto of = owners_.find(owner);
+         of != owners_.end() &&
+         (of->second.sessions.size() > most_.owner_sessions_max || of->second.bytes > most_.owner_bytes_max);
+         of = owners_.find(owner))
+      evict_from(of->second);
+  while (!by_id_.empty() && (by_id_.size() > most_.sessions_max || bytes_ > most_.bytes_max)) {
+    auto victim = owners_.find(nobody);
+    if (victim == owners_.end())
+      victim = std::max_element(owners_.begin(), owners_.end(),
+                                [](const auto& a, const auto& b) { return a.second.bytes < b.second.bytes; });
+    evict_from(victim->second);
+  }
+}
+
+} // namespace terrace

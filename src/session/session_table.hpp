@@ -1,0 +1,121 @@
+// The sessions of a trust group by id, within bounds.
+#pragma once
+
+#include "base/error.hpp"
+#include "base/ids.hpp"
+#include "session/session_id.hpp"
+#include "session/session_lengths.hpp"
+#include "session/session_state.hpp"
+
+#include <cstddef>
+#include <list>
+#include <map>
+#include <unordered_map>
+#include <vector>
+
+namespace terrace {
+
+struct session_bounds {
+  size_t sessions_max = 131'072;      ///< of the trust group
+  uint64_t bytes_max = 256ULL << 20;  ///< of all of them
+  size_t owner_sessions_max = 32'768; ///< of one connection
+  uint64_t owner_bytes_max = 64ULL << 20;
+};
+
+struct session_opening {
+  session_id id;
+  connection_id owner{};
+  space_id in{};
+  uint32_t chunk_tokens = 1; ///< of the space
+  bool keep = false;         ///< it outlives its owner
+  session_root_ptr root;     ///< may be null
+  session_state_ptr state;   ///< null: nothing yet
+};
+
+/// What a turn starts from. `generation` changes with every turn that finishes.
+struct session_use {
+  space_id in{};
+  uint64_t generation = 0;
+  session_root_ptr root;
+  session_state_ptr state;
+};
+
+/// What became of the state that a turn leaves.
+enum class turn_outcome : uint8_t {
+  saved,
+  closed, ///< the session ended while the turn ran, which changes nothing for the turn
+  late,   ///< another turn has finished since this one began: the session has that one's tokens
+};
+
+struct session_report {
+  session_id id;
+  connection_id owner{}; ///< 0: it has ended, and the session is kept
+  space_id in{};
+  bool keep = false;
+  uint64_t generation = 0;
+  session_lengths lengths;
+  uint64_t bytes = 0;
+};
+
+/// A session belongs to the connection that opened it, and ends with it unless it is kept. Over a bound the least
+/// recently used sessions end: first, for the bounds of an owner, its own; then those whose owner has ended; then those of
+/// the owner with the most bytes. A client whose session has ended sends its whole prompt once, so ending one is never an
+/// error. Memory that sessions share counts for each of them. Not thread-safe; owned by one actor.
+class session_table {
+ public:
+  explicit session_table(const session_bounds& most = {}) : most_(most) {}
+
+  /// The id is new.
+  void open(session_opening what);
+
+  /// For a turn that will end at `tokens`. 0: it is only looked at. Error: `gone`.
+  result<session_use> use(const session_id& id, uint64_t tokens);
+
+  /// A turn that began with `generation` has finished.
+  turn_outcome save(const session_id& id, uint64_t generation, session_state_ptr after);
+
+  /// False: there is none, which is no error.
+  bool close(const session_id& id);
+
+  /// Its sessions end; kept ones have no owner any more.
+  void end(connection_id owner);
+
+  size_t size() const { return by_id_.size(); }
+  uint64_t bytes() const { return bytes_; }
+  uint64_t evicted() const { return evicted_; } ///< ended over a bound, since the start
+
+  /// The most recently used ones of each owner, up to `count_max` in all.
+  std::vector<session_report> list(size_t count_max) const;
+
+ private:
+  struct session {
+    session_opening what;
+    uint64_t generation = 1;
+    session_lengths lengths;
+    uint64_t bytes = 0;
+  };
+  struct owned {
+    std::list<session> sessions; ///< the least recently used one first
+    uint64_t bytes = 0;
+  };
+  using place = std::list<session>::iterator;
+  static constexpr connection_id nobody{}; ///< owns the kept sessions of connections that have ended
+
+  /// Of one session, besides its state: its places in the list and in the index.
+  static constexpr uint64_t entry_bytes =
+      sizeof(session) + 2 * sizeof(void*) + sizeof(session_id) + sizeof(place) + 4 * sizeof(void*);
+
+  void touch(place at);
+  void count(place at);
+  void erase(place at);
+  void evict_from(owned& from);
+  void keep_bounds(connection_id owner);
+
+  session_bounds most_;
+  std::map<connection_id, owned> owners_;
+  std::unordered_map<session_id, place> by_id_;
+  uint64_t bytes_ = 0;
+  uint64_t evicted_ = 0;
+};
+
+} // namespace terrace

@@ -1,0 +1,117 @@
+#include "session/session_turn.hpp"
+
+#include "index/chunk_layout.hpp"
+
+#include <cassert>
+#include <string>
+#include <utility>
+
+namespace terrace {
+
+namespace {
+
+std::string decimal(uint64_t number) { return std::to_string(number); }
+
+tl::unexpected<error> wrong(std::string what) {
+  return fail(errc::bad_request, "session: " + std::move(what));
+}
+
+result<void> check_size(const space_spec& spec, uint64_t tokens) {
+  uint64_t chunks = tokens / spec.chunk_tokens;
+  if (tokens > prefix_input::tokens_max)
+    return wrong("the prompt has " + decimal(tokens) + " tokens: expected at most " +
+                 decimal(prefix_input::tokens_max));
+  if (chunks > prefix_input::chunks_max ||
+      chunks * chunk_layout(spec).objects_per_chunk() > prefix_input::objects_max)
+    return wrong("the prompt has " + decimal(chunks) + " chunks: expected at most " +
+                 decimal(prefix_input::chunks_max) + ", with at most " + decimal(prefix_input::objects_max) +
+                 " objects over all pools and ranks");
+  return {};
+}
+
+result<void> check_base(const session_state& from, const turn_request& asked, uint32_t chunk_tokens,
+                        token_hasher& hasher) {
+  if (asked.base_tokens == 0) {
+    if (!asked.base.empty())
+      return wrong("it has a digest of 0 tokens: leave it out");
+    return {};
+  }
+  if (asked.base.size() != hasher.width())
+    return wrong("the digest of what the tokens continue has " + decimal(asked.base.size()) +
+                 " bytes: expected " + decimal(hasher.width()));
+  std::string otherwise = ", not what the request continues (" + decimal(asked.base_tokens) +
+                          "): send the whole prompt, with parent_tokens 0";
+  if (asked.base_tokens > from.tokens())
+    return fail(errc::gone, "the session has " + decimal(from.tokens()) + " tokens" + otherwise);
+  digest told = digest::from(asked.base);
+  if (told != from.last() && from.digest_at(asked.base_tokens, hasher) != told)
+    return fail(errc::gone,
+                "the session has " + decimal(from.tokens()) + " tokens with another digest" + otherwise);
+  if (asked.base_tokens < from.whole_tokens() && asked.base_tokens % chunk_tokens != 0)
+    return wrong("its tokens between " + decimal(asked.base_tokens / chunk_tokens * chunk_tokens) + " and " +
+                 decimal(asked.base_tokens) + " are not known any more: send the tokens from " +
+                 decimal(asked.base_tokens / chunk_tokens * chunk_tokens) + " on");
+  return {};
+}
+
+} // namespace
+
+result<session_turn> session_turn::begin(const space_spec& spec, token_hasher& hasher, session_state_ptr from,
+                                         session_root_ptr root, turn_request asked) {
+  if (auto valid = check_base(*from, asked, spec.chunk_tokens, hasher); !valid)
+    return tl::unexpected(valid.error());
+  if (auto valid = check_size(spec, asked.base_tokens + asked.tokens.size()); !valid)
+    return tl::unexpected(valid.error());
+  if (asked.base_tokens + asked.tokens.size() == 0)
+    return wrong("the prompt has no tokens");
+  session_turn turn;
+  turn.chunk_tokens_ = spec.chunk_tokens;
+  turn.width_ = hasher.width();
+  turn.chunks_kept_ = asked.base_tokens / spec.chunk_tokens;
+  turn.first_token_ = uint64_t{turn.chunks_kept_} * spec.chunk_tokens;
+  if (auto kept = asked.base_tokens - turn.first_token_; kept != 0) {
+    auto tail = std::span(from->tail()).first(kept);
+    turn.joined_.reserve(kept + asked.tokens.size());
+    turn.joined_.assign(tail.begin(), tail.end());
+    turn.joined_.insert(turn.joined_.end(), asked.tokens.begin(), asked.tokens.end());
+  }
+  turn.from_ = std::move(from);
+  turn.root_ = std::move(root);
+  turn.asked_ = std::move(asked);
+  return turn;
+}
+
+prefix_input session_turn::input() const {
+  prefix_input input;
+  input.tokens = hashed();
+  input.parent_tokens = first_token_;
+  const digest* parent = nullptr;
+  if (chunks_kept_ != 0)
+    parent = &from_->chain()[chunks_kept_ - 1];
+  else if (root_ && root_->seed)
+    parent = &*root_->seed;
+  if (parent != nullptr)
+    input.parent = std::span(parent->bytes).first(width_);
+  if (root_) {
+    input.extra.lora = root_->lora;
+    input.extra.salt = root_->salt;
+  }
+  input.extra.items = asked_.items;
+  return input;
+}
+
+chunk_prefix session_turn::finish(std::span<const digest> hashed_chunks, token_hasher& hasher) {
+  auto tokens = hashed();
+  assert(hashed_chunks.size() == tokens.size() / chunk_tokens_);
+  chunk_prefix whole;
+  whole.prompt_tokens = this->tokens();
+  digest_chain kept = from_->chain().cut(chunks_kept_);
+  whole.chunks = kept.copy(hashed_chunks.size());
+  whole.chunks.insert(whole.chunks.end(), hashed_chunks.begin(), hashed_chunks.end());
+  auto tail = tokens.subspan(hashed_chunks.size() * chunk_tokens_);
+  after_ = std::make_shared<const session_state>(
+      kept.extended(hashed_chunks), std::vector<uint32_t>(tail.begin(), tail.end()), chunk_tokens_, hasher);
+  return whole;
+}
+
+} // namespace terrace
