@@ -27,10 +27,15 @@ struct turn_hashing {
 };
 
 bool hash_some(connection& client, turn_hashing& work) {
-  if (work.resolver && !work.resolver->step(work.begun ? hash_step_work : hash_step_work / 8)) {
-    if (!std::exchange(work.begun, true)) // others are read meanwhile
-      client.expect_objects(work.what, work.objects);
-    return false;
+  if (work.resolver) {
+    auto hashed = work.resolver->step(work.begun ? hash_step_work : hash_step_work / 8);
+    if (!client.ok(work.what, hashed))
+      return true;
+    if (!*hashed) {
+      if (!std::exchange(work.begun, true)) // others are read meanwhile
+        client.expect_objects(work.what, work.objects);
+      return false;
+    }
   }
   std::vector<digest> chunks;
   if (work.resolver)
@@ -88,7 +93,7 @@ void begin(connection& client, const connection::request& what, const turn_space
 
 void with_turn(connection& client, const connection::request& what, const client_space& in,
                const wire::Prefix& prefix, turn_handler then) {
-  auto body = client.channel().hold(); // contains `prefix`
+  auto body = client.hold_body(); // contains `prefix`
   uint64_t tokens = uint64_t{prefix.parent_tokens()} + prefix.tokens()->size();
   client.with_session(what, to_session_id(prefix.session()), tokens,
                       [&client, what, in = turn_space{in.what, in.hasher}, &prefix, then = std::move(then),

@@ -47,7 +47,7 @@ void fork_session(connection& client, const connection::request& what, const wir
   auto in = client.find_space(what, asked.space());
   if (!in)
     return;
-  auto body = client.channel().hold(); // contains `asked`
+  auto body = client.hold_body(); // contains `asked`
   client.with_session(
       what, to_session_id(asked.session()), 0,
       [&client, what, in, &asked, body](const session_use& from) { fork(client, what, in, asked, from); });
