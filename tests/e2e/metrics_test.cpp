@@ -111,6 +111,12 @@ void put_under_load(daemon_under_test& daemon) {
     client.load_and_check(chains[i / 2]);
     client.lookup(chains[i], true);
     client.lookup(chains[i / 3]);
+    if (i >= 4) { // of the disk's five chains the oldest
+      ASSERT_TRUE(client->prefetch({.in = client.space(),
+                                    .what = client::prefix::of_digests(chains[i - 4]),
+                                    .rule = client::stop_rule::wait},
+                                   patiently()));
+    }
   }
   auto session = client->open_session(client.space(), {}, patiently());
   ASSERT_TRUE(session);
@@ -137,6 +143,7 @@ const std::set<std::string> raised_by_trouble = {
     "terrace_tier_dropped_total",
     "terrace_tier_evictions_without_victim_total",
     "terrace_tier_over_evicted_bytes_total",
+    "terrace_tier_prefetch_refused_total",
     "terrace_tier_refused_total",
     "terrace_worker_pushed_jobs_total",
 };

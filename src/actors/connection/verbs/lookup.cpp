@@ -111,12 +111,12 @@ void begin(connection& client, const connection::request& what, const wire::Look
   auto in = of.in;
   if (asked.prefix()->session() != nullptr) {
     with_turn(client, what, *in, *asked.prefix(),
-              [&client, what, &asked, of = std::move(of),
-               body = std::move(body)](chunk_prefix prefix, const hashed_turn& turn, const keep_alive&) {
+              [&client, what, &asked, of = std::move(of), body = std::move(body)](
+                  chunk_prefix prefix, const hashed_turn& turn, const keep_alive& hashed) {
                 subject ready = of;
                 ready.turn = turn;
                 ready.prefix = std::make_shared<const chunk_prefix>(std::move(prefix));
-                look_up(client, what, asked, std::move(ready));
+                look_up(client, what, asked, std::move(ready), body ? body : hashed);
               });
     return;
   }
