@@ -119,6 +119,13 @@ void verb_client::learn(const test::received& frame) {
       shared_.leases.emplace_front(lease->begin(), lease->end());
     if (shared_.leases.size() > 8)
       shared_.leases.pop_back();
+  } else if (frame.kind == answer_to(kind::open_session) || frame.kind == answer_to(kind::fork_session)) {
+    const auto* id = frame.kind == answer_to(kind::open_session)
+                         ? frame.as<wire::OpenSessionAnswer>().session()
+                         : frame.as<wire::ForkSessionAnswer>().session();
+    shared_.sessions.emplace_front(id->begin(), id->end());
+    if (shared_.sessions.size() > 8)
+      shared_.sessions.pop_back();
   }
 }
 

@@ -13,6 +13,7 @@ namespace terrace::fuzz {
 /// What the clients of a session know together: a lease may be used by others than its owner.
 struct shared_knowledge {
   std::deque<std::vector<uint8_t>> leases; ///< the latest
+  std::deque<std::vector<uint8_t>> sessions;
 };
 
 class verb_client {

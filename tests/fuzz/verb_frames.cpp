@@ -47,6 +47,13 @@ flatbuffers::Offset<flatbuffers::Vector<uint8_t>> lease_in(builder& b, const sha
   return b.CreateVector(known ? shared.leases[choice % shared.leases.size()] : unknown);
 }
 
+flatbuffers::Offset<flatbuffers::Vector<uint8_t>> session_in(builder& b, const shared_knowledge& shared,
+                                                             uint8_t choice) {
+  static const std::vector<uint8_t> unknown(16, 9);
+  bool known = !shared.sessions.empty() && choice < 240;
+  return b.CreateVector(known ? shared.sessions[choice % shared.sessions.size()] : unknown);
+}
+
 flatbuffers::Offset<flatbuffers::Vector<uint8_t>> lookup_name(builder& b, uint8_t choice) {
   return b.CreateVector(std::vector<uint8_t>(16, static_cast<uint8_t>(choice % 4 + 1)));
 }
@@ -62,6 +69,16 @@ struct chunks {
     first = which % 16;
     count = 1 + (which >> 4) % 8;
     tokens = from.take() >= 192;
+  }
+  /// The whole prompt of a session, or a continuation whose digest is wrong.
+  flatbuffers::Offset<wire::Prefix> write_turn(builder& b, const shared_knowledge& shared,
+                                               uint8_t choice) const {
+    std::vector<uint32_t> list(size_t{count} * chunk_tokens + choice % 4, first);
+    auto sent = b.CreateVector(list);
+    auto parent = choice % 8 == 7 ? b.CreateVector(std::vector<uint8_t>(16, choice)) : 0;
+    auto session = session_in(b, shared, choice);
+    return wire::CreatePrefix(b, sent, parent, choice % 8 == 7 ? choice : 0U, 0, 32, wire::DigestUnit::chunk,
+                              0, 0, 0, 0, 0, session);
   }
   flatbuffers::Offset<wire::Prefix> write(builder& b) const {
     if (tokens) {
@@ -153,7 +170,7 @@ made_frame make_request(kind verb, uint64_t request, input_bytes& from, const ve
       uint32_t space = one_of(client.spaces, from.take());
       chunks named(from);
       uint8_t how = from.take();
-      auto prefix = named.write(b);
+      auto prefix = how >= 160 && how < 200 ? named.write_turn(b, shared, how - 160) : named.write(b);
       auto name = how % 4 == 3 ? lookup_name(b, how / 4) : 0;
       uint32_t deadline = deadline_of(from.take());
       auto options = options_of(b, from.take());
@@ -226,6 +243,18 @@ made_frame make_request(kind verb, uint64_t request, input_bytes& from, const ve
       uint8_t which = from.take();
       return finish(wire::CreateEndInference(b, which % 3, 10, wire::FinishReason::unknown, which % 2 == 1));
     }
+    case kind::open_session: {
+      uint32_t space = one_of(client.spaces, from.take());
+      uint8_t how = from.take();
+      return finish(wire::CreateOpenSession(
+          b, space, how % 16 == 15 ? wire::SessionMode::held : wire::SessionMode::tagged, how % 2 == 1));
+    }
+    case kind::fork_session: {
+      uint32_t space = one_of(client.spaces, from.take());
+      auto of = session_in(b, shared, from.take());
+      return finish(wire::CreateForkSession(b, of, space, from.take()));
+    }
+    case kind::close_session: return finish(wire::CreateCloseSession(b, session_in(b, shared, from.take())));
     case kind::clear: {
       uint8_t which = from.take();
       uint32_t space = which % 2 == 0 ? 0 : one_of(client.spaces, which);

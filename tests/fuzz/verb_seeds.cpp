@@ -113,6 +113,18 @@ std::vector<verb_seed> verb_seeds() {
                             .add(kind::await_lookup, 1, {1, 1})
                             .add(kind::cancel, 0, {1})
                             .add(kind::cancel, 1, {2}));
+  seed("sessions", writer()
+                       .ready(0)
+                       .ready(1)
+                       .add(kind::open_session, 0, {0, 0})
+                       .add(kind::lookup, 0, {0, writer::chunks(0), 0, 161, 0, 0})
+                       .add(kind::fork_session, 0, {0, 0, 20})
+                       .add(kind::lookup, 1, {0, writer::chunks(1), 0, 162, 0, 0})
+                       .add(kind::lookup, 0, {0, writer::chunks(0), 0, 167, 0, 0})
+                       .add(kind::sessions, 1)
+                       .add(kind::close_session, 1, {0})
+                       .add(kind::close_session, 0, {0})
+                       .add(kind::open_session, 0, {0, 15}));
   seed("shared_leases", writer()
                             .ready(0)
                             .ready(1)
