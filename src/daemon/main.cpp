@@ -343,7 +343,7 @@ int serve(settings with, const command_line& given, const environment& env) {
 /// freed, up to 32 MiB, and a flood's buffers stay resident. Setting one threshold fixes the other: with the default
 /// of 128 KiB for the top of a heap every burst of requests takes its memory from the kernel anew.
 void limit_heap() {
-  constexpr int separate_mapping = 1 << 20, kept_at_top = 16 << 20; // bytes
+  constexpr int separate_mapping = 256 << 10, kept_at_top = 2 << 20; // bytes
   ::mallopt(M_MMAP_THRESHOLD, separate_mapping);
   ::mallopt(M_TRIM_THRESHOLD, kept_at_top); // of each thread's heap, until `malloc_trim` after a flood
 }

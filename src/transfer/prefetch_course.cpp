@@ -5,6 +5,7 @@
 #include "transfer/windows.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <utility>
 
 namespace terrace {
@@ -59,6 +60,7 @@ prefetch_course::prefetch_course(prefetch_subject of, const prefix_plan& found, 
       object_tiers_(expected.object_tiers), found_(found.found_chunks), found_by_tier_(chunks_by_tier(found)),
       requested_(static_cast<uint32_t>(of_.chunks->size())), expected_(expected.found_chunks),
       window_bytes_(std::max<uint64_t>(window_bytes / windows_max, 1)), left_(expected_) {
+  assert(object_tiers_.size() >= size_t{expected_} * layout_.objects_per_chunk());
   for (size_t pool = 0; pool < layout_.pools(); ++pool) {
     const pool_spec& each = of_.in->spec.pools[pool];
     uint32_t first = each.rule == hit_rule::all_chunks ? 0 : expected_ - std::min(expected_, each.trailing);

@@ -240,6 +240,7 @@ load_result group_fixture::load(uint64_t first, size_t count) {
 
 lookup_answer group_fixture::lookup(const batch_ptr& objects, bool hold) {
   lookup_request request;
+  request.object_tiers = true;
   request.group = group;
   request.in = in;
   request.objects = objects;

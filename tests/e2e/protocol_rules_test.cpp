@@ -271,6 +271,19 @@ void ProtocolRules::add_rows_of_transfers(std::map<std::string, std::vector<tria
       {load_of(by_both), "got both"},
       {load_of({.prefix = {}}), "got neither"},
   };
+  prefetch_fields named{.prefix = {}, .id = bytes_of(15)};
+  to["`prefix`, `lease` and `lookup_id` of a `Prefetch`"] = {
+      {prefetch(space_, {}), ""},
+      {prefetch(space_, {.prefix = {}, .lease = lease}), ""},
+      {prefetch(space_, {.prefix = {}}), "got 0"},
+      {prefetch(space_, {.lease = lease}), "got 2"},
+      {prefetch(space_, named), "lookup_id of 16 bytes"},
+  };
+  to["`rule` of a `Prefetch`"] = {
+      {prefetch(space_, {.rule = wire::StopRule::deadline, .deadline_ms = 1000}), ""},
+      {prefetch(space_, {.rule = wire::StopRule::deadline}), "deadline_ms with the rule deadline"},
+      {prefetch(space_, {.rule = static_cast<wire::StopRule>(3)}), "rule"},
+  };
   to["`first_chunk`, `chunks`"] = {
       {load_of({.first = 1, .chunks = 1, .runs = {whole}}), ""},
       {load_of({.first = 1, .chunks = 2}), "there are 2"},

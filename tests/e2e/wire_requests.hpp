@@ -140,6 +140,21 @@ inline frame_bytes lookup(uint32_t space, const prefix_fields& prefix, const loo
   });
 }
 
+struct prefetch_fields {
+  std::optional<prefix_fields> prefix = of_digests(2);
+  std::optional<std::vector<uint8_t>> lease{}, id{};
+  wire::StopRule rule = wire::StopRule::best_effort;
+  uint32_t deadline_ms = 0;
+};
+
+inline frame_bytes prefetch(uint32_t space, const prefetch_fields& with) {
+  return frame_with(kind::prefetch, 2, [&](FlatBufferBuilder& b) {
+    auto prefix = with.prefix ? add(b, *with.prefix) : 0;
+    auto lease = list_of(b, with.lease), id = list_of(b, with.id);
+    return wire::CreatePrefetch(b, space, prefix, lease, id, 1, with.rule, with.deadline_ms);
+  });
+}
+
 struct transfer_fields {
   std::optional<prefix_fields> prefix = of_digests(2);
   std::optional<std::vector<uint8_t>> lease{};

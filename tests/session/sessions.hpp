@@ -32,7 +32,7 @@ inline result<turn_result> run_turn(const space_spec& spec, token_hasher& hasher
     auto resolver = prefix_resolver::make(spec, hasher, turn->input());
     if (!resolver)
       return tl::unexpected(resolver.error());
-    while (!resolver->step(1000)) {
+    while (!resolver->step(1000).value()) {
     }
     chunks = resolver->take().chunks;
     hashed = turn->tokens() - turn->first_token();

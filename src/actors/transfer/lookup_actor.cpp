@@ -141,7 +141,8 @@ task<> look_up(self_pointer self, lookup_request request, answer<lookup_answer> 
   }
   auto held = found.take_holds();
   auto plan = found.take_plan();
-  plan.object_tiers = {}; // no longer needed, and otherwise copied with the plan
+  if (!request.object_tiers)
+    plan.object_tiers = {}; // otherwise copied with the plan
   reply.deliver({{}, std::move(plan), std::move(held), found.shortened()});
 }
 

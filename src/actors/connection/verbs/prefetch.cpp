@@ -51,6 +51,7 @@ void find_chunks(connection& client, const connection::request& what, const pref
   request.objects = {of.in, searched};
   request.context = what.context;
   request.plan = {chunks, of.first_token, of.prompt_tokens};
+  request.object_tiers = true;
   caf::actor worker =
       client.idle_lookups().take([&client] { return spawn_lookup(client.system(), client.home()); });
   client.ask(what, worker, std::move(request), "the lookup's actor has ended",
