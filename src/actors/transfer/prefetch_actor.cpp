@@ -171,7 +171,8 @@ task<> work(self_pointer self) {
     window now = std::move(*next);
     auto failure = co_await bring(self, now);
     if (failure.code != errc::ok) {
-      auto ended = why_ended(state.course->subject().context, "prefetch"); // says more than what ended with it
+      auto ended =
+          why_ended(state.course->subject().context, "prefetch"); // says more than what ended with it
       state.course->stop(end_for(ended.code != errc::ok ? ended.code : failure.code));
     }
     next = state.course->next();
