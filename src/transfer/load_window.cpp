@@ -28,7 +28,7 @@ load_window::load_window(load_course& course, uint64_t bytes_max)
 // ---- a round ----
 
 acquire_request load_window::present() {
-  first_left_ = SIZE_MAX;
+  first_left_ = gap_ = asked_ = SIZE_MAX;
   claimed_.reset();
   claimed_below_.reset();
   acquire_request request;
@@ -127,6 +127,14 @@ std::optional<tier_holds> load_window::leased_below() {
   return below;
 }
 
+/// What is behind the first object that no tier has, and its chunk, would be read in vain.
+void load_window::find_gap(const below_reading& reading) {
+  gap_ = 0;
+  while (gap_ < part_.size() && (places_[gap_].present() || reading.has(gap_)))
+    ++gap_;
+  asked_ = gap_ - gap_ % course_.of.objects_per_chunk;
+}
+
 result<acquire_request> load_window::space(const below_reading& reading) {
   const load_subject& of = course_.of;
   acquire_request request;
@@ -135,7 +143,8 @@ result<acquire_request> load_window::space(const below_reading& reading) {
   request.context = of.context;
   request.may_fill.resize(part_.size());
   uint64_t wanted = 0;
-  for (size_t i = 0; i < part_.size(); ++i) {
+  find_gap(reading);
+  for (size_t i = 0; i < asked_; ++i) {
     request.may_fill[i] = reading.has(i);
     if (reading.has(i) && !places_[i].present())
       wanted += physical_bytes_for(part_.objects->payload_bytes[i]);
@@ -160,7 +169,8 @@ void load_window::refused_space(const error& why) {
 
 void load_window::take_space(const below_reading& reading) {
   keep(reading.acquired());
-  first_left_ = std::min(first_left_, reading.first_left());
+  if (reading.first_left() < asked_)
+    first_left_ = std::min(first_left_, reading.first_left());
 }
 
 void load_window::take_unread(const std::vector<size_t>& objects) {
@@ -274,10 +284,11 @@ std::optional<error> load_window::after_delivery() {
   if (usable_ != first_left_) { // a tier lost the next object, or no tier ever had it
     if (usable_ == part_.size())
       return error{};
-    if (!lost_[usable_] && leased(usable_))
+    size_t absent = usable_ < asked_ ? usable_ : gap_;
+    if (!lost_[absent] && leased(absent))
       return error{errc::gone, "chunks that the lease held were cleared"};
-    course_.done.missing = part_.begin + usable_;
-    course_.done.damaged = lost_[usable_];
+    course_.done.missing = part_.begin + absent;
+    course_.done.damaged = lost_[absent];
     return error{};
   }
   course_.fruitless = objects == 0 ? course_.fruitless + 1 : 0;

@@ -57,7 +57,7 @@ class load_window {
 
   /// What the lease holds there of the window; nullopt: nothing, so the tiers are asked. Releases everything first.
   std::optional<tier_holds> leased_below();
-  /// Space for exactly the objects that tiers below hold and host memory lacks. Error: `no_space`, if the request may not
+  /// Space for exactly the objects that tiers below hold and host memory lacks, up to the first that is nowhere. Error: `no_space`, if the request may not
   /// wait for memory that leases hold.
   result<acquire_request> space(const below_reading& reading);
   void refused_space(const error& why);
@@ -95,6 +95,7 @@ class load_window {
 
  private:
   void keep(const acquire_answer& acquired);
+  void find_gap(const below_reading& reading);
   void cut_at_first_gap();
   bool may_stay(uint64_t held_bytes, bool any_below);
   bool leased(size_t object) const;
@@ -107,8 +108,10 @@ class load_window {
   std::vector<tier_kind> source_;    ///< parallel: where it was found
   std::vector<bool> lost_;           ///< parallel: could not be read, or was damaged
   size_t first_left_ =
-      SIZE_MAX;       ///< the first object evicted from host memory while the load waited for space
-  size_t usable_ = 0; ///< objects from the beginning on that are in host memory now
+      SIZE_MAX;             ///< the first object evicted from host memory while the load waited for space
+  size_t gap_ = SIZE_MAX;   ///< the first object that is in no tier
+  size_t asked_ = SIZE_MAX; ///< objects of the chunks before it
+  size_t usable_ = 0;       ///< objects from the beginning on that are in host memory now
   std::vector<hold_ptr> holds_;
   reservation_ptr passing_; ///< objects that are delivered and not kept
   std::optional<lease_account::claim> claimed_,

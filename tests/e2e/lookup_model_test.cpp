@@ -349,7 +349,7 @@ TEST_P(LookupModel, EveryAnswerIsTheModels) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, LookupModel, ::testing::Range(1U, 7U));
+INSTANTIATE_TEST_SUITE_P(Seeds, LookupModel, ::testing::Values(1U, 2U, 3U, 4U, 12U, 40U, 97U));
 
 } // namespace
 } // namespace terrace::e2e

@@ -203,6 +203,36 @@ TEST_F(LoadWindow, SpaceIsAskedForExactlyWhatTheTiersBelowHave) {
   EXPECT_FALSE(request->note_access);
 }
 
+TEST_F(LoadWindow, WhatIsBehindAGapIsNotRead) {
+  load_window window(course, 6 * physical);
+  EXPECT_EQ(window.take_present(acquired("#....#"), disk), step::read_below);
+  below_reading reading(window.objects(), {{tier_kind::disk, hold(6, {1, 3, 4}, 101)}});
+  auto request = window.space(reading);
+  ASSERT_TRUE(request);
+  EXPECT_EQ(request->may_fill, (std::vector<bool>{false, true, false, false, false, false}));
+}
+
+TEST_F(LoadWindow, NorAreTheObjectsOfAChunkThatIsNotWhole) {
+  of.objects_per_chunk = 2;
+  load_window window(course, 6 * physical);
+  EXPECT_EQ(window.take_present(acquired("......"), disk), step::read_below);
+  below_reading reading(window.objects(), {{tier_kind::disk, hold(6, {0, 1, 2, 4, 5}, 101)}});
+  auto request = window.space(reading);
+  ASSERT_TRUE(request);
+  EXPECT_EQ(request->may_fill, (std::vector<bool>{true, true, false, false, false, false}));
+  reading.take_space(acquired("rr...."));
+  window.take_space(reading);
+  EXPECT_TRUE(window.publication(reading, false));
+  window.take_published(reading, hold(2, {0, 1}, 50));
+  EXPECT_EQ(window.after_reading(false), step::ready);
+  EXPECT_EQ(window.after_rounds(ok), next::deliver);
+  window.deliver();
+  EXPECT_EQ(window.after_delivery()->code, errc::ok);
+  EXPECT_EQ(done.chunks, 1u);
+  EXPECT_EQ(done.missing, 3u) << "the second object of the chunk";
+  EXPECT_FALSE(done.damaged);
+}
+
 TEST_F(LoadWindow, TheLeasesPartOfTheWindowKeepsTheLease) {
   of.leased = {{tier_kind::host, hold(8, {0})}, {tier_kind::disk, hold(8, {3, 4, 5}, 101)}};
   course.begin = 4;
