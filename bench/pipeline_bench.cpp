@@ -1,0 +1,158 @@
+// From disk through host memory to a region: one prefetch with a load behind it, one load alone, and how fast a prefetch ends.
+#include "bench/bare_disk.hpp"
+#include "bench/disk_group.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+#include <thread>
+
+namespace terrace::bench {
+
+namespace {
+
+constexpr uint64_t mib = 1ULL << 20;
+constexpr uint32_t objects = 256;
+constexpr uint64_t total_bytes = objects * mib;
+// A prefetch takes at most half of it; whatever is stored to clear it must leave the disk room for what is loaded.
+constexpr uint64_t host_bytes = 3 * total_bytes;
+constexpr size_t others = host_bytes / mib * 5 / 4;
+
+/// A chain of objects that are on disk alone, and a client with a region for all of them.
+class cold_chain {
+ public:
+  explicit cold_chain(const settings& options)
+      : group_(options, mib, objects + 2 * others, host_bytes), client_(connect(group_.socket())),
+        space_(must(client_.open_space(space_of(mib)), "opening a space")),
+        memory_(must(client::region::create("terrace-pipeline", total_bytes), "making a region")) {
+    std::memset(memory_.data(), 0x3c, memory_.size());
+    region_ = must(client_.register_region(memory_), "registering a region");
+    group_.store(objects, &chain_);
+    for (uint64_t i = 0; i < objects; ++i)
+      runs_.push_back({.offset = i * mib, .bytes = mib});
+  }
+
+  client::connection& client() { return client_; }
+  std::string file() const { return group_.file(); }
+
+  /// Objects that nobody asks for take the chain's place in host memory.
+  void chill() {
+    group_.store(others);
+    auto left = must(client_.lookup({.in = space_, .what = what(), .tiers = on_host}), "looking up");
+    if (left.found_chunks != 0)
+      give_up("the chain is still in host memory");
+  }
+
+  client::ticket<client::prefetch_result> prefetch() {
+    client::prefetch_request request;
+    request.in = space_;
+    request.what = what();
+    return must(client_.submit_prefetch(request), "prefetching");
+  }
+
+  client::ticket<client::load_result> load() {
+    client::load_request request;
+    request.in = space_;
+    request.what = what();
+    request.region = &region_;
+    request.runs = runs_;
+    return must(client_.submit_load(request), "loading");
+  }
+
+  void expect_all(client::ticket<client::load_result>& loading) {
+    if (must(client_.wait(loading), "loading").delivered_chunks != objects)
+      give_up("a chunk that was written to disk was not delivered");
+  }
+
+ private:
+  static constexpr uint32_t on_host = 1U << static_cast<unsigned>(tier_kind::host);
+
+  client::prefix what() const { return client::prefix::of_digests(chain_); }
+
+  disk_group group_;
+  client::connection client_;
+  client::space space_;
+  client::region memory_;
+  client::registered_region region_;
+  std::vector<digest> chain_;
+  std::vector<client::run> runs_;
+};
+
+/// The slower of reading the bytes from the daemon's own file and copying them once.
+double slower_half(const std::string& file) {
+  auto bare = bare_disk::on(file, total_bytes, mib, host_bytes);
+  double read = static_cast<double>(total_bytes) / bare.read_all();
+  shared_memory from(total_bytes), to(total_bytes);
+  double copied = seconds_of([&] { std::memcpy(to.bytes().data(), from.bytes().data(), total_bytes); });
+  return std::max(read, copied);
+}
+
+template <class Measured>
+void pipeline(const settings& options, const reporter& report, const char* name, Measured&& measured) {
+  cold_chain chain(options);
+  auto sides = interleave(
+      options.rounds,
+      [&] {
+        chain.chill();
+        return std::vector{1e3 * seconds_of([&] { measured(chain); })};
+      },
+      [&] { return std::vector{1e3 * slower_half(chain.file())}; });
+  report({.name = name,
+          .unit = "ms",
+          .value = sides.value[0],
+          .limit = sides.limit[0],
+          .floor = 1.15,
+          .aim = 1.05,
+          .rounds = options.rounds});
+}
+
+} // namespace
+
+void prefetch_pipeline(const settings& options, const reporter& report) {
+  pipeline(options, report, "prefetch_pipeline", [](cold_chain& chain) {
+    auto ahead = chain.prefetch();
+    auto loading = chain.load();
+    chain.expect_all(loading);
+    if (must(chain.client().wait(ahead), "prefetching").expected_chunks != objects)
+      give_up("host memory has no room for the prefetch");
+  });
+}
+
+void load_pipeline(const settings& options, const reporter& report) {
+  pipeline(options, report, "load_pipeline", [](cold_chain& chain) {
+    auto loading = chain.load();
+    chain.expect_all(loading);
+  });
+}
+
+void cancel_latency(const settings& options, const reporter& report) {
+  cold_chain chain(options);
+  std::vector<double> milliseconds;
+  std::minstd_rand random(1);
+  int in_time = 0;
+  int rounds = std::max(options.rounds, 20);
+  for (int i = 0; i < rounds; ++i) {
+    chain.chill();
+    auto ahead = chain.prefetch();
+    // Anywhere between its first read and its last.
+    double begin = seconds_now(), after = static_cast<double>(random() % 100) / 1e3;
+    while (seconds_now() - begin < after)
+      std::this_thread::yield();
+    begin = seconds_now();
+    bool known = must(chain.client().cancel(ahead), "cancelling");
+    auto result = must(chain.client().wait(ahead), "prefetching");
+    milliseconds.push_back((seconds_now() - begin) * 1e3);
+    in_time += known && result.end == client::prefetch_end::cancelled;
+  }
+  if (in_time < rounds / 2)
+    give_up("most prefetches were complete before they were cancelled");
+  report({.name = "cancel_latency",
+          .unit = "ms",
+          .value = percentile(milliseconds, 0.99),
+          .floor = 10,
+          .aim = 5,
+          .rounds = rounds,
+          .absolute = true});
+}
+
+} // namespace terrace::bench
