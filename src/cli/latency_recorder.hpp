@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <numeric>
 #include <vector>
 
 namespace terrace::cli {
@@ -29,6 +30,7 @@ class latency_recorder {
     samples_.insert(samples_.end(), other.samples_.begin(), other.samples_.end());
   }
   bool empty() const { return samples_.empty(); }
+  uint64_t sum() const { return std::accumulate(samples_.begin(), samples_.end(), uint64_t{0}); }
   percentiles summary() const { return percentiles_of(samples_); }
 
  private:

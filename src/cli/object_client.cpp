@@ -111,6 +111,35 @@ result<size_t> object_client::load(size_t first, size_t count) {
   return loaded->delivered_chunks;
 }
 
+result<void> object_client::prefetch(std::span<const digest> chunks) {
+  client::prefetch_request request;
+  request.in = space_;
+  request.what = client::prefix::of_digests(chunks);
+  auto begun = daemon_.submit_prefetch(request);
+  if (!begun)
+    return tl::unexpected(begun.error());
+  prefetching_.push_back(std::move(*begun));
+  return {};
+}
+
+prefetched object_client::take_prefetched(bool all) {
+  prefetched sum;
+  std::erase_if(prefetching_, [&](auto& one) {
+    if (!all && !one.ready())
+      return false;
+    auto done = daemon_.wait(one);
+    ++sum.requests;
+    if (done) {
+      sum.expected += done->expected_chunks;
+      sum.delivered += done->delivered_chunks;
+    } else {
+      ++sum.failed;
+    }
+    return true;
+  });
+  return sum;
+}
+
 result<replay_target::stored> object_client::store(std::span<const digest> prefix, size_t count) {
   auto pieces = runs(0, count);
   client::store_request request;

@@ -39,6 +39,8 @@ class object_client final : public replay_target {
   result<void> end_inference(uint64_t inference, const inference_outcome& outcome) override;
   result<std::vector<tier_kind>> lookup(std::span<const digest> chunks) override;
   result<size_t> load(size_t first, size_t count) override;
+  result<void> prefetch(std::span<const digest> chunks) override;
+  prefetched take_prefetched(bool all) override;
   result<stored> store(std::span<const digest> prefix, size_t count) override;
   void release() override { held_.release(); }
   bool alive() const override { return daemon_.alive(); }
@@ -62,6 +64,7 @@ class object_client final : public replay_target {
   client::registered_region registered_;
   client::space space_;
   client::lease held_;
+  std::vector<client::ticket<client::prefetch_result>> prefetching_;
   std::vector<digest> unheld_;      ///< of the last lookup without a lease
   client::request_options options_; ///< of the present inference request
   uint64_t next_inference_ = 0;     ///< starts at a random number, because other clients count too

@@ -139,7 +139,20 @@ class player {
     counts_.request.add(nanoseconds_since(begin));
   }
 
-  void finish() { end_those_due(std::chrono::nanoseconds::max()); }
+  /// What the request will need and the cache has.
+  void prefetch(const trace_request& request) {
+    auto chunks = chain_digests(request, options_.chunk_tokens);
+    if (chunks.empty())
+      return;
+    if (auto begun = target_.prefetch(chunks); !begun)
+      counts_.note_error(begun.error());
+    counts_.merge(target_.take_prefetched(false));
+  }
+
+  void finish() {
+    end_those_due(std::chrono::nanoseconds::max());
+    counts_.merge(target_.take_prefetched(true));
+  }
 
  private:
   struct answer {
@@ -173,12 +186,22 @@ class player {
         if (auto i = static_cast<size_t>(tier); i < tier_count)
           counts_.hit_tokens[i] += options_.chunk_tokens;
       loaded = load_hits(x, *found);
+      note_wait(*found, nanoseconds_since(begin));
     } else {
       counts_.note_error(found.error());
     }
     target_.release(); // a store may wait for memory, and should hold none while it waits
     if (target_.alive())
       store_misses(x, loaded);
+  }
+
+  /// What an engine waits before it can compute the rest.
+  void note_wait(const std::vector<tier_kind>& tiers, uint64_t took) {
+    if (tiers.empty())
+      return;
+    auto slowest = static_cast<size_t>(*std::max_element(tiers.begin(), tiers.end()));
+    if (slowest < tier_count)
+      counts_.wait[slowest].add(took);
   }
 
   void end_those_due(std::chrono::nanoseconds now) {
@@ -213,20 +236,37 @@ replay_counts replay_trace(const trace& requests, std::span<const std::unique_pt
   std::vector<replay_counts> counts(targets.size());
   uint64_t first_ms = requests.requests.empty() ? 0 : requests.requests.front().timestamp_ms;
   auto begin = steady::now();
+  auto due = [&](const trace_request& request) {
+    auto after =
+        static_cast<double>(std::max(request.timestamp_ms, first_ms) - first_ms) * 1e6 / options.speed;
+    return begin + std::chrono::nanoseconds(static_cast<int64_t>(after));
+  };
   auto wait_for_arrival = [&](const trace_request& request, replay_counts& of) {
     if (options.speed <= 0 || request.timestamp_ms <= first_ms)
       return;
-    auto after = static_cast<double>(request.timestamp_ms - first_ms) * 1e6 / options.speed;
-    auto due = begin + std::chrono::nanoseconds(static_cast<int64_t>(after));
-    if (auto now = steady::now(); now < due)
-      stop.sleep_until(due);
+    if (auto now = steady::now(); now < due(request))
+      stop.sleep_until(due(request));
     else
-      of.late_ns_max =
-          std::max(of.late_ns_max, static_cast<uint64_t>(std::chrono::nanoseconds(now - due).count()));
+      of.late_ns_max = std::max(of.late_ns_max,
+                                static_cast<uint64_t>(std::chrono::nanoseconds(now - due(request)).count()));
+  };
+  // Whatever is due before the request's arrival, of the same client.
+  auto prefetch_until = [&](const trace_request& arrival, std::span<const size_t>& coming, player& of) {
+    if (options.prefetch.count() == 0 || options.speed <= 0)
+      return;
+    for (; !coming.empty() && !stop.requested(); coming = coming.subspan(1)) {
+      const trace_request& next = requests.requests[coming.front()];
+      if (due(next) - options.prefetch > due(arrival))
+        return;
+      stop.sleep_until(due(next) - options.prefetch);
+      of.prefetch(next);
+    }
   };
   auto work = [&](size_t client) {
     player of(*targets[client], counts[client], options);
+    std::span<const size_t> coming = shares[client];
     for (size_t i : shares[client]) {
+      prefetch_until(requests.requests[i], coming, of);
       wait_for_arrival(requests.requests[i], counts[client]);
       if (stop.requested())
         return;

@@ -26,6 +26,8 @@ std::vector<digest> chain_digests(const trace_request& request, uint32_t chunk_t
 struct replay_options {
   uint32_t chunk_tokens = trace_block_tokens; ///< checked by check_chunk_tokens
   double speed = 0; ///< 0: as fast as answers come; 1: at the trace's timestamps; 2: twice as fast
+  std::chrono::milliseconds
+      prefetch{}; ///< paced replays: so long before its time a request is prefetched; 0: never
   std::chrono::nanoseconds
       token_time{}; ///< an inference ends so long after its begin for each token of its answer
 };

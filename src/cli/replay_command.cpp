@@ -34,6 +34,10 @@ class replay_command final : public command {
                    "0: as fast as possible; 1: at the speed of the trace; 10: ten times as fast")
         ->check(CLI::NonNegativeNumber)
         ->capture_default_str();
+    app.add_option("--prefetch", prefetch_ms_,
+                   "Prefetch each request so many milliseconds before it arrives; needs a --speed above 0")
+        ->check(CLI::Range(0, 3'600'000))
+        ->capture_default_str();
     app.add_option("--token-seconds", token_seconds_,
                    "Time per output token in the trace: the daemon is told the length of an answer "
                    "when it is complete; 0: before the next request")
@@ -60,6 +64,10 @@ class replay_command final : public command {
   outcome<exit_code> run(console& to) override {
     if (auto fits = check_chunk_tokens(options_.chunk_tokens); !fits)
       return tl::unexpected(fits.error());
+    if (prefetch_ms_ > 0 && options_.speed <= 0)
+      return bad_usage(
+          "--prefetch: expected a --speed above 0: nothing is ahead of requests that do not wait");
+    options_.prefetch = std::chrono::milliseconds(prefetch_ms_);
     auto loaded = load_trace(path_, limit_);
     if (!loaded)
       return tl::unexpected(loaded.error());
@@ -135,6 +143,7 @@ class replay_command final : public command {
   uint32_t bytes_per_token_ = 64;
   replay_options options_;
   double token_seconds_ = 0;
+  int64_t prefetch_ms_ = 0;
   size_t clients_ = 1;
   size_t limit_ = 0;
   size_t sessions_ = 0;

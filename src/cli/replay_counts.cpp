@@ -23,13 +23,22 @@ void replay_counts::note_error(const error& e) {
     of_code.first_text = e.text;
 }
 
+void replay_counts::merge(const prefetched& done) {
+  ahead.requests += done.requests;
+  ahead.expected += done.expected;
+  ahead.delivered += done.delivered;
+  ahead.failed += done.failed;
+}
+
 void replay_counts::merge(const replay_counts& other) {
+  merge(other.ahead);
   requests += other.requests;
   input_tokens += other.input_tokens;
   chunk_tokens += other.chunk_tokens;
   for (size_t i = 0; i < tier_count; ++i) {
     hit_tokens[i] += other.hit_tokens[i];
     loaded_bytes[i] += other.loaded_bytes[i];
+    wait[i].merge(other.wait[i]);
   }
   stored_bytes += other.stored_bytes;
   stored_chunks += other.stored_chunks;

@@ -3,6 +3,7 @@
 
 #include "base/error.hpp"
 #include "cli/latency_recorder.hpp"
+#include "cli/replay_target.hpp"
 
 #include <array>
 #include <cstdint>
@@ -32,6 +33,9 @@ struct replay_counts {
   };
   std::map<errc, errors_of_code> errors;
   latency_recorder lookup, load, store, request;
+  std::array<latency_recorder, tier_count>
+      wait; ///< per request with hits, by their slowest tier: lookup and loads
+  prefetched ahead;
   uint64_t load_ns = 0;
   uint64_t store_ns = 0;
   uint64_t late_ns_max = 0; ///< paced replays: maximum delay behind the trace
@@ -42,6 +46,7 @@ struct replay_counts {
   double hit_ratio() const; ///< of all input tokens
   void note_error(const error& e);
   void merge(const replay_counts& other);
+  void merge(const prefetched& done);
 
   /// No byte was wrong, and there was no error except those of a full or busy cache.
   bool sound() const;

@@ -46,6 +46,19 @@ std::string format_latencies(const replay_counts& c) {
   return verbs.to_string();
 }
 
+/// Time before the engine can compute what was not found.
+std::string format_waits(const replay_counts& c) {
+  table waits({{"wait by slowest tier", align::left}, {"count"}, {"p50"}, {"p90"}, {"p99"}, {"sum"}});
+  for (size_t i = 0; i < tier_count; ++i)
+    if (!c.wait[i].empty()) {
+      percentiles p = c.wait[i].summary();
+      auto time = [](uint64_t ns) { return format_duration(static_cast<double>(ns)); };
+      waits.add({tier_name(i), format_count(p.count), time(p.p50), time(p.p90), time(p.p99),
+                 time(c.wait[i].sum())});
+    }
+  return waits.to_string();
+}
+
 } // namespace
 
 std::string format_summary(const replay_summary& s) {
@@ -73,6 +86,11 @@ std::string format_summary(const replay_summary& s) {
   if (c.late_ns_max != 0)
     facts.emplace_back("behind", format_duration(static_cast<double>(c.late_ns_max)) +
                                      " maximum delay behind the trace");
+  if (c.ahead.requests != 0)
+    facts.emplace_back("prefetched",
+                       fmt::format("{} of {} chunks in {} prefetches, {} failed",
+                                   format_count(c.ahead.delivered), format_count(c.ahead.expected),
+                                   format_count(c.ahead.requests), format_count(c.ahead.failed)));
   for (const auto& [code, of_code] : c.errors)
     facts.emplace_back(fmt::format("error {}", to_string(code)),
                        fmt::format("{} times, first: {}", format_count(of_code.count), of_code.first_text));
@@ -81,16 +99,20 @@ std::string format_summary(const replay_summary& s) {
                          ? "0"
                          : fmt::format("{} in {} objects, first: {}", format_count(c.wrong_bytes),
                                        format_count(c.wrong_objects), c.first_wrong));
-  return format_facts(facts) + "\n" + format_tiers(c) + "\n" + format_latencies(c);
+  return format_facts(facts) + "\n" + format_tiers(c) + "\n" + format_waits(c) + "\n" + format_latencies(c);
 }
 
 json to_json(const replay_summary& s) {
   const replay_counts& c = s.counts;
-  json tiers = json::object(), latencies = json::object(), errors = json::object();
+  json tiers = json::object(), latencies = json::object(), errors = json::object(), waits = json::object();
   for (size_t i = 0; i < tier_count; ++i)
     tiers[tier_name(i)] = {{"hit_tokens", c.hit_tokens[i]},
                            {"hit_ratio", share_of(c.hit_tokens[i], c.input_tokens)},
                            {"loaded_bytes", c.loaded_bytes[i]}};
+  for (size_t i = 0; i < tier_count; ++i) {
+    waits[tier_name(i)] = to_json(c.wait[i].summary());
+    waits[tier_name(i)]["sum"] = c.wait[i].sum();
+  }
   for_each_verb(c,
                 [&](const char* name, const latency_recorder& r) { latencies[name] = to_json(r.summary()); });
   for (const auto& [code, of_code] : c.errors)
@@ -113,6 +135,12 @@ json to_json(const replay_summary& s) {
           {"moved_bytes_per_second", per_second(moved, s.seconds)},
           {"stored_chunks", c.stored_chunks},
           {"present_chunks", c.present_chunks},
+          {"prefetch",
+           {{"requests", c.ahead.requests},
+            {"expected_chunks", c.ahead.expected},
+            {"delivered_chunks", c.ahead.delivered},
+            {"failed", c.ahead.failed}}},
+          {"wait_ns", waits},
           {"undelivered_chunks", c.undelivered_chunks},
           {"behind_ns_max", c.late_ns_max},
           {"wrong_bytes", c.wrong_bytes},

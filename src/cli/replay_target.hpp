@@ -31,6 +31,14 @@ struct inference_outcome {
   std::chrono::nanoseconds time{};
 };
 
+/// What prefetches have done, in chunks.
+struct prefetched {
+  uint64_t requests = 0;
+  uint64_t expected = 0;  ///< of the found ones, as many as the fastest tier has room for
+  uint64_t delivered = 0; ///< of these, those that are there
+  uint64_t failed = 0;    ///< requests
+};
+
 /// One client of a cache: a connection and a region. Used by one thread at a time. Objects have one size, the
 /// target's.
 class replay_target {
@@ -57,6 +65,14 @@ class replay_target {
   /// Loads `count` of the found chunks, starting at `first`, into the buffer. Returns the number delivered: a
   /// prefix.
   virtual result<size_t> load(size_t first, size_t count) = 0;
+
+  /// Begins to bring what is present of `chunks` into the fastest tier. Caches without this notion ignore it.
+  virtual result<void> prefetch(std::span<const digest>) { return {}; }
+  /// What has ended since the last call. `all`: waits for the rest.
+  virtual prefetched take_prefetched(bool all) {
+    (void) all;
+    return {};
+  }
 
   struct stored {
     size_t written = 0;

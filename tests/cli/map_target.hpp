@@ -21,6 +21,7 @@ struct map_cache {
   std::optional<size_t> lost_after;      ///< lookups, over all targets
   size_t lookups = 0, loads = 0, stores = 0;
   size_t largest_store = 0; ///< chunks
+  size_t prefetches = 0;
   std::vector<inference_facts> begun;
   std::vector<std::pair<uint64_t, inference_outcome>> ended;
 };
@@ -62,6 +63,18 @@ class map_target final : public replay_target {
     return tiers;
   }
 
+  result<void> prefetch(std::span<const digest> chunks) override {
+    std::lock_guard lock(cache_.mutex);
+    ++cache_.prefetches;
+    asked_ += chunks.size();
+    return {};
+  }
+  prefetched take_prefetched(bool all) override {
+    if (!all)
+      return {};
+    return {.requests = cache_.prefetches, .expected = asked_, .delivered = asked_ - 1, .failed = 0};
+  }
+
   result<size_t> load(size_t first, size_t count) override {
     std::lock_guard lock(cache_.mutex);
     ++cache_.loads;
@@ -100,6 +113,7 @@ class map_target final : public replay_target {
   size_t object_bytes_;
   std::vector<std::byte> buffer_;
   std::vector<digest> found_;
+  size_t asked_ = 0;
   bool alive_ = true;
 };
 

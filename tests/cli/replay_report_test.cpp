@@ -8,6 +8,7 @@ namespace {
 
 using testing::ContainsRegex;
 using testing::HasSubstr;
+using testing::Not;
 
 replay_summary example() {
   replay_summary s;
@@ -33,6 +34,20 @@ TEST(ReplayReport, TellsHitsBytesAndLatencies) {
   EXPECT_THAT(text, ContainsRegex("host +4,000 +40.0 % +3.00 GiB"));
   EXPECT_THAT(text, ContainsRegex("lookup +3 +20.0 us +30.0 us +30.0 us +30.0 us"));
   EXPECT_THAT(text, ContainsRegex("wrong bytes +0\n"));
+}
+
+TEST(ReplayReport, TellsWaitsAndPrefetches) {
+  replay_summary s = example();
+  s.counts.wait[static_cast<size_t>(tier_kind::disk)].add(2'000'000);
+  s.counts.wait[static_cast<size_t>(tier_kind::disk)].add(4'000'000);
+  std::string text = format_summary(s);
+  EXPECT_THAT(text, ContainsRegex("disk +2 +2.00 ms +4.00 ms +4.00 ms +6.00 ms"));
+  EXPECT_THAT(text, Not(HasSubstr("prefetched")));
+  s.counts.merge(prefetched{.requests = 3, .expected = 20, .delivered = 19, .failed = 1});
+  EXPECT_THAT(format_summary(s), HasSubstr("19 of 20 chunks in 3 prefetches, 1 failed"));
+  json j = to_json(s);
+  EXPECT_EQ(j["wait_ns"]["disk"]["sum"], 6'000'000);
+  EXPECT_EQ(j["prefetch"]["delivered_chunks"], 19);
 }
 
 TEST(ReplayReport, TellsWhatWentWrong) {

@@ -233,5 +233,34 @@ TEST(Replay, ManyClientsShareTheTraceAndTheCache) {
   EXPECT_EQ(c.request.summary().count, c.lookup.summary().count);
 }
 
+TEST(Replay, PrefetchesEachRequestBeforeItArrives) {
+  trace t{{asking({1, 2}), asking({1, 3}), asking({}, 0)}};
+  for (size_t i = 0; i < t.requests.size(); ++i)
+    t.requests[i].timestamp_ms = 10 + 5 * i;
+  map_cache cache;
+  std::vector<std::unique_ptr<replay_target>> targets;
+  targets.push_back(std::make_unique<map_target>(cache, object_bytes, 4));
+  interruption never;
+  std::vector<size_t> prefetched_before;
+  auto counts = replay_trace(t, targets, {.speed = 1, .prefetch = std::chrono::milliseconds(7)}, never,
+                             [&](const replay_counts&) { prefetched_before.push_back(cache.prefetches); });
+  EXPECT_THAT(prefetched_before, testing::ElementsAre(2U, 2U, 2U))
+      << "the second is due before the first arrives";
+  EXPECT_EQ(counts.ahead.requests, 2U);
+  EXPECT_EQ(counts.ahead.expected, 4U);
+  EXPECT_EQ(counts.ahead.delivered, 3U);
+  EXPECT_EQ(counts.wait[static_cast<size_t>(tier_kind::host)].summary().count, 1U) << "of the only hit";
+}
+
+TEST(Replay, WithoutPaceNothingIsPrefetched) {
+  map_cache cache;
+  std::vector<std::unique_ptr<replay_target>> targets;
+  targets.push_back(std::make_unique<map_target>(cache, object_bytes, 4));
+  interruption never;
+  replay_trace({{asking({1})}}, targets, {.prefetch = std::chrono::milliseconds(7)}, never,
+               [](const replay_counts&) {});
+  EXPECT_EQ(cache.prefetches, 0U);
+}
+
 } // namespace
 } // namespace terrace::cli

@@ -26,6 +26,17 @@ TEST(Command, ReplayOfAGeneratedTraceFindsNoWrongByte) {
     EXPECT_EQ(replayed.out.find("\"disk\":{\"hit_tokens\":0,"), std::string::npos) << replayed.out;
     EXPECT_NE(replayed.out.find("\"requests\":60,"), std::string::npos) << replayed.out;
   }
+  // The same again, each request prefetched before it arrives.
+  auto ahead = terrace(daemon, {"replay", trace, "--speed", "1000", "--prefetch", "20", "--salt", "daemon",
+                                "--bytes-per-token", "1024", "--json"});
+  EXPECT_EQ(ahead.exit_code, 0) << ahead.err << ahead.out;
+  EXPECT_NE(ahead.out.find("\"wrong_bytes\":0,"), std::string::npos) << ahead.out;
+  EXPECT_NE(ahead.out.find("\"prefetch\":{\"requests\":60,"), std::string::npos) << ahead.out;
+  EXPECT_NE(ahead.out.find("\"failed\":0}"), std::string::npos) << ahead.out;
+  EXPECT_EQ(ahead.out.find("\"delivered_chunks\":0,"), std::string::npos) << ahead.out;
+  auto unpaced = terrace(daemon, {"replay", trace, "--prefetch", "20"});
+  EXPECT_EQ(unpaced.exit_code, 2);
+  EXPECT_NE(unpaced.err.find("expected a --speed above 0"), std::string::npos) << unpaced.err;
   auto readable = terrace(daemon, {"replay", trace, "--speed", "0"});
   EXPECT_EQ(readable.exit_code, 0) << readable.err;
   EXPECT_NE(readable.out.find("wrong bytes"), std::string::npos) << readable.out;
