@@ -140,6 +140,7 @@ struct disk_options {
   uint64_t write_bytes_in_flight = 64 * mebibyte; ///< of writes, while there are no reads
   uint32_t write_share_percent =
       20; ///< writes during reads, in percent of the bytes of the reads; at least one of 1 MiB
+  uint64_t index_object_bytes = 48 * kibibyte; ///< of an object: the index of a new file has room for as many
   std::string on_mismatch = "refuse";     ///< for files that are not the expected volume: refuse, adapt, wipe
   std::string admission = "beats_victim"; ///< what is written: always, seen_twice, beats_victim
   uint64_t write_bytes_per_day = 0;       ///< 0: no limit

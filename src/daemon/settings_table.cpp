@@ -107,6 +107,7 @@ constexpr option_spec option_specs[] = {
     {"disk", "bytes_in_flight", kind::bytes, restart, in<&s::disk, &disk_options::bytes_in_flight>},
     {"disk", "write_bytes_in_flight", kind::bytes, restart,
      in<&s::disk, &disk_options::write_bytes_in_flight>},
+    {"disk", "index_object_bytes", kind::bytes, restart, in<&s::disk, &disk_options::index_object_bytes>},
     {"disk", "on_mismatch", kind::text, restart, in<&s::disk, &disk_options::on_mismatch>},
     {"disk", "admission", kind::text, restart, in<&s::disk, &disk_options::admission>},
     {"disk", "write_bytes_per_day", kind::bytes, restart, in<&s::disk, &disk_options::write_bytes_per_day>},

@@ -241,6 +241,7 @@ problems disk_options::validate() const {
   count_in_range(found, "disk.depth", depth, 1, 1024);
   bytes_in_range(found, "disk.bytes_in_flight", bytes_in_flight, mebibyte, 64 * gibibyte);
   bytes_in_range(found, "disk.write_bytes_in_flight", write_bytes_in_flight, mebibyte, 64 * gibibyte);
+  bytes_in_range(found, "disk.index_object_bytes", index_object_bytes, 8 * kibibyte, gibibyte);
   one_of(found, "disk.on_mismatch", on_mismatch, disk_options::mismatches);
   one_of(found, "disk.admission", admission, disk_options::admissions);
   if (write_bytes_per_day != 0)

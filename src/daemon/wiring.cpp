@@ -65,6 +65,7 @@ group_plan plan_of(const settings& with, const group_options& group, const std::
     plan.numa_node = static_cast<uint32_t>(std::stoul(with.host.numa_node)); // validated
   if (with.disk.enabled && group.disk_bytes != 0) {
     plan.disk = disk_plan(with.disk, group.disk_bytes);
+    plan.disk_object_bytes = with.disk.index_object_bytes;
     auto mismatch =
         std::find(disk_options::mismatches.begin(), disk_options::mismatches.end(), with.disk.on_mismatch);
     plan.on_mismatch = static_cast<mismatch_rule>(mismatch - disk_options::mismatches.begin());

@@ -52,8 +52,13 @@ void disk_path::add(const disk_request& request, disk_queue::reply answer, time_
 }
 
 void disk_path::submit() {
-  while (auto next = queue_.next()) {
+  while (queue_.waiting() != 0) {
+    auto next = queue_.next(room());
+    if (!next)
+      break;
     auto& [tag, transfer] = *next;
+    if (with_.share && with_.share->contended())
+      with_.probe->contended(operation_of(transfer.direction));
     if (in_kernel_.size() <= tag)
       in_kernel_.resize(tag + 1);
     in_kernel_[tag] = {transfer.direction, now_};
@@ -63,6 +68,8 @@ void disk_path::submit() {
     with_.probe->started(operation_of(transfer.direction));
     output_.submit(tag, std::move(transfer));
   }
+  if (with_.share && queue_.waiting() == 0 && queue_.in_flight() == 0)
+    with_.share->idle();
   for (size_t i = 0; i < io_classes; ++i) {
     auto which = static_cast<io_class>(i);
     with_.probe->line(i, queue_.waiting(which), queue_.bytes_in_flight(which));
@@ -82,6 +89,8 @@ void disk_path::completed(uint64_t tag, int32_t result, time_point now) {
   // Health first: the following answers depend on whether the device is in service.
   if (health_.completed(what.direction, result, now_))
     degrade(what.direction);
+  if (with_.share)
+    with_.share->finished(failed ? 0 : static_cast<uint64_t>(result));
   queue_.completed(tag, result);
   if (int error_number = health_.error_of_waiting(what.direction); error_number != 0)
     queue_.fail_waiting(what.direction, error_number);
@@ -174,6 +183,7 @@ void disk_path::journal_stalled(bool hangs, time_point now) {
     if (now_degraded)
       degrade(write);
     queue_.fail_waiting(write, ETIMEDOUT);
+    submit();
   } else {
     with_.probe->unstalled(metrics::disk_operation::write);
     if (health_.awaits_stalled(write))

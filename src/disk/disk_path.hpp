@@ -15,6 +15,7 @@
 #include "metrics/disk_probe.hpp"
 #include "metrics/tier_probe.hpp"
 #include "storage/extent_file.hpp"
+#include "transfer/device_share.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -43,6 +44,7 @@ struct disk_path_arguments {
   std::shared_ptr<metrics::tier_probe> tier_probe;
   std::shared_ptr<disk_service> service;
   size_t path = 0; ///< index of the file among the service's paths
+  std::shared_ptr<device_share> share{}; ///< null: no other trust group uses its device
 };
 
 /// Pure: the disk actor has the ring and the timers, and time is an argument. Used by one thread at a time.
@@ -89,6 +91,7 @@ class disk_path {
   };
 
   void submit();
+  io_room room() { return with_.share ? with_.share->room() : io_room{}; }
   void publish();
   void degrade(disk_direction direction);
   void end_trial(disk_direction direction, int error_number);

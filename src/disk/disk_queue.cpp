@@ -43,13 +43,13 @@ void disk_queue::drop_ended() {
     }
 }
 
-std::optional<std::pair<uint64_t, disk_queue::transfer>> disk_queue::next() {
+std::optional<std::pair<uint64_t, disk_queue::transfer>> disk_queue::next(const io_room& room) {
   drop_ended();
   std::array<uint64_t, io_classes> heads{};
   for (size_t i = 0; i < io_classes; ++i)
     if (const part* first = lines_[i].front())
       heads[i] = first->bytes();
-  auto granted = shares_.next(heads);
+  auto granted = shares_.next(heads, room);
   if (!granted)
     return std::nullopt;
   // The rest of a long operation stays first: it is completed before the next one begins, so that its client

@@ -40,7 +40,8 @@ class disk_queue {
     std::shared_ptr<const void> keep_alive; ///< the request's owners
   };
   /// The tag for `completed`, and the transfer to submit; nullopt if the limits are reached or nothing waits.
-  std::optional<std::pair<uint64_t, transfer>> next();
+  /// `room`: beside other trust groups on the device.
+  std::optional<std::pair<uint64_t, transfer>> next(const io_room& room = {});
 
   /// `result`: bytes transferred, or -errno. A short transfer is continued; one of 0 bytes is EIO. A split
   /// operation is done when all of its transfers are; after an error no more of them are started.

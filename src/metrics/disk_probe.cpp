@@ -52,6 +52,9 @@ void disk_probe::collect(const labels& of, sample_sink& sink) const {
                  static_cast<double>(counters.errors.value()));
     sink.counter("terrace_disk_degradations_total", "Number of times the device was taken out of service.",
                  labelled, static_cast<double>(degradations_[i].value()));
+    sink.counter("terrace_disk_contended_operations_total",
+                 "Operations started while another trust group used the same device.", labelled,
+                 static_cast<double>(contended_[i].value()));
     sink.counter("terrace_disk_stalls_total", "Operations that did not complete within disk.stall_after.",
                  labelled, static_cast<double>(stalls_[i].value()));
     sink.gauge("terrace_disk_stalled", "Operations currently stalled.", labelled,

@@ -38,6 +38,9 @@ class disk_probe {
   /// The device was taken out of service for reads or for writes.
   void degraded(disk_operation operation) noexcept { degradations_[static_cast<size_t>(operation)].add(); }
 
+  /// An operation was started while another trust group used the device.
+  void contended(disk_operation operation) noexcept { contended_[static_cast<size_t>(operation)].add(); }
+
   /// An operation did not complete in time; and it completed after all.
   void stalled(disk_operation operation) noexcept {
     stalls_[static_cast<size_t>(operation)].add();
@@ -81,7 +84,7 @@ class disk_probe {
     latency_histogram waited;
   };
   std::array<operation_counters, disk_operations> operations_;
-  std::array<counter, disk_operations> degradations_, stalls_;
+  std::array<counter, disk_operations> degradations_, stalls_, contended_;
   std::array<gauge, disk_operations> stalled_now_;
   std::array<line_counters, disk_lines.size()> lines_;
   std::array<counter, disk_damages.size()> damages_;

@@ -108,7 +108,7 @@ class volume_opener {
 
   superblock block_of(const path_set& set, size_t i) const {
     superblock block;
-    block.layout = set.kept[i] ? found_[i].block.layout : layout_for(capacity_);
+    block.layout = set.kept[i] ? found_[i].block.layout : layout_for(capacity_, 0, options_.object_bytes);
     block.sequence = set.kept[i] ? found_[i].block.sequence : 0;
     block.volume = set.volume.value_or(new_volume_);
     block.owner = owner_on_disk(options_.owner);

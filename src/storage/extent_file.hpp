@@ -13,6 +13,7 @@
 #include "base/unique_fd.hpp"
 #include "storage/path_set.hpp"
 #include "storage/superblock.hpp"
+#include "storage/volume_layout.hpp"
 
 #include <cstdint>
 #include <string>
@@ -37,6 +38,7 @@ struct extent_files_options {
   uint64_t capacity_bytes = 0;    ///< of each file, as above
   bool direct = true;
   mismatch_rule on_mismatch = mismatch_rule::refuse;
+  uint64_t object_bytes = object_bytes_expected; ///< expected of extents: a new index has room for as many
   volume_owner owner;
   boot_id boot;
   std::vector<pending_clear> clears{}; ///< that the volume has not heard of (pending_clears.hpp)

@@ -13,9 +13,7 @@ constexpr uint64_t kibibyte = 1024;
 constexpr uint64_t journal_bytes_min = 64 * kibibyte;
 constexpr uint64_t journal_bytes_max = 256ULL << 20;
 constexpr uint64_t journal_share = 1024;
-constexpr uint64_t object_bytes_expected = 48 * kibibyte;
-constexpr uint64_t object_bytes_smallest = 8 * kibibyte; ///< header block and one block of payload
-constexpr uint64_t objects_always = 1'048'576;           ///< or as many as the volume can contain
+constexpr uint64_t objects_always = 1'048'576; ///< or as many as the volume can contain
 
 uint64_t whole_blocks(uint64_t bytes) { return bytes / disk_alignment_bytes * disk_alignment_bytes; }
 
@@ -23,9 +21,9 @@ bool aligned(uint64_t bytes) { return bytes % disk_alignment_bytes == 0; }
 
 } // namespace
 
-volume_layout layout_for(uint64_t capacity_bytes, uint64_t objects) {
+volume_layout layout_for(uint64_t capacity_bytes, uint64_t objects, uint64_t object_bytes) {
   if (objects == 0)
-    objects = std::max(capacity_bytes / object_bytes_expected,
+    objects = std::max(capacity_bytes / std::max(object_bytes, object_bytes_smallest),
                        std::min(capacity_bytes / object_bytes_smallest, objects_always));
   uint64_t image_blocks = objects / records_per_block + 1;
   volume_layout layout;

@@ -43,6 +43,7 @@ struct group_plan {
   bool detached = true;                ///< false in tests that run blocking work on their own thread
   mismatch_rule on_mismatch =
       mismatch_rule::refuse; ///< for files that are not a volume of this machine and group
+  uint64_t disk_object_bytes = object_bytes_expected; ///< of extents, for the index of new files
   io_limits disk_io;
   health_options disk_health;
   disk_admission admission;
@@ -71,6 +72,7 @@ inline extent_files_options files_of(const group_plan& plan, const boot_id& boot
   files.boot = boot;
   files.owner = {machine_identity(), plan.name};
   files.on_mismatch = plan.on_mismatch;
+  files.object_bytes = plan.disk_object_bytes;
   return files;
 }
 

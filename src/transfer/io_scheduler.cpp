@@ -31,7 +31,7 @@ uint64_t io_scheduler::bytes_above(size_t i) const {
   return bytes;
 }
 
-uint64_t io_scheduler::piece(size_t i, uint64_t head, bool beside) const {
+uint64_t io_scheduler::piece(size_t i, uint64_t head, bool beside, const io_room& room) const {
   const of_class& mine = classes_[i];
   uint64_t budget = limits_.bytes_in_flight;
   uint64_t longest = limits_.piece_bytes;
@@ -42,15 +42,18 @@ uint64_t io_scheduler::piece(size_t i, uint64_t head, bool beside) const {
     budget = mine.window;
     longest = std::min(longest, std::max(budget, limits_.beside_bytes));
   }
+  longest = std::min(longest, room.piece_bytes);
   uint64_t bytes = head <= longest + longest / 8 ? head : longest; // avoids a tiny last piece
   if (mine.operations != 0 && mine.bytes + bytes > budget)
     return 0;
   return bytes;
 }
 
-std::optional<io_scheduler::grant> io_scheduler::next(const std::array<uint64_t, io_classes>& heads) {
-  if (operations_ >= limits_.depth)
+std::optional<io_scheduler::grant> io_scheduler::next(const std::array<uint64_t, io_classes>& heads,
+                                                      const io_room& room) {
+  if (operations_ >= std::min(limits_.depth, std::max(room.operations, uint32_t{1})))
     return std::nullopt;
+  uint64_t bytes_max = std::min(limits_.bytes_in_flight, room.bytes);
   // `beside[i]`: a class above i waits or is active. Its ramp-up is then reset.
   std::array<bool, io_classes> beside{};
   bool anyone = false;
@@ -63,7 +66,7 @@ std::optional<io_scheduler::grant> io_scheduler::next(const std::array<uint64_t,
   auto starves = [&](size_t i) { return heads[i] != 0 && classes_[i].operations == 0; };
   auto take = [&](size_t i, uint64_t bytes) -> std::optional<grant> {
     // The next operation waits for room; smaller ones behind it do not overtake it.
-    if (operations_ != 0 && bytes_ + bytes > limits_.bytes_in_flight)
+    if (operations_ != 0 && bytes_ + bytes > bytes_max)
       return std::nullopt;
     for (size_t other = 0; other < io_classes; ++other)
       if (other != i && starves(other))
@@ -74,16 +77,16 @@ std::optional<io_scheduler::grant> io_scheduler::next(const std::array<uint64_t,
     mine.bytes += bytes;
     ++operations_;
     bytes_ += bytes;
-    assert(operations_ <= limits_.depth && (operations_ == 1 || bytes_ <= limits_.bytes_in_flight));
+    assert(operations_ <= limits_.depth && (operations_ == 1 || bytes_ <= bytes_max));
     return grant{static_cast<io_class>(i), bytes};
   };
   for (uint32_t times : {patience, uint32_t{0}})
     for (size_t i = 0; i < io_classes; ++i)
       if (starves(i) && classes_[i].passed_over >= times)
-        return take(i, piece(i, heads[i], beside[i]));
+        return take(i, piece(i, heads[i], beside[i], room));
   for (size_t i = 0; i < io_classes; ++i)
     if (heads[i] != 0)
-      if (uint64_t bytes = piece(i, heads[i], beside[i]); bytes != 0)
+      if (uint64_t bytes = piece(i, heads[i], beside[i], room); bytes != 0)
         return take(i, bytes);
   return std::nullopt;
 }

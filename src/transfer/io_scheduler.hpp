@@ -43,8 +43,16 @@ struct io_limits {
   uint64_t piece_bytes = 8ULL << 20;  ///< longer operations are split; a rest of up to an eighth is included
   uint64_t alone_bytes = 64ULL << 20; ///< maximum in flight of a class other than `load`
   uint64_t beside_bytes = 1ULL << 20; ///< a piece, and the minimum share, while a more urgent class is active
+  uint64_t shared_bytes = 32ULL << 20; ///< in flight of all trust groups together while several use the device
   /// Percent of the bytes in flight of more urgent classes.
   std::array<uint32_t, io_classes> beside_percent{100, 50, 20, 5};
+};
+
+/// What may be in flight besides `io_limits` (device_share.hpp). One operation always may.
+struct io_room {
+  uint64_t bytes = UINT64_MAX;
+  uint32_t operations = UINT32_MAX;
+  uint64_t piece_bytes = UINT64_MAX;
 };
 
 class io_scheduler {
@@ -57,7 +65,7 @@ class io_scheduler {
   };
   /// `heads`: remaining bytes of the first operation of each class, 0 if none waits. The grant counts as in
   /// flight.
-  std::optional<grant> next(const std::array<uint64_t, io_classes>& heads);
+  std::optional<grant> next(const std::array<uint64_t, io_classes>& heads, const io_room& room = {});
 
   /// Call once per grant, with its class and bytes.
   void finished(io_class what, uint64_t bytes);
@@ -75,7 +83,7 @@ class io_scheduler {
   };
 
   /// The piece that class `i` may start now; 0: none.
-  uint64_t piece(size_t i, uint64_t head, bool beside) const;
+  uint64_t piece(size_t i, uint64_t head, bool beside, const io_room& room) const;
   uint64_t bytes_above(size_t i) const;
 
   io_limits limits_;

@@ -104,6 +104,7 @@ TEST(Settings, EveryBoundIsEnforced) {
       {"disk.depth", [](settings& s) { s.disk.depth = 0; }},
       {"disk.bytes_in_flight", [](settings& s) { s.disk.bytes_in_flight = 0; }},
       {"disk.write_bytes_in_flight", [](settings& s) { s.disk.write_bytes_in_flight = 1; }},
+      {"disk.index_object_bytes", [](settings& s) { s.disk.index_object_bytes = 4096; }},
       {"disk.on_mismatch", [](settings& s) { s.disk.on_mismatch = "ask"; }},
       {"disk.admission", [](settings& s) { s.disk.admission = "sometimes"; }},
       {"disk.write_bytes_per_day", [](settings& s) { s.disk.write_bytes_per_day = 1; }},

@@ -37,6 +37,18 @@ struct recorded_output final : path_output {
   void warn(const std::string& line) override { warnings.push_back(line); }
 };
 
+struct reads_beside_others final : metrics::sample_sink {
+  double count = 0;
+
+  void counter(std::string_view name, std::string_view, const metrics::labels& of, double value) override {
+    if (name == "terrace_disk_contended_operations_total" && of.back().second == "read")
+      count = value;
+  }
+  void gauge(std::string_view, std::string_view, const metrics::labels&, double) override {}
+  void histogram(std::string_view, std::string_view, const metrics::labels&,
+                 const metrics::histogram_snapshot&) override {}
+};
+
 struct DiskPath : ::testing::Test {
   test::temporary_folder folder;
   std::shared_ptr<const extent_file> file = open();
@@ -96,6 +108,44 @@ TEST_F(DiskPath, AnswersWhenTheOperationsAreDone) {
   ASSERT_TRUE(*answer);
   EXPECT_EQ((*answer)->failed, std::vector{0});
   EXPECT_EQ(probe->in_kernel(), 0u);
+}
+
+TEST_F(DiskPath, BesideAnotherGroupOnItsDeviceItHasItsPartInFlight) {
+  auto device = std::make_shared<shared_device>();
+  io_limits limits;
+  device_share other(device, 2, limits);
+  recorded_output here;
+  disk_path shared({file, limits, health_options{}, probe, std::make_shared<metrics::tier_probe>(), service, 0,
+                    std::make_shared<device_share>(device, 1, limits)},
+                   here);
+  auto contended = [&] {
+    reads_beside_others seen;
+    probe->collect({}, seen);
+    return seen.count;
+  };
+  auto end_one = [&] {
+    auto [tag, what] = *here.submitted.begin();
+    here.submitted.erase(here.submitted.begin());
+    shared.completed(tag, static_cast<int32_t>(what.bytes), now);
+  };
+  disk_request many;
+  many.direction = reading;
+  many.operations.assign(100, {file->extents_begin(), memory.data(), memory.size()});
+  size_t answers = 0;
+  shared.add(many, [&](const disk_answer&) { ++answers; }, now);
+  EXPECT_EQ(here.submitted.size(), limits.depth);
+  EXPECT_EQ(contended(), 0);
+  other.room();
+  for (uint32_t i = 0; i < limits.depth / 2; ++i)
+    end_one();
+  EXPECT_EQ(here.submitted.size(), limits.depth / 2);
+  end_one();
+  EXPECT_EQ(here.submitted.size(), limits.depth / 2);
+  EXPECT_EQ(contended(), 1);
+  while (!here.submitted.empty())
+    end_one();
+  EXPECT_EQ(answers, 1u);
+  EXPECT_EQ(device->active_groups(), 1u) << "it left when nothing waited any more";
 }
 
 TEST_F(DiskPath, AFailureTakesItOutOfServiceAndIsLoggedAfterStatusShowsIt) {

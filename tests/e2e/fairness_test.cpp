@@ -1,10 +1,14 @@
 // What one client asks for does not hold up another.
 #include "tests/support/raw_client.hpp"
+#include "tests/support/scrape.hpp"
 #include "workload.hpp"
 
 #include <unistd.h>
 
+#include <atomic>
 #include <memory>
+#include <sstream>
+#include <thread>
 
 namespace terrace::e2e {
 namespace {
@@ -65,6 +69,58 @@ TEST(Fairness, OneTrustGroupDoesNotHoldUpTheLoadsOfAnother) {
   EXPECT_GE(left, 4U) << "the other group's loads took as long as most of these";
   for (size_t i = 0; i < greedy.size(); ++i)
     expect_delivered(*greedy[i], tickets[i]);
+}
+
+/// Operations that a group's disk started while the other's was busy too, by direction.
+double beside_others(uint16_t port, const std::string& group, const std::string& operation) {
+  std::istringstream lines(test::scrape(port));
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with("terrace_disk_contended_operations_total{") &&
+        line.find("group=\"" + group + "\"") != std::string::npos &&
+        line.find("operation=\"" + operation + "\"") != std::string::npos)
+      return std::stod(line.substr(line.rfind(' ')));
+  return -1;
+}
+
+/// What each may have in flight then is tested in tests/transfer/device_share_test.cpp.
+TEST(Fairness, TrustGroupsOnOneDeviceShareIt) {
+  uint16_t port = test::free_port();
+  daemon_under_test daemon;
+  ASSERT_EQ(daemon.terminate(), 0);
+  daemon.configure({.host_bytes = 32 * mebibyte,
+                    .disk_bytes = 256 * mebibyte,
+                    .disk = "admission = \"always\"\n",
+                    .listen = "[[listen]]\npath = \"" + daemon.socket() + "\"\n[[listen]]\npath = \"" +
+                              daemon.second_socket() + "\"\ngroup = \"two\"\n",
+                    .metrics = "127.0.0.1:" + std::to_string(port)});
+  daemon.start();
+  static constexpr size_t length = 24; // more than the host memory of a group
+  auto store_and_load = [](tester& by, uint64_t seed) {
+    auto chain = chain_of(seed, length);
+    EXPECT_EQ(by.store(chain), length);
+    EXPECT_EQ(by.load_and_check(chain), length);
+  };
+  tester first(daemon.socket(), "greedy", length * object_bytes);
+  tester second(daemon.second_socket(), "other", length * object_bytes);
+  for (tester* each : {&first, &second})
+    ASSERT_TRUE(eventually([&] { return each->tier("disk").state == "ready"; }));
+  store_and_load(first, 1);
+  EXPECT_EQ(beside_others(port, "default", "read"), 0);
+  store_and_load(second, 1);
+  std::atomic<bool> enough = false;
+  std::thread greedy([&] {
+    auto chain = chain_of(1, length);
+    while (!enough)
+      EXPECT_EQ(first.load_and_check(chain), length);
+  });
+  auto chain = chain_of(1, length);
+  bool shared = eventually([&] {
+    EXPECT_EQ(second.load_and_check(chain), length);
+    return beside_others(port, "default", "read") > 0 && beside_others(port, "two", "read") > 0;
+  });
+  enough = true;
+  greedy.join();
+  EXPECT_TRUE(shared) << "two groups never met on their device";
 }
 
 TEST(Fairness, OneTrustGroupDoesNotTakeAllConnections) {

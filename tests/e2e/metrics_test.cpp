@@ -130,6 +130,7 @@ void put_under_load(daemon_under_test& daemon) {
 const std::set<std::string> raised_by_trouble = {
     "terrace_connection_stalls_total",
     "terrace_copier_failures_total",
+    "terrace_disk_contended_operations_total",
     "terrace_disk_damage_total",
     "terrace_disk_degradations_total",
     "terrace_disk_errors_total",

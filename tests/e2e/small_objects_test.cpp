@@ -1,6 +1,8 @@
 // Many small objects over an orderly restart: the index on disk keeps them, or says what it will not.
 #include "workload.hpp"
 
+#include <cstdlib>
+
 namespace terrace::e2e {
 namespace {
 
@@ -26,10 +28,10 @@ uint32_t store_small(tester& client, uint64_t seed) {
   return stored ? stored->stored_chunks : 0;
 }
 
-TEST(SmallObjects, AllComeBackAfterAnOrderlyRestart) {
-  daemon_under_test daemon({.disk_bytes = 384 * mebibyte});
+/// Stores `chains` of a thousand objects, 12 KiB each on disk, ends the daemon in order and counts them again.
+void expect_all_back(uint64_t disk_bytes, uint64_t chains) {
+  daemon_under_test daemon({.disk_bytes = disk_bytes, .disk = "admission = \"always\"\n"});
   ASSERT_TRUE(daemon.await_log("joined"));
-  constexpr uint64_t chains = 20; // 12 KiB an object: far more than one per 48 KiB of the disk
   {
     tester client(daemon.socket(), "small", 8 * object_bytes, small_space());
     for (uint64_t seed = 0; seed < chains; ++seed)
@@ -39,6 +41,16 @@ TEST(SmallObjects, AllComeBackAfterAnOrderlyRestart) {
   EXPECT_EQ(daemon.log().find("will not be found"), std::string::npos);
   daemon.start();
   EXPECT_TRUE(daemon.await_log(std::to_string(chains * at_a_time) + " objects found"));
+}
+
+TEST(SmallObjects, AllComeBackAfterAnOrderlyRestart) {
+  expect_all_back(384 * mebibyte, 20); // far more than one object per 48 KiB of the disk
+}
+
+TEST(SmallObjectsSlow, AGibibyteOfThemComesBackAfterAnOrderlyRestart) {
+  if (std::getenv("TERRACE_SLOW_TESTS") == nullptr)
+    GTEST_SKIP() << "takes 1 GiB of disk; set TERRACE_SLOW_TESTS to run it";
+  expect_all_back(1024 * mebibyte, 68);
 }
 
 TEST(SmallObjects, WhatAnIndexHasNoRoomForIsToldAndResizingMakesRoom) {

@@ -20,6 +20,7 @@ TEST(StoreLayout, FitsTheStoreItWasMadeFor) {
        {mebibyte, 3 * mebibyte + 4096, 16 * mebibyte, gibibyte, 1000 * gibibyte, 1024 * 1024 * gibibyte}) {
     auto layout = layout_for(capacity);
     EXPECT_TRUE(fits(layout, capacity)) << capacity;
+    EXPECT_TRUE(fits(layout_for(capacity, 0, object_bytes_smallest), capacity)) << capacity;
     EXPECT_LE(layout.extents_begin,
               std::max(capacity / (capacity > 100 * gibibyte ? 100 : 38), 600 * kibibyte))
         << capacity;
@@ -33,6 +34,9 @@ TEST(StoreLayout, HasRoomForTheObjectsThatMayBeThere) {
   EXPECT_GE(objects_in_a_checkpoint(layout_for(1000 * gibibyte)), 1000 * gibibyte / (48 * kibibyte));
   EXPECT_GE(objects_in_a_checkpoint(layout_for(gibibyte, 500'000)), 500'000u);
   EXPECT_LE(objects_in_a_checkpoint(layout_for(gibibyte, 40)), 42u);
+  EXPECT_GE(objects_in_a_checkpoint(layout_for(1000 * gibibyte, 0, 12 * kibibyte)),
+            1000 * gibibyte / (12 * kibibyte));
+  EXPECT_EQ(layout_for(gibibyte, 0, mebibyte), layout_for(gibibyte)) << "as many as fit";
 }
 
 TEST(StoreLayout, GoesOnWhenTheFileGrowsOrShrinksALittle) {

@@ -13,6 +13,7 @@ TEST(GroupPlan, ADiskIsDividedAmongItsFiles) {
   plan.disk->bytes = 3 << 20;
   plan.disk_files = {"/a", "/b", "/c"};
   plan.on_mismatch = mismatch_rule::refuse;
+  plan.disk_object_bytes = 12'288;
   boot_id boot;
   boot.bytes[0] = decltype(boot.bytes)::value_type(7);
   auto files = files_of(plan, boot);
@@ -21,6 +22,7 @@ TEST(GroupPlan, ADiskIsDividedAmongItsFiles) {
   EXPECT_EQ(files.boot, boot);
   EXPECT_EQ(files.owner.group, "prod");
   EXPECT_EQ(files.on_mismatch, mismatch_rule::refuse);
+  EXPECT_EQ(files.object_bytes, 12'288u);
 }
 
 TEST(GroupPlan, APathHasProbesWithoutADiskToo) {

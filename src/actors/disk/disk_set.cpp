@@ -136,6 +136,8 @@ void spawn_path(self_pointer self, size_t i, disk_set_seed& seed) {
   state.probes.push_back(probes.disk);
   disk_arguments io;
   io.path = {file, with.limits, with.health, probes.disk, with.tier_probe, seed.service, i};
+  if (with.devices)
+    io.path.share = with.devices->join(file->fd(), with.group, with.limits);
   io.segments = with.segments;
   io.warn = with.warn;
   state.disks.push_back(spawn_disk(self->system(), seed.homes[i], std::move(io)));

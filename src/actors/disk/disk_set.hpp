@@ -7,6 +7,7 @@
 #include "actors/interfaces.hpp"
 #include "actors/transfer/copier_actor.hpp"
 #include "disk/disk_opening.hpp"
+#include "disk/shared_devices.hpp"
 #include "metrics/path_probes.hpp"
 #include "metrics/tier_probe.hpp"
 #include "runtime/home.hpp"
@@ -26,6 +27,8 @@ struct disk_set_arguments {
   std::shared_ptr<metrics::tier_probe> tier_probe;
   std::vector<std::shared_ptr<const arena>> segments; ///< memory to register as fixed buffers
   std::shared_ptr<copier_pool> copiers;
+  std::shared_ptr<shared_devices> devices;      ///< of the daemon; null: each file has its device for itself
+  uint64_t group = 0;                           ///< number of the trust group
   std::function<runtime::home()> place;         ///< returns the home of each path
   std::function<void(const std::string&)> warn; ///< a line for the log, from any thread
 };

@@ -99,7 +99,7 @@ void on_disk_prepared(supervisor_pointer self, const disk_prepared& report) {
     return;
   auto lines = describe_joining("the disk tier of group " + group.name, *report.disk);
   join_disk(self->system(), group, state.with.groups[report.group], probes, state.with.place,
-            std::move(*report.disk), state.with.warn);
+            std::move(*report.disk), state.with.warn, state.devices);
   for (const caf::actor& member : actors_of(*group.disk()))
     self->monitor(member);
   register_with_disk(self, report.group);

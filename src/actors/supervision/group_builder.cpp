@@ -120,7 +120,7 @@ void join_tier(caf::actor_system& system, group_parts& group, lower_tier below) 
 
 void join_disk(caf::actor_system& system, group_parts& group, const group_plan& plan,
                const group_probes& probes, const std::function<runtime::home()>& place, opened_disk opened,
-               std::function<void(const std::string&)> warn) {
+               std::function<void(const std::string&)> warn, std::shared_ptr<shared_devices> devices) {
   disk_set_arguments paths;
   paths.limits = plan.disk_io;
   paths.health = plan.disk_health;
@@ -130,6 +130,8 @@ void join_disk(caf::actor_system& system, group_parts& group, const group_plan& 
     if (auto segment = group.memory->segment(n))
       paths.segments.push_back(std::move(segment));
   paths.copiers = group.copiers;
+  paths.devices = std::move(devices);
+  paths.group = group.number;
   paths.place = place;
   paths.warn = [warn = std::move(warn), name = group.name](const std::string& line) {
     warn("group " + name + ": " + line);

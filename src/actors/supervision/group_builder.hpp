@@ -37,11 +37,12 @@ result<std::shared_ptr<group_parts>> build_group(caf::actor_system& system, cons
 void join_tier(caf::actor_system& system, group_parts& group, lower_tier below);
 
 /// Adds the disk tier, once its files are open. `place` returns the home of each path. `warn`: a line for the
-/// log, from any thread.
+/// log, from any thread. `devices`: those of the daemon; null: no other group uses the group's devices.
 void join_disk(
     caf::actor_system& system, group_parts& group, const group_plan& plan, const group_probes& probes,
     const std::function<runtime::home()>& place, opened_disk disk,
-    std::function<void(const std::string&)> warn = [](const std::string&) {});
+    std::function<void(const std::string&)> warn = [](const std::string&) {},
+    std::shared_ptr<shared_devices> devices = nullptr);
 
 /// The actors of one tier, in the order in which they end.
 std::vector<caf::actor> actors_of(const tier_parts& tier);

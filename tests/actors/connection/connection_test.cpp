@@ -464,6 +464,7 @@ TEST_F(ConnectionWithoutMemory, AnAnswerThatFindsNoneIsAnErrorOfItsRequest) {
            return wire::CreateReserve(body, space, chunks);
          });
        }},
+      {"clear", [&] { sent(kind::clear, [](auto& body) { return wire::CreateClear(body); }); }},
   };
   for (const auto& [name, request] : verbs) {
     SCOPED_TRACE(name);
