@@ -49,7 +49,8 @@ using messages = message_list<
     image_answer, forget_request, forget_answer, close_journal_request, close_journal_answer,
     open_space_request, open_space_answer, idle_spaces_request, idle_spaces_answer, forget_spaces_request,
     forget_spaces_answer, add_lease_notice, reserve_spaces_request, reserve_spaces_answer, use_lease_request,
-    use_lease_answer, end_lease_notice, end_owner_notice, begin_lookup_request, begin_lookup_answer,
+    use_lease_answer, mark_revoked_request, mark_revoked_answer, revoke_request, revoke_answer, leases_request,
+    leases_answer, end_lease_notice, end_owner_notice, begin_lookup_request, begin_lookup_answer,
     finish_lookup_notice, await_lookup_request, await_lookup_answer, cancel_lookup_request,
     cancel_lookup_answer, open_session_request, open_session_answer, use_session_request, use_session_answer,
     save_session_request, save_session_answer, close_session_request, close_session_answer, sessions_request,
@@ -237,6 +238,9 @@ using group_actor = caf::typed_actor<
     caf::reacts_to<add_lease_notice>,
     // From any connection of the group.
     caf::replies_to<use_lease_request>::with<use_lease_answer>,
+    // From the connection of an operator: before it sends `revoke_request`; and to list leases.
+    caf::replies_to<mark_revoked_request>::with<mark_revoked_answer>,
+    caf::replies_to<leases_request>::with<leases_answer>,
     // From the owner: the lease was released, or its connection ended.
     caf::reacts_to<end_lease_notice>, caf::reacts_to<end_owner_notice>,
     // From the connection of a lookup with an id: before it starts, and when it is answered or dropped.
@@ -291,6 +295,8 @@ using connection_actor = caf::typed_actor<
     caf::reacts_to<confirm_notice>,
     // From a listener or a newer observer: end, because as many silent connections or observers as allowed exist.
     caf::reacts_to<leave_notice>,
+    // From the connection of an operator, after the group has marked the lease: one connection after the other.
+    caf::replies_to<revoke_request>::with<revoke_answer>,
     // From itself and from others that have a function of it: work to do on its thread.
     caf::reacts_to<resume_notice>>;
 

@@ -7,6 +7,13 @@ namespace terrace::cli {
 std::unique_ptr<command> make_status_command();
 std::unique_ptr<command> make_policies_command();
 std::unique_ptr<command> make_sessions_command();
+std::unique_ptr<command> make_clients_command();
+std::unique_ptr<command> make_top_command();
+std::unique_ptr<command> make_leases_command();
+std::unique_ptr<command> make_lease_revoke_command();
+std::unique_ptr<command> make_log_level_command();
+std::unique_ptr<command> make_drain_command();
+std::unique_ptr<command> make_shutdown_command();
 std::unique_ptr<command> make_lookup_command();
 std::unique_ptr<command> make_put_command();
 std::unique_ptr<command> make_get_command();
@@ -37,6 +44,28 @@ std::span<const command_entry> commands() {
        "  terrace sessions --json | jq '.sessions[] | {session, tokens, bytes}'\n"
        "  terrace sessions close 5f0c3f6a9be84d0c8e7d2a1b4c6f8e90\n",
        make_sessions_command},
+      {"clients", "List the clients of the trust group, with what they hold and how long their requests take",
+       "  terrace clients\n"
+       "  terrace clients --json | jq '.clients[] | {connection, name, leased_bytes, quarantined_bytes}'\n",
+       make_clients_command},
+      {"top", "Show rates, latencies, occupancy and the slowest clients, refreshed",
+       "  terrace top\n"
+       "  terrace top --interval 0.5 --clients 30\n"
+       "  terrace top --count 1                      prints one report\n",
+       make_top_command},
+      {"leases", "List the leases of the trust group, the oldest first",
+       "  terrace leases\n"
+       "  terrace leases --limit 100000 --json | jq '.leases[] | select(.age_ms > 3600000)'\n",
+       make_leases_command},
+      {"lease revoke", "End a lease for its owner and all readers",
+       "  terrace lease revoke 5f0c3f6a9be84d0c8e7d2a1b4c6f8e90\n",
+       make_lease_revoke_command},
+      {"log-level", "Change what the daemon logs",
+       "  terrace log-level debug\n", make_log_level_command},
+      {"drain", "End the daemon once its clients have left, and admit no other ones",
+       "  terrace drain\n", make_drain_command},
+      {"shutdown", "End the daemon in order, as SIGTERM does",
+       "  terrace shutdown\n", make_shutdown_command},
       {"lookup", "Show which leading chunks of a prompt are cached, and where",
        "  terrace lookup --model llama --dtype bf16 --layout paged --pool kv:4MiB --tokens @prompt.json\n"
        "  terrace lookup --model llama --dtype bf16 --layout paged --pool kv:4MiB --digests "

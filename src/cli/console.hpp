@@ -11,6 +11,7 @@ struct console {
   bool err_is_terminal = false; ///< redraw progress in place; otherwise plain lines
   std::FILE* in = stdin;
   bool in_is_terminal = false; ///< questions can be asked
+  bool out_is_terminal = false; ///< what is refreshed is redrawn in place
 };
 
 } // namespace terrace::cli

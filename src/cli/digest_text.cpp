@@ -54,6 +54,24 @@ outcome<std::vector<uint8_t>> parse_hex(std::string_view text) {
   return bytes;
 }
 
+std::string id_text(std::span<const uint8_t, 16> id) {
+  std::string text;
+  for (uint8_t byte : id)
+    text += fmt::format("{:02x}", byte);
+  return text;
+}
+
+outcome<std::array<uint8_t, 16>> parse_id(const char* name, std::string_view text) {
+  auto bytes = parse_hex(text);
+  if (!bytes)
+    return tl::unexpected(bytes.error());
+  std::array<uint8_t, 16> id{};
+  if (bytes->size() != id.size())
+    return bad_usage(fmt::format("expected {} of 32 hexadecimal digits, got '{}'", name, text));
+  std::copy(bytes->begin(), bytes->end(), id.begin());
+  return id;
+}
+
 outcome<digest_list> parse_digests(std::string_view text) {
   digest_list list;
   for (std::string_view word : words_of(text)) {

@@ -3,7 +3,9 @@
 
 #include "cli/failure.hpp"
 
+#include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +14,11 @@ namespace terrace::cli {
 
 /// Two digits per byte, upper or lower case.
 outcome<std::vector<uint8_t>> parse_hex(std::string_view text);
+
+/// An id of 16 bytes, as lower-case digits.
+std::string id_text(std::span<const uint8_t, 16> id);
+/// The failure says that `name` was expected.
+outcome<std::array<uint8_t, 16>> parse_id(const char* name, std::string_view text);
 
 /// Digests back to back, as in a request.
 struct digest_list {

@@ -9,18 +9,9 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include <algorithm>
-
 namespace terrace::cli {
 
 namespace {
-
-std::string session_text(const client::session_id& id) {
-  std::string text;
-  for (uint8_t byte : id.bytes)
-    text += fmt::format("{:02x}", byte);
-  return text;
-}
 
 std::string format_sessions(const client::sessions_status& all) {
   std::string text =
@@ -36,7 +27,7 @@ std::string format_sessions(const client::sessions_status& all) {
               {"memory"},
               {"kept", align::left}});
   for (const client::session_status& one : all.sessions)
-    rows.add({session_text(one.session),
+    rows.add({id_text(one.session.bytes),
               one.connection == connection_id{} ? "-" : std::to_string(static_cast<uint64_t>(one.connection)),
               std::to_string(one.space), format_count(one.generation - 1), format_count(one.committed_tokens),
               format_bytes(one.bytes), one.keep ? "yes" : "no"});
@@ -49,7 +40,7 @@ std::string format_sessions(const client::sessions_status& all) {
 json sessions_json(const client::sessions_status& all) {
   json sessions = json::array();
   for (const client::session_status& one : all.sessions)
-    sessions.push_back({{"session", session_text(one.session)},
+    sessions.push_back({{"session", id_text(one.session.bytes)},
                         {"connection", static_cast<uint64_t>(one.connection)},
                         {"space", one.space},
                         {"keep", one.keep},
@@ -74,12 +65,10 @@ class sessions_command final : public command {
                        (words_.size() == 1 ? "" : " and more"));
     client::session_id id;
     if (!words_.empty()) {
-      auto bytes = parse_hex(words_[1]);
+      auto bytes = parse_id("a session", words_[1]);
       if (!bytes)
         return tl::unexpected(bytes.error());
-      if (bytes->size() != id.bytes.size())
-        return bad_usage("expected a session of 32 hexadecimal digits, got '" + words_[1] + "'");
-      std::copy(bytes->begin(), bytes->end(), id.bytes.begin());
+      id.bytes = *bytes;
     }
     auto daemon = connect(daemon_, "terrace sessions");
     if (!daemon)
@@ -104,7 +93,7 @@ class sessions_command final : public command {
     if (!closed)
       return request_failed(daemon, "closing the session", closed.error());
     if (daemon_.json)
-      print_json(to, {{"session", session_text(id)}, {"closed", *closed}});
+      print_json(to, {{"session", id_text(id.bytes)}, {"closed", *closed}});
     else
       fmt::print(to.out, "{}\n", *closed ? "the session is closed" : "there is no such session");
     return exit_code::ok;

@@ -138,7 +138,9 @@ json tier_json(const client::tier_status& t) {
           {"notice", t.notice}};
 }
 
-json client_json(const client::client_status& c) {
+} // namespace
+
+json to_json(const client::client_status& c) {
   return {{"connection", static_cast<uint64_t>(c.connection)},
           {"name", c.name},
           {"pid", c.pid},
@@ -150,10 +152,13 @@ json client_json(const client::client_status& c) {
           {"region_bytes", c.region_bytes},
           {"leases", c.leases},
           {"reservations", c.reservations},
-          {"requests", c.requests}};
+          {"requests", c.requests},
+          {"age_ms", c.age.count()},
+          {"leased_bytes", c.leased_bytes},
+          {"quarantined_bytes", c.quarantined_bytes},
+          {"answered", c.answered},
+          {"latency_us", c.latency.count()}};
 }
-
-} // namespace
 
 std::string format_status(const client::daemon_status& s) {
   std::string text = format_facts({{"terraced", s.version},
@@ -206,7 +211,7 @@ json to_json(const client::daemon_status& s) {
                       {"open_spaces", spaces}});
   }
   for (const client::client_status& client : s.clients)
-    clients.push_back(client_json(client));
+    clients.push_back(to_json(client));
   return {{"version", s.version}, {"boot", hex(s.boot)}, {"uptime_ms", s.uptime.count()},
           {"workers", s.workers}, {"ring", s.ring},      {"groups", groups},
           {"clients", clients}};

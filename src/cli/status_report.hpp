@@ -10,5 +10,6 @@ namespace terrace::cli {
 
 std::string format_status(const client::daemon_status& status);
 json to_json(const client::daemon_status& status);
+json to_json(const client::client_status& client);
 
 } // namespace terrace::cli

@@ -16,16 +16,14 @@ namespace terrace::cli {
 
 namespace {
 
-using nlohmann::json;
-
 constexpr std::array<std::string_view, 5> reason_names{"unknown", "stop", "length", "tool_call", "aborted"};
 
-std::string shown(const json& value) {
-  std::string text = value.dump(-1, ' ', false, json::error_handler_t::replace);
+std::string shown(const nlohmann::json& value) {
+  std::string text = value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   return text.size() <= 40 ? text : text.substr(0, 37) + "...";
 }
 
-outcome<uint64_t> whole_number(const json& value, std::string_view what, uint64_t max) {
+outcome<uint64_t> whole_number(const nlohmann::json& value, std::string_view what, uint64_t max) {
   uint64_t number = 0;
   if (value.is_number_unsigned())
     number = value.get<uint64_t>();
@@ -40,33 +38,33 @@ outcome<uint64_t> whole_number(const json& value, std::string_view what, uint64_
   return number;
 }
 
-outcome<uint64_t> member(const json& line, const char* key, uint64_t max) {
+outcome<uint64_t> member(const nlohmann::json& line, const char* key, uint64_t max) {
   auto found = line.find(key);
   if (found == line.end())
     return bad_usage(fmt::format("expected the key \"{}\", found none of that name", key));
   return whole_number(*found, fmt::format("\"{}\"", key), max);
 }
 
-outcome<json> parse_object(std::string_view text) {
+outcome<nlohmann::json> parse_object(std::string_view text) {
   try {
-    json line = json::parse(text);
+    nlohmann::json line = nlohmann::json::parse(text);
     if (line.is_object())
       return line;
     return bad_usage(fmt::format("expected a JSON object, found {}", shown(line)));
-  } catch (const json::parse_error& e) {
+  } catch (const nlohmann::json::parse_error& e) {
     return bad_usage(fmt::format("expected a JSON object, but column {} is not JSON", e.byte));
-  } catch (const json::exception& e) { // a number that no type holds
+  } catch (const nlohmann::json::exception& e) { // a number that no type holds
     return bad_usage(fmt::format("expected a JSON object ({})", e.what()));
   }
 }
 
-outcome<std::vector<uint64_t>> parse_ids(const json& line, uint64_t input_length) {
+outcome<std::vector<uint64_t>> parse_ids(const nlohmann::json& line, uint64_t input_length) {
   auto found = line.find("hash_ids");
   if (found == line.end() || !found->is_array())
     return bad_usage("expected the key \"hash_ids\" with an array of block ids");
   std::vector<uint64_t> ids;
   ids.reserve(found->size());
-  for (const json& value : *found) {
+  for (const nlohmann::json& value : *found) {
     if (!value.is_number_unsigned())
       return bad_usage(
           fmt::format("expected \"hash_ids\"[{}] to be a whole number, found {}", ids.size(), shown(value)));
@@ -81,7 +79,7 @@ outcome<std::vector<uint64_t>> parse_ids(const json& line, uint64_t input_length
   return ids;
 }
 
-outcome<void> parse_hints(const json& line, trace_request& request) {
+outcome<void> parse_hints(const nlohmann::json& line, trace_request& request) {
   if (auto reason = line.find("finish_reason"); reason != line.end()) {
     auto known = reason_names.end();
     if (reason->is_string())

@@ -20,6 +20,7 @@
 #include "base/error.hpp"
 #include "base/unique_fd.hpp"
 #include "client/handles.hpp"
+#include "client/operators.hpp"
 #include "client/policies.hpp"
 #include "client/region.hpp"
 #include "client/session.hpp"
@@ -55,7 +56,7 @@ struct connect_options {
   std::string path;                ///< path of the daemon's socket
   std::string name = "libterrace"; ///< shown by `terrace status`
   bool observes =
-      false; ///< only `status` and `policies` will be called; connects also when the daemon is full
+      false; ///< only `status`, `policies` and calls for operators will be made; connects also when the daemon is full
   uint32_t socket_buffer_bytes = 1U << 20;      ///< requested in both directions; the kernel may grant less
   std::chrono::milliseconds backoff_least{10};  ///< between attempts to reconnect: doubled at each failure,
   std::chrono::milliseconds backoff_most{2000}; ///< up to this value; the actual pause is a random part of it
@@ -197,6 +198,23 @@ class connection {
   /// user and root. Returns the previous policy. Errors: `denied`, `not_found`, `bad_request` listing the
   /// known policies.
   result<std::string> set_policy(const std::string& tier, const std::string& policy, deadline until = {});
+
+  // ---- for operators: allowed for the daemon's own user and root, otherwise `denied` ----
+
+  /// The leases of the trust group, the oldest first: at most 1,024 with numbers higher than `after`.
+  result<leases_status> leases(uint64_t after = 0, deadline until = {});
+
+  /// Ends a lease for its owner and all readers, which get `gone` from then on. What they may be reading in place stays
+  /// until they release it or end. Errors: `not_found`.
+  result<revoke_result> revoke(const lease_id& id, deadline until = {});
+
+  /// "trace", "debug", "info", "warning" or "error", until the daemon is restarted or reloads its configuration. Returns
+  /// the level before. Errors: `bad_request` listing the levels.
+  result<std::string> set_log_level(const std::string& level, deadline until = {});
+
+  /// Ends the daemon in order: now, or `when_idle`, once the last client has left; until then it admits no other one.
+  /// Returns the number of clients of all trust groups.
+  result<uint32_t> shut_down(bool when_idle, deadline until = {});
 
   // ---- the same, any number in flight; answers may arrive in any order ----
   //

@@ -88,6 +88,11 @@ client_status to_client(const wire::ClientStatus& table) {
       .leases = table.leases(),
       .reservations = table.reservations(),
       .requests = table.requests(),
+      .age = std::chrono::milliseconds(table.age_ms()),
+      .leased_bytes = table.leased_bytes(),
+      .quarantined_bytes = table.quarantined_bytes(),
+      .answered = table.answered(),
+      .latency = std::chrono::microseconds(table.latency_us()),
   };
 }
 

@@ -71,6 +71,12 @@ struct client_status {
   uint32_t leases = 0;
   uint32_t reservations = 0;
   uint64_t requests = 0;
+  std::chrono::milliseconds age{}; ///< since it connected
+  uint64_t leased_bytes = 0;       ///< of host memory, that its leases and readings hold
+  uint64_t quarantined_bytes =
+      0; ///< of these: it may be reading them although their lease or its connection has ended
+  uint64_t answered = 0;                ///< requests
+  std::chrono::microseconds latency{}; ///< of all answered requests together
 };
 
 struct daemon_status {

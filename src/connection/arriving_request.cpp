@@ -21,7 +21,9 @@ constexpr std::array verb_rules{
 
 /// What an observer may ask.
 bool observable(protocol::kind verb) {
-  return verb == protocol::kind::status || verb == protocol::kind::policies || verb == protocol::kind::cancel;
+  using protocol::kind;
+  return verb == kind::status || verb == kind::policies || verb == kind::cancel || verb == kind::leases ||
+         verb == kind::revoke || verb == kind::set_log_level || verb == kind::shutdown;
 }
 
 early_refusal malformed(std::string text) { return {{errc::bad_request, std::move(text)}, true}; }
@@ -71,7 +73,8 @@ std::optional<early_refusal> refusal_of(const arriving_request& what, connection
     return malformed("hello was answered already; expected it once per connection");
   if (observes && !observable(what.kind))
     return malformed(
-        std::string("the connection observes (Hello.observes); expected status or policies, got ") +
+        std::string("the connection observes (Hello.observes); expected status, policies or "
+                    "a request of operators, got ") +
         what.verb);
   if (what.descriptors != what.descriptors_of_verb) // more than announced are a violation of the framing
     return malformed(std::string(what.verb) + " takes " + std::to_string(what.descriptors_of_verb) +

@@ -6,10 +6,12 @@
 
 #include <algorithm>
 #include <cassert>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <sys/types.h>
@@ -78,6 +80,8 @@ class client_directory {
     auto found = clients_.find(id);
     if (found == clients_.end() || found->second.as == standing::leaving)
       return fail(errc::busy, "the connection made room for a newer one before it said hello");
+    if (drains_)
+      return fail(errc::busy, "the daemon drains: it serves the clients that it has and admits no other ones");
     size_t clients = count_of(standing::client), quarantined = count_of(standing::quarantined);
     if (clients >= bound.connections_max)
       return fail(errc::busy, "the daemon has " + std::to_string(clients) +
@@ -123,6 +127,23 @@ class client_directory {
     if (auto admitted = admit_client(id, bound); !admitted)
       return tl::unexpected(admitted.error());
     return nullptr;
+  }
+
+  /// From now on no client is admitted. `left`: called once, when the last client has left, with the lock held; at once if
+  /// there is none. Returns how many there are. A second call changes nothing.
+  size_t drain(std::function<void()> left) {
+    std::lock_guard guard(mutex_);
+    size_t clients = count_of(standing::client);
+    if (drains_)
+      return clients;
+    drains_ = true;
+    left_ = std::move(left);
+    tell_if_left();
+    return clients;
+  }
+  bool drains() const {
+    std::lock_guard guard(mutex_);
+    return drains_;
   }
 
   /// Its socket is closed, but it stays.
@@ -200,6 +221,12 @@ class client_directory {
     if (to == standing::client)
       ++clients_of_[of.client->group];
     of.as = to;
+    tell_if_left();
+  }
+
+  void tell_if_left() {
+    if (drains_ && left_ && count_of(standing::client) == 0)
+      std::exchange(left_, nullptr)();
   }
 
   /// Of the same process; of the same user, where the process is in a PID namespace that is not visible.
@@ -237,6 +264,8 @@ class client_directory {
   std::map<connection_id, entry> clients_; ///< ids ascend with time
   size_t counts_[5] = {};
   std::map<std::string, size_t> clients_of_; ///< by trust group
+  bool drains_ = false;
+  std::function<void()> left_; ///< null: it was called
 };
 
 } // namespace terrace

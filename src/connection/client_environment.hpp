@@ -40,6 +40,10 @@ struct client_environment {
   std::shared_ptr<metrics::space_table> spaces;
   std::function<void(const std::string&)> log; ///< one line at level `info`; safe on any thread
   detail_log detail;
+  /// Returns the level before; an error for one that does not exist. Null: it cannot be changed. Safe on any thread.
+  std::function<result<std::string>(const std::string& level)> set_log_level;
+  /// Begins the orderly end of the daemon. Null: there is none. Safe on any thread.
+  std::function<void()> shut_down;
   std::shared_ptr<shared_line_limit> ends =
       std::make_shared<shared_line_limit>(); ///< of lines on ended connections
 };

@@ -38,7 +38,8 @@ result<void> client_holdings::close_space(space_id id) {
   if (entry == spaces_.end())
     return fail(errc::not_found, "this connection has not opened space " + number);
   auto held = std::find_if(leases_.begin(), leases_.end(), [id](const auto& each) {
-    return each.second.what->in && each.second.what->in->id == id;
+    const lease_ptr& what = each.second.what;
+    return what && what->in && what->in->id == id;
   });
   if (held != leases_.end())
     return fail(errc::busy, "the connection holds a lease in space " + number + "; release it first");
@@ -190,6 +191,8 @@ void client_holdings::tell(lease_reading& work, held_lease& held) {
 
 result<bool> client_holdings::read_some(lease_reading& work) {
   using stage = lease_reading::stage;
+  if (work.from->revoked.is_set())
+    return fail(errc::gone, "the lease was revoked");
   auto known = leases_.find(work.from->id);
   auto told = known == leases_.end() ? nullptr : known->second.told;
   if (work.now == stage::begins || (work.now == stage::counting && told != work.told)) {
@@ -222,6 +225,8 @@ result<bool> client_holdings::read_some(lease_reading& work) {
 void client_holdings::stop_reading(held_lease& held) {
   end(std::exchange(held.reading, {}), held.objects);
   held.told = nullptr;
+  if (!held.what)
+    revoked_bytes_ -= held.reading_bytes;
   reading_bytes_ -= std::exchange(held.reading_bytes, 0);
 }
 
@@ -254,6 +259,19 @@ std::optional<client_holdings::ended_lease> client_holdings::release(const lease
   uint64_t objects = held.objects;
   end(std::move(held), objects);
   return ended;
+}
+
+std::optional<client_holdings::revoked_lease> client_holdings::revoke(const lease_id& id) {
+  auto entry = leases_.find(id);
+  if (entry == leases_.end() || !entry->second.what)
+    return std::nullopt;
+  held_lease& held = entry->second;
+  if (held.reading.empty())
+    return revoked_lease{*release(id), 0};
+  revoked_lease done{{std::exchange(held.owner, false), held.old}, held.reading_bytes};
+  revoked_bytes_ += held.reading_bytes;
+  end(std::exchange(held.what, nullptr), held.objects);
+  return done;
 }
 
 bool client_holdings::may_be_reading(const lease_id& id) const {
@@ -311,6 +329,7 @@ void client_holdings::end_readings() {
     held.reading_bytes = 0;
   }
   reading_bytes_ = 0;
+  revoked_bytes_ = 0;
   end(std::move(readings), lease_objects_);
 }
 

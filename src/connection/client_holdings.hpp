@@ -119,6 +119,14 @@ class client_holdings {
     bool old = false; ///< it was returned by `old_leases`
   };
   std::optional<ended_lease> release(const lease_id& id); ///< nullopt: neither owned nor read here
+  /// An operator has revoked the lease: it can no longer be used here, and what the client may be reading in place stays
+  /// until it releases the lease or ends.
+  struct revoked_lease {
+    ended_lease ended;
+    uint64_t reading_bytes = 0; ///< of what stays, physical
+  };
+  std::optional<revoked_lease> revoke(const lease_id& id); ///< nullopt: neither owned nor read here, or revoked before
+
   /// True if the lease is on so many objects that it ends later than `release`, on the thread of `ends`.
   bool ends_elsewhere(const lease_id& id) const;
   /// True if the client received locations of its objects and may be reading there.
@@ -146,10 +154,12 @@ class client_holdings {
 
   /// Bytes held for reading, counted as often as they are held.
   uint64_t reading_bytes() const { return reading_bytes_; }
+  /// Of these, those of revoked leases.
+  uint64_t revoked_bytes() const { return revoked_bytes_; }
 
  private:
   struct held_lease {
-    lease_ptr what;
+    lease_ptr what; ///< null: it was revoked, and the client may be reading
     bool owner = false;
     bool old = false;
     std::vector<hold_ptr> reading; ///< host objects whose locations the client received and may be reading
@@ -183,6 +193,7 @@ class client_holdings {
   lease_map leases_;
   uint64_t lease_objects_ = 0;
   uint64_t reading_bytes_ = 0;
+  uint64_t revoked_bytes_ = 0;
 };
 
 } // namespace terrace

@@ -2,8 +2,10 @@
 #pragma once
 
 #include "base/ids.hpp"
+#include "tier/lease_ledger.hpp"
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <mutex>
 #include <string>
@@ -20,6 +22,8 @@ struct client_state {
   pid_t pid = 0;
   uid_t uid = 0;
   gid_t gid = 0;
+  std::chrono::steady_clock::time_point since; ///< when it connected
+  account_ptr leased;                          ///< what its leases and readings hold of host memory; null in tests
 
   std::atomic<uint32_t> requests_in_flight{0};
   std::atomic<uint32_t> regions{0};
@@ -27,6 +31,9 @@ struct client_state {
   std::atomic<uint32_t> leases{0};
   std::atomic<uint32_t> reservations{0};
   std::atomic<uint64_t> requests{0};
+  std::atomic<uint64_t> answered{0};
+  std::atomic<uint64_t> latency_ns{0}; ///< of all answered requests together
+  std::atomic<uint64_t> quarantined_bytes{0};
   std::atomic<const char*> state{"handshake"}; ///< a string literal
 
   std::string name() const {

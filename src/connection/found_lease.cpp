@@ -14,6 +14,7 @@ lease_ptr lease_on(const lookup_answer& found, const chunk_prefix& prefix, space
   taken->before = prefix.parent;
   taken->first_token = prefix.first_token;
   taken->held = found.held;
+  taken->bytes = found.held_bytes;
   taken->taken = now;
   return taken;
 }

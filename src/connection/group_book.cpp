@@ -43,7 +43,18 @@ void group_book::take(const end_lease_notice& notice) {
 use_lease_answer group_book::answer(const use_lease_request& request) const {
   if (auto found = leases_.find(request.id))
     return {{}, std::move(found)};
-  return {{errc::gone, "no such lease in this trust group: it was released, or its owner ended"}, nullptr};
+  return {{errc::gone, "no such lease in this trust group: it was released or revoked, or its owner ended"},
+          nullptr};
+}
+
+mark_revoked_answer group_book::answer(const mark_revoked_request& request) {
+  if (leases_.mark_revoked(request.id))
+    return {};
+  return {{errc::not_found, "no such lease in this trust group: expected the id of one that is listed"}};
+}
+
+leases_answer group_book::answer(const leases_request& request) const {
+  return {{}, leases_.size(), leases_.list(request.after, request.count_max)};
 }
 
 // ---- lookups ----

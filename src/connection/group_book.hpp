@@ -33,6 +33,8 @@ class group_book {
   void take(const end_lease_notice& notice);
   void take(const end_owner_notice& notice);
   use_lease_answer answer(const use_lease_request& request) const;
+  mark_revoked_answer answer(const mark_revoked_request& request);
+  leases_answer answer(const leases_request& request) const;
 
   begin_lookup_answer answer(const begin_lookup_request& request);
   void take(const finish_lookup_notice& notice) {

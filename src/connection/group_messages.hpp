@@ -8,6 +8,7 @@
 #include "tier/tier_hold.hpp"
 #include "tier/tier_spaces.hpp"
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -16,6 +17,19 @@
 #include <vector>
 
 namespace terrace {
+
+/// Set once, on any thread; a copy has the state that it was copied in.
+class revoked_mark {
+ public:
+  revoked_mark() = default;
+  revoked_mark(const revoked_mark& other) : set_(other.is_set()) {}
+  revoked_mark& operator=(const revoked_mark&) = delete;
+  void set() const noexcept { set_.store(true); }
+  bool is_set() const noexcept { return set_.load(); }
+
+ private:
+  mutable std::atomic<bool> set_{false};
+};
 
 /// The right to read the objects of a found prefix. Kept by its owner's connection and by all readers; it can
 /// be found by id until its owner ends it. Its holds end with the last reference.
@@ -27,6 +41,8 @@ struct lease {
   std::optional<digest> before; ///< the chunk before the first, if known
   uint64_t first_token = 0;     ///< position in the prompt at which the first chunk begins
   tier_holds held;              ///< objects of all ranks of these chunks (index/chunk_layout.hpp)
+  uint64_t bytes = 0;           ///< of these objects, physical
+  revoked_mark revoked;         ///< by an operator: nobody may begin to read under it any more
   std::chrono::steady_clock::time_point taken;
 };
 using lease_ptr = std::shared_ptr<const lease>;
@@ -80,6 +96,45 @@ struct end_lease_notice {
 };
 struct end_owner_notice {
   connection_id owner{};
+};
+
+/// Marks the lease as revoked: from now on nobody can use it by id. It stays listed until its owner has ended it.
+struct mark_revoked_request {
+  lease_id id;
+};
+struct mark_revoked_answer {
+  error failure; ///< `not_found`
+};
+
+/// To each connection of the group, once the lease is marked: what it has of the lease ends.
+struct revoke_request {
+  lease_id id;
+};
+struct revoke_answer {
+  error failure;                  ///< always `ok`
+  bool held = false;              ///< it owned the lease, or read under it
+  uint64_t quarantined_bytes = 0; ///< that its client may be reading in place
+};
+
+struct leases_request {
+  uint64_t after = 0;   ///< a lease's number
+  size_t count_max = 0; ///< of `listed`
+};
+struct lease_report {
+  lease_id id;
+  uint64_t number = 0; ///< in the order in which they were taken, from 1
+  connection_id owner{};
+  space_id in{};
+  uint64_t chunks = 0;
+  uint64_t tokens = 0;
+  uint64_t bytes = 0;
+  std::chrono::steady_clock::time_point taken;
+  bool revoked = false;
+};
+struct leases_answer {
+  error failure;
+  uint64_t count = 0;
+  std::vector<lease_report> listed; ///< the oldest first
 };
 
 struct group_status_request {};

@@ -65,7 +65,7 @@ write_status_answer(flatbuffers::FlatBufferBuilder& body, const group_status& st
   auto groups = body.CreateVector(&group, 1);
   std::vector<flatbuffers::Offset<wire::ClientStatus>> listed;
   for (const auto& client : clients)
-    listed.push_back(write_status(body, *client));
+    listed.push_back(write_status(body, *client, environment.now()));
   auto list = body.CreateVector(listed);
   auto ring = body.CreateVectorOfStrings(environment.ring_features);
   auto boot = body.CreateVector(environment.boot.bytes.data(), environment.boot.bytes.size());

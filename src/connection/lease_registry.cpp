@@ -3,21 +3,40 @@
 namespace terrace {
 
 void lease_registry::add(const lease_id& id, connection_id owner, std::weak_ptr<const lease> added) {
-  leases_.emplace(id, std::move(added));
+  if (!numbers_.emplace(id, last_number_ + 1).second)
+    return;
+  leases_.emplace_hint(leases_.end(), ++last_number_, entry{id, owner, std::move(added)});
   by_owner_[owner].insert(id);
 }
 
+lease_ptr lease_registry::known(const lease_id& id) const {
+  auto number = numbers_.find(id);
+  return number == numbers_.end() ? nullptr : leases_.at(number->second).what.lock();
+}
+
 lease_ptr lease_registry::find(const lease_id& id) const {
-  auto entry = leases_.find(id);
-  return entry == leases_.end() ? nullptr : entry->second.lock();
+  auto found = known(id);
+  return found && found->revoked.is_set() ? nullptr : found;
+}
+
+bool lease_registry::mark_revoked(const lease_id& id) {
+  auto found = known(id);
+  if (found)
+    found->revoked.set();
+  return found != nullptr;
+}
+
+void lease_registry::erase(const lease_id& id) {
+  auto number = numbers_.find(id);
+  leases_.erase(number->second);
+  numbers_.erase(number);
 }
 
 void lease_registry::end(const lease_id& id, connection_id owner) {
-  auto entry = leases_.find(id);
   auto owned = by_owner_.find(owner);
-  if (entry == leases_.end() || owned == by_owner_.end() || owned->second.erase(id) == 0)
+  if (owned == by_owner_.end() || owned->second.erase(id) == 0)
     return;
-  leases_.erase(entry);
+  erase(id);
   if (owned->second.empty())
     by_owner_.erase(owned);
 }
@@ -27,8 +46,26 @@ void lease_registry::end(connection_id owner) {
   if (owned == by_owner_.end())
     return;
   for (const lease_id& id : owned->second)
-    leases_.erase(id);
+    erase(id);
   by_owner_.erase(owned);
+}
+
+std::vector<lease_report> lease_registry::list(uint64_t after, size_t count_max) const {
+  std::vector<lease_report> listed;
+  for (auto at = leases_.upper_bound(after); at != leases_.end() && listed.size() < count_max; ++at) {
+    const auto& [number, one] = *at;
+    lease_ptr what = one.what.lock();
+    if (!what)
+      continue; // its owner has ended it, and the notice is on its way
+    lease_report report{one.id, number, one.owner, {}, what->chunks.size(), 0, what->bytes, what->taken,
+                        what->revoked.is_set()};
+    if (what->in) {
+      report.in = what->in->id;
+      report.tokens = report.chunks * what->in->spec.chunk_tokens;
+    }
+    listed.push_back(report);
+  }
+  return listed;
 }
 
 } // namespace terrace

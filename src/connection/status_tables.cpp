@@ -47,7 +47,10 @@ flatbuffers::Offset<wire::TierStatus> write_status(flatbuffers::FlatBufferBuilde
 }
 
 flatbuffers::Offset<wire::ClientStatus> write_status(flatbuffers::FlatBufferBuilder& body,
-                                                     const client_state& client) {
+                                                     const client_state& client,
+                                                     std::chrono::steady_clock::time_point now) {
+  using std::chrono::duration_cast;
+  using std::chrono::milliseconds;
   auto name = body.CreateString(client.name());
   auto group = body.CreateString(client.group);
   auto state = body.CreateString(client.state.load());
@@ -64,6 +67,11 @@ flatbuffers::Offset<wire::ClientStatus> write_status(flatbuffers::FlatBufferBuil
   out.add_leases(client.leases);
   out.add_reservations(client.reservations);
   out.add_requests(client.requests);
+  out.add_age_ms(static_cast<uint64_t>(duration_cast<milliseconds>(now - client.since).count()));
+  out.add_leased_bytes(client.leased ? client.leased->bytes() : 0);
+  out.add_quarantined_bytes(client.quarantined_bytes);
+  out.add_answered(client.answered);
+  out.add_latency_us(client.latency_ns / 1000);
   return out.Finish();
 }
 

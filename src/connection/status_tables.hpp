@@ -7,6 +7,7 @@
 #include "tier/policy_messages.hpp"
 #include "tier/tier_report.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 
@@ -15,7 +16,8 @@ namespace terrace {
 flatbuffers::Offset<wire::TierStatus> write_status(flatbuffers::FlatBufferBuilder& body,
                                                    const tier_report& tier);
 flatbuffers::Offset<wire::ClientStatus> write_status(flatbuffers::FlatBufferBuilder& body,
-                                                     const client_state& client);
+                                                     const client_state& client,
+                                                     std::chrono::steady_clock::time_point now);
 flatbuffers::Offset<wire::SpaceStatus> write_status(flatbuffers::FlatBufferBuilder& body,
                                                     const opened_space& space);
 

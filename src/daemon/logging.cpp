@@ -3,6 +3,7 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <exception>
 #include <iostream>
@@ -72,11 +73,22 @@ void start_logging(const daemon_options& options) {
     spdlog::set_pattern(R"({"time":"%Y-%m-%dT%H:%M:%S.%e%z","level":"%l","message":"%v"})");
   else
     spdlog::set_pattern("%Y-%m-%d %H:%M:%S.%e %^%l%$ %v");
-  set_log_level(options.log_level);
+  (void) set_log_level(options.log_level); // validated
   started = true;
 }
 
-void set_log_level(const std::string& level) { spdlog::set_level(spdlog::level::from_str(level)); }
+result<std::string> set_log_level(const std::string& level) {
+  const auto& known = daemon_options::log_levels;
+  if (std::find(known.begin(), known.end(), level) == known.end()) {
+    std::string all;
+    for (std::string_view one : known)
+      all.append(all.empty() ? "" : ", ").append(one);
+    return fail(errc::bad_request, "expected one of the log levels " + all + ", got \"" + level + "\"");
+  }
+  auto before = spdlog::level::to_string_view(spdlog::get_level());
+  spdlog::set_level(spdlog::level::from_str(level));
+  return std::string(before.data(), before.size());
+}
 
 namespace {
 

@@ -12,8 +12,8 @@ namespace terrace {
 /// Call before the actors start. Any thread may log afterwards.
 void start_logging(const daemon_options& options);
 
-/// At run time, after a reload.
-void set_log_level(const std::string& level);
+/// At run time, after a reload, or for an operator. Returns the level before. Error: `bad_request`, for an unknown level.
+result<std::string> set_log_level(const std::string& level);
 
 /// The levels debug and trace.
 bool logs_detail(detail_log::level level);

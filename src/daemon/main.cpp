@@ -195,7 +195,7 @@ void reload(const command_line& given, const environment& env, settings& in_forc
   if (merged.disk.policy != in_force.disk.policy)
     changed.disk = merged.disk.policy;
   in_force = std::move(merged);
-  set_log_level(in_force.daemon.log_level);
+  (void) set_log_level(in_force.daemon.log_level); // validated
   caf::anon_send(supervisor, std::move(changed));
   // Also if nothing has changed: memory that was not available before may be now.
   caf::anon_send(supervisor, resize_groups{host_bytes_of(in_force)});
@@ -266,7 +266,7 @@ int serve(settings with, const command_line& given, const environment& env) {
   runtime_with.slice_us = with.daemon.worker_slice_us;
   runtime_with.ring_lost = end_at_once(with);
   // The workers' callbacks outlive them: the system waits for their threads at its end.
-  unique_fd over(::eventfd(0, EFD_CLOEXEC));
+  unique_fd over(::eventfd(0, EFD_CLOEXEC)), shut_down(::eventfd(0, EFD_CLOEXEC));
   std::atomic<int> code{clean};
   service_notifier notifier(env.notify_socket);
   caf::actor_system_config config;
@@ -287,6 +287,11 @@ int serve(settings with, const command_line& given, const environment& env) {
   const auto paths = paths_of(*wired);
   wired->log = log_info;
   wired->detail = {logs_detail, log_detail};
+  wired->set_log_level = set_log_level;
+  wired->shut_down = [&] {
+    uint64_t one = 1;
+    (void) !::write(shut_down.get(), &one, sizeof one);
+  };
   wired->warn = log_warning;
   wired->ready = [&](const error& why) {
     if (why.code != errc::ok) {
@@ -308,11 +313,19 @@ int serve(settings with, const command_line& given, const environment& env) {
   wired->workers = static_cast<uint32_t>(workers.size());
   auto supervisor = actors::spawn_supervisor(system, std::move(*wired));
 
+  auto drain = [&] {
+    log_info("draining: no new requests");
+    notifier.send("STOPPING=1");
+    caf::anon_send(supervisor, drain_notice{});
+  };
   heartbeat heart(workers);
   unique_fd timer = watchdog_timer(env);
   for (;;) {
-    pollfd watched[] = {{over.get(), POLLIN, 0}, {signals.get(), POLLIN, 0}, {timer.get(), POLLIN, 0}};
-    ::poll(watched, timer ? 3 : 2, -1);
+    pollfd watched[] = {{over.get(), POLLIN, 0},
+                        {signals.get(), POLLIN, 0},
+                        {shut_down.get(), POLLIN, 0},
+                        {timer.get(), POLLIN, 0}};
+    ::poll(watched, timer ? 4 : 3, -1);
     if (watched[0].revents != 0)
       break;
     if (watched[1].revents != 0) {
@@ -321,12 +334,15 @@ int serve(settings with, const command_line& given, const environment& env) {
       if (signal.ssi_signo == SIGHUP) {
         reload(given, env, with, supervisor);
       } else {
-        log_info("draining: no new requests");
-        notifier.send("STOPPING=1");
-        caf::anon_send(supervisor, drain_notice{});
+        drain();
       }
     }
-    if (timer && watched[2].revents != 0) {
+    if (watched[2].revents != 0) {
+      uint64_t count = 0;
+      (void) !::read(shut_down.get(), &count, sizeof count);
+      drain();
+    }
+    if (timer && watched[3].revents != 0) {
       uint64_t count = 0;
       (void) !::read(timer.get(), &count, sizeof count);
       if (heart.beats())

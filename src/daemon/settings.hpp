@@ -37,7 +37,8 @@ struct option_problem {
 struct daemon_options {
   uint32_t workers = 0; ///< actor threads; 0: 1 on up to 4 processors, else a quarter of them, at most 4
   uint32_t worker_slice_us = 100; ///< kernel scheduler slice of the workers; 0: the kernel's default
-  std::string log_level = "info"; ///< trace, debug, info, warning, error
+  static constexpr std::array<std::string_view, 5> log_levels{"trace", "debug", "info", "warning", "error"};
+  std::string log_level = "info";
   bool log_json = false;          ///< one JSON object per line instead of text
   std::chrono::milliseconds shutdown_grace{
       10000}; ///< after SIGTERM: how long transfers in flight may still finish

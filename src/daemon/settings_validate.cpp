@@ -102,12 +102,11 @@ void validate_tier(problems& found, const std::string& section, const Tier& tier
 } // namespace
 
 problems daemon_options::validate() const {
-  constexpr std::array<std::string_view, 5> levels{"trace", "debug", "info", "warning", "error"};
   problems found;
   count_in_range(found, "daemon.workers", workers, 0, 64);
   if (worker_slice_us != 0)
     count_in_range(found, "daemon.worker_slice_us", worker_slice_us, 100, 100'000);
-  one_of(found, "daemon.log_level", log_level, levels);
+  one_of(found, "daemon.log_level", log_level, log_levels);
   duration_in_range(found, "daemon.shutdown_grace", shutdown_grace, std::chrono::milliseconds(0),
                     std::chrono::minutes(10));
   return found;

@@ -55,6 +55,7 @@ void client_probe::collect(const labels& of, sample_sink& sink) const {
         "Leases that end before the found prefix does, because leases may hold only a part of host memory "
         "and of the disk.",
         leases_shortened_);
+  count("terrace_leases_revoked_total", "Leases that an operator ended.", leases_revoked_);
   level("terrace_leases_old", "Leases held longer than lease.warn_after.", old_leases_);
   level("terrace_sessions", "Open sessions.", sessions_);
   level("terrace_session_bytes", "Memory of the open sessions, as if none shared anything.", session_bytes_);

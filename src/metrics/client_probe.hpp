@@ -41,6 +41,7 @@ class client_probe {
   void lease_taken() noexcept;
   void lease_shortened() noexcept { leases_shortened_.add(); } ///< it would have held too much
   void lease_ended() noexcept { leases_.subtract(); }          ///< exactly once per `lease_taken`
+  void lease_revoked() noexcept { leases_revoked_.add(); }     ///< by an operator; `lease_ended` as well
   void lease_old() noexcept { old_leases_.add(); }             ///< once per lease older than lease.warn_after
   void old_lease_ended() noexcept { old_leases_.subtract(); }
 
@@ -54,7 +55,7 @@ class client_probe {
   gauge sessions_, session_bytes_, sessions_evicted_;
   counter session_turns_;
   gauge connections_, request_bytes_, staged_bytes_, quarantined_bytes_, leases_, old_leases_;
-  counter accepted_, received_bytes_, sent_bytes_, stalls_, leases_taken_, leases_shortened_;
+  counter accepted_, received_bytes_, sent_bytes_, stalls_, leases_taken_, leases_shortened_, leases_revoked_;
   std::array<counter, refusals> refused_;
 };
 

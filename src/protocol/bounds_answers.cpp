@@ -57,6 +57,13 @@ result<void> check(const wire::SessionsAnswer& table) {
   return {};
 }
 
+result<void> check(const wire::LeasesAnswer& table) {
+  for (const auto* one : *table.leases())
+    if (auto ok = check_id("lease", one->lease(), false); !ok)
+      return ok;
+  return {};
+}
+
 result<void> check(const wire::StatusAnswer& table) {
   for (const auto* group : *table.groups())
     if (group->open_spaces())

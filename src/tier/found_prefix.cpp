@@ -235,6 +235,7 @@ steps found_prefix::charge_below() {
       }
     }
     share.held = account_->charge_below(share.tier, std::move(share.held), bytes);
+    held_bytes_ += bytes;
   }
 }
 
@@ -271,6 +272,7 @@ steps found_prefix::lease_in_host(const lease_room& room) {
   while (charge.add_some(step_objects, &*claimed_))
     co_yield {};
   host = charge.result();
+  held_bytes_ += charge.bytes();
   claimed_.reset();
 }
 

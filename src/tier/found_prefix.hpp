@@ -71,6 +71,7 @@ class found_prefix {
   /// below either. The rest is charged to the account.
   bool lease_some(const lease_room& room);
   bool shortened() const { return shortened_; } ///< more is present, but the lease could not hold it
+  uint64_t held_bytes() const { return held_bytes_; } ///< physical, of what the lease holds in all tiers
 
   /// Per searched tier: some of the accesses that probes did not record, because a chain is recorded from its end; nullopt:
   /// that was all. After `lease_some`, before `take_holds`.
@@ -117,6 +118,7 @@ class found_prefix {
   std::vector<sum> below_;   ///< parallel to the shares: of those below, as far as they are summed
   std::vector<bool> leased_; ///< parallel to the host objects, as far as they are counted: leased by anybody
   uint64_t added_bytes_ = 0; ///< of those that are not: what the lease adds
+  uint64_t held_bytes_ = 0;
   std::optional<lease_account::claim> claimed_;
   std::optional<steps> leasing_; ///< last: it refers to the others
 };
@@ -127,6 +129,7 @@ struct lookup_answer {
   prefix_plan plan;
   tier_holds held;        ///< of the found chunks, when asked for
   bool shortened = false; ///< more is present, but the lease could not hold it
+  uint64_t held_bytes = 0; ///< physical, of `held`
 };
 
 } // namespace terrace

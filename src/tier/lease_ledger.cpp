@@ -32,14 +32,18 @@ class lease_account::charged_hold {
     auto some = rest.first(std::min(rest.size(), places));
     account_->add(some, from);
     charged_ += some.size();
+    for (const object_place& place : some)
+      bytes_ += place.present() ? place.physical_bytes : 0;
     return some.size() < rest.size();
   }
+  uint64_t bytes() const { return bytes_; }
   object_hold* held() const { return held_.get(); }
 
  private:
   account_ptr account_;
   hold_ptr held_;
   size_t charged_ = 0; ///< places
+  uint64_t bytes_ = 0; ///< of these
 };
 
 /// A hold of a tier below and its charge.
@@ -160,6 +164,7 @@ bool lease_account::gradual_charge::add_some(size_t places, claim* from) {
 }
 
 hold_ptr lease_account::gradual_charge::result() const { return {both_, both_->held()}; }
+uint64_t lease_account::gradual_charge::bytes() const { return both_->bytes(); }
 
 /// The share of host memory in another form: at most `c / (100 - c)` times what is left free.
 uint64_t lease_account::too_much_below(tier_kind in, uint64_t bytes, uint64_t held, uint64_t capacity) const {

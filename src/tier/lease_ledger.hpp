@@ -119,6 +119,7 @@ class lease_account : public std::enable_shared_from_this<lease_account> {
     /// Charges some more places, and takes what leases hold more of from a claim. False: all are charged.
     bool add_some(size_t places, claim* from = nullptr);
     hold_ptr result() const; ///< after the last step
+    uint64_t bytes() const;  ///< physical, of the places that are charged
 
    private:
     static std::shared_ptr<charged_hold> make(account_ptr of, hold_ptr held);

@@ -147,3 +147,29 @@ TEST_F(ClientDirectory, AdmitsWhoeverSaysHelloAsAClientOrAnObserver) {
   EXPECT_EQ(clients.count(standing::observer), 1u);
   EXPECT_EQ(clients.admit(third, false, {1}).error().code, errc::busy);
 }
+
+TEST_F(ClientDirectory, DrainsUntilTheLastClientHasLeft) {
+  auto first = add(), second = add(), late = add(), looker = add();
+  ASSERT_TRUE(clients.admit_client(first, {10}));
+  ASSERT_TRUE(clients.admit_client(second, {10}));
+  int left = 0;
+  EXPECT_EQ(clients.drain([&] { ++left; }), 2u);
+  auto refused = clients.admit_client(late, {10});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, errc::busy);
+  EXPECT_NE(refused.error().text.find("drains"), std::string::npos);
+  EXPECT_EQ(clients.admit_observer(looker), nullptr) << "whoever only looks is admitted";
+  clients.remove(first);
+  EXPECT_EQ(left, 0);
+  EXPECT_EQ(clients.drain([&] { left += 10; }), 1u) << "it drains already";
+  clients.quarantine(second); // its socket is closed
+  EXPECT_EQ(left, 1);
+  clients.remove(second);
+  EXPECT_EQ(left, 1) << "told once";
+}
+
+TEST_F(ClientDirectory, DrainsAtOnceWithoutClients) {
+  bool left = false;
+  EXPECT_EQ(clients.drain([&] { left = true; }), 0u);
+  EXPECT_TRUE(left);
+}

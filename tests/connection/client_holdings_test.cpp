@@ -362,6 +362,75 @@ TEST_F(ClientHoldings, AnEndedProcessReadsNothing) {
   EXPECT_EQ(holdings.leases(), 0u);
 }
 
+TEST_F(ClientHoldings, ARevokedLeaseThatIsNotReadHoldsNothing) {
+  auto taken = lease_on(hold(1, 1));
+  std::weak_ptr<object_hold> held = taken->held.front().held;
+  auto id = taken->id;
+  holdings.add(std::move(taken));
+  auto revoked = holdings.revoke(id);
+  ASSERT_TRUE(revoked);
+  EXPECT_TRUE(revoked->ended.owner);
+  EXPECT_EQ(revoked->reading_bytes, 0u);
+  EXPECT_TRUE(held.expired());
+  EXPECT_EQ(holdings.leases(), 0u);
+  EXPECT_FALSE(holdings.revoke(id));
+}
+
+TEST_F(ClientHoldings, WhatIsReadUnderARevokedLeaseStaysUntilItIsReleased) {
+  ASSERT_TRUE(holdings.add(space(3)));
+  auto objects = hold(1, 2);
+  std::weak_ptr<object_hold> held = objects;
+  auto taken = std::make_shared<lease>(*lease_on(std::move(objects)));
+  taken->in = holdings.space(space_id{3})->what;
+  auto id = taken->id;
+  holdings.add(taken);
+  auto reading = hold(1, 1);
+  std::weak_ptr<object_hold> read_hold = reading;
+  ASSERT_TRUE(read(taken, {place(1)}, {std::move(reading)}));
+  taken.reset();
+  auto revoked = holdings.revoke(id);
+  ASSERT_TRUE(revoked);
+  EXPECT_TRUE(revoked->ended.owner);
+  EXPECT_EQ(revoked->reading_bytes, 4096u);
+  EXPECT_EQ(holdings.revoked_bytes(), 4096u);
+  EXPECT_TRUE(held.expired()) << "what is not read may be evicted";
+  EXPECT_FALSE(read_hold.expired());
+  EXPECT_EQ(holdings.lease_of(id), nullptr);
+  EXPECT_FALSE(holdings.revoke(id)) << "once";
+  EXPECT_TRUE(holdings.close_space(space_id{3})) << "nobody needs its rank";
+  EXPECT_TRUE(holdings.old_leases(now + 1h, 60s).old.empty());
+  auto ended = holdings.release(id);
+  ASSERT_TRUE(ended);
+  EXPECT_FALSE(ended->owner) << "it ended when it was revoked";
+  EXPECT_TRUE(read_hold.expired());
+  EXPECT_EQ(holdings.revoked_bytes(), 0u);
+  EXPECT_EQ(holdings.reading_bytes(), 0u);
+  EXPECT_EQ(holdings.lease_objects(), 0u);
+}
+
+TEST_F(ClientHoldings, NobodyBeginsToReadUnderARevokedLease) {
+  auto other = lease_on(nullptr);
+  auto places = std::vector{place(1)};
+  auto work = reading(other, places, {hold(1, 1)});
+  other->revoked.set();
+  auto refused = holdings.read_some(work);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, errc::gone);
+  EXPECT_EQ(holdings.leases(), 0u);
+}
+
+TEST_F(ClientHoldings, AnEndedProcessReadsNothingUnderARevokedLease) {
+  auto taken = lease_on(hold(1, 1));
+  holdings.add(taken);
+  ASSERT_TRUE(read(taken, {place(1)}, {taken->held.front().held}));
+  ASSERT_TRUE(holdings.revoke(taken->id));
+  EXPECT_TRUE(holdings.close().empty()) << "it ended when it was revoked";
+  EXPECT_EQ(holdings.reading_bytes(), 4096u);
+  holdings.end_readings();
+  EXPECT_EQ(holdings.reading_bytes(), 0u);
+  EXPECT_EQ(holdings.revoked_bytes(), 0u);
+}
+
 TEST_F(ClientHoldings, ErrorsSayWhatWasNotOpenedOrRegistered) {
   ASSERT_TRUE(holdings.add(space(3)));
   EXPECT_EQ(holdings.opened(3).value()->what->id, space_id{3});

@@ -117,3 +117,21 @@ TEST_F(GroupBook, SessionsEndWithTheirOwnerAndAreCounted) {
   EXPECT_FALSE(counted.answer(close_session_request{kept}).closed);
   EXPECT_EQ(counted.answer(sessions_request{9}).bytes, 0u);
 }
+
+TEST_F(GroupBook, ListsLeasesAndMarksThoseThatAreRevoked) {
+  auto held = std::make_shared<lease>();
+  held->id = id;
+  held->bytes = 77;
+  notices->offer(1);
+  book.take(add_lease_notice{id, owner, held});
+  auto listed = book.answer(leases_request{0, 10});
+  EXPECT_EQ(listed.count, 1u);
+  ASSERT_EQ(listed.listed.size(), 1u);
+  EXPECT_EQ(listed.listed[0].id, id);
+  EXPECT_EQ(listed.listed[0].owner, owner);
+  EXPECT_EQ(listed.listed[0].bytes, 77u);
+  EXPECT_TRUE(book.answer(leases_request{listed.listed[0].number, 10}).listed.empty());
+  EXPECT_EQ(book.answer(mark_revoked_request{id}).failure.code, errc::ok);
+  EXPECT_EQ(book.answer(use_lease_request{id}).failure.code, errc::gone);
+  EXPECT_EQ(book.answer(mark_revoked_request{lease_id{{9}}}).failure.code, errc::not_found);
+}

@@ -55,3 +55,32 @@ TEST_F(LeaseRegistry, DoesNotKeepALease) {
   take(1, 7);
   EXPECT_EQ(leases.find(id(1)), nullptr);
 }
+
+TEST_F(LeaseRegistry, ARevokedLeaseIsNotFoundAndStaysListedUntilItsOwnerEndsIt) {
+  auto taken = take(1, 7);
+  EXPECT_TRUE(leases.mark_revoked(id(1)));
+  EXPECT_TRUE(taken->revoked.is_set());
+  EXPECT_EQ(leases.find(id(1)), nullptr);
+  ASSERT_EQ(leases.list(0, 10).size(), 1u);
+  EXPECT_TRUE(leases.list(0, 10)[0].revoked);
+  EXPECT_TRUE(leases.mark_revoked(id(1))) << "again, for whoever was interrupted";
+  leases.end(id(1), connection_id{7});
+  EXPECT_TRUE(leases.list(0, 10).empty());
+  EXPECT_FALSE(leases.mark_revoked(id(1)));
+}
+
+TEST_F(LeaseRegistry, ListsInTheOrderInWhichLeasesWereTaken) {
+  std::vector<lease_ptr> taken;
+  for (uint8_t i = 1; i <= 5; ++i)
+    taken.push_back(take(i, 10 - i));
+  leases.end(id(2), connection_id{8});
+  auto first = leases.list(0, 2);
+  ASSERT_EQ(first.size(), 2u);
+  EXPECT_EQ(first[0].id, id(1));
+  EXPECT_EQ(first[0].owner, connection_id{9});
+  EXPECT_EQ(first[1].id, id(3));
+  auto rest = leases.list(first[1].number, 10);
+  ASSERT_EQ(rest.size(), 2u);
+  EXPECT_EQ(rest[0].id, id(4));
+  EXPECT_EQ(rest[1].id, id(5));
+}

@@ -46,14 +46,23 @@ TEST(StatusTables, AClientHasItsState) {
   client.group = "default";
   client.pid = 12;
   client.leases = 4;
+  client.since = std::chrono::steady_clock::time_point(std::chrono::seconds(100));
+  client.answered = 3;
+  client.latency_ns = 5'999;
+  client.quarantined_bytes = 4096;
   client.set_name("vllm");
   flatbuffers::FlatBufferBuilder body;
-  const auto& written = finished(body, write_status(body, client));
+  const auto& written = finished(body, write_status(body, client, client.since + std::chrono::milliseconds(70)));
   EXPECT_EQ(written.connection(), 7u);
   EXPECT_EQ(written.name()->str(), "vllm");
   EXPECT_EQ(written.state()->str(), "handshake");
   EXPECT_EQ(written.pid(), 12);
   EXPECT_EQ(written.leases(), 4u);
+  EXPECT_EQ(written.age_ms(), 70u);
+  EXPECT_EQ(written.leased_bytes(), 0u);
+  EXPECT_EQ(written.quarantined_bytes(), 4096u);
+  EXPECT_EQ(written.answered(), 3u);
+  EXPECT_EQ(written.latency_us(), 5u);
 }
 
 TEST(StatusTables, ASpaceHasItsPools) {

@@ -78,6 +78,10 @@ std::vector<sample_frame> sample_frames() {
          [&](builder& b) { return wire::CreateForkSession(b, b.CreateVector(id), 1, 100); });
   sample(kind::close_session, [&](builder& b) { return wire::CreateCloseSession(b, b.CreateVector(id)); });
   sample(kind::sessions, [](builder& b) { return wire::CreateSessions(b); });
+  sample(kind::leases, [](builder& b) { return wire::CreateLeases(b, 3); });
+  sample(kind::revoke, [&](builder& b) { return wire::CreateRevoke(b, b.CreateVector(id)); });
+  sample(kind::set_log_level, [](builder& b) { return wire::CreateSetLogLevelDirect(b, "debug"); });
+  sample(kind::shutdown, [](builder& b) { return wire::CreateShutdown(b, true); });
   sample(kind::policies, [](builder& b) { return wire::CreatePolicies(b); });
   sample(kind::set_policy, [](builder& b) { return wire::CreateSetPolicyDirect(b, "host", "arc"); });
   sample(kind::status, [](builder& b) { return wire::CreateStatus(b); });

@@ -232,6 +232,8 @@ made_frame make_request(kind verb, uint64_t request, input_bytes& from, const ve
       return finish(wire::CreateCommit(b, reservation, deadline_of(from.take())));
     }
     case kind::abort: return finish(wire::CreateAbort(b, one_of(client.reservations, from.take())));
+    case kind::revoke: return finish(wire::CreateRevoke(b, lease_in(b, shared, from.take())));
+    case kind::leases: return finish(wire::CreateLeases(b, from.take() % 4));
     case kind::release: return finish(wire::CreateRelease(b, lease_in(b, shared, from.take())));
     case kind::cancel: {
       uint8_t which = from.take();

@@ -81,6 +81,11 @@ nb::dict to_dict(const client::client_status& c) {
   d["leases"] = c.leases;
   d["reservations"] = c.reservations;
   d["requests"] = c.requests;
+  d["age"] = static_cast<double>(c.age.count()) / 1e3;
+  d["leased_bytes"] = c.leased_bytes;
+  d["quarantined_bytes"] = c.quarantined_bytes;
+  d["answered"] = c.answered;
+  d["latency"] = static_cast<double>(c.latency.count()) / 1e6;
   return d;
 }
 

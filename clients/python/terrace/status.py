@@ -86,6 +86,11 @@ class ClientStatus:
     leases: int
     reservations: int
     requests: int
+    age: float  #: seconds since it connected
+    leased_bytes: int  #: of host memory, that its leases and readings hold
+    quarantined_bytes: int  #: of these: it may be reading them although their lease or its connection has ended
+    answered: int  #: requests
+    latency: float  #: of all answered requests together, in seconds
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ connection::connection(self_pointer owner, unique_fd socket, peer who, client_pt
                  environment_->limits.request_deadline, environment_->limits.request_deadline_max}),
       waiting_({environment_->limits.credit_requests, environment_->limits.credit_bytes}),
       gate_(record_->id, environment_->memory), deadlines_(environment_->limits.request_deadline),
-      leased_(environment_->group->leases->open()),
+      leased_(record_->leased),
       holdings_({environment_->limits.staging_bytes, environment_->limits.reservations_max,
                  environment_->limits.spaces_max, environment_->limits.regions_max,
                  environment_->limits.leases_max, environment_->limits.lease_objects_max},
@@ -77,7 +77,8 @@ result<void> connection::greeted(std::string client_name, bool observes) {
   const auto& limits = environment_->limits;
   auto leaves = environment_->clients->admit(record_->id, observes, {limits.connections_max, limits.groups});
   if (!leaves) {
-    environment_->client_probe->refused(metrics::refusal::connections_max);
+    environment_->client_probe->refused(environment_->clients->drains() ? metrics::refusal::draining
+                                                                        : metrics::refusal::connections_max);
     return tl::unexpected(leaves.error());
   }
   if (*leaves)
@@ -229,6 +230,8 @@ void connection::answer(const request& what, errc outcome, std::unique_ptr<proto
   if (!latency)
     return;
   environment_->request_probe->finished(static_cast<size_t>(what.kind), outcome, *latency);
+  ++record_->answered;
+  record_->latency_ns += static_cast<uint64_t>(latency->count());
   log_.answered(what.id, what.kind, outcome, *latency, what.context->trace);
   if (outcome == errc::busy)
     environment_->client_probe->refused(metrics::refusal::queue_full);
@@ -356,8 +359,7 @@ void connection::finish() {
     return;
   }
   environment_->clients->quarantine(record_->id);
-  quarantined_bytes_ = holdings_.reading_bytes();
-  environment_->client_probe->quarantines(quarantined_bytes_);
+  count_quarantine();
   log_.end("closed its socket; objects that it may be reading are kept until it ends", environment_->now());
 }
 

@@ -72,6 +72,8 @@ class connection {
   void on_leave(); ///< for another, because it is silent or only observes
   /// A process confirms that it no longer accesses anything of this connection. Counts if it is the client.
   void on_confirmed(pid_t pid);
+  /// An operator has revoked the lease, which the group has marked.
+  revoke_answer on_revoke(const lease_id& id);
 
   // ---- for verbs ----
 
@@ -373,6 +375,7 @@ class connection {
   void arm_timer(clock::time_point at);
   void lease_ended(const client_holdings::ended_lease& ended);
   void serve_after_lease_ends();
+  void count_quarantine();
   void show_phase() { record_->state = to_string(life_.now()); }
   /// Called on any thread, runs `work` on the connection's, unless it has ended.
   std::function<void()> on_any_thread(std::function<void()> work);

@@ -23,6 +23,7 @@ connection::interface::behavior_type connection_behavior(connection::self_pointe
       [](const resume_notice& notice) { (*notice.work)(); },
       [self](drain_notice) { self->state.work->on_drain(); },
       [self](leave_notice) { self->state.work->on_leave(); },
+      [self](const revoke_request& request) { return self->state.work->on_revoke(request.id); },
       [self](const confirm_notice& notice) { self->state.work->on_confirmed(notice.pid); },
   };
 }
@@ -38,6 +39,8 @@ connection_actor spawn_connection(caf::actor_system& system, const runtime::home
   record->pid = who.pid;
   record->uid = who.uid;
   record->gid = who.gid;
+  record->since = environment->now();
+  record->leased = environment->group->leases->open();
   auto seed = std::make_shared<connection_seed>(
       connection_seed{std::move(socket), std::move(who), record, environment});
   auto handle = runtime::spawn_homed(system, home, connection_behavior, seed);

@@ -46,8 +46,38 @@ bool connection::release_lease(const lease_id& id) {
     tell_group(end_lease_notice{id, record_->id});
   lease_ended(*ended);
   log_.debug([] { return std::string("has released a lease"); });
+  count_quarantine();
   show();
   return true;
+}
+
+revoke_answer connection::on_revoke(const lease_id& id) {
+  bool later = holdings_.ends_elsewhere(id);
+  auto revoked = holdings_.revoke(id);
+  if (!revoked)
+    return {};
+  if (later)
+    serve_after_lease_ends();
+  if (revoked->ended.owner) {
+    tell_group(end_lease_notice{id, record_->id});
+    environment_->client_probe->lease_revoked();
+  }
+  lease_ended(revoked->ended);
+  log_.info(std::string(revoked->ended.owner ? "had its lease" : "had a lease that it read") +
+            " revoked by an operator; " + std::to_string(revoked->reading_bytes) +
+            " bytes that it may be reading are kept until it releases them or ends");
+  count_quarantine();
+  show();
+  return {{}, true, revoked->reading_bytes};
+}
+
+/// What the client may be reading although it has no right to it any longer.
+void connection::count_quarantine() {
+  bool whole = life_.now() == connection_phase::quarantined;
+  uint64_t bytes = whole ? holdings_.reading_bytes() : holdings_.revoked_bytes();
+  environment_->client_probe->quarantines(bytes);
+  environment_->client_probe->unquarantines(std::exchange(quarantined_bytes_, bytes));
+  record_->quarantined_bytes = bytes;
 }
 
 bool connection::has_read(const lease_id& id) {

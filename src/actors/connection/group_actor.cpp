@@ -55,6 +55,8 @@ group_actor::behavior_type group_behavior(self_pointer self, const space_registr
       [&book](const reserve_spaces_request& request) { return book.answer(request); },
       [&book](const add_lease_notice& notice) { book.take(notice); },
       [&book](const use_lease_request& request) { return book.answer(request); },
+      [&book](const mark_revoked_request& request) { return book.answer(request); },
+      [&book](const leases_request& request) { return book.answer(request); },
       [&book](const end_lease_notice& notice) { book.take(notice); },
       [&book](const end_owner_notice& notice) { book.take(notice); },
       [&book](const begin_lookup_request& request) { return book.answer(request); },

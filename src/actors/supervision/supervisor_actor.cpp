@@ -32,6 +32,8 @@ std::shared_ptr<connection_environment> environment_of(supervisor_pointer self, 
   environment->spaces = state.with.spaces;
   environment->log = state.with.log;
   environment->detail = state.with.detail;
+  environment->set_log_level = state.with.set_log_level;
+  environment->shut_down = state.with.shut_down;
   return environment;
 }
 

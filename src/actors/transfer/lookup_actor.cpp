@@ -143,7 +143,7 @@ task<> look_up(self_pointer self, lookup_request request, answer<lookup_answer> 
   auto plan = found.take_plan();
   if (!request.object_tiers)
     plan.object_tiers = {}; // otherwise copied with the plan
-  reply.deliver({{}, std::move(plan), std::move(held), found.shortened()});
+  reply.deliver({{}, std::move(plan), std::move(held), found.shortened(), found.held_bytes()});
 }
 
 auto on_lookup(self_pointer self, lookup_request&& request) {

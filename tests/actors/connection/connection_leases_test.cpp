@@ -94,6 +94,42 @@ TEST_F(ConnectionLeases, AnOldLeaseIsReportedOnce) {
   EXPECT_EQ(warnings(), 1);
 }
 
+TEST_F(ConnectionLeases, ALeaseThatIsHeldForHoursStillLoads) {
+  ready();
+  store(0, 4);
+  auto taken = take(20, 4);
+  pass(5h);
+  auto places = read(21, taken, 0, 4);
+  ASSERT_EQ(places.code(), errc::ok) << places.text();
+  EXPECT_EQ(places.as<wire::ReadLeaseAnswer>().locations()->size(), 4u);
+  send(kind::leases, 22, [](auto& body) { return wire::CreateLeases(body); });
+  auto listed = answer();
+  ASSERT_EQ(listed.code(), errc::ok) << listed.text();
+  ASSERT_EQ(listed.as<wire::LeasesAnswer>().leases()->size(), 1u);
+  EXPECT_GE(listed.as<wire::LeasesAnswer>().leases()->Get(0)->age_ms(), 5u * 3'600'000);
+}
+
+TEST_F(ConnectionLeases, ARevokedLeaseIsGoneAndWhatIsReadStaysUntilItIsReleased) {
+  ready();
+  store(0, 4);
+  auto taken = take(20, 4);
+  EXPECT_EQ(read(21, taken, 0, 1).code(), errc::ok);
+  auto revoke = [&](uint64_t id) {
+    send(kind::revoke, id, [&](auto& body) { return wire::CreateRevoke(body, body.CreateVector(taken)); });
+    return answer();
+  };
+  auto revoked = revoke(22);
+  ASSERT_EQ(revoked.code(), errc::ok) << revoked.text();
+  EXPECT_EQ(revoked.as<wire::RevokeAnswer>().holders(), 1u);
+  EXPECT_NE(revoked.as<wire::RevokeAnswer>().quarantined_bytes(), 0u);
+  EXPECT_EQ(held(), 1u);
+  EXPECT_EQ(read(23, taken, 1, 1).code(), errc::gone);
+  EXPECT_EQ(revoke(24).code(), errc::not_found);
+  EXPECT_EQ(release(25, taken).code(), errc::ok) << "it has finished reading";
+  EXPECT_EQ(held(), 0u);
+  EXPECT_EQ(release(26, taken).code(), errc::gone);
+}
+
 TEST_F(ConnectionLeases, NameNoMoreObjectsThanTheyMay) {
   environment->limits.lease_objects_max = 6;
   ready();

@@ -136,6 +136,15 @@ const std::vector<asked> all_asked{
          return wire::CreateAwaitLookup(body, body.CreateVector(Edges::id_of(id)));
        });
      }},
+    {"Leases", credit, 0, 0,
+     [](Edges& by, uint64_t id) {
+       by.send(kind::leases, id, [](auto& body) { return wire::CreateLeases(body); });
+     }},
+    {"Revoke", credit, 0, 0,
+     [](Edges& by, uint64_t id) {
+       by.send(kind::revoke, id,
+               [&](auto& body) { return wire::CreateRevoke(body, body.CreateVector(Edges::id_of(id))); });
+     }},
     {"Status", credit, credit, credit, [](Edges& by, uint64_t id) { by.send_status(id); }},
     {"Policies", 0, credit, 0,
      [](Edges& by, uint64_t id) {

@@ -12,7 +12,7 @@ void share(connection& client, const connection::request& what, const lookup_out
     return;
   }
   lease_ptr held = found.held.lock();
-  if (found.leased && !held) {
+  if (found.leased && (!held || held->revoked.is_set())) {
     client.refuse(what, {errc::gone, "the lookup was answered, and its lease has ended since"});
     return;
   }

@@ -1,0 +1,114 @@
+// terrace leases
+
+#include "cli/command.hpp"
+#include "cli/daemon_connection.hpp"
+#include "cli/digest_text.hpp"
+#include "cli/json.hpp"
+#include "cli/table.hpp"
+#include "cli/units.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <map>
+
+namespace terrace::cli {
+
+namespace {
+
+using names_by_connection = std::map<connection_id, std::string>;
+
+std::string format_leases(const client::leases_status& all, const names_by_connection& names) {
+  std::string text = fmt::format("{} leases\n", format_count(all.count));
+  if (all.leases.empty())
+    return text;
+  table rows({{"lease", align::left},
+              {"client"},
+              {"name", align::left},
+              {"age"},
+              {"space"},
+              {"chunks"},
+              {"tokens"},
+              {"bytes"},
+              {"", align::left}});
+  for (const client::lease_status& one : all.leases) {
+    auto name = names.find(one.connection);
+    rows.add({id_text(one.lease.bytes), std::to_string(static_cast<uint64_t>(one.connection)),
+              name == names.end() ? "-" : name->second,
+              format_duration(static_cast<double>(one.age.count()) * 1e6), std::to_string(one.space),
+              format_count(one.chunks), format_count(one.tokens), format_bytes(one.bytes),
+              one.revoked ? "revoked" : ""});
+  }
+  text.append("\n").append(rows.to_string());
+  if (all.leases.size() < all.count)
+    text += fmt::format("\n  and {} more, see --limit\n", format_count(all.count - all.leases.size()));
+  return text;
+}
+
+json leases_json(const client::leases_status& all, const names_by_connection& names) {
+  json leases = json::array();
+  for (const client::lease_status& one : all.leases) {
+    auto name = names.find(one.connection);
+    leases.push_back({{"lease", id_text(one.lease.bytes)},
+                      {"number", one.number},
+                      {"connection", static_cast<uint64_t>(one.connection)},
+                      {"name", name == names.end() ? "" : name->second},
+                      {"age_ms", one.age.count()},
+                      {"space", one.space},
+                      {"chunks", one.chunks},
+                      {"tokens", one.tokens},
+                      {"bytes", one.bytes},
+                      {"revoked", one.revoked}});
+  }
+  return {{"count", all.count}, {"leases", leases}};
+}
+
+class leases_command final : public command {
+ public:
+  void declare(CLI::App& app) override {
+    app.add_option("--limit", limit_, "List at most this many, the oldest first")->capture_default_str();
+    daemon_.declare(app);
+  }
+
+  outcome<exit_code> run(console& to) override {
+    auto daemon = connect(daemon_, "terrace leases", true);
+    if (!daemon)
+      return tl::unexpected(daemon.error());
+    client::leases_status all;
+    uint64_t after = 0;
+    bool more = true;
+    while (more) { // in parts: a long list does not fit in an answer
+      auto part = daemon->leases(after, daemon_.until());
+      if (!part)
+        return request_failed(*daemon, "asking for the leases", part.error());
+      all.count = part->count;
+      more = !part->leases.empty();
+      if (more)
+        after = part->leases.back().number;
+      all.leases.insert(all.leases.end(), part->leases.begin(), part->leases.end());
+      more = more && all.leases.size() < std::min<uint64_t>(limit_, all.count);
+    }
+    all.leases.resize(std::min<uint64_t>(all.leases.size(), limit_));
+    auto status = daemon->status(daemon_.until());
+    if (!status)
+      return request_failed(*daemon, "asking for the clients", status.error());
+    names_by_connection names;
+    for (const client::client_status& one : status->clients)
+      names[one.connection] = one.name;
+    if (daemon_.json)
+      print_json(to, leases_json(all, names));
+    else
+      fmt::print(to.out, "{}", format_leases(all, names));
+    return exit_code::ok;
+  }
+
+ private:
+  uint64_t limit_ = 100;
+  daemon_options daemon_;
+};
+
+} // namespace
+
+std::unique_ptr<command> make_leases_command() { return std::make_unique<leases_command>(); }
+
+} // namespace terrace::cli

@@ -1,0 +1,90 @@
+// terrace top
+
+#include "cli/command.hpp"
+#include "cli/daemon_connection.hpp"
+#include "cli/interruption.hpp"
+#include "cli/top_report.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+namespace terrace::cli {
+
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+/// What xterm and all its successors understand.
+constexpr const char* from_the_top = "\x1b[H";
+constexpr const char* clear_to_line_end = "\x1b[K";
+constexpr const char* clear_below = "\x1b[J";
+constexpr const char* clear_all = "\x1b[2J";
+
+/// Overwrites what was shown before, so that it does not flicker.
+void redraw(console& to, const std::string& text) {
+  std::string lines = from_the_top;
+  for (char c : text) {
+    if (c == '\n')
+      lines += clear_to_line_end;
+    lines += c;
+  }
+  fmt::print(to.out, "{}{}", lines, clear_below);
+  std::fflush(to.out);
+}
+
+class top_command final : public command {
+ public:
+  void declare(CLI::App& app) override {
+    app.add_option("--interval", interval_s_, "Seconds between two looks")
+        ->check(CLI::Range(0.1, 3'600.0))
+        ->capture_default_str();
+    app.add_option("--count", count_, "Show so many times, then end; 0: until Ctrl-C")->capture_default_str();
+    app.add_option("--clients", clients_, "Show at most so many of the slowest clients")->capture_default_str();
+    daemon_.declare(app);
+  }
+
+  outcome<exit_code> run(console& to) override {
+    if (daemon_.json)
+      return bad_usage("expected no --json: terrace status --json has the counters from which rates are computed");
+    auto daemon = connect(daemon_, "terrace top", true);
+    if (!daemon)
+      return tl::unexpected(daemon.error());
+    interruption stop;
+    auto before = daemon->status(daemon_.until());
+    auto looked = clock::now();
+    if (!before)
+      return request_failed(*daemon, "asking for the status", before.error());
+    if (to.out_is_terminal)
+      fmt::print(to.out, "{}", clear_all);
+    for (uint64_t shown = 0; count_ == 0 || shown < count_; ++shown) {
+      stop.sleep_until(looked + std::chrono::nanoseconds(static_cast<int64_t>(interval_s_ * 1e9)));
+      if (stop.requested())
+        break;
+      auto now = daemon->status(daemon_.until());
+      auto at = clock::now();
+      if (!now)
+        return request_failed(*daemon, "asking for the status", now.error());
+      std::string text = format_top(*before, *now, at - looked, clients_);
+      if (to.out_is_terminal)
+        redraw(to, text);
+      else
+        fmt::print(to.out, "{}{}", shown == 0 ? "" : "\n", text);
+      std::fflush(to.out);
+      before = std::move(now);
+      looked = at;
+    }
+    return exit_code::ok;
+  }
+
+ private:
+  double interval_s_ = 2;
+  uint64_t count_ = 0;
+  size_t clients_ = 10;
+  daemon_options daemon_;
+};
+
+} // namespace
+
+std::unique_ptr<command> make_top_command() { return std::make_unique<top_command>(); }
+
+} // namespace terrace::cli

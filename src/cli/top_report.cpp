@@ -1,0 +1,147 @@
+#include "cli/top_report.hpp"
+
+#include "cli/table.hpp"
+#include "cli/units.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+namespace terrace::cli {
+
+namespace {
+
+uint64_t grown(uint64_t before, uint64_t now) { return now > before ? now - before : 0; }
+
+double per_second(uint64_t count, std::chrono::nanoseconds elapsed) {
+  double seconds = static_cast<double>(elapsed.count()) * 1e-9;
+  return seconds > 0 ? static_cast<double>(count) / seconds : 0;
+}
+
+/// "12,031/s"; below ten with a decimal.
+std::string format_per_second(uint64_t count, std::chrono::nanoseconds elapsed) {
+  double rate = per_second(count, elapsed);
+  if (rate < 10 && rate > 0)
+    return fmt::format("{:.1f}/s", rate);
+  return format_count(static_cast<uint64_t>(rate + 0.5)) + "/s";
+}
+
+/// What a client did between the two looks.
+struct activity {
+  const client::client_status* who = nullptr;
+  uint64_t answered = 0;
+  std::chrono::microseconds latency{}; ///< of all of them together
+  double mean_us() const {
+    return answered == 0 ? 0 : static_cast<double>(latency.count()) / static_cast<double>(answered);
+  }
+};
+
+std::string format_mean(uint64_t answered, std::chrono::microseconds latency) {
+  if (answered == 0)
+    return "-";
+  return format_duration(static_cast<double>(latency.count()) * 1e3 / static_cast<double>(answered));
+}
+
+std::vector<activity> activities(const client::daemon_status& before, const client::daemon_status& now) {
+  std::map<connection_id, const client::client_status*> earlier;
+  for (const client::client_status& one : before.clients)
+    earlier[one.connection] = &one;
+  std::vector<activity> all;
+  for (const client::client_status& one : now.clients) {
+    auto was = earlier.find(one.connection);
+    activity done{&one, one.answered, one.latency};
+    if (was != earlier.end()) {
+      done.answered = grown(was->second->answered, one.answered);
+      done.latency = std::max(one.latency - was->second->latency, std::chrono::microseconds(0));
+    }
+    all.push_back(done);
+  }
+  std::stable_sort(all.begin(), all.end(),
+                   [](const activity& a, const activity& b) { return a.mean_us() > b.mean_us(); });
+  return all;
+}
+
+const client::tier_status* tier_before(const client::daemon_status& before, const std::string& group,
+                                       const std::string& tier) {
+  for (const client::group_status& one : before.groups)
+    if (one.name == group)
+      for (const client::tier_status& each : one.tiers)
+        if (each.tier == tier)
+          return &each;
+  return nullptr;
+}
+
+std::string format_tiers(const client::daemon_status& before, const client::group_status& group,
+                         std::chrono::nanoseconds elapsed) {
+  table rows({{"tier", align::left},
+              {"state", align::left},
+              {"used"},
+              {""},
+              {"leased objects"},
+              {"waiting"},
+              {"hits"},
+              {"hit ratio"},
+              {"evictions"},
+              {"read"},
+              {"written"}});
+  for (const client::tier_status& tier : group.tiers) {
+    const client::tier_status* known = tier_before(before, group.name, tier.tier);
+    client::tier_status was = known != nullptr ? *known : tier;
+    uint64_t hits = grown(was.hits, tier.hits), misses = grown(was.misses, tier.misses);
+    auto rate = [&](uint64_t from, uint64_t to) { return format_rate(per_second(grown(from, to), elapsed)); };
+    rows.add({tier.tier, tier.state, format_bytes(tier.used_bytes),
+              format_ratio(share_of(tier.used_bytes, tier.capacity_bytes)), format_count(tier.leased_objects),
+              format_count(tier.waiting_requests), format_per_second(hits, elapsed),
+              hits + misses == 0 ? "-" : format_ratio(share_of(hits, hits + misses)),
+              format_per_second(grown(was.evictions, tier.evictions), elapsed),
+              rate(was.bytes_read, tier.bytes_read), rate(was.bytes_written, tier.bytes_written)});
+  }
+  return rows.to_string();
+}
+
+} // namespace
+
+std::string format_top(const client::daemon_status& before, const client::daemon_status& now,
+                       std::chrono::nanoseconds elapsed, size_t clients_max) {
+  auto clients = activities(before, now);
+  activity all;
+  uint64_t in_flight = 0;
+  for (const activity& one : clients) {
+    all.answered += one.answered;
+    all.latency += one.latency;
+    in_flight += one.who->requests_in_flight;
+  }
+  std::string text =
+      fmt::format("terraced {}, up {}: {} clients, {} requests in flight, {}, mean latency {}\n", now.version,
+                  format_duration(static_cast<double>(now.uptime.count()) * 1e6),
+                  format_count(now.clients.size()), format_count(in_flight),
+                  format_per_second(all.answered, elapsed), format_mean(all.answered, all.latency));
+  for (const client::group_status& group : now.groups)
+    text += fmt::format("\n  group {}: {} leases, {} sessions\n{}", group.name, format_count(group.leases),
+                        format_count(group.sessions), format_tiers(before, group, elapsed));
+  table slowest({{"slowest", align::left},
+                 {"client"},
+                 {"pid"},
+                 {"state", align::left},
+                 {"in flight"},
+                 {"requests"},
+                 {"mean latency"},
+                 {"leases"},
+                 {"leased"},
+                 {"quarantined"}});
+  for (size_t i = 0; i < std::min(clients.size(), clients_max); ++i) {
+    const activity& one = clients[i];
+    slowest.add({one.who->name, std::to_string(static_cast<uint64_t>(one.who->connection)),
+                 std::to_string(one.who->pid), one.who->state, format_count(one.who->requests_in_flight),
+                 format_per_second(one.answered, elapsed), format_mean(one.answered, one.latency),
+                 format_count(one.who->leases), format_bytes(one.who->leased_bytes),
+                 format_bytes(one.who->quarantined_bytes)});
+  }
+  if (!slowest.empty())
+    text.append("\n").append(slowest.to_string());
+  return text;
+}
+
+} // namespace terrace::cli

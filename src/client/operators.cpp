@@ -1,0 +1,48 @@
+// Calls for operators.
+#include "client/client.hpp"
+#include "client/core.hpp"
+
+namespace terrace::client {
+
+using detail::ask;
+using detail::body_builder;
+using protocol::kind;
+
+result<leases_status> connection::leases(uint64_t after, deadline until) {
+  return ask<kind::leases>(
+      *core_->now(), until, [&](body_builder& body) { return wire::CreateLeases(body, after); },
+      [](const wire::LeasesAnswer& table) {
+        leases_status all{table.count(), {}};
+        for (const auto* one : *table.leases())
+          all.leases.push_back({protocol::to_lease_id(one->lease()), one->number(),
+                                connection_id{one->connection()}, one->space(), one->chunks(), one->tokens(),
+                                one->bytes(), std::chrono::milliseconds(one->age_ms()), one->revoked()});
+        return all;
+      });
+}
+
+result<revoke_result> connection::revoke(const lease_id& id, deadline until) {
+  return ask<kind::revoke>(
+      *core_->now(), until,
+      [&](body_builder& body) {
+        return wire::CreateRevoke(body, body.CreateVector(id.bytes.data(), id.bytes.size()));
+      },
+      [](const wire::RevokeAnswer& table) {
+        return revoke_result{table.holders(), table.quarantined_bytes()};
+      });
+}
+
+result<std::string> connection::set_log_level(const std::string& level, deadline until) {
+  return ask<kind::set_log_level>(
+      *core_->now(), until,
+      [&](body_builder& body) { return wire::CreateSetLogLevelDirect(body, level.c_str()); },
+      [](const wire::SetLogLevelAnswer& table) { return table.before()->str(); });
+}
+
+result<uint32_t> connection::shut_down(bool when_idle, deadline until) {
+  return ask<kind::shutdown>(
+      *core_->now(), until, [&](body_builder& body) { return wire::CreateShutdown(body, when_idle); },
+      [](const wire::ShutdownAnswer& table) { return table.clients(); });
+}
+
+} // namespace terrace::client

@@ -1,0 +1,35 @@
+// What requests of operators return.
+#pragma once
+
+#include "base/ids.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <vector>
+
+namespace terrace::client {
+
+/// A lease of the trust group.
+struct lease_status {
+  lease_id lease;
+  uint64_t number = 0;        ///< in the order in which they were taken, from 1
+  connection_id connection{}; ///< its owner
+  uint32_t space = 0;
+  uint32_t chunks = 0;
+  uint64_t tokens = 0;
+  uint64_t bytes = 0; ///< of what it holds in all tiers; of what several leases hold, for each of them
+  std::chrono::milliseconds age{};
+  bool revoked = false; ///< its holders are being told
+};
+
+struct leases_status {
+  uint64_t count = 0;               ///< of all
+  std::vector<lease_status> leases; ///< the oldest first, at most 1,024
+};
+
+struct revoke_result {
+  uint32_t holders = 0;           ///< connections that had the lease
+  uint64_t quarantined_bytes = 0; ///< that they may be reading in place
+};
+
+} // namespace terrace::client
