@@ -43,7 +43,7 @@ struct disk_path_arguments {
   std::shared_ptr<metrics::disk_probe> probe;
   std::shared_ptr<metrics::tier_probe> tier_probe;
   std::shared_ptr<disk_service> service;
-  size_t path = 0; ///< index of the file among the service's paths
+  size_t path = 0;                       ///< index of the file among the service's paths
   std::shared_ptr<device_share> share{}; ///< null: no other trust group uses its device
 };
 

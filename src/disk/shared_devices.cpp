@@ -11,8 +11,9 @@ namespace terrace {
 dev_t whole_device(dev_t device, const std::string& block_devices) {
   namespace fs = std::filesystem;
   std::error_code failed;
-  fs::path place = fs::canonical(
-      fs::path(block_devices) / (std::to_string(major(device)) + ":" + std::to_string(minor(device))), failed);
+  fs::path place = fs::canonical(fs::path(block_devices) /
+                                     (std::to_string(major(device)) + ":" + std::to_string(minor(device))),
+                                 failed);
   if (failed || !fs::exists(place / "partition", failed))
     return device;
   std::ifstream number(place.parent_path() / "dev");

@@ -75,9 +75,9 @@ class device_share {
   io_limits limits_;
   bool active_ = false;
   bool contended_ = false;
-  bool limited_ = false;   ///< another group is active, or was a short time ago
-  io_room room_;           ///< while it is limited
-  uint64_t arrivals_ = 0;  ///< of other groups, when it was limited last
+  bool limited_ = false;  ///< another group is active, or was a short time ago
+  io_room room_;          ///< while it is limited
+  uint64_t arrivals_ = 0; ///< of other groups, when it was limited last
 };
 
 } // namespace terrace

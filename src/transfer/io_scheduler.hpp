@@ -43,7 +43,8 @@ struct io_limits {
   uint64_t piece_bytes = 8ULL << 20;  ///< longer operations are split; a rest of up to an eighth is included
   uint64_t alone_bytes = 64ULL << 20; ///< maximum in flight of a class other than `load`
   uint64_t beside_bytes = 1ULL << 20; ///< a piece, and the minimum share, while a more urgent class is active
-  uint64_t shared_bytes = 32ULL << 20; ///< in flight of all trust groups together while several use the device
+  uint64_t shared_bytes =
+      32ULL << 20; ///< in flight of all trust groups together while several use the device
   /// Percent of the bytes in flight of more urgent classes.
   std::array<uint32_t, io_classes> beside_percent{100, 50, 20, 5};
 };

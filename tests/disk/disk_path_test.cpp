@@ -115,8 +115,8 @@ TEST_F(DiskPath, BesideAnotherGroupOnItsDeviceItHasItsPartInFlight) {
   io_limits limits;
   device_share other(device, 2, limits);
   recorded_output here;
-  disk_path shared({file, limits, health_options{}, probe, std::make_shared<metrics::tier_probe>(), service, 0,
-                    std::make_shared<device_share>(device, 1, limits)},
+  disk_path shared({file, limits, health_options{}, probe, std::make_shared<metrics::tier_probe>(), service,
+                    0, std::make_shared<device_share>(device, 1, limits)},
                    here);
   auto contended = [&] {
     reads_beside_others seen;
@@ -132,7 +132,8 @@ TEST_F(DiskPath, BesideAnotherGroupOnItsDeviceItHasItsPartInFlight) {
   many.direction = reading;
   many.operations.assign(100, {file->extents_begin(), memory.data(), memory.size()});
   size_t answers = 0;
-  shared.add(many, [&](const disk_answer&) { ++answers; }, now);
+  shared.add(
+      many, [&](const disk_answer&) { ++answers; }, now);
   EXPECT_EQ(here.submitted.size(), limits.depth);
   EXPECT_EQ(contended(), 0);
   other.room();

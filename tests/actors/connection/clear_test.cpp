@@ -59,27 +59,46 @@ TEST_F(Clear, IsRefusedWhileTheVolumeIsOpened) {
   EXPECT_TRUE(remembered().empty());
 }
 
-/// The answer of the keeper, not of a tier.
-TEST_F(Clear, ThatFindsNoMemoryForItsRefusalIsAnswered) {
-  group->starting();
-  bool none = false;
-  size_t looks = 0;
-  environment->now = [&] {
-    ++looks;
-    if (std::exchange(none, false))
-      throw std::bad_alloc();
-    return time;
-  };
-  ASSERT_TRUE(client->send(kind::clear, 20, [](auto& body) { return wire::CreateClear(body); }));
-  for (size_t jobs = 0; looks == 0 && jobs < 1000; ++jobs)
-    run_some(1);
-  ASSERT_FALSE(client->next()) << "it was answered at once";
-  none = true;
-  auto refused = answer();
-  EXPECT_FALSE(none);
-  EXPECT_EQ(refused.code(), errc::no_space) << refused.text();
+namespace {
+
+/// The first look at the clock after a clear has begun, at what other actors have answered, finds no memory.
+struct ClearWithoutMemory : Clear {
+  received refused() {
+    bool none = false;
+    size_t looks = 0;
+    environment->now = [&] {
+      ++looks;
+      if (std::exchange(none, false))
+        throw std::bad_alloc();
+      return time;
+    };
+    EXPECT_TRUE(client->send(kind::clear, 20, [](auto& body) { return wire::CreateClear(body); }));
+    for (size_t jobs = 0; looks == 0 && jobs < 1000; ++jobs)
+      run_some(1);
+    EXPECT_FALSE(client->next()) << "it was answered at once";
+    none = true;
+    auto said = answer();
+    EXPECT_FALSE(none);
+    environment->now = [this] { return time; };
+    return said;
+  }
+};
+
+} // namespace
+
+TEST_F(ClearWithoutMemory, TheAnswerOfATierIsAnErrorOfItsRequest) {
+  auto said = refused();
+  EXPECT_EQ(said.id, 20u);
+  EXPECT_EQ(said.code(), errc::no_space) << said.text();
+  EXPECT_EQ(clear().code(), errc::ok) << "the connection goes on";
+}
+
+TEST_F(ClearWithoutMemory, TheAnswerOfTheKeeperIsAnErrorOfItsRequest) {
+  group->starting(); // so that it refuses
+  auto said = refused();
+  EXPECT_EQ(said.id, 20u);
+  EXPECT_EQ(said.code(), errc::no_space) << said.text();
   EXPECT_EQ(clear().code(), errc::busy) << "the connection goes on";
-  environment->now = [this] { return time; };
 }
 
 TEST_F(Clear, ThatCannotBeRememberedNamesTheVolume) {

@@ -1,6 +1,7 @@
 // Connections over a socket pair, with the simulated ring and a clock that the test moves.
 #include "connection_fixture.hpp"
 
+#include <algorithm>
 #include <cerrno>
 
 using namespace terrace;
@@ -365,6 +366,38 @@ TEST_F(ConnectionWithoutRoom, ItsEndMakesWayForOthers) {
   memory().give_back_objects(1);
 }
 
+/// A request of 80 KiB, of which most is padding, and a cancel behind it.
+static std::vector<uint8_t> large_request_and_cancel() {
+  auto frames = terrace::test::status_frame(20);
+  frames.resize(80 << 10);
+  protocol::frame_header header = protocol::read_header(frames.data());
+  header.length = static_cast<uint32_t>(frames.size());
+  auto written = protocol::write_header(header);
+  std::copy(written.begin(), written.end(), frames.begin());
+  auto cancel =
+      terrace::test::frame_with(kind::cancel, 21, [](auto& body) { return wire::CreateCancel(body, 20); });
+  frames.insert(frames.end(), cancel.begin(), cancel.end());
+  return frames;
+}
+
+TEST_F(ConnectionWithoutRoom, WhatIsBehindALargeFrameIsReadOnceThereIsRoom) {
+  ASSERT_TRUE(client->send(large_request_and_cancel()));
+  settle();
+  EXPECT_FALSE(client->next());
+  memory().give_back_objects(others);
+  EXPECT_EQ(answer().id, 20u);
+  EXPECT_EQ(answer().id, 21u);
+}
+
+TEST_F(ConnectionWithoutRoom, TheEndOfTheStreamIsNoticedBehindALargeFrame) {
+  ASSERT_TRUE(client->send(large_request_and_cancel()));
+  settle();
+  client->close();
+  settle();
+  EXPECT_EQ(environment->clients->size(), 0u);
+  memory().give_back_objects(others);
+}
+
 // ---- memory that there is not ----
 
 /// A connection whose next look at the clock finds no memory, as any step of a request may.
@@ -464,7 +497,6 @@ TEST_F(ConnectionWithoutMemory, AnAnswerThatFindsNoneIsAnErrorOfItsRequest) {
            return wire::CreateReserve(body, space, chunks);
          });
        }},
-      {"clear", [&] { sent(kind::clear, [](auto& body) { return wire::CreateClear(body); }); }},
   };
   for (const auto& [name, request] : verbs) {
     SCOPED_TRACE(name);
