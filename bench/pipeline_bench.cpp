@@ -50,10 +50,12 @@ class cold_chain {
     return must(client_.submit_prefetch(request), "prefetching");
   }
 
+  /// Under a lease, which it takes first.
   client::ticket<client::load_result> load() {
+    held_ = must(client_.lookup({.in = space_, .what = what(), .lease = true}), "looking up").held;
     client::load_request request;
     request.in = space_;
-    request.what = what();
+    request.lease = held_.id();
     request.region = &region_;
     request.runs = runs_;
     return must(client_.submit_load(request), "loading");
@@ -62,6 +64,7 @@ class cold_chain {
   void expect_all(client::ticket<client::load_result>& loading) {
     if (must(client_.wait(loading), "loading").delivered_chunks != objects)
       give_up("a chunk that was written to disk was not delivered");
+    held_.release();
   }
 
  private:
@@ -76,6 +79,7 @@ class cold_chain {
   client::registered_region region_;
   std::vector<digest> chain_;
   std::vector<client::run> runs_;
+  client::lease held_;
 };
 
 /// The slower of reading the bytes from the daemon's own file and copying them once.

@@ -12,8 +12,8 @@ bool load_subject::leased_below() const {
                      [](const tier_hold& one) { return one.tier != tier_kind::host; });
 }
 
-transfer_window load_course::next_window(uint64_t bytes_max) const {
-  return window_at(of.objects, of.objects_per_chunk, begin,
+transfer_window load_course::window_from(size_t first, uint64_t bytes_max) const {
+  return window_at(of.objects, of.objects_per_chunk, first,
                    whole() ? UINT64_MAX : bytes_max >> std::min(fruitless, 63U));
 }
 

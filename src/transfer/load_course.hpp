@@ -66,6 +66,7 @@ struct load_course {
   uint64_t others_hold = 0; ///< bytes of host memory that are unavailable when the window begins
   unsigned fruitless = 0;   ///< rounds that delivered nothing, less windows that were delivered whole since
   bool piecewise = false;   ///< nothing is copied, and not everything is in host memory already
+  bool alone = false;       ///< memory is too short for windows ahead of the next
   bool full = false;        ///< nothing is copied, and there is no room for more
 
   bool complete() const { return begin == of.objects->size(); }
@@ -73,7 +74,13 @@ struct load_course {
 
   /// Without a copy everything must be held at once; if it is in host memory already, that is one window.
   bool whole() const { return !of.copies() && !piecewise; }
-  transfer_window next_window(uint64_t bytes_max) const;
+  transfer_window next_window(uint64_t bytes_max) const { return window_from(begin, bytes_max); }
+  transfer_window window_from(size_t first, uint64_t bytes_max) const;
+
+  /// Windows of a load that copies what a lease holds may come into host memory at a time. They do not wait for memory,
+  /// which others of them may hold; those behind the first are given up when it has to.
+  static constexpr size_t windows_max = 8;
+  bool reads_ahead() const { return of.copies() && of.held_by && fruitless == 0 && !alone; }
 
   /// True for a load that keeps what it brings, and whose connection is charged for that.
   bool charged() const { return !of.copies() && of.account; }

@@ -21,9 +21,10 @@ hold_ptr window_of(const hold_ptr& held, const transfer_window& window) {
 
 } // namespace
 
-load_window::load_window(load_course& course, uint64_t bytes_max)
-    : course_(course), whole_(course.whole()), part_(course.next_window(bytes_max)),
-      source_(part_.size(), tier_kind::host), lost_(part_.size()) {}
+load_window::load_window(load_course& course, uint64_t bytes_max, size_t begin)
+    : course_(course), waits_(begin == course.begin), whole_(course.whole()),
+      part_(course.window_from(begin, bytes_max)), source_(part_.size(), tier_kind::host),
+      lost_(part_.size()) {}
 
 // ---- a round ----
 
@@ -149,6 +150,7 @@ result<acquire_request> load_window::space(const below_reading& reading) {
     if (reading.has(i) && !places_[i].present())
       wanted += physical_bytes_for(part_.objects->payload_bytes[i]);
   }
+  request.may_wait = waits_;
   if (of.copies())
     return request;
   request.may_wait = !course_.delivered_some(); // a waiting request holds nothing

@@ -28,7 +28,16 @@ class load_window {
   static constexpr unsigned fruitless_max = 48;
 
   /// The next window of the course, which outlives it. `bytes_max`: of the arena, unless all must be held at once.
-  load_window(load_course& course, uint64_t bytes_max);
+  load_window(load_course& course, uint64_t bytes_max) : load_window(course, bytes_max, course.begin) {}
+  /// The window that begins with object `begin`, behind others that are in progress: it does not wait for memory, which they
+  /// may hold.
+  load_window(load_course& course, uint64_t bytes_max, size_t begin);
+
+  size_t begin() const { return part_.begin; }
+  size_t end() const { return part_.end; }
+  /// It is beside others, so it does not wait for memory.
+  void wait_for_nothing() { waits_ = false; }
+  bool waits() const { return waits_; }
 
   const batch_ptr& objects() const { return part_.objects; }
 
@@ -102,6 +111,7 @@ class load_window {
   size_t deliverable() const { return usable_ - usable_ % course_.of.objects_per_chunk; }
 
   load_course& course_;
+  bool waits_; ///< for memory
   bool whole_; ///< one window was to hold everything
   transfer_window part_;
   std::vector<object_place> places_; ///< parallel to its objects: in host memory

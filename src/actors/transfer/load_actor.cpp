@@ -1,6 +1,7 @@
 #include "actors/transfer/load_actor.hpp"
 
 #include "actors/transfer/transfer_steps.hpp"
+#include "coroutine/task_event.hpp"
 #include "transfer/below_reading.hpp"
 #include "transfer/load_window.hpp"
 
@@ -10,6 +11,8 @@
 
 #include <algorithm>
 #include <cassert>
+#include <deque>
+#include <memory>
 
 namespace terrace::actors {
 
@@ -175,16 +178,62 @@ void deliver(self_pointer self, const load_job& job, load_window& window) {
   offer_again(self, job, window);
 }
 
+/// A window that is on its way into host memory, or there.
+struct coming_window {
+  load_window window;
+  error failure;
+  task_event brought;
+  task<> progress; ///< last: it refers to the others
+};
+
+using coming_windows = std::deque<std::unique_ptr<coming_window>>;
+
+task<> bring_coming(self_pointer self, const load_job& job, coming_window& coming) {
+  auto failure = co_await bring_window(self, job, coming.window);
+  coming.failure = std::move(failure);
+  coming.brought.set(); // `coming` may be gone
+}
+
+/// Those behind the first are read meanwhile, if a lease says that they are there.
+void begin_windows(self_pointer self, const load_job& job, load_course& course, coming_windows& coming) {
+  bool ahead = course.reads_ahead() && below_of(*job.group).reads && !course.passes();
+  uint64_t bytes =
+      ahead ? job.group->window_bytes / load_course::windows_max : job.group->window_bytes.load();
+  size_t next = coming.empty() ? course.begin : coming.back()->window.end();
+  while (coming.empty() ||
+         (ahead && coming.size() < load_course::windows_max && next < job.objects->size())) {
+    coming.emplace_back(new coming_window{load_window(course, bytes, next), {}, {}, {}});
+    coming_window& one = *coming.back();
+    next = one.window.end();
+    if (ahead && (coming.size() > 1 || next < job.objects->size()))
+      one.window.wait_for_nothing();
+    one.progress = bring_coming(self, job, one);
+    one.progress.start();
+  }
+  assert(coming.size() <= load_course::windows_max);
+}
+
 task<error> load_all(self_pointer self, const load_job& job, load_result& done) {
   load_course course{job, *job.group->memory, *job.group->leases, done};
+  coming_windows coming;
   while (!course.complete()) {
-    load_window window(course, job.group->window_bytes);
-    auto failure = co_await bring_window(self, job, window);
-    auto next = window.after_rounds(failure);
-    if (next == load_window::next::end)
-      co_return failure;
-    if (next == load_window::next::again)
+    begin_windows(self, job, course, coming);
+    coming_window& first = *coming.front();
+    task_event& brought = first.brought;
+    co_await brought;
+    load_window& window = first.window;
+    if (first.failure.code == errc::no_space && !window.waits()) {
+      course.alone = true; // what the others hold is given back before the first waits
+      coming.clear();
       continue;
+    }
+    auto next = window.after_rounds(first.failure);
+    if (next == load_window::next::end)
+      co_return first.failure;
+    if (next == load_window::next::again) {
+      coming.clear();
+      continue;
+    }
     if (window.copies()) {
       auto copy = window.copy();
       const copier_actor& copier = job.group->copiers->next();
@@ -195,6 +244,11 @@ task<error> load_all(self_pointer self, const load_job& job, load_result& done) 
     deliver(self, job, window);
     if (auto end = window.after_delivery())
       co_return *end;
+    bool whole = course.begin == window.end();
+    course.alone = course.alone && !whole;
+    coming.pop_front();
+    if (!whole)
+      coming.clear();
   }
   co_return error{};
 }
