@@ -459,10 +459,15 @@ TEST(OperatorMetrics, RevokedLeasesAndWhatTheyLeaveAreCounted) {
   EXPECT_TRUE(
       has("terrace_quarantined_bytes{group=\"default\"} " + std::to_string(revoked->quarantined_bytes)))
       << text;
+  client::prompt_request prompt{client.space(), client::prefix::of_digests(chain), 0, {}};
+  auto pinned = client->pin(prompt, patiently());
+  ASSERT_TRUE(pinned) << pinned.error().text;
   found.held.release();
   ASSERT_TRUE(eventually([&] { return client.status().clients.at(0).quarantined_bytes == 0; }));
   text = test::scrape(port);
   EXPECT_TRUE(has("terrace_quarantined_bytes{group=\"default\"} 0")) << text;
+  EXPECT_TRUE(has("terrace_pins{group=\"default\"} 1")) << text;
+  EXPECT_TRUE(has("terrace_pinned_bytes{group=\"default\"} " + std::to_string(pinned->bytes))) << text;
 }
 
 } // namespace

@@ -60,6 +60,8 @@ verb_group::verb_group(const options& chosen) : simulated_actors(chosen.shuffled
   environment_->limits = small_limits();
   environment_->started = now_;
   environment_->now = [this] { return now_; };
+  environment_->set_log_level = [](const std::string&) -> result<std::string> { return "info"; };
+  environment_->shut_down = [] {}; // each run ends anyway
   environment_->clients = std::make_shared<actors::connected_clients>();
   environment_->memory = std::make_shared<request_memory>(environment_->limits.group_bytes);
   environment_->regions = regions_;
