@@ -49,15 +49,16 @@ using messages = message_list<
     image_answer, forget_request, forget_answer, close_journal_request, close_journal_answer,
     open_space_request, open_space_answer, idle_spaces_request, idle_spaces_answer, forget_spaces_request,
     forget_spaces_answer, add_lease_notice, reserve_spaces_request, reserve_spaces_answer, use_lease_request,
-    use_lease_answer, mark_revoked_request, mark_revoked_answer, revoke_request, revoke_answer, leases_request,
-    leases_answer, end_lease_notice, end_owner_notice, begin_lookup_request, begin_lookup_answer,
-    finish_lookup_notice, await_lookup_request, await_lookup_answer, cancel_lookup_request,
-    cancel_lookup_answer, open_session_request, open_session_answer, use_session_request, use_session_answer,
-    save_session_request, save_session_answer, close_session_request, close_session_answer, sessions_request,
-    sessions_answer, group_status_request, group_report, sweep_notice, clear_turn_notice, next_part_notice,
-    start_journal, resize_memory, memory_prepared, policies_notice, resize_groups, begin_notice, drain_notice,
-    confirm_notice, leave_notice, resume_notice, disk_prepared, memory_committed, open_disk_notice,
-    commit_piece_notice, add_source, remember_clear_request, remember_clear_answer>;
+    use_lease_answer, mark_revoked_request, mark_revoked_answer, revoke_request, revoke_answer,
+    leases_request, leases_answer, pin_request, pin_answer, unpin_request, unpin_answer, end_lease_notice,
+    end_owner_notice, begin_lookup_request, begin_lookup_answer, finish_lookup_notice, await_lookup_request,
+    await_lookup_answer, cancel_lookup_request, cancel_lookup_answer, open_session_request,
+    open_session_answer, use_session_request, use_session_answer, save_session_request, save_session_answer,
+    close_session_request, close_session_answer, sessions_request, sessions_answer, group_status_request,
+    group_report, sweep_notice, clear_turn_notice, next_part_notice, start_journal, resize_memory,
+    memory_prepared, policies_notice, resize_groups, begin_notice, drain_notice, confirm_notice, leave_notice,
+    resume_notice, disk_prepared, memory_committed, open_disk_notice, commit_piece_notice, add_source,
+    remember_clear_request, remember_clear_answer>;
 
 } // namespace terrace::actors
 
@@ -85,7 +86,7 @@ using tier_actor = caf::typed_actor<
     caf::reacts_to<release_notice>, caf::reacts_to<abandon_notice>,
     // From loads whose read has stalled.
     caf::reacts_to<detach_notice>,
-    // From the finder of wrong bytes in an object.
+    // From the finder of wrong bytes in an object, and from the connection of an operator who evicts a prompt.
     caf::reacts_to<discard_notice>,
     // From transfers between tiers, after their destination is reserved: are the objects still valid?
     caf::replies_to<confirm_request>::with<confirm_answer>,
@@ -241,6 +242,8 @@ using group_actor = caf::typed_actor<
     // From the connection of an operator: before it sends `revoke_request`; and to list leases.
     caf::replies_to<mark_revoked_request>::with<mark_revoked_answer>,
     caf::replies_to<leases_request>::with<leases_answer>,
+    // From the connection of an operator: the group keeps a lease, and lets it go.
+    caf::replies_to<pin_request>::with<pin_answer>, caf::replies_to<unpin_request>::with<unpin_answer>,
     // From the owner: the lease was released, or its connection ended.
     caf::reacts_to<end_lease_notice>, caf::reacts_to<end_owner_notice>,
     // From the connection of a lookup with an id: before it starts, and when it is answered or dropped.

@@ -11,6 +11,9 @@ std::unique_ptr<command> make_clients_command();
 std::unique_ptr<command> make_top_command();
 std::unique_ptr<command> make_leases_command();
 std::unique_ptr<command> make_lease_revoke_command();
+std::unique_ptr<command> make_pin_command();
+std::unique_ptr<command> make_unpin_command();
+std::unique_ptr<command> make_evict_command();
 std::unique_ptr<command> make_log_level_command();
 std::unique_ptr<command> make_drain_command();
 std::unique_ptr<command> make_shutdown_command();
@@ -58,14 +61,22 @@ std::span<const command_entry> commands() {
        "  terrace leases --limit 100000 --json | jq '.leases[] | select(.age_ms > 3600000)'\n",
        make_leases_command},
       {"lease revoke", "End a lease for its owner and all readers",
-       "  terrace lease revoke 5f0c3f6a9be84d0c8e7d2a1b4c6f8e90\n",
-       make_lease_revoke_command},
-      {"log-level", "Change what the daemon logs",
-       "  terrace log-level debug\n", make_log_level_command},
-      {"drain", "End the daemon once its clients have left, and admit no other ones",
-       "  terrace drain\n", make_drain_command},
-      {"shutdown", "End the daemon in order, as SIGTERM does",
-       "  terrace shutdown\n", make_shutdown_command},
+       "  terrace lease revoke 5f0c3f6a9be84d0c8e7d2a1b4c6f8e90\n", make_lease_revoke_command},
+      {"pin", "Keep what is cached of a prompt until it is unpinned",
+       "  terrace pin --model llama --dtype bf16 --layout paged --pool kv:4MiB --tokens @prompt.json\n",
+       make_pin_command},
+      {"unpin", "End the pin of a prompt",
+       "  terrace unpin --model llama --dtype bf16 --layout paged --pool kv:4MiB --tokens @prompt.json\n",
+       make_unpin_command},
+      {"evict", "Remove what is cached of a prompt",
+       "  terrace evict --model llama --dtype bf16 --layout paged --pool kv:4MiB --tokens @prompt.json\n"
+       "  terrace evict --tier host --model llama --dtype bf16 --layout paged --pool kv:4MiB --digests "
+       "d830de3d42c00f25\n",
+       make_evict_command},
+      {"log-level", "Change what the daemon logs", "  terrace log-level debug\n", make_log_level_command},
+      {"drain", "End the daemon once its clients have left, and admit no other ones", "  terrace drain\n",
+       make_drain_command},
+      {"shutdown", "End the daemon in order, as SIGTERM does", "  terrace shutdown\n", make_shutdown_command},
       {"lookup", "Show which leading chunks of a prompt are cached, and where",
        "  terrace lookup --model llama --dtype bf16 --layout paged --pool kv:4MiB --tokens @prompt.json\n"
        "  terrace lookup --model llama --dtype bf16 --layout paged --pool kv:4MiB --digests "

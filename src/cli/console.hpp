@@ -10,7 +10,7 @@ struct console {
   std::FILE* err = stderr;
   bool err_is_terminal = false; ///< redraw progress in place; otherwise plain lines
   std::FILE* in = stdin;
-  bool in_is_terminal = false; ///< questions can be asked
+  bool in_is_terminal = false;  ///< questions can be asked
   bool out_is_terminal = false; ///< what is refreshed is redrawn in place
 };
 

@@ -33,11 +33,14 @@ std::string format_leases(const client::leases_status& all, const names_by_conne
               {"", align::left}});
   for (const client::lease_status& one : all.leases) {
     auto name = names.find(one.connection);
-    rows.add({id_text(one.lease.bytes), std::to_string(static_cast<uint64_t>(one.connection)),
+    rows.add({id_text(one.lease.bytes),
+              one.connection == connection_id{} ? "-" : std::to_string(static_cast<uint64_t>(one.connection)),
               name == names.end() ? "-" : name->second,
               format_duration(static_cast<double>(one.age.count()) * 1e6), std::to_string(one.space),
               format_count(one.chunks), format_count(one.tokens), format_bytes(one.bytes),
-              one.revoked ? "revoked" : ""});
+              one.revoked                         ? "revoked"
+              : one.connection == connection_id{} ? "pinned"
+                                                  : ""});
   }
   text.append("\n").append(rows.to_string());
   if (all.leases.size() < all.count)
@@ -58,6 +61,7 @@ json leases_json(const client::leases_status& all, const names_by_connection& na
                       {"chunks", one.chunks},
                       {"tokens", one.tokens},
                       {"bytes", one.bytes},
+                      {"pinned", one.connection == connection_id{}},
                       {"revoked", one.revoked}});
   }
   return {{"count", all.count}, {"leases", leases}};

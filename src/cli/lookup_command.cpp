@@ -1,10 +1,9 @@
 // terrace lookup
 
 #include "cli/command.hpp"
-#include "cli/digest_text.hpp"
 #include "cli/json.hpp"
 #include "cli/object_client.hpp"
-#include "cli/space_options.hpp"
+#include "cli/prompt_options.hpp"
 #include "cli/table.hpp"
 #include "cli/units.hpp"
 
@@ -35,21 +34,12 @@ std::vector<tier_run> runs_of(const std::vector<tier_kind>& tiers) {
 class lookup_command final : public command {
  public:
   void declare(CLI::App& app) override {
-    auto* tokens = app.add_option("--tokens", tokens_,
-                                  "Token ids, as \"1 2 3\", [1, 2, 3], @FILE or @- (standard input)");
-    auto* digests = app.add_option("--digests", digests_,
-                                   "Chunk digests in hexadecimal, separated by commas or spaces, or @FILE");
-    tokens->excludes(digests);
-    space_.declare(app, true);
-    app.add_option("--lora", lora_, "LoRA adapter of the prompt");
-    app.add_option("--salt", salt_, "Cache salt of the prompt");
+    prompt_.declare(app);
     daemon_.declare(app);
   }
 
   outcome<exit_code> run(console& to) override {
-    if (auto read = read_arguments(); !read)
-      return tl::unexpected(read.error());
-    auto spec = space_.read();
+    auto spec = prompt_.read();
     if (!spec)
       return tl::unexpected(spec.error());
     auto daemon = connect(daemon_, "terrace lookup");
@@ -60,10 +50,7 @@ class lookup_command final : public command {
       return request_failed(*daemon, "opening the space", space.error());
     client::lookup_request request;
     request.in = *space;
-    request.what = digests_.empty() ? client::prefix::of_tokens(token_ids_)
-                                    : client::prefix::of_digests(digest_list_.bytes, digest_list_.width);
-    request.what.lora = lora_;
-    request.what.salt = salt_;
+    request.what = prompt_.what();
     auto begin = std::chrono::steady_clock::now();
     auto found = daemon->lookup(request, daemon_.until());
     auto took = std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin);
@@ -77,26 +64,6 @@ class lookup_command final : public command {
   }
 
  private:
-  outcome<void> read_arguments() {
-    if (tokens_.empty() == digests_.empty())
-      return bad_usage("expected either --tokens or --digests (see terrace lookup --help)");
-    auto text = text_or_file(tokens_.empty() ? digests_ : tokens_);
-    if (!text)
-      return tl::unexpected(text.error());
-    if (!tokens_.empty()) {
-      auto parsed = parse_tokens(*text);
-      if (!parsed)
-        return tl::unexpected(parsed.error());
-      token_ids_ = std::move(*parsed);
-    } else {
-      auto parsed = parse_digests(*text);
-      if (!parsed)
-        return tl::unexpected(parsed.error());
-      digest_list_ = std::move(*parsed);
-    }
-    return {};
-  }
-
   static json describe(const client::lookup_result& found, const client::space& space,
                        std::chrono::nanoseconds took) {
     json runs = json::array();
@@ -131,13 +98,7 @@ class lookup_command final : public command {
     fmt::print(to.out, "\n{}", runs.to_string());
   }
 
-  space_options space_;
-  std::string tokens_;
-  std::string digests_;
-  std::string lora_;
-  std::string salt_;
-  std::vector<uint32_t> token_ids_;
-  digest_list digest_list_;
+  prompt_options prompt_;
   daemon_options daemon_;
 };
 

@@ -7,7 +7,10 @@
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN); // `terrace ... | head` ends with a failed write, not by a signal
-  terrace::cli::console to{stdout, stderr, isatty(STDERR_FILENO) == 1, stdin,
+  terrace::cli::console to{stdout,
+                           stderr,
+                           isatty(STDERR_FILENO) == 1,
+                           stdin,
                            isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1,
                            isatty(STDOUT_FILENO) == 1};
   return static_cast<int>(terrace::cli::run_app({argv + 1, argv + argc}, to));

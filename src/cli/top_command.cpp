@@ -39,13 +39,15 @@ class top_command final : public command {
         ->check(CLI::Range(0.1, 3'600.0))
         ->capture_default_str();
     app.add_option("--count", count_, "Show so many times, then end; 0: until Ctrl-C")->capture_default_str();
-    app.add_option("--clients", clients_, "Show at most so many of the slowest clients")->capture_default_str();
+    app.add_option("--clients", clients_, "Show at most so many of the slowest clients")
+        ->capture_default_str();
     daemon_.declare(app);
   }
 
   outcome<exit_code> run(console& to) override {
     if (daemon_.json)
-      return bad_usage("expected no --json: terrace status --json has the counters from which rates are computed");
+      return bad_usage(
+          "expected no --json: terrace status --json has the counters from which rates are computed");
     auto daemon = connect(daemon_, "terrace top", true);
     if (!daemon)
       return tl::unexpected(daemon.error());

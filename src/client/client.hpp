@@ -208,6 +208,17 @@ class connection {
   /// until they release it or end. Errors: `not_found`.
   result<revoke_result> revoke(const lease_id& id, deadline until = {});
 
+  /// Keeps what is found of a prompt in its tiers until it is unpinned or the daemon ends, whatever becomes of this
+  /// connection. Errors: `no_space` over lease.pin_percent.
+  result<pin_result> pin(const prompt_request& request, deadline until = {});
+
+  /// Ends the pin of exactly this prompt.
+  result<unpin_result> unpin(const prompt_request& request, deadline until = {});
+
+  /// Removes the objects of all chunks of the prompt. Those that somebody holds stay readable for whoever does, and are
+  /// not found again.
+  result<clear_result> evict(const prompt_request& request, deadline until = {});
+
   /// "trace", "debug", "info", "warning" or "error", until the daemon is restarted or reloads its configuration. Returns
   /// the level before. Errors: `bad_request` listing the levels.
   result<std::string> set_log_level(const std::string& level, deadline until = {});

@@ -20,6 +20,8 @@ Offset<flatbuffers::Vector<T>> optional_vector(body_builder& body, std::span<con
   return body.CreateVector(values.data(), values.size());
 }
 
+} // namespace
+
 Offset<wire::Prefix> encode(body_builder& body, const prefix& what) {
   std::vector<Offset<wire::Item>> items;
   for (const auto& item : what.items)
@@ -50,6 +52,8 @@ Offset<wire::Options> encode(body_builder& body, const request_options& options)
   return wire::CreateOptions(body, options.priority, trace, options.inference, options.session, options.turn,
                              to_wire(options.time));
 }
+
+namespace {
 
 Offset<flatbuffers::Vector<const wire::Run*>> encode(body_builder& body, std::span<const run> runs) {
   static_assert(sizeof(run) == sizeof(wire::Run) && offsetof(run, count) == 24, "copied as they are");

@@ -32,6 +32,9 @@ struct hello_request {
   bool observes = false;
 };
 
+flatbuffers::Offset<wire::Prefix> encode(body_builder& body, const prefix& what);
+flatbuffers::Offset<wire::Options> encode(body_builder& body,
+                                          const request_options& options); ///< absent: the defaults
 flatbuffers::Offset<wire::Hello> encode(body_builder& body, const hello_request& request);
 flatbuffers::Offset<wire::OpenSpace> encode(body_builder& body, const space_spec& spec);
 flatbuffers::Offset<wire::Lookup> encode(body_builder& body, const lookup_request& request,

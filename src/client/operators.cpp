@@ -1,6 +1,8 @@
 // Calls for operators.
 #include "client/client.hpp"
 #include "client/core.hpp"
+#include "client/encode.hpp"
+#include "client/socket.hpp"
 
 namespace terrace::client {
 
@@ -29,6 +31,56 @@ result<revoke_result> connection::revoke(const lease_id& id, deadline until) {
       },
       [](const wire::RevokeAnswer& table) {
         return revoke_result{table.holders(), table.quarantined_bytes()};
+      });
+}
+
+result<pin_result> connection::pin(const prompt_request& request, deadline until) {
+  auto number = core_->space_id_of(request.in);
+  if (!number)
+    return tl::unexpected<error>(number.error());
+  return ask<kind::pin>(
+      *core_->now(), until,
+      [&](body_builder& body) {
+        auto what = detail::encode(body, request.what);
+        auto options = detail::encode(body, request.options);
+        return wire::CreatePin(body, *number, what, detail::milliseconds_left(until), options);
+      },
+      [](const wire::PinAnswer& table) {
+        return pin_result{table.requested_chunks(), table.pinned_chunks(), table.tokens(), table.bytes(),
+                          protocol::to_lease_id(table.lease())};
+      });
+}
+
+result<unpin_result> connection::unpin(const prompt_request& request, deadline until) {
+  auto number = core_->space_id_of(request.in);
+  if (!number)
+    return tl::unexpected<error>(number.error());
+  return ask<kind::unpin>(
+      *core_->now(), until,
+      [&](body_builder& body) {
+        auto what = detail::encode(body, request.what);
+        auto options = detail::encode(body, request.options);
+        return wire::CreateUnpin(body, *number, what, detail::milliseconds_left(until), options);
+      },
+      [](const wire::UnpinAnswer& table) {
+        return unpin_result{table.pins(), table.bytes()};
+      });
+}
+
+result<clear_result> connection::evict(const prompt_request& request, deadline until) {
+  auto number = core_->space_id_of(request.in);
+  if (!number)
+    return tl::unexpected<error>(number.error());
+  return ask<kind::evict>(
+      *core_->now(), until,
+      [&](body_builder& body) {
+        auto what = detail::encode(body, request.what);
+        auto options = detail::encode(body, request.options);
+        return wire::CreateEvict(body, *number, what, request.tiers, detail::milliseconds_left(until),
+                                 options);
+      },
+      [](const wire::EvictAnswer& table) {
+        return clear_result{table.objects(), table.bytes()};
       });
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/ids.hpp"
+#include "client/types.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -13,7 +14,7 @@ namespace terrace::client {
 struct lease_status {
   lease_id lease;
   uint64_t number = 0;        ///< in the order in which they were taken, from 1
-  connection_id connection{}; ///< its owner
+  connection_id connection{}; ///< its owner; 0: it is pinned
   uint32_t space = 0;
   uint32_t chunks = 0;
   uint64_t tokens = 0;
@@ -30,6 +31,27 @@ struct leases_status {
 struct revoke_result {
   uint32_t holders = 0;           ///< connections that had the lease
   uint64_t quarantined_bytes = 0; ///< that they may be reading in place
+};
+
+/// A prompt.
+struct prompt_request {
+  space in;
+  prefix what;
+  uint32_t tiers = 0; ///< of `evict`: bit n: tier_kind n; 0: all
+  request_options options;
+};
+
+struct pin_result {
+  uint32_t requested_chunks = 0;
+  uint32_t pinned_chunks = 0; ///< leading ones; 0: nothing was found, and nothing is pinned
+  uint64_t tokens = 0;
+  uint64_t bytes = 0; ///< of what it holds in all tiers
+  lease_id lease;     ///< as `leases` lists it
+};
+
+struct unpin_result {
+  uint32_t pins = 0; ///< 0: there was none
+  uint64_t bytes = 0;
 };
 
 } // namespace terrace::client

@@ -75,7 +75,7 @@ struct client_status {
   uint64_t leased_bytes = 0;       ///< of host memory, that its leases and readings hold
   uint64_t quarantined_bytes =
       0; ///< of these: it may be reading them although their lease or its connection has ended
-  uint64_t answered = 0;                ///< requests
+  uint64_t answered = 0;               ///< requests
   std::chrono::microseconds latency{}; ///< of all answered requests together
 };
 

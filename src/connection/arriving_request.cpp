@@ -72,10 +72,9 @@ std::optional<early_refusal> refusal_of(const arriving_request& what, connection
   if (phase != connection_phase::handshake && what.kind == protocol::kind::hello)
     return malformed("hello was answered already; expected it once per connection");
   if (observes && !observable(what.kind))
-    return malformed(
-        std::string("the connection observes (Hello.observes); expected status, policies or "
-                    "a request of operators, got ") +
-        what.verb);
+    return malformed(std::string("the connection observes (Hello.observes); expected status, policies or "
+                                 "a request of operators, got ") +
+                     what.verb);
   if (what.descriptors != what.descriptors_of_verb) // more than announced are a violation of the framing
     return malformed(std::string(what.verb) + " takes " + std::to_string(what.descriptors_of_verb) +
                      " descriptors, " + std::to_string(what.descriptors) + " came");

@@ -43,7 +43,7 @@ struct early_refusal {
   error why;
   bool malformed = false; ///< the client's mistake, with which a handshake ends
 };
-/// For a request that violates nothing. `observes`: the connection may only ask for status and policies.
+/// For a request that violates nothing. `observes`: the connection may only look and administer.
 std::optional<early_refusal> refusal_of(const arriving_request& what, connection_phase phase, bool observes);
 
 // ---- texts of refusals ----

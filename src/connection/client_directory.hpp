@@ -22,7 +22,7 @@ namespace terrace {
 enum class standing : uint8_t {
   silent,      ///< it has not said hello
   client,      ///< counted against connections_max
-  observer,    ///< it only asks for status and policies
+  observer,    ///< it only looks and administers
   quarantined, ///< its socket is closed, but its process may be reading what it holds
   leaving,     ///< it has to make room for another
 };
@@ -81,7 +81,8 @@ class client_directory {
     if (found == clients_.end() || found->second.as == standing::leaving)
       return fail(errc::busy, "the connection made room for a newer one before it said hello");
     if (drains_)
-      return fail(errc::busy, "the daemon drains: it serves the clients that it has and admits no other ones");
+      return fail(errc::busy,
+                  "the daemon drains: it serves the clients that it has and admits no other ones");
     size_t clients = count_of(standing::client), quarantined = count_of(standing::quarantined);
     if (clients >= bound.connections_max)
       return fail(errc::busy, "the daemon has " + std::to_string(clients) +

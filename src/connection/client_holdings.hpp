@@ -125,7 +125,8 @@ class client_holdings {
     ended_lease ended;
     uint64_t reading_bytes = 0; ///< of what stays, physical
   };
-  std::optional<revoked_lease> revoke(const lease_id& id); ///< nullopt: neither owned nor read here, or revoked before
+  std::optional<revoked_lease>
+  revoke(const lease_id& id); ///< nullopt: neither owned nor read here, or revoked before
 
   /// True if the lease is on so many objects that it ends later than `release`, on the thread of `ends`.
   bool ends_elsewhere(const lease_id& id) const;

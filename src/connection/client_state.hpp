@@ -23,7 +23,7 @@ struct client_state {
   uid_t uid = 0;
   gid_t gid = 0;
   std::chrono::steady_clock::time_point since; ///< when it connected
-  account_ptr leased;                          ///< what its leases and readings hold of host memory; null in tests
+  account_ptr leased; ///< what its leases and readings hold of host memory; null in tests
 
   std::atomic<uint32_t> requests_in_flight{0};
   std::atomic<uint32_t> regions{0};

@@ -21,7 +21,7 @@ class connection_life {
   connection_life(pid_t pid, bool watched) : pid_(pid), watched_(watched) {}
 
   phase now() const { return now_; }
-  bool observes() const { return observes_; } ///< it may ask for status and policies only
+  bool observes() const { return observes_; } ///< it may only look and administer
   bool reads() const { return now_ <= phase::draining; }
   bool ends() const { return now_ >= phase::closing; } ///< no answers are sent any more
 
@@ -33,7 +33,7 @@ class connection_life {
   };
   static error shutting_down() { return {errc::gone, "the daemon is shutting down"}; }
 
-  /// Hello is answered. `observes`: it may ask for status and policies only.
+  /// Hello is answered. `observes`: it may only look and administer.
   void greeted(bool observes) {
     observes_ = observes;
     if (now_ == phase::handshake)

@@ -48,9 +48,39 @@ use_lease_answer group_book::answer(const use_lease_request& request) const {
 }
 
 mark_revoked_answer group_book::answer(const mark_revoked_request& request) {
-  if (leases_.mark_revoked(request.id))
+  if (leases_.mark_revoked(request.id)) {
+    if (auto pinned = pins_.remove(request.id))
+      forget_pin(pinned);
     return {};
+  }
   return {{errc::not_found, "no such lease in this trust group: expected the id of one that is listed"}};
+}
+
+/// Of a pin that has ended.
+void group_book::forget_pin(const lease_ptr& pinned) {
+  leases_.end(pinned->id, connection_id{});
+  if (probe_)
+    probe_->pins_are(pins_.size(), pins_.bytes());
+}
+
+pin_answer group_book::answer(const pin_request& request) {
+  auto replaced = pins_.add(request.what, request.prompt, request.bytes_max);
+  if (!replaced)
+    return {replaced.error()};
+  if (*replaced)
+    leases_.end((*replaced)->id, connection_id{});
+  leases_.add(request.what->id, connection_id{}, request.what);
+  if (probe_)
+    probe_->pins_are(pins_.size(), pins_.bytes());
+  return {};
+}
+
+unpin_answer group_book::answer(const unpin_request& request) {
+  auto pinned = pins_.remove(request.in, request.prompt);
+  if (!pinned)
+    return {};
+  forget_pin(pinned);
+  return {{}, 1, pinned->bytes};
 }
 
 leases_answer group_book::answer(const leases_request& request) const {

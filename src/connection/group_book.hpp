@@ -6,6 +6,7 @@
 #include "connection/group_messages.hpp"
 #include "connection/lease_registry.hpp"
 #include "connection/lookup_messages.hpp"
+#include "connection/pin_book.hpp"
 #include "connection/session_messages.hpp"
 #include "index/space_registry.hpp"
 #include "metrics/client_probe.hpp"
@@ -35,6 +36,8 @@ class group_book {
   use_lease_answer answer(const use_lease_request& request) const;
   mark_revoked_answer answer(const mark_revoked_request& request);
   leases_answer answer(const leases_request& request) const;
+  pin_answer answer(const pin_request& request);
+  unpin_answer answer(const unpin_request& request);
 
   begin_lookup_answer answer(const begin_lookup_request& request);
   void take(const finish_lookup_notice& notice) {
@@ -58,9 +61,11 @@ class group_book {
 
  private:
   void count_sessions();
+  void forget_pin(const lease_ptr& pinned);
 
   space_registry spaces_;
   lease_registry leases_;
+  pin_book pins_;
   lookup_registry lookups_;
   session_table sessions_;
   std::shared_ptr<edge_credit> notices_;

@@ -137,6 +137,25 @@ struct leases_answer {
   std::vector<lease_report> listed; ///< the oldest first
 };
 
+/// The group keeps the lease from now on, instead of another one for the same prompt.
+struct pin_request {
+  lease_ptr what;         ///< of no owner
+  digest prompt;          ///< its last chunk, found or not
+  uint64_t bytes_max = 0; ///< of all pins
+};
+struct pin_answer {
+  error failure; ///< `no_space`, `busy`
+};
+struct unpin_request {
+  space_id in{};
+  digest prompt; ///< as it was pinned
+};
+struct unpin_answer {
+  error failure; ///< always `ok`
+  uint32_t pins = 0;
+  uint64_t bytes = 0; ///< that they held
+};
+
 struct group_status_request {};
 struct group_report {
   error failure;

@@ -57,7 +57,14 @@ std::vector<lease_report> lease_registry::list(uint64_t after, size_t count_max)
     lease_ptr what = one.what.lock();
     if (!what)
       continue; // its owner has ended it, and the notice is on its way
-    lease_report report{one.id, number, one.owner, {}, what->chunks.size(), 0, what->bytes, what->taken,
+    lease_report report{one.id,
+                        number,
+                        one.owner,
+                        {},
+                        what->chunks.size(),
+                        0,
+                        what->bytes,
+                        what->taken,
                         what->revoked.is_set()};
     if (what->in) {
       report.in = what->in->id;

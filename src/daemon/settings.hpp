@@ -39,7 +39,7 @@ struct daemon_options {
   uint32_t worker_slice_us = 100; ///< kernel scheduler slice of the workers; 0: the kernel's default
   static constexpr std::array<std::string_view, 5> log_levels{"trace", "debug", "info", "warning", "error"};
   std::string log_level = "info";
-  bool log_json = false;          ///< one JSON object per line instead of text
+  bool log_json = false; ///< one JSON object per line instead of text
   std::chrono::milliseconds shutdown_grace{
       10000}; ///< after SIGTERM: how long transfers in flight may still finish
   std::vector<option_problem> validate() const;
@@ -193,6 +193,7 @@ struct lease_options {
   uint32_t host_percent = 75;       ///< the share of host memory that leases and their readers may hold
   uint32_t connection_percent = 75; ///< the share of what others leave free of it that a connection may hold
   uint32_t disk_percent = 75;       ///< the share of a disk that leases may hold
+  uint32_t pin_percent = 25;        ///< the bytes that pins may hold in all tiers, as a share of host memory
   std::vector<option_problem> validate() const;
   friend bool operator==(const lease_options&, const lease_options&) = default;
 };

@@ -270,6 +270,7 @@ problems lease_options::validate() const {
   count_in_range(found, "lease.host_percent", host_percent, 1, 100);
   count_in_range(found, "lease.connection_percent", connection_percent, 1, 100);
   count_in_range(found, "lease.disk_percent", disk_percent, 1, 100);
+  count_in_range(found, "lease.pin_percent", pin_percent, 0, 100);
   return found;
 }
 

@@ -24,6 +24,11 @@ void client_probe::lease_taken() noexcept {
   leases_taken_.add();
 }
 
+void client_probe::pins_are(uint64_t count, uint64_t bytes) noexcept {
+  pins_.set(count);
+  pinned_bytes_.set(bytes);
+}
+
 void client_probe::sessions_are(uint64_t count, uint64_t bytes, uint64_t evicted) noexcept {
   sessions_.set(count);
   session_bytes_.set(bytes);
@@ -57,6 +62,9 @@ void client_probe::collect(const labels& of, sample_sink& sink) const {
         leases_shortened_);
   count("terrace_leases_revoked_total", "Leases that an operator ended.", leases_revoked_);
   level("terrace_leases_old", "Leases held longer than lease.warn_after.", old_leases_);
+  level("terrace_pins", "Pinned prompts.", pins_);
+  level("terrace_pinned_bytes", "Bytes that pins hold in all tiers; of what several hold, for each of them.",
+        pinned_bytes_);
   level("terrace_sessions", "Open sessions.", sessions_);
   level("terrace_session_bytes", "Memory of the open sessions, as if none shared anything.", session_bytes_);
   count("terrace_session_turns_total", "Lookups that continued a session.", session_turns_);

@@ -45,6 +45,7 @@ class client_probe {
   void lease_old() noexcept { old_leases_.add(); }             ///< once per lease older than lease.warn_after
   void old_lease_ended() noexcept { old_leases_.subtract(); }
 
+  void pins_are(uint64_t count, uint64_t bytes) noexcept; ///< of the trust group
   /// Of the trust group. `evicted`: since the start, over a bound.
   void sessions_are(uint64_t count, uint64_t bytes, uint64_t evicted) noexcept;
   void session_turn() noexcept { session_turns_.add(); } ///< one that was saved
@@ -52,7 +53,7 @@ class client_probe {
   void collect(const labels& of, sample_sink& sink) const;
 
  private:
-  gauge sessions_, session_bytes_, sessions_evicted_;
+  gauge sessions_, session_bytes_, sessions_evicted_, pins_, pinned_bytes_;
   counter session_turns_;
   gauge connections_, request_bytes_, staged_bytes_, quarantined_bytes_, leases_, old_leases_;
   counter accepted_, received_bytes_, sent_bytes_, stalls_, leases_taken_, leases_shortened_, leases_revoked_;

@@ -12,7 +12,7 @@ namespace terrace::metrics {
 /// One per trust group. Safe on any thread.
 class request_probe {
  public:
-  static constexpr size_t verbs_max = 32;
+  static constexpr size_t verbs_max = 64;
   static constexpr size_t outcomes = 11; ///< the codes of errc
 
   /// `verb` is the frame's kind; kinds from `verbs_max` on are not counted, as no verb has them.

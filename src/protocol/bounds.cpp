@@ -349,6 +349,23 @@ result<void> check(const wire::SetPolicy& table) {
     return ok;
   return check_text("policy", table.policy(), name_bytes_max, false);
 }
+result<void> check(const wire::Pin& table) {
+  if (auto ok = check(*table.prefix()); !ok)
+    return ok;
+  return check(table.options());
+}
+result<void> check(const wire::Unpin& table) {
+  if (auto ok = check(*table.prefix()); !ok)
+    return ok;
+  return check(table.options());
+}
+result<void> check(const wire::Evict& table) {
+  if (auto ok = check_number("tiers", table.tiers(), 0, 15); !ok)
+    return ok;
+  if (auto ok = check(*table.prefix()); !ok)
+    return ok;
+  return check(table.options());
+}
 result<void> check(const wire::OpenSession& table) {
   if (auto ok = check_number("mode of a session", static_cast<uint8_t>(table.mode()), 0,
                              static_cast<uint8_t>(wire::SessionMode::MAX));

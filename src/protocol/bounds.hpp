@@ -33,6 +33,9 @@ result<void> check(const wire::Reserve& table);
 result<void> check(const wire::Cancel& table);
 result<void> check(const wire::EndInference& table);
 result<void> check(const wire::SetPolicy& table);
+result<void> check(const wire::Pin& table);
+result<void> check(const wire::Unpin& table);
+result<void> check(const wire::Evict& table);
 
 result<void> check(const wire::OpenSession& table);
 

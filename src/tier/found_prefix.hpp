@@ -70,7 +70,7 @@ class found_prefix {
   /// not hold in host memory is held below or, if it is not there, shortens the prefix; so does what it may not hold
   /// below either. The rest is charged to the account.
   bool lease_some(const lease_room& room);
-  bool shortened() const { return shortened_; } ///< more is present, but the lease could not hold it
+  bool shortened() const { return shortened_; }       ///< more is present, but the lease could not hold it
   uint64_t held_bytes() const { return held_bytes_; } ///< physical, of what the lease holds in all tiers
 
   /// Per searched tier: some of the accesses that probes did not record, because a chain is recorded from its end; nullopt:
@@ -127,8 +127,8 @@ class found_prefix {
 struct lookup_answer {
   error failure;
   prefix_plan plan;
-  tier_holds held;        ///< of the found chunks, when asked for
-  bool shortened = false; ///< more is present, but the lease could not hold it
+  tier_holds held;         ///< of the found chunks, when asked for
+  bool shortened = false;  ///< more is present, but the lease could not hold it
   uint64_t held_bytes = 0; ///< physical, of `held`
 };
 

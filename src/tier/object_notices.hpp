@@ -31,6 +31,7 @@ struct access_notice {
 enum class discard_reason : uint8_t {
   damaged,  ///< its bytes are wrong or unreadable
   unusable, ///< other ranks of its chunk are missing and will not come
+  unwanted, ///< an operator evicts it
 };
 
 /// These objects are never served again.

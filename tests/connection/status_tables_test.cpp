@@ -52,7 +52,8 @@ TEST(StatusTables, AClientHasItsState) {
   client.quarantined_bytes = 4096;
   client.set_name("vllm");
   flatbuffers::FlatBufferBuilder body;
-  const auto& written = finished(body, write_status(body, client, client.since + std::chrono::milliseconds(70)));
+  const auto& written =
+      finished(body, write_status(body, client, client.since + std::chrono::milliseconds(70)));
   EXPECT_EQ(written.connection(), 7u);
   EXPECT_EQ(written.name()->str(), "vllm");
   EXPECT_EQ(written.state()->str(), "handshake");

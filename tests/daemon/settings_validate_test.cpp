@@ -131,6 +131,7 @@ TEST(Settings, EveryBoundIsEnforced) {
       {"lease.host_percent", [](settings& s) { s.lease.host_percent = 29; }},
       {"lease.connection_percent", [](settings& s) { s.lease.connection_percent = 0; }},
       {"lease.disk_percent", [](settings& s) { s.lease.disk_percent = 101; }},
+      {"lease.pin_percent", [](settings& s) { s.lease.pin_percent = 101; }},
       {"lease.warn_after", [](settings& s) { s.lease.warn_after = std::chrono::milliseconds(0); }},
       {"metrics.address", [](settings& s) { s.metrics.address = "0.0.0.0:9464"; }},
       {"metrics.spaces_max", [](settings& s) { s.metrics.spaces_max = 1001; }},

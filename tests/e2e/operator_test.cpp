@@ -184,6 +184,119 @@ TEST_F(Operator, WhatIsReadUnderARevokedLeaseStaysUntilItsProcessEnds) {
   occupy(operating, 100, host_objects);
 }
 
+/// The words that name the testers' space, and a prompt of these chunks.
+std::vector<std::string> prompt_words(const std::vector<digest>& chain) {
+  std::string digests;
+  for (const digest& one : chain)
+    digests += (digests.empty() ? "" : ",") + to_hex(one);
+  return {"--model", "test",    "--dtype",        "u8", "--layout",  "opaque",
+          "--pool",  "kv:1MiB", "--chunk-tokens", "16", "--digests", digests};
+}
+
+std::vector<std::string> words_of(std::vector<std::string> first, const std::vector<digest>& chain) {
+  for (const std::string& word : prompt_words(chain))
+    first.push_back(word);
+  return first;
+}
+
+TEST_F(Operator, APinnedPromptStaysUntilItIsUnpinned) {
+  tester client(daemon_.socket());
+  auto chain = chain_of(1, 4), longer = chain;
+  auto more = chain_of(2, 2);
+  longer.insert(longer.end(), more.begin(), more.end());
+  client.store(chain);
+  auto pinned = answer_of(daemon_, words_of({"pin"}, longer));
+  EXPECT_EQ(pinned["requested_chunks"], 6);
+  EXPECT_EQ(pinned["pinned_chunks"], 4);
+  EXPECT_EQ(pinned["tokens"], 4 * space_chunk_tokens);
+  EXPECT_GE(pinned["bytes"], 4 * object_bytes);
+  auto listed = answer_of(daemon_, {"leases"});
+  ASSERT_EQ(listed["leases"].size(), 1U);
+  EXPECT_EQ(listed["leases"][0]["pinned"], true);
+  EXPECT_EQ(listed["leases"][0]["lease"], pinned["lease"]);
+  for (uint64_t i = 0; i < 3 * host_objects; ++i)
+    client.store(chain_of(100 + i, 1));
+  EXPECT_EQ(client.load_and_check(chain), 4U) << "the connection that pinned it has ended";
+
+  EXPECT_EQ(answer_of(daemon_, words_of({"unpin"}, chain))["pins"], 0) << "another prompt was pinned";
+  auto unpinned = answer_of(daemon_, words_of({"unpin"}, longer));
+  EXPECT_EQ(unpinned["pins"], 1);
+  EXPECT_EQ(unpinned["bytes"], pinned["bytes"]);
+  EXPECT_EQ(answer_of(daemon_, {"leases"})["count"], 0);
+  occupy(client, 1000, host_objects);
+  EXPECT_EQ(client.lookup(chain).found_chunks, 0U);
+}
+
+TEST_F(Operator, APinMayBeRevokedAndReplaced) {
+  tester client(daemon_.socket());
+  auto chain = chain_of(1, 2);
+  auto none = answer_of(daemon_, words_of({"pin"}, chain));
+  EXPECT_EQ(none["pinned_chunks"], 0);
+  EXPECT_EQ(none["lease"], "");
+  client.store(chain);
+  auto first = answer_of(daemon_, words_of({"pin"}, chain)),
+       second = answer_of(daemon_, words_of({"pin"}, chain));
+  EXPECT_NE(first["lease"], second["lease"]);
+  EXPECT_EQ(answer_of(daemon_, {"leases"})["count"], 1) << "a prompt has one pin";
+  auto revoked = answer_of(daemon_, {"lease", "revoke", second["lease"]});
+  EXPECT_EQ(revoked["holders"], 0);
+  EXPECT_EQ(answer_of(daemon_, {"leases"})["count"], 0);
+  occupy(client, 1000, host_objects);
+}
+
+TEST_F(Operator, PinsHaveABoundThatTheErrorNames) {
+  tester client(daemon_.socket(), "client", 16 * object_bytes);
+  auto chain = chain_of(1, 9); // a quarter of 32 MiB is 8
+  client.store(chain);
+  auto refused = terrace(daemon_, words_of({"pin"}, chain));
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_NE(refused.err.find("lease.pin_percent"), std::string::npos) << refused.err;
+  EXPECT_EQ(answer_of(daemon_, {"leases"})["count"], 0);
+  auto no_chunk = terrace(daemon_, {"pin", "--model", "test", "--dtype", "u8", "--layout", "opaque", "--pool",
+                                    "kv:1MiB", "--chunk-tokens", "16", "--tokens", "1 2 3"});
+  EXPECT_EQ(no_chunk.exit_code, 1);
+  EXPECT_NE(no_chunk.err.find("at least one whole chunk"), std::string::npos) << no_chunk.err;
+}
+
+TEST_F(Operator, AnEvictedPromptIsNotFoundAndOthersAre) {
+  tester client(daemon_.socket());
+  auto chain = chain_of(1, 4), other = chain_of(2, 4);
+  client.store(chain);
+  client.store(other);
+  std::vector<digest> first(chain.begin(), chain.begin() + 2);
+  auto held = client.lookup(first, true);
+  auto places = client->read_lease(held.held.id(), {}, patiently());
+  ASSERT_TRUE(places);
+  auto evicted = answer_of(daemon_, words_of({"evict"}, chain));
+  EXPECT_EQ(evicted["objects"], 4);
+  EXPECT_GE(evicted["bytes"], 4 * object_bytes);
+  EXPECT_EQ(client.lookup(chain).found_chunks, 0U);
+  EXPECT_EQ(client.load_and_check(other), 4U);
+  EXPECT_TRUE(has_content(chain[0], places->objects[0])) << "whoever holds it may read it";
+  EXPECT_EQ(client.tier("host").errors, 0U) << "nothing was wrong with it";
+  EXPECT_EQ(answer_of(daemon_, words_of({"evict"}, chain))["objects"], 0);
+  EXPECT_EQ(client.store(chain), 4U) << "it may be stored again";
+}
+
+TEST(OperatorDisk, EvictsFromOneTierOrAll) {
+  daemon_under_test daemon({.disk_bytes = 64 * mebibyte});
+  ASSERT_TRUE(daemon.await_log("joined"));
+  tester client(daemon.socket());
+  auto chain = chain_of(1, 4);
+  client.store(chain);
+  ASSERT_TRUE(eventually([&] { return client.lookup(chain, false, on_disk).found_chunks == 4; }));
+  EXPECT_EQ(answer_of(daemon, words_of({"evict", "--tier", "host"}, chain))["objects"], 4);
+  EXPECT_EQ(client.lookup(chain, false, on_host).found_chunks, 0U);
+  EXPECT_EQ(client.load_and_check(chain), 4U) << "from the disk";
+  EXPECT_EQ(answer_of(daemon, words_of({"evict"}, chain))["objects"], 8);
+  EXPECT_EQ(client.lookup(chain).found_chunks, 0U);
+  ASSERT_EQ(daemon.terminate(), 0);
+  daemon.start();
+  ASSERT_TRUE(daemon.await_log("joined"));
+  tester later(daemon.socket());
+  EXPECT_EQ(later.lookup(chain).found_chunks, 0U) << "also after a restart";
+}
+
 TEST_F(Operator, AnUnknownLeaseIsAnError) {
   auto unknown = terrace(daemon_, {"lease", "revoke", std::string(32, 'a')});
   EXPECT_EQ(unknown.exit_code, 1);
@@ -308,13 +421,20 @@ TEST(OperatorRights, OtherUsersAreDeniedByName) {
     auto connected = client::connection::connect({.path = socket}, patiently());
     if (!connected)
       return 3;
+    auto space = connected->open_space(test_space(), patiently());
+    if (!space)
+      return 4;
+    client::prompt_request prompt{*space, client::prefix::of_digests(chain), 0, {}};
     auto denied = [](const auto& answer) {
       return !answer && answer.error().code == errc::denied &&
              answer.error().text.find("expected the daemon's own user or root") != std::string::npos;
     };
     return denied(connected->leases(0, patiently())) && denied(connected->revoke(id, patiently())) &&
                    denied(connected->set_log_level("trace", patiently())) &&
-                   denied(connected->shut_down(true, patiently()))
+                   denied(connected->shut_down(true, patiently())) &&
+                   denied(connected->pin(prompt, patiently())) &&
+                   denied(connected->unpin(prompt, patiently())) &&
+                   denied(connected->evict(prompt, patiently()))
                ? 0
                : 1;
   });
@@ -336,13 +456,18 @@ TEST(OperatorMetrics, RevokedLeasesAndWhatTheyLeaveAreCounted) {
   auto has = [&](const std::string& line) { return text.find(line + "\n") != std::string::npos; };
   EXPECT_TRUE(has("terrace_leases_revoked_total{group=\"default\"} 1")) << text;
   EXPECT_TRUE(has("terrace_leases{group=\"default\"} 0")) << text;
-  EXPECT_TRUE(has("terrace_quarantined_bytes{group=\"default\"} " +
-                  std::to_string(revoked->quarantined_bytes)))
+  EXPECT_TRUE(
+      has("terrace_quarantined_bytes{group=\"default\"} " + std::to_string(revoked->quarantined_bytes)))
       << text;
+  client::prompt_request prompt{client.space(), client::prefix::of_digests(chain), 0, {}};
+  auto pinned = client->pin(prompt, patiently());
+  ASSERT_TRUE(pinned) << pinned.error().text;
   found.held.release();
   ASSERT_TRUE(eventually([&] { return client.status().clients.at(0).quarantined_bytes == 0; }));
   text = test::scrape(port);
   EXPECT_TRUE(has("terrace_quarantined_bytes{group=\"default\"} 0")) << text;
+  EXPECT_TRUE(has("terrace_pins{group=\"default\"} 1")) << text;
+  EXPECT_TRUE(has("terrace_pinned_bytes{group=\"default\"} " + std::to_string(pinned->bytes))) << text;
 }
 
 } // namespace

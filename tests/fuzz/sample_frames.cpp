@@ -82,6 +82,9 @@ std::vector<sample_frame> sample_frames() {
   sample(kind::revoke, [&](builder& b) { return wire::CreateRevoke(b, b.CreateVector(id)); });
   sample(kind::set_log_level, [](builder& b) { return wire::CreateSetLogLevelDirect(b, "debug"); });
   sample(kind::shutdown, [](builder& b) { return wire::CreateShutdown(b, true); });
+  sample(kind::pin, [&](builder& b) { return wire::CreatePin(b, 1, by_digests(b), 100); });
+  sample(kind::unpin, [&](builder& b) { return wire::CreateUnpin(b, 1, by_tokens(b)); });
+  sample(kind::evict, [&](builder& b) { return wire::CreateEvict(b, 1, by_digests(b), 2); });
   sample(kind::policies, [](builder& b) { return wire::CreatePolicies(b); });
   sample(kind::set_policy, [](builder& b) { return wire::CreateSetPolicyDirect(b, "host", "arc"); });
   sample(kind::status, [](builder& b) { return wire::CreateStatus(b); });

@@ -232,6 +232,21 @@ made_frame make_request(kind verb, uint64_t request, input_bytes& from, const ve
       return finish(wire::CreateCommit(b, reservation, deadline_of(from.take())));
     }
     case kind::abort: return finish(wire::CreateAbort(b, one_of(client.reservations, from.take())));
+    case kind::pin: {
+      uint32_t space = one_of(client.spaces, from.take());
+      chunks named(from);
+      return finish(wire::CreatePin(b, space, named.write(b), deadline_of(from.take())));
+    }
+    case kind::unpin: {
+      uint32_t space = one_of(client.spaces, from.take());
+      chunks named(from);
+      return finish(wire::CreateUnpin(b, space, named.write(b)));
+    }
+    case kind::evict: {
+      uint32_t space = one_of(client.spaces, from.take());
+      chunks named(from);
+      return finish(wire::CreateEvict(b, space, named.write(b), from.take() % 16));
+    }
     case kind::revoke: return finish(wire::CreateRevoke(b, lease_in(b, shared, from.take())));
     case kind::leases: return finish(wire::CreateLeases(b, from.take() % 4));
     case kind::release: return finish(wire::CreateRelease(b, lease_in(b, shared, from.take())));

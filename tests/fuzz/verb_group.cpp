@@ -60,6 +60,8 @@ verb_group::verb_group(const options& chosen) : simulated_actors(chosen.shuffled
   environment_->limits = small_limits();
   environment_->started = now_;
   environment_->now = [this] { return now_; };
+  environment_->set_log_level = [](const std::string&) -> result<std::string> { return "info"; };
+  environment_->shut_down = [] {}; // each run ends anyway
   environment_->clients = std::make_shared<actors::connected_clients>();
   environment_->memory = std::make_shared<request_memory>(environment_->limits.group_bytes);
   environment_->regions = regions_;
@@ -114,6 +116,12 @@ void verb_group::check_empty() {
   promise_equal(environment_->memory->bytes(), 0U, "bytes of requests");
   promise_equal(environment_->memory->waiting(), 0U, "connections that wait for memory");
   promise_equal(regions_->bytes(), 0U, "bytes of regions");
+  auto left = ask<leases_answer>(group_->group, leases_request{0, 1'000'000}).listed;
+  for (const lease_report& one : left) { // pins outlive their clients
+    promise_equal(static_cast<uint64_t>(one.owner), 0U, "leases of ended connections");
+    auto ended = ask<mark_revoked_answer>(group_->group, mark_revoked_request{one.id});
+    promise(ended.failure.code == errc::ok, "pins end");
+  }
   promise_equal(group_->leases->bytes(), 0U, "bytes that leases hold");
   promise_equal(ask<group_report>(group_->group, group_status_request{}).leases, 0U, "leases");
 

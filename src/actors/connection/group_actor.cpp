@@ -57,6 +57,8 @@ group_actor::behavior_type group_behavior(self_pointer self, const space_registr
       [&book](const use_lease_request& request) { return book.answer(request); },
       [&book](const mark_revoked_request& request) { return book.answer(request); },
       [&book](const leases_request& request) { return book.answer(request); },
+      [&book](const pin_request& request) { return book.answer(request); },
+      [&book](const unpin_request& request) { return book.answer(request); },
       [&book](const end_lease_notice& notice) { book.take(notice); },
       [&book](const end_owner_notice& notice) { book.take(notice); },
       [&book](const begin_lookup_request& request) { return book.answer(request); },

@@ -43,7 +43,7 @@ struct supervisor_arguments {
   std::function<void(const std::string&)> log;
   detail_log detail;
   std::function<result<std::string>(const std::string& level)> set_log_level; ///< of client_environment.hpp
-  std::function<void()> shut_down;                                           ///< of client_environment.hpp
+  std::function<void()> shut_down;                                            ///< of client_environment.hpp
   std::function<void(const std::string&)> warn;
   // Called on the supervisor's thread.
   std::function<void(const error&)> ready; ///< once: every socket accepts clients, or why not

@@ -200,13 +200,19 @@ caf::result<await_answer> on_await(self_pointer self, const await_request& reque
   return reply.promise();
 }
 
+metrics::eviction_reason reason_of(discard_reason why) {
+  switch (why) {
+    case discard_reason::unusable: return metrics::eviction_reason::unusable;
+    case discard_reason::unwanted: return metrics::eviction_reason::cleared;
+    default: return metrics::eviction_reason::damaged;
+  }
+}
+
 void take_part(self_pointer self, long_notices& line) {
   auto& state = self->state;
   auto done = line.step(state.objects());
   if (done.discarded != 0)
-    state.probe->evicted(done.why == discard_reason::unusable ? metrics::eviction_reason::unusable
-                                                              : metrics::eviction_reason::damaged,
-                         done.discarded, bytes_of(done.freed));
+    state.probe->evicted(reason_of(done.why), done.discarded, bytes_of(done.freed));
   settle(self, std::move(done.freed));
 }
 

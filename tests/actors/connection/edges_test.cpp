@@ -145,6 +145,20 @@ const std::vector<asked> all_asked{
        by.send(kind::revoke, id,
                [&](auto& body) { return wire::CreateRevoke(body, body.CreateVector(Edges::id_of(id))); });
      }},
+    {"Unpin", credit, 0, 0,
+     [](Edges& by, uint64_t id) {
+       by.send(kind::unpin, id, [&](flatbuffers::FlatBufferBuilder& body) {
+         auto chunks = Edges::prefix(body, id, 1);
+         return wire::CreateUnpin(body, by.space, chunks);
+       });
+     }},
+    {"Evict", 0, 0, credit,
+     [](Edges& by, uint64_t id) {
+       by.send(kind::evict, id, [&](flatbuffers::FlatBufferBuilder& body) {
+         auto chunks = Edges::prefix(body, id, 1);
+         return wire::CreateEvict(body, by.space, chunks);
+       });
+     }},
     {"Status", credit, credit, credit, [](Edges& by, uint64_t id) { by.send_status(id); }},
     {"Policies", 0, credit, 0,
      [](Edges& by, uint64_t id) {

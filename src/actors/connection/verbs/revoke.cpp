@@ -32,15 +32,14 @@ void ask_next(const revocation_ptr& all) {
   }
   client_ptr next = std::move(all->clients.back());
   all->clients.pop_back();
-  all->client.ask(
-      next->actor, revoke_request{all->id},
-      all->client.guarded(all->what,
-                          [all](const revoke_answer& answer) {
-                            all->holders += answer.held ? 1 : 0;
-                            all->quarantined_bytes += answer.quarantined_bytes;
-                            ask_next(all);
-                          }),
-      [all] { ask_next(all); }); // it has ended, and so has what it held
+  all->client.ask(next->actor, revoke_request{all->id},
+                  all->client.guarded(all->what,
+                                      [all](const revoke_answer& answer) {
+                                        all->holders += answer.held ? 1 : 0;
+                                        all->quarantined_bytes += answer.quarantined_bytes;
+                                        ask_next(all);
+                                      }),
+                  [all] { ask_next(all); }); // it has ended, and so has what it held
 }
 
 } // namespace

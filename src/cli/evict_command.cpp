@@ -1,0 +1,59 @@
+// terrace evict
+
+#include "cli/command.hpp"
+#include "cli/daemon_connection.hpp"
+#include "cli/json.hpp"
+#include "cli/prompt_options.hpp"
+#include "cli/table.hpp"
+#include "cli/units.hpp"
+
+#include <CLI/CLI.hpp>
+
+namespace terrace::cli {
+
+namespace {
+
+class evict_command final : public command {
+ public:
+  void declare(CLI::App& app) override {
+    app.add_option("--tier", tier_, "Remove from this tier only")->check(CLI::IsMember({"host", "disk"}));
+    prompt_.declare(app);
+    daemon_.declare(app);
+  }
+
+  outcome<exit_code> run(console& to) override {
+    auto spec = prompt_.read();
+    if (!spec)
+      return tl::unexpected(spec.error());
+    auto daemon = connect(daemon_, "terrace evict");
+    if (!daemon)
+      return tl::unexpected(daemon.error());
+    auto space = daemon->open_space(*spec, daemon_.until());
+    if (!space)
+      return request_failed(*daemon, "opening the space", space.error());
+    client::prompt_request request{*space, prompt_.what(), 0, {}};
+    if (!tier_.empty())
+      request.tiers = 1U << static_cast<unsigned>(tier_ == "host" ? tier_kind::host : tier_kind::disk);
+    auto done = daemon->evict(request, daemon_.until());
+    if (!done)
+      return request_failed(*daemon, "evicting the prompt", done.error());
+    if (daemon_.json)
+      print_json(to, {{"objects", done->objects}, {"bytes", done->bytes}});
+    else
+      fmt::print(to.out, "{}",
+                 format_facts({{"evicted", format_count(done->objects) + " objects, counted once per tier"},
+                               {"freed", format_bytes(done->bytes)}}));
+    return exit_code::ok;
+  }
+
+ private:
+  std::string tier_;
+  prompt_options prompt_;
+  daemon_options daemon_;
+};
+
+} // namespace
+
+std::unique_ptr<command> make_evict_command() { return std::make_unique<evict_command>(); }
+
+} // namespace terrace::cli
