@@ -122,6 +122,8 @@ void put_under_load(daemon_under_test& daemon) {
   ASSERT_TRUE(session);
   std::vector<uint32_t> prompt(20, 5);
   ASSERT_TRUE(client->lookup(*session, prompt, 0, {}, patiently()));
+  auto leased = client.lookup(chains.back(), true);
+  ASSERT_TRUE(client->revoke(leased.held.id(), patiently()));
   ASSERT_TRUE(client->clear({}, patiently()));
   client.store(chains[0]);
 }
