@@ -80,7 +80,8 @@ struct load_course {
   /// Windows of a load that copies what a lease holds may come into host memory at a time. They do not wait for memory,
   /// which others of them may hold; those behind the first are given up when it has to.
   static constexpr size_t windows_max = 8;
-  bool reads_ahead() const { return of.copies() && of.held_by && fruitless == 0 && !alone; }
+  bool of_lease() const { return of.copies() && of.held_by; }
+  bool reads_ahead() const { return fruitless == 0 && !alone; }
 
   /// True for a load that keeps what it brings, and whose connection is charged for that.
   bool charged() const { return !of.copies() && of.account; }

@@ -181,6 +181,7 @@ void deliver(self_pointer self, const load_job& job, load_window& window) {
 /// A window that is on its way into host memory, or there.
 struct coming_window {
   load_window window;
+  bool again; ///< it found no memory before
   error failure;
   task_event brought;
   task<> progress; ///< last: it refers to the others
@@ -194,23 +195,43 @@ task<> bring_coming(self_pointer self, const load_job& job, coming_window& comin
   coming.brought.set(); // `coming` may be gone
 }
 
+std::unique_ptr<coming_window> begin_window(self_pointer self, const load_job& job, load_window window,
+                                            bool again) {
+  std::unique_ptr<coming_window> made(new coming_window{std::move(window), again, {}, {}, {}});
+  made->progress = bring_coming(self, job, *made);
+  made->progress.start();
+  return made;
+}
+
 /// Those behind the first are read meanwhile, if a lease says that they are there.
 void begin_windows(self_pointer self, const load_job& job, load_course& course, coming_windows& coming) {
-  bool ahead = course.reads_ahead() && below_of(*job.group).reads && !course.passes();
-  uint64_t bytes =
-      ahead ? job.group->window_bytes / load_course::windows_max : job.group->window_bytes.load();
+  bool small = course.of_lease() && below_of(*job.group).reads && !course.passes();
+  bool ahead = small && course.reads_ahead();
+  uint64_t bytes = job.group->window_bytes / (small ? load_course::windows_max : 1);
   size_t next = coming.empty() ? course.begin : coming.back()->window.end();
   while (coming.empty() ||
          (ahead && coming.size() < load_course::windows_max && next < job.objects->size())) {
-    coming.emplace_back(new coming_window{load_window(course, bytes, next), {}, {}, {}});
-    coming_window& one = *coming.back();
-    next = one.window.end();
-    if (ahead && (coming.size() > 1 || next < job.objects->size()))
-      one.window.wait_for_nothing();
-    one.progress = bring_coming(self, job, one);
-    one.progress.start();
+    load_window window(course, bytes, next);
+    next = window.end();
+    if (ahead && (!coming.empty() || next < job.objects->size()))
+      window.wait_for_nothing();
+    coming.push_back(begin_window(self, job, std::move(window), false));
   }
   assert(coming.size() <= load_course::windows_max);
+}
+
+/// The first has found no memory, which those behind it may hold. It tries once more, because those before it have
+/// given theirs back since; then it waits, and the others begin anew.
+void make_way(self_pointer self, const load_job& job, load_course& course, coming_windows& coming) {
+  if (coming.front()->again || coming.size() == 1) {
+    course.alone = true;
+    coming.clear();
+    return;
+  }
+  load_window window(course, job.group->window_bytes / load_course::windows_max,
+                     coming.front()->window.begin());
+  window.wait_for_nothing();
+  coming.front() = begin_window(self, job, std::move(window), true);
 }
 
 task<error> load_all(self_pointer self, const load_job& job, load_result& done) {
@@ -223,8 +244,7 @@ task<error> load_all(self_pointer self, const load_job& job, load_result& done) 
     co_await brought;
     load_window& window = first.window;
     if (first.failure.code == errc::no_space && !window.waits()) {
-      course.alone = true; // what the others hold is given back before the first waits
-      coming.clear();
+      make_way(self, job, course, coming);
       continue;
     }
     auto next = window.after_rounds(first.failure);
@@ -244,10 +264,9 @@ task<error> load_all(self_pointer self, const load_job& job, load_result& done) 
     deliver(self, job, window);
     if (auto end = window.after_delivery())
       co_return *end;
-    bool whole = course.begin == window.end();
-    course.alone = course.alone && !whole;
+    course.alone = false;
     coming.pop_front();
-    if (!whole)
+    if (!coming.empty() && coming.front()->window.begin() != course.begin)
       coming.clear();
   }
   co_return error{};
