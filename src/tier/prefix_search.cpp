@@ -8,6 +8,11 @@ prefix_search::prefix_search(prefix_subject of, object_source objects, const std
     : of_(std::move(of)), objects_(std::move(objects)) {
   for (tier_kind tier : tiers)
     shares_.push_back({tier, object_bitmap(objects_.size()), nullptr});
+  if (of_.hold && !one_slice())
+    for (size_t tier = 0; tier < shares_.size(); ++tier) {
+      holds_.push_back(std::make_shared<object_hold>());
+      holds_.back()->reserve(objects_.size());
+    }
 }
 
 bool prefix_search::next_slice() {
@@ -15,6 +20,9 @@ bool prefix_search::next_slice() {
   if (shares_.empty() || probed_ == objects_.size() || (!begins && !chain_goes_on()))
     return false;
   first_ = probed_;
+  // Places before the first held object are filled slice by slice: a million at once would be a long turn.
+  for (const hold_ptr& hold : holds_)
+    hold->keep_first(first_);
   now_ = objects_.cut(first_, slice_objects);
   assert(now_.range.count <= slice_objects);
   probed_ += now_.range.count;
@@ -48,10 +56,7 @@ void prefix_search::add(size_t tier, probe_answer found) {
     held = std::move(found.held);
     return;
   }
-  if (!held) {
-    held = std::make_shared<object_hold>();
-    held->reserve(objects_.size());
-  }
+  held = holds_[tier];
   held->append(first_, std::move(*found.held));
 }
 

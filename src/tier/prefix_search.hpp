@@ -54,6 +54,8 @@ class prefix_search {
   prefix_subject of_;
   object_source objects_;
   std::vector<tier_share> shares_;
+  std::vector<hold_ptr>
+      holds_; ///< of long lookups, parallel to the shares, which take them with the first held object
   object_bitmap slice_;     ///< the objects of the slice that any tier has
   object_source::part now_; ///< the slice
   size_t first_ = 0;        ///< its first object

@@ -100,6 +100,34 @@ TEST(PrefixSearch, GoesOnWhileTheTiersTogetherHaveTheSlice) {
   EXPECT_TRUE(used[1].ids.empty());
 }
 
+TEST(PrefixSearch, AHoldThatBeginsLateHasItsObjectsAtTheirPlaces) {
+  auto search =
+      search_for(3 * slice, true, {tier_kind::host, tier_kind::disk, tier_kind::disk}, space(), true);
+  ASSERT_TRUE(search.next_slice());
+  search.add(0, answer(search, slice, true));
+  search.add(1, answer(search, 0));
+  search.add(2, answer(search, 0));
+  ASSERT_TRUE(search.next_slice());
+  search.add(0, answer(search, 0));
+  search.add(1, answer(search, slice, true));
+  search.add(2, answer(search, 0));
+  ASSERT_TRUE(search.next_slice());
+  search.add(0, answer(search, 0));
+  search.add(1, answer(search, 0));
+  search.add(2, answer(search, 0));
+  EXPECT_FALSE(search.next_slice());
+  auto found = search.take();
+  EXPECT_FALSE(found.plan_some());
+  EXPECT_EQ(found.plan().found_chunks, 2 * slice);
+  auto used = found.next_accesses();
+  ASSERT_TRUE(used);
+  ASSERT_EQ(used->size(), 3u);
+  EXPECT_EQ((*used)[0].ids.size(), slice);
+  ASSERT_EQ((*used)[1].ids.size(), slice);
+  EXPECT_EQ((*used)[1].ids.front(), object_id{slice + 1});
+  EXPECT_TRUE((*used)[2].ids.empty()) << "it holds nothing";
+}
+
 TEST(PrefixSearch, WithTrailingPoolsEverythingIsSearched) {
   auto search = search_for(2 * slice, true, {tier_kind::host}, space(1), true);
   ASSERT_TRUE(search.next_slice());

@@ -20,10 +20,10 @@ struct group_state {
   std::weak_ptr<const group_parts> group; ///< whose tiers learn what is forgotten
 };
 
-using self_pointer = group_actor::stateful_pointer<group_state>;
+using group_pointer = group_actor::stateful_pointer<group_state>;
 
 /// The tiers are notified here: the connection that asks may end before it is answered.
-forget_spaces_answer on_forget_spaces(self_pointer self, const forget_spaces_request& request) {
+forget_spaces_answer on_forget_spaces(group_pointer self, const forget_spaces_request& request) {
   assert(request.empty.size() <= empty_spaces_request::spaces_max);
   auto answer = self->state.book->answer(request);
   assert(answer.forgotten.size() <= request.empty.size());
@@ -33,7 +33,7 @@ forget_spaces_answer on_forget_spaces(self_pointer self, const forget_spaces_req
   return answer;
 }
 
-caf::result<await_lookup_answer> on_await_lookup(self_pointer self, const await_lookup_request& request) {
+caf::result<await_lookup_answer> on_await_lookup(group_pointer self, const await_lookup_request& request) {
   auto reply = make_answer<await_lookup_answer>(self);
   auto promise = reply.promise();
   self->state.book->await(request,
@@ -41,7 +41,7 @@ caf::result<await_lookup_answer> on_await_lookup(self_pointer self, const await_
   return promise;
 }
 
-group_actor::behavior_type group_behavior(self_pointer self, const space_registry::options& spaces,
+group_actor::behavior_type group_behavior(group_pointer self, const space_registry::options& spaces,
                                           const std::shared_ptr<edge_credit>& notices,
                                           const std::weak_ptr<const group_parts>& group,
                                           const session_bounds& sessions,

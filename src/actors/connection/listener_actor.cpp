@@ -28,9 +28,9 @@ struct listener_state {
 };
 
 using listener_interface = listener_actor::extend<caf::reacts_to<runtime::io_done>>;
-using self_pointer = caf::stateful_actor<listener_state, runtime::homed<listener_interface::base>>*;
+using listener_pointer = caf::stateful_actor<listener_state, runtime::homed<listener_interface::base>>*;
 
-void accept_next(self_pointer self) {
+void accept_next(listener_pointer self) {
   assert(!self->state.in_ring);
   self->state.in_ring = true;
   runtime::io_request request;
@@ -41,7 +41,7 @@ void accept_next(self_pointer self) {
   self->port().submit(std::move(request), caf::actor_cast<caf::strong_actor_ptr>(self), accept_tag);
 }
 
-void admit(self_pointer self, unique_fd socket) {
+void admit(listener_pointer self, unique_fd socket) {
   auto& with = self->state.with;
   const auto& environment = *with.environment;
   auto who = identify_peer(socket.get());
@@ -64,7 +64,7 @@ void admit(self_pointer self, unique_fd socket) {
   spawn_connection(self->system(), with.place(), std::move(socket), std::move(*who), id, with.environment);
 }
 
-void on_accepted(self_pointer self, int32_t result) {
+void on_accepted(listener_pointer self, int32_t result) {
   if (result >= 0) {
     self->state.cannot_accept = false;
     admit(self, unique_fd(result));
@@ -87,7 +87,7 @@ void on_accepted(self_pointer self, int32_t result) {
   accept_next(self);
 }
 
-listener_interface::behavior_type listener_behavior(self_pointer self,
+listener_interface::behavior_type listener_behavior(listener_pointer self,
                                                     const std::shared_ptr<listener_arguments>& arguments) {
   self->state.with = *arguments;
   accept_next(self);

@@ -24,17 +24,15 @@ struct disk_set_seed {
   bool left_out = false;
 };
 
-using self_pointer = disk_set_pointer;
-
 // ---- the index ----
 
-void on_start_journal(self_pointer self, const start_journal& start) {
+void on_start_journal(disk_set_pointer self, const start_journal& start) {
   for (const journal_actor& journal : self->state.journals)
     self->send(journal, start);
 }
 
 /// Each journal receives the changes of its path.
-void on_changes(self_pointer self, const index_changes& what) {
+void on_changes(disk_set_pointer self, const index_changes& what) {
   auto own = divide(what, self->state.paths->map());
   for (size_t path = 0; path < own.size(); ++path)
     if (!own[path].changes.empty() || !own[path].gone.empty())
@@ -43,7 +41,7 @@ void on_changes(self_pointer self, const index_changes& what) {
 
 /// Sends `request` to all journals, and calls `done` with their answers, by path.
 template <class Answer, class Request, class Done>
-void ask_journals(self_pointer self, const Request& request, Done done) {
+void ask_journals(disk_set_pointer self, const Request& request, Done done) {
   const auto& journals = self->state.journals;
   auto answers = std::make_shared<std::vector<Answer>>(journals.size());
   auto all = std::make_shared<countdown>([answers, done]() mutable { done(*answers); });
@@ -63,7 +61,7 @@ void ask_journals(self_pointer self, const Request& request, Done done) {
   all->end();
 }
 
-caf::result<forget_answer> on_forget(self_pointer self, const forget_request& request) {
+caf::result<forget_answer> on_forget(disk_set_pointer self, const forget_request& request) {
   auto reply = make_answer<forget_answer>(self);
   auto promise = reply.promise();
   ask_journals<forget_answer>(self, request,
@@ -74,7 +72,7 @@ caf::result<forget_answer> on_forget(self_pointer self, const forget_request& re
   return promise;
 }
 
-caf::result<close_mover_answer> on_close(self_pointer self) {
+caf::result<close_mover_answer> on_close(disk_set_pointer self) {
   auto reply = make_answer<close_mover_answer>(self);
   auto promise = reply.promise();
   ask_journals<close_journal_answer>(self, close_journal_request{},
@@ -87,12 +85,12 @@ caf::result<close_mover_answer> on_close(self_pointer self) {
 // ---- memory ----
 
 template <class Message>
-void tell_disks(self_pointer self, const Message& what) {
+void tell_disks(disk_set_pointer self, const Message& what) {
   for (const disk_actor& disk : self->state.disks)
     self->send(disk, what);
 }
 
-caf::result<retire_answer> on_forget_memory(self_pointer self, const forget_memory& gone) {
+caf::result<retire_answer> on_forget_memory(disk_set_pointer self, const forget_memory& gone) {
   auto reply = make_answer<retire_answer>(self);
   auto promise = reply.promise();
   auto disks = std::make_shared<countdown>([reply]() mutable { reply.deliver({}); });
@@ -108,7 +106,7 @@ caf::result<retire_answer> on_forget_memory(self_pointer self, const forget_memo
 
 // ---- life ----
 
-void on_exit(self_pointer self, const caf::error& why) {
+void on_exit(disk_set_pointer self, const caf::error& why) {
   auto& state = self->state;
   if (state.ending)
     return;
@@ -121,14 +119,14 @@ void on_exit(self_pointer self, const caf::error& why) {
     self->quit(state.ending);
 }
 
-void on_member_down(self_pointer self, const caf::down_msg& down) {
+void on_member_down(disk_set_pointer self, const caf::down_msg& down) {
   self->state.alive.erase(down.source);
   on_exit(self, down.reason);
   if (self->state.alive.empty())
     self->quit(self->state.ending);
 }
 
-void spawn_path(self_pointer self, size_t i, disk_set_seed& seed) {
+void spawn_path(disk_set_pointer self, size_t i, disk_set_seed& seed) {
   auto& state = self->state;
   const disk_set_arguments& with = seed.with;
   const auto& file = state.paths->file(i);
@@ -155,7 +153,8 @@ void spawn_path(self_pointer self, size_t i, disk_set_seed& seed) {
   state.journals.push_back(spawn_journal(self->system(), seed.homes[i], std::move(journal)));
 }
 
-disk_set_actor::behavior_type set_behavior(self_pointer self, const std::shared_ptr<disk_set_seed>& seed) {
+disk_set_actor::behavior_type set_behavior(disk_set_pointer self,
+                                           const std::shared_ptr<disk_set_seed>& seed) {
   auto& state = self->state;
   state.paths = seed->paths;
   state.left_out = seed->left_out;

@@ -18,7 +18,7 @@ namespace terrace::actors {
 namespace {
 
 constexpr uint64_t io_tag = 0;
-constexpr uint64_t tick_tag = 1;
+constexpr uint64_t watch_tag = 1;
 
 struct journal_state {
   const char* name = "journal";
@@ -37,11 +37,11 @@ struct journal_state {
   std::vector<answer<close_journal_answer>> closers;
 };
 
-using self_pointer = caf::stateful_actor<journal_state, runtime::homed<journal_actor::base>>*;
+using journal_pointer = caf::stateful_actor<journal_state, runtime::homed<journal_actor::base>>*;
 
-void pump(self_pointer self);
+void pump(journal_pointer self);
 
-void ask_for_image(self_pointer self) {
+void ask_for_image(journal_pointer self) {
   auto wanted = self->state.journal->image_wanted();
   if (!wanted)
     return;
@@ -54,12 +54,12 @@ void ask_for_image(self_pointer self) {
           [](const caf::error&) {}); // the tier has ended, and with it the index
 }
 
-void keep_watch(self_pointer self) {
+void keep_watch(journal_pointer self) {
   auto& state = self->state;
-  keep_ticking(self, state.watch, state.ticking, state.stall_after, tick_tag);
+  keep_ticking(self, state.watch, state.ticking, state.stall_after, watch_tag);
 }
 
-void submit(self_pointer self, journal_io io) {
+void submit(journal_pointer self, journal_io io) {
   auto& state = self->state;
   runtime::io_request request;
   request.fd = state.file->fd();
@@ -79,7 +79,7 @@ void submit(self_pointer self, journal_io io) {
 }
 
 /// The operation is no longer waited for, but its effect counts when it completes.
-void on_tick(self_pointer self) {
+void on_tick(journal_pointer self) {
   auto& state = self->state;
   assert(state.ticking);
   state.ticking = false;
@@ -91,7 +91,7 @@ void on_tick(self_pointer self) {
   keep_watch(self);
 }
 
-void on_completed(self_pointer self, int32_t result) {
+void on_completed(journal_pointer self, int32_t result) {
   auto& state = self->state;
   if (state.watch.ended(io_tag))
     self->send(state.disk, journal_stalled{false});
@@ -100,7 +100,7 @@ void on_completed(self_pointer self, int32_t result) {
   pump(self);
 }
 
-void tell_room(self_pointer self) {
+void tell_room(journal_pointer self) {
   auto& state = self->state;
   auto report = state.journal->room();
   if (!report)
@@ -111,7 +111,7 @@ void tell_room(self_pointer self) {
     state.warn(report->notice);
 }
 
-void pump(self_pointer self) {
+void pump(journal_pointer self) {
   auto& state = self->state;
   path_journal& journal = *state.journal;
   journal.advance();
@@ -127,12 +127,12 @@ void pump(self_pointer self) {
       waiting.deliver({journal.missing()});
 }
 
-void on_changes(self_pointer self, const index_changes& what) {
+void on_changes(journal_pointer self, const index_changes& what) {
   self->state.journal->take(what);
   pump(self);
 }
 
-caf::result<forget_answer> on_forget(self_pointer self, const forget_request& request) {
+caf::result<forget_answer> on_forget(journal_pointer self, const forget_request& request) {
   auto& state = self->state;
   auto reply = make_answer<forget_answer>(self);
   state.journal->forget(request, [reply](forget_answer done) mutable { reply.deliver(std::move(done)); });
@@ -142,7 +142,7 @@ caf::result<forget_answer> on_forget(self_pointer self, const forget_request& re
   return reply.promise();
 }
 
-caf::result<close_journal_answer> on_close(self_pointer self) {
+caf::result<close_journal_answer> on_close(journal_pointer self) {
   auto reply = make_answer<close_journal_answer>(self);
   self->state.closers.push_back(reply);
   self->state.journal->close();
@@ -150,7 +150,7 @@ caf::result<close_journal_answer> on_close(self_pointer self) {
   return reply.promise();
 }
 
-journal_actor::behavior_type journal_behavior(self_pointer self,
+journal_actor::behavior_type journal_behavior(journal_pointer self,
                                               const std::shared_ptr<journal_arguments>& arguments) {
   auto& state = self->state;
   state.file = std::move(arguments->file);

@@ -26,16 +26,16 @@ struct preparer_state {
   bool memory_done = false;
 };
 
-using self_pointer = preparer_actor::stateful_pointer<preparer_state>;
+using preparer_pointer = preparer_actor::stateful_pointer<preparer_state>;
 
 constexpr size_t restored_together = 4096; ///< number of objects per message to the policy
 
-void end_if_done(self_pointer self) {
+void end_if_done(preparer_pointer self) {
   if (self->state.disk_done && self->state.memory_done)
     self->quit();
 }
 
-void report_disk(self_pointer self, error failure) {
+void report_disk(preparer_pointer self, error failure) {
   auto& state = self->state;
   disk_prepared report;
   report.group = state.with.group;
@@ -50,7 +50,7 @@ void report_disk(self_pointer self, error failure) {
   end_if_done(self);
 }
 
-auto on_lost(self_pointer self, const char* who) {
+auto on_lost(preparer_pointer self, const char* who) {
   return [self, who](const caf::error&) {
     report_disk(self, {errc::internal, std::string("the ") + who + " has ended"});
   };
@@ -67,7 +67,7 @@ policy_notes next_notes(preparer_state& state) {
 }
 
 /// The policy processes one part while the next one is restored. `more`: there are objects to restore.
-void restore(self_pointer self, bool more) {
+void restore(preparer_pointer self, bool more) {
   auto& state = self->state;
   assert(!state.restoring);
   state.restoring = true;
@@ -93,7 +93,7 @@ void restore(self_pointer self, bool more) {
       .then(std::move(then), on_lost(self, "policy"));
 }
 
-void on_open_disk(self_pointer self) {
+void on_open_disk(preparer_pointer self) {
   auto& state = self->state;
   state.begun = std::chrono::steady_clock::now();
   auto disk =
@@ -116,7 +116,7 @@ void on_open_disk(self_pointer self) {
 }
 
 /// One piece per message, so that an exit message is handled between two of them.
-void on_commit_piece(self_pointer self) {
+void on_commit_piece(preparer_pointer self) {
   auto& with = self->state.with;
   if (self->state.memory_done) { // nothing to commit
     end_if_done(self);
@@ -133,7 +133,7 @@ void on_commit_piece(self_pointer self) {
   end_if_done(self);
 }
 
-preparer_actor::behavior_type preparer_behavior(self_pointer self,
+preparer_actor::behavior_type preparer_behavior(preparer_pointer self,
                                                 const std::shared_ptr<preparer_arguments>& arguments) {
   self->state.with = std::move(*arguments);
   self->state.disk_done = !self->state.with.disk;

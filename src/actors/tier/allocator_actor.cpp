@@ -17,10 +17,10 @@ struct allocator_state {
   std::shared_ptr<metrics::tier_probe> probe;
 };
 
-using self_pointer = allocator_actor::stateful_pointer<allocator_state>;
+using allocator_pointer = allocator_actor::stateful_pointer<allocator_state>;
 
 /// Call after every change.
-void settle(self_pointer self) {
+void settle(allocator_pointer self) {
   auto& queue = *self->state.queue;
   allocator_usage usage = queue.usage();
   self->state.probe->waiting(queue.waiting());
@@ -30,7 +30,7 @@ void settle(self_pointer self) {
     self->send(self->state.tier, room_request{std::move(round)});
 }
 
-caf::result<allocate_answer> on_allocate(self_pointer self, const allocate_request& request) {
+caf::result<allocate_answer> on_allocate(allocator_pointer self, const allocate_request& request) {
   auto reply = make_answer<allocate_answer>(self);
   self->state.queue->allocate(request,
                               [reply](allocate_answer value) mutable { reply.deliver(std::move(value)); });
@@ -38,7 +38,7 @@ caf::result<allocate_answer> on_allocate(self_pointer self, const allocate_reque
   return reply.promise();
 }
 
-caf::result<retire_answer> on_retire(self_pointer self, const retire_request& request) {
+caf::result<retire_answer> on_retire(allocator_pointer self, const retire_request& request) {
   auto reply = make_answer<retire_answer>(self);
   self->state.queue->retire(request.range,
                             [reply](retire_answer value) mutable { reply.deliver(std::move(value)); });
@@ -46,7 +46,7 @@ caf::result<retire_answer> on_retire(self_pointer self, const retire_request& re
   return reply.promise();
 }
 
-allocator_actor::behavior_type allocator_behavior(self_pointer self,
+allocator_actor::behavior_type allocator_behavior(allocator_pointer self,
                                                   std::shared_ptr<allocator_arguments> arguments) {
   self->state.queue = std::make_unique<allocation_queue>(std::move(arguments->space),
                                                          arguments->free_ahead_bytes, arguments->waiting_max);

@@ -23,14 +23,14 @@ struct memory_state {
   bool committing = false; ///< a preparer is running
 };
 
-using self_pointer = memory_actor::stateful_pointer<memory_state>;
+using memory_pointer = memory_actor::stateful_pointer<memory_state>;
 
 std::string describe(const memory_state& state) {
   return "group " + state.with.parts->name + " has " + std::to_string(state.with.parts->memory->size()) +
          " bytes of host memory";
 }
 
-void commit(self_pointer self) {
+void commit(memory_pointer self) {
   auto& state = self->state;
   assert(!state.committing);
   state.committing = true;
@@ -43,7 +43,7 @@ void commit(self_pointer self) {
 
 // ---- removal ----
 
-void drop(self_pointer self, uint32_t number) {
+void drop(memory_pointer self, uint32_t number) {
   auto& with = self->state.with;
   with.parts->memory->drop(number);
   uint64_t left = with.parts->memory->leaving_bytes();
@@ -52,7 +52,7 @@ void drop(self_pointer self, uint32_t number) {
 }
 
 /// No object is there: when no mover refers to it either, it is dropped.
-void on_emptied(self_pointer self, uint32_t number) {
+void on_emptied(memory_pointer self, uint32_t number) {
   const group_parts& parts = *self->state.with.parts;
   auto movers = std::make_shared<countdown>([self, number] { drop(self, number); });
   for (const tier_parts& tier : parts.tiers()) {
@@ -66,7 +66,7 @@ void on_emptied(self_pointer self, uint32_t number) {
   movers->end();
 }
 
-void shrink(self_pointer self) {
+void shrink(memory_pointer self) {
   auto& state = self->state;
   for (const auto& [number, range] : state.resize.take_leaving())
     self->request(state.with.parts->host, caf::infinite, retire_request{{range.offset, range.bytes}})
@@ -90,7 +90,7 @@ void could_not_grow(const memory_state& state, const error& why) {
 }
 
 /// The new segments are committed, or cannot be.
-void end_growth(self_pointer self, const error& failure) {
+void end_growth(memory_pointer self, const error& failure) {
   auto& state = self->state;
   group_parts& parts = *state.with.parts;
   auto joined = state.resize.end_growth(failure.code != errc::ok);
@@ -109,7 +109,7 @@ void end_growth(self_pointer self, const error& failure) {
     state.with.warn("host memory of group " + parts.name + ": " + why);
 }
 
-void go_on(self_pointer self) {
+void go_on(memory_pointer self) {
   auto& state = self->state;
   if (state.committing)
     return;
@@ -128,7 +128,7 @@ void go_on(self_pointer self) {
   shrink(self);
 }
 
-void on_committed(self_pointer self, const error& failure) {
+void on_committed(memory_pointer self, const error& failure) {
   auto& state = self->state;
   state.committing = false;
   if (state.resize.growing()) {
@@ -140,12 +140,12 @@ void on_committed(self_pointer self, const error& failure) {
   go_on(self);
 }
 
-void on_resize(self_pointer self, const resize_memory& wanted) {
+void on_resize(memory_pointer self, const resize_memory& wanted) {
   self->state.resize.want(wanted.bytes);
   go_on(self);
 }
 
-memory_actor::behavior_type memory_behavior(self_pointer self,
+memory_actor::behavior_type memory_behavior(memory_pointer self,
                                             const std::shared_ptr<memory_arguments>& arguments) {
   self->state.with = std::move(*arguments);
   self->state.resize = arena_resize(self->state.with.parts->memory);

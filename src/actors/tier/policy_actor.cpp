@@ -25,17 +25,17 @@ struct policy_state {
   bool recording = false; ///< a `uses_notice` is under way
 };
 
-using self_pointer = caf::stateful_actor<policy_state, runtime::short_turns<policy_actor::base>>*;
+using policy_pointer = caf::stateful_actor<policy_state, runtime::short_turns<policy_actor::base>>*;
 
 /// Long chains are recorded part by part: other messages are handled in between.
-void record_later(self_pointer self) {
+void record_later(policy_pointer self) {
   auto& state = self->state;
   state.recording = state.book->recording();
   if (state.recording)
     self->send(self, uses_notice{});
 }
 
-void on_inference_begin(self_pointer self, const inference_begin& what) {
+void on_inference_begin(policy_pointer self, const inference_begin& what) {
   auto& state = self->state;
   state.book->begin(what);
   state.uses->heard(what.objects.size());
@@ -43,7 +43,7 @@ void on_inference_begin(self_pointer self, const inference_begin& what) {
     record_later(self);
 }
 
-void on_uses(self_pointer self) {
+void on_uses(policy_pointer self) {
   assert(self->state.recording);
   self->state.book->record_more();
   record_later(self);
@@ -54,7 +54,7 @@ void on_inference_end(policy_state& state, const inference_end& what) {
   state.uses->heard(1);
 }
 
-policy_actor::behavior_type policy_behavior(self_pointer self, const policy_arguments& arguments) {
+policy_actor::behavior_type policy_behavior(policy_pointer self, const policy_arguments& arguments) {
   auto& state = self->state;
   policy_book& book = state.book.emplace(arguments.clock, arguments.remember, &state.ages);
   state.uses = arguments.uses;

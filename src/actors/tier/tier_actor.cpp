@@ -36,14 +36,14 @@ struct tier_shell {
   residency& objects() { return changes.objects(); }
 };
 
-using self_pointer = caf::stateful_actor<tier_shell, runtime::short_turns<tier_actor::base>>*;
+using tier_pointer = caf::stateful_actor<tier_shell, runtime::short_turns<tier_actor::base>>*;
 
 // ---- after every change ----
 
-void send_kept_notes(self_pointer self);
+void send_kept_notes(tier_pointer self);
 
 /// Follows every few batches of notes. When it returns, the notes kept since are sent.
-void send_mark(self_pointer self) {
+void send_mark(tier_pointer self) {
   self->request(self->state.policy, caf::infinite, notes_mark{})
       .then(
           [self](notes_mark) {
@@ -53,7 +53,7 @@ void send_mark(self_pointer self) {
           [](const caf::error&) {}); // the policy has ended
 }
 
-void send_kept_notes(self_pointer self) {
+void send_kept_notes(tier_pointer self) {
   auto kept = self->state.changes.take_kept_notes();
   for (policy_notes& batch : kept.batches)
     self->send(self->state.policy, std::move(batch));
@@ -62,7 +62,7 @@ void send_kept_notes(self_pointer self) {
 }
 
 /// Call after every change. `of`: the space of published objects.
-void settle(self_pointer self, std::vector<extent> freed = {}, const space_ptr& of = nullptr) {
+void settle(tier_pointer self, std::vector<extent> freed = {}, const space_ptr& of = nullptr) {
   auto& state = self->state;
   auto news = state.changes.settle(std::move(freed));
   if (!news.records.empty())
@@ -83,9 +83,9 @@ void settle(self_pointer self, std::vector<extent> freed = {}, const space_ptr& 
 
 // ---- a round of eviction ----
 
-void go_on(self_pointer self);
+void go_on(tier_pointer self);
 
-void ask_for_victims(self_pointer self) {
+void ask_for_victims(tier_pointer self) {
   auto& state = self->state;
   send_kept_notes(self); // the request must follow all earlier events
   self->request(state.policy, caf::infinite, state.changes.question())
@@ -100,7 +100,7 @@ void ask_for_victims(self_pointer self) {
           });
 }
 
-void go_on(self_pointer self) {
+void go_on(tier_pointer self) {
   auto& state = self->state;
   if (auto evicted = state.changes.evict()) {
     state.probe->evicted(evicted->ahead ? metrics::eviction_reason::ahead : metrics::eviction_reason::space,
@@ -119,14 +119,14 @@ void go_on(self_pointer self) {
   self->send(state.space, room_made{std::move(ended)});
 }
 
-void on_room_request(self_pointer self, const room_request& request) {
+void on_room_request(tier_pointer self, const room_request& request) {
   self->state.changes.begin(request.round);
   ask_for_victims(self);
 }
 
 // ---- requests ----
 
-acquire_answer finish_acquire(self_pointer self, const acquire_request& request,
+acquire_answer finish_acquire(tier_pointer self, const acquire_request& request,
                               const residency::need& wanted, const std::vector<extent>& granted) {
   auto taken = self->state.objects().acquire(request, wanted, granted);
   acquire_answer answer;
@@ -139,7 +139,7 @@ acquire_answer finish_acquire(self_pointer self, const acquire_request& request,
   return answer;
 }
 
-caf::result<acquire_answer> on_acquire(self_pointer self, const acquire_request& request) {
+caf::result<acquire_answer> on_acquire(tier_pointer self, const acquire_request& request) {
   auto& state = self->state;
   auto wanted = state.objects().missing(request);
   if (wanted.sizes.empty())
@@ -167,7 +167,7 @@ caf::result<acquire_answer> on_acquire(self_pointer self, const acquire_request&
   return reply.promise();
 }
 
-probe_answer on_probe(self_pointer self, const probe_request& request) {
+probe_answer on_probe(tier_pointer self, const probe_request& request) {
   auto found =
       self->state.objects().probe(*request.objects, request.hold, request.note_access, request.range);
   probe_answer answer;
@@ -182,7 +182,7 @@ probe_answer on_probe(self_pointer self, const probe_request& request) {
   return answer;
 }
 
-publish_answer on_publish(self_pointer self, const publish_request& request) {
+publish_answer on_publish(tier_pointer self, const publish_request& request) {
   auto& state = self->state;
   publish_answer answer;
   auto places = state.objects().publish(request.places, request.hold, request.inference);
@@ -193,7 +193,7 @@ publish_answer on_publish(self_pointer self, const publish_request& request) {
   return answer;
 }
 
-caf::result<await_answer> on_await(self_pointer self, const await_request& request) {
+caf::result<await_answer> on_await(tier_pointer self, const await_request& request) {
   auto reply = make_answer<await_answer>(self);
   self->state.objects().await(*request.objects, request.context,
                               [reply](const awaited_end& end) mutable { reply.deliver(to_answer(end)); });
@@ -208,7 +208,7 @@ metrics::eviction_reason reason_of(discard_reason why) {
   }
 }
 
-void take_part(self_pointer self, long_notices& line) {
+void take_part(tier_pointer self, long_notices& line) {
   auto& state = self->state;
   auto done = line.step(state.objects());
   if (done.discarded != 0)
@@ -217,7 +217,7 @@ void take_part(self_pointer self, long_notices& line) {
 }
 
 /// Part of the objects at a time: other requests are served in between.
-void on_next_part(self_pointer self) {
+void on_next_part(tier_pointer self) {
   take_part(self, self->state.line);
   if (!self->state.line.empty())
     self->send(self, next_part_notice{});
@@ -225,7 +225,7 @@ void on_next_part(self_pointer self) {
 
 /// A short notice is applied at once. Takes what the notice has: nobody else has it.
 template <class Notice>
-void on_notice(self_pointer self, Notice& notice) {
+void on_notice(tier_pointer self, Notice& notice) {
   auto& line = self->state.line;
   if (notice.ids.size() <= long_notices::step_objects) {
     long_notices one;
@@ -238,7 +238,7 @@ void on_notice(self_pointer self, Notice& notice) {
   line.add(std::move(notice));
 }
 
-caf::result<retire_answer> on_retire(self_pointer self, const retire_request& request) {
+caf::result<retire_answer> on_retire(tier_pointer self, const retire_request& request) {
   auto promise = self->delegate(self->state.space, request); // first, so that nothing new is placed there
   self->state.objects().retire(request.range);
   settle(self);
@@ -248,7 +248,7 @@ caf::result<retire_answer> on_retire(self_pointer self, const retire_request& re
 // ---- clear ----
 
 /// The walk is over: in a durable tier the journals raise the epoch.
-void finish_clear(self_pointer self, const std::shared_ptr<clear_turns>& clear) {
+void finish_clear(tier_pointer self, const std::shared_ptr<clear_turns>& clear) {
   auto& state = self->state;
   clear_answer removed = clear->work.removed();
   state.probe->evicted(metrics::eviction_reason::cleared, removed.objects, removed.bytes);
@@ -267,7 +267,7 @@ void finish_clear(self_pointer self, const std::shared_ptr<clear_turns>& clear) 
 }
 
 /// Part of the objects at a time: other requests are served in between.
-void on_clear_turn(self_pointer self, const std::shared_ptr<clear_turns>& clear) {
+void on_clear_turn(tier_pointer self, const std::shared_ptr<clear_turns>& clear) {
   bool more = clear->work.step(self->state.objects());
   settle(self, clear->work.take_freed());
   if (more)
@@ -276,7 +276,7 @@ void on_clear_turn(self_pointer self, const std::shared_ptr<clear_turns>& clear)
     finish_clear(self, clear);
 }
 
-caf::result<clear_answer> on_clear(self_pointer self, const clear_request& request) {
+caf::result<clear_answer> on_clear(tier_pointer self, const clear_request& request) {
   auto reply = make_answer<clear_answer>(self);
   auto promise = reply.promise();
   on_clear_turn(self, std::make_shared<clear_turns>(clear_turns{tier_clear(request), std::move(reply)}));
@@ -285,12 +285,12 @@ caf::result<clear_answer> on_clear(self_pointer self, const clear_request& reque
 
 // ---- spaces, status ----
 
-void on_forget_spaces(self_pointer self, const forget_spaces_notice& notice) {
+void on_forget_spaces(tier_pointer self, const forget_spaces_notice& notice) {
   if (self->state.keeper)
     self->send(self->state.keeper, index_changes{{}, nullptr, notice.gone});
 }
 
-caf::result<tier_report> on_status(self_pointer self) {
+caf::result<tier_report> on_status(tier_pointer self) {
   auto reply = make_answer<tier_report>(self);
   self->request(self->state.space, caf::infinite, usage_request{})
       .then(
@@ -309,7 +309,7 @@ caf::result<tier_report> on_status(self_pointer self) {
   return reply.promise();
 }
 
-tier_actor::behavior_type tier_behavior(self_pointer self, std::shared_ptr<tier_arguments> arguments) {
+tier_actor::behavior_type tier_behavior(tier_pointer self, std::shared_ptr<tier_arguments> arguments) {
   auto& state = self->state;
   state.changes = tier_changes(arguments->kind, arguments->objects ? std::move(*arguments->objects)
                                                                    : residency(arguments->kind));

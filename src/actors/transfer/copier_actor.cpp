@@ -29,10 +29,10 @@ struct copier_state {
 };
 
 using copier_interface = copier_actor::extend<caf::reacts_to<copy_turn>>;
-using self_pointer = copier_interface::stateful_pointer<copier_state>;
+using copier_pointer = copier_interface::stateful_pointer<copier_state>;
 
 /// A slice. Other requests are received before the next one.
-void take_turn(self_pointer self) {
+void take_turn(copier_pointer self) {
   auto& state = self->state;
   auto begin = std::chrono::steady_clock::now();
   state.line->serve();
@@ -42,7 +42,7 @@ void take_turn(self_pointer self) {
 }
 
 template <class Answer, class Request>
-caf::result<Answer> take(self_pointer self, Request& request) {
+caf::result<Answer> take(copier_pointer self, Request& request) {
   auto& state = self->state;
   auto reply = make_answer<Answer>(self);
   uint64_t bytes = copy_line::payload_of(request);
@@ -60,7 +60,7 @@ caf::result<Answer> take(self_pointer self, Request& request) {
   return reply.promise();
 }
 
-copier_interface::behavior_type copier_behavior(self_pointer self, const copier_arguments& with) {
+copier_interface::behavior_type copier_behavior(copier_pointer self, const copier_arguments& with) {
   self->state.line = std::make_unique<copy_line>(with.piece_bytes);
   self->state.probe = with.probe;
   return {

@@ -16,32 +16,32 @@
 
 namespace terrace::actors {
 
-namespace {
-
+// Named, since a template's frame has it.
 struct load_state {
   const char* name = "load";
   task<> progress;
 };
 
-using self_pointer = caf::stateful_actor<load_state>*;
-using step = load_window::step;
+namespace {
 
-bool reads_below(const tier_parts& tier) { return tier.mover && tier.reads(); }
+using load_pointer = caf::stateful_actor<load_state>*;
+using step = load_window::step;
 
 load_window::tiers_below below_of(const group_parts& group) {
   const auto& tiers = group.tiers();
-  return {.any = tiers.size() > 1, .reads = std::any_of(tiers.begin(), tiers.end(), reads_below)};
+  return {.any = tiers.size() > 1,
+          .reads = std::any_of(tiers.begin(), tiers.end(), std::mem_fn(&tier_parts::reads_below))};
 }
 
 // ---- from below ----
 
 /// The objects of the window that the tiers below have, held.
-task<result<tier_holds>> hold_below(self_pointer self, const load_job& job, load_window& window) {
+task<result<tier_holds>> hold_below(load_pointer self, const load_job& job, load_window& window) {
   if (auto leased = window.leased_below())
     co_return std::move(*leased);
   std::vector<question<tier_actor, probe_request>> questions;
   for (const tier_parts& tier : job.group->tiers())
-    if (reads_below(tier))
+    if (tier.reads_below())
       questions.push_back({tier.tier, {window.objects(), true, job.note_access}});
   auto answers = co_await ask_all<probe_answer>(self, std::move(questions), "tier");
   tier_holds below;
@@ -55,7 +55,7 @@ task<result<tier_holds>> hold_below(self_pointer self, const load_job& job, load
 }
 
 /// Damaged objects are dropped from their tier.
-void report(self_pointer self, const load_job& job, const tier_parts& from, below_reading::unread lost) {
+void report(load_pointer self, const load_job& job, const tier_parts& from, below_reading::unread lost) {
   if (!lost.damaged.ids.empty())
     self->send(from.tier, std::move(lost.damaged));
   if (!lost.stalled.ids.empty())
@@ -64,7 +64,7 @@ void report(self_pointer self, const load_job& job, const tier_parts& from, belo
 
 /// Reads the reserved objects into host memory, from all tiers in parallel, and keeps in `reading` those that
 /// were read and are still published. Objects cleared from their tier meanwhile are not brought back.
-task<error> read_reserved(self_pointer self, const load_job& job, load_window& window,
+task<error> read_reserved(load_pointer self, const load_job& job, load_window& window,
                           below_reading& reading) {
   std::vector<const tier_parts*> tiers;
   std::vector<question<mover_actor, read_request>> reads;
@@ -98,7 +98,7 @@ task<error> read_reserved(self_pointer self, const load_job& job, load_window& w
 /// Reads objects of the window that host memory lacks from the tiers below, in one round: the tiers hold what
 /// they have, space for exactly that is acquired in host memory, and objects that were read, are valid and
 /// are still published are published there, or passed through.
-task<result<step>> bring_from_below(self_pointer self, const load_job& job, load_window& window) {
+task<result<step>> bring_from_below(load_pointer self, const load_job& job, load_window& window) {
   auto below = co_await hold_below(self, job, window);
   if (!below)
     co_return tl::unexpected(below.error());
@@ -135,7 +135,7 @@ task<result<step>> bring_from_below(self_pointer self, const load_job& job, load
 // ---- a window ----
 
 /// Runs until everything available of the window is in host memory, held or reserved.
-task<error> bring_window(self_pointer self, const load_job& job, load_window& window) {
+task<error> bring_window(load_pointer self, const load_job& job, load_window& window) {
   while (true) {
     if (auto failure = why_ended(job.context, "load"); failure.code != errc::ok)
       co_return failure;
@@ -161,7 +161,7 @@ task<error> bring_window(self_pointer self, const load_job& job, load_window& wi
 }
 
 /// Objects served from host memory may be missing in tiers below.
-void offer_again(self_pointer self, const load_job& job, const load_window& window) {
+void offer_again(load_pointer self, const load_job& job, const load_window& window) {
   hold_ptr held = window.from_host();
   if (!held)
     return;
@@ -170,7 +170,7 @@ void offer_again(self_pointer self, const load_job& job, const load_window& wind
       self->send(tier.write_through, write_through_notice{job.in, window.objects(), held, {}});
 }
 
-void deliver(self_pointer self, const load_job& job, load_window& window) {
+void deliver(load_pointer self, const load_job& job, load_window& window) {
   auto by_tier = window.deliver();
   for (const tier_parts& tier : job.group->tiers())
     if (uint64_t bytes = by_tier[static_cast<size_t>(tier.kind)]; bytes != 0)
@@ -189,13 +189,13 @@ struct coming_window {
 
 using coming_windows = std::deque<std::unique_ptr<coming_window>>;
 
-task<> bring_coming(self_pointer self, const load_job& job, coming_window& coming) {
+task<> bring_coming(load_pointer self, const load_job& job, coming_window& coming) {
   auto failure = co_await bring_window(self, job, coming.window);
   coming.failure = std::move(failure);
   coming.brought.set(); // `coming` may be gone
 }
 
-std::unique_ptr<coming_window> begin_window(self_pointer self, const load_job& job, load_window window,
+std::unique_ptr<coming_window> begin_window(load_pointer self, const load_job& job, load_window window,
                                             bool again) {
   std::unique_ptr<coming_window> made(new coming_window{std::move(window), again, {}, {}, {}});
   made->progress = bring_coming(self, job, *made);
@@ -204,7 +204,7 @@ std::unique_ptr<coming_window> begin_window(self_pointer self, const load_job& j
 }
 
 /// Those behind the first are read meanwhile, if a lease says that they are there.
-void begin_windows(self_pointer self, const load_job& job, load_course& course, coming_windows& coming) {
+void begin_windows(load_pointer self, const load_job& job, load_course& course, coming_windows& coming) {
   bool small = course.of_lease() && below_of(*job.group).reads && !course.passes();
   bool ahead = small && course.reads_ahead();
   uint64_t bytes = job.group->window_bytes / (small ? load_course::windows_max : 1);
@@ -222,7 +222,7 @@ void begin_windows(self_pointer self, const load_job& job, load_course& course, 
 
 /// The first has found no memory, which those behind it may hold. It tries once more, because those before it have
 /// given theirs back since; then it waits, and the others begin anew.
-void make_way(self_pointer self, const load_job& job, load_course& course, coming_windows& coming) {
+void make_way(load_pointer self, const load_job& job, load_course& course, coming_windows& coming) {
   if (coming.front()->again || coming.size() == 1) {
     course.alone = true;
     coming.clear();
@@ -234,7 +234,7 @@ void make_way(self_pointer self, const load_job& job, load_course& course, comin
   coming.front() = begin_window(self, job, std::move(window), true);
 }
 
-task<error> load_all(self_pointer self, const load_job& job, load_result& done) {
+task<error> load_all(load_pointer self, const load_job& job, load_result& done) {
   load_course course{job, *job.group->memory, *job.group->leases, done};
   coming_windows coming;
   while (!course.complete()) {
@@ -272,7 +272,7 @@ task<error> load_all(self_pointer self, const load_job& job, load_result& done) 
   co_return error{};
 }
 
-caf::behavior load_behavior(self_pointer self) { return transfer_behavior(self, load_all); }
+caf::behavior load_behavior(load_pointer self) { return transfer_behavior(self, load_all); }
 
 } // namespace
 

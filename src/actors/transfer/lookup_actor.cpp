@@ -34,7 +34,7 @@ struct lookup_state {
 };
 
 using lookup_base = runtime::short_turns<runtime::homed<caf::event_based_actor>>;
-using self_pointer = caf::stateful_actor<lookup_state, lookup_base>*;
+using lookup_pointer = caf::stateful_actor<lookup_state, lookup_base>*;
 
 using tiers_searched = searched_tiers<tier_parts>;
 
@@ -56,7 +56,7 @@ question<tier_actor, probe_request> probe_of(const prefix_search& search, const 
 
 /// One notice per tier; empty ones are not sent.
 template <class Notice>
-void tell(self_pointer self, const tiers_searched& tiers, std::vector<Notice> notices) {
+void tell(lookup_pointer self, const tiers_searched& tiers, std::vector<Notice> notices) {
   assert(notices.size() <= tiers.size());
   for (size_t i = 0; i < tiers.size(); ++i)
     if (!notices[i].ids.empty())
@@ -70,7 +70,7 @@ void fail_as_ended(const lookup_request& request, answer<lookup_answer>& reply) 
 }
 
 /// Slice by slice: reads the tiers' indexes, or asks the tiers in parallel. Then leases what it found, in steps.
-task<> look_up(self_pointer self, lookup_request request, answer<lookup_answer> reply) {
+task<> look_up(lookup_pointer self, lookup_request request, answer<lookup_answer> reply) {
   const group_parts& group = *request.group;
   tiers_searched tiers(group.tiers(), request.tiers);
   prefix_subject subject = request;
@@ -146,7 +146,7 @@ task<> look_up(self_pointer self, lookup_request request, answer<lookup_answer> 
   reply.deliver({{}, std::move(plan), std::move(held), found.shortened(), found.held_bytes()});
 }
 
-auto on_lookup(self_pointer self, lookup_request&& request) {
+auto on_lookup(lookup_pointer self, lookup_request&& request) {
   assert(!self->state.progress.in_progress()); // one lookup at a time
   auto reply = make_answer<lookup_answer>(self);
   auto promise = reply.promise();
@@ -155,7 +155,7 @@ auto on_lookup(self_pointer self, lookup_request&& request) {
   return promise;
 }
 
-caf::behavior lookup_behavior(self_pointer self) {
+caf::behavior lookup_behavior(lookup_pointer self) {
   return {
       [self](lookup_request& request) { return on_lookup(self, std::move(request)); },
       [self](next_slice) { self->state.wait.over(); },

@@ -25,16 +25,14 @@ struct prefetch_state {
   size_t working = 0;        ///< lanes
 };
 
-using self_pointer = caf::stateful_actor<prefetch_state>*;
-using window = prefetch_course::window;
-
-bool reads_below(const tier_parts& tier) { return tier.mover && tier.reads(); }
+using prefetch_pointer = caf::stateful_actor<prefetch_state>*;
+using prefetch_window = prefetch_course::window;
 
 /// What tiers below hold of the window.
-task<result<tier_holds>> hold_below(self_pointer self, const window& of) {
+task<result<tier_holds>> hold_below(prefetch_pointer self, const prefetch_window& of) {
   std::vector<question<tier_actor, probe_request>> questions;
   for (const tier_parts& tier : self->state.group->tiers())
-    if (reads_below(tier))
+    if (tier.reads_below())
       questions.push_back({tier.tier, {of.objects, true, self->state.course->subject().note_access}});
   auto answers = co_await ask_all<probe_answer>(self, std::move(questions), "tier");
   tier_holds below;
@@ -47,7 +45,8 @@ task<result<tier_holds>> hold_below(self_pointer self, const window& of) {
   co_return below;
 }
 
-acquire_request space_for(const prefetch_course& course, const window& of, const below_reading& reading) {
+acquire_request space_for(const prefetch_course& course, const prefetch_window& of,
+                          const below_reading& reading) {
   acquire_request request;
   request.objects = of.objects;
   request.may_fill.resize(of.objects->size());
@@ -61,7 +60,7 @@ acquire_request space_for(const prefetch_course& course, const window& of, const
 
 /// Reads the reserved objects, from all tiers in parallel, and publishes those that are right and were not cleared
 /// meanwhile. Marks them in `there`; the first that was not read is in `damaged`.
-task<error> read_window(self_pointer self, below_reading& reading, std::vector<bool>& there,
+task<error> read_window(prefetch_pointer self, below_reading& reading, std::vector<bool>& there,
                         std::optional<size_t>& damaged) {
   auto& state = self->state;
   std::vector<const tier_parts*> tiers;
@@ -110,7 +109,7 @@ task<error> read_window(self_pointer self, below_reading& reading, std::vector<b
 }
 
 /// Brings the window: what others write is awaited, so that one read serves all. A failure ends the prefetch.
-task<error> bring(self_pointer self, window& of) {
+task<error> bring(prefetch_pointer self, prefetch_window& of) {
   auto& course = *self->state.course;
   while (true) {
     if (auto failure = why_ended(course.subject().context, "prefetch"); failure.code != errc::ok)
@@ -163,12 +162,12 @@ task<error> bring(self_pointer self, window& of) {
 }
 
 /// Of its windows.
-task<> work(self_pointer self) {
+task<> work(prefetch_pointer self) {
   auto& state = self->state;
   assert(state.working <= prefetch_course::windows_max); // each has one window
   auto next = state.course->next();
   while (next) {
-    window now = std::move(*next);
+    prefetch_window now = std::move(*next);
     auto failure = co_await bring(self, now);
     if (failure.code != errc::ok) {
       auto ended =
@@ -183,7 +182,7 @@ task<> work(self_pointer self) {
   }
 }
 
-auto on_prefetch(self_pointer self, const prefetch_job& job) {
+auto on_prefetch(prefetch_pointer self, const prefetch_job& job) {
   auto& state = self->state;
   assert(!state.course); // one request
   state.reply = make_answer<prefetch_result>(self);
@@ -205,7 +204,7 @@ auto on_prefetch(self_pointer self, const prefetch_job& job) {
 }
 
 /// What arrives from now on stays, and is not counted.
-void on_stop(self_pointer self) {
+void on_stop(prefetch_pointer self) {
   auto& state = self->state;
   if (!state.course)
     return;
@@ -213,7 +212,7 @@ void on_stop(self_pointer self) {
   state.reply.deliver(state.course->result());
 }
 
-caf::behavior prefetch_behavior(self_pointer self) {
+caf::behavior prefetch_behavior(prefetch_pointer self) {
   return {
       [self](const prefetch_job& job) { return on_prefetch(self, job); },
       [self](stop_prefetch_notice) { on_stop(self); },

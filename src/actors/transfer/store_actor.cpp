@@ -13,14 +13,15 @@
 
 namespace terrace::actors {
 
-namespace {
-
+// Named, since a template's frame has it.
 struct store_state {
   const char* name = "store";
   task<> progress;
 };
 
-using self_pointer = caf::stateful_actor<store_state>*;
+namespace {
+
+using store_pointer = caf::stateful_actor<store_state>*;
 
 /// A credit to write a window to a tier below.
 struct tier_credit {
@@ -31,7 +32,7 @@ struct tier_credit {
 using rest = store_window::rest;
 
 /// Holds what is present, copies and publishes what is absent, and passes that to write-through.
-task<result<rest>> store_round(self_pointer self, const store_job& job, store_window& window,
+task<result<rest>> store_round(store_pointer self, const store_job& job, store_window& window,
                                const std::vector<tier_credit>& credits, store_result& done) {
   auto wanted = window.space(job.context);
   auto acquired = co_await ask<acquire_answer>(self, job.group->host, std::move(wanted), "host tier");
@@ -69,7 +70,7 @@ task<result<rest>> store_round(self_pointer self, const store_job& job, store_wi
 }
 
 /// Repeats rounds until everything is present or others have stored it.
-task<error> store_rounds(self_pointer self, const store_job& job, store_window& window,
+task<error> store_rounds(store_pointer self, const store_job& job, store_window& window,
                          const std::vector<tier_credit>& credits, store_result& done) {
   while (true) {
     if (auto failure = why_ended(job.context, "store"); failure.code != errc::ok)
@@ -96,7 +97,7 @@ task<error> store_rounds(self_pointer self, const store_job& job, store_window& 
 
 /// Credits of the tiers below for the window, before it takes any memory. Always in the order of the tiers,
 /// so that two stores cannot wait for each other.
-task<error> take_credits(self_pointer self, const store_job& job, const store_window& window,
+task<error> take_credits(store_pointer self, const store_job& job, const store_window& window,
                          std::vector<tier_credit>& credits) {
   for (const tier_parts& tier : job.group->tiers()) {
     if (!tier.write_new || !tier.writes())
@@ -111,7 +112,7 @@ task<error> take_credits(self_pointer self, const store_job& job, const store_wi
   co_return error{};
 }
 
-task<error> store_all(self_pointer self, const store_job& job, store_result& done) {
+task<error> store_all(store_pointer self, const store_job& job, store_result& done) {
   unsigned halvings = 0; // of the window, because there was no space for more
   for (size_t begin = 0; begin != job.objects->size();) {
     auto part = window_at(job.objects, job.objects_per_chunk, begin,
@@ -137,7 +138,7 @@ task<error> store_all(self_pointer self, const store_job& job, store_result& don
   co_return error{};
 }
 
-caf::behavior store_behavior(self_pointer self) { return transfer_behavior(self, store_all); }
+caf::behavior store_behavior(store_pointer self) { return transfer_behavior(self, store_all); }
 
 } // namespace
 

@@ -30,6 +30,8 @@ struct tier_parts {
   std::shared_ptr<const std::atomic<bool>> second_looks;
 
   bool reads() const { return !service || service->reads(); }
+  /// True for a tier below the first whose objects can be read now.
+  bool reads_below() const { return mover && reads(); }
   bool writes() const { return !service || service->writes(); }
   std::string degraded() const {
     return service ? service->reason() : std::string();

@@ -35,17 +35,17 @@ struct write_through_state {
 using clock = std::chrono::steady_clock;
 using metrics::refusal_reason;
 
-using self_pointer = write_through_actor::stateful_pointer<write_through_state>;
+using write_through_pointer = write_through_actor::stateful_pointer<write_through_state>;
 
 // ---- admission ----
 
-void refuse(self_pointer self, refusal_reason why, uint64_t objects) {
+void refuse(write_through_pointer self, refusal_reason why, uint64_t objects) {
   self->state.admission->lacks();
   self->state.with.probe->refused(why, objects);
 }
 
 /// Leaves what the tier lacks, what is admitted and what the daily budget allows.
-task<error> admit(self_pointer self, write_passage& pass) {
+task<error> admit(write_through_pointer self, write_passage& pass) {
   const auto& with = self->state.with;
   auto question = pass.probe();
   auto found = co_await ask<probe_answer>(self, with.tier, std::move(question), "disk tier");
@@ -79,7 +79,7 @@ task<error> admit(self_pointer self, write_passage& pass) {
 
 // ---- writing ----
 
-void count(self_pointer self, const write_passage::result& written) {
+void count(write_through_pointer self, const write_passage::result& written) {
   const auto& probe = self->state.with.probe;
   if (written.bytes != 0)
     probe->written(written.bytes);
@@ -90,7 +90,7 @@ void count(self_pointer self, const write_passage::result& written) {
 }
 
 /// An error: an actor has ended, and the objects are not written.
-task<error> bring_down(self_pointer self, write_passage& pass) {
+task<error> bring_down(write_through_pointer self, write_passage& pass) {
   const auto& with = self->state.with;
   auto& admission = *self->state.admission;
   if (!admission.in_service()) {
@@ -140,10 +140,10 @@ task<error> bring_down(self_pointer self, write_passage& pass) {
 
 // ---- the queue ----
 
-void start_next(self_pointer self);
+void start_next(write_through_pointer self);
 
 /// The holds of the notice end with the passage.
-task<> write_through(self_pointer self, write_passage pass, uint64_t number) {
+task<> write_through(write_through_pointer self, write_passage pass, uint64_t number) {
   auto failure = co_await bring_down(self, pass);
   auto& state = self->state;
   if (failure.code != errc::ok)
@@ -154,7 +154,7 @@ task<> write_through(self_pointer self, write_passage pass, uint64_t number) {
   start_next(self);
 }
 
-void start_next(self_pointer self) {
+void start_next(write_through_pointer self) {
   auto& state = self->state;
   if (std::exchange(state.starting, true))
     return; // a passage ended immediately: the loop that started it continues
@@ -172,21 +172,22 @@ void start_next(self_pointer self) {
 
 // ---- credits ----
 
-caf::result<write_credit_answer> on_credit_request(self_pointer self, const write_credit_request& request) {
+caf::result<write_credit_answer> on_credit_request(write_through_pointer self,
+                                                   const write_credit_request& request) {
   auto reply = make_answer<write_credit_answer>(self);
   self->state.credits->issue(request,
                              [reply](write_credit_answer given) mutable { reply.deliver(std::move(given)); });
   return reply.promise();
 }
 
-void on_notice(self_pointer self, write_through_notice notice) {
+void on_notice(write_through_pointer self, write_through_notice notice) {
   if (!self->state.credits->admit(notice))
     return;
   self->state.line->push(std::move(notice));
   start_next(self);
 }
 
-auto on_finish_writes(self_pointer self) {
+auto on_finish_writes(write_through_pointer self) {
   auto reply = make_answer<finish_writes_answer>(self);
   self->state.finishing.push_back(reply);
   start_next(self);
@@ -194,7 +195,8 @@ auto on_finish_writes(self_pointer self) {
 }
 
 write_through_actor::behavior_type
-write_through_behavior(self_pointer self, const std::shared_ptr<write_through_arguments>& arguments) {
+write_through_behavior(write_through_pointer self,
+                       const std::shared_ptr<write_through_arguments>& arguments) {
   auto& state = self->state;
   state.with = *arguments;
   const auto& with = state.with;
