@@ -70,8 +70,12 @@ steps prefix_planner::plan_all() {
   for (uint32_t chunk = 0; chunk < chunks_ && chunk == (all_pools_.empty() ? chunk : chain_);) {
     uint32_t end = chunk + std::min(some, chunks_ - chunk);
     merge_up_to(end * per_chunk);
-    for (; chunk < end; ++chunk)
-      add_runs(chunk);
+    if (trailing_pools_.empty())
+      lengthen_chain(chunk, end);
+    else
+      for (uint32_t each = chunk; each < end; ++each)
+        add_runs(each);
+    chunk = end;
     if (end != chunks_)
       co_yield {};
   }
@@ -86,9 +90,12 @@ steps prefix_planner::plan_rest() {
   plan_.requested_chunks = request_.chunks;
   plan_.first_token = request_.first_token;
   uint32_t length = chain_;
-  steps search = find_longest(length);
-  while (search.next())
-    co_yield {};
+  steps search;
+  if (!trailing_pools_.empty()) {
+    search = find_longest(length);
+    while (search.next())
+      co_yield {};
+  }
   plan_.found_chunks = plan_.usable_chunks = length;
   plan_.found_tokens = plan_.usable_tokens = uint64_t{plan_.found_chunks} * spec_->chunk_tokens;
   if (plan_.found_chunks > 0 && request_.first_token + plan_.found_tokens >= request_.prompt_tokens) {
@@ -106,6 +113,10 @@ steps prefix_planner::plan_rest() {
   }
   find_missing();
   plan_.object_tiers.resize(size_t{plan_.found_chunks} * layout_.objects_per_chunk());
+  if (layout_.objects_per_chunk() == 1 && trailing_pools_.empty()) {
+    plan_.chunk_tiers = plan_.object_tiers;
+    co_return;
+  }
   plan_.chunk_tiers.clear();
   plan_.chunk_tiers.reserve(plan_.found_chunks);
   step_pace pace(step_objects);
@@ -137,6 +148,20 @@ bool prefix_planner::whole(uint32_t chunk, size_t pool) const {
   return std::find(first, end, tier_kind::none) == end;
 }
 
+/// The first of the objects from `first` to `end` that is in no tier; `end`: there is none.
+size_t prefix_planner::first_absent(size_t first, size_t end) const {
+  const tier_kind* tiers = plan_.object_tiers.data();
+  const void* absent =
+      first == end ? nullptr : std::memchr(tiers + first, static_cast<int>(tier_kind::none), end - first);
+  return absent == nullptr ? end : static_cast<size_t>(static_cast<const tier_kind*>(absent) - tiers);
+}
+
+/// Counts the chunks from `first`, up to which all were counted, to `end`, where all objects are needed.
+void prefix_planner::lengthen_chain(uint32_t first, uint32_t end) {
+  size_t per_chunk = layout_.objects_per_chunk();
+  chain_ = static_cast<uint32_t>(first_absent(first * per_chunk, end * per_chunk) / per_chunk);
+}
+
 void prefix_planner::add_runs(uint32_t chunk) {
   if (chain_ == chunk && std::all_of(all_pools_.begin(), all_pools_.end(),
                                      [this, chunk](size_t pool) { return whole(chunk, pool); }))
@@ -149,8 +174,6 @@ void prefix_planner::add_runs(uint32_t chunk) {
 
 /// The longest prefix of at most `length` chunks at which every pool's rule holds.
 steps prefix_planner::find_longest(uint32_t& length) {
-  if (trailing_pools_.empty())
-    co_return;
   step_pace pace(step_objects);
   for (; length > 0; --length) {
     bool holds = true;
@@ -169,12 +192,9 @@ void prefix_planner::find_missing() {
   size_t per_chunk = layout_.objects_per_chunk();
   size_t first = plan_.found_chunks * per_chunk;
   size_t end = std::min(chunks_ * per_chunk, plan_.object_tiers.size());
-  const void* absent = first == end ? nullptr
-                                    : std::memchr(plan_.object_tiers.data() + first,
-                                                  static_cast<int>(tier_kind::none), end - first);
-  if (absent == nullptr)
+  size_t number = first_absent(first, end);
+  if (number == end)
     return;
-  auto number = static_cast<size_t>(static_cast<const tier_kind*>(absent) - plan_.object_tiers.data());
   auto object = static_cast<uint32_t>(number % per_chunk);
   size_t pool = layout_.pool_of(object);
   plan_.missing = {static_cast<uint32_t>(number / per_chunk), static_cast<uint16_t>(pool),

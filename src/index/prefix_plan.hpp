@@ -142,6 +142,8 @@ class prefix_planner {
   steps plan_rest();
   void merge_up_to(size_t objects);
   bool whole(uint32_t chunk, size_t pool) const;
+  size_t first_absent(size_t first, size_t end) const;
+  void lengthen_chain(uint32_t first, uint32_t end);
   void add_runs(uint32_t chunk);
   steps find_longest(uint32_t& length);
   void find_missing();

@@ -66,8 +66,12 @@ std::optional<std::vector<discard_notice>> found_prefix::next_unusable() {
 // ---- a lease on it, in steps ----
 
 bool found_prefix::lease_some(const lease_room& room) {
-  if (!leasing_)
+  if (!leasing_) {
+    if (std::none_of(shares_.begin(), shares_.end(),
+                     [](const tier_share& share) { return bool(share.held); }))
+      return false;
     leasing_.emplace(lease(room));
+  }
   return leasing_->next();
 }
 

@@ -16,35 +16,36 @@ using clock = std::chrono::steady_clock;
 /// One worker, so that nothing runs beside a long turn.
 const daemon_options one_worker{.workers = 1, .connection = "credit_bytes = \"16MiB\"\n"};
 
-/// A client that does nothing but ask for the status, and notes how long the slowest answer took.
+/// A client that does nothing but ask for the status, again and again.
 class bystander {
  public:
   explicit bystander(const std::string& socket)
       : daemon_(client::connection::connect({.path = socket, .name = "bystander"}, patiently()).value()),
         thread_([this] { look(); }) {}
-  ~bystander() { slowest(); }
-
-  /// Ends it.
-  clock::duration slowest() {
+  ~bystander() {
     ended_ = true;
-    if (thread_.joinable())
-      thread_.join();
-    return slowest_;
+    thread_.join();
   }
+
+  /// How many answers came so far.
+  uint64_t answers() const { return answers_; }
 
  private:
   void look() {
     while (!ended_) {
-      auto before = clock::now();
       EXPECT_TRUE(daemon_.status(patiently()));
-      slowest_ = std::max(slowest_, clock::now() - before);
+      ++answers_;
     }
   }
   client::connection daemon_;
   std::atomic<bool> ended_{false};
-  clock::duration slowest_{};
+  std::atomic<uint64_t> answers_{0};
   std::thread thread_;
 };
+
+/// A request that holds the only worker lets one answer pass before it begins and one after it ends, before this thread
+/// looks; one that is cut into turns lets many pass.
+constexpr uint64_t many_answers = 8;
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool memory_says_something = false; // sanitizers keep what was freed, and more beside it
@@ -77,7 +78,7 @@ TEST(BoundedWork, ALongPromptDelaysNobodyAndKeepsItsDeadline) {
   EXPECT_FALSE(found);
   EXPECT_TRUE(hostile->status(patiently()));
   EXPECT_LT(clock::now() - before, 3s);
-  EXPECT_LT(other.slowest(), 500ms);
+  EXPECT_GE(other.answers(), many_answers);
 }
 
 TEST(BoundedWork, NamesAndIdentifiersHave256Bytes) {
@@ -113,6 +114,7 @@ TEST(BoundedWork, AMillionObjectsOfAnInferenceDelayNobody) {
   request.what = client::prefix::of_digests(chain);
   request.lease = true;
   bystander other(daemon.socket());
+  uint64_t before = other.answers();
   for (uint64_t inference = 1; inference <= 4; ++inference) {
     request.options.inference = inference;
     auto found = hostile->lookup(request, patiently());
@@ -122,7 +124,7 @@ TEST(BoundedWork, AMillionObjectsOfAnInferenceDelayNobody) {
   }
   // The policy answers while it records them.
   EXPECT_TRUE(hostile->set_policy("host", "lru", patiently()));
-  EXPECT_LT(other.slowest(), 250ms);
+  EXPECT_GE(other.answers() - before, many_answers);
 }
 
 /// Where only states count, everything is searched, and then planned for, although nothing is there.
@@ -135,6 +137,7 @@ TEST(BoundedWork, AMillionStatesThatNobodyStoredDelayNobody) {
   tester hostile(daemon.socket(), "hostile", object_bytes, spec);
   auto chain = chain_of(1, 16'384);
   bystander other(daemon.socket());
+  uint64_t before = other.answers();
   for (bool lease : {false, true}) {
     auto found = hostile->lookup(
         {.in = hostile.space(), .what = client::prefix::of_digests(chain), .lease = lease}, patiently());
@@ -142,7 +145,7 @@ TEST(BoundedWork, AMillionStatesThatNobodyStoredDelayNobody) {
     EXPECT_EQ(found->requested_chunks, chain.size());
     EXPECT_EQ(found->found_chunks, 0U);
   }
-  EXPECT_LT(other.slowest(), 250ms);
+  EXPECT_GE(other.answers() - before, many_answers);
 }
 
 /// Each takes ten times what the trust group's requests may take together.
