@@ -19,6 +19,7 @@
 
 #include "base/error.hpp"
 #include "base/unique_fd.hpp"
+#include "client/arrivals.hpp"
 #include "client/handles.hpp"
 #include "client/operators.hpp"
 #include "client/policies.hpp"
@@ -283,13 +284,15 @@ class connection {
   static result<ticket<T>> submit(const std::shared_ptr<detail::channel>& to, Kind what, Build&& build,
                                   deadline until);
   template <class T, class Kind, class Request>
-  result<ticket<T>> submit_about(Kind what, const Request& request, uint32_t region, deadline until);
+  result<ticket<T>> submit_about(Kind what, const Request& request, uint32_t region, deadline until,
+                                 uint32_t progress_region = 0);
   template <class Table, class T, class Read>
   static auto take(ticket<T>& under_way, deadline until, Read&& read)
       -> result<decltype(read(std::declval<const Table&>()))>;
   template <class T>
   result<T> finish(result<ticket<T>> submitted, deadline until);
   result<uint32_t> region_id_of(const registered_region* region) const;
+  result<uint32_t> region_id_of(const arrivals* progress) const; ///< null: 0
   static result<void> map_segments(detail::channel& in, std::span<const location> locations, deadline until);
 
   std::shared_ptr<detail::core> core_;

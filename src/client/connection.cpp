@@ -103,12 +103,12 @@ result<ticket<T>> connection::submit(const std::shared_ptr<detail::channel>& to,
 }
 
 template <class T, class Kind, class Request>
-result<ticket<T>> connection::submit_about(Kind what, const Request& request, uint32_t region,
-                                           deadline until) {
+result<ticket<T>> connection::submit_about(Kind what, const Request& request, uint32_t region, deadline until,
+                                           uint32_t progress_region) {
   auto space = core_->space_id_of(request.in);
   if (!space)
     return pass_on(space);
-  request_context in{*space, region, milliseconds_left(until)};
+  request_context in{*space, region, milliseconds_left(until), progress_region};
   return submit<T>(
       core_->now(), what, [&](body_builder& body) { return encode(body, request, in); }, until);
 }
@@ -117,6 +117,10 @@ result<uint32_t> connection::region_id_of(const registered_region* region) const
   if (!region || region->core_ != core_)
     return fail(errc::bad_request, "expected a region that is registered with this connection");
   return core_->region_at(region->slot_).id;
+}
+
+result<uint32_t> connection::region_id_of(const arrivals* progress) const {
+  return progress ? region_id_of(&progress->at()) : result<uint32_t>(0U);
 }
 
 result<ticket<lookup_result>> connection::submit_lookup(const lookup_request& request, deadline until) {
@@ -135,18 +139,25 @@ result<ticket<load_result>> connection::submit_load(const load_request& request,
   auto region = region_id_of(request.region);
   if (!region)
     return pass_on(region);
+  auto progress = region_id_of(request.progress);
+  if (!progress)
+    return pass_on(progress);
   if (!request.lease)
-    return submit_about<load_result>(kind::load, request, *region, until);
+    return submit_about<load_result>(kind::load, request, *region, until, *progress);
   // The lease determines the space; the space given by the caller is sent as a check if it is open here.
-  request_context in{core_->space_id_of(request.in).value_or(0), *region, milliseconds_left(until)};
+  request_context in{core_->space_id_of(request.in).value_or(0), *region, milliseconds_left(until),
+                     *progress};
   return submit<load_result>(
       core_->now(), kind::load, [&](body_builder& body) { return encode(body, request, in); }, until);
 }
 
 result<ticket<prefetch_result>> connection::submit_prefetch(const prefetch_request& request, deadline until) {
+  auto progress = region_id_of(request.progress);
+  if (!progress)
+    return pass_on(progress);
   if (!request.lease && !request.lookup)
-    return submit_about<prefetch_result>(kind::prefetch, request, 0, until);
-  request_context in{0, 0, milliseconds_left(until)};
+    return submit_about<prefetch_result>(kind::prefetch, request, 0, until, *progress);
+  request_context in{0, 0, milliseconds_left(until), *progress};
   return submit<prefetch_result>(
       core_->now(), kind::prefetch, [&](body_builder& body) { return encode(body, request, in); }, until);
 }
@@ -362,11 +373,17 @@ result<located_objects> connection::read_lease(const lease_id& id, chunk_range r
 }
 
 result<load_result> connection::load(const load_request& request, deadline until) {
-  return finish(submit_load(request, until), until);
+  auto done = finish(submit_load(request, until), until);
+  if (request.progress)
+    request.progress->end();
+  return done;
 }
 
 result<prefetch_result> connection::prefetch(const prefetch_request& request, deadline until) {
-  return finish(submit_prefetch(request, until), until);
+  auto done = finish(submit_prefetch(request, until), until);
+  if (request.progress)
+    request.progress->end();
+  return done;
 }
 
 result<store_result> connection::store(const store_request& request, deadline until) {

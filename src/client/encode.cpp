@@ -114,7 +114,17 @@ Offset<wire::AwaitLookup> encode(body_builder& body, const lookup_id& lookup, co
   return wire::CreateAwaitLookup(body, id, in.deadline_ms, encode(body, with));
 }
 
+/// Where the daemon counts what arrives; `where` is room for it. Null: nowhere.
+static const wire::Arrivals* encode(const arrivals* progress, const request_context& in,
+                                    wire::Arrivals& where) {
+  if (progress == nullptr)
+    return nullptr;
+  where = wire::Arrivals(progress->offset(), in.progress_region);
+  return &where;
+}
+
 Offset<wire::Load> encode(body_builder& body, const load_request& request, const request_context& in) {
+  wire::Arrivals progress;
   auto what = request.lease ? Offset<wire::Prefix>() : encode(body, request.what);
   auto lease = request.lease ? body.CreateVector(request.lease->bytes.data(), 16) : 0;
   auto runs = encode(body, request.runs);
@@ -122,18 +132,21 @@ Offset<wire::Load> encode(body_builder& body, const load_request& request, const
   auto options = encode(body, request.options);
   auto pools = optional_vector(body, request.pools);
   return wire::CreateLoad(body, in.space, what, lease, request.range.first, request.range.count, in.region,
-                          runs, counts, in.deadline_ms, options, pools);
+                          runs, counts, in.deadline_ms, options, pools,
+                          encode(request.progress, in, progress));
 }
 
 Offset<wire::Prefetch> encode(body_builder& body, const prefetch_request& request,
                               const request_context& in) {
+  wire::Arrivals progress;
   auto what = request.lease || request.lookup ? Offset<wire::Prefix>() : encode(body, request.what);
   auto lease = request.lease ? body.CreateVector(request.lease->bytes.data(), 16) : 0;
   auto lookup = request.lookup ? body.CreateVector(request.lookup->bytes.data(), 16) : 0;
   auto options = encode(body, request.options);
   auto time = request.time.count() > 0 ? static_cast<uint32_t>(request.time.count()) : in.deadline_ms;
   return wire::CreatePrefetch(body, in.space, what, lease, lookup, static_cast<uint8_t>(tier_kind::host),
-                              static_cast<wire::StopRule>(request.rule), time, options);
+                              static_cast<wire::StopRule>(request.rule), time, options,
+                              encode(request.progress, in, progress));
 }
 
 Offset<wire::Store> encode(body_builder& body, const store_request& request, const request_context& in) {

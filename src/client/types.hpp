@@ -195,6 +195,7 @@ struct run {
   uint64_t count = 1;
 };
 
+class arrivals;
 class registered_region;
 
 /// Runs follow the objects, by chunk, then pool; objects are divided among their runs in order.
@@ -208,6 +209,7 @@ struct load_request {
   std::span<const uint32_t> runs_per_object; ///< empty: one run each
   std::span<const uint8_t> pools;            ///< numbers of the requested pools, ascending; empty: all
   request_options options;
+  const arrivals* progress = nullptr; ///< a counter for each requested pool
 };
 
 /// When a prefetch is answered although it is not complete: when it is cancelled or its time is over; with `wait`, not
@@ -227,6 +229,7 @@ struct prefetch_request {
   stop_rule rule = stop_rule::best_effort;
   std::chrono::milliseconds time{0}; ///< for the rule `until_deadline`
   request_options options;
+  const arrivals* progress = nullptr; ///< a counter
 };
 
 struct store_request {

@@ -8,6 +8,7 @@
 #include "memory/outside_memory.hpp"
 #include "storage/volume_id.hpp"
 #include "tier/request_context.hpp"
+#include "transfer/arrival_counters.hpp"
 #include "transfer/scatter_gather.hpp"
 
 #include <cstddef>
@@ -33,6 +34,7 @@ struct copy_request {
   std::shared_ptr<const scatter_gather> runs;
   std::vector<copied_object> objects;
   bool checksums = false; ///< of the payloads
+  arrival arrived{};      ///< announced when everything is copied
   context_ptr context;
   std::vector<keep_alive> owners; ///< holds and reservations of all arena bytes that are accessed
 };

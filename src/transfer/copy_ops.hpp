@@ -25,7 +25,12 @@ class byte_copy {
 
   /// Goes on until `budget` is spent, and one part of a piece more at most. True: it is done.
   bool go_on(uint64_t budget);
-  copy_answer take_answer() { return std::move(answer_); }
+  /// Once it is done. Announces what has arrived.
+  copy_answer take_answer() {
+    if (answer_.failure.code == errc::ok)
+      request_.arrived.announce();
+    return std::move(answer_);
+  }
 
  private:
   bool ends(error why);

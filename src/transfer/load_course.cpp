@@ -3,6 +3,7 @@
 #include "storage/object_header.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <string>
 
 namespace terrace {
@@ -10,6 +11,14 @@ namespace terrace {
 bool load_subject::leased_below() const {
   return std::any_of(leased.begin(), leased.end(),
                      [](const tier_hold& one) { return one.tier != tier_kind::host; });
+}
+
+bool load_subject::by_pool() const {
+  hold_ptr host = held_in(leased, tier_kind::host);
+  if (!copies() || !arrivals || objects_per_chunk == 1 || !host || host->places().size() != objects->size() ||
+      objects->size() > by_pool_objects_max)
+    return false;
+  return std::all_of(host->places().begin(), host->places().end(), std::mem_fn(&object_place::present));
 }
 
 transfer_window load_course::window_from(size_t first, uint64_t bytes_max) const {

@@ -12,6 +12,7 @@
 #include "tier/lease_ledger.hpp"
 #include "tier/request_context.hpp"
 #include "tier/tier_hold.hpp"
+#include "transfer/arrival_counters.hpp"
 #include "transfer/scatter_gather.hpp"
 #include "transfer/windows.hpp"
 
@@ -32,6 +33,7 @@ struct load_subject {
       leased; ///< the objects that a lease holds, by tier; if none below the first, the load probes those tiers itself
   std::shared_ptr<const scatter_gather> runs; ///< null: nothing is copied, and the host objects stay held
   outside_memory target;
+  std::shared_ptr<const arrival_counters> arrivals; ///< one for each object of a chunk; null: none
   keep_alive held_by;  ///< the lease of the load, kept until it is done; may be null
   account_ptr account; ///< without runs: of the connection, for what stays held; may be null
   context_ptr context;
@@ -39,6 +41,11 @@ struct load_subject {
 
   bool copies() const { return runs != nullptr; }
   bool leased_below() const; ///< anything
+
+  /// Pool by pool instead of chunk by chunk: somebody waits for single pools, and all is in host memory under a lease, so
+  /// that nothing more is taken there while the whole chain is held.
+  bool by_pool() const;
+  static constexpr size_t by_pool_objects_max = 131'072; ///< of a load in this order
 };
 
 struct load_result {

@@ -227,7 +227,7 @@ load_window::next load_window::after_rounds(error& failure) {
   return whole_ && course_.piecewise ? next::again : next::deliver;
 }
 
-copy_request load_window::copy() const {
+copy_request load_window::begin_copy() const {
   const load_subject& of = course_.of;
   copy_request request;
   request.direction = copy_direction::out_of_arena;
@@ -236,7 +236,24 @@ copy_request load_window::copy() const {
   request.owners.assign(holds_.begin(), holds_.end());
   request.owners.push_back(passing_);
   request.runs = of.runs;
+  request.arrived.counters = of.arrivals;
+  request.arrived.chunks = static_cast<uint32_t>(deliverable() / of.objects_per_chunk);
+  return request;
+}
+
+copy_request load_window::copy() const {
+  copy_request request = begin_copy();
+  request.arrived.count = course_.of.objects_per_chunk;
   for (size_t i = 0; i < usable_; ++i)
+    request.objects.push_back({payload_at(course_.memory, places_[i]), part_.begin + i});
+  return request;
+}
+
+copy_request load_window::copy_pool(size_t pool) const {
+  copy_request request = begin_copy();
+  request.arrived.first = pool;
+  request.arrived.count = 1;
+  for (size_t i = pool; i < usable_; i += course_.of.objects_per_chunk)
     request.objects.push_back({payload_at(course_.memory, places_[i]), part_.begin + i});
   return request;
 }

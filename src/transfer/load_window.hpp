@@ -92,6 +92,10 @@ class load_window {
 
   bool copies() const { return course_.of.copies() && usable_ != 0; }
   copy_request copy() const;
+  /// Of the objects of one pool, which is the `pool`th of each chunk.
+  copy_request copy_pool(size_t pool) const;
+  /// Everything is in host memory.
+  bool whole() const { return usable_ == part_.size(); }
 
   /// Accounts the window's usable chunks as delivered. Returns their bytes by the tier in which they were found.
   std::array<uint64_t, 4> deliver();
@@ -103,6 +107,7 @@ class load_window {
   hold_ptr from_host() const;
 
  private:
+  copy_request begin_copy() const;
   void keep(const acquire_answer& acquired);
   void find_gap(const below_reading& reading);
   void cut_at_first_gap();

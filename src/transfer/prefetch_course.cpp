@@ -107,6 +107,15 @@ void prefetch_course::arrived(const window& of, const std::vector<bool>& there) 
       --left_[of.chunks[i]];
 }
 
+arrival prefetch_course::next_arrival() {
+  if (!of_.arrivals || stopped())
+    return {};
+  uint32_t before = announced_;
+  while (announced_ < left_.size() && left_[announced_] == 0)
+    ++announced_;
+  return {of_.arrivals, 0, 1, announced_ - before};
+}
+
 void prefetch_course::lost(const window& of, size_t object, bool damaged) {
   const object_key& key = of.objects->keys[object];
   prefix_object where{of.chunks[object], key.pool, key.rank};

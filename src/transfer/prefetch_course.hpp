@@ -9,6 +9,7 @@
 #include "tier/acquire.hpp"
 #include "tier/object_batch.hpp"
 #include "tier/request_context.hpp"
+#include "transfer/arrival_counters.hpp"
 #include "transfer/below_reading.hpp"
 
 #include <array>
@@ -30,7 +31,8 @@ struct prefetch_subject {
   bool waits = false;      ///< for memory; otherwise it ends where none can be made at once
   bool note_access = true; ///< unless an inference was reported
   keep_alive held_by;      ///< the lease of the chunks; may be null
-  context_ptr context;     ///< `ahead` is set
+  std::shared_ptr<const arrival_counters> arrivals; ///< one; null: none
+  context_ptr context;                              ///< `ahead` is set
 };
 
 /// Why it went no further.
@@ -96,6 +98,9 @@ class prefetch_course {
   /// The first object of a window that will not arrive.
   void lost(const window& of, size_t object, bool damaged);
 
+  /// What was not announced before of the chunks that are delivered; nothing (no chunks) once it was stopped.
+  arrival next_arrival();
+
   /// No further window begins. The first reason counts.
   void stop(prefetch_end why);
   bool stopped() const { return end_ != prefetch_end::complete; }
@@ -116,6 +121,7 @@ class prefetch_course {
   uint64_t window_bytes_;      ///< of one
   uint32_t next_ = 0;          ///< chunk
   std::vector<uint32_t> left_; ///< per chunk: objects that have not arrived
+  uint32_t announced_ = 0;     ///< chunks
   prefetch_end end_ = prefetch_end::complete;
   std::optional<prefix_object> missing_;
   bool damaged_ = false;

@@ -213,6 +213,8 @@ box<load_result> group_fixture::begin_load(uint64_t first, size_t count, context
       job.leased.push_back({one.tier, part_of(one.held, leased->first, first, count)});
     job.held_by = std::make_shared<lease>();
     job.note_access = false;
+    job.objects_per_chunk = leased->objects_per_chunk;
+    job.arrivals = leased->arrivals;
   }
   if (!copies) {
     job.runs = nullptr;

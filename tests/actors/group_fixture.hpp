@@ -33,6 +33,8 @@ using box = std::shared_ptr<std::optional<T>>;
 struct leased_chunks {
   const lookup_answer& found;
   uint64_t first = 0;
+  size_t objects_per_chunk = 1;
+  std::shared_ptr<const arrival_counters> arrivals = nullptr;
 };
 
 class group_fixture : public terrace::test::actor_fixture {

@@ -60,7 +60,9 @@ class pool_client {
     return inner_.memory().bytes().subspan(i * piece_bytes, bytes);
   }
 
- private:
+ protected:
+  std::span<const client::run> runs() const { return runs_; }
+
   /// The objects of a request, and one run for each.
   std::vector<std::pair<digest, uint64_t>>
   lay_out(const std::vector<digest>& chain, client::chunk_range range, const std::vector<uint8_t>& wanted) {
@@ -75,6 +77,7 @@ class pool_client {
     return objects;
   }
 
+ private:
   tester inner_;
   std::vector<client::run> runs_;
 };

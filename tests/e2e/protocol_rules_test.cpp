@@ -304,6 +304,13 @@ void ProtocolRules::add_rows_of_transfers(std::map<std::string, std::vector<tria
       {store_of({.runs = {whole}}), "object 1 has no run"},
       {store_of({.runs = {whole, whole, whole}}), "the objects need 2"},
   };
+  to["`offset` of `arrivals`"] = {
+      {load_of({.arrivals = wire::Arrivals(region_size - 4, region_)}), ""},
+      {load_of({.arrivals = wire::Arrivals(region_size - 2, region_)}), "a multiple of 4"},
+      {load_of({.arrivals = wire::Arrivals(region_size, region_)}), "inside the region"},
+      {prefetch(space_, {.arrivals = wire::Arrivals(0, region_)}), ""},
+      {prefetch(space_, {.arrivals = wire::Arrivals(region_size, region_)}), "inside the region"},
+  };
   to["`runs_per_object`"] = {
       {store_of({.runs = {whole, half, half}, .runs_per_object = {{1, 2}}}), ""},
       {store_of({.runs = {whole, half, half}, .runs_per_object = {{2, 1}}}), "the runs of object 0 hold"},

@@ -145,13 +145,15 @@ struct prefetch_fields {
   std::optional<std::vector<uint8_t>> lease{}, id{};
   wire::StopRule rule = wire::StopRule::best_effort;
   uint32_t deadline_ms = 0;
+  std::optional<wire::Arrivals> arrivals{};
 };
 
 inline frame_bytes prefetch(uint32_t space, const prefetch_fields& with) {
   return frame_with(kind::prefetch, 2, [&](FlatBufferBuilder& b) {
     auto prefix = with.prefix ? add(b, *with.prefix) : 0;
     auto lease = list_of(b, with.lease), id = list_of(b, with.id);
-    return wire::CreatePrefetch(b, space, prefix, lease, id, 1, with.rule, with.deadline_ms);
+    return wire::CreatePrefetch(b, space, prefix, lease, id, 1, with.rule, with.deadline_ms, 0,
+                                with.arrivals ? &*with.arrivals : nullptr);
   });
 }
 
@@ -161,6 +163,7 @@ struct transfer_fields {
   uint32_t first = 0, chunks = 0;
   std::vector<wire::Run> runs{{0, small_object, 0, 1}, {small_object, small_object, 0, 1}};
   std::optional<std::vector<uint32_t>> runs_per_object{};
+  std::optional<wire::Arrivals> arrivals{};
 };
 
 inline frame_bytes load(uint32_t space, uint32_t region, const transfer_fields& with) {
@@ -169,7 +172,8 @@ inline frame_bytes load(uint32_t space, uint32_t region, const transfer_fields& 
     auto prefix = with.prefix ? add(b, *with.prefix) : 0;
     auto lease = list_of(b, with.lease);
     auto counts = list_of(b, with.runs_per_object);
-    return wire::CreateLoad(b, space, prefix, lease, with.first, with.chunks, region, runs, counts);
+    return wire::CreateLoad(b, space, prefix, lease, with.first, with.chunks, region, runs, counts, 0, 0, 0,
+                            with.arrivals ? &*with.arrivals : nullptr);
   });
 }
 

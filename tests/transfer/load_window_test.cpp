@@ -1,9 +1,12 @@
 #include "transfer/load_window.hpp"
 
 #include "storage/object_header.hpp"
+#include "tests/support/counters.hpp"
 #include "tests/tier/objects.hpp"
 
 #include <gtest/gtest.h>
+
+#include <tuple>
 
 using namespace terrace;
 using namespace terrace::test;
@@ -421,4 +424,51 @@ TEST_F(LoadWindow, WithoutACopyReadingNeedsRoomBesideLeases) {
   EXPECT_TRUE(course.full);
   window.refused_space({errc::internal, ""});
   EXPECT_FALSE(course.full);
+}
+
+TEST_F(LoadWindow, ArrivalsAreThoseOfItsWholeChunks) {
+  client_counters client;
+  of.objects_per_chunk = 2;
+  of.arrivals = client.first(2);
+  load_window window(course, unlimited);
+  ASSERT_EQ(window.take_present(acquired("#####.##"), none), step::ready);
+  EXPECT_FALSE(window.whole());
+  auto arrived = window.copy().arrived;
+  EXPECT_EQ(arrived.counters, of.arrivals);
+  EXPECT_EQ(std::tuple(arrived.first, arrived.count, arrived.chunks), std::tuple(0U, 2U, 2U));
+}
+
+TEST_F(LoadWindow, IsCopiedPoolByPool) {
+  client_counters client;
+  of.objects_per_chunk = 2;
+  of.arrivals = client.first(2);
+  load_window window(course, unlimited);
+  ASSERT_EQ(window.take_present(acquired("########"), none), step::ready);
+  EXPECT_TRUE(window.whole());
+  for (size_t pool : {0U, 1U}) {
+    auto copy = window.copy_pool(pool);
+    ASSERT_EQ(copy.objects.size(), 4u);
+    for (size_t chunk = 0; chunk < 4; ++chunk)
+      EXPECT_EQ(copy.objects[chunk].number, chunk * 2 + pool);
+    EXPECT_EQ(std::tuple(copy.arrived.first, copy.arrived.count, copy.arrived.chunks),
+              std::tuple(pool, 1U, 4U));
+    EXPECT_EQ(copy.owners.size(), 2u);
+  }
+}
+
+TEST_F(LoadWindow, OnlyALeaseOnAllOfItInHostMemoryIsLoadedPoolByPool) {
+  client_counters client;
+  of.objects_per_chunk = 2;
+  EXPECT_FALSE(of.by_pool()) << "nobody waits for a pool";
+  of.arrivals = client.first(2);
+  EXPECT_FALSE(of.by_pool()) << "there is no lease";
+  of.leased = {{tier_kind::host, hold(8, {0, 1, 2, 3, 4, 5, 6, 7})}, {tier_kind::disk, hold(8, {0})}};
+  EXPECT_TRUE(of.by_pool());
+  of.leased = {{tier_kind::host, hold(8, {0, 1, 2, 3, 4, 5, 6})}, {tier_kind::disk, hold(8, {7})}};
+  EXPECT_FALSE(of.by_pool()) << "an object is on disk alone";
+  of.leased = {{tier_kind::disk, hold(8, {0, 1, 2, 3, 4, 5, 6, 7})}};
+  EXPECT_FALSE(of.by_pool());
+  of.leased = {{tier_kind::host, hold(8, {0, 1, 2, 3, 4, 5, 6, 7})}};
+  of.objects_per_chunk = 1;
+  EXPECT_FALSE(of.by_pool()) << "one pool is the same in both orders";
 }

@@ -3,6 +3,7 @@
 
 #include "storage/object_header.hpp"
 #include "tests/index/spaces.hpp"
+#include "tests/support/counters.hpp"
 #include "tests/tier/objects.hpp"
 
 #include <gtest/gtest.h>
@@ -139,4 +140,26 @@ TEST_F(PrefetchCourse, BringsAllRanksAndOnlyTheLastStates) {
   EXPECT_TRUE(window->objects->trailing.test(2));
   course.arrived(*window, all(*window));
   EXPECT_EQ(course.result().all.delivered, 3u);
+}
+
+TEST_F(PrefetchCourse, AnnouncesWhatIsDeliveredOnceAndNothingAfterItsEnd) {
+  client_counters client;
+  auto plan = plan_of(terrace::testing::small_space(), "dddddddd");
+  auto of = subject(terrace::testing::small_space(), 8);
+  of.arrivals = client.first(1);
+  prefetch_course course(of, plan, plan, window_bytes);
+  auto first = *course.next(), second = *course.next(), third = *course.next(), fourth = *course.next();
+  course.arrived(second, all(second));
+  EXPECT_EQ(course.next_arrival().chunks, 0u) << "nothing is delivered before the first";
+  course.arrived(first, all(first));
+  auto arrived = course.next_arrival();
+  EXPECT_EQ(arrived.counters, of.arrivals);
+  EXPECT_EQ(arrived.chunks, 4u);
+  EXPECT_EQ(course.next_arrival().chunks, 0u);
+  course.arrived(third, all(third));
+  EXPECT_EQ(course.next_arrival().chunks, 2u);
+  course.stop(prefetch_end::cancelled);
+  course.arrived(fourth, all(fourth));
+  EXPECT_EQ(course.next_arrival().chunks, 0u);
+  EXPECT_EQ(course.result().all.delivered, 8u);
 }

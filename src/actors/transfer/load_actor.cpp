@@ -234,8 +234,50 @@ void make_way(load_pointer self, const load_job& job, load_course& course, comin
   coming.front() = begin_window(self, job, std::move(window), true);
 }
 
-task<error> load_all(load_pointer self, const load_job& job, load_result& done) {
-  load_course course{job, *job.group->memory, *job.group->leases, done};
+// ---- pool by pool ----
+
+/// Holds the whole chain in host memory. False: it is not all there.
+task<result<bool>> hold_all(load_pointer self, const load_job& job, load_course& course,
+                            std::deque<load_window>& windows) {
+  for (size_t next = 0; next < job.objects->size(); next = windows.back().end()) {
+    load_window& window = windows.emplace_back(course, job.group->window_bytes, next);
+    auto present = window.present();
+    auto acquired = co_await ask<acquire_answer>(self, job.group->host, std::move(present), "host tier");
+    if (auto failure = failure_of(acquired); failure.code != errc::ok)
+      co_return tl::unexpected(failure);
+    auto held = window.take_present(std::move(*acquired), {});
+    if (!held)
+      co_return tl::unexpected(held.error());
+    if (*held != step::ready || !window.whole())
+      co_return false;
+  }
+  co_return true;
+}
+
+/// False: it has to be loaded chunk by chunk.
+task<result<bool>> load_by_pool(load_pointer self, const load_job& job, load_course& course) {
+  std::deque<load_window> windows;
+  auto all = co_await hold_all(self, job, course, windows);
+  if (!all)
+    co_return all;
+  if (!*all)
+    co_return false;
+  for (size_t pool = 0; pool < job.objects_per_chunk; ++pool)
+    for (load_window& window : windows) {
+      auto copy = window.copy_pool(pool);
+      const copier_actor& copier = job.group->copiers->next();
+      auto copied = co_await ask<copy_answer>(self, copier, std::move(copy), "copier");
+      if (auto lost = failure_of(copied); lost.code != errc::ok)
+        co_return tl::unexpected(lost);
+    }
+  for (load_window& window : windows)
+    deliver(self, job, window);
+  co_return true;
+}
+
+// ---- chunk by chunk ----
+
+task<error> load_by_chunk(load_pointer self, const load_job& job, load_course& course) {
   coming_windows coming;
   while (!course.complete()) {
     begin_windows(self, job, course, coming);
@@ -270,6 +312,19 @@ task<error> load_all(load_pointer self, const load_job& job, load_result& done) 
       coming.clear();
   }
   co_return error{};
+}
+
+task<error> load_all(load_pointer self, const load_job& job, load_result& done) {
+  load_course course{job, *job.group->memory, *job.group->leases, done};
+  if (job.by_pool()) {
+    auto loaded = co_await load_by_pool(self, job, course);
+    if (!loaded)
+      co_return loaded.error();
+    if (*loaded)
+      co_return error{};
+  }
+  auto failure = co_await load_by_chunk(self, job, course);
+  co_return failure;
 }
 
 caf::behavior load_behavior(load_pointer self) { return transfer_behavior(self, load_all); }

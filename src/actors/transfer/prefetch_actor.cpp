@@ -23,6 +23,8 @@ struct prefetch_state {
   answer<prefetch_result> reply;
   std::vector<task<>> lanes; ///< each works on one window at a time
   size_t working = 0;        ///< lanes
+  size_t announcing = 0;     ///< of these, how many tell the client what has arrived
+  bool ended = false;        ///< the request; its answer waits only for these
 };
 
 using prefetch_pointer = caf::stateful_actor<prefetch_state>*;
@@ -108,6 +110,29 @@ task<error> read_window(prefetch_pointer self, below_reading& reading, std::vect
   co_return error{};
 }
 
+/// Its counters belong to the client again once it has the answer.
+void answer_once_announced(prefetch_pointer self) {
+  auto& state = self->state;
+  if (state.announcing == 0)
+    state.reply.deliver(state.course->result());
+}
+
+/// Tells the client what has arrived, in its counter.
+task<> announce(prefetch_pointer self) {
+  auto& state = self->state;
+  copy_request note; // of no bytes
+  note.arrived = state.course->next_arrival();
+  if (note.arrived.chunks == 0)
+    co_return;
+  note.context = state.reading;
+  ++state.announcing;
+  const copier_actor& copier = state.group->copiers->next();
+  co_await ask<copy_answer>(self, copier, std::move(note), "copier");
+  --state.announcing;
+  if (state.ended)
+    answer_once_announced(self);
+}
+
 /// Brings the window: what others write is awaited, so that one read serves all. A failure ends the prefetch.
 task<error> bring(prefetch_pointer self, prefetch_window& of) {
   auto& course = *self->state.course;
@@ -145,6 +170,7 @@ task<error> bring(prefetch_pointer self, prefetch_window& of) {
     bool again = (others || left) && !damaged && ++of.rounds <= prefetch_course::rounds_max;
     if (gap == there.size() || !again) {
       course.arrived(of, there);
+      co_await announce(self);
       if (gap != there.size())
         course.lost(of, gap, damaged && gap == *damaged);
       co_return error{};
@@ -209,7 +235,8 @@ void on_stop(prefetch_pointer self) {
   if (!state.course)
     return;
   state.course->stop(end_for(state.course->subject().context->ended.load()));
-  state.reply.deliver(state.course->result());
+  state.ended = true;
+  answer_once_announced(self);
 }
 
 caf::behavior prefetch_behavior(prefetch_pointer self) {

@@ -1,6 +1,7 @@
 // Prefetches of a group over a simulated ring: who reads, who waits, and what a stop leaves behind.
 #include "actors/transfer/prefetch_actor.hpp"
 #include "disk_fixture.hpp"
+#include "tests/support/counters.hpp"
 
 #include <cerrno>
 
@@ -13,6 +14,8 @@ namespace {
 
 struct Prefetches : disk_fixture {
   Prefetches() { start({.host_objects = 16, .disk_objects = 85, .window_objects = 8}); }
+
+  std::shared_ptr<const arrival_counters> arrivals; ///< of those that begin
 
   struct begun {
     caf::actor by;
@@ -32,6 +35,7 @@ struct Prefetches : disk_fixture {
     if (first != 0)
       job.before = chain(first - 1, 1)->keys[0].chunk;
     job.waits = waits;
+    job.arrivals = arrivals;
     job.context = std::make_shared<request_context>();
     job.context->ahead = true;
     auto found = std::make_shared<const prefix_plan>(lookup(objects).plan);
@@ -83,6 +87,38 @@ TEST_F(Prefetches, ManyWindowsAreReadAtATime) {
   settle();
   ASSERT_TRUE(*one.answer);
   EXPECT_EQ((*one.answer)->all.delivered, 8u);
+}
+
+TEST_F(Prefetches, CountWhatHasArrivedForTheirClient) {
+  terrace::test::client_counters client;
+  arrivals = client.first(1);
+  on_disk(0, 8);
+  store(0, 2);
+  ring.hold(io_code::read);
+  auto one = begin(0, 8);
+  settle();
+  EXPECT_EQ(client.values(1).front(), present(group->host, 0, 8));
+  EXPECT_FALSE(*one.answer);
+  ring.release(io_code::read);
+  settle();
+  ASSERT_TRUE(*one.answer);
+  EXPECT_EQ(client.values(1).front(), 8u);
+}
+
+TEST_F(Prefetches, CountNothingMoreOnceTheyAreAnswered) {
+  terrace::test::client_counters client;
+  arrivals = client.first(1);
+  on_disk(0, 8);
+  ring.hold(io_code::read);
+  auto one = begin(0, 8);
+  settle();
+  end(one, errc::cancelled);
+  settle();
+  ASSERT_TRUE(*one.answer);
+  ring.release(io_code::read);
+  settle();
+  EXPECT_EQ(client.values(1).front(), 0u);
+  EXPECT_EQ(present(group->host, 0, 8), 8u) << "what was being read stays";
 }
 
 TEST_F(Prefetches, OneReadServesALoadThatComesMeanwhileAndGoesOnWhenThePrefetchIsCancelled) {

@@ -25,6 +25,9 @@ struct load_subject {
 struct load_target {
   std::shared_ptr<const client_region> region;
   run_lists runs;
+  std::shared_ptr<const client_region> counters; ///< region of the arrivals; null: none
+  uint64_t counters_offset = 0;
+  std::shared_ptr<const arrival_counters> arrivals = nullptr; ///< there, once their number is known
 };
 
 void start_job(connection& client, const connection::request& what, const load_target& target,
@@ -38,6 +41,7 @@ void start_job(connection& client, const connection::request& what, const load_t
   job.held_by = subject.from;
   job.runs = std::move(runs);
   job.target = outside(target.region);
+  job.arrivals = target.arrivals;
   job.context = what.context;
   job.note_access = !subject.from && what.context->inference == 0;
   size_t requested = subject.objects->size() / job.objects_per_chunk;
@@ -56,11 +60,19 @@ void start_job(connection& client, const connection::request& what, const load_t
 }
 
 /// Validates the runs and starts the load.
-void load_objects(connection& client, const connection::request& what, const load_target& target,
+void load_objects(connection& client, const connection::request& what, load_target target,
                   const load_subject& subject) {
   if (target.region->mapped() && !target.region->writable()) {
     client.refuse(what, {errc::denied, "the region is sealed against writing; register a writable one"});
     return;
+  }
+  if (target.counters) {
+    auto arrivals = arrival_counters::in(target.counters, target.counters_offset, subject.scope.pools.size());
+    if (!arrivals) {
+      client.refuse(what, arrivals.error());
+      return;
+    }
+    target.arrivals = std::move(*arrivals);
   }
   with_runs(client, what, target.runs, subject.objects, target.region->size(),
             [&client, what, target, subject](std::shared_ptr<const scatter_gather> runs) {
@@ -129,7 +141,13 @@ void load(connection& client, const connection::request& what, const wire::Load&
   auto region = client.find_region(what, asked.region());
   if (!region)
     return;
-  load_target target{region, runs_of(client, *asked.runs(), asked.runs_per_object())};
+  load_target target{region, runs_of(client, *asked.runs(), asked.runs_per_object()), nullptr};
+  if (const wire::Arrivals* arrivals = asked.arrivals()) {
+    target.counters = client.find_region(what, arrivals->region());
+    target.counters_offset = arrivals->offset();
+    if (!target.counters)
+      return;
+  }
   if (asked.prefix() != nullptr) {
     load_prefix(client, what, asked, target);
     return;

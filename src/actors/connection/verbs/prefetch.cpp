@@ -102,35 +102,43 @@ void plan_prefetch(connection& client, const connection::request& what, const pr
   });
 }
 
+/// What its client wants to know, and when.
+struct prefetch_terms {
+  wire::StopRule rule;
+  std::shared_ptr<const arrival_counters> arrivals; ///< null: only the answer
+};
+
 void begin_prefetch(connection& client, const connection::request& what, prefetch_subject of,
-                    wire::StopRule rule) {
+                    const prefetch_terms& terms) {
   what.context->ahead = true;
   of.context = what.context;
+  of.arrivals = terms.arrivals;
   size_t objects = object_source(of.in, of.chunks).size() / 64; // only plans are kept
-  client.with_room(what, objects,
-                   [&client, what, of = std::move(of), rule] { plan_prefetch(client, what, of, rule); });
+  client.with_room(what, objects, [&client, what, of = std::move(of), rule = terms.rule] {
+    plan_prefetch(client, what, of, rule);
+  });
 }
 
 void begin_leased(connection& client, const connection::request& what, const lease_ptr& from,
-                  wire::StopRule rule) {
+                  const prefetch_terms& terms) {
   prefetch_subject of;
   of.in = from->in;
   of.chunks = {from, &from->chunks};
   of.before = from->before;
   of.first_token = from->first_token;
   of.prompt_tokens = from->first_token + from->chunks.size() * from->in->spec.chunk_tokens;
-  of.waits = rule != wire::StopRule::best_effort;
+  of.waits = terms.rule != wire::StopRule::best_effort;
   of.note_access = false; // the lookup that took the lease was the access
   of.held_by = from;
-  begin_prefetch(client, what, std::move(of), rule);
+  begin_prefetch(client, what, std::move(of), terms);
 }
 
 /// Of a lookup, perhaps another client's and not answered yet.
 void begin_found(connection& client, const connection::request& what, const lookup_outcome& found,
-                 wire::StopRule rule) {
+                 const prefetch_terms& terms) {
   lease_ptr held = found.held.lock();
   if (held) {
-    begin_leased(client, what, held, rule);
+    begin_leased(client, what, held, terms);
   } else if (found.leased) {
     client.refuse(what, {errc::gone, "the lookup was answered, and its lease has ended since"});
   } else if (found.plan.found_chunks != 0) {
@@ -144,12 +152,12 @@ void begin_found(connection& client, const connection::request& what, const look
 }
 
 void begin_prefix(connection& client, const connection::request& what, const wire::Prefetch& asked,
-                  wire::StopRule rule) {
+                  const prefetch_terms& terms) {
   auto in = client.find_space(what, asked.space());
   if (!in)
     return;
   with_chunks(client, what, *in, *asked.prefix(),
-              [&client, what, &asked, rule, in](chunk_prefix prefix, const keep_alive&) {
+              [&client, what, &asked, terms, in](chunk_prefix prefix, const keep_alive&) {
                 auto named = std::make_shared<const chunk_prefix>(std::move(prefix));
                 prefetch_subject of;
                 of.in = in->what;
@@ -157,11 +165,11 @@ void begin_prefix(connection& client, const connection::request& what, const wir
                 of.before = named->parent;
                 of.first_token = named->first_token;
                 of.prompt_tokens = named->prompt_tokens;
-                of.waits = rule != wire::StopRule::best_effort;
+                of.waits = terms.rule != wire::StopRule::best_effort;
                 of.note_access = what.context->inference == 0;
                 client.use_for_inference(what, asked.options(), object_source{of.in, of.chunks});
                 client.tell_shadows(what, asked.options(), of.in, named);
-                begin_prefetch(client, what, std::move(of), rule);
+                begin_prefetch(client, what, std::move(of), terms);
               });
 }
 
@@ -175,19 +183,31 @@ void prefetch(connection& client, const connection::request& what, const wire::P
                   {errc::unsupported, "expected to 1 (host memory), got " + std::to_string(asked.to())});
     return;
   }
-  wire::StopRule rule = asked.rule();
+  prefetch_terms terms{asked.rule(), nullptr};
+  if (const wire::Arrivals* wanted = asked.arrivals()) {
+    auto region = client.find_region(what, wanted->region());
+    if (!region)
+      return;
+    auto arrivals = arrival_counters::in(region, wanted->offset(), 1);
+    if (!arrivals) {
+      client.refuse(what, arrivals.error());
+      return;
+    }
+    terms.arrivals = std::move(*arrivals);
+  }
   if (asked.prefix() != nullptr) {
-    begin_prefix(client, what, asked, rule);
+    begin_prefix(client, what, asked, terms);
   } else if (asked.lease() != nullptr) {
     client.with_lease(
         what, protocol::to_lease_id(asked.lease()),
-        [&client, what, rule](const lease_ptr& from) { begin_leased(client, what, from, rule); });
+        [&client, what, terms](const lease_ptr& from) { begin_leased(client, what, from, terms); });
   } else {
     client.ask(what, client.group().group,
                await_lookup_request{protocol::to_lookup_id(asked.lookup_id()), what.context},
-               "the trust group's actor has ended", [&client, what, rule](const await_lookup_answer& answer) {
+               "the trust group's actor has ended",
+               [&client, what, terms](const await_lookup_answer& answer) {
                  if (client.ok(what, answer.failure))
-                   begin_found(client, what, *answer.found, rule);
+                   begin_found(client, what, *answer.found, terms);
                });
   }
 }
