@@ -111,7 +111,7 @@ TEST(Arrivals, OfAPrefetchRiseToWhatItDelivered) {
   auto done = client->prefetch(request, patiently());
   waits.join();
   ASSERT_TRUE(done) << done.error().text;
-  EXPECT_EQ(done->all.delivered, chunks);
+  EXPECT_EQ(done->delivered_chunks, chunks);
   EXPECT_EQ(client.counters->chunks(0), chunks);
   EXPECT_EQ(client.counters->chunks(1), 0U) << "a prefetch has one counter";
 }

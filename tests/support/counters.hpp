@@ -3,6 +3,7 @@
 
 #include "transfer/arrival_counters.hpp"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 

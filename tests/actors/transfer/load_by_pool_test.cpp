@@ -45,9 +45,8 @@ TEST_F(LoadsByPool, HaveAllOfAPoolBeforeAnythingOfTheNext) {
   std::vector<values> seen;
   while (!*loaded) {
     seen.push_back(client.values(2));
-    if (seen.back() == values{4, 0})
-      for (uint64_t n = 0; n < 8; ++n)
-        EXPECT_TRUE(n % 2 == 0 ? delivered(n) : untouched(n)) << n;
+    for (uint64_t n = 0; n < 8 && seen.back() == values{4, 0}; ++n)
+      EXPECT_TRUE(n % 2 == 0 ? delivered(n) : untouched(n)) << n;
     copy();
   }
   seen.push_back(client.values(2));
