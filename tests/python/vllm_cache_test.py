@@ -91,13 +91,15 @@ class Engine:
         end = time.monotonic() + PATIENCE
         while time.monotonic() < end:
             self.cache.finished()
+            known = True  # of all before
             for one in keys:
                 answer = told.get(one)
                 if answer is None:
                     answer = self.cache.lookup(one, request)
                 if answer is not None:
                     told[one] = answer
-                if answer is False:
+                known = known and answer is not None
+                if answer is False and known:
                     return [told.get(each) for each in keys]
             if len(told) == len(keys):
                 return [told[one] for one in keys]
