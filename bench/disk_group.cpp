@@ -38,13 +38,6 @@ void wait_for_memory(pid_t pid, uint64_t bytes) {
   }
 }
 
-/// Until the disk is in service: the daemon serves before it is, and what is stored meanwhile stays in host memory alone.
-void wait_for_disk(client::connection& to) {
-  for (double begin = seconds_now(); tier_of(to, "disk").state != "ready"; a_moment())
-    if (seconds_now() - begin > patience_seconds)
-      give_up("the disk tier is not ready: " + tier_of(to, "disk").reason);
-}
-
 } // namespace
 
 disk_group::disk_group(const settings& options, uint64_t object_bytes, size_t disk_objects,

@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <random>
+#include <thread>
 
 namespace terrace::bench {
 
@@ -43,6 +44,14 @@ void store_chain(client::connection& to, const client::space& in, const std::vec
   auto stored = must(to.store(request), "storing");
   if (stored.stored_chunks + stored.present_chunks != chain.size())
     give_up("not every chunk was stored");
+}
+
+void wait_for_disk(client::connection& to) {
+  constexpr double patience_seconds = 60;
+  for (double begin = seconds_now(); tier_of(to, "disk").state != "ready";
+       std::this_thread::sleep_for(std::chrono::milliseconds(1)))
+    if (seconds_now() - begin > patience_seconds)
+      give_up("the disk tier is not ready: " + tier_of(to, "disk").reason);
 }
 
 client::tier_status tier_of(client::connection& from, const std::string& tier) {

@@ -23,6 +23,9 @@ client::connection connect(const std::string& socket_path);
 void store_chain(client::connection& to, const client::space& in, const std::vector<digest>& chain,
                  const client::registered_region& region, uint64_t object_bytes);
 
+/// Until the disk is in service: the daemon serves before it is, and what is stored meanwhile stays in host memory alone.
+void wait_for_disk(client::connection& to);
+
 /// The disk or host tier as status tells it.
 client::tier_status tier_of(client::connection& from, const std::string& tier);
 

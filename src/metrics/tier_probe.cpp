@@ -22,6 +22,7 @@ std::string_view to_string(refusal_reason reason) {
     case refusal_reason::endurance: return "endurance";
     case refusal_reason::degraded: return "degraded";
     case refusal_reason::failed: return "failed";
+    case refusal_reason::no_room: return "no_room";
   }
   return "unknown";
 }
@@ -59,7 +60,7 @@ void tier_probe::collect(const labels& of, sample_sink& sink) const {
         "Evictions that freed less than requested because all remaining objects were in use.", no_victim_);
   count("terrace_tier_over_evicted_bytes_total",
         "Bytes evicted beyond the request because free space was fragmented.", over_evicted_bytes_);
-  count("terrace_tier_dropped_total", "Objects refused because there was no room and none could be made.",
+  count("terrace_tier_dropped_total", "Objects refused for want of room that eviction could have made.",
         dropped_);
   count("terrace_tier_prefetched_total", "Objects that prefetches read from the tier.", prefetched_);
   count("terrace_tier_prefetched_bytes_total", "Bytes of objects that prefetches read from the tier.",

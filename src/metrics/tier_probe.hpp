@@ -25,8 +25,9 @@ enum class refusal_reason : uint8_t {
   endurance, ///< the daily write budget is used up
   degraded,  ///< the device is out of service
   failed,    ///< it could not be written
+  no_room,   ///< nothing that eviction may take would have made room
 };
-constexpr size_t refusal_reasons = 4;
+constexpr size_t refusal_reasons = 5;
 std::string_view to_string(refusal_reason reason);
 
 /// Safe on any thread.
@@ -60,7 +61,7 @@ class tier_probe {
   void evicted_too_much(uint64_t bytes) noexcept { over_evicted_bytes_.add(bytes); }
   void dropped(uint64_t objects) noexcept {
     dropped_.add(objects);
-  } ///< there was no room, and none could be made
+  } ///< for want of room that eviction could have made
   /// Times by the policy's clock: since the last access, at the next one and at the eviction.
   void reused(std::chrono::milliseconds after) noexcept { reuse_.observe(after); }
   void unused_until_evicted(std::chrono::milliseconds age) noexcept { eviction_age_.observe(age); }
@@ -77,6 +78,10 @@ class tier_probe {
   uint64_t misses() const noexcept { return misses_.value(); }
   uint64_t read_bytes() const noexcept { return read_bytes_.value(); }
   uint64_t written_bytes() const noexcept { return written_bytes_.value(); }
+  uint64_t dropped() const noexcept { return dropped_.value(); }
+  uint64_t refused(refusal_reason reason) const noexcept {
+    return refusals_[static_cast<size_t>(reason)].value();
+  }
 
   void collect(const labels& of, sample_sink& sink) const;
 

@@ -151,9 +151,11 @@ result<acquire_request> load_window::space(const below_reading& reading) {
       wanted += physical_bytes_for(part_.objects->payload_bytes[i]);
   }
   request.may_wait = waits_;
+  request.may_come_again = !waits_ || part_.size() > of.objects_per_chunk;
   if (of.copies())
     return request;
-  request.may_wait = !course_.delivered_some(); // a waiting request holds nothing
+  request.may_wait = !course_.delivered_some();                         // a waiting request holds nothing
+  request.may_come_again = request.may_come_again || !request.may_wait; // what it has is the answer then
   if (of.account)
     claimed_below_.emplace(of.account->claim_for(wanted, course_.held_bytes_max()));
   bool fits =

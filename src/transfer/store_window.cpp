@@ -14,12 +14,13 @@ uint64_t store_window::physical_bytes() const {
   return bytes;
 }
 
-acquire_request store_window::space(const context_ptr& context) const {
+acquire_request store_window::space(const context_ptr& context, bool may_shrink) const {
   acquire_request request;
   request.objects = objects_;
   request.may_fill = wanted_;
   bool told = context && context->inference != 0;
   request.note_access = abandoned_ + evicted_ == 0 && !told;
+  request.may_come_again = may_shrink;
   request.context = context;
   return request;
 }

@@ -28,7 +28,8 @@ class store_window {
   uint64_t physical_bytes() const; ///< of all objects
 
   /// Space for what is absent. The first round is an access, unless the request belongs to an inference, which is one.
-  acquire_request space(const context_ptr& context) const;
+  /// `may_shrink`: without space, the store tries a smaller window.
+  acquire_request space(const context_ptr& context, bool may_shrink = false) const;
 
   enum class rest : uint8_t { nothing, evicted, written_by_others };
   /// What remains after a round with this answer. Objects that were present when the space was requested may be absent

@@ -196,17 +196,20 @@ struct MetricsOfHostMemory : MetricsOfADaemon {
   MetricsOfHostMemory() : MetricsOfADaemon(0) {}
 };
 
-TEST_F(MetricsOfHostMemory, CountDropsForWantOfSpaceAndNothingElse) {
+TEST_F(MetricsOfHostMemory, CountRefusalsForWantOfRoomApartFromDrops) {
   tester client(daemon.socket());
   std::string dropped = "terrace_tier_dropped_total{group=\"default\",tier=\"host\"}";
+  std::string no_room = "terrace_tier_refused_total{group=\"default\",tier=\"host\",reason=\"no_room\"}";
   for (uint64_t i = 0; i < 10; ++i)
     client.store(chain_of(i, 4)); // evictions are no drops
   EXPECT_EQ(now().samples[dropped], 0);
+  EXPECT_EQ(now().samples[no_room], 0);
   auto leases = occupy(client, 100, objects_in(16 * mebibyte));
   auto refused = client->store(client.store_of(chain_of(200, 2)),
                                client::within(std::chrono::seconds(2))); // long enough to wait in the tier
   EXPECT_FALSE(refused);
-  EXPECT_TRUE(eventually([&] { return now().samples[dropped] > 0; }));
+  EXPECT_TRUE(eventually([&] { return now().samples[no_room] > 0; }));
+  EXPECT_EQ(now().samples[dropped], 0) << "no eviction could have made room";
 }
 
 TEST_F(MetricsOfHostMemory, CountChunksThatTheirLastRankHasLeftIncomplete) {

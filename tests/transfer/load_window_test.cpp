@@ -206,6 +206,26 @@ TEST_F(LoadWindow, SpaceIsAskedForExactlyWhatTheTiersBelowHave) {
   EXPECT_FALSE(request->note_access);
 }
 
+TEST_F(LoadWindow, WithoutSpaceItComesAgainUnlessItIsTheLeastThatWaits) {
+  auto comes_again = [](load_window& window, size_t objects) {
+    EXPECT_EQ(window.take_present(acquired(std::string(objects, '.')), disk), step::read_below);
+    below_reading reading(window.objects(), {{tier_kind::disk, hold(objects, {0}, 101)}});
+    auto request = window.space(reading);
+    EXPECT_TRUE(request);
+    return request && request->may_come_again;
+  };
+  load_window four(course, 4 * physical), one(course, physical), behind(course, physical, 1);
+  EXPECT_TRUE(comes_again(four, 4)) << "with a smaller window";
+  EXPECT_FALSE(comes_again(one, 1));
+  EXPECT_TRUE(comes_again(behind, 1)) << "once it is the first";
+  keeps();
+  course.piecewise = true;
+  load_window kept(course, physical);
+  EXPECT_FALSE(comes_again(kept, 1));
+  done.chunks = 1;
+  EXPECT_TRUE(comes_again(kept, 1)) << "it is content with what it has";
+}
+
 TEST_F(LoadWindow, WhatIsBehindAGapIsNotRead) {
   load_window window(course, 6 * physical);
   EXPECT_EQ(window.take_present(acquired("#....#"), disk), step::read_below);

@@ -41,6 +41,8 @@ TEST_F(StoreWindow, AsksForSpaceAndCreditForAllItsObjects) {
   EXPECT_EQ(request.objects, window.objects());
   EXPECT_TRUE(request.note_access);
   EXPECT_TRUE(request.may_fill.empty());
+  EXPECT_FALSE(request.may_come_again);
+  EXPECT_TRUE(window.space(nullptr, true).may_come_again) << "with a smaller window";
 }
 
 TEST_F(StoreWindow, OnlyTheFirstRoundIsAnAccess) {

@@ -5,6 +5,7 @@
 #include "coroutine/answer.hpp"
 #include "runtime/short_turns.hpp"
 #include "tier/long_notices.hpp"
+#include "tier/space_refusal.hpp"
 #include "tier/tier_changes.hpp"
 #include "tier/tier_clear.hpp"
 
@@ -139,6 +140,16 @@ acquire_answer finish_acquire(tier_pointer self, const acquire_request& request,
   return answer;
 }
 
+void count_refusal(tier_pointer self, const acquire_request& request, const error& failure, size_t objects) {
+  const auto& probe = self->state.probe;
+  switch (refusal_of(request, failure)) {
+    case space_refusal::prefetch: return probe->prefetch_refused(objects);
+    case space_refusal::dropped: return probe->dropped(objects);
+    case space_refusal::no_room: return probe->refused(metrics::refusal_reason::no_room, objects);
+    case space_refusal::none: return;
+  }
+}
+
 caf::result<acquire_answer> on_acquire(tier_pointer self, const acquire_request& request) {
   auto& state = self->state;
   auto wanted = state.objects().missing(request);
@@ -150,12 +161,7 @@ caf::result<acquire_answer> on_acquire(tier_pointer self, const acquire_request&
       .then(
           [self, reply, request, wanted](const allocate_answer& granted) mutable {
             if (granted.failure.code != errc::ok) {
-              bool ahead = request.context && request.context->ahead;
-              bool no_room = granted.failure.code == errc::no_space;
-              if (ahead && (no_room || granted.failure.code == errc::busy))
-                self->state.probe->prefetch_refused(wanted.objects.size());
-              else if (no_room)
-                self->state.probe->dropped(wanted.objects.size());
+              count_refusal(self, request, granted.failure, wanted.objects.size());
               reply.fail(granted.failure);
               return;
             }

@@ -34,7 +34,8 @@ using rest = store_window::rest;
 /// Holds what is present, copies and publishes what is absent, and passes that to write-through.
 task<result<rest>> store_round(store_pointer self, const store_job& job, store_window& window,
                                const std::vector<tier_credit>& credits, store_result& done) {
-  auto wanted = window.space(job.context);
+  bool smaller = window.objects()->size() > job.objects_per_chunk; // see may_shrink
+  auto wanted = window.space(job.context, smaller);
   auto acquired = co_await ask<acquire_answer>(self, job.group->host, std::move(wanted), "host tier");
   if (auto failure = failure_of(acquired); failure.code != errc::ok)
     co_return tl::unexpected(failure);

@@ -18,6 +18,8 @@ struct policy_seen {
   size_t notes_before_question = 0;
   size_t questions = 0;
   std::vector<caf::response_promise> marks;
+  bool thinks = false; ///< victims are not named before the test says so
+  std::vector<caf::response_promise> victims;
 };
 
 caf::behavior slow_policy(caf::event_based_actor* self, const std::shared_ptr<policy_seen>& seen) {
@@ -36,10 +38,18 @@ caf::behavior slow_policy(caf::event_based_actor* self, const std::shared_ptr<po
         seen->marks.erase(seen->marks.begin());
         mark.deliver(notes_mark{});
       },
-      [seen](const victim_request&) {
+      [seen, self](const victim_request&) -> caf::result<victim_answer> {
         ++seen->questions;
         seen->notes_before_question = seen->notes.size();
-        return victim_answer{};
+        if (!seen->thinks)
+          return victim_answer{};
+        seen->victims.push_back(self->make_response_promise());
+        return seen->victims.back();
+      },
+      [seen](bool) { // it names the last object
+        auto question = seen->victims.front();
+        seen->victims.erase(seen->victims.begin());
+        question.deliver(victim_answer{{}, {to_entry_key(key_of(3))}, {}, 2 * 4096});
       },
   };
 }
@@ -48,6 +58,7 @@ struct TierActor : terrace::test::actor_fixture {
   static constexpr size_t credit = note_line::batches_between_marks * note_line::marks_max;
   std::shared_ptr<policy_seen> seen = std::make_shared<policy_seen>();
   caf::actor policy = sys.spawn(slow_policy, seen);
+  std::shared_ptr<metrics::tier_probe> probe = std::make_shared<metrics::tier_probe>();
   tier_actor tier;
 
   TierActor() {
@@ -55,7 +66,7 @@ struct TierActor : terrace::test::actor_fixture {
     arguments.kind = tier_kind::host;
     arguments.space = *make_allocator("free_list", {.capacity_bytes = 1 << 20, .alignment_bytes = 4096});
     arguments.policy = caf::actor_cast<policy_actor>(policy);
-    arguments.probe = std::make_shared<metrics::tier_probe>();
+    arguments.probe = probe;
     tier = spawn_tier(sys, std::move(arguments));
     sys.spawn([this](caf::event_based_actor* self) {
       acquire_request wanted;
@@ -69,6 +80,7 @@ struct TierActor : terrace::test::actor_fixture {
   }
   void TearDown() override {
     seen->marks.clear();
+    seen->victims.clear();
     stop(tier);
     tier = tier_actor{};
     stop(policy);
@@ -124,4 +136,32 @@ TEST_F(TierActor, AsksForVictimsBehindAllThatHappened) {
   settle();
   EXPECT_EQ(seen->questions, 1u);
   EXPECT_EQ(seen->notes_before_question, before + 4);
+}
+
+TEST_F(TierActor, CountsAsDroppedWhatEvictionCouldHaveMadeRoomForAndNothingElse) {
+  using metrics::refusal_reason;
+  acquire_request all; // more than what is free
+  all.objects = chain(100, 126);
+  all.context = std::make_shared<request_context>();
+  seen->thinks = true;
+  caf::anon_send(tier, all);
+  settle();
+  ASSERT_EQ(seen->victims.size(), 1u);
+  all.context->ended = errc::deadline; // while room is being made
+  caf::anon_send(policy, true);
+  caf::anon_send(tier, sweep_notice{});
+  settle();
+  EXPECT_EQ(probe->dropped(), 126u);
+  EXPECT_EQ(probe->refused(refusal_reason::no_room), 0u);
+  seen->thinks = false;
+  all.context = std::make_shared<request_context>();
+  all.may_wait = false;
+  caf::anon_send(tier, all);
+  settle();
+  EXPECT_EQ(probe->dropped(), 126u) << "nothing can be evicted";
+  EXPECT_EQ(probe->refused(refusal_reason::no_room), 126u);
+  all.may_come_again = true;
+  caf::anon_send(tier, all);
+  settle();
+  EXPECT_EQ(probe->refused(refusal_reason::no_room), 126u) << "it comes again for less";
 }

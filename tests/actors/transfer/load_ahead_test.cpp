@@ -56,6 +56,8 @@ TEST_F(LoadsAhead, ThoseAheadGiveWayWhenMemoryIsShort) {
   settle();
   expect_all(loaded, 8);
   EXPECT_EQ(report(group->host).waiting, 0u);
+  EXPECT_EQ(probes.host->dropped(), 0u);
+  EXPECT_EQ(probes.host->refused(metrics::refusal_reason::no_room), 0u) << "they come again";
 }
 
 TEST_F(LoadsAhead, TheFirstWaitsForMemoryAndHoldsNone) {
