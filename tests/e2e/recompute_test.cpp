@@ -161,6 +161,38 @@ TEST_F(Recompute, ALoadOfAPrefixDeliversOnlyWhatIsOffered) {
   EXPECT_EQ(fast.tier("disk").bytes_read, part * object_bytes);
 }
 
+TEST_F(Recompute, APrefetchAndALoadMayBeLeftToTheClientAsAWhole) {
+  auto fast = client_at(very_fast);
+  tester reader(daemon_.socket());
+  // As above: right after the disk was read, nothing is tried.
+  auto left = [&](auto&& offered) {
+    for (uint32_t i = 0; i < chunks; ++i) {
+      EXPECT_TRUE(reader->evict(
+          {.in = reader.space(), .what = client::prefix::of_digests(chain), .tiers = on_host}, patiently()));
+      EXPECT_TRUE(reader->load(reader.load_of(chain, {chunks - 1, 1}), patiently()));
+      if (offered() == 0)
+        return true;
+    }
+    return false;
+  };
+  EXPECT_TRUE(left([&] {
+    auto done = fast->prefetch(
+        {.in = fast.space(), .what = client::prefix::of_digests(chain), .rule = client::stop_rule::wait},
+        patiently());
+    EXPECT_TRUE(done) << done.error().text;
+    EXPECT_EQ(done->delivered_chunks + done->recompute_chunks, chunks);
+    EXPECT_EQ(done->end, client::prefetch_end::complete);
+    return done->delivered_chunks;
+  }));
+  EXPECT_TRUE(left([&] {
+    auto loaded = fast->load(fast.load_of(chain), patiently());
+    EXPECT_TRUE(loaded) << loaded.error().text;
+    EXPECT_EQ(loaded->delivered_chunks + loaded->recompute_chunks, chunks);
+    EXPECT_FALSE(loaded->missing);
+    return loaded->delivered_chunks;
+  }));
+}
+
 TEST_F(Recompute, ALoadOfAnotherPartDeliversAllOfIt) {
   auto fast = client_at(very_fast);
   auto loaded = fast->load(fast.load_of(chain, {1, chunks - 1}), patiently());
