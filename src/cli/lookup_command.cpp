@@ -74,6 +74,7 @@ class lookup_command final : public command {
             {"found_chunks", found.found_chunks},
             {"found_tokens", found.found_tokens},
             {"usable_tokens", found.usable_tokens},
+            {"recompute_chunks", found.recompute_chunks},
             {"tiers", runs},
             {"latency_ns", took.count()}};
   }

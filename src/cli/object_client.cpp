@@ -75,6 +75,7 @@ result<std::vector<tier_kind>> object_client::lookup(std::span<const digest> chu
   if (!found)
     return tl::unexpected(found.error());
   held_ = std::move(found->held);
+  recompute_chunks_ = found->recompute_chunks;
   if (!leases_)
     unheld_.assign(chunks.begin(), chunks.begin() + static_cast<ptrdiff_t>(found->tiers.size()));
   return std::move(found->tiers);

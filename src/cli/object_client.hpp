@@ -38,6 +38,7 @@ class object_client final : public replay_target {
   uint64_t begin_inference(const inference_facts& facts) override;
   result<void> end_inference(uint64_t inference, const inference_outcome& outcome) override;
   result<std::vector<tier_kind>> lookup(std::span<const digest> chunks) override;
+  uint64_t recompute_chunks() const override { return recompute_chunks_; }
   result<size_t> load(size_t first, size_t count) override;
   result<void> prefetch(std::span<const digest> chunks) override;
   prefetched take_prefetched(bool all) override;
@@ -64,6 +65,7 @@ class object_client final : public replay_target {
   client::registered_region registered_;
   client::space space_;
   client::lease held_;
+  uint64_t recompute_chunks_ = 0; ///< of the last lookup
   std::vector<client::ticket<client::prefetch_result>> prefetching_;
   std::vector<digest> unheld_;      ///< of the last lookup without a lease
   client::request_options options_; ///< of the present inference request

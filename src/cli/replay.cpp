@@ -182,6 +182,7 @@ class player {
     size_t loaded = 0;
     if (found) {
       counts_.lookup.add(took);
+      counts_.recompute_chunks += target_.recompute_chunks();
       for (tier_kind tier : *found)
         if (auto i = static_cast<size_t>(tier); i < tier_count)
           counts_.hit_tokens[i] += options_.chunk_tokens;

@@ -57,6 +57,11 @@ class replay_command final : public command {
         ->capture_default_str();
     add_size_option(app, "--region", region_bytes_,
                     "Memory of each client; longer prompts are transferred in pieces");
+    app.add_option(
+           "--prefill-speed", prefill_tokens_per_s_,
+           "Tokens per second that the engine computes: the daemon leaves out what it reads more slowly; "
+           "0: not declared")
+        ->capture_default_str();
     app.add_option("--salt", salt_, "Replays with different salts share nothing");
     daemon_.declare(app);
   }
@@ -118,6 +123,7 @@ class replay_command final : public command {
     options.space.pools.push_back(
         {.name = "kv", .object_bytes = uint64_t{options_.chunk_tokens} * bytes_per_token_});
     options.space.salt = salt_;
+    options.space.prefill_tokens_per_s = prefill_tokens_per_s_;
     options.space.algorithm = client::hash_algorithm::sha256;
     options.region_bytes = region_bytes_;
     options.mode = mode_ == "mapped"   ? load_mode::mapped
@@ -149,6 +155,7 @@ class replay_command final : public command {
   size_t sessions_ = 0;
   std::string mode_ = "auto";
   uint64_t region_bytes_ = 32ULL << 20;
+  uint32_t prefill_tokens_per_s_ = 0;
   std::string salt_;
   daemon_options daemon_;
 };

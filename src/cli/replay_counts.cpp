@@ -43,6 +43,7 @@ void replay_counts::merge(const replay_counts& other) {
   stored_bytes += other.stored_bytes;
   stored_chunks += other.stored_chunks;
   present_chunks += other.present_chunks;
+  recompute_chunks += other.recompute_chunks;
   undelivered_chunks += other.undelivered_chunks;
   wrong_bytes += other.wrong_bytes;
   wrong_objects += other.wrong_objects;

@@ -80,6 +80,9 @@ std::string format_summary(const replay_summary& s) {
                    format_count(c.stored_chunks), format_count(c.present_chunks))},
       {"moved",
        fmt::format("{}, {} in total", format_bytes(moved), format_rate(per_second(moved, s.seconds)))}};
+  if (c.recompute_chunks != 0)
+    facts.emplace_back("left out", format_count(c.recompute_chunks) +
+                                       " chunks are faster computed than read from their tier");
   if (c.undelivered_chunks != 0)
     facts.emplace_back("undelivered",
                        format_count(c.undelivered_chunks) + " chunks were found but not delivered");
@@ -141,6 +144,7 @@ json to_json(const replay_summary& s) {
             {"delivered_chunks", c.ahead.delivered},
             {"failed", c.ahead.failed}}},
           {"wait_ns", waits},
+          {"recompute_chunks", c.recompute_chunks},
           {"undelivered_chunks", c.undelivered_chunks},
           {"behind_ns_max", c.late_ns_max},
           {"wrong_bytes", c.wrong_bytes},

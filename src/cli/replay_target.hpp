@@ -62,6 +62,9 @@ class replay_target {
   /// lookup.
   virtual result<std::vector<tier_kind>> lookup(std::span<const digest> chunks) = 0;
 
+  /// Of the last lookup: further chunks that are present, but computing them is faster.
+  virtual uint64_t recompute_chunks() const { return 0; }
+
   /// Loads `count` of the found chunks, starting at `first`, into the buffer. Returns the number delivered: a
   /// prefix.
   virtual result<size_t> load(size_t first, size_t count) = 0;

@@ -46,6 +46,7 @@ std::string format_group(const client::group_status& group) {
                  {"hit ratio"},
                  {"evictions"},
                  {"read"},
+                 {"read/s"},
                  {"written"},
                  {"errors"}});
   for (const client::tier_status& tier : group.tiers) {
@@ -57,8 +58,9 @@ std::string format_group(const client::group_status& group) {
     traffic.add(
         {tier.tier, format_count(tier.hits), format_count(tier.misses),
          tier.hits + tier.misses == 0 ? "-" : format_ratio(share_of(tier.hits, tier.hits + tier.misses)),
-         format_count(tier.evictions), format_bytes(tier.bytes_read), format_bytes(tier.bytes_written),
-         format_count(tier.errors)});
+         format_count(tier.evictions), format_bytes(tier.bytes_read),
+         tier.read_bytes_per_s == 0 ? "-" : format_bytes(tier.read_bytes_per_s),
+         format_bytes(tier.bytes_written), format_count(tier.errors)});
   }
   text += space.to_string() + "\n" + traffic.to_string();
   for (const client::tier_status& tier : group.tiers)
@@ -135,7 +137,8 @@ json tier_json(const client::tier_status& t) {
           {"fragmentation", t.fragmentation},
           {"huge_page_bytes", t.huge_page_bytes},
           {"leaving_bytes", t.leaving_bytes},
-          {"notice", t.notice}};
+          {"notice", t.notice},
+          {"read_bytes_per_s", t.read_bytes_per_s}};
 }
 
 } // namespace

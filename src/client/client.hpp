@@ -46,10 +46,11 @@ struct lookup_result {
   lease held;                   ///< if requested, and anything was found
   uint64_t first_token = 0;     ///< position in the prompt at which the first chunk begins
   std::optional<missing_object>
-      missing;                 ///< the first absent object; none if all were found, or the lease is full
-  std::vector<digest> digests; ///< if requested: of the requested chunks
-  uint32_t digest_width = 0;   ///< of `digests` on the wire, in bytes; 0: none were requested
-  uint32_t chunk_tokens = 0;   ///< of `await_lookup`: tokens of a chunk in the lookup's space; otherwise 0
+      missing;                   ///< the first absent object; none if all were found, or the lease is full
+  std::vector<digest> digests;   ///< if requested: of the requested chunks
+  uint32_t digest_width = 0;     ///< of `digests` on the wire, in bytes; 0: none were requested
+  uint32_t chunk_tokens = 0;     ///< of `await_lookup`: tokens of a chunk in the lookup's space; otherwise 0
+  uint32_t recompute_chunks = 0; ///< further ones are present, but computing them is faster (space_spec)
   std::optional<session_point> session; ///< what the session has now, of a lookup in a session
 };
 

@@ -225,6 +225,7 @@ result<lookup_result> connection::wait(ticket<lookup_result>& under_way, deadlin
                         .missing = detail::decode(table.missing()),
                         .digests = detail::decode_digests(table),
                         .digest_width = table.digest_width(),
+                        .recompute_chunks = table.recompute_chunks(),
                         .session = {}};
     if (table.tiers() && table.found_chunks() > 0)
       std::memcpy(found.tiers.data(), table.tiers()->data(), table.found_chunks());

@@ -44,6 +44,7 @@ tier_status to_tier(const wire::TierStatus& table) {
       .huge_page_bytes = table.huge_page_bytes(),
       .leaving_bytes = table.leaving_bytes(),
       .notice = to_text(table.notice()),
+      .read_bytes_per_s = table.read_bytes_per_s(),
   };
 }
 
@@ -148,7 +149,8 @@ load_result decode(const wire::LoadAnswer& table) {
                      .bytes = table.bytes(),
                      .bytes_by_tier = {},
                      .first_token = table.first_token(),
-                     .missing = decode(table.missing())};
+                     .missing = decode(table.missing()),
+                     .recompute_chunks = table.recompute_chunks()};
   if (const auto* by_tier = table.bytes_by_tier())
     loaded.bytes_by_tier.assign(by_tier->begin(), by_tier->end());
   return loaded;
@@ -163,7 +165,8 @@ prefetch_result decode(const wire::PrefetchAnswer& table) {
                        .tiers = {},
                        .end = static_cast<prefetch_end>(table.end()),
                        .first_token = table.first_token(),
-                       .missing = decode(table.missing())};
+                       .missing = decode(table.missing()),
+                       .recompute_chunks = table.recompute_chunks()};
   if (table.tiers())
     for (const auto* each : *table.tiers())
       done.tiers.push_back({each->found(), each->expected(), each->delivered()});

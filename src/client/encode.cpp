@@ -49,8 +49,10 @@ Offset<wire::Options> encode(body_builder& body, const request_options& options)
   if (options == request_options{})
     return {};
   auto trace = optional_text(body, options.trace);
-  return wire::CreateOptions(body, options.priority, trace, options.inference, options.session, options.turn,
-                             to_wire(options.time));
+  return wire::CreateOptions(
+      body, options.priority, trace, options.inference, options.session, options.turn, to_wire(options.time),
+      options.prefill_tokens_per_s ? flatbuffers::Optional<uint32_t>(*options.prefill_tokens_per_s)
+                                   : flatbuffers::nullopt);
 }
 
 namespace {
@@ -97,7 +99,8 @@ Offset<wire::OpenSpace> encode(body_builder& body, const space_spec& spec) {
   auto seed = optional_text(body, spec.seed);
   return wire::CreateOpenSpace(body, model, revision, dtype, layout, spec.chunk_tokens,
                                spec.hash_block_tokens, spec.world_size, pool_list, salt,
-                               static_cast<wire::HashAlgorithm>(spec.algorithm), seed, spec.rank);
+                               static_cast<wire::HashAlgorithm>(spec.algorithm), seed, spec.rank,
+                               spec.prefill_tokens_per_s);
 }
 
 Offset<wire::Lookup> encode(body_builder& body, const lookup_request& request, const request_context& in) {

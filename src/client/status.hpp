@@ -32,9 +32,10 @@ struct tier_status {
   std::string policy;
   uint64_t free_runs = 0;
   double fragmentation = 0; ///< fraction of the free bytes that not even the smallest object can use, 0 to 1
-  uint64_t huge_page_bytes = 0; ///< host memory: part of its capacity
-  uint64_t leaving_bytes = 0;   ///< host memory: in segments being removed that leases or clients still use
-  std::string notice;           ///< information for an operator although the tier is ready
+  uint64_t huge_page_bytes = 0;  ///< host memory: part of its capacity
+  uint64_t leaving_bytes = 0;    ///< host memory: in segments being removed that leases or clients still use
+  std::string notice;            ///< information for an operator although the tier is ready
+  uint64_t read_bytes_per_s = 0; ///< as measured; 0: nothing was read yet, or nobody measures it
 };
 
 struct space_status {

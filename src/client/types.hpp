@@ -64,6 +64,9 @@ struct space_spec {
   hash_algorithm algorithm = hash_algorithm::sha256_cbor;
   std::string seed;
   uint32_t rank = 0; ///< of this connection, not part of the space
+  /// The speed at which this client computes KV: then it is not given what it has sooner if it computes it again
+  /// (`recompute_chunks` in results). Not part of the space. 0: not declared.
+  uint32_t prefill_tokens_per_s = 0;
 };
 
 /// An open space. Can be copied freely; belongs to the connection that opened it and survives its reconnects.
@@ -156,6 +159,8 @@ struct request_options {
   uint32_t turn = 0;    ///< hint: from 1. 0: not given
   /// From a clock of the caller; used by daemons with policy.clock = "told".
   std::optional<std::chrono::nanoseconds> time;
+  std::optional<uint32_t>
+      prefill_tokens_per_s; ///< of this request, instead of the space's; 0: all found is given
   friend bool operator==(const request_options&, const request_options&) = default;
 };
 
@@ -269,6 +274,7 @@ struct load_result {
   std::vector<uint64_t> bytes_by_tier;   ///< indexed by tier_kind; may be shorter
   uint64_t first_token = 0;              ///< position in the prompt at which the first loaded chunk begins
   std::optional<missing_object> missing; ///< what ended it before the end
+  uint32_t recompute_chunks = 0; ///< further ones are present, but computing them is faster (space_spec)
 };
 
 /// Why a prefetch went no further.
@@ -296,6 +302,7 @@ struct prefetch_result {
   prefetch_end end = prefetch_end::complete;
   uint64_t first_token = 0;              ///< position in the prompt at which the first chunk begins
   std::optional<missing_object> missing; ///< what ended it, if an object was lost
+  uint32_t recompute_chunks = 0; ///< further ones are present, but computing them is faster (space_spec)
 
   uint64_t delivered_tokens() const { return uint64_t{delivered_chunks} * chunk_tokens; }
 };

@@ -27,6 +27,7 @@ struct client_space {
   space_ptr what;
   std::shared_ptr<token_hasher> hasher;
   uint16_t rank = 0;
+  uint32_t prefill_tokens_per_s = 0; ///< as declared; 0: not
   std::shared_ptr<metrics::space_probe> probe;
   std::unique_ptr<rank_presence::member> presence; ///< of its rank
 };

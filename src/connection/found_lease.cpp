@@ -19,10 +19,11 @@ lease_ptr lease_on(const lookup_answer& found, const chunk_prefix& prefix, space
   return taken;
 }
 
-lookup_outcome outcome_of(const prefix_plan& plan, const space_spec& spec, const lease_ptr& held) {
+lookup_outcome outcome_of(const lookup_answer& found, const space_spec& spec, const lease_ptr& held) {
   lookup_outcome outcome;
   outcome.chunk_tokens = spec.chunk_tokens;
-  outcome.plan = plan;
+  outcome.plan = found.plan;
+  outcome.recompute_chunks = found.recompute_chunks;
   outcome.plan.object_tiers = {}; // no longer needed
   outcome.leased = held != nullptr;
   outcome.held = held;

@@ -18,7 +18,7 @@ lease_ptr lease_on(const lookup_answer& found, const chunk_prefix& prefix, space
                    connection_id owner, std::chrono::steady_clock::time_point now);
 
 /// For those who wait for the lookup. `held`: the lease; null: none.
-lookup_outcome outcome_of(const prefix_plan& plan, const space_spec& spec, const lease_ptr& held);
+lookup_outcome outcome_of(const lookup_answer& found, const space_spec& spec, const lease_ptr& held);
 
 /// Counts the tokens that were asked for, and those that were found, by tier.
 void count_hits(metrics::space_probe& probe, const space_spec& spec, const prefix_plan& plan);

@@ -11,11 +11,13 @@ void group_status::tier_ended(size_t place) {
   tiers[place].reason = "its actor has ended";
 }
 
-void group_status::tier_service(tier_kind kind, std::string degraded, std::string notice) {
+void group_status::tier_service(tier_kind kind, std::string degraded, std::string notice,
+                                uint64_t read_bytes_per_s) {
   for (tier_report& tier : tiers) {
     if (tier.kind != kind)
       continue;
     tier.notice = std::move(notice);
+    tier.read_bytes_per_s = read_bytes_per_s;
     if (!degraded.empty()) {
       tier.state = "degraded";
       tier.reason = std::move(degraded);

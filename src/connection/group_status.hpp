@@ -27,8 +27,9 @@ struct group_status {
 
   /// The actor of a tier has ended.
   void tier_ended(size_t place);
-  /// The availability of a tier, which its mover knows: why it is degraded, and what an operator should know; or empty.
-  void tier_service(tier_kind kind, std::string degraded, std::string notice);
+  /// What the mover of a tier knows: why it is degraded, and what an operator should know, or empty; and how fast it is
+  /// read, or 0.
+  void tier_service(tier_kind kind, std::string degraded, std::string notice, uint64_t read_bytes_per_s = 0);
   /// The names of the tiers' policies, once `policies` is there.
   void name_policies();
   /// What only the arena of the host tier knows, which is the first one.

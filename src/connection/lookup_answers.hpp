@@ -24,10 +24,11 @@ struct session_answer {
   size_t width = 0; ///< 0: it is not known
 };
 
-/// `held`: empty if there is no lease.
+/// `recompute_chunks`: left out of the plan. `held`: empty if there is no lease.
 inline flatbuffers::Offset<wire::LookupAnswer>
-write_lookup_answer(flatbuffers::FlatBufferBuilder& body, const prefix_plan& plan, const lease_id& held,
-                    const returned_digests& digests = {}, const session_answer& session = {}) {
+write_lookup_answer(flatbuffers::FlatBufferBuilder& body, const prefix_plan& plan, uint32_t recompute_chunks,
+                    const lease_id& held, const returned_digests& digests = {},
+                    const session_answer& session = {}) {
   static_assert(sizeof(tier_kind) == 1);
   auto tiers =
       body.CreateVector(reinterpret_cast<const uint8_t*>(plan.chunk_tiers.data()), plan.chunk_tiers.size());
@@ -46,10 +47,10 @@ write_lookup_answer(flatbuffers::FlatBufferBuilder& body, const prefix_plan& pla
   auto missing = plan.missing
                      ? wire::Missing(plan.missing->chunk, plan.missing->pool, plan.missing->rank, false)
                      : wire::Missing();
-  return wire::CreateLookupAnswer(body, plan.requested_chunks, plan.found_chunks, plan.found_tokens,
-                                  plan.usable_tokens, tiers, lease, plan.first_token,
-                                  plan.missing ? &missing : nullptr, listed,
-                                  static_cast<uint8_t>(digests.width), session.tokens, session_digest);
+  return wire::CreateLookupAnswer(
+      body, plan.requested_chunks, plan.found_chunks, plan.found_tokens, plan.usable_tokens, tiers, lease,
+      plan.first_token, plan.missing ? &missing : nullptr, listed, static_cast<uint8_t>(digests.width),
+      session.tokens, session_digest, recompute_chunks);
 }
 
 } // namespace terrace

@@ -52,6 +52,10 @@ result<space_spec> spec_of(const wire::OpenSpace& request) {
   return spec;
 }
 
+uint32_t prefill_speed_of(const wire::Options* options, uint32_t of_space) {
+  return options == nullptr ? of_space : options->prefill_tokens_per_s().value_or(of_space);
+}
+
 prefix_input input_of(const wire::Prefix& prefix) {
   prefix_input input;
   input.tokens = span_of(prefix.tokens());

@@ -43,6 +43,9 @@ result<transfer_scope> scope_of(const Request& request, const space_spec& spec, 
 /// Error: `not_found` for a tier that has no policy.
 result<set_policy_request> policy_of(const wire::SetPolicy& request);
 
+/// The speed at which the client computes, in tokens per second; 0: none is declared. `options`: may be null.
+uint32_t prefill_speed_of(const wire::Options* options, uint32_t of_space);
+
 // ---- inferences ----
 
 request_hints hints_of(const wire::Options& options);

@@ -32,6 +32,7 @@ flatbuffers::Offset<wire::TierStatus> write_status(flatbuffers::FlatBufferBuilde
   out.add_fragmentation(tier.usage.fragmentation());
   out.add_huge_page_bytes(tier.huge_page_bytes);
   out.add_leaving_bytes(tier.leaving_bytes);
+  out.add_read_bytes_per_s(tier.read_bytes_per_s);
   if (!notice.IsNull())
     out.add_notice(notice);
   out.add_objects(tier.objects);

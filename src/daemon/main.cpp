@@ -164,7 +164,7 @@ std::vector<uint64_t> host_bytes_of(const settings& with) {
 }
 
 void reload(const command_line& given, const environment& env, settings& in_force,
-            const actors::supervisor_actor& supervisor) {
+            const actors::supervisor_actor& supervisor, std::atomic<bool>& cost_model) {
   // A device that hangs must not stop this thread, which answers the watchdog; the paths change only at a restart.
   auto read = read_settings(given, env, false);
   if (!read) {
@@ -185,6 +185,7 @@ void reload(const command_line& given, const environment& env, settings& in_forc
     return;
   }
   auto changes = changes_at_run_time(in_force, *read);
+  cost_model = merged.disk.cost_model;
   if (changes.empty())
     log_info("configuration reloaded: nothing has changed");
   for (const option_change& change : changes)
@@ -285,6 +286,7 @@ int serve(settings with, const command_line& given, const environment& env) {
     expose_workers(*wired->exposition, workers);
 
   const auto paths = paths_of(*wired);
+  const auto cost_model = wired->cost_model;
   wired->log = log_info;
   wired->detail = {logs_detail, log_detail};
   wired->set_log_level = set_log_level;
@@ -332,7 +334,7 @@ int serve(settings with, const command_line& given, const environment& env) {
       signalfd_siginfo signal{};
       (void) !::read(signals.get(), &signal, sizeof signal);
       if (signal.ssi_signo == SIGHUP) {
-        reload(given, env, with, supervisor);
+        reload(given, env, with, supervisor, *cost_model);
       } else {
         drain();
       }

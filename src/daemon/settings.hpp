@@ -146,7 +146,8 @@ struct disk_options {
   std::string admission = "beats_victim"; ///< what is written: always, seen_twice, beats_victim
   uint64_t write_bytes_per_day = 0;       ///< 0: no limit
   std::chrono::milliseconds stall_after{
-      10'000};               ///< an operation that takes longer takes its path out of service
+      10'000};            ///< an operation that takes longer takes its path out of service
+  bool cost_model = true; ///< leave to clients what they compute faster than it is read, if they say how fast
   bool write_through = true; ///< write stored objects to disk; false: nothing new is written to disk
   uint32_t allocation_queue = 4096;
 

@@ -113,6 +113,7 @@ constexpr option_spec option_specs[] = {
     {"disk", "write_bytes_per_day", kind::bytes, restart, in<&s::disk, &disk_options::write_bytes_per_day>},
     {"disk", "stall_after", kind::duration, restart, in<&s::disk, &disk_options::stall_after>},
     {"disk", "write_share_percent", kind::count, restart, in<&s::disk, &disk_options::write_share_percent>},
+    {"disk", "cost_model", kind::flag, now, in<&s::disk, &disk_options::cost_model>},
     {"disk", "write_through", kind::flag, restart, in<&s::disk, &disk_options::write_through>},
     {"disk", "allocation_queue", kind::count, restart, in<&s::disk, &disk_options::allocation_queue>},
 

@@ -110,7 +110,15 @@ void expose(metrics::exposition& exposition, const group_plan& plan, const group
   });
   exposition.add(probes.host, metrics::with(group, "tier", "host"));
   if (plan.disk) {
-    exposition.add(probes.disk_tier, metrics::with(group, "tier", "disk"));
+    auto disk = metrics::with(group, "tier", "disk");
+    exposition.add(probes.disk_tier, disk);
+    exposition.add([disk, meter = probes.disk_meter](metrics::sample_sink& sink) {
+      read_state reads = meter->state(std::chrono::steady_clock::now());
+      sink.gauge("terrace_tier_read_bytes_per_second", "Measured speed at which the tier is read; 0 before.",
+                 disk, reads.bytes_per_s);
+      sink.gauge("terrace_tier_queued_read_bytes", "Bytes to be read from the tier, waiting and under way.",
+                 disk, static_cast<double>(reads.queued_bytes));
+    });
     for (size_t i = 0; i < probes.paths.size(); ++i) {
       auto directory = std::filesystem::path(plan.disk_files[i]).parent_path().string();
       auto path = metrics::with(group, "path", directory);
@@ -175,6 +183,7 @@ result<void> open_all(const settings& with, const std::string& state_directory,
                             all_regions));
     wired.groups.push_back(plan_of(with, groups[i], state_directory));
     wired.groups.back().number = i + 1;
+    wired.groups.back().cost_model = wired.cost_model;
     wired.groups.back().teardown = wired.teardown;
     wired.groups.back().lease_ends = wired.lease_ends;
     wired.probes.emplace_back();
@@ -195,6 +204,7 @@ result<actors::supervisor_arguments> wire_up(const settings& with, const environ
   wired.boot = random_boot_id();
   wired.teardown = std::make_shared<teardown>();
   wired.lease_ends = std::make_shared<teardown>("lease ends");
+  wired.cost_model->store(with.disk.cost_model);
   wired.limits.group_bytes = with.connection.group_bytes;
   wired.limits.connections_max = with.connection.connections_max;
   wired.limits.groups = with.groups().size();

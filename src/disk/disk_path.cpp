@@ -74,6 +74,13 @@ void disk_path::submit() {
     auto which = static_cast<io_class>(i);
     with_.probe->line(i, queue_.waiting(which), queue_.bytes_in_flight(which));
   }
+  tell_meter();
+}
+
+void disk_path::tell_meter() {
+  if (with_.meter)
+    with_.meter->has_to_read(std::exchange(told_to_read_, queue_.bytes_to_read()), queue_.bytes_to_read(),
+                             now_);
 }
 
 void disk_path::completed(uint64_t tag, int32_t result, time_point now) {
@@ -91,6 +98,8 @@ void disk_path::completed(uint64_t tag, int32_t result, time_point now) {
     degrade(what.direction);
   if (with_.share)
     with_.share->finished(failed ? 0 : static_cast<uint64_t>(result));
+  if (with_.meter && !failed && what.direction == disk_direction::read)
+    with_.meter->arrived(static_cast<uint64_t>(result), now_);
   queue_.completed(tag, result);
   if (int error_number = health_.error_of_waiting(what.direction); error_number != 0)
     queue_.fail_waiting(what.direction, error_number);

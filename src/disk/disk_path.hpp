@@ -15,6 +15,7 @@
 #include "metrics/disk_probe.hpp"
 #include "metrics/tier_probe.hpp"
 #include "storage/extent_file.hpp"
+#include "tier/read_meter.hpp"
 #include "transfer/device_share.hpp"
 
 #include <cstdint>
@@ -45,6 +46,7 @@ struct disk_path_arguments {
   std::shared_ptr<disk_service> service;
   size_t path = 0;                       ///< index of the file among the service's paths
   std::shared_ptr<device_share> share{}; ///< null: no other trust group uses its device
+  std::shared_ptr<read_meter> meter{};   ///< of the tier, told of every read; null: none
 };
 
 /// Pure: the disk actor has the ring and the timers, and time is an argument. Used by one thread at a time.
@@ -92,6 +94,7 @@ class disk_path {
 
   void submit();
   io_room room() { return with_.share ? with_.share->room() : io_room{}; }
+  void tell_meter();
   void publish();
   void degrade(disk_direction direction);
   void end_trial(disk_direction direction, int error_number);
@@ -105,6 +108,7 @@ class disk_path {
   file_watch watched_file_;
   std::vector<in_kernel> in_kernel_; ///< by tag
   time_point now_{};                 ///< of the call in progress
+  uint64_t told_to_read_ = 0;        ///< bytes, to the meter
 };
 
 } // namespace terrace

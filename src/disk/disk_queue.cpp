@@ -19,10 +19,13 @@ void disk_queue::add(disk_request request, reply answer, time_point now) {
     owner->answer(std::move(owner->result));
     return;
   }
+  bool reads = owner->request->direction == disk_direction::read;
   auto& line = line_of(*owner->request);
-  for (size_t i = 0, count = owner->left; i < count; ++i)
+  for (size_t i = 0, count = owner->left; i < count; ++i) {
+    to_read_ += reads ? owner->request->operations[i].bytes : 0;
     line.push(flow_of(owner->request->context), {owner, i, 0, owner->request->operations[i].bytes},
               owner->request->operations[i].bytes);
+  }
 }
 
 size_t disk_queue::waiting() const {
@@ -103,6 +106,8 @@ void disk_queue::completed(uint64_t tag, int32_t result) {
     return;
   }
   what.begin += static_cast<uint64_t>(result);
+  if (what.owner->request->direction == disk_direction::read)
+    to_read_ -= static_cast<uint64_t>(result);
   if (what.begin < what.end)
     again(std::move(what));
   else
@@ -135,6 +140,8 @@ void disk_queue::again(part rest) {
 
 void disk_queue::finish(const part& what, int error_number) {
   job& owner = *what.owner;
+  if (owner.request->direction == disk_direction::read)
+    to_read_ -= what.bytes();
   if (!what.failed())
     owner.result.failed[what.operation] = error_number;
   if (--owner.parts[what.operation] == 0 && --owner.left == 0)

@@ -58,6 +58,7 @@ class disk_queue {
   uint64_t bytes_in_flight(io_class what) const { return shares_.bytes_in_flight(what); }
   size_t waiting(io_class what) const { return lines_[static_cast<size_t>(what)].size(); }
   size_t waiting() const;
+  uint64_t bytes_to_read() const { return to_read_; } ///< of all reads, waiting and in flight
 
  private:
   struct job {
@@ -97,6 +98,7 @@ class disk_queue {
   std::array<fair_queue<part>, io_classes> lines_; ///< the rest of a long operation stays the front
   std::vector<slot> slots_;
   std::vector<uint64_t> free_slots_;
+  uint64_t to_read_ = 0;
 };
 
 } // namespace terrace

@@ -172,15 +172,19 @@ void prefix_planner::add_runs(uint32_t chunk) {
   }
 }
 
+bool prefix_planner::rules_hold(uint32_t chunks) const {
+  bool holds = true;
+  for (size_t i = 0; i < trailing_pools_.size() && holds; ++i)
+    holds = runs_[chunks * trailing_pools_.size() + i] >=
+            std::min(chunks, spec_->pools[trailing_pools_[i]].trailing);
+  return holds;
+}
+
 /// The longest prefix of at most `length` chunks at which every pool's rule holds.
 steps prefix_planner::find_longest(uint32_t& length) {
   step_pace pace(step_objects);
   for (; length > 0; --length) {
-    bool holds = true;
-    for (size_t i = 0; i < trailing_pools_.size() && holds; ++i)
-      holds = runs_[length * trailing_pools_.size() + i] >=
-              std::min(length, spec_->pools[trailing_pools_[i]].trailing);
-    if (holds)
+    if (rules_hold(length))
       co_return;
     if (pace.due(trailing_pools_.size()))
       co_yield {};

@@ -133,6 +133,9 @@ class prefix_planner {
   const prefix_plan& plan() const { return plan_; } ///< after the last step
   prefix_plan take() { return std::move(plan_); }   ///< call once
   std::span<const tier_answer> answers() const { return answers_; }
+  /// True if the rules of all pools hold for a prefix of so many chunks. Precondition: the plan is made, and it has found
+  /// as many.
+  bool rules_hold(uint32_t chunks) const;
 
   /// Begins again, for at most so many of the found chunks; before further steps. Precondition: it was done.
   void cut(uint32_t chunks);

@@ -24,6 +24,11 @@ void client_probe::lease_taken() noexcept {
   leases_taken_.add();
 }
 
+void client_probe::left_to_recompute(uint64_t tokens) noexcept {
+  recompute_requests_.add();
+  recompute_tokens_.add(tokens);
+}
+
 void client_probe::pins_are(uint64_t count, uint64_t bytes) noexcept {
   pins_.set(count);
   pinned_bytes_.set(bytes);
@@ -60,6 +65,10 @@ void client_probe::collect(const labels& of, sample_sink& sink) const {
         "Leases that end before the found prefix does, because leases may hold only a part of host memory "
         "and of the disk.",
         leases_shortened_);
+  count("terrace_recompute_requests_total",
+        "Requests of which a part that was found was left to the client, because it computes it faster.",
+        recompute_requests_);
+  count("terrace_recompute_tokens_total", "Tokens of these parts.", recompute_tokens_);
   count("terrace_leases_revoked_total", "Leases that an operator ended.", leases_revoked_);
   level("terrace_leases_old", "Leases held longer than lease.warn_after.", old_leases_);
   level("terrace_pins", "Pinned prompts.", pins_);

@@ -15,7 +15,9 @@
 #include "transfer/disk_admission.hpp"
 #include "transfer/io_scheduler.hpp"
 
+#include <atomic>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -50,6 +52,8 @@ struct group_plan {
   bool write_new = true;
   lease_bounds leases;
   std::vector<shadow_plan> shadows;
+  /// Whether chunks that clients compute faster than tiers read them are left to them; may change at any time.
+  std::shared_ptr<const std::atomic<bool>> cost_model = std::make_shared<const std::atomic<bool>>(true);
   std::vector<std::pair<tier_kind, std::string>>
       more_tiers; ///< of further tiers that will join: kind and policy
 };

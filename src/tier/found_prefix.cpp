@@ -23,6 +23,14 @@ std::vector<tier_answer> answers_of(std::vector<tier_share>& shares) {
   return answers;
 }
 
+/// Whether reading a chunk of the plan does.
+bool takes_time(const prefix_plan& plan, const recompute_terms& terms) {
+  return std::any_of(plan.chunk_tiers.begin(), plan.chunk_tiers.end(), [&terms](tier_kind tier) {
+    auto i = static_cast<size_t>(tier);
+    return i < terms.tiers.size() && terms.tiers[i];
+  });
+}
+
 } // namespace
 
 found_prefix::found_prefix(prefix_subject of, std::vector<tier_share> tiers, size_t probed)
@@ -61,6 +69,29 @@ std::optional<std::vector<discard_notice>> found_prefix::next_unusable() {
     assert(gone[0].ids.size() <= step_objects + per_chunk_);
   }
   return gone;
+}
+
+// ---- what is left to the client ----
+
+bool found_prefix::leave_some(const recompute_terms& terms) {
+  if (!leaving_)
+    leaving_.emplace(leave(terms));
+  return leaving_->next();
+}
+
+steps found_prefix::leave(recompute_terms terms) {
+  if (!takes_time(plan(), terms))
+    co_return;
+  uint32_t found = plan().found_chunks;
+  recompute_choice choice(planner_, of_.in->spec, terms);
+  while (choice.step())
+    co_yield {};
+  if (choice.chunks() == found)
+    co_return;
+  steps rest = cut_to(choice.chunks());
+  while (rest.next())
+    co_yield {};
+  recompute_chunks_ = found - plan().found_chunks;
 }
 
 // ---- a lease on it, in steps ----

@@ -8,6 +8,7 @@
 #include "tier/lease_cut.hpp"
 #include "tier/lease_ledger.hpp"
 #include "tier/object_notices.hpp"
+#include "tier/recompute_choice.hpp"
 #include "tier/tier_hold.hpp"
 
 #include <array>
@@ -61,6 +62,11 @@ class found_prefix {
   /// could be found.
   std::optional<std::vector<discard_notice>> next_unusable();
 
+  /// A step of leaving out what the client has sooner if it computes it (recompute_choice.hpp); true: there is another one.
+  /// Before `lease_some`.
+  bool leave_some(const recompute_terms& terms);
+  uint32_t recompute_chunks() const { return recompute_chunks_; } ///< that were left out
+
   /// Objects that are counted or charged in a step, about 200 us.
   static constexpr size_t step_objects = 2048;
   /// Objects that are only looked at in a step, or released.
@@ -81,6 +87,7 @@ class found_prefix {
   tier_holds take_holds();
 
  private:
+  steps leave(recompute_terms terms);
   steps lease(lease_room room);
   steps cut_to(size_t chunks);
   steps keep_found();
@@ -120,7 +127,8 @@ class found_prefix {
   uint64_t added_bytes_ = 0; ///< of those that are not: what the lease adds
   uint64_t held_bytes_ = 0;
   std::optional<lease_account::claim> claimed_;
-  std::optional<steps> leasing_; ///< last: it refers to the others
+  uint32_t recompute_chunks_ = 0;
+  std::optional<steps> leaving_, leasing_; ///< last: they refer to the others
 };
 
 /// The answer to a lookup.
@@ -130,6 +138,8 @@ struct lookup_answer {
   tier_holds held;         ///< of the found chunks, when asked for
   bool shortened = false;  ///< more is present, but the lease could not hold it
   uint64_t held_bytes = 0; ///< physical, of `held`
+  uint32_t recompute_chunks =
+      0; ///< present behind those of the plan, and sooner there if the client computes them
 };
 
 } // namespace terrace

@@ -22,6 +22,7 @@ struct tier_report {
   uint64_t room_bytes = 0; ///< free and not kept free ahead of demand: a store of this size evicts nothing
   uint64_t huge_page_bytes = 0, leaving_bytes = 0; ///< of host memory
   std::string notice;
+  uint64_t read_bytes_per_s = 0; ///< measured; 0: not known
   uint64_t objects = 0;
   uint64_t held_objects = 0;
   uint64_t waiting = 0;

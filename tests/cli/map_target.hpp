@@ -18,6 +18,7 @@ struct map_cache {
   size_t capacity = SIZE_MAX;            ///< objects; a store beyond it gives no_space
   std::optional<size_t> corrupt_chunk;   ///< of each load: one bit of its first byte is flipped
   std::optional<size_t> deliver_at_most; ///< chunks of each load
+  std::optional<size_t> offer_at_most;   ///< chunks of each lookup; the rest is to be recomputed
   std::optional<size_t> lost_after;      ///< lookups, over all targets
   size_t lookups = 0, loads = 0, stores = 0;
   size_t largest_store = 0; ///< chunks
@@ -53,15 +54,22 @@ class map_target final : public replay_target {
       return fail(errc::gone, "the daemon has gone");
     ++cache_.lookups;
     found_.clear();
+    recompute_chunks_ = 0;
     std::vector<tier_kind> tiers;
     for (const digest& chunk : chunks) {
       if (!cache_.objects.contains(chunk))
         break;
+      if (cache_.offer_at_most && tiers.size() == *cache_.offer_at_most) {
+        ++recompute_chunks_;
+        continue;
+      }
       found_.push_back(chunk);
       tiers.push_back(tiers.size() % 2 == 0 ? tier_kind::host : tier_kind::disk);
     }
     return tiers;
   }
+
+  uint64_t recompute_chunks() const override { return recompute_chunks_; }
 
   result<void> prefetch(std::span<const digest> chunks) override {
     std::lock_guard lock(cache_.mutex);
@@ -114,6 +122,7 @@ class map_target final : public replay_target {
   std::vector<std::byte> buffer_;
   std::vector<digest> found_;
   size_t asked_ = 0;
+  uint64_t recompute_chunks_ = 0;
   bool alive_ = true;
 };
 

@@ -138,6 +138,16 @@ TEST(Replay, StoresAnewWhatWasFoundButDidNotCome) {
   EXPECT_TRUE(c.sound());
 }
 
+TEST(Replay, WhatIsFasterComputedIsCountedAndIsNoHit) {
+  map_cache cache;
+  cache.offer_at_most = 1;
+  replay_counts c = replayed({{asking({1, 2, 3}), asking({1, 2, 3})}}, cache);
+  EXPECT_EQ(c.recompute_chunks, 2U);
+  EXPECT_EQ(c.all_hit_tokens(), block);
+  EXPECT_EQ(c.undelivered_chunks, 0U);
+  EXPECT_EQ(c.present_chunks, 2U);
+}
+
 TEST(Replay, CountsErrorsByCodeAndGoesOn) {
   map_cache cache;
   cache.capacity = 2;

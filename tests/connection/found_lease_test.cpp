@@ -75,7 +75,7 @@ TEST(FoundLease, IsOnTheFoundChunks) {
 TEST(FoundLease, OthersAreToldOfItWithoutHoldingIt) {
   auto in = space();
   auto taken = lease_on(found(2), prefix_of(5), in, id, connection_id{4}, now);
-  auto outcome = outcome_of(found(2).plan, in->spec, taken);
+  auto outcome = outcome_of(found(2), in->spec, taken);
   EXPECT_TRUE(outcome.leased);
   EXPECT_EQ(outcome.held.lock(), taken);
   EXPECT_EQ(outcome.chunk_tokens, in->spec.chunk_tokens);
@@ -83,7 +83,7 @@ TEST(FoundLease, OthersAreToldOfItWithoutHoldingIt) {
   EXPECT_TRUE(outcome.plan.object_tiers.empty());
   taken.reset();
   EXPECT_TRUE(outcome.held.expired());
-  EXPECT_FALSE(outcome_of(found(2).plan, in->spec, nullptr).leased);
+  EXPECT_FALSE(outcome_of(found(2), in->spec, nullptr).leased);
 }
 
 TEST(FoundLease, ItsTokensAreCountedByTier) {

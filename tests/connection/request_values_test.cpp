@@ -173,3 +173,18 @@ TEST(RequestValues, AScopeIsWithinTheChunksAndThePools) {
   const auto* unknown = flatbuffers::GetRoot<flatbuffers::Vector<uint8_t>>(named.GetBufferPointer());
   EXPECT_EQ(scope_of(selection{0, 1, unknown}, *spec, 4).error().code, errc::bad_request);
 }
+
+TEST(RequestValues, ARequestMayDeclareAnotherPrefillSpeedThanItsSpace) {
+  auto options = [](flatbuffers::FlatBufferBuilder& body, std::optional<uint32_t> speed) {
+    wire::OptionsBuilder out(body);
+    if (speed)
+      out.add_prefill_tokens_per_s(*speed);
+    body.Finish(out.Finish());
+    return flatbuffers::GetRoot<wire::Options>(body.GetBufferPointer());
+  };
+  flatbuffers::FlatBufferBuilder none, other, zero;
+  EXPECT_EQ(prefill_speed_of(nullptr, 7), 7u);
+  EXPECT_EQ(prefill_speed_of(options(none, std::nullopt), 7), 7u);
+  EXPECT_EQ(prefill_speed_of(options(other, 9), 7), 9u);
+  EXPECT_EQ(prefill_speed_of(options(zero, 0), 7), 0u);
+}

@@ -249,3 +249,90 @@ TEST_F(DiskPath, ATrialThatSucceedsIsNotTheReturnOfTheFile) {
   EXPECT_FALSE(service->reason().empty());
   EXPECT_EQ(output.warnings.size(), lines) << "it was logged before";
 }
+
+// ---- what the meter is told ----
+
+namespace {
+
+struct MeteredPath : DiskPath {
+  std::shared_ptr<read_meter> meter = std::make_shared<read_meter>();
+  recorded_output here;
+  disk_path metered{{file, io_limits{.depth = 1}, health_options{.failures_max = 3, .first_pause = 100ms},
+                     probe, std::make_shared<metrics::tier_probe>(), service, 0, nullptr, meter},
+                    here};
+
+  void add(disk_direction direction, size_t operations) {
+    disk_request request;
+    request.direction = direction;
+    for (size_t i = 0; i < operations; ++i)
+      request.operations.push_back({file->extents_begin(), memory.data(), memory.size()});
+    metered.add(
+        request, [](disk_answer) {}, now);
+  }
+  void end_first(int32_t result) {
+    uint64_t tag = here.submitted.begin()->first;
+    here.submitted.clear();
+    metered.completed(tag, result, now);
+  }
+  uint64_t queued() const { return meter->state(now).queued_bytes; }
+};
+
+} // namespace
+
+TEST_F(MeteredPath, OfReadsThatWaitAndArrive) {
+  add(reading, 3);
+  EXPECT_EQ(queued(), 3 * 8192u);
+  now += 1s;
+  end_first(4096); // in part
+  EXPECT_EQ(queued(), 3 * 8192u - 4096);
+  EXPECT_DOUBLE_EQ(meter->state(now).bytes_per_s, 4096);
+  now += 1s;
+  end_first(4096);
+  EXPECT_EQ(queued(), 2 * 8192u);
+  end_first(8192);
+  end_first(8192);
+  EXPECT_EQ(queued(), 0u);
+}
+
+TEST_F(MeteredPath, NotOfWrites) {
+  add(writing, 2);
+  now += 1s;
+  end_first(8192);
+  end_first(8192);
+  EXPECT_EQ(queued(), 0u);
+  EXPECT_EQ(meter->state(now).bytes_per_s, 0);
+}
+
+TEST_F(MeteredPath, WhatFailsIsNoLongerToBeRead) {
+  add(reading, 2);
+  end_first(-EIO);
+  EXPECT_EQ(queued(), 8192u);
+  end_first(4096);
+  EXPECT_EQ(queued(), 4096u);
+  end_first(-EIO);
+  EXPECT_EQ(queued(), 0u);
+}
+
+TEST_F(MeteredPath, WhatStallsIsNoLongerToBeReadAndComesBackUncounted) {
+  add(reading, 2);
+  for (uint32_t tick = 0; tick <= ticks_of_patience; ++tick)
+    metered.tick(now);
+  EXPECT_EQ(queued(), 0u);
+  now += 1s;
+  end_first(8192);
+  EXPECT_EQ(queued(), 0u);
+  EXPECT_EQ(meter->state(now).bytes_per_s, 0);
+}
+
+TEST_F(MeteredPath, WhatItsClientGivesUpIsNoLongerToBeRead) {
+  auto context = std::make_shared<request_context>();
+  disk_request request;
+  request.context = context;
+  for (size_t i = 0; i < 3; ++i)
+    request.operations.push_back({file->extents_begin(), memory.data(), memory.size()});
+  metered.add(
+      request, [](disk_answer) {}, now);
+  context->ended = errc::cancelled;
+  end_first(8192);
+  EXPECT_EQ(queued(), 0u);
+}

@@ -140,6 +140,8 @@ const std::set<std::string> raised_by_trouble = {
     "terrace_journal_errors_total",
     "terrace_journal_lost_total",
     "terrace_leases_shortened_total",
+    "terrace_recompute_requests_total",
+    "terrace_recompute_tokens_total",
     "terrace_refused_total",
     "terrace_sessions_evicted_total",
     "terrace_shadow_skipped_total",

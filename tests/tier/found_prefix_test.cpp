@@ -440,3 +440,61 @@ TEST_F(FoundPrefix, UnusableObjectsOfALongChainComeInParts) {
   EXPECT_GE(parts, 2u);
   EXPECT_EQ(objects, 2 * step);
 }
+
+// ---- what is left to the client ----
+
+namespace {
+
+struct FoundPrefixAtASpeed : FoundPrefix {
+  recompute_terms terms{.tokens_per_s = 64'000}; // a chunk in 1 ms
+
+  /// The disk reads an object in so many milliseconds.
+  static void leave(found_prefix& prefix, recompute_terms terms, double object_ms) {
+    terms.tiers[static_cast<size_t>(tier_kind::disk)] =
+        read_state{.bytes_per_s = object * 1000.0 / object_ms};
+    while (prefix.leave_some(terms))
+      ;
+  }
+};
+
+} // namespace
+
+TEST_F(FoundPrefixAtASpeed, WhatTheClientComputesFasterIsNotFoundNorHeldNorAccessed) {
+  auto prefix = found("##......", "..######");
+  leave(prefix, terms, 2);
+  EXPECT_EQ(prefix.plan().found_chunks, 2u);
+  EXPECT_EQ(prefix.plan().usable_chunks, 2u);
+  EXPECT_FALSE(prefix.plan().missing);
+  EXPECT_EQ(prefix.recompute_chunks(), 6u);
+  EXPECT_EQ(disk_tier->released, ids({103, 104, 105, 106, 107, 108}));
+  lease(prefix, room);
+  EXPECT_FALSE(prefix.shortened());
+  auto used = accesses(prefix);
+  EXPECT_EQ(used[0], ids({1, 2}));
+  EXPECT_TRUE(used[1].empty());
+  EXPECT_EQ(prefix.held_bytes(), 2 * object);
+}
+
+TEST_F(FoundPrefixAtASpeed, AFasterDiskIsOfferedWhole) {
+  auto prefix = found("##......", "..######");
+  leave(prefix, terms, 0.5);
+  EXPECT_EQ(prefix.plan().found_chunks, 8u);
+  EXPECT_EQ(prefix.recompute_chunks(), 0u);
+  EXPECT_TRUE(disk_tier->released.empty());
+}
+
+TEST_F(FoundPrefixAtASpeed, WhatIsAllInHostMemoryIsLeftAsItIs) {
+  auto prefix = found("####", "####");
+  leave(prefix, terms, 1000);
+  EXPECT_EQ(prefix.plan().found_chunks, 4u);
+  EXPECT_EQ(prefix.recompute_chunks(), 0u);
+}
+
+TEST_F(FoundPrefixAtASpeed, WithoutALeaseOnlyThePlanIsShorter) {
+  hold = false;
+  auto prefix = found("#...", "####");
+  leave(prefix, terms, 2);
+  EXPECT_EQ(prefix.plan().found_chunks, 1u);
+  EXPECT_EQ(prefix.recompute_chunks(), 3u);
+  EXPECT_TRUE(prefix.take_holds().empty());
+}

@@ -197,15 +197,18 @@ void bind_options(nb::module_& in) {
       .def(
           "__init__",
           [](owned_options* self, uint8_t priority, const std::string& trace, uint64_t inference,
-             uint64_t session, uint32_t turn, std::optional<int64_t> time_ns) {
+             uint64_t session, uint32_t turn, std::optional<int64_t> time_ns,
+             std::optional<uint32_t> prefill_tokens_per_s) {
             new (self) owned_options{
                 {.priority = priority, .trace = {}, .inference = inference, .session = session, .turn = turn},
                 trace};
             if (time_ns)
               self->options.time = std::chrono::nanoseconds(*time_ns);
+            self->options.prefill_tokens_per_s = prefill_tokens_per_s;
           },
           nb::kw_only(), nb::arg("priority") = 128, nb::arg("trace") = "", nb::arg("inference") = 0,
-          nb::arg("session") = 0, nb::arg("turn") = 0, nb::arg("time_ns") = nb::none());
+          nb::arg("session") = 0, nb::arg("turn") = 0, nb::arg("time_ns") = nb::none(),
+          nb::arg("prefill_tokens_per_s") = nb::none());
 }
 
 /// Each request by its name, and as a ticket by `submit_` and its name.

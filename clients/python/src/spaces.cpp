@@ -52,6 +52,7 @@ client::space_spec spec_of(nb::handle described) {
   spec.algorithm = static_cast<client::hash_algorithm>(member<uint8_t>(described, "algorithm"));
   spec.seed = member<std::string>(described, "seed");
   spec.rank = member<uint32_t>(described, "rank");
+  spec.prefill_tokens_per_s = member<uint32_t>(described, "prefill_tokens_per_s");
   return spec;
 }
 

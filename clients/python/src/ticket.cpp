@@ -88,6 +88,7 @@ void bind_tickets(nb::module_& in) {
       .def_prop_ro("found_tokens", [](const lookup_handle& self) { return self.found.found_tokens; })
       .def_prop_ro("usable_tokens", [](const lookup_handle& self) { return self.found.usable_tokens; })
       .def_prop_ro("first_token", [](const lookup_handle& self) { return self.found.first_token; })
+      .def_prop_ro("recompute_chunks", [](const lookup_handle& self) { return self.found.recompute_chunks; })
       .def_prop_ro("tiers", [](const lookup_handle& self) { return to_bytes(self.found.tiers); })
       .def_prop_ro("chunk_tokens", [](const lookup_handle& self) { return self.found.chunk_tokens; })
       .def_ro("lease", &lookup_handle::lease)
@@ -105,6 +106,7 @@ void bind_tickets(nb::module_& in) {
       .def_ro("bytes_by_tier", &client::load_result::bytes_by_tier)
       .def_ro("first_token", &client::load_result::first_token)
       .def_ro("missing", &client::load_result::missing)
+      .def_ro("recompute_chunks", &client::load_result::recompute_chunks)
       .def("__repr__", [](const client::load_result& self) {
         return "<terrace.Loaded: " + std::to_string(self.delivered_chunks) + " of " +
                std::to_string(self.requested_chunks) + " chunks, " + std::to_string(self.bytes) + " bytes>";

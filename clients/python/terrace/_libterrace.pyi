@@ -182,6 +182,9 @@ class Lookup:
     def first_token(self) -> int:
         """Of the prompt: where the first chunk begins."""
     @property
+    def recompute_chunks(self) -> int:
+        """Further ones are present, but computing them is faster."""
+    @property
     def tiers(self) -> bytes:
         """Of each found chunk the number of its fastest `Tier`."""
     @property
@@ -234,6 +237,9 @@ class Loaded:
     @property
     def missing(self) -> Missing | None:
         """What ended the load early; None: all was delivered."""
+    @property
+    def recompute_chunks(self) -> int:
+        """Further ones are present, but computing them is faster."""
 
 @final
 class Stored:
@@ -287,9 +293,11 @@ class Options:
         session: int = 0,
         turn: int = 0,
         time_ns: int | None = None,
+        prefill_tokens_per_s: int | None = None,
     ) -> None:
         """`priority`: the smaller, the more urgent. `trace`: shown in the daemon's log and in error texts. `inference`: one
-        number for all that belongs to an inference request."""
+        number for all that belongs to an inference request. `prefill_tokens_per_s`: of this request instead of the space's;
+        0: all that is found is given."""
 
 class Connection:
     def __init__(

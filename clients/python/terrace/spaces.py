@@ -78,7 +78,7 @@ class Pool:
 
 @dataclass(frozen=True)
 class SpaceSpec:
-    """Clients whose specs differ in any field but `rank` share nothing."""
+    """Clients whose specs differ in any field but the last two share nothing."""
 
     model: str
     dtype: str
@@ -92,3 +92,6 @@ class SpaceSpec:
     algorithm: HashAlgorithm = HashAlgorithm.SHA256_CBOR
     seed: str = ""
     rank: int = 0  #: of this connection; not part of the space
+    #: The speed at which this client computes KV, not part of the space either: then it is not given what it has sooner
+    #: if it computes it again (`recompute_chunks` of answers). 0: not declared.
+    prefill_tokens_per_s: int = 0

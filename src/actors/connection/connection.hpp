@@ -179,6 +179,11 @@ class connection {
   void with_session(const request& what, const session_id& id, uint64_t tokens,
                     std::function<void(const session_use&)> then);
 
+  /// At which it computes the space's KV, in tokens per second; 0: what it computes faster than it is read is not left to it.
+  uint32_t prefill_speed(const wire::Options* options, const client_space& in) const;
+  /// So many chunks are left to it; 0: none.
+  void count_recomputed(const space_spec& spec, uint32_t chunks);
+
   uint16_t rank_in(space_id id) const { // 0 for a space in which only another connection's lease is
     auto known = holdings_.space(id);
     return known ? known->rank : uint16_t{0};

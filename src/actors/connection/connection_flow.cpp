@@ -1,6 +1,7 @@
 // When a connection reads, and how long it waits: credits, the group's memory, deadlines. How it goes on with a request
 // in parts. connection.cpp has its life.
 #include "actors/connection/connection.hpp"
+#include "connection/request_values.hpp"
 
 #include <caf/send.hpp>
 
@@ -260,6 +261,19 @@ void connection::in_steps(const request& what, const char* doing, std::function<
     refuse(what, {what.context->ended.load(), std::string("the request ended while ") + doing});
   else if (!step())
     resume(what, [this, what, doing, next = std::move(step)] { in_steps(what, doing, next); });
+}
+
+// ---- what is left to the client ----
+
+uint32_t connection::prefill_speed(const wire::Options* options, const client_space& in) const {
+  return group().cost_model->load(std::memory_order_relaxed)
+             ? prefill_speed_of(options, in.prefill_tokens_per_s)
+             : 0;
+}
+
+void connection::count_recomputed(const space_spec& spec, uint32_t chunks) {
+  if (chunks != 0)
+    environment_->client_probe->left_to_recompute(uint64_t{chunks} * spec.chunk_tokens);
 }
 
 } // namespace terrace::actors

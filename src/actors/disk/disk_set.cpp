@@ -134,6 +134,7 @@ void spawn_path(disk_set_pointer self, size_t i, disk_set_seed& seed) {
   state.probes.push_back(probes.disk);
   disk_arguments io;
   io.path = {file, with.limits, with.health, probes.disk, with.tier_probe, seed.service, i};
+  io.path.meter = with.meter;
   if (with.devices)
     io.path.share = with.devices->join(file->fd(), with.group, with.limits);
   io.segments = with.segments;

@@ -11,6 +11,7 @@
 #include "metrics/path_probes.hpp"
 #include "metrics/tier_probe.hpp"
 #include "runtime/home.hpp"
+#include "tier/read_meter.hpp"
 #include "transfer/device_health.hpp"
 
 #include <functional>
@@ -25,6 +26,7 @@ struct disk_set_arguments {
   health_options health;
   std::vector<metrics::path_probes> probes; ///< parallel to the configured paths
   std::shared_ptr<metrics::tier_probe> tier_probe;
+  std::shared_ptr<read_meter> meter;                  ///< told of the reads of all paths; null: none
   std::vector<std::shared_ptr<const arena>> segments; ///< memory to register as fixed buffers
   std::shared_ptr<copier_pool> copiers;
   std::shared_ptr<shared_devices> devices;      ///< of the daemon; null: each file has its device for itself

@@ -46,6 +46,7 @@ result<std::shared_ptr<group_parts>> build_group(caf::actor_system& system, cons
   group->leases = std::make_shared<lease_ledger>(plan.leases, plan.lease_ends);
   group->lease_ends = plan.lease_ends;
   group->copiers = std::move(copiers);
+  group->cost_model = plan.cost_model;
   group->fit_window();
   group->group = spawn_group(system, {plan.spaces_max, plan.isolated}, group->lease_notices, group,
                              plan.sessions, probes.clients);
@@ -87,6 +88,7 @@ void join_tier(caf::actor_system& system, group_parts& group, lower_tier below) 
   parts.kind = below.kind;
   parts.service = below.service;
   parts.probe = below.probe;
+  parts.meter = below.meter;
   parts.bytes = below.space->usage().capacity_bytes;
   parts.mover = below.mover;
   parts.write_new = below.write_new;
@@ -126,6 +128,7 @@ void join_disk(caf::actor_system& system, group_parts& group, const group_plan& 
   paths.health = plan.disk_health;
   paths.probes = probes.paths;
   paths.tier_probe = probes.disk_tier;
+  paths.meter = probes.disk_meter;
   for (uint32_t n = 0; n < group.memory->segments(); ++n)
     if (auto segment = group.memory->segment(n))
       paths.segments.push_back(std::move(segment));
@@ -146,6 +149,7 @@ void join_disk(caf::actor_system& system, group_parts& group, const group_plan& 
   disk.keeper = set;
   disk.service = opened.service;
   disk.probe = probes.disk_tier;
+  disk.meter = probes.disk_meter;
   disk.admission = plan.admission;
   disk.write_new = plan.write_new;
   disk.write_bytes_in_progress = opened.write_bytes_in_progress(disk.write_bytes_in_progress);

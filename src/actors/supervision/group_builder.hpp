@@ -23,6 +23,7 @@ struct lower_tier {
   index_keeper keeper; ///< persists its index; null: it does not survive restarts
   std::shared_ptr<const tier_availability> service; ///< null: always in service
   std::shared_ptr<metrics::tier_probe> probe = std::make_shared<metrics::tier_probe>();
+  std::shared_ptr<const read_meter> meter; ///< which the mover tells of its reads; null: none
   disk_admission admission;
   bool write_new = true;                        ///< also write new stores
   uint64_t write_bytes_in_progress = 128 << 20; ///< bytes written at a time

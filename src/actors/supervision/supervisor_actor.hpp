@@ -27,6 +27,8 @@ struct supervisor_arguments {
   std::vector<listen_plan> listens;
   teardown_ptr teardown;   ///< for clients' memory; of segments: in the plans
   teardown_ptr lease_ends; ///< the same as in the plans
+  /// The same in all plans. The daemon changes it on a reload.
+  std::shared_ptr<std::atomic<bool>> cost_model = std::make_shared<std::atomic<bool>>(true);
   connection_limits limits;
   uint32_t copiers = 1;
   uint64_t copy_piece_bytes = 8ULL << 20;

@@ -12,6 +12,7 @@
 #include <caf/stateful_actor.hpp>
 
 #include <cassert>
+#include <chrono>
 
 namespace terrace::actors {
 
@@ -69,6 +70,17 @@ void fail_as_ended(const lookup_request& request, answer<lookup_answer>& reply) 
   reply.fail({request.context->ended.load(), "the lookup ended before it was answered"});
 }
 
+/// What is known of the tiers now.
+recompute_terms terms_of(const lookup_request& request, const tiers_searched& tiers) {
+  recompute_terms terms;
+  terms.tokens_per_s = request.prefill_tokens_per_s;
+  auto now = std::chrono::steady_clock::now();
+  for (size_t i = 0; i < tiers.size(); ++i)
+    if (tiers[i].meter)
+      terms.tiers[static_cast<size_t>(tiers[i].kind)] = tiers[i].meter->state(now);
+  return terms;
+}
+
 /// Slice by slice: reads the tiers' indexes, or asks the tiers in parallel. Then leases what it found, in steps.
 task<> look_up(lookup_pointer self, lookup_request request, answer<lookup_answer> reply) {
   const group_parts& group = *request.group;
@@ -121,6 +133,16 @@ task<> look_up(lookup_pointer self, lookup_request request, answer<lookup_answer
       }
     }
   }
+  if (request.prefill_tokens_per_s != 0) {
+    auto terms = terms_of(request, tiers);
+    while (found.leave_some(terms)) {
+      co_await next_turn<next_slice>(self, self->state.wait);
+      if (ended(request)) {
+        fail_as_ended(request, reply);
+        co_return;
+      }
+    }
+  }
   lease_room room{group.leases, request.account, group.memory->size(), {}};
   for (const tier_parts& tier : group.tiers())
     room.below_bytes[static_cast<size_t>(tier.kind)] = tier.bytes;
@@ -143,7 +165,12 @@ task<> look_up(lookup_pointer self, lookup_request request, answer<lookup_answer
   auto plan = found.take_plan();
   if (!request.object_tiers)
     plan.object_tiers = {}; // otherwise copied with the plan
-  reply.deliver({{}, std::move(plan), std::move(held), found.shortened(), found.held_bytes()});
+  reply.deliver({{},
+                 std::move(plan),
+                 std::move(held),
+                 found.shortened(),
+                 found.held_bytes(),
+                 found.recompute_chunks()});
 }
 
 auto on_lookup(lookup_pointer self, lookup_request&& request) {

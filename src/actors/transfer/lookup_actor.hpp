@@ -11,11 +11,12 @@ namespace terrace::actors {
 
 struct lookup_request : prefix_subject {
   group_ptr group;
-  object_source objects;     ///< of all ranks (index/chunk_layout.hpp)
-  uint32_t tiers = 0;        ///< bit n: tier_kind n may be searched; 0: all
-  bool object_tiers = false; ///< the plan in the answer has them
-  account_ptr account;       ///< of the connection, for what is held; null: a new one
-  context_ptr context;       ///< may be null; looked at between slices
+  object_source objects;             ///< of all ranks (index/chunk_layout.hpp)
+  uint32_t tiers = 0;                ///< bit n: tier_kind n may be searched; 0: all
+  bool object_tiers = false;         ///< the plan in the answer has them
+  account_ptr account;               ///< of the connection, for what is held; null: a new one
+  context_ptr context;               ///< may be null; looked at between slices
+  uint32_t prefill_tokens_per_s = 0; ///< of the client; what it computes faster is left out. 0: nothing is
 };
 
 /// Answers `lookup_request`, one at a time. Runs on its connection's worker: next to a tier on another worker

@@ -3,6 +3,7 @@
 
 #include "actors/interfaces.hpp"
 #include "metrics/tier_probe.hpp"
+#include "tier/read_meter.hpp"
 #include "tier/tier_availability.hpp"
 #include "tier/tier_index.hpp"
 
@@ -25,6 +26,8 @@ struct tier_parts {
   mover_actor mover;                 ///< between host memory and this tier
   write_through_actor write_through; ///< writes objects stored above to this tier; may be null
   bool write_new = false;            ///< also those of stores
+  std::shared_ptr<const read_meter>
+      meter; ///< how fast it is read; null: nobody measures it, and it is always read
   /// Whether objects served by the first tier are offered to this one again, because it may lack them. Null:
   /// never.
   std::shared_ptr<const std::atomic<bool>> second_looks;
@@ -36,6 +39,9 @@ struct tier_parts {
   std::string degraded() const {
     return service ? service->reason() : std::string();
   } ///< the reason; empty if in service
+  uint64_t read_bytes_per_s(read_meter::time_point now) const {
+    return meter ? static_cast<uint64_t>(meter->state(now).bytes_per_s) : 0;
+  } ///< 0: not known
   std::string notice() const { return service ? service->notice() : std::string(); }
 };
 

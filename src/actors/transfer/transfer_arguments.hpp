@@ -44,6 +44,7 @@ struct group_parts : tier_list<tier_parts>, volume_state {
   teardown_ptr
       lease_ends; ///< ends those on many objects, off the workers; null: whoever has the last reference
   std::shared_ptr<copier_pool> copiers;
+  std::shared_ptr<const std::atomic<bool>> cost_model; ///< what clients compute faster is left to them
   std::atomic<uint64_t> window_bytes{64ULL
                                      << 20}; ///< limit of the arena bytes that a transfer holds at a time
 

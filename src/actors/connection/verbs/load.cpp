@@ -3,6 +3,7 @@
 #include "actors/connection/run_lists.hpp"
 #include "actors/connection/verbs.hpp"
 #include "actors/connection/verbs/start_load.hpp"
+#include "actors/transfer/lookup_actor.hpp"
 #include "connection/leased_part.hpp"
 
 namespace terrace::actors::verbs {
@@ -17,8 +18,10 @@ struct load_subject {
   transfer_scope scope;
   uint16_t rank = 0;
   tier_holds leased;
-  lease_ptr from;           ///< null: by prefix, which counts as an access
-  uint64_t first_token = 0; ///< position in the prompt at which the first object's chunk begins
+  lease_ptr from;                ///< null: by prefix, which counts as an access
+  uint64_t first_token = 0;      ///< position in the prompt at which the first object's chunk begins
+  batch_ptr offered{};           ///< those of them that are not left to the client; null: all
+  uint32_t recompute_chunks = 0; ///< present, and left to it
 };
 
 /// Where a load copies to.
@@ -35,7 +38,7 @@ void start_job(connection& client, const connection::request& what, const load_t
   load_job job;
   job.group = client.group_handle();
   job.in = subject.in;
-  job.objects = subject.objects;
+  job.objects = subject.offered ? subject.offered : subject.objects;
   job.objects_per_chunk = subject.scope.pools.size();
   job.leased = subject.leased;
   job.held_by = subject.from;
@@ -51,10 +54,10 @@ void start_job(connection& client, const connection::request& what, const load_t
     client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
       auto tiers = body.CreateVector(done.bytes_by_tier.data(), done.bytes_by_tier.size());
       auto missing = missing_of(done, subject.scope, subject.rank, subject.in->spec);
-      return wire::CreateLoadAnswer(body, static_cast<uint32_t>(requested),
-                                    static_cast<uint32_t>(done.chunks),
-                                    done.chunks * subject.in->spec.chunk_tokens, done.bytes, tiers,
-                                    subject.first_token, missing ? &*missing : nullptr);
+      return wire::CreateLoadAnswer(
+          body, static_cast<uint32_t>(requested), static_cast<uint32_t>(done.chunks),
+          done.chunks * subject.in->spec.chunk_tokens, done.bytes, tiers, subject.first_token,
+          missing ? &*missing : nullptr, subject.recompute_chunks);
     });
   });
 }
@@ -80,6 +83,49 @@ void load_objects(connection& client, const connection::request& what, load_targ
             });
 }
 
+// ---- what is left to the client ----
+
+/// A load that is found whole and of which all is left to the client has no objects.
+batch_ptr first_of(const object_batch& all, size_t objects) {
+  auto made = std::make_shared<object_batch>();
+  auto end = static_cast<ptrdiff_t>(objects);
+  made->keys.assign(all.keys.begin(), all.keys.begin() + end);
+  made->parents.assign(all.parents.begin(), all.parents.begin() + end);
+  made->payload_bytes.assign(all.payload_bytes.begin(), all.payload_bytes.begin() + end);
+  made->trailing = all.trailing;
+  return made;
+}
+
+/// A prefix from its first chunk, in all pools: of a part it is not known what the client has of the rest.
+bool may_leave(const wire::Load& request) { return request.first_chunk() == 0 && request.pools() == nullptr; }
+
+/// Looks for the chunks on all ranks, and loads what the client does not have sooner if it computes it.
+void leave_and_load(connection& client, const connection::request& what, const load_target& target,
+                    load_subject subject, std::shared_ptr<const chunk_prefix> prefix, uint32_t speed) {
+  lookup_request request;
+  request.group = client.group_handle();
+  request.in = subject.in;
+  request.objects = {subject.in, {prefix, &prefix->chunks}};
+  request.context = what.context;
+  request.plan = {static_cast<uint32_t>(prefix->chunks.size()), prefix->first_token, prefix->prompt_tokens};
+  request.prefill_tokens_per_s = speed;
+  caf::actor worker =
+      client.idle_lookups().take([&client] { return spawn_lookup(client.system(), client.home()); });
+  client.ask(what, worker, std::move(request), "the lookup's actor has ended",
+             [&client, what, target, subject, worker](const lookup_answer& found) {
+               client.idle_lookups().put_back(worker);
+               if (!client.ok(what, found.failure))
+                 return;
+               load_subject offered = subject;
+               offered.recompute_chunks = found.recompute_chunks;
+               if (found.recompute_chunks != 0)
+                 offered.offered =
+                     first_of(*subject.objects, found.plan.found_chunks * subject.scope.pools.size());
+               client.count_recomputed(subject.in->spec, found.recompute_chunks);
+               load_objects(client, what, target, offered);
+             });
+}
+
 /// By prefix, which counts as an access.
 void load_made(connection& client, const connection::request& what, const wire::Load& request,
                const load_target& target, const client_space& in, const chunk_prefix& prefix,
@@ -88,15 +134,17 @@ void load_made(connection& client, const connection::request& what, const wire::
   if (client.group().feed)
     client.tell_shadows(what, request.options(), in.what,
                         std::make_shared<const chunk_prefix>(part_of(prefix, scope.range)), in.rank);
-  load_objects(client, what, target,
-               {in.what,
-                in.probe,
-                objects,
-                scope,
-                in.rank,
-                {},
-                nullptr,
-                prefix.first_token + scope.range.first * in.what->spec.chunk_tokens});
+  load_subject subject{
+      in.what, in.probe, objects, scope,
+      in.rank, {},       nullptr, prefix.first_token + scope.range.first * in.what->spec.chunk_tokens};
+  uint32_t speed = client.group().tiers().size() > 1 && may_leave(request)
+                       ? client.prefill_speed(request.options(), in)
+                       : 0;
+  if (speed == 0)
+    load_objects(client, what, target, subject);
+  else
+    leave_and_load(client, what, target, std::move(subject),
+                   std::make_shared<const chunk_prefix>(part_of(prefix, scope.range)), speed);
 }
 
 void load_prefix(connection& client, const connection::request& what, const wire::Load& request,

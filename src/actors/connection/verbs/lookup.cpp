@@ -35,6 +35,7 @@ void answer(connection& client, const connection::request& what, const subject& 
   const prefix_plan& plan = found.plan;
   const space_spec& spec = of.in->what->spec;
   count_hits(*of.in->probe, spec, plan);
+  client.count_recomputed(spec, found.recompute_chunks);
   lease_ptr held;
   if (found.shortened)
     client.environment().client_probe->lease_shortened();
@@ -46,14 +47,14 @@ void answer(connection& client, const connection::request& what, const subject& 
     client.add_lease(held);
   }
   if (of.name) {
-    auto outcome = outcome_of(plan, spec, held);
+    auto outcome = outcome_of(found, spec, held);
     if (held)
       outcome.end_lease = client.lease_ender(held->id);
     of.name->answered(std::move(outcome));
   }
   client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
-    return write_lookup_answer(body, plan, held ? held->id : lease_id{}, {of.prefix->chunks, of.digest_width},
-                               session_of(of));
+    return write_lookup_answer(body, plan, found.recompute_chunks, held ? held->id : lease_id{},
+                               {of.prefix->chunks, of.digest_width}, session_of(of));
   });
 }
 
@@ -68,6 +69,7 @@ void search(connection& client, const connection::request& what, const wire::Loo
   request.tiers = asked.tiers();
   request.hold = of.lease_wanted;
   request.account = client.leased();
+  request.prefill_tokens_per_s = client.prefill_speed(asked.options(), *of.in);
   request.note_access = of.lease_wanted && what.context->inference == 0;
   if (of.lease_wanted) {
     client.use_for_inference(what, asked.options(), request.objects);

@@ -13,13 +13,21 @@ namespace terrace::actors::verbs {
 namespace {
 
 using plan_ptr = std::shared_ptr<const prefix_plan>;
-using prefetch_plans = std::function<void(plan_ptr)>;
+using prefetch_plans = std::function<void(plan_ptr, uint32_t recompute_chunks)>;
+
+/// How it ends, and what it leaves to the client.
+struct prefetch_terms {
+  wire::StopRule rule = wire::StopRule::best_effort;
+  uint32_t prefill_tokens_per_s = 0;                          ///< of the client; 0: nothing is left to it
+  uint32_t recompute_chunks = 0;                              ///< present, and left to it
+  std::shared_ptr<const arrival_counters> arrivals = nullptr; ///< null: only the answer
+};
 
 void answer_prefetch(connection& client, const connection::request& what, const prefetch_subject& of,
-                     wire::StopRule rule, const prefetch_result& done) {
+                     const prefetch_terms& terms, const prefetch_result& done) {
   if (!client.ok(what, done.failure))
     return;
-  if (rule == wire::StopRule::wait && done.end == prefetch_end::deadline) {
+  if (terms.rule == wire::StopRule::wait && done.end == prefetch_end::deadline) {
     client.refuse(what,
                   {errc::deadline, "the request ended with " + std::to_string(done.all.delivered) + " of " +
                                        std::to_string(done.all.expected) + " chunks in host memory"});
@@ -33,15 +41,17 @@ void answer_prefetch(connection& client, const connection::request& what, const 
     auto missing = done.missing ? wire::Missing(done.missing->chunk, done.missing->pool, done.missing->rank,
                                                 done.damaged)
                                 : wire::Missing();
-    return wire::CreatePrefetchAnswer(
-        body, done.requested, done.all.found, done.all.expected, done.all.delivered, of.in->spec.chunk_tokens,
-        tiers, static_cast<wire::PrefetchEnd>(done.end), of.first_token, done.missing ? &missing : nullptr);
+    return wire::CreatePrefetchAnswer(body, done.requested, done.all.found, done.all.expected,
+                                      done.all.delivered, of.in->spec.chunk_tokens, tiers,
+                                      static_cast<wire::PrefetchEnd>(done.end), of.first_token,
+                                      done.missing ? &missing : nullptr, terms.recompute_chunks);
   });
 }
 
-/// Where the first `chunks` of them are. Nothing is held: memory is taken for what is found.
+/// Where the first `chunks` of them are. Nothing is held: memory is taken for what is found. What a client of this speed has
+/// sooner if it computes it is left out.
 void find_chunks(connection& client, const connection::request& what, const prefetch_subject& of,
-                 uint32_t chunks, const prefetch_plans& then) {
+                 uint32_t chunks, uint32_t prefill_tokens_per_s, const prefetch_plans& then) {
   lookup_request request;
   request.group = client.group_handle();
   request.in = of.in;
@@ -52,6 +62,7 @@ void find_chunks(connection& client, const connection::request& what, const pref
   request.context = what.context;
   request.plan = {chunks, of.first_token, of.prompt_tokens};
   request.object_tiers = true;
+  request.prefill_tokens_per_s = prefill_tokens_per_s;
   caf::actor worker =
       client.idle_lookups().take([&client] { return spawn_lookup(client.system(), client.home()); });
   client.ask(what, worker, std::move(request), "the lookup's actor has ended",
@@ -62,12 +73,12 @@ void find_chunks(connection& client, const connection::request& what, const pref
                else if (!what.context->live())
                  client.refuse(what, {what.context->ended.load(), "the prefetch ended before it began"});
                else
-                 then(std::make_shared<const prefix_plan>(found.plan));
+                 then(std::make_shared<const prefix_plan>(found.plan), found.recompute_chunks);
              });
 }
 
 void start_prefetch(connection& client, const connection::request& what, const prefetch_subject& of,
-                    wire::StopRule rule, const plan_ptr& found, const plan_ptr& expected) {
+                    const prefetch_terms& terms, const plan_ptr& found, const plan_ptr& expected) {
   prefetch_job job;
   static_cast<prefetch_subject&>(job) = of;
   job.group = client.group_handle();
@@ -78,35 +89,33 @@ void start_prefetch(connection& client, const connection::request& what, const p
       std::make_shared<std::function<void()>>([worker] { caf::anon_send(worker, stop_prefetch_notice{}); });
   client.when_ended(what, stop);
   client.ask(what, worker, std::move(job), "the prefetch's actor has ended",
-             [&client, what, of, rule, stop](const prefetch_result& done) {
-               answer_prefetch(client, what, of, rule, done);
+             [&client, what, of, terms, stop](const prefetch_result& done) {
+               answer_prefetch(client, what, of, terms, done);
              });
 }
 
 /// A chain that would evict its own beginning is cut; what a shorter one needs of states and windows is looked up.
 void plan_prefetch(connection& client, const connection::request& what, const prefetch_subject& of,
-                   wire::StopRule rule) {
+                   prefetch_terms terms) {
   auto chunks = static_cast<uint32_t>(of.chunks->size());
-  find_chunks(client, what, of, chunks, [&client, what, of, rule](const plan_ptr& found) {
-    uint64_t size = client.group().memory->size();
-    uint64_t room = (size - std::min(size, client.group().leases->bytes())) / 2;
-    uint32_t fit = chunks_that_fit(of.in->spec, *found, room);
-    if (fit == found->found_chunks)
-      start_prefetch(client, what, of, rule, found, found);
-    else if (fit == 0)
-      start_prefetch(client, what, of, rule, found, std::make_shared<const prefix_plan>());
-    else
-      find_chunks(client, what, of, fit, [&client, what, of, rule, found](const plan_ptr& expected) {
-        start_prefetch(client, what, of, rule, found, expected);
-      });
-  });
+  find_chunks(client, what, of, chunks, terms.prefill_tokens_per_s,
+              [&client, what, of, terms](const plan_ptr& found, uint32_t recompute) mutable {
+                terms.recompute_chunks = recompute;
+                client.count_recomputed(of.in->spec, recompute);
+                uint64_t size = client.group().memory->size();
+                uint64_t room = (size - std::min(size, client.group().leases->bytes())) / 2;
+                uint32_t fit = chunks_that_fit(of.in->spec, *found, room);
+                if (fit == found->found_chunks)
+                  start_prefetch(client, what, of, terms, found, found);
+                else if (fit == 0)
+                  start_prefetch(client, what, of, terms, found, std::make_shared<const prefix_plan>());
+                else
+                  find_chunks(client, what, of, fit, 0,
+                              [&client, what, of, terms, found](const plan_ptr& expected, uint32_t) {
+                                start_prefetch(client, what, of, terms, found, expected);
+                              });
+              });
 }
-
-/// What its client wants to know, and when.
-struct prefetch_terms {
-  wire::StopRule rule;
-  std::shared_ptr<const arrival_counters> arrivals; ///< null: only the answer
-};
 
 void begin_prefetch(connection& client, const connection::request& what, prefetch_subject of,
                     const prefetch_terms& terms) {
@@ -114,9 +123,8 @@ void begin_prefetch(connection& client, const connection::request& what, prefetc
   of.context = what.context;
   of.arrivals = terms.arrivals;
   size_t objects = object_source(of.in, of.chunks).size() / 64; // only plans are kept
-  client.with_room(what, objects, [&client, what, of = std::move(of), rule = terms.rule] {
-    plan_prefetch(client, what, of, rule);
-  });
+  client.with_room(what, objects,
+                   [&client, what, of = std::move(of), terms] { plan_prefetch(client, what, of, terms); });
 }
 
 void begin_leased(connection& client, const connection::request& what, const lease_ptr& from,
@@ -130,7 +138,9 @@ void begin_leased(connection& client, const connection::request& what, const lea
   of.waits = terms.rule != wire::StopRule::best_effort;
   of.note_access = false; // the lookup that took the lease was the access
   of.held_by = from;
-  begin_prefetch(client, what, std::move(of), terms);
+  prefetch_terms found = terms; // the lookup has left to the client what it computes faster
+  found.prefill_tokens_per_s = 0;
+  begin_prefetch(client, what, std::move(of), found);
 }
 
 /// Of a lookup, perhaps another client's and not answered yet.
@@ -146,7 +156,8 @@ void begin_found(connection& client, const connection::request& what, const look
   } else {
     client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
       return wire::CreatePrefetchAnswer(body, found.plan.requested_chunks, 0, 0, 0, found.chunk_tokens, 0,
-                                        wire::PrefetchEnd::complete, found.plan.first_token);
+                                        wire::PrefetchEnd::complete, found.plan.first_token, nullptr,
+                                        found.recompute_chunks);
     });
   }
 }
@@ -169,7 +180,9 @@ void begin_prefix(connection& client, const connection::request& what, const wir
                 of.note_access = what.context->inference == 0;
                 client.use_for_inference(what, asked.options(), object_source{of.in, of.chunks});
                 client.tell_shadows(what, asked.options(), of.in, named);
-                begin_prefetch(client, what, std::move(of), terms);
+                prefetch_terms with = terms;
+                with.prefill_tokens_per_s = client.prefill_speed(asked.options(), *in);
+                begin_prefetch(client, what, std::move(of), with);
               });
 }
 
@@ -183,7 +196,7 @@ void prefetch(connection& client, const connection::request& what, const wire::P
                   {errc::unsupported, "expected to 1 (host memory), got " + std::to_string(asked.to())});
     return;
   }
-  prefetch_terms terms{asked.rule(), nullptr};
+  prefetch_terms terms{asked.rule()};
   if (const wire::Arrivals* wanted = asked.arrivals()) {
     auto region = client.find_region(what, wanted->region());
     if (!region)

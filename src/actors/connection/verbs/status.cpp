@@ -3,6 +3,8 @@
 #include "base/countdown.hpp"
 #include "connection/group_status.hpp"
 
+#include <chrono>
+
 namespace terrace::actors::verbs {
 
 namespace {
@@ -10,8 +12,9 @@ namespace {
 void answer(connection& client, const connection::request& what, group_status& all) {
   const group_parts& group = client.group();
   all.name_policies();
+  auto now = std::chrono::steady_clock::now();
   for (const tier_parts& tier : group.tiers())
-    all.tier_service(tier.kind, tier.degraded(), tier.notice());
+    all.tier_service(tier.kind, tier.degraded(), tier.notice(), tier.read_bytes_per_s(now));
   all.add_memory(*group.memory);
   auto clients = client.environment().clients->of_group(group.name);
   client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {

@@ -1,0 +1,253 @@
+// What a client computes faster than the disk reads it is left to the client, if it says how fast it computes.
+#include "tests/support/scrape.hpp"
+#include "workload.hpp"
+
+#include <csignal>
+
+namespace terrace::e2e {
+namespace {
+
+constexpr uint32_t very_fast = UINT32_MAX; ///< a chunk in 4 ns
+constexpr uint32_t very_slow = 1;          ///< a chunk in 16 s
+
+constexpr uint32_t chunks = 24;
+constexpr uint32_t part = 15; ///< what is read of a tier before it is measured: objects in 16 MiB
+
+client::space_spec space_at(uint32_t prefill_tokens_per_s) {
+  auto spec = test_space();
+  spec.prefill_tokens_per_s = prefill_tokens_per_s;
+  return spec;
+}
+
+/// 24 chunks, on disk alone, which was not read since the daemon started.
+class Recompute : public testing::Test {
+ protected:
+  explicit Recompute(const daemon_options& options = {}) : daemon_(with_disk(options)) {
+    EXPECT_TRUE(daemon_.await_log("joined"));
+    EXPECT_EQ(tester(daemon_.socket()).store(chain), chunks);
+    EXPECT_EQ(daemon_.terminate(), 0);
+    daemon_.start();
+    EXPECT_TRUE(daemon_.await_log("24 objects found"));
+  }
+  static daemon_options with_disk(daemon_options options) {
+    options.host_bytes = 64 * mebibyte;
+    options.disk_bytes = 96 * mebibyte;
+    return options;
+  }
+  tester client_at(uint32_t prefill_tokens_per_s) {
+    return tester(daemon_.socket(), "client", chunks * object_bytes, space_at(prefill_tokens_per_s));
+  }
+  /// The disk is read, and host memory has the first chunks.
+  void read_first(uint32_t count) {
+    tester reader(daemon_.socket());
+    EXPECT_EQ(reader.load_and_check(std::vector<digest>(chain.begin(), chain.begin() + count)), count);
+    EXPECT_GT(reader.tier("disk").read_bytes_per_s, 0U);
+  }
+
+  daemon_under_test daemon_;
+  std::vector<digest> chain = chain_of(1, chunks);
+};
+
+TEST_F(Recompute, OfADiskThatWasNotReadYetAFastClientIsOfferedALittle) {
+  auto fast = client_at(very_fast);
+  EXPECT_EQ(fast.tier("disk").read_bytes_per_s, 0U);
+  auto found = fast.lookup(chain);
+  EXPECT_EQ(found.found_chunks, part);
+  EXPECT_EQ(found.recompute_chunks, chunks - part);
+  EXPECT_EQ(found.found_tokens, part * space_chunk_tokens);
+  EXPECT_EQ(found.usable_tokens, part * space_chunk_tokens);
+  EXPECT_EQ(found.tiers, std::vector<tier_kind>(part, tier_kind::disk));
+  EXPECT_FALSE(found.missing);
+}
+
+TEST_F(Recompute, OnceTheDiskIsMeasuredAFastClientIsOfferedHostMemoryAlone) {
+  read_first(3);
+  auto fast = client_at(very_fast);
+  tester reader(daemon_.socket());
+  // A disk that was not read for some time is tried: so something is read before each lookup, the last chunks first.
+  bool alone = false;
+  for (uint32_t i = chunks; i-- > 4 && !alone;) {
+    auto loaded = reader->load(reader.load_of(chain, {i, 1}), patiently());
+    ASSERT_TRUE(loaded) << loaded.error().text;
+    auto found = fast.lookup(chain);
+    EXPECT_LE(found.found_chunks, 3 + part);
+    EXPECT_EQ(found.found_chunks + found.recompute_chunks, chunks);
+    alone = found.found_chunks == 3;
+    if (alone) {
+      EXPECT_EQ(found.tiers, std::vector<tier_kind>(3, tier_kind::host));
+    }
+  }
+  EXPECT_TRUE(alone);
+}
+
+TEST_F(Recompute, ASlowClientAndOneThatDeclaresNothingAreOfferedAll) {
+  auto undeclared = client_at(0), slow = client_at(very_slow);
+  auto found = undeclared.lookup(chain);
+  EXPECT_EQ(found.found_chunks, chunks);
+  EXPECT_EQ(found.recompute_chunks, 0U);
+  read_first(3);
+  found = slow.lookup(chain);
+  EXPECT_EQ(found.found_chunks, chunks);
+  EXPECT_EQ(found.recompute_chunks, 0U);
+  EXPECT_EQ(slow.load_and_check(chain), chunks);
+}
+
+TEST_F(Recompute, ARequestMayDeclareAnotherSpeed) {
+  auto undeclared = client_at(0), fast = client_at(very_fast);
+  auto request = undeclared.lookup_of(chain);
+  request.options.prefill_tokens_per_s = very_fast;
+  auto found = undeclared->lookup(request, patiently());
+  ASSERT_TRUE(found) << found.error().text;
+  EXPECT_EQ(found->recompute_chunks, chunks - part);
+  request = fast.lookup_of(chain);
+  request.options.prefill_tokens_per_s = 0;
+  found = fast->lookup(request, patiently());
+  ASSERT_TRUE(found) << found.error().text;
+  EXPECT_EQ(found->recompute_chunks, 0U);
+  EXPECT_EQ(found->found_chunks, chunks);
+}
+
+TEST_F(Recompute, ALeaseHoldsOnlyWhatIsOffered) {
+  auto fast = client_at(very_fast);
+  auto found = fast.lookup(chain, true);
+  EXPECT_EQ(found.found_chunks, part);
+  EXPECT_EQ(found.recompute_chunks, chunks - part);
+  EXPECT_EQ(fast.tier("disk").leased_objects, part);
+  auto places = fast->read_lease(found.held.id(), {}, patiently());
+  ASSERT_TRUE(places) << places.error().text;
+  ASSERT_EQ(places->objects.size(), part);
+  for (size_t i = 0; i < part; ++i)
+    EXPECT_TRUE(has_content(chain[i], places->objects[i]));
+}
+
+TEST_F(Recompute, WhoeverWaitsForALookupIsToldToo) {
+  auto fast = client_at(very_fast);
+  tester other(daemon_.socket());
+  lookup_id name;
+  name.bytes.fill(7);
+  auto request = fast.lookup_of(chain);
+  request.id = name;
+  ASSERT_TRUE(fast->lookup(request, patiently()));
+  auto told = other->await_lookup(name, patiently());
+  ASSERT_TRUE(told) << told.error().text;
+  EXPECT_EQ(told->found_chunks, part);
+  EXPECT_EQ(told->recompute_chunks, chunks - part);
+}
+
+TEST_F(Recompute, APrefetchBringsOnlyWhatIsOffered) {
+  auto fast = client_at(very_fast);
+  auto done = fast->prefetch(
+      {.in = fast.space(), .what = client::prefix::of_digests(chain), .rule = client::stop_rule::wait},
+      patiently());
+  ASSERT_TRUE(done) << done.error().text;
+  EXPECT_EQ(done->found_chunks, part);
+  EXPECT_EQ(done->expected_chunks, part);
+  EXPECT_EQ(done->delivered_chunks, part);
+  EXPECT_EQ(done->recompute_chunks, chunks - part);
+  EXPECT_EQ(done->end, client::prefetch_end::complete);
+  EXPECT_EQ(fast.lookup(chain, false, on_host).found_chunks, part);
+}
+
+TEST_F(Recompute, ALoadOfAPrefixDeliversOnlyWhatIsOffered) {
+  auto fast = client_at(very_fast);
+  auto loaded = fast->load(fast.load_of(chain), patiently());
+  ASSERT_TRUE(loaded) << loaded.error().text;
+  EXPECT_EQ(loaded->requested_chunks, chunks);
+  EXPECT_EQ(loaded->delivered_chunks, part);
+  EXPECT_EQ(loaded->recompute_chunks, chunks - part);
+  EXPECT_FALSE(loaded->missing);
+  for (size_t i = 0; i < part; ++i)
+    EXPECT_TRUE(has_content(chain[i], fast.piece(i)));
+  EXPECT_EQ(fast.tier("disk").bytes_read, part * object_bytes);
+}
+
+TEST_F(Recompute, APrefetchAndALoadMayBeLeftToTheClientAsAWhole) {
+  auto fast = client_at(very_fast);
+  tester reader(daemon_.socket());
+  // As above: right after the disk was read, nothing is tried.
+  auto left = [&](auto&& offered) {
+    for (uint32_t i = 0; i < chunks; ++i) {
+      EXPECT_TRUE(reader->evict(
+          {.in = reader.space(), .what = client::prefix::of_digests(chain), .tiers = on_host}, patiently()));
+      EXPECT_TRUE(reader->load(reader.load_of(chain, {chunks - 1, 1}), patiently()));
+      if (offered() == 0)
+        return true;
+    }
+    return false;
+  };
+  EXPECT_TRUE(left([&] {
+    auto done = fast->prefetch(
+        {.in = fast.space(), .what = client::prefix::of_digests(chain), .rule = client::stop_rule::wait},
+        patiently());
+    EXPECT_TRUE(done) << done.error().text;
+    EXPECT_EQ(done->delivered_chunks + done->recompute_chunks, chunks);
+    EXPECT_EQ(done->end, client::prefetch_end::complete);
+    return done->delivered_chunks;
+  }));
+  EXPECT_TRUE(left([&] {
+    auto loaded = fast->load(fast.load_of(chain), patiently());
+    EXPECT_TRUE(loaded) << loaded.error().text;
+    EXPECT_EQ(loaded->delivered_chunks + loaded->recompute_chunks, chunks);
+    EXPECT_FALSE(loaded->missing);
+    return loaded->delivered_chunks;
+  }));
+}
+
+TEST_F(Recompute, ALoadOfAnotherPartDeliversAllOfIt) {
+  auto fast = client_at(very_fast);
+  auto loaded = fast->load(fast.load_of(chain, {1, chunks - 1}), patiently());
+  ASSERT_TRUE(loaded) << loaded.error().text;
+  EXPECT_EQ(loaded->delivered_chunks, chunks - 1);
+  EXPECT_EQ(loaded->recompute_chunks, 0U);
+}
+
+TEST_F(Recompute, HangUpTurnsItOff) {
+  daemon_.configure(with_disk({.disk = "cost_model = false\n"}));
+  daemon_.signal(SIGHUP);
+  ASSERT_TRUE(daemon_.await_log("disk.cost_model: true -> false, in force now"));
+  auto found = client_at(very_fast).lookup(chain);
+  EXPECT_EQ(found.found_chunks, chunks);
+  EXPECT_EQ(found.recompute_chunks, 0U);
+}
+
+struct RecomputeOff : Recompute {
+  RecomputeOff() : Recompute({.disk = "cost_model = false\n"}) {}
+};
+
+TEST_F(RecomputeOff, AFastClientIsOfferedAll) {
+  auto fast = client_at(very_fast);
+  EXPECT_EQ(fast.lookup(chain).found_chunks, chunks);
+  read_first(3);
+  EXPECT_EQ(fast.lookup(chain).recompute_chunks, 0U);
+  EXPECT_EQ(fast.load_and_check(chain), chunks);
+}
+
+struct RecomputeCounted : Recompute {
+  RecomputeCounted() : Recompute({.metrics = "127.0.0.1:" + std::to_string(port())}) {}
+  static uint16_t port() {
+    static const uint16_t chosen = test::free_port();
+    return chosen;
+  }
+};
+
+TEST_F(RecomputeCounted, RequestsAndTokensAreCounted) {
+  auto fast = client_at(very_fast);
+  EXPECT_EQ(fast.lookup(chain).recompute_chunks, chunks - part);
+  EXPECT_EQ(client_at(0).lookup(chain).recompute_chunks, 0U);
+  auto text = test::scrape(port());
+  EXPECT_NE(text.find("terrace_recompute_requests_total{group=\"default\"} 1\n"), std::string::npos);
+  EXPECT_NE(text.find("terrace_recompute_tokens_total{group=\"default\"} " +
+                      std::to_string((chunks - part) * space_chunk_tokens) + "\n"),
+            std::string::npos);
+  EXPECT_NE(text.find("terrace_tier_read_bytes_per_second{group=\"default\",tier=\"disk\"} 0\n"),
+            std::string::npos);
+  read_first(3);
+  text = test::scrape(port());
+  EXPECT_EQ(text.find("terrace_tier_read_bytes_per_second{group=\"default\",tier=\"disk\"} 0\n"),
+            std::string::npos);
+  EXPECT_NE(text.find("terrace_tier_queued_read_bytes{group=\"default\",tier=\"disk\"} 0\n"),
+            std::string::npos);
+}
+
+} // namespace
+} // namespace terrace::e2e
