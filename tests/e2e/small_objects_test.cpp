@@ -71,14 +71,15 @@ TEST(SmallObjects, WhatAnIndexHasNoRoomForIsToldAndResizingMakesRoom) {
     ASSERT_EQ(store_small(client, 1), at_a_time);
     ASSERT_EQ(store_small(client, 2), at_a_time);
     ASSERT_TRUE(daemon.await_log("objects will not be found after a restart"));
-    // Of 1,008 records one is that of the space: status tells what the last checkpoint left out, and so does the log.
+    // Status tells what the last checkpoint left out, which may have been in the middle of a store.
     EXPECT_TRUE(eventually([&] {
-      return client.tier("disk").notice.starts_with("993 objects will not be found");
+      return client.tier("disk").notice.find(" objects will not be found") != std::string::npos;
     })) << client.tier("disk").notice;
     EXPECT_NE(client.tier("disk").notice.find("has room for 1008 records"), std::string::npos);
     EXPECT_EQ(client.tier("disk").state, "ready");
   }
   ASSERT_EQ(daemon.terminate(), 0);
+  // So does the log. Of 1,008 records one is that of the space.
   EXPECT_NE(daemon.log().rfind("993 objects will not be found after a restart"), std::string::npos)
       << daemon.log();
   daemon.start();
