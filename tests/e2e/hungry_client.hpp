@@ -6,7 +6,6 @@
 
 #include <atomic>
 #include <functional>
-#include <map>
 #include <random>
 #include <string>
 #include <vector>
