@@ -1,5 +1,7 @@
 #include "client/encode.hpp"
 
+#include "client/arrivals.hpp"
+
 #include <vector>
 
 namespace terrace::client::detail {
