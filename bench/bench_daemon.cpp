@@ -7,6 +7,7 @@ bench_daemon::bench_daemon(const settings& options, const bench_daemon_options& 
                                         .host_bytes = with.host_bytes,
                                         .host = "policy = \"lru\"\n",
                                         .disk_bytes = with.disk_bytes,
+                                        .metrics = with.metrics,
                                         .log_level = "warning",
                                         .isolated = with.isolated,
                                         .parent = options.folder}) {}

@@ -51,6 +51,7 @@ void idle_cpu(const settings&, const reporter&);
 void policy_cost(const settings&, const reporter&);
 void alloc_mixed(const settings&, const reporter&);
 void session_turn(const settings&, const reporter&);
+void fork_sessions(const settings&, const reporter&);
 void sessions_many(const settings&, const reporter&);
 void teardown_latency(const settings&, const reporter&);
 

@@ -31,6 +31,7 @@ std::span<const benchmark> benchmarks() {
       {"alloc_mixed", "allocators: three sizes of object, 80 % full, random frees", alloc_mixed},
       {"session_turn", "a turn of 512 new tokens after 131,072, beside a lookup of 128 digests",
        session_turn},
+      {"fork", "forks of a session of 131,072 tokens, beside sessions that are opened", fork_sessions},
       {"sessions_many", "memory of 100,000 sessions, bytes each", sessions_many},
       {"teardown_latency", "lookups while 2 GiB of a client that has ended are released", teardown_latency},
   };

@@ -3,6 +3,7 @@
 #include "bench/benchmark.hpp"
 #include "bench/placement.hpp"
 #include "bench/workload.hpp"
+#include "tests/support/scrape.hpp"
 
 #include <fstream>
 #include <numeric>
@@ -71,6 +72,40 @@ figure measure_turn(const settings& options, const std::string& name, size_t his
           .bounded = false};
 }
 
+std::vector<uint32_t> tokens_up_to(size_t count) {
+  std::vector<uint32_t> tokens(count);
+  std::iota(tokens.begin(), tokens.end(), 1);
+  return tokens;
+}
+
+/// Bytes that the daemon receives for a turn of 512 new tokens after 131,072, beside those tokens alone.
+figure measure_turn_bytes(const settings& options) {
+  constexpr int turns = 100;
+  uint16_t port = test::free_port();
+  bench_daemon daemon(options, {.metrics = "127.0.0.1:" + std::to_string(port)});
+  auto connection = connect(daemon.socket());
+  auto space = must(connection.open_space(session_space()), "opening a space");
+  auto prompt = tokens_up_to(131'072 + turns * new_tokens);
+  auto session = must(connection.open_session(space), "opening a session");
+  auto up_to = [&](int turn) {
+    return std::span(prompt).first(131'072 + static_cast<size_t>(turn) * new_tokens);
+  };
+  must(connection.lookup(session, up_to(0), 0), "the first turn");
+  auto received = [port] {
+    return test::number_behind(test::scrape(port), R"(terrace_received_bytes_total{group="default"})");
+  };
+  double before = received();
+  for (int turn = 1; turn <= turns; ++turn)
+    must(connection.lookup(session, up_to(turn), session.tokens()), "a turn");
+  return {.name = "session_turn_bytes",
+          .unit = "bytes",
+          .value = (received() - before) / turns,
+          .limit = new_tokens * sizeof(uint32_t),
+          .floor = 2,
+          .aim = 1.5,
+          .rounds = 1};
+}
+
 /// Without the arena, which is being touched meanwhile.
 double private_bytes(pid_t pid) {
   std::ifstream pages("/proc/" + std::to_string(pid) + "/statm");
@@ -84,6 +119,62 @@ double private_bytes(pid_t pid) {
 void session_turn(const settings& options, const reporter& report) {
   report(measure_turn(options, "session_turn", 131'072));
   report(measure_turn(options, "session_turn_1m", 1'048'576));
+  report(measure_turn_bytes(options));
+}
+
+/// Forks of a session of 131,072 tokens and half a chunk, with one append each, beside as many sessions that are opened and
+/// given half a chunk.
+void fork_sessions(const settings& options, const reporter& report) {
+  constexpr size_t forks = 1000, history = 131'072, tail = 128, appended = 16;
+  bench_daemon daemon(options, {});
+  auto connection = connect(daemon.socket());
+  auto space = must(connection.open_space(session_space()), "opening a space");
+  auto prompt = tokens_up_to(history + tail + appended);
+  auto original = must(connection.open_session(space), "opening a session");
+  must(connection.lookup(original, std::span(prompt).first(history + tail), 0), "the first turn");
+  std::vector<client::session> kept;
+  auto fork_each = [&] {
+    return seconds_of([&] {
+      for (size_t i = 0; i < forks; ++i) {
+        auto& one = kept.emplace_back(must(connection.fork_session(original, history + tail), "forking"));
+        must(connection.lookup(one, prompt, history + tail), "an append");
+      }
+    });
+  };
+  auto open_each = [&] {
+    return seconds_of([&] {
+      for (size_t i = 0; i < forks; ++i) {
+        auto& one = kept.emplace_back(must(connection.open_session(space), "opening a session"));
+        must(connection.lookup(one, std::span(prompt).first(tail + appended), 0), "a first turn");
+      }
+    });
+  };
+  auto before = private_bytes(daemon.pid());
+  fork_each();
+  double bytes = (private_bytes(daemon.pid()) - before) / forks;
+  kept.clear();
+  auto each = [&kept](auto& work) {
+    double seconds = work();
+    kept.clear();
+    return std::vector{seconds / forks * 1e6};
+  };
+  auto sides = interleave(
+      options.rounds, [&] { return each(fork_each); }, [&] { return each(open_each); });
+  report({.name = "fork",
+          .unit = "us",
+          .value = sides.value[0],
+          .limit = sides.limit[0],
+          .floor = 1.5,
+          .aim = 1.3,
+          .rounds = options.rounds,
+          .bounded = false});
+  report({.name = "fork_bytes",
+          .unit = "bytes",
+          .value = bytes,
+          .limit = tail * sizeof(uint32_t),
+          .rounds = 1,
+          .absolute = true,
+          .bounded = false});
 }
 
 void sessions_many(const settings& options, const reporter& report) {

@@ -2,6 +2,7 @@
 """Runs the test programs of a build folder and counts their cases.
 
 Every program of `meson test` is run. A program written with GoogleTest counts its cases; any other counts as one.
+`e2e` stands for its parts, `e2e-0` and so on.
 A program that fails without a failed case (it crashed, or ran out of time) counts as one failure more.
 The last line is always `N passed, N failed`, with `, N skipped` behind it where cases were skipped.
 """
@@ -10,6 +11,7 @@ import argparse
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree as xml
@@ -57,7 +59,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, required=True, help="the configured and built folder")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="test programs at a time")
-    parser.add_argument("--slower", type=int, default=1, help="multiplies every program's time limit")
+    parser.add_argument("--slower", type=int, default=3, help="multiplies every program's time limit")
     parser.add_argument("--check", action="store_true", help="only check the names of the test programs")
     parser.add_argument("names", nargs="*", help="test programs, such as `memory`; all by default")
     options = parser.parse_args()
@@ -66,7 +68,9 @@ def main():
 
     known = json.loads((build / "meson-info" / "intro-tests.json").read_text())
     places = {test["name"]: pathlib.Path(test["workdir"] or build) for test in known}
-    unknown = [name for name in options.names if name not in places]
+    parts = {name: [part for part in places if re.fullmatch(re.escape(name) + r"-\d+", part)] for name in options.names}
+    unknown = [name for name in options.names if name not in places and not parts[name]]
+    names = [part for name in options.names for part in (parts[name] or [name])]
     if unknown:
         print(f"no test program is named {', '.join(unknown)}; there are: {' '.join(sorted(places))}", flush=True)
     if options.check:
@@ -79,7 +83,7 @@ def main():
     log.unlink(missing_ok=True)
     environment = dict(os.environ, GTEST_OUTPUT=f"xml:{reports}/", GTEST_COLOR="no")
     command = ["meson", "test", "-C", str(build), "--no-rebuild", "--print-errorlogs", "--num-processes",
-               str(options.jobs), "--timeout-multiplier", str(options.slower), *options.names]
+               str(options.jobs), "--timeout-multiplier", str(options.slower), *names]
     status = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL).returncode
 
     total = Counter()

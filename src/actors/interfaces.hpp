@@ -15,6 +15,7 @@
 #include "runtime/io_messages.hpp"
 #include "supervision/supervisor_messages.hpp"
 #include "tier/policy_messages.hpp"
+#include "tier/quota_messages.hpp"
 #include "transfer/mover_messages.hpp"
 #include "transfer/write_through_messages.hpp"
 
@@ -45,7 +46,8 @@ using messages = message_list<
     shadow_report, copy_request, copy_answer, seal_request, seal_answer, check_request, check_answer,
     disk_request, disk_answer, read_request, write_request, move_answer, close_mover_request,
     close_mover_answer, register_memory, add_memory, forget_memory, journal_stalled, write_through_notice,
-    finish_writes_request, finish_writes_answer, write_credit_notice, index_changes, image_request,
+    finish_writes_request, finish_writes_answer, write_credit_notice, demote_request, demote_answer,
+    written_notice, write_down_request, write_down_answer, tier_joined_notice, index_changes, image_request,
     image_answer, forget_request, forget_answer, close_journal_request, close_journal_answer,
     open_space_request, open_space_answer, idle_spaces_request, idle_spaces_answer, forget_spaces_request,
     forget_spaces_answer, add_lease_notice, reserve_spaces_request, reserve_spaces_answer, use_lease_request,
@@ -56,9 +58,9 @@ using messages = message_list<
     open_session_answer, use_session_request, use_session_answer, save_session_request, save_session_answer,
     close_session_request, close_session_answer, sessions_request, sessions_answer, group_status_request,
     group_report, sweep_notice, clear_turn_notice, next_part_notice, start_journal, resize_memory,
-    memory_prepared, policies_notice, resize_groups, begin_notice, drain_notice, confirm_notice, leave_notice,
-    resume_notice, disk_prepared, memory_committed, open_disk_notice, commit_piece_notice, add_source,
-    remember_clear_request, remember_clear_answer>;
+    memory_prepared, policies_notice, quotas_notice, quotas_changed_notice, resize_groups, begin_notice,
+    drain_notice, confirm_notice, leave_notice, resume_notice, disk_prepared, memory_committed,
+    open_disk_notice, commit_piece_notice, add_source, remember_clear_request, remember_clear_answer>;
 
 } // namespace terrace::actors
 
@@ -102,11 +104,17 @@ using tier_actor = caf::typed_actor<
     caf::reacts_to<sweep_notice>,
     // From its allocator, short of space; answered with `room_made`.
     caf::reacts_to<room_request>,
+    // From whoever builds the group: a tier below that gets objects of this one. From the hold of a `demote_request`.
+    caf::reacts_to<tier_joined_notice>, caf::reacts_to<written_notice>,
+    // From the supervisor, at the end. (delayed: until the tiers below that get what is evicted have everything)
+    caf::replies_to<write_down_request>::with<write_down_answer>,
     // From the memory actor. (delayed: until the segments being removed are empty)
     caf::reacts_to<grow_notice>, caf::replies_to<retire_request>::with<retire_answer>,
     // From connections that open a space while the group has too many: of which spaces is there nothing? Then, those
     // that the group has forgotten.
     caf::replies_to<empty_spaces_request>::with<empty_spaces_answer>, caf::reacts_to<forget_spaces_notice>,
+    // From the connection of an operator, and from the supervisor after a reload.
+    caf::reacts_to<quotas_changed_notice>,
     // From status requests.
     caf::replies_to<tier_status_request>::with<tier_report>>;
 
@@ -213,6 +221,8 @@ using write_through_actor = caf::typed_actor<
     caf::replies_to<write_credit_request>::with<write_credit_answer>,
     // From credits that have ended.
     caf::reacts_to<write_credit_notice>,
+    // From the tier above. (delayed: until the objects are written, or will not be)
+    caf::replies_to<demote_request>::with<demote_answer>,
     // From the supervisor. (delayed: until nothing waits to be written)
     caf::replies_to<finish_writes_request>::with<finish_writes_answer>,
     // From a connection whose request ended early.
@@ -308,7 +318,7 @@ using supervisor_actor = caf::typed_actor<
     // From the daemon, on a signal: stop accepting, let requests in flight finish for `shutdown_grace`, end.
     caf::reacts_to<drain_notice>,
     // From the daemon, after a reload.
-    caf::reacts_to<policies_notice>, caf::reacts_to<resize_groups>,
+    caf::reacts_to<policies_notice>, caf::reacts_to<quotas_notice>, caf::reacts_to<resize_groups>,
     // From the memory of each group, once.
     caf::reacts_to<memory_prepared>,
     // From the preparer of a group's disk: it is open, or why not.

@@ -9,6 +9,7 @@
 #include "tier/await.hpp"
 #include "tier/clear.hpp"
 #include "tier/confirm.hpp"
+#include "tier/demote.hpp"
 #include "tier/object_batch.hpp"
 #include "tier/object_hold.hpp"
 #include "tier/object_notices.hpp"
@@ -35,6 +36,12 @@ struct clear_turn_notice {
 
 /// A tier's to itself: the next part of a notice about many objects.
 struct next_part_notice {};
+
+/// To the tier above: a tier has joined its group below it, and gets objects of it (tier/tiers_below.hpp).
+struct tier_below;
+struct tier_joined_notice {
+  std::shared_ptr<const tier_below> what;
+};
 
 /// A preparer's to itself: blocking work, a part at a time.
 struct open_disk_notice {};

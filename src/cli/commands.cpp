@@ -14,6 +14,8 @@ std::unique_ptr<command> make_lease_revoke_command();
 std::unique_ptr<command> make_pin_command();
 std::unique_ptr<command> make_unpin_command();
 std::unique_ptr<command> make_evict_command();
+std::unique_ptr<command> make_move_command();
+std::unique_ptr<command> make_quota_command();
 std::unique_ptr<command> make_log_level_command();
 std::unique_ptr<command> make_drain_command();
 std::unique_ptr<command> make_shutdown_command();
@@ -73,6 +75,16 @@ std::span<const command_entry> commands() {
        "  terrace evict --tier host --model llama --dtype bf16 --layout paged --pool kv:4MiB --digests "
        "d830de3d42c00f25\n",
        make_evict_command},
+      {"move", "Move what is cached of a prompt to host memory or to disk",
+       "  terrace move --to disk --model llama --dtype bf16 --layout paged --pool kv:4MiB --tokens "
+       "@prompt.json\n",
+       make_move_command},
+      {"quota", "Show or change the quotas of tenants",
+       "  terrace quota\n"
+       "  terrace quota --json | jq '.tenants[] | select(.name == \"batch\")'\n"
+       "  terrace quota set batch --tier host --max 2GiB\n"
+       "  terrace quota set batch --tier disk --max none --guaranteed 10%\n",
+       make_quota_command},
       {"log-level", "Change what the daemon logs", "  terrace log-level debug\n", make_log_level_command},
       {"drain", "End the daemon once its clients have left, and admit no other ones", "  terrace drain\n",
        make_drain_command},

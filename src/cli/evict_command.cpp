@@ -22,21 +22,16 @@ class evict_command final : public command {
   }
 
   outcome<exit_code> run(console& to) override {
-    auto spec = prompt_.read();
-    if (!spec)
-      return tl::unexpected(spec.error());
-    auto daemon = connect(daemon_, "terrace evict");
-    if (!daemon)
-      return tl::unexpected(daemon.error());
-    auto space = daemon->open_space(*spec, daemon_.until());
-    if (!space)
-      return request_failed(*daemon, "opening the space", space.error());
-    client::prompt_request request{*space, prompt_.what(), 0, {}};
+    auto opened = prompt_.open(daemon_, "terrace evict");
+    if (!opened)
+      return tl::unexpected(opened.error());
+    auto& [daemon, space] = *opened;
+    client::prompt_request request{space, prompt_.what(), 0, {}};
     if (!tier_.empty())
       request.tiers = 1U << static_cast<unsigned>(tier_ == "host" ? tier_kind::host : tier_kind::disk);
-    auto done = daemon->evict(request, daemon_.until());
+    auto done = daemon.evict(request, daemon_.until());
     if (!done)
-      return request_failed(*daemon, "evicting the prompt", done.error());
+      return request_failed(daemon, "evicting the prompt", done.error());
     if (daemon_.json)
       print_json(to, {{"objects", done->objects}, {"bytes", done->bytes}});
     else

@@ -39,27 +39,22 @@ class lookup_command final : public command {
   }
 
   outcome<exit_code> run(console& to) override {
-    auto spec = prompt_.read();
-    if (!spec)
-      return tl::unexpected(spec.error());
-    auto daemon = connect(daemon_, "terrace lookup");
-    if (!daemon)
-      return tl::unexpected(daemon.error());
-    auto space = daemon->open_space(*spec, daemon_.until());
-    if (!space)
-      return request_failed(*daemon, "opening the space", space.error());
+    auto opened = prompt_.open(daemon_, "terrace lookup");
+    if (!opened)
+      return tl::unexpected(opened.error());
+    auto& [daemon, space] = *opened;
     client::lookup_request request;
-    request.in = *space;
+    request.in = space;
     request.what = prompt_.what();
     auto begin = std::chrono::steady_clock::now();
-    auto found = daemon->lookup(request, daemon_.until());
+    auto found = daemon.lookup(request, daemon_.until());
     auto took = std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin);
     if (!found)
-      return request_failed(*daemon, "lookup", found.error());
+      return request_failed(daemon, "lookup", found.error());
     if (daemon_.json)
-      print_json(to, describe(*found, *space, took));
+      print_json(to, describe(*found, space, took));
     else
-      print(*found, *space, took, to);
+      print(*found, space, took, to);
     return exit_code::ok;
   }
 

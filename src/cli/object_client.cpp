@@ -11,6 +11,10 @@ outcome<std::unique_ptr<object_client>> object_client::open(client::connection d
   std::unique_ptr<object_client> made(new object_client(std::move(daemon)));
   client::connection& to = made->daemon_;
   made->object_bytes_ = options.space.pools.front().object_bytes;
+  made->chunk_tokens_ = options.space.chunk_tokens;
+  made->fail_open_ = options.fail_open;
+  if (options.naming != prompt_naming::digests)
+    made->prompts_.emplace(options.naming == prompt_naming::sessions);
   bool shares = to.daemon().has("mapped_arena");
   if (options.mode == load_mode::mapped && !shares)
     return bad_usage("--mode mapped: expected a group that maps its arena, but this one is isolated; "
@@ -61,17 +65,22 @@ result<void> object_client::end_inference(uint64_t inference, const inference_ou
   end.session_closed = outcome.session_closed;
   end.think_time = outcome.think_time;
   end.time = outcome.time;
-  return daemon_.end_inference(end);
+  return daemon_.end_inference(end, until());
 }
 
 result<std::vector<tier_kind>> object_client::lookup(std::span<const digest> chunks) {
   held_.release();
+  if (fail_open_ && !daemon_.alive()) {
+    if (auto back = daemon_.reconnect(until()); !back)
+      return tl::unexpected(back.error());
+  }
   client::lookup_request request;
   request.in = space_;
-  request.what = client::prefix::of_digests(chunks);
   request.lease = leases_;
   request.options = options_;
-  auto found = daemon_.lookup(request);
+  if (!prompts_)
+    request.what = client::prefix::of_digests(chunks);
+  auto found = prompts_ ? prompts_->lookup(daemon_, request, until()) : daemon_.lookup(request, until());
   if (!found)
     return tl::unexpected(found.error());
   held_ = std::move(found->held);
@@ -88,7 +97,7 @@ result<size_t> object_client::load(size_t first, size_t count) {
     for (size_t i = 0; i < count; ++i)
       into[i] = memory_.bytes().subspan(i * object_bytes_, object_bytes_);
     // What was copied before is not read any more: held, it would be in the way of what comes.
-    auto bytes = daemon_.load_under_lease(held_, range, into, {}, {}, client::earlier_places::given_up);
+    auto bytes = daemon_.load_under_lease(held_, range, into, until(), {}, client::earlier_places::given_up);
     if (bytes)
       return *bytes / object_bytes_;
     if (bytes.error().code != errc::no_space)
@@ -106,7 +115,7 @@ result<size_t> object_client::load(size_t first, size_t count) {
   request.region = &registered_;
   request.runs = pieces;
   request.options = options_;
-  auto loaded = daemon_.load(request);
+  auto loaded = daemon_.load(request, until());
   if (!loaded)
     return tl::unexpected(loaded.error());
   return loaded->delivered_chunks;
@@ -145,12 +154,13 @@ result<replay_target::stored> object_client::store(std::span<const digest> prefi
   auto pieces = runs(0, count);
   client::store_request request;
   request.in = space_;
-  request.what = client::prefix::of_digests(prefix);
+  request.what =
+      prompts_ ? prompts_->named(prefix.size() * chunk_tokens_) : client::prefix::of_digests(prefix);
   request.range = {static_cast<uint32_t>(prefix.size() - count), static_cast<uint32_t>(count)};
   request.region = &registered_;
   request.runs = pieces;
   request.options = options_;
-  auto answer = daemon_.store(request);
+  auto answer = daemon_.store(request, until());
   if (!answer)
     return tl::unexpected(answer.error());
   return stored{answer->stored_chunks, answer->present_chunks};

@@ -3,9 +3,12 @@
 
 #include "cli/daemon_connection.hpp"
 #include "cli/replay_target.hpp"
+#include "cli/told_prompts.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,6 +21,13 @@ enum class load_mode {
   daemon,    ///< the daemon copies into the region
 };
 
+/// How requests name their chunks.
+enum class prompt_naming {
+  digests, ///< of the client's own
+  tokens, ///< of the whole prompt; the daemon hashes them. Needs a lease, and `begin_prompt` before each lookup
+  sessions, ///< the same, in a session for each conversation
+};
+
 struct object_client_options {
   client::space_spec space;         ///< with exactly one pool
   uint64_t region_bytes = 32 << 20; ///< at least one object
@@ -25,6 +35,10 @@ struct object_client_options {
   /// False: lookup() takes no lease, so that a chain may be longer than host memory. The daemon copies, and
   /// load() delivers up to the first chunk evicted in the meantime.
   bool lease = true;
+  prompt_naming naming = prompt_naming::digests;
+  /// As an engine works: a call takes no longer, and a daemon that is lost is a miss until it is back. Absent: calls wait,
+  /// and a loss ends it.
+  std::optional<std::chrono::milliseconds> fail_open;
 };
 
 /// A replay_target backed by the daemon. Do not move from it; it is used by one thread at a time.
@@ -37,6 +51,11 @@ class object_client final : public replay_target {
   size_t object_bytes() const override { return object_bytes_; }
   uint64_t begin_inference(const inference_facts& facts) override;
   result<void> end_inference(uint64_t inference, const inference_outcome& outcome) override;
+  bool wants_tokens() const override { return prompts_.has_value(); }
+  void begin_prompt(uint64_t conversation, std::vector<uint32_t> tokens) override {
+    prompts_->begin(conversation, std::move(tokens));
+  }
+  uint64_t sent_tokens() const override { return prompts_ ? prompts_->sent_tokens() : 0; }
   result<std::vector<tier_kind>> lookup(std::span<const digest> chunks) override;
   uint64_t recompute_chunks() const override { return recompute_chunks_; }
   result<size_t> load(size_t first, size_t count) override;
@@ -45,6 +64,7 @@ class object_client final : public replay_target {
   result<stored> store(std::span<const digest> prefix, size_t count) override;
   void release() override { held_.release(); }
   bool alive() const override { return daemon_.alive(); }
+  bool fails_open() const override { return fail_open_.has_value(); }
 
   /// True: load() copies from the mapped arena.
   bool mapped() const { return mapped_; }
@@ -58,6 +78,7 @@ class object_client final : public replay_target {
   std::vector<client::run> runs(size_t first, size_t count) const;
 
  private:
+  client::deadline until() const { return fail_open_ ? client::within(*fail_open_) : client::deadline{}; }
   explicit object_client(client::connection daemon) : daemon_(std::move(daemon)) {}
 
   client::connection daemon_;
@@ -65,6 +86,9 @@ class object_client final : public replay_target {
   client::registered_region registered_;
   client::space space_;
   client::lease held_;
+  std::optional<told_prompts> prompts_; ///< none: digests
+  uint32_t chunk_tokens_ = 1;
+  std::optional<std::chrono::milliseconds> fail_open_;
   uint64_t recompute_chunks_ = 0; ///< of the last lookup
   std::vector<client::ticket<client::prefetch_result>> prefetching_;
   std::vector<digest> unheld_;      ///< of the last lookup without a lease

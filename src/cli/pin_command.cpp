@@ -22,17 +22,12 @@ class pin_command final : public command {
   }
 
   outcome<exit_code> run(console& to) override {
-    auto spec = prompt_.read();
-    if (!spec)
-      return tl::unexpected(spec.error());
-    auto daemon = connect(daemon_, ends_ ? "terrace unpin" : "terrace pin");
-    if (!daemon)
-      return tl::unexpected(daemon.error());
-    auto space = daemon->open_space(*spec, daemon_.until());
-    if (!space)
-      return request_failed(*daemon, "opening the space", space.error());
-    client::prompt_request request{*space, prompt_.what(), 0, {}};
-    return ends_ ? unpin(*daemon, request, to) : pin(*daemon, request, to);
+    auto opened = prompt_.open(daemon_, ends_ ? "terrace unpin" : "terrace pin");
+    if (!opened)
+      return tl::unexpected(opened.error());
+    auto& [daemon, space] = *opened;
+    client::prompt_request request{space, prompt_.what(), 0, {}};
+    return ends_ ? unpin(daemon, request, to) : pin(daemon, request, to);
   }
 
  private:

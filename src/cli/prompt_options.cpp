@@ -35,6 +35,19 @@ outcome<client::space_spec> prompt_options::read() {
   return space_.read();
 }
 
+outcome<opened_prompt> prompt_options::open(const daemon_options& to, const std::string& name) {
+  auto spec = read();
+  if (!spec)
+    return tl::unexpected(spec.error());
+  auto daemon = connect(to, name);
+  if (!daemon)
+    return tl::unexpected(daemon.error());
+  auto space = daemon->open_space(*spec, to.until());
+  if (!space)
+    return request_failed(*daemon, "opening the space", space.error());
+  return opened_prompt{std::move(*daemon), *space};
+}
+
 client::prefix prompt_options::what() const {
   client::prefix what = digests_.empty() ? client::prefix::of_tokens(token_ids_)
                                          : client::prefix::of_digests(digest_list_.bytes, digest_list_.width);

@@ -3,6 +3,7 @@
 #include "cli/chunk_ids.hpp"
 #include "cli/content.hpp"
 #include "cli/conversations.hpp"
+#include "cli/told_prompts.hpp"
 
 #include <fmt/format.h>
 #include <xxhash.h>
@@ -117,7 +118,7 @@ class player {
 
   /// `at`: time of the trace's clock, which does not go back. `number`: the index of the request, for
   /// messages.
-  void play(const trace_request& request, size_t number, std::chrono::nanoseconds at) {
+  void play(const trace_request& request, size_t conversation, size_t number, std::chrono::nanoseconds at) {
     auto begin = steady::now();
     ++counts_.requests;
     counts_.input_tokens += request.input_length;
@@ -131,7 +132,11 @@ class player {
     present.inference = target_.begin_inference({request.session_number(), request.turn, now_});
     present.outcome = outcome_of(request);
     present.outcome.time = now_ + options_.token_time * request.output_length;
+    if (target_.wants_tokens())
+      target_.begin_prompt(conversation,
+                           tokens_of(chunk_ids(request, options_.chunk_tokens), options_.chunk_tokens));
     ask(chunks, number);
+    counts_.sent_tokens = target_.sent_tokens();
     if (target_.alive()) {
       answering_.push(present);
       end_those_due(now_);
@@ -234,6 +239,7 @@ replay_counts replay_trace(const trace& requests, std::span<const std::unique_pt
                            const replay_options& options, const interruption& stop,
                            const std::function<void(const replay_counts&)>& done) {
   auto shares = distribute(requests, targets.size());
+  auto conversations = conversations_of(requests);
   std::vector<replay_counts> counts(targets.size());
   uint64_t first_ms = requests.requests.empty() ? 0 : requests.requests.front().timestamp_ms;
   auto begin = steady::now();
@@ -272,9 +278,9 @@ replay_counts replay_trace(const trace& requests, std::span<const std::unique_pt
       if (stop.requested())
         return;
       auto since_first = std::max(requests.requests[i].timestamp_ms, first_ms) - first_ms;
-      of.play(requests.requests[i], i, std::chrono::milliseconds(since_first));
+      of.play(requests.requests[i], conversations[i], i, std::chrono::milliseconds(since_first));
       done(counts[client]);
-      if (!targets[client]->alive()) {
+      if (!targets[client]->alive() && !targets[client]->fails_open()) {
         counts[client].lost = true;
         return;
       }

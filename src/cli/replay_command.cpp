@@ -48,7 +48,13 @@ class replay_command final : public command {
         ->check(CLI::Range(size_t{1}, clients_max))
         ->capture_default_str();
     app.add_option("--limit", limit_, "Only the first requests; 0: all")->capture_default_str();
-    app.add_option("--sessions", sessions_, "Only the first conversations; 0: all")->capture_default_str();
+    app.add_option("--conversations", conversations_, "Only the first conversations; 0: all")
+        ->capture_default_str();
+    auto* tokens = app.add_flag("--tokens", tokens_,
+                                "Send prompts as tokens, which the daemon hashes, instead of digests");
+    app.add_flag("--sessions", sessions_,
+                 "Open a session for each conversation, so that turns send only their new tokens")
+        ->excludes(tokens);
     app.add_option(
            "--mode", mode_,
            "mapped: copy from the mapped arena under the lease; daemon: the daemon copies into the region; "
@@ -62,6 +68,12 @@ class replay_command final : public command {
            "Tokens per second that the engine computes: the daemon leaves out what it reads more slowly; "
            "0: not declared")
         ->capture_default_str();
+    app.add_option(
+           "--fail-open", fail_open_ms_,
+           "Work as an engine does: no call takes longer than so many milliseconds, and a daemon that "
+           "is lost is a miss until it is back; 0: a loss ends the replay")
+        ->check(CLI::Range(0, 3'600'000))
+        ->capture_default_str();
     app.add_option("--salt", salt_, "Replays with different salts share nothing");
     daemon_.declare(app);
   }
@@ -72,12 +84,14 @@ class replay_command final : public command {
     if (prefetch_ms_ > 0 && options_.speed <= 0)
       return bad_usage(
           "--prefetch: expected a --speed above 0: nothing is ahead of requests that do not wait");
+    if (prefetch_ms_ > 0 && (tokens_ || sessions_))
+      return bad_usage("--prefetch: expected neither --tokens nor --sessions: it names chunks by digests");
     options_.prefetch = std::chrono::milliseconds(prefetch_ms_);
     auto loaded = load_trace(path_, limit_);
     if (!loaded)
       return tl::unexpected(loaded.error());
-    if (sessions_ != 0)
-      *loaded = first_conversations(*loaded, sessions_);
+    if (conversations_ != 0)
+      *loaded = first_conversations(*loaded, conversations_);
     std::vector<std::unique_ptr<replay_target>> targets;
     replay_summary summary;
     for (size_t i = 0; i < clients_; ++i) {
@@ -106,7 +120,7 @@ class replay_command final : public command {
     if (stop.requested())
       return failed(fmt::format("interrupted after {} of {} requests", summary.counts.requests,
                                 loaded->requests.size()));
-    return judge(summary.counts);
+    return judge(summary.counts, fail_open_ms_ > 0);
   }
 
  private:
@@ -126,13 +140,18 @@ class replay_command final : public command {
     options.space.prefill_tokens_per_s = prefill_tokens_per_s_;
     options.space.algorithm = client::hash_algorithm::sha256;
     options.region_bytes = region_bytes_;
+    options.naming = sessions_ ? prompt_naming::sessions
+                     : tokens_ ? prompt_naming::tokens
+                               : prompt_naming::digests;
     options.mode = mode_ == "mapped"   ? load_mode::mapped
                    : mode_ == "daemon" ? load_mode::daemon
                                        : load_mode::automatic;
+    if (fail_open_ms_ > 0)
+      options.fail_open = std::chrono::milliseconds(fail_open_ms_);
     return object_client::open(std::move(*daemon), options);
   }
 
-  static outcome<exit_code> judge(const replay_counts& counts) {
+  static outcome<exit_code> judge(const replay_counts& counts, bool may_be_lost) {
     if (counts.wrong_bytes != 0)
       return failed(fmt::format("{} wrong bytes; first: {}", counts.wrong_bytes, counts.first_wrong));
     if (counts.lost)
@@ -140,7 +159,7 @@ class replay_command final : public command {
           failure{exit_code::unreachable,
                   fmt::format("the connection to the daemon was lost after {} requests; see its log",
                               counts.requests)});
-    if (!counts.sound())
+    if (!counts.sound(may_be_lost))
       return failed("some requests failed; the summary lists their errors");
     return exit_code::ok;
   }
@@ -150,9 +169,12 @@ class replay_command final : public command {
   replay_options options_;
   double token_seconds_ = 0;
   int64_t prefetch_ms_ = 0;
+  int64_t fail_open_ms_ = 0;
   size_t clients_ = 1;
   size_t limit_ = 0;
-  size_t sessions_ = 0;
+  size_t conversations_ = 0;
+  bool tokens_ = false;
+  bool sessions_ = false;
   std::string mode_ = "auto";
   uint64_t region_bytes_ = 32ULL << 20;
   uint32_t prefill_tokens_per_s_ = 0;

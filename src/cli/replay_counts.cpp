@@ -35,6 +35,7 @@ void replay_counts::merge(const replay_counts& other) {
   requests += other.requests;
   input_tokens += other.input_tokens;
   chunk_tokens += other.chunk_tokens;
+  sent_tokens += other.sent_tokens;
   for (size_t i = 0; i < tier_count; ++i) {
     hit_tokens[i] += other.hit_tokens[i];
     loaded_bytes[i] += other.loaded_bytes[i];
@@ -65,9 +66,10 @@ void replay_counts::merge(const replay_counts& other) {
   lost = lost || other.lost;
 }
 
-bool replay_counts::sound() const {
-  return wrong_bytes == 0 && !lost && std::all_of(errors.begin(), errors.end(), [](const auto& e) {
-           return e.first == errc::busy || e.first == errc::no_space || e.first == errc::deadline;
+bool replay_counts::sound(bool may_be_lost) const {
+  return wrong_bytes == 0 && !lost && std::all_of(errors.begin(), errors.end(), [&](const auto& e) {
+           return (may_be_lost && e.first == errc::gone) || e.first == errc::busy ||
+                  e.first == errc::no_space || e.first == errc::deadline;
          });
 }
 

@@ -18,6 +18,7 @@ struct replay_counts {
   uint64_t requests = 0;
   uint64_t input_tokens = 0;
   uint64_t chunk_tokens = 0; ///< of these, in whole chunks
+  uint64_t sent_tokens = 0;  ///< and hashed by the daemon; 0: requests name their chunks by digests
   std::array<uint64_t, tier_count> hit_tokens{};
   std::array<uint64_t, tier_count> loaded_bytes{}; ///< by the tier returned by the lookup
   uint64_t stored_bytes = 0;
@@ -50,7 +51,8 @@ struct replay_counts {
   void merge(const prefetched& done);
 
   /// No byte was wrong, and there was no error except those of a full or busy cache.
-  bool sound() const;
+  /// `may_be_lost`: nor those of a cache that was away.
+  bool sound(bool may_be_lost = false) const;
 };
 
 } // namespace terrace::cli

@@ -80,6 +80,10 @@ std::string format_summary(const replay_summary& s) {
                    format_count(c.stored_chunks), format_count(c.present_chunks))},
       {"moved",
        fmt::format("{}, {} in total", format_bytes(moved), format_rate(per_second(moved, s.seconds)))}};
+  if (c.sent_tokens != 0)
+    facts.emplace_back("sent", fmt::format("{} tokens, which the daemon hashed: {} of the whole chunks",
+                                           format_count(c.sent_tokens),
+                                           format_ratio(share_of(c.sent_tokens, c.chunk_tokens))));
   if (c.recompute_chunks != 0)
     facts.emplace_back("left out", format_count(c.recompute_chunks) +
                                        " chunks are faster computed than read from their tier");
@@ -128,6 +132,7 @@ json to_json(const replay_summary& s) {
           {"object_bytes", s.object_bytes},
           {"input_tokens", c.input_tokens},
           {"chunk_tokens", c.chunk_tokens},
+          {"sent_tokens", c.sent_tokens},
           {"hit_tokens", c.all_hit_tokens()},
           {"hit_ratio", c.hit_ratio()},
           {"tiers", tiers},

@@ -58,6 +58,15 @@ class replay_target {
     return {};
   }
 
+  /// True: it names the chunks of its requests by their tokens, which `begin_prompt` tells it.
+  virtual bool wants_tokens() const { return false; }
+  /// The next requests are about a prompt of this conversation; `tokens`: of its chunks.
+  virtual void begin_prompt(uint64_t conversation, std::vector<uint32_t> tokens) {
+    (void) conversation;
+    (void) tokens;
+  }
+  virtual uint64_t sent_tokens() const { return 0; } ///< by all requests so far
+
   /// The fastest tier of each leading chunk that is present. The chunks stay until release() or the next
   /// lookup.
   virtual result<std::vector<tier_kind>> lookup(std::span<const digest> chunks) = 0;
@@ -88,6 +97,8 @@ class replay_target {
 
   /// False once the cache is lost: every call would fail.
   virtual bool alive() const = 0;
+  /// True: it comes back, and until then everything is a miss.
+  virtual bool fails_open() const { return false; }
 };
 
 } // namespace terrace::cli

@@ -2,6 +2,7 @@
 
 #include "base/digest.hpp"
 #include "cli/table.hpp"
+#include "cli/tenant_report.hpp"
 #include "cli/units.hpp"
 
 #include <fmt/format.h>
@@ -170,7 +171,8 @@ std::string format_status(const client::daemon_status& s) {
                                    {"workers", format_count(s.workers)},
                                    {"ring", s.ring.empty() ? std::string("no features") : joined(s.ring)}});
   for (const client::group_status& group : s.groups)
-    text += format_group(group) + format_spaces(group);
+    text += format_group(group) + (group.tenants.empty() ? "" : "\n" + format_tenants(group.tenants)) +
+            format_spaces(group);
   table clients({{"client", align::left},
                  {"name", align::left},
                  {"pid"},
@@ -211,7 +213,8 @@ json to_json(const client::daemon_status& s) {
                       {"region_bytes", group.region_bytes},
                       {"region_bytes_max", group.region_bytes_max},
                       {"tiers", tiers},
-                      {"open_spaces", spaces}});
+                      {"open_spaces", spaces},
+                      {"tenants", tenants_json(group.tenants)}});
   }
   for (const client::client_status& client : s.clients)
     clients.push_back(to_json(client));

@@ -221,6 +221,17 @@ class connection {
   /// not found again.
   result<clear_result> evict(const prompt_request& request, deadline until = {});
 
+  /// Moves the objects of all chunks of the prompt to host memory or to disk; what somebody holds stays in host memory as
+  /// well. Errors: `unsupported` without a disk.
+  result<move_result> move(const prompt_request& request, tier_kind to, deadline until = {});
+
+  /// The quotas of the trust group, and what their tenants have.
+  result<std::vector<tenant_status>> quotas(deadline until = {});
+
+  /// Changes a quota until the configuration is reloaded with other quotas. Returns what `quotas` does. Errors:
+  /// `not_found` listing the names, `bad_request`.
+  result<std::vector<tenant_status>> set_quota(const quota_change& what, deadline until = {});
+
   /// "trace", "debug", "info", "warning" or "error", until the daemon is restarted or reloads its configuration. Returns
   /// the level before. Errors: `bad_request` listing the levels.
   result<std::string> set_log_level(const std::string& level, deadline until = {});

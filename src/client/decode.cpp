@@ -66,12 +66,15 @@ group_status to_group(const wire::GroupStatus& table) {
                      .sessions = table.sessions(),
                      .session_bytes = table.session_bytes(),
                      .tiers = {},
-                     .open_spaces = {}};
+                     .open_spaces = {},
+                     .tenants = {}};
   for (const auto* tier : *table.tiers())
     group.tiers.push_back(to_tier(*tier));
   if (table.open_spaces() != nullptr)
     for (const auto* space : *table.open_spaces())
       group.open_spaces.push_back(to_space(*space));
+  if (table.tenants() != nullptr)
+    group.tenants = decode(*table.tenants());
   return group;
 }
 
@@ -179,6 +182,22 @@ store_result decode(const wire::StoreAnswer& table) {
 
 store_result decode(const wire::CommitAnswer& table) {
   return {table.stored_chunks(), table.present_chunks(), table.bytes()};
+}
+
+std::vector<tenant_status>
+decode(const flatbuffers::Vector<flatbuffers::Offset<wire::TenantStatus>>& tenants) {
+  std::vector<tenant_status> all;
+  for (const auto* one : tenants) {
+    tenant_status& tenant = all.emplace_back();
+    tenant.name = to_text(one->name());
+    tenant.number = one->number();
+    tenant.rule = one->rule();
+    for (const auto* tier : *one->tiers())
+      tenant.tiers.push_back({to_text(tier->tier()), tier->used_bytes(),
+                              tier->max_bytes() ? std::optional(*tier->max_bytes()) : std::nullopt,
+                              tier->guaranteed_bytes(), tier->waiting_requests(), tier->refused()});
+  }
+  return all;
 }
 
 daemon_status decode(const wire::StatusAnswer& table) {

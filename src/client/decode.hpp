@@ -20,6 +20,8 @@ load_result decode(const wire::LoadAnswer& table);
 prefetch_result decode(const wire::PrefetchAnswer& table);
 store_result decode(const wire::StoreAnswer& table);
 store_result decode(const wire::CommitAnswer& table);
+std::vector<tenant_status>
+decode(const flatbuffers::Vector<flatbuffers::Offset<wire::TenantStatus>>& tenants);
 daemon_status decode(const wire::StatusAnswer& table);
 policies_status decode(const wire::PoliciesAnswer& table);
 std::vector<open_pool> decode(const flatbuffers::Vector<flatbuffers::Offset<wire::OpenPool>>* list);

@@ -51,10 +51,9 @@ Offset<wire::Options> encode(body_builder& body, const request_options& options)
   if (options == request_options{})
     return {};
   auto trace = optional_text(body, options.trace);
-  return wire::CreateOptions(
-      body, options.priority, trace, options.inference, options.session, options.turn, to_wire(options.time),
-      options.prefill_tokens_per_s ? flatbuffers::Optional<uint32_t>(*options.prefill_tokens_per_s)
-                                   : flatbuffers::nullopt);
+  return wire::CreateOptions(body, to_wire(options.priority), trace, options.inference, options.session,
+                             options.turn, to_wire(options.time), to_wire(options.prefill_tokens_per_s),
+                             to_wire(options.no_load), to_wire(options.no_store));
 }
 
 namespace {
@@ -99,10 +98,16 @@ Offset<wire::OpenSpace> encode(body_builder& body, const space_spec& spec) {
   auto pool_list = body.CreateVector(pools);
   auto salt = optional_text(body, spec.salt);
   auto seed = optional_text(body, spec.seed);
+  Offset<wire::RequestDefaults> defaults;
+  if (spec.defaults != request_defaults{}) {
+    const request_defaults& of = spec.defaults;
+    defaults = wire::CreateRequestDefaults(body, of.tiers, of.priority,
+                                           static_cast<uint32_t>(of.time.count()), of.no_load, of.no_store);
+  }
   return wire::CreateOpenSpace(body, model, revision, dtype, layout, spec.chunk_tokens,
                                spec.hash_block_tokens, spec.world_size, pool_list, salt,
                                static_cast<wire::HashAlgorithm>(spec.algorithm), seed, spec.rank,
-                               spec.prefill_tokens_per_s);
+                               spec.prefill_tokens_per_s, defaults);
 }
 
 Offset<wire::Lookup> encode(body_builder& body, const lookup_request& request, const request_context& in) {
@@ -138,7 +143,7 @@ Offset<wire::Load> encode(body_builder& body, const load_request& request, const
   auto pools = optional_vector(body, request.pools);
   return wire::CreateLoad(body, in.space, what, lease, request.range.first, request.range.count, in.region,
                           runs, counts, in.deadline_ms, options, pools,
-                          encode(request.progress, in, progress));
+                          encode(request.progress, in, progress), request.tiers);
 }
 
 Offset<wire::Prefetch> encode(body_builder& body, const prefetch_request& request,
@@ -151,7 +156,7 @@ Offset<wire::Prefetch> encode(body_builder& body, const prefetch_request& reques
   auto time = request.time.count() > 0 ? static_cast<uint32_t>(request.time.count()) : in.deadline_ms;
   return wire::CreatePrefetch(body, in.space, what, lease, lookup, static_cast<uint8_t>(tier_kind::host),
                               static_cast<wire::StopRule>(request.rule), time, options,
-                              encode(request.progress, in, progress));
+                              encode(request.progress, in, progress), request.tiers);
 }
 
 Offset<wire::Store> encode(body_builder& body, const store_request& request, const request_context& in) {

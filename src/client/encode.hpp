@@ -26,6 +26,11 @@ inline flatbuffers::Optional<uint64_t> to_wire(const std::optional<std::chrono::
   return time->count() < 0 ? 0 : static_cast<uint64_t>(time->count());
 }
 
+template <class T>
+flatbuffers::Optional<T> to_wire(const std::optional<T>& value) {
+  return value ? flatbuffers::Optional<T>(*value) : flatbuffers::nullopt;
+}
+
 struct hello_request {
   std::string_view name;
   std::span<const uint64_t> resumes;

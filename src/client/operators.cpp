@@ -1,8 +1,11 @@
 // Calls for operators.
 #include "client/client.hpp"
 #include "client/core.hpp"
+#include "client/decode.hpp"
 #include "client/encode.hpp"
 #include "client/socket.hpp"
+
+#include <algorithm>
 
 namespace terrace::client {
 
@@ -82,6 +85,56 @@ result<clear_result> connection::evict(const prompt_request& request, deadline u
       [](const wire::EvictAnswer& table) {
         return clear_result{table.objects(), table.bytes()};
       });
+}
+
+result<move_result> connection::move(const prompt_request& request, tier_kind to, deadline until) {
+  auto number = core_->space_id_of(request.in);
+  if (!number)
+    return tl::unexpected<error>(number.error());
+  return ask<kind::move>(
+      *core_->now(), until,
+      [&](body_builder& body) {
+        auto what = detail::encode(body, request.what);
+        auto options = detail::encode(body, request.options);
+        return wire::CreateMove(body, *number, what, static_cast<uint8_t>(to),
+                                detail::milliseconds_left(until), options);
+      },
+      [](const wire::MoveAnswer& table) {
+        auto share = [](const wire::MoveShare* one) {
+          return one != nullptr ? move_share{one->chunks(), one->bytes()} : move_share{};
+        };
+        return move_result{table.requested_chunks(), share(table.moved()), share(table.present()),
+                           share(table.missing()),   share(table.held()),  share(table.failed())};
+      });
+}
+
+result<std::vector<tenant_status>> connection::quotas(deadline until) {
+  return ask<kind::quota>(
+      *core_->now(), until, [](body_builder& body) { return wire::CreateQuota(body); },
+      [](const wire::QuotaAnswer& table) { return detail::decode(*table.tenants()); });
+}
+
+result<std::vector<tenant_status>> connection::set_quota(const quota_change& what, deadline until) {
+  return ask<kind::quota>(
+      *core_->now(), until,
+      [&](body_builder& body) {
+        auto name = body.CreateString(what.name);
+        auto tier = body.CreateString(what.tier);
+        wire::QuotaBuilder out(body);
+        out.add_name(name);
+        out.add_tier(tier);
+        if (what.max && what.max->percent)
+          out.add_max_percent(static_cast<uint8_t>(std::min<uint64_t>(what.max->value, 255)));
+        else if (what.max)
+          out.add_max_bytes(what.max->value);
+        out.add_unlimited(what.unlimited);
+        if (what.guaranteed && what.guaranteed->percent)
+          out.add_guaranteed_percent(static_cast<uint8_t>(std::min<uint64_t>(what.guaranteed->value, 255)));
+        else if (what.guaranteed)
+          out.add_guaranteed_bytes(what.guaranteed->value);
+        return out.Finish();
+      },
+      [](const wire::QuotaAnswer& table) { return detail::decode(*table.tenants()); });
 }
 
 result<std::string> connection::set_log_level(const std::string& level, deadline until) {

@@ -41,6 +41,19 @@ struct prompt_request {
   request_options options;
 };
 
+struct move_share {
+  uint32_t chunks = 0;
+  uint64_t bytes = 0;
+};
+struct move_result {
+  uint32_t requested_chunks = 0;
+  move_share moved;
+  move_share present; ///< were in the tier already
+  move_share missing; ///< are in no tier, or cannot be found behind such a chunk
+  move_share held;    ///< are in the tier now, and stay above it, because somebody holds them
+  move_share failed;  ///< could not be brought there
+};
+
 struct pin_result {
   uint32_t requested_chunks = 0;
   uint32_t pinned_chunks = 0; ///< leading ones; 0: nothing was found, and nothing is pinned

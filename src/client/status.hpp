@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/ids.hpp"
+#include "client/quotas.hpp"
 #include "client/types.hpp"
 
 #include <chrono>
@@ -57,6 +58,7 @@ struct group_status {
   uint64_t session_bytes = 0; ///< memory of these, as if none shared anything
   std::vector<tier_status> tiers;
   std::vector<space_status> open_spaces; ///< the first 64
+  std::vector<tenant_status> tenants;    ///< quotas first
 };
 
 struct client_status {

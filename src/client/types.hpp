@@ -49,6 +49,16 @@ struct pool_spec {
   uint32_t layer_groups = 1;         ///< with tensors: a pool "NAME.0", "NAME.1", ... per group of layers
 };
 
+/// Of all requests of this connection in a space that say nothing else. A deadline of a call goes before `time`.
+struct request_defaults {
+  uint32_t tiers = 0;                ///< as in lookup_request
+  uint8_t priority = 128;            ///< as in request_options, like the rest
+  std::chrono::milliseconds time{0}; ///< how long a request may take; 0: as configured
+  bool no_load = false;
+  bool no_store = false;
+  friend bool operator==(const request_defaults&, const request_defaults&) = default;
+};
+
 /// Everything that must match for KV to be interchangeable. Clients whose specs differ in any field but
 /// `rank` share nothing.
 struct space_spec {
@@ -67,6 +77,7 @@ struct space_spec {
   /// The speed at which this client computes KV: then it is not given what it has sooner if it computes it again
   /// (`recompute_chunks` in results). Not part of the space. 0: not declared.
   uint32_t prefill_tokens_per_s = 0;
+  request_defaults defaults; ///< not part of the space either
 };
 
 /// An open space. Can be copied freely; belongs to the connection that opened it and survives its reconnects.
@@ -148,8 +159,8 @@ enum class earlier_places : uint8_t { kept, given_up };
 
 /// Options of any request on objects.
 struct request_options {
-  uint8_t priority = 128; ///< smaller is more urgent
-  std::string_view trace; ///< shown in the daemon's log and in error texts
+  std::optional<uint8_t> priority; ///< smaller is more urgent; absent: the space's default
+  std::string_view trace;          ///< shown in the daemon's log and in error texts
 
   /// The caller's number of the inference request, unique among the clients of the trust group: lookups,
   /// loads and stores with the same number count as one use of the prefix, and `connection::end_inference`
@@ -161,6 +172,10 @@ struct request_options {
   std::optional<std::chrono::nanoseconds> time;
   std::optional<uint32_t>
       prefill_tokens_per_s; ///< of this request, instead of the space's; 0: all found is given
+  /// True: nothing is found (lookups; loads and prefetches by prefix). Absent: the space's default.
+  std::optional<bool> no_load;
+  /// True: nothing is stored (store, reserve), which is no error. Absent: the space's default.
+  std::optional<bool> no_store;
   friend bool operator==(const request_options&, const request_options&) = default;
 };
 
@@ -186,7 +201,7 @@ struct lookup_request {
   space in;
   prefix what;
   bool lease = false;
-  uint32_t tiers = 0; ///< bit n: tier_kind n may be searched; 0: all
+  uint32_t tiers = 0; ///< bit n: tier_kind n may be searched; 0: the space's default, or all
   request_options options;
   std::optional<lookup_id> id; ///< with which others of the trust group may await or cancel it
   bool digests = false;        ///< return the digests of the requested chunks, to compare hashing
@@ -215,6 +230,7 @@ struct load_request {
   std::span<const uint8_t> pools;            ///< numbers of the requested pools, ascending; empty: all
   request_options options;
   const arrivals* progress = nullptr; ///< a counter for each requested pool
+  uint32_t tiers = 0;                 ///< by prefix: as in lookup_request
 };
 
 /// When a prefetch is answered although it is not complete: when it is cancelled or its time is over; with `wait`, not
@@ -235,6 +251,7 @@ struct prefetch_request {
   std::chrono::milliseconds time{0}; ///< for the rule `until_deadline`
   request_options options;
   const arrivals* progress = nullptr; ///< a counter
+  uint32_t tiers = 0;                 ///< by prefix: as in lookup_request
 };
 
 struct store_request {

@@ -29,6 +29,18 @@ result<chunk_reservation> reserve_absent(staging& memory, const space_ptr& in, c
   return chunk_reservation{*id, all, std::move(to_write.wanted)};
 }
 
+result<chunk_reservation> reserve_nothing(staging& memory, const space_ptr& in, const batch_ptr& all,
+                                          size_t objects_per_chunk) {
+  staged reservation;
+  reservation.in = in;
+  reservation.objects = std::make_shared<const object_batch>();
+  reservation.objects_per_chunk = objects_per_chunk;
+  auto id = memory.reserve(std::move(reservation), {});
+  if (!id)
+    return tl::unexpected(id.error());
+  return chunk_reservation{*id, all, std::vector<bool>(all->size())};
+}
+
 flatbuffers::Offset<wire::ReserveAnswer> write_reserve_answer(flatbuffers::FlatBufferBuilder& body,
                                                               const chunk_reservation& reserved,
                                                               const staging& memory) {

@@ -26,6 +26,10 @@ struct chunk_reservation {
 result<chunk_reservation> reserve_absent(staging& memory, const space_ptr& in, const batch_ptr& all,
                                          size_t objects_per_chunk, const object_bitmap& present);
 
+/// For a request that stores nothing: the client writes none of the objects, and none counts as present.
+result<chunk_reservation> reserve_nothing(staging& memory, const space_ptr& in, const batch_ptr& all,
+                                          size_t objects_per_chunk);
+
 /// With a location for each object that the client writes. `memory`: that of the reservation.
 flatbuffers::Offset<wire::ReserveAnswer> write_reserve_answer(flatbuffers::FlatBufferBuilder& body,
                                                               const chunk_reservation& reserved,

@@ -7,6 +7,7 @@
 #include "connection/client_state.hpp"
 #include "connection/group_messages.hpp"
 #include "connection/lease_reading.hpp"
+#include "connection/request_defaults.hpp"
 #include "connection/staging.hpp"
 #include "index/token_hasher.hpp"
 #include "memory/client_mapping.hpp"
@@ -27,7 +28,7 @@ struct client_space {
   space_ptr what;
   std::shared_ptr<token_hasher> hasher;
   uint16_t rank = 0;
-  uint32_t prefill_tokens_per_s = 0; ///< as declared; 0: not
+  request_defaults defaults; ///< as this client declares them
   std::shared_ptr<metrics::space_probe> probe;
   std::unique_ptr<rank_presence::member> presence; ///< of its rank
 };

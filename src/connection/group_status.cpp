@@ -1,6 +1,7 @@
 #include "connection/group_status.hpp"
 
 #include "connection/status_tables.hpp"
+#include "connection/tenant_tables.hpp"
 
 #include <chrono>
 
@@ -50,11 +51,15 @@ flatbuffers::Offset<wire::GroupStatus> write_group(flatbuffers::FlatBufferBuilde
   std::vector<flatbuffers::Offset<wire::SpaceStatus>> spaces;
   for (const space_ptr& space : status.group.open_spaces)
     spaces.push_back(write_status(body, *space));
-  return wire::CreateGroupStatusDirect(
-      body, status.name.c_str(), status.path.c_str(), status.isolated,
-      static_cast<uint32_t>(status.group.spaces), static_cast<uint32_t>(status.group.leases), &tiers, &spaces,
+  auto tenants = write_tenants(body, status.tiers);
+  auto name = body.CreateString(status.name), path = body.CreateString(status.path);
+  auto tier_list = body.CreateVector(tiers);
+  auto space_list = body.CreateVector(spaces);
+  return wire::CreateGroupStatus(
+      body, name, path, status.isolated, static_cast<uint32_t>(status.group.spaces),
+      static_cast<uint32_t>(status.group.leases), tier_list, space_list,
       regions != nullptr ? regions->bytes() : 0, regions != nullptr ? regions->bytes_max() : 0,
-      status.group.sessions, status.group.session_bytes);
+      status.group.sessions, status.group.session_bytes, tenants);
 }
 
 } // namespace

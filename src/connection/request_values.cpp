@@ -52,8 +52,31 @@ result<space_spec> spec_of(const wire::OpenSpace& request) {
   return spec;
 }
 
-uint32_t prefill_speed_of(const wire::Options* options, uint32_t of_space) {
-  return options == nullptr ? of_space : options->prefill_tokens_per_s().value_or(of_space);
+// ---- terms ----
+
+request_defaults defaults_of(const wire::OpenSpace& request) {
+  request_defaults defaults;
+  if (const wire::RequestDefaults* told = request.defaults())
+    defaults = {told->tiers(), told->priority(), told->deadline_ms(), told->no_load(), told->no_store()};
+  defaults.prefill_tokens_per_s = request.prefill_tokens_per_s();
+  return defaults;
+}
+
+uint32_t prefill_speed_of(const wire::Options* options, const request_defaults& space) {
+  uint32_t otherwise = space.prefill_tokens_per_s;
+  return options == nullptr ? otherwise : options->prefill_tokens_per_s().value_or(otherwise);
+}
+
+uint8_t priority_of(const wire::Options* options, const request_defaults& space) {
+  return options == nullptr ? space.priority : options->priority().value_or(space.priority);
+}
+
+bool no_load_of(const wire::Options* options, const request_defaults& space) {
+  return options == nullptr ? space.no_load : options->no_load().value_or(space.no_load);
+}
+
+bool no_store_of(const wire::Options* options, const request_defaults& space) {
+  return options == nullptr ? space.no_store : options->no_store().value_or(space.no_store);
 }
 
 prefix_input input_of(const wire::Prefix& prefix) {
@@ -88,11 +111,11 @@ result<set_policy_request> policy_of(const wire::SetPolicy& request) {
 
 // ---- inferences ----
 
-request_hints hints_of(const wire::Options& options) {
+request_hints hints_of(const wire::Options& options, uint8_t priority) {
   request_hints hints;
   hints.session = options.session();
   hints.turn = options.turn();
-  hints.priority = static_cast<uint8_t>((255 - options.priority()) / 32); // 0 to 7, higher stays longer
+  hints.priority = static_cast<uint8_t>((255 - priority) / 32); // 0 to 7, higher stays longer
   return hints;
 }
 
@@ -101,8 +124,9 @@ std::optional<policy_time> time_of(const wire::Options& options) {
   return told ? std::optional<policy_time>(*told) : std::nullopt;
 }
 
-inference_begin begin_of(uint64_t inference, const wire::Options& options, object_source objects) {
-  return {inference, std::move(objects), hints_of(options), time_of(options)};
+inference_begin begin_of(const request_context& request, const wire::Options& options,
+                         object_source objects) {
+  return {request.inference, std::move(objects), hints_of(options, request.priority), time_of(options)};
 }
 
 inference_end end_of(const wire::EndInference& request) {
@@ -119,12 +143,12 @@ inference_end end_of(const wire::EndInference& request) {
   return end;
 }
 
-shadow_use shadow_use_of(uint64_t inference, const wire::Options* options, space_ptr in,
+shadow_use shadow_use_of(const request_context& request, const wire::Options* options, space_ptr in,
                          std::shared_ptr<const chunk_prefix> prefix, std::optional<uint16_t> rank) {
-  shadow_use use{std::move(in), std::move(prefix), rank, inference, {}, {}};
+  shadow_use use{std::move(in), std::move(prefix), rank, request.inference, {}, {}};
   if (options != nullptr)
-    use.hints = hints_of(*options);
-  if (options != nullptr && inference != 0)
+    use.hints = hints_of(*options, request.priority);
+  if (options != nullptr && request.inference != 0)
     use.told = time_of(*options);
   return use;
 }

@@ -1,12 +1,14 @@
 // What requests say, as the values that other rooms take.
 #pragma once
 
+#include "connection/request_defaults.hpp"
 #include "index/prefix_resolver.hpp"
 #include "index/space_spec.hpp"
 #include "index/transfer_scope.hpp"
 #include "policy/eviction_types.hpp"
 #include "protocol/terrace_generated.h"
 #include "tier/policy_messages.hpp"
+#include "tier/request_context.hpp"
 
 #include <memory>
 #include <optional>
@@ -43,20 +45,34 @@ result<transfer_scope> scope_of(const Request& request, const space_spec& spec, 
 /// Error: `not_found` for a tier that has no policy.
 result<set_policy_request> policy_of(const wire::SetPolicy& request);
 
-/// The speed at which the client computes, in tokens per second; 0: none is declared. `options`: may be null.
-uint32_t prefill_speed_of(const wire::Options* options, uint32_t of_space);
+// ---- terms: of the request, or else of its space. `options`: may be null ----
+
+request_defaults defaults_of(const wire::OpenSpace& request);
+
+/// The speed at which the client computes, in tokens per second; 0: none is declared.
+uint32_t prefill_speed_of(const wire::Options* options, const request_defaults& space);
+uint8_t priority_of(const wire::Options* options, const request_defaults& space);
+bool no_load_of(const wire::Options* options, const request_defaults& space);
+bool no_store_of(const wire::Options* options, const request_defaults& space);
+/// The tiers to search: `no_tier` for a request that loads nothing.
+template <class Request>
+uint32_t tiers_of(const Request& request, const request_defaults& space) {
+  if (no_load_of(request.options(), space))
+    return no_tier;
+  return request.tiers() != 0 ? request.tiers() : space.tiers;
+}
 
 // ---- inferences ----
 
-request_hints hints_of(const wire::Options& options);
+request_hints hints_of(const wire::Options& options, uint8_t priority);
 /// The time by the client's clock, if it was told.
 std::optional<policy_time> time_of(const wire::Options& options);
 
 /// An access to these objects, root first.
-inference_begin begin_of(uint64_t inference, const wire::Options& options, object_source objects);
+inference_begin begin_of(const request_context& request, const wire::Options& options, object_source objects);
 inference_end end_of(const wire::EndInference& request);
-/// The same access for shadow policies. `inference`: 0: none. `options`: may be null. `rank`: none for all.
-shadow_use shadow_use_of(uint64_t inference, const wire::Options* options, space_ptr in,
+/// The same access for shadow policies. `options`: may be null. `rank`: none for all.
+shadow_use shadow_use_of(const request_context& request, const wire::Options* options, space_ptr in,
                          std::shared_ptr<const chunk_prefix> prefix, std::optional<uint16_t> rank);
 
 } // namespace terrace

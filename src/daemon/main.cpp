@@ -163,6 +163,13 @@ std::vector<uint64_t> host_bytes_of(const settings& with) {
   return bytes;
 }
 
+quotas_notice quotas_of(const settings& with) {
+  quotas_notice notice;
+  for (const group_options& group : with.groups())
+    notice.of_groups.push_back(with.quotas_of(group.name));
+  return notice;
+}
+
 void reload(const command_line& given, const environment& env, settings& in_force,
             const actors::supervisor_actor& supervisor, std::atomic<bool>& cost_model) {
   // A device that hangs must not stop this thread, which answers the watchdog; the paths change only at a restart.
@@ -195,9 +202,12 @@ void reload(const command_line& given, const environment& env, settings& in_forc
     changed.host = merged.host.policy;
   if (merged.disk.policy != in_force.disk.policy)
     changed.disk = merged.disk.policy;
+  bool new_quotas = merged.quota != in_force.quota;
   in_force = std::move(merged);
   (void) set_log_level(in_force.daemon.log_level); // validated
   caf::anon_send(supervisor, std::move(changed));
+  if (new_quotas)
+    caf::anon_send(supervisor, quotas_of(in_force));
   // Also if nothing has changed: memory that was not available before may be now.
   caf::anon_send(supervisor, resize_groups{host_bytes_of(in_force)});
 }

@@ -7,6 +7,8 @@
 // checks. Plain values: copy them, compare them, pass each component its own struct.
 #pragma once
 
+#include "index/tenant_quota.hpp"
+
 #include <array>
 #include <chrono>
 #include <cstdint>
@@ -111,6 +113,7 @@ struct host_options {
   bool prefault = true;               ///< touch the arena at start, so that pages are charged to the daemon
   uint64_t prefault_piece_bytes = 64 * mebibyte; ///< touched per step; requests are answered between steps
   uint32_t allocation_queue = 4096;              ///< requests per group that may wait for space
+  bool staging_only = false; ///< nothing stays in host memory that is not held; needs a disk
 
   uint64_t low_watermark_bytes(uint64_t capacity) const { return capacity / 100 * low_watermark_percent; }
 
@@ -148,7 +151,8 @@ struct disk_options {
   std::chrono::milliseconds stall_after{
       10'000};            ///< an operation that takes longer takes its path out of service
   bool cost_model = true; ///< leave to clients what they compute faster than it is read, if they say how fast
-  bool write_through = true; ///< write stored objects to disk; false: nothing new is written to disk
+  std::string demotion =
+      "write_through"; ///< when host memory's objects are written: write_through, write_back, selective, off
   uint32_t allocation_queue = 4096;
 
   /// The directories of the files: `paths`, or `path` alone.
@@ -183,6 +187,7 @@ struct shadow_options {
 struct copier_options {
   uint32_t threads = 0;                ///< 0: one per two processors, 2 to 8
   uint64_t piece_bytes = 8 * mebibyte; ///< bytes copied between checks for cancellation
+  uint32_t nice = 10;                  ///< of these threads: what they do waits for nobody's processor
   std::vector<option_problem> validate() const;
   friend bool operator==(const copier_options&, const copier_options&) = default;
 };
@@ -206,6 +211,29 @@ struct metrics_options {
   uint32_t spaces_max = 32;               ///< spaces with their own series; all others are counted as `other`
   std::vector<option_problem> validate() const;
   friend bool operator==(const metrics_options&, const metrics_options&) = default;
+};
+
+/// [[quota]]: what a tenant, or each tenant of a rule, may have. Sizes are texts, "2GiB" or "25%"; empty: none.
+struct quota_options {
+  std::string name;   ///< shown instead of the salt
+  std::string tenant; ///< a salt; a secret
+  std::string rule;   ///< the beginning of salts, and a *
+  std::string group;  ///< empty: every trust group
+  std::string host_max;
+  std::string host_guaranteed;
+  std::string disk_max;
+  std::string disk_guaranteed;
+
+  /// The keys of a table, in the order of their documentation, and where their values go.
+  struct key {
+    std::string_view name;
+    std::string quota_options::*value;
+    bool size = false; ///< bytes may also be a number
+  };
+  static const std::array<key, 8>& keys();
+
+  tenant_quota parsed() const;
+  friend bool operator==(const quota_options&, const quota_options&) = default;
 };
 
 /// One trust group, combined from its sockets, with its shares computed.
@@ -232,6 +260,7 @@ struct settings {
   copier_options copier;
   lease_options lease;
   metrics_options metrics;
+  std::vector<quota_options> quota;
 
   /// All problems of single options and inconsistencies between options.
   std::vector<option_problem> validate() const;
@@ -239,7 +268,14 @@ struct settings {
   /// The trust groups in the order of their first socket. Precondition: `validate()` reports no problem.
   std::vector<group_options> groups() const;
 
+  /// The quotas of a trust group. The same precondition.
+  std::vector<tenant_quota> quotas_of(std::string_view group) const;
+
   friend bool operator==(const settings&, const settings&) = default;
+
+ private:
+  std::vector<option_problem> validate_quotas() const;
+  std::vector<option_problem> validate_shares() const;
 };
 
 /// The process environment of the daemon; the only place that reads it. Absent variables are empty.

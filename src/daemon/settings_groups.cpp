@@ -165,6 +165,15 @@ problems settings::validate() const {
     found.push_back({"lease.host_percent", "is " + std::to_string(lease.host_percent),
                      "30 to 100 with a disk, because new leases leave 25 % of host memory for loads from it",
                      "raise it"});
+  if (host.staging_only && !disk.enabled)
+    found.push_back({"host.staging_only", "is true",
+                     "disk.enabled = true with it: nothing stays in host memory",
+                     "enable the disk, or let host memory keep objects"});
+  if (host.staging_only && disk.enabled && disk.demotion != "write_through" && disk.demotion != "write_back")
+    found.push_back(
+        {"host.staging_only", "is true",
+         "disk.demotion = \"write_through\" or \"write_back\" with it, not \"" + disk.demotion + "\"",
+         "change one of them: nothing stays in host memory until its second use"});
   append(found, metrics.validate());
 
   if (listen.size() > sockets_max)
@@ -178,6 +187,9 @@ problems settings::validate() const {
     if (disk.enabled)
       check_shares(found, *this, all, "disk", disk.bytes, &listen_options::disk_bytes);
   }
+  append(found, validate_quotas());
+  if (found.empty())
+    append(found, validate_shares());
   return found;
 }
 

@@ -22,6 +22,10 @@ std::vector<option_change> changes_at_run_time(const settings& old_settings, con
   auto sockets = [](const settings& s) { return std::to_string(s.listen.size()) + " sockets"; };
   if (old_settings.listen.size() != new_settings.listen.size())
     changes.push_back({"listen", sockets(old_settings), sockets(new_settings), false});
+  if (old_settings.quota != new_settings.quota) { // which contain secrets
+    auto quotas = [](const settings& s) { return std::to_string(s.quota.size()) + " quotas"; };
+    changes.push_back({"quota", quotas(old_settings), quotas(new_settings), true});
+  }
   auto common = std::min(old_settings.listen.size(), new_settings.listen.size());
   for (const auto& spec : option_table()) {
     if (spec.section != "listen")
@@ -42,6 +46,7 @@ settings apply_at_run_time(const settings& old_settings, const settings& new_set
     std::visit([&](auto* target) { *target = *std::get<decltype(target)>(spec.at(source, 0)); },
                spec.at(merged, 0));
   }
+  merged.quota = new_settings.quota;
   return merged;
 }
 

@@ -89,6 +89,7 @@ constexpr option_spec option_specs[] = {
     {"host", "huge_pages", kind::flag, restart, in<&s::host, &host_options::huge_pages>},
     {"host", "numa_node", kind::text, restart, in<&s::host, &host_options::numa_node>},
     {"host", "prefault", kind::flag, restart, in<&s::host, &host_options::prefault>},
+    {"host", "staging_only", kind::flag, restart, in<&s::host, &host_options::staging_only>},
     {"host", "prefault_piece_bytes", kind::bytes, restart, in<&s::host, &host_options::prefault_piece_bytes>},
     {"host", "allocation_queue", kind::count, restart, in<&s::host, &host_options::allocation_queue>},
 
@@ -114,7 +115,7 @@ constexpr option_spec option_specs[] = {
     {"disk", "stall_after", kind::duration, restart, in<&s::disk, &disk_options::stall_after>},
     {"disk", "write_share_percent", kind::count, restart, in<&s::disk, &disk_options::write_share_percent>},
     {"disk", "cost_model", kind::flag, now, in<&s::disk, &disk_options::cost_model>},
-    {"disk", "write_through", kind::flag, restart, in<&s::disk, &disk_options::write_through>},
+    {"disk", "demotion", kind::text, restart, in<&s::disk, &disk_options::demotion>},
     {"disk", "allocation_queue", kind::count, restart, in<&s::disk, &disk_options::allocation_queue>},
 
     {"policy", "clock", kind::text, restart, in<&s::policy, &policy_options::clock>},
@@ -125,6 +126,7 @@ constexpr option_spec option_specs[] = {
 
     {"copier", "threads", kind::count, restart, in<&s::copier, &copier_options::threads>},
     {"copier", "piece_bytes", kind::bytes, restart, in<&s::copier, &copier_options::piece_bytes>},
+    {"copier", "nice", kind::count, restart, in<&s::copier, &copier_options::nice>},
 
     {"lease", "warn_after", kind::duration, restart, in<&s::lease, &lease_options::warn_after>},
     {"lease", "host_percent", kind::count, restart, in<&s::lease, &lease_options::host_percent>},

@@ -37,6 +37,17 @@ std::string printable(std::string_view text) {
   return out;
 }
 
+/// Options of earlier versions.
+struct former_option {
+  std::string_view section, key;
+  std::string_view now; ///< what replaces it
+  std::string_view fix;
+};
+constexpr former_option former_options[] = {
+    {"disk", "write_through", "demotion",
+     "write demotion = \"write_through\" instead of true, demotion = \"off\" instead of false"},
+};
+
 class reader {
  public:
   reader(std::string_view file, const environment& env)
@@ -59,6 +70,8 @@ class reader {
   }
 
   void read_section(std::string_view name, const toml::node& node) {
+    if (name == "quota")
+      return read_quotas(node);
     auto names = section_names();
     if (std::find(names.begin(), names.end(), name) == names.end())
       return unknown_section(name, node);
@@ -86,6 +99,51 @@ class reader {
       lines_["listen[" + std::to_string(index) + "]"] = line_of(socket);
       read_options("listen", *socket.as_table(), index);
     }
+  }
+
+  void read_quotas(const toml::node& node) {
+    lines_["quota"] = line_of(node);
+    const auto* quotas = node.as_array();
+    if (!quotas || !std::all_of(quotas->begin(), quotas->end(), [](const auto& e) { return e.is_table(); })) {
+      say(line_of(node), "'quota' is " + std::string(type_name(node)), "one [[quota]] section for each quota",
+          "write [[quota]] with double brackets");
+      return;
+    }
+    for (const auto& quota : *quotas) {
+      std::string name = "quota[" + std::to_string(settings_.quota.size()) + "]";
+      lines_[name] = line_of(quota);
+      settings_.quota.emplace_back();
+      for (auto&& [key, value] : *quota.as_table())
+        read_quota_option(name, key.str(), value, key.source().begin.line);
+    }
+  }
+
+  /// What is said of a tenant does not contain its salt.
+  void read_quota_option(const std::string& quota, std::string_view key, const toml::node& node,
+                         uint32_t line) {
+    const auto& keys = quota_options::keys();
+    auto found = std::find_if(keys.begin(), keys.end(), [&](const auto& k) { return k.name == key; });
+    if (found == keys.end()) {
+      std::vector<std::string_view> names;
+      for (const auto& one : keys)
+        names.push_back(one.name);
+      auto nearest = nearest_name(key, names);
+      say(line, "unknown option '" + std::string(key) + "' in [[quota]]",
+          "an option of this section: tiers are host and disk, see docs/configuration.md",
+          nearest.empty() ? "remove it" : "did you mean '" + std::string(nearest) + "'?");
+      return;
+    }
+    std::string name = quota + "." + std::string(key);
+    lines_[name] = line;
+    std::string& value = settings_.quota.back().*found->value;
+    if (auto text = node.value_exact<std::string>())
+      value = *text;
+    else if (auto bytes = node.value_exact<int64_t>(); found->size && bytes && *bytes >= 0)
+      value = std::to_string(*bytes);
+    else
+      say(line, name + " is " + std::string(type_name(node)),
+          found->size ? "a size such as \"2GiB\", or a share such as \"25%\"" : "a string in quotes",
+          "write it in quotes");
   }
 
   void read_options(std::string_view section, const toml::table& table, size_t socket) {
@@ -117,6 +175,12 @@ class reader {
   }
 
   void unknown_option(std::string_view section, std::string_view name, uint32_t line) {
+    for (const auto& former : former_options)
+      if (former.section == section && former.key == name)
+        return say(line,
+                   "option '" + std::string(name) + "' in [" + std::string(section) +
+                       "] has been replaced by '" + std::string(former.now) + "'",
+                   "the option that replaces it, see docs/configuration.md", std::string(former.fix));
     std::vector<std::string_view> keys;
     std::string_view elsewhere;
     for (const auto& spec : option_table()) {

@@ -5,6 +5,7 @@
 #include "metrics/loopback_address.hpp"
 #include "policy/eviction_policy.hpp"
 #include "protocol/limits.hpp"
+#include "tier/demotion_mode.hpp"
 
 #include <sys/un.h>
 
@@ -243,6 +244,7 @@ problems disk_options::validate() const {
   bytes_in_range(found, "disk.index_object_bytes", index_object_bytes, 8 * kibibyte, gibibyte);
   one_of(found, "disk.on_mismatch", on_mismatch, disk_options::mismatches);
   one_of(found, "disk.admission", admission, disk_options::admissions);
+  one_of(found, "disk.demotion", demotion, demotion_modes);
   if (write_bytes_per_day != 0)
     bytes_in_range(found, "disk.write_bytes_per_day", write_bytes_per_day, mebibyte, 1024 * tebibyte);
   duration_in_range(found, "disk.stall_after", stall_after, std::chrono::milliseconds(100),
@@ -261,6 +263,7 @@ problems copier_options::validate() const {
   problems found;
   count_in_range(found, "copier.threads", threads, 0, 64);
   bytes_in_range(found, "copier.piece_bytes", piece_bytes, 64 * kibibyte, gibibyte);
+  count_in_range(found, "copier.nice", nice, 0, 19);
   return found;
 }
 

@@ -28,7 +28,8 @@ tier_plan host_plan(const host_options& host, uint64_t bytes) {
           host.small_percent,
           host.policy,
           host.low_watermark_bytes(bytes),
-          host.allocation_queue};
+          host.allocation_queue,
+          host.staging_only};
 }
 
 tier_plan disk_plan(const disk_options& disk, uint64_t bytes) {
@@ -79,8 +80,10 @@ group_plan plan_of(const settings& with, const group_options& group, const std::
     plan.disk_health.stall_after = with.disk.stall_after;
     plan.disk_health.look_every = look_at_files_every;
     plan.admission.bytes_per_day = with.disk.write_bytes_per_day;
-    plan.write_new = with.disk.write_through;
+    auto demotion = std::find(demotion_modes.begin(), demotion_modes.end(), with.disk.demotion);
+    plan.demotion = static_cast<demotion_mode>(demotion - demotion_modes.begin());
   }
+  plan.quotas = with.quotas_of(group.name);
   plan.leases = {with.lease.host_percent, with.lease.connection_percent, with.lease.disk_percent};
   return plan;
 }
@@ -99,6 +102,28 @@ std::vector<std::string_view> verb_names() {
   return names;
 }
 
+/// A line for each quota of the configuration; tenants by rule together.
+void expose_tenants(metrics::exposition& exposition, const std::shared_ptr<const tenant_board>& board,
+                    const metrics::labels& tier) {
+  exposition.add([board, tier](metrics::sample_sink& sink) {
+    for (const auto& [name, shown] : board->lines()) {
+      auto of = metrics::with(tier, "quota", name);
+      auto gauge = [&](const char* metric, const char* help, const std::atomic<uint64_t>& value) {
+        sink.gauge(metric, help, of, static_cast<double>(value.load()));
+      };
+      gauge("terrace_tenant_used_bytes", "Bytes of the tenants of a quota in the tier.", shown->used_bytes);
+      if (shown->max_bytes != UINT64_MAX)
+        gauge("terrace_tenant_max_bytes", "Bound of a tenant of the quota.", shown->max_bytes);
+      gauge("terrace_tenant_guaranteed_bytes",
+            "Share that eviction for others leaves to a tenant of the quota.", shown->guaranteed_bytes);
+      gauge("terrace_tenant_waiting_requests", "Requests that wait because their tenant is at its bound.",
+            shown->waiting);
+      sink.counter("terrace_tenant_refused_total", "Requests that were refused because of the quota.", of,
+                   static_cast<double>(shown->refused.load()));
+    }
+  });
+}
+
 void expose(metrics::exposition& exposition, const group_plan& plan, const group_probes& probes,
             const region_budget_ptr& regions) {
   metrics::labels group{{"group", plan.name}};
@@ -109,9 +134,11 @@ void expose(metrics::exposition& exposition, const group_plan& plan, const group
                static_cast<double>(regions->bytes_max()));
   });
   exposition.add(probes.host, metrics::with(group, "tier", "host"));
+  expose_tenants(exposition, probes.host_tenants, metrics::with(group, "tier", "host"));
   if (plan.disk) {
     auto disk = metrics::with(group, "tier", "disk");
     exposition.add(probes.disk_tier, disk);
+    expose_tenants(exposition, probes.disk_tenants, disk);
     exposition.add([disk, meter = probes.disk_meter](metrics::sample_sink& sink) {
       read_state reads = meter->state(std::chrono::steady_clock::now());
       sink.gauge("terrace_tier_read_bytes_per_second", "Measured speed at which the tier is read; 0 before.",
@@ -224,6 +251,7 @@ result<actors::supervisor_arguments> wire_up(const settings& with, const environ
   wired.limits.pin_percent = with.lease.pin_percent;
   wired.copiers = with.copier.threads == 0 ? env.default_copiers() : with.copier.threads;
   wired.copy_piece_bytes = with.copier.piece_bytes;
+  wired.copier_nice = static_cast<int>(with.copier.nice);
   wired.prefault_piece_bytes = with.host.prefault ? with.host.prefault_piece_bytes : 0;
   wired.shutdown_grace = with.daemon.shutdown_grace;
   wired.ring_features.push_back(kernel.describe());

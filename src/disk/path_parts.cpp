@@ -58,6 +58,8 @@ move_outcome outcome_of_read(int failed, bool away) {
 move_outcome outcome_of_write(int failed) {
   if (failed == 0)
     return move_outcome::done;
+  if (failed == ETIMEDOUT)
+    return move_outcome::stalled;
   return failed == EBUSY ? move_outcome::away : move_outcome::failed;
 }
 

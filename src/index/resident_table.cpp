@@ -119,13 +119,17 @@ object_id resident_table::insert(const new_resident& from) {
   uint32_t& bucket = buckets_[bucket_of(object.name().low)];
   object.next_ = bucket;
   bucket = slot;
-  ++count_of(object.space_);
+  space_use& use = use_of(object.space_);
+  ++use.objects;
+  use.bytes += object.physical_bytes();
   if (++live_ * 4 > buckets_.size() * 3)
     divide_bucket();
+  if (meter_)
+    meter_->took(from.key.space, object.physical_bytes());
   return id_at(slot);
 }
 
-uint64_t& resident_table::count_of(uint32_t space) {
+resident_table::space_use& resident_table::use_of(uint32_t space) {
   if (counted_ == nullptr || counted_space_ != space) {
     counted_ = &by_space_[space]; // elements of the map keep their address
     counted_space_ = space;
@@ -168,6 +172,12 @@ void resident_table::move(resident& object, object_state next) {
   object.state_ = next;
 }
 
+void resident_table::measured_by(std::shared_ptr<space_meter> meter) {
+  meter_ = std::move(meter);
+  for (const auto& [space, use] : by_space_)
+    meter_->took(static_cast<space_id>(space), use.bytes);
+}
+
 void resident_table::publish(object_id id) {
   resident& object = existing(id);
   assert(object.state_ == object_state::reserved);
@@ -197,10 +207,14 @@ void resident_table::erase(object_id id) {
     unlink(slot);
   forget_parent(id);
   move(object, object_state::free);
-  if (--count_of(object.space_) == 0) {
+  space_use& use = use_of(object.space_);
+  use.bytes -= object.physical_bytes();
+  if (--use.objects == 0) {
     by_space_.erase(object.space_);
     counted_ = nullptr;
   }
+  if (meter_)
+    meter_->gave_back(static_cast<space_id>(object.space_), object.physical_bytes());
   object.next_ = spare_;
   spare_ = slot;
   --live_;

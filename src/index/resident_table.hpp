@@ -5,9 +5,11 @@
 #include "index/reader_gate.hpp"
 #include "index/resident.hpp"
 #include "index/segmented_array.hpp"
+#include "index/space_meter.hpp"
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <unordered_map>
@@ -86,6 +88,9 @@ class resident_table {
   uint64_t held_bytes() const { return held_bytes_; } ///< physical, like `reserved_bytes`
   uint64_t reserved_bytes() const { return reserved_bytes_; }
 
+  /// From now on it is told what objects take, beginning with those that are here.
+  void measured_by(std::shared_ptr<space_meter> meter);
+
   /// Memory allocated by the table, used or not.
   size_t allocated_bytes() const { return slots_.allocated_bytes() + buckets_.allocated_bytes(); }
 
@@ -117,7 +122,11 @@ class resident_table {
   void forget_parent(object_id id);
   void divide_bucket();
   void unlink(uint32_t slot);
-  uint64_t& count_of(uint32_t space);
+  struct space_use {
+    uint64_t objects = 0;
+    uint64_t bytes = 0; ///< physical
+  };
+  space_use& use_of(uint32_t space);
 
   reader_gate gate_; ///< closed while a slot or a bucket changes, except for holds
   segmented_array<resident> slots_;
@@ -125,10 +134,11 @@ class resident_table {
   size_t base_;                       ///< a power of two
   size_t divided_ = 0;                ///< buckets below it have been split in this round
   uint32_t spare_ = none;             ///< the first free slot
-  std::unordered_map<uint32_t, entry_key> parents_; ///< of the reserved objects, which are few
-  std::unordered_map<uint32_t, uint64_t> by_space_; ///< objects of each space that has any
-  uint32_t counted_space_ = 0;                      ///< the space of `counted_`: requests have one space
-  uint64_t* counted_ = nullptr;                     ///< its element of `by_space_`; null: none
+  std::unordered_map<uint32_t, entry_key> parents_;  ///< of the reserved objects, which are few
+  std::unordered_map<uint32_t, space_use> by_space_; ///< each space that has any object
+  uint32_t counted_space_ = 0;                       ///< the space of `counted_`: requests have one space
+  space_use* counted_ = nullptr;                     ///< its element of `by_space_`; null: none
+  std::shared_ptr<space_meter> meter_;               ///< null: nobody
   size_t live_ = 0;
   std::atomic<size_t> readable_{0}; ///< written by the owner only
   size_t held_ = 0;

@@ -69,6 +69,10 @@ void client_probe::collect(const labels& of, sample_sink& sink) const {
         "Requests of which a part that was found was left to the client, because it computes it faster.",
         recompute_requests_);
   count("terrace_recompute_tokens_total", "Tokens of these parts.", recompute_tokens_);
+  count("terrace_no_load_requests_total", "Requests that found nothing because of their option no_load.",
+        no_load_requests_);
+  count("terrace_no_store_requests_total", "Requests that stored nothing because of their option no_store.",
+        no_store_requests_);
   count("terrace_leases_revoked_total", "Leases that an operator ended.", leases_revoked_);
   level("terrace_leases_old", "Leases held longer than lease.warn_after.", old_leases_);
   level("terrace_pins", "Pinned prompts.", pins_);

@@ -40,8 +40,10 @@ class client_probe {
 
   void lease_taken() noexcept;
   void lease_shortened() noexcept { leases_shortened_.add(); } ///< it would have held too much
-  void left_to_recompute(uint64_t tokens) noexcept;   ///< once per request: the client computes them faster
-  void lease_ended() noexcept { leases_.subtract(); } ///< exactly once per `lease_taken`
+  void left_to_recompute(uint64_t tokens) noexcept; ///< once per request: the client computes them faster
+  void loaded_nothing() noexcept { no_load_requests_.add(); } ///< as its client wished
+  void stored_nothing() noexcept { no_store_requests_.add(); }
+  void lease_ended() noexcept { leases_.subtract(); }      ///< exactly once per `lease_taken`
   void lease_revoked() noexcept { leases_revoked_.add(); } ///< by an operator; `lease_ended` as well
   void lease_old() noexcept { old_leases_.add(); }         ///< once per lease older than lease.warn_after
   void old_lease_ended() noexcept { old_leases_.subtract(); }
@@ -58,7 +60,7 @@ class client_probe {
   counter session_turns_;
   gauge connections_, request_bytes_, staged_bytes_, quarantined_bytes_, leases_, old_leases_;
   counter accepted_, received_bytes_, sent_bytes_, stalls_, leases_taken_, leases_shortened_, leases_revoked_;
-  counter recompute_requests_, recompute_tokens_;
+  counter recompute_requests_, recompute_tokens_, no_load_requests_, no_store_requests_;
   std::array<counter, refusals> refused_;
 };
 

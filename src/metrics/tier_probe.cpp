@@ -12,6 +12,8 @@ std::string_view to_string(eviction_reason reason) {
     case eviction_reason::unusable: return "unusable";
     case eviction_reason::cleared: return "cleared";
     case eviction_reason::retired: return "retired";
+    case eviction_reason::staging: return "staging";
+    case eviction_reason::quota: return "quota";
   }
   return "unknown";
 }
@@ -23,6 +25,7 @@ std::string_view to_string(refusal_reason reason) {
     case refusal_reason::degraded: return "degraded";
     case refusal_reason::failed: return "failed";
     case refusal_reason::no_room: return "no_room";
+    case refusal_reason::quota: return "quota";
   }
   return "unknown";
 }
@@ -67,6 +70,13 @@ void tier_probe::collect(const labels& of, sample_sink& sink) const {
         prefetched_bytes_);
   count("terrace_tier_prefetch_refused_total",
         "Objects that prefetches did not bring into the tier because there was no room.", prefetch_refused_);
+  count("terrace_tier_demoted_total", "Objects of the tier that were written to a tier below at its request.",
+        demoted_);
+  count("terrace_tier_demoted_bytes_total",
+        "Bytes of objects of the tier that were written to a tier below at its request.", demoted_bytes_);
+  sink.histogram("terrace_tier_demotion_wait_seconds",
+                 "Time for which evictions waited until their victims were written to a tier below.", of,
+                 demotion_wait_.read());
   sink.histogram("terrace_tier_reuse_interval_seconds",
                  "Time between two accesses to a resident object, by the clock of the policy.", of,
                  reuse_.read());
@@ -80,10 +90,14 @@ void tier_probe::collect(const labels& of, sample_sink& sink) const {
     sink.counter("terrace_tier_evicted_bytes_total", "Bytes of objects evicted or removed, by reason.",
                  labelled, static_cast<double>(evicted_bytes_[i].value()));
   }
-  for (size_t i = 0; i < refusal_reasons; ++i)
-    sink.counter("terrace_tier_refused_total", "Objects that were not admitted, by reason.",
-                 with(of, "reason", to_string(static_cast<refusal_reason>(i))),
+  for (size_t i = 0; i < refusal_reasons; ++i) {
+    auto labelled = with(of, "reason", to_string(static_cast<refusal_reason>(i)));
+    sink.counter("terrace_tier_refused_total", "Objects that were not admitted, by reason.", labelled,
                  static_cast<double>(refusals_[i].value()));
+    sink.counter("terrace_tier_demotions_failed_total",
+                 "Objects of the tier that a tier below was to get and did not, by reason.", labelled,
+                 static_cast<double>(demotions_failed_[i].value()));
+  }
   level("terrace_tier_objects", "Resident objects.", number(objects_));
   level("terrace_tier_waiting_requests", "Requests waiting for free bytes in the tier.", number(waiting_));
   level("terrace_tier_degraded", "1 while the tier is out of service, 0 otherwise.", number(degraded_));

@@ -15,8 +15,10 @@ enum class eviction_reason : uint8_t {
   unusable, ///< ranks of its chunk are missing, and their last connection has ended
   cleared,  ///< cleared on request
   retired,  ///< its segment is being removed from the arena
+  staging,  ///< the tier keeps nothing that is not held
+  quota,    ///< its tenant is at its bound
 };
-constexpr size_t eviction_reasons = 6;
+constexpr size_t eviction_reasons = 8;
 std::string_view to_string(eviction_reason reason);
 
 /// Why a tier did not admit an object.
@@ -26,8 +28,9 @@ enum class refusal_reason : uint8_t {
   degraded,  ///< the device is out of service
   failed,    ///< it could not be written
   no_room,   ///< nothing that eviction may take would have made room
+  quota,     ///< its tenant may have no more
 };
-constexpr size_t refusal_reasons = 5;
+constexpr size_t refusal_reasons = 6;
 std::string_view to_string(refusal_reason reason);
 
 /// Safe on any thread.
@@ -68,6 +71,17 @@ class tier_probe {
   void refused(refusal_reason reason, uint64_t objects) noexcept {
     refusals_[static_cast<size_t>(reason)].add(objects);
   }
+  /// Written to a tier below because they were evicted, leave with their segment, or were used again.
+  void demoted(uint64_t objects, uint64_t bytes) noexcept {
+    demoted_.add(objects);
+    demoted_bytes_.add(bytes);
+  }
+  /// Not written, so that an eviction loses them. Reasons as of admissions, by the tier below.
+  void not_demoted(refusal_reason reason, uint64_t objects) noexcept {
+    demotions_failed_[static_cast<size_t>(reason)].add(objects);
+  }
+  /// A round of eviction waited for its victims to be written.
+  void waited_for_demotion(std::chrono::nanoseconds time) noexcept { demotion_wait_.observe(time); }
   void holds(uint64_t objects) noexcept { objects_.set(objects); }
   void leased(uint64_t bytes) noexcept { leased_.set(bytes); }
   void waiting(uint64_t requests) noexcept { waiting_.set(requests); }
@@ -87,9 +101,10 @@ class tier_probe {
 
  private:
   counter hits_, misses_, read_bytes_, written_bytes_, admitted_, no_victim_, over_evicted_bytes_, dropped_,
-      prefetched_, prefetched_bytes_, prefetch_refused_;
+      prefetched_, prefetched_bytes_, prefetch_refused_, demoted_, demoted_bytes_;
   std::array<counter, eviction_reasons> evictions_, evicted_bytes_;
-  std::array<counter, refusal_reasons> refusals_;
+  std::array<counter, refusal_reasons> refusals_, demotions_failed_;
+  latency_histogram demotion_wait_;
   age_histogram reuse_, eviction_age_;
   gauge objects_, leased_, waiting_, degraded_, capacity_, used_, requested_, largest_run_, free_runs_,
       whole_;

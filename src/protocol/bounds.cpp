@@ -243,7 +243,9 @@ result<void> check(const wire::OpenSpace& table) {
       if (other != pool && other->name()->string_view() == pool->name()->string_view())
         return refuse("expected pools with different names, got two named \"" + pool->name()->str() + "\"");
   }
-  return {};
+  const auto* defaults = table.defaults();
+  return defaults == nullptr ? result<void>{}
+                             : check_number("tiers of the defaults", defaults->tiers(), 0, 15);
 }
 
 result<void> check(const wire::RegisterRegion& table) {
@@ -280,6 +282,19 @@ result<void> check(const wire::ReadLease& table) {
   return check(table.options());
 }
 
+/// What is searched can be chosen for a prefix only: what a lease holds has been found.
+template <class Request>
+result<void> check_prefix_terms(const Request& table) {
+  if (auto ok = check_number("tiers", table.tiers(), 0, 15); !ok)
+    return ok;
+  if (table.prefix() == nullptr && table.tiers() != 0)
+    return refuse("expected tiers with a prefix only: what a lease or a lookup_id names has been found");
+  bool no_load = table.options() != nullptr && table.options()->no_load().value_or(false);
+  if (table.prefix() == nullptr && no_load)
+    return refuse("expected no_load with a prefix only: release the lease instead");
+  return {};
+}
+
 result<void> check(const wire::Load& table) {
   if (!table.prefix() == !table.lease())
     return refuse("expected exactly one of prefix and lease, got " +
@@ -289,6 +304,8 @@ result<void> check(const wire::Load& table) {
   if (auto ok = check_range(table.first_chunk(), table.chunks()); !ok)
     return ok;
   if (auto ok = check_run_lists(*table.runs(), table.runs_per_object()); !ok)
+    return ok;
+  if (auto ok = check_prefix_terms(table); !ok)
     return ok;
   if (auto ok = check_pool_numbers(table.pools()); !ok)
     return ok;
@@ -304,6 +321,8 @@ result<void> check(const wire::Prefetch& table) {
   if (auto ok = check_id("lease", table.lease(), true); !ok)
     return ok;
   if (auto ok = check_id("lookup_id", table.lookup_id(), true); !ok)
+    return ok;
+  if (auto ok = check_prefix_terms(table); !ok)
     return ok;
   if (auto ok = check_number("to", table.to(), 0, 3); !ok)
     return ok;
@@ -365,6 +384,22 @@ result<void> check(const wire::Evict& table) {
   if (auto ok = check(*table.prefix()); !ok)
     return ok;
   return check(table.options());
+}
+result<void> check(const wire::Move& table) {
+  if (auto ok = check_number("to", table.to(), 1, 2); !ok)
+    return ok;
+  if (auto ok = check(*table.prefix()); !ok)
+    return ok;
+  return check(table.options());
+}
+result<void> check(const wire::Quota& table) {
+  if (auto ok = check_text("name", table.name(), name_bytes_max); !ok)
+    return ok;
+  if (auto ok = check_text("tier", table.tier(), name_bytes_max); !ok)
+    return ok;
+  if (auto ok = check_number("max_percent", table.max_percent().value_or(0), 0, 100); !ok)
+    return ok;
+  return check_number("guaranteed_percent", table.guaranteed_percent().value_or(0), 0, 100);
 }
 result<void> check(const wire::OpenSession& table) {
   if (auto ok = check_number("mode of a session", static_cast<uint8_t>(table.mode()), 0,

@@ -36,6 +36,8 @@ result<void> check(const wire::SetPolicy& table);
 result<void> check(const wire::Pin& table);
 result<void> check(const wire::Unpin& table);
 result<void> check(const wire::Evict& table);
+result<void> check(const wire::Move& table);
+result<void> check(const wire::Quota& table);
 
 result<void> check(const wire::OpenSession& table);
 

@@ -2,11 +2,13 @@
 #pragma once
 
 #include "base/error.hpp"
+#include "index/tenant_quota.hpp"
 #include "memory/segmented_arena.hpp"
 #include "memory/teardown.hpp"
 #include "session/session_table.hpp"
 #include "storage/extent_file.hpp"
 #include "storage/machine_identity.hpp"
+#include "tier/demotion_mode.hpp"
 #include "tier/lease_ledger.hpp"
 #include "tier/policy_clock.hpp"
 #include "tier/shadow_policies.hpp"
@@ -49,9 +51,10 @@ struct group_plan {
   io_limits disk_io;
   health_options disk_health;
   disk_admission admission;
-  bool write_new = true;
+  demotion_mode demotion = demotion_mode::write_through; ///< from host memory to its disk
   lease_bounds leases;
   std::vector<shadow_plan> shadows;
+  std::vector<tenant_quota> quotas;
   /// Whether chunks that clients compute faster than tiers read them are left to them; may change at any time.
   std::shared_ptr<const std::atomic<bool>> cost_model = std::make_shared<const std::atomic<bool>>(true);
   std::vector<std::pair<tier_kind, std::string>>

@@ -7,6 +7,7 @@
 #include "metrics/shadow_probe.hpp"
 #include "metrics/tier_probe.hpp"
 #include "tier/read_meter.hpp"
+#include "tier/tenant_board.hpp"
 
 #include <memory>
 #include <vector>
@@ -18,6 +19,8 @@ struct group_probes {
   std::shared_ptr<metrics::tier_probe> host = std::make_shared<metrics::tier_probe>();
   std::shared_ptr<metrics::tier_probe> disk_tier = std::make_shared<metrics::tier_probe>();
   std::shared_ptr<read_meter> disk_meter = std::make_shared<read_meter>(); ///< of the disk tier
+  std::shared_ptr<tenant_board> host_tenants = std::make_shared<tenant_board>();
+  std::shared_ptr<tenant_board> disk_tenants = std::make_shared<tenant_board>();
   std::shared_ptr<metrics::shadow_probe> shadow =
       std::make_shared<metrics::shadow_probe>(); ///< without lines
   std::vector<metrics::path_probes> paths =

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/error.hpp"
+#include "index/tenant_quota.hpp"
 #include "memory/allocator.hpp"
 #include "tier/request_context.hpp"
 
@@ -16,6 +17,8 @@ struct allocate_request {
   std::vector<uint64_t> sizes;
   bool may_wait = true;
   context_ptr context;
+  tenant_id
+      tenant{}; ///< of the objects: room for them is made of its own objects too, whatever it is guaranteed
 };
 struct allocate_answer {
   error failure;

@@ -172,7 +172,7 @@ std::vector<room_seeker> allocation_queue::together() {
   const waiting_request* first = next_seeker();
   if (first == nullptr)
     return group;
-  group.push_back({first->number, first->request.sizes, first->request.context});
+  group.push_back({first->number, first->request.sizes, first->request.context, first->request.tenant});
   if (first != served_now().front() || first->request.sizes.size() != 1)
     return group;
   uint64_t bytes = first->physical_bytes,
@@ -183,9 +183,10 @@ std::vector<room_seeker> allocation_queue::together() {
       return true;
     bytes += entry.physical_bytes;
     if (entry.request.sizes.size() != 1 || inference_of(entry.request) != inference_of(first->request) ||
-        bytes > bytes_max)
+        entry.request.tenant != first->request.tenant || bytes > bytes_max)
       return false;
-    group.push_back({entry.number, {entry.request.sizes.front()}, entry.request.context});
+    group.push_back(
+        {entry.number, {entry.request.sizes.front()}, entry.request.context, entry.request.tenant});
     return group.size() < together_max;
   };
   served_now().for_each(add, together_max);

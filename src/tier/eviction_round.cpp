@@ -28,6 +28,7 @@ void eviction_round::ask_for(std::vector<room_seeker> seekers, std::unique_ptr<a
       needed += space->physical_size(size);
   uint64_t free = space->usage().free_bytes;
   inference_ = seekers.front().context ? seekers.front().context->inference : 0;
+  tenant_ = seekers.front().tenant;
   seekers_ = std::move(seekers);
   space_ = std::move(space);
   uint64_t missing = std::max(needed, free) - free;
@@ -39,7 +40,24 @@ void eviction_round::ask_for(std::vector<room_seeker> seekers, std::unique_ptr<a
 void eviction_round::ask_ahead(uint64_t bytes) {
   seekers_.clear();
   inference_ = 0;
+  tenant_ = {};
   begin(bytes, bytes);
+}
+
+void eviction_round::ask_own(tenant_id tenant, uint64_t missing, uint64_t wanted, uint64_t inference) {
+  assert(!space_ && missing != 0 && wanted >= missing);
+  seekers_.clear();
+  tenant_ = tenant;
+  own_ = true;
+  wanted_ = wanted;
+  inference_ = inference;
+  begin(missing, wanted);
+}
+
+void eviction_round::retry() {
+  assert(failure_);
+  failure_.reset();
+  stage_ = stage::asked;
 }
 
 victim_request eviction_round::question(tier_kind tier) {
@@ -65,16 +83,25 @@ std::optional<std::vector<size_t>> eviction_round::choose_for(const std::vector<
   return chosen;
 }
 
+std::vector<room_seeker> eviction_round::waiting() const {
+  auto waiting = seekers_;
+  std::erase_if(waiting, [](const room_seeker& one) { return one.context && !one.context->live(); });
+  return waiting;
+}
+
 void eviction_round::choose(const residency& objects) {
   assert(stage_ == stage::offered);
+  if (own_) {
+    choose_own(objects);
+    return;
+  }
   auto may_leave = objects.offered(named_.victims);
   if (ahead() || may_leave.extents.empty()) { // held objects are refused, and the policy is notified
     victims_ = named_.victims;
     stage_ = stage::evicting;
     return;
   }
-  auto waiting = seekers_;
-  std::erase_if(waiting, [](const room_seeker& one) { return one.context && !one.context->live(); });
+  auto waiting = this->waiting();
   if (waiting.empty()) {
     stage_ = stage::idle;
     return;
@@ -97,9 +124,46 @@ void eviction_round::choose(const residency& objects) {
   }
 }
 
-residency::eviction eviction_round::evict(residency& objects) {
+/// In the order of the policy, which names the end of a chain before its beginning: so what is left of a chain is one.
+void eviction_round::choose_own(const residency& objects) {
+  auto may_leave = objects.offered(named_.victims);
+  uint64_t bytes = 0;
+  victims_.clear();
+  for (size_t i = 0; i < may_leave.victims.size() && bytes < wanted_; ++i) {
+    victims_.push_back(named_.victims[may_leave.victims[i]]);
+    bytes += may_leave.extents[i].size;
+  }
+  bool all_named = named_.bytes < asked_ && !more_evictable_;
+  if (bytes >= wanted_ || (all_named && bytes >= missing_)) {
+    stage_ = stage::evicting;
+  } else if (all_named) {
+    victims_.clear();
+    fail(0, objects.describe_holders());
+  } else {
+    stage_ = stage::asked;
+    asked_ *= named_.bytes >= asked_ ? asked_growth : 1;
+  }
+}
+
+bool eviction_round::ends_without() {
   assert(stage_ == stage::evicting);
-  auto evicted = objects.evict(std::exchange(victims_, {}));
+  if (ahead())
+    return false;
+  auto now = waiting();
+  if (!now.empty()) {
+    auto chosen = choose_for(now, {});
+    if (!chosen || !chosen->empty())
+      return false;
+  }
+  victims_.clear();
+  stage_ = stage::idle;
+  return true;
+}
+
+residency::eviction eviction_round::evict(residency& objects, const std::vector<object_id>* demoted) {
+  assert(stage_ == stage::evicting);
+  auto victims = std::exchange(victims_, {});
+  auto evicted = demoted != nullptr ? objects.evict_demoted(victims, *demoted) : objects.evict(victims);
   stage_ = stage::idle;
   if (!evicted.freed.empty()) {
     if (!take_back(evicted.freed))

@@ -1,6 +1,7 @@
 // One round of eviction, from the allocator's request to the freed extents.
 #pragma once
 
+#include "index/tenant_quota.hpp"
 #include "memory/allocator.hpp"
 #include "tier/request_context.hpp"
 #include "tier/residency.hpp"
@@ -19,6 +20,7 @@ struct room_seeker {
   uint64_t number = 0; ///< in order of arrival
   std::vector<uint64_t> sizes;
   context_ptr context; ///< may be null
+  tenant_id tenant{};  ///< whose objects it may replace below their guaranteed share
 };
 
 /// The one round of an allocator; between rounds it is idle and keeps how the last one ended. A round starts when the
@@ -57,6 +59,25 @@ class eviction_round {
   /// After a round without space: the freed extents.
   std::vector<extent> take_freed() { return std::exchange(freed_, {}); }
 
+  // ---- for the tier, of a tenant at its bound ----
+
+  /// Starts a round in which only objects of the tenant leave: at least `missing` bytes, `wanted` if there are as many.
+  /// No space is lent. The tier removes all others from what the policy names (`residency::keep_only_of`).
+  void ask_own(tenant_id tenant, uint64_t missing, uint64_t wanted, uint64_t inference);
+  bool own() const { return own_; }
+  /// For whom room is made; 0: nobody in particular.
+  tenant_id tenant() const { return tenant_; }
+  /// Of a round that has just failed: the policy is asked again, because more may be named now.
+  void retry();
+  /// Bytes of victims requested from the policy at first.
+  uint64_t asked_bytes() const { return asked_; }
+  /// What holds the memory, if the round failed.
+  std::optional<residency::holders> held_by() const {
+    return failure_ ? std::optional(failure_->holders) : std::nullopt;
+  }
+
+  // ---- for the allocator again ----
+
   /// Whether the last round failed, and another one for the request with this number (0: none, but room ahead
   /// of demand) would fail too until something else becomes evictable.
   bool failed_for(uint64_t number) const {
@@ -83,8 +104,16 @@ class eviction_round {
   /// offered -> evicting, asked or idle.
   void choose(const residency& objects);
 
-  /// evicting -> idle or asked. What is freed is in the lent space already, or travels with the round.
-  residency::eviction evict(residency& objects);
+  /// evicting: what has been chosen.
+  const std::vector<entry_key>& victims() const { return victims_; }
+
+  /// evicting -> idle, if no request waits any more, or it fits meanwhile: then nothing has to be evicted. Asked again
+  /// after the victims were written to a tier below, which takes time.
+  bool ends_without();
+
+  /// evicting -> idle or asked. What is freed is in the lent space already, or travels with the round. `demoted`: the
+  /// victims that were written to a tier below first (residency::begin_demotion), the only ones that leave; null: all.
+  residency::eviction evict(residency& objects, const std::vector<object_id>* demoted = nullptr);
 
   /// asked -> idle: the policy has terminated.
   void give_up(std::string why);
@@ -108,8 +137,10 @@ class eviction_round {
   };
 
   void begin(uint64_t missing, uint64_t asked);
+  std::vector<room_seeker> waiting() const;
   std::optional<std::vector<size_t>> choose_for(const std::vector<room_seeker>& seekers,
                                                 const std::vector<extent>& candidates);
+  void choose_own(const residency& objects);
   void fail(uint64_t number, residency::holders holders);
 
   stage stage_ = stage::idle;
@@ -117,7 +148,10 @@ class eviction_round {
   std::vector<room_seeker> seekers_;
   uint64_t missing_ = 0;
   uint64_t inference_ = 0;
-  uint64_t asked_ = 0;          ///< bytes of victims requested from the policy
+  uint64_t asked_ = 0; ///< bytes of victims requested from the policy
+  tenant_id tenant_{};
+  bool own_ = false;            ///< only objects of the tenant leave
+  uint64_t wanted_ = 0;         ///< of such a round
   bool more_evictable_ = false; ///< an object became evictable after the policy was asked
   victim_answer named_;
   std::vector<entry_key> victims_;

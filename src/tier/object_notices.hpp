@@ -32,6 +32,7 @@ enum class discard_reason : uint8_t {
   damaged,  ///< its bytes are wrong or unreadable
   unusable, ///< other ranks of its chunk are missing and will not come
   unwanted, ///< an operator evicts it
+  moved,    ///< a tier below has it; one that others hold than who sends the notice stays
 };
 
 /// These objects are never served again.

@@ -16,7 +16,8 @@ struct publish_request {
   std::vector<object_place> places;
   bool hold = false;
   uint64_t inference = 0; ///< that they were written for; 0: none or unknown
-  space_ptr in;           ///< the space of all of them; needed by a durable tier
+  space_ptr
+      in; ///< the space of all of them; needed by a durable tier, and by one that writes objects down later
 };
 struct publish_answer {
   error failure;

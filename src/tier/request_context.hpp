@@ -21,6 +21,7 @@ struct request_context {
   request_id request = 0;
   bool ahead =
       false; ///< of demand, like a prefetch: what a client waits for goes first, see allocation_queue, io_class
+  uint8_t priority = 128; ///< a hint to the policy; smaller is more urgent
   uint64_t inference = 0; ///< the client's number of the inference request; 0: not given
   std::string trace;      ///< the client's name of the request, for logs and error texts; may be empty
   std::atomic<errc> ended{errc::ok}; ///< ok while the request is active; otherwise why it ended

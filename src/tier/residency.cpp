@@ -31,7 +31,10 @@ void residency::note(note_kind kind, const resident& object, entry_key parent) {
 }
 
 object_place residency::hold(object_id id) {
-  if (residents().hold(id))
+  bool first = residents().hold(id);
+  if (residents().get(id)->state() == object_state::demoting)
+    kept(id);
+  else if (first)
     note(note_kind::pin, *residents().get(id));
   return place_of(id);
 }
@@ -51,7 +54,7 @@ residency::found residency::probe(const object_batch& objects, bool hold, bool n
         answer.present.set(i);
         ++answer.hits;
         if (note_access)
-          note(note_kind::hit, object);
+          used(ids[i], object);
         if (hold)
           answer.places[i] = this->hold(ids[i]);
       });
@@ -61,9 +64,9 @@ residency::found residency::probe(const object_batch& objects, bool hold, bool n
 void residency::use(const std::vector<object_id>& ids) {
   objects_in_access_order(
       ids.size(), [&](size_t i) { return residents().get(ids[i]); },
-      [&](size_t, const resident& object) {
+      [&](size_t i, const resident& object) {
         if (readable(object.state()))
-          note(note_kind::hit, object);
+          used(ids[i], object);
       });
 }
 
@@ -107,7 +110,7 @@ residency::acquired residency::acquire(const acquire_request& request, const nee
           return;
         }
         if (request.note_access)
-          note(note_kind::hit, object);
+          used(ids[i], object);
         answer.states[i] = acquired_state::held;
         answer.held[i] = hold(ids[i]);
         answer.places[i] = answer.held[i];
@@ -142,8 +145,12 @@ std::vector<object_place> residency::publish(const std::vector<object_place>& pl
       [&](size_t i, const resident& object) {
         if (object.state() != object_state::reserved)
           return;
-        note(note_kind::insert, object, residents().parent_of(places[i].id));
+        entry_key parent = residents().parent_of(places[i].id);
+        note(note_kind::insert, object, parent);
+        remember_origin(places[i].id, parent);
         residents().publish(places[i].id);
+        if (fresh_)
+          fresh_->insert(object.name());
         if (durable_)
           durable_->published(residents(), places[i].id);
         if (hold)
@@ -208,7 +215,8 @@ residency::discard_result residency::discard(const std::vector<object_id>& ids, 
   discard_result done;
   for (object_id id : ids) {
     const resident* object = residents().get(id);
-    if (object == nullptr || !readable(object->state()))
+    if (object == nullptr || !readable(object->state()) ||
+        (why == discard_reason::moved && object->holds() > 1))
       continue;
     ++done.objects;
     note(note_kind::erase, *object);
@@ -344,22 +352,6 @@ void residency::retire(extent range) {
     leave(id);
 }
 
-bool residency::leave(object_id id) {
-  const resident& object = *residents().get(id);
-  auto holds = [&](const extent& range) {
-    return object.offset() >= range.offset && object.offset() < range.offset + range.size;
-  };
-  if (std::none_of(retired_.begin(), retired_.end(), holds))
-    return false;
-  left_.push_back(extent_of(object));
-  note(note_kind::erase, object);
-  if (durable_)
-    durable_->removed(residents(), id);
-  residents().erase(id);
-  ++evictions;
-  return true;
-}
-
 residency::offer residency::offered(const std::vector<entry_key>& victims) const {
   offer answer;
   for (size_t i = 0; i < victims.size(); ++i) {
@@ -387,11 +379,7 @@ residency::eviction residency::evict(const std::vector<entry_key>& victims) {
       continue;
     }
     answer.freed.push_back(extent_of(*object));
-    note(note_kind::evict, *object);
-    if (durable_)
-      durable_->removed(residents(), *id);
-    residents().erase(*id);
-    ++evictions;
+    drop(*id, note_kind::evict);
   }
   return answer;
 }
@@ -405,6 +393,9 @@ void residency::await(const object_batch& objects, context_ptr context, awaited_
 }
 
 policy_notes residency::take_notes() {
+  if (quotas_)
+    for (const auto& [tenant, bytes] : quotas_->take_grown())
+      unshield(tenant, bytes);
   notes_.tier = kind_;
   policy_notes taken = std::move(notes_);
   notes_ = {};

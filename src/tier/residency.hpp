@@ -5,19 +5,25 @@
 #include "memory/allocator.hpp"
 #include "tier/acquire.hpp"
 #include "tier/awaited_objects.hpp"
+#include "tier/demotion.hpp"
 #include "tier/durable_index.hpp"
 #include "tier/index_keeping.hpp"
 #include "tier/lease_ledger.hpp"
 #include "tier/object_batch.hpp"
 #include "tier/object_notices.hpp"
 #include "tier/object_place.hpp"
+#include "tier/origins.hpp"
 #include "tier/policy_notes.hpp"
+#include "tier/second_use.hpp"
+#include "tier/tenant_quotas.hpp"
 #include "tier/tier_index.hpp"
+#include "tier/victims.hpp"
 
 #include <functional>
 #include <memory>
 #include <optional>
 #include <span>
+#include <unordered_set>
 
 namespace terrace {
 
@@ -84,7 +90,10 @@ class residency {
 
   /// Evicts what is in `range` as soon as it is not held, now or later.
   void retire(extent range);
-  /// The extents freed in this way since the last call.
+  /// Evicts everything as soon as it is not held, from now on: a tier through which bytes only pass.
+  void only_stage() { stages_ = true; }
+  bool stages() const { return stages_; }
+  /// The extents freed in these ways since the last call.
   std::vector<extent> take_retired() { return std::exchange(left_, {}); }
 
   /// The extents of those proposed victims that can be evicted now, and their indices.
@@ -133,6 +142,46 @@ class residency {
   };
   eviction evict(const std::vector<entry_key>& victims);
 
+  // ---- demotion (residency_demotion.cpp). An object that is `demoting` is found like any other one; a hold, or an object
+  // that continues its prefix, makes it `published` again, and it stays ----
+
+  /// From now on the origins of what is published are kept. `before_leaving`: what leaves with its segment is written to a
+  /// tier below first (`take_leaving`).
+  void keep_origins(bool before_leaving);
+  bool keeps_origins() const { return origins_.has_value(); }
+  /// Before its objects are published.
+  void remember_space(const space_ptr& in) {
+    if (origins_)
+      origins_->remember(in, table());
+  }
+  space_ptr space(space_id id) const { return origins_ ? origins_->space(id) : nullptr; }
+
+  /// From now on `take_second_uses` tells which published objects were used for the second time, once each.
+  void watch_uses() { watches_uses_ = true; }
+  std::vector<object_id> take_second_uses() { return uses_.take(std::exchange(used_, {})); }
+  void forget_second_uses(const std::vector<object_id>& ids) { uses_.forget(ids); }
+
+  /// The victims that can be evicted now are `demoting`. Their ids, parallel; 0 for the others.
+  std::vector<object_id> begin_demotion(const std::vector<entry_key>& victims);
+  /// Published objects to be written; ids that are unknown or 0 are skipped.
+  std::vector<demoted_object> describe(const std::vector<object_id>& ids) const;
+  /// Their memory is being read: it is not freed before `end_write`.
+  void begin_write(const std::vector<object_place>& places);
+  /// Returns the extents of those that were discarded meanwhile.
+  std::vector<extent> end_write(const std::vector<object_id>& ids);
+  /// Those that are still `demoting` are kept after all.
+  void keep(const std::vector<object_id>& ids);
+  /// Evicts those victims that are still `demoting`; `ids` is the answer of `begin_demotion`.
+  eviction evict_demoted(const std::vector<entry_key>& victims, const std::vector<object_id>& ids);
+
+  /// Objects to be written before they leave with their segment: they are `demoting`.
+  std::vector<object_id> take_leaving() { return std::exchange(leaving_, {}); }
+  /// They have been written, or cannot be: those that are still `demoting` leave.
+  void leave_now(const std::vector<object_id>& ids);
+
+  /// Published objects of the next slots, for a walk over all of them; `next` begins with 0.
+  std::vector<object_id> published_from(uint32_t& next, size_t count_max) const;
+
   /// Calls `done` when no object of the batch is reserved; immediately if none is.
   void await(const object_batch& objects, context_ptr context, awaited_objects::told done);
   /// Calls `done` for requests whose context has ended.
@@ -156,6 +205,24 @@ class residency {
   void charges(std::shared_ptr<const lease_ledger> leases) { leases_ = std::move(leases); }
   uint64_t leased_bytes() const { return leases_ ? leases_->bytes() : 0; }
 
+  // ---- tenants ----
+
+  /// From now on its objects are charged to their tenants, beginning with those that are here.
+  void charges_tenants(std::shared_ptr<tenant_quotas> quotas);
+  tenant_quotas* quotas() const { return quotas_.get(); } ///< null: tenants have no quotas
+
+  /// Removes from `named` what has to stay because its tenant would fall below its share, unless that is `maker`, for whom
+  /// room is made. The policy is told that it is pinned. True: something was removed.
+  bool keep_shares(victim_answer& named, tenant_id maker);
+  /// Lets the policy name shielded objects of the tenant again, the first `bytes` of them.
+  void unshield(tenant_id tenant, uint64_t bytes);
+  /// The same of all tenants that have more than their share. False: there is no such object.
+  bool unshield_all_beyond();
+  /// Removes from `named` what is not of the tenant, or cannot be evicted, or was published since `watch_new`: the policy
+  /// may have named an earlier object with the same key.
+  void keep_only_of(tenant_id tenant, victim_answer& named);
+  void watch_new() { fresh_.emplace(); }
+
   /// Of which of these spaces there is nothing.
   std::vector<space_id> empty_of(const std::vector<space_id>& spaces) const;
 
@@ -170,7 +237,14 @@ class residency {
   std::vector<extent> drop_out_of_reach(const object_batch& objects, const std::vector<size_t>& wanted);
   object_place place_of(object_id id) const;
   void note(note_kind kind, const resident& object, entry_key parent = {});
-  bool leave(object_id id); ///< if it is in a retired range
+  bool
+  leave(object_id id); ///< if it is in a retired range, or nothing stays; false: it stays, at least for now
+  void drop(object_id id, note_kind why);
+  void kept(object_id id); ///< it was `demoting`
+  void used(object_id id, const resident& object);
+  void remember_origin(object_id id, entry_key parent); ///< it is being published
+  void let_be_named(const std::vector<object_id>& ids);
+  uint64_t live_bytes(object_id id) const;
   bool out_of_reach(const resident& object) const { return index_->out_of_reach(object); }
 
   tier_kind kind_;
@@ -178,10 +252,19 @@ class residency {
   std::shared_ptr<tier_index> index_ = std::make_shared<tier_index>();
   awaited_objects awaited_;
   std::shared_ptr<const lease_ledger> leases_;
+  std::shared_ptr<tenant_quotas> quotas_;
+  std::optional<std::unordered_set<entry_key>> fresh_; ///< published since `watch_new`; nullopt: nobody asks
   policy_notes notes_;
   std::vector<extent> retired_;
   std::vector<extent> left_;
+  std::optional<origins> origins_; ///< if objects may be written to a tier below later
+  bool writes_before_leaving_ = false;
+  std::vector<object_id> leaving_;
+  bool watches_uses_ = false;
+  std::vector<object_id> used_; ///< since the last `take_second_uses`
+  second_use uses_;
   bool evictable_ = false;
+  bool stages_ = false;
 };
 
 } // namespace terrace

@@ -35,7 +35,9 @@ class tier_changes {
     uint64_t retired_objects = 0;      ///< for the metrics: that left with their segment
     uint64_t retired_bytes = 0;
     std::vector<extent> freed; ///< to the allocator
-    bool evictable = false;    ///< to the allocator, whose last round failed: another may succeed
+    bool changed =
+        false; ///< something was freed or became evictable: for whoever waits in front of the allocator
+    bool evictable = false; ///< to the allocator, whose last round failed: another may succeed
   };
   /// Call after every change. `freed`: extents of objects that are gone.
   news settle(std::vector<extent> freed = {});
@@ -54,22 +56,25 @@ class tier_changes {
 
   // ---- a round of eviction, started by the allocator ----
 
-  void begin(std::shared_ptr<eviction_round> round) {
-    assert(!round_); // the allocator has only one
-    round_ = std::move(round);
-  }
+  bool in_round() const { return round_ != nullptr; }
+  void begin(std::shared_ptr<eviction_round> round);
   /// For the policy, after `take_kept_notes`.
-  victim_request question() { return round_->question(kind_); }
+  victim_request question();
   /// The policy's answer: chooses among the victims.
   void choose(victim_answer named);
   /// The policy has ended.
   void give_up(std::string why) { round_->give_up(std::move(why)); }
+
+  /// If victims are chosen: they are written to tiers below before `evict`. Their ids, as `residency::begin_demotion`
+  /// returns them; empty: none are chosen.
+  std::vector<object_id> begin_demotion();
 
   struct eviction {
     uint64_t objects = 0;
     uint64_t bytes = 0;
     uint64_t excess_bytes = 0; ///< more than were missing
     bool ahead = false;        ///< of demand
+    bool own = false;          ///< for a tenant at its bound
   };
   /// Evicts the chosen victims; nullopt: none are chosen. Then `settle`, so that whoever gets the space finds an
   /// up-to-date policy.
@@ -81,8 +86,10 @@ class tier_changes {
   tier_kind kind_;
   residency objects_;
   note_line notes_;
-  std::shared_ptr<eviction_round> round_;    ///< while one is in progress
-  bool owes_notice_ = false;                 ///< one failed, and nothing became evictable since
+  std::shared_ptr<eviction_round> round_;         ///< while one is in progress
+  std::optional<std::vector<object_id>> demoted_; ///< its victims, if they are written to tiers below
+  bool relieved_ = false;    ///< in this round, objects of tenants beyond their share may be named again
+  bool owes_notice_ = false; ///< one failed, and nothing became evictable since
   uint64_t failed_rounds_ = 0, notices_ = 0; ///< that one of them was followed by something evictable
 };
 

@@ -18,6 +18,7 @@ struct tier_plan {
   std::string policy = "kmg";
   uint64_t free_ahead_bytes = 0;
   uint32_t waiting_max = 4096;
+  bool staging_only = false; ///< nothing stays that is not held
 };
 
 /// The tier's allocator for an arena of this size; `boundary_bytes`: see `allocator_options`. Errors: the

@@ -4,9 +4,11 @@
 #include "base/error.hpp"
 #include "base/ids.hpp"
 #include "memory/allocator.hpp"
+#include "tier/tenant_report.hpp"
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace terrace {
 
@@ -27,6 +29,7 @@ struct tier_report {
   uint64_t held_objects = 0;
   uint64_t waiting = 0;
   uint64_t hits = 0, misses = 0, evictions = 0, bytes_read = 0, bytes_written = 0, errors = 0;
+  std::vector<tenant_report> tenants; ///< quotas first
 };
 
 } // namespace terrace

@@ -40,7 +40,7 @@ enum class move_outcome : uint8_t {
   done,
   failed, ///< this object cannot be read, is not the expected one, or was not written
   away, ///< the device is out of service: nothing was tried, or the object may be intact when the device returns
-  stalled, ///< the device did not answer and may still write to the memory
+  stalled, ///< the device did not answer and may still write to the memory, or read it
 };
 /// Parallel to the objects. `failure`: none was moved, because the context or a required actor has ended.
 struct move_answer {

@@ -20,6 +20,11 @@ class write_line {
   explicit write_line(uint64_t bytes_max) : bytes_max_(bytes_max) {}
 
   void push(write_through_notice notice) { waiting_.push_back(std::move(notice)); }
+  /// Before all that are not urgent, whose writers wait for nothing.
+  void push_urgent(write_through_notice notice) {
+    waiting_.insert(waiting_.begin() + static_cast<std::ptrdiff_t>(urgent_), std::move(notice));
+    ++urgent_;
+  }
 
   /// The next to write, in progress until `done`. Nullopt: none waits, or there is no room.
   std::optional<write_passage> next() {
@@ -27,6 +32,7 @@ class write_line {
       return std::nullopt;
     std::optional<write_passage> first(std::in_place, std::move(waiting_.front()));
     waiting_.pop_front();
+    urgent_ -= urgent_ == 0 ? 0 : 1;
     assert(bytes_ < bytes_max_ || bytes_ == 0);
     bytes_ += first->bytes();
     ++in_progress_;
@@ -43,6 +49,7 @@ class write_line {
  private:
   uint64_t bytes_max_;
   std::deque<write_through_notice> waiting_;
+  size_t urgent_ = 0;  ///< of these, at the front
   uint64_t bytes_ = 0; ///< in progress
   size_t in_progress_ = 0;
 };

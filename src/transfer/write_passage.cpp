@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace terrace {
 
@@ -15,8 +16,8 @@ write_passage::write_passage(write_through_notice notice)
     wanted_.push_back(place.present());
 }
 
-bool write_passage::wants_any() const {
-  return std::find(wanted_.begin(), wanted_.end(), true) != wanted_.end();
+size_t write_passage::wanted() const {
+  return static_cast<size_t>(std::count(wanted_.begin(), wanted_.end(), true));
 }
 
 uint64_t write_passage::refuse_from(size_t i) {
@@ -131,9 +132,16 @@ write_passage::result write_passage::written(const std::vector<move_outcome>& ou
       sum.complete.places.push_back(objects_[i].place);
     } else {
       ++(outcomes[i] == move_outcome::away ? sum.away : sum.failed);
+      sum.stalled = sum.stalled || outcomes[i] == move_outcome::stalled;
     }
   }
   return sum;
+}
+
+void write_passage::end() {
+  what_.held.reset();
+  if (auto ended = std::exchange(what_.ended, {}))
+    ended(std::move(told_));
 }
 
 } // namespace terrace

@@ -28,7 +28,8 @@ class write_passage {
 
   uint64_t bytes() const { return bytes_; } ///< payload of all objects of the notice
   size_t objects() const { return what_.objects->size(); }
-  bool wants_any() const;
+  bool wants_any() const { return wanted() != 0; }
+  size_t wanted() const; ///< objects that are not refused and not known to be present
   /// Objects that have space in the tier and are to be written.
   size_t to_write() const { return objects_.size(); }
 
@@ -73,9 +74,17 @@ class write_passage {
     uint64_t bytes = 0;       ///< their payload
     uint64_t away = 0;        ///< not written, because the device is out of service
     uint64_t failed = 0;      ///< not written, for another reason
+    bool stalled =
+        false; ///< some of these because the device did not answer, which may still read the memory
   };
   /// `outcomes`: parallel to the objects of `write`.
   result written(const std::vector<move_outcome>& outcomes) const;
+
+  // ---- for whoever asked for the notice's objects to be written ----
+
+  demote_answer& told() { return told_; }
+  /// Ends the hold and answers, if somebody asked.
+  void end();
 
  private:
   uint64_t refuse_from(size_t i);
@@ -87,6 +96,7 @@ class write_passage {
   std::vector<uint64_t> paid_; ///< parallel to the notice's objects: bytes of the budget; empty: no payment
   std::vector<moved_object> objects_;  ///< absent in the tier, with space reserved there
   std::vector<object_id> host_copies_; ///< parallel to `objects_`, until they are confirmed
+  demote_answer told_;
 };
 
 } // namespace terrace

@@ -3,11 +3,13 @@
 
 #include "base/error.hpp"
 #include "index/space_registry.hpp"
+#include "tier/demote.hpp"
 #include "tier/object_batch.hpp"
 #include "tier/object_hold.hpp"
 #include "tier/write_credit.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 namespace terrace {
@@ -27,6 +29,8 @@ struct write_through_notice {
   /// dropped if there is no credit for it.
   credit_ptr credit;
   std::vector<uint64_t> checksums{}; ///< of the held payloads, parallel to the objects; empty: unknown
+  /// Set by the write-through itself for a `demote_request`: called when nothing more is done.
+  std::function<void(demote_answer)> ended{};
 };
 
 /// From the supervisor, when there are no more stores. (delayed: until nothing waits to be written)

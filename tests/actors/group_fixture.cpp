@@ -59,6 +59,7 @@ void group_fixture::start(const parts_wanted& parts) {
   if (wanted.segment_objects != 0)
     plan_.segment_bytes = wanted.segment_objects * physical;
   plan_.admission = wanted.admission;
+  plan_.demotion = wanted.demotion;
   plan_.leases = wanted.leases;
   plan_.more_tiers = wanted.more_tiers;
   plan_.policy_time = wanted.clock;

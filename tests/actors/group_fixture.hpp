@@ -50,6 +50,7 @@ class group_fixture : public terrace::test::actor_fixture {
     std::string policy = "lru";
     uint64_t window_objects = 0; ///< of a transfer; 0: as many as host memory has
     disk_admission admission;
+    demotion_mode demotion = demotion_mode::write_through;
     lease_bounds leases{100, 100, 100};
     clock_source clock = clock_source::steady;
     std::string disk_allocator = "size_class";

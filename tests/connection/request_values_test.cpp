@@ -81,9 +81,9 @@ TEST(RequestValues, AHigherPriorityOnTheWireIsALowerNumberOfTheHints) {
     out.add_priority(told);
     body.Finish(out.Finish());
     const auto& options = *flatbuffers::GetRoot<wire::Options>(body.GetBufferPointer());
-    EXPECT_EQ(hints_of(options).priority, hint);
-    EXPECT_EQ(hints_of(options).session, 5u);
-    EXPECT_EQ(hints_of(options).turn, 2u);
+    EXPECT_EQ(hints_of(options, priority_of(&options, {})).priority, hint);
+    EXPECT_EQ(hints_of(options, 128).session, 5u);
+    EXPECT_EQ(hints_of(options, 128).turn, 2u);
     EXPECT_FALSE(time_of(options));
   }
 }
@@ -134,14 +134,16 @@ TEST(RequestValues, ShadowsAreToldTheTimeOfAnInference) {
   out.add_time_ns(17);
   body.Finish(out.Finish());
   const auto& options = *flatbuffers::GetRoot<wire::Options>(body.GetBufferPointer());
-  auto use = shadow_use_of(3, &options, nullptr, nullptr, uint16_t{1});
+  request_context none, third;
+  third.inference = 3;
+  auto use = shadow_use_of(third, &options, nullptr, nullptr, uint16_t{1});
   EXPECT_EQ(use.inference, 3u);
   EXPECT_EQ(use.rank, 1);
   EXPECT_EQ(use.hints.session, 5u);
   EXPECT_EQ(use.told, 17u);
-  EXPECT_FALSE(shadow_use_of(0, &options, nullptr, nullptr, {}).told) << "of no inference";
-  EXPECT_EQ(shadow_use_of(0, nullptr, nullptr, nullptr, {}).hints.session, 0u);
-  auto begin = begin_of(3, options, {});
+  EXPECT_FALSE(shadow_use_of(none, &options, nullptr, nullptr, {}).told) << "of no inference";
+  EXPECT_EQ(shadow_use_of(none, nullptr, nullptr, nullptr, {}).hints.session, 0u);
+  auto begin = begin_of(third, options, {});
   EXPECT_EQ(begin.inference, 3u);
   EXPECT_EQ(begin.hints.session, 5u);
   EXPECT_EQ(begin.told, 17u);
@@ -183,8 +185,65 @@ TEST(RequestValues, ARequestMayDeclareAnotherPrefillSpeedThanItsSpace) {
     return flatbuffers::GetRoot<wire::Options>(body.GetBufferPointer());
   };
   flatbuffers::FlatBufferBuilder none, other, zero;
-  EXPECT_EQ(prefill_speed_of(nullptr, 7), 7u);
-  EXPECT_EQ(prefill_speed_of(options(none, std::nullopt), 7), 7u);
-  EXPECT_EQ(prefill_speed_of(options(other, 9), 7), 9u);
-  EXPECT_EQ(prefill_speed_of(options(zero, 0), 7), 0u);
+  request_defaults space;
+  space.prefill_tokens_per_s = 7;
+  EXPECT_EQ(prefill_speed_of(nullptr, space), 7u);
+  EXPECT_EQ(prefill_speed_of(options(none, std::nullopt), space), 7u);
+  EXPECT_EQ(prefill_speed_of(options(other, 9), space), 9u);
+  EXPECT_EQ(prefill_speed_of(options(zero, 0), space), 0u);
+}
+
+TEST(RequestValues, WhatARequestDoesNotSayItsSpaceDoes) {
+  request_defaults space{.tiers = 6, .priority = 9, .no_load = true, .no_store = true};
+  EXPECT_EQ(priority_of(nullptr, space), 9);
+  EXPECT_TRUE(no_load_of(nullptr, space));
+  EXPECT_TRUE(no_store_of(nullptr, space));
+  flatbuffers::FlatBufferBuilder body, silent;
+  silent.Finish(wire::OptionsBuilder(silent).Finish());
+  const auto& says_nothing = *flatbuffers::GetRoot<wire::Options>(silent.GetBufferPointer());
+  EXPECT_EQ(priority_of(&says_nothing, space), 9);
+  EXPECT_TRUE(no_load_of(&says_nothing, space));
+  EXPECT_EQ(priority_of(&says_nothing, {}), 128);
+  EXPECT_FALSE(no_store_of(&says_nothing, {}));
+  wire::OptionsBuilder out(body);
+  out.add_priority(0);
+  out.add_no_load(false);
+  out.add_no_store(false);
+  body.Finish(out.Finish());
+  const auto& says = *flatbuffers::GetRoot<wire::Options>(body.GetBufferPointer());
+  EXPECT_EQ(priority_of(&says, space), 0);
+  EXPECT_FALSE(no_load_of(&says, space));
+  EXPECT_FALSE(no_store_of(&says, space));
+}
+
+namespace {
+/// What requests that search have in common.
+struct searching {
+  uint32_t named = 0;
+  uint32_t tiers() const { return named; }
+  static const wire::Options* options() { return nullptr; }
+};
+} // namespace
+
+TEST(RequestValues, ARequestSearchesItsTiersOrThoseOfItsSpaceOrNone) {
+  EXPECT_EQ(tiers_of(searching{}, {}), 0u) << "all";
+  EXPECT_EQ(tiers_of(searching{}, {.tiers = 4}), 4u);
+  EXPECT_EQ(tiers_of(searching{2}, {.tiers = 4}), 2u);
+  EXPECT_EQ(tiers_of(searching{2}, {.tiers = 4, .no_load = true}), no_tier);
+}
+
+TEST(RequestValues, DefaultsAreThoseOfTheOpenedSpace) {
+  flatbuffers::FlatBufferBuilder body;
+  auto name = body.CreateString("m");
+  auto pools = body.CreateVector(std::vector{wire::CreatePool(body, name, 1)});
+  auto told = wire::CreateRequestDefaults(body, 2, 3, 4, true, false);
+  body.Finish(wire::CreateOpenSpace(body, name, 0, name, name, 256, 16, 1, pools, 0,
+                                    wire::HashAlgorithm::sha256_cbor, 0, 0, 5, told));
+  auto of = defaults_of(*flatbuffers::GetRoot<wire::OpenSpace>(body.GetBufferPointer()));
+  EXPECT_EQ(of.tiers, 2u);
+  EXPECT_EQ(of.priority, 3);
+  EXPECT_EQ(of.deadline_ms, 4u);
+  EXPECT_TRUE(of.no_load);
+  EXPECT_FALSE(of.no_store);
+  EXPECT_EQ(of.prefill_tokens_per_s, 5u);
 }

@@ -99,6 +99,14 @@ TEST(SettingsToml, SaysWhatIsWrongWhatWasExpectedAndTheFix) {
             "test.toml:2: disk.depth is 0; expected 1 to 1024; fix: raise it\n");
 }
 
+TEST(SettingsToml, SaysWhatReplacesAFormerOption) {
+  EXPECT_EQ(problems_of("[disk]\nwrite_through = false\n"),
+            "test.toml:2: option 'write_through' in [disk] has been replaced by 'demotion'; expected the "
+            "option that replaces it, see docs/configuration.md; fix: write demotion = \"write_through\" "
+            "instead of true, demotion = \"off\" instead of false\n");
+  EXPECT_THAT(problems_of("[disk]\ndemotion = \"later\"\n"), HasSubstr("disk.demotion is \"later\""));
+}
+
 TEST(SettingsToml, GuessesSectionsAndMisplacedOptions) {
   EXPECT_THAT(problems_of("[hots]\n"), HasSubstr("did you mean [host]?"));
   EXPECT_THAT(problems_of("[host]\ndepth = 3\n"), HasSubstr("move it to [disk], which has such an option"));

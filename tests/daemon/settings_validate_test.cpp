@@ -127,6 +127,7 @@ TEST(Settings, EveryBoundIsEnforced) {
       {"shadow.capacity_percents", [](settings& s) { s.shadow.capacity_percents = {}; }},
       {"copier.threads", [](settings& s) { s.copier.threads = 65; }},
       {"copier.piece_bytes", [](settings& s) { s.copier.piece_bytes = 1; }},
+      {"copier.nice", [](settings& s) { s.copier.nice = 20; }},
       {"lease.host_percent", [](settings& s) { s.lease.host_percent = 101; }},
       {"lease.host_percent", [](settings& s) { s.lease.host_percent = 29; }},
       {"lease.connection_percent", [](settings& s) { s.lease.connection_percent = 0; }},

@@ -103,12 +103,12 @@ TEST_F(PathParts, ObjectsOfAPathOutOfServiceAreAway) {
   }
 }
 
-TEST_F(PathParts, AFailedWriteHasFailedWhateverTheReason) {
+TEST_F(PathParts, AWriteThatDidNotCompleteHasFailedOrStalled) {
   path_parts parts(*paths, disk_direction::write, four<write_request>());
   parts.add(0, answer({ETIMEDOUT, EIO}, true));
   parts.add(1, answer({0, ENOSPC}));
   EXPECT_EQ(parts.outcome().outcomes,
-            (outcomes{outcome::failed, outcome::done, outcome::failed, outcome::failed}));
+            (outcomes{outcome::stalled, outcome::done, outcome::failed, outcome::failed}));
 }
 
 TEST_F(PathParts, TheEndOfADiskFailsTheRead) {

@@ -40,7 +40,7 @@ class one_worker {
  public:
   std::string socket() const { return daemon_.socket(); }
 
-  /// Taken by actors of this kind so far. Between two turns others are served.
+  /// Taken by actors of this kind so far; a turn counts when it is over, which may be after what it has answered. Between two turns others are served.
   uint64_t turns(const std::string& actor) const {
     std::string line = "terrace_turn_seconds_count{actor=\"" + actor + "\"} ";
     std::string page = test::scrape(port_);
@@ -86,13 +86,12 @@ TEST(BoundedWork, ALongPromptDelaysNobodyAndKeepsItsDeadline) {
   request.in = hostile.space();
   request.what = prompt.prefix();
   bystander other(daemon.socket());
-  auto before = clock::now();
   auto found = hostile->lookup(request, client::within(500ms));
-  // The client's own deadline ends its wait; the daemon's answer follows at once, and then the next request is served.
-  EXPECT_FALSE(found);
+  // The client's own deadline ends its wait; the daemon's answer follows, and then the next request is served.
+  ASSERT_FALSE(found);
+  EXPECT_EQ(found.error().code, errc::deadline) << found.error().text;
   EXPECT_TRUE(hostile->status(patiently()));
-  EXPECT_LT(clock::now() - before, 3s);
-  EXPECT_GE(daemon.turns("connection"), 100U) << "it is hashed in slices";
+  EXPECT_TRUE(eventually([&] { return daemon.turns("connection") >= 100; })) << "it is hashed in slices";
 }
 
 TEST(BoundedWork, NamesAndIdentifiersHave256Bytes) {
@@ -138,7 +137,7 @@ TEST(BoundedWork, AMillionObjectsOfAnInferenceDelayNobody) {
   }
   // The policy answers while it records them.
   EXPECT_TRUE(hostile->set_policy("host", "lru", patiently()));
-  EXPECT_GE(daemon.turns("policy") - before, 4 * turns_for_a_million);
+  EXPECT_TRUE(eventually([&] { return daemon.turns("policy") - before >= 4 * turns_for_a_million; }));
 }
 
 /// Where only states count, everything is searched, and then planned for, although nothing is there.
@@ -160,7 +159,7 @@ TEST(BoundedWork, AMillionStatesThatNobodyStoredDelayNobody) {
     EXPECT_EQ(found->requested_chunks, chain.size());
     EXPECT_EQ(found->found_chunks, 0U);
   }
-  EXPECT_GE(daemon.turns("lookup") - before, 2 * turns_for_a_million);
+  EXPECT_TRUE(eventually([&] { return daemon.turns("lookup") - before >= 2 * turns_for_a_million; }));
 }
 
 /// Each takes ten times what the trust group's requests may take together.

@@ -1,15 +1,10 @@
 // The terrace command and Prometheus, against the real daemon.
+#include "command_line.hpp"
 #include "tests/support/scrape.hpp"
 #include "workload.hpp"
 
 namespace terrace::e2e {
 namespace {
-
-ended_program terrace(const daemon_under_test& daemon, std::vector<std::string> words) {
-  words.insert(words.begin(), program("TERRACE"));
-  words.insert(words.end(), {"--socket", daemon.socket()});
-  return run(words);
-}
 
 TEST(Command, ReplayOfAGeneratedTraceFindsNoWrongByte) {
   daemon_under_test daemon({.disk_bytes = 256 * mebibyte});

@@ -85,5 +85,40 @@ TEST(HungDisk, TheEndSaysThatTheKernelKeepsTheProcess) {
   EXPECT_EQ(daemon.wait(), 0);
 }
 
+TEST(HungDisk, AnEvictionThatWaitsForItGoesOnWithout) {
+  own_file_system disk;
+  if (!disk.mounted())
+    GTEST_SKIP() << "needs the right to mount a file system of its own";
+  daemon_under_test daemon({.host_bytes = 16 * mebibyte,
+                            .host = "policy = \"lru\"\n",
+                            .disk_bytes = 64 * mebibyte,
+                            .disk = "stall_after = \"200ms\"\nadmission = \"always\"\n"
+                                    "demotion = \"write_back\"\n",
+                            .state_dir = disk.path(),
+                            .more = "",
+                            .parent = "/tmp"});
+  struct thawing { // before the daemon, which could not be killed
+    own_file_system& disk;
+    ~thawing() { disk.thaw(); }
+  } thaw_first{disk};
+  ASSERT_TRUE(daemon.await_log("joined"));
+  ASSERT_TRUE(disk.freeze());
+  tester client(daemon.socket());
+  for (uint64_t seed = 1; seed <= 6; ++seed)
+    EXPECT_EQ(client.store(chain_of(seed, 8)), 8U) << "chain " << seed;
+  EXPECT_TRUE(daemon.await_log("not completed for more than"));
+  EXPECT_EQ(client.store(chain_of(7, 4)), 4U);
+  // The victim that is being written stays, and so does its chain, because suffixes leave before prefixes.
+  EXPECT_EQ(client.load_and_check(chain_of(7, 4)), 4U);
+  disk.thaw();
+  // The disk is tried again, and what is evicted reaches it.
+  uint64_t seed = 100;
+  EXPECT_TRUE(eventually([&] {
+    EXPECT_EQ(client.store(chain_of(seed, 8)), 8U);
+    return client.lookup(chain_of(seed++ - 3, 8), false, on_disk).found_chunks == 8;
+  }));
+  EXPECT_EQ(client.load_and_check(chain_of(seed - 4, 8)), 8U);
+}
+
 } // namespace
 } // namespace terrace::e2e

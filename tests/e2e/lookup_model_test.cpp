@@ -40,6 +40,12 @@ class lookup_model {
   void add(size_t space, const digest& chunk, uint8_t pool, uint32_t rank, uint32_t tiers) {
     objects_[name(space, chunk, pool, rank)] |= tiers;
   }
+  /// What is in one tier is in the other one, too.
+  void copy(uint32_t from, uint32_t to) {
+    for (auto& [name, tiers] : objects_)
+      if ((tiers & from) != 0)
+        tiers |= to;
+  }
   void leave(uint32_t tier) {
     for (auto at = objects_.begin(); at != objects_.end();) {
       at->second &= ~tier;
@@ -160,7 +166,13 @@ std::vector<std::vector<uint32_t>> random_prompts(std::mt19937& random) {
   return all;
 }
 
-class LookupModel : public ::testing::TestWithParam<uint32_t> {
+/// A seed, and when what is stored reaches the disk.
+struct model_run {
+  uint32_t seed;
+  bool write_back = false;
+};
+
+class LookupModel : public ::testing::TestWithParam<model_run> {
  protected:
   struct member {
     size_t space;
@@ -219,11 +231,13 @@ class LookupModel : public ::testing::TestWithParam<uint32_t> {
     EXPECT_EQ(stored->stored_chunks + stored->present_chunks, range.count);
     for (uint32_t c = range.first; c < range.first + range.count; ++c)
       for (uint8_t pool : wanted)
-        model_.add(one.space, chain[c], pool, stored_as(one, pool), on_host | on_disk);
+        model_.add(one.space, chain[c], pool, stored_as(one, pool), reached_by_stores());
     await_writes();
   }
 
-  /// What has been stored is on the disk.
+  static uint32_t reached_by_stores() { return GetParam().write_back ? on_host : on_host | on_disk; }
+
+  /// What should be on the disk is there.
   void await_writes() {
     EXPECT_TRUE(eventually([&] { return observer_.tier("disk").objects == model_.objects_in(on_disk); }))
         << "disk: " << observer_.tier("disk").objects << ", expected " << model_.objects_in(on_disk);
@@ -252,6 +266,7 @@ class LookupModel : public ::testing::TestWithParam<uint32_t> {
   void evict() {
     fill_host();
     ASSERT_TRUE((*filler_)->clear(&(*filler_).space(), patiently()));
+    model_.copy(on_host, on_disk);
     model_.leave(on_host);
     await_writes();
   }
@@ -320,10 +335,13 @@ class LookupModel : public ::testing::TestWithParam<uint32_t> {
   }
 
   static constexpr uint64_t host_bytes = 24 * mebibyte;
-  std::mt19937 random_{GetParam()};
+  std::mt19937 random_{GetParam().seed};
   std::vector<std::vector<uint32_t>> prompts_ = random_prompts(random_);
   daemon_under_test daemon_{
-      daemon_options{.host_bytes = host_bytes, .host = "policy = \"lru\"\n", .disk_bytes = 512 * mebibyte}};
+      daemon_options{.host_bytes = host_bytes,
+                     .host = "policy = \"lru\"\n",
+                     .disk_bytes = 512 * mebibyte,
+                     .disk = GetParam().write_back ? "demotion = \"write_back\"\n" : ""}};
   std::array<member, 3> members_{
       {{0, shared_space(0), {}}, {0, shared_space(1), {}}, {1, plain_space(), {}}}};
   pool_client filler_{daemon_.socket(), small_space(), "filler"};
@@ -349,7 +367,15 @@ TEST_P(LookupModel, EveryAnswerIsTheModels) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, LookupModel, ::testing::Values(1U, 2U, 3U, 4U, 12U, 40U, 97U));
+std::string name_of_run(const ::testing::TestParamInfo<model_run>& one) {
+  return std::to_string(one.param.seed) + (one.param.write_back ? "WriteBack" : "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, LookupModel,
+                         ::testing::Values(model_run{1}, model_run{2}, model_run{3}, model_run{4},
+                                           model_run{12}, model_run{40}, model_run{97}, model_run{1, true},
+                                           model_run{3, true}, model_run{12, true}),
+                         name_of_run);
 
 } // namespace
 } // namespace terrace::e2e

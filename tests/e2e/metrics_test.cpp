@@ -89,12 +89,13 @@ bool eventually(const std::function<bool()>& condition) {
 }
 
 struct MetricsOfADaemon : ::testing::Test {
-  explicit MetricsOfADaemon(uint64_t disk_bytes = 32 * mebibyte)
+  explicit MetricsOfADaemon(uint64_t disk_bytes = 32 * mebibyte, const std::string& disk = {})
       : daemon({.host_bytes = 16 * mebibyte,
                 .disk_bytes = disk_bytes,
-                .disk = disk_bytes == 0 ? "" : "admission = \"always\"\n",
+                .disk = disk_bytes == 0 ? "" : "admission = \"always\"\n" + disk,
                 .metrics = "127.0.0.1:" + std::to_string(port),
-                .more = "[shadow]\npolicies = [\"lru\"]\ncapacity_percents = [100]\n"}) {}
+                .more = "[shadow]\npolicies = [\"lru\"]\ncapacity_percents = [100]\n"
+                        "[[quota]]\nname = \"some\"\ntenant = \"salt\"\nhost_max = \"50%\"\n"}) {}
   exposed now() const { return parse(test::scrape(port)); }
 
   uint16_t port = test::free_port();
@@ -122,6 +123,12 @@ void put_under_load(daemon_under_test& daemon) {
   ASSERT_TRUE(session);
   std::vector<uint32_t> prompt(20, 5);
   ASSERT_TRUE(client->lookup(*session, prompt, 0, {}, patiently()));
+  auto nothing = client.lookup_of(chains[0]);
+  nothing.options.no_load = true;
+  ASSERT_TRUE(client->lookup(nothing, patiently()));
+  auto kept_out = client.store_of(chains[0]);
+  kept_out.options.no_store = true;
+  ASSERT_TRUE(client->store(kept_out, patiently()));
   auto leased = client.lookup(chains.back(), true);
   ASSERT_TRUE(client->revoke(leased.held.id(), patiently()));
   ASSERT_TRUE(client->clear({}, patiently()));
@@ -145,12 +152,21 @@ const std::set<std::string> raised_by_trouble = {
     "terrace_refused_total",
     "terrace_sessions_evicted_total",
     "terrace_shadow_skipped_total",
+    "terrace_tier_demotions_failed_total",
+    "terrace_tenant_refused_total",
     "terrace_tier_dropped_total",
     "terrace_tier_evictions_without_victim_total",
     "terrace_tier_over_evicted_bytes_total",
     "terrace_tier_prefetch_refused_total",
     "terrace_tier_refused_total",
     "terrace_worker_pushed_jobs_total",
+};
+
+/// Those that need another `disk.demotion` than the default.
+const std::set<std::string> raised_by_demotion = {
+    "terrace_tier_demoted_bytes_total",
+    "terrace_tier_demoted_total",
+    "terrace_tier_demotion_wait_seconds",
 };
 
 TEST_F(MetricsOfADaemon, AreThoseOfThePageAndEachHasAProducer) {
@@ -164,6 +180,7 @@ TEST_F(MetricsOfADaemon, AreThoseOfThePageAndEachHasAProducer) {
     never_raised.clear();
     for (const auto& [name, of] : seen.kinds)
       if (of.kind != "gauge" && name.starts_with("terrace_") && !raised_by_trouble.contains(name) &&
+          !raised_by_demotion.contains(name) &&
           seen.sum_of(name + (of.kind == "histogram" ? "_count{" : "{")) == 0)
         never_raised.insert(name);
     return never_raised.empty();
@@ -177,6 +194,20 @@ TEST_F(MetricsOfADaemon, AreThoseOfThePageAndEachHasAProducer) {
     EXPECT_TRUE(page.contains(name)) << name << " is not in docs/metrics.md";
     EXPECT_EQ(of, page[name]) << name;
   }
+}
+
+struct MetricsOfWriteBack : MetricsOfADaemon {
+  MetricsOfWriteBack() : MetricsOfADaemon(32 * mebibyte, "demotion = \"write_back\"\n") {}
+};
+
+TEST_F(MetricsOfWriteBack, EachHasAProducer) {
+  ASSERT_TRUE(daemon.await_log("joined"));
+  put_under_load(daemon);
+  for (const std::string& name : raised_by_demotion)
+    EXPECT_TRUE(eventually([&] {
+      exposed seen = now();
+      return seen.sum_of(name + "{") + seen.sum_of(name + "_count{") > 0;
+    })) << name;
 }
 
 TEST_F(MetricsOfADaemon, TimeReuseAndEvictionPerTier) {

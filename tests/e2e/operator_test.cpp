@@ -1,4 +1,5 @@
 // What operators see and end: leases, clients, the log level, the daemon itself.
+#include "command_line.hpp"
 #include "tests/support/child_process.hpp"
 #include "tests/support/raw_client.hpp"
 #include "tests/support/scrape.hpp"
@@ -23,19 +24,6 @@ using test::child_process;
 using test::child_voice;
 
 constexpr uint64_t host_objects = 31; // of the default 32 MiB
-
-ended_program terrace(const daemon_under_test& daemon, std::vector<std::string> words) {
-  words.insert(words.begin(), program("TERRACE"));
-  words.insert(words.end(), {"--socket", daemon.socket()});
-  return run(words);
-}
-
-json answer_of(const daemon_under_test& daemon, std::vector<std::string> words) {
-  words.emplace_back("--json");
-  auto done = terrace(daemon, std::move(words));
-  EXPECT_EQ(done.exit_code, 0) << done.err;
-  return done.exit_code == 0 ? json::parse(done.out) : json();
-}
 
 std::string text_of(const lease_id& id) {
   std::string text;

@@ -69,6 +69,8 @@ class memory_record {
 struct overload {
   const char* name;
   bool disk;
+  const char* demotion = "write_through";
+  uint64_t chunks = 24'000; ///< moved by the client that moves most
 };
 
 void PrintTo(const overload& one, std::ostream* out) { *out << one.name; }
@@ -77,11 +79,12 @@ class Oversubscription : public ::testing::TestWithParam<overload> {
  protected:
   void SetUp() override {
     port_ = test::free_port();
-    daemon_ =
-        std::make_unique<daemon_under_test>(daemon_options{.host_bytes = host_bytes,
-                                                           .disk_bytes = GetParam().disk ? 8 * host_bytes : 0,
-                                                           .lease = {}, // as by default
-                                                           .metrics = "127.0.0.1:" + std::to_string(port_)});
+    daemon_ = std::make_unique<daemon_under_test>(
+        daemon_options{.host_bytes = host_bytes,
+                       .disk_bytes = GetParam().disk ? 8 * host_bytes : 0,
+                       .disk = std::string("demotion = \"") + GetParam().demotion + "\"\n",
+                       .lease = {}, // as by default
+                       .metrics = "127.0.0.1:" + std::to_string(port_)});
     course_.prefetches = GetParam().disk;
     course_.seed = terrace::testing::test_seed();
     if (GetParam().disk) {
@@ -168,7 +171,7 @@ class Oversubscription : public ::testing::TestWithParam<overload> {
 };
 
 TEST_P(Oversubscription, OfFourTimesTheMemoryDropsNothingAndLeavesEachClientAShare) {
-  course_.chunks_wanted = instrumented ? 2000 : 24'000;
+  course_.chunks_wanted = instrumented ? 2000 : GetParam().chunks;
   let_them_work();
   report();
   expect_shares();
@@ -243,7 +246,8 @@ TEST(OversubscribedMemory, APrefetchIsRefusedOnceAStoreWaitsAndNoStoreIs) {
 
 std::string name_of(const ::testing::TestParamInfo<overload>& one) { return one.param.name; }
 
-constexpr overload overloads[] = {{"HostMemoryAlone", false}, {"WithADisk", true}};
+constexpr overload overloads[] = {
+    {"HostMemoryAlone", false}, {"WithADisk", true}, {"WithWriteBack", true, "write_back", 8'000}};
 
 INSTANTIATE_TEST_SUITE_P(Tiers, Oversubscription, ::testing::ValuesIn(overloads), name_of);
 INSTANTIATE_TEST_SUITE_P(Tiers, OversubscriptionSlow, ::testing::ValuesIn(overloads), name_of);

@@ -279,6 +279,16 @@ void ProtocolRules::add_rows_of_transfers(std::map<std::string, std::vector<tria
       {prefetch(space_, {.lease = lease}), "got 2"},
       {prefetch(space_, named), "lookup_id of 16 bytes"},
   };
+  to["`tiers` and `no_load` of a `Load` or a `Prefetch`"] = {
+      {load_of({.tiers = 15, .no_load = true}), ""},
+      {load_of({.tiers = 16}), "tiers of 0 to 15"},
+      {load_of({.prefix = {}, .lease = lease, .no_load = false}), ""},
+      {load_of({.prefix = {}, .lease = lease, .tiers = 2}), "tiers with a prefix only"},
+      {load_of({.prefix = {}, .lease = lease, .no_load = true}), "no_load with a prefix only"},
+      {prefetch(space_, {.tiers = 2, .no_load = true}), ""},
+      {prefetch(space_, {.tiers = 16}), "tiers of 0 to 15"},
+      {prefetch(space_, {.prefix = {}, .lease = lease, .tiers = 2}), "tiers with a prefix only"},
+  };
   to["`rule` of a `Prefetch`"] = {
       {prefetch(space_, {.rule = wire::StopRule::deadline, .deadline_ms = 1000}), ""},
       {prefetch(space_, {.rule = wire::StopRule::deadline}), "deadline_ms with the rule deadline"},

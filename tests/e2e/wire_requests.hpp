@@ -45,6 +45,7 @@ struct space_fields {
   uint32_t chunk = 16, block = 16, world = 1, rank = 0;
   std::vector<pool_fields> pools{{}};
   wire::HashAlgorithm algorithm = wire::HashAlgorithm::sha256_cbor;
+  uint32_t deadline_ms = 0; ///< the default of its requests
 };
 
 inline frame_bytes open_space(const space_fields& with) {
@@ -59,9 +60,11 @@ inline frame_bytes open_space(const space_fields& with) {
       pools.push_back(wire::CreatePool(b, b.CreateString(pool.name), pool.object_bytes, pool.rule, 1, false,
                                        list, pool.groups));
     }
+    auto defaults =
+        with.deadline_ms == 0 ? 0 : wire::CreateRequestDefaults(b, 0, 128, with.deadline_ms, false, false);
     auto model = b.CreateString(with.model), dtype = b.CreateString("uint8"), layout = b.CreateString("l");
     return wire::CreateOpenSpace(b, model, 0, dtype, layout, with.chunk, with.block, with.world,
-                                 b.CreateVector(pools), 0, with.algorithm, 0, with.rank);
+                                 b.CreateVector(pools), 0, with.algorithm, 0, with.rank, 0, defaults);
   });
 }
 
@@ -146,14 +149,25 @@ struct prefetch_fields {
   wire::StopRule rule = wire::StopRule::best_effort;
   uint32_t deadline_ms = 0;
   std::optional<wire::Arrivals> arrivals{};
+  uint32_t tiers = 0;
+  std::optional<bool> no_load{};
 };
+
+inline flatbuffers::Offset<wire::Options> options_with(FlatBufferBuilder& b, std::optional<bool> no_load) {
+  if (!no_load)
+    return 0;
+  wire::OptionsBuilder options(b);
+  options.add_no_load(*no_load);
+  return options.Finish();
+}
 
 inline frame_bytes prefetch(uint32_t space, const prefetch_fields& with) {
   return frame_with(kind::prefetch, 2, [&](FlatBufferBuilder& b) {
     auto prefix = with.prefix ? add(b, *with.prefix) : 0;
     auto lease = list_of(b, with.lease), id = list_of(b, with.id);
-    return wire::CreatePrefetch(b, space, prefix, lease, id, 1, with.rule, with.deadline_ms, 0,
-                                with.arrivals ? &*with.arrivals : nullptr);
+    auto options = options_with(b, with.no_load);
+    return wire::CreatePrefetch(b, space, prefix, lease, id, 1, with.rule, with.deadline_ms, options,
+                                with.arrivals ? &*with.arrivals : nullptr, with.tiers);
   });
 }
 
@@ -164,6 +178,8 @@ struct transfer_fields {
   std::vector<wire::Run> runs{{0, small_object, 0, 1}, {small_object, small_object, 0, 1}};
   std::optional<std::vector<uint32_t>> runs_per_object{};
   std::optional<wire::Arrivals> arrivals{};
+  uint32_t tiers = 0;
+  std::optional<bool> no_load{};
 };
 
 inline frame_bytes load(uint32_t space, uint32_t region, const transfer_fields& with) {
@@ -172,8 +188,9 @@ inline frame_bytes load(uint32_t space, uint32_t region, const transfer_fields& 
     auto prefix = with.prefix ? add(b, *with.prefix) : 0;
     auto lease = list_of(b, with.lease);
     auto counts = list_of(b, with.runs_per_object);
-    return wire::CreateLoad(b, space, prefix, lease, with.first, with.chunks, region, runs, counts, 0, 0, 0,
-                            with.arrivals ? &*with.arrivals : nullptr);
+    auto options = options_with(b, with.no_load);
+    return wire::CreateLoad(b, space, prefix, lease, with.first, with.chunks, region, runs, counts, 0,
+                            options, 0, with.arrivals ? &*with.arrivals : nullptr, with.tiers);
   });
 }
 

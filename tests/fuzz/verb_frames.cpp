@@ -247,6 +247,17 @@ made_frame make_request(kind verb, uint64_t request, input_bytes& from, const ve
       chunks named(from);
       return finish(wire::CreateEvict(b, space, named.write(b), from.take() % 16));
     }
+    case kind::move: {
+      uint32_t space = one_of(client.spaces, from.take());
+      chunks named(from);
+      return finish(wire::CreateMove(b, space, named.write(b), 1 + from.take() % 2));
+    }
+    case kind::quota: {
+      uint8_t which = from.take();
+      if (which % 2 == 0)
+        return finish(wire::CreateQuota(b));
+      return finish(wire::CreateQuotaDirect(b, "tenant", which % 4 == 1 ? "host" : "disk", which * 4096));
+    }
     case kind::revoke: return finish(wire::CreateRevoke(b, lease_in(b, shared, from.take())));
     case kind::leases: return finish(wire::CreateLeases(b, from.take() % 4));
     case kind::release: return finish(wire::CreateRelease(b, lease_in(b, shared, from.take())));

@@ -135,6 +135,8 @@ std::vector<verb_seed> verb_seeds() {
                         .add(kind::revoke, 0, {0})
                         .add(kind::release, 1, {0})
                         .add(kind::pin, 0, {0, writer::chunks(0), 0, 0})
+                        .add(kind::move, 0, {0, writer::chunks(0), 0, 0})
+                        .add(kind::move, 1, {0, writer::chunks(0), 0, 1})
                         .add(kind::evict, 1, {0, writer::chunks(0), 0, 0})
                         .add(kind::pin, 1, {0, writer::chunks(0), 0, 0})
                         .add(kind::unpin, 0, {0, writer::chunks(0), 0})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import dataclasses
 import gc
 import os
 import unittest
@@ -209,6 +210,27 @@ class Objects(DaemonTest):
             self.daemon.store(space, Prefix.of_digests(chain), region, [(0, OBJECT_BYTES)] * 2, timeout=PATIENCE)
         self.assertEqual(self.daemon.clear(space, timeout=PATIENCE).objects, 2)
         self.assertEqual(self.daemon.lookup(space, Prefix.of_digests(chain), timeout=PATIENCE).found_chunks, 0)
+
+    def test_options_and_defaults_of_a_space_turn_loads_and_stores_off(self) -> None:
+        chain = chain_of(31, 2)
+        memory = terrace.Memory(2 * OBJECT_BYTES)
+        region = self.daemon.register_region(memory, timeout=PATIENCE)
+        runs = [(i * OBJECT_BYTES, OBJECT_BYTES) for i in range(2)]
+        prefix = Prefix.of_digests(chain)
+        nothing = terrace.Options(no_store=True, no_load=True)
+        stored = self.daemon.store(self.space, prefix, region, runs, options=nothing, timeout=PATIENCE)
+        self.assertEqual((stored.stored_chunks, stored.present_chunks), (0, 0))
+        self.daemon.store(self.space, prefix, region, runs, timeout=PATIENCE)
+        self.assertEqual(self.daemon.lookup(self.space, prefix, options=nothing, timeout=PATIENCE).found_chunks, 0)
+        self.assertEqual(self.daemon.lookup(self.space, prefix, timeout=PATIENCE).found_chunks, 2)
+
+        with terrace.connect(self.server.socket, timeout=PATIENCE) as other:
+            spec = dataclasses.replace(SPEC, defaults=terrace.RequestDefaults(tiers=[terrace.Tier.DISK], no_store=True))
+            space = other.open_space(spec, timeout=PATIENCE)
+            self.assertEqual(space.fingerprint, self.space.fingerprint)
+            self.assertEqual(other.lookup(space, prefix, timeout=PATIENCE).found_chunks, 0)
+            found = other.lookup(space, prefix, tiers=[terrace.Tier.HOST], timeout=PATIENCE)
+            self.assertEqual(found.found_chunks, 2)
 
     def test_an_error_names_the_trace_of_its_request(self) -> None:
         traced = terrace.Options(trace="request-4711")

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 
 #include <cstdint>
+#include <cstdlib>
 #include <string>
 
 namespace terrace::test {
@@ -31,6 +32,12 @@ inline std::string scrape(uint16_t port) {
     answer.append(piece, static_cast<size_t>(n));
   auto body = answer.find("\r\n\r\n");
   return body == std::string::npos ? answer : answer.substr(body + 4);
+}
+
+/// The number behind a series of an exposition; -1: there is none.
+inline double number_behind(const std::string& text, const std::string& series) {
+  auto at = text.find("\n" + series + " ");
+  return at == std::string::npos ? -1 : std::strtod(text.c_str() + at + series.size() + 2, nullptr);
 }
 
 /// A port of the loopback that nobody listens on at the moment.

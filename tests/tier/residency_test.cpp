@@ -350,3 +350,19 @@ TEST_F(Residency, AClearInStepsRemovesWhatWasThereWhenItBegan) {
     EXPECT_FALSE(sees(number));
   EXPECT_TRUE(sees(10'000));
 }
+
+TEST_F(Residency, ATierThatOnlyStagesKeepsWhatIsHeldAndNothingElse) {
+  tier.only_stage();
+  auto acquired = acquire(chain(0, 2));
+  auto held = tier.publish(acquired.places, true);
+  EXPECT_TRUE(sees(0));
+  EXPECT_TRUE(tier.take_retired().empty());
+  EXPECT_TRUE(tier.release({held[0].id}).empty());
+  EXPECT_FALSE(sees(0));
+  EXPECT_TRUE(sees(1)) << "it is still held";
+  EXPECT_EQ(tier.take_retired().size(), 1U);
+  acquired = acquire(chain(7, 1));
+  tier.publish(acquired.places, false);
+  EXPECT_FALSE(sees(7)) << "nobody held it";
+  EXPECT_EQ(tier.take_retired().size(), 1U);
+}

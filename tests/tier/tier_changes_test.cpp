@@ -116,6 +116,49 @@ TEST_F(TierChanges, ARoundEvictsWhatThePolicyNames) {
   EXPECT_EQ(tier.report({}).objects, 3u);
 }
 
+TEST_F(TierChanges, VictimsThatAreWrittenFirstLeaveAfterwards) {
+  store(0, 4);
+  tier.settle();
+  tier.begin(round_for(page));
+  EXPECT_TRUE((tier.question(), tier.choose(named({3})), true));
+  EXPECT_EQ(tier.begin_demotion().size(), 1u);
+  auto done = tier.evict();
+  ASSERT_TRUE(done);
+  EXPECT_EQ(done->objects, 1u);
+  ASSERT_TRUE(tier.take_ended());
+}
+
+TEST_F(TierChanges, NoVictimLeavesIfTheRequestFitsOnceItIsWritten) {
+  store(0, 4);
+  tier.settle();
+  tier.begin(round_for(page));
+  tier.question();
+  tier.choose(named({3}));
+  auto victims = tier.begin_demotion();
+  EXPECT_TRUE(tier.settle({{0, page}}).freed.empty()) << "it is the round's";
+  EXPECT_FALSE(tier.evict());
+  EXPECT_TRUE(tier.take_ended());
+  EXPECT_EQ(tier.objects().table().get(victims[0])->state(), object_state::published);
+}
+
+TEST_F(TierChanges, NoVictimLeavesForARequestThatHasEndedMeanwhile) {
+  store(0, 4);
+  tier.settle();
+  auto space = make_allocator("free_list", {.capacity_bytes = 4 * page});
+  (void) (*space)->allocate(std::vector<uint64_t>(4, page));
+  auto waiting = std::make_shared<request_context>();
+  auto round = std::make_shared<eviction_round>();
+  round->ask_for({{1, {page}, waiting}}, std::move(*space));
+  tier.begin(round);
+  tier.question();
+  tier.choose(named({3}));
+  tier.begin_demotion();
+  waiting->ended = errc::cancelled;
+  EXPECT_FALSE(tier.evict());
+  EXPECT_TRUE(tier.take_ended());
+  EXPECT_EQ(tier.report({}).objects, 4u);
+}
+
 TEST_F(TierChanges, WhatIsFreedDuringARoundStaysWithIt) {
   store(0, 4);
   tier.settle();

@@ -50,6 +50,23 @@ TEST(WriteLine, ALargerNoticeIsWrittenAlone) {
   EXPECT_TRUE(line.next());
 }
 
+TEST(WriteLine, UrgentOnesGoBeforeTheOthersInTheirOrder) {
+  write_line line(1);
+  line.push(notice(1));
+  line.push_urgent(notice(2));
+  line.push(notice(3));
+  line.push_urgent(notice(4));
+  std::vector<size_t> order;
+  while (auto next = line.next()) {
+    order.push_back(next->objects());
+    line.done(*next);
+  }
+  EXPECT_EQ(order, (std::vector<size_t>{2, 4, 1, 3}));
+  line.push(notice(5));
+  line.push_urgent(notice(6));
+  EXPECT_EQ(line.next()->objects(), 6u);
+}
+
 TEST(WriteLine, ANoticeWithoutBytesIsInProgressToo) {
   write_line line(300);
   line.push(notice(0));

@@ -172,4 +172,25 @@ TEST_F(WritePassage, PublishesWhatWasWritten) {
   EXPECT_EQ(done.bytes, payload);
   EXPECT_EQ(done.away, 1u);
   EXPECT_EQ(done.failed, 2u);
+  EXPECT_TRUE(done.stalled);
+}
+
+TEST_F(WritePassage, ItsEndIsToldToWhoeverAsked) {
+  write_through_notice notice;
+  notice.objects = chain(1, 2, payload);
+  notice.held = std::make_shared<object_hold>(
+      release_sink_ptr{}, std::vector<object_place>{{object_id{1}, 0, payload, physical}, {}});
+  std::weak_ptr<object_hold> held = notice.held;
+  uint64_t told = 0;
+  notice.ended = [&](const demote_answer& answer) {
+    told = answer.done.lost_in_all();
+    EXPECT_TRUE(held.expired()) << "the hold ends first";
+  };
+  write_passage pass(std::move(notice));
+  EXPECT_EQ(pass.wanted(), 1u);
+  pass.told().done.lose(demotion_failure::degraded, pass.refuse_all());
+  EXPECT_EQ(pass.wanted(), 0u);
+  pass.end();
+  EXPECT_EQ(told, 1u);
+  pass.end(); // once
 }

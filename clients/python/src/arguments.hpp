@@ -67,4 +67,16 @@ std::vector<Number> numbers_of(nb::handle list, const char* what) {
   return numbers;
 }
 
+/// A bit for each tier of a sequence.
+inline uint32_t tiers_of(nb::handle list) {
+  uint32_t mask = 0;
+  for (nb::handle one : list) {
+    auto tier = part_of<uint32_t>(one, "a tier");
+    if (tier > 31)
+      refuse("expected a tier, got " + std::to_string(tier));
+    mask |= 1U << tier;
+  }
+  return mask;
+}
+
 } // namespace terrace::python

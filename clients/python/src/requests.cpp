@@ -27,17 +27,6 @@ client::request_options options_of(std::optional<owned_options*> given) {
   return options;
 }
 
-uint32_t tiers_of(nb::handle list) {
-  uint32_t mask = 0;
-  for (nb::handle one : list) {
-    auto tier = part_of<uint32_t>(one, "a tier");
-    if (tier > 31)
-      refuse("expected a tier, got " + std::to_string(tier));
-    mask |= 1U << tier;
-  }
-  return mask;
-}
-
 // Each request in both forms: with `waits` its result, otherwise a ticket.
 template <class T, bool waits, class Submit>
 nb::object run(const answer_context& with, client::deadline until, Submit&& submit) {
@@ -196,19 +185,23 @@ void bind_options(nb::module_& in) {
   nb::class_<owned_options>(in, "Options")
       .def(
           "__init__",
-          [](owned_options* self, uint8_t priority, const std::string& trace, uint64_t inference,
-             uint64_t session, uint32_t turn, std::optional<int64_t> time_ns,
-             std::optional<uint32_t> prefill_tokens_per_s) {
+          [](owned_options* self, std::optional<uint8_t> priority, const std::string& trace,
+             uint64_t inference, uint64_t session, uint32_t turn, std::optional<int64_t> time_ns,
+             std::optional<uint32_t> prefill_tokens_per_s, std::optional<bool> no_load,
+             std::optional<bool> no_store) {
             new (self) owned_options{
                 {.priority = priority, .trace = {}, .inference = inference, .session = session, .turn = turn},
                 trace};
             if (time_ns)
               self->options.time = std::chrono::nanoseconds(*time_ns);
             self->options.prefill_tokens_per_s = prefill_tokens_per_s;
+            self->options.no_load = no_load;
+            self->options.no_store = no_store;
           },
-          nb::kw_only(), nb::arg("priority") = 128, nb::arg("trace") = "", nb::arg("inference") = 0,
+          nb::kw_only(), nb::arg("priority") = nb::none(), nb::arg("trace") = "", nb::arg("inference") = 0,
           nb::arg("session") = 0, nb::arg("turn") = 0, nb::arg("time_ns") = nb::none(),
-          nb::arg("prefill_tokens_per_s") = nb::none());
+          nb::arg("prefill_tokens_per_s") = nb::none(), nb::arg("no_load") = nb::none(),
+          nb::arg("no_store") = nb::none());
 }
 
 /// Each request by its name, and as a ticket by `submit_` and its name.

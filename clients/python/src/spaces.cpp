@@ -53,6 +53,12 @@ client::space_spec spec_of(nb::handle described) {
   spec.seed = member<std::string>(described, "seed");
   spec.rank = member<uint32_t>(described, "rank");
   spec.prefill_tokens_per_s = member<uint32_t>(described, "prefill_tokens_per_s");
+  nb::object defaults = described.attr("defaults");
+  spec.defaults = {.tiers = tiers_of(defaults.attr("tiers")),
+                   .priority = member<uint8_t>(defaults, "priority"),
+                   .time = std::chrono::milliseconds(member<uint32_t>(defaults, "deadline_ms")),
+                   .no_load = member<bool>(defaults, "no_load"),
+                   .no_store = member<bool>(defaults, "no_store")};
   return spec;
 }
 

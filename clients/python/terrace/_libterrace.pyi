@@ -287,17 +287,20 @@ class Options:
     def __init__(
         self,
         *,
-        priority: int = 128,
+        priority: int | None = None,
         trace: str = "",
         inference: int = 0,
         session: int = 0,
         turn: int = 0,
         time_ns: int | None = None,
         prefill_tokens_per_s: int | None = None,
+        no_load: bool | None = None,
+        no_store: bool | None = None,
     ) -> None:
-        """`priority`: the smaller, the more urgent. `trace`: shown in the daemon's log and in error texts. `inference`: one
+        """What is None is as the space's `defaults` say. `priority`: the smaller, the more urgent. `trace`: shown in the daemon's log and in error texts. `inference`: one
         number for all that belongs to an inference request. `prefill_tokens_per_s`: of this request instead of the space's;
-        0: all that is found is given."""
+        0: all that is found is given. `no_load`: lookups, and loads and prefetches of a prefix, find nothing. `no_store`: store
+        and reserve keep nothing."""
 
 class Connection:
     def __init__(

@@ -77,8 +77,19 @@ class Pool:
 
 
 @dataclass(frozen=True)
+class RequestDefaults:
+    """What holds for all requests of this connection in a space that say nothing else; see `Options`."""
+
+    tiers: Sequence[int] = ()  #: the `Tier`s that are searched; empty: all
+    priority: int = 128
+    deadline_ms: int = 0  #: of a request without a timeout; 0: as the daemon is configured
+    no_load: bool = False
+    no_store: bool = False
+
+
+@dataclass(frozen=True)
 class SpaceSpec:
-    """Clients whose specs differ in any field but the last two share nothing."""
+    """Clients whose specs differ in any field but the last three share nothing."""
 
     model: str
     dtype: str
@@ -95,3 +106,4 @@ class SpaceSpec:
     #: The speed at which this client computes KV, not part of the space either: then it is not given what it has sooner
     #: if it computes it again (`recompute_chunks` of answers). 0: not declared.
     prefill_tokens_per_s: int = 0
+    defaults: RequestDefaults = RequestDefaults()

@@ -145,12 +145,14 @@ class connection {
   /// Sets how long the request may wait; 0: the default.
   void set_deadline(const request& what, uint32_t deadline_ms);
 
-  /// Takes the inference and the trace of the request from the options.
-  static void take_options(const request& what, const wire::Options* options);
+  /// The deadline, inference, priority and trace of the request: its own, or else those of the space that it names.
   template <class Request>
   void take_terms(const request& what, const Request& asked) {
-    set_deadline(what, asked.deadline_ms());
-    take_options(what, asked.options());
+    request_defaults defaults;
+    if constexpr (requires { asked.space(); })
+      defaults = defaults_of_space(asked.space());
+    set_deadline(what, asked.deadline_ms() != 0 ? asked.deadline_ms() : defaults.deadline_ms);
+    take_options(what, asked.options(), defaults);
   }
   /// Notifies the policy of the inference's access to these objects, root first, unless the request belongs
   /// to no inference.
@@ -181,6 +183,10 @@ class connection {
 
   /// At which it computes the space's KV, in tokens per second; 0: what it computes faster than it is read is not left to it.
   uint32_t prefill_speed(const wire::Options* options, const client_space& in) const;
+  /// True if the request is to find nothing, which is counted.
+  bool loads_nothing(const wire::Options* options, const client_space& in);
+  /// True if the request is to store nothing, which is counted.
+  bool stores_nothing(const wire::Options* options, const client_space& in);
   /// So many chunks are left to it; 0: none.
   void count_recomputed(const space_spec& spec, uint32_t chunks);
 
@@ -330,6 +336,8 @@ class connection {
 
  private:
   using next = connection_life::next;
+  request_defaults defaults_of_space(uint32_t id) const; ///< those of any, if it is not open
+  static void take_options(const request& what, const wire::Options* options, const request_defaults& space);
   void take(next what);
   template <class F, class Answer>
   static Answer argument_of(void (F::*)(Answer) const);

@@ -263,12 +263,24 @@ void connection::in_steps(const request& what, const char* doing, std::function<
     resume(what, [this, what, doing, next = std::move(step)] { in_steps(what, doing, next); });
 }
 
-// ---- what is left to the client ----
+// ---- what is left to the client, by its declarations ----
 
 uint32_t connection::prefill_speed(const wire::Options* options, const client_space& in) const {
-  return group().cost_model->load(std::memory_order_relaxed)
-             ? prefill_speed_of(options, in.prefill_tokens_per_s)
-             : 0;
+  return group().cost_model->load(std::memory_order_relaxed) ? prefill_speed_of(options, in.defaults) : 0;
+}
+
+bool connection::loads_nothing(const wire::Options* options, const client_space& in) {
+  bool nothing = no_load_of(options, in.defaults);
+  if (nothing)
+    environment_->client_probe->loaded_nothing();
+  return nothing;
+}
+
+bool connection::stores_nothing(const wire::Options* options, const client_space& in) {
+  bool nothing = no_store_of(options, in.defaults);
+  if (nothing)
+    environment_->client_probe->stored_nothing();
+  return nothing;
 }
 
 void connection::count_recomputed(const space_spec& spec, uint32_t chunks) {

@@ -163,7 +163,14 @@ void connection::with_session(const request& what, const session_id& id, uint64_
 
 // ---- inferences ----
 
-void connection::take_options(const request& what, const wire::Options* options) {
+request_defaults connection::defaults_of_space(uint32_t id) const {
+  auto known = holdings_.space(static_cast<space_id>(id));
+  return known ? known->defaults : request_defaults{};
+}
+
+void connection::take_options(const request& what, const wire::Options* options,
+                              const request_defaults& space) {
+  what.context->priority = priority_of(options, space);
   what.context->inference = options != nullptr ? options->inference() : 0;
   if (options != nullptr && options->trace() != nullptr)
     what.context->trace = options->trace()->str();
@@ -173,14 +180,14 @@ void connection::use_for_inference(const request& what, const wire::Options* opt
   if (what.context->inference == 0)
     return;
   size_t count = objects.size();
-  tell_policy(begin_of(what.context->inference, *options, std::move(objects)), count);
+  tell_policy(begin_of(*what.context, *options, std::move(objects)), count);
 }
 
 void connection::tell_shadows(const request& what, const wire::Options* options, const space_ptr& in,
                               std::shared_ptr<const chunk_prefix> prefix, std::optional<uint16_t> rank) {
   if (!group().feed || prefix->chunks.empty() || !group().feed->offer(prefix->chunks.size()))
     return;
-  send(group().shadow, shadow_use_of(what.context->inference, options, in, std::move(prefix), rank));
+  send(group().shadow, shadow_use_of(*what.context, options, in, std::move(prefix), rank));
 }
 
 } // namespace terrace::actors

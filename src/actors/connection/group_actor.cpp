@@ -27,9 +27,20 @@ forget_spaces_answer on_forget_spaces(group_pointer self, const forget_spaces_re
   assert(request.empty.size() <= empty_spaces_request::spaces_max);
   auto answer = self->state.book->answer(request);
   assert(answer.forgotten.size() <= request.empty.size());
-  if (auto group = self->state.group.lock(); group && !answer.forgotten.empty())
+  auto group = self->state.group.lock();
+  if (group && !answer.forgotten.empty())
+    group->tenants->forgotten(answer.forgotten);
+  if (group && !answer.forgotten.empty())
     for (const tier_parts& tier : group->tiers())
       self->send(tier.tier, forget_spaces_notice{answer.forgotten});
+  return answer;
+}
+
+/// The tiers ask for the tenant of a space when a request uses it, which is after this.
+open_space_answer on_open_space(group_pointer self, const open_space_request& request) {
+  auto answer = self->state.book->answer(request);
+  if (auto group = self->state.group.lock(); group && answer.opened)
+    group->tenants->opened(answer.opened->id, request.spec.salt);
   return answer;
 }
 
@@ -49,7 +60,7 @@ group_actor::behavior_type group_behavior(group_pointer self, const space_regist
   group_book& book = self->state.book.emplace(spaces, notices, sessions, probe);
   self->state.group = group;
   return {
-      [&book](const open_space_request& request) { return book.answer(request); },
+      [self](const open_space_request& request) { return on_open_space(self, request); },
       [&book](const idle_spaces_request& request) { return book.answer(request); },
       [self](const forget_spaces_request& request) { return on_forget_spaces(self, request); },
       [&book](const reserve_spaces_request& request) { return book.answer(request); },

@@ -3,6 +3,7 @@
 #include "actors/connection/group_actor.hpp"
 #include "actors/tier/policy_actor.hpp"
 #include "actors/tier/tier_actor.hpp"
+#include "actors/tier/tiers_below.hpp"
 #include "actors/transfer/write_through_actor.hpp"
 #include "storage/object_header.hpp"
 
@@ -45,6 +46,9 @@ result<std::shared_ptr<group_parts>> build_group(caf::actor_system& system, cons
   group->memory = std::move(*memory);
   group->leases = std::make_shared<lease_ledger>(plan.leases, plan.lease_ends);
   group->lease_ends = plan.lease_ends;
+  group->tenants->set_quotas(plan.quotas);
+  group->host_tenants = probes.host_tenants;
+  group->disk_tenants = probes.disk_tenants;
   group->copiers = std::move(copiers);
   group->cost_model = plan.cost_model;
   group->fit_window();
@@ -70,8 +74,16 @@ result<std::shared_ptr<group_parts>> build_group(caf::actor_system& system, cons
     return tl::unexpected(space.error());
   auto host = tier_of(tier_kind::host, plan.host, std::move(*space), group->policy, probes.host);
   host.leases = group->leases;
+  host.quotas = std::make_shared<tenant_quotas>(
+      tier_kind::host, group->tenants, [memory = group->memory] { return memory->size(); },
+      probes.host_tenants);
   host.ends = group->lease_ends;
   host.objects = std::make_unique<residency>(tier_kind::host);
+  group->staging_only = plan.host.staging_only;
+  if (plan.host.staging_only)
+    host.objects->only_stage();
+  if (plan.disk && needs_origins(plan.demotion))
+    host.objects->keep_origins(false); // until it joins, nothing can be written
   tier_parts first;
   first.kind = tier_kind::host;
   first.index = host.objects->index();
@@ -91,14 +103,17 @@ void join_tier(caf::actor_system& system, group_parts& group, lower_tier below) 
   parts.meter = below.meter;
   parts.bytes = below.space->usage().capacity_bytes;
   parts.mover = below.mover;
-  parts.write_new = below.write_new;
+  parts.demotion = below.demotion;
   auto tier = tier_of(below.kind, below.plan, std::move(below.space), group.policy, below.probe);
   tier.objects = below.objects ? std::move(below.objects) : std::make_unique<residency>(below.kind);
   tier.keeper = below.keeper;
   tier.ends = group.lease_ends;
+  tier.quotas = std::make_shared<tenant_quotas>(
+      below.kind, group.tenants, [bytes = parts.bytes] { return bytes; },
+      below.kind == tier_kind::disk ? group.disk_tenants : nullptr);
   parts.index = tier.objects->index();
   parts.tier = spawn_tier(system, std::move(tier));
-  auto looks = write_admission::looks_of(below.admission, below.write_new);
+  auto looks = write_admission::looks_of(below.admission, below.demotion == demotion_mode::write_through);
   parts.second_looks = looks;
   write_through_arguments down;
   down.host_tier = group.host;
@@ -117,6 +132,10 @@ void join_tier(caf::actor_system& system, group_parts& group, lower_tier below) 
   down.probe = below.probe;
   down.bytes_in_progress = below.write_bytes_in_progress;
   parts.write_through = spawn_write_through(system, std::move(down));
+  if (needs_origins(below.demotion))
+    caf::anon_send(group.host, tier_joined_notice{std::make_shared<const tier_below>(
+                                   tier_below{below.demotion, parts.write_through, parts.index,
+                                              below.admission.rule != admission_rule::always})});
   group.join(std::move(parts));
 }
 
@@ -151,7 +170,7 @@ void join_disk(caf::actor_system& system, group_parts& group, const group_plan& 
   disk.probe = probes.disk_tier;
   disk.meter = probes.disk_meter;
   disk.admission = plan.admission;
-  disk.write_new = plan.write_new;
+  disk.demotion = plan.demotion;
   disk.write_bytes_in_progress = opened.write_bytes_in_progress(disk.write_bytes_in_progress);
   join_tier(system, group, std::move(disk));
   group.ready();

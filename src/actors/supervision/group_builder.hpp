@@ -25,8 +25,8 @@ struct lower_tier {
   std::shared_ptr<metrics::tier_probe> probe = std::make_shared<metrics::tier_probe>();
   std::shared_ptr<const read_meter> meter; ///< which the mover tells of its reads; null: none
   disk_admission admission;
-  bool write_new = true;                        ///< also write new stores
-  uint64_t write_bytes_in_progress = 128 << 20; ///< bytes written at a time
+  demotion_mode demotion = demotion_mode::write_through; ///< when it gets what host memory has
+  uint64_t write_bytes_in_progress = 128 << 20;          ///< bytes written at a time
 };
 
 /// Creates the group without its disk, ready to serve. Errors: the arena's, the allocator's.

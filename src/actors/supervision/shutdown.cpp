@@ -6,6 +6,9 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
+
 namespace terrace::actors {
 
 namespace {
@@ -63,13 +66,46 @@ void settle_tier(supervisor_pointer self, const tier_parts& tier) {
       .then([close](const finish_writes_answer&) { close(); }, [close](const caf::error&) { close(); });
 }
 
+void settle_below(supervisor_pointer self, const group_parts& group) {
+  for (const tier_parts& tier : group.tiers())
+    if (tier.mover)
+      settle_tier(self, tier);
+}
+
+/// What only host memory has is written first, if it would have been when it is evicted.
+void settle_group(supervisor_pointer self, const std::shared_ptr<group_parts>& group) {
+  const auto& tiers = group->tiers();
+  auto gets_evicted = [](const tier_parts& tier) { return tier.demotion == demotion_mode::write_back; };
+  if (std::none_of(tiers.begin(), tiers.end(), gets_evicted)) {
+    settle_below(self, *group);
+    return;
+  }
+  self->state.course.await();
+  auto go_on_below = [self, group] {
+    if (self->state.course.now() != phase::settling)
+      return;
+    settle_below(self, *group);
+    on_settled(self);
+  };
+  // The rest of the time is for what is under way then, and for the index.
+  auto until = std::chrono::steady_clock::now() + self->state.with.shutdown_grace * 3 / 4;
+  self->request(group->host, caf::infinite, write_down_request{until})
+      .then(
+          [self, group, go_on_below](const write_down_answer& answer) {
+            if (!answer.complete)
+              self->state.with.warn("group " + group->name +
+                                    ": not everything in host memory was written to disk within "
+                                    "daemon.shutdown_grace; the rest is lost");
+            go_on_below();
+          },
+          [go_on_below](const caf::error&) { go_on_below(); });
+}
+
 /// No connection is left: write-through to the tiers below finishes.
 void settle_tiers(supervisor_pointer self) {
   start_grace(self, settle_tag);
   for (const auto& group : self->state.groups)
-    for (const tier_parts& tier : group->tiers())
-      if (tier.mover)
-        settle_tier(self, tier);
+    settle_group(self, group);
 }
 
 void end_groups(supervisor_pointer self) {

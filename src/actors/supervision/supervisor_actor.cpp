@@ -60,6 +60,7 @@ error start(supervisor_pointer self) {
   std::vector<copier_actor> copiers;
   for (uint32_t i = 0; i < state.with.copiers; ++i)
     copiers.push_back(spawn_copier(self->system(), {.piece_bytes = state.with.copy_piece_bytes,
+                                                    .nice = state.with.copier_nice,
                                                     .probe = state.with.copier_probe,
                                                     .detached = state.with.detached}));
   for (const copier_actor& copier : copiers)
@@ -133,6 +134,16 @@ void on_policies(supervisor_pointer self, const policies_notice& notice) {
   }
 }
 
+void on_quotas(supervisor_pointer self, const quotas_notice& notice) {
+  auto& state = self->state;
+  for (size_t i = 0; i < notice.of_groups.size() && i < state.groups.size(); ++i) {
+    const group_parts& group = *state.groups[i];
+    group.tenants->set_quotas(notice.of_groups[i]);
+    for (const tier_parts& tier : group.tiers())
+      self->send(tier.tier, quotas_changed_notice{});
+  }
+}
+
 void on_resize(supervisor_pointer self, const resize_groups& wanted) {
   const auto& memories = self->state.memories;
   for (size_t i = 0; i < wanted.host_bytes.size() && i < memories.size(); ++i)
@@ -160,6 +171,7 @@ supervisor_behavior(supervisor_pointer self, const std::shared_ptr<supervisor_ar
       [self](const disk_prepared& report) { on_disk_prepared(self, report); },
       [self](const memory_prepared& report) { on_memory_prepared(self, report); },
       [self](const policies_notice& notice) { on_policies(self, notice); },
+      [self](const quotas_notice& notice) { on_quotas(self, notice); },
       [self](const resize_groups& wanted) { on_resize(self, wanted); },
       [self](drain_notice) { on_drain(self); },
       [self](const runtime::io_done& done) { on_io_done(self, done); },

@@ -32,6 +32,7 @@ struct supervisor_arguments {
   connection_limits limits;
   uint32_t copiers = 1;
   uint64_t copy_piece_bytes = 8ULL << 20;
+  int copier_nice = 0;
   std::shared_ptr<metrics::copier_probe> copier_probe = std::make_shared<metrics::copier_probe>();
   uint64_t prefault_piece_bytes = 0; ///< 0: no prefault
   boot_id boot;

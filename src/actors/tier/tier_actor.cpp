@@ -1,18 +1,16 @@
 #include "actors/tier/tier_actor.hpp"
 
 #include "actors/tier/actor_release_sink.hpp"
-#include "actors/tier/allocator_actor.hpp"
+#include "actors/tier/bring_down.hpp"
+#include "actors/tier/tier_acquire.hpp"
+#include "actors/tier/tier_quota.hpp"
+#include "actors/tier/tier_round.hpp"
+#include "actors/tier/tier_shell.hpp"
 #include "coroutine/answer.hpp"
-#include "runtime/short_turns.hpp"
-#include "tier/long_notices.hpp"
-#include "tier/space_refusal.hpp"
-#include "tier/tier_changes.hpp"
 #include "tier/tier_clear.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/send.hpp>
-#include <caf/stateful_actor.hpp>
-#include <caf/typed_event_based_actor.hpp>
 
 namespace terrace::actors {
 
@@ -24,154 +22,7 @@ struct clear_turns {
 
 namespace {
 
-struct tier_shell {
-  const char* name = "tier";
-  tier_changes changes;
-  long_notices line;     ///< not applied yet; a `next_part_notice` is under way unless it is empty
-  release_sink_ptr sink; ///< for its holds and reservations; sends to this actor
-  allocator_actor space;
-  policy_actor policy;
-  index_keeper keeper; ///< of a durable tier
-  std::shared_ptr<metrics::tier_probe> probe;
-
-  residency& objects() { return changes.objects(); }
-};
-
-using tier_pointer = caf::stateful_actor<tier_shell, runtime::short_turns<tier_actor::base>>*;
-
-// ---- after every change ----
-
-void send_kept_notes(tier_pointer self);
-
-/// Follows every few batches of notes. When it returns, the notes kept since are sent.
-void send_mark(tier_pointer self) {
-  self->request(self->state.policy, caf::infinite, notes_mark{})
-      .then(
-          [self](notes_mark) {
-            self->state.changes.marked();
-            send_kept_notes(self);
-          },
-          [](const caf::error&) {}); // the policy has ended
-}
-
-void send_kept_notes(tier_pointer self) {
-  auto kept = self->state.changes.take_kept_notes();
-  for (policy_notes& batch : kept.batches)
-    self->send(self->state.policy, std::move(batch));
-  if (kept.mark)
-    send_mark(self);
-}
-
-/// Call after every change. `of`: the space of published objects.
-void settle(tier_pointer self, std::vector<extent> freed = {}, const space_ptr& of = nullptr) {
-  auto& state = self->state;
-  auto news = state.changes.settle(std::move(freed));
-  if (!news.records.empty())
-    self->send(state.keeper, index_changes{std::move(news.records), of, {}});
-  if (!news.notes.notes.empty())
-    self->send(state.policy, std::move(news.notes));
-  if (news.mark)
-    send_mark(self);
-  if (news.retired_objects != 0)
-    state.probe->evicted(metrics::eviction_reason::retired, news.retired_objects, news.retired_bytes);
-  if (!news.freed.empty())
-    self->send(state.space, free_notice{std::move(news.freed)});
-  if (news.evictable)
-    self->send(state.space, evictable_notice{});
-  state.probe->holds(state.objects().table().published());
-  state.probe->leased(state.objects().leased_bytes());
-}
-
-// ---- a round of eviction ----
-
-void go_on(tier_pointer self);
-
-void ask_for_victims(tier_pointer self) {
-  auto& state = self->state;
-  send_kept_notes(self); // the request must follow all earlier events
-  self->request(state.policy, caf::infinite, state.changes.question())
-      .then(
-          [self](const victim_answer& named) {
-            self->state.changes.choose(named);
-            go_on(self);
-          },
-          [self](const caf::error&) {
-            self->state.changes.give_up("the eviction policy has ended");
-            go_on(self);
-          });
-}
-
-void go_on(tier_pointer self) {
-  auto& state = self->state;
-  if (auto evicted = state.changes.evict()) {
-    state.probe->evicted(evicted->ahead ? metrics::eviction_reason::ahead : metrics::eviction_reason::space,
-                         evicted->objects, evicted->bytes);
-    if (evicted->excess_bytes != 0)
-      state.probe->evicted_too_much(evicted->excess_bytes);
-  }
-  settle(self); // first, so that whoever gets the space finds an up-to-date policy
-  auto ended = state.changes.take_ended();
-  if (!ended) {
-    ask_for_victims(self);
-    return;
-  }
-  if (ended->failed())
-    state.probe->found_no_victim();
-  self->send(state.space, room_made{std::move(ended)});
-}
-
-void on_room_request(tier_pointer self, const room_request& request) {
-  self->state.changes.begin(request.round);
-  ask_for_victims(self);
-}
-
 // ---- requests ----
-
-acquire_answer finish_acquire(tier_pointer self, const acquire_request& request,
-                              const residency::need& wanted, const std::vector<extent>& granted) {
-  auto taken = self->state.objects().acquire(request, wanted, granted);
-  acquire_answer answer;
-  answer.states = std::move(taken.states);
-  answer.places = std::move(taken.places);
-  answer.held = std::make_shared<object_hold>(self->state.sink, std::move(taken.held));
-  answer.reserved = std::make_shared<object_reservation>(self->state.sink, std::move(taken.reserved));
-  answer.held_bytes = self->state.objects().table().held_bytes();
-  settle(self, std::move(taken.unused));
-  return answer;
-}
-
-void count_refusal(tier_pointer self, const acquire_request& request, const error& failure, size_t objects) {
-  const auto& probe = self->state.probe;
-  switch (refusal_of(request, failure)) {
-    case space_refusal::prefetch: return probe->prefetch_refused(objects);
-    case space_refusal::dropped: return probe->dropped(objects);
-    case space_refusal::no_room: return probe->refused(metrics::refusal_reason::no_room, objects);
-    case space_refusal::none: return;
-  }
-}
-
-caf::result<acquire_answer> on_acquire(tier_pointer self, const acquire_request& request) {
-  auto& state = self->state;
-  auto wanted = state.objects().missing(request);
-  if (wanted.sizes.empty())
-    return finish_acquire(self, request, wanted, {});
-  auto reply = make_answer<acquire_answer>(self);
-  allocate_request space{wanted.sizes, request.may_wait, request.context};
-  self->request(state.space, caf::infinite, std::move(space))
-      .then(
-          [self, reply, request, wanted](const allocate_answer& granted) mutable {
-            if (granted.failure.code != errc::ok) {
-              count_refusal(self, request, granted.failure, wanted.objects.size());
-              reply.fail(granted.failure);
-              return;
-            }
-            reply.deliver(finish_acquire(self, request, wanted, granted.extents));
-          },
-          [reply](const caf::error&) mutable {
-            reply.fail({errc::internal, "the tier's allocator has ended"});
-          });
-  return reply.promise();
-}
 
 probe_answer on_probe(tier_pointer self, const probe_request& request) {
   auto found =
@@ -191,6 +42,7 @@ probe_answer on_probe(tier_pointer self, const probe_request& request) {
 publish_answer on_publish(tier_pointer self, const publish_request& request) {
   auto& state = self->state;
   publish_answer answer;
+  state.objects().remember_space(request.in);
   auto places = state.objects().publish(request.places, request.hold, request.inference);
   state.probe->admitted(count_present(places));
   if (request.hold)
@@ -209,6 +61,7 @@ caf::result<await_answer> on_await(tier_pointer self, const await_request& reque
 metrics::eviction_reason reason_of(discard_reason why) {
   switch (why) {
     case discard_reason::unusable: return metrics::eviction_reason::unusable;
+    case discard_reason::moved:
     case discard_reason::unwanted: return metrics::eviction_reason::cleared;
     default: return metrics::eviction_reason::damaged;
   }
@@ -303,6 +156,10 @@ caf::result<tier_report> on_status(tier_pointer self) {
           [self, reply](const usage_answer& usage) mutable {
             auto& state = self->state;
             tier_report answer = state.changes.report(usage);
+            if (state.quota) {
+              answer.tenants = state.objects().quotas()->report();
+              answer.waiting += state.quota->waiting();
+            }
             answer.hits = state.probe->hits();
             answer.misses = state.probe->misses();
             answer.bytes_read = state.probe->read_bytes();
@@ -320,6 +177,10 @@ tier_actor::behavior_type tier_behavior(tier_pointer self, std::shared_ptr<tier_
   state.changes = tier_changes(arguments->kind, arguments->objects ? std::move(*arguments->objects)
                                                                    : residency(arguments->kind));
   state.objects().charges(arguments->leases);
+  if (arguments->quotas) {
+    state.objects().charges_tenants(arguments->quotas);
+    state.quota = std::make_unique<quota_line>(*arguments->quotas, arguments->waiting_max);
+  }
   state.sink = std::make_shared<actor_release_sink>(caf::actor_cast<caf::actor>(self), arguments->ends);
   state.keeper = arguments->keeper;
   state.policy = arguments->policy;
@@ -356,9 +217,14 @@ tier_actor::behavior_type tier_behavior(tier_pointer self, std::shared_ptr<tier_
       [self](const image_request& request) { return self->state.objects().image(request); },
       [self](const sweep_notice& notice) {
         self->state.objects().sweep();
+        sweep_quotas(self);
         self->send(self->state.space, notice);
       },
       [self](const room_request& request) { on_room_request(self, request); },
+      [self](const tier_joined_notice& notice) { on_tier_joined(self, notice); },
+      [self](const written_notice& notice) { on_written(self, notice); },
+      [self](const write_down_request& request) { return on_write_down(self, request); },
+      [self](const quotas_changed_notice&) { on_quotas_changed(self); },
       [self](const grow_notice& notice) { self->send(self->state.space, notice); },
       [self](const retire_request& request) { return on_retire(self, request); },
       [self](const empty_spaces_request& request) {

@@ -19,8 +19,9 @@ struct tier_arguments {
   std::unique_ptr<residency> objects; ///< the objects whose extents `space` contains; null: none
   index_keeper keeper;                ///< of a durable tier: hears of all changes
   policy_actor policy;
-  uint64_t free_ahead_bytes = 0; ///< evict ahead while less than this is free
-  ledger_ptr leases;             ///< of host memory; null: leases are not charged
+  uint64_t free_ahead_bytes = 0;         ///< evict ahead while less than this is free
+  ledger_ptr leases;                     ///< of host memory; null: leases are not charged
+  std::shared_ptr<tenant_quotas> quotas; ///< null: tenants have none
   teardown_ptr ends; ///< ends holds of many objects, off the workers; null: whoever has the last reference
   size_t waiting_max = 4096; ///< allocation requests that may wait; further ones get `busy`
   std::shared_ptr<metrics::tier_probe> probe;

@@ -1,6 +1,7 @@
 #include "actors/transfer/copier_actor.hpp"
 
 #include "coroutine/answer.hpp"
+#include "runtime/thread_priority.hpp"
 #include "transfer/copy_line.hpp"
 
 #include <caf/actor_system.hpp>
@@ -61,6 +62,8 @@ caf::result<Answer> take(copier_pointer self, Request& request) {
 }
 
 copier_interface::behavior_type copier_behavior(copier_pointer self, const copier_arguments& with) {
+  if (with.detached)
+    runtime::be_nice(with.nice); // a detached actor begins on its own thread
   self->state.line = std::make_unique<copy_line>(with.piece_bytes);
   self->state.probe = with.probe;
   return {

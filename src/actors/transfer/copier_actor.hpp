@@ -15,6 +15,7 @@ namespace terrace::actors {
 
 struct copier_arguments {
   uint64_t piece_bytes = 8 << 20; ///< bytes copied between checks of the request's context
+  int nice = 0; ///< of its thread, if it is detached: 0 to 19, see runtime/thread_priority.hpp
   std::shared_ptr<metrics::copier_probe> probe;
   bool detached = true; ///< false in tests that run everything on one thread
 };

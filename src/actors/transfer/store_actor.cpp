@@ -58,6 +58,7 @@ task<result<rest>> store_round(store_pointer self, const store_job& job, store_w
   done.bytes += bytes;
   job.group->tiers().front().probe->written(bytes);
   complete.hold = !credits.empty();
+  complete.in = job.in;
   if (job.context)
     complete.inference = job.context->inference;
   // The reservation ends after the tier has published.
@@ -101,7 +102,7 @@ task<error> store_rounds(store_pointer self, const store_job& job, store_window&
 task<error> take_credits(store_pointer self, const store_job& job, const store_window& window,
                          std::vector<tier_credit>& credits) {
   for (const tier_parts& tier : job.group->tiers()) {
-    if (!tier.write_new || !tier.writes())
+    if (tier.demotion != demotion_mode::write_through || !tier.writes())
       continue;
     write_credit_request wanted{window.physical_bytes(), job.context};
     const write_through_actor& writer = tier.write_through;

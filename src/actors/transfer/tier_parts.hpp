@@ -3,6 +3,7 @@
 
 #include "actors/interfaces.hpp"
 #include "metrics/tier_probe.hpp"
+#include "tier/demotion_mode.hpp"
 #include "tier/read_meter.hpp"
 #include "tier/tier_availability.hpp"
 #include "tier/tier_index.hpp"
@@ -22,10 +23,10 @@ struct tier_parts {
   std::shared_ptr<const tier_availability> service; ///< null: always in service
 
   // Only for tiers below the first:
-  uint64_t bytes = 0;                ///< its capacity
-  mover_actor mover;                 ///< between host memory and this tier
-  write_through_actor write_through; ///< writes objects stored above to this tier; may be null
-  bool write_new = false;            ///< also those of stores
+  uint64_t bytes = 0;                          ///< its capacity
+  mover_actor mover;                           ///< between host memory and this tier
+  write_through_actor write_through;           ///< writes objects stored above to this tier; may be null
+  demotion_mode demotion = demotion_mode::off; ///< when it gets what host memory has
   std::shared_ptr<const read_meter>
       meter; ///< how fast it is read; null: nobody measures it, and it is always read
   /// Whether objects served by the first tier are offered to this one again, because it may lack them. Null:

@@ -5,10 +5,12 @@
 #include "actors/transfer/copier_actor.hpp"
 #include "actors/transfer/tier_parts.hpp"
 #include "disk/volume_state.hpp"
+#include "index/tenant_directory.hpp"
 #include "memory/segmented_arena.hpp"
 #include "tier/edge_credit.hpp"
 #include "tier/lease_ledger.hpp"
 #include "tier/shadow_feed.hpp"
+#include "tier/tenant_board.hpp"
 #include "tier/tier_list.hpp"
 
 #include <caf/actor.hpp>
@@ -40,9 +42,12 @@ struct group_parts : tier_list<tier_parts>, volume_state {
   std::shared_ptr<shadow_feed> feed;       ///< checked before the shadows are notified
   tier_actor host;                         ///< the first tier, through which all transfers go
   std::shared_ptr<segmented_arena> memory; ///< the host tier's
+  bool staging_only = false;               ///< the first tier keeps nothing that is not held
   ledger_ptr leases;                       ///< what they hold of host memory
   teardown_ptr
       lease_ends; ///< ends those on many objects, off the workers; null: whoever has the last reference
+  std::shared_ptr<tenant_directory> tenants = std::make_shared<tenant_directory>(); ///< and their quotas
+  std::shared_ptr<tenant_board> host_tenants, disk_tenants; ///< for metrics; null: none
   std::shared_ptr<copier_pool> copiers;
   std::shared_ptr<const std::atomic<bool>> cost_model; ///< what clients compute faster is left to them
   std::atomic<uint64_t> window_bytes{64ULL
@@ -51,6 +56,14 @@ struct group_parts : tier_list<tier_parts>, volume_state {
   /// After the arena was resized: a window is at most an eighth of it.
   void fit_window() {
     window_bytes = std::min<uint64_t>(64ULL << 20, std::max<uint64_t>(memory->size() / 8, 1));
+  }
+
+  /// Of the tiers that serve.
+  tenant_directory::capacities capacities() const {
+    tenant_directory::capacities bytes{};
+    for (const tier_parts& tier : tiers())
+      bytes.at(static_cast<size_t>(tier.kind)) = tier.kind == tier_kind::host ? memory->size() : tier.bytes;
+    return bytes;
   }
 };
 using group_ptr = std::shared_ptr<const group_parts>;

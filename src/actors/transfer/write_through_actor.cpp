@@ -39,9 +39,13 @@ using write_through_pointer = write_through_actor::stateful_pointer<write_throug
 
 // ---- admission ----
 
-void refuse(write_through_pointer self, refusal_reason why, uint64_t objects) {
+static_assert(metrics::refusal_reasons == demotion_failures &&
+              static_cast<size_t>(refusal_reason::no_room) == static_cast<size_t>(demotion_failure::no_room));
+
+void refuse(write_through_pointer self, write_passage& pass, refusal_reason why, uint64_t objects) {
   self->state.admission->lacks();
   self->state.with.probe->refused(why, objects);
+  pass.told().done.lose(static_cast<demotion_failure>(why), objects);
 }
 
 /// Leaves what the tier lacks, what is admitted and what the daily budget allows.
@@ -70,23 +74,26 @@ task<error> admit(write_through_pointer self, write_passage& pass) {
     if (!answer)
       co_return answer.error();
     if (uint64_t refused = pass.admitted(answer->admitted); refused != 0)
-      refuse(self, refusal_reason::admission, refused);
+      refuse(self, pass, refusal_reason::admission, refused);
   }
   if (uint64_t refused = admission.pay(pass, clock::now()); refused != 0)
-    refuse(self, refusal_reason::endurance, refused);
+    refuse(self, pass, refusal_reason::endurance, refused);
   co_return error{};
 }
 
 // ---- writing ----
 
-void count(write_through_pointer self, const write_passage::result& written) {
+void count(write_through_pointer self, write_passage& pass, const write_passage::result& written) {
   const auto& probe = self->state.with.probe;
   if (written.bytes != 0)
     probe->written(written.bytes);
+  pass.told().done.objects += written.complete.places.size();
+  pass.told().done.bytes += written.bytes;
+  pass.told().stalled = written.stalled;
   if (written.away != 0)
-    refuse(self, refusal_reason::degraded, written.away);
+    refuse(self, pass, refusal_reason::degraded, written.away);
   if (written.failed != 0)
-    refuse(self, refusal_reason::failed, written.failed);
+    refuse(self, pass, refusal_reason::failed, written.failed);
 }
 
 /// An error: an actor has ended, and the objects are not written.
@@ -94,7 +101,7 @@ task<error> bring_down(write_through_pointer self, write_passage& pass) {
   const auto& with = self->state.with;
   auto& admission = *self->state.admission;
   if (!admission.in_service()) {
-    refuse(self, refusal_reason::degraded, pass.refuse_all());
+    refuse(self, pass, refusal_reason::degraded, pass.refuse_all());
     co_return error{};
   }
   if (admission.may_refuse()) {
@@ -110,8 +117,10 @@ task<error> bring_down(write_through_pointer self, write_passage& pass) {
     co_return acquired.error();
   if (acquired->failure.code != errc::ok) {
     admission.lacks();
-    if (acquired->failure.code != errc::no_space) // which the tier counts
-      refuse(self, refusal_reason::failed, pass.objects());
+    if (acquired->failure.code == errc::no_space) // which the tier counts
+      pass.told().done.lose(demotion_failure::no_room, pass.wanted());
+    else
+      refuse(self, pass, refusal_reason::failed, pass.objects());
     co_return error{};
   }
   pass.take_space(*acquired, *with.memory);
@@ -131,7 +140,7 @@ task<error> bring_down(write_through_pointer self, write_passage& pass) {
   if (auto failure = failure_of(moved); failure.code != errc::ok)
     co_return failure;
   auto written = pass.written(moved->outcomes);
-  count(self, written);
+  count(self, pass, written);
   if (written.complete.places.empty())
     co_return error{};
   auto published = co_await ask<publish_answer>(self, with.tier, std::move(written.complete), "disk tier");
@@ -147,9 +156,10 @@ task<> write_through(write_through_pointer self, write_passage pass, uint64_t nu
   auto failure = co_await bring_down(self, pass);
   auto& state = self->state;
   if (failure.code != errc::ok)
-    refuse(self, refusal_reason::failed, pass.to_write());
+    refuse(self, pass, refusal_reason::failed, pass.to_write());
   state.admission->ended(pass);
   state.line->done(pass);
+  pass.end();
   state.passages.erase(number);
   start_next(self);
 }
@@ -187,6 +197,25 @@ void on_notice(write_through_pointer self, write_through_notice notice) {
   start_next(self);
 }
 
+caf::result<demote_answer> on_demote(write_through_pointer self, const demote_request& request) {
+  auto reply = make_answer<demote_answer>(self);
+  auto promise = reply.promise();
+  write_through_notice notice{request.in, request.objects, request.held, {}};
+  if (!request.urgent && !self->state.credits->admit(notice)) {
+    demote_answer none;
+    none.done.lose(demotion_failure::no_room, request.objects->size());
+    reply.deliver(std::move(none));
+    return promise;
+  }
+  notice.ended = [reply](demote_answer told) mutable { reply.deliver(std::move(told)); };
+  if (request.urgent)
+    self->state.line->push_urgent(std::move(notice));
+  else
+    self->state.line->push(std::move(notice));
+  start_next(self);
+  return promise;
+}
+
 auto on_finish_writes(write_through_pointer self) {
   auto reply = make_answer<finish_writes_answer>(self);
   self->state.finishing.push_back(reply);
@@ -206,6 +235,7 @@ write_through_behavior(write_through_pointer self,
                         std::make_shared<actor_credit_sink>(caf::actor_cast<caf::actor>(self)));
   return {
       [self](const write_through_notice& notice) { on_notice(self, notice); },
+      [self](const demote_request& request) { return on_demote(self, request); },
       [self](finish_writes_request) { return on_finish_writes(self); },
       [self](const write_credit_request& request) { return on_credit_request(self, request); },
       [self](const write_credit_notice& notice) { self->state.credits->take_back(notice); },

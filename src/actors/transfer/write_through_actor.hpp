@@ -6,6 +6,9 @@
 // credits (write_credits.hpp), which stores request before they take memory: `write_credit_request` ->
 // `write_credit_answer`.
 //
+// A tier that gives objects up, or whose objects are used again, sends `demote_request`: they take the same way, those for
+// which a round of eviction waits before all others, and without a credit: no transfer that waits holds any for them.
+//
 // A chunk that is already on disk is not written again. Others must be admitted: by the policy if the rule is
 // not `always`, then by the daily byte budget. Objects are in chain order; after one that is rejected the
 // rest is rejected as well, because lookups would not find it on disk alone.

@@ -20,8 +20,9 @@ struct load_subject {
   tier_holds leased;
   lease_ptr from;                ///< null: by prefix, which counts as an access
   uint64_t first_token = 0;      ///< position in the prompt at which the first object's chunk begins
-  batch_ptr offered{};           ///< those of them that are not left to the client; null: all
+  batch_ptr offered{};           ///< those of them that are found and not left to the client; null: all
   uint32_t recompute_chunks = 0; ///< present, and left to it
+  std::optional<wire::Missing> missing{}; ///< the first one that was not found in the chosen tiers
 };
 
 /// Where a load copies to.
@@ -54,6 +55,8 @@ void start_job(connection& client, const connection::request& what, const load_t
     client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
       auto tiers = body.CreateVector(done.bytes_by_tier.data(), done.bytes_by_tier.size());
       auto missing = missing_of(done, subject.scope, subject.rank, subject.in->spec);
+      if (!missing)
+        missing = subject.missing;
       return wire::CreateLoadAnswer(
           body, static_cast<uint32_t>(requested), static_cast<uint32_t>(done.chunks),
           done.chunks * subject.in->spec.chunk_tokens, done.bytes, tiers, subject.first_token,
@@ -96,29 +99,45 @@ batch_ptr first_of(const object_batch& all, size_t objects) {
   return made;
 }
 
+/// What is loaded of a prefix.
+struct load_choice {
+  uint32_t tiers = 0;                ///< to search; 0: all
+  uint32_t prefill_tokens_per_s = 0; ///< of the client; 0: nothing is left to it
+  bool is_all() const { return tiers == 0 && prefill_tokens_per_s == 0; }
+};
+
 /// A prefix from its first chunk, in all pools: of a part it is not known what the client has of the rest.
 bool may_leave(const wire::Load& request) { return request.first_chunk() == 0 && request.pools() == nullptr; }
 
-/// Looks for the chunks on all ranks, and loads what the client does not have sooner if it computes it.
-void leave_and_load(connection& client, const connection::request& what, const load_target& target,
-                    load_subject subject, std::shared_ptr<const chunk_prefix> prefix, uint32_t speed) {
+/// Looks for the chunks on all ranks in the chosen tiers, and loads of them what the client does not have sooner if it
+/// computes it.
+void search_and_load(connection& client, const connection::request& what, const load_target& target,
+                     load_subject subject, std::shared_ptr<const chunk_prefix> prefix,
+                     const load_choice& choice) {
   lookup_request request;
   request.group = client.group_handle();
   request.in = subject.in;
   request.objects = {subject.in, {prefix, &prefix->chunks}};
   request.context = what.context;
   request.plan = {static_cast<uint32_t>(prefix->chunks.size()), prefix->first_token, prefix->prompt_tokens};
-  request.prefill_tokens_per_s = speed;
+  request.prefill_tokens_per_s = choice.prefill_tokens_per_s;
+  request.tiers = choice.tiers;
   caf::actor worker =
       client.idle_lookups().take([&client] { return spawn_lookup(client.system(), client.home()); });
   client.ask(what, worker, std::move(request), "the lookup's actor has ended",
-             [&client, what, target, subject, worker](const lookup_answer& found) {
+             [&client, what, target, subject, worker, choice](const lookup_answer& found) {
                client.idle_lookups().put_back(worker);
                if (!client.ok(what, found.failure))
                  return;
                load_subject offered = subject;
                offered.recompute_chunks = found.recompute_chunks;
-               if (found.recompute_chunks != 0)
+               if (choice.tiers != 0 && found.plan.missing) {
+                 const prefix_object& first = *found.plan.missing;
+                 offered.missing =
+                     wire::Missing(first.chunk + static_cast<uint32_t>(subject.scope.range.first), first.pool,
+                                   first.rank, false);
+               }
+               if (found.recompute_chunks != 0 || offered.missing)
                  offered.offered =
                      first_of(*subject.objects, found.plan.found_chunks * subject.scope.pools.size());
                client.count_recomputed(subject.in->spec, found.recompute_chunks);
@@ -130,21 +149,23 @@ void leave_and_load(connection& client, const connection::request& what, const l
 void load_made(connection& client, const connection::request& what, const wire::Load& request,
                const load_target& target, const client_space& in, const chunk_prefix& prefix,
                const transfer_scope& scope, const batch_ptr& objects) {
-  client.use_for_inference(what, request.options(), objects);
-  if (client.group().feed)
+  bool loads = !client.loads_nothing(request.options(), in);
+  if (loads)
+    client.use_for_inference(what, request.options(), objects);
+  if (loads && client.group().feed)
     client.tell_shadows(what, request.options(), in.what,
                         std::make_shared<const chunk_prefix>(part_of(prefix, scope.range)), in.rank);
   load_subject subject{
       in.what, in.probe, objects, scope,
       in.rank, {},       nullptr, prefix.first_token + scope.range.first * in.what->spec.chunk_tokens};
-  uint32_t speed = client.group().tiers().size() > 1 && may_leave(request)
-                       ? client.prefill_speed(request.options(), in)
-                       : 0;
-  if (speed == 0)
+  load_choice choice{tiers_of(request, in.defaults)};
+  if (client.group().tiers().size() > 1 && may_leave(request))
+    choice.prefill_tokens_per_s = client.prefill_speed(request.options(), in);
+  if (choice.is_all())
     load_objects(client, what, target, subject);
   else
-    leave_and_load(client, what, target, std::move(subject),
-                   std::make_shared<const chunk_prefix>(part_of(prefix, scope.range)), speed);
+    search_and_load(client, what, target, std::move(subject),
+                    std::make_shared<const chunk_prefix>(part_of(prefix, scope.range)), choice);
 }
 
 void load_prefix(connection& client, const connection::request& what, const wire::Load& request,

@@ -7,6 +7,7 @@
 #include "connection/found_lease.hpp"
 #include "connection/lookup_answers.hpp"
 #include "connection/named_lookup.hpp"
+#include "connection/request_values.hpp"
 
 #include <caf/send.hpp>
 
@@ -18,6 +19,7 @@ namespace {
 struct subject {
   client_space_ptr in;
   bool lease_wanted = false;
+  bool loads = true;       ///< false: nothing is searched
   size_t digest_width = 0; ///< of the digests to return; 0: none
   std::shared_ptr<const chunk_prefix> prefix;
   std::shared_ptr<named_lookup> name; ///< null: it has no id
@@ -34,7 +36,8 @@ void answer(connection& client, const connection::request& what, const subject& 
             const lookup_answer& found) {
   const prefix_plan& plan = found.plan;
   const space_spec& spec = of.in->what->spec;
-  count_hits(*of.in->probe, spec, plan);
+  if (of.loads)
+    count_hits(*of.in->probe, spec, plan);
   client.count_recomputed(spec, found.recompute_chunks);
   lease_ptr held;
   if (found.shortened)
@@ -66,12 +69,12 @@ void search(connection& client, const connection::request& what, const wire::Loo
   request.context = what.context;
   request.plan = {static_cast<uint32_t>(of.prefix->chunks.size()), of.prefix->first_token,
                   of.prefix->prompt_tokens};
-  request.tiers = asked.tiers();
+  request.tiers = tiers_of(asked, of.in->defaults);
   request.hold = of.lease_wanted;
   request.account = client.leased();
   request.prefill_tokens_per_s = client.prefill_speed(asked.options(), *of.in);
   request.note_access = of.lease_wanted && what.context->inference == 0;
-  if (of.lease_wanted) {
+  if (of.lease_wanted && of.loads) {
     client.use_for_inference(what, asked.options(), request.objects);
     client.tell_shadows(what, asked.options(), of.in->what, of.prefix);
   }
@@ -176,7 +179,8 @@ void lookup(connection& client, const connection::request& what, const wire::Loo
     return;
   }
   size_t width = asked.prefix()->digests() ? asked.prefix()->digest_width() : in->hasher->width();
-  subject of{std::move(in), asked.lease(), asked.digests() ? width : 0, nullptr, nullptr, {}};
+  bool loads = !client.loads_nothing(asked.options(), *in);
+  subject of{std::move(in), asked.lease(), loads, asked.digests() ? width : 0, nullptr, nullptr, {}};
   if (asked.lookup_id() != nullptr)
     begin_named(client, what, asked, std::move(of));
   else

@@ -87,13 +87,13 @@ void open_space(connection& client, const connection::request& what, const wire:
   if (!client.ok(what, spec))
     return;
   auto rank = static_cast<uint16_t>(asked.rank());
-  auto then = [&client, what, rank, prefill = asked.prefill_tokens_per_s()](const space_ptr& opened) {
+  auto then = [&client, what, rank, defaults = defaults_of(asked)](const space_ptr& opened) {
     const opened_space& space = *opened;
     auto mine = std::make_shared<client_space>();
     mine->what = opened;
     mine->hasher = make_token_hasher(space.spec);
     mine->rank = rank;
-    mine->prefill_tokens_per_s = prefill;
+    mine->defaults = defaults;
     mine->presence = std::make_unique<rank_presence::member>(space.ranks, rank);
     mine->probe = client.environment().spaces->probe(client.group().name, space.spec.model);
     if (!client.ok(what, client.holdings().add(std::move(mine))))

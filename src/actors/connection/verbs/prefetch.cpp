@@ -3,6 +3,7 @@
 #include "actors/connection/verbs.hpp"
 #include "actors/transfer/lookup_actor.hpp"
 #include "actors/transfer/prefetch_actor.hpp"
+#include "connection/request_values.hpp"
 
 #include <caf/send.hpp>
 
@@ -20,6 +21,7 @@ struct prefetch_terms {
   wire::StopRule rule = wire::StopRule::best_effort;
   uint32_t prefill_tokens_per_s = 0;                          ///< of the client; 0: nothing is left to it
   uint32_t recompute_chunks = 0;                              ///< present, and left to it
+  uint32_t tiers = 0;                                         ///< to search, as in lookup_request
   std::shared_ptr<const arrival_counters> arrivals = nullptr; ///< null: only the answer
 };
 
@@ -51,7 +53,7 @@ void answer_prefetch(connection& client, const connection::request& what, const 
 /// Where the first `chunks` of them are. Nothing is held: memory is taken for what is found. What a client of this speed has
 /// sooner if it computes it is left out.
 void find_chunks(connection& client, const connection::request& what, const prefetch_subject& of,
-                 uint32_t chunks, uint32_t prefill_tokens_per_s, const prefetch_plans& then) {
+                 uint32_t chunks, uint32_t prefill_tokens_per_s, uint32_t tiers, const prefetch_plans& then) {
   lookup_request request;
   request.group = client.group_handle();
   request.in = of.in;
@@ -63,6 +65,7 @@ void find_chunks(connection& client, const connection::request& what, const pref
   request.plan = {chunks, of.first_token, of.prompt_tokens};
   request.object_tiers = true;
   request.prefill_tokens_per_s = prefill_tokens_per_s;
+  request.tiers = tiers;
   caf::actor worker =
       client.idle_lookups().take([&client] { return spawn_lookup(client.system(), client.home()); });
   client.ask(what, worker, std::move(request), "the lookup's actor has ended",
@@ -98,7 +101,7 @@ void start_prefetch(connection& client, const connection::request& what, const p
 void plan_prefetch(connection& client, const connection::request& what, const prefetch_subject& of,
                    prefetch_terms terms) {
   auto chunks = static_cast<uint32_t>(of.chunks->size());
-  find_chunks(client, what, of, chunks, terms.prefill_tokens_per_s,
+  find_chunks(client, what, of, chunks, terms.prefill_tokens_per_s, terms.tiers,
               [&client, what, of, terms](const plan_ptr& found, uint32_t recompute) mutable {
                 terms.recompute_chunks = recompute;
                 client.count_recomputed(of.in->spec, recompute);
@@ -110,7 +113,7 @@ void plan_prefetch(connection& client, const connection::request& what, const pr
                 else if (fit == 0)
                   start_prefetch(client, what, of, terms, found, std::make_shared<const prefix_plan>());
                 else
-                  find_chunks(client, what, of, fit, 0,
+                  find_chunks(client, what, of, fit, 0, terms.tiers,
                               [&client, what, of, terms, found](const plan_ptr& expected, uint32_t) {
                                 start_prefetch(client, what, of, terms, found, expected);
                               });
@@ -178,9 +181,12 @@ void begin_prefix(connection& client, const connection::request& what, const wir
                 of.prompt_tokens = named->prompt_tokens;
                 of.waits = terms.rule != wire::StopRule::best_effort;
                 of.note_access = what.context->inference == 0;
-                client.use_for_inference(what, asked.options(), object_source{of.in, of.chunks});
-                client.tell_shadows(what, asked.options(), of.in, named);
+                if (!client.loads_nothing(asked.options(), *in)) {
+                  client.use_for_inference(what, asked.options(), object_source{of.in, of.chunks});
+                  client.tell_shadows(what, asked.options(), of.in, named);
+                }
                 prefetch_terms with = terms;
+                with.tiers = tiers_of(asked, in->defaults);
                 with.prefill_tokens_per_s = client.prefill_speed(asked.options(), *in);
                 begin_prefetch(client, what, std::move(of), with);
               });
@@ -194,6 +200,12 @@ void prefetch(connection& client, const connection::request& what, const wire::P
   if (asked.to() != static_cast<uint8_t>(tier_kind::host)) {
     client.refuse(what,
                   {errc::unsupported, "expected to 1 (host memory), got " + std::to_string(asked.to())});
+    return;
+  }
+  if (client.group().staging_only) {
+    client.refuse(what,
+                  {errc::unsupported, "host.staging_only is true: expected a load, since what a prefetch "
+                                      "brings to host memory would not stay there"});
     return;
   }
   prefetch_terms terms{asked.rule()};

@@ -9,9 +9,9 @@ namespace terrace::actors::verbs {
 
 namespace {
 
-/// Reserves space for the chunks that are not in host memory.
-void reserve_space(connection& client, const connection::request& what, const space_ptr& in, size_t per_chunk,
-                   const presence_search& search) {
+/// Staging memory for what `reserve` takes of it: a function `(staging&) -> result<chunk_reservation>`.
+template <class F>
+void answer_reserve(connection& client, const connection::request& what, F reserve) {
   if (!what.context
            ->live()) { // it may have been for a client that has gone, whose staging memory is released
     client.refuse(what, {what.context->ended.load(), "the request ended before space was reserved"});
@@ -20,7 +20,7 @@ void reserve_space(connection& client, const connection::request& what, const sp
   auto memory = client.staging_memory();
   if (!client.ok(what, memory))
     return;
-  auto reserved = reserve_absent(**memory, in, search.objects(), per_chunk, search.present());
+  auto reserved = reserve(**memory);
   if (!client.ok(what, reserved))
     return;
   client.show();
@@ -33,7 +33,9 @@ void search_on(connection& client, const connection::request& what, const client
                size_t per_chunk, const std::shared_ptr<presence_search>& search) {
   auto probe = search->next();
   if (!probe) {
-    reserve_space(client, what, in->what, per_chunk, *search);
+    answer_reserve(client, what, [&](staging& memory) {
+      return reserve_absent(memory, in->what, search->objects(), per_chunk, search->present());
+    });
     return;
   }
   client.ask(what, client.group().host, std::move(*probe), "the host tier has ended",
@@ -63,8 +65,15 @@ void reserve(connection& client, const connection::request& what, const wire::Re
                   return;
                 auto whole = std::make_shared<const chunk_prefix>(std::move(prefix));
                 scope_subject of{in->what, {whole, &whole->chunks}, whole->parent, *scope, in->rank};
+                bool nothing = client.stores_nothing(asked.options(), *in);
                 with_objects(client, what, std::move(of), body,
-                             [&client, what, in, per_chunk](const batch_ptr& objects) {
+                             [&client, what, in, per_chunk, nothing](const batch_ptr& objects) {
+                               if (nothing) {
+                                 answer_reserve(client, what, [&](staging& memory) {
+                                   return reserve_nothing(memory, in->what, objects, per_chunk);
+                                 });
+                                 return;
+                               }
                                search_on(client, what, in, per_chunk,
                                          std::make_shared<presence_search>(objects));
                              });

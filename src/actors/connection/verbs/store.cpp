@@ -52,6 +52,11 @@ void store(connection& client, const connection::request& what, const wire::Stor
   auto region = client.find_region(what, asked.region());
   if (!region)
     return;
+  if (client.stores_nothing(asked.options(), *in)) {
+    client.reply(what,
+                 [](flatbuffers::FlatBufferBuilder& body) { return wire::CreateStoreAnswer(body, 0, 0, 0); });
+    return;
+  }
   with_prefix_objects(
       client, what, in, asked,
       [&client, what, region, in, runs = runs_of(client, *asked.runs(), asked.runs_per_object())](

@@ -1,0 +1,94 @@
+#include "actors/tier/tier_acquire.hpp"
+
+#include "actors/tier/actor_release_sink.hpp"
+#include "actors/tier/tier_quota.hpp"
+#include "coroutine/answer.hpp"
+
+#include <caf/send.hpp>
+
+namespace terrace::actors {
+
+namespace {
+
+acquire_answer finish_acquire(tier_pointer self, const acquire_request& request,
+                              const residency::need& wanted, const std::vector<extent>& granted) {
+  auto taken = self->state.objects().acquire(request, wanted, granted);
+  acquire_answer answer;
+  answer.states = std::move(taken.states);
+  answer.places = std::move(taken.places);
+  answer.held = std::make_shared<object_hold>(self->state.sink, std::move(taken.held));
+  answer.reserved = std::make_shared<object_reservation>(self->state.sink, std::move(taken.reserved));
+  answer.held_bytes = self->state.objects().table().held_bytes();
+  settle(self, std::move(taken.unused));
+  return answer;
+}
+
+void count_refusal(tier_pointer self, const acquire_request& request, const error& failure, size_t objects) {
+  const auto& probe = self->state.probe;
+  switch (refusal_of(request, failure)) {
+    case space_refusal::prefetch: return probe->prefetch_refused(objects);
+    case space_refusal::dropped: return probe->dropped(objects);
+    case space_refusal::no_room: return probe->refused(metrics::refusal_reason::no_room, objects);
+    case space_refusal::none: return;
+  }
+}
+
+/// Because of its tenant's bound.
+void count_quota_refusal(tier_pointer self, const acquire_request& request, const error& failure,
+                         const quota_charge& charge, size_t objects) {
+  if (refusal_of(request, failure) != space_refusal::no_room) {
+    count_refusal(self, request, failure, objects);
+    return;
+  }
+  self->state.probe->refused(metrics::refusal_reason::quota, objects);
+  self->state.objects().quotas()->refused(charge.tenant);
+}
+
+/// What the tenant has booked is charged to it, or given up, when the allocator has answered.
+void take_space(tier_pointer self, answer<acquire_answer> reply, const acquire_request& request,
+                const residency::need& wanted, const quota_charge& charge) {
+  allocate_request space{wanted.sizes, request.may_wait, request.context, charge.tenant};
+  self->request(self->state.space, caf::infinite, std::move(space))
+      .then(
+          [self, reply, request, wanted, charge](const allocate_answer& granted) mutable {
+            unbook(self, charge);
+            if (granted.failure.code != errc::ok) {
+              count_refusal(self, request, granted.failure, wanted.objects.size());
+              reply.fail(granted.failure);
+              if (charge.bytes != 0)
+                serve_quotas(self);
+              return;
+            }
+            reply.deliver(finish_acquire(self, request, wanted, granted.extents));
+          },
+          [reply](const caf::error&) mutable {
+            reply.fail({errc::internal, "the tier's allocator has ended"});
+          });
+}
+
+} // namespace
+
+caf::result<acquire_answer> on_acquire(tier_pointer self, const acquire_request& request) {
+  auto& state = self->state;
+  auto wanted = state.objects().missing(request);
+  if (wanted.sizes.empty())
+    return finish_acquire(self, request, wanted, {});
+  auto reply = make_answer<acquire_answer>(self);
+  auto promise = reply.promise();
+  auto charge = charge_of(self, request, wanted);
+  if (charge.tenant == tenant_id{}) {
+    take_space(self, reply, request, wanted, charge);
+    return promise;
+  }
+  within_quota(self, charge, request, [self, reply, request, wanted, charge](const error& refused) mutable {
+    if (refused.code == errc::ok) {
+      take_space(self, reply, request, wanted, charge);
+      return;
+    }
+    count_quota_refusal(self, request, refused, charge, wanted.objects.size());
+    reply.fail(refused);
+  });
+  return promise;
+}
+
+} // namespace terrace::actors

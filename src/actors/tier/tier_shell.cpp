@@ -1,0 +1,57 @@
+#include "actors/tier/tier_shell.hpp"
+
+#include "actors/tier/bring_down.hpp"
+#include "actors/tier/tier_quota.hpp"
+
+#include <caf/send.hpp>
+
+namespace terrace::actors {
+
+namespace {
+
+/// Follows every few batches of notes. When it returns, the notes kept since are sent.
+void send_mark(tier_pointer self) {
+  self->request(self->state.policy, caf::infinite, notes_mark{})
+      .then(
+          [self](notes_mark) {
+            self->state.changes.marked();
+            send_kept_notes(self);
+          },
+          [](const caf::error&) {}); // the policy has ended
+}
+
+} // namespace
+
+void send_kept_notes(tier_pointer self) {
+  auto kept = self->state.changes.take_kept_notes();
+  for (policy_notes& batch : kept.batches)
+    self->send(self->state.policy, std::move(batch));
+  if (kept.mark)
+    send_mark(self);
+}
+
+void settle(tier_pointer self, std::vector<extent> freed, const space_ptr& of) {
+  auto& state = self->state;
+  bring_down_due(self);
+  auto news = state.changes.settle(std::move(freed));
+  if (!news.records.empty())
+    self->send(state.keeper, index_changes{std::move(news.records), of, {}});
+  if (!news.notes.notes.empty())
+    self->send(state.policy, std::move(news.notes));
+  if (news.mark)
+    send_mark(self);
+  if (news.retired_objects != 0)
+    state.probe->evicted(state.objects().stages() ? metrics::eviction_reason::staging
+                                                  : metrics::eviction_reason::retired,
+                         news.retired_objects, news.retired_bytes);
+  if (!news.freed.empty())
+    self->send(state.space, free_notice{std::move(news.freed)});
+  if (news.evictable)
+    self->send(state.space, evictable_notice{});
+  state.probe->holds(state.objects().table().published());
+  state.probe->leased(state.objects().leased_bytes());
+  if (news.changed)
+    serve_quotas(self);
+}
+
+} // namespace terrace::actors

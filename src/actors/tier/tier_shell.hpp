@@ -1,0 +1,42 @@
+#pragma once
+
+#include "actors/tier/allocator_actor.hpp"
+#include "actors/tier/tier_actor.hpp"
+#include "actors/tier/tiers_below.hpp"
+#include "runtime/short_turns.hpp"
+#include "tier/long_notices.hpp"
+#include "tier/quota_line.hpp"
+#include "tier/space_refusal.hpp"
+#include "tier/tier_changes.hpp"
+
+#include <caf/stateful_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
+
+namespace terrace::actors {
+
+/// What a tier's actor owns: its parts (this file's includers in this folder) share it, each with some of its requests.
+struct tier_shell {
+  const char* name = "tier";
+  tier_changes changes;
+  long_notices line;     ///< not applied yet; a `next_part_notice` is under way unless it is empty
+  release_sink_ptr sink; ///< for its holds and reservations; sends to this actor
+  allocator_actor space;
+  policy_actor policy;
+  index_keeper keeper; ///< of a durable tier
+  tiers_below below;   ///< that get objects of it
+  std::shared_ptr<metrics::tier_probe> probe;
+  std::unique_ptr<quota_line> quota;          ///< null: tenants have no quotas
+  std::shared_ptr<eviction_round> next_round; ///< the allocator's, while a tenant's is in progress
+
+  residency& objects() { return changes.objects(); }
+};
+
+using tier_pointer = caf::stateful_actor<tier_shell, runtime::short_turns<tier_actor::base>>*;
+
+/// Call after every change. `freed`: what goes back to the allocator. `of`: the space of published objects.
+void settle(tier_pointer self, std::vector<extent> freed = {}, const space_ptr& of = nullptr);
+
+/// What was kept for the policy since its last mark. A request to the policy must follow all earlier events.
+void send_kept_notes(tier_pointer self);
+
+} // namespace terrace::actors

@@ -1,0 +1,29 @@
+// TRANSFER (move): brings the chunks of a prompt from host memory to a tier below, and has them leave host memory. One
+// actor per request.
+#pragma once
+
+#include "actors/transfer/transfer_arguments.hpp"
+#include "tier/move_course.hpp"
+
+namespace terrace::actors {
+
+struct move_job {
+  group_ptr group;
+  tier_kind to = tier_kind::disk; ///< a tier below with a write-through
+  space_ptr in;
+  std::shared_ptr<const std::vector<digest>> chunks;
+  std::optional<digest> before; ///< the chunk before the first, if known
+  context_ptr context;
+};
+struct move_result {
+  error failure; ///< what ended the request
+  moved_chunks sum;
+};
+
+/// Answers a `move_job` with a `move_result`, and ends.
+caf::actor spawn_move(caf::actor_system& system);
+
+} // namespace terrace::actors
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::move_job)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::move_result)

@@ -1,0 +1,29 @@
+// Quotas and tenants on the wire.
+#pragma once
+
+#include "index/tenant_quota.hpp"
+#include "protocol/terrace_generated.h"
+#include "tier/tier_report.hpp"
+
+#include <string>
+#include <vector>
+
+namespace terrace {
+
+/// What an operator asks for.
+struct quota_setting {
+  std::string name;
+  tier_kind tier = tier_kind::none;
+  quota_change what;
+
+  std::string text() const; ///< for the log: "batch: host at most 1048576 bytes"
+};
+
+/// Precondition: it has a name. Errors: `bad_request`.
+result<quota_setting> quota_of(const wire::Quota& asked);
+
+/// The tenants of all tiers, quotas first.
+flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<wire::TenantStatus>>>
+write_tenants(flatbuffers::FlatBufferBuilder& body, const std::vector<tier_report>& tiers);
+
+} // namespace terrace

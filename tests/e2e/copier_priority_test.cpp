@@ -1,0 +1,46 @@
+// copier.nice: the threads that copy have a lower priority than the rest of the daemon.
+#include "workload.hpp"
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+namespace terrace::e2e {
+namespace {
+
+/// How many threads of the process have this nice value: the 19th field of their stat, behind the name in parentheses.
+int threads_with(pid_t process, int nice) {
+  int threads = 0;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/" + std::to_string(process) + "/task")) {
+    std::ifstream file(task.path() / "stat");
+    std::string line;
+    std::getline(file, line);
+    auto after_name = line.rfind(')');
+    if (after_name == std::string::npos)
+      continue; // it has just ended
+    std::istringstream fields(line.substr(after_name + 1));
+    std::string skipped;
+    for (int field = 3; field < 19; ++field)
+      fields >> skipped;
+    int value = 0;
+    fields >> value;
+    threads += value == nice ? 1 : 0;
+  }
+  return threads;
+}
+
+TEST(CopierPriority, IsLowerThanThatOfTheRest) {
+  daemon_under_test daemon({.more = "[copier]\nthreads = 3\n"});
+  EXPECT_TRUE(eventually([&] { return threads_with(daemon.pid(), 10) == 3; }));
+  EXPECT_EQ(tester(daemon.socket()).store(chain_of(1, 2)), 2U);
+}
+
+TEST(CopierPriority, IsConfigured) {
+  daemon_under_test daemon({.more = "[copier]\nthreads = 2\nnice = 7\n"});
+  EXPECT_TRUE(eventually([&] { return threads_with(daemon.pid(), 7) == 2; }));
+  EXPECT_EQ(threads_with(daemon.pid(), 10), 0);
+}
+
+} // namespace
+} // namespace terrace::e2e

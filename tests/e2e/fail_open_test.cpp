@@ -1,0 +1,46 @@
+// A daemon that is killed again and again under a replay with sessions: no call waits until its deadline, no byte is
+// wrong, and what was stored is found again.
+#include "workload.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <future>
+
+namespace terrace::e2e {
+namespace {
+
+TEST(FailOpen, ADaemonThatIsKilledUnderAReplayIsAMissUntilItIsBack) {
+  temporary_folder folder;
+  auto made = run({program("TERRACE"), "trace", "generate", "--requests", "60", "--turns", "6", "--rate", "2",
+                   "-o", folder / "trace.jsonl"});
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  daemon_under_test daemon({.host_bytes = 64 * mebibyte, .disk_bytes = 64 * mebibyte});
+  auto replay = [&](const std::string& speed) {
+    return run({program("TERRACE"), "replay", folder / "trace.jsonl", "--socket", daemon.socket(), "--json",
+                "--sessions", "--fail-open", "60000", "--speed", speed});
+  };
+  auto going = std::async(std::launch::async, replay, "10");
+  auto ended = [&] { return going.wait_for(std::chrono::seconds(0)) == std::future_status::ready; };
+  // Each time after something was stored, so that the replay has come back meanwhile.
+  for (int kills = 0; kills < 4 && !ended(); ++kills) {
+    EXPECT_TRUE(eventually([&] { return ended() || tester(daemon.socket()).tier("host").objects > 0; }));
+    daemon.kill();
+    daemon.start();
+  }
+  auto done = going.get();
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  auto under_kills = nlohmann::json::parse(done.out);
+  EXPECT_EQ(under_kills["requests"], 60);
+  EXPECT_EQ(under_kills["wrong_bytes"], 0) << under_kills["first_wrong"];
+  for (const auto& [code, counted] : under_kills["errors"].items())
+    EXPECT_EQ(code, "gone") << counted;
+
+  ASSERT_TRUE(daemon.await_log("joined"));
+  auto after = nlohmann::json::parse(replay("0").out);
+  EXPECT_EQ(after["wrong_bytes"], 0) << after["first_wrong"];
+  EXPECT_GT(after["hit_tokens"], 0);
+  EXPECT_TRUE(after["errors"].empty()) << after["errors"];
+}
+
+} // namespace
+} // namespace terrace::e2e
