@@ -1,11 +1,11 @@
 // The most expensive legal requests: what they cost is bounded, and they delay nobody for long.
 #include "long_prompt.hpp"
+#include "tests/support/process_memory.hpp"
 #include "tests/support/raw_client.hpp"
 #include "tests/support/scrape.hpp"
 #include "workload.hpp"
 
 #include <atomic>
-#include <fstream>
 #include <thread>
 
 namespace terrace::e2e {
@@ -61,22 +61,10 @@ class one_worker {
 /// Those with a million objects: less than 65,536 in each turn.
 constexpr uint64_t turns_for_a_million = 16;
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool memory_says_something = false; // sanitizers keep what was freed, and more beside it
-#else
-constexpr bool memory_says_something = true;
-#endif
+/// Sanitizers keep what was freed, and more beside it.
+bool memory_says_something() { return !test::sanitized(); }
 
-uint64_t resident_bytes(pid_t pid) {
-  std::ifstream status("/proc/" + std::to_string(pid) + "/status");
-  for (std::string word; status >> word;)
-    if (word == "RssAnon:") {
-      uint64_t kibibytes = 0;
-      status >> kibibytes;
-      return kibibytes << 10;
-    }
-  return 0;
-}
+uint64_t heap_bytes(const daemon_under_test& daemon) { return test::resident_bytes(daemon.pid(), "RssAnon"); }
 
 TEST(BoundedWork, ALongPromptDelaysNobodyAndKeepsItsDeadline) {
   one_worker daemon;
@@ -374,38 +362,38 @@ TEST_F(ManyLocations, WhatFollowsAReleaseFindsItsRoom) {
 
 TEST_F(ManyLocations, AnswersThatAreNotReadUseUpCredit) {
   start("credit_bytes = \"16MiB\"\n");
-  uint64_t before = resident_bytes(daemon->pid());
+  uint64_t before = heap_bytes(*daemon);
   deaf_client deaf(daemon->socket(), leased.held.id(),
                    256); // 48 MiB of answers, and as much for their objects
   auto status = owner->status();
   for (int i = 0; i < 200; ++i)
     status = owner->status(); // round trips behind which the daemon has done what it does
-  if (memory_says_something) {
-    EXPECT_LT(resident_bytes(daemon->pid()) - before, 40 * mebibyte);
+  if (memory_says_something()) {
+    EXPECT_LT(heap_bytes(*daemon) - before, 40 * mebibyte);
   }
   EXPECT_EQ(deaf.answers(), 256U) << "they wait, none is lost";
 }
 
 TEST_F(ManyLocations, AllConnectionsOfAGroupTogetherHaveABound) {
   start("group_bytes = \"16MiB\"\nrequest_deadline = \"10m\"\n"); // nobody is ended for not reading
-  uint64_t before = resident_bytes(daemon->pid());
+  uint64_t before = heap_bytes(*daemon);
   std::vector<std::unique_ptr<deaf_client>> deaf;
   for (int i = 0; i < 8; ++i)
     deaf.push_back(std::make_unique<deaf_client>(daemon->socket(), leased.held.id(), 256));
   for (int i = 0; i < 200; ++i)
     owner->status(); // it is served all the same
-  if (memory_says_something) {
-    EXPECT_LT(resident_bytes(daemon->pid()) - before, 64 * mebibyte);
+  if (memory_says_something()) {
+    EXPECT_LT(heap_bytes(*daemon) - before, 64 * mebibyte);
   }
   for (auto& each : deaf)
     EXPECT_EQ(each->answers(), 256U);
   deaf.clear();
-  if (!memory_says_something)
+  if (!memory_says_something())
     return;
   auto until = clock::now() + 20s;
-  while (resident_bytes(daemon->pid()) > before + 16 * mebibyte && clock::now() < until)
+  while (heap_bytes(*daemon) > before + 16 * mebibyte && clock::now() < until)
     owner->status();
-  EXPECT_LT(resident_bytes(daemon->pid()), before + 16 * mebibyte) << "memory goes back to the kernel";
+  EXPECT_LT(heap_bytes(*daemon), before + 16 * mebibyte) << "memory goes back to the kernel";
 }
 
 } // namespace

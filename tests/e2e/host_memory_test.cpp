@@ -1,4 +1,5 @@
 // Host memory that the machine does not have, and memory that is not touched before it is used.
+#include "tests/support/process_memory.hpp"
 #include "workload.hpp"
 
 #include <fstream>
@@ -14,19 +15,9 @@ uint64_t machine_bytes() {
   return kibibytes * 1024;
 }
 
-/// What is resident of the shared memory that the daemon has mapped: its arena and its clients' regions. Its heap does
-/// not count, which a sanitizer makes as large as it likes.
-uint64_t resident_shared_bytes(const daemon_under_test& daemon) {
-  std::ifstream status("/proc/" + std::to_string(daemon.pid()) + "/status");
-  std::string word;
-  uint64_t kibibytes = 0;
-  while (status >> word) {
-    if (word == "RssShmem:") {
-      status >> kibibytes;
-      break;
-    }
-  }
-  return kibibytes * 1024;
+/// Its arena and its clients' regions. Its heap does not count, which a sanitizer makes as large as it likes.
+uint64_t shared_bytes(const daemon_under_test& daemon) {
+  return test::resident_bytes(daemon.pid(), "RssShmem");
 }
 
 TEST(HostMemory, MoreThanTheMachineHasIsRefusedWithTheFigures) {
@@ -60,8 +51,8 @@ TEST(HostMemory, WithoutPrefaultOnlyWhatIsUsedIsCommitted) {
   while (client.tier("disk").objects < chain.size()) { // written from the arena: the disk has been at work
     client.lookup(chain);
   }
-  EXPECT_GT(resident_shared_bytes(daemon), 0);
-  EXPECT_LT(resident_shared_bytes(daemon), 512 * mebibyte);
+  EXPECT_GT(shared_bytes(daemon), 0);
+  EXPECT_LT(shared_bytes(daemon), 512 * mebibyte);
 }
 
 } // namespace

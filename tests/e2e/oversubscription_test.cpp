@@ -2,12 +2,12 @@
 // gets a share.
 #include "hungry_client.hpp"
 
+#include "tests/support/process_memory.hpp"
 #include "tests/support/scrape.hpp"
 #include "tests/support/seed.hpp"
 
 #include <algorithm>
 #include <cstdlib>
-#include <fstream>
 #include <iostream>
 #include <memory>
 #include <numeric>
@@ -22,23 +22,6 @@ using std::chrono::steady_clock;
 constexpr size_t clients = 8;
 constexpr uint64_t host_bytes = 32 * mebibyte;
 static_assert(clients * hungry_client::chunks_in_all * hungry_client::held_bytes >= 4 * host_bytes);
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool instrumented = true; // slower by far, and keeps memory that was freed
-#else
-constexpr bool instrumented = false;
-#endif
-
-uint64_t anonymous_bytes(pid_t pid) {
-  std::ifstream status("/proc/" + std::to_string(pid) + "/status");
-  for (std::string word; status >> word;)
-    if (word == "RssAnon:") {
-      uint64_t kibibytes = 0;
-      status >> kibibytes;
-      return kibibytes << 10;
-    }
-  return 0;
-}
 
 /// The sum of all samples of a metric whose labels contain the text.
 double sum_of(const std::string& metrics, const std::string& name, const std::string& label = {}) {
@@ -99,7 +82,7 @@ class Oversubscription : public ::testing::TestWithParam<overload> {
     std::vector<std::thread> threads;
     for (size_t i = 0; i < clients; ++i)
       threads.emplace_back([this, i] {
-        clients_[i]->work(i == 0 ? [this] { memory_.add(anonymous_bytes(daemon_->pid())); }
+        clients_[i]->work(i == 0 ? [this] { memory_.add(test::resident_bytes(daemon_->pid(), "RssAnon")); }
                                  : std::function<void()>());
         course_.over = true; // one that has failed ends the run
       });
@@ -142,7 +125,7 @@ class Oversubscription : public ::testing::TestWithParam<overload> {
   }
 
   void expect_bounded_memory() {
-    if (instrumented)
+    if (test::sanitized()) // keeps memory that was freed
       return;
     EXPECT_LE(memory_.most(0.25, 1), memory_.most(0, 0.25) + 8 * mebibyte);
   }
@@ -171,7 +154,7 @@ class Oversubscription : public ::testing::TestWithParam<overload> {
 };
 
 TEST_P(Oversubscription, OfFourTimesTheMemoryDropsNothingAndLeavesEachClientAShare) {
-  course_.chunks_wanted = instrumented ? 2000 : GetParam().chunks;
+  course_.chunks_wanted = test::sanitized() ? 2000 : GetParam().chunks;
   let_them_work();
   report();
   expect_shares();

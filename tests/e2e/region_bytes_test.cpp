@@ -74,9 +74,8 @@ TEST(RegionBytes, AreBoundedPerTrustGroupAndDaemon) {
 }
 
 TEST(RegionBytes, OneClientCannotUseUpTheAddressSpaceForAll) {
-#ifdef __SANITIZE_THREAD__
-  GTEST_SKIP() << "ThreadSanitizer leaves too little of the address space";
-#endif
+  if (test::sanitized("thread"))
+    GTEST_SKIP() << "ThreadSanitizer leaves too little of the address space";
   daemon_under_test daemon;
   tester witness(daemon.socket(), "witness");
   auto chain = chain_of(1, 4);
@@ -113,9 +112,8 @@ void freeze(const daemon_under_test& daemon, uint64_t more) {
 }
 
 TEST(RegionBytes, WithoutAddressSpaceOnlyTheRequestThatNeedsItFails) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "sanitizers need address space of their own";
-#endif
+  if (test::sanitized())
+    GTEST_SKIP() << "sanitizers need address space of their own";
   daemon_under_test daemon;
   tester witness(daemon.socket(), "witness"), client(daemon.socket(), "client");
   auto chain = chain_of(1, 4);

@@ -23,6 +23,12 @@ std::string program(const char* variable) {
   return path;
 }
 
+bool sanitized(const std::string& name) {
+  const char* names = std::getenv("SANITIZERS");
+  return names != nullptr && std::string(names) != "none" &&
+         std::string(names).find(name) != std::string::npos;
+}
+
 int reap(int pid) {
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {

@@ -13,6 +13,10 @@ constexpr int patience_ms = 120'000;
 /// Path of a program of this build, from the environment variable that meson sets. Throws when it is not set.
 std::string program(const char* variable);
 
+/// Whether these programs are built with a sanitizer, `address` for example, or, without a name, with any. From the
+/// environment variable SANITIZERS that meson sets: the test itself may be built without.
+bool sanitized(const std::string& name = {});
+
 struct ended_program {
   int exit_code = -1; ///< 128 + the signal, when one ended it
   std::string out;
