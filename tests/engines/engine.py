@@ -1,10 +1,12 @@
-"""An engine process (vllm_engine.py) that a test gives commands."""
+"""An engine process (vllm_engine.py, sglang_engine.py) that a test gives commands."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
+import signal
 import subprocess
 import sys
 import tempfile
@@ -16,23 +18,26 @@ CALL_SECONDS = 60  # only turns a hang into a failure
 
 
 class Engine:
-    def __init__(self, socket: str) -> None:
+    def __init__(self, socket: str, script: str = "vllm_engine.py", **settings: str) -> None:
+        """`settings`: further environment variables."""
         inward, self._inward = os.pipe()
         self._outward, outward = os.pipe()
         self.log = tempfile.NamedTemporaryFile(prefix="terrace-engine-", suffix=".log")
-        script = Path(__file__).parent / "vllm_engine.py"
-        command = [sys.executable, script, os.environ["TERRACE_TEST_MODEL"], socket, str(inward), str(outward)]
+        command = [sys.executable, Path(__file__).parent / script, os.environ["TERRACE_TEST_MODEL"], socket, str(inward), str(outward)]
         self.process = subprocess.Popen(command, pass_fds=[inward, outward], stdin=subprocess.DEVNULL, stdout=self.log,
-                                        stderr=self.log)
+                                        stderr=self.log, env={**os.environ, **settings}, start_new_session=True)
         os.close(inward)
         os.close(outward)
         self._answers = b""
         self._started = False
         self.pools: list[Path] = []  #: in /dev/shm
+        self.clients: list[int] = []  #: its processes that talk to the daemon
 
     def ready(self) -> Engine:
         if not self._started:
-            self.pools = [Path(path) for path in self.answer(START_SECONDS)["pools"]]
+            told = self.answer(START_SECONDS)
+            self.pools = [Path(path) for path in told["pools"]]
+            self.clients = told["clients"]
             self._started = True
         return self
 
@@ -70,7 +75,8 @@ class Engine:
         return self.process.wait(CALL_SECONDS)
 
     def kill(self) -> None:
-        self.process.kill()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)  # SGLang is several processes
         self.process.wait()
         for pool in self.pools:  # which vLLM leaves there when it is killed
             pool.unlink(missing_ok=True)

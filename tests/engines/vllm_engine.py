@@ -70,7 +70,7 @@ def pools() -> list[str]:
 def main(model: str, socket: str, inward: str, outward: str) -> None:
     engine = Engine(model, socket)
     with os.fdopen(int(inward)) as commands, os.fdopen(int(outward), "w") as answers:
-        print(json.dumps({"pools": pools()}), file=answers, flush=True)
+        print(json.dumps({"pools": pools(), "clients": [os.getpid()]}), file=answers, flush=True)
         for line in commands:
             command, arguments = json.loads(line)
             print(json.dumps(getattr(engine, command)(**arguments)), file=answers, flush=True)

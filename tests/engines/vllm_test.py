@@ -5,8 +5,6 @@ Two engine processes serve all cases, because a start takes 10 seconds of a proc
 
 from __future__ import annotations
 
-import random
-import struct
 import time
 import unittest
 from collections.abc import Callable
@@ -15,23 +13,12 @@ from typing import Any
 import terrace
 from daemon import PATIENCE, Daemon
 from engine import Engine
+from volume import damage
+from waiting import prompts_of, until
 
 BLOCK = 32
 PROMPT = 300  # tokens: 9 whole blocks and a rest
 WHOLE = PROMPT // BLOCK * BLOCK
-
-
-def prompts_of(seed: int, count: int = 1, tokens: int = PROMPT) -> list[list[int]]:
-    source = random.Random(seed)
-    return [[source.randrange(4, 2048) for _ in range(tokens)] for _ in range(count)]
-
-
-def until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        if time.monotonic() > end:
-            raise AssertionError("not within the patience of a test")
-        time.sleep(0.01)
 
 
 class VllmTier(unittest.TestCase):
@@ -66,7 +53,7 @@ class VllmTier(unittest.TestCase):
         def both() -> bool:
             with terrace.connect(self.server.socket, observes=True, timeout=PATIENCE) as observer:
                 pids = {client.pid for client in observer.status(timeout=PATIENCE).clients}
-                return pids >= {engine.process.pid for engine in engines}
+                return all(pids & set(engine.clients) for engine in engines)
 
         until(both)
 
@@ -137,7 +124,7 @@ class VllmTier(unittest.TestCase):
     def test_damaged_bytes_on_disk_are_computed_again(self) -> None:
         prompts = prompts_of(8, 2)
         right = self.cold(self.first, prompts)
-        self.restart(self.damage)
+        self.restart(lambda: damage(self.server.folder / "state/terrace.extents"))
         made = self.loaded(self.first, prompts)
         self.assertEqual((made["tokens"], made["cached"]), (right, [0] * 2))
         again = self.loaded(self.first, prompts)  # what was computed has been stored again
@@ -190,18 +177,6 @@ class VllmTier(unittest.TestCase):
         self.server.start()
         self.await_disk()
         self.connected(self.first, self.second)
-
-    def damage(self) -> None:
-        """A byte of each page that holds objects."""
-        with open(self.server.folder / "state/terrace.extents", "r+b") as file:
-            (begin,) = struct.unpack_from("<Q", file.read(4096), 192)  # docs/disk-format.md
-            file.seek(begin)
-            content = bytearray(file.read())
-            for page in range(0, len(content), 4096):
-                if any(content[page:page + 4096]):
-                    content[page + 100] ^= 0xFF
-            file.seek(begin)
-            file.write(content)
 
 
 if __name__ == "__main__":

@@ -9,10 +9,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from terrace.vllm.identity import layout_of, revision_of, specs_of
+from terrace.vllm.identity import layout_of, specs_of
 from terrace.vllm.jobs import Jobs
 from terrace.vllm.keys import digests_of, group_of, parts_of, width_of
 from terrace.vllm.lookups import SEGMENTS, Batch, Lookups
+from terrace.weights import revision_of
 
 
 def key(number: int, group: int = 0) -> bytes:

@@ -14,7 +14,7 @@ import terrace
 from daemon import PATIENCE, Daemon
 from terrace.vllm.cache import OBJECTS_OF_A_REQUEST, Limits, PoolCache
 from terrace.vllm.jobs import Finished
-from terrace.vllm.link import HostPool
+from terrace.link import HostPool
 
 ROW_BYTES = 16 << 10
 ROWS = 64

@@ -21,9 +21,10 @@ from vllm.v1.kv_offload.tiering.base import JobResult, SecondaryTierManager  # t
 from .._libterrace import address_of
 from ..connection import default_socket
 from ..shared import memory_of
+from ..weights import revision_of
 from .cache import Limits, PoolCache
-from .identity import layout_of, revision_of, specs_of
-from .link import HostPool
+from .identity import layout_of, specs_of
+from ..link import HostPool
 
 logger = init_logger("vllm.terrace")
 

@@ -13,10 +13,10 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..connection import Connection
-from ..errors import Error
-from .._libterrace import Region, Space
-from ..spaces import SpaceSpec
+from .connection import Connection
+from .errors import Error
+from ._libterrace import Region, Space
+from .spaces import SpaceSpec
 
 HANDSHAKE_SECONDS = 10.0
 BACKOFF_LEAST = 0.05  # seconds between attempts: doubled after each, up to the most
@@ -26,12 +26,12 @@ CLOSE_SECONDS = 2.0
 
 @dataclass(frozen=True)
 class HostPool:
-    """Shared memory with rows of one size."""
+    """Shared memory of an engine, in rows."""
 
     descriptor: int  #: closed by the link
     file_bytes: int
-    offset: int  #: of the first row in the file
-    row_bytes: int
+    offset: int = 0  #: of the first row in the file
+    row_bytes: int = 0  #: 0: they are not of one size
 
 
 @dataclass(frozen=True)
@@ -81,6 +81,11 @@ class Link:
         self._thread.join(CLOSE_SECONDS)  # longer only inside of a handshake with a daemon that stands still
         if not self._thread.is_alive():
             os.close(self._wake)
+
+    @property
+    def running(self) -> bool:
+        """False after `close`: no session ends any more."""
+        return self._thread.is_alive()
 
     # ---- the thread ----
 

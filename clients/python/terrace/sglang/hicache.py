@@ -1,0 +1,217 @@
+"""A storage backend of SGLang's HiCache: `--hicache-storage-backend dynamic` with `{"backend_name": "terrace", "module_path":
+"terrace.sglang.hicache", "class_name": "TerraceHiCache", "interface_v1": 1, "allocator": "shm"}` as its extra configuration.
+
+SGLang moves pages between the GPU and a pool in host memory; the daemon reads and writes that pool itself. SGLang calls from
+threads of its own, which may wait: one that asks, one that loads, one that stores.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from sglang.srt.mem_cache.hicache_storage import (  # type: ignore[import-not-found]
+    HiCacheStorage,
+    PoolHitPolicy,
+    PoolTransferResult,
+)
+
+from ..connection import default_socket
+from ..errors import BadRequest
+from ..weights import revision_of
+from .identity import Owner, spec_of
+from .pages import Limits, digests_of
+from .pools import CopiedPool, PagePool, SharedPool, StagedPool, as_bytes, page_bytes_of, pages_opener
+
+logger = logging.getLogger("sglang.terrace")
+
+KV = "kv"
+
+
+def _version() -> str:
+    try:
+        return version("sglang")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+class TerraceHiCache(HiCacheStorage):  # type: ignore[misc]
+    def __init__(self, storage_config: Any, kwargs: Any = None) -> None:
+        """`storage_config.extra_config` may have `socket` (of the daemon; by default TERRACE_SOCKET, or the system's),
+        `revision` (of the model's weights), `salt` (engines share pages only with those of the same salt), `name`,
+        `lookup_seconds`, `load_seconds`, `store_seconds`."""
+        given = dict(storage_config.extra_config or {})
+        self._config = storage_config
+        self._path = str(given.get("socket") or default_socket())
+        self._name = str(given.get("name", "sglang"))
+        self._limits = Limits(
+            float(given.get("lookup_seconds", Limits.lookup)), float(given.get("load_seconds", Limits.load)),
+            float(given.get("store_seconds", Limits.store)),
+        )
+        revision = given.get("revision")
+        self._owner = Owner(
+            f"sglang {_version()}", revision_of(storage_config.model_name or "") if revision is None else str(revision),
+            str(given.get("salt", "")),
+        )
+        self._in_place = bool(given.get("interface_v1", 0))  # otherwise SGLang gives and takes pages as tensors
+        self._pools: dict[str, PagePool] = {}
+
+    # ---- pools ----
+
+    def register_mem_pool_host(self, mem_pool_host: Any) -> None:
+        super().register_mem_pool_host(mem_pool_host)
+        self._replace(KV, self._shared_or_copied(mem_pool_host))
+
+    def register_mem_host_pool_v2(self, host_pool: Any, host_pool_name: Any) -> None:
+        super().register_mem_host_pool_v2(host_pool, host_pool_name)
+        if str(host_pool_name) != KV:
+            self._replace(str(host_pool_name), self._copied(host_pool, str(host_pool_name)))
+
+    def _shared_or_copied(self, host_pool: Any) -> PagePool:
+        if not self._in_place:
+            logger.warning('pages are copied three times more: "interface_v1": 1 in the extra configuration avoids it')
+            return self._copied(host_pool, KV)
+        try:
+            runs = SharedPool.page_runs(host_pool)
+        except (BadRequest, NotImplementedError, ValueError) as problem:
+            logger.warning('pages are copied once more: %s. "allocator": "shm" in the extra configuration avoids it', problem)
+            return self._copied(host_pool, KV)
+        return SharedPool(host_pool, self._opener(host_pool, KV, runs))
+
+    def _copied(self, host_pool: Any, name: str) -> PagePool:
+        return CopiedPool(host_pool, self._opener(host_pool, name, [page_bytes_of(host_pool)]))
+
+    def _opener(self, host_pool: Any, name: str, runs: Sequence[int]) -> Any:
+        spec = spec_of(self._config, host_pool, name, runs, self._owner)
+        return pages_opener(self._path, spec, name=self._name, limits=self._limits, log=logger)
+
+    def _replace(self, name: str, pool: PagePool) -> None:
+        before, self._pools[name] = self._pools.get(name), pool
+        if before is not None:
+            before.close()
+
+    # ---- the pages of the KV pool, in place ----
+
+    def batch_exists(self, keys: list[str], extra_info: Any = None) -> int:
+        return self._pools[KV].found(digests_of(keys))
+
+    def batch_get_v1(self, keys: list[str], host_indices: Any, extra_info: Any = None) -> list[bool]:
+        arrived = self._pools[KV].load(digests_of(keys), host_indices)
+        return [number < arrived for number in range(len(keys))]
+
+    def batch_set_v1(self, keys: list[str], host_indices: Any, extra_info: Any = None) -> list[bool]:
+        stored = self._pools[KV].store(digests_of(keys), host_indices, _parent(extra_info))
+        return [stored] * len(keys)
+
+    # ---- further pools: windows, Mamba states ----
+
+    def batch_exists_v2(self, keys: list[str], pool_transfers: Any = None, extra_info: Any = None) -> Any:
+        digests = digests_of(keys)
+        pages = self._pools[KV].found(digests)
+        hits = {KV: pages}
+        usable = pages
+        for transfer in pool_transfers or []:
+            if transfer.hit_policy == PoolHitPolicy.ALL_PAGES:
+                covered = self._found_in(transfer.name, digests[:pages])
+            elif transfer.hit_policy == PoolHitPolicy.TRAILING_PAGES:
+                covered = self._trailing_in(transfer.name, digests[:pages], max(1, len(transfer.keys or ())))
+            else:
+                continue  # no verdict: it decides nothing
+            hits[str(transfer.name)] = covered
+            usable = min(usable, covered)
+        return PoolTransferResult(usable, hits)
+
+    def batch_get_v2(self, transfers: list[Any], extra_info: Any = None) -> dict[str, list[bool]]:
+        results = {}
+        for transfer in transfers:
+            keys = transfer.keys or []
+            pool = self._pool_for(transfer, keys)
+            arrived = pool.load(digests_of(keys), transfer.host_indices) if pool is not None else 0
+            results[transfer.name] = [number < arrived for number in range(len(keys))]
+        return results
+
+    def batch_set_v2(self, transfers: list[Any], extra_info: Any = None) -> dict[str, list[bool]]:
+        results = {}
+        for transfer in transfers:
+            keys = transfer.keys or []
+            pool = self._pool_for(transfer, keys)
+            stored = pool is not None and pool.store(digests_of(keys), transfer.host_indices)
+            results[transfer.name] = [stored] * len(keys)
+        return results
+
+    def _found_in(self, name: Any, digests: Sequence[bytes]) -> int:
+        pool = self._pools.get(str(name))
+        return pool.found(digests) if pool is not None else 0
+
+    def _trailing_in(self, name: Any, digests: Sequence[bytes], trailing: int) -> int:
+        """The longest prefix whose last `trailing` pages are there."""
+        end = len(digests)
+        while end > 0:
+            window = digests[max(0, end - trailing):end]
+            found = self._found_in(name, window)
+            if found == len(window):
+                return end
+            end -= len(window) - found  # the window must end before the page that is missing
+        return 0
+
+    def _pool_for(self, transfer: Any, keys: Sequence[str]) -> PagePool | None:
+        """None: SGLang asks for something else than a page for each key."""
+        pool = self._pools.get(str(transfer.name))
+        host_pool = getattr(self, "registered_pools", {}).get(transfer.name, getattr(self, "mem_pool_host", None))
+        pages = len(keys) * (getattr(host_pool, "page_size", 1) or 1)
+        indices = transfer.host_indices
+        if pool is None or not keys or indices is None or indices.numel() != pages:
+            logger.error("expected %d indices for pages of pool %s, got %s", pages, transfer.name,
+                         None if indices is None else indices.numel())
+            return None
+        return pool
+
+    # ---- pages as tensors, without interface_v1 ----
+
+    def exists(self, key: str) -> bool:
+        return self.batch_exists([key]) == 1
+
+    def get(self, key: str, target_location: Any = None, target_sizes: Any = None) -> Any:
+        return self.batch_get([key], [target_location])[0]
+
+    def batch_get(self, keys: list[str], target_locations: Any = None, target_sizes: Any = None) -> list[Any]:
+        """A page each, in its target if there is one. None from the first on that is not there."""
+        pages: list[Any] = [None] * len(keys)
+        targets = list(target_locations or pages)
+
+        def write(number: int, data: Any) -> None:
+            target = targets[number]
+            page = self.mem_pool_host.get_dummy_flat_data_page() if target is None else target
+            as_bytes(page).copy_(data)
+            pages[number] = page
+
+        pool = self._pools[KV]
+        if isinstance(pool, StagedPool):
+            pool.load_pages(digests_of(keys), write)
+        return pages
+
+    def set(self, key: str, value: Any = None, target_location: Any = None, target_sizes: Any = None) -> bool:
+        return self.batch_set([key], [value])
+
+    def batch_set(
+        self, keys: list[str], values: Any = None, target_locations: Any = None, target_sizes: Any = None
+    ) -> bool:
+        pool = self._pools[KV]
+        return isinstance(pool, StagedPool) and pool.store_pages(digests_of(keys), list(values))
+
+    # ---- all of it ----
+
+    def clear(self) -> None:
+        for pool in self._pools.values():
+            pool.clear()
+
+    def close(self) -> None:
+        for pool in self._pools.values():
+            pool.close()
+
+
+def _parent(extra_info: Any) -> bytes:
+    before = getattr(extra_info, "prefix_keys", None)
+    return digests_of(before[-1:])[0] if before else b""

@@ -1,0 +1,155 @@
+"""Blocking questions and transfers of pages, for threads that may wait. While the daemon is away, everything misses."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import queue
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from .._libterrace import Loaded, Lookup, Options, Prefix, Region, Space, Stored, Ticket
+from ..errors import DeadlineExceeded, Error
+from ..link import HostPool, Link, Session
+from ..spaces import SpaceSpec
+
+SECONDS_BETWEEN_LINES = 60.0  # in the log, of the same kind
+LOAD_OPTIONS = Options(priority=64)
+
+Runs = Sequence[tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Seconds."""
+
+    lookup: float = 0.25  #: an answer that takes longer is a miss, and so is everything until it comes
+    load: float = 10.0  #: by then the daemon ends a load
+    store: float = 60.0
+
+
+class Pages:
+    """One connection to the pages of one space, used by one thread at a time. The daemon copies between its memory and
+    `pool`; a transfer returns when the daemon no longer touches it, also when the connection or the daemon is lost."""
+
+    def __init__(
+        self, path: str, spec: SpaceSpec, pool: HostPool, *, name: str, limits: Limits, log: logging.Logger
+    ) -> None:
+        """`pool.descriptor` is closed in the end."""
+        self._link = Link(path, name, [spec], pool, log)
+        self._limits, self._log = limits, log
+        self._late: tuple[Session, Ticket[Lookup]] | None = None
+        self._told: dict[str, float] = {}
+
+    @property
+    def connected(self) -> bool:
+        return self._link.session is not None
+
+    def close(self) -> None:
+        """A transfer in another thread ends before or soon after."""
+        self._link.close()
+
+    def found(self, digests: Sequence[bytes]) -> int:
+        """How many of them are there, up to the first that is not."""
+        session = self._link.session
+        if session is None or not digests or self._is_late(session):
+            return 0
+        try:
+            ticket = session.connection.submit_lookup(
+                session.spaces[0], Prefix.of_digests(digests), timeout=self._limits.lookup
+            )
+            try:
+                return ticket.result(self._limits.lookup).found_chunks
+            except DeadlineExceeded:
+                if not ticket.done:
+                    self._late = (session, ticket)
+                self._tell("late", f"no answer to a lookup within {self._limits.lookup} s: everything misses until it comes")
+        except Error as problem:
+            self._failed(session, "a lookup", problem)
+        return 0
+
+    def load(self, digests: Sequence[bytes], runs: Runs, runs_per_object: Sequence[int]) -> int:
+        """Pages that arrived, up to the first that did not. `runs`: (offset, bytes) in the pool, those of one page after
+        those of another."""
+        session = self._link.session
+        if session is None:
+            return 0
+
+        def submit(space: Space, region: Region) -> Ticket[Loaded]:
+            return session.connection.submit_load(
+                space, Prefix.of_digests(digests), region, runs, runs_per_object=runs_per_object,
+                options=LOAD_OPTIONS, timeout=self._limits.load,
+            )
+
+        try:
+            return submit(session.spaces[0], session.region).result().delivered_chunks
+        except Error as problem:
+            self._failed(session, f"a load of {len(digests)} pages", problem, moved=True)
+            return 0
+
+    def store(self, digests: Sequence[bytes], runs: Runs, runs_per_object: Sequence[int], parent: bytes = b"") -> bool:
+        """Whether the pages are there now. `parent`: the page before the first; the daemon keeps it as long as those behind
+        it."""
+        session = self._link.session
+        if session is None:
+            return False
+        chain = [parent, *digests] if parent else digests
+
+        def submit(space: Space, region: Region) -> Ticket[Stored]:
+            return session.connection.submit_store(
+                space, Prefix.of_digests(chain), region, runs, first_chunk=len(chain) - len(digests),
+                runs_per_object=runs_per_object, timeout=self._limits.store,
+            )
+
+        try:
+            submit(session.spaces[0], session.region).result()
+        except Error as problem:
+            self._failed(session, f"a store of {len(digests)} pages", problem, moved=True)
+            return False
+        return True
+
+    def clear(self) -> None:
+        """Forgets all pages of the space. Raises what the daemon answers."""
+        session = self._link.session
+        if session is not None:
+            session.connection.clear(session.spaces[0], timeout=self._limits.store)
+
+    def _is_late(self, session: Session) -> bool:
+        """An answer is still to come on this connection."""
+        if self._late is None:
+            return False
+        asked, ticket = self._late
+        if asked is session and session.connection.alive:
+            try:
+                session.connection.poll()
+            except Error as problem:
+                self._failed(session, "a lookup", problem)
+            if session.connection.alive and not ticket.done:
+                return True
+        self._late = None
+        return False
+
+    def _failed(self, session: Session, what: str, problem: Error, *, moved: bool = False) -> None:
+        """`moved`: a transfer may have begun. Returns when the daemon no longer touches the pool for it."""
+        if session.connection.alive:
+            self._tell(what.split(" of ")[0], f"{what} failed: {problem}")
+            return
+        self._link.lost(session, str(problem))
+        while moved:
+            try:
+                moved = self._link.ended.get(timeout=1.0) is not session
+            except queue.Empty:
+                moved = self._link.running
+
+    def _tell(self, kind: str, text: str) -> None:
+        """At most once a minute of each kind."""
+        now = time.monotonic()
+        if now - self._told.get(kind, -SECONDS_BETWEEN_LINES) >= SECONDS_BETWEEN_LINES:
+            self._told[kind] = now
+            self._log.warning("Terrace: %s", text)
+
+
+def digests_of(keys: Iterable[str]) -> list[bytes]:
+    """SGLang's keys are SHA-256 in hexadecimal digits; those of its `unified` scheme have more behind them."""
+    return [bytes.fromhex(key) if len(key) == 64 else hashlib.sha256(key.encode()).digest() for key in keys]
