@@ -55,7 +55,8 @@ def make(folder: Path, lists: tuple[str, ...]) -> None:
                     because=f"the packages of tests/engines/{name} cannot be installed")
         (site_packages,) = folder.glob("lib/python*/site-packages")
         command(sys.executable, HERE / "cuda_stand_ins.py", site_packages, because="CUDA's libraries have no stand-ins")
-        command(folder / "bin/python", "-c", "import torch, vllm, sglang", because="the installed engine cannot be imported")
+        modules = ", ".join(Path(name).stem for name in lists)
+        command(folder / "bin/python", "-c", f"import {modules}", because="the installed engines cannot be imported")
     except Unavailable:
         shutil.rmtree(folder, ignore_errors=True)
         raise

@@ -9,6 +9,11 @@ import inspect
 import unittest
 from typing import Any
 
+try:
+    import sglang  # noqa: F401
+except ModuleNotFoundError:
+    raise unittest.SkipTest("SGLang is not installed here") from None
+
 import torch
 from sglang.srt.mem_cache.hicache_storage import (
     HiCacheStorage, HiCacheStorageConfig, HiCacheStorageExtraInfo, PoolHitPolicy, PoolName, PoolTransfer,

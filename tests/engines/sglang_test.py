@@ -5,6 +5,7 @@ Two engine processes serve all cases, because a start takes half a minute of a p
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import time
 import unittest
@@ -16,6 +17,9 @@ from daemon import PATIENCE, Daemon
 from engine import Engine
 from volume import damage
 from waiting import prompts_of, until
+
+if importlib.util.find_spec("sglang") is None:
+    raise unittest.SkipTest("SGLang is not installed here")
 
 PAGE = 32
 PROMPT = 300  # tokens: 9 whole pages and a rest
