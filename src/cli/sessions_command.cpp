@@ -13,10 +13,16 @@ namespace terrace::cli {
 
 namespace {
 
+const char* mode_text(client::session_mode mode) {
+  return mode == client::session_mode::held ? "held" : "tagged";
+}
+
 std::string format_sessions(const client::sessions_status& all) {
   std::string text =
-      fmt::format("{} sessions with {} of the daemon's memory; {} ended because there were too many\n",
-                  format_count(all.count), format_bytes(all.bytes), format_count(all.evicted));
+      fmt::format("{} sessions with {} of the daemon's memory; {} ended because there were too many\n"
+                  "{} of them hold {} of host memory\n",
+                  format_count(all.count), format_bytes(all.bytes), format_count(all.evicted),
+                  format_count(all.held), format_bytes(all.held_bytes));
   if (all.sessions.empty())
     return text;
   table rows({{"session", align::left},
@@ -25,12 +31,16 @@ std::string format_sessions(const client::sessions_status& all) {
               {"turns"},
               {"tokens"},
               {"memory"},
-              {"kept", align::left}});
+              {"kept", align::left},
+              {"mode", align::left},
+              {"tokens held"},
+              {"held"}});
   for (const client::session_status& one : all.sessions)
     rows.add({id_text(one.session.bytes),
               one.connection == connection_id{} ? "-" : std::to_string(static_cast<uint64_t>(one.connection)),
               std::to_string(one.space), format_count(one.generation - 1), format_count(one.committed_tokens),
-              format_bytes(one.bytes), one.keep ? "yes" : "no"});
+              format_bytes(one.bytes), one.keep ? "yes" : "no", mode_text(one.mode),
+              format_count(one.held_tokens), format_bytes(one.held_bytes)});
   text.append("\n").append(rows.to_string());
   if (all.sessions.size() < all.count)
     text += fmt::format("\n  and {} more\n", format_count(all.count - all.sessions.size()));
@@ -48,8 +58,12 @@ json sessions_json(const client::sessions_status& all) {
                         {"tokens", one.committed_tokens},
                         {"protected_tokens", one.protected_tokens},
                         {"allocated_tokens", one.allocated_tokens},
-                        {"bytes", one.bytes}});
-  return {{"count", all.count}, {"bytes", all.bytes}, {"evicted", all.evicted}, {"sessions", sessions}};
+                        {"bytes", one.bytes},
+                        {"mode", mode_text(one.mode)},
+                        {"held_tokens", one.held_tokens},
+                        {"held_bytes", one.held_bytes}});
+  return {{"count", all.count}, {"bytes", all.bytes},           {"evicted", all.evicted},
+          {"held", all.held},   {"held_bytes", all.held_bytes}, {"sessions", sessions}};
 }
 
 class sessions_command final : public command {

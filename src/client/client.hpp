@@ -174,6 +174,12 @@ class connection {
   result<lookup_result> lookup(session& of, std::span<const uint32_t> prompt, uint64_t unchanged,
                                lookup_request request = {}, deadline until = {});
 
+  /// A turn has ended: makes `prompt`, with what the model has said, the session's. A held session holds what the tiers have
+  /// of it, and no longer what it held before. `items`: those of the whole prompt. Sends what `lookup` would.
+  result<saved_session> save(session& of, std::span<const uint32_t> prompt, uint64_t unchanged,
+                             std::span<const item> items = {}, const request_options& options = {},
+                             deadline until = {});
+
   /// A handle for a session that another connection of the trust group has opened, and what it has.
   session adopt_session(const space& in, const session_id& id, const session_point& at,
                         const session_options& options) const;
@@ -303,6 +309,9 @@ class connection {
       -> result<decltype(read(std::declval<const Table&>()))>;
   template <class T>
   result<T> finish(result<ticket<T>> submitted, deadline until);
+  template <class Attempt>
+  auto in_session(session& of, std::span<const uint32_t> prompt, uint64_t unchanged,
+                  std::span<const item> items, deadline until, Attempt&& send) -> decltype(send(prefix()));
   result<uint32_t> region_id_of(const registered_region* region) const;
   result<uint32_t> region_id_of(const arrivals* progress) const; ///< null: 0
   static result<void> map_segments(detail::channel& in, std::span<const location> locations, deadline until);

@@ -31,7 +31,13 @@ struct session_id {
   bool empty() const { return *this == session_id{}; }
 };
 
+enum class session_mode : uint8_t {
+  tagged, ///< its KV can be evicted at any time
+  held, ///< what it has when a turn is saved stays in the tiers until the next one is, within lease.session_percent
+};
+
 struct session_options {
+  session_mode mode = session_mode::tagged;
   bool keep =
       false; ///< it does not end with its connection or this handle, only by `close_session` or a bound
   std::string lora;          ///< as in `prefix`, for all turns
@@ -67,8 +73,9 @@ class session {
   /// last token that the session can continue. Refers to `prompt` and to this handle.
   prefix continued(std::span<const uint32_t> prompt, uint64_t unchanged) const;
 
-  /// A lookup of `continued` was answered: the session has the tokens of its prompt.
+  /// A lookup or a save of `continued` was answered: the session has the tokens of its prompt.
   void moved(const lookup_result& found);
+  void moved(const session_point& to) { at_ = to; }
 
   /// Without waiting. A kept session is only let go.
   void close();
@@ -85,6 +92,15 @@ class session {
   session_point at_;
 };
 
+/// What a session keeps after a turn.
+struct saved_session {
+  session_point at;
+  uint32_t held_chunks = 0; ///< leading ones; 0: nothing is held
+  uint64_t held_bytes = 0;  ///< in all tiers
+  lease_id lease; ///< under which what is held can be read; belongs to the session. Empty: nothing is held
+  std::string unheld; ///< why nothing is held although something was found
+};
+
 /// One of the daemon's sessions.
 struct session_status {
   session_id session;
@@ -96,6 +112,9 @@ struct session_status {
   uint64_t committed_tokens = 0;
   uint64_t allocated_tokens = 0; ///< including those of a turn in progress
   uint64_t bytes = 0;            ///< of the daemon's memory, as if it shared nothing
+  session_mode mode = session_mode::tagged;
+  uint64_t held_tokens = 0;
+  uint64_t held_bytes = 0; ///< in all tiers
 };
 
 struct sessions_status {
@@ -103,6 +122,8 @@ struct sessions_status {
   uint64_t bytes = 0;
   uint64_t evicted = 0;                 ///< over a bound, since the start
   std::vector<session_status> sessions; ///< the first 1,024
+  uint64_t held = 0;                    ///< sessions that hold something
+  uint64_t held_bytes = 0;              ///< of host memory, an object once
 };
 
 } // namespace terrace::client

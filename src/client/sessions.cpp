@@ -1,6 +1,8 @@
 // Calls on sessions.
 #include "client/client.hpp"
 #include "client/core.hpp"
+#include "client/encode.hpp"
+#include "client/socket.hpp"
 
 #include <algorithm>
 
@@ -18,6 +20,26 @@ session_id to_session(const flatbuffers::Vector<uint8_t>& bytes) {
 
 auto write(body_builder& body, const session_id& id) {
   return body.CreateVector(id.bytes.data(), id.bytes.size());
+}
+
+session_point point_of(uint64_t tokens, const flatbuffers::Vector<uint8_t>* last) {
+  session_point at{tokens, {}, 0};
+  if (last != nullptr) {
+    at.digest_width = last->size();
+    at.last = digest::from({last->data(), at.digest_width});
+  }
+  return at;
+}
+
+saved_session decode_saved(const wire::SaveSessionAnswer& table) {
+  saved_session saved{point_of(table.session_tokens(), table.session_digest()),
+                      table.held_chunks(),
+                      table.held_bytes(),
+                      {},
+                      table.unheld() ? table.unheld()->str() : std::string()};
+  if (table.lease())
+    saved.lease = protocol::to_lease_id(table.lease());
+  return saved;
 }
 
 flatbuffers::Offset<flatbuffers::String> optional_text(body_builder& body, const std::string& text) {
@@ -75,8 +97,8 @@ result<session> connection::open_session(const space& in, const session_options&
         auto seed = options.seed.empty() ? 0 : body.CreateVector(options.seed);
         auto lora = optional_text(body, options.lora);
         auto salt = optional_text(body, options.salt);
-        return wire::CreateOpenSession(body, *number, wire::SessionMode::tagged, options.keep, seed, lora,
-                                       salt);
+        return wire::CreateOpenSession(body, *number, static_cast<wire::SessionMode>(options.mode),
+                                       options.keep, seed, lora, salt);
       },
       [](const wire::OpenSessionAnswer& table) { return to_session(*table.session()); });
   if (!id)
@@ -108,12 +130,8 @@ result<session> connection::fork_session(const session& of, uint64_t tokens, boo
         return wire::CreateForkSession(body, write(body, of.id()), *number, tokens, keep);
       },
       [&](const wire::ForkSessionAnswer& table) {
-        session_point at{table.tokens(), {}, 0};
-        if (table.digest()) {
-          at.digest_width = table.digest()->size();
-          at.last = digest::from({table.digest()->data(), at.digest_width});
-        }
-        return adopt_session(of.in(), to_session(*table.session()), at, options);
+        return adopt_session(of.in(), to_session(*table.session()), point_of(table.tokens(), table.digest()),
+                             options);
       });
 }
 
@@ -124,27 +142,23 @@ result<bool> connection::close_session(const session_id& id, deadline until) {
       [](const wire::CloseSessionAnswer& table) { return table.closed(); });
 }
 
-result<lookup_result> connection::lookup(session& of, std::span<const uint32_t> prompt, uint64_t unchanged,
-                                         lookup_request request, deadline until) {
-  request.in = of.in();
-  request.what.session = {};
-  auto items = request.what.items;
+/// `attempt` sends a prefix that continues the session. If the session is not what its handle takes it for, or has ended,
+/// it is called again with the whole prompt.
+template <class Attempt>
+auto connection::in_session(session& of, std::span<const uint32_t> prompt, uint64_t unchanged,
+                            std::span<const item> items, deadline until, Attempt&& send)
+    -> decltype(send(prefix())) {
   auto attempt = [&](uint64_t same) {
-    request.what = of.continued(prompt, same);
-    uint64_t first = request.what.parent_tokens; // the daemon hashes from the start of the chunk before
+    prefix what = of.continued(prompt, same);
+    uint64_t first = what.parent_tokens; // the daemon hashes from the start of the chunk before
     first -= first % of.chunk_tokens_;
     auto begin = std::find_if(items.begin(), items.end(), [&](const item& one) {
       return uint64_t{one.first_token} + one.tokens > first;
     });
-    request.what.items = items.subspan(static_cast<size_t>(begin - items.begin()));
-    auto found = lookup(request, until);
-    if (found)
-      of.moved(*found);
-    return found;
+    what.items = items.subspan(static_cast<size_t>(begin - items.begin()));
+    return send(what);
   };
-  auto lost = [&](const result<lookup_result>& found) {
-    return !found && found.error().code == errc::gone && alive();
-  };
+  auto lost = [&](const auto& found) { return !found && found.error().code == errc::gone && alive(); };
   auto found = attempt(unchanged);
   if (lost(found)) // the session is not what this handle takes it for
     found = attempt(0);
@@ -161,15 +175,51 @@ result<lookup_result> connection::lookup(session& of, std::span<const uint32_t> 
   return found;
 }
 
+result<lookup_result> connection::lookup(session& of, std::span<const uint32_t> prompt, uint64_t unchanged,
+                                         lookup_request request, deadline until) {
+  request.in = of.in();
+  auto items = request.what.items;
+  return in_session(of, prompt, unchanged, items, until, [&](const prefix& what) {
+    request.what = what;
+    auto found = lookup(request, until);
+    if (found)
+      of.moved(*found);
+    return found;
+  });
+}
+
+result<saved_session> connection::save(session& of, std::span<const uint32_t> prompt, uint64_t unchanged,
+                                       std::span<const item> items, const request_options& options,
+                                       deadline until) {
+  auto number = core_->space_id_of(of.in());
+  if (!number)
+    return tl::unexpected<error>(number.error());
+  return in_session(of, prompt, unchanged, items, until, [&](const prefix& what) {
+    auto saved = ask<kind::save_session>(
+        *core_->now(), until,
+        [&](body_builder& body) {
+          auto prefix = detail::encode(body, what);
+          auto terms = detail::encode(body, options);
+          return wire::CreateSaveSession(body, *number, prefix, detail::milliseconds_left(until), terms);
+        },
+        decode_saved);
+    if (saved)
+      of.moved(saved->at);
+    return saved;
+  });
+}
+
 result<sessions_status> connection::sessions(deadline until) {
   return ask<kind::sessions>(
       *core_->now(), until, [](body_builder& body) { return wire::CreateSessions(body); },
       [](const wire::SessionsAnswer& table) {
-        sessions_status all{table.count(), table.bytes(), table.evicted(), {}};
+        sessions_status all{table.count(), table.bytes(),     table.evicted(), {},
+                            table.held(),  table.held_bytes()};
         for (const auto* one : *table.sessions())
-          all.sessions.push_back({to_session(*one->session()), connection_id{one->connection()}, one->space(),
-                                  one->keep(), one->generation(), one->protected_tokens(),
-                                  one->committed_tokens(), one->allocated_tokens(), one->bytes()});
+          all.sessions.push_back(
+              {to_session(*one->session()), connection_id{one->connection()}, one->space(), one->keep(),
+               one->generation(), one->protected_tokens(), one->committed_tokens(), one->allocated_tokens(),
+               one->bytes(), static_cast<session_mode>(one->mode()), one->held_tokens(), one->held_bytes()});
         return all;
       });
 }

@@ -24,7 +24,8 @@ struct connection_limits {
   std::chrono::milliseconds handshake_deadline{
       10000}; ///< until hello; also for a client to read why it is ended
   std::chrono::milliseconds lease_warn_after{60000};
-  uint32_t pin_percent = 25; ///< of host memory, that pins may hold together, in all tiers
+  uint32_t pin_percent = 25;     ///< of host memory, that pins may hold together, in all tiers
+  uint32_t session_percent = 25; ///< of host memory, that held sessions may hold together
 };
 
 } // namespace terrace

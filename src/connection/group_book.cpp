@@ -2,6 +2,9 @@
 
 #include "protocol/limits.hpp"
 
+#include <algorithm>
+#include <cassert>
+
 namespace terrace {
 
 // ---- spaces ----
@@ -51,6 +54,10 @@ mark_revoked_answer group_book::answer(const mark_revoked_request& request) {
   if (leases_.mark_revoked(request.id)) {
     if (auto pinned = pins_.remove(request.id))
       forget_pin(pinned);
+    if (auto held = holds_.end(request.id)) {
+      end_hold(std::move(held));
+      sessions_changed();
+    }
     return {};
   }
   return {{errc::not_found, "no such lease in this trust group: expected the id of one that is listed"}};
@@ -106,16 +113,17 @@ void group_book::await(const await_lookup_request& request, std::function<void(a
 void group_book::take(const end_owner_notice& notice) {
   leases_.end(notice.owner);
   sessions_.end(notice.owner);
-  count_sessions();
+  sessions_changed();
 }
 
 open_session_answer group_book::answer(const open_session_request& request) {
   sessions_.open(request.what);
-  count_sessions();
+  sessions_changed();
   return {};
 }
 
 use_session_answer group_book::answer(const use_session_request& request) {
+  holds_.touch(request.id);
   auto found = sessions_.use(request.id, request.tokens);
   if (!found)
     return {found.error(), {}};
@@ -124,25 +132,105 @@ use_session_answer group_book::answer(const use_session_request& request) {
 
 save_session_answer group_book::answer(const save_session_request& request) {
   auto outcome = sessions_.save(request.id, request.generation, request.after);
-  if (probe_ && outcome == turn_outcome::saved)
+  if (probe_ && outcome == turn_outcome::saved && !request.hold)
     probe_->session_turn();
-  count_sessions();
-  return {{}, outcome};
+  save_session_answer answer{{}, outcome, {}};
+  if (request.hold && outcome == turn_outcome::saved)
+    answer.unheld = keep_hold(request.id, *request.hold);
+  sessions_changed();
+  return answer;
+}
+
+/// Returns why nothing is held. Those that are colder give way.
+std::string group_book::keep_hold(const session_id& of, const session_hold& hold) {
+  uint64_t ending = 0; // of leases that end on another thread or later: the account counts them until then
+  if (auto before = holds_.end(of))
+    ending += end_now(std::move(before));
+  if (!hold.what)
+    return {};
+  if (hold.host_bytes > hold.bytes_max) {
+    if (probe_)
+      probe_->session_unheld();
+    return "its chunks have " + std::to_string(hold.host_bytes) + " bytes of host memory: expected at most " +
+           std::to_string(hold.bytes_max) + " of all held sessions (lease.session_percent)";
+  }
+  holds_.replace(of, hold.what, hold.host_bytes);
+  leases_.add(hold.what->id, connection_id{}, hold.what);
+  for (size_t others = 0; holds_.host_bytes() > hold.bytes_max + ending; ++others) {
+    auto coldest = holds_.end_coldest(of);
+    if (!coldest)
+      break;
+    const lease& was = *coldest->what;
+    assert(was.owner == connection_id{} && demotions_.size() <= demotions_max);
+    if (demotions_.size() < demotions_max)
+      demotions_.push_back({was.in, std::make_shared<const std::vector<digest>>(was.chunks), was.before});
+    else
+      demoted(false);
+    if (others < ended_at_once_max)
+      ending += end_now(std::move(coldest->what));
+    else {
+      ending += coldest->host_bytes;
+      end_hold(std::move(coldest->what));
+    }
+  }
+  return {};
+}
+
+/// Returns how many bytes of host memory the account still counts: a lease on many objects ends on another thread.
+uint64_t group_book::end_now(lease_ptr held) {
+  leases_.end(held->id, connection_id{});
+  bool many = std::ranges::any_of(
+      held->held, [](const tier_hold& one) { return one.held->places().size() >= object_hold::many_places; });
+  return many ? host_bytes_of(*held) : 0;
+}
+
+void group_book::end_hold(lease_ptr held) {
+  leases_.end(held->id, connection_id{});
+  ended_holds_.push_back(std::move(held));
+}
+
+demoted_chunks group_book::next_demotion() {
+  if (demotions_.empty())
+    return {};
+  demoted_chunks next = std::move(demotions_.front());
+  demotions_.pop_front();
+  return next;
+}
+
+void group_book::demoted(bool below) {
+  if (probe_)
+    probe_->session_demoted(below);
 }
 
 close_session_answer group_book::answer(const close_session_request& request) {
+  bool held = holds_.find(request.id) != nullptr;
   bool closed = sessions_.close(request.id);
-  count_sessions();
-  return {{}, closed};
+  sessions_changed();
+  return {{}, closed, held};
 }
 
 sessions_answer group_book::answer(const sessions_request& request) const {
-  return {{}, sessions_.size(), sessions_.bytes(), sessions_.evicted(), sessions_.list(request.count_max)};
+  sessions_answer all{
+      {}, sessions_.size(), sessions_.bytes(), sessions_.evicted(), holds_.size(), holds_.host_bytes(), {}};
+  for (session_report& one : sessions_.list(request.count_max)) {
+    all.listed.push_back({std::move(one)});
+    if (const auto* held = holds_.find(all.listed.back().what.id)) {
+      all.listed.back().held_tokens = held->what->chunks.size() * held->what->in->spec.chunk_tokens;
+      all.listed.back().held_bytes = held->what->bytes;
+    }
+  }
+  return all;
 }
 
-void group_book::count_sessions() {
-  if (probe_)
-    probe_->sessions_are(sessions_.size(), sessions_.bytes(), sessions_.evicted());
+/// After each change of the sessions: those that have ended hold nothing any more.
+void group_book::sessions_changed() {
+  for (const session_id& ended : sessions_.take_ended())
+    if (auto held = holds_.end(ended))
+      end_hold(std::move(held));
+  if (!probe_)
+    return;
+  probe_->sessions_are(sessions_.size(), sessions_.bytes(), sessions_.evicted());
+  probe_->sessions_hold(holds_.size(), holds_.host_bytes());
 }
 
 group_report group_book::answer(const group_status_request&) const {

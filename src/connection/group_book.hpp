@@ -7,23 +7,32 @@
 #include "connection/lease_registry.hpp"
 #include "connection/lookup_messages.hpp"
 #include "connection/pin_book.hpp"
+#include "connection/session_holds.hpp"
 #include "connection/session_messages.hpp"
 #include "index/space_registry.hpp"
 #include "metrics/client_probe.hpp"
 #include "tier/edge_credit.hpp"
 
+#include <deque>
 #include <functional>
 #include <memory>
 #include <utility>
+#include <vector>
 
 namespace terrace {
 
 class group_book {
  public:
-  /// `notices`: of leases that begin and end; never null. `probe`: null: sessions are not counted.
+  static constexpr size_t demotions_max = 1'024; ///< that wait; what is beyond stays where it is
+  static constexpr size_t ended_at_once_max = 8; ///< leases of one request; the others end after it
+
+  /// `notices`: of leases that begin and end; never null. `probe`: null: sessions are not counted. `held`: charged with
+  /// what sessions hold; null: it is not counted.
   group_book(const space_registry::options& spaces, std::shared_ptr<edge_credit> notices,
-             const session_bounds& sessions = {}, std::shared_ptr<metrics::client_probe> probe = nullptr)
-      : spaces_(spaces), sessions_(sessions), notices_(std::move(notices)), probe_(std::move(probe)) {}
+             const session_bounds& sessions = {}, std::shared_ptr<metrics::client_probe> probe = nullptr,
+             account_ptr held = nullptr)
+      : spaces_(spaces), sessions_(sessions), holds_(std::move(held)), notices_(std::move(notices)),
+        probe_(std::move(probe)) {}
 
   open_space_answer answer(const open_space_request& request);
   idle_spaces_answer answer(const idle_spaces_request& request);
@@ -57,10 +66,20 @@ class group_book {
   close_session_answer answer(const close_session_request& request);
   sessions_answer answer(const sessions_request& request) const;
 
+  /// What sessions held until now. After each notice and request; whoever destroys them does the work of it.
+  std::vector<lease_ptr> take_ended_holds() { return std::exchange(ended_holds_, {}); }
+  /// What has not been demoted yet of what sessions gave up, in order; chunks are null if there is nothing.
+  demoted_chunks next_demotion();
+  /// What `next_demotion` returned is on a tier below, as far as it can be; or there is none.
+  void demoted(bool below);
+
   group_report answer(const group_status_request& request) const;
 
  private:
-  void count_sessions();
+  void sessions_changed();
+  void end_hold(lease_ptr held);
+  uint64_t end_now(lease_ptr held);
+  std::string keep_hold(const session_id& of, const session_hold& hold);
   void forget_pin(const lease_ptr& pinned);
 
   space_registry spaces_;
@@ -68,6 +87,9 @@ class group_book {
   pin_book pins_;
   lookup_registry lookups_;
   session_table sessions_;
+  session_holds holds_;
+  std::vector<lease_ptr> ended_holds_;
+  std::deque<demoted_chunks> demotions_;
   std::shared_ptr<edge_credit> notices_;
   std::shared_ptr<metrics::client_probe> probe_;
 };

@@ -2,9 +2,13 @@
 #pragma once
 
 #include "base/error.hpp"
+#include "connection/group_messages.hpp"
 #include "session/session_table.hpp"
 
 #include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 namespace terrace {
@@ -14,6 +18,13 @@ struct open_session_request {
 };
 struct open_session_answer {
   error failure;
+};
+
+/// What a held session keeps between turns.
+struct session_hold {
+  lease_ptr what;          ///< of no connection; null: nothing
+  uint64_t host_bytes = 0; ///< physical
+  uint64_t bytes_max = 0;  ///< of host memory, that all sessions may hold together
 };
 
 /// A turn begins that will end at `tokens`; 0: it is only looked at.
@@ -30,10 +41,19 @@ struct save_session_request {
   session_id id;
   uint64_t generation = 0;
   session_state_ptr after;
+  std::optional<session_hold> hold; ///< what it holds from now on; none: what it held before
 };
 struct save_session_answer {
   error failure; ///< always `ok`: what became of the turn is an outcome
   turn_outcome outcome = turn_outcome::saved;
+  std::string unheld; ///< why the session holds nothing of the lease; empty: it holds it
+};
+
+/// What a held session gave up because it was the coldest one.
+struct demoted_chunks {
+  space_ptr in;
+  std::shared_ptr<const std::vector<digest>> chunks;
+  std::optional<digest> before; ///< the chunk before the first, if known
 };
 
 struct close_session_request {
@@ -42,17 +62,24 @@ struct close_session_request {
 struct close_session_answer {
   error failure;
   bool closed = false;
+  bool held = false; ///< it held something
 };
 
 struct sessions_request {
   size_t count_max = 0; ///< of `listed`
+};
+struct listed_session {
+  session_report what;
+  uint64_t held_tokens = 0, held_bytes = 0; ///< in all tiers
 };
 struct sessions_answer {
   error failure;
   uint64_t count = 0;
   uint64_t bytes = 0;
   uint64_t evicted = 0;
-  std::vector<session_report> listed;
+  uint64_t held = 0;       ///< sessions that hold something
+  uint64_t held_bytes = 0; ///< of host memory, an object once
+  std::vector<listed_session> listed;
 };
 
 } // namespace terrace

@@ -200,6 +200,7 @@ struct lease_options {
   uint32_t connection_percent = 75; ///< the share of what others leave free of it that a connection may hold
   uint32_t disk_percent = 75;       ///< the share of a disk that leases may hold
   uint32_t pin_percent = 25;        ///< the bytes that pins may hold in all tiers, as a share of host memory
+  uint32_t session_percent = 25;    ///< the share of host memory that held sessions may hold
   std::vector<option_problem> validate() const;
   friend bool operator==(const lease_options&, const lease_options&) = default;
 };

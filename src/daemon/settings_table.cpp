@@ -133,6 +133,7 @@ constexpr option_spec option_specs[] = {
     {"lease", "connection_percent", kind::count, restart, in<&s::lease, &lease_options::connection_percent>},
     {"lease", "disk_percent", kind::count, restart, in<&s::lease, &lease_options::disk_percent>},
     {"lease", "pin_percent", kind::count, restart, in<&s::lease, &lease_options::pin_percent>},
+    {"lease", "session_percent", kind::count, restart, in<&s::lease, &lease_options::session_percent>},
 
     {"metrics", "enabled", kind::flag, restart, in<&s::metrics, &metrics_options::enabled>},
     {"metrics", "address", kind::text, restart, in<&s::metrics, &metrics_options::address>},

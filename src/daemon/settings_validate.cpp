@@ -274,6 +274,7 @@ problems lease_options::validate() const {
   count_in_range(found, "lease.connection_percent", connection_percent, 1, 100);
   count_in_range(found, "lease.disk_percent", disk_percent, 1, 100);
   count_in_range(found, "lease.pin_percent", pin_percent, 0, 100);
+  count_in_range(found, "lease.session_percent", session_percent, 0, 100);
   return found;
 }
 

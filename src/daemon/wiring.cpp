@@ -249,6 +249,7 @@ result<actors::supervisor_arguments> wire_up(const settings& with, const environ
   wired.limits.handshake_deadline = with.connection.handshake_deadline;
   wired.limits.lease_warn_after = with.lease.warn_after;
   wired.limits.pin_percent = with.lease.pin_percent;
+  wired.limits.session_percent = with.lease.session_percent;
   wired.copiers = with.copier.threads == 0 ? env.default_copiers() : with.copier.threads;
   wired.copy_piece_bytes = with.copier.piece_bytes;
   wired.copier_nice = static_cast<int>(with.copier.nice);

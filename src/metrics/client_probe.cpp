@@ -40,6 +40,11 @@ void client_probe::sessions_are(uint64_t count, uint64_t bytes, uint64_t evicted
   sessions_evicted_.set(evicted);
 }
 
+void client_probe::sessions_hold(uint64_t count, uint64_t bytes) noexcept {
+  held_sessions_.set(count);
+  session_held_bytes_.set(bytes);
+}
+
 void client_probe::collect(const labels& of, sample_sink& sink) const {
   auto count = [&](std::string_view name, std::string_view help, const counter& value) {
     sink.counter(name, help, of, static_cast<double>(value.value()));
@@ -84,6 +89,19 @@ void client_probe::collect(const labels& of, sample_sink& sink) const {
   sink.counter("terrace_sessions_evicted_total",
                "Sessions that ended because there were too many, or too many bytes of them.", of,
                static_cast<double>(sessions_evicted_.value()));
+  level("terrace_sessions_held", "Sessions that hold chunks between turns.", held_sessions_);
+  level("terrace_session_held_bytes", "Bytes of host memory that sessions hold; an object counts once.",
+        session_held_bytes_);
+  auto demoted = [&](const char* to, const counter& value) {
+    sink.counter("terrace_sessions_demoted_total",
+                 "Sessions that were the coldest when sessions held too much, and hold nothing any more. To: "
+                 "disk, their chunks are there as well now; none, there is no disk or it is busy.",
+                 with(of, "to", to), static_cast<double>(value.value()));
+  };
+  demoted("disk", sessions_demoted_);
+  demoted("none", sessions_released_);
+  count("terrace_sessions_unheld_total", "Saved turns of held sessions that alone were too large to be held.",
+        sessions_unheld_);
   for (size_t i = 0; i < refusals; ++i)
     sink.counter("terrace_refused_total", "Refused connections and requests, by reason.",
                  with(of, "reason", to_string(static_cast<refusal>(i))),

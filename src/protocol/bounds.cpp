@@ -401,6 +401,13 @@ result<void> check(const wire::Quota& table) {
     return ok;
   return check_number("guaranteed_percent", table.guaranteed_percent().value_or(0), 0, 100);
 }
+result<void> check(const wire::SaveSession& table) {
+  if (!table.prefix()->session())
+    return refuse("expected a prefix that continues a session");
+  if (auto ok = check(*table.prefix()); !ok)
+    return ok;
+  return check(table.options());
+}
 result<void> check(const wire::OpenSession& table) {
   if (auto ok = check_number("mode of a session", static_cast<uint8_t>(table.mode()), 0,
                              static_cast<uint8_t>(wire::SessionMode::MAX));

@@ -40,8 +40,10 @@ result<void> check(const wire::Move& table);
 result<void> check(const wire::Quota& table);
 
 result<void> check(const wire::OpenSession& table);
+result<void> check(const wire::SaveSession& table);
 
 result<void> check(const wire::LookupAnswer& table);
+result<void> check(const wire::SaveSessionAnswer& table);
 result<void> check(const wire::ForkSessionAnswer& table);
 result<void> check(const wire::SessionsAnswer& table);
 result<void> check(const wire::LeasesAnswer& table);

@@ -44,6 +44,12 @@ result<void> check(const wire::LookupAnswer& table) {
   return check_id("lease", table.lease(), true);
 }
 
+result<void> check(const wire::SaveSessionAnswer& table) {
+  if (auto ok = check_digest("session_digest", table.session_digest()); !ok)
+    return ok;
+  return check_id("lease", table.lease(), true);
+}
+
 result<void> check(const wire::ForkSessionAnswer& table) {
   if (auto ok = check_digest("digest", table.digest()); !ok)
     return ok;

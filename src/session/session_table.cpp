@@ -40,7 +40,7 @@ result<session_use> session_table::use(const session_id& id, uint64_t tokens) {
   touch(found->second);
   if (tokens != 0)
     one.lengths.begin(tokens);
-  return session_use{one.what.in, one.generation, one.what.root, one.what.state};
+  return session_use{one.what.in, one.generation, one.what.root, one.what.state, one.what.held};
 }
 
 turn_outcome session_table::save(const session_id& id, uint64_t generation, session_state_ptr after) {
@@ -82,7 +82,7 @@ void session_table::end(connection_id owner) {
       kept.sessions.splice(kept.sessions.end(), left.sessions, at); // iterators stay valid
     } else {
       bytes_ -= at->bytes;
-      by_id_.erase(at->what.id);
+      forget(*at);
     }
     at = next;
   }
@@ -95,7 +95,8 @@ std::vector<session_report> session_table::list(size_t count_max) const {
   all.reserve(std::min(count_max, by_id_.size()));
   for (const auto& [owner, of] : owners_)
     for (auto at = of.sessions.rbegin(); at != of.sessions.rend() && all.size() < count_max; ++at)
-      all.push_back({at->what.id, owner, at->what.in, at->what.keep, at->generation, at->lengths, at->bytes});
+      all.push_back({at->what.id, owner, at->what.in, at->what.keep, at->generation, at->lengths, at->bytes,
+                     at->what.held});
   return all;
 }
 
@@ -117,10 +118,16 @@ void session_table::erase(place at) {
   auto of = owners_.find(at->what.owner);
   of->second.bytes -= at->bytes;
   bytes_ -= at->bytes;
-  by_id_.erase(at->what.id);
+  forget(*at);
   of->second.sessions.erase(at);
   if (of->second.sessions.empty())
     owners_.erase(of);
+}
+
+void session_table::forget(const session& ends) {
+  by_id_.erase(ends.what.id);
+  if (ends.what.held)
+    ended_.push_back(ends.what.id);
 }
 
 void session_table::evict_from(owned& from) {

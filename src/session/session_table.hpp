@@ -11,6 +11,7 @@
 #include <list>
 #include <map>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace terrace {
@@ -30,6 +31,7 @@ struct session_opening {
   bool keep = false;         ///< it outlives its owner
   session_root_ptr root;     ///< may be null
   session_state_ptr state;   ///< null: nothing yet
+  bool held = false;         ///< it is to hold its chunks between turns
 };
 
 /// What a turn starts from. `generation` changes with every turn that finishes.
@@ -38,6 +40,7 @@ struct session_use {
   uint64_t generation = 0;
   session_root_ptr root;
   session_state_ptr state;
+  bool held = false;
 };
 
 /// What became of the state that a turn leaves.
@@ -55,6 +58,7 @@ struct session_report {
   uint64_t generation = 0;
   session_lengths lengths;
   uint64_t bytes = 0;
+  bool held = false; ///< its mode
 };
 
 /// A session belongs to the connection that opened it, and ends with it unless it is kept. Over a bound the least
@@ -84,6 +88,9 @@ class session_table {
   uint64_t bytes() const { return bytes_; }
   uint64_t evicted() const { return evicted_; } ///< ended over a bound, since the start
 
+  /// Held sessions that have ended, for whatever reason, since the last call: who has what they hold lets it go.
+  std::vector<session_id> take_ended() { return std::exchange(ended_, {}); }
+
   /// The most recently used ones of each owner, up to `count_max` in all.
   std::vector<session_report> list(size_t count_max) const;
 
@@ -108,6 +115,7 @@ class session_table {
   void touch(place at);
   void count(place at);
   void erase(place at);
+  void forget(const session& ends);
   void evict_from(owned& from);
   void keep_bounds(connection_id owner);
 
@@ -116,6 +124,7 @@ class session_table {
   std::unordered_map<session_id, place> by_id_;
   uint64_t bytes_ = 0;
   uint64_t evicted_ = 0;
+  std::vector<session_id> ended_;
 };
 
 } // namespace terrace

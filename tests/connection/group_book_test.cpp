@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <optional>
 
 using namespace terrace;
@@ -116,6 +117,122 @@ TEST_F(GroupBook, SessionsEndWithTheirOwnerAndAreCounted) {
   EXPECT_TRUE(counted.answer(close_session_request{kept}).closed);
   EXPECT_FALSE(counted.answer(close_session_request{kept}).closed);
   EXPECT_EQ(counted.answer(sessions_request{9}).bytes, 0u);
+}
+
+/// Held sessions of 100 bytes each, of which two fit.
+class GroupBookHolds : public GroupBook {
+ protected:
+  space_ptr in = book.answer(open_space_request{spec("held")}).opened;
+  session_id open(uint8_t number, bool keep = false) {
+    session_id named{{number}};
+    book.answer(open_session_request{{named, owner, space_id{1}, 64, keep, nullptr, nullptr, true}});
+    return named;
+  }
+  lease_ptr lease_of(uint8_t number) {
+    auto made = std::make_shared<lease>();
+    made->id = lease_id{{number}};
+    made->chunks.resize(number);
+    made->in = in;
+    return made;
+  }
+  save_session_answer save(const session_id& of, lease_ptr what, uint64_t bytes = 100) {
+    auto used = book.answer(use_session_request{of, 0});
+    EXPECT_TRUE(used.found.held);
+    return book.answer(save_session_request{of, used.found.generation, std::make_shared<session_state>(),
+                                            session_hold{std::move(what), bytes, 250}});
+  }
+};
+
+TEST_F(GroupBookHolds, ALookupsSaveLeavesWhatIsHeld) {
+  auto of = open(1);
+  auto what = lease_of(1);
+  EXPECT_EQ(save(of, what).unheld, "");
+  EXPECT_EQ(book.answer(use_lease_request{what->id}).found, what) << "it can be read by its id";
+  auto used = book.answer(use_session_request{of, 100});
+  book.answer(save_session_request{of, used.found.generation, std::make_shared<session_state>(), {}});
+  EXPECT_EQ(book.answer(sessions_request{9}).held, 1u);
+  EXPECT_TRUE(book.take_ended_holds().empty());
+}
+
+TEST_F(GroupBookHolds, WhatIsSavedReplacesWhatWasHeld) {
+  auto of = open(1);
+  auto first = lease_of(1);
+  save(of, first);
+  save(of, lease_of(2));
+  EXPECT_EQ(first.use_count(), 1) << "it has ended";
+  EXPECT_EQ(book.answer(use_lease_request{first->id}).failure.code, errc::gone);
+  auto listed = book.answer(sessions_request{9}).listed;
+  ASSERT_EQ(listed.size(), 1u);
+  EXPECT_EQ(listed[0].held_tokens, 2 * in->spec.chunk_tokens);
+  save(of, nullptr);
+  EXPECT_EQ(book.answer(sessions_request{9}).held, 0u);
+}
+
+TEST_F(GroupBookHolds, ALateSaveHoldsNothing) {
+  auto of = open(1);
+  auto used = book.answer(use_session_request{of, 100});
+  save(of, lease_of(1));
+  auto late = book.answer(save_session_request{of, used.found.generation, std::make_shared<session_state>(),
+                                               session_hold{lease_of(2), 100, 250}});
+  EXPECT_EQ(late.outcome, turn_outcome::late);
+  EXPECT_TRUE(book.take_ended_holds().empty());
+  book.answer(close_session_request{of});
+  EXPECT_EQ(book.answer(save_session_request{of, 2, std::make_shared<session_state>(),
+                                             session_hold{lease_of(3), 100, 250}})
+                .outcome,
+            turn_outcome::closed);
+  EXPECT_EQ(book.answer(sessions_request{9}).held, 0u);
+}
+
+TEST_F(GroupBookHolds, OneThatAloneIsTooLargeIsToldWhyAndDisplacesNobody) {
+  auto small = open(1), large = open(2);
+  save(small, lease_of(1));
+  EXPECT_NE(save(large, lease_of(2), 251).unheld.find("251 bytes"), std::string::npos);
+  EXPECT_EQ(book.answer(sessions_request{9}).held, 1u);
+  EXPECT_FALSE(book.next_demotion().chunks);
+}
+
+TEST_F(GroupBookHolds, SessionsThatEndHoldNothing) {
+  auto closed = open(1), ends = open(2), kept = open(3, true);
+  for (const auto& one : {closed, ends, kept})
+    save(one, lease_of(one.bytes[0]));
+  EXPECT_TRUE(book.answer(close_session_request{closed}).held);
+  EXPECT_FALSE(book.answer(close_session_request{closed}).held);
+  EXPECT_EQ(book.take_ended_holds().size(), 1u);
+  book.take(end_owner_notice{owner});
+  EXPECT_EQ(book.take_ended_holds().size(), 1u);
+  EXPECT_EQ(book.answer(sessions_request{9}).held, 1u);
+  EXPECT_EQ(book.answer(mark_revoked_request{lease_id{{3}}}).failure.code, errc::ok);
+  EXPECT_EQ(book.take_ended_holds().size(), 1u);
+}
+
+TEST_F(GroupBookHolds, NoMoreThanItsBoundWaitToBeDemoted) {
+  auto ledger = std::make_shared<lease_ledger>();
+  auto account = ledger->open();
+  auto too_much = account->claim_for(1000, 10'000); // what sessions hold, whatever they give up
+  auto probe = std::make_shared<metrics::client_probe>();
+  group_book counted({.spaces_max = 2}, notices, {}, probe, account);
+  size_t sessions = group_book::demotions_max + 5;
+  for (size_t n = 0; n < sessions; ++n) {
+    session_id named{};
+    std::memcpy(named.bytes.data(), &n, sizeof n);
+    lease_id number{};
+    std::memcpy(number.bytes.data(), &n, sizeof n);
+    auto what = std::make_shared<lease>();
+    what->id = number;
+    what->chunks.resize(1);
+    what->in = in;
+    counted.answer(open_session_request{{named, owner, space_id{1}, 64, false, nullptr, nullptr, true}});
+    counted.answer(
+        save_session_request{named, 1, std::make_shared<session_state>(), session_hold{what, 100, 250}});
+    EXPECT_EQ(counted.answer(sessions_request{9}).held, 1u) << "the others gave way";
+  }
+  size_t waited = 0;
+  while (auto next = counted.next_demotion().chunks) {
+    EXPECT_EQ(next->size(), 1u);
+    ++waited;
+  }
+  EXPECT_EQ(waited, group_book::demotions_max);
 }
 
 TEST_F(GroupBook, ListsLeasesAndMarksThoseThatAreRevoked) {

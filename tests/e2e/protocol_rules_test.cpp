@@ -238,6 +238,18 @@ void ProtocolRules::add_rows_of_prefixes(std::map<std::string, std::vector<trial
       {cancel(77, bytes_of(16)), "got both"},
       {cancel(0, bytes_of(15)), "lookup_id of 16 bytes"},
   };
+  client_.send(frame_with(kind::open_session, 2, [&](FlatBufferBuilder& b) {
+    return wire::CreateOpenSession(b, space_, wire::SessionMode::held);
+  }));
+  auto opened_session = answer();
+  const auto* session = opened_session.as<wire::OpenSessionAnswer>().session();
+  auto turn = of_tokens(32);
+  turn.session = std::vector<uint8_t>(session->begin(), session->end());
+  to["`prefix` of a `SaveSession`"] = {
+      {save_session(space_, turn), ""},
+      {save_session(space_, of_tokens(32)), "continues a session"},
+      {save_session(space_, of_digests(2)), "continues a session"},
+  };
   to["`inference` of `EndInference`"] = {
       {end_inference(1), ""},
       {end_inference(0), "inference is 0"},

@@ -87,6 +87,7 @@ struct prefix_fields {
   std::optional<std::vector<uint32_t>> end_offsets{};
   std::string lora{}, salt{};
   std::vector<item_fields> items{};
+  std::optional<std::vector<uint8_t>> session{};
 };
 
 inline prefix_fields of_tokens(size_t count) { return {.tokens = std::vector<uint32_t>(count, 5)}; }
@@ -126,8 +127,9 @@ inline Offset<wire::Prefix> add(FlatBufferBuilder& b, const prefix_fields& with)
   auto parent = list_of(b, with.parent), digests = list_of(b, with.digests);
   auto lora = text(with.lora), salt = text(with.salt);
   auto list = items.empty() ? 0 : b.CreateVector(items);
+  auto session = list_of(b, with.session);
   return wire::CreatePrefix(b, tokens, parent, with.parent_tokens, digests, with.width, with.unit, ends, lora,
-                            salt, list);
+                            salt, list, 0, session);
 }
 
 struct lookup_fields {
@@ -220,6 +222,11 @@ inline frame_bytes reserve(uint32_t space, const reserve_fields& with) {
 inline frame_bytes cancel(uint64_t request, std::optional<std::vector<uint8_t>> id = {}) {
   return frame_with(kind::cancel, 2,
                     [&](FlatBufferBuilder& b) { return wire::CreateCancel(b, request, list_of(b, id)); });
+}
+
+inline frame_bytes save_session(uint32_t space, const prefix_fields& prefix) {
+  return frame_with(kind::save_session, 2,
+                    [&](FlatBufferBuilder& b) { return wire::CreateSaveSession(b, space, add(b, prefix)); });
 }
 
 inline frame_bytes end_inference(uint64_t number, wire::FinishReason reason = wire::FinishReason::stop) {

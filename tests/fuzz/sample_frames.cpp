@@ -74,6 +74,11 @@ std::vector<sample_frame> sample_frames() {
     auto parent = b.CreateVector(digests.data(), 32);
     return wire::CreateOpenSession(b, 1, wire::SessionMode::tagged, true, parent, b.CreateString("adapter"));
   });
+  sample(kind::save_session, [&](builder& b) {
+    auto turn = wire::CreatePrefix(b, b.CreateVector(tokens), 0, 0, 0, 32, wire::DigestUnit::chunk, 0, 0, 0,
+                                   0, 0, b.CreateVector(id));
+    return wire::CreateSaveSession(b, 1, turn, 100);
+  });
   sample(kind::fork_session,
          [&](builder& b) { return wire::CreateForkSession(b, b.CreateVector(id), 1, 100); });
   sample(kind::close_session, [&](builder& b) { return wire::CreateCloseSession(b, b.CreateVector(id)); });

@@ -277,6 +277,12 @@ made_frame make_request(kind verb, uint64_t request, input_bytes& from, const ve
       return finish(wire::CreateOpenSession(
           b, space, how % 16 == 15 ? wire::SessionMode::held : wire::SessionMode::tagged, how % 2 == 1));
     }
+    case kind::save_session: {
+      uint32_t space = one_of(client.spaces, from.take());
+      chunks named(from);
+      auto turn = named.write_turn(b, shared, from.take());
+      return finish(wire::CreateSaveSession(b, space, turn, deadline_of(from.take())));
+    }
     case kind::fork_session: {
       uint32_t space = one_of(client.spaces, from.take());
       auto of = session_in(b, shared, from.take());

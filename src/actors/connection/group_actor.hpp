@@ -4,6 +4,7 @@
 #include "actors/interfaces.hpp"
 #include "metrics/client_probe.hpp"
 #include "tier/edge_credit.hpp"
+#include "tier/lease_ledger.hpp"
 
 #include <caf/fwd.hpp>
 
@@ -13,10 +14,10 @@ struct group_parts;
 
 /// `spaces.isolated`: spaces with forgeable digests are refused.
 /// `notices`: from connections, of leases that begin and end. `group`: whose tiers are notified of forgotten spaces; it
-/// may be set up later, and not be there in tests.
+/// may be set up later, and not be there in tests. `held`: charged with what sessions hold.
 group_actor spawn_group(caf::actor_system& system, const space_registry::options& spaces,
                         std::shared_ptr<edge_credit> notices = std::make_shared<edge_credit>(),
                         std::weak_ptr<const group_parts> group = {}, const session_bounds& sessions = {},
-                        std::shared_ptr<metrics::client_probe> probe = nullptr);
+                        std::shared_ptr<metrics::client_probe> probe = nullptr, account_ptr held = nullptr);
 
 } // namespace terrace::actors

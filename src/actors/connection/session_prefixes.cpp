@@ -70,16 +70,13 @@ void begin(connection& client, const connection::request& what, const turn_space
   if (!client.ok(what, turn))
     return;
   size_t objects = turn->tokens() / spec.chunk_tokens * spec.pools.size();
+  hashed_turn begun;
+  begun.session = to_session_id(prefix.session());
+  begun.generation = used.generation;
+  begun.held = used.held;
   auto work =
-      std::make_shared<turn_hashing>(turn_hashing{what,
-                                                  in.what,
-                                                  std::move(hasher),
-                                                  std::move(*turn),
-                                                  {to_session_id(prefix.session()), used.generation, nullptr},
-                                                  objects,
-                                                  then,
-                                                  body,
-                                                  std::nullopt});
+      std::make_shared<turn_hashing>(turn_hashing{what, in.what, std::move(hasher), std::move(*turn),
+                                                  std::move(begun), objects, then, body, std::nullopt});
   if (work->turn.has_to_hash()) {
     auto resolver = prefix_resolver::make(work->in->spec, *work->hasher, work->turn.input());
     if (!client.ok(what, resolver))
@@ -102,15 +99,20 @@ void with_turn(connection& client, const connection::request& what, const client
 
 void save_turn(connection& client, const connection::request& what, const hashed_turn& turn,
                std::function<void()> then) {
-  client.ask(what, client.group().group, save_session_request{turn.session, turn.generation, turn.after},
-             "the trust group's actor has ended",
+  save_turn(client, what, turn, std::nullopt, [then = std::move(then)](const std::string&) { then(); });
+}
+
+void save_turn(connection& client, const connection::request& what, const hashed_turn& turn,
+               std::optional<session_hold> hold, std::function<void(const std::string& unheld)> then) {
+  save_session_request request{turn.session, turn.generation, turn.after, std::move(hold)};
+  client.ask(what, client.group().group, std::move(request), "the trust group's actor has ended",
              [&client, what, then = std::move(then)](const save_session_answer& answer) {
                if (answer.outcome == turn_outcome::late)
                  client.refuse(what, {errc::gone,
                                       "another turn of the session has finished since this one began: send "
                                       "the whole prompt, with parent_tokens 0, and one turn at a time"});
                else
-                 then();
+                 then(answer.unheld);
              });
 }
 

@@ -6,6 +6,8 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
+#include <string>
 
 namespace terrace::actors {
 
@@ -14,6 +16,7 @@ struct hashed_turn {
   session_id session;
   uint64_t generation = 0; ///< of the session when the turn began
   session_state_ptr after;
+  bool held = false; ///< mode of the session
 };
 
 /// Calls `then` with the chunks of the whole prompt, or refuses the request. The new tokens are hashed in slices between
@@ -26,6 +29,10 @@ void with_turn(connection& client, const connection::request& what, const client
 /// `gone` if another turn has changed the session.
 void save_turn(connection& client, const connection::request& what, const hashed_turn& turn,
                std::function<void()> then);
+
+/// The same for a turn that has ended; the session holds `hold` from then on. `then` is called with why it does not.
+void save_turn(connection& client, const connection::request& what, const hashed_turn& turn,
+               std::optional<session_hold> hold, std::function<void(const std::string& unheld)> then);
 
 session_id to_session_id(const flatbuffers::Vector<uint8_t>* bytes);
 

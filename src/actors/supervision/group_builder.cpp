@@ -45,6 +45,7 @@ result<std::shared_ptr<group_parts>> build_group(caf::actor_system& system, cons
   group->detached = plan.detached;
   group->memory = std::move(*memory);
   group->leases = std::make_shared<lease_ledger>(plan.leases, plan.lease_ends);
+  group->session_leases = group->leases->open();
   group->lease_ends = plan.lease_ends;
   group->tenants->set_quotas(plan.quotas);
   group->host_tenants = probes.host_tenants;
@@ -53,7 +54,7 @@ result<std::shared_ptr<group_parts>> build_group(caf::actor_system& system, cons
   group->cost_model = plan.cost_model;
   group->fit_window();
   group->group = spawn_group(system, {plan.spaces_max, plan.isolated}, group->lease_notices, group,
-                             plan.sessions, probes.clients);
+                             plan.sessions, probes.clients, group->session_leases);
   policy_arguments orders;
   orders.orders.push_back({tier_kind::host, plan.host.policy, probes.host});
   if (plan.disk)

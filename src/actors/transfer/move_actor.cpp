@@ -48,12 +48,12 @@ void probe_part(move_pointer self, const Tier& tier, bool hold, Then then) {
 
 void move_part(move_pointer self);
 
-/// What is below leaves host memory, unless somebody else holds it as well.
+/// What is below leaves host memory, unless it is to stay or somebody else holds it as well.
 void leave_host(move_pointer self) {
   probe_part(self, self->state.below.tier, false, [self](const probe_answer& below) {
     auto& state = self->state;
     auto leaving = state.course->written(below.present, state.held.get());
-    if (!leaving.empty())
+    if (!leaving.empty() && !state.job.stays)
       self->send(state.job.group->host, discard_notice{std::move(leaving), discard_reason::moved});
     probe_part(self, state.job.group->host, false, [self](const probe_answer& above) {
       self->state.held = nullptr; // after the tier has read the notice

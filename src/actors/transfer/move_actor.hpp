@@ -1,5 +1,5 @@
-// TRANSFER (move): brings the chunks of a prompt from host memory to a tier below, and has them leave host memory. One
-// actor per request.
+// TRANSFER (move): brings the chunks of a prompt from host memory to a tier below, and may have them leave host memory.
+// One actor per request.
 #pragma once
 
 #include "actors/transfer/transfer_arguments.hpp"
@@ -14,6 +14,7 @@ struct move_job {
   std::shared_ptr<const std::vector<digest>> chunks;
   std::optional<digest> before; ///< the chunk before the first, if known
   context_ptr context;
+  bool stays = false; ///< in host memory as well
 };
 struct move_result {
   error failure; ///< what ended the request

@@ -44,6 +44,7 @@ struct group_parts : tier_list<tier_parts>, volume_state {
   std::shared_ptr<segmented_arena> memory; ///< the host tier's
   bool staging_only = false;               ///< the first tier keeps nothing that is not held
   ledger_ptr leases;                       ///< what they hold of host memory
+  account_ptr session_leases;              ///< the part of held sessions
   teardown_ptr
       lease_ends; ///< ends those on many objects, off the workers; null: whoever has the last reference
   std::shared_ptr<tenant_directory> tenants = std::make_shared<tenant_directory>(); ///< and their quotas

@@ -8,9 +8,15 @@ void close_session(connection& client, const connection::request& what, const wi
                    protocol::descriptor_list&) {
   client.ask(what, client.group().group, close_session_request{to_session_id(asked.session())},
              "the trust group's actor has ended", [&client, what](const close_session_answer& answer) {
-               client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
-                 return wire::CreateCloseSessionAnswer(body, answer.closed);
-               });
+               auto tell = [&client, what, closed = answer.closed] {
+                 client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
+                   return wire::CreateCloseSessionAnswer(body, closed);
+                 });
+               };
+               if (answer.held)
+                 client.resume_after_lease_ends(what, tell); // what it held can be evicted then
+               else
+                 tell();
              });
 }
 

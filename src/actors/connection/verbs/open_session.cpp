@@ -32,18 +32,13 @@ void open_session(connection& client, const connection::request& what, const wir
   auto in = client.find_space(what, asked.space());
   if (!in)
     return;
-  if (asked.mode() != wire::SessionMode::tagged) {
-    client.refuse(what, {errc::unsupported,
-                         "sessions that hold their chunks between turns are not supported: expected "
-                         "mode 0 (tagged)"});
-    return;
-  }
   auto root = root_of(asked, *in->hasher);
   if (!client.ok(what, root))
     return;
   session_id id{random_lease_id().bytes};
   open_session_request request{{id, client.record()->id, in->what->id, in->what->spec.chunk_tokens,
-                                asked.keep(), std::move(*root), nullptr}};
+                                asked.keep(), std::move(*root), nullptr,
+                                asked.mode() == wire::SessionMode::held}};
   client.ask(what, client.group().group, std::move(request), "the trust group's actor has ended",
              [&client, what, id](const open_session_answer&) {
                client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {

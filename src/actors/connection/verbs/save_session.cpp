@@ -1,0 +1,109 @@
+// save_session: a turn has ended; a held session holds what the tiers have of its chunks.
+#include "actors/connection/prefixes.hpp"
+#include "actors/connection/session_prefixes.hpp"
+#include "actors/connection/verbs.hpp"
+#include "actors/transfer/lookup_actor.hpp"
+#include "base/random_id.hpp"
+#include "connection/found_lease.hpp"
+#include "connection/session_holds.hpp"
+
+namespace terrace::actors::verbs {
+
+namespace {
+
+struct saving {
+  connection& client;
+  connection::request what;
+  client_space_ptr in;
+  hashed_turn turn;
+  std::shared_ptr<const chunk_prefix> prefix;
+};
+using saving_ptr = std::shared_ptr<const saving>;
+
+/// `held`: null: nothing.
+void answer_save(const saving& of, const lease_ptr& held, const std::string& unheld) {
+  of.client.reply(of.what, [&](flatbuffers::FlatBufferBuilder& body) {
+    const session_state& after = *of.turn.after;
+    flatbuffers::Offset<flatbuffers::Vector<uint8_t>> digest, lease;
+    flatbuffers::Offset<flatbuffers::String> why;
+    if (after.tokens() != 0)
+      digest = body.CreateVector(after.last().bytes.data(), of.in->hasher->width());
+    if (held)
+      lease = body.CreateVector(held->id.bytes.data(), held->id.bytes.size());
+    if (!unheld.empty())
+      why = body.CreateString(unheld);
+    return wire::CreateSaveSessionAnswer(body, after.tokens(), digest,
+                                         held ? static_cast<uint32_t>(held->chunks.size()) : 0,
+                                         held ? held->bytes : 0, lease, why);
+  });
+}
+
+void save_unheld(const saving_ptr& of) {
+  save_turn(of->client, of->what, of->turn, session_hold{},
+            [of](const std::string&) { answer_save(*of, nullptr, {}); });
+}
+
+/// The session holds the lease, instead of what it held before.
+void save_held(const saving_ptr& of, const lookup_answer& found) {
+  if (found.plan.found_chunks == 0) {
+    save_unheld(of);
+    return;
+  }
+  connection& client = of->client;
+  auto held = lease_on(found, *of->prefix, of->in->what, random_lease_id(), connection_id{},
+                       client.environment().now());
+  uint64_t most = client.group().memory->size() / 100 * client.environment().limits.session_percent;
+  save_turn(
+      client, of->what, of->turn, session_hold{held, host_bytes_of(*held), most},
+      [of, held](const std::string& unheld) { answer_save(*of, unheld.empty() ? held : nullptr, unheld); });
+}
+
+/// What it finds is charged to the sessions of the trust group.
+void search_held(const saving_ptr& of) {
+  connection& client = of->client;
+  lookup_request request;
+  request.group = client.group_handle();
+  request.in = of->in->what;
+  request.objects = {of->in->what, {of->prefix, &of->prefix->chunks}};
+  request.context = of->what.context;
+  request.plan = {static_cast<uint32_t>(of->prefix->chunks.size()), of->prefix->first_token,
+                  of->prefix->prompt_tokens};
+  request.hold = true;
+  request.account = client.group().session_leases;
+  caf::actor worker =
+      client.idle_lookups().take([&client] { return spawn_lookup(client.system(), client.home()); });
+  client.ask(of->what, worker, std::move(request), "the lookup's actor has ended",
+             [of, worker](const lookup_answer& found) {
+               of->client.idle_lookups().put_back(worker);
+               if (found.failure.code != errc::ok)
+                 of->client.refuse(of->what, found.failure);
+               else if (!of->what.context->live())
+                 of->client.refuse(of->what,
+                                   {of->what.context->ended.load(), "the save ended before it was answered"});
+               else
+                 save_held(of, found);
+             });
+}
+
+} // namespace
+
+void save_session(connection& client, const connection::request& what, const wire::SaveSession& asked,
+                  protocol::descriptor_list&) {
+  client.take_terms(what, asked);
+  auto in = client.find_space(what, asked.space());
+  if (!in)
+    return;
+  with_turn(client, what, *in, *asked.prefix(),
+            [&client, what, in](chunk_prefix prefix, const hashed_turn& turn, const keep_alive&) {
+              auto of = std::make_shared<const saving>(
+                  saving{client, what, in, turn, std::make_shared<const chunk_prefix>(std::move(prefix))});
+              if (!turn.held || of->prefix->chunks.empty()) {
+                save_unheld(of);
+                return;
+              }
+              size_t objects = object_source(in->what, {of->prefix, &of->prefix->chunks}).size();
+              client.with_room(what, objects, [of] { search_held(of); });
+            });
+}
+
+} // namespace terrace::actors::verbs

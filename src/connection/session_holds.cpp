@@ -1,0 +1,61 @@
+#include "connection/session_holds.hpp"
+
+#include <cassert>
+#include <utility>
+
+namespace terrace {
+
+uint64_t host_bytes_of(const lease& what) {
+  uint64_t bytes = 0;
+  if (auto held = held_in(what.held, tier_kind::host))
+    for (const object_place& place : held->places())
+      bytes += place.present() ? place.physical_bytes : 0;
+  return bytes;
+}
+
+lease_ptr session_holds::replace(const session_id& session, lease_ptr what, uint64_t host_bytes) {
+  assert(what);
+  lease_ptr before = end(session);
+  auto at = line_.insert(line_.end(), {session, std::move(what), host_bytes});
+  by_session_.emplace(session, at);
+  by_lease_.emplace(at->what->id, at);
+  return before;
+}
+
+void session_holds::touch(const session_id& session) {
+  if (auto known = by_session_.find(session); known != by_session_.end())
+    line_.splice(line_.end(), line_, known->second);
+}
+
+lease_ptr session_holds::take(place at) {
+  by_session_.erase(at->session);
+  by_lease_.erase(at->what->id);
+  lease_ptr held = std::move(at->what);
+  line_.erase(at);
+  return held;
+}
+
+lease_ptr session_holds::end(const session_id& session) {
+  auto known = by_session_.find(session);
+  return known == by_session_.end() ? nullptr : take(known->second);
+}
+
+lease_ptr session_holds::end(const lease_id& lease) {
+  auto known = by_lease_.find(lease);
+  return known == by_lease_.end() ? nullptr : take(known->second);
+}
+
+const session_holds::entry* session_holds::find(const session_id& session) const {
+  auto known = by_session_.find(session);
+  return known == by_session_.end() ? nullptr : &*known->second;
+}
+
+std::optional<session_holds::entry> session_holds::end_coldest(const session_id& except) {
+  if (line_.empty() || line_.front().session == except)
+    return std::nullopt;
+  entry coldest{line_.front().session, nullptr, line_.front().host_bytes};
+  coldest.what = take(line_.begin());
+  return coldest;
+}
+
+} // namespace terrace

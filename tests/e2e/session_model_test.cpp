@@ -1,0 +1,322 @@
+// Sessions against a model that is obviously right: it knows each session's tokens, and asks whether what a session holds
+// is there.
+//
+// Random turns that continue or differ, aborted ones, saves, forks, closes, late saves, clients that go, restarts of the
+// daemon, and stores that evict whatever nobody holds. After each step everything that can be asked is asked.
+#include "workload.hpp"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <set>
+#include <stdexcept>
+
+namespace terrace::e2e {
+namespace {
+
+constexpr uint32_t chunk = space_chunk_tokens;
+constexpr uint64_t most_held = 7; // objects: 25 % of 32 MiB
+constexpr size_t most_chunks = 9; // of a prompt: some are too large to be held
+constexpr size_t most_sessions = 6;
+
+using prompt = std::vector<uint32_t>;
+
+/// What one session must be.
+struct expected_session {
+  size_t owner = 0;
+  client::session handle;
+  prompt now;   ///< after its last lookup or save
+  prompt saved; ///< after its last save
+  bool held_mode = false;
+  bool keep = false;
+};
+
+class SessionModel : public ::testing::TestWithParam<uint32_t> {
+ protected:
+  SessionModel() : random_(GetParam()) {
+    daemon_options options{.host = "policy = \"lru\"\n", .disk_bytes = 64 * mebibyte};
+    options.lease = {}; // the default bounds
+    daemon_ = std::make_unique<daemon_under_test>(options);
+    EXPECT_TRUE(daemon_->await_log("joined"));
+    for (auto& one : clients_)
+      one = std::make_unique<tester>(daemon_->socket());
+  }
+
+  size_t any(size_t below) { return std::uniform_int_distribution<size_t>(0, below - 1)(random_); }
+  bool one_in(size_t n) { return any(n) == 0; }
+
+  /// Prompts are made of few different pieces, so that sessions share chunks.
+  void continue_prompt(prompt& of) {
+    if (one_in(3) && !of.empty())
+      of.resize(any(of.size() + 1));
+    size_t more = any(3 * chunk);
+    auto piece = static_cast<uint32_t>(1 + any(3));
+    for (size_t i = 0; i < more && of.size() < most_chunks * chunk; ++i)
+      of.push_back(piece);
+  }
+  static uint64_t same_tokens(const prompt& a, const prompt& b) {
+    auto differs = std::ranges::mismatch(a, b).in1;
+    return static_cast<uint64_t>(differs - a.begin());
+  }
+
+  std::vector<digest> digests_of(tester& by, const prompt& of) {
+    if (of.empty())
+      return {};
+    client::lookup_request request;
+    request.in = by.space();
+    request.what = client::prefix::of_tokens(of);
+    request.digests = true;
+    auto found = by->lookup(request, patiently());
+    EXPECT_TRUE(found) << found.error().text;
+    return found ? found->digests : std::vector<digest>();
+  }
+  /// A prompt without a whole chunk has nothing to find.
+  static uint32_t found_of(tester& by, const std::vector<digest>& chain, uint32_t tiers = 0) {
+    return chain.empty() ? 0 : by.lookup(chain, false, tiers).found_chunks;
+  }
+
+  // ---- steps ----
+
+  void open() {
+    if (sessions_.size() >= most_sessions)
+      return;
+    expected_session made;
+    made.owner = any(clients_.size());
+    made.held_mode = !one_in(3);
+    made.keep = one_in(3);
+    client::session_options options;
+    options.mode = made.held_mode ? client::session_mode::held : client::session_mode::tagged;
+    options.keep = made.keep;
+    auto& by = *clients_[made.owner];
+    auto opened = by->open_session(by.space(), options, patiently());
+    ASSERT_TRUE(opened) << opened.error().text;
+    made.handle = std::move(*opened);
+    sessions_.push_back(std::move(made));
+  }
+
+  /// A lookup, usually a store and a save: the rest is an aborted turn.
+  void turn(expected_session& of) {
+    tester& by = *clients_[of.owner];
+    prompt next = of.now;
+    continue_prompt(next);
+    if (next.empty())
+      return;
+    uint64_t same = same_tokens(of.now, next);
+    client::lookup_request request;
+    request.lease = one_in(2);
+    auto found = by->lookup(of.handle, next, same, request, patiently());
+    ASSERT_TRUE(found) << found.error().text;
+    auto chain = digests_of(by, next);
+    if (!chain.empty()) {
+      EXPECT_EQ(found->found_chunks, found_of(by, chain)) << "as the whole prompt finds";
+    }
+    of.now = next;
+    check_lengths(of);
+    found->held.release();
+    if (one_in(4))
+      return;
+    if (!chain.empty()) {
+      by.store(chain);
+      EXPECT_EQ(by.load_and_check(chain), chain.size());
+    }
+    continue_prompt(next); // the answer; its chunks are not stored
+    if (!next.empty())
+      save(of, next);
+  }
+
+  void save(expected_session& of, const prompt& next) {
+    tester& by = *clients_[of.owner];
+    auto before = held_now();
+    uint64_t same = same_tokens(of.now, next);
+    auto present = found_of(by, digests_of(by, next), on_host);
+    auto done = by->save(of.handle, next, same, {}, {}, patiently());
+    ASSERT_TRUE(done) << done.error().text;
+    of.now = of.saved = next;
+    if (!of.held_mode) {
+      EXPECT_EQ(done->held_chunks, 0U);
+      return;
+    }
+    if (done->unheld.empty()) {
+      EXPECT_GE(done->held_chunks, std::min<uint64_t>(present, most_held)) << present;
+    }
+    // Whoever fits together with what is held now loses nothing.
+    auto after = held_now();
+    std::set<digest> objects;
+    for (const auto& [id, chain] : before)
+      if (id != of.handle.id())
+        objects.insert(chain.begin(), chain.end());
+    if (auto mine = after.find(of.handle.id()); mine != after.end())
+      objects.insert(mine->second.begin(), mine->second.end());
+    if (objects.size() <= most_held) {
+      for (const auto& [id, chain] : before)
+        if (id != of.handle.id()) {
+          EXPECT_EQ(after[id], chain) << "nothing had to give way";
+        }
+    }
+  }
+
+  void late_save(expected_session& of) {
+    tester& by = *clients_[of.owner];
+    if (of.now.empty())
+      return;
+    auto stale = by->adopt_session(by.space(), of.handle.id(), {of.now.size() + 1, of.handle.at().last, 32},
+                                   {.keep = true});
+    client::lookup_request request;
+    request.in = by.space();
+    request.what = stale.continued(prompt(of.now.size() + 2, 9), of.now.size() + 1);
+    auto found = by->lookup(request, patiently());
+    ASSERT_FALSE(found);
+    EXPECT_EQ(found.error().code, errc::gone) << found.error().text;
+  }
+
+  void fork(const expected_session& of) {
+    if (sessions_.size() >= most_sessions)
+      return;
+    tester& by = *clients_[of.owner];
+    auto made = by->fork_session(of.handle, any(of.now.size() + 1), one_in(3), patiently());
+    ASSERT_TRUE(made) << made.error().text;
+    expected_session forked;
+    forked.owner = of.owner;
+    forked.held_mode = of.held_mode;
+    forked.now.assign(of.now.begin(), of.now.begin() + static_cast<std::ptrdiff_t>(made->tokens()));
+    forked.handle = std::move(*made);
+    forks_.push_back(std::move(forked)); // `of` is in `sessions_`
+  }
+
+  void close(size_t which) {
+    auto& of = sessions_[which];
+    auto closed = (*clients_[of.owner])->close_session(of.handle.id(), patiently());
+    ASSERT_TRUE(closed) << closed.error().text;
+    EXPECT_TRUE(*closed);
+    EXPECT_EQ((*clients_[of.owner])->close_session(of.handle.id(), patiently()), false);
+    sessions_.erase(sessions_.begin() + static_cast<std::ptrdiff_t>(which));
+  }
+
+  /// Everything that nobody holds leaves host memory.
+  void press() {
+    for (uint64_t i = 0; i < 5; ++i)
+      EXPECT_EQ(clients_[0]->store(chain_of(1'000 + ++pressed_, 8)), 8U);
+  }
+
+  /// A client goes, and its sessions with it.
+  void replace_client(size_t which) {
+    std::erase_if(sessions_, [which](const auto& one) { return one.owner == which; });
+    clients_[which] = std::make_unique<tester>(daemon_->socket());
+    auto& by = *clients_[1 - which];
+    ASSERT_TRUE(eventually([&] {
+      auto all = listed_by(by);
+      return std::ranges::none_of(all.sessions, [&](const auto& one) {
+        return one.connection != connection_id{} && !is_known(one.session);
+      });
+    }));
+    for (const auto& one : listed_by(by).sessions) // what was kept has no owner any more
+      if (!is_known(one.session)) {
+        ASSERT_EQ(by->close_session(one.session, patiently()), true);
+      }
+  }
+
+  void restart() {
+    daemon_->kill();
+    daemon_->start();
+    EXPECT_TRUE(daemon_->await_log("joined"));
+    sessions_.clear();
+    for (auto& one : clients_)
+      one = std::make_unique<tester>(daemon_->socket());
+  }
+
+  // ---- what must hold ----
+
+  static client::sessions_status listed_by(tester& by) {
+    auto all = by->sessions(patiently());
+    if (!all)
+      throw std::runtime_error(all.error().text);
+    return *all;
+  }
+
+  bool is_known(const client::session_id& id) const {
+    return std::ranges::any_of(sessions_, [&](const auto& one) { return one.handle.id() == id; });
+  }
+
+  void check_lengths(const expected_session& of) { EXPECT_EQ(of.handle.tokens(), of.now.size()); }
+
+  /// What each session holds, as the daemon lists it.
+  std::map<client::session_id, std::vector<digest>> held_now() {
+    std::map<client::session_id, std::vector<digest>> held;
+    auto& by = *clients_[0];
+    for (const auto& one : listed_by(by).sessions) {
+      if (one.held_tokens == 0)
+        continue;
+      auto of = std::ranges::find_if(sessions_, [&](const auto& s) { return s.handle.id() == one.session; });
+      EXPECT_NE(of, sessions_.end());
+      if (of == sessions_.end())
+        continue;
+      auto chain = digests_of(by, of->saved);
+      EXPECT_LE(one.held_tokens / chunk, chain.size());
+      chain.resize(std::min<size_t>(chain.size(), one.held_tokens / chunk));
+      held[one.session] = chain;
+    }
+    return held;
+  }
+
+  void check_all() {
+    auto& by = *clients_[0];
+    auto all = listed_by(by);
+    EXPECT_EQ(all.count, sessions_.size());
+    for (const auto& one : all.sessions) {
+      auto of = std::ranges::find_if(sessions_, [&](const auto& s) { return s.handle.id() == one.session; });
+      ASSERT_NE(of, sessions_.end());
+      EXPECT_EQ(one.committed_tokens, of->now.size());
+      EXPECT_EQ(one.protected_tokens, of->now.size() / chunk * chunk);
+      EXPECT_LE(one.protected_tokens, one.committed_tokens);
+      EXPECT_LE(one.committed_tokens, one.allocated_tokens);
+      EXPECT_EQ(one.mode == client::session_mode::held, of->held_mode);
+    }
+    for (const auto& [id, chain] : held_now())
+      EXPECT_EQ(found_of(by, chain), chain.size()) << "what a session holds is there";
+  }
+
+  void step() {
+    size_t which = sessions_.empty() ? 0 : any(sessions_.size());
+    switch (sessions_.empty() ? 0 : any(16)) {
+      case 0:
+      case 1: open(); break;
+      case 2: fork(sessions_[which]); break;
+      case 3: close(which); break;
+      case 4: late_save(sessions_[which]); break;
+      case 5:
+      case 6: press(); break;
+      case 7:
+        if (one_in(3))
+          replace_client(any(clients_.size()));
+        break;
+      case 8:
+        if (one_in(5))
+          restart();
+        break;
+      default: turn(sessions_[which]); break;
+    }
+    std::ranges::move(forks_, std::back_inserter(sessions_));
+    forks_.clear();
+  }
+
+  std::mt19937 random_;
+  std::unique_ptr<daemon_under_test> daemon_;
+  std::array<std::unique_ptr<tester>, 2> clients_;
+  std::vector<expected_session> sessions_, forks_;
+  uint64_t pressed_ = 0;
+};
+
+TEST_P(SessionModel, HoldsAfterEveryStep) {
+  for (int n = 0; n < 120 && !HasFatalFailure() && !HasFailure(); ++n) {
+    SCOPED_TRACE("step " + std::to_string(n));
+    step();
+    check_all();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, SessionModel, ::testing::Range(1U, 7U));
+
+} // namespace
+} // namespace terrace::e2e
