@@ -56,11 +56,12 @@ using messages = message_list<
     end_owner_notice, begin_lookup_request, begin_lookup_answer, finish_lookup_notice, await_lookup_request,
     await_lookup_answer, cancel_lookup_request, cancel_lookup_answer, open_session_request,
     open_session_answer, use_session_request, use_session_answer, save_session_request, save_session_answer,
-    close_session_request, close_session_answer, sessions_request, sessions_answer, group_status_request,
-    group_report, sweep_notice, clear_turn_notice, next_part_notice, start_journal, resize_memory,
-    memory_prepared, policies_notice, quotas_notice, quotas_changed_notice, resize_groups, begin_notice,
-    drain_notice, confirm_notice, leave_notice, resume_notice, disk_prepared, memory_committed,
-    open_disk_notice, commit_piece_notice, add_source, remember_clear_request, remember_clear_answer>;
+    yield_holds_request, yield_holds_answer, close_session_request, close_session_answer, sessions_request,
+    sessions_answer, group_status_request, group_report, sweep_notice, clear_turn_notice, next_part_notice,
+    start_journal, resize_memory, memory_prepared, policies_notice, quotas_notice, quotas_changed_notice,
+    resize_groups, begin_notice, drain_notice, confirm_notice, leave_notice, resume_notice, disk_prepared,
+    memory_committed, open_disk_notice, commit_piece_notice, add_source, remember_clear_request,
+    remember_clear_answer>;
 
 } // namespace terrace::actors
 
@@ -266,6 +267,7 @@ using group_actor = caf::typed_actor<
     caf::replies_to<open_session_request>::with<open_session_answer>,
     caf::replies_to<use_session_request>::with<use_session_answer>,
     caf::replies_to<save_session_request>::with<save_session_answer>,
+    caf::replies_to<yield_holds_request>::with<yield_holds_answer>,
     caf::replies_to<close_session_request>::with<close_session_answer>,
     caf::replies_to<sessions_request>::with<sessions_answer>,
     // From a connection whose request ended early.

@@ -156,10 +156,33 @@ std::string group_book::keep_hold(const session_id& of, const session_hold& hold
   }
   holds_.replace(of, hold.what, hold.host_bytes);
   leases_.add(hold.what->id, connection_id{}, hold.what);
-  for (size_t others = 0; holds_.host_bytes() > hold.bytes_max + ending; ++others) {
-    auto coldest = holds_.end_coldest(of);
+  cool(of, [&](uint64_t, uint64_t counted) {
+    ending += counted;
+    return holds_.host_bytes() <= hold.bytes_max + ending;
+  });
+  return {};
+}
+
+yield_holds_answer group_book::answer(const yield_holds_request& request) {
+  yield_holds_answer answer;
+  cool(request.session, [&](uint64_t freed, uint64_t) {
+    answer.bytes += freed;
+    return answer.bytes >= request.bytes;
+  });
+  sessions_changed();
+  return answer;
+}
+
+/// The coldest sessions but `except` hold nothing any more, and are to be demoted, until it is enough: a function of what the
+/// last one held, and of what of that the account still counts.
+template <class Enough>
+void group_book::cool(const session_id& except, Enough&& enough) {
+  uint64_t freed = 0, counted = 0;
+  for (size_t others = 0; !enough(freed, counted); ++others) {
+    auto coldest = holds_.end_coldest(except);
     if (!coldest)
-      break;
+      return;
+    freed = counted = coldest->host_bytes;
     const lease& was = *coldest->what;
     assert(was.owner == connection_id{} && demotions_.size() <= demotions_max);
     if (demotions_.size() < demotions_max)
@@ -167,13 +190,10 @@ std::string group_book::keep_hold(const session_id& of, const session_hold& hold
     else
       demoted(false);
     if (others < ended_at_once_max)
-      ending += end_now(std::move(coldest->what));
-    else {
-      ending += coldest->host_bytes;
+      counted = end_now(std::move(coldest->what));
+    else
       end_hold(std::move(coldest->what));
-    }
   }
-  return {};
 }
 
 /// Returns how many bytes of host memory the account still counts: a lease on many objects ends on another thread.

@@ -63,6 +63,7 @@ class group_book {
   open_session_answer answer(const open_session_request& request);
   use_session_answer answer(const use_session_request& request);
   save_session_answer answer(const save_session_request& request);
+  yield_holds_answer answer(const yield_holds_request& request);
   close_session_answer answer(const close_session_request& request);
   sessions_answer answer(const sessions_request& request) const;
 
@@ -79,6 +80,8 @@ class group_book {
   void sessions_changed();
   void end_hold(lease_ptr held);
   uint64_t end_now(lease_ptr held);
+  template <class Enough>
+  void cool(const session_id& except, Enough&& enough);
   std::string keep_hold(const session_id& of, const session_hold& hold);
   void forget_pin(const lease_ptr& pinned);
 

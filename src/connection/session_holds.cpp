@@ -51,10 +51,13 @@ const session_holds::entry* session_holds::find(const session_id& session) const
 }
 
 std::optional<session_holds::entry> session_holds::end_coldest(const session_id& except) {
-  if (line_.empty() || line_.front().session == except)
+  auto at = line_.begin();
+  if (at != line_.end() && at->session == except)
+    ++at;
+  if (at == line_.end())
     return std::nullopt;
-  entry coldest{line_.front().session, nullptr, line_.front().host_bytes};
-  coldest.what = take(line_.begin());
+  entry coldest{at->session, nullptr, at->host_bytes};
+  coldest.what = take(at);
   return coldest;
 }
 

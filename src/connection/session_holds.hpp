@@ -43,7 +43,7 @@ class session_holds {
   lease_ptr end(const lease_id& lease);
   const entry* find(const session_id& session) const;
 
-  /// Ends the hold of the coldest session, unless that is `except`. None: there is no other one.
+  /// Ends the hold of the coldest session but `except`. None: there is no other one.
   std::optional<entry> end_coldest(const session_id& except);
 
   size_t size() const { return line_.size(); }

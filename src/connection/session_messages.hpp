@@ -49,6 +49,17 @@ struct save_session_answer {
   std::string unheld; ///< why the session holds nothing of the lease; empty: it holds it
 };
 
+/// What `session` is to hold was cut short, because sessions may hold no more beside the leases of clients: colder ones
+/// give up so many bytes.
+struct yield_holds_request {
+  session_id session;
+  uint64_t bytes = 0; ///< of host memory
+};
+struct yield_holds_answer {
+  error failure;      ///< always `ok`
+  uint64_t bytes = 0; ///< that they gave up, or more than that; 0: there is no colder one
+};
+
 /// What a held session gave up because it was the coldest one.
 struct demoted_chunks {
   space_ptr in;

@@ -192,6 +192,19 @@ TEST_F(GroupBookHolds, OneThatAloneIsTooLargeIsToldWhyAndDisplacesNobody) {
   EXPECT_FALSE(book.next_demotion().chunks);
 }
 
+TEST_F(GroupBookHolds, TheColdestGiveUpAsMuchAsIsAskedFor) {
+  auto first = open(1), second = open(2), third = open(3);
+  save(first, lease_of(1), 10);
+  save(second, lease_of(2), 20);
+  save(third, lease_of(3), 30);
+  EXPECT_EQ(book.answer(yield_holds_request{first, 15}).bytes, 20u) << "whoever asks keeps what it holds";
+  EXPECT_EQ(book.answer(sessions_request{9}).held, 2u);
+  EXPECT_EQ(book.next_demotion().chunks->size(), 2u);
+  EXPECT_EQ(book.answer(yield_holds_request{third, 100}).bytes, 10u);
+  EXPECT_EQ(book.answer(yield_holds_request{third, 100}).bytes, 0u);
+  EXPECT_EQ(book.answer(sessions_request{9}).held, 1u);
+}
+
 TEST_F(GroupBookHolds, SessionsThatEndHoldNothing) {
   auto closed = open(1), ends = open(2), kept = open(3, true);
   for (const auto& one : {closed, ends, kept})

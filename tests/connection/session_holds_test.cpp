@@ -38,6 +38,8 @@ TEST(SessionHolds, TheColdestIsTheOneThatWasUsedLeastRecently) {
   EXPECT_EQ(coldest->session, session(2));
   EXPECT_EQ(coldest->host_bytes, 2u);
   holds.replace(session(3), lease_of(4), 4); // a save is a use
+  EXPECT_EQ(holds.end_coldest(session(1))->session, session(3)) << "the coldest but one";
+  holds.replace(session(3), lease_of(5), 4);
   EXPECT_EQ(holds.end_coldest(session(3))->session, session(1));
   EXPECT_FALSE(holds.end_coldest(session(3))) << "it is the only one";
   EXPECT_EQ(holds.end_coldest(session(1))->session, session(3));

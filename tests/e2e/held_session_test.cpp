@@ -251,6 +251,26 @@ TEST_F(HeldSession, OneThatIsTooLargeHoldsNothingAndIsToldWhy) {
   EXPECT_EQ(fits.held_chunks, 5U);
 }
 
+TEST_F(HeldSession, ColdOnesGiveWayWhenClientsLeaseWhatSessionsCouldHold) {
+  start();
+  auto cold = opened(), warm = opened();
+  EXPECT_EQ(turn(cold, prompt_of(1, 4)).held_chunks, 4U);
+  tester other(daemon_->socket(), "other");
+  std::vector<client::lease>
+      leases; // of 31 objects leases may hold 23, one client alone three quarters of them
+  for (uint64_t i = 0; i < 17; ++i) {
+    auto one = chain_of(100 + i, 1);
+    other.store(one);
+    auto found = other.lookup(one, true);
+    if (found.found_chunks == 1)
+      leases.push_back(std::move(found.held));
+  }
+  EXPECT_GE(leases.size(), 13U);
+  auto kept = turn(warm, prompt_of(2, 4));
+  EXPECT_GE(kept.held_chunks, 3U) << "beside four of the cold one there would be no room";
+  EXPECT_EQ(listed(cold).held_tokens, 0U);
+}
+
 TEST_F(HeldSession, NoNumberOfSessionsStopsAStore) {
   start();
   std::vector<client::session> sessions;

@@ -149,6 +149,7 @@ group_actor::behavior_type group_behavior(group_pointer self, const space_regist
       [self](const open_session_request& request) { return change_sessions(self, request); },
       [&book](const use_session_request& request) { return book.answer(request); },
       [self](const save_session_request& request) { return change_sessions(self, request); },
+      [self](const yield_holds_request& request) { return change_sessions(self, request); },
       [self](const close_session_request& request) { return change_sessions(self, request); },
       [&book](const sessions_request& request) { return book.answer(request); },
       [&book](const sweep_notice&) { book.sweep(); },

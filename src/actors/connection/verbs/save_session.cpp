@@ -6,6 +6,9 @@
 #include "base/random_id.hpp"
 #include "connection/found_lease.hpp"
 #include "connection/session_holds.hpp"
+#include "index/chunk_layout.hpp"
+
+#include <algorithm>
 
 namespace terrace::actors::verbs {
 
@@ -43,8 +46,13 @@ void save_unheld(const saving_ptr& of) {
             [of](const std::string&) { answer_save(*of, nullptr, {}); });
 }
 
-/// The session holds the lease, instead of what it held before.
-void save_held(const saving_ptr& of, const lookup_answer& found) {
+uint64_t held_bytes_max(const connection& client) {
+  return client.group().memory->size() / 100 * client.environment().limits.session_percent;
+}
+
+/// The session holds the lease, instead of what it held before. `bytes`: of host memory that it would hold, if that is more
+/// than it was allowed to.
+void save_held(const saving_ptr& of, const lookup_answer& found, uint64_t bytes = 0) {
   if (found.plan.found_chunks == 0) {
     save_unheld(of);
     return;
@@ -52,14 +60,34 @@ void save_held(const saving_ptr& of, const lookup_answer& found) {
   connection& client = of->client;
   auto held = lease_on(found, *of->prefix, of->in->what, random_lease_id(), connection_id{},
                        client.environment().now());
-  uint64_t most = client.group().memory->size() / 100 * client.environment().limits.session_percent;
+  bytes = std::max(bytes, host_bytes_of(*held));
   save_turn(
-      client, of->what, of->turn, session_hold{held, host_bytes_of(*held), most},
+      client, of->what, of->turn, session_hold{held, bytes, held_bytes_max(client)},
       [of, held](const std::string& unheld) { answer_save(*of, unheld.empty() ? held : nullptr, unheld); });
 }
 
-/// What it finds is charged to the sessions of the trust group.
-void search_held(const saving_ptr& of) {
+void search_held(const saving_ptr& of, bool again);
+
+/// Colder sessions give way to what was cut short, unless all of it would be too much anyway.
+void yield_and_search(const saving_ptr& of, const lookup_answer& found) {
+  connection& client = of->client;
+  const space_spec& spec = of->in->what->spec;
+  uint64_t per_chunk = 0;
+  for (size_t pool = 0; pool < spec.pools.size(); ++pool)
+    per_chunk += chunk_layout(spec).ranks(pool) * spec.pools[pool].object_bytes;
+  if (uint64_t all = of->prefix->chunks.size() * per_chunk; all > held_bytes_max(client)) {
+    save_held(of, found, all);
+    return;
+  }
+  uint64_t bytes = (of->prefix->chunks.size() - found.plan.found_chunks) * per_chunk;
+  client.ask(of->what, client.group().group, yield_holds_request{of->turn.session, bytes},
+             "the trust group's actor has ended", [of](const yield_holds_answer&) {
+               of->client.resume_after_lease_ends(of->what, [of] { search_held(of, true); });
+             });
+}
+
+/// What it finds is charged to the sessions of the trust group. `again`: what it finds is all that there can be.
+void search_held(const saving_ptr& of, bool again) {
   connection& client = of->client;
   lookup_request request;
   request.group = client.group_handle();
@@ -73,13 +101,15 @@ void search_held(const saving_ptr& of) {
   caf::actor worker =
       client.idle_lookups().take([&client] { return spawn_lookup(client.system(), client.home()); });
   client.ask(of->what, worker, std::move(request), "the lookup's actor has ended",
-             [of, worker](const lookup_answer& found) {
+             [of, worker, again](const lookup_answer& found) {
                of->client.idle_lookups().put_back(worker);
                if (found.failure.code != errc::ok)
                  of->client.refuse(of->what, found.failure);
                else if (!of->what.context->live())
                  of->client.refuse(of->what,
                                    {of->what.context->ended.load(), "the save ended before it was answered"});
+               else if (found.shortened && !again)
+                 yield_and_search(of, found);
                else
                  save_held(of, found);
              });
@@ -102,7 +132,7 @@ void save_session(connection& client, const connection::request& what, const wir
                 return;
               }
               size_t objects = object_source(in->what, {of->prefix, &of->prefix->chunks}).size();
-              client.with_room(what, objects, [of] { search_held(of); });
+              client.with_room(what, objects, [of] { search_held(of, false); });
             });
 }
 
