@@ -15,8 +15,8 @@ from typing import Any
 import terrace
 from daemon import PATIENCE, Daemon
 from terrace.link import HostPool
-from terrace.sglang.identity import Owner, spec_of
-from terrace.sglang.pages import Limits, Pages, digests_of
+from terrace.pages import Limits, Pages
+from terrace.sglang.identity import Owner, digests_of, spec_of
 
 RUN_BYTES = 4096  # K, and V, of a page
 PAGES = 64
@@ -58,7 +58,7 @@ class Door:
         self.memory = terrace.Memory(2 * V)
         self.view = memoryview(self.memory)
         pool = HostPool(os.dup(self.memory.fileno()), self.memory.nbytes)
-        self.pages = Pages(socket, SPEC, pool, name="test", limits=limits, log=LOG)
+        self.pages = Pages(socket, pool, name="test", limits=limits, log=LOG, specs=[SPEC])
 
     def connect(self) -> None:
         until(lambda: self.pages.connected)
@@ -76,13 +76,13 @@ class Door:
         return runs, [2] * len(pages)
 
     def store(self, numbers: list[int], pages: list[int], parent: bytes = b"") -> bool:
-        return self.pages.store([digest(one) for one in numbers], *self.runs(pages), parent)
+        return self.pages.store(SPEC, [digest(one) for one in numbers], *self.runs(pages), parent)
 
     def load(self, numbers: list[int], pages: list[int]) -> int:
-        return self.pages.load([digest(one) for one in numbers], *self.runs(pages))
+        return self.pages.load(SPEC, [digest(one) for one in numbers], *self.runs(pages))
 
     def found(self, numbers: list[int]) -> int:
-        return self.pages.found([digest(one) for one in numbers])
+        return self.pages.found(SPEC, [digest(one) for one in numbers])
 
 
 class Cases(unittest.TestCase):
@@ -130,7 +130,7 @@ class Present(Cases):
     def test_a_refused_store_is_no_success_and_the_next_one_is(self) -> None:
         one = self.door()
         with self.assertLogs(LOG, "WARNING") as log:
-            outside = one.pages.store([digest(1)], [(0, RUN_BYTES), (2 * V, RUN_BYTES)], [2])
+            outside = one.pages.store(SPEC, [digest(1)], [(0, RUN_BYTES), (2 * V, RUN_BYTES)], [2])
         self.assertFalse(outside)
         self.assertIn("a store of 1 pages failed", log.output[0])
         self.assertEqual(one.found([1]), 0)
@@ -139,7 +139,7 @@ class Present(Cases):
     def test_cleared_pages_are_gone(self) -> None:
         one = self.door()
         one.store([1], [0])
-        one.pages.clear()
+        one.pages.clear(SPEC)
         self.assertEqual(one.found([1]), 0)
 
 
@@ -152,7 +152,7 @@ class Away(Cases):
             self.addCleanup(one.pages.close)
             until(lambda: bool(log.output))
         self.assertEqual((one.found([1]), one.load([1], [0]), one.store([1], [0])), (0, 0, False))
-        one.pages.clear()  # nothing is there
+        one.pages.clear(SPEC)  # nothing is there
 
     def test_a_daemon_that_is_killed_and_comes_back(self) -> None:
         one = self.door()
@@ -179,6 +179,22 @@ class Away(Cases):
         self.daemon.resume()
         one.store([1], [0])
         until(lambda: one.found([1]) == 1)
+
+    def test_a_space_that_does_not_open_in_time_costs_one_wait(self) -> None:
+        one = self.door(Limits(lookup=0.2))
+        self.daemon.pause()
+        self.addCleanup(self.daemon.resume)
+        other = spec_of(config(model_name="other"), host_pool(), "kv", [RUN_BYTES, RUN_BYTES], Owner("sglang test"))
+        with self.assertLogs(LOG, "WARNING") as log:
+            self.assertEqual(one.pages.found(other, [digest(1)]), 0)
+        self.assertIn("did not open a space", log.output[0])
+        self.assertFalse(one.pages.connected)
+        one.pages._limits = Limits(lookup=PATIENCE)  # a second wait would last until the test's time is over
+        for _ in range(20):
+            self.assertEqual(one.pages.found(other, [digest(1)]), 0)
+        self.daemon.resume()
+        one.connect()
+        self.assertTrue(one.store([1], [0]))
 
     def test_a_load_of_a_daemon_that_stands_still_ends_when_it_can_no_longer_touch_the_pool(self) -> None:
         one = self.door()

@@ -57,6 +57,7 @@ class Link:
         self.session: Session | None = None
         self.ended: queue.SimpleQueue[Session] = queue.SimpleQueue()
         self._path, self._name, self._specs, self._pool, self._log = path, name, specs, pool, log
+        self.tried = threading.Event()  #: the first attempt to connect is over
         self._lost: queue.SimpleQueue[Session] = queue.SimpleQueue()
         self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._stop = threading.Event()
@@ -92,6 +93,7 @@ class Link:
     def _run(self) -> None:
         while not self._stop.is_set():
             self.session = session = self._connect()
+            self.tried.set()
             if session is not None:
                 self._attend(session)
         self.session = None
@@ -141,6 +143,7 @@ class Link:
                 if str(problem) != told:
                     told = str(problem)
                     self._log.warning("cannot use the Terrace daemon at %s: %s; trying again", self._path, told)
+            self.tried.set()
             self._take_lost(None)
             self._stop.wait(pause)
             pause = min(2 * pause, BACKOFF_MOST)

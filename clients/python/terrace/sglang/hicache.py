@@ -20,10 +20,11 @@ from sglang.srt.mem_cache.hicache_storage import (  # type: ignore[import-not-fo
 
 from ..connection import default_socket
 from ..errors import BadRequest
+from ..link import HostPool
+from ..pages import Limits, Pages
 from ..weights import revision_of
-from .identity import Owner, spec_of
-from .pages import Limits, digests_of
-from .pools import CopiedPool, PagePool, SharedPool, StagedPool, as_bytes, page_bytes_of, pages_opener
+from .identity import Owner, digests_of, spec_of
+from .pools import CopiedPool, Door, OpenDoor, PagePool, SharedPool, StagedPool, as_bytes, page_bytes_of
 
 logger = logging.getLogger("sglang.terrace")
 
@@ -83,9 +84,13 @@ class TerraceHiCache(HiCacheStorage):  # type: ignore[misc]
     def _copied(self, host_pool: Any, name: str) -> PagePool:
         return CopiedPool(host_pool, self._opener(host_pool, name, [page_bytes_of(host_pool)]))
 
-    def _opener(self, host_pool: Any, name: str, runs: Sequence[int]) -> Any:
+    def _opener(self, host_pool: Any, name: str, runs: Sequence[int]) -> OpenDoor:
         spec = spec_of(self._config, host_pool, name, runs, self._owner)
-        return pages_opener(self._path, spec, name=self._name, limits=self._limits, log=logger)
+
+        def opened(pool: HostPool) -> Door:
+            return Door(Pages(self._path, pool, name=self._name, limits=self._limits, log=logger, specs=[spec]), spec)
+
+        return opened
 
     def _replace(self, name: str, pool: PagePool) -> None:
         before, self._pools[name] = self._pools.get(name), pool

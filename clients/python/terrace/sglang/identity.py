@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,9 +50,14 @@ def spec_of(config: Any, host_pool: Any, name: str, runs: Sequence[int], owner: 
         model=model, revision=owner.revision, dtype=str(getattr(host_pool, "dtype", "")).removeprefix("torch."),
         layout="sglang-" + hashlib.sha256(text.encode()).hexdigest()[:32], chunk_tokens=tokens, hash_block_tokens=tokens,
         salt=owner.salt, world_size=config.tp_size, rank=config.tp_rank,
-        pools=[Pool(name, object_bytes=sum(runs), replicated=replicated)],
+        pools=(Pool(name, object_bytes=sum(runs), replicated=replicated),),
     )
 
 
 def _some(thing: Any, names: Sequence[str]) -> dict[str, Any]:
     return {name: getattr(thing, name) for name in names if getattr(thing, name, None) is not None}
+
+
+def digests_of(keys: Iterable[str]) -> list[bytes]:
+    """SGLang's keys are SHA-256 in hexadecimal digits; those of its `unified` scheme have more behind them."""
+    return [bytes.fromhex(key) if len(key) == 64 else hashlib.sha256(key.encode()).digest() for key in keys]

@@ -3,7 +3,6 @@ memory."""
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
@@ -13,13 +12,40 @@ import torch  # type: ignore[import-not-found]
 from .._libterrace import Memory, address_of
 from ..errors import BadRequest
 from ..link import HostPool
+from ..pages import Pages, Runs
 from ..shared import memory_of
 from ..spaces import SpaceSpec
-from .pages import Limits, Pages
 
 STAGING_BYTES = 16 << 20
 
-OpenPages = Callable[[HostPool], Pages]
+
+class Door:
+    """The pages of one space by one connection."""
+
+    def __init__(self, pages: Pages, spec: SpaceSpec) -> None:
+        self._pages, self._spec = pages, spec
+
+    @property
+    def connected(self) -> bool:
+        return self._pages.connected
+
+    def found(self, digests: Sequence[bytes]) -> int:
+        return self._pages.found(self._spec, digests)
+
+    def load(self, digests: Sequence[bytes], runs: Runs, runs_per_object: Sequence[int]) -> int:
+        return self._pages.load(self._spec, digests, runs, runs_per_object)
+
+    def store(self, digests: Sequence[bytes], runs: Runs, runs_per_object: Sequence[int], parent: bytes) -> bool:
+        return self._pages.store(self._spec, digests, runs, runs_per_object, parent)
+
+    def clear(self) -> None:
+        self._pages.clear(self._spec)
+
+    def close(self) -> None:
+        self._pages.close()
+
+
+OpenDoor = Callable[[HostPool], Door]
 
 
 class PagePool(Protocol):
@@ -35,8 +61,8 @@ class PagePool(Protocol):
 class _Doors:
     """Three connections, so that a question does not wait for a load, nor a load for a store."""
 
-    def __init__(self, open_pages: Callable[[], Pages]) -> None:
-        self.questions, self.loads, self.stores = open_pages(), open_pages(), open_pages()
+    def __init__(self, open_door: Callable[[], Door]) -> None:
+        self.questions, self.loads, self.stores = open_door(), open_door(), open_door()
 
     @property
     def connected(self) -> bool:
@@ -53,22 +79,16 @@ class _Doors:
             door.close()
 
 
-def pages_opener(
-    path: str, spec: SpaceSpec, *, name: str, limits: Limits, log: logging.Logger
-) -> OpenPages:
-    return lambda pool: Pages(path, spec, pool, name=name, limits=limits, log=log)
-
-
 class SharedPool(_Doors):
     """The daemon reads and writes the pages themselves."""
 
-    def __init__(self, host_pool: Any, open_pages: OpenPages) -> None:
+    def __init__(self, host_pool: Any, open_door: OpenDoor) -> None:
         """Raises BadRequest if the pages do not lie in one piece of shared memory."""
         self._pool = host_pool
         with memory_of(host_pool.kv_buffer.view(torch.uint8).numpy()) as place:
             self._base = place.base
             nbytes, descriptor = place.nbytes, place.descriptor
-            super().__init__(lambda: open_pages(HostPool(os.dup(descriptor), nbytes)))
+            super().__init__(lambda: open_door(HostPool(os.dup(descriptor), nbytes)))
 
     @staticmethod
     def page_runs(host_pool: Any) -> list[int]:
@@ -99,12 +119,12 @@ class StagedPool(_Doors):
     """Pages are copied to staging memory that the daemon reads and writes: for memory of this process alone, and for states
     that lie in several buffers."""
 
-    def __init__(self, page_bytes: int, open_pages: OpenPages, staging_bytes: int = STAGING_BYTES) -> None:
+    def __init__(self, page_bytes: int, open_door: OpenDoor, staging_bytes: int = STAGING_BYTES) -> None:
         self._page_bytes = page_bytes
         self._rows = max(1, staging_bytes // page_bytes)
         self._loading, self._storing = (_Staging(page_bytes, self._rows) for _ in range(2))
         staging = iter((self._loading, self._loading, self._storing))  # questions touch none
-        super().__init__(lambda: open_pages(next(staging).shared()))
+        super().__init__(lambda: open_door(next(staging).shared()))
 
     def load_pages(self, digests: Sequence[bytes], write: Callable[[int, Any], None]) -> int:
         """`write` gets the number of each page that arrived, with its bytes, which are good during the call."""
@@ -137,10 +157,10 @@ class StagedPool(_Doors):
 class CopiedPool(StagedPool):
     """The pages of a host pool, by staging memory."""
 
-    def __init__(self, host_pool: Any, open_pages: OpenPages) -> None:
+    def __init__(self, host_pool: Any, open_door: OpenDoor) -> None:
         self._pool = host_pool
         self._page_size = getattr(host_pool, "page_size", 1) or 1
-        super().__init__(page_bytes_of(host_pool), open_pages)
+        super().__init__(page_bytes_of(host_pool), open_door)
 
     def load(self, digests: Sequence[bytes], indices: Any) -> int:
         def write(number: int, data: Any) -> None:

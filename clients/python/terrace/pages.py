@@ -1,18 +1,20 @@
-"""Blocking questions and transfers of pages, for threads that may wait. While the daemon is away, everything misses."""
+"""Blocking questions and transfers of pages, for threads that may wait. While the daemon is away, everything misses.
+
+A page is an object of a space with one pool, under a digest that says nothing about others.
+"""
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import queue
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .._libterrace import Loaded, Lookup, Options, Prefix, Region, Space, Stored, Ticket
-from ..errors import DeadlineExceeded, Error
-from ..link import HostPool, Link, Session
-from ..spaces import SpaceSpec
+from ._libterrace import Lookup, Options, Prefix, Space, Ticket
+from .errors import DeadlineExceeded, Error
+from .link import HostPool, Link, Session
+from .spaces import SpaceSpec
 
 SECONDS_BETWEEN_LINES = 60.0  # in the log, of the same kind
 LOAD_OPTIONS = Options(priority=64)
@@ -30,15 +32,17 @@ class Limits:
 
 
 class Pages:
-    """One connection to the pages of one space, used by one thread at a time. The daemon copies between its memory and
-    `pool`; a transfer returns when the daemon no longer touches it, also when the connection or the daemon is lost."""
+    """One connection, used by one thread at a time. The daemon copies between its memory and `pool`; a transfer returns when
+    the daemon no longer touches it, also when the connection or the daemon is lost."""
 
     def __init__(
-        self, path: str, spec: SpaceSpec, pool: HostPool, *, name: str, limits: Limits, log: logging.Logger
+        self, path: str, pool: HostPool, *, name: str, limits: Limits, log: logging.Logger, specs: Sequence[SpaceSpec] = ()
     ) -> None:
-        """`pool.descriptor` is closed in the end."""
-        self._link = Link(path, name, [spec], pool, log)
-        self._limits, self._log = limits, log
+        """`pool.descriptor` is closed in the end. `specs`: of spaces that are opened with the connection; others are with
+        their first request."""
+        self._link = Link(path, name, specs, pool, log)
+        self._limits, self._log, self._specs = limits, log, specs
+        self._opened: tuple[Session | None, dict[SpaceSpec, Space]] = (None, {})  # in that session
         self._late: tuple[Session, Ticket[Lookup]] | None = None
         self._told: dict[str, float] = {}
 
@@ -46,19 +50,22 @@ class Pages:
     def connected(self) -> bool:
         return self._link.session is not None
 
+    def await_attempt(self) -> None:
+        """Waits until the first attempt to connect is over, but not longer than for a load."""
+        self._link.tried.wait(self._limits.load)
+
     def close(self) -> None:
         """A transfer in another thread ends before or soon after."""
         self._link.close()
 
-    def found(self, digests: Sequence[bytes]) -> int:
-        """How many of them are there, up to the first that is not."""
+    def found(self, spec: SpaceSpec, digests: Sequence[bytes]) -> int:
+        """How many of them the space has, up to the first that it has not."""
         session = self._link.session
         if session is None or not digests or self._is_late(session):
             return 0
         try:
-            ticket = session.connection.submit_lookup(
-                session.spaces[0], Prefix.of_digests(digests), timeout=self._limits.lookup
-            )
+            space = self._space(session, spec, self._limits.lookup)
+            ticket = session.connection.submit_lookup(space, Prefix.of_digests(digests), timeout=self._limits.lookup)
             try:
                 return ticket.result(self._limits.lookup).found_chunks
             except DeadlineExceeded:
@@ -69,26 +76,26 @@ class Pages:
             self._failed(session, "a lookup", problem)
         return 0
 
-    def load(self, digests: Sequence[bytes], runs: Runs, runs_per_object: Sequence[int]) -> int:
+    def load(self, spec: SpaceSpec, digests: Sequence[bytes], runs: Runs, runs_per_object: Sequence[int]) -> int:
         """Pages that arrived, up to the first that did not. `runs`: (offset, bytes) in the pool, those of one page after
         those of another."""
         session = self._link.session
         if session is None:
             return 0
 
-        def submit(space: Space, region: Region) -> Ticket[Loaded]:
-            return session.connection.submit_load(
-                space, Prefix.of_digests(digests), region, runs, runs_per_object=runs_per_object,
-                options=LOAD_OPTIONS, timeout=self._limits.load,
-            )
-
         try:
-            return submit(session.spaces[0], session.region).result().delivered_chunks
+            ticket = session.connection.submit_load(
+                self._space(session, spec, self._limits.load), Prefix.of_digests(digests), session.region, runs,
+                runs_per_object=runs_per_object, options=LOAD_OPTIONS, timeout=self._limits.load,
+            )
+            return ticket.result().delivered_chunks
         except Error as problem:
             self._failed(session, f"a load of {len(digests)} pages", problem, moved=True)
             return 0
 
-    def store(self, digests: Sequence[bytes], runs: Runs, runs_per_object: Sequence[int], parent: bytes = b"") -> bool:
+    def store(
+        self, spec: SpaceSpec, digests: Sequence[bytes], runs: Runs, runs_per_object: Sequence[int], parent: bytes = b""
+    ) -> bool:
         """Whether the pages are there now. `parent`: the page before the first; the daemon keeps it as long as those behind
         it."""
         session = self._link.session
@@ -96,24 +103,37 @@ class Pages:
             return False
         chain = [parent, *digests] if parent else digests
 
-        def submit(space: Space, region: Region) -> Ticket[Stored]:
-            return session.connection.submit_store(
-                space, Prefix.of_digests(chain), region, runs, first_chunk=len(chain) - len(digests),
-                runs_per_object=runs_per_object, timeout=self._limits.store,
-            )
-
         try:
-            submit(session.spaces[0], session.region).result()
+            ticket = session.connection.submit_store(
+                self._space(session, spec, self._limits.store), Prefix.of_digests(chain), session.region, runs,
+                first_chunk=len(chain) - len(digests), runs_per_object=runs_per_object, timeout=self._limits.store,
+            )
+            ticket.result()
         except Error as problem:
             self._failed(session, f"a store of {len(digests)} pages", problem, moved=True)
             return False
         return True
 
-    def clear(self) -> None:
+    def clear(self, spec: SpaceSpec) -> None:
         """Forgets all pages of the space. Raises what the daemon answers."""
         session = self._link.session
         if session is not None:
-            session.connection.clear(session.spaces[0], timeout=self._limits.store)
+            space = self._space(session, spec, self._limits.store)
+            session.connection.clear(space, timeout=self._limits.store)
+
+    def _space(self, session: Session, spec: SpaceSpec, timeout: float) -> Space:
+        """The sequences of `spec` are tuples. Where opening takes longer the connection is given up, so that nobody waits for
+        it again."""
+        if self._opened[0] is not session:
+            self._opened = (session, dict(zip(self._specs, session.spaces)))
+        spaces = self._opened[1]
+        if spec not in spaces:
+            try:
+                spaces[spec] = session.connection.open_space(spec, timeout=timeout)
+            except DeadlineExceeded:
+                self._link.lost(session, f"it did not open a space within {timeout} s")
+                raise
+        return spaces[spec]
 
     def _is_late(self, session: Session) -> bool:
         """An answer is still to come on this connection."""
@@ -148,8 +168,3 @@ class Pages:
         if now - self._told.get(kind, -SECONDS_BETWEEN_LINES) >= SECONDS_BETWEEN_LINES:
             self._told[kind] = now
             self._log.warning("Terrace: %s", text)
-
-
-def digests_of(keys: Iterable[str]) -> list[bytes]:
-    """SGLang's keys are SHA-256 in hexadecimal digits; those of its `unified` scheme have more behind them."""
-    return [bytes.fromhex(key) if len(key) == 64 else hashlib.sha256(key.encode()).digest() for key in keys]

@@ -1,0 +1,123 @@
+"""LMCache's server with Terrace as its second level: what it has stored comes back byte by byte, whatever happens."""
+
+from __future__ import annotations
+
+import importlib.util
+import unittest
+
+import terrace
+from daemon import PATIENCE, Daemon
+from volume import damage
+from waiting import until
+
+if importlib.util.find_spec("lmcache") is None:
+    raise unittest.SkipTest("LMCache is not installed here")
+
+from lmcache_server import CHUNK_BYTES, CHUNKS, LmcacheServer
+
+
+class LmcacheSecondLevel(unittest.TestCase):
+    server: Daemon
+    first: LmcacheServer
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.server = Daemon(host_bytes=64 << 20, disk_bytes=256 << 20)
+        cls.addClassCleanup(cls.server.stop)
+        cls.await_disk()
+        cls.first = LmcacheServer(cls.server.socket)
+        cls.addClassCleanup(lambda: cls.first.kill())
+        cls.first.ready()
+        cls.first.store(0)
+        cls.first.forget()
+        cls.first.load(0)  # it has all its connections now
+
+    @classmethod
+    def await_disk(cls) -> None:
+        with terrace.connect(cls.server.socket, observes=True, timeout=PATIENCE) as observer:
+            until(lambda: all(tier.state == "ready" for tier in observer.status(timeout=PATIENCE).groups[0].tiers))
+
+    def tiers(self) -> dict[str, terrace.status.TierStatus]:
+        with terrace.connect(self.server.socket, observes=True, timeout=PATIENCE) as observer:
+            return {tier.tier: tier for tier in observer.status(timeout=PATIENCE).groups[0].tiers}
+
+    def stored(self, prompt: int) -> list[str]:
+        """By the server, and on Terrace's disk."""
+        before = self.tiers()["disk"].objects
+        sums = self.first.store(prompt)
+        until(lambda: self.tiers()["disk"].objects >= before + CHUNKS)
+        return sums
+
+    def test_what_left_the_first_level_comes_from_terrace(self) -> None:
+        right = self.stored(1)
+        self.assertEqual(len(set(right)), CHUNKS, "each chunk has bytes of its own")
+        self.first.forget()
+        before = self.tiers()["host"].bytes_read
+        self.assertEqual(self.first.load(1), (CHUNKS, right))
+        self.assertGreaterEqual(self.tiers()["host"].bytes_read - before, CHUNKS * CHUNK_BYTES)
+
+    def test_what_nobody_stored_is_not_found_and_other_bytes_are_seen(self) -> None:
+        """The control: buffers that nothing was read into have other checksums, so equal ones prove something."""
+        right = self.stored(2)
+        self.first.forget()
+        found, sums = self.first.load(3)
+        self.assertEqual(found, 0)
+        assert sums is not None
+        self.assertFalse(set(sums) & set(right))
+
+    def test_another_server_and_one_that_is_started_again_find_it(self) -> None:
+        right = self.stored(4)
+        second = LmcacheServer(self.server.socket)
+        self.addCleanup(second.kill)
+        self.assertEqual(second.load(4), (CHUNKS, right))
+        second.end()
+
+    def test_after_the_daemons_restart_the_disk_has_it(self) -> None:
+        right = self.stored(5)
+        self.server.terminate()
+        self.server.start()
+        self.await_disk()
+        self.first.forget()
+        self.await_connections()
+        self.assertEqual(self.first.load(5), (CHUNKS, right))
+        self.assertGreater(self.tiers()["disk"].bytes_read, 0)
+
+    def test_damaged_bytes_on_disk_are_not_found(self) -> None:
+        right = self.stored(6)
+        self.server.terminate()
+        damage(self.server.folder / "state/terrace.extents")
+        self.server.start()
+        self.await_disk()
+        self.await_connections()
+        self.first.forget()
+        found, sums = self.first.load(6)
+        self.assertEqual(found, 0)
+        assert sums is not None
+        self.assertFalse(set(sums) & set(right))
+
+    def test_without_the_daemon_the_server_goes_on(self) -> None:
+        right = self.stored(7)
+        self.server.kill()
+        self.first.forget()
+        self.assertEqual(self.first.load(7)[0], 0)
+        self.assertEqual(self.first.store(7), right)
+        self.assertEqual(self.first.load(7), (CHUNKS, right), "its first level works")
+        self.server.start()
+        self.await_disk()
+        self.await_connections()
+        newer = self.stored(8)
+        self.first.forget()
+        self.assertEqual(self.first.load(8), (CHUNKS, newer))
+
+    def await_connections(self) -> None:
+        """The server's: for questions, loads and stores."""
+        with terrace.connect(self.server.socket, observes=True, timeout=PATIENCE) as observer:
+
+            def of_the_server() -> int:
+                return sum(one.pid == self.first.process.pid for one in observer.status(timeout=PATIENCE).clients)
+
+            until(lambda: of_the_server() == 3)
+
+
+if __name__ == "__main__":
+    unittest.main()
