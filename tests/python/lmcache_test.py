@@ -18,6 +18,7 @@ from daemon import PATIENCE, Daemon
 from terrace.lmcache.connector import TerraceConnector
 from terrace.lmcache.keys import Family, Owner, family_of, runs_of, spec_of
 from terrace.lmcache.sizes import RECORD_BYTES, SIZES_MAX, Sizes
+from terrace.pages import Limits
 from terrace.spaces import SpaceSpec
 
 OBJECT_BYTES = 24 << 10
@@ -104,9 +105,13 @@ class Cases(unittest.TestCase):
             until(lambda: all(tier.state == "ready" for tier in observer.status(timeout=PATIENCE).groups[0].tiers))
 
     def server(self, **options: Any) -> Server:
-        connector = TerraceConnector(socket=self.daemon.socket, lookup_seconds=PATIENCE, load_seconds=PATIENCE, **options)
+        return Server(self.connector(**options))
+
+    def connector(self, **options: Any) -> TerraceConnector:
+        limits = {"lookup_seconds": PATIENCE, "load_seconds": PATIENCE}
+        connector = TerraceConnector(socket=self.daemon.socket, **{**limits, **options})
         self.addCleanup(connector.close)
-        return Server(connector)
+        return connector
 
 
 class InPlace(Cases):
@@ -277,6 +282,27 @@ class Away(Cases):
         self.daemon.start()
         until(lambda: one.set([key(3)], views))
         until(lambda: one.exists([key(3)]) == [True])
+
+    def test_a_daemon_that_stands_still_delays_one_question(self) -> None:
+        one = self.server()
+        one.set([key(1)], self.level1.filled([1]))
+        fresh = Server(self.connector(lookup_seconds=0.2))
+        self.assertEqual(fresh.exists([key(1)]), [True])
+        self.daemon.pause()
+        self.addCleanup(self.daemon.resume)
+        with self.assertLogs(LOG, "WARNING"):
+            self.assertEqual(fresh.exists([key(1), key(2)]), [False, False])
+        fresh.connector._questions._limits = Limits(lookup=PATIENCE)  # a second wait would last until the test's time is over
+        for _ in range(20):
+            self.assertEqual(fresh.exists([key(1), key(2)]), [False, False])
+        self.daemon.resume()
+        until(lambda: fresh.exists([key(1), key(2)]) == [True, False])
+
+    def test_nothing_is_submitted_after_close(self) -> None:
+        connector = TerraceConnector(socket=self.daemon.socket)
+        connector.close()
+        with self.assertRaisesRegex(RuntimeError, "closed"):
+            connector.submit_batch_exists([key(1)])
 
     def test_close_ends_batches_that_wait_and_may_be_repeated(self) -> None:
         connector = TerraceConnector(socket=self.daemon.socket)

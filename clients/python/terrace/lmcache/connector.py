@@ -104,6 +104,8 @@ class TerraceConnector:
     # ---- the threads ----
 
     def _submit(self, kind: str, work: Work) -> int:
+        if self._closed:
+            raise RuntimeError("the connector is closed")
         number = next(self._number)
 
         def run() -> None:
@@ -128,10 +130,17 @@ class TerraceConnector:
     def _exists(self, keys: Sequence[str]) -> list[bool]:
         results = [False] * len(keys)
         for family, places, digests in runs_of(keys):
-            for nbytes in self._sizes.of(family):
-                spec = spec_of(family, nbytes, self._owner)
-                for number in _present(places, digests, lambda rest: self._found(spec, rest)):
-                    results[number] = True
+            asked: set[int] = set()
+            for sizes in (self._sizes.known, self._sizes.of):  # others may have added some since
+                for nbytes in sizes(family):
+                    if nbytes in asked or all(results[place] for place in places):
+                        continue
+                    asked.add(nbytes)
+                    spec = spec_of(family, nbytes, self._owner)
+                    for number in _present(places, digests, lambda rest: self._found(spec, rest)):
+                        results[number] = True
+                if all(results[place] for place in places):
+                    break
         return results
 
     def _get(self, keys: Sequence[str], views: Sequence[memoryview]) -> list[bool]:
@@ -176,7 +185,9 @@ class TerraceConnector:
             return self._questions.found(spec, digests)
 
     def _load_record(self, digest: bytes) -> bytes | None:
-        with self._asking:
+        with self._asking:  # a question first: its wait is short, and then there is none until the daemon answers
+            if self._questions.found(self._sizes.space, [digest]) == 0:
+                return None
             came = self._questions.load(self._sizes.space, [digest], [(0, RECORD_BYTES)], [1])
             return bytes(memoryview(self._record)) if came == 1 else None
 

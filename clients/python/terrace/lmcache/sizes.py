@@ -32,6 +32,11 @@ class Sizes:
         self._lock = threading.Lock()
         self.space: SpaceSpec = spec_of(Family("lmcache", "sizes", ""), RECORD_BYTES, Owner())  #: of the records
 
+    def known(self, family: Family) -> list[int]:
+        """Without asking the daemon."""
+        with self._lock:
+            return list(self._known.get(family, ()))
+
     def of(self, family: Family) -> list[int]:
         """Those that the daemon may have."""
         with self._lock:
