@@ -28,20 +28,20 @@ bare_disk::bare_disk(const std::string& folder, uint64_t bytes, uint32_t block_b
   forget();
 }
 
-bare_disk::bare_disk(unique_fd fd, bool direct, uint64_t bytes, uint32_t block_bytes, uint64_t memory_bytes,
-                     uint32_t depth)
-    : bytes_(bytes / block_bytes * block_bytes), block_bytes_(block_bytes), depth_(depth),
+bare_disk::bare_disk(unique_fd fd, bool direct, uint64_t begin, uint64_t bytes, uint32_t block_bytes,
+                     uint64_t memory_bytes, uint32_t depth)
+    : begin_(begin), bytes_(bytes / block_bytes * block_bytes), block_bytes_(block_bytes), depth_(depth),
       memory_bytes_(whole_blocks(memory_bytes, block_bytes, depth)), fd_(std::move(fd)), direct_(direct) {}
 
-bare_disk bare_disk::on(const std::string& file, uint64_t bytes, uint32_t block_bytes, uint64_t memory_bytes,
-                        uint32_t depth) {
+bare_disk bare_disk::on(const std::string& file, uint64_t begin, uint64_t bytes, uint32_t block_bytes,
+                        uint64_t memory_bytes, uint32_t depth) {
   unique_fd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT));
   bool direct = static_cast<bool>(fd);
   if (!direct)
     fd.reset(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd)
     give_up("cannot open " + file);
-  return bare_disk(std::move(fd), direct, bytes, block_bytes, memory_bytes, depth);
+  return bare_disk(std::move(fd), direct, begin, bytes, block_bytes, memory_bytes, depth);
 }
 
 bare_disk::~bare_disk() {
@@ -89,13 +89,13 @@ double bare_disk::pass(bool writing) {
       io_uring_sqe* sqe = io_uring_get_sqe(&ring);
       void* at = memory.data() + slot * block_bytes_;
       if (writing && fixed)
-        io_uring_prep_write_fixed(sqe, fd_.get(), at, block_bytes_, next, buffer);
+        io_uring_prep_write_fixed(sqe, fd_.get(), at, block_bytes_, begin_ + next, buffer);
       else if (writing)
-        io_uring_prep_write(sqe, fd_.get(), at, block_bytes_, next);
+        io_uring_prep_write(sqe, fd_.get(), at, block_bytes_, begin_ + next);
       else if (fixed)
-        io_uring_prep_read_fixed(sqe, fd_.get(), at, block_bytes_, next, buffer);
+        io_uring_prep_read_fixed(sqe, fd_.get(), at, block_bytes_, begin_ + next, buffer);
       else
-        io_uring_prep_read(sqe, fd_.get(), at, block_bytes_, next);
+        io_uring_prep_read(sqe, fd_.get(), at, block_bytes_, begin_ + next);
       io_uring_sqe_set_data64(sqe, slot);
       next += block_bytes_;
       ++running;

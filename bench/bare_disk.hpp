@@ -18,9 +18,9 @@ class bare_disk {
  public:
   bare_disk(const std::string& folder, uint64_t bytes, uint32_t block_bytes, uint64_t memory_bytes = 0,
             uint32_t depth = 32);
-  /// Reads the first bytes of a daemon's own file: the same blocks of the same device. The daemon may end before the first
-  /// pass.
-  static bare_disk on(const std::string& file, uint64_t bytes, uint32_t block_bytes,
+  /// Reads `bytes` of a daemon's own file from `begin` on: the same blocks of the same device. What was never written there
+  /// would be read without the device. The daemon may end before the first pass.
+  static bare_disk on(const std::string& file, uint64_t begin, uint64_t bytes, uint32_t block_bytes,
                       uint64_t memory_bytes = 0, uint32_t depth = 32);
   bare_disk(const bare_disk&) = delete;
   bare_disk& operator=(const bare_disk&) = delete;
@@ -37,11 +37,12 @@ class bare_disk {
   bool direct() const { return direct_; }
 
  private:
-  bare_disk(unique_fd fd, bool direct, uint64_t bytes, uint32_t block_bytes, uint64_t memory_bytes,
-            uint32_t depth);
+  bare_disk(unique_fd fd, bool direct, uint64_t begin, uint64_t bytes, uint32_t block_bytes,
+            uint64_t memory_bytes, uint32_t depth);
   double pass(bool writing);
 
-  std::string path_; ///< empty: another's, not to be removed
+  std::string path_;   ///< empty: another's, not to be removed
+  uint64_t begin_ = 0; ///< of the bytes in the file
   uint64_t bytes_;
   uint32_t block_bytes_;
   uint32_t depth_;

@@ -94,8 +94,8 @@ void disk_load(const settings& options, const reporter& report) {
           auto group = std::make_unique<disk_group>(options, object_bytes, objects, host_bytes);
           std::vector<digest> names;
           group->store(objects, &names);
-          auto bare =
-              bare_disk::on(group->file(), pass_bytes, static_cast<uint32_t>(object_bytes), host_bytes);
+          auto bare = bare_disk::on(group->file(), group->extents_begin(), pass_bytes,
+                                    static_cast<uint32_t>(object_bytes), host_bytes);
           group->load(names); // the first pass may find the last objects of the store in host memory
           loaded = group->load(names);
           group.reset();

@@ -75,17 +75,37 @@ double disk_group::store(size_t objects, std::vector<digest>* names) {
   }
   for (auto& ticket : under_way)
     must(connection_.wait(ticket), "storing");
-  // A store is answered when host memory has it; the disk follows. A millisecond is a fraction of a percent.
-  for (uint64_t written = 0; written < total; written = tier_of(connection_, "disk").bytes_written - before) {
-    if (seconds_now() - begin > patience_seconds)
-      give_up("the disk tier has written " + std::to_string(written) + " of " + std::to_string(total) +
-              " bytes that were stored");
-    a_moment();
-  }
+  wait_for_written(before, total);
   double seconds = seconds_now() - begin;
   if (names)
     *names = std::move(fresh);
   return static_cast<double>(total) / seconds;
+}
+
+std::vector<digest> disk_group::store_chain(client::connection& client, const client::space& in,
+                                            const client::registered_region& region,
+                                            std::span<const client::run> runs) {
+  auto chain = digests_of(runs.size(), ++seed_);
+  uint64_t before = tier_of(connection_, "disk").bytes_written;
+  client::store_request request;
+  request.in = in;
+  request.what = client::prefix::of_digests(chain);
+  request.region = &region;
+  request.runs = runs;
+  must(client.store(request), "storing");
+  wait_for_written(before, runs.size() * object_bytes_);
+  return chain;
+}
+
+// A store is answered when host memory has it; the disk follows. A millisecond is a fraction of a percent.
+void disk_group::wait_for_written(uint64_t before, uint64_t bytes) {
+  double begin = seconds_now();
+  for (uint64_t written = 0; written < bytes; written = tier_of(connection_, "disk").bytes_written - before) {
+    if (seconds_now() - begin > patience_seconds)
+      give_up("the disk tier has written " + std::to_string(written) + " of " + std::to_string(bytes) +
+              " bytes that were stored");
+    a_moment();
+  }
 }
 
 double disk_group::load(const std::vector<digest>& names) {
@@ -132,6 +152,18 @@ double disk_group::load(const std::vector<digest>& names) {
   if (read < total / 2)
     give_up("objects came from host memory, not from disk");
   return static_cast<double>(read) / seconds;
+}
+
+uint64_t disk_group::extents_begin() const {
+  constexpr std::streamoff in_superblock = 192;
+  unsigned char bytes[8] = {};
+  std::ifstream in(file(), std::ios::binary);
+  if (!in.seekg(in_superblock).read(reinterpret_cast<char*>(bytes), sizeof bytes))
+    give_up("cannot read the superblock of " + file());
+  uint64_t begin = 0;
+  for (int i = 7; i >= 0; --i)
+    begin = begin << 8 | bytes[i];
+  return begin;
 }
 
 void disk_group::drain() {

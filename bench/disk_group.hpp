@@ -20,6 +20,11 @@ class disk_group {
   /// Stores that many new objects, each a chain of its own, `disk_depth` at a time, until all are on disk. Bytes a second.
   double store(size_t objects, std::vector<digest>* names = nullptr);
 
+  /// Stores one chain of new objects from the client's memory as an engine stores a prompt, in one request, until all of
+  /// it is on disk: the digests of its chunks.
+  std::vector<digest> store_chain(client::connection& client, const client::space& in,
+                                  const client::registered_region& region, std::span<const client::run> runs);
+
   /// Brings every object into host memory, in place and under a lease, with more requests under way than `disk_depth`, which
   /// is what the daemon has at the device at a time. Bytes that came from disk a second: at least half of all must.
   double load(const std::vector<digest>& names);
@@ -30,10 +35,16 @@ class disk_group {
   /// The daemon's file of extents.
   std::string file() const { return daemon_.state() + "/terrace.extents"; }
 
+  /// Where in it the first extent begins (docs/disk-format.md); what is in front of it is hardly ever written.
+  uint64_t extents_begin() const;
+
   std::string socket() const { return daemon_.socket(); }
   client::connection& connection() { return connection_; }
 
  private:
+  /// Waits until `bytes` more than `before` are on disk.
+  void wait_for_written(uint64_t before, uint64_t bytes);
+
   uint64_t object_bytes_;
   uint64_t host_bytes_;
   bench_daemon daemon_;

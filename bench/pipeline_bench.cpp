@@ -27,13 +27,13 @@ class cold_chain {
         memory_(must(client::region::create("terrace-pipeline", total_bytes), "making a region")) {
     std::memset(memory_.data(), 0x3c, memory_.size());
     region_ = must(client_.register_region(memory_), "registering a region");
-    group_.store(objects, &chain_);
     for (uint64_t i = 0; i < objects; ++i)
       runs_.push_back({.offset = i * mib, .bytes = mib});
+    chain_ = group_.store_chain(client_, space_, region_, runs_);
   }
 
   client::connection& client() { return client_; }
-  std::string file() const { return group_.file(); }
+  const disk_group& group() const { return group_; }
 
   /// Objects that nobody asks for take the chain's place in host memory.
   void chill() {
@@ -83,8 +83,8 @@ class cold_chain {
 };
 
 /// The slower of reading the bytes from the daemon's own file and copying them once.
-double slower_half(const std::string& file) {
-  auto bare = bare_disk::on(file, total_bytes, mib, host_bytes);
+double slower_half(const disk_group& group) {
+  auto bare = bare_disk::on(group.file(), group.extents_begin(), total_bytes, mib, host_bytes);
   double read = static_cast<double>(total_bytes) / bare.read_all();
   shared_memory from(total_bytes), to(total_bytes);
   double copied = seconds_of([&] { std::memcpy(to.bytes().data(), from.bytes().data(), total_bytes); });
@@ -100,7 +100,7 @@ void pipeline(const settings& options, const reporter& report, const char* name,
         chain.chill();
         return std::vector{1e3 * seconds_of([&] { measured(chain); })};
       },
-      [&] { return std::vector{1e3 * slower_half(chain.file())}; });
+      [&] { return std::vector{1e3 * slower_half(chain.group())}; });
   report({.name = name,
           .unit = "ms",
           .value = sides.value[0],
