@@ -6,7 +6,9 @@
 
 #include <atomic>
 #include <cassert>
+#include <chrono>
 #include <climits>
+#include <ctime>
 
 namespace terrace::client {
 
@@ -35,7 +37,7 @@ uint32_t arrivals::chunks(uint32_t counter) const {
   return atomic(counters_[counter]).load(std::memory_order_acquire) & ~ended;
 }
 
-bool arrivals::wait(uint32_t counter, uint32_t chunks) const {
+bool arrivals::wait(uint32_t counter, uint32_t chunks, deadline until) const {
   assert(counter < count_);
   while (true) {
     uint32_t now = atomic(counters_[counter]).load(std::memory_order_acquire);
@@ -43,7 +45,15 @@ bool arrivals::wait(uint32_t counter, uint32_t chunks) const {
       return true;
     if ((now & ended) != 0)
       return false;
-    ::syscall(SYS_futex, &counters_[counter], FUTEX_WAIT, now, nullptr, nullptr, 0);
+    timespec left{};
+    if (until) {
+      auto time = *until - std::chrono::steady_clock::now();
+      if (time <= time.zero())
+        return false;
+      auto seconds = std::chrono::duration_cast<std::chrono::seconds>(time);
+      left = {seconds.count(), std::chrono::nanoseconds(time - seconds).count()};
+    }
+    ::syscall(SYS_futex, &counters_[counter], FUTEX_WAIT, now, until ? &left : nullptr, nullptr, 0);
   }
 }
 

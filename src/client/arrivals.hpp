@@ -3,6 +3,7 @@
 
 #include "client/handles.hpp"
 #include "client/region.hpp"
+#include "client/types.hpp"
 
 #include <cstdint>
 
@@ -25,8 +26,8 @@ class arrivals {
   /// Leading chunks that have arrived in this counter's pool. Their bytes may be read.
   uint32_t chunks(uint32_t counter) const;
 
-  /// Waits until so many have. False: the request has ended before that.
-  bool wait(uint32_t counter, uint32_t chunks) const;
+  /// Waits until so many have. False: the request has ended before that, or `until` has passed.
+  bool wait(uint32_t counter, uint32_t chunks, deadline until = {}) const;
 
   /// The request has ended: whoever waits returns. `load` and `prefetch` call this; whoever submits them does it once the
   /// ticket is redeemed.

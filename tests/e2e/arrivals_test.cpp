@@ -78,6 +78,7 @@ TEST(Arrivals, OfALoadThatEndsEarlyAreWhatItDelivered) {
   auto chain = chain_of(1, chunks);
   ASSERT_TRUE(client.store(chain, {0, 2}, {0, 1}));
   auto request = client.load_of(chain);
+  EXPECT_FALSE(client.counters->wait(1, 1, client::within({}))) << "the time is over";
   std::thread waits([&] { EXPECT_FALSE(client.counters->wait(1, chunks)); });
   auto loaded = client->load(request, patiently());
   waits.join();

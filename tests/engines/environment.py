@@ -36,6 +36,15 @@ def python_of(*lists: str) -> Path:
     return folder / "bin/python"
 
 
+def with_engines() -> Path:
+    """Of an environment with all engines, or with vLLM and LMCache. Raises Unavailable."""
+    try:
+        return python_of("torch.txt", "vllm.txt", "lmcache.txt", "sglang.txt")
+    except Unavailable as reason:
+        print(f"vLLM and LMCache are tried without SGLang: {reason}", flush=True)
+        return python_of("torch.txt", "vllm.txt", "lmcache.txt")
+
+
 def check_memory() -> None:
     with open("/proc/meminfo") as lines:
         free = next(int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable"))

@@ -1,5 +1,7 @@
 """A vLLM engine in one process, for tests: a line of JSON on descriptor IN for each command, and one on OUT for its answer.
-vllm_engine.py MODEL SOCKET IN OUT"""
+vllm_engine.py MODEL SOCKET IN OUT; TERRACE_TEST_DOOR says how it reaches Terrace: `tier`, `connector`, or `none`."""
+
+from __future__ import annotations
 
 import json
 import os
@@ -9,24 +11,16 @@ import time
 from vllm import LLM, SamplingParams
 from vllm.config import KVTransferConfig
 
-import cpu_offloading
-
 BLOCK = 32
 
 
 class Engine:
     def __init__(self, model: str, socket: str) -> None:
-        extra = {
-            "spec_name": "CpuTieringSpec", "spec_module_path": "cpu_offloading", "cpu_bytes_to_use": 32 << 20,
-            "secondary_tiers": [{"type": "TerraceTier", "module_path": "terrace.vllm.tier", "socket": socket}],
-        }
+        self.door = DOORS[os.environ.get("TERRACE_TEST_DOOR", "tier")]()
         self.llm = LLM(
             model, skip_tokenizer_init=True, dtype="bfloat16", max_model_len=2560, max_num_seqs=8, block_size=BLOCK,
             num_gpu_blocks_override=256, enforce_eager=True, enable_prefix_caching=True, seed=0,
-            distributed_executor_backend="uni",
-            kv_transfer_config=KVTransferConfig(
-                kv_connector="OffloadingConnector", kv_role="kv_both", kv_connector_extra_config=extra
-            ),
+            distributed_executor_backend="uni", disable_log_stats=False, kv_transfer_config=self.door.config(socket),
         )
 
     def generate(self, prompts: list[list[int]], tokens: int = 16) -> dict:
@@ -40,25 +34,99 @@ class Engine:
         }
 
     def settle(self) -> dict:
-        """Empty steps until no transfer is under way."""
-        scheduler = self.llm.llm_engine.engine_core.engine_core.scheduler
-        manager = scheduler.connector.connector_scheduler.manager
-        end = time.monotonic() + 30
-        while manager.has_pending_work() and time.monotonic() < end:
-            self.generate([[1, 2, 3]], 1)
-        return {"pending": manager.has_pending_work()}
+        """Until no transfer is under way."""
+        return {"pending": self.door.settle(self)}
 
     def forget(self) -> dict:
-        """Empties the device's cache and the host pool: what comes next can only come from the daemon."""
-        return {"reset": self.llm.reset_prefix_cache(reset_connector=True)}
+        """What comes next can only come from the daemon."""
+        return {"reset": self.llm.reset_prefix_cache(reset_connector=self.door.has_a_pool)}
 
     def wrong_loads(self, on: bool) -> dict:
-        cpu_offloading.wrong_loads = on
+        self.door.wrong_loads(on)
         return {}
+
+    def metrics(self) -> dict:
+        """Counters of vLLM's /metrics, those without labels beyond the engine's."""
+        return {one.name: one.value for one in self.llm.get_metrics() if hasattr(one, "value")}
+
+    def clear(self) -> dict:
+        """With what the daemon has."""
+        return {"reset": self.llm.reset_prefix_cache(reset_connector=True)}
 
     def end(self) -> dict:
         self.llm.llm_engine.engine_core.shutdown()
         return {}
+
+
+class Tier:
+    has_a_pool = True
+
+    def config(self, socket: str) -> KVTransferConfig:
+        import cpu_offloading
+
+        self._offloading = cpu_offloading
+        extra = {
+            "spec_name": "CpuTieringSpec", "spec_module_path": "cpu_offloading", "cpu_bytes_to_use": 32 << 20,
+            "secondary_tiers": [{"type": "TerraceTier", "module_path": "terrace.vllm.tier", "socket": socket}],
+        }
+        return KVTransferConfig(kv_connector="OffloadingConnector", kv_role="kv_both", kv_connector_extra_config=extra)
+
+    def settle(self, engine: Engine) -> bool:
+        """By empty steps."""
+        scheduler = engine.llm.llm_engine.engine_core.engine_core.scheduler
+        manager = scheduler.connector.connector_scheduler.manager
+        end = time.monotonic() + 30
+        while manager.has_pending_work() and time.monotonic() < end:
+            engine.generate([[1, 2, 3]], 1)
+        return manager.has_pending_work()
+
+    def wrong_loads(self, on: bool) -> None:
+        self._offloading.wrong_loads = on
+
+
+class Connector:
+    has_a_pool = False
+
+    def config(self, socket: str) -> KVTransferConfig:
+        options = json.loads(os.environ.get("TERRACE_TEST_OPTIONS", "{}"))
+        return KVTransferConfig(
+            kv_connector="TerraceConnector", kv_connector_module_path="terrace.vllm.connector", kv_role="kv_both",
+            kv_load_failure_policy="recompute", kv_connector_extra_config={"socket": socket, **options},
+        )
+
+    def settle(self, engine: Engine) -> bool:
+        from vllm.distributed.kv_transfer import get_kv_transfer_group
+
+        return not get_kv_transfer_group()._worker.drain(30)
+
+    def wrong_loads(self, on: bool) -> None:
+        from vllm.distributed.kv_transfer import get_kv_transfer_group
+
+        mover = get_kv_transfer_group()._worker._mover
+        if not on:
+            del mover.scatter
+            return
+        right = mover.scatter
+
+        def wrong(layer: str, blocks: list[int], slot: int) -> None:
+            right(layer, blocks, slot)
+            for plane in mover._layers[layer][1]:
+                plane.rows[list(blocks)] = 0
+
+        mover.scatter = wrong
+
+
+class NoDoor:
+    has_a_pool = False
+
+    def config(self, socket: str) -> None:
+        return None
+
+    def settle(self, engine: Engine) -> bool:
+        return False
+
+
+DOORS = {"tier": Tier, "connector": Connector, "none": NoDoor}
 
 
 def pools() -> list[str]:

@@ -1,4 +1,5 @@
-"""The tier against the base classes of the vLLM that is installed: drift of its interface shows here first."""
+"""The tier and the connector against the base classes of the vLLM that is installed: drift of their interfaces shows here
+first."""
 
 from __future__ import annotations
 
@@ -6,11 +7,17 @@ import dataclasses
 import inspect
 import unittest
 
+from vllm.config import KVTransferConfig
+from vllm.distributed.kv_transfer.kv_connector.factory import KVConnectorFactory
+from vllm.distributed.kv_transfer.kv_connector.v1 import base as connectors
+from vllm.distributed.kv_transfer.kv_connector.v1.metrics import KVConnectorPromMetrics, KVConnectorStats
+from vllm.v1 import kv_cache_interface
+from vllm.v1.core.sched.output import CachedRequestData, NewRequestData, SchedulerOutput
 from vllm.v1.kv_offload import base
 from vllm.v1.kv_offload.tiering.base import JobResult, SecondaryTierManager, TransferJob
 from vllm.v1.kv_offload.tiering.factory import SecondaryTierFactory
 
-from terrace.vllm import plugin
+from terrace.vllm import connector, metrics, plugin
 from terrace.vllm.tier import TerraceTier
 
 
@@ -46,6 +53,45 @@ class Interface(unittest.TestCase):
         self.assertTrue(callable(base.ReqContext.get_offload_key_position))
         key = base.make_offload_key(bytes(range(32)), 7)
         self.assertEqual((bytes(key[:-4]), int.from_bytes(key[-4:], "big")), (bytes(range(32)), 7))
+
+
+class ConnectorInterface(unittest.TestCase):
+    def test_nothing_abstract_is_left_and_all_signatures_agree(self) -> None:
+        for ours, theirs in ((connector.TerraceConnector, connectors.KVConnectorBase_V1),
+                             (connector.TerraceConnector, connectors.SupportsHMA),
+                             (connector.Told, connectors.KVConnectorWorkerMetadata),
+                             (metrics.Statistics, KVConnectorStats), (metrics.PrometheusMetrics, KVConnectorPromMetrics)):
+            self.assertFalse(getattr(ours, "__abstractmethods__", None), ours)
+            for name, method in vars(ours).items():
+                method = getattr(method, "__func__", method)
+                of_base = getattr(theirs, name, None)
+                if inspect.isfunction(method) and not name.startswith("__") and of_base is not None:
+                    self.assertTrue(accepts(method, getattr(of_base, "__func__", of_base)), f"{ours.__name__}.{name}")
+
+    def test_vllm_finds_the_connector_by_its_module(self) -> None:
+        config = KVTransferConfig(kv_connector="TerraceConnector", kv_connector_module_path="terrace.vllm.connector",
+                                  kv_role="kv_both")
+        self.assertIs(KVConnectorFactory.get_connector_class(config), connector.TerraceConnector)
+        self.assertTrue(KVConnectorFactory.supports_hma_config(config))
+
+    def test_what_the_connector_reads_exists(self) -> None:
+        def fields(of: type) -> set[str]:
+            return {field.name for field in dataclasses.fields(of)}
+
+        self.assertLessEqual({"scheduled_new_reqs", "scheduled_cached_reqs", "num_scheduled_tokens"}, fields(SchedulerOutput))
+        self.assertLessEqual({"req_id", "block_ids", "num_computed_tokens"}, fields(NewRequestData))
+        self.assertLessEqual({"req_ids", "resumed_req_ids", "new_block_ids", "num_computed_tokens"}, fields(CachedRequestData))
+        self.assertLessEqual({"num_blocks", "kv_cache_groups"}, fields(kv_cache_interface.KVCacheConfig))
+        self.assertLessEqual({"layer_names", "kv_cache_spec"}, fields(kv_cache_interface.KVCacheGroupSpec))
+        self.assertLessEqual({"block_size", "sliding_window"}, fields(kv_cache_interface.SlidingWindowSpec))
+        self.assertIn("kv_load_failure_policy", fields(KVTransferConfig))
+        self.assertLessEqual({"finished_recving", "failed_recving"}, fields(connectors.KVConnectorTransferResults))
+        for kind in ("FullAttentionSpec", "MLAAttentionSpec", "SlidingWindowSpec", "SlidingWindowMLASpec"):
+            self.assertTrue(hasattr(kv_cache_interface, kind), kind)
+
+    def test_an_unknown_option_is_refused(self) -> None:
+        with self.assertRaisesRegex(ValueError, "expected options of TerraceConnector among .*, got sokcet"):
+            connector._Options.of({"sokcet": "/tmp/s"})
 
 
 if __name__ == "__main__":

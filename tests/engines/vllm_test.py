@@ -1,10 +1,12 @@
-"""vLLM with Terrace as a secondary tier: the tokens are the same whatever happens, and what can be loaded is.
+"""vLLM with Terrace under it, as a secondary tier and by its connector: the tokens are the same whatever happens, and what can
+be loaded is.
 
-Two engine processes serve all cases, because a start takes 10 seconds of a processor.
+Two engine processes serve all cases of a door, because a start takes 10 seconds of a processor.
 """
 
 from __future__ import annotations
 
+import os
 import time
 import unittest
 from collections.abc import Callable
@@ -21,22 +23,22 @@ PROMPT = 300  # tokens: 9 whole blocks and a rest
 WHOLE = PROMPT // BLOCK * BLOCK
 
 
-class VllmTier(unittest.TestCase):
+class Door(unittest.TestCase):
+    door: str
+    connections = 1  #: of an engine to the daemon
     server: Daemon
-    first: Engine
-    second: Engine
 
     @classmethod
     def setUpClass(cls) -> None:
         cls.server = Daemon(host_bytes=64 << 20, disk_bytes=256 << 20)
         cls.addClassCleanup(cls.server.stop)
         cls.await_disk()
-        cls.first = Engine(cls.server.socket)
-        cls.addClassCleanup(lambda: cls.first.kill())
-        cls.second = Engine(cls.server.socket)
-        cls.addClassCleanup(lambda: cls.second.kill())
-        for engine in (cls.first, cls.second):
-            engine.ready()
+
+    @classmethod
+    def start(cls, **settings: str) -> Engine:
+        engine = Engine(cls.server.socket, TERRACE_TEST_DOOR=cls.door, **settings)
+        cls.addClassCleanup(engine.kill)
+        return engine
 
     @classmethod
     def await_disk(cls) -> None:
@@ -52,8 +54,8 @@ class VllmTier(unittest.TestCase):
 
         def both() -> bool:
             with terrace.connect(self.server.socket, observes=True, timeout=PATIENCE) as observer:
-                pids = {client.pid for client in observer.status(timeout=PATIENCE).clients}
-                return all(pids & set(engine.clients) for engine in engines)
+                pids = [client.pid for client in observer.status(timeout=PATIENCE).clients]
+                return all(sum(pid in engine.clients for pid in pids) == self.connections for engine in engines)
 
         until(both)
 
@@ -72,6 +74,18 @@ class VllmTier(unittest.TestCase):
         """Without what the engine itself has kept."""
         self.assertTrue(engine.call("forget")["reset"])
         return self.generate(engine, prompts)
+
+
+class Cases(Door):
+    first: Engine
+    second: Engine
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        super().setUpClass()
+        cls.first, cls.second = cls.start(), cls.start()
+        for engine in (cls.first, cls.second):
+            engine.ready()
 
     def test_a_warm_cache_gives_the_same_tokens(self) -> None:
         prompts = prompts_of(1)
@@ -126,7 +140,8 @@ class VllmTier(unittest.TestCase):
         right = self.cold(self.first, prompts)
         self.restart(lambda: damage(self.server.folder / "state/terrace.extents"))
         made = self.loaded(self.first, prompts)
-        self.assertEqual((made["tokens"], made["cached"]), (right, [0] * 2))
+        self.assertEqual(made["tokens"], right)
+        self.has_computed(made)
         again = self.loaded(self.first, prompts)  # what was computed has been stored again
         self.assertEqual((again["tokens"], again["cached"]), (right, [WHOLE] * 2))
 
@@ -162,14 +177,16 @@ class VllmTier(unittest.TestCase):
         """The last, since it ends an engine: nothing is left behind in /dev/shm or in its log."""
         prompts = prompts_of(11)
         right = self.cold(self.first, prompts)
-        self.assertEqual(len(self.first.pools), 1)
         self.assertEqual(self.first.end(), 0)
         self.assertNotIn("BufferError", self.first.whole_log())
         self.assertNotIn("Failed to shut down", self.first.whole_log())
         self.assertEqual([path for path in self.first.pools if path.exists()], [])
-        type(self).first = Engine(self.server.socket)
+        type(self).first = self.start()
         made = self.generate(self.first, prompts)
         self.assertEqual((made["tokens"], made["cached"]), (right, [WHOLE]))
+
+    def has_computed(self, made: dict[str, Any]) -> None:
+        """What was damaged was not used."""
 
     def restart(self, between: Callable[[], None] = lambda: None) -> None:
         self.server.terminate()
@@ -177,6 +194,83 @@ class VllmTier(unittest.TestCase):
         self.server.start()
         self.await_disk()
         self.connected(self.first, self.second)
+
+
+class VllmTier(Cases):
+    door = "tier"
+
+    def has_computed(self, made: dict[str, Any]) -> None:
+        self.assertEqual(made["cached"], [0] * len(made["cached"]))
+
+    def test_the_pool_is_shared_memory(self) -> None:
+        self.assertEqual(len(self.first.pools), 1)
+
+
+class VllmConnector(Cases):
+    door = "connector"
+    connections = 2  # of the scheduler, and of the worker
+
+    def has_computed(self, made: dict[str, Any]) -> None:
+        self.assertGreater(self.first.call("metrics")["vllm:terrace_loads_failed"], 0)
+
+    def test_its_metrics_are_among_vllms(self) -> None:
+        prompts = prompts_of(12)
+        self.cold(self.first, prompts)
+        before = self.first.call("metrics")
+        self.loaded(self.first, prompts)
+        after = self.first.call("metrics")
+        grown = {name: after[name] - before[name] for name in after}
+        self.assertEqual((grown["vllm:terrace_lookups"], grown["vllm:terrace_loads"]), (1, 1))
+        self.assertEqual(grown["vllm:terrace_loaded_chunks"], WHOLE // BLOCK)
+        self.assertGreater(grown["vllm:terrace_loaded_bytes"], 0)
+        self.assertEqual(grown["vllm:external_prefix_cache_hits"], WHOLE)
+
+    def test_preempted_requests_give_the_same_tokens(self) -> None:
+        """There are blocks for seven of eight: some are taken away, and loaded or computed again."""
+        prompts = prompts_of(13, 8, 960)
+        alone = [self.generate_long(self.second, [prompt])["tokens"][0] for prompt in prompts]
+        before = self.first.call("metrics")["vllm:num_preemptions"]
+        made = self.generate_long(self.first, prompts)
+        self.assertGreater(self.first.call("metrics")["vllm:num_preemptions"], before)
+        self.assertEqual(made["tokens"], alone)
+
+    def generate_long(self, engine: Engine, prompts: list[list[int]]) -> dict[str, Any]:
+        made = engine.call("generate", prompts=prompts, tokens=96)
+        engine.call("settle")
+        return made
+
+    def test_a_reset_with_the_connector_forgets_what_the_daemon_has(self) -> None:
+        prompts = prompts_of(14)
+        right = self.cold(self.first, prompts)
+        self.assertTrue(self.first.call("clear")["reset"])
+        again = self.generate(self.second, prompts)
+        self.assertEqual((again["tokens"], again["cached"]), (right, [0]))
+
+
+class VllmConnectorWithSeveralGroups(Door):
+    """A model of which some layers attend to a window alone."""
+
+    door = "connector"
+    connections = 2
+
+    def test_the_end_of_a_window_and_all_of_the_rest_are_loaded(self) -> None:
+        engine = self.start(TERRACE_TEST_MODEL=os.environ["TERRACE_TEST_WINDOWED_MODEL"]).ready()
+        prompts = prompts_of(15, 2)
+        right = self.cold(engine, prompts)
+        made = self.loaded(engine, prompts)
+        self.assertEqual((made["tokens"], made["cached"]), (right, [WHOLE] * 2))
+        engine.call("wrong_loads", on=True)
+        self.assertNotEqual(self.loaded(engine, prompts)["tokens"], right)
+        engine.call("wrong_loads", on=False)
+        engine.call("clear")
+        self.assertEqual(self.generate(engine, prompts)["tokens"], right)
+        engine.call("forget")
+        engine.begin("generate", prompts=prompts)
+        self.server.kill()
+        self.assertEqual(engine.answer()["tokens"], right)
+
+
+del Door, Cases  # which are no tests by themselves
 
 
 if __name__ == "__main__":

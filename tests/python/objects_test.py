@@ -6,6 +6,7 @@ import array
 import dataclasses
 import gc
 import os
+import threading
 import unittest
 
 import terrace
@@ -129,6 +130,38 @@ class Objects(DaemonTest):
             loaded = other.load(None, lease.id, region, [(OBJECT_BYTES, OBJECT_BYTES), (0, OBJECT_BYTES)], timeout=PATIENCE)
             self.assertEqual(loaded.delivered_chunks, 2)
             self.assertEqual(bytes(memory), content_of(chain[1]) + content_of(chain[0]))
+
+    def test_arrivals_tell_what_a_load_has_brought_so_far(self) -> None:
+        chain = chain_of(41, 3)
+        self.store(chain)
+        lease = self.lease(chain)
+        memory = terrace.Memory(4096 + 3 * OBJECT_BYTES)
+        region = self.daemon.register_region(memory, timeout=PATIENCE)
+        arrivals = terrace.Arrivals(memory, region, 64, 1)
+        self.assertFalse(arrivals.wait(0, 1, timeout=0.01))
+        runs = [(4096 + i * OBJECT_BYTES, OBJECT_BYTES) for i in range(3)]
+        ticket = self.daemon.submit_load(None, lease, region, runs, arrivals=arrivals, timeout=PATIENCE)
+        self.assertTrue(arrivals.wait(0, 3, timeout=PATIENCE))
+        self.assertEqual(bytes(memoryview(memory)[runs[2][0]:]), content_of(chain[2]))
+        self.assertEqual((ticket.result(PATIENCE).delivered_chunks, arrivals.chunks(0), len(arrivals)), (3, 3, 1))
+        waiting = threading.Thread(target=lambda: self.assertFalse(arrivals.wait(0, 4)))
+        waiting.start()
+        arrivals.end()
+        waiting.join(PATIENCE)
+        self.assertFalse(waiting.is_alive())
+        self.daemon.load(None, lease, region, runs[:2], chunks=2, arrivals=arrivals, timeout=PATIENCE)
+        self.assertEqual(arrivals.chunks(0), 2)
+        self.assertFalse(arrivals.wait(0, 3))  # the blocking form ends them itself
+        for offset, count in ((2, 1), (memory.nbytes, 1), (0, 0), (memory.nbytes - 4, 2)):
+            with self.assertRaisesRegex(terrace.BadRequest, "expected counters"):
+                terrace.Arrivals(memory, region, offset, count)
+        with self.assertRaisesRegex(terrace.BadRequest, "expected a counter below 1"):
+            arrivals.chunks(1)
+        region.unregister()
+        other = self.daemon.register_region(memory, timeout=PATIENCE)
+        with self.assertRaisesRegex(terrace.BadRequest, "arrivals in a region that is registered"):
+            self.daemon.load(None, lease, other, runs, arrivals=arrivals, timeout=PATIENCE)
+        lease.release()
 
     def test_leased_objects_are_copied_into_any_memory(self) -> None:
         chain = chain_of(6, 2)

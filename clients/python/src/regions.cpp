@@ -47,7 +47,58 @@ std::vector<client::run> runs_of(const region_handle& region, nb::handle list) {
   return runs;
 }
 
+arrivals_handle::arrivals_handle(std::shared_ptr<client::region> memory, nb::object region, uint64_t offset,
+                                 uint32_t count)
+    : memory_(std::move(memory)), region_(std::move(region)), count_(count),
+      counters_(*memory_, this->region().region(), offset, count) {}
+
+namespace {
+
+void bind_arrivals(nb::module_& in) {
+  auto known = [](const arrivals_handle& self, uint32_t counter) {
+    if (counter >= self.count())
+      refuse("expected a counter below " + std::to_string(self.count()) + ", got " + std::to_string(counter));
+  };
+  nb::class_<arrivals_handle>(in, "Arrivals")
+      .def(
+          "__init__",
+          [](arrivals_handle* self, const shared_memory& memory, nb::object region, uint64_t offset,
+             uint32_t count) {
+            uint64_t size = memory.region->size();
+            if (!nb::isinstance<region_handle>(region))
+              throw nb::type_error("expected the region that the memory is registered as");
+            if (offset % sizeof(uint32_t) != 0 || offset > size || count == 0 ||
+                count > (size - offset) / sizeof(uint32_t))
+              refuse("expected counters of 4 bytes, aligned and inside of the memory, got " +
+                     std::to_string(count) + " at " + std::to_string(offset) + " of " + std::to_string(size) +
+                     " bytes");
+            new (self) arrivals_handle(memory.region, std::move(region), offset, count);
+          },
+          nb::arg("memory"), nb::arg("region"), nb::arg("offset"), nb::arg("count"))
+      .def(
+          "chunks",
+          [known](const arrivals_handle& self, uint32_t counter) {
+            known(self, counter);
+            return self.counters().chunks(counter);
+          },
+          nb::arg("counter"))
+      .def(
+          "wait",
+          [known](const arrivals_handle& self, uint32_t counter, uint32_t chunks, const timeout& limit) {
+            known(self, counter);
+            auto until = deadline_of(limit);
+            nb::gil_scoped_release others_run;
+            return self.counters().wait(counter, chunks, until);
+          },
+          nb::arg("counter"), nb::arg("chunks"), nb::kw_only(), nb::arg("timeout") = nb::none())
+      .def("end", [](const arrivals_handle& self) { self.counters().end(); })
+      .def("__len__", &arrivals_handle::count);
+}
+
+} // namespace
+
 void bind_regions(nb::module_& in) {
+  bind_arrivals(in);
   nb::class_<row_runs>(in, "Rows")
       .def(
           "__init__",

@@ -1,6 +1,7 @@
 // Shared memory of this process, and what the daemon was told of it.
 #pragma once
 
+#include "client/arrivals.hpp"
 #include "client/region.hpp"
 #include "exported_bytes.hpp"
 #include "shared_connection.hpp"
@@ -43,6 +44,22 @@ class region_handle {
   client::registered_region region_;
   uintptr_t base_;
   nb::object keeps_;
+};
+
+/// Python's terrace.Arrivals. Keeps the memory mapped and the region registered while it is alive.
+class arrivals_handle {
+ public:
+  arrivals_handle(std::shared_ptr<client::region> memory, nb::object region, uint64_t offset, uint32_t count);
+
+  const client::arrivals& counters() const { return counters_; }
+  uint32_t count() const { return count_; }
+  const region_handle& region() const { return nb::cast<const region_handle&>(region_); }
+
+ private:
+  std::shared_ptr<client::region> memory_;
+  nb::object region_;
+  uint32_t count_;
+  client::arrivals counters_;
 };
 
 /// Python's terrace.Rows: runs of one size, made at once from the numbers of rows.

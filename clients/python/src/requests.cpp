@@ -102,15 +102,19 @@ struct transfer {
 template <bool waits>
 nb::object load(connection_handle& self, std::optional<space_handle*> space, nb::handle what,
                 region_handle& region, nb::handle runs, uint32_t first_chunk, uint32_t chunks,
-                nb::handle runs_per_object, nb::handle pools, std::optional<owned_options*> options,
-                const timeout& limit) {
+                nb::handle runs_per_object, nb::handle pools, std::optional<arrivals_handle*> arrivals,
+                std::optional<owned_options*> options, const timeout& limit) {
   transfer lists(self, region, runs, runs_per_object, pools);
+  const client::arrivals* progress = arrivals && *arrivals ? &(*arrivals)->counters() : nullptr;
+  if (progress != nullptr && !(*arrivals)->region().registered())
+    refuse("expected arrivals in a region that is registered");
   client::load_request request{.range = {first_chunk, chunks},
                                .region = &region.region(),
                                .runs = lists.runs,
                                .runs_per_object = lists.runs_per_object,
                                .pools = lists.pools,
-                               .options = options_of(options)};
+                               .options = options_of(options),
+                               .progress = progress};
   bool has_space = space && *space != nullptr;
   if (has_space)
     request.in = space_in(self.in, **space);
@@ -125,6 +129,15 @@ nb::object load(connection_handle& self, std::optional<space_handle*> space, nb:
   } else {
     refuse("expected a space with the prefix, got None: only a lease knows its own");
   }
+  if (progress != nullptr)
+    progress->restart();
+  struct at_end {
+    const client::arrivals* progress;
+    ~at_end() {
+      if (progress != nullptr)
+        progress->end();
+    }
+  } ended{waits ? progress : nullptr};
   auto until = deadline_of(limit);
   return run<client::load_result, waits>(
       {self.in, leased ? leased->held : nullptr}, until,
@@ -228,8 +241,8 @@ void bind_requests(nb::module_& in, connection_class& to) {
             nb::arg("give_up_earlier") = false, nb::arg("options") = none, nb::arg("timeout") = none);
   bind_both(to, "load", load<true>, load<false>, nb::arg("space").none(), nb::arg("what"), nb::arg("region"),
             nb::arg("runs"), nb::kw_only(), nb::arg("first_chunk") = 0, nb::arg("chunks") = 0,
-            nb::arg("runs_per_object") = nothing, nb::arg("pools") = nothing, nb::arg("options") = none,
-            nb::arg("timeout") = none);
+            nb::arg("runs_per_object") = nothing, nb::arg("pools") = nothing, nb::arg("arrivals") = none,
+            nb::arg("options") = none, nb::arg("timeout") = none);
   bind_both(to, "store", store<true>, store<false>, nb::arg("space"), nb::arg("what"), nb::arg("region"),
             nb::arg("runs"), nb::kw_only(), nb::arg("first_chunk") = 0, nb::arg("chunks") = 0,
             nb::arg("runs_per_object") = nothing, nb::arg("pools") = nothing, nb::arg("options") = none,

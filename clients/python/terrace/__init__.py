@@ -11,6 +11,7 @@
 from importlib.metadata import PackageNotFoundError, version as _version
 
 from ._libterrace import (
+    Arrivals,
     Buffer,
     Lease,
     Loaded,
@@ -63,6 +64,7 @@ except PackageNotFoundError:  # a tree that is not installed
     __version__ = "0"
 
 __all__ = [
+    "Arrivals",
     "BadRequest",
     "Buffer",
     "Busy",

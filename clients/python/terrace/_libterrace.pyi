@@ -125,6 +125,21 @@ class Region:
     def unregister(self) -> None: ...
 
 @final
+class Arrivals:
+    """Counters in registered `Memory` that the daemon raises while a load runs: each says how many leading chunks of its
+    pool have arrived, whose bytes may be read. For one request at a time. Threads may wait while others use the
+    connection."""
+
+    def __init__(self, memory: Memory, region: Region, offset: int, count: int) -> None:
+        """`count` counters of 4 bytes at `offset`, a multiple of 4."""
+    def __len__(self) -> int: ...
+    def chunks(self, counter: int) -> int: ...
+    def wait(self, counter: int, chunks: int, *, timeout: float | None = None) -> bool:
+        """Until so many have arrived. False: the request has ended before that, or the time is over."""
+    def end(self) -> None:
+        """The request has ended: whoever waits returns."""
+
+@final
 class Rows:
     """The runs of objects that lie in rows of one size: for `rows` a run each, of `row_bytes` bytes, at `offset` and
     `row * row_bytes`. An array of 4-byte or 8-byte integers is read at once."""
@@ -406,11 +421,13 @@ class Connection:
         chunks: int = 0,
         runs_per_object: Iterable[int] = (),
         pools: Iterable[int] = (),
+        arrivals: Arrivals | None = None,
         options: Options | None = None,
         timeout: float | None = None,
     ) -> Loaded:
         """The daemon copies into a region. `what` may be a lease, or the 16 bytes of its id; `space` may be None then.
-        `runs`: `Rows`, or of each object (offset, bytes[, stride, count]) or memory that lies in the region."""
+        `runs`: `Rows`, or of each object (offset, bytes[, stride, count]) or memory that lies in the region.
+        `arrivals`: one counter for each requested pool; with `submit_load` call its `end` when the ticket is done."""
     def submit_load(
         self,
         space: Space | None,
@@ -422,6 +439,7 @@ class Connection:
         chunks: int = 0,
         runs_per_object: Iterable[int] = (),
         pools: Iterable[int] = (),
+        arrivals: Arrivals | None = None,
         options: Options | None = None,
         timeout: float | None = None,
     ) -> Ticket[Loaded]: ...

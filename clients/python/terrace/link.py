@@ -40,10 +40,15 @@ class Session:
 
     connection: Connection
     spaces: Sequence[Space]  #: by group
-    region: Region
+    registered: Region | None  #: the pool, if there is one
     boot: bytes
     number: int  #: of the connection, in the daemon's status
     process: int | None  #: a pidfd of the daemon; None where its processes cannot be seen
+
+    @property
+    def region(self) -> Region:
+        assert self.registered is not None
+        return self.registered
 
 
 class Link:
@@ -52,8 +57,9 @@ class Link:
     When the daemon's process ends, `session` changes without a report, and nothing of it is left."""
 
     def __init__(
-        self, path: str, name: str, specs: Sequence[SpaceSpec], pool: HostPool, log: logging.Logger
+        self, path: str, name: str, specs: Sequence[SpaceSpec], pool: HostPool | None, log: logging.Logger
     ) -> None:
+        """`pool` is None for users who move no bytes."""
         self.session: Session | None = None
         self.ended: queue.SimpleQueue[Session] = queue.SimpleQueue()
         self._path, self._name, self._specs, self._pool, self._log = path, name, specs, pool, log
@@ -97,7 +103,8 @@ class Link:
             if session is not None:
                 self._attend(session)
         self.session = None
-        os.close(self._pool.descriptor)
+        if self._pool is not None:
+            os.close(self._pool.descriptor)
 
     def _attend(self, session: Session) -> None:
         """Returns when the session is over and the daemon does nothing more for it."""
@@ -155,9 +162,11 @@ class Link:
         try:
             process = _process_of(connection)
             spaces = [connection.open_space(spec, timeout=HANDSHAKE_SECONDS) for spec in self._specs]
-            region = connection.register_region(
-                self._pool.descriptor, self._pool.file_bytes, timeout=HANDSHAKE_SECONDS
-            )
+            region = None
+            if self._pool is not None:
+                region = connection.register_region(
+                    self._pool.descriptor, self._pool.file_bytes, timeout=HANDSHAKE_SECONDS
+                )
             daemon = connection.daemon
             return Session(connection, spaces, region, daemon.boot, daemon.connection, process)
         except BaseException:

@@ -1,4 +1,6 @@
-"""Terrace under vLLM: `terrace.vllm.tier.TerraceTier` is a secondary tier of vLLM's native offloading.
+"""Terrace under vLLM: `terrace.vllm.tier.TerraceTier` is a secondary tier of vLLM's native offloading, and
+`terrace.vllm.connector.TerraceConnector` a connector without vLLM's host pool.
 
-Only `terrace.vllm.tier` and `terrace.vllm.plugin` import vLLM. docs/engines/vllm.md explains the use.
+Only `terrace.vllm.tier`, `terrace.vllm.plugin`, `terrace.vllm.connector` and `terrace.vllm.metrics` import vLLM, and
+`terrace.vllm.cpu_kv_mover` PyTorch. docs/engines/vllm.md explains the use.
 """

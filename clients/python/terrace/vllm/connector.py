@@ -1,0 +1,255 @@
+"""A connector of vLLM: `"kv_connector": "TerraceConnector", "kv_connector_module_path": "terrace.vllm.connector"`, without
+vLLM's own host pool. vLLM makes one object in its scheduler and one in each worker. docs/engines/vllm.md explains the use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import vllm  # type: ignore[import-not-found]
+from vllm.distributed.kv_transfer.kv_connector.v1 import base  # type: ignore[import-not-found]
+from vllm.logger import init_logger  # type: ignore[import-not-found]
+from vllm.platforms import current_platform  # type: ignore[import-not-found]
+
+from .._libterrace import Memory
+from ..connection import default_socket
+from ..weights import revision_of
+from .cpu_kv_mover import CpuKvMover
+from .orders import LoadOrder, Report, StoreOrder
+from .plan import LAYER_PARTS, Plan, Unusable, plan_of
+from .scheduler_side import SchedulerSide
+from .metrics import PrometheusMetrics, Statistics
+from .worker_side import COUNTERS_BYTES, Limits, WorkerSide
+
+logger = init_logger("vllm.terrace")
+
+STAGING_BYTES = 256 << 20
+
+
+@dataclass
+class Orders(base.KVConnectorMetadata):  # type: ignore[misc]
+    """Of a step."""
+
+    loads: list[LoadOrder] = field(default_factory=list)
+    stores: list[StoreOrder] = field(default_factory=list)
+    failures_seen: int = 0
+
+
+@dataclass
+class Told(getattr(base, "KVConnectorWorkerMetadata", object)):  # type: ignore[misc]
+    """By the workers."""
+
+    report: Report
+
+    def aggregate(self, other: Told) -> Told:
+        return Told(Report().add(self.report).add(other.report))
+
+
+@dataclass(frozen=True)
+class _Options:
+    """What kv_connector_extra_config may say."""
+
+    socket: str = ""
+    revision: str | None = None
+    salt: str = ""
+    name: str = "vllm"
+    layered: bool = True
+    layer_parts: int = LAYER_PARTS
+    staging_bytes: int = STAGING_BYTES
+    lookup_seconds: float = 0.25
+    load_seconds: float = Limits.load
+    store_seconds: float = Limits.store
+
+    @staticmethod
+    def of(given: dict[str, Any]) -> _Options:
+        known = set(_Options.__dataclass_fields__)
+        if unknown := sorted(set(given) - known):
+            raise ValueError(f"expected options of TerraceConnector among {', '.join(sorted(known))}, got {', '.join(unknown)}")
+        return _Options(**given)
+
+
+class TerraceConnector(base.KVConnectorBase_V1, base.SupportsHMA):  # type: ignore[misc]
+    def __init__(self, vllm_config: Any, role: Any, kv_cache_config: Any) -> None:
+        super().__init__(vllm_config, role, kv_cache_config)
+        self._options = _Options.of(dict(self._kv_transfer_config.kv_connector_extra_config))
+        self._scheduler: SchedulerSide | None = None
+        self._worker: WorkerSide | None = None
+        self._plan: Plan | None = None
+        self._blocks = kv_cache_config.num_blocks
+        self._statistics: dict[str, float] = {}
+        self._unusable = ""
+        try:
+            self._plan = self._make_plan(vllm_config, kv_cache_config)
+        except Unusable as reason:
+            self._give_up(reason)
+            return
+        if role == base.KVConnectorRole.SCHEDULER:
+            if getattr(self._kv_transfer_config, "kv_load_failure_policy", "recompute") != "recompute":
+                logger.warning('Terrace: set "kv_load_failure_policy": "recompute", or a request whose KV is lost fails')
+            self._scheduler = SchedulerSide(
+                self._socket, self._plan, name=self._options.name, lookup_seconds=self._options.lookup_seconds,
+                layered=self._options.layered, log=logger,
+            )
+
+    def _make_plan(self, vllm_config: Any, kv_cache_config: Any) -> Plan:
+        revision = self._options.revision
+        made = plan_of(
+            vllm_config, kv_cache_config, f"{vllm.__version__} {current_platform.device_type}",
+            revision=revision_of(vllm_config.model_config.model) if revision is None else revision, salt=self._options.salt,
+            layer_parts=self._options.layer_parts,
+        )
+        return made.of_rank(getattr(vllm_config.parallel_config, "rank", 0))
+
+    @property
+    def _socket(self) -> str:
+        return self._options.socket or default_socket()
+
+    def _give_up(self, reason: Unusable) -> None:
+        self._unusable = str(reason)
+        logger.warning("Terrace is not used: %s", reason)
+
+    # ---- both ----
+
+    @property
+    def requires_kv_delivery(self) -> bool:
+        return False  # a cache: what is not stored is a later miss
+
+    def shutdown(self) -> None:
+        for side in (self._scheduler, self._worker):
+            if side is not None:
+                side.close()
+
+    def get_kv_connector_stats(self) -> Statistics | None:
+        for side in (self._scheduler, self._worker):
+            if side is not None:
+                return Statistics.since(side.counters, self._statistics)
+        return None
+
+    @classmethod
+    def build_kv_connector_stats(cls, data: dict[str, Any] | None = None) -> Statistics:
+        return Statistics(data=dict(data or {}))
+
+    @classmethod
+    def build_prom_metrics(cls, vllm_config: Any, metric_types: Any, labelnames: Any, per_engine_labelvalues: Any) -> Any:
+        return PrometheusMetrics(vllm_config, metric_types, labelnames, per_engine_labelvalues)
+
+    @classmethod
+    def requires_piecewise_for_cudagraph(cls, extra_config: dict[str, Any]) -> bool:
+        return bool(extra_config.get("layered", True))
+
+    # ---- in the scheduler ----
+
+    def get_num_new_matched_tokens(self, request: Any, num_computed_tokens: int) -> tuple[int | None, bool]:
+        return (0, False) if self._scheduler is None else self._scheduler.matched(request, num_computed_tokens)
+
+    def update_state_after_alloc(self, request: Any, blocks: Any, num_external_tokens: int) -> None:
+        if self._scheduler is not None:
+            self._scheduler.allocated(request, blocks.get_block_ids(), num_external_tokens)
+
+    def build_connector_meta(self, scheduler_output: Any) -> Orders:
+        if self._scheduler is None:
+            return Orders()
+        loads, stores = self._scheduler.orders(scheduler_output)
+        return Orders(loads, stores, self._scheduler.failures_seen)
+
+    def update_connector_output(self, connector_output: Any) -> None:
+        told = getattr(connector_output, "kv_connector_worker_meta", None)
+        if self._scheduler is not None and told is not None:
+            self._scheduler.reported(told.report)
+
+    def request_finished(self, request: Any, block_ids: list[int]) -> tuple[bool, dict[str, Any] | None]:
+        if self._scheduler is not None:
+            self._scheduler.finished(request.request_id)
+        return False, None  # stores do not need the blocks any more
+
+    def request_finished_all_groups(
+        self, request: Any, block_ids: tuple[list[int], ...]
+    ) -> tuple[bool, dict[str, Any] | None]:
+        return self.request_finished(request, [])
+
+    def reset_cache(self) -> bool | None:
+        """Forgets the KV of this model for all engines: after it, wrong weights' KV cannot come back."""
+        return None if self._scheduler is None else self._scheduler.clear()
+
+    # ---- in a worker ----
+
+    def register_kv_caches(self, kv_caches: dict[str, Any]) -> None:
+        if self._plan is None:
+            return
+        try:
+            slots = (self._options.staging_bytes - COUNTERS_BYTES) // self._plan.slot_bytes
+            if slots < 1:
+                raise Unusable(f"expected staging_bytes for a block, which takes {self._plan.slot_bytes + COUNTERS_BYTES}, got"
+                               f" {self._options.staging_bytes}")
+            memory = Memory(COUNTERS_BYTES + slots * self._plan.slot_bytes, name="terrace-vllm-staging")
+            if any(str(_device_of(cache)) != "cpu" for cache in kv_caches.values()):
+                raise Unusable("expected KV in host memory: use the tier, terrace.vllm.tier, for that of a GPU")
+            mover = CpuKvMover(self._plan, kv_caches, self._blocks, memory, COUNTERS_BYTES, slots)
+        except Unusable as reason:
+            self._give_up(reason)
+            return
+        limits = Limits(self._options.load_seconds, self._options.store_seconds)
+        self._worker = WorkerSide(self._socket, self._plan, memory, mover, name=self._options.name, limits=limits, log=logger)
+
+    def handle_preemptions(self, kv_connector_metadata: Any) -> None:
+        if self._worker is not None:
+            self._worker.flush()
+
+    def start_load_kv(self, forward_context: Any, **kwargs: Any) -> None:
+        orders = self._orders()
+        if self._worker is not None:
+            self._worker.begin(orders.loads)
+
+    def wait_for_layer_load(self, layer_name: str) -> None:
+        if self._worker is not None:
+            self._worker.layer(layer_name)
+
+    def save_kv_layer(self, layer_name: str, kv_layer: Any, attn_metadata: Any, **kwargs: Any) -> None:
+        """All layers are saved together when the step is computed: they are one object."""
+
+    def wait_for_save(self) -> None:
+        orders = self._orders()
+        if self._worker is not None:
+            self._worker.save(orders.stores, orders.failures_seen)
+
+    def get_finished(self, finished_req_ids: set[str]) -> tuple[set[str] | None, set[str] | None]:
+        return None, self._received()[0]
+
+    def get_transfer_results(self, finished_req_ids: set[str]) -> Any:
+        received, failed = self._received()
+        several = self._plan is not None and self._plan.groups > 1  # otherwise the failed blocks are told
+        return base.KVConnectorTransferResults(finished_recving=received, failed_recving=failed if several else set())
+
+    def get_block_ids_with_load_errors(self) -> set[int]:
+        if self._worker is not None:
+            return self._worker.failed_blocks()
+        loads = self._orders().loads if self._is_of_one_group else []
+        return {block for order in loads for block in order.blocks[0] if block}
+
+    def build_connector_worker_meta(self) -> Told | None:
+        if self._worker is not None:
+            report = self._worker.report()
+        else:
+            orders = self._orders().loads
+            report = Report({order.number: 1 for order in orders}, {order.request for order in orders}, 0, bool(orders))
+        return Told(report) if report else None
+
+    @property
+    def _is_of_one_group(self) -> bool:
+        return self._plan is not None and self._plan.groups == 1
+
+    def _received(self) -> tuple[set[str], set[str]]:
+        if self._worker is not None:
+            return self._worker.received()
+        lost = {order.request for order in self._orders().loads if not order.layered}
+        return lost, lost
+
+    def _orders(self) -> Orders:
+        made = self._connector_metadata
+        return made if isinstance(made, Orders) else Orders()
+
+
+def _device_of(cache: Any) -> Any:
+    return _device_of(cache[0]) if isinstance(cache, Sequence) else cache.device.type

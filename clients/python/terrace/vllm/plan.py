@@ -1,0 +1,144 @@
+"""How the connector divides an engine's KV into objects: a chunk is a block of tokens, and each group of layers, in a few
+parts, is a pool of the space. Reads vLLM's configuration by its attributes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..spaces import HitRule, Pool, SpaceSpec
+from .identity import MODEL_BYTES
+
+POOLS_MAX = 16  # of a space
+LAYER_PARTS = 4  # of a group at most, by default
+
+
+class Unusable(Exception):
+    """Why the connector can do nothing for this engine."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some layers of a group: a pool, and a piece of each chunk's slot in staging memory."""
+
+    group: int
+    layers: Sequence[str]
+    layer_bytes: Sequence[int]  #: of a block, of each layer
+    offset: int  #: in the slot
+
+    @property
+    def nbytes(self) -> int:
+        return sum(self.layer_bytes)
+
+
+@dataclass(frozen=True)
+class Plan:
+    spec: SpaceSpec  #: with the rank of this process
+    chunk_tokens: int
+    hashes_per_chunk: int  #: the last of them names the chunk
+    trailing: Sequence[int]  #: of each group: how many chunks at the end of a prefix it needs; 0: all
+    parts: Sequence[Part]
+    slot_bytes: int
+    workers: int
+
+    @property
+    def groups(self) -> int:
+        return len(self.trailing)
+
+    @property
+    def layered(self) -> bool:
+        """Layers may be loaded in the step that uses them. With several groups vLLM is told of failures only between steps;
+        with several workers, those that have all their KV would go on with what another one computes from wrong KV."""
+        return self.groups == 1 and self.workers == 1
+
+    def of_rank(self, rank: int) -> Plan:
+        return replace(self, spec=replace(self.spec, rank=rank))
+
+
+def plan_of(
+    vllm_config: Any, kv_cache_config: Any, engine: str, *, revision: str, salt: str, layer_parts: int = LAYER_PARTS
+) -> Plan:
+    """`engine`: its version and platform; another one may lay out the same KV differently. Raises Unusable."""
+    parallel = vllm_config.parallel_config
+    sizes = {name: getattr(parallel, name, 1) for name in
+             ("pipeline_parallel_size", "prefill_context_parallel_size", "decode_context_parallel_size")}
+    for name, size in sizes.items():
+        if size != 1:
+            raise Unusable(f"expected {name} 1, got {size}")
+    groups = kv_cache_config.kv_cache_groups
+    if not 1 <= len(groups) <= POOLS_MAX:
+        raise Unusable(f"expected 1 to {POOLS_MAX} groups of layers with KV, got {len(groups)}")
+    trailing = [_trailing(number, group) for number, group in enumerate(groups)]
+    blocks = {group.kv_cache_spec.block_size for group in groups}
+    if len(blocks) != 1:
+        raise Unusable(f"expected groups of layers with one block size, got {sorted(blocks)}")
+    (chunk,) = blocks
+    said = [getattr(of, "hash_block_size", None) for of in (kv_cache_config, vllm_config.cache_config)]
+    hash_tokens = said[0] or said[1] or chunk
+    if chunk % hash_tokens:
+        raise Unusable(f"expected blocks of a multiple of the {hash_tokens} tokens of a hash, got {chunk}")
+
+    parts = _parts(groups, max(1, min(layer_parts, POOLS_MAX // len(groups))))
+    pools = [
+        Pool(f"group{part.group}.{i}", object_bytes=part.nbytes,
+             rule=HitRule.TRAILING_CHUNKS if trailing[part.group] else HitRule.ALL_CHUNKS,
+             trailing=trailing[part.group] or 1)
+        for i, part in enumerate(parts)
+    ]
+    model = vllm_config.model_config.model
+    dtype = str(vllm_config.cache_config.cache_dtype)
+    if dtype == "auto":
+        dtype = str(vllm_config.model_config.dtype)
+    details = {
+        "engine": engine, "chunk": chunk, "layout": getattr(kv_cache_config, "kv_cache_layout", None),
+        "parts": [(part.group, list(part.layers), list(part.layer_bytes)) for part in parts], "trailing": trailing,
+        "chosen": [os.environ.get(name) for name in ("VLLM_KV_CACHE_LAYOUT", "VLLM_ATTENTION_BACKEND")],
+    }
+    layout = "vllm-connector-" + hashlib.sha256(json.dumps(details, sort_keys=True).encode()).hexdigest()[:32]
+    if len(model.encode()) > MODEL_BYTES:
+        model = hashlib.sha256(model.encode()).hexdigest()
+    spec = SpaceSpec(
+        model=model, revision=revision, dtype=dtype.removeprefix("torch."), layout=layout, chunk_tokens=chunk,
+        hash_block_tokens=chunk, world_size=parallel.world_size, salt=salt, pools=tuple(pools),
+    )
+    return Plan(spec, chunk, chunk // hash_tokens, trailing, parts, sum(part.nbytes for part in parts), parallel.world_size)
+
+
+def _trailing(number: int, group: Any) -> int:
+    """How many blocks at the end of a prefix the group needs; 0: all."""
+    if not getattr(group, "enable_kv_transfer", True) or not getattr(group.kv_cache_spec, "prefix_cacheable", True):
+        raise Unusable(f"expected groups of layers whose KV may be kept, got group {number}, which vLLM keeps to itself")
+    kinds = {type(spec).__name__ for spec in _layer_specs(group).values()}
+    if len(kinds) != 1:
+        raise Unusable(f"expected one kind of KV in group {number}, got {', '.join(sorted(kinds))}")
+    (kind,) = kinds
+    if kind in ("SlidingWindowSpec", "SlidingWindowMLASpec"):
+        spec = next(iter(_layer_specs(group).values()))
+        kept: int = spec.sliding_window - 1 + getattr(spec, "extra_retained_tokens", 0)
+        return max(1, -(-kept // int(spec.block_size)))
+    if kind in ("FullAttentionSpec", "MLAAttentionSpec", "SinkFullAttentionSpec"):
+        return 0
+    raise Unusable(f"expected attention or a sliding window, got {kind} in group {number}: use the tier, terrace.vllm.tier")
+
+
+def _layer_specs(group: Any) -> dict[str, Any]:
+    each = getattr(group.kv_cache_spec, "kv_cache_specs", None)  # layers whose blocks differ in size
+    return {name: each[name] if each else group.kv_cache_spec for name in group.layer_names}
+
+
+def _parts(groups: Sequence[Any], most: int) -> list[Part]:
+    parts: list[Part] = []
+    offset = 0
+    for number, group in enumerate(groups):
+        specs = _layer_specs(group)
+        names = list(specs)
+        count = min(most, len(names))
+        for i in range(count):
+            layers = names[i * len(names) // count : (i + 1) * len(names) // count]
+            parts.append(Part(number, tuple(layers), tuple(specs[name].page_size_bytes for name in layers), offset))
+            offset += parts[-1].nbytes
+    return parts

@@ -1,0 +1,307 @@
+"""The connector in the scheduler: looks prompts up, leases what is found, and orders its workers to load and store. Nothing
+here waits: a lookup's answer is taken in a later step. Used by one thread.
+
+A lease belongs to this connection until every worker has said that it needs it no longer; workers use it by its id.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from .._libterrace import Lease, Lookup, Prefix, Ticket
+from ..errors import Error
+from ..link import Link, Session
+from ..spaces import Tier
+from .orders import NULL_BLOCK, LoadOrder, Report, StoreOrder
+from .plan import Plan
+
+# So small that a send never waits: what is in flight fits into any socket's buffer.
+DIGEST_BYTES_IN_FLIGHT = 128 << 10
+SECONDS_BETWEEN_LINES = 60.0  # in the log, of the same kind
+CLEAR_SECONDS = 60.0
+
+
+@dataclass(slots=True)
+class _Asked:
+    """A request's lookup: under way, then answered."""
+
+    since: float
+    session: Session
+    ticket: Ticket[Lookup] | None
+    nbytes: int  #: of its digests
+    found: int | None = None  #: chunks; None: not known
+    lease: Lease | None = None
+    tiers: bytes = b""
+    computed: int = 0  #: tokens that vLLM has itself, as it said last
+
+
+@dataclass(slots=True)
+class _Track:
+    """A request that has blocks."""
+
+    request: Any
+    stored: int | None  #: chunks that are there or were ordered; None: what vLLM has computed when it goes on
+    blocks: list[list[int]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Counters:
+    lookups: int = 0
+    lookup_misses: int = 0  #: nothing was found, or nothing beyond what vLLM has
+    lookups_failed: int = 0  #: no answer in time, or an error
+    lookup_seconds: float = 0.0
+
+
+class SchedulerSide:
+    def __init__(
+        self, path: str, plan: Plan, *, name: str, lookup_seconds: float, layered: bool, log: logging.Logger
+    ) -> None:
+        """`layered`: what is in host memory is loaded in the step that uses it, where the plan allows it."""
+        self._link = Link(path, name, [plan.spec], None, log)
+        self._plan, self._log, self._lookup_seconds = plan, log, lookup_seconds
+        self._layered = layered and plan.layered
+        self._asked: dict[str, _Asked] = {}
+        self._late: list[_Asked] = []  # not answered in time
+        self._failed: set[str] = set()  # requests that did not get what was found: they compute
+        self._tracks: dict[str, _Track] = {}
+        self._leases: dict[int, tuple[Lease, str, int]] = {}  # by number of the load: with the request, and workers to come
+        self._orders: list[LoadOrder] = []
+        self._numbers = 0
+        self._failures = 0
+        self._usable = True
+        self._told: dict[str, float] = {}
+        self.counters = Counters()
+
+    @property
+    def connected(self) -> bool:
+        return self._link.session is not None
+
+    @property
+    def failures_seen(self) -> int:
+        """Of layered loads, as the workers count them."""
+        return self._failures
+
+    # ---- what can be loaded ----
+
+    def matched(self, request: Any, computed: int) -> tuple[int | None, bool]:
+        """As vLLM's get_num_new_matched_tokens."""
+        name, chunk = request.request_id, self._plan.chunk_tokens
+        count = min((request.num_tokens - 1) // chunk, len(request.block_hashes) // self._plan.hashes_per_chunk)
+        if not self._usable or name in self._failed or getattr(request, "skip_reading_prefix_cache", False):
+            return 0, False
+        asked = self._asked.get(name)
+        if asked is None:
+            if count * chunk <= computed or computed % chunk:
+                return 0, False
+            nbytes = count * len(request.block_hashes[0])
+            if self._digest_bytes_under_way and self._digest_bytes_under_way + nbytes > DIGEST_BYTES_IN_FLIGHT:
+                self._poll()
+                return None, False
+            if not (asked := self._ask(request, count)):
+                return 0, False
+            self._asked[name] = asked
+        self._poll()
+        if asked.ticket is not None and time.monotonic() - asked.since > self._lookup_seconds:
+            self._give_up(asked)
+        if asked.ticket is not None:
+            return None, False
+        asked.computed = computed
+        external = min(asked.found or 0, count) * chunk - computed
+        if external <= 0 or asked.lease is None:
+            return 0, False
+        return external, not (self._layered and self._in_memory(asked, computed // chunk, (computed + external) // chunk))
+
+    @staticmethod
+    def _in_memory(asked: _Asked, first: int, end: int) -> bool:
+        return all(tier <= Tier.HOST for tier in asked.tiers[first:end])
+
+    @property
+    def _digest_bytes_under_way(self) -> int:
+        return sum(one.nbytes for one in self._asked.values() if one.ticket is not None)
+
+    def _ask(self, request: Any, count: int) -> _Asked | None:
+        session = self._link.session
+        if session is None or self._still_late(session):
+            return None
+        digests = self._digests(request, 0, count)
+        width = len(digests[0])
+        del digests[DIGEST_BYTES_IN_FLIGHT // width :]
+        try:
+            ticket = session.connection.submit_lookup(
+                session.spaces[0], Prefix.of_digests(digests), lease=True, timeout=self._lookup_seconds
+            )
+        except Error as problem:
+            self._failure(session, "a lookup could not be sent", problem)
+            return None
+        self.counters.lookups += 1
+        return _Asked(time.monotonic(), session, ticket, len(digests) * width)
+
+    def _poll(self) -> None:
+        session = self._link.session
+        problem: Error | None = None
+        if session is not None:
+            try:
+                session.connection.poll()
+            except Error as lost:
+                problem = lost
+        for asked in self._asked.values():
+            if asked.ticket is not None and (asked.session is not session or asked.ticket.done):
+                self._settle(asked)
+        if session is not None and not session.connection.alive:
+            self._link.lost(session, str(problem or "the connection ended"))
+
+    def _settle(self, asked: _Asked) -> None:
+        ticket, asked.ticket = asked.ticket, None
+        assert ticket is not None
+        self.counters.lookup_seconds += time.monotonic() - asked.since
+        if asked.session is not self._link.session:
+            self.counters.lookups_failed += 1
+            return
+        try:
+            answer = ticket.result(0)
+        except Error as problem:
+            self.counters.lookups_failed += 1
+            self._tell("lookup", f"a lookup failed: {problem}")
+            return
+        asked.found, asked.lease, asked.tiers = answer.found_chunks, answer.lease, answer.tiers
+        if answer.found_chunks == 0:
+            self.counters.lookup_misses += 1
+
+    def _give_up(self, asked: _Asked) -> None:
+        """It is a miss. Nothing else is asked until the answer comes."""
+        self._late.append(_Asked(asked.since, asked.session, asked.ticket, 0))
+        asked.ticket = None
+        self.counters.lookups_failed += 1
+        self._tell("late", f"no answer to a lookup within {self._lookup_seconds} s: everything misses until it comes")
+
+    def _still_late(self, session: Session) -> bool:
+        if self._late:
+            self._poll()
+            self._late = [one for one in self._late
+                          if one.session is session and session.connection.alive and one.ticket and not one.ticket.done]
+        return bool(self._late)
+
+    # ---- what is to be moved ----
+
+    def allocated(self, request: Any, blocks: Sequence[Sequence[int]], external: int) -> None:
+        """As vLLM's update_state_after_alloc."""
+        name, chunk = request.request_id, self._plan.chunk_tokens
+        asked = self._asked.pop(name, None)
+        stored: int | None = None
+        if external > 0 and asked is not None and asked.lease is not None:
+            first, count = asked.computed // chunk, external // chunk
+            self._numbers += 1
+            layered = self._layered and self._in_memory(asked, first, first + count)
+            taken = tuple(tuple(of_group[first : first + count]) for of_group in blocks)
+            self._orders.append(LoadOrder(self._numbers, name, asked.lease.id, first, taken, layered))
+            self._leases[self._numbers] = (asked.lease, name, self._plan.workers)
+            stored = first + count
+        elif asked is not None and asked.found is not None and self._plan.groups == 1:
+            stored = min(asked.found, asked.computed // chunk)  # what vLLM has and the daemon has lost is stored again
+        if asked is not None or name not in self._tracks:
+            self._tracks[name] = _Track(request, stored)
+
+    def orders(self, output: Any) -> tuple[list[LoadOrder], list[StoreOrder]]:
+        """Of a step; `output` is vLLM's SchedulerOutput."""
+        loads, self._orders = self._orders, []
+        stores: list[StoreOrder] = []
+        for new in output.scheduled_new_reqs:
+            if (track := self._tracks.get(new.req_id)) is not None:
+                track.blocks = [list(of_group) for of_group in new.block_ids]
+                self._store(track, new.num_computed_tokens, output.num_scheduled_tokens[new.req_id], stores)
+        cached = output.scheduled_cached_reqs
+        for i, name in enumerate(cached.req_ids):
+            track = self._tracks.get(name)
+            if track is None:
+                continue
+            if name in cached.resumed_req_ids:
+                track.blocks = [list(of_group) for of_group in cached.new_block_ids[i]]
+            elif cached.new_block_ids[i] is not None:
+                for of_group, more in zip(track.blocks, cached.new_block_ids[i]):
+                    of_group.extend(more)
+            self._store(track, cached.num_computed_tokens[i], output.num_scheduled_tokens[name], stores)
+        return loads, stores
+
+    def _store(self, track: _Track, computed: int, scheduled: int, stores: list[StoreOrder]) -> None:
+        chunk = self._plan.chunk_tokens
+        end = min((computed + scheduled) // chunk, len(track.request.block_hashes) // self._plan.hashes_per_chunk)
+        first = computed // chunk if track.stored is None else track.stored
+        track.stored = max(first, end)
+        taken = [of_group[first:end] for of_group in track.blocks]
+        while first < end and any(NULL_BLOCK in of_group[:1] for of_group in taken):  # not all groups have it
+            first, taken = first + 1, [of_group[1:] for of_group in taken]
+        if first >= end or not taken or any(len(of_group) < end - first or NULL_BLOCK in of_group for of_group in taken):
+            return
+        if self._usable and self._link.session is not None:
+            parent = self._digests(track.request, first - 1, first)[0] if first else b""
+            stores.append(StoreOrder(track.request.request_id, parent, self._digests(track.request, first, end),
+                                     tuple(tuple(of_group) for of_group in taken)))
+
+    def _digests(self, request: Any, first: int, end: int) -> list[bytes]:
+        scale, hashes = self._plan.hashes_per_chunk, request.block_hashes
+        return [bytes(hashes[(i + 1) * scale - 1]) for i in range(first, end)]
+
+    # ---- what has become of it ----
+
+    def reported(self, report: Report) -> None:
+        for number, workers in report.ended.items():
+            if number in self._leases:
+                lease, name, left = self._leases[number]
+                if left > workers:
+                    self._leases[number] = (lease, name, left - workers)
+                else:
+                    self._release(self._leases.pop(number)[0])
+        self._failed |= report.failed & self._tracks.keys()
+        if report.failures > self._failures or report.failed:
+            self._failures = max(self._failures, report.failures)
+            for track in self._tracks.values():  # what was ordered meanwhile has not been stored
+                track.stored = None
+        if report.unusable and self._usable:
+            self._usable = False
+
+    def finished(self, name: str) -> None:
+        """The request is over."""
+        if (asked := self._asked.pop(name, None)) is not None and asked.lease is not None:
+            self._release(asked.lease)
+        self._tracks.pop(name, None)
+        self._failed.discard(name)
+        for number in [number for number, (_, request, _) in self._leases.items() if request == name]:
+            self._release(self._leases.pop(number)[0])
+
+    def clear(self) -> bool:
+        """Forgets all KV of this engine's space, of all engines. Waits."""
+        session = self._link.session
+        if session is None:
+            return False
+        try:
+            session.connection.clear(session.spaces[0], timeout=CLEAR_SECONDS)
+        except Error as problem:
+            self._failure(session, "the cache could not be cleared", problem)
+            return False
+        return True
+
+    def close(self) -> None:
+        self._link.close()
+
+    @staticmethod
+    def _release(lease: Lease) -> None:
+        with contextlib.suppress(Error):
+            lease.release()
+
+    def _failure(self, session: Session, what: str, problem: Error) -> None:
+        if session.connection.alive:
+            self._tell(what, f"{what}: {problem}")
+        else:
+            self._link.lost(session, str(problem))
+
+    def _tell(self, kind: str, text: str) -> None:
+        """At most once a minute of each kind."""
+        now = time.monotonic()
+        if now - self._told.get(kind, -SECONDS_BETWEEN_LINES) >= SECONDS_BETWEEN_LINES:
+            self._told[kind] = now
+            self._log.warning("Terrace: %s", text)

@@ -1,0 +1,416 @@
+"""Both sides of the connector with a real daemon and KV in arrays; vLLM's part is played by `Engine`."""
+
+from __future__ import annotations
+
+import time
+import unittest
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy
+import terrace
+from daemon import PATIENCE, Daemon
+from terrace.vllm.orders import Blocks
+from terrace.vllm.plan import Part, Plan
+from terrace.vllm.scheduler_side import SchedulerSide
+from terrace.vllm.worker_side import COUNTERS_BYTES, Limits, WorkerSide
+
+CHUNK = 16
+BLOCKS = 64
+BYTES = {"a": 4096, "b": 4096, "c": 8192}  # of a block in each layer
+
+
+def plan_with(trailing: Sequence[int] = (0,)) -> Plan:
+    """One group: two pools of two layers and of one. Two: the second has layer c, and needs the end of a prefix."""
+    last = len(trailing) - 1
+    parts = [Part(0, ("a", "b"), (4096, 4096), 0), Part(last, ("c",), (8192,), 8192)]
+    rules = [terrace.HitRule.TRAILING_CHUNKS if trailing[part.group] else terrace.HitRule.ALL_CHUNKS for part in parts]
+    pools = tuple(terrace.Pool(f"p{i}", object_bytes=part.nbytes, rule=rules[i], trailing=trailing[part.group] or 1)
+                  for i, part in enumerate(parts))
+    spec = terrace.SpaceSpec(model="m", dtype="u8", layout=f"connector {trailing}", chunk_tokens=CHUNK,
+                             hash_block_tokens=CHUNK, pools=pools)
+    return Plan(spec, CHUNK, 1, trailing, parts, 16384, 1)
+
+
+class ArrayMover:
+    def __init__(self, plan: Plan, memory: terrace.Memory) -> None:
+        self.plan = plan
+        self.kv = {name: numpy.zeros((BLOCKS, size), numpy.uint8) for name, size in BYTES.items()}
+        slots = (memory.nbytes - COUNTERS_BYTES) // plan.slot_bytes
+        staging = numpy.frombuffer(memoryview(memory), numpy.uint8)[COUNTERS_BYTES:].reshape(slots, plan.slot_bytes)
+        self.places: dict[str, tuple[int, numpy.ndarray]] = {}
+        for part in plan.parts:
+            at = part.offset
+            for name, size in zip(part.layers, part.layer_bytes):
+                self.places[name] = (part.group, staging[:, at:at + size])
+                at += size
+        self.flushed = 0
+
+    def gather(self, blocks: Blocks, slot: int) -> None:
+        for name, (group, places) in self.places.items():
+            numbers = list(blocks[group])
+            places[slot:slot + len(numbers)] = self.kv[name][numbers]
+
+    def scatter(self, layer: str, blocks: Sequence[int], slot: int) -> None:
+        self.kv[layer][list(blocks)] = self.places[layer][1][slot:slot + len(blocks)]
+
+    def flush(self) -> None:
+        self.flushed += 1
+
+
+def until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        if time.monotonic() > end:
+            raise AssertionError("not within the patience of a test")
+        time.sleep(0.001)
+
+
+def content(digest: bytes, layer: str) -> numpy.ndarray:
+    return numpy.resize(numpy.frombuffer(digest + layer.encode(), numpy.uint8), BYTES[layer])
+
+
+class Request:
+    """vLLM's, of so many chunks and one token more, whose hashes begin with `seed`."""
+
+    def __init__(self, name: str, chunks: int, seed: int = 1) -> None:
+        self.request_id = name
+        self.num_tokens = chunks * CHUNK + 1
+        self.block_hashes = [seed.to_bytes(4, "big") + i.to_bytes(28, "big") for i in range(chunks)]
+
+
+class Engine:
+    def __init__(self, socket: str, plan: Plan | None = None, *, slots: int = 32, layered: bool = True,
+                 lookup: float = PATIENCE, load: float = PATIENCE) -> None:
+        self.plan = plan or plan_with()
+        self.memory = terrace.Memory(COUNTERS_BYTES + slots * self.plan.slot_bytes)
+        self.mover = ArrayMover(self.plan, self.memory)
+        log = __import__("logging").getLogger("terrace.vllm")
+        self.scheduler = SchedulerSide(socket, self.plan, name="test", lookup_seconds=lookup, layered=layered, log=log)
+        self.worker = WorkerSide(socket, self.plan, self.memory, self.mover, name="test", limits=Limits(load=load), log=log)
+        self.groups = self.plan.groups
+
+    def connect(self) -> None:
+        until(lambda: self.scheduler.connected and self.worker.connected)
+
+    def close(self) -> None:
+        self.scheduler.close()
+        self.worker.close()
+
+    def fill(self, request: Request, blocks: Sequence[int]) -> None:
+        """KV that says which chunk it is of."""
+        for name in BYTES:
+            for digest, block in zip(request.block_hashes, blocks):
+                self.mover.kv[name][block] = content(digest, name)
+
+    def has(self, request: Request, chunk: int, block: int, layers: str = "abc") -> bool:
+        digest = request.block_hashes[chunk]
+        return all((self.mover.kv[name][block] == content(digest, name)).all() for name in layers)
+
+    def matched(self, request: Request, computed: int = 0) -> tuple[int | None, bool]:
+        answers: list[tuple[int | None, bool]] = []
+
+        def known() -> bool:
+            answers.append(self.scheduler.matched(request, computed))
+            return answers[-1][0] is not None
+
+        until(known)
+        return answers[-1]
+
+    def step(self, request: Request, blocks: Sequence[Sequence[int]], computed: int, scheduled: int,
+             wait_for: str = "abc", between: Callable[[], None] = lambda: None) -> tuple[set[str], set[str]]:
+        """A request's first step in the engine. `between`: before the worker gets its orders."""
+        taken = tuple(list(of_group) for of_group in blocks)
+        new = SimpleNamespace(req_id=request.request_id, block_ids=taken, num_computed_tokens=computed)
+        output = SimpleNamespace(
+            scheduled_new_reqs=[new] if scheduled else [], num_scheduled_tokens={request.request_id: scheduled},
+            scheduled_cached_reqs=SimpleNamespace(req_ids=[], resumed_req_ids=set(), new_block_ids=[], num_computed_tokens=[]),
+        )
+        loads, stores = self.scheduler.orders(output)
+        seen = self.scheduler.failures_seen
+        between()
+        self.worker.begin(loads)
+        for name in wait_for if scheduled else "":
+            self.worker.layer(name)
+        self.worker.save(stores, seen)
+        received = self.worker.received()
+        self.report()
+        return received
+
+    def between_steps(self, request: Request, blocks: Sequence[Sequence[int]],
+                      between: Callable[[], None] = lambda: None) -> set[str]:
+        """The steps of a load between steps. Those whose load has failed."""
+        received, failed = self.step(request, blocks, 0, 0, between=between)
+        end = time.monotonic() + PATIENCE
+        while request.request_id not in received:
+            if time.monotonic() > end:
+                raise AssertionError("a load did not end")
+            more, lost = self.worker.received()
+            received, failed = received | more, failed | lost
+        self.report()
+        return failed
+
+    def report(self) -> None:
+        self.scheduler.reported(self.worker.report())
+
+    def compute(self, request: Request, blocks: Sequence[int]) -> None:
+        """Without a lookup, and stores it."""
+        self.fill(request, blocks)
+        every = [list(blocks)] * self.groups
+        self.scheduler.allocated(request, every, 0)
+        self.step(request, every, 0, len(blocks) * CHUNK)
+        if not self.worker.drain(PATIENCE):
+            raise AssertionError("a store did not end")
+        self.scheduler.finished(request.request_id)
+
+
+class Cases(unittest.TestCase):
+    def setUp(self) -> None:
+        self.daemon = Daemon()
+        self.addCleanup(self.daemon.stop)
+
+    def engine(self, plan: Plan | None = None, **settings: object) -> Engine:
+        made = Engine(self.daemon.socket, plan, **settings)  # type: ignore[arg-type]
+        self.addCleanup(made.close)
+        made.connect()
+        return made
+
+    def leases(self) -> int:
+        with terrace.connect(self.daemon.socket, observes=True, timeout=PATIENCE) as observer:
+            return sum(client.leases for client in observer.status(timeout=PATIENCE).clients)
+
+
+class Loads(Cases):
+    def test_what_one_engine_computes_another_loads_layer_by_layer(self) -> None:
+        one, two = self.engine(), self.engine()
+        request = Request("r", 5)
+        self.assertEqual(one.matched(request), (0, False))
+        one.compute(request, [9, 3, 7, 1, 5])
+        self.assertEqual(two.matched(request), (5 * CHUNK, False))
+        self.assertEqual(self.leases(), 1)
+        two.scheduler.allocated(request, [[10, 9, 8, 7, 6, 5]], 5 * CHUNK)
+        two.step(request, [[10, 9, 8, 7, 6, 5]], 5 * CHUNK, 1)
+        self.assertTrue(all(two.has(request, i, block) for i, block in enumerate([10, 9, 8, 7, 6])))
+        self.assertEqual((two.worker.failed_blocks(), two.worker.counters.loads), (set(), 1))
+        self.assertEqual(two.worker.counters.loaded_bytes, 5 * 16384)
+        until(lambda: self.leases() == 0)
+
+    def test_only_what_the_engine_has_not_is_loaded(self) -> None:
+        one = self.engine()
+        request = Request("r", 4)
+        one.compute(request, [1, 2, 3, 4])
+        self.assertEqual(one.matched(request, 2 * CHUNK), (2 * CHUNK, False))
+        one.mover.kv["a"][:] = 0
+        one.scheduler.allocated(request, [[11, 12, 13, 14, 15]], 2 * CHUNK)
+        one.step(request, [[11, 12, 13, 14, 15]], 4 * CHUNK, 1)
+        self.assertFalse(one.mover.kv["a"][[11, 12]].any())
+        self.assertTrue(one.has(request, 2, 13) and one.has(request, 3, 14))
+
+    def test_a_prompt_that_is_all_there_leaves_a_token_to_compute(self) -> None:
+        one = self.engine()
+        request = Request("r", 3)
+        one.compute(request, [1, 2, 3])
+        request.num_tokens = 3 * CHUNK
+        self.assertEqual(one.matched(request), (2 * CHUNK, False))
+
+    def test_between_steps(self) -> None:
+        one = self.engine(layered=False)
+        request = Request("r", 6)
+        one.compute(request, [1, 2, 3, 4, 5, 6])
+        self.assertEqual(one.matched(request), (6 * CHUNK, True))
+        blocks = [[20, 21, 22, 23, 24, 25, 26]]
+        one.scheduler.allocated(request, blocks, 6 * CHUNK)
+        self.assertEqual(one.between_steps(request, blocks), set())
+        self.assertTrue(all(one.has(request, i, 20 + i) for i in range(6)))
+        until(lambda: self.leases() == 0)
+
+    def test_staging_memory_may_be_smaller_than_a_load_or_a_store(self) -> None:
+        for layered in (True, False):
+            one = self.engine(slots=2, layered=layered)
+            request = Request("r", 7, 40 + layered)
+            one.compute(request, [1, 2, 3, 4, 5, 6, 7])
+            self.assertEqual(one.worker.counters.stored_chunks, 7)
+            self.assertEqual(one.matched(request)[0], 7 * CHUNK)
+            blocks = [[30 + i for i in range(8)]]
+            one.scheduler.allocated(request, blocks, 7 * CHUNK)
+            if layered:
+                one.step(request, blocks, 7 * CHUNK, 1)
+            else:
+                one.between_steps(request, blocks)
+            self.assertTrue(all(one.has(request, i, 30 + i) for i in range(7)), layered)
+            self.assertEqual(one.worker.failed_blocks(), set())
+
+    def test_of_a_window_only_the_end_is_loaded(self) -> None:
+        plan = plan_with((0, 2))
+        one = self.engine(plan)
+        request = Request("r", 5)
+        one.compute(request, [1, 2, 3, 4, 5])
+        self.assertEqual(one.matched(request), (5 * CHUNK, True))  # several groups: never layered
+        blocks = [[20, 21, 22, 23, 24, 25], [0, 0, 0, 33, 34, 35]]
+        one.scheduler.allocated(request, blocks, 5 * CHUNK)
+        self.assertEqual(one.between_steps(request, blocks), set())
+        self.assertTrue(all(one.has(request, i, 20 + i, "ab") for i in range(5)))
+        self.assertTrue(one.has(request, 3, 33, "c") and one.has(request, 4, 34, "c"))
+        self.assertFalse(one.mover.kv["c"][0].any())
+
+    def test_blocks_may_be_written_again_when_a_step_ends(self) -> None:
+        one = self.engine()
+        request = Request("r", 3)
+        one.fill(request, [1, 2, 3])
+        one.scheduler.allocated(request, [[1, 2, 3]], 0)
+        self.daemon.pause()
+        one.step(request, [[1, 2, 3]], 0, 3 * CHUNK)
+        for kv in one.mover.kv.values():
+            kv[:] = 255
+        self.daemon.resume()
+        one.worker.drain(PATIENCE)
+        other = Request("s", 3)
+        self.assertEqual(one.matched(other)[0], 3 * CHUNK)
+        one.scheduler.allocated(other, [[4, 5, 6, 7]], 3 * CHUNK)
+        one.step(other, [[4, 5, 6, 7]], 3 * CHUNK, 1)
+        self.assertTrue(all(one.has(request, i, 4 + i) for i in range(3)))
+
+    def test_what_the_daemon_has_lost_is_stored_again(self) -> None:
+        one = self.engine()
+        request = Request("r", 4)
+        one.compute(request, [1, 2, 3, 4])
+        self.assertTrue(one.scheduler.clear())
+        self.assertEqual(one.matched(request, 2 * CHUNK), (0, False))
+        one.scheduler.allocated(request, [[1, 2, 3, 4, 5]], 0)
+        one.step(request, [[1, 2, 3, 4, 5]], 2 * CHUNK, 2 * CHUNK)
+        one.worker.drain(PATIENCE)
+        self.assertEqual(one.matched(Request("s", 4))[0], 4 * CHUNK)
+
+    def test_a_request_that_ends_before_its_load_gives_its_lease_back(self) -> None:
+        one = self.engine()
+        request = Request("r", 2)
+        one.compute(request, [1, 2])
+        self.assertEqual(one.matched(request)[0], 2 * CHUNK)
+        self.assertEqual(self.leases(), 1)
+        one.scheduler.finished("r")
+        until(lambda: self.leases() == 0)
+
+    def test_an_engine_that_does_not_wait_for_a_layer_computes(self) -> None:
+        one = self.engine()
+        request = Request("r", 2)
+        one.compute(request, [1, 2])
+        one.matched(request)
+        one.scheduler.allocated(request, [[4, 5, 6]], 2 * CHUNK)
+        with self.assertLogs("terrace.vllm", "WARNING") as log:
+            one.step(request, [[4, 5, 6]], 2 * CHUNK, 1, wait_for="ab")
+        self.assertIn("did not wait for the KV of c", log.output[0])
+        self.assertEqual(one.worker.failed_blocks(), {4, 5})
+
+
+class Away(Cases):
+    def test_without_a_daemon_everything_misses(self) -> None:
+        one = Engine("/nowhere/terrace.sock")
+        self.addCleanup(one.close)
+        request = Request("r", 2)
+        self.assertEqual(one.scheduler.matched(request, 0), (0, False))
+        one.scheduler.allocated(request, [[1, 2, 3]], 0)
+        self.assertEqual(one.step(request, [[1, 2, 3]], 0, 2 * CHUNK), (set(), set()))
+
+    def test_kv_that_does_not_come_is_told_by_its_blocks_and_nothing_computed_from_it_is_stored(self) -> None:
+        one = self.engine()
+        request = Request("r", 4)
+        one.compute(request, [1, 2, 3, 4])
+        longer = Request("s", 6)
+        self.assertEqual(one.matched(longer), (4 * CHUNK, False))
+        blocks = [[10, 11, 12, 13, 14, 15, 16]]
+        one.scheduler.allocated(longer, blocks, 4 * CHUNK)
+
+        def lose() -> None:
+            with terrace.connect(self.daemon.socket, timeout=PATIENCE) as other:
+                other.clear(timeout=PATIENCE)
+            for lease, _, _ in one.scheduler._leases.values():
+                lease.release()
+            until(lambda: self.leases() == 0)
+
+        one.step(longer, blocks, 4 * CHUNK, 2 * CHUNK, between=lose)
+        self.assertEqual(one.worker.failed_blocks(), {10, 11, 12, 13})
+        self.assertEqual(one.worker.counters.chunks_not_stored, 2)
+        self.assertEqual(one.matched(longer), (0, False))  # it computes
+        self.assertEqual(one.matched(Request("t", 6)), (0, False))
+        one.step(longer, blocks, 0, 6 * CHUNK)  # again, with what the scheduler knows now
+        one.worker.drain(PATIENCE)
+        self.assertEqual(one.matched(Request("u", 6))[0], 6 * CHUNK)
+
+    def test_a_daemon_that_is_killed_before_or_while_it_loads(self) -> None:
+        for layered in (True, False):
+            one = self.engine(layered=layered)
+            request = Request("r", 3)
+            one.compute(request, [1, 2, 3])
+            self.assertEqual(one.matched(request)[0], 3 * CHUNK)
+            one.scheduler.allocated(request, [[4, 5, 6, 7]], 3 * CHUNK)
+            if layered:
+                one.step(request, [[4, 5, 6, 7]], 3 * CHUNK, 1, between=self.daemon.kill)
+            else:
+                self.assertEqual(one.between_steps(request, [[4, 5, 6, 7]], self.daemon.kill), {"r"})
+            self.assertEqual(one.worker.failed_blocks(), {4, 5, 6})
+            self.daemon.start()
+            one.connect()
+            one.compute(replace_name(request, "again"), [1, 2, 3])
+            self.assertEqual(one.matched(Request("s", 3))[0], 3 * CHUNK)
+            self.daemon.kill()
+            self.daemon.start()
+
+    def test_a_layered_load_of_a_daemon_that_stands_still_is_gone_on_without(self) -> None:
+        one = self.engine(load=0.2, slots=8)
+        request = Request("r", 3)
+        one.compute(request, [1, 2, 3])
+        one.matched(request)
+        one.scheduler.allocated(request, [[4, 5, 6, 7]], 3 * CHUNK)
+        one.step(request, [[4, 5, 6, 7]], 3 * CHUNK, 1, between=self.daemon.pause)
+        self.addCleanup(self.daemon.resume)
+        self.assertEqual(one.worker.failed_blocks(), {4, 5, 6})
+        self.assertEqual(one.worker._slots.left, 5)  # the daemon may still write into the others
+        self.daemon.resume()
+        one.worker.drain(PATIENCE)
+        self.assertEqual(one.worker._slots.left, 8)
+
+    def test_a_lookup_without_an_answer_is_a_miss_and_others_do_not_wait(self) -> None:
+        one = self.engine(lookup=0.1)
+        self.daemon.pause()
+        self.addCleanup(self.daemon.resume)
+        self.assertEqual(one.matched(Request("r", 2)), (0, False))
+        self.assertEqual(one.scheduler.matched(Request("s", 2, 9), 0), (0, False))  # at once
+        self.daemon.resume()
+        until(lambda: one.matched(Request("t", 2)) == (0, False) and not one.scheduler._late)
+
+    def test_a_load_that_failed_between_steps_is_told_where_groups_have_blocks_of_their_own(self) -> None:
+        one = self.engine(plan_with((0, 1)))
+        request = Request("r", 3)
+        one.compute(request, [1, 2, 3])
+        self.assertEqual(one.matched(request)[0], 3 * CHUNK)
+        blocks = [[4, 5, 6, 7], [0, 0, 8, 9]]
+        one.scheduler.allocated(request, blocks, 3 * CHUNK)
+        self.assertEqual(one.between_steps(request, blocks, self.daemon.kill), {"r"})
+        self.assertEqual(one.worker.failed_blocks(), set())
+
+
+def replace_name(request: Request, name: str) -> Request:
+    made = Request(name, len(request.block_hashes))
+    made.block_hashes = request.block_hashes
+    return made
+
+
+class Several(Cases):
+    def test_a_lease_ends_when_all_workers_need_it_no_longer(self) -> None:
+        plan = replace(plan_with(), workers=2)
+        one = self.engine(plan)
+        request = Request("r", 2)
+        one.compute(request, [1, 2])
+        self.assertEqual(one.matched(request), (2 * CHUNK, True))
+        one.scheduler.allocated(request, [[4, 5, 6]], 2 * CHUNK)
+        one.between_steps(request, [[4, 5, 6]])
+        self.assertEqual(self.leases(), 1)
+        report = one.worker.report()
+        report.ended[1] = 1  # the other one's
+        one.scheduler.reported(report)
+        until(lambda: self.leases() == 0)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,115 @@
+"""The connector's plan for vLLM's configurations, and its slots; without a daemon."""
+
+from __future__ import annotations
+
+import random
+import unittest
+from types import SimpleNamespace
+from typing import Any
+
+import terrace
+from terrace.vllm.orders import Report
+from terrace.vllm.plan import POOLS_MAX, Plan, Unusable, plan_of
+from terrace.vllm.slots import Slots
+
+
+class FullAttentionSpec(SimpleNamespace):
+    pass
+
+
+class SlidingWindowSpec(SimpleNamespace):
+    pass
+
+
+class MambaSpec(SimpleNamespace):
+    pass
+
+
+def group(kind: type = FullAttentionSpec, layers: int = 6, block: int = 16, first: int = 0, **more: Any) -> SimpleNamespace:
+    spec = kind(block_size=block, page_size_bytes=4096, prefix_cacheable=True, **more)
+    return SimpleNamespace(layer_names=[f"layer.{first + i}" for i in range(layers)], kv_cache_spec=spec)
+
+
+def plan(*groups: SimpleNamespace, layer_parts: int = 4, hash_block: int | None = None, **parallel: int) -> Plan:
+    sizes = {"world_size": 1, **parallel}
+    config = SimpleNamespace(
+        parallel_config=SimpleNamespace(**sizes), cache_config=SimpleNamespace(cache_dtype="auto"),
+        model_config=SimpleNamespace(model="m", dtype="torch.bfloat16"),
+    )
+    kv = SimpleNamespace(kv_cache_groups=list(groups), hash_block_size=hash_block, kv_cache_layout="LBHNC", num_blocks=8)
+    return plan_of(config, kv, "0.32.0 cpu", revision="", salt="", layer_parts=layer_parts)
+
+
+class Plans(unittest.TestCase):
+    def test_layers_are_divided_into_pools(self) -> None:
+        made = plan(group(layers=6))
+        self.assertEqual([len(part.layers) for part in made.parts], [1, 2, 1, 2])
+        self.assertEqual([part.offset for part in made.parts], [0, 4096, 3 * 4096, 4 * 4096])
+        self.assertEqual((made.slot_bytes, made.layered, made.spec.dtype), (6 * 4096, True, "bfloat16"))
+        self.assertEqual([pool.object_bytes for pool in made.spec.pools], [4096, 8192, 4096, 8192])
+
+    def test_groups_share_the_pools(self) -> None:
+        made = plan(*(group(layers=8, first=8 * i) for i in range(7)))
+        self.assertEqual(len(made.parts), 14)
+        self.assertFalse(made.layered)
+
+    def test_a_window_needs_the_end_of_a_prefix(self) -> None:
+        made = plan(group(), group(SlidingWindowSpec, first=6, sliding_window=49))
+        self.assertEqual(made.trailing, [0, 3])
+        self.assertEqual({pool.rule for pool in made.spec.pools[4:]}, {terrace.HitRule.TRAILING_CHUNKS})
+
+    def test_finer_hashes(self) -> None:
+        self.assertEqual(plan(group(block=32), hash_block=16).hashes_per_chunk, 2)
+        with self.assertRaisesRegex(Unusable, "multiple of the 24 tokens"):
+            plan(group(block=32), hash_block=24)
+
+    def test_what_it_cannot_serve_it_says(self) -> None:
+        with self.assertRaisesRegex(Unusable, "got MambaSpec in group 1"):
+            plan(group(), group(MambaSpec, first=6))
+        with self.assertRaisesRegex(Unusable, r"one block size, got \[16, 32\]"):
+            plan(group(), group(first=6, block=32))
+        with self.assertRaisesRegex(Unusable, "pipeline_parallel_size 1, got 2"):
+            plan(group(), pipeline_parallel_size=2)
+        with self.assertRaisesRegex(Unusable, f"1 to {POOLS_MAX} groups"):
+            plan(*(group(first=6 * i) for i in range(17)))
+
+    def test_whatever_lays_out_kv_differently_is_another_space(self) -> None:
+        layouts = {plan(group(layers=4)).spec.layout, plan(group(layers=5)).spec.layout, plan(group(block=32)).spec.layout,
+                   plan(group(layers=4), layer_parts=2).spec.layout}
+        self.assertEqual(len(layouts), 4)
+        self.assertFalse(plan(group(), world_size=2).layered)
+
+
+class SlotsTest(unittest.TestCase):
+    def test_against_a_set(self) -> None:
+        seed = random.randrange(1 << 32)
+        source = random.Random(seed)
+        slots, free, taken = Slots(40), set(range(40)), []
+        for _ in range(2000):
+            if source.random() < 0.5:
+                most = source.randrange(1, 12)
+                first, count = slots.take(most)
+                self.assertEqual(count == 0, not free, seed)
+                self.assertLessEqual(count, most)
+                self.assertLessEqual(set(range(first, first + count)), free, seed)
+                free -= set(range(first, first + count))
+                taken += [(first, count)] if count else []
+            elif taken:
+                first, count = taken.pop(source.randrange(len(taken)))
+                slots.give_back(first, count)
+                free |= set(range(first, first + count))
+            self.assertEqual(slots.left, len(free), seed)
+        for first, count in taken:
+            slots.give_back(first, count)
+        self.assertEqual(slots.take(40), (0, 40))
+
+
+class Reports(unittest.TestCase):
+    def test_those_of_several_workers_add_up(self) -> None:
+        both = Report({1: 1, 2: 1}, {"r"}, 1).add(Report({2: 1}, {"s"}, 2, True))
+        self.assertEqual((both.ended, both.failed, both.failures, both.unusable), ({1: 1, 2: 2}, {"r", "s"}, 2, True))
+        self.assertFalse(Report(failures=3))
+
+
+if __name__ == "__main__":
+    unittest.main()
