@@ -53,6 +53,8 @@ void alloc_mixed(const settings&, const reporter&);
 void session_turn(const settings&, const reporter&);
 void fork_sessions(const settings&, const reporter&);
 void sessions_many(const settings&, const reporter&);
+void resp_get(const settings&, const reporter&);
+void resp_set(const settings&, const reporter&);
 void teardown_latency(const settings&, const reporter&);
 
 } // namespace terrace::bench

@@ -23,7 +23,7 @@ from concurrent.futures import ThreadPoolExecutor
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LINES_MAX = 450
 
-PURE = {"base", "index", "memory", "policy", "tier", "transfer", "session"}
+PURE = {"base", "index", "memory", "policy", "tier", "transfer", "session", "resp"}
 # Which rooms a room may include besides itself.
 ROOMS = {
     "base": set(),
@@ -37,11 +37,12 @@ ROOMS = {
     "channel": {"base", "memory", "protocol", "runtime"},
     "connection": {"base", "index", "memory", "policy", "session", "tier", "protocol", "metrics"},
     "supervision": {"base", "index", "memory", "policy", "session", "tier", "transfer", "storage", "metrics"},
+    "resp": {"base", "index"},
     "coroutine": {"base"},
     "runtime": {"base"},
     "protocol": {"base"},
     "storage": {"base"},
-    "gpu": PURE,
+    "gpu": PURE - {"resp"},
     "metrics": {"base"},
     "actors": PURE | {"disk", "channel", "connection", "supervision", "coroutine", "runtime", "protocol", "storage", "gpu", "metrics"},
     "client": {"base", "protocol"},

@@ -9,6 +9,7 @@
 #include "tier/await.hpp"
 #include "tier/clear.hpp"
 #include "tier/confirm.hpp"
+#include "tier/count_objects.hpp"
 #include "tier/demote.hpp"
 #include "tier/object_batch.hpp"
 #include "tier/object_hold.hpp"

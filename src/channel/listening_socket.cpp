@@ -1,5 +1,7 @@
 #include "channel/listening_socket.hpp"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -81,6 +83,40 @@ result<unique_fd> open_listening_socket(const std::string& path, uint32_t mode) 
   if (::chmod(path.c_str(), mode) != 0 || ::listen(socket.get(), backlog) != 0)
     return failed("listen on", path);
   return socket;
+}
+
+result<listening_port> open_listening_port(const std::string& host, uint16_t port) {
+  std::string where = host + " port " + std::to_string(port);
+  sockaddr_storage address{};
+  socklen_t length = sizeof(sockaddr_in);
+  auto* v4 = reinterpret_cast<sockaddr_in*>(&address);
+  auto* v6 = reinterpret_cast<sockaddr_in6*>(&address);
+  if (::inet_pton(AF_INET, host.c_str(), &v4->sin_addr) == 1) {
+    v4->sin_family = AF_INET;
+    v4->sin_port = htons(port);
+  } else if (::inet_pton(AF_INET6, host.c_str(), &v6->sin6_addr) == 1) {
+    v6->sin6_family = AF_INET6;
+    v6->sin6_port = htons(port);
+    length = sizeof(sockaddr_in6);
+  } else {
+    return fail(errc::bad_request, host + " is no numeric address");
+  }
+  unique_fd socket(::socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!socket)
+    return failed("make a socket for", where);
+  int one = 1;
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &one,
+               sizeof one); // connections of an earlier daemon linger
+  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), length) != 0 ||
+      ::listen(socket.get(), backlog) != 0) {
+    if (errno == EADDRINUSE)
+      return fail(errc::busy,
+                  where + " is taken by another process; stop it, or choose another port in [[resp]]");
+    return failed("listen on", where);
+  }
+  ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &length);
+  uint16_t given = ntohs(address.ss_family == AF_INET ? v4->sin_port : v6->sin6_port);
+  return listening_port{std::move(socket), given};
 }
 
 } // namespace terrace

@@ -117,6 +117,8 @@ auto end_at_once(const settings& with) {
   std::vector<std::string> sockets;
   for (const listen_options& listen : with.listen)
     sockets.push_back(listen.path);
+  for (const door_options& door : with.resp)
+    sockets.push_back(door.path);
   return [sockets](const error& why) {
     log_error("the daemon ends without shutting down: " + why.text);
     for (const std::string& path : sockets)
@@ -234,6 +236,14 @@ std::vector<watched_path> paths_of(const actors::supervisor_arguments& wired) {
   return paths;
 }
 
+std::vector<std::string> lines_of_doors(const actors::supervisor_arguments& wired) {
+  std::vector<std::string> lines;
+  for (const actors::listen_plan& listen : wired.listens)
+    if (listen.door)
+      lines.push_back("group " + wired.groups[listen.group].name + " serves Redis clients on " + listen.path);
+  return lines;
+}
+
 /// A process ends when the kernel has completed its operations, however long a device takes.
 void warn_of_operations_in_kernel(const std::vector<watched_path>& paths) {
   for (const watched_path& path : paths)
@@ -296,6 +306,7 @@ int serve(settings with, const command_line& given, const environment& env) {
     expose_workers(*wired->exposition, workers);
 
   const auto paths = paths_of(*wired);
+  const auto doors = lines_of_doors(*wired);
   const auto cost_model = wired->cost_model;
   wired->log = log_info;
   wired->detail = {logs_detail, log_detail};
@@ -313,6 +324,8 @@ int serve(settings with, const command_line& given, const environment& env) {
     }
     for (const listen_options& listen : with.listen)
       log_info("group " + listen.group + " listens on " + listen.path);
+    for (const std::string& door : doors)
+      log_info(door);
     notifier.send("READY=1");
   };
   wired->finished = [&](bool all_well) {

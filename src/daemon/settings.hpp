@@ -69,6 +69,21 @@ struct listen_options {
   friend bool operator==(const listen_options&, const listen_options&) = default;
 };
 
+/// [[resp]]: a door for Redis clients. There is none by default.
+struct door_options {
+  std::string path;              ///< of a Unix socket, absolute; empty: `address`
+  std::string address;           ///< loopback only; port 0: any free port; empty: `path`
+  std::string group = "default"; ///< of a [[listen]]
+  uint32_t mode = 0600;          ///< permissions of the socket file
+  std::vector<uint32_t> uids;    ///< users that may connect to `path`, as in [[listen]]
+  std::vector<uint32_t> gids;
+  std::string password_file; ///< its first line is the password; empty: none is needed
+  uint64_t value_bytes_max = 512 * mebibyte;
+
+  std::vector<option_problem> validate() const; ///< `option` begins with "resp."
+  friend bool operator==(const door_options&, const door_options&) = default;
+};
+
 /// [connection]: limits per client, and on the number of clients.
 struct connection_options {
   uint32_t credit_requests = 256;        ///< requests in flight before the daemon stops reading
@@ -262,6 +277,7 @@ struct settings {
   lease_options lease;
   metrics_options metrics;
   std::vector<quota_options> quota;
+  std::vector<door_options> resp;
 
   /// All problems of single options and inconsistencies between options.
   std::vector<option_problem> validate() const;
@@ -277,6 +293,7 @@ struct settings {
  private:
   std::vector<option_problem> validate_quotas() const;
   std::vector<option_problem> validate_shares() const;
+  std::vector<option_problem> validate_doors() const;
 };
 
 /// The process environment of the daemon; the only place that reads it. Absent variables are empty.

@@ -188,6 +188,7 @@ problems settings::validate() const {
       check_shares(found, *this, all, "disk", disk.bytes, &listen_options::disk_bytes);
   }
   append(found, validate_quotas());
+  append(found, validate_doors());
   if (found.empty())
     append(found, validate_shares());
   return found;

@@ -26,6 +26,10 @@ std::vector<option_change> changes_at_run_time(const settings& old_settings, con
     auto quotas = [](const settings& s) { return std::to_string(s.quota.size()) + " quotas"; };
     changes.push_back({"quota", quotas(old_settings), quotas(new_settings), true});
   }
+  if (old_settings.resp != new_settings.resp) {
+    auto doors = [](const settings& s) { return std::to_string(s.resp.size()) + " doors"; };
+    changes.push_back({"resp", doors(old_settings), doors(new_settings), false});
+  }
   auto common = std::min(old_settings.listen.size(), new_settings.listen.size());
   for (const auto& spec : option_table()) {
     if (spec.section != "listen")

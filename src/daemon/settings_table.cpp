@@ -140,6 +140,22 @@ constexpr option_spec option_specs[] = {
     {"metrics", "spaces_max", kind::count, restart, in<&s::metrics, &metrics_options::spaces_max>},
 };
 
+template <auto Member>
+option_ref in_door(settings& of, size_t door) {
+  return &(of.resp.at(door).*Member);
+}
+
+constexpr option_spec door_specs[] = {
+    {"resp", "path", kind::text, restart, in_door<&door_options::path>},
+    {"resp", "address", kind::text, restart, in_door<&door_options::address>},
+    {"resp", "group", kind::text, restart, in_door<&door_options::group>},
+    {"resp", "mode", kind::permissions, restart, in_door<&door_options::mode>},
+    {"resp", "uids", kind::ids, restart, in_door<&door_options::uids>},
+    {"resp", "gids", kind::ids, restart, in_door<&door_options::gids>},
+    {"resp", "password_file", kind::text, restart, in_door<&door_options::password_file>},
+    {"resp", "value_bytes_max", kind::bytes, restart, in_door<&door_options::value_bytes_max>},
+};
+
 constexpr std::string_view sections[] = {"daemon", "listen", "connection", "host",  "disk",
                                          "policy", "shadow", "copier",     "lease", "metrics"};
 
@@ -187,12 +203,13 @@ struct formatter {
 } // namespace
 
 std::span<const option_spec> option_table() { return option_specs; }
+std::span<const option_spec> door_table() { return door_specs; }
 
 std::span<const std::string_view> section_names() { return sections; }
 
 std::string option_name(const option_spec& spec, size_t socket) {
   auto name = std::string(spec.section);
-  if (spec.section == "listen")
+  if (spec.section == "listen" || spec.section == "resp")
     name += "[" + std::to_string(socket) + "]";
   return name + "." + std::string(spec.key);
 }

@@ -41,6 +41,9 @@ struct option_spec {
 /// In the order of the sections in config/terraced.toml.
 std::span<const option_spec> option_table();
 
+/// The options of [[resp]], of which there is no section by default; `socket` is its number.
+std::span<const option_spec> door_table();
+
 /// The names of the sections, each once.
 std::span<const std::string_view> section_names();
 

@@ -72,6 +72,8 @@ class reader {
   void read_section(std::string_view name, const toml::node& node) {
     if (name == "quota")
       return read_quotas(node);
+    if (name == "resp")
+      return read_doors(node);
     auto names = section_names();
     if (std::find(names.begin(), names.end(), name) == names.end())
       return unknown_section(name, node);
@@ -98,6 +100,22 @@ class reader {
       settings_.listen.emplace_back().path = env_.socket_path();
       lines_["listen[" + std::to_string(index) + "]"] = line_of(socket);
       read_options("listen", *socket.as_table(), index);
+    }
+  }
+
+  void read_doors(const toml::node& node) {
+    lines_["resp"] = line_of(node);
+    const auto* doors = node.as_array();
+    if (!doors || !std::all_of(doors->begin(), doors->end(), [](const auto& e) { return e.is_table(); })) {
+      say(line_of(node), "'resp' is " + std::string(type_name(node)), "one [[resp]] section for each door",
+          "write [[resp]] with double brackets");
+      return;
+    }
+    for (const auto& door : *doors) {
+      auto index = settings_.resp.size();
+      settings_.resp.emplace_back();
+      lines_["resp[" + std::to_string(index) + "]"] = line_of(door);
+      read_options("resp", *door.as_table(), index);
     }
   }
 
@@ -149,7 +167,7 @@ class reader {
   void read_options(std::string_view section, const toml::table& table, size_t socket) {
     for (auto&& [key, node] : table) {
       auto name = key.str();
-      auto options = option_table();
+      auto options = section == "resp" ? door_table() : option_table();
       auto found = std::find_if(options.begin(), options.end(), [&](const auto& spec) {
         return spec.section == section && spec.key == name;
       });
@@ -183,12 +201,13 @@ class reader {
                    "the option that replaces it, see docs/configuration.md", std::string(former.fix));
     std::vector<std::string_view> keys;
     std::string_view elsewhere;
-    for (const auto& spec : option_table()) {
-      if (spec.section == section)
-        keys.push_back(spec.key);
-      else if (spec.key == name && elsewhere.empty())
-        elsewhere = spec.section;
-    }
+    for (const auto& table : {option_table(), door_table()})
+      for (const auto& spec : table) {
+        if (spec.section == section)
+          keys.push_back(spec.key);
+        else if (spec.key == name && elsewhere.empty())
+          elsewhere = spec.section;
+      }
     auto nearest = nearest_name(name, keys);
     std::string fix = "remove it";
     if (!nearest.empty())
@@ -212,6 +231,7 @@ class reader {
   /// The default, or an example if the default is empty.
   std::string example(const option_spec& spec) const {
     auto defaults = default_settings(env_);
+    defaults.resp.emplace_back();
     return spec.kind == option_kind::place ? "\"auto\"" : format_option(spec, defaults, 0);
   }
 

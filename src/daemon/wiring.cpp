@@ -4,11 +4,17 @@
 #include "base/random_id.hpp"
 #include "channel/listening_socket.hpp"
 #include "daemon/logging.hpp"
+#include "metrics/loopback_address.hpp"
+#include "resp/commands.hpp"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <string_view>
 #include <vector>
@@ -19,6 +25,8 @@ namespace {
 
 /// A disk tier's files: seldom enough to cost nothing, often enough that few stores are lost.
 constexpr std::chrono::milliseconds look_at_files_every{2000};
+
+constexpr size_t password_bytes_max = 1024;
 
 tier_plan host_plan(const host_options& host, uint64_t bytes) {
   return {bytes,
@@ -102,6 +110,13 @@ std::vector<std::string_view> verb_names() {
   return names;
 }
 
+std::vector<std::string_view> resp_command_names() {
+  std::vector<std::string_view> names;
+  for (size_t i = 0; i < resp::commands; ++i)
+    names.push_back(resp::to_string(static_cast<resp::command>(i)));
+  return names;
+}
+
 /// A line for each quota of the configuration; tenants by rule together.
 void expose_tenants(metrics::exposition& exposition, const std::shared_ptr<const tenant_board>& board,
                     const metrics::labels& tier) {
@@ -156,6 +171,9 @@ void expose(metrics::exposition& exposition, const group_plan& plan, const group
   if (!plan.shadows.empty())
     exposition.add(probes.shadow, group);
   exposition.add(probes.clients, group);
+  exposition.add([probe = probes.resp, group](metrics::sample_sink& sink) {
+    probe->collect(resp_command_names(), group, sink);
+  });
   exposition.add(std::shared_ptr<const metrics::request_probe>(probes.requests), verb_names(), group);
 }
 
@@ -174,6 +192,74 @@ result<void> open_sockets(const settings& with, const group_options& group, size
       return listen.admits(uid, gid, own);
     };
     wired.listens.push_back(std::move(plan));
+  }
+  return {};
+}
+
+/// Its first line. Error: it cannot be read, has none, or others may read it.
+result<std::string> password_in(const std::string& file) {
+  struct stat status {};
+  if (::stat(file.c_str(), &status) != 0)
+    return fail(errc::bad_request,
+                file + " (password_file of [[resp]]) cannot be read: " + std::strerror(errno));
+  if ((status.st_mode & S_IRWXO) != 0)
+    return fail(errc::bad_request,
+                file + " (password_file of [[resp]]) is open to every user: chmod o= " + file);
+  std::ifstream from(file);
+  std::string line;
+  std::getline(from, line);
+  if (line.ends_with('\r'))
+    line.pop_back();
+  if (line.empty() || line.size() > password_bytes_max)
+    return fail(errc::bad_request, file + " (password_file of [[resp]]): expected a password of 1 to " +
+                                       std::to_string(password_bytes_max) + " bytes in its first line");
+  return line;
+}
+
+result<actors::listen_plan> open_door(const door_options& door) {
+  actors::listen_plan plan;
+  plan.door.emplace();
+  plan.door->value_bytes_max = door.value_bytes_max;
+  if (!door.password_file.empty()) {
+    auto password = password_in(door.password_file);
+    if (!password)
+      return tl::unexpected(password.error());
+    plan.door->password = std::move(*password);
+  }
+  if (!door.path.empty()) {
+    auto opened = open_listening_socket(door.path, door.mode);
+    if (!opened)
+      return tl::unexpected(opened.error());
+    plan.path = door.path;
+    plan.socket = std::make_shared<unique_fd>(std::move(*opened));
+    listen_options who;
+    who.uids = door.uids;
+    who.gids = door.gids;
+    plan.admits = [who, own = static_cast<uint32_t>(::geteuid())](uid_t uid, gid_t gid) {
+      return who.admits(uid, gid, own);
+    };
+    return plan;
+  }
+  auto where = *metrics::parse_loopback_address(door.address); // validated
+  auto opened = open_listening_port(where.host, where.port);
+  if (!opened)
+    return tl::unexpected(opened.error());
+  where.port = opened->port;
+  plan.path = where.text();
+  plan.socket = std::make_shared<unique_fd>(std::move(opened->socket));
+  return plan;
+}
+
+result<void> open_doors(const settings& with, const std::vector<group_options>& groups,
+                        actors::supervisor_arguments& wired) {
+  for (const door_options& door : with.resp) {
+    auto plan = open_door(door);
+    if (!plan)
+      return tl::unexpected(plan.error());
+    auto group =
+        std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.name == door.group; });
+    plan->group = static_cast<size_t>(group - groups.begin()); // validated
+    wired.listens.push_back(std::move(*plan));
   }
   return {};
 }
@@ -220,6 +306,8 @@ result<void> open_all(const settings& with, const std::string& state_directory,
     if (auto opened = open_sockets(with, groups[i], i, wired); !opened)
       return opened;
   }
+  if (auto opened = open_doors(with, groups, wired); !opened)
+    return opened;
   return serve_metrics(with, wired);
 }
 

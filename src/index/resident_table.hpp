@@ -82,6 +82,11 @@ class resident_table {
   size_t size() const { return live_; }
   /// True if there is an object of the space, in any state.
   bool has(space_id space) const { return by_space_.contains(static_cast<uint32_t>(space)); }
+  /// The number of its objects, in any state.
+  uint64_t objects_of(space_id space) const {
+    auto use = by_space_.find(static_cast<uint32_t>(space));
+    return use == by_space_.end() ? 0 : use->second.objects;
+  }
   /// Objects that lookups find. Safe on any thread.
   size_t published() const { return readable_.load(std::memory_order_acquire); }
   size_t held() const { return held_; }

@@ -4,6 +4,7 @@
 #include "metrics/client_probe.hpp"
 #include "metrics/path_probes.hpp"
 #include "metrics/request_probe.hpp"
+#include "metrics/resp_probe.hpp"
 #include "metrics/shadow_probe.hpp"
 #include "metrics/tier_probe.hpp"
 #include "tier/read_meter.hpp"
@@ -27,6 +28,7 @@ struct group_probes {
       std::vector<metrics::path_probes>(1); ///< parallel to the disk's files
   std::shared_ptr<metrics::client_probe> clients = std::make_shared<metrics::client_probe>();
   std::shared_ptr<metrics::request_probe> requests = std::make_shared<metrics::request_probe>();
+  std::shared_ptr<metrics::resp_probe> resp = std::make_shared<metrics::resp_probe>();
 };
 
 } // namespace terrace

@@ -1,5 +1,6 @@
 #include "actors/connection/listener_actor.hpp"
 
+#include "actors/resp/door_connection.hpp"
 #include "channel/peer.hpp"
 #include "connection/client_rights.hpp"
 #include "runtime/io_messages.hpp"
@@ -9,6 +10,8 @@
 #include <cassert>
 #include <cerrno>
 #include <cstring>
+#include <optional>
+#include <string_view>
 
 namespace terrace::actors {
 
@@ -41,17 +44,26 @@ void accept_next(listener_pointer self) {
   self->port().submit(std::move(request), caf::actor_cast<caf::strong_actor_ptr>(self), accept_tag);
 }
 
+/// As far as the client's socket accepts it.
+void turn_away_from_door(const unique_fd& socket) {
+  constexpr std::string_view reply = "-NOPERM this user may not connect here\r\n";
+  (void) !::send(socket.get(), reply.data(), reply.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
 void admit(listener_pointer self, unique_fd socket) {
   auto& with = self->state.with;
   const auto& environment = *with.environment;
-  auto who = identify_peer(socket.get());
+  std::optional<peer> who = with.admits ? identify_peer(socket.get()) : peer{};
   if (!who)
     return;
-  if (!with.admits(who->uid, who->gid)) {
+  if (with.admits && !with.admits(who->uid, who->gid)) {
     environment.client_probe->refused(metrics::refusal::credentials);
     environment.log("refused uid " + std::to_string(who->uid) + " (pid " + std::to_string(who->pid) +
                     ") on " + with.path);
-    turn_away(socket, not_admitted(who->uid, who->gid, with.path));
+    if (with.door)
+      turn_away_from_door(socket);
+    else
+      turn_away(socket, not_admitted(who->uid, who->gid, with.path));
     return;
   }
   // Clients are counted when they say hello; whoever says nothing keeps nobody out.
@@ -61,6 +73,10 @@ void admit(listener_pointer self, unique_fd socket) {
   ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
   ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
   auto id = static_cast<connection_id>(with.next_id->fetch_add(1));
+  if (with.door) {
+    spawn_door_connection(self->system(), with.place(), std::move(socket), *who, id, with.door);
+    return;
+  }
   spawn_connection(self->system(), with.place(), std::move(socket), std::move(*who), id, with.environment);
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "actors/connection/connection_actor.hpp"
+#include "actors/resp/door_environment.hpp"
 
 #include <functional>
 
@@ -11,10 +12,12 @@ namespace terrace::actors {
 struct listener_arguments {
   std::shared_ptr<unique_fd> socket;
   std::string path;
-  std::function<bool(uid_t uid, gid_t gid)> admits;
-  std::function<runtime::home()> place;           ///< of the next connection; safe on any thread
+  std::function<bool(uid_t uid, gid_t gid)>
+      admits;                           ///< null: everybody who reaches the socket, without credentials
+  std::function<runtime::home()> place; ///< of the next connection; safe on any thread
   std::shared_ptr<std::atomic<uint64_t>> next_id; ///< shared by all listeners
   std::shared_ptr<const connection_environment> environment;
+  door_ptr door; ///< of Redis clients; null: clients speak the daemon's own protocol
 };
 
 listener_actor spawn_listener(caf::actor_system& system, const runtime::home& home,

@@ -91,6 +91,9 @@ error start(supervisor_pointer self) {
     listener.place = state.with.place;
     listener.next_id = next_id;
     listener.environment = environment;
+    if (plan.door)
+      listener.door = std::make_shared<door_environment>(door_environment{
+          environment, plan.door->password, plan.door->value_bytes_max, state.with.probes[plan.group].resp});
     state.listeners.push_back(spawn_listener(self->system(), state.with.place(), std::move(listener)));
     self->monitor(state.listeners.back());
   }

@@ -8,14 +8,22 @@
 #include "metrics/exposition.hpp"
 
 #include <chrono>
+#include <optional>
 
 namespace terrace::actors {
 
+/// Of a socket for Redis clients.
+struct door_plan {
+  std::string password; ///< empty: none
+  uint64_t value_bytes_max = 512ULL << 20;
+};
+
 struct listen_plan {
-  std::string path;
+  std::string path; ///< or the address
   size_t group = 0; ///< index in `groups`
   std::shared_ptr<unique_fd> socket;
   std::function<bool(uid_t, gid_t)> admits;
+  std::optional<door_plan> door;
 };
 
 struct supervisor_arguments {

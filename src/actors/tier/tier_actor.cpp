@@ -232,6 +232,9 @@ tier_actor::behavior_type tier_behavior(tier_pointer self, std::shared_ptr<tier_
       },
       [self](const forget_spaces_notice& notice) { on_forget_spaces(self, notice); },
       [self](const tier_status_request&) { return on_status(self); },
+      [self](const count_objects_request& request) {
+        return count_objects_answer{{}, self->state.objects().table().objects_of(request.of)};
+      },
   };
 }
 

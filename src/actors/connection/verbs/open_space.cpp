@@ -3,6 +3,7 @@
 #include "connection/idle_space_search.hpp"
 #include "connection/open_pools.hpp"
 #include "connection/request_values.hpp"
+#include "resp/value_space.hpp"
 
 namespace terrace::actors::verbs {
 
@@ -86,6 +87,12 @@ void open_space(connection& client, const connection::request& what, const wire:
   auto spec = spec_of(asked);
   if (!client.ok(what, spec))
     return;
+  if (resp::is_value_space(*spec)) {
+    client.refuse(what, {errc::denied, "layout is '" + spec->layout +
+                                           "', which is kept for values of Redis clients, whose "
+                                           "sizes differ: expected another layout"});
+    return;
+  }
   auto rank = static_cast<uint16_t>(asked.rank());
   auto then = [&client, what, rank, defaults = defaults_of(asked)](const space_ptr& opened) {
     const opened_space& space = *opened;

@@ -1,0 +1,224 @@
+// From the words of a client to batches of commands.
+#include "actors/resp/door_connection.hpp"
+#include "resp/value_space.hpp"
+
+#include <caf/send.hpp>
+
+#include <algorithm>
+
+namespace terrace::actors {
+
+namespace {
+
+using step_kind = resp::reader_step::kind;
+using resp::command;
+
+constexpr std::string_view set_usage =
+    "expected SET key value: this server has no expiry, and no other option of SET";
+
+} // namespace
+
+object_key door_connection::key_of(std::string_view key) {
+  object_key made;
+  made.space = space_->id;
+  made.chunk = resp::name_of(hasher_, key);
+  return made;
+}
+
+/// The next step, unless one is in progress. False: nothing has come, or nothing more is understood.
+bool door_connection::take_step() {
+  if (step_)
+    return true;
+  if (violation_)
+    return false;
+  auto next = in_->reader.next();
+  if (!next) {
+    violation_ = next.error();
+    return false;
+  }
+  if (next->what == step_kind::more)
+    return false;
+  step_ = *next;
+  next_word_ = 0;
+  begun_ = false;
+  return true;
+}
+
+void door_connection::collect(door_batch& into) {
+  while (!ends_ && take_step() && collect_step(into)) {
+  }
+}
+
+/// False: the rest of the step is for another batch, or for `serve_value`.
+bool door_connection::collect_step(door_batch& into) {
+  if (!begun_) {
+    if (!into.has_room())
+      return false;
+    if (!step_->continued && !begin_command(into))
+      return false;
+    begun_ = true;
+    next_word_ = step_->continued ? 0 : 1;
+  }
+  if (step_is_value() && !skips_ && !serves_value())
+    refuse_call(into, "a word of " + std::to_string(step_->value_bytes) + " bytes: expected at most " +
+                          std::to_string(resp::reader_limits{}.word_bytes_max) +
+                          ", except for the values of SET and MSET");
+  if (skips_)
+    return !step_is_value() && end_step();
+  return collect_call(into);
+}
+
+void door_connection::refuse_call(door_batch& into, const std::string& why) {
+  std::string text;
+  resp::append_error(text, "ERR", why);
+  into.items.push_back({item::kind::forget}); // what parts of it came to
+  into.say(text);
+  door_->probe->failed();
+  skips_ = true;
+}
+
+/// The step is over; a command, unless a long word follows.
+bool door_connection::end_step() {
+  step_.reset();
+  skips_ = false;
+  return true;
+}
+
+/// Counted as a client from its first command on.
+bool door_connection::admit(door_batch& into) {
+  if (admitted_ || !talk_.admitted())
+    return true;
+  admitted_ = true;
+  due_[for_admission] = clock::time_point::max();
+  const auto& limits = environment_.limits;
+  auto leaves = environment_.clients->admit(record_->id, false, {limits.connections_max, limits.groups});
+  if (leaves)
+    return true;
+  environment_.client_probe->refused(metrics::refusal::connections_max);
+  refuse_call(into, "max number of clients reached: " + leaves.error().text);
+  ends_ = true;
+  return false;
+}
+
+/// False: it has to be the first of a batch.
+bool door_connection::begin_command(door_batch& into) {
+  std::string_view called = step_->words.empty() ? "" : step_->words.front();
+  calling_ = resp::find_command(called);
+  if (calling_ != nullptr && calling_->what == command::hello && !into.empty())
+    return false; // what is replied before is in the former version
+  ++record_->requests;
+  ++record_->answered;
+  door_->probe->called(calling_ == nullptr ? command::unknown : calling_->what);
+  if (!admit(into))
+    return true;
+  size_t words = step_->words.size() + (step_is_value() ? 1 + step_->words_left : 0);
+  std::string refusal;
+  if (!talk_.may_call(calling_, called, words, refusal)) {
+    into.say(refusal);
+    door_->probe->failed();
+    skips_ = true;
+  } else if (calling_->what == command::set && words > 3) {
+    refuse_call(into, std::string(set_usage));
+  } else if (calling_->writes && environment_.group->will_join()) {
+    std::string text;
+    resp::append_error(text, "LOADING",
+                       "the disk tier is being opened: values are stored and removed once it has been");
+    into.say(text);
+    skips_ = true;
+  } else if (calling_->what == command::mget) {
+    std::string head;
+    resp::append_array_head(head, words - 1);
+    into.say(head);
+  }
+  return true;
+}
+
+bool door_connection::collect_call(door_batch& into) {
+  auto words = step_->words;
+  switch (calling_->what) {
+    case command::get: return collect_keys(into, door_batch::work::read, item::kind::value);
+    case command::mget: return collect_keys(into, door_batch::work::read, item::kind::element);
+    case command::exists: return collect_keys(into, door_batch::work::read, item::kind::count);
+    case command::del:
+    case command::unlink: return collect_keys(into, door_batch::work::remove, item::kind::count);
+    case command::set:
+    case command::mset: return collect_pairs(into);
+    case command::dbsize:
+    case command::info:
+      if (!into.takes(door_batch::work::count))
+        return false;
+      into.what = door_batch::work::count;
+      into.items.push_back({calling_->what == command::info ? item::kind::info : item::kind::dbsize});
+      return end_step();
+    default: {
+      std::string reply;
+      talk_.serve(calling_->what, words, reply, nullptr);
+      into.say(reply);
+      if (calling_->what == command::client || calling_->what == command::hello)
+        record_->set_name(talk_.name().empty() ? "resp" : talk_.name());
+      ends_ = ends_ || talk_.leaves();
+      return end_step();
+    }
+  }
+}
+
+bool door_connection::collect_keys(door_batch& into, door_batch::work work, item::kind as) {
+  for (; next_word_ < step_->words.size(); ++next_word_) {
+    if (!into.takes(work))
+      return false;
+    into.items.push_back({as, into.add(work, key_of(step_->words[next_word_]))});
+  }
+  if (as == item::kind::count) {
+    into.what = work;
+    into.items.push_back({item::kind::sum});
+  }
+  return end_step();
+}
+
+bool door_connection::serves_value() const {
+  size_t words = step_->words.size() + (step_->continued ? 1 : 0); // a key is the last of them
+  return calling_ != nullptr && ((calling_->what == command::set && !step_->continued && words == 2) ||
+                                 (calling_->what == command::mset && words % 2 == 0));
+}
+
+/// Of SET and MSET, up to a long value.
+bool door_connection::collect_pairs(door_batch& into) {
+  size_t end = step_->words.size() - (step_is_value() ? 1 : 0);
+  bool one = calling_->what == command::set;
+  for (; next_word_ < end; next_word_ += 2) {
+    if (!into.takes(door_batch::work::write))
+      return false;
+    size_t key = into.add(door_batch::work::write, key_of(step_->words[next_word_]));
+    into.set(key, step_->words[next_word_ + 1]);
+    into.items.push_back({one ? item::kind::stored : item::kind::part, key});
+  }
+  if (step_is_value())
+    return false;
+  if (!one) {
+    into.what = door_batch::work::write;
+    into.items.push_back({item::kind::parts});
+  }
+  return end_step();
+}
+
+std::string door_connection::info(uint64_t keys) const {
+  auto number = [](uint64_t value) { return std::to_string(value); };
+  auto uptime = std::chrono::duration_cast<std::chrono::seconds>(environment_.now() - environment_.started);
+  const auto& group = *environment_.group;
+  std::string text =
+      "# Server\r\nredis_version:7.0.0\r\nserver_name:terrace\r\nterrace_version:" TERRACE_VERSION
+      "\r\nredis_mode:standalone\r\ntcp_port:0\r\nuptime_in_seconds:" +
+      number(static_cast<uint64_t>(uptime.count()));
+  text += "\r\n\r\n# Clients\r\nconnected_clients:" + number(environment_.clients->count(standing::client));
+  text += "\r\nmaxclients:" + number(environment_.limits.connections_max);
+  text += "\r\n\r\n# Memory\r\nmaxmemory:" + number(group.memory->size());
+  text += "\r\nmaxmemory_policy:terrace\r\n\r\n# Persistence\r\nloading:" + number(group.will_join() ? 1 : 0);
+  text += "\r\n\r\n# Stats\r\nkeyspace_hits:" + number(door_->probe->hits());
+  text += "\r\nkeyspace_misses:" + number(door_->probe->misses());
+  text += "\r\n\r\n# Replication\r\nrole:master\r\n\r\n# Keyspace\r\n";
+  if (keys != 0)
+    text += "db0:keys=" + number(keys) + ",expires=0,avg_ttl=0\r\n";
+  return text;
+}
+
+} // namespace terrace::actors

@@ -1,0 +1,217 @@
+// The requests behind value_transfer.hpp, as coroutines of the actor that asks.
+#pragma once
+
+#include "actors/resp/value_transfer.hpp"
+#include "actors/transfer/load_actor.hpp"
+#include "coroutine/ask.hpp"
+#include "tier/confirm.hpp"
+#include "tier/object_notices.hpp"
+#include "transfer/store_window.hpp"
+
+#include <utility>
+
+namespace terrace::actors {
+
+/// The failure of an answer, or of its request.
+template <class Answer>
+error failure_in(const result<Answer>& answer) {
+  return answer ? answer->failure : answer.error();
+}
+
+/// Looks for the values in all tiers, and holds them. What somebody is writing is not found.
+template <class Self>
+task<result<found_values>> find_values(Self self, const value_subject& of) {
+  found_values found;
+  size_t missing = of.objects->size();
+  for (const tier_parts& tier : of.group->tiers()) {
+    if (missing == 0 || (tier.mover && !tier.reads()))
+      continue;
+    probe_request wanted{of.objects, true, true};
+    const tier_actor& whom = tier.tier;
+    auto answer = co_await ask<probe_answer>(self, whom, std::move(wanted), "tier");
+    if (auto failure = failure_in(answer); failure.code != errc::ok)
+      co_return tl::unexpected(failure);
+    if (!answer->held)
+      continue;
+    found.holds.push_back({tier.kind, answer->held});
+    missing = 0;
+    for (size_t i = 0; i < of.objects->size(); ++i)
+      missing += found.of(i) == nullptr ? 1 : 0;
+  }
+  co_return found;
+}
+
+/// A value that a tier below holds, brought into host memory. Nullopt: it is gone, or damaged.
+template <class Self>
+task<result<std::optional<held_value>>> bring_value(Self self, const value_subject& of, size_t value,
+                                                    const tier_hold& from, caf::actor load) {
+  const object_place& place = from.held->places()[value];
+  auto one = std::make_shared<object_batch>();
+  one->keys = {of.objects->keys[value]};
+  one->parents.resize(1);
+  one->payload_bytes = {place.payload_bytes};
+  load_job job;
+  job.group = of.group;
+  job.in = of.in;
+  job.objects = one;
+  job.context = of.context;
+  job.note_access = false;
+  // Exactly the object that was found: another one under its key may have another size.
+  hold_ptr part(new object_hold(release_sink_ptr{}, {place}),
+                [held = from.held](object_hold* gone) { delete gone; });
+  job.leased = {{from.tier, std::move(part)}};
+  auto loaded = co_await ask<load_result>(self, load, std::move(job), "load");
+  if (!loaded)
+    co_return tl::unexpected(loaded.error());
+  if (loaded->failure.code != errc::ok && loaded->failure.code != errc::gone)
+    co_return tl::unexpected(loaded->failure);
+  if (loaded->chunks == 0)
+    co_return std::optional<held_value>();
+  auto holds = std::make_shared<std::vector<hold_ptr>>(std::move(loaded->holds));
+  co_return std::optional<held_value>({loaded->places->front(), holds});
+}
+
+/// Removes whatever the tier has under the keys, also what is being written there when it is asked first: that is awaited.
+/// Marks what was removed.
+template <class Self>
+task<error> remove_from(Self self, const value_subject& of, tier_actor tier, std::vector<bool>& removed) {
+  for (bool waited = false;; waited = true) {
+    if (auto failure = why_ended(of.context, "removal"); failure.code != errc::ok)
+      co_return failure;
+    acquire_request present;
+    present.objects = of.objects;
+    present.fill = false;
+    present.note_access = false;
+    present.context = of.context;
+    auto found = co_await ask<acquire_answer>(self, tier, std::move(present), "tier");
+    if (auto failure = failure_in(found); failure.code != errc::ok)
+      co_return failure;
+    discard_notice old{{}, discard_reason::unwanted};
+    for (size_t i = 0; i < found->states.size(); ++i)
+      if (found->states[i] == acquired_state::held) {
+        old.ids.push_back(found->places[i].id);
+        removed[i] = true;
+      }
+    if (!old.ids.empty())
+      self->send(tier, std::move(old)); // what is asked next finds them no more
+    if (!found->any(acquired_state::pending) || waited)
+      co_return error{};   // who writes there now has begun later
+    found->held = nullptr; // whoever waits holds nothing
+    await_request others{of.objects, of.context};
+    auto written = co_await ask<await_answer>(self, tier, std::move(others), "tier");
+    if (auto failure = failure_in(written); failure.code != errc::ok)
+      co_return failure;
+  }
+}
+
+/// Removes the values from all tiers. What was on its way from one tier to another is found in the next round, because each
+/// of them reserves its place before it looks whether the object is still where it comes from: up into host memory in the
+/// second one, and if it was offered to a tier below from there, in the third.
+template <class Self>
+task<error> remove_values(Self self, const value_subject& of, std::vector<bool>& removed) {
+  constexpr int rounds_max = 4;
+  removed.assign(of.objects->size(), false);
+  for (int round = 0; round < rounds_max; ++round) {
+    std::vector<bool> now(of.objects->size(), false);
+    for (const tier_parts& tier : of.group->tiers()) {
+      tier_actor whom = tier.tier;
+      auto failure = co_await remove_from<Self>(self, of, whom, now);
+      if (failure.code != errc::ok)
+        co_return failure;
+    }
+    bool any = false;
+    for (size_t i = 0; i < now.size(); ++i)
+      if (now[i])
+        any = removed[i] = true;
+    if (!any || of.group->tiers().size() == 1)
+      co_return error{};
+  }
+  co_return error{};
+}
+
+/// Permission to add the values to what waits for the tiers below.
+template <class Self>
+task<error> take_credits_for(Self self, const value_subject& of, reserved_values& into) {
+  uint64_t bytes = store_window(0, of.objects).physical_bytes();
+  for (const tier_parts& tier : of.group->tiers()) {
+    if (tier.demotion != demotion_mode::write_through || !tier.writes())
+      continue;
+    write_credit_request wanted{bytes, of.context};
+    write_through_actor writer = tier.write_through;
+    auto given = co_await ask<write_credit_answer>(self, writer, std::move(wanted), "write-through");
+    if (auto failure = failure_in(given); failure.code != errc::ok)
+      co_return failure;
+    into.credits.push_back({writer, given->credit});
+  }
+  co_return error{};
+}
+
+/// Space in host memory for the values, which replace earlier ones: those are removed. From then on until the space is
+/// published or given up, nobody else writes these keys, and nothing brings an earlier value back: host memory takes none,
+/// and what a tier below is writing of it is removed there when it is complete. (delayed: until there is memory, and others
+/// have written the same keys)
+///
+/// False: others are writing some of several keys. They are to be reserved one by one then: who waits for one key while it
+/// has another would wait in a circle.
+template <class Self>
+task<result<bool>> reserve_values(Self self, const value_subject& of, reserved_values& into) {
+  auto refused = co_await take_credits_for<Self>(self, of, into);
+  if (refused.code != errc::ok)
+    co_return tl::unexpected(refused);
+  const tier_actor& host = of.group->host;
+  std::vector<bool> removed(of.objects->size());
+  for (bool first = true;; first = false) {
+    if (auto failure = why_ended(of.context, "store"); failure.code != errc::ok)
+      co_return tl::unexpected(failure);
+    acquire_request wanted;
+    wanted.objects = of.objects;
+    wanted.note_access = first;
+    wanted.context = of.context;
+    auto space = co_await ask<acquire_answer>(self, host, std::move(wanted), "host tier");
+    if (auto failure = failure_in(space); failure.code != errc::ok)
+      co_return tl::unexpected(failure);
+    bool others = space->any(acquired_state::pending);
+    if (!others && !space->any(acquired_state::held)) {
+      into.space = std::move(*space);
+      break;
+    }
+    *space = {}; // it holds nothing while it waits: neither the others' values nor space
+    if (of.objects->size() != 1 && (others || !first))
+      co_return false;
+    auto failure = co_await remove_from<Self>(self, of, host, removed);
+    if (failure.code != errc::ok)
+      co_return tl::unexpected(failure);
+  }
+  for (const tier_parts& tier : of.group->tiers()) {
+    if (tier.kind == tier_kind::host)
+      continue;
+    tier_actor whom = tier.tier;
+    auto failure = co_await remove_from<Self>(self, of, whom, removed);
+    if (failure.code != errc::ok)
+      co_return tl::unexpected(failure);
+  }
+  co_return true;
+}
+
+/// Makes values visible whose bytes are in their space, and has them written to the tiers below.
+template <class Self>
+task<error> publish_values(Self self, const value_subject& of, reserved_values& values) {
+  publish_request complete;
+  complete.places = values.space.places;
+  complete.hold = !values.credits.empty();
+  complete.in = of.in;
+  uint64_t bytes = 0;
+  for (const object_place& place : complete.places)
+    bytes += place.payload_bytes;
+  of.group->tiers().front().probe->written(bytes);
+  const tier_actor& host = of.group->host;
+  auto published = co_await ask<publish_answer>(self, host, std::move(complete), "host tier");
+  if (auto failure = failure_in(published); failure.code != errc::ok)
+    co_return failure;
+  for (const reserved_values::credit_of& each : values.credits)
+    self->send(each.to, write_through_notice{of.in, of.objects, published->held, each.credit, {}});
+  values.space.reserved = nullptr;
+  co_return error{};
+}
+
+} // namespace terrace::actors

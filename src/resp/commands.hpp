@@ -1,0 +1,59 @@
+// The commands of the door.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace terrace::resp {
+
+enum class command : uint8_t {
+  get,
+  mget,
+  exists,
+  set,
+  mset,
+  del,
+  unlink,
+  dbsize,
+  ping,
+  echo,
+  auth,
+  hello,
+  info,
+  command,
+  config,
+  select,
+  client,
+  quit,
+  unknown, ///< any other one
+};
+constexpr size_t commands = 19;
+
+struct command_row {
+  command what = command::unknown;
+  std::string_view name; ///< lower case
+  int arity = 0;         ///< words of a call, its name included; negative: at least so many
+  bool writes = false;
+  int first_key = 0; ///< 0: no keys
+  int last_key = 0;  ///< negative: counted from the end
+  int step = 0;
+
+  bool accepts(size_t words) const {
+    return arity >= 0 ? words == static_cast<size_t>(arity) : words >= static_cast<size_t>(-arity);
+  }
+};
+
+/// All but `unknown`, in the order of the enumeration.
+std::span<const command_row> command_table();
+
+/// By name, in whatever case. Null: the door has no such command.
+const command_row* find_command(std::string_view name);
+
+std::string_view to_string(command what);
+
+/// Without regard to case; `lower` is in lower case.
+bool same_word(std::string_view word, std::string_view lower);
+
+} // namespace terrace::resp

@@ -1,0 +1,490 @@
+// The door for Redis clients, over its socket: what they store, find, replace and remove, and what they must not do.
+#include "resp_client.hpp"
+#include "tests/support/scrape.hpp"
+#include "workload.hpp"
+
+#include <sys/stat.h>
+
+#include <atomic>
+#include <thread>
+
+namespace terrace::e2e {
+namespace {
+
+bool has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+std::string value_of(size_t bytes, unsigned seed) {
+  std::string value(bytes, '\0');
+  uint64_t state = seed * 0x9e3779b97f4a7c15ULL + 1;
+  for (char& c : value) {
+    state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+    c = static_cast<char>(state >> 56);
+  }
+  return value;
+}
+
+/// A daemon whose door is at `door()`.
+struct RespDoor : ::testing::Test {
+  temporary_folder folder{"/tmp"};
+  std::unique_ptr<daemon_under_test> daemon;
+
+  std::string door() const { return folder / "resp.sock"; }
+  daemon_options options(uint64_t disk_bytes = 0, const std::string& more = {}) const {
+    daemon_options with;
+    with.disk_bytes = disk_bytes;
+    with.more = resp_section(door(), more);
+    return with;
+  }
+  void start(const daemon_options& with) { daemon = std::make_unique<daemon_under_test>(with); }
+  void start(uint64_t disk_bytes = 0, const std::string& more = {}) {
+    start(options(disk_bytes, more));
+    if (disk_bytes != 0) {
+      ASSERT_TRUE(daemon->await_log("joined"));
+    }
+  }
+};
+
+TEST_F(RespDoor, StoresFindsReplacesAndRemoves) {
+  start();
+  resp_client client(door());
+  EXPECT_EQ(client.call({"GET", "a"}), "(nil)");
+  EXPECT_EQ(client.call({"SET", "a", "one"}), "OK");
+  EXPECT_EQ(client.call({"GET", "a"}), "one");
+  EXPECT_EQ(client.call({"SET", "a", "another value"}), "OK");
+  EXPECT_EQ(client.call({"GET", "a"}), "another value");
+  EXPECT_EQ(client.call({"SET", "empty", ""}), "OK");
+  EXPECT_EQ(client.call({"GET", "empty"}), "");
+  EXPECT_EQ(client.call({"EXISTS", "a", "b", "a", "empty"}), "(integer) 3");
+  EXPECT_EQ(client.call({"MSET", "b", "2", "c", "3", "b", "4"}), "OK");
+  EXPECT_EQ(client.call({"MGET", "a", "b", "nothing", "c"}), "[another value, 4, (nil), 3]");
+  EXPECT_EQ(client.call({"DBSIZE"}), "(integer) 4");
+  EXPECT_EQ(client.call({"DEL", "a", "nothing", "b", "a"}), "(integer) 2");
+  EXPECT_EQ(client.call({"GET", "a"}), "(nil)");
+  EXPECT_EQ(client.call({"UNLINK", "c"}), "(integer) 1");
+  EXPECT_EQ(client.call({"DBSIZE"}), "(integer) 1");
+  EXPECT_TRUE(has(client.call({"INFO"}), "db0:keys=1,"));
+  std::string key(10'000, 'k');
+  EXPECT_EQ(client.call({"SET", key, "long key"}), "OK");
+  EXPECT_EQ(client.call({"GET", key}), "long key");
+  EXPECT_EQ(client.call({"HELLO", "3"}).substr(0, 8), "[server,");
+  EXPECT_EQ(client.call({"GET", "nothing"}), "(nil)");
+}
+
+TEST_F(RespDoor, ValuesHaveAnySize) {
+  start();
+  resp_client client(door());
+  unsigned seed = 0;
+  for (size_t bytes :
+       {1UL, 16383UL, 16384UL, 16385UL, 65536UL, 100'000UL, 1UL << 20, (4UL << 20) + 3, 9UL << 20}) {
+    auto value = value_of(bytes, ++seed);
+    EXPECT_EQ(client.call({"SET", "k", value}), "OK") << bytes;
+    EXPECT_EQ(client.call({"GET", "k"}), value) << bytes;
+  }
+  auto large = value_of(300'000, 77);
+  EXPECT_EQ(client.call({"MSET", "x", "1", "y", large, "z", "3", "w", large}), "OK");
+  EXPECT_EQ(client.call({"MGET", "x", "y", "z", "w"}), "[1, " + large + ", 3, " + large + "]");
+}
+
+TEST_F(RespDoor, CommandsInOnePieceAreAnsweredInOrder) {
+  start();
+  resp_client client(door());
+  auto large = value_of(200'000, 5);
+  std::string all;
+  for (int i = 0; i < 100; ++i) {
+    std::string key = "k" + std::to_string(i % 16);
+    all += resp_call({"SET", key, std::to_string(i)}) + resp_call({"GET", key}) + "PING\r\n" +
+           resp_call({"DEL", key, "other"}) + resp_call({"EXISTS", key});
+  }
+  all += resp_call({"SET", "large", large});
+  for (int i = 0; i < 40; ++i)
+    all += resp_call({"GET", "large"});
+  std::thread sender([&] { client.send(all); });
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_EQ(client.reply(), "OK") << i;
+    ASSERT_EQ(client.reply(), std::to_string(i));
+    ASSERT_EQ(client.reply(), "PONG");
+    ASSERT_EQ(client.reply(), "(integer) 1");
+    ASSERT_EQ(client.reply(), "(integer) 0");
+  }
+  EXPECT_EQ(client.reply(), "OK");
+  for (int i = 0; i < 40; ++i)
+    ASSERT_EQ(client.reply(), large) << i;
+  sender.join();
+}
+
+TEST_F(RespDoor, WhatItDoesNotHaveIsNamed) {
+  start(0, "value_bytes_max = \"1MiB\"\n");
+  resp_client client(door());
+  EXPECT_TRUE(has(client.call({"SET", "a", "1", "EX", "10"}), "-ERR expected SET key value"));
+  EXPECT_TRUE(has(client.call({"SET", "a", value_of(100'000, 1), "NX"}), "-ERR expected SET key value"));
+  EXPECT_EQ(client.call({"GET", "a"}), "(nil)");
+  EXPECT_TRUE(has(client.call({"FLUSHALL"}), "-ERR unknown command 'FLUSHALL'"));
+  EXPECT_TRUE(has(client.call({"ECHO", value_of(100'000, 1)}), "-ERR a word of 100000 bytes"));
+  EXPECT_TRUE(has(client.call({"SET", "a", value_of((1 << 20) + 1, 1)}), "value_bytes_max of [[resp]]"));
+  EXPECT_EQ(client.call({"MSET", "a", "1", "b", value_of(2 << 20, 1), "c", "3"}).substr(0, 4), "-ERR");
+  EXPECT_EQ(client.call({"MSET", "a", "1", "c", "3"}), "OK"); // what failed before is over
+  EXPECT_EQ(client.call({"PING"}), "PONG");
+  client.send("*1\r\n:1\r\n");
+  EXPECT_TRUE(has(client.reply(), "Protocol error"));
+  EXPECT_EQ(client.reply(), "(end)");
+}
+
+TEST_F(RespDoor, AValueThatCannotFitIsRefusedAndTheConnectionGoesOn) {
+  start();
+  resp_client client(door());
+  EXPECT_EQ(client.call({"SET", "a", value_of(40 << 20, 1)}).substr(0, 1), "-");
+  EXPECT_EQ(client.call({"SET", "a", "small"}), "OK");
+  EXPECT_EQ(client.call({"GET", "a"}), "small");
+}
+
+TEST_F(RespDoor, APasswordIsNeededAndChecked) {
+  write_file(folder / "password", "open sesame\n");
+  ::chmod((folder / "password").c_str(), 0600);
+  start(0, "password_file = \"" + std::string(folder / "password") + "\"\n");
+  resp_client client(door());
+  EXPECT_TRUE(has(client.call({"GET", "a"}), "-NOAUTH"));
+  EXPECT_TRUE(has(client.call({"AUTH", "wrong"}), "-WRONGPASS"));
+  EXPECT_TRUE(has(client.call({"SET", "a", value_of(100'000, 1)}), "-NOAUTH"));
+  EXPECT_EQ(client.call({"AUTH", "open sesame"}), "OK");
+  EXPECT_EQ(client.call({"SET", "a", "1"}), "OK");
+  resp_client other(door());
+  EXPECT_TRUE(has(other.call({"HELLO", "3", "AUTH", "default", "open sesame"}), "terrace") ||
+              has(other.call({"PING"}), "PONG"));
+  EXPECT_EQ(other.call({"GET", "a"}), "1");
+}
+
+TEST_F(RespDoor, AClientThatEndsInTheMiddleLeavesNothing) {
+  start();
+  auto large = value_of(8 << 20, 3);
+  {
+    resp_client client(door());
+    auto whole = resp_call({"SET", "large", large});
+    client.send(whole.substr(0, whole.size() / 2));
+  }
+  {
+    resp_client client(door());
+    client.send("*2\r\n$3\r\nGET\r\n$5\r\nlar");
+    client.send_no_more();
+    EXPECT_EQ(client.reply(), "(end)");
+  }
+  resp_client client(door());
+  EXPECT_EQ(client.call({"GET", "large"}), "(nil)");
+  // All of host memory can be had: nothing of the unfinished value is left.
+  tester native(daemon->socket());
+  EXPECT_TRUE(eventually([&] { return native.tier("host").used_bytes == 0; }));
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(client.call({"SET", "v" + std::to_string(i), large}), "OK");
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(client.call({"GET", "v" + std::to_string(i)}), large);
+}
+
+TEST_F(RespDoor, WhatIsSentBeforeTheEndIsAnswered) {
+  start();
+  resp_client client(door());
+  client.send(resp_call({"SET", "a", "1"}) + resp_call({"GET", "a"}));
+  client.send_no_more();
+  EXPECT_EQ(client.reply(), "OK");
+  EXPECT_EQ(client.reply(), "1");
+  EXPECT_EQ(client.reply(), "(end)");
+}
+
+TEST_F(RespDoor, QuitAndShutdownEndConnections) {
+  start();
+  resp_client client(door()), other(door());
+  EXPECT_EQ(other.call({"PING"}), "PONG");
+  EXPECT_EQ(client.call({"QUIT"}), "OK");
+  EXPECT_EQ(client.reply(), "(end)");
+  EXPECT_EQ(daemon->terminate(), 0);
+  EXPECT_EQ(other.reply(), "(end)");
+  struct stat status {};
+  EXPECT_NE(::stat(door().c_str(), &status), 0);
+}
+
+TEST_F(RespDoor, ASlowReaderHoldsABoundedNumberOfValues) {
+  auto with = options();
+  with.host_bytes = 64 * mebibyte;
+  start(with);
+  resp_client writer(door()), slow(door());
+  auto value = value_of(1 << 20, 9);
+  for (int i = 0; i < 50; ++i)
+    ASSERT_EQ(writer.call({"SET", "k" + std::to_string(i), value}), "OK");
+  std::string all;
+  for (int i = 0; i < 50; ++i)
+    all += resp_call({"GET", "k" + std::to_string(i)});
+  slow.send(all); // and it does not read
+  tester native(daemon->socket());
+  EXPECT_TRUE(eventually([&] { return native.tier("host").leased_objects > 0; }));
+  // What it holds leaves room for others.
+  for (int i = 0; i < 60; ++i)
+    ASSERT_EQ(writer.call({"SET", "new" + std::to_string(i), value}), "OK") << i;
+  EXPECT_LE(native.tier("host").leased_objects, 48u);
+  int got = 0;
+  for (int i = 0; i < 50; ++i)
+    got += slow.reply() == value ? 1 : 0;
+  EXPECT_GE(got, 16);
+}
+
+TEST_F(RespDoor, ItsMetricsCount) {
+  auto with = options();
+  auto port = test::free_port();
+  with.metrics = "127.0.0.1:" + std::to_string(port);
+  start(with);
+  resp_client client(door());
+  client.call({"SET", "a", "12345"});
+  client.call({"GET", "a"});
+  client.call({"GET", "b"});
+  client.call({"NOTHING"});
+  EXPECT_TRUE(has(client.call({"INFO"}), "keyspace_hits:1\r\nkeyspace_misses:1"));
+  auto text = test::scrape(port);
+  auto of = [&](const std::string& name, const std::string& more = {}) {
+    return test::number_behind(text, "terrace_resp_" + name + "_total{group=\"default\"" + more + "}");
+  };
+  auto commands = [&](const std::string& command) {
+    auto ours = of("commands", ",command=\"" + command + "\"");
+    return ours >= 0 ? ours
+                     : test::number_behind(text, "terrace_resp_commands_total{command=\"" + command +
+                                                     "\",group=\"default\"}");
+  };
+  EXPECT_EQ(commands("get"), 2);
+  EXPECT_EQ(commands("set"), 1);
+  EXPECT_EQ(commands("other"), 1);
+  EXPECT_EQ(of("errors"), 1);
+  EXPECT_EQ(of("hits"), 1);
+  EXPECT_EQ(of("misses"), 1);
+  EXPECT_EQ(of("read_bytes"), 5);
+  EXPECT_EQ(of("stored_bytes"), 5);
+}
+
+TEST_F(RespDoor, ValuesAreEvictedLikeEverythingElse) {
+  start();
+  resp_client client(door());
+  auto value = value_of(1 << 20, 9);
+  for (int i = 0; i < 100; ++i)
+    ASSERT_EQ(client.call({"SET", "k" + std::to_string(i), value}), "OK") << i;
+  EXPECT_EQ(client.call({"GET", "k99"}), value);
+  int present = 0;
+  for (int i = 0; i < 100; ++i)
+    present += client.call({"EXISTS", "k" + std::to_string(i)}) == "(integer) 1" ? 1 : 0;
+  EXPECT_GT(present, 20);
+  EXPECT_LT(present, 32);
+}
+
+TEST_F(RespDoor, ValuesSurviveARestartByDiskAndEvictionFromHostMemory) {
+  start(256 * mebibyte);
+  {
+    resp_client client(door());
+    for (unsigned i = 0; i < 60; ++i) // twice the host memory
+      ASSERT_EQ(client.call({"SET", "k" + std::to_string(i), value_of(1'000'000 + i, i)}), "OK") << i;
+    ASSERT_EQ(client.call({"SET", "small", "a small one"}), "OK");
+    for (unsigned i = 0; i < 60; ++i)
+      ASSERT_EQ(client.call({"GET", "k" + std::to_string(i)}), value_of(1'000'000 + i, i)) << i;
+  }
+  ASSERT_EQ(daemon->terminate(), 0);
+  daemon->start();
+  ASSERT_TRUE(daemon->await_log("joined"));
+  resp_client client(door());
+  for (unsigned i = 0; i < 60; ++i)
+    ASSERT_EQ(client.call({"GET", "k" + std::to_string(i)}), value_of(1'000'000 + i, i)) << i;
+  EXPECT_EQ(client.call({"GET", "small"}), "a small one");
+  EXPECT_EQ(client.call({"DBSIZE"}), "(integer) 61");
+}
+
+TEST_F(RespDoor, AReplacedOrRemovedValueNeverComesBackFromDisk) {
+  start(256 * mebibyte);
+  resp_client client(door());
+  auto filler = value_of(1 << 20, 1000);
+  for (unsigned round = 0; round < 3; ++round) {
+    for (unsigned i = 0; i < 20; ++i)
+      ASSERT_EQ(client.call({"SET", "k" + std::to_string(i), value_of(200'000 + round * 7, i + 100 * round)}),
+                "OK");
+    ASSERT_EQ(client.call({"DEL", "k0", "k1"}), "(integer) 2");
+    for (unsigned i = 0; i < 60; ++i) // drives them out of host memory
+      ASSERT_EQ(client.call({"SET", "filler" + std::to_string(i), filler}), "OK");
+    EXPECT_EQ(client.call({"MGET", "k0", "k1"}), "[(nil), (nil)]");
+    for (unsigned i = 2; i < 20; ++i)
+      ASSERT_EQ(client.call({"GET", "k" + std::to_string(i)}), value_of(200'000 + round * 7, i + 100 * round))
+          << round << " " << i;
+  }
+  ASSERT_EQ(daemon->terminate(), 0);
+  daemon->start();
+  ASSERT_TRUE(daemon->await_log("joined"));
+  resp_client later(door());
+  EXPECT_EQ(later.call({"MGET", "k0", "k1"}), "[(nil), (nil)]");
+  for (unsigned i = 2; i < 20; ++i)
+    EXPECT_EQ(later.call({"GET", "k" + std::to_string(i)}), value_of(200'014, i + 200)) << i;
+}
+
+TEST_F(RespDoor, ManyClientsWriteTheSameKeys) {
+  start(256 * mebibyte);
+  std::vector<std::thread> clients;
+  std::atomic<int> wrong{0};
+  for (unsigned c = 0; c < 4; ++c)
+    clients.emplace_back([&, c] {
+      resp_client client(door());
+      for (unsigned i = 0; i < 150; ++i) {
+        std::string key = "shared" + std::to_string(i % 5);
+        size_t bytes = i % 3 == 0 ? 40'000 : 500;
+        std::string value(bytes, static_cast<char>('a' + c));
+        if (i % 7 == 6)
+          client.call({"DEL", key, "shared0"});
+        else if (client.call({"SET", key, value}) != "OK")
+          ++wrong;
+        auto got = client.call({"GET", key});
+        bool whole = got == "(nil)" || (!got.empty() && got == std::string(got.size(), got.front()) &&
+                                        (got.size() == 500 || got.size() == 40'000));
+        wrong += whole ? 0 : 1;
+      }
+    });
+  for (std::thread& client : clients)
+    client.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST_F(RespDoor, AClearRemovesValuesAndOperatorsSeeTheClient) {
+  start();
+  resp_client client(door());
+  EXPECT_EQ(client.call({"CLIENT", "SETNAME", "cache-user"}), "OK");
+  EXPECT_EQ(client.call({"SET", "a", "1"}), "OK");
+  auto clients = run({program("TERRACE"), "clients", "--socket", daemon->socket()});
+  EXPECT_TRUE(has(clients.out, "cache-user")) << clients.out << clients.err;
+  auto cleared = run({program("TERRACE"), "clear", "--all", "--socket", daemon->socket()});
+  EXPECT_EQ(cleared.exit_code, 0) << cleared.err;
+  EXPECT_EQ(client.call({"GET", "a"}), "(nil)");
+}
+
+TEST_F(RespDoor, NobodyElseMayOpenTheSpaceOfValues) {
+  start();
+  tester native(daemon->socket());
+  client::space_spec spec{.model = "resp", .dtype = "bytes", .layout = "terrace.resp"};
+  spec.chunk_tokens = spec.hash_block_tokens = 1;
+  spec.pools = {{.name = "value", .object_bytes = 512 * mebibyte}};
+  auto opened = native->open_space(spec);
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error().code, errc::denied);
+}
+
+TEST_F(RespDoor, ALoopbackPortNeedsAPasswordAndServes) {
+  write_file(folder / "password", "secret");
+  ::chmod((folder / "password").c_str(), 0600);
+  daemon_options with;
+  with.more =
+      "[[resp]]\naddress = \"127.0.0.1:0\"\npassword_file = \"" + std::string(folder / "password") + "\"\n";
+  start(with);
+  ASSERT_TRUE(daemon->await_log("serves Redis clients on 127.0.0.1:"));
+  auto at = daemon->log().find("Redis clients on 127.0.0.1:");
+  auto port = static_cast<uint16_t>(std::stoi(daemon->log().substr(at + 27)));
+  resp_client client(port);
+  EXPECT_EQ(client.call({"AUTH", "secret"}), "OK");
+  auto value = value_of(3 << 20, 4);
+  EXPECT_EQ(client.call({"SET", "a", value}), "OK");
+  EXPECT_EQ(client.call({"GET", "a"}), value);
+}
+
+TEST_F(RespDoor, MistakesInItsConfigurationAreNamed) {
+  struct {
+    std::string section, text;
+  } wrong[] = {
+      {"address = \"0.0.0.0:6379\"\npassword_file = \"/x\"\n", "a loopback address"},
+      {"address = \"127.0.0.1:6379\"\n", "every user of this machine can connect to a port"},
+      {"", "resp[0].path is missing, and so is address"},
+      {"path = \"/a\"\naddress = \"127.0.0.1:1\"\npassword_file = \"/x\"\n", "is given, and so is address"},
+      {"path = \"/a\"\ngroup = \"other\"\n", "which no socket has"},
+      {"path = \"/a\"\nport = 1\n", "unknown option 'port' in [resp]"},
+      {"path = \"/a\"\nvalue_bytes_max = \"1GiB\"\n", "1KiB to 512MiB"},
+      {"path = \"relative\"\n", "an absolute path"},
+  };
+  for (const auto& each : wrong) {
+    write_file(folder / "wrong.toml", "[[resp]]\n" + each.section);
+    auto ended = run({program("TERRACED"), "--check", "--config", folder / "wrong.toml"});
+    EXPECT_EQ(ended.exit_code, 2);
+    EXPECT_TRUE(has(ended.err, each.text)) << each.section << ended.err;
+  }
+  write_file(folder / "password", "secret\n");
+  ::chmod((folder / "password").c_str(), 0644);
+  write_file(folder / "open.toml",
+             "[[listen]]\npath = \"" + std::string(folder / "s") + "\"\n[disk]\nenabled = false\n" +
+                 resp_section(door(), "password_file = \"" + std::string(folder / "password") + "\"\n"));
+  auto ended = run({program("TERRACED"), "--config", folder / "open.toml"});
+  EXPECT_NE(ended.exit_code, 0);
+  EXPECT_TRUE(has(ended.err, "is open to every user")) << ended.err;
+}
+
+// ---- clients of others ----
+
+bool installed(const std::string& name) { return run({"sh", "-c", "command -v " + name}).exit_code == 0; }
+
+TEST_F(RespDoor, RedisCliReachesIt) {
+  if (!installed("redis-cli"))
+    GTEST_SKIP() << "no redis-cli on this machine; install the package `redis-tools`";
+  start();
+  auto cli = [&](std::vector<std::string> words, const std::string& input = {}) {
+    words.insert(words.begin(), {"redis-cli", "-s", door()});
+    return run(words, input).out;
+  };
+  EXPECT_EQ(cli({"SET", "a", "from redis-cli"}), "OK\n");
+  EXPECT_EQ(cli({"GET", "a"}), "from redis-cli\n");
+  EXPECT_EQ(cli({"-3", "GET", "nothing"}), "\n");
+  EXPECT_EQ(cli({"EXISTS", "a", "b"}), "1\n");
+  auto value = std::string(5 << 20, 'x');
+  EXPECT_EQ(cli({"-x", "SET", "large"}, value), "OK\n");
+  EXPECT_EQ(cli({"GET", "large"}), value + "\n");
+  EXPECT_EQ(cli({}, "PING\nDBSIZE\nECHO hello\n"), "PONG\n2\nhello\n");
+}
+
+TEST_F(RespDoor, RedisBenchmarkReachesIt) {
+  if (!installed("redis-benchmark"))
+    GTEST_SKIP() << "no redis-benchmark on this machine; install the package `redis-tools`";
+  start();
+  for (std::string bytes : {"64", "100000"}) {
+    auto done = run({"redis-benchmark", "-s", door(), "-t", "ping_inline,ping_mbulk,set,get,mset", "-n",
+                     "2000", "-c", "8", "-P", "16", "-d", bytes, "-r", "50", "-q"});
+    EXPECT_EQ(done.exit_code, 0) << done.err;
+    EXPECT_TRUE(has(done.out, "SET: ") && has(done.out, "GET: ")) << done.out;
+    EXPECT_FALSE(has(done.out + done.err, "Error from server")) << done.out << done.err;
+  }
+}
+
+constexpr const char* python_client = R"(
+import redis, sys
+for protocol in (2, 3):
+    r = redis.Redis(unix_socket_path=sys.argv[1], protocol=protocol, client_name="py")
+    assert r.ping()
+    assert r.set("k", b"\x00\x01" * 70000) and r.get("k") == b"\x00\x01" * 70000
+    assert r.mset({"a": 1, "b": 2}) and r.mget("a", "b", "zz") == [b"1", b"2", None]
+    assert r.exists("a", "b", "zz") == 2 and r.delete("a", "zz") == 1
+    assert r.dbsize() == 2 and r.info()["redis_mode"] == "standalone"
+    with r.pipeline(transaction=False) as p:
+        for i in range(16):
+            p.set("p%d" % i, "x" * 1000 * i)
+        for i in range(16):
+            p.get("p%d" % i)
+        out = p.execute()
+    assert out[16:] == [b"x" * 1000 * i for i in range(16)]
+    try:
+        r.set("k", "v", ex=10)
+        raise SystemExit("an expiry was taken")
+    except redis.ResponseError as e:
+        assert "no expiry" in str(e)
+    r.delete(*["p%d" % i for i in range(16)], "b")
+print("done")
+)";
+
+TEST_F(RespDoor, RedisPyReachesIt) {
+  auto venv = run({"sh", "-c", "python3 -c 'import redis' 2>/dev/null && echo here"});
+  std::string python = "python3";
+  if (!has(venv.out, "here")) {
+    auto made =
+        run({"sh", "-c",
+             "python3 -m venv " + std::string(folder / "venv") + " && " + std::string(folder / "venv") +
+                 "/bin/pip install -q --disable-pip-version-check redis"});
+    if (made.exit_code != 0)
+      GTEST_SKIP() << "redis-py cannot be installed here: the Python package index is not reachable";
+    python = folder / "venv/bin/python3";
+  }
+  start();
+  auto done = run({python, "-c", python_client, door()});
+  EXPECT_EQ(done.out, "done\n") << done.err;
+}
+
+} // namespace
+} // namespace terrace::e2e
