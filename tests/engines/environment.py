@@ -45,6 +45,27 @@ def with_engines() -> Path:
         return python_of("torch.txt", "vllm.txt", "lmcache.txt")
 
 
+def newest_vllm(python: Path) -> Path | None:
+    """A folder with the newest release for GPUs, whose modules can be imported by `python`, which has all else that they need,
+    but not run. None where it cannot be installed."""
+    folder = cache_folder() / f"vllm-newest-{hashlib.sha256((HERE / 'newest.txt').read_bytes()).hexdigest()[:12]}"
+    with open(folder.with_suffix(".lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "complete").exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            try:
+                command(python, "-m", "pip", "install", "--quiet", "--no-compile", "--no-deps", "--retries", "1",
+                        "--target", folder, "-r", HERE / "newest.txt", because="the newest vLLM cannot be installed")
+            except Unavailable as reason:
+                shutil.rmtree(folder, ignore_errors=True)
+                print(f"interfaces are compared with the vLLM that is run alone: {reason}", flush=True)
+                return None
+            for library in folder.glob("**/*.so"):
+                library.unlink()  # they need a GPU's driver
+            (folder / "complete").touch()
+    return folder
+
+
 def check_memory() -> None:
     with open("/proc/meminfo") as lines:
         free = next(int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable"))
