@@ -22,14 +22,17 @@ CHUNK_TOKENS = 16
 class Daemon:
     """Runs from its construction on, when it is ready, until `stop`."""
 
-    def __init__(self, host_bytes: int = 32 << 20, more: str = "", connection: str = "", disk_bytes: int = 0) -> None:
-        """`more` and `connection`: lines of [[listen]] and of [connection]. Without `disk_bytes` there is no disk tier."""
+    def __init__(
+        self, host_bytes: int = 32 << 20, more: str = "", connection: str = "", disk_bytes: int = 0, host: str = "",
+        workers: int = 2,
+    ) -> None:
+        """`more`, `connection`, `host`: lines of [[listen]], [connection] and [host]. Without `disk_bytes` there is no disk."""
         self.folder = Path(tempfile.mkdtemp(prefix="terrace-python-"))
         self.socket = str(self.folder / "terrace.sock")
         (self.folder / "state").mkdir()
         (self.folder / "terraced.toml").write_text(
             f"""[daemon]
-workers = 2
+workers = {workers}
 [[listen]]
 path = "{self.socket}"
 {more}
@@ -38,6 +41,7 @@ staging_bytes = "8MiB"
 {connection}
 [host]
 bytes = {host_bytes}
+{host}
 [disk]
 enabled = {"true" if disk_bytes else "false"}
 path = "{self.folder / "state"}"

@@ -1,0 +1,178 @@
+"""The Python client beside libterrace, and vLLM's tier: client.py FIGURE"""
+
+from __future__ import annotations
+
+import array
+import asyncio
+import mmap
+import os
+import sys
+import time
+from collections.abc import Callable
+from statistics import median, quantiles
+
+import terrace
+import terrace.aio
+import torch
+from daemon import PATIENCE, Daemon
+from figures import of_libterrace, place, report
+from terrace.link import HostPool
+from terrace.vllm.cache import PoolCache
+
+ROUNDS = 5
+LOOKUPS = 3000
+CHUNKS = 128
+SMALL = 4096
+LARGE = 4 << 20
+OBJECTS = 64
+DEPTH = 4
+
+
+def daemon_with(host_bytes: int) -> Daemon:
+    """As those of ./bench/run."""
+    return Daemon(host_bytes, host='policy = "lru"', workers=1)
+
+
+def spec_of(object_bytes: int) -> terrace.SpaceSpec:
+    return terrace.SpaceSpec(model="bench", dtype="u8", layout="opaque", pools=[terrace.Pool("kv", object_bytes=object_bytes)])
+
+
+def chain_of(count: int, seed: int) -> list[bytes]:
+    return [seed.to_bytes(4, "big") + i.to_bytes(28, "big") for i in range(count)]
+
+
+def store(daemon: terrace.Connection, space: terrace.Space, chain: list[bytes], object_bytes: int) -> None:
+    memory = terrace.Memory(object_bytes)
+    with daemon.register_region(memory, timeout=PATIENCE) as region:
+        for i in range(len(chain)):
+            what = terrace.Prefix.of_digests(chain[: i + 1])
+            daemon.store(space, what, region, [(0, object_bytes)], first_chunk=i, timeout=PATIENCE)
+
+
+def microseconds(count: int, work: Callable[[], object]) -> list[float]:
+    taken = []
+    for _ in range(count):
+        began = time.perf_counter_ns()
+        work()
+        taken.append((time.perf_counter_ns() - began) / 1e3)
+    return taken
+
+
+def python_lookup() -> None:
+    server = daemon_with(256 << 20)
+    blocking: list[float] = []
+    awaited: list[float] = []
+    limits: list[float] = []
+    try:
+        chain = chain_of(CHUNKS, 1)
+        digests = b"".join(chain)
+        with terrace.connect(server.socket, timeout=PATIENCE) as daemon:
+            space = daemon.open_space(spec_of(SMALL), timeout=PATIENCE)
+            store(daemon, space, chain, SMALL)
+
+            def ask() -> None:
+                assert daemon.lookup(space, terrace.Prefix.of_digests(digests)).found_chunks == CHUNKS
+
+            for _ in range(ROUNDS):
+                limits.append(of_libterrace("lookup_latency", "lookup_latency_p50"))
+                place(os.getpid(), 0)
+                place(server.process.pid, 1)
+                microseconds(500, ask)
+                blocking.append(median(microseconds(LOOKUPS, ask)))
+                awaited.append(median(asyncio.run(await_lookups(server.socket, digests))))
+                os.sched_setaffinity(0, range(os.cpu_count() or 1))
+    finally:
+        server.stop()
+    report("python_lookup_p50", "us", blocking, limits)
+    report("python_lookup_asyncio_p50", "us", awaited, limits)
+
+
+async def await_lookups(socket: str, digests: bytes) -> list[float]:
+    taken = []
+    async with await terrace.aio.connect(socket, timeout=PATIENCE) as daemon:
+        space = await daemon.open_space(spec_of(SMALL), timeout=PATIENCE)
+        for i in range(LOOKUPS + 500):
+            began = time.perf_counter_ns()
+            found = await daemon.lookup(space, terrace.Prefix.of_digests(digests))
+            assert found.found_chunks == CHUNKS
+            if i >= 500:
+                taken.append((time.perf_counter_ns() - began) / 1e3)
+    return taken
+
+
+def python_load() -> None:
+    """A lease, and its objects copied into a tensor in shared memory by this process, as host_load_mapped does."""
+    server = daemon_with(1 << 30)
+    values: list[float] = []
+    limits: list[float] = []
+    try:
+        with terrace.connect(server.socket, timeout=PATIENCE) as daemon:
+            space = daemon.open_space(spec_of(LARGE), timeout=PATIENCE)
+            chain = chain_of(OBJECTS, 2)
+            store(daemon, space, chain, LARGE)
+            prefix = terrace.Prefix.of_digests(chain)
+            tensor = torch.empty(DEPTH, LARGE, dtype=torch.uint8).share_memory_()
+
+            def load() -> float:
+                began = time.perf_counter()
+                found = daemon.lookup(space, prefix, lease=True, timeout=PATIENCE)
+                assert found.found_chunks == OBJECTS and found.lease is not None
+                with found.lease as lease:
+                    for first in range(0, OBJECTS, DEPTH):
+                        daemon.load_under_lease(lease, list(tensor), first_chunk=first, chunks=DEPTH, timeout=PATIENCE)
+                return OBJECTS * LARGE / 1e9 / (time.perf_counter() - began)
+
+            load()
+            for _ in range(ROUNDS):
+                limits.append(of_libterrace("host_load", "host_load_mapped"))
+                values.append(median(load() for _ in range(ROUNDS)))
+    finally:
+        server.stop()
+    report("python_load", "GB/s", values, limits)
+
+
+def vllm_tier_submit() -> None:
+    """Time in the scheduler's thread for 128 blocks; the daemon has a processor of its own."""
+    row, rows, turns = 16 << 10, 128, 300
+    server = daemon_with(64 << 20)
+    path = f"/dev/shm/terrace-bench-{os.getpid()}"
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        os.ftruncate(descriptor, rows * row)
+        pool = mmap.mmap(descriptor, rows * row)
+        cache = PoolCache(server.socket, [spec_of(row)], HostPool(descriptor, rows * row, 0, row), name="bench")
+        while not cache.connected:
+            time.sleep(0.01)
+        place(os.getpid(), 0)
+        place(server.process.pid, 1)
+        numbers = array.array("i", range(rows))
+        taken: dict[str, list[float]] = {"lookup": [], "flush": [], "submit_store": [], "submit_load": [], "finished": []}
+
+        def timed(name: str, call: Callable[[], object]) -> object:
+            began = time.perf_counter_ns()
+            result = call()
+            taken[name].append((time.perf_counter_ns() - began) / 1e3)
+            return result
+
+        for turn in range(turns):
+            keys = [(1000 * turn + i).to_bytes(32, "big") + bytes(4) for i in range(rows)]
+            timed("lookup", lambda: [cache.lookup(key, "r") for key in keys])
+            timed("flush", cache.flush)
+            for name, what in (("submit_store", cache.store), ("submit_load", cache.load)):
+                timed(name, lambda: what(turn, keys, numbers, "r"))
+                while not timed("finished", cache.finished):
+                    time.sleep(0.0005)  # a step of the engine
+            cache.forget("r")
+        for name, times in taken.items():
+            percent = quantiles(times, n=100)
+            report(f"vllm_tier_{name}_p50", "us", [percent[49]])
+            report(f"vllm_tier_{name}_p99", "us", [percent[98]])
+        cache.close()
+        pool.close()
+    finally:
+        os.unlink(path)
+        server.stop()
+
+
+if __name__ == "__main__":
+    {"python_lookup": python_lookup, "python_load": python_load, "vllm_tier_submit": vllm_tier_submit}[sys.argv[1]]()
