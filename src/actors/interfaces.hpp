@@ -57,11 +57,11 @@ using messages = message_list<
     await_lookup_answer, cancel_lookup_request, cancel_lookup_answer, open_session_request,
     open_session_answer, use_session_request, use_session_answer, save_session_request, save_session_answer,
     yield_holds_request, yield_holds_answer, close_session_request, close_session_answer, sessions_request,
-    sessions_answer, group_status_request, group_report, sweep_notice, clear_turn_notice, next_part_notice,
-    start_journal, resize_memory, memory_prepared, policies_notice, quotas_notice, quotas_changed_notice,
-    resize_groups, begin_notice, drain_notice, confirm_notice, leave_notice, resume_notice, disk_prepared,
-    memory_committed, open_disk_notice, commit_piece_notice, add_source, remember_clear_request,
-    remember_clear_answer>;
+    refer_tail_request, refer_tail_answer, sessions_answer, group_status_request, group_report, sweep_notice,
+    clear_turn_notice, next_part_notice, start_journal, resize_memory, memory_prepared, policies_notice,
+    quotas_notice, quotas_changed_notice, resize_groups, begin_notice, drain_notice, confirm_notice,
+    leave_notice, resume_notice, disk_prepared, memory_committed, open_disk_notice, commit_piece_notice,
+    add_source, remember_clear_request, remember_clear_answer>;
 
 } // namespace terrace::actors
 
@@ -271,6 +271,8 @@ using group_actor = caf::typed_actor<
     caf::replies_to<yield_holds_request>::with<yield_holds_answer>,
     caf::replies_to<close_session_request>::with<close_session_answer>,
     caf::replies_to<sessions_request>::with<sessions_answer>,
+    // From a connection that is about to store or save a partial chunk.
+    caf::replies_to<refer_tail_request>::with<refer_tail_answer>,
     // From a connection whose request ended early.
     caf::reacts_to<sweep_notice>, caf::replies_to<group_status_request>::with<group_report>>;
 

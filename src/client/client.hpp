@@ -52,6 +52,8 @@ struct lookup_result {
   uint32_t chunk_tokens = 0;     ///< of `await_lookup`: tokens of a chunk in the lookup's space; otherwise 0
   uint32_t recompute_chunks = 0; ///< further ones are present, but computing them is faster (space_spec)
   std::optional<session_point> session; ///< what the session has now, of a lookup in a session
+  uint32_t tail_tokens = 0;             ///< not 0: the last found chunk is a partial one, of so many tokens
+  std::vector<uint64_t> cursors; ///< as they were saved, if what was found ends where the saved turn does
 };
 
 struct connect_options {
@@ -170,7 +172,8 @@ class connection {
 
   /// A turn: looks up `prompt`, whose first `unchanged` tokens are those of the session, and makes it the session's.
   /// Sends only what is new; if the daemon does not know the session as this handle does, or not at all, the whole prompt.
-  /// `request` gives everything else; the items in its prefix are those of the whole prompt.
+  /// `request` gives everything else; the items in its prefix are those of the whole prompt. With a tail in its prefix, the
+  /// partial chunk at the end of the saved turn is found, too.
   result<lookup_result> lookup(session& of, std::span<const uint32_t> prompt, uint64_t unchanged,
                                lookup_request request = {}, deadline until = {});
 
@@ -179,6 +182,14 @@ class connection {
   result<saved_session> save(session& of, std::span<const uint32_t> prompt, uint64_t unchanged,
                              std::span<const item> items = {}, const request_options& options = {},
                              deadline until = {});
+
+  /// The same for a turn whose partial chunk is stored, too, in all pools and on all ranks: its end is saved with it, and with
+  /// `cursors`, one for each pool or none, which lookups return that find this end. Error: `not_found`, if an object of the
+  /// partial chunk is missing: the session stays at its last saved turn.
+  result<saved_session> save_with_tail(session& of, std::span<const uint32_t> prompt, uint64_t unchanged,
+                                       std::span<const uint64_t> cursors = {},
+                                       std::span<const item> items = {}, const request_options& options = {},
+                                       deadline until = {});
 
   /// A handle for a session that another connection of the trust group has opened, and what it has.
   session adopt_session(const space& in, const session_id& id, const session_point& at,
@@ -189,6 +200,9 @@ class connection {
 
   /// Those of the trust group.
   result<sessions_status> sessions(deadline until = {});
+
+  /// Of one of them; none: there is no such session.
+  result<std::optional<session_status>> session_status_of(const session_id& id, deadline until = {});
 
   /// Reports how an inference request ended.
   result<void> end_inference(const inference_end& what, deadline until = {});
@@ -309,6 +323,13 @@ class connection {
       -> result<decltype(read(std::declval<const Table&>()))>;
   template <class T>
   result<T> finish(result<ticket<T>> submitted, deadline until);
+  struct turn_end { ///< that is saved
+    bool tail = false;
+    std::span<const uint64_t> cursors;
+  };
+  result<saved_session> save_turn(session& of, std::span<const uint32_t> prompt, uint64_t unchanged,
+                                  const turn_end& end, std::span<const item> items,
+                                  const request_options& options, deadline until);
   template <class Attempt>
   auto in_session(session& of, std::span<const uint32_t> prompt, uint64_t unchanged,
                   std::span<const item> items, deadline until, Attempt&& send) -> decltype(send(prefix()));

@@ -226,7 +226,11 @@ result<lookup_result> connection::wait(ticket<lookup_result>& under_way, deadlin
                         .digests = detail::decode_digests(table),
                         .digest_width = table.digest_width(),
                         .recompute_chunks = table.recompute_chunks(),
-                        .session = {}};
+                        .session = {},
+                        .tail_tokens = table.tail_tokens(),
+                        .cursors = {}};
+    if (table.cursors())
+      found.cursors.assign(table.cursors()->begin(), table.cursors()->end());
     if (table.tiers() && table.found_chunks() > 0)
       std::memcpy(found.tiers.data(), table.tiers()->data(), table.found_chunks());
     if (table.session_digest())

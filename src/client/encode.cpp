@@ -44,7 +44,7 @@ Offset<wire::Prefix> encode(body_builder& body, const prefix& what) {
   auto tag_list = tags.empty() ? 0 : body.CreateVector(tags);
   return wire::CreatePrefix(body, tokens, parent, what.parent_tokens, digests, what.digest_width,
                             static_cast<wire::DigestUnit>(what.unit), end_offsets, lora, salt, item_list,
-                            tag_list, session);
+                            tag_list, session, what.tail);
 }
 
 Offset<wire::Options> encode(body_builder& body, const request_options& options) {

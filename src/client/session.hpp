@@ -114,7 +114,11 @@ struct session_status {
   uint64_t bytes = 0;            ///< of the daemon's memory, as if it shared nothing
   session_mode mode = session_mode::tagged;
   uint64_t held_tokens = 0;
-  uint64_t held_bytes = 0; ///< in all tiers
+  uint64_t held_bytes = 0;   ///< in all tiers
+  uint64_t saved_tokens = 0; ///< of the last turn that was saved with its end; 0: none
+  uint32_t tail_tokens = 0;  ///< of these, in a partial chunk
+  uint64_t own_tokens =
+      0; ///< what belongs to the session alone: allocated, up to the end of a chunk, less protected
 };
 
 struct sessions_status {

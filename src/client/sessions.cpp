@@ -42,6 +42,17 @@ saved_session decode_saved(const wire::SaveSessionAnswer& table) {
   return saved;
 }
 
+sessions_status decode_sessions(const wire::SessionsAnswer& table) {
+  sessions_status all{table.count(), table.bytes(), table.evicted(), {}, table.held(), table.held_bytes()};
+  for (const auto* one : *table.sessions())
+    all.sessions.push_back({to_session(*one->session()), connection_id{one->connection()}, one->space(),
+                            one->keep(), one->generation(), one->protected_tokens(), one->committed_tokens(),
+                            one->allocated_tokens(), one->bytes(), static_cast<session_mode>(one->mode()),
+                            one->held_tokens(), one->held_bytes(), one->saved_tokens(), one->tail_tokens(),
+                            one->own_tokens()});
+  return all;
+}
+
 flatbuffers::Offset<flatbuffers::String> optional_text(body_builder& body, const std::string& text) {
   return text.empty() ? flatbuffers::Offset<flatbuffers::String>() : body.CreateString(text);
 }
@@ -179,8 +190,10 @@ result<lookup_result> connection::lookup(session& of, std::span<const uint32_t> 
                                          lookup_request request, deadline until) {
   request.in = of.in();
   auto items = request.what.items;
+  bool tail = request.what.tail;
   return in_session(of, prompt, unchanged, items, until, [&](const prefix& what) {
     request.what = what;
+    request.what.tail = tail;
     auto found = lookup(request, until);
     if (found)
       of.moved(*found);
@@ -191,16 +204,34 @@ result<lookup_result> connection::lookup(session& of, std::span<const uint32_t> 
 result<saved_session> connection::save(session& of, std::span<const uint32_t> prompt, uint64_t unchanged,
                                        std::span<const item> items, const request_options& options,
                                        deadline until) {
+  return save_turn(of, prompt, unchanged, {}, items, options, until);
+}
+
+result<saved_session> connection::save_with_tail(session& of, std::span<const uint32_t> prompt,
+                                                 uint64_t unchanged, std::span<const uint64_t> cursors,
+                                                 std::span<const item> items, const request_options& options,
+                                                 deadline until) {
+  return save_turn(of, prompt, unchanged, {true, cursors}, items, options, until);
+}
+
+result<saved_session> connection::save_turn(session& of, std::span<const uint32_t> prompt, uint64_t unchanged,
+                                            const turn_end& end, std::span<const item> items,
+                                            const request_options& options, deadline until) {
   auto number = core_->space_id_of(of.in());
   if (!number)
     return tl::unexpected<error>(number.error());
-  return in_session(of, prompt, unchanged, items, until, [&](const prefix& what) {
+  return in_session(of, prompt, unchanged, items, until, [&](prefix what) {
+    what.tail = end.tail;
     auto saved = ask<kind::save_session>(
         *core_->now(), until,
         [&](body_builder& body) {
           auto prefix = detail::encode(body, what);
           auto terms = detail::encode(body, options);
-          return wire::CreateSaveSession(body, *number, prefix, detail::milliseconds_left(until), terms);
+          flatbuffers::Offset<flatbuffers::Vector<uint64_t>> cursors;
+          if (!end.cursors.empty())
+            cursors = body.CreateVector(end.cursors.data(), end.cursors.size());
+          return wire::CreateSaveSession(body, *number, prefix, detail::milliseconds_left(until), terms,
+                                         cursors);
         },
         decode_saved);
     if (saved)
@@ -211,16 +242,15 @@ result<saved_session> connection::save(session& of, std::span<const uint32_t> pr
 
 result<sessions_status> connection::sessions(deadline until) {
   return ask<kind::sessions>(
-      *core_->now(), until, [](body_builder& body) { return wire::CreateSessions(body); },
+      *core_->now(), until, [](body_builder& body) { return wire::CreateSessions(body); }, decode_sessions);
+}
+
+result<std::optional<session_status>> connection::session_status_of(const session_id& id, deadline until) {
+  return ask<kind::sessions>(
+      *core_->now(), until, [&](body_builder& body) { return wire::CreateSessions(body, write(body, id)); },
       [](const wire::SessionsAnswer& table) {
-        sessions_status all{table.count(), table.bytes(),     table.evicted(), {},
-                            table.held(),  table.held_bytes()};
-        for (const auto* one : *table.sessions())
-          all.sessions.push_back(
-              {to_session(*one->session()), connection_id{one->connection()}, one->space(), one->keep(),
-               one->generation(), one->protected_tokens(), one->committed_tokens(), one->allocated_tokens(),
-               one->bytes(), static_cast<session_mode>(one->mode()), one->held_tokens(), one->held_bytes()});
-        return all;
+        auto found = decode_sessions(table).sessions;
+        return found.empty() ? std::nullopt : std::optional(found.front());
       });
 }
 

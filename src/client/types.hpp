@@ -126,6 +126,8 @@ struct prefix {
   std::span<const item> items;
   std::span<const std::string_view> tags;
   std::span<const uint8_t> session; ///< 16 bytes: continued at `parent_tokens`; see session::continued
+  bool tail =
+      false; ///< the tokens after the last whole chunk are a chunk, too: the last one (docs/sessions.md)
 
   static prefix of_tokens(std::span<const uint32_t> tokens) {
     prefix p;

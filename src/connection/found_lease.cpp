@@ -4,6 +4,10 @@
 
 namespace terrace {
 
+uint64_t tokens_of(const lease& held, size_t count) {
+  return tokens_of_chunks(count, held.chunks.size(), held.tail_tokens, held.in->spec.chunk_tokens);
+}
+
 lease_ptr lease_on(const lookup_answer& found, const chunk_prefix& prefix, space_ptr in, lease_id id,
                    connection_id owner, std::chrono::steady_clock::time_point now) {
   auto taken = std::make_shared<lease>();
@@ -11,6 +15,8 @@ lease_ptr lease_on(const lookup_answer& found, const chunk_prefix& prefix, space
   taken->owner = owner;
   taken->in = std::move(in);
   taken->chunks.assign(prefix.chunks.begin(), prefix.chunks.begin() + found.plan.found_chunks);
+  if (taken->chunks.size() == prefix.chunks.size())
+    taken->tail_tokens = prefix.tail_tokens;
   taken->before = prefix.parent;
   taken->first_token = prefix.first_token;
   taken->held = found.held;
@@ -32,11 +38,14 @@ lookup_outcome outcome_of(const lookup_answer& found, const space_spec& spec, co
 
 void count_hits(metrics::space_probe& probe, const space_spec& spec, const prefix_plan& plan) {
   uint64_t chunk_tokens = spec.chunk_tokens;
-  probe.asked(plan.requested_chunks * chunk_tokens);
+  uint64_t absent = plan.tail_tokens == 0 ? 0 : chunk_tokens - plan.tail_tokens; // in the last chunk
+  probe.asked(plan.requested_chunks * chunk_tokens - absent);
   auto chunks = chunks_by_tier(plan);
   for (size_t tier = 0; tier < chunks.size(); ++tier)
-    if (chunks[tier] != 0)
-      probe.hit(static_cast<tier_kind>(tier), chunks[tier] * chunk_tokens);
+    if (chunks[tier] != 0) {
+      bool last = absent != 0 && plan.chunk_tiers.back() == static_cast<tier_kind>(tier);
+      probe.hit(static_cast<tier_kind>(tier), chunks[tier] * chunk_tokens - (last ? absent : 0));
+    }
 }
 
 } // namespace terrace

@@ -113,11 +113,15 @@ void group_book::await(const await_lookup_request& request, std::function<void(a
 void group_book::take(const end_owner_notice& notice) {
   leases_.end(notice.owner);
   sessions_.end(notice.owner);
+  stored_tails_.end(notice.owner);
   sessions_changed();
 }
 
 open_session_answer group_book::answer(const open_session_request& request) {
-  sessions_.open(request.what);
+  tail_reference tail;
+  if (request.what.state)
+    tail = refer_to(request.what.state->saved());
+  sessions_.open(request.what, std::move(tail));
   sessions_changed();
   return {};
 }
@@ -131,7 +135,8 @@ use_session_answer group_book::answer(const use_session_request& request) {
 }
 
 save_session_answer group_book::answer(const save_session_request& request) {
-  auto outcome = sessions_.save(request.id, request.generation, request.after);
+  auto outcome =
+      request.hold ? save_end(request) : sessions_.save(request.id, request.generation, request.after);
   if (probe_ && outcome == turn_outcome::saved && !request.hold)
     probe_->session_turn();
   save_session_answer answer{{}, outcome, {}};
@@ -139,6 +144,27 @@ save_session_answer group_book::answer(const save_session_request& request) {
     answer.unheld = keep_hold(request.id, *request.hold);
   sessions_changed();
   return answer;
+}
+
+/// To the tail of the turn; empty if it has none.
+tail_reference group_book::refer_to(const saved_turn_ptr& saved) {
+  if (!saved || saved->tail_tokens == 0)
+    return {};
+  return tails_.refer(saved->in, saved->key, tail_referrer::session);
+}
+
+turn_outcome group_book::save_end(const save_session_request& request) {
+  const saved_turn_ptr& saved = request.after->saved();
+  auto outcome = sessions_.save_end(request.id, request.generation, request.after, refer_to(saved));
+  if (saved && outcome == turn_outcome::saved)
+    stored_tails_.saved(saved->in->id, saved->key);
+  return outcome;
+}
+
+refer_tail_answer group_book::answer(const refer_tail_request& request) {
+  stored_tails_.add(request.owner, request.in, request.key);
+  sessions_changed();
+  return {};
 }
 
 /// Returns why nothing is held. Those that are colder give way.
@@ -232,10 +258,11 @@ close_session_answer group_book::answer(const close_session_request& request) {
 sessions_answer group_book::answer(const sessions_request& request) const {
   sessions_answer all{
       {}, sessions_.size(), sessions_.bytes(), sessions_.evicted(), holds_.size(), holds_.host_bytes(), {}};
-  for (session_report& one : sessions_.list(request.count_max)) {
+  auto reports = request.only ? sessions_.one(*request.only) : sessions_.list(request.count_max);
+  for (session_report& one : reports) {
     all.listed.push_back({std::move(one)});
     if (const auto* held = holds_.find(all.listed.back().what.id)) {
-      all.listed.back().held_tokens = held->what->chunks.size() * held->what->in->spec.chunk_tokens;
+      all.listed.back().held_tokens = tokens_of(*held->what);
       all.listed.back().held_bytes = held->what->bytes;
     }
   }
@@ -250,6 +277,7 @@ void group_book::sessions_changed() {
   if (!probe_)
     return;
   probe_->sessions_are(sessions_.size(), sessions_.bytes(), sessions_.evicted());
+  probe_->tails_are(tails_.size());
   probe_->sessions_hold(holds_.size(), holds_.host_bytes());
 }
 

@@ -9,6 +9,7 @@
 #include "connection/pin_book.hpp"
 #include "connection/session_holds.hpp"
 #include "connection/session_messages.hpp"
+#include "connection/stored_tails.hpp"
 #include "index/space_registry.hpp"
 #include "metrics/client_probe.hpp"
 #include "tier/edge_credit.hpp"
@@ -66,6 +67,7 @@ class group_book {
   yield_holds_answer answer(const yield_holds_request& request);
   close_session_answer answer(const close_session_request& request);
   sessions_answer answer(const sessions_request& request) const;
+  refer_tail_answer answer(const refer_tail_request& request);
 
   /// What sessions held until now. After each notice and request; whoever destroys them does the work of it.
   std::vector<lease_ptr> take_ended_holds() { return std::exchange(ended_holds_, {}); }
@@ -73,6 +75,19 @@ class group_book {
   demoted_chunks next_demotion();
   /// What `next_demotion` returned is on a tier below, as far as it can be; or there is none.
   void demoted(bool below);
+
+  /// One after the other, after each notice and request: tails to which nobody refers any more, to be removed from the tiers
+  /// as long as `tails` says so. `in` is null if there is none.
+  unreferred_tail next_unreferred() { return tails_.next_unreferred(); }
+  void tail_removed() { ///< as far as it was there
+    if (probe_)
+      probe_->tail_removed();
+  }
+
+  /// For a recount.
+  const tail_book& tails() const { return tails_; }
+  const session_table& sessions() const { return sessions_; }
+  const session_holds& holds() const { return holds_; }
 
   group_report answer(const group_status_request& request) const;
 
@@ -82,6 +97,8 @@ class group_book {
   uint64_t end_now(lease_ptr held);
   template <class Enough>
   void cool(const session_id& except, Enough&& enough);
+  tail_reference refer_to(const saved_turn_ptr& saved);
+  turn_outcome save_end(const save_session_request& request);
   std::string keep_hold(const session_id& of, const session_hold& hold);
   void forget_pin(const lease_ptr& pinned);
 
@@ -89,6 +106,8 @@ class group_book {
   lease_registry leases_;
   pin_book pins_;
   lookup_registry lookups_;
+  tail_book tails_; ///< outlives those that refer to tails
+  stored_tails stored_tails_{tails_};
   session_table sessions_;
   session_holds holds_;
   std::vector<lease_ptr> ended_holds_;

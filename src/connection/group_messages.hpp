@@ -38,6 +38,7 @@ struct lease {
   connection_id owner{};
   space_ptr in;
   std::vector<digest> chunks;   ///< of the found prefix
+  uint32_t tail_tokens = 0;     ///< not 0: the last of them is a partial one, of so many tokens
   std::optional<digest> before; ///< the chunk before the first, if known
   uint64_t first_token = 0;     ///< position in the prompt at which the first chunk begins
   tier_holds held;              ///< objects of all ranks of these chunks (index/chunk_layout.hpp)
@@ -46,6 +47,10 @@ struct lease {
   std::chrono::steady_clock::time_point taken;
 };
 using lease_ptr = std::shared_ptr<const lease>;
+
+/// Of the first `count` of its chunks; of all.
+uint64_t tokens_of(const lease& held, size_t count);
+inline uint64_t tokens_of(const lease& held) { return tokens_of(held, held.chunks.size()); }
 
 struct open_space_request {
   space_spec spec;

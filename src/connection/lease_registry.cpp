@@ -68,7 +68,7 @@ std::vector<lease_report> lease_registry::list(uint64_t after, size_t count_max)
                         what->revoked.is_set()};
     if (what->in) {
       report.in = what->in->id;
-      report.tokens = report.chunks * what->in->spec.chunk_tokens;
+      report.tokens = tokens_of(*what);
     }
     listed.push_back(report);
   }

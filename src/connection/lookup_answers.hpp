@@ -24,11 +24,16 @@ struct session_answer {
   size_t width = 0; ///< 0: it is not known
 };
 
+/// What was saved for the end of what was found.
+struct end_answer {
+  std::span<const uint64_t> cursors{};
+};
+
 /// `recompute_chunks`: left out of the plan. `held`: empty if there is no lease.
 inline flatbuffers::Offset<wire::LookupAnswer>
 write_lookup_answer(flatbuffers::FlatBufferBuilder& body, const prefix_plan& plan, uint32_t recompute_chunks,
                     const lease_id& held, const returned_digests& digests = {},
-                    const session_answer& session = {}) {
+                    const session_answer& session = {}, const end_answer& end = {}) {
   static_assert(sizeof(tier_kind) == 1);
   auto tiers =
       body.CreateVector(reinterpret_cast<const uint8_t*>(plan.chunk_tiers.data()), plan.chunk_tiers.size());
@@ -44,13 +49,16 @@ write_lookup_answer(flatbuffers::FlatBufferBuilder& body, const prefix_plan& pla
   flatbuffers::Offset<flatbuffers::Vector<uint8_t>> session_digest;
   if (session.width != 0)
     session_digest = body.CreateVector(session.last.bytes.data(), session.width);
+  flatbuffers::Offset<flatbuffers::Vector<uint64_t>> cursors;
+  if (!end.cursors.empty())
+    cursors = body.CreateVector(end.cursors.data(), end.cursors.size());
   auto missing = plan.missing
                      ? wire::Missing(plan.missing->chunk, plan.missing->pool, plan.missing->rank, false)
                      : wire::Missing();
   return wire::CreateLookupAnswer(
       body, plan.requested_chunks, plan.found_chunks, plan.found_tokens, plan.usable_tokens, tiers, lease,
       plan.first_token, plan.missing ? &missing : nullptr, listed, static_cast<uint8_t>(digests.width),
-      session.tokens, session_digest, recompute_chunks);
+      session.tokens, session_digest, recompute_chunks, plan.tail_tokens, cursors);
 }
 
 } // namespace terrace

@@ -20,6 +20,7 @@ struct lookup_outcome {
   uint32_t chunk_tokens = 0; ///< of its space, which an outcome does not keep open
   prefix_plan plan;
   uint32_t recompute_chunks = 0; ///< as in lookup_answer
+  std::vector<uint64_t> cursors; ///< as they were saved, if what was found ends where the saved turn does
   bool leased = false;
   std::weak_ptr<const lease> held;
   std::function<void()> end_lease; ///< makes its owner release it; may be null

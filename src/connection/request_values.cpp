@@ -88,6 +88,7 @@ prefix_input input_of(const wire::Prefix& prefix) {
   input.digest_width = prefix.digest_width();
   input.unit = prefix.digest_unit() == wire::DigestUnit::chunk ? digest_unit::chunk : digest_unit::hash_block;
   input.end_offsets = span_of(prefix.end_offsets());
+  input.tail = prefix.tail();
   if (prefix.lora() != nullptr)
     input.extra.lora = prefix.lora()->str();
   if (prefix.salt() != nullptr)

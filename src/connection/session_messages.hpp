@@ -37,11 +37,23 @@ struct use_session_answer {
   session_use found;
 };
 
+/// A partial chunk is about to be stored, or saved: until it is saved, or the connection ends, nobody removes it.
+struct refer_tail_request {
+  space_ptr in;
+  digest key;
+  connection_id owner{};
+};
+struct refer_tail_answer {
+  error failure; ///< always `ok`
+};
+
 struct save_session_request {
   session_id id;
   uint64_t generation = 0;
-  session_state_ptr after;
-  std::optional<session_hold> hold; ///< what it holds from now on; none: what it held before
+  session_state_ptr
+      after; ///< its saved turn is this one, if `hold` is given and the turn is saved with its end
+  std::optional<session_hold>
+      hold; ///< what it holds from now on; none: only a lookup, and what was saved stays
 };
 struct save_session_answer {
   error failure; ///< always `ok`: what became of the turn is an outcome
@@ -77,7 +89,8 @@ struct close_session_answer {
 };
 
 struct sessions_request {
-  size_t count_max = 0; ///< of `listed`
+  size_t count_max = 0;           ///< of `listed`
+  std::optional<session_id> only; ///< none: all
 };
 struct listed_session {
   session_report what;

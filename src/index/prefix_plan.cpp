@@ -1,5 +1,7 @@
 #include "index/prefix_plan.hpp"
 
+#include "index/prefix_resolver.hpp"
+
 #include <algorithm>
 #include <cassert>
 #include <cstring>
@@ -97,8 +99,10 @@ steps prefix_planner::plan_rest() {
       co_yield {};
   }
   plan_.found_chunks = plan_.usable_chunks = length;
-  plan_.found_tokens = plan_.usable_tokens = uint64_t{plan_.found_chunks} * spec_->chunk_tokens;
-  if (plan_.found_chunks > 0 && request_.first_token + plan_.found_tokens >= request_.prompt_tokens) {
+  plan_.found_tokens = plan_.usable_tokens = tokens_of(plan_.found_chunks);
+  plan_.tail_tokens = plan_.found_chunks == request_.chunks ? request_.tail_tokens : 0;
+  if (plan_.found_chunks > 0 && !request_.logits &&
+      request_.first_token + plan_.found_tokens >= request_.prompt_tokens) {
     if (trailing_pools_.empty()) {
       plan_.usable_tokens = plan_.found_tokens - 1;
       plan_.usable_chunks = plan_.usable_tokens > 0 ? plan_.found_chunks : 0; // chunks of one token
@@ -108,7 +112,7 @@ steps prefix_planner::plan_rest() {
       while (search.next())
         co_yield {};
       plan_.usable_chunks = length;
-      plan_.usable_tokens = uint64_t{plan_.usable_chunks} * spec_->chunk_tokens;
+      plan_.usable_tokens = tokens_of(plan_.usable_chunks);
     }
   }
   find_missing();
@@ -125,6 +129,11 @@ steps prefix_planner::plan_rest() {
     if (pace.due(layout_.objects_per_chunk()) && chunk + 1 != plan_.found_chunks)
       co_yield {};
   }
+}
+
+/// Of the first chunks.
+uint64_t prefix_planner::tokens_of(uint32_t chunks) const {
+  return tokens_of_chunks(chunks, request_.chunks, request_.tail_tokens, spec_->chunk_tokens);
 }
 
 void prefix_planner::merge_up_to(size_t objects) {

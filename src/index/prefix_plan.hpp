@@ -68,6 +68,8 @@ struct plan_request {
   uint32_t chunks = 0;        ///< number of chunks requested; they begin at `first_token`
   uint64_t first_token = 0;   ///< of the request, 0 unless it continues a parent
   uint64_t prompt_tokens = 0; ///< end of the prompt
+  uint32_t tail_tokens = 0;   ///< not 0: the last of the chunks is a partial one, of so many tokens
+  bool logits = false;        ///< those of the prompt's last token are known: it need not be computed again
 };
 
 /// An object of a prefix.
@@ -87,7 +89,8 @@ struct prefix_object {
 /// must compute at least the last token to get logits. If every pool has the rule `all_chunks`, all chunks
 /// are loaded and the last token is recomputed: the usable prefix ends one token before the end of the
 /// prompt. A recurrent state or a window cannot be rolled back by one token, so in a space with
-/// `trailing_chunks` pools the usable prefix ends at the next shorter length at which every rule holds.
+/// `trailing_chunks` pools the usable prefix ends at the next shorter length at which every rule holds. With the logits of
+/// the prompt's last token, all of it is usable.
 ///
 /// Tokens are counted from the request's first chunk; tokens of a parent are not included.
 struct prefix_plan {
@@ -96,6 +99,7 @@ struct prefix_plan {
   uint32_t usable_chunks = 0; ///< number to load so that `usable_tokens` can be used
   uint64_t first_token = 0;   ///< position in the prompt at which the request's first chunk begins
   uint64_t found_tokens = 0;  ///< found_chunks in tokens
+  uint32_t tail_tokens = 0;   ///< not 0: the last found chunk is a partial one, of so many tokens
   uint64_t usable_tokens = 0;
   std::optional<prefix_object> missing; ///< the first absent object behind the found chunks
 
@@ -151,6 +155,7 @@ class prefix_planner {
   steps find_longest(uint32_t& length);
   void find_missing();
   tier_kind slowest_of(uint32_t chunk) const;
+  uint64_t tokens_of(uint32_t chunks) const;
 
   const space_spec* spec_;
   chunk_layout layout_;

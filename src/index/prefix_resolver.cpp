@@ -2,6 +2,7 @@
 
 #include "index/chunk_layout.hpp"
 #include "index/tags.hpp"
+#include "index/tail_digest.hpp"
 
 #include <algorithm>
 #include <cassert>
@@ -26,6 +27,8 @@ result<void> check_begin(const space_spec& spec, const token_hasher& hasher, con
                  ": expected a multiple of the chunk size (" + decimal(spec.chunk_tokens) + ") up to " +
                  decimal(prefix_input::tokens_max));
   if (!input.digests.empty()) {
+    if (input.tail)
+      return wrong("it has digests and asks for the tail, which is hashed from tokens: send tokens");
     if (!input.parent.empty() || !input.extra.empty())
       return wrong("it has digests and a parent, LoRA name, salt or items, which digests already include: "
                    "leave these out");
@@ -42,14 +45,15 @@ result<void> check_begin(const space_spec& spec, const token_hasher& hasher, con
   return input.extra.validate();
 }
 
-result<void> check_size(const space_spec& spec, uint64_t first, uint64_t tokens) {
+result<void> check_size(const space_spec& spec, uint64_t first, uint64_t tokens, bool tail = false) {
+  uint64_t chunks = (tokens + (tail ? spec.chunk_tokens - 1 : 0)) / spec.chunk_tokens;
   if (first + tokens > prefix_input::tokens_max)
     return wrong("it ends at token " + decimal(first + tokens) + ": expected at most " +
                  decimal(prefix_input::tokens_max));
-  if (tokens / spec.chunk_tokens > prefix_input::chunks_max)
-    return wrong("it has " + decimal(tokens / spec.chunk_tokens) + " chunks: expected at most " +
+  if (chunks > prefix_input::chunks_max)
+    return wrong("it has " + decimal(chunks) + " chunks: expected at most " +
                  decimal(prefix_input::chunks_max));
-  uint64_t objects = tokens / spec.chunk_tokens * chunk_layout(spec).objects_per_chunk();
+  uint64_t objects = chunks * chunk_layout(spec).objects_per_chunk();
   if (objects > prefix_input::objects_max)
     return wrong("its chunks have " + decimal(objects) +
                  " objects over all pools and ranks: expected at most " + decimal(prefix_input::objects_max) +
@@ -154,11 +158,28 @@ static_assert(sizeof(digest) == digest::max_size);
 
 struct prefix_resolver::work {
   prefix_input input;
+  token_hasher* hasher;
+  uint32_t chunk_tokens;
   size_t width;
   std::optional<prefix_hasher> hashing;
   std::optional<digest_reader> reading; ///< of the digests; nullopt: they are read
   chunk_prefix prefix;
   size_t tagged = 0; ///< chunks
+
+  /// After the whole chunks.
+  void add_tail() {
+    auto rest = input.tokens.subspan(prefix.chunks.size() * chunk_tokens);
+    if (!input.tail || rest.empty())
+      return;
+    std::optional<digest> parent;
+    if (!prefix.chunks.empty())
+      parent = prefix.chunks.back();
+    else if (!input.parent.empty())
+      parent = digest::from(input.parent);
+    uint64_t first = input.parent_tokens + prefix.chunks.size() * chunk_tokens;
+    prefix.chunks.push_back(tail_digest(*hasher, parent, first, rest, input.extra));
+    prefix.tail_tokens = static_cast<uint32_t>(rest.size());
+  }
 
   /// True once all chunks have their tags.
   bool tag(size_t work_at_most) {
@@ -183,7 +204,7 @@ result<prefix_resolver> prefix_resolver::make(const space_spec& spec, token_hash
   if (auto valid = validate_tags(input.tags); !valid)
     return tl::unexpected(valid.error());
   std::unique_ptr<work, work_deleter> made(
-      new work{std::move(input), hasher.width(), std::nullopt, std::nullopt, {}});
+      new work{std::move(input), &hasher, spec.chunk_tokens, hasher.width(), std::nullopt, std::nullopt, {}});
   prefix_input& kept = made->input;
   if (!kept.digests.empty()) {
     made->reading.emplace(spec);
@@ -192,7 +213,7 @@ result<prefix_resolver> prefix_resolver::make(const space_spec& spec, token_hash
     made->width = kept.digest_width;
     return prefix_resolver(std::move(made));
   }
-  if (auto valid = check_size(spec, kept.parent_tokens, kept.tokens.size()); !valid)
+  if (auto valid = check_size(spec, kept.parent_tokens, kept.tokens.size(), kept.tail); !valid)
     return tl::unexpected(valid.error());
   prefix_hasher::position begin{std::nullopt, kept.parent_tokens};
   if (!kept.parent.empty())
@@ -221,6 +242,7 @@ result<bool> prefix_resolver::step(size_t work_at_most) {
       return false;
     w.prefix.chunks = w.hashing->take_chunks();
     w.hashing.reset();
+    w.add_tail();
   }
   return w.tag(work_at_most);
 }

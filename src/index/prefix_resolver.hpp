@@ -28,6 +28,8 @@ struct prefix_input {
 
   extra_keys extra; ///< with tokens only: an engine's digests already include them
   std::vector<std::string> tags;
+  bool tail =
+      false; ///< with tokens only: those after the last whole chunk are a chunk, too (tail_digest.hpp)
 };
 
 /// The chunks of a request.
@@ -36,7 +38,17 @@ struct chunk_prefix {
   std::optional<digest> parent; ///< of the chunk before the first, if it exists and is known
   uint64_t first_token = 0;     ///< where the first chunk begins
   uint64_t prompt_tokens = 0; ///< the end of the prompt as far as sent, including a tail that fills no chunk
+  uint32_t tail_tokens = 0;   ///< not 0: the last of `chunks` is a partial one, of so many tokens
+
+  size_t whole_chunks() const { return chunks.size() - (tail_tokens != 0 ? 1 : 0); }
 };
+
+/// Tokens of the first `count` of `chunks` chunks, of which the last has only `tail_tokens`, unless these are 0.
+constexpr uint64_t tokens_of_chunks(uint64_t count, uint64_t chunks, uint32_t tail_tokens,
+                                    uint32_t chunk_tokens) {
+  return count * chunk_tokens -
+         (tail_tokens != 0 && count != 0 && count == chunks ? chunk_tokens - tail_tokens : 0);
+}
 
 /// Validates first, then hashes tokens or reads digests in steps. A `parent` at
 /// token 0 is a seed chosen by the client, for engines that do not derive theirs from the space's seed.

@@ -42,6 +42,8 @@ chunk_prefix part_of(const chunk_prefix& whole, const chunk_range& range) {
   auto first = whole.chunks.begin() + static_cast<std::ptrdiff_t>(range.first);
   part.chunks.assign(first, first + static_cast<std::ptrdiff_t>(range.count));
   part.parent = range.first == 0 ? whole.parent : *std::prev(first);
+  if (range.first + range.count == whole.chunks.size())
+    part.tail_tokens = whole.tail_tokens;
   return part;
 }
 

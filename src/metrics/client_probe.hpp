@@ -51,7 +51,11 @@ class client_probe {
   void pins_are(uint64_t count, uint64_t bytes) noexcept; ///< of the trust group
   /// Of the trust group. `evicted`: since the start, over a bound.
   void sessions_are(uint64_t count, uint64_t bytes, uint64_t evicted) noexcept;
-  void session_turn() noexcept { session_turns_.add(); }       ///< one that was saved
+  void tails_are(uint64_t count) noexcept {
+    tails_.set(count);
+  }                                                      ///< of the trust group, that somebody refers to
+  void tail_removed() noexcept { tails_removed_.add(); } ///< from the tiers, because nobody does any more
+  void session_turn() noexcept { session_turns_.add(); } ///< one that was saved
   void sessions_hold(uint64_t count, uint64_t bytes) noexcept; ///< of host memory, of the trust group
   void session_demoted(bool below) noexcept { (below ? sessions_demoted_ : sessions_released_).add(); }
   void session_unheld() noexcept { sessions_unheld_.add(); } ///< it alone is too large
@@ -60,8 +64,8 @@ class client_probe {
 
  private:
   gauge sessions_, session_bytes_, sessions_evicted_, pins_, pinned_bytes_;
-  gauge held_sessions_, session_held_bytes_;
-  counter session_turns_, sessions_demoted_, sessions_released_, sessions_unheld_;
+  gauge held_sessions_, session_held_bytes_, tails_;
+  counter session_turns_, sessions_demoted_, sessions_released_, sessions_unheld_, tails_removed_;
   gauge connections_, request_bytes_, staged_bytes_, quarantined_bytes_, leases_, old_leases_;
   counter accepted_, received_bytes_, sent_bytes_, stalls_, leases_taken_, leases_shortened_, leases_revoked_;
   counter recompute_requests_, recompute_tokens_, no_load_requests_, no_store_requests_;

@@ -146,6 +146,8 @@ result<void> check(const wire::Prefix& prefix) {
   if (prefix.session())
     if (auto ok = check_session(prefix); !ok)
       return ok;
+  if (prefix.tail() && !prefix.tokens())
+    return refuse("expected tokens in a prefix with a tail, got digests: the tail is hashed from its tokens");
   if (!prefix.tokens() == !prefix.digests())
     return refuse("expected exactly one of tokens and digests in a prefix, got " +
                   std::string(prefix.tokens() ? "both" : "neither"));
@@ -405,6 +407,12 @@ result<void> check(const wire::SaveSession& table) {
   if (!table.prefix()->session())
     return refuse("expected a prefix that continues a session");
   if (auto ok = check(*table.prefix()); !ok)
+    return ok;
+  if (table.cursors() && !table.prefix()->tail())
+    return refuse("expected a tail with cursors, which are those of the turn's end");
+  if (auto ok = check_aligned("cursors", table.cursors()); !ok)
+    return ok;
+  if (auto ok = check_number("number of cursors", size_of(table.cursors()), 0, open_pools_max); !ok)
     return ok;
   return check(table.options());
 }

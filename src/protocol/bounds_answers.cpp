@@ -41,6 +41,10 @@ result<void> check(const wire::LookupAnswer& table) {
     return ok;
   if (auto ok = check_digest("session_digest", table.session_digest()); !ok)
     return ok;
+  if (auto ok = check_aligned("cursors", table.cursors()); !ok)
+    return ok;
+  if (auto ok = check_number("number of cursors", size_of(table.cursors()), 0, open_pools_max); !ok)
+    return ok;
   return check_id("lease", table.lease(), true);
 }
 

@@ -19,10 +19,11 @@ digest digest_of(const digest_chain& chain, std::span<const uint32_t> tail, toke
 } // namespace
 
 session_state::session_state(digest_chain chain, std::vector<uint32_t> tail, uint32_t chunk_tokens,
-                             token_hasher& hasher)
+                             token_hasher& hasher, saved_turn_ptr saved)
     : chain_(std::move(chain)), tail_(std::move(tail)), chunk_tokens_(chunk_tokens),
-      last_(digest_of(chain_, tail_, hasher)) {
+      last_(digest_of(chain_, tail_, hasher)), saved_(std::move(saved)) {
   assert(tail_.size() < chunk_tokens_);
+  assert(!saved_ || saved_->tokens() <= this->tokens());
 }
 
 std::optional<digest> session_state::digest_at(uint64_t tokens, token_hasher& hasher) const {
@@ -42,9 +43,12 @@ session_state session_state::cut(uint64_t tokens, token_hasher& hasher) const {
   if (tokens == this->tokens())
     return *this;
   if (tokens < whole_tokens())
-    return {chain_.cut(tokens / chunk_tokens_), {}, chunk_tokens_, hasher};
+    tokens -= tokens % chunk_tokens_;
+  auto saved = saved_ && saved_->tokens() <= tokens ? saved_ : nullptr;
+  if (tokens < whole_tokens())
+    return {chain_.cut(tokens / chunk_tokens_), {}, chunk_tokens_, hasher, std::move(saved)};
   auto rest = std::span(tail_).first(tokens - whole_tokens());
-  return {chain_, {rest.begin(), rest.end()}, chunk_tokens_, hasher};
+  return {chain_, {rest.begin(), rest.end()}, chunk_tokens_, hasher, std::move(saved)};
 }
 
 } // namespace terrace

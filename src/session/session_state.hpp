@@ -4,10 +4,12 @@
 #include "index/extra_keys.hpp"
 #include "index/token_hasher.hpp"
 #include "session/digest_chain.hpp"
+#include "session/saved_turn.hpp"
 
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace terrace {
@@ -26,7 +28,9 @@ class session_state {
   /// Nothing yet.
   session_state() = default;
   /// `chain`: of the whole chunks; `tail`: the tokens after them, fewer than a chunk.
-  session_state(digest_chain chain, std::vector<uint32_t> tail, uint32_t chunk_tokens, token_hasher& hasher);
+  /// `saved`: the last saved turn of the session, if these tokens continue it.
+  session_state(digest_chain chain, std::vector<uint32_t> tail, uint32_t chunk_tokens, token_hasher& hasher,
+                saved_turn_ptr saved = nullptr);
 
   uint64_t tokens() const { return whole_tokens() + tail_.size(); }
   uint64_t whole_tokens() const { return uint64_t{chain_.size()} * chunk_tokens_; } ///< in whole chunks
@@ -37,6 +41,14 @@ class session_state {
   /// Zeros if there are no tokens.
   const digest& last() const { return last_; }
 
+  /// The saved turn with whose tokens these begin; null: none.
+  const saved_turn_ptr& saved() const { return saved_; }
+  session_state with_saved(saved_turn_ptr saved) const {
+    session_state other = *this;
+    other.saved_ = std::move(saved);
+    return other;
+  }
+
   /// The same of its first `tokens`, which is at most `tokens()`. None inside a whole chunk, whose tokens are not known.
   std::optional<digest> digest_at(uint64_t tokens, token_hasher& hasher) const;
 
@@ -45,7 +57,8 @@ class session_state {
 
   /// Memory, as if nobody shared it.
   uint64_t bytes() const {
-    return sizeof(session_state) + chain_.bytes() + tail_.capacity() * sizeof(uint32_t);
+    uint64_t saved = saved_ ? sizeof(saved_turn) + saved_->cursors.capacity() * sizeof(uint64_t) : 0;
+    return sizeof(session_state) + chain_.bytes() + tail_.capacity() * sizeof(uint32_t) + saved;
   }
 
  private:
@@ -53,6 +66,7 @@ class session_state {
   std::vector<uint32_t> tail_;
   uint32_t chunk_tokens_ = 1;
   digest last_{};
+  saved_turn_ptr saved_;
 };
 using session_state_ptr = std::shared_ptr<const session_state>;
 

@@ -16,7 +16,7 @@ const session_state_ptr& no_tokens() {
 
 } // namespace
 
-void session_table::open(session_opening what) {
+void session_table::open(session_opening what, tail_reference tail) {
   assert(!by_id_.contains(what.id) && what.chunk_tokens > 0);
   connection_id owner = what.owner;
   if (!what.state)
@@ -25,6 +25,8 @@ void session_table::open(session_opening what) {
   auto at = of.sessions.emplace(of.sessions.end());
   at->lengths.commit(what.state->tokens(), what.chunk_tokens);
   by_id_.emplace(what.id, at);
+  at->saved = what.state->saved();
+  at->tail = std::move(tail);
   at->what = std::move(what);
   count(at);
   keep_bounds(owner);
@@ -40,7 +42,7 @@ result<session_use> session_table::use(const session_id& id, uint64_t tokens) {
   touch(found->second);
   if (tokens != 0)
     one.lengths.begin(tokens);
-  return session_use{one.what.in, one.generation, one.what.root, one.what.state, one.what.held};
+  return session_use{one.what.in, one.generation, one.what.root, one.what.state, one.what.held, one.saved};
 }
 
 turn_outcome session_table::save(const session_id& id, uint64_t generation, session_state_ptr after) {
@@ -57,6 +59,17 @@ turn_outcome session_table::save(const session_id& id, uint64_t generation, sess
   count(found->second);
   keep_bounds(one.what.owner);
   return turn_outcome::saved;
+}
+
+turn_outcome session_table::save_end(const session_id& id, uint64_t generation, session_state_ptr after,
+                                     tail_reference tail) {
+  saved_turn_ptr saved = after->saved();
+  auto outcome = save(id, generation, std::move(after));
+  if (auto found = by_id_.find(id); found != by_id_.end() && outcome == turn_outcome::saved) {
+    found->second->saved = std::move(saved);
+    found->second->tail = std::move(tail);
+  }
+  return outcome;
 }
 
 bool session_table::close(const session_id& id) {
@@ -93,11 +106,25 @@ void session_table::end(connection_id owner) {
 std::vector<session_report> session_table::list(size_t count_max) const {
   std::vector<session_report> all;
   all.reserve(std::min(count_max, by_id_.size()));
-  for (const auto& [owner, of] : owners_)
+  for (const auto& [owner, of] : owners_) // `owner` is that of its sessions
     for (auto at = of.sessions.rbegin(); at != of.sessions.rend() && all.size() < count_max; ++at)
-      all.push_back({at->what.id, owner, at->what.in, at->what.keep, at->generation, at->lengths, at->bytes,
-                     at->what.held});
+      all.push_back(report_of(*at));
   return all;
+}
+
+std::vector<session_report> session_table::one(const session_id& id) const {
+  auto found = by_id_.find(id);
+  if (found == by_id_.end())
+    return {};
+  return {report_of(*found->second)};
+}
+
+session_report session_table::report_of(const session& one) {
+  return {one.what.id,    one.what.owner,
+          one.what.in,    one.what.keep,
+          one.generation, one.lengths,
+          one.bytes,      one.what.held,
+          one.saved,      one.lengths.held_tokens(one.what.chunk_tokens)};
 }
 
 void session_table::touch(place at) {

@@ -6,6 +6,7 @@
 #include "session/session_id.hpp"
 #include "session/session_lengths.hpp"
 #include "session/session_state.hpp"
+#include "session/tail_book.hpp"
 
 #include <cstddef>
 #include <list>
@@ -41,6 +42,7 @@ struct session_use {
   session_root_ptr root;
   session_state_ptr state;
   bool held = false;
+  saved_turn_ptr saved; ///< its last saved turn; null: none
 };
 
 /// What became of the state that a turn leaves.
@@ -58,7 +60,9 @@ struct session_report {
   uint64_t generation = 0;
   session_lengths lengths;
   uint64_t bytes = 0;
-  bool held = false; ///< its mode
+  bool held = false;       ///< its mode
+  saved_turn_ptr saved;    ///< its last saved turn; null: none, or it was saved without its end
+  uint64_t own_tokens = 0; ///< what belongs to it alone, see session_lengths
 };
 
 /// A session belongs to the connection that opened it, and ends with it unless it is kept. Over a bound the least
@@ -69,14 +73,19 @@ class session_table {
  public:
   explicit session_table(const session_bounds& most = {}) : most_(most) {}
 
-  /// The id is new.
-  void open(session_opening what);
+  /// The id is new. If the state has a saved turn, it is the session's; `tail`: to its tail.
+  void open(session_opening what, tail_reference tail = {});
 
   /// For a turn that will end at `tokens`. 0: it is only looked at. Error: `gone`.
   result<session_use> use(const session_id& id, uint64_t tokens);
 
   /// A turn that began with `generation` has finished.
   turn_outcome save(const session_id& id, uint64_t generation, session_state_ptr after);
+
+  /// The same for a turn that is saved with its end, which is in `after`, or without: what was saved before ends. `tail`: to
+  /// the new tail, if there is one.
+  turn_outcome save_end(const session_id& id, uint64_t generation, session_state_ptr after,
+                        tail_reference tail);
 
   /// False: there is none, which is no error.
   bool close(const session_id& id);
@@ -94,12 +103,17 @@ class session_table {
   /// The most recently used ones of each owner, up to `count_max` in all.
   std::vector<session_report> list(size_t count_max) const;
 
+  /// Of one session; empty: there is none.
+  std::vector<session_report> one(const session_id& id) const;
+
  private:
   struct session {
     session_opening what;
     uint64_t generation = 1;
     session_lengths lengths;
     uint64_t bytes = 0;
+    saved_turn_ptr saved;
+    tail_reference tail; ///< of the saved turn
   };
   struct owned {
     std::list<session> sessions; ///< the least recently used one first
@@ -112,6 +126,7 @@ class session_table {
   static constexpr uint64_t entry_bytes =
       sizeof(session) + 2 * sizeof(void*) + sizeof(session_id) + sizeof(place) + 4 * sizeof(void*);
 
+  static session_report report_of(const session& one);
   void touch(place at);
   void count(place at);
   void erase(place at);

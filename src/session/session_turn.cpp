@@ -1,6 +1,7 @@
 #include "session/session_turn.hpp"
 
 #include "index/chunk_layout.hpp"
+#include "index/tail_digest.hpp"
 
 #include <cassert>
 #include <string>
@@ -16,8 +17,8 @@ tl::unexpected<error> wrong(std::string what) {
   return fail(errc::bad_request, "session: " + std::move(what));
 }
 
-result<void> check_size(const space_spec& spec, uint64_t tokens) {
-  uint64_t chunks = tokens / spec.chunk_tokens;
+result<void> check_size(const space_spec& spec, uint64_t tokens, bool tail) {
+  uint64_t chunks = (tokens + (tail ? spec.chunk_tokens - 1 : 0)) / spec.chunk_tokens;
   if (tokens > prefix_input::tokens_max)
     return wrong("the prompt has " + decimal(tokens) + " tokens: expected at most " +
                  decimal(prefix_input::tokens_max));
@@ -57,10 +58,10 @@ result<void> check_base(const session_state& from, const turn_request& asked, ui
 } // namespace
 
 result<session_turn> session_turn::begin(const space_spec& spec, token_hasher& hasher, session_state_ptr from,
-                                         session_root_ptr root, turn_request asked) {
+                                         session_root_ptr root, turn_request asked, saved_turn_ptr saved) {
   if (auto valid = check_base(*from, asked, spec.chunk_tokens, hasher); !valid)
     return tl::unexpected(valid.error());
-  if (auto valid = check_size(spec, asked.base_tokens + asked.tokens.size()); !valid)
+  if (auto valid = check_size(spec, asked.base_tokens + asked.tokens.size(), asked.tail); !valid)
     return tl::unexpected(valid.error());
   if (asked.base_tokens + asked.tokens.size() == 0)
     return wrong("the prompt has no tokens");
@@ -77,6 +78,7 @@ result<session_turn> session_turn::begin(const space_spec& spec, token_hasher& h
   }
   turn.from_ = std::move(from);
   turn.root_ = std::move(root);
+  turn.saved_ = std::move(saved);
   turn.asked_ = std::move(asked);
   return turn;
 }
@@ -97,20 +99,51 @@ prefix_input session_turn::input() const {
     input.extra.salt = root_->salt;
   }
   input.extra.items = asked_.items;
+  input.tail = asked_.tail;
   return input;
 }
 
-chunk_prefix session_turn::finish(std::span<const digest> hashed_chunks, token_hasher& hasher) {
+/// Whether the prompt begins with the tokens of the session's last saved turn. `chain`: of its whole chunks.
+bool session_turn::continues_saved(const digest_chain& chain, token_hasher& hasher) const {
+  if (!saved_ || saved_->tokens() > tokens())
+    return false;
+  if (asked_.base_tokens >= saved_->tokens()) // what comes before is unchanged
+    return from_->saved() == saved_;
+  if (saved_->tail_tokens == 0)
+    return saved_->chunks != 0 && chain[saved_->chunks - 1] == saved_->key;
+  uint64_t first = saved_->chunks * chunk_tokens_;
+  assert(first >= first_token_); // the base is before the end of the tail, so its chunk is hashed
+  extra_keys extra;
+  std::optional<digest> parent;
+  if (root_) {
+    extra.lora = root_->lora;
+    extra.salt = root_->salt;
+    parent = root_->seed;
+  }
+  if (saved_->chunks != 0)
+    parent = chain[saved_->chunks - 1];
+  extra.items = asked_.items;
+  return tail_digest(hasher, parent, first, hashed().subspan(first - first_token_, saved_->tail_tokens),
+                     extra) == saved_->key;
+}
+
+chunk_prefix session_turn::finish(const chunk_prefix& hashed_part, token_hasher& hasher) {
   auto tokens = hashed();
-  assert(hashed_chunks.size() == tokens.size() / chunk_tokens_);
+  size_t whole_hashed = hashed_part.whole_chunks();
+  assert(whole_hashed == tokens.size() / chunk_tokens_);
+  auto fresh = std::span(hashed_part.chunks).first(whole_hashed);
   chunk_prefix whole;
   whole.prompt_tokens = this->tokens();
+  whole.tail_tokens = hashed_part.tail_tokens;
   digest_chain kept = from_->chain().cut(chunks_kept_);
-  whole.chunks = kept.copy(hashed_chunks.size());
-  whole.chunks.insert(whole.chunks.end(), hashed_chunks.begin(), hashed_chunks.end());
-  auto tail = tokens.subspan(hashed_chunks.size() * chunk_tokens_);
-  after_ = std::make_shared<const session_state>(
-      kept.extended(hashed_chunks), std::vector<uint32_t>(tail.begin(), tail.end()), chunk_tokens_, hasher);
+  whole.chunks = kept.copy(hashed_part.chunks.size());
+  whole.chunks.insert(whole.chunks.end(), hashed_part.chunks.begin(), hashed_part.chunks.end());
+  auto tail = tokens.subspan(whole_hashed * chunk_tokens_);
+  digest_chain chain = kept.extended(fresh);
+  auto saved = continues_saved(chain, hasher) ? saved_ : nullptr;
+  after_ =
+      std::make_shared<const session_state>(std::move(chain), std::vector<uint32_t>(tail.begin(), tail.end()),
+                                            chunk_tokens_, hasher, std::move(saved));
   return whole;
 }
 

@@ -16,6 +16,7 @@ struct turn_request {
   std::span<const uint8_t> base;    ///< digest of these, or of the whole session; empty if `base_tokens` is 0
   std::span<const uint32_t> tokens; ///< of the prompt, from `base_tokens` on
   std::vector<media_item> items;    ///< all that overlap tokens from `first_token` on
+  bool tail = false;                ///< the tokens after the last whole chunk are a chunk of the prompt, too
 };
 
 /// The caller hashes `input` with a prefix_resolver, unless there is nothing to hash, and passes the chunks to `finish`.
@@ -25,8 +26,10 @@ class session_turn {
   /// What the request continues is checked against `from`. `root` may be null. The request's spans must outlive the
   /// turn. Errors: `gone`, if the session is not what the client takes it for: it sends the whole prompt then;
   /// `bad_request`, also for a base inside a whole chunk, whose tokens are not known any more.
+  /// `saved`: the last saved turn of the session; null: none.
   static result<session_turn> begin(const space_spec& spec, token_hasher& hasher, session_state_ptr from,
-                                    session_root_ptr root, turn_request asked);
+                                    session_root_ptr root, turn_request asked,
+                                    saved_turn_ptr saved = nullptr);
 
   /// How many tokens the session has afterwards.
   uint64_t tokens() const { return first_token_ + hashed().size(); }
@@ -37,18 +40,20 @@ class session_turn {
   /// For a resolver that this turn outlives, without being moved.
   prefix_input input() const;
 
-  /// `hashed`: the digests of the whole chunks of `input`. Returns the chunks of the whole prompt.
-  chunk_prefix finish(std::span<const digest> hashed, token_hasher& hasher);
+  /// `hashed`: the chunks of `input`. Returns those of the whole prompt.
+  chunk_prefix finish(const chunk_prefix& hashed, token_hasher& hasher);
 
   /// The session after this turn; call `finish` before.
   const session_state_ptr& after() const { return after_; }
 
  private:
   session_turn() = default;
+  bool continues_saved(const digest_chain& chain, token_hasher& hasher) const;
   std::span<const uint32_t> hashed() const { return joined_.empty() ? asked_.tokens : joined_; }
 
   session_state_ptr from_, after_;
   session_root_ptr root_;
+  saved_turn_ptr saved_;
   turn_request asked_;
   uint32_t chunk_tokens_ = 1;
   size_t width_ = digest::max_size;

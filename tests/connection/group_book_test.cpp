@@ -143,6 +143,40 @@ class GroupBookHolds : public GroupBook {
   }
 };
 
+TEST_F(GroupBookHolds, ATailIsUnreferredWhenNoTurnForkOrStoreHasIt) {
+  auto of = open(1), fork = session_id{{2}};
+  auto saved = std::make_shared<saved_turn>();
+  saved->in = in;
+  saved->tail_tokens = 5;
+  saved->key = digest{{7}};
+  digest_chain none;
+  auto hasher = make_token_hasher(in->spec);
+  auto after = std::make_shared<const session_state>(none, std::vector<uint32_t>(5), 64, *hasher, saved);
+  EXPECT_EQ(book.answer(refer_tail_request{in, saved->key, owner}).failure.code, errc::ok);
+  EXPECT_EQ(book.tails().references(tail_referrer::store), 1U);
+  auto used = book.answer(use_session_request{of, 5}).found;
+  EXPECT_EQ(book.answer(save_session_request{of, used.generation, after, session_hold{}}).outcome,
+            turn_outcome::saved);
+  EXPECT_EQ(book.tails().references(tail_referrer::store), 0U) << "the session has it";
+  EXPECT_EQ(book.tails().references(tail_referrer::session), 1U);
+  EXPECT_EQ(book.answer(save_session_request{of, used.generation, after, session_hold{}}).outcome,
+            turn_outcome::late);
+  EXPECT_EQ(book.tails().references(tail_referrer::session), 1U);
+  book.answer(open_session_request{{fork, owner, space_id{1}, 64, true, nullptr, after, true}});
+  EXPECT_EQ(book.tails().references(tail_referrer::session), 2U);
+  EXPECT_EQ(book.answer(sessions_request{10, of}).listed.size(), 1U);
+  book.answer(close_session_request{of});
+  EXPECT_EQ(book.next_unreferred().in, nullptr);
+  used = book.answer(use_session_request{fork, 5}).found;
+  EXPECT_EQ(used.saved, saved);
+  book.answer(save_session_request{fork, used.generation, std::make_shared<session_state>(), session_hold{}});
+  EXPECT_EQ(book.next_unreferred().key, saved->key);
+  EXPECT_EQ(book.tails().size(), 0U);
+  book.answer(refer_tail_request{in, saved->key, owner});
+  book.take(end_owner_notice{owner});
+  EXPECT_EQ(book.next_unreferred().key, saved->key) << "nobody is going to save it";
+}
+
 TEST_F(GroupBookHolds, ALookupsSaveLeavesWhatIsHeld) {
   auto of = open(1);
   auto what = lease_of(1);

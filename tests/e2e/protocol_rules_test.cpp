@@ -250,6 +250,21 @@ void ProtocolRules::add_rows_of_prefixes(std::map<std::string, std::vector<trial
       {save_session(space_, of_tokens(32)), "continues a session"},
       {save_session(space_, of_digests(2)), "continues a session"},
   };
+  auto with_tail = turn;
+  with_tail.tail = true;
+  to["`cursors` of a `SaveSession`"] = {
+      {save_session(space_, with_tail, 1), ""},
+      {save_session(space_, with_tail), ""},
+      {save_session(space_, turn, 1), "a tail with cursors"},
+      {save_session(space_, with_tail, 2), "one for each"},
+  };
+  auto digests_with_tail = of_digests(2), tokens_with_tail = of_tokens(32);
+  digests_with_tail.tail = tokens_with_tail.tail = true;
+  to["`tail` of a `Prefix`"] = {
+      {lookup(space_, with_tail), ""},
+      {lookup(space_, digests_with_tail), "tokens in a prefix with a tail"},
+      {lookup(space_, tokens_with_tail), "a session with a tail"},
+  };
   to["`inference` of `EndInference`"] = {
       {end_inference(1), ""},
       {end_inference(0), "inference is 0"},

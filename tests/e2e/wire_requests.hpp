@@ -88,6 +88,7 @@ struct prefix_fields {
   std::string lora{}, salt{};
   std::vector<item_fields> items{};
   std::optional<std::vector<uint8_t>> session{};
+  bool tail = false;
 };
 
 inline prefix_fields of_tokens(size_t count) { return {.tokens = std::vector<uint32_t>(count, 5)}; }
@@ -129,7 +130,7 @@ inline Offset<wire::Prefix> add(FlatBufferBuilder& b, const prefix_fields& with)
   auto list = items.empty() ? 0 : b.CreateVector(items);
   auto session = list_of(b, with.session);
   return wire::CreatePrefix(b, tokens, parent, with.parent_tokens, digests, with.width, with.unit, ends, lora,
-                            salt, list, 0, session);
+                            salt, list, 0, session, with.tail);
 }
 
 struct lookup_fields {
@@ -224,9 +225,13 @@ inline frame_bytes cancel(uint64_t request, std::optional<std::vector<uint8_t>> 
                     [&](FlatBufferBuilder& b) { return wire::CreateCancel(b, request, list_of(b, id)); });
 }
 
-inline frame_bytes save_session(uint32_t space, const prefix_fields& prefix) {
-  return frame_with(kind::save_session, 2,
-                    [&](FlatBufferBuilder& b) { return wire::CreateSaveSession(b, space, add(b, prefix)); });
+inline frame_bytes save_session(uint32_t space, const prefix_fields& prefix, size_t cursors = 0) {
+  return frame_with(kind::save_session, 2, [&](FlatBufferBuilder& b) {
+    auto what = add(b, prefix);
+    auto told = cursors == 0 ? flatbuffers::Offset<flatbuffers::Vector<uint64_t>>()
+                             : b.CreateVector(std::vector<uint64_t>(cursors, 7));
+    return wire::CreateSaveSession(b, space, what, 0, 0, told);
+  });
 }
 
 inline frame_bytes end_inference(uint64_t number, wire::FinishReason reason = wire::FinishReason::stop) {

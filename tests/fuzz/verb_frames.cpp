@@ -78,7 +78,7 @@ struct chunks {
     auto parent = choice % 8 == 7 ? b.CreateVector(std::vector<uint8_t>(16, choice)) : 0;
     auto session = session_in(b, shared, choice);
     return wire::CreatePrefix(b, sent, parent, choice % 8 == 7 ? choice : 0U, 0, 32, wire::DigestUnit::chunk,
-                              0, 0, 0, 0, 0, session);
+                              0, 0, 0, 0, 0, session, choice % 2 == 1);
   }
   flatbuffers::Offset<wire::Prefix> write(builder& b) const {
     if (tokens) {

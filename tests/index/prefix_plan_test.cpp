@@ -257,5 +257,28 @@ TEST(ChunkLayout, NumbersObjectsPoolByPoolAndRankByRank) {
   EXPECT_EQ(layout.key(space_id{5}, d, 4), (object_key{space_id{5}, 1, 0, d}));
 }
 
+TEST(PrefixPlan, ATailIsTheLastChunkAndHasItsOwnTokens) {
+  plan_request asked{3, 0, 1'000, 10};
+  auto spec = with_pools({kv, trailing(1)});
+  auto p = make_prefix_plan(spec, asked, {answer(host, "101011")});
+  EXPECT_EQ(p.found_chunks, 3u);
+  EXPECT_EQ(p.found_tokens, 138u);
+  EXPECT_EQ(p.usable_tokens, 138u);
+  EXPECT_EQ(p.tail_tokens, 10u);
+  p = make_prefix_plan(spec, asked, {answer(host, "111110")});
+  EXPECT_EQ(p.found_tokens, 128u) << "without its state";
+  EXPECT_EQ(p.tail_tokens, 0u);
+  asked.prompt_tokens = 138;
+  p = make_prefix_plan(spec, asked, {answer(host, "101111")});
+  EXPECT_EQ(p.found_tokens, 138u);
+  EXPECT_EQ(p.usable_tokens, 128u) << "the last token is computed again, from the state before";
+  p = make_prefix_plan(with_pools({kv}), asked, {answer(host, "111")});
+  EXPECT_EQ(p.usable_tokens, 137u);
+  asked.logits = true;
+  p = make_prefix_plan(spec, asked, {answer(host, "101011")});
+  EXPECT_EQ(p.usable_tokens, 138u) << "nothing is computed";
+  EXPECT_EQ(p.usable_chunks, 3u);
+}
+
 } // namespace
 } // namespace terrace::testing

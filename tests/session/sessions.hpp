@@ -22,11 +22,13 @@ struct turn_result {
 };
 
 inline result<turn_result> run_turn(const space_spec& spec, token_hasher& hasher, session_state_ptr from,
-                                    turn_request asked, session_root_ptr root = nullptr) {
-  auto turn = session_turn::begin(spec, hasher, std::move(from), std::move(root), std::move(asked));
+                                    turn_request asked, session_root_ptr root = nullptr,
+                                    saved_turn_ptr saved = nullptr) {
+  auto turn =
+      session_turn::begin(spec, hasher, std::move(from), std::move(root), std::move(asked), std::move(saved));
   if (!turn)
     return tl::unexpected(turn.error());
-  std::vector<digest> chunks;
+  chunk_prefix chunks;
   size_t hashed = 0;
   if (turn->has_to_hash()) {
     auto resolver = prefix_resolver::make(spec, hasher, turn->input());
@@ -34,7 +36,7 @@ inline result<turn_result> run_turn(const space_spec& spec, token_hasher& hasher
       return tl::unexpected(resolver.error());
     while (!resolver->step(1000).value()) {
     }
-    chunks = resolver->take().chunks;
+    chunks = resolver->take();
     hashed = turn->tokens() - turn->first_token();
   }
   auto whole = turn->finish(chunks, hasher);

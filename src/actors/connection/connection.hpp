@@ -181,6 +181,10 @@ class connection {
   void with_session(const request& what, const session_id& id, uint64_t tokens,
                     std::function<void(const session_use&)> then);
 
+  /// Calls `then` once nobody removes this tail from the tiers until it is saved or this connection ends, or refuses the
+  /// request. No further request begins meanwhile.
+  void with_tail(const request& what, const space_ptr& in, const digest& key, std::function<void()> then);
+
   /// At which it computes the space's KV, in tokens per second; 0: what it computes faster than it is read is not left to it.
   uint32_t prefill_speed(const wire::Options* options, const client_space& in) const;
   /// True if the request is to find nothing, which is counted.

@@ -161,6 +161,22 @@ void connection::with_session(const request& what, const session_id& id, uint64_
       });
 }
 
+void connection::with_tail(const request& what, const space_ptr& in, const digest& key,
+                           std::function<void()> then) {
+  gate_.cost_unknown();
+  ask(
+      group().group, refer_tail_request{in, key, record_->id},
+      [this, what, then = std::move(then)](const refer_tail_answer&) {
+        gate_.cost_known();
+        as_part_of(what, then)();
+        pump();
+      },
+      [this, what] {
+        gate_.cost_known();
+        refuse(what, {errc::internal, "the trust group's actor has ended"});
+      });
+}
+
 // ---- inferences ----
 
 request_defaults connection::defaults_of_space(uint32_t id) const {

@@ -4,10 +4,14 @@
 #include "actors/transfer/transfer_arguments.hpp"
 #include "connection/group_book.hpp"
 #include "coroutine/answer.hpp"
+#include "tier/object_notices.hpp"
+#include "tier/object_source.hpp"
+#include "tier/probe.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
+#include <algorithm>
 #include <cassert>
 #include <optional>
 
@@ -20,6 +24,7 @@ struct group_state {
   std::optional<group_book> book;
   std::weak_ptr<const group_parts> group; ///< whose tiers learn what is forgotten
   bool demoting = false;                  ///< what a session gave up
+  bool removing = false;                  ///< a tail to which nobody refers any more
 };
 
 using group_pointer = group_actor::stateful_pointer<group_state>;
@@ -97,6 +102,84 @@ void demote_next(group_pointer self) {
   }
 }
 
+// ---- tails to which nobody refers any more ----
+
+/// One at a time. The fastest tier first, and once more at the end, as for a clear (tier/clear_course.hpp). A tier at a time,
+/// and some objects at a time: it holds those that it has, and is told that they are unwanted, in the turn that finds that
+/// still nobody refers to the tail. Who refers to it later asks the tiers later, and finds it gone.
+struct tail_removal {
+  unreferred_tail what;
+  object_source objects;
+  std::vector<tier_actor> tiers; ///< that are still to be asked, from the last one on
+  size_t next = 0;               ///< object
+};
+using tail_removal_ptr = std::shared_ptr<tail_removal>;
+constexpr size_t removed_at_a_time = 1'024; ///< objects
+
+void remove_next_tail(group_pointer self);
+
+void end_removal(group_pointer self) {
+  self->state.removing = false;
+  remove_next_tail(self);
+}
+
+void remove_some(group_pointer self, const tail_removal_ptr& all);
+
+void remove_found(group_pointer self, const tail_removal_ptr& all, const probe_answer& found) {
+  if (self->state.book->tails().referred(all->what.in->id, all->what.key)) {
+    end_removal(self);
+    return;
+  }
+  if (found.held) {
+    discard_notice notice{{}, discard_reason::unwanted};
+    for (const object_place& place : found.held->places())
+      if (place.present())
+        notice.ids.push_back(place.id);
+    self->send<caf::message_priority::high>(all->tiers.back(), std::move(notice)); // probes may pass others
+  }
+  remove_some(self, all);
+}
+
+void remove_some(group_pointer self, const tail_removal_ptr& all) {
+  while (all->next >= all->objects.size() && !all->tiers.empty()) {
+    all->tiers.pop_back();
+    all->next = 0;
+  }
+  if (all->tiers.empty()) {
+    self->state.book->tail_removed();
+    end_removal(self);
+    return;
+  }
+  auto part = all->objects.cut(all->next, removed_at_a_time);
+  all->next += removed_at_a_time;
+  probe_request probe;
+  probe.objects = part.objects;
+  probe.hold = true;
+  probe.range = part.range;
+  self->request(all->tiers.back(), caf::infinite, std::move(probe))
+      .then([self, all](const probe_answer& found) { remove_found(self, all, found); },
+            [self](const caf::error&) { end_removal(self); });
+}
+
+void remove_next_tail(group_pointer self) {
+  auto& state = self->state;
+  if (state.removing)
+    return;
+  auto group = state.group.lock();
+  unreferred_tail next = state.book->next_unreferred();
+  if (!next.in || !group)
+    return;
+  state.removing = true;
+  auto chunks = std::make_shared<const std::vector<digest>>(1, next.key);
+  auto all = std::make_shared<tail_removal>(tail_removal{next, {next.in, chunks}, {}});
+  for (const tier_parts& tier : group->tiers())
+    all->tiers.push_back(tier.tier);
+  if (all->tiers.size() > 1)
+    all->tiers.push_back(all->tiers.front());
+  std::reverse(all->tiers.begin(), all->tiers.end());
+  remove_some(self, all);
+}
+
 /// After what may have ended holds of sessions: they end, on another thread if they are many.
 void settle_holds(group_pointer self) {
   constexpr size_t few = 8;
@@ -107,6 +190,7 @@ void settle_holds(group_pointer self) {
   else
     ended.clear();
   demote_next(self);
+  remove_next_tail(self);
 }
 
 template <class Request>
@@ -152,6 +236,7 @@ group_actor::behavior_type group_behavior(group_pointer self, const space_regist
       [self](const yield_holds_request& request) { return change_sessions(self, request); },
       [self](const close_session_request& request) { return change_sessions(self, request); },
       [&book](const sessions_request& request) { return book.answer(request); },
+      [self](const refer_tail_request& request) { return change_sessions(self, request); },
       [&book](const sweep_notice&) { book.sweep(); },
       [&book](const group_status_request& request) { return book.answer(request); },
   };

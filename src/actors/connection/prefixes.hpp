@@ -15,10 +15,15 @@ constexpr size_t short_tokens = 16'384;
 /// Calls `then` with the chunks of the prefix, or refuses the request. Immediately for digests and few
 /// tokens; many tokens are hashed in slices between other messages. `body` keeps the frame's body; null if the frame is
 /// still being served and need not be kept unless `then` continues later. A prefix in a session is that of the whole prompt,
-/// and the session stays as it is.
+/// and the session stays as it is. A prefix with a tail has it as its last chunk; without a session it is refused.
 using chunks_handler = std::function<void(chunk_prefix, keep_alive body)>;
 void with_chunks(connection& client, const connection::request& what, const client_space& in,
                  const wire::Prefix& prefix, chunks_handler then);
+
+/// The same for what is about to be stored or saved: a tail may be without a session, and nobody removes it from now on until
+/// it is saved.
+void with_stored_chunks(connection& client, const connection::request& what, const client_space& in,
+                        const wire::Prefix& prefix, chunks_handler then);
 
 /// Calls `then` with the objects of a transfer, for which the request is charged: at once if they are few, otherwise they are
 /// made in slices between other messages, once the trust group's memory has room for them. Refuses the request if it ends

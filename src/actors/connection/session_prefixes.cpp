@@ -37,10 +37,10 @@ bool hash_some(connection& client, turn_hashing& work) {
       return false;
     }
   }
-  std::vector<digest> chunks;
+  chunk_prefix hashed_part;
   if (work.resolver)
-    chunks = work.resolver->take().chunks;
-  chunk_prefix whole = work.turn.finish(chunks, *work.hasher);
+    hashed_part = work.resolver->take();
+  chunk_prefix whole = work.turn.finish(hashed_part, *work.hasher);
   work.done.after = work.turn.after();
   work.then(std::move(whole), work.done, work.body);
   if (work.begun)
@@ -54,7 +54,7 @@ struct turn_space {
 };
 
 void begin(connection& client, const connection::request& what, const turn_space& in,
-           const wire::Prefix& prefix, const session_use& used, const turn_handler& then,
+           const wire::Prefix& prefix, bool tail, const session_use& used, const turn_handler& then,
            const keep_alive& body) {
   prefix_input sent = input_of(prefix);
   if (used.in != in.what->id) {
@@ -64,9 +64,9 @@ void begin(connection& client, const connection::request& what, const turn_space
   bool few = sent.tokens.size() <= short_tokens;
   auto hasher = few ? in.hasher : std::shared_ptr<token_hasher>(make_token_hasher(in.what->spec));
   const space_spec& spec = in.what->spec;
-  auto turn =
-      session_turn::begin(spec, *hasher, used.state, used.root,
-                          {sent.parent_tokens, sent.parent, sent.tokens, std::move(sent.extra.items)});
+  auto turn = session_turn::begin(
+      spec, *hasher, used.state, used.root,
+      {sent.parent_tokens, sent.parent, sent.tokens, std::move(sent.extra.items), tail}, used.saved);
   if (!client.ok(what, turn))
     return;
   size_t objects = turn->tokens() / spec.chunk_tokens * spec.pools.size();
@@ -89,12 +89,13 @@ void begin(connection& client, const connection::request& what, const turn_space
 } // namespace
 
 void with_turn(connection& client, const connection::request& what, const client_space& in,
-               const wire::Prefix& prefix, turn_handler then) {
+               const wire::Prefix& prefix, bool tail, turn_handler then) {
   auto body = client.hold_body(); // contains `prefix`
   uint64_t tokens = uint64_t{prefix.parent_tokens()} + prefix.tokens()->size();
-  client.with_session(what, to_session_id(prefix.session()), tokens,
-                      [&client, what, in = turn_space{in.what, in.hasher}, &prefix, then = std::move(then),
-                       body](const session_use& used) { begin(client, what, in, prefix, used, then, body); });
+  client.with_session(
+      what, to_session_id(prefix.session()), tokens,
+      [&client, what, in = turn_space{in.what, in.hasher}, &prefix, tail, then = std::move(then),
+       body](const session_use& used) { begin(client, what, in, prefix, tail, used, then, body); });
 }
 
 void save_turn(connection& client, const connection::request& what, const hashed_turn& turn,

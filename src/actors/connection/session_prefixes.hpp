@@ -21,9 +21,10 @@ struct hashed_turn {
 
 /// Calls `then` with the chunks of the whole prompt, or refuses the request. The new tokens are hashed in slices between
 /// other messages. `prefix` names a session. `body` keeps the frame's body.
+/// `tail`: the tokens after the last whole chunk are a chunk, too.
 using turn_handler = std::function<void(chunk_prefix, const hashed_turn&, keep_alive body)>;
 void with_turn(connection& client, const connection::request& what, const client_space& in,
-               const wire::Prefix& prefix, turn_handler then);
+               const wire::Prefix& prefix, bool tail, turn_handler then);
 
 /// Calls `then` once the session has the tokens of the turn, or has ended since the turn began. Refuses the request with
 /// `gone` if another turn has changed the session.

@@ -25,7 +25,8 @@ void share(connection& client, const connection::request& what, const lookup_out
       return;
   }
   client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
-    auto answer = write_lookup_answer(body, found.plan, found.recompute_chunks, held ? held->id : lease_id{});
+    auto answer = write_lookup_answer(body, found.plan, found.recompute_chunks, held ? held->id : lease_id{},
+                                      {}, {}, {found.cursors});
     return wire::CreateAwaitLookupAnswer(body, answer, found.chunk_tokens);
   });
 }

@@ -23,6 +23,7 @@ struct load_subject {
   batch_ptr offered{};           ///< those of them that are found and not left to the client; null: all
   uint32_t recompute_chunks = 0; ///< present, and left to it
   std::optional<wire::Missing> missing{}; ///< the first one that was not found in the chosen tiers
+  uint32_t tail_tokens = 0;               ///< not 0: the last chunk is a partial one, of so many tokens
 };
 
 /// Where a load copies to.
@@ -59,8 +60,8 @@ void start_job(connection& client, const connection::request& what, const load_t
         missing = subject.missing;
       return wire::CreateLoadAnswer(
           body, static_cast<uint32_t>(requested), static_cast<uint32_t>(done.chunks),
-          done.chunks * subject.in->spec.chunk_tokens, done.bytes, tiers, subject.first_token,
-          missing ? &*missing : nullptr, subject.recompute_chunks);
+          tokens_of_chunks(done.chunks, requested, subject.tail_tokens, subject.in->spec.chunk_tokens),
+          done.bytes, tiers, subject.first_token, missing ? &*missing : nullptr, subject.recompute_chunks);
     });
   });
 }
@@ -158,6 +159,8 @@ void load_made(connection& client, const connection::request& what, const wire::
   load_subject subject{
       in.what, in.probe, objects, scope,
       in.rank, {},       nullptr, prefix.first_token + scope.range.first * in.what->spec.chunk_tokens};
+  if (scope.range.first + scope.range.count == prefix.chunks.size())
+    subject.tail_tokens = prefix.tail_tokens;
   load_choice choice{tiers_of(request, in.defaults)};
   if (client.group().tiers().size() > 1 && may_leave(request))
     choice.prefill_tokens_per_s = client.prefill_speed(request.options(), in);
@@ -173,7 +176,7 @@ void load_prefix(connection& client, const connection::request& what, const wire
   auto in = client.find_space(what, request.space());
   if (!in)
     return;
-  with_prefix_objects(client, what, in, request,
+  with_prefix_objects(client, what, in, request, with_chunks,
                       [&client, what, &request, target, in](
                           const chunk_prefix& prefix, const transfer_scope& scope, const batch_ptr& objects) {
                         load_made(client, what, request, target, *in, prefix, scope, objects);
@@ -196,9 +199,12 @@ void load_leased(connection& client, const connection::request& what, const wire
       client, what, from, *scope, body,
       [&client, what, target, from, scope = *scope, rank](const batch_ptr& objects, tier_holds leased) {
         auto known = client.holdings().space(from->in->id);
-        load_objects(client, what, target,
-                     {from->in, known ? known->probe : nullptr, objects, scope, rank, std::move(leased), from,
-                      token_of(*from, scope.range)});
+        load_subject subject{
+            from->in, known ? known->probe : nullptr, objects, scope, rank, std::move(leased),
+            from,     token_of(*from, scope.range)};
+        if (scope.range.first + scope.range.count == from->chunks.size())
+          subject.tail_tokens = from->tail_tokens;
+        load_objects(client, what, target, subject);
       });
 }
 

@@ -11,25 +11,48 @@
 
 #include <caf/send.hpp>
 
+#include <algorithm>
+#include <utility>
+
 namespace terrace::actors::verbs {
 
 namespace {
+
+using prefix_ptr = std::shared_ptr<const chunk_prefix>;
+
+/// What is searched, in turn, until enough is found.
+struct candidate {
+  prefix_ptr prefix;
+  size_t enough = 0; ///< chunks
+};
 
 /// A lookup in progress.
 struct subject {
   client_space_ptr in;
   bool lease_wanted = false;
-  bool loads = true;       ///< false: nothing is searched
-  size_t digest_width = 0; ///< of the digests to return; 0: none
-  std::shared_ptr<const chunk_prefix> prefix;
+  bool loads = true;                  ///< false: nothing is searched
+  bool tail_wanted = false;           ///< what the saved turn of its session ends with, too
+  size_t digest_width = 0;            ///< of the digests to return; 0: none
+  prefix_ptr prefix;                  ///< the whole chunks of the prompt
   std::shared_ptr<named_lookup> name; ///< null: it has no id
   hashed_turn turn;                   ///< of the session that it continues; `after` is null if there is none
+  std::vector<candidate> candidates;  ///< the next one last
+  bool told = false;                  ///< policies know of this access
+
+  /// The saved turn with which the prompt begins; null: none, or it does not matter.
+  saved_turn_ptr saved() const { return tail_wanted && turn.after ? turn.after->saved() : nullptr; }
 };
 
 session_answer session_of(const subject& of) {
   if (!of.turn.after)
     return {};
   return {of.turn.after->tokens(), of.turn.after->last(), of.in->hasher->width()};
+}
+
+/// Of the end of the saved turn, if what was found ends there.
+std::vector<uint64_t> cursors_of(const subject& of, const prefix_plan& plan) {
+  auto saved = of.saved();
+  return saved && plan.found_tokens == saved->tokens() ? saved->cursors : std::vector<uint64_t>();
 }
 
 void answer(connection& client, const connection::request& what, const subject& of,
@@ -43,57 +66,133 @@ void answer(connection& client, const connection::request& what, const subject& 
   if (found.shortened)
     client.environment().client_probe->lease_shortened();
   if (of.lease_wanted && plan.found_chunks != 0 && what.context->live()) {
-    held = lease_on(found, *of.prefix, of.in->what, random_lease_id(), client.record()->id,
+    held = lease_on(found, *of.candidates.back().prefix, of.in->what, random_lease_id(), client.record()->id,
                     client.environment().now());
     if (!client.may_lease(what) || !client.ok(what, client.holdings().may_name(objects_of(*held))))
       return;
     client.add_lease(held);
   }
+  auto cursors = cursors_of(of, plan);
   if (of.name) {
     auto outcome = outcome_of(found, spec, held);
+    outcome.cursors = cursors;
     if (held)
       outcome.end_lease = client.lease_ender(held->id);
     of.name->answered(std::move(outcome));
   }
   client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
     return write_lookup_answer(body, plan, found.recompute_chunks, held ? held->id : lease_id{},
-                               {of.prefix->chunks, of.digest_width}, session_of(of));
+                               {of.prefix->chunks, of.digest_width}, session_of(of), {cursors});
   });
 }
 
-void search(connection& client, const connection::request& what, const wire::Lookup& asked, subject of) {
+lookup_request request_of(connection& client, const connection::request& what, const wire::Lookup& asked,
+                          const subject& of, const prefix_ptr& prefix) {
   lookup_request request;
   request.group = client.group_handle();
   request.in = of.in->what;
-  request.objects = {of.in->what, {of.prefix, &of.prefix->chunks}};
+  request.objects = {of.in->what, {prefix, &prefix->chunks}};
   request.context = what.context;
-  request.plan = {static_cast<uint32_t>(of.prefix->chunks.size()), of.prefix->first_token,
-                  of.prefix->prompt_tokens};
+  request.plan = {static_cast<uint32_t>(prefix->chunks.size()), prefix->first_token, prefix->prompt_tokens,
+                  prefix->tail_tokens};
   request.tiers = tiers_of(asked, of.in->defaults);
-  request.hold = of.lease_wanted;
-  request.account = client.leased();
-  request.prefill_tokens_per_s = client.prefill_speed(asked.options(), *of.in);
-  request.note_access = of.lease_wanted && what.context->inference == 0;
-  if (of.lease_wanted && of.loads) {
-    client.use_for_inference(what, asked.options(), request.objects);
-    client.tell_shadows(what, asked.options(), of.in->what, of.prefix);
-  }
+  return request;
+}
+
+/// Calls `then` with what was found, or refuses the request.
+void run_lookup(connection& client, const connection::request& what, lookup_request request,
+                std::function<void(const lookup_answer&)> then) {
   caf::actor worker =
       client.idle_lookups().take([&client] { return spawn_lookup(client.system(), client.home()); });
   client.ask(what, worker, std::move(request), "the lookup's actor has ended",
-             [&client, what, of = std::move(of), worker](const lookup_answer& found) {
+             [&client, what, worker, then = std::move(then)](const lookup_answer& found) {
                client.idle_lookups().put_back(worker);
                if (found.failure.code != errc::ok)
                  client.refuse(what, found.failure);
                else if (!what.context->live())
                  client.refuse(what, {what.context->ended.load(), "the lookup ended before it was answered"});
-               else if (of.turn.after) // a lookup that ends before leaves its session as it was
-                 save_turn(client, what, of.turn, [&client, what, of, kept = lookup_answer(found)] {
-                   answer(client, what, of, kept);
-                 });
                else
-                 answer(client, what, of, found);
+                 then(found);
              });
+}
+
+void found_some(connection& client, const connection::request& what, const subject& of, lookup_answer found) {
+  auto& requested = found.plan.requested_chunks;
+  requested = std::max(requested, static_cast<uint32_t>(of.prefix->chunks.size()));
+  if (of.turn.after) // a lookup that ends before leaves its session as it was
+    save_turn(client, what, of.turn,
+              [&client, what, of, found = std::move(found)] { answer(client, what, of, found); });
+  else
+    answer(client, what, of, found);
+}
+
+/// `body`: keeps the frame of `asked`; null while it is served, if there is one candidate.
+void search(connection& client, const connection::request& what, const wire::Lookup& asked, subject of,
+            const keep_alive& body) {
+  auto request = request_of(client, what, asked, of, of.candidates.back().prefix);
+  request.hold = of.lease_wanted;
+  request.account = client.leased();
+  request.prefill_tokens_per_s = client.prefill_speed(asked.options(), *of.in);
+  request.note_access = of.lease_wanted && what.context->inference == 0;
+  if (of.lease_wanted && of.loads && !std::exchange(of.told, true)) {
+    client.use_for_inference(what, asked.options(), request.objects);
+    client.tell_shadows(what, asked.options(), of.in->what, of.prefix);
+  }
+  run_lookup(client, what, std::move(request),
+             [&client, what, &asked, of = std::move(of), body](const lookup_answer& found) {
+               if (of.candidates.size() == 1 || found.plan.found_chunks >= of.candidates.back().enough) {
+                 found_some(client, what, of, found);
+                 return;
+               }
+               subject next = of;
+               next.candidates.pop_back();
+               search(client, what, asked, std::move(next), body);
+             });
+}
+
+/// The chunks up to the end of the saved turn, its tail included.
+prefix_ptr up_to(const saved_turn& saved, const chunk_prefix& whole) {
+  auto part = std::make_shared<chunk_prefix>();
+  part->chunks.reserve(saved.chunks + 1);
+  part->chunks.assign(whole.chunks.begin(), whole.chunks.begin() + static_cast<std::ptrdiff_t>(saved.chunks));
+  part->chunks.push_back(saved.key);
+  part->prompt_tokens = whole.prompt_tokens;
+  part->tail_tokens = saved.tail_tokens;
+  return part;
+}
+
+/// Without a hold: whether anything is present behind the whole chunks of the saved turn. If so, that is more than its tail.
+void search_behind(connection& client, const connection::request& what, const wire::Lookup& asked, subject of,
+                   const saved_turn& saved, const keep_alive& body) {
+  auto behind = std::make_shared<chunk_prefix>();
+  behind->chunks.assign(of.prefix->chunks.begin() + static_cast<std::ptrdiff_t>(saved.chunks),
+                        of.prefix->chunks.end());
+  behind->first_token = saved.chunks * of.in->what->spec.chunk_tokens;
+  behind->prompt_tokens = of.prefix->prompt_tokens;
+  size_t more = saved.chunks + 1;
+  auto request = request_of(client, what, asked, of, behind);
+  run_lookup(client, what, std::move(request),
+             [&client, what, &asked, of = std::move(of), more, body](const lookup_answer& found) {
+               subject next = of;
+               if (found.plan.found_chunks != 0)
+                 next.candidates.push_back({of.prefix, more});
+               search(client, what, asked, std::move(next), body);
+             });
+}
+
+void choose(connection& client, const connection::request& what, const wire::Lookup& asked, subject of,
+            const keep_alive& body) {
+  auto saved = of.saved();
+  if (!saved || saved->tail_tokens == 0) {
+    of.candidates = {{of.prefix}};
+    search(client, what, asked, std::move(of), body);
+    return;
+  }
+  of.candidates = {{up_to(*saved, *of.prefix)}};
+  if (of.prefix->chunks.size() == saved->chunks)
+    search(client, what, asked, std::move(of), body);
+  else
+    search_behind(client, what, asked, std::move(of), *saved, body);
 }
 
 /// `body`: keeps the frame of `asked`; null while the frame is being served.
@@ -102,11 +201,11 @@ void look_up(connection& client, const connection::request& what, const wire::Lo
   size_t objects = object_source(of.in->what, {of.prefix, &of.prefix->chunks}).size();
   if (!of.lease_wanted)
     objects /= 64; // only the plan is kept
-  if (!body && connection::may_wait_for_room(objects))
+  if (!body && (connection::may_wait_for_room(objects) || of.saved()))
     body = client.hold_body();
   client.with_room(what, objects,
                    [&client, what, &asked, of = std::move(of), body = std::move(body)]() mutable {
-                     search(client, what, asked, std::move(of));
+                     choose(client, what, asked, std::move(of), body);
                    });
 }
 
@@ -115,7 +214,7 @@ void begin(connection& client, const connection::request& what, const wire::Look
            keep_alive body) {
   auto in = of.in;
   if (asked.prefix()->session() != nullptr) {
-    with_turn(client, what, *in, *asked.prefix(),
+    with_turn(client, what, *in, *asked.prefix(), false,
               [&client, what, &asked, of = std::move(of), body = std::move(body)](
                   chunk_prefix prefix, const hashed_turn& turn, const keep_alive& hashed) {
                 subject ready = of;
@@ -180,7 +279,15 @@ void lookup(connection& client, const connection::request& what, const wire::Loo
   }
   size_t width = asked.prefix()->digests() ? asked.prefix()->digest_width() : in->hasher->width();
   bool loads = !client.loads_nothing(asked.options(), *in);
-  subject of{std::move(in), asked.lease(), loads, asked.digests() ? width : 0, nullptr, nullptr, {}};
+  subject of{std::move(in),
+             asked.lease(),
+             loads,
+             asked.prefix()->tail(),
+             asked.digests() ? width : 0,
+             {},
+             {},
+             {},
+             {}};
   if (asked.lookup_id() != nullptr)
     begin_named(client, what, asked, std::move(of));
   else

@@ -24,8 +24,7 @@ void answer(const pinning& of, const lease_ptr& held) {
       return wire::CreatePinAnswer(body, requested);
     auto id = body.CreateVector(held->id.bytes.data(), held->id.bytes.size());
     auto pinned = static_cast<uint32_t>(held->chunks.size());
-    return wire::CreatePinAnswer(body, requested, pinned, uint64_t{pinned} * of.in->what->spec.chunk_tokens,
-                                 held->bytes, id);
+    return wire::CreatePinAnswer(body, requested, pinned, tokens_of(*held), held->bytes, id);
   });
 }
 

@@ -137,7 +137,7 @@ void begin_leased(connection& client, const connection::request& what, const lea
   of.chunks = {from, &from->chunks};
   of.before = from->before;
   of.first_token = from->first_token;
-  of.prompt_tokens = from->first_token + from->chunks.size() * from->in->spec.chunk_tokens;
+  of.prompt_tokens = from->first_token + tokens_of(*from);
   of.waits = terms.rule != wire::StopRule::best_effort;
   of.note_access = false; // the lookup that took the lease was the access
   of.held_by = from;

@@ -19,23 +19,22 @@ std::optional<transfer_scope> scope_of(connection& client, const connection::req
   return std::move(*scope);
 }
 
-/// Resolves the prefix of `request` and calls `then(prefix, scope, objects)` with the part that it selects, or refuses
-/// the request. The frame is kept until then.
+/// Resolves the prefix of `request` by `chunks_of`, which is `with_chunks` or `with_stored_chunks`, and calls
+/// `then(prefix, scope, objects)` with the part that it selects, or refuses the request. The frame is kept until then.
 template <class Request, class F>
 void with_prefix_objects(connection& client, const connection::request& what, const client_space_ptr& in,
-                         const Request& request, F then) {
-  with_chunks(client, what, *in, *request.prefix(),
-              [&client, what, in, &request, then](chunk_prefix prefix, const keep_alive& body) {
-                auto scope = scope_of(client, what, request, in->what->spec, prefix.chunks.size());
-                if (!scope)
-                  return;
-                auto whole = std::make_shared<const chunk_prefix>(std::move(prefix));
-                scope_subject of{in->what, {whole, &whole->chunks}, whole->parent, *scope, in->rank};
-                with_objects(client, what, std::move(of), body,
-                             [then, whole, scope = *scope](const batch_ptr& objects) {
-                               then(*whole, scope, objects);
-                             });
-              });
+                         const Request& request, decltype(&with_chunks) chunks_of, F then) {
+  chunks_of(client, what, *in, *request.prefix(),
+            [&client, what, in, &request, then](chunk_prefix prefix, const keep_alive& body) {
+              auto scope = scope_of(client, what, request, in->what->spec, prefix.chunks.size());
+              if (!scope)
+                return;
+              auto whole = std::make_shared<const chunk_prefix>(std::move(prefix));
+              scope_subject of{in->what, {whole, &whole->chunks}, whole->parent, *scope, in->rank};
+              with_objects(
+                  client, what, std::move(of), body,
+                  [then, whole, scope = *scope](const batch_ptr& objects) { then(*whole, scope, objects); });
+            });
 }
 
 /// Runs the job on one of `idle`, or on a new actor from `spawn`, and calls `then` with its result. If the

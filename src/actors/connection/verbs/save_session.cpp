@@ -5,6 +5,7 @@
 #include "actors/transfer/lookup_actor.hpp"
 #include "base/random_id.hpp"
 #include "connection/found_lease.hpp"
+#include "connection/request_values.hpp"
 #include "connection/session_holds.hpp"
 #include "index/chunk_layout.hpp"
 
@@ -39,6 +40,12 @@ void answer_save(const saving& of, const lease_ptr& held, const std::string& unh
                                          held ? static_cast<uint32_t>(held->chunks.size()) : 0,
                                          held ? held->bytes : 0, lease, why);
   });
+}
+
+/// What lookups of a prefix are asked, besides their objects.
+plan_request plan_of(const chunk_prefix& prefix) {
+  return {static_cast<uint32_t>(prefix.chunks.size()), prefix.first_token, prefix.prompt_tokens,
+          prefix.tail_tokens};
 }
 
 void save_unheld(const saving_ptr& of) {
@@ -94,8 +101,7 @@ void search_held(const saving_ptr& of, bool again) {
   request.in = of->in->what;
   request.objects = {of->in->what, {of->prefix, &of->prefix->chunks}};
   request.context = of->what.context;
-  request.plan = {static_cast<uint32_t>(of->prefix->chunks.size()), of->prefix->first_token,
-                  of->prefix->prompt_tokens};
+  request.plan = plan_of(*of->prefix);
   request.hold = true;
   request.account = client.group().session_leases;
   caf::actor worker =
@@ -115,6 +121,62 @@ void search_held(const saving_ptr& of, bool again) {
              });
 }
 
+void save_turn_end(const saving_ptr& of) {
+  if (!of->turn.held || of->prefix->chunks.empty()) {
+    save_unheld(of);
+    return;
+  }
+  size_t objects = object_source(of->in->what, {of->prefix, &of->prefix->chunks}).size();
+  of->client.with_room(of->what, objects, [of] { search_held(of, false); });
+}
+
+// ---- the turn's end: its partial chunk, and cursors ----
+
+void refuse_incomplete(const saving& of, const prefix_plan& plan) {
+  const space_spec& spec = of.in->what->spec;
+  std::string which = "an object";
+  if (plan.missing)
+    which = "pool " + spec.pools[plan.missing->pool].name + " of rank " + std::to_string(plan.missing->rank);
+  of.client.refuse(of.what,
+                   {errc::not_found,
+                    which + " of the turn's partial chunk is in no tier: the session stays at its last saved "
+                            "turn; store the tail in all pools and on all ranks, and then save"});
+}
+
+/// Nothing is saved unless all pools and ranks have it.
+void save_with_tail(const saving_ptr& of) {
+  connection& client = of->client;
+  auto tail = std::make_shared<const std::vector<digest>>(1, of->prefix->chunks.back());
+  lookup_request request;
+  request.group = client.group_handle();
+  request.in = of->in->what;
+  request.objects = {of->in->what, tail};
+  request.context = of->what.context;
+  request.plan = {1, 0, of->in->what->spec.chunk_tokens + 1}; // as if the prompt went on
+  caf::actor worker =
+      client.idle_lookups().take([&client] { return spawn_lookup(client.system(), client.home()); });
+  client.ask(of->what, worker, std::move(request), "the lookup's actor has ended",
+             [of, worker](const lookup_answer& found) {
+               of->client.idle_lookups().put_back(worker);
+               if (!of->client.ok(of->what, found.failure))
+                 return;
+               if (found.plan.found_chunks == 0)
+                 refuse_incomplete(*of, found.plan);
+               else
+                 save_turn_end(of);
+             });
+}
+
+saved_turn_ptr end_of_turn(const saving& of, std::vector<uint64_t> cursors) {
+  auto end = std::make_shared<saved_turn>();
+  end->in = of.in->what;
+  end->chunks = of.prefix->whole_chunks();
+  end->tail_tokens = of.prefix->tail_tokens;
+  end->key = of.prefix->chunks.back();
+  end->cursors = std::move(cursors);
+  return end;
+}
+
 } // namespace
 
 void save_session(connection& client, const connection::request& what, const wire::SaveSession& asked,
@@ -123,16 +185,25 @@ void save_session(connection& client, const connection::request& what, const wir
   auto in = client.find_space(what, asked.space());
   if (!in)
     return;
-  with_turn(client, what, *in, *asked.prefix(),
-            [&client, what, in](chunk_prefix prefix, const hashed_turn& turn, const keep_alive&) {
-              auto of = std::make_shared<const saving>(
+  auto told = span_of(asked.cursors());
+  if (size_t pools = in->what->spec.pools.size(); !told.empty() && told.size() != pools) {
+    client.refuse(what, {errc::bad_request, std::to_string(told.size()) +
+                                                " cursors: expected one for each of the " +
+                                                std::to_string(pools) + " pools of the space"});
+    return;
+  }
+  bool tail = asked.prefix()->tail();
+  with_turn(client, what, *in, *asked.prefix(), tail,
+            [&client, what, in, tail, cursors = std::vector<uint64_t>(told.begin(), told.end())](
+                chunk_prefix prefix, const hashed_turn& turn, const keep_alive&) {
+              auto of = std::make_shared<saving>(
                   saving{client, what, in, turn, std::make_shared<const chunk_prefix>(std::move(prefix))});
-              if (!turn.held || of->prefix->chunks.empty()) {
-                save_unheld(of);
-                return;
-              }
-              size_t objects = object_source(in->what, {of->prefix, &of->prefix->chunks}).size();
-              client.with_room(what, objects, [of] { search_held(of, false); });
+              auto end = tail ? end_of_turn(*of, cursors) : nullptr;
+              of->turn.after = std::make_shared<const session_state>(turn.after->with_saved(end));
+              if (of->prefix->tail_tokens == 0)
+                save_turn_end(of);
+              else
+                client.with_tail(what, in->what, end->key, [of] { save_with_tail(of); });
             });
 }
 

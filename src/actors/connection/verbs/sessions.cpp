@@ -1,4 +1,5 @@
 // sessions: those of the client's trust group.
+#include "actors/connection/session_prefixes.hpp"
 #include "actors/connection/verbs.hpp"
 
 namespace terrace::actors::verbs {
@@ -13,15 +14,19 @@ flatbuffers::Offset<wire::SessionStatus> write(flatbuffers::FlatBufferBuilder& b
                                    one.keep, one.generation, one.lengths.protected_tokens(),
                                    one.lengths.committed_tokens(), one.lengths.allocated_tokens(), one.bytes,
                                    one.held ? wire::SessionMode::held : wire::SessionMode::tagged,
-                                   listed.held_tokens, listed.held_bytes);
+                                   listed.held_tokens, listed.held_bytes, one.saved ? one.saved->tokens() : 0,
+                                   one.saved ? one.saved->tail_tokens : 0, one.own_tokens);
 }
 
 } // namespace
 
-void sessions(connection& client, const connection::request& what, const wire::Sessions&,
+void sessions(connection& client, const connection::request& what, const wire::Sessions& asked,
               protocol::descriptor_list&) {
-  client.ask(what, client.group().group, sessions_request{protocol::sessions_listed_max},
-             "the trust group's actor has ended", [&client, what](const sessions_answer& answer) {
+  sessions_request request{protocol::sessions_listed_max, std::nullopt};
+  if (asked.session() != nullptr)
+    request.only = to_session_id(asked.session());
+  client.ask(what, client.group().group, request, "the trust group's actor has ended",
+             [&client, what](const sessions_answer& answer) {
                client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
                  std::vector<flatbuffers::Offset<wire::SessionStatus>> listed;
                  for (const listed_session& one : answer.listed)

@@ -58,7 +58,7 @@ void store(connection& client, const connection::request& what, const wire::Stor
     return;
   }
   with_prefix_objects(
-      client, what, in, asked,
+      client, what, in, asked, with_stored_chunks,
       [&client, what, region, in, runs = runs_of(client, *asked.runs(), asked.runs_per_object())](
           const chunk_prefix&, const transfer_scope& scope, const batch_ptr& objects) {
         store_objects(client, what, runs, region, in, objects, scope.pools.size());

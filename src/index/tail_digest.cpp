@@ -1,0 +1,25 @@
+#include "index/tail_digest.hpp"
+
+#include "index/cbor.hpp"
+#include "index/sha256.hpp"
+
+#include <cassert>
+
+namespace terrace {
+
+digest tail_digest(token_hasher& hasher, const std::optional<digest>& parent, uint64_t first_token,
+                   std::span<const uint32_t> tokens, const extra_keys& extra) {
+  assert(!tokens.empty());
+  extra_key_encoder keys(extra);
+  digest block = hasher.hash_block(parent ? parent : hasher.root(), tokens,
+                                   keys.block(first_token, static_cast<uint32_t>(tokens.size())));
+  cbor::buffer head;
+  cbor::put_text(head, "terrace tail v1");
+  sha256 hash;
+  hash.begin();
+  hash.update(head);
+  hash.update(std::span<const uint8_t>(block.bytes).first(hasher.width()));
+  return digest::from(std::span<const uint8_t>(hash.finish().bytes).first(hasher.width()));
+}
+
+} // namespace terrace

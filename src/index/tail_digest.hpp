@@ -1,0 +1,19 @@
+// The digest of a partial chunk: the tokens after the last whole chunk of a prompt.
+#pragma once
+
+#include "index/extra_keys.hpp"
+#include "index/token_hasher.hpp"
+
+#include <optional>
+#include <span>
+
+namespace terrace {
+
+/// SHA-256(tag "terrace tail v1", digest), truncated to the width of the hasher, where `digest` is that of the tokens as one
+/// block onto `parent`, with the extra keys of their place in the prompt. So equal tails of equal prompts have equal digests,
+/// and no tail has the digest of a chunk. `parent`: the digest of the chunk before, or the seed of a client; none: the
+/// hasher's root. `tokens`: fewer than a chunk has, and at least one; they begin at `first_token` of the prompt.
+digest tail_digest(token_hasher& hasher, const std::optional<digest>& parent, uint64_t first_token,
+                   std::span<const uint32_t> tokens, const extra_keys& extra);
+
+} // namespace terrace
