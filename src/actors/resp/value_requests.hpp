@@ -159,7 +159,6 @@ task<result<bool>> reserve_values(Self self, const value_subject& of, reserved_v
   if (refused.code != errc::ok)
     co_return tl::unexpected(refused);
   const tier_actor& host = of.group->host;
-  std::vector<bool> removed(of.objects->size());
   for (bool first = true;; first = false) {
     if (auto failure = why_ended(of.context, "store"); failure.code != errc::ok)
       co_return tl::unexpected(failure);
@@ -175,13 +174,23 @@ task<result<bool>> reserve_values(Self self, const value_subject& of, reserved_v
       into.space = std::move(*space);
       break;
     }
+    discard_notice old{{}, discard_reason::unwanted};
+    for (size_t i = 0; i < space->states.size(); ++i)
+      if (space->states[i] == acquired_state::held)
+        old.ids.push_back(space->places[i].id);
+    if (!old.ids.empty())
+      self->send(host, std::move(old));
     *space = {}; // it holds nothing while it waits: neither the others' values nor space
     if (of.objects->size() != 1 && (others || !first))
       co_return false;
-    auto failure = co_await remove_from<Self>(self, of, host, removed);
-    if (failure.code != errc::ok)
-      co_return tl::unexpected(failure);
+    if (others) {
+      await_request writers{of.objects, of.context};
+      auto written = co_await ask<await_answer>(self, host, std::move(writers), "host tier");
+      if (auto failure = failure_in(written); failure.code != errc::ok)
+        co_return tl::unexpected(failure);
+    }
   }
+  std::vector<bool> removed(of.objects->size());
   for (const tier_parts& tier : of.group->tiers()) {
     if (tier.kind == tier_kind::host)
       continue;
