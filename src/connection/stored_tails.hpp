@@ -1,4 +1,4 @@
-// Partial chunks that connections have stored, or are storing, for turns and prompts that are not saved yet.
+// Partial chunks that connections have stored, or are storing, for turns that are not saved yet.
 //
 // Pure: used by one thread at a time.
 #pragma once

@@ -69,7 +69,6 @@ struct plan_request {
   uint64_t first_token = 0;   ///< of the request, 0 unless it continues a parent
   uint64_t prompt_tokens = 0; ///< end of the prompt
   uint32_t tail_tokens = 0;   ///< not 0: the last of the chunks is a partial one, of so many tokens
-  bool logits = false;        ///< those of the prompt's last token are known: it need not be computed again
 };
 
 /// An object of a prefix.
@@ -89,8 +88,7 @@ struct prefix_object {
 /// must compute at least the last token to get logits. If every pool has the rule `all_chunks`, all chunks
 /// are loaded and the last token is recomputed: the usable prefix ends one token before the end of the
 /// prompt. A recurrent state or a window cannot be rolled back by one token, so in a space with
-/// `trailing_chunks` pools the usable prefix ends at the next shorter length at which every rule holds. With the logits of
-/// the prompt's last token, all of it is usable.
+/// `trailing_chunks` pools the usable prefix ends at the next shorter length at which every rule holds.
 ///
 /// Tokens are counted from the request's first chunk; tokens of a parent are not included.
 struct prefix_plan {

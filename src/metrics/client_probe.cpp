@@ -102,7 +102,7 @@ void client_probe::collect(const labels& of, sample_sink& sink) const {
   demoted("none", sessions_released_);
   count("terrace_sessions_unheld_total", "Saved turns of held sessions that alone were too large to be held.",
         sessions_unheld_);
-  level("terrace_tails", "Partial chunks that sessions, prompts or stores refer to.", tails_);
+  level("terrace_tails", "Partial chunks that sessions or stores refer to.", tails_);
   count("terrace_tails_removed_total",
         "Partial chunks that were removed because nothing refers to them any more.", tails_removed_);
   for (size_t i = 0; i < refusals; ++i)

@@ -1,9 +1,9 @@
 // Sessions against a model that is obviously right: it knows each session's tokens, and asks whether what a session holds
 // is there.
 //
-// Random turns that continue or differ, aborted ones, saves, forks, closes, late saves, clients that go, restarts of the
+// Random turns that continue or differ, aborted ones, saves with their partial chunk and without, forks, closes, late saves, clients that go, restarts of the
 // daemon, and stores that evict whatever nobody holds. After each step everything that can be asked is asked.
-#include "workload.hpp"
+#include "tail_client.hpp"
 
 #include <algorithm>
 #include <map>
@@ -29,6 +29,7 @@ struct expected_session {
   client::session handle;
   prompt now;   ///< after its last lookup or save
   prompt saved; ///< after its last save
+  prompt end;   ///< the same, if that was one with its end
   bool held_mode = false;
   bool keep = false;
 };
@@ -56,6 +57,12 @@ class SessionModel : public ::testing::TestWithParam<uint32_t> {
     for (size_t i = 0; i < more && of.size() < most_chunks * chunk; ++i)
       of.push_back(piece);
   }
+  static bool begins_with(const prompt& of, const prompt& begin) {
+    return begin.size() <= of.size() && std::equal(begin.begin(), begin.end(), of.begin());
+  }
+  /// The cursor that is saved for this end.
+  static std::vector<uint64_t> cursor_of(const prompt& end) { return {kv_of(end).bytes[3] + 1U}; }
+
   static uint64_t same_tokens(const prompt& a, const prompt& b) {
     auto differs = std::ranges::mismatch(a, b).in1;
     return static_cast<uint64_t>(differs - a.begin());
@@ -106,12 +113,11 @@ class SessionModel : public ::testing::TestWithParam<uint32_t> {
     uint64_t same = same_tokens(of.now, next);
     client::lookup_request request;
     request.lease = one_in(2);
+    request.what.tail = one_in(2);
     auto found = by->lookup(of.handle, next, same, request, patiently());
     ASSERT_TRUE(found) << found.error().text;
     auto chain = digests_of(by, next);
-    if (!chain.empty()) {
-      EXPECT_EQ(found->found_chunks, found_of(by, chain)) << "as the whole prompt finds";
-    }
+    check_found(of, next, *found, request.what.tail, found_of(by, chain));
     of.now = next;
     check_lengths(of);
     found->held.release();
@@ -126,14 +132,67 @@ class SessionModel : public ::testing::TestWithParam<uint32_t> {
       save(of, next);
   }
 
+  /// `whole`: chunks of the prompt that are present.
+  void check_found(const expected_session& of, const prompt& next, const client::lookup_result& found,
+                   bool tail, uint64_t whole) {
+    bool continues = tail && !of.end.empty() && begins_with(next, of.end);
+    bool at_end = continues && of.end.size() % chunk != 0 && whole == of.end.size() / chunk &&
+                  found.found_tokens == of.end.size();
+    if (!at_end) {
+      EXPECT_EQ(found.found_tokens, whole * chunk) << "as the whole prompt finds";
+    }
+    EXPECT_EQ(found.tail_tokens, at_end ? of.end.size() % chunk : 0U);
+    bool ends_there = continues && found.found_tokens == of.end.size();
+    EXPECT_EQ(found.cursors, ends_there ? cursor_of(of.end) : std::vector<uint64_t>());
+    if (!at_end || !found.held)
+      return;
+    tester& by = *clients_[of.owner];
+    auto place = by->read_lease(found.held.id(), {found.found_chunks - 1, 1}, patiently());
+    ASSERT_TRUE(place) << place.error().text;
+    EXPECT_TRUE(has_content(kv_of(of.end), place->objects[0])) << "the tail has the bytes of its tokens";
+  }
+
+  void store_tail(tester& by, const expected_session& of, const prompt& next, uint64_t same) {
+    auto whole = static_cast<uint32_t>(next.size() / chunk);
+    auto names = kv_chain(next);
+    fill_content(names.back(), by.piece(0));
+    auto request = by.store_of(names, {whole, 1});
+    request.what = of.handle.continued(next, same);
+    request.what.tail = true;
+    auto stored = by->store(request, patiently());
+    ASSERT_TRUE(stored) << stored.error().text;
+  }
+
+  /// False: not all of its end was stored, and the session is what it was.
+  bool save_end(expected_session& of, const prompt& next, uint64_t same,
+                result<client::saved_session>& done) {
+    tester& by = *clients_[of.owner];
+    bool stores = !one_in(4);
+    if (stores && next.size() % chunk != 0)
+      store_tail(by, of, next, same);
+    done = by->save_with_tail(of.handle, next, same, cursor_of(next), {}, {}, patiently());
+    if (done || stores)
+      return true;
+    EXPECT_EQ(done.error().code, errc::not_found) << done.error().text;
+    auto now = by->session_status_of(of.handle.id(), patiently());
+    EXPECT_TRUE(now && *now && (*now)->saved_tokens == of.end.size());
+    return false;
+  }
+
   void save(expected_session& of, const prompt& next) {
     tester& by = *clients_[of.owner];
     auto before = held_now();
     uint64_t same = same_tokens(of.now, next);
     auto present = found_of(by, digests_of(by, next), on_host);
-    auto done = by->save(of.handle, next, same, {}, {}, patiently());
+    result<client::saved_session> done = client::saved_session();
+    bool with_end = one_in(2);
+    if (!with_end)
+      done = by->save(of.handle, next, same, {}, {}, patiently());
+    else if (!save_end(of, next, same, done))
+      return;
     ASSERT_TRUE(done) << done.error().text;
     of.now = of.saved = next;
+    of.end = with_end ? next : prompt();
     if (!of.held_mode) {
       EXPECT_EQ(done->held_chunks, 0U);
       return;
@@ -181,6 +240,8 @@ class SessionModel : public ::testing::TestWithParam<uint32_t> {
     forked.owner = of.owner;
     forked.held_mode = of.held_mode;
     forked.now.assign(of.now.begin(), of.now.begin() + static_cast<std::ptrdiff_t>(made->tokens()));
+    if (begins_with(forked.now, of.end))
+      forked.end = of.end;
     forked.handle = std::move(*made);
     forks_.push_back(std::move(forked)); // `of` is in `sessions_`
   }
@@ -241,7 +302,7 @@ class SessionModel : public ::testing::TestWithParam<uint32_t> {
 
   void check_lengths(const expected_session& of) { EXPECT_EQ(of.handle.tokens(), of.now.size()); }
 
-  /// What each session holds, as the daemon lists it.
+  /// What each session holds, as the daemon lists it; its tail by the name of its content.
   std::map<client::session_id, std::vector<digest>> held_now() {
     std::map<client::session_id, std::vector<digest>> held;
     auto& by = *clients_[0];
@@ -255,6 +316,8 @@ class SessionModel : public ::testing::TestWithParam<uint32_t> {
       auto chain = digests_of(by, of->saved);
       EXPECT_LE(one.held_tokens / chunk, chain.size());
       chain.resize(std::min<size_t>(chain.size(), one.held_tokens / chunk));
+      if (one.held_tokens % chunk != 0)
+        chain.push_back(kv_of(of->saved));
       held[one.session] = chain;
     }
     return held;
@@ -273,8 +336,26 @@ class SessionModel : public ::testing::TestWithParam<uint32_t> {
       EXPECT_LE(one.committed_tokens, one.allocated_tokens);
       EXPECT_EQ(one.mode == client::session_mode::held, of->held_mode);
     }
-    for (const auto& [id, chain] : held_now())
+    for (auto [id, chain] : held_now()) {
+      auto of = std::ranges::find_if(sessions_, [&](const auto& s) { return s.handle.id() == id; });
+      ASSERT_NE(of, sessions_.end());
+      if (chain.size() > of->saved.size() / chunk)
+        check_held_tail(*of, chain);
       EXPECT_EQ(found_of(by, chain), chain.size()) << "what a session holds is there";
+    }
+  }
+
+  /// Its tail is the last of what it holds; removed from `chain`.
+  void check_held_tail(expected_session& of, std::vector<digest>& chain) {
+    chain.pop_back();
+    EXPECT_EQ(of.end, of.saved);
+    if (!begins_with(of.now, of.end))
+      return;
+    client::lookup_request request;
+    request.what.tail = true;
+    auto found = (*clients_[of.owner])->lookup(of.handle, of.now, of.now.size(), request, patiently());
+    ASSERT_TRUE(found) << found.error().text;
+    EXPECT_GE(found->found_tokens, of.end.size()) << "a tail that is held is found";
   }
 
   void step() {

@@ -26,10 +26,10 @@ class TailBook : public ::testing::Test {
 };
 
 TEST_F(TailBook, ATailIsUnreferredWhenItsLastReferenceEnds) {
-  std::optional<tail_reference> first = refer(1), second = refer(1, tail_referrer::prompt);
+  std::optional<tail_reference> first = refer(1), second = refer(1, tail_referrer::store);
   EXPECT_EQ(book_.size(), 1U);
   EXPECT_EQ(book_.references(tail_referrer::session), 1U);
-  EXPECT_EQ(book_.references(in_->id, named(1), tail_referrer::prompt), 1U);
+  EXPECT_EQ(book_.references(in_->id, named(1), tail_referrer::store), 1U);
   first.reset();
   EXPECT_TRUE(book_.referred(in_->id, named(1)));
   EXPECT_EQ(book_.next_unreferred().in, nullptr);
