@@ -67,6 +67,8 @@ LIBRARIES = {
     "openssl/": {"index", "cli"},
     "xxhash.h": {"index", "storage", "cli"},
     "cuda": {"gpu"},
+    "zmq.hpp": {"cli"},
+    "msgpack.hpp": {"cli"},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]', re.MULTILINE)
 

@@ -37,31 +37,31 @@ using messages = message_list<
     release_notice, abandon_notice, detach_notice, probe_request, access_notice, probe_answer,
     acquire_request, acquire_answer, publish_request, publish_answer, await_request, await_answer,
     discard_notice, confirm_request, confirm_answer, count_objects_request, count_objects_answer,
-    clear_request, clear_answer, tier_status_request, tier_report, allocate_request, allocate_answer,
-    free_notice, room_request, room_made, evictable_notice, grow_notice, retire_request, retire_answer,
-    policy_notes, victim_request, victim_answer, write_credit_request, write_credit_answer,
-    empty_spaces_request, empty_spaces_answer, forget_spaces_notice, usage_request, usage_answer,
-    restored_request, restored_answer, notes_mark, inference_begin, inference_end, uses_notice, admit_request,
-    admit_answer, set_policy_request, set_policy_answer, policies_request, policies_report, shadow_use,
-    shadow_clear, shadow_request, shadow_report, copy_request, copy_answer, seal_request, seal_answer,
-    check_request, check_answer, disk_request, disk_answer, read_request, write_request, move_answer,
-    close_mover_request, close_mover_answer, register_memory, add_memory, forget_memory, journal_stalled,
-    write_through_notice, finish_writes_request, finish_writes_answer, write_credit_notice, demote_request,
-    demote_answer, written_notice, write_down_request, write_down_answer, tier_joined_notice, index_changes,
-    image_request, image_answer, forget_request, forget_answer, close_journal_request, close_journal_answer,
-    open_space_request, open_space_answer, idle_spaces_request, idle_spaces_answer, forget_spaces_request,
-    forget_spaces_answer, add_lease_notice, reserve_spaces_request, reserve_spaces_answer, use_lease_request,
-    use_lease_answer, mark_revoked_request, mark_revoked_answer, revoke_request, revoke_answer,
-    leases_request, leases_answer, pin_request, pin_answer, unpin_request, unpin_answer, end_lease_notice,
-    end_owner_notice, begin_lookup_request, begin_lookup_answer, finish_lookup_notice, await_lookup_request,
-    await_lookup_answer, cancel_lookup_request, cancel_lookup_answer, open_session_request,
-    open_session_answer, use_session_request, use_session_answer, save_session_request, save_session_answer,
-    yield_holds_request, yield_holds_answer, close_session_request, close_session_answer, sessions_request,
-    refer_tail_request, refer_tail_answer, sessions_answer, group_status_request, group_report, sweep_notice,
-    clear_turn_notice, next_part_notice, start_journal, resize_memory, memory_prepared, policies_notice,
-    quotas_notice, quotas_changed_notice, resize_groups, begin_notice, drain_notice, confirm_notice,
-    leave_notice, resume_notice, disk_prepared, memory_committed, open_disk_notice, commit_piece_notice,
-    add_source, remember_clear_request, remember_clear_answer>;
+    list_objects_request, list_objects_answer, clear_request, clear_answer, tier_status_request, tier_report,
+    allocate_request, allocate_answer, free_notice, room_request, room_made, evictable_notice, grow_notice,
+    retire_request, retire_answer, policy_notes, victim_request, victim_answer, write_credit_request,
+    write_credit_answer, empty_spaces_request, empty_spaces_answer, forget_spaces_notice, usage_request,
+    usage_answer, restored_request, restored_answer, notes_mark, inference_begin, inference_end, uses_notice,
+    admit_request, admit_answer, set_policy_request, set_policy_answer, policies_request, policies_report,
+    shadow_use, shadow_clear, shadow_request, shadow_report, copy_request, copy_answer, seal_request,
+    seal_answer, check_request, check_answer, disk_request, disk_answer, read_request, write_request,
+    move_answer, close_mover_request, close_mover_answer, register_memory, add_memory, forget_memory,
+    journal_stalled, write_through_notice, finish_writes_request, finish_writes_answer, write_credit_notice,
+    demote_request, demote_answer, written_notice, write_down_request, write_down_answer, tier_joined_notice,
+    index_changes, image_request, image_answer, forget_request, forget_answer, close_journal_request,
+    close_journal_answer, open_space_request, open_space_answer, idle_spaces_request, idle_spaces_answer,
+    forget_spaces_request, forget_spaces_answer, add_lease_notice, reserve_spaces_request,
+    reserve_spaces_answer, use_lease_request, use_lease_answer, mark_revoked_request, mark_revoked_answer,
+    revoke_request, revoke_answer, leases_request, leases_answer, pin_request, pin_answer, unpin_request,
+    unpin_answer, end_lease_notice, end_owner_notice, begin_lookup_request, begin_lookup_answer,
+    finish_lookup_notice, await_lookup_request, await_lookup_answer, cancel_lookup_request,
+    cancel_lookup_answer, open_session_request, open_session_answer, use_session_request, use_session_answer,
+    save_session_request, save_session_answer, yield_holds_request, yield_holds_answer, close_session_request,
+    close_session_answer, sessions_request, refer_tail_request, refer_tail_answer, sessions_answer,
+    group_status_request, group_report, sweep_notice, clear_turn_notice, next_part_notice, start_journal,
+    resize_memory, memory_prepared, policies_notice, quotas_notice, quotas_changed_notice, resize_groups,
+    begin_notice, drain_notice, confirm_notice, leave_notice, resume_notice, disk_prepared, memory_committed,
+    open_disk_notice, commit_piece_notice, add_source, remember_clear_request, remember_clear_answer>;
 
 } // namespace terrace::actors
 
@@ -118,7 +118,9 @@ using tier_actor = caf::typed_actor<
     caf::reacts_to<quotas_changed_notice>,
     // From status requests, and from the connections of Redis clients.
     caf::replies_to<tier_status_request>::with<tier_report>,
-    caf::replies_to<count_objects_request>::with<count_objects_answer>>;
+    caf::replies_to<count_objects_request>::with<count_objects_answer>,
+    // From the connections of subscribers.
+    caf::replies_to<list_objects_request>::with<list_objects_answer>>;
 
 /// ALLOCATOR: owns the free space of one arena and the queue of requests waiting for it.
 using allocator_actor = caf::typed_actor<

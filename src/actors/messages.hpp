@@ -11,6 +11,7 @@
 #include "tier/confirm.hpp"
 #include "tier/count_objects.hpp"
 #include "tier/demote.hpp"
+#include "tier/list_objects.hpp"
 #include "tier/object_batch.hpp"
 #include "tier/object_hold.hpp"
 #include "tier/object_notices.hpp"

@@ -9,6 +9,7 @@ std::unique_ptr<command> make_policies_command();
 std::unique_ptr<command> make_sessions_command();
 std::unique_ptr<command> make_clients_command();
 std::unique_ptr<command> make_top_command();
+std::unique_ptr<command> make_events_command();
 std::unique_ptr<command> make_leases_command();
 std::unique_ptr<command> make_lease_revoke_command();
 std::unique_ptr<command> make_pin_command();
@@ -58,6 +59,12 @@ std::span<const command_entry> commands() {
        "  terrace top --interval 0.5 --clients 30\n"
        "  terrace top --count 1                      prints one report\n",
        make_top_command},
+      {"events", "Show what comes and goes in the tiers of the trust group",
+       "  terrace events                             what is there now\n"
+       "  terrace events --follow\n"
+       "  terrace events --follow --json | jq 'select(.tier == \"disk\")'\n"
+       "  terrace events --zmq-pub tcp://127.0.0.1:5557 --zmq-replay tcp://127.0.0.1:5558\n",
+       make_events_command},
       {"leases", "List the leases of the trust group, the oldest first",
        "  terrace leases\n"
        "  terrace leases --limit 100000 --json | jq '.leases[] | select(.age_ms > 3600000)'\n",

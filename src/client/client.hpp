@@ -223,6 +223,10 @@ class connection {
 
   // ---- for operators: allowed for the daemon's own user and root, otherwise `denied` ----
 
+  /// What comes and goes in the tiers of the trust group, behind `from`; at first what is there. Waits until there is
+  /// something. Errors: `deadline`: nothing has happened; `gone`: events behind `from` are lost, begin anew.
+  result<event_part> subscribe(const event_cursor& from, uint32_t events_max = 1024, deadline until = {});
+
   /// The leases of the trust group, the oldest first: at most 1,024 with numbers higher than `after`.
   result<leases_status> leases(uint64_t after = 0, deadline until = {});
 

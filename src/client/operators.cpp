@@ -6,6 +6,7 @@
 #include "client/socket.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 namespace terrace::client {
 
@@ -23,6 +24,31 @@ result<leases_status> connection::leases(uint64_t after, deadline until) {
                                 connection_id{one->connection()}, one->space(), one->chunks(), one->tokens(),
                                 one->bytes(), std::chrono::milliseconds(one->age_ms()), one->revoked()});
         return all;
+      });
+}
+
+result<event_part> connection::subscribe(const event_cursor& from, uint32_t events_max, deadline until) {
+  uint32_t ms = detail::milliseconds_left(until);
+  return ask<kind::subscribe>(
+      *core_->now(), until,
+      [&](body_builder& body) {
+        return wire::CreateSubscribe(body, from.sequence, from.tier, from.slot, events_max, ms);
+      },
+      [](const wire::SubscribeAnswer& table) {
+        event_part part{{}, table.snapshot(), {table.sequence(), table.tier(), table.slot()}, table.last()};
+        part.events.reserve(table.events()->size());
+        for (const auto* one : *table.events()) {
+          event& made = part.events.emplace_back();
+          made.sequence = one->sequence();
+          made.what = static_cast<event_kind>(one->kind());
+          made.tier = static_cast<tier_kind>(one->tier());
+          made.space = one->space();
+          made.pool = one->pool();
+          made.rank = one->rank();
+          uint64_t words[] = {one->digest0(), one->digest1(), one->digest2(), one->digest3()};
+          std::memcpy(made.chunk.bytes.data(), words, sizeof words);
+        }
+        return part;
       });
 }
 

@@ -347,4 +347,27 @@ struct daemon_info {
   bool has(std::string_view feature) const;
 };
 
+/// Where a subscription goes on. A new one begins with what is there.
+struct event_cursor {
+  uint64_t sequence = 0;
+  uint8_t tier = 255;
+  uint32_t slot = 0;
+};
+enum class event_kind : uint8_t { admit = 1, evict = 2, demote = 3, clear = 4 };
+struct event {
+  uint64_t sequence = 0;
+  event_kind what{};
+  tier_kind tier = tier_kind::none;
+  uint32_t space = 0; ///< as `status` numbers it
+  uint16_t pool = 0;
+  uint16_t rank = 0;
+  digest chunk;
+};
+struct event_part {
+  std::vector<event> events;
+  bool snapshot = false; ///< they are what is there
+  event_cursor next;
+  uint64_t last = 0; ///< event that there is
+};
+
 } // namespace terrace::client

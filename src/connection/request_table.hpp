@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <vector>
 
 namespace terrace {
 
@@ -73,6 +74,15 @@ class request_table {
   /// Ends a request early; it is still answered. `unknown`: not in flight, or answered. `before`: it had
   /// already ended.
   cancelled cancel(request_id id, errc why);
+
+  /// Those with this verb that have no answer yet.
+  std::vector<request_id> of(protocol::kind verb) const {
+    std::vector<request_id> found;
+    for (const auto& [id, entry] : requests_)
+      if (entry.verb == verb && !entry.answered)
+        found.push_back(id);
+    return found;
+  }
 
   struct expiry {
     bool any = false;                                  ///< some ended now, with `errc::deadline`

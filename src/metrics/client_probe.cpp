@@ -105,6 +105,9 @@ void client_probe::collect(const labels& of, sample_sink& sink) const {
   level("terrace_tails", "Partial chunks that sessions or stores refer to.", tails_);
   count("terrace_tails_removed_total",
         "Partial chunks that were removed because nothing refers to them any more.", tails_removed_);
+  count("terrace_events_told_total", "Events and objects of snapshots told to subscribers.", events_told_);
+  count("terrace_subscribers_lost_total", "Subscribers that had to begin anew, because they read too slowly.",
+        subscribers_lost_);
   for (size_t i = 0; i < refusals; ++i)
     sink.counter("terrace_refused_total", "Refused connections and requests, by reason.",
                  with(of, "reason", to_string(static_cast<refusal>(i))),

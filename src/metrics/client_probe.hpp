@@ -60,6 +60,9 @@ class client_probe {
   void session_demoted(bool below) noexcept { (below ? sessions_demoted_ : sessions_released_).add(); }
   void session_unheld() noexcept { sessions_unheld_.add(); } ///< it alone is too large
 
+  void told_events(uint64_t count) noexcept { events_told_.add(count); }
+  void lost_subscriber() noexcept { subscribers_lost_.add(); } ///< it read too slowly
+
   void collect(const labels& of, sample_sink& sink) const;
 
  private:
@@ -69,6 +72,7 @@ class client_probe {
   gauge connections_, request_bytes_, staged_bytes_, quarantined_bytes_, leases_, old_leases_;
   counter accepted_, received_bytes_, sent_bytes_, stalls_, leases_taken_, leases_shortened_, leases_revoked_;
   counter recompute_requests_, recompute_tokens_, no_load_requests_, no_store_requests_;
+  counter events_told_, subscribers_lost_;
   std::array<counter, refusals> refused_;
 };
 

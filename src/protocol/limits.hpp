@@ -21,6 +21,7 @@ constexpr uint32_t tensors_max = 16;       ///< of an object
 constexpr uint32_t status_spaces_max = 64; ///< listed in a status
 constexpr uint32_t sessions_listed_max = 1'024;
 constexpr uint32_t leases_listed_max = 1'024;
+constexpr uint32_t events_told_max = 8'192; ///< of one answer
 constexpr uint32_t world_size_max = 1'024;
 constexpr uint32_t items_max = 4'096;
 constexpr uint32_t tags_max = 16;

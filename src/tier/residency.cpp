@@ -28,6 +28,13 @@ object_place residency::place_of(object_id id) const {
 
 void residency::note(note_kind kind, const resident& object, entry_key parent) {
   notes_.notes.push_back({kind, object.name(), parent, object.physical_bytes()});
+  if (!log_ || !log_->records())
+    return;
+  if (kind == note_kind::insert)
+    events_.push_back({0, event_kind::admit, kind_, object.key()});
+  else if (kind == note_kind::evict || kind == note_kind::erase)
+    events_.push_back(
+        {0, kind == note_kind::evict ? event_kind::evict : event_kind::clear, kind_, object.key()});
 }
 
 object_place residency::hold(object_id id) {

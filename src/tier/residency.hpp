@@ -7,6 +7,7 @@
 #include "tier/awaited_objects.hpp"
 #include "tier/demotion.hpp"
 #include "tier/durable_index.hpp"
+#include "tier/event_log.hpp"
 #include "tier/index_keeping.hpp"
 #include "tier/lease_ledger.hpp"
 #include "tier/object_batch.hpp"
@@ -190,6 +191,10 @@ class residency {
   /// The events since the last call, in the order for the policy.
   policy_notes take_notes();
 
+  /// From now on what comes and goes is kept for `take_events`, while the log records.
+  void record_for(std::shared_ptr<const event_log> log) { log_ = std::move(log); }
+  std::vector<tier_event> take_events() { return std::exchange(events_, {}); }
+
   /// True if an object became evictable since the last call.
   bool take_evictable() { return std::exchange(evictable_, false); }
 
@@ -255,6 +260,8 @@ class residency {
   std::shared_ptr<tenant_quotas> quotas_;
   std::optional<std::unordered_set<entry_key>> fresh_; ///< published since `watch_new`; nullopt: nobody asks
   policy_notes notes_;
+  std::shared_ptr<const event_log> log_; ///< null: nobody subscribes
+  std::vector<tier_event> events_;
   std::vector<extent> retired_;
   std::vector<extent> left_;
   std::optional<origins> origins_; ///< if objects may be written to a tier below later

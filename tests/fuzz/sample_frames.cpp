@@ -94,6 +94,7 @@ std::vector<sample_frame> sample_frames() {
   sample(kind::quota, [](builder& b) { return wire::CreateQuotaDirect(b, "batch", "host", 1 << 20); });
   sample(kind::policies, [](builder& b) { return wire::CreatePolicies(b); });
   sample(kind::set_policy, [](builder& b) { return wire::CreateSetPolicyDirect(b, "host", "arc"); });
+  sample(kind::subscribe, [](builder& b) { return wire::CreateSubscribe(b, 0, 255, 0, 100, 1); });
   sample(kind::status, [](builder& b) { return wire::CreateStatus(b); });
   sample(kind::error, [](builder& b) { return wire::CreateError(b, 7, b.CreateString("text")); });
   sample(answer_to(kind::lookup), [&](builder& b) {

@@ -368,6 +368,8 @@ void connection::on_confirmed(pid_t pid) { take(life_.confirmed(pid)); }
 void connection::on_drain() {
   auto follows = life_.drain(requests_.empty());
   show_phase();
+  for (request_id id : requests_.of(protocol::kind::subscribe)) // nothing else may ever answer them
+    cancel(id, errc::busy);
   take(follows);
 }
 

@@ -302,6 +302,8 @@ class connection {
   void when_ended(const request& what, const teardown_line::work& work) {
     after_teardown_.add(what.context, work);
   }
+  /// Called on any thread, runs `work` on the connection's, unless it has ended.
+  std::function<void()> on_any_thread(std::function<void()> work);
   /// Continues with `work` when everything that is being unmapped by now has been, or the request ends.
   void resume_after_teardown(const request& what, std::function<void()> work) {
     resume_after(environment_->teardown, what, std::move(work));
@@ -394,8 +396,6 @@ class connection {
   void serve_after_lease_ends();
   void count_quarantine();
   void show_phase() { record_->state = to_string(life_.now()); }
-  /// Called on any thread, runs `work` on the connection's, unless it has ended.
-  std::function<void()> on_any_thread(std::function<void()> work);
 
   self_pointer self_;
   std::shared_ptr<const connection_environment> environment_;

@@ -79,6 +79,7 @@ result<std::shared_ptr<group_parts>> build_group(caf::actor_system& system, cons
       tier_kind::host, group->tenants, [memory = group->memory] { return memory->size(); },
       probes.host_tenants);
   host.ends = group->lease_ends;
+  host.log = group->events;
   host.objects = std::make_unique<residency>(tier_kind::host);
   group->staging_only = plan.host.staging_only;
   if (plan.host.staging_only)
@@ -88,6 +89,7 @@ result<std::shared_ptr<group_parts>> build_group(caf::actor_system& system, cons
   tier_parts first;
   first.kind = tier_kind::host;
   first.index = host.objects->index();
+  group->events->knows(first.kind, first.index);
   first.probe = probes.host;
   first.tier = group->host = spawn_tier(system, std::move(host));
   group->join(std::move(first));
@@ -109,10 +111,12 @@ void join_tier(caf::actor_system& system, group_parts& group, lower_tier below) 
   tier.objects = below.objects ? std::move(below.objects) : std::make_unique<residency>(below.kind);
   tier.keeper = below.keeper;
   tier.ends = group.lease_ends;
+  tier.log = group.events;
   tier.quotas = std::make_shared<tenant_quotas>(
       below.kind, group.tenants, [bytes = parts.bytes] { return bytes; },
       below.kind == tier_kind::disk ? group.disk_tenants : nullptr);
   parts.index = tier.objects->index();
+  group.events->knows(parts.kind, parts.index);
   parts.tier = spawn_tier(system, std::move(tier));
   auto looks = write_admission::looks_of(below.admission, below.demotion == demotion_mode::write_through);
   parts.second_looks = looks;

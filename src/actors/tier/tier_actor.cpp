@@ -12,6 +12,8 @@
 #include <caf/actor_system.hpp>
 #include <caf/send.hpp>
 
+#include <algorithm>
+
 namespace terrace::actors {
 
 /// A clear in progress.
@@ -172,6 +174,20 @@ caf::result<tier_report> on_status(tier_pointer self) {
   return reply.promise();
 }
 
+list_objects_answer on_list(tier_pointer self, const list_objects_request& request) {
+  const residency& objects = self->state.objects();
+  list_objects_answer answer;
+  const resident_table& table = objects.table();
+  uint32_t end = request.first;
+  end += std::min(table.slots() - std::min(end, table.slots()), list_objects_request::slots_max);
+  for (answer.next = request.first;
+       answer.next < end && answer.objects.size() < list_objects_request::objects_max; ++answer.next)
+    if (const resident& object = table.at_slot(answer.next); readable(object.state()))
+      answer.objects.push_back(object.key());
+  answer.last = answer.next >= table.slots();
+  return answer;
+}
+
 tier_actor::behavior_type tier_behavior(tier_pointer self, std::shared_ptr<tier_arguments> arguments) {
   auto& state = self->state;
   state.changes = tier_changes(arguments->kind, arguments->objects ? std::move(*arguments->objects)
@@ -182,6 +198,10 @@ tier_actor::behavior_type tier_behavior(tier_pointer self, std::shared_ptr<tier_
     state.quota = std::make_unique<quota_line>(*arguments->quotas, arguments->waiting_max);
   }
   state.sink = std::make_shared<actor_release_sink>(caf::actor_cast<caf::actor>(self), arguments->ends);
+  state.log = arguments->log;
+  state.objects().record_for(state.log);
+  if (state.log && state.log->records() && state.objects().table().published() != 0)
+    state.log->forget(); // nobody was told of what it has
   state.keeper = arguments->keeper;
   state.policy = arguments->policy;
   state.probe = arguments->probe;
@@ -232,6 +252,7 @@ tier_actor::behavior_type tier_behavior(tier_pointer self, std::shared_ptr<tier_
       },
       [self](const forget_spaces_notice& notice) { on_forget_spaces(self, notice); },
       [self](const tier_status_request&) { return on_status(self); },
+      [self](const list_objects_request& request) { return on_list(self, request); },
       [self](const count_objects_request& request) {
         return count_objects_answer{{}, self->state.objects().table().objects_of(request.of)};
       },

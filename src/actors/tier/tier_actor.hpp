@@ -23,7 +23,8 @@ struct tier_arguments {
   ledger_ptr leases;                     ///< of host memory; null: leases are not charged
   std::shared_ptr<tenant_quotas> quotas; ///< null: tenants have none
   teardown_ptr ends; ///< ends holds of many objects, off the workers; null: whoever has the last reference
-  size_t waiting_max = 4096; ///< allocation requests that may wait; further ones get `busy`
+  std::shared_ptr<event_log> log; ///< of the group's tiers; null: nobody subscribes
+  size_t waiting_max = 4096;      ///< allocation requests that may wait; further ones get `busy`
   std::shared_ptr<metrics::tier_probe> probe;
 };
 

@@ -34,6 +34,8 @@ void settle(tier_pointer self, std::vector<extent> freed, const space_ptr& of) {
   auto& state = self->state;
   bring_down_due(self);
   auto news = state.changes.settle(std::move(freed));
+  if (auto events = state.objects().take_events(); !events.empty())
+    state.log->append(events);
   if (!news.records.empty())
     self->send(state.keeper, index_changes{std::move(news.records), of, {}});
   if (!news.notes.notes.empty())

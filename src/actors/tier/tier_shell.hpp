@@ -25,6 +25,7 @@ struct tier_shell {
   index_keeper keeper; ///< of a durable tier
   tiers_below below;   ///< that get objects of it
   std::shared_ptr<metrics::tier_probe> probe;
+  std::shared_ptr<event_log> log;             ///< for subscribers; null in tests
   std::unique_ptr<quota_line> quota;          ///< null: tenants have no quotas
   std::shared_ptr<eviction_round> next_round; ///< the allocator's, while a tenant's is in progress
 

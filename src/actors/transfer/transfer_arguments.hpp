@@ -8,6 +8,7 @@
 #include "index/tenant_directory.hpp"
 #include "memory/segmented_arena.hpp"
 #include "tier/edge_credit.hpp"
+#include "tier/event_log.hpp"
 #include "tier/lease_ledger.hpp"
 #include "tier/shadow_feed.hpp"
 #include "tier/tenant_board.hpp"
@@ -48,7 +49,8 @@ struct group_parts : tier_list<tier_parts>, volume_state {
   teardown_ptr
       lease_ends; ///< ends those on many objects, off the workers; null: whoever has the last reference
   std::shared_ptr<tenant_directory> tenants = std::make_shared<tenant_directory>(); ///< and their quotas
-  std::shared_ptr<tenant_board> host_tenants, disk_tenants; ///< for metrics; null: none
+  std::shared_ptr<tenant_board> host_tenants, disk_tenants;          ///< for metrics; null: none
+  std::shared_ptr<event_log> events = std::make_shared<event_log>(); ///< of all tiers
   std::shared_ptr<copier_pool> copiers;
   std::shared_ptr<const std::atomic<bool>> cost_model; ///< what clients compute faster is left to them
   std::atomic<uint64_t> window_bytes{64ULL

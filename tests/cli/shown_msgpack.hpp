@@ -1,0 +1,10 @@
+// An object of msgpack as text.
+#pragma once
+
+#include <string>
+
+namespace terrace::cli {
+
+std::string shown(const std::string& batch);
+
+} // namespace terrace::cli

@@ -1,0 +1,29 @@
+// What a router for vLLM keeps of the events that it reads: the blocks of each medium.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+
+namespace terrace::e2e {
+
+class router_index {
+ public:
+  /// `maps`: events are maps, otherwise arrays.
+  explicit router_index(bool maps) : maps_(maps) {}
+
+  /// A batch in msgpack. What is wrong with it; empty: nothing.
+  std::string take(const std::string& batch);
+
+  size_t blocks(const std::string& medium) const {
+    auto found = blocks_.find(medium);
+    return found == blocks_.end() ? 0 : found->second.size();
+  }
+  int begins = 0; ///< how often everything was void
+
+ private:
+  bool maps_;
+  std::map<std::string, std::set<std::string>> blocks_;
+};
+
+} // namespace terrace::e2e
