@@ -61,7 +61,9 @@ using messages = message_list<
     group_status_request, group_report, sweep_notice, clear_turn_notice, next_part_notice, start_journal,
     resize_memory, memory_prepared, policies_notice, quotas_notice, quotas_changed_notice, resize_groups,
     begin_notice, drain_notice, confirm_notice, leave_notice, resume_notice, disk_prepared, memory_committed,
-    open_disk_notice, commit_piece_notice, add_source, remember_clear_request, remember_clear_answer>;
+    save_prompt_request, save_prompt_answer, find_prompt_request, find_prompt_answer, forget_prompts_request,
+    forget_prompts_answer, open_disk_notice, commit_piece_notice, add_source, remember_clear_request,
+    remember_clear_answer>;
 
 } // namespace terrace::actors
 
@@ -275,6 +277,10 @@ using group_actor = caf::typed_actor<
     caf::replies_to<sessions_request>::with<sessions_answer>,
     // From a connection that is about to store or save a partial chunk.
     caf::replies_to<refer_tail_request>::with<refer_tail_answer>,
+    // From a connection whose client keeps the logits of a prompt, or asks for them; before a clear.
+    caf::replies_to<save_prompt_request>::with<save_prompt_answer>,
+    caf::replies_to<find_prompt_request>::with<find_prompt_answer>,
+    caf::replies_to<forget_prompts_request>::with<forget_prompts_answer>,
     // From a connection whose request ended early.
     caf::reacts_to<sweep_notice>, caf::replies_to<group_status_request>::with<group_report>>;
 

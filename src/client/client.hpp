@@ -54,6 +54,21 @@ struct lookup_result {
   std::optional<session_point> session; ///< what the session has now, of a lookup in a session
   uint32_t tail_tokens = 0;             ///< not 0: the last found chunk is a partial one, of so many tokens
   std::vector<uint64_t> cursors; ///< as they were saved, if what was found ends where the saved turn does
+  std::vector<uint8_t>
+      logits; ///< of the prompt's last token, if they were requested and all of the prompt was found
+};
+
+/// The logits of a prompt's last token, whose chunks are all stored, its tail included.
+struct prompt_to_save {
+  space in;
+  prefix what; ///< tokens, or those that continue a session; its tail is implied
+  std::span<const uint8_t> logits;
+  std::span<const uint64_t> cursors; ///< one for each pool, or none
+  request_options options;
+};
+struct saved_prompts {
+  uint64_t prompts = 0; ///< of the trust group, that are kept now
+  uint64_t bytes = 0;
 };
 
 struct connect_options {
@@ -190,6 +205,10 @@ class connection {
                                        std::span<const uint64_t> cursors = {},
                                        std::span<const item> items = {}, const request_options& options = {},
                                        deadline until = {});
+
+  /// Keeps the logits of a prompt's last token: an identical prompt needs no prefill (lookup_request::logits). Errors:
+  /// `not_found`, if an object of its chunks is missing; `no_space`.
+  result<saved_prompts> save_prompt(const prompt_to_save& request, deadline until = {});
 
   /// A handle for a session that another connection of the trust group has opened, and what it has.
   session adopt_session(const space& in, const session_id& id, const session_point& at,

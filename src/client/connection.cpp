@@ -228,7 +228,10 @@ result<lookup_result> connection::wait(ticket<lookup_result>& under_way, deadlin
                         .recompute_chunks = table.recompute_chunks(),
                         .session = {},
                         .tail_tokens = table.tail_tokens(),
-                        .cursors = {}};
+                        .cursors = {},
+                        .logits = {}};
+    if (table.logits())
+      found.logits.assign(table.logits()->begin(), table.logits()->end());
     if (table.cursors())
       found.cursors.assign(table.cursors()->begin(), table.cursors()->end());
     if (table.tiers() && table.found_chunks() > 0)

@@ -115,7 +115,7 @@ Offset<wire::Lookup> encode(body_builder& body, const lookup_request& request, c
   auto options = encode(body, request.options);
   auto id = request.id ? body.CreateVector(request.id->bytes.data(), request.id->bytes.size()) : 0;
   return wire::CreateLookup(body, in.space, what, request.lease, request.tiers, in.deadline_ms, options, id,
-                            request.digests);
+                            request.digests, request.logits);
 }
 
 Offset<wire::AwaitLookup> encode(body_builder& body, const lookup_id& lookup, const request_options& with,

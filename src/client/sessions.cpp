@@ -240,6 +240,29 @@ result<saved_session> connection::save_turn(session& of, std::span<const uint32_
   });
 }
 
+result<saved_prompts> connection::save_prompt(const prompt_to_save& request, deadline until) {
+  auto number = core_->space_id_of(request.in);
+  if (!number)
+    return tl::unexpected<error>(number.error());
+  prefix what = request.what;
+  what.tail = true;
+  return ask<kind::save_prompt>(
+      *core_->now(), until,
+      [&](body_builder& body) {
+        auto prefix = detail::encode(body, what);
+        auto terms = detail::encode(body, request.options);
+        auto logits = body.CreateVector(request.logits.data(), request.logits.size());
+        flatbuffers::Offset<flatbuffers::Vector<uint64_t>> cursors;
+        if (!request.cursors.empty())
+          cursors = body.CreateVector(request.cursors.data(), request.cursors.size());
+        return wire::CreateSavePrompt(body, *number, prefix, logits, cursors,
+                                      detail::milliseconds_left(until), terms);
+      },
+      [](const wire::SavePromptAnswer& table) {
+        return saved_prompts{table.prompts(), table.bytes()};
+      });
+}
+
 result<sessions_status> connection::sessions(deadline until) {
   return ask<kind::sessions>(
       *core_->now(), until, [](body_builder& body) { return wire::CreateSessions(body); }, decode_sessions);

@@ -207,6 +207,7 @@ struct lookup_request {
   request_options options;
   std::optional<lookup_id> id; ///< with which others of the trust group may await or cancel it
   bool digests = false;        ///< return the digests of the requested chunks, to compare hashing
+  bool logits = false;         ///< with a tail: look for the logits of this very prompt, too (save_prompt)
 };
 
 /// `count` pieces of `bytes` each; piece i is at offset `offset + i * stride` in the region.

@@ -167,6 +167,38 @@ refer_tail_answer group_book::answer(const refer_tail_request& request) {
   return {};
 }
 
+// ---- prompts ----
+
+save_prompt_answer group_book::answer(const save_prompt_request& request) {
+  const saved_turn& end = request.what->end;
+  tail_reference tail;
+  if (end.tail_tokens != 0)
+    tail = tails_.refer(end.in, end.key, tail_referrer::prompt);
+  auto added = prompts_.add(request.what, std::move(tail));
+  stored_tails_.saved(end.in->id, end.key);
+  prompts_changed();
+  return {added ? error{} : added.error(), prompts_.size(), prompts_.bytes()};
+}
+
+find_prompt_answer group_book::answer(const find_prompt_request& request) {
+  return {{}, prompts_.find(request.in, request.key)};
+}
+
+forget_prompts_answer group_book::answer(const forget_prompts_request& request) {
+  forget_prompts_answer answer{{}, prompts_.forget(request.in)};
+  prompts_changed();
+  return answer;
+}
+
+void group_book::prompts_changed() {
+  if (!probe_)
+    return;
+  probe_->prompts_are(prompts_.size(), prompts_.bytes(), prompts_.evicted());
+  probe_->tails_are(tails_.size());
+}
+
+// ---- what sessions hold ----
+
 /// Returns why nothing is held. Those that are colder give way.
 std::string group_book::keep_hold(const session_id& of, const session_hold& hold) {
   uint64_t ending = 0; // of leases that end on another thread or later: the account counts them until then

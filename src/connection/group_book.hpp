@@ -31,9 +31,9 @@ class group_book {
   /// what sessions hold; null: it is not counted.
   group_book(const space_registry::options& spaces, std::shared_ptr<edge_credit> notices,
              const session_bounds& sessions = {}, std::shared_ptr<metrics::client_probe> probe = nullptr,
-             account_ptr held = nullptr)
-      : spaces_(spaces), sessions_(sessions), holds_(std::move(held)), notices_(std::move(notices)),
-        probe_(std::move(probe)) {}
+             account_ptr held = nullptr, const prompt_bounds& prompts = {})
+      : spaces_(spaces), sessions_(sessions), prompts_(prompts), holds_(std::move(held)),
+        notices_(std::move(notices)), probe_(std::move(probe)) {}
 
   open_space_answer answer(const open_space_request& request);
   idle_spaces_answer answer(const idle_spaces_request& request);
@@ -68,6 +68,9 @@ class group_book {
   close_session_answer answer(const close_session_request& request);
   sessions_answer answer(const sessions_request& request) const;
   refer_tail_answer answer(const refer_tail_request& request);
+  save_prompt_answer answer(const save_prompt_request& request);
+  find_prompt_answer answer(const find_prompt_request& request);
+  forget_prompts_answer answer(const forget_prompts_request& request);
 
   /// What sessions held until now. After each notice and request; whoever destroys them does the work of it.
   std::vector<lease_ptr> take_ended_holds() { return std::exchange(ended_holds_, {}); }
@@ -88,6 +91,7 @@ class group_book {
   const tail_book& tails() const { return tails_; }
   const session_table& sessions() const { return sessions_; }
   const session_holds& holds() const { return holds_; }
+  const prompt_book& prompts() const { return prompts_; }
 
   group_report answer(const group_status_request& request) const;
 
@@ -98,6 +102,7 @@ class group_book {
   template <class Enough>
   void cool(const session_id& except, Enough&& enough);
   tail_reference refer_to(const saved_turn_ptr& saved);
+  void prompts_changed();
   turn_outcome save_end(const save_session_request& request);
   std::string keep_hold(const session_id& of, const session_hold& hold);
   void forget_pin(const lease_ptr& pinned);
@@ -109,6 +114,7 @@ class group_book {
   tail_book tails_; ///< outlives those that refer to tails
   stored_tails stored_tails_{tails_};
   session_table sessions_;
+  prompt_book prompts_;
   session_holds holds_;
   std::vector<lease_ptr> ended_holds_;
   std::deque<demoted_chunks> demotions_;

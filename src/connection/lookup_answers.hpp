@@ -27,6 +27,7 @@ struct session_answer {
 /// What was saved for the end of what was found.
 struct end_answer {
   std::span<const uint64_t> cursors{};
+  std::span<const uint8_t> logits{};
 };
 
 /// `recompute_chunks`: left out of the plan. `held`: empty if there is no lease.
@@ -52,13 +53,16 @@ write_lookup_answer(flatbuffers::FlatBufferBuilder& body, const prefix_plan& pla
   flatbuffers::Offset<flatbuffers::Vector<uint64_t>> cursors;
   if (!end.cursors.empty())
     cursors = body.CreateVector(end.cursors.data(), end.cursors.size());
+  flatbuffers::Offset<flatbuffers::Vector<uint8_t>> logits;
+  if (!end.logits.empty())
+    logits = body.CreateVector(end.logits.data(), end.logits.size());
   auto missing = plan.missing
                      ? wire::Missing(plan.missing->chunk, plan.missing->pool, plan.missing->rank, false)
                      : wire::Missing();
   return wire::CreateLookupAnswer(
       body, plan.requested_chunks, plan.found_chunks, plan.found_tokens, plan.usable_tokens, tiers, lease,
       plan.first_token, plan.missing ? &missing : nullptr, listed, static_cast<uint8_t>(digests.width),
-      session.tokens, session_digest, recompute_chunks, plan.tail_tokens, cursors);
+      session.tokens, session_digest, recompute_chunks, plan.tail_tokens, cursors, logits);
 }
 
 } // namespace terrace

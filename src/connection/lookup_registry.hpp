@@ -4,6 +4,7 @@
 #include "base/lookup_id.hpp"
 #include "connection/group_messages.hpp"
 #include "index/prefix_plan.hpp"
+#include "session/prompt_book.hpp"
 #include "tier/request_context.hpp"
 
 #include <deque>
@@ -20,6 +21,7 @@ struct lookup_outcome {
   uint32_t chunk_tokens = 0; ///< of its space, which an outcome does not keep open
   prefix_plan plan;
   uint32_t recompute_chunks = 0; ///< as in lookup_answer
+  prompt_entry_ptr prompt;       ///< whose logits were asked for and found; null: none
   std::vector<uint64_t> cursors; ///< as they were saved, if what was found ends where the saved turn does
   bool leased = false;
   std::weak_ptr<const lease> held;

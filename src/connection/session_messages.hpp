@@ -3,6 +3,7 @@
 
 #include "base/error.hpp"
 #include "connection/group_messages.hpp"
+#include "session/prompt_book.hpp"
 #include "session/session_table.hpp"
 
 #include <cstdint>
@@ -86,6 +87,34 @@ struct close_session_answer {
   error failure;
   bool closed = false;
   bool held = false; ///< it held something
+};
+
+/// The prompt's entry, instead of another one for the same prompt.
+struct save_prompt_request {
+  prompt_entry_ptr what;
+};
+struct save_prompt_answer {
+  error failure; ///< `no_space`
+  uint64_t prompts = 0;
+  uint64_t bytes = 0; ///< of all entries
+};
+
+struct find_prompt_request {
+  space_id in{};
+  digest key; ///< of all its tokens
+};
+struct find_prompt_answer {
+  error failure;          ///< always `ok`
+  prompt_entry_ptr found; ///< null: there is none
+};
+
+/// Their space is cleared; 0: all are.
+struct forget_prompts_request {
+  space_id in{};
+};
+struct forget_prompts_answer {
+  error failure; ///< always `ok`
+  uint64_t prompts = 0;
 };
 
 struct sessions_request {

@@ -103,6 +103,8 @@ struct connection_options {
   uint64_t session_bytes = 64 * mebibyte;            ///< of what these know of their prompts
   uint32_t sessions_group_max = 131072;              ///< sessions of a trust group
   uint64_t session_bytes_group = 256 * mebibyte;     ///< of what these know of their prompts
+  uint32_t prompts_max = 256;                        ///< prompts of a trust group whose last logits are kept
+  uint64_t prompt_bytes = 256 * mebibyte;            ///< of these logits
   uint64_t group_bytes = 1 * gibibyte;               ///< memory of the requests of all connections of a group
   uint32_t connections_max = 1024;                   ///< of the whole daemon
   std::chrono::milliseconds request_deadline{30000}; ///< of requests without their own deadline

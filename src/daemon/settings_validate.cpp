@@ -177,6 +177,8 @@ problems connection_options::validate() const {
   count_in_range(found, "connection.sessions_group_max", sessions_group_max, sessions_max, 16'777'216);
   bytes_in_range(found, "connection.session_bytes_group", session_bytes_group, session_bytes,
                  std::max(session_bytes, tebibyte));
+  count_in_range(found, "connection.prompts_max", prompts_max, 0, 1'048'576);
+  bytes_in_range(found, "connection.prompt_bytes", prompt_bytes, page_bytes, tebibyte);
   bytes_in_range(found, "connection.group_bytes", group_bytes, protocol::frame_bytes_max, tebibyte);
   count_in_range(found, "connection.connections_max", connections_max, 1, 65536);
   duration_in_range(found, "connection.request_deadline_max", request_deadline_max,

@@ -59,6 +59,7 @@ group_plan plan_of(const settings& with, const group_options& group, const std::
   plan.spaces_max = with.connection.group_spaces_max;
   plan.sessions = {with.connection.sessions_group_max, with.connection.session_bytes_group,
                    with.connection.sessions_max, with.connection.session_bytes};
+  plan.prompts = {with.connection.prompts_max, with.connection.prompt_bytes};
   auto clock = std::find(policy_options::clocks.begin(), policy_options::clocks.end(), with.policy.clock);
   plan.policy_time = static_cast<clock_source>(clock - policy_options::clocks.begin());
   plan.host = host_plan(with.host, group.host_bytes);

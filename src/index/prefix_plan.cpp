@@ -101,7 +101,8 @@ steps prefix_planner::plan_rest() {
   plan_.found_chunks = plan_.usable_chunks = length;
   plan_.found_tokens = plan_.usable_tokens = tokens_of(plan_.found_chunks);
   plan_.tail_tokens = plan_.found_chunks == request_.chunks ? request_.tail_tokens : 0;
-  if (plan_.found_chunks > 0 && request_.first_token + plan_.found_tokens >= request_.prompt_tokens) {
+  if (plan_.found_chunks > 0 && !request_.logits &&
+      request_.first_token + plan_.found_tokens >= request_.prompt_tokens) {
     if (trailing_pools_.empty()) {
       plan_.usable_tokens = plan_.found_tokens - 1;
       plan_.usable_chunks = plan_.usable_tokens > 0 ? plan_.found_chunks : 0; // chunks of one token

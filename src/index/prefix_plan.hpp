@@ -69,6 +69,7 @@ struct plan_request {
   uint64_t first_token = 0;   ///< of the request, 0 unless it continues a parent
   uint64_t prompt_tokens = 0; ///< end of the prompt
   uint32_t tail_tokens = 0;   ///< not 0: the last of the chunks is a partial one, of so many tokens
+  bool logits = false;        ///< those of the prompt's last token are known: it need not be computed again
 };
 
 /// An object of a prefix.

@@ -40,6 +40,12 @@ void client_probe::sessions_are(uint64_t count, uint64_t bytes, uint64_t evicted
   sessions_evicted_.set(evicted);
 }
 
+void client_probe::prompts_are(uint64_t count, uint64_t bytes, uint64_t evicted) noexcept {
+  prompts_.set(count);
+  prompt_bytes_.set(bytes);
+  prompts_evicted_.set(evicted);
+}
+
 void client_probe::sessions_hold(uint64_t count, uint64_t bytes) noexcept {
   held_sessions_.set(count);
   session_held_bytes_.set(bytes);
@@ -102,7 +108,17 @@ void client_probe::collect(const labels& of, sample_sink& sink) const {
   demoted("none", sessions_released_);
   count("terrace_sessions_unheld_total", "Saved turns of held sessions that alone were too large to be held.",
         sessions_unheld_);
-  level("terrace_tails", "Partial chunks that sessions or stores refer to.", tails_);
+  level("terrace_prompts", "Prompts whose last logits are kept.", prompts_);
+  level("terrace_prompt_bytes", "Memory of their entries.", prompt_bytes_);
+  sink.counter("terrace_prompts_evicted_total",
+               "Prompt entries that ended because there were too many, or too many bytes.", of,
+               static_cast<double>(prompts_evicted_.value()));
+  const std::string_view asked = "Lookups that asked for the logits of their prompt.";
+  sink.counter("terrace_prompt_lookups_total", asked, with(of, "result", "found"),
+               static_cast<double>(prompts_found_.value()));
+  sink.counter("terrace_prompt_lookups_total", asked, with(of, "result", "missed"),
+               static_cast<double>(prompts_missed_.value()));
+  level("terrace_tails", "Partial chunks that sessions, prompts or stores refer to.", tails_);
   count("terrace_tails_removed_total",
         "Partial chunks that were removed because nothing refers to them any more.", tails_removed_);
   count("terrace_events_told_total", "Events and objects of snapshots told to subscribers.", events_told_);

@@ -51,6 +51,11 @@ class client_probe {
   void pins_are(uint64_t count, uint64_t bytes) noexcept; ///< of the trust group
   /// Of the trust group. `evicted`: since the start, over a bound.
   void sessions_are(uint64_t count, uint64_t bytes, uint64_t evicted) noexcept;
+  void prompts_are(uint64_t count, uint64_t bytes,
+                   uint64_t evicted) noexcept; ///< entries, of the trust group
+  void prompt_asked(bool found) noexcept {
+    (found ? prompts_found_ : prompts_missed_).add();
+  } ///< once per lookup
   void tails_are(uint64_t count) noexcept {
     tails_.set(count);
   }                                                      ///< of the trust group, that somebody refers to
@@ -67,8 +72,9 @@ class client_probe {
 
  private:
   gauge sessions_, session_bytes_, sessions_evicted_, pins_, pinned_bytes_;
-  gauge held_sessions_, session_held_bytes_, tails_;
+  gauge held_sessions_, session_held_bytes_, tails_, prompts_, prompt_bytes_, prompts_evicted_;
   counter session_turns_, sessions_demoted_, sessions_released_, sessions_unheld_, tails_removed_;
+  counter prompts_found_, prompts_missed_;
   gauge connections_, request_bytes_, staged_bytes_, quarantined_bytes_, leases_, old_leases_;
   counter accepted_, received_bytes_, sent_bytes_, stalls_, leases_taken_, leases_shortened_, leases_revoked_;
   counter recompute_requests_, recompute_tokens_, no_load_requests_, no_store_requests_;

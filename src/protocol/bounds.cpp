@@ -80,6 +80,12 @@ result<void> check_session(const wire::Prefix& prefix) {
   return {};
 }
 
+result<void> check_cursors(const flatbuffers::Vector<uint64_t>* cursors) {
+  if (auto ok = check_aligned("cursors", cursors); !ok)
+    return ok;
+  return check_number("number of cursors", size_of(cursors), 0, open_pools_max);
+}
+
 result<void> check_range(uint32_t first_chunk, uint32_t chunks) {
   return check_number("first_chunk + chunks", uint64_t{first_chunk} + chunks, 0, chunks_max);
 }
@@ -265,6 +271,8 @@ result<void> check(const wire::Lookup& table) {
     return ok;
   if (auto ok = check_id("lookup_id", table.lookup_id(), true); !ok)
     return ok;
+  if (table.logits() && !table.prefix()->tail())
+    return refuse("expected a prefix with a tail with logits: a prompt is named by all of its tokens");
   return check(table.options());
 }
 
@@ -410,9 +418,18 @@ result<void> check(const wire::SaveSession& table) {
     return ok;
   if (table.cursors() && !table.prefix()->tail())
     return refuse("expected a tail with cursors, which are those of the turn's end");
-  if (auto ok = check_aligned("cursors", table.cursors()); !ok)
+  if (auto ok = check_cursors(table.cursors()); !ok)
     return ok;
-  if (auto ok = check_number("number of cursors", size_of(table.cursors()), 0, open_pools_max); !ok)
+  return check(table.options());
+}
+result<void> check(const wire::SavePrompt& table) {
+  if (auto ok = check(*table.prefix()); !ok)
+    return ok;
+  if (!table.prefix()->tail())
+    return refuse("expected a prefix with a tail: a prompt is named by all of its tokens");
+  if (auto ok = check_number("size of logits in bytes", table.logits()->size(), 1, logits_bytes_max); !ok)
+    return ok;
+  if (auto ok = check_cursors(table.cursors()); !ok)
     return ok;
   return check(table.options());
 }

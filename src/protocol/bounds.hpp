@@ -41,6 +41,7 @@ result<void> check(const wire::Quota& table);
 
 result<void> check(const wire::OpenSession& table);
 result<void> check(const wire::SaveSession& table);
+result<void> check(const wire::SavePrompt& table);
 
 result<void> check(const wire::LookupAnswer& table);
 result<void> check(const wire::SaveSessionAnswer& table);

@@ -45,6 +45,8 @@ result<void> check(const wire::LookupAnswer& table) {
     return ok;
   if (auto ok = check_number("number of cursors", size_of(table.cursors()), 0, open_pools_max); !ok)
     return ok;
+  if (auto ok = check_number("size of logits in bytes", size_of(table.logits()), 0, logits_bytes_max); !ok)
+    return ok;
   return check_id("lease", table.lease(), true);
 }
 

@@ -1,4 +1,4 @@
-// Who refers to the partial chunks of a trust group: they belong to sessions alone.
+// Who refers to the partial chunks of a trust group: they belong to sessions and prompt entries alone.
 #pragma once
 
 #include "base/digest.hpp"
@@ -17,9 +17,10 @@ namespace terrace {
 /// Who refers to a tail.
 enum class tail_referrer : uint8_t {
   session, ///< it is the tail of the last saved turn
-  store,   ///< a connection has stored it, for a turn that is not saved yet
+  prompt,  ///< of a prompt entry
+  store,   ///< a connection has stored it, for a turn or a prompt that is not saved yet
 };
-constexpr size_t tail_referrers = 2;
+constexpr size_t tail_referrers = 3;
 
 class tail_book;
 

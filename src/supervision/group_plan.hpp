@@ -5,6 +5,7 @@
 #include "index/tenant_quota.hpp"
 #include "memory/segmented_arena.hpp"
 #include "memory/teardown.hpp"
+#include "session/prompt_book.hpp"
 #include "session/session_table.hpp"
 #include "storage/extent_file.hpp"
 #include "storage/machine_identity.hpp"
@@ -34,6 +35,7 @@ struct group_plan {
   bool isolated = false;
   size_t spaces_max = 65'536; ///< open or with objects
   session_bounds sessions;
+  prompt_bounds prompts;
   clock_source policy_time = clock_source::steady;
   tier_plan host;
   uint64_t segment_bytes = 1ULL << 30;

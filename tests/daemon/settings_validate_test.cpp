@@ -68,6 +68,8 @@ TEST(Settings, EveryBoundIsEnforced) {
       {"connection.sessions_max", [](settings& s) { s.connection.sessions_max = 0; }},
       {"connection.session_bytes", [](settings& s) { s.connection.session_bytes = 1; }},
       {"connection.sessions_group_max", [](settings& s) { s.connection.sessions_group_max = 100; }},
+      {"connection.prompts_max", [](settings& s) { s.connection.prompts_max = 2'000'000; }},
+      {"connection.prompt_bytes", [](settings& s) { s.connection.prompt_bytes = 1; }},
       {"connection.session_bytes_group", [](settings& s) { s.connection.session_bytes_group = mebibyte; }},
       {"connection.connections_max", [](settings& s) { s.connection.connections_max = 0; }},
       {"connection.group_bytes", [](settings& s) { s.connection.group_bytes = mebibyte; }},

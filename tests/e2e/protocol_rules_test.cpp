@@ -265,6 +265,17 @@ void ProtocolRules::add_rows_of_prefixes(std::map<std::string, std::vector<trial
       {lookup(space_, digests_with_tail), "tokens in a prefix with a tail"},
       {lookup(space_, tokens_with_tail), "a session with a tail"},
   };
+  auto continuing = after(32, 16);
+  continuing.tail = true;
+  to["`prefix` of a `SavePrompt`"] = {
+      {save_prompt(space_, of_tokens(32)), "a prefix with a tail"},
+      {save_prompt(space_, digests_with_tail), "tokens in a prefix with a tail"},
+      {save_prompt(space_, continuing), "all of its tokens"},
+  };
+  to["`logits` of a `Lookup`"] = {
+      {lookup(space_, tokens_with_tail, {.logits = true}), ""},
+      {lookup(space_, of_tokens(32), {.logits = true}), "a prefix with a tail"},
+  };
   to["`inference` of `EndInference`"] = {
       {end_inference(1), ""},
       {end_inference(0), "inference is 0"},

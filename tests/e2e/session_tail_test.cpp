@@ -341,9 +341,6 @@ TEST_F(SessionTail, BelongsToSessionsAlone) {
   ASSERT_FALSE(found);
   EXPECT_EQ(found.error().code, errc::bad_request) << found.error().text;
   auto chain = chain_of(1, 1);
-  auto store = (*by()).store_of(chain);
-  store.what = request.what;
-  EXPECT_EQ(by()->store(store, patiently()).error().code, errc::bad_request) << "nobody could save it";
   request.what = client::prefix::of_digests(chain);
   request.what.tail = true;
   EXPECT_EQ(by()->lookup(request, patiently()).error().code, errc::bad_request);

@@ -52,17 +52,11 @@ class tail_client : public pool_client {
   /// Stores the chunks of the prompt from `first` on, the tail included, in these pools.
   result<client::store_result> store_turn(const client::session& of, std::span<const uint32_t> prompt,
                                           uint64_t unchanged, uint32_t first, std::vector<uint8_t> pools) {
-    auto names = kv_chain(prompt);
-    auto count = static_cast<uint32_t>(names.size()) - first;
-    auto objects = lay_out(names, {first, count}, pools);
-    for (size_t i = 0; i < objects.size(); ++i)
-      fill_content(objects[i].first, piece(i, objects[i].second));
-    auto request = (**this).store_of(names, {first, count});
-    request.what = of.continued(prompt, unchanged);
-    request.what.tail = true;
-    request.runs = runs();
-    request.pools = pools;
-    return (*this)->store(request, patiently());
+    return store_tail(of.continued(prompt, unchanged), prompt, first, std::move(pools));
+  }
+  /// The same for all of a prompt, without a session.
+  result<client::store_result> store_prompt(std::span<const uint32_t> prompt, std::vector<uint8_t> pools) {
+    return store_tail(client::prefix::of_tokens(prompt), prompt, 0, std::move(pools));
   }
 
   result<client::saved_session> save(client::session& of, std::span<const uint32_t> prompt,
@@ -118,6 +112,20 @@ class tail_client : public pool_client {
   bool trailing(size_t pool) { return pools()[pool].name.starts_with("state"); }
 
  private:
+  result<client::store_result> store_tail(client::prefix what, std::span<const uint32_t> prompt,
+                                          uint32_t first, std::vector<uint8_t> pools) {
+    auto names = kv_chain(prompt);
+    auto count = static_cast<uint32_t>(names.size()) - first;
+    auto objects = lay_out(names, {first, count}, pools);
+    for (size_t i = 0; i < objects.size(); ++i)
+      fill_content(objects[i].first, piece(i, objects[i].second));
+    auto request = (**this).store_of(names, {first, count});
+    request.what = what;
+    request.what.tail = true;
+    request.runs = runs();
+    request.pools = pools;
+    return (*this)->store(request, patiently());
+  }
   void compare(const lease_id& under, const std::vector<digest>& names, client::chunk_range range,
                const std::vector<uint8_t>& wanted) {
     auto places = (*this)->read_lease(under, range, patiently(), wanted);

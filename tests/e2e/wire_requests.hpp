@@ -136,13 +136,14 @@ inline Offset<wire::Prefix> add(FlatBufferBuilder& b, const prefix_fields& with)
 struct lookup_fields {
   uint32_t tiers = 0;
   std::optional<std::vector<uint8_t>> id{};
+  bool logits = false;
 };
 
 inline frame_bytes lookup(uint32_t space, const prefix_fields& prefix, const lookup_fields& with = {}) {
   return frame_with(kind::lookup, 2, [&](FlatBufferBuilder& b) {
     auto what = add(b, prefix);
     auto id = list_of(b, with.id);
-    return wire::CreateLookup(b, space, what, false, with.tiers, 0, 0, id);
+    return wire::CreateLookup(b, space, what, false, with.tiers, 0, 0, id, false, with.logits);
   });
 }
 
@@ -231,6 +232,13 @@ inline frame_bytes save_session(uint32_t space, const prefix_fields& prefix, siz
     auto told = cursors == 0 ? flatbuffers::Offset<flatbuffers::Vector<uint64_t>>()
                              : b.CreateVector(std::vector<uint64_t>(cursors, 7));
     return wire::CreateSaveSession(b, space, what, 0, 0, told);
+  });
+}
+
+inline frame_bytes save_prompt(uint32_t space, const prefix_fields& prefix) {
+  return frame_with(kind::save_prompt, 2, [&](FlatBufferBuilder& b) {
+    auto what = add(b, prefix);
+    return wire::CreateSavePrompt(b, space, what, b.CreateVector(bytes_of(8)));
   });
 }
 

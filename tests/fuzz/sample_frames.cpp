@@ -76,8 +76,14 @@ std::vector<sample_frame> sample_frames() {
   });
   sample(kind::save_session, [&](builder& b) {
     auto turn = wire::CreatePrefix(b, b.CreateVector(tokens), 0, 0, 0, 32, wire::DigestUnit::chunk, 0, 0, 0,
-                                   0, 0, b.CreateVector(id));
-    return wire::CreateSaveSession(b, 1, turn, 100);
+                                   0, 0, b.CreateVector(id), true);
+    return wire::CreateSaveSession(b, 1, turn, 100, 0, b.CreateVector(std::vector<uint64_t>{7}));
+  });
+  sample(kind::save_prompt, [&](builder& b) {
+    auto turn = wire::CreatePrefix(b, b.CreateVector(tokens), 0, 0, 0, 32, wire::DigestUnit::chunk, 0, 0, 0,
+                                   0, 0, 0, true);
+    return wire::CreateSavePrompt(b, 1, turn, b.CreateVector(std::vector<uint8_t>(64, 3)),
+                                  b.CreateVector(std::vector<uint64_t>{7}), 100);
   });
   sample(kind::fork_session,
          [&](builder& b) { return wire::CreateForkSession(b, b.CreateVector(id), 1, 100); });

@@ -274,6 +274,10 @@ TEST(PrefixPlan, ATailIsTheLastChunkAndHasItsOwnTokens) {
   EXPECT_EQ(p.usable_tokens, 128u) << "the last token is computed again, from the state before";
   p = make_prefix_plan(with_pools({kv}), asked, {answer(host, "111")});
   EXPECT_EQ(p.usable_tokens, 137u);
+  asked.logits = true;
+  p = make_prefix_plan(spec, asked, {answer(host, "101011")});
+  EXPECT_EQ(p.usable_tokens, 138u) << "nothing is computed";
+  EXPECT_EQ(p.usable_chunks, 3u);
 }
 
 } // namespace

@@ -210,8 +210,8 @@ group_actor::behavior_type group_behavior(group_pointer self, const space_regist
                                           const std::weak_ptr<const group_parts>& group,
                                           const session_bounds& sessions,
                                           const std::shared_ptr<metrics::client_probe>& probe,
-                                          const account_ptr& held) {
-  group_book& book = self->state.book.emplace(spaces, notices, sessions, probe, held);
+                                          const account_ptr& held, const prompt_bounds& prompts) {
+  group_book& book = self->state.book.emplace(spaces, notices, sessions, probe, held, prompts);
   self->state.group = group;
   return {
       [self](const open_space_request& request) { return on_open_space(self, request); },
@@ -237,6 +237,9 @@ group_actor::behavior_type group_behavior(group_pointer self, const space_regist
       [self](const close_session_request& request) { return change_sessions(self, request); },
       [&book](const sessions_request& request) { return book.answer(request); },
       [self](const refer_tail_request& request) { return change_sessions(self, request); },
+      [self](const save_prompt_request& request) { return change_sessions(self, request); },
+      [&book](const find_prompt_request& request) { return book.answer(request); },
+      [self](const forget_prompts_request& request) { return change_sessions(self, request); },
       [&book](const sweep_notice&) { book.sweep(); },
       [&book](const group_status_request& request) { return book.answer(request); },
   };
@@ -247,9 +250,9 @@ group_actor::behavior_type group_behavior(group_pointer self, const space_regist
 group_actor spawn_group(caf::actor_system& system, const space_registry::options& spaces,
                         std::shared_ptr<edge_credit> notices, std::weak_ptr<const group_parts> group,
                         const session_bounds& sessions, std::shared_ptr<metrics::client_probe> probe,
-                        account_ptr held) {
+                        account_ptr held, const prompt_bounds& prompts) {
   return system.spawn(group_behavior, spaces, std::move(notices), std::move(group), sessions,
-                      std::move(probe), std::move(held));
+                      std::move(probe), std::move(held), prompts);
 }
 
 } // namespace terrace::actors

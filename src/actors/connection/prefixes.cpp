@@ -33,14 +33,8 @@ bool hash_some(connection& client, hashing& work) {
 
 } // namespace
 
-void with_chunks(connection& client, const connection::request& what, const client_space& in,
-                 const wire::Prefix& prefix, chunks_handler then) {
-  if (prefix.tail() && prefix.session() == nullptr) {
-    client.refuse(what, {errc::bad_request,
-                         "prefix: expected a session with a tail: a partial chunk is found by the "
-                         "sessions that it belongs to alone"});
-    return;
-  }
+void with_prompt_chunks(connection& client, const connection::request& what, const client_space& in,
+                        const wire::Prefix& prefix, chunks_handler then) {
   if (prefix.session() != nullptr) {
     with_turn(client, what, in, prefix, prefix.tail(),
               [then = std::move(then)](chunk_prefix whole, const hashed_turn&, const keep_alive& body) {
@@ -73,21 +67,32 @@ void with_chunks(connection& client, const connection::request& what, const clie
   });
 }
 
+void with_chunks(connection& client, const connection::request& what, const client_space& in,
+                 const wire::Prefix& prefix, chunks_handler then) {
+  if (prefix.tail() && prefix.session() == nullptr)
+    client.refuse(what, {errc::bad_request,
+                         "prefix: expected a session with a tail: a partial chunk is found by the "
+                         "sessions and prompts that it belongs to alone"});
+  else
+    with_prompt_chunks(client, what, in, prefix, std::move(then));
+}
+
 void with_stored_chunks(connection& client, const connection::request& what, const client_space& in,
                         const wire::Prefix& prefix, chunks_handler then) {
-  with_chunks(client, what, in, prefix,
-              [&client, what, in = in.what, then = std::move(then)](chunk_prefix chunks, keep_alive body) {
-                if (chunks.tail_tokens == 0) {
-                  then(std::move(chunks), std::move(body));
-                  return;
-                }
-                if (!body)
-                  body = client.hold_body();
-                digest key = chunks.chunks.back();
-                client.with_tail(what, in, key, [then, chunks = std::move(chunks), body]() mutable {
-                  then(std::move(chunks), std::move(body));
-                });
-              });
+  with_prompt_chunks(
+      client, what, in, prefix,
+      [&client, what, in = in.what, then = std::move(then)](chunk_prefix chunks, keep_alive body) {
+        if (chunks.tail_tokens == 0) {
+          then(std::move(chunks), std::move(body));
+          return;
+        }
+        if (!body)
+          body = client.hold_body();
+        digest key = chunks.chunks.back();
+        client.with_tail(what, in, key, [then, chunks = std::move(chunks), body]() mutable {
+          then(std::move(chunks), std::move(body));
+        });
+      });
 }
 
 namespace {

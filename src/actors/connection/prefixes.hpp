@@ -20,7 +20,12 @@ using chunks_handler = std::function<void(chunk_prefix, keep_alive body)>;
 void with_chunks(connection& client, const connection::request& what, const client_space& in,
                  const wire::Prefix& prefix, chunks_handler then);
 
-/// The same for what is about to be stored: nobody removes its tail from now on until it is saved.
+/// The same, and a tail may be without a session: for prompts that are named by all of their tokens.
+void with_prompt_chunks(connection& client, const connection::request& what, const client_space& in,
+                        const wire::Prefix& prefix, chunks_handler then);
+
+/// The same for what is about to be stored or saved: a tail may be without a session, and nobody removes it from now on until
+/// it is saved.
 void with_stored_chunks(connection& client, const connection::request& what, const client_space& in,
                         const wire::Prefix& prefix, chunks_handler then);
 

@@ -54,7 +54,7 @@ result<std::shared_ptr<group_parts>> build_group(caf::actor_system& system, cons
   group->cost_model = plan.cost_model;
   group->fit_window();
   group->group = spawn_group(system, {plan.spaces_max, plan.isolated}, group->lease_notices, group,
-                             plan.sessions, probes.clients, group->session_leases);
+                             plan.sessions, probes.clients, group->session_leases, plan.prompts);
   policy_arguments orders;
   orders.orders.push_back({tier_kind::host, plan.host.policy, probes.host});
   if (plan.disk)

@@ -25,8 +25,9 @@ void share(connection& client, const connection::request& what, const lookup_out
       return;
   }
   client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
-    auto answer = write_lookup_answer(body, found.plan, found.recompute_chunks, held ? held->id : lease_id{},
-                                      {}, {}, {found.cursors});
+    auto answer = write_lookup_answer(
+        body, found.plan, found.recompute_chunks, held ? held->id : lease_id{}, {}, {},
+        {found.cursors, found.prompt ? std::span(found.prompt->logits) : std::span<const uint8_t>()});
     return wire::CreateAwaitLookupAnswer(body, answer, found.chunk_tokens);
   });
 }

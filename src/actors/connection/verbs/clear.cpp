@@ -75,6 +75,21 @@ void ask_tiers(const clearing_ptr& all) {
              });
 }
 
+void clear_tiers(const clearing_ptr& all) {
+  if (all->client.group().disk() != nullptr) {
+    ask_tiers(all);
+    return;
+  }
+  remember(all, {all->fingerprint}, [all](const error& failure) {
+    if (failure.code == errc::busy) {
+      all->client.refuse(all->what, failure);
+      return;
+    }
+    all->course.recorded(failure);
+    ask_tiers(all);
+  });
+}
+
 } // namespace
 
 void clear(connection& client, const connection::request& what, const wire::Clear& asked,
@@ -89,18 +104,8 @@ void clear(connection& client, const connection::request& what, const wire::Clea
     all->space = space->what->id;
     all->fingerprint = space->what->fingerprint.bytes;
   }
-  if (client.group().disk() != nullptr) {
-    ask_tiers(all);
-    return;
-  }
-  remember(all, {all->fingerprint}, [all](const error& failure) {
-    if (failure.code == errc::busy) {
-      all->client.refuse(all->what, failure);
-      return;
-    }
-    all->course.recorded(failure);
-    ask_tiers(all);
-  });
+  client.ask(what, client.group().group, forget_prompts_request{all->space.value_or(space_id{})},
+             "the trust group's actor has ended", [all](const forget_prompts_answer&) { clear_tiers(all); });
 }
 
 } // namespace terrace::actors::verbs

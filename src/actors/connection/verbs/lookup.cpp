@@ -23,7 +23,8 @@ using prefix_ptr = std::shared_ptr<const chunk_prefix>;
 /// What is searched, in turn, until enough is found.
 struct candidate {
   prefix_ptr prefix;
-  size_t enough = 0; ///< chunks
+  size_t enough = 0;                ///< chunks
+  prompt_entry_ptr entry = nullptr; ///< of the whole prompt, which this one has found; null: none
 };
 
 /// A lookup in progress.
@@ -33,7 +34,9 @@ struct subject {
   bool loads = true;                  ///< false: nothing is searched
   bool tail_wanted = false;           ///< what the saved turn of its session ends with, too
   size_t digest_width = 0;            ///< of the digests to return; 0: none
+  bool logits_wanted = false;         ///< those of the prompt's last token, too
   prefix_ptr prefix;                  ///< the whole chunks of the prompt
+  prefix_ptr prompt;                  ///< all of it, with its own tail, if logits are wanted
   std::shared_ptr<named_lookup> name; ///< null: it has no id
   hashed_turn turn;                   ///< of the session that it continues; `after` is null if there is none
   std::vector<candidate> candidates;  ///< the next one last
@@ -49,8 +52,10 @@ session_answer session_of(const subject& of) {
   return {of.turn.after->tokens(), of.turn.after->last(), of.in->hasher->width()};
 }
 
-/// Of the end of the saved turn, if what was found ends there.
+/// Of the end of the saved turn, or of the prompt, if what was found ends there.
 std::vector<uint64_t> cursors_of(const subject& of, const prefix_plan& plan) {
+  if (const auto& entry = of.candidates.back().entry)
+    return entry->end.cursors;
   auto saved = of.saved();
   return saved && plan.found_tokens == saved->tokens() ? saved->cursors : std::vector<uint64_t>();
 }
@@ -73,16 +78,21 @@ void answer(connection& client, const connection::request& what, const subject& 
     client.add_lease(held);
   }
   auto cursors = cursors_of(of, plan);
+  const prompt_entry_ptr& entry = of.candidates.back().entry;
+  if (of.logits_wanted)
+    client.environment().client_probe->prompt_asked(entry != nullptr);
   if (of.name) {
     auto outcome = outcome_of(found, spec, held);
     outcome.cursors = cursors;
+    outcome.prompt = entry;
     if (held)
       outcome.end_lease = client.lease_ender(held->id);
     of.name->answered(std::move(outcome));
   }
   client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
     return write_lookup_answer(body, plan, found.recompute_chunks, held ? held->id : lease_id{},
-                               {of.prefix->chunks, of.digest_width}, session_of(of), {cursors});
+                               {of.prefix->chunks, of.digest_width}, session_of(of),
+                               {cursors, entry ? std::span(entry->logits) : std::span<const uint8_t>()});
   });
 }
 
@@ -130,6 +140,7 @@ void found_some(connection& client, const connection::request& what, const subje
 void search(connection& client, const connection::request& what, const wire::Lookup& asked, subject of,
             const keep_alive& body) {
   auto request = request_of(client, what, asked, of, of.candidates.back().prefix);
+  request.plan.logits = of.candidates.back().entry != nullptr;
   request.hold = of.lease_wanted;
   request.account = client.leased();
   request.prefill_tokens_per_s = client.prefill_speed(asked.options(), *of.in);
@@ -180,6 +191,7 @@ void search_behind(connection& client, const connection::request& what, const wi
              });
 }
 
+/// Without an entry for the prompt, or if not all of it is found.
 void choose(connection& client, const connection::request& what, const wire::Lookup& asked, subject of,
             const keep_alive& body) {
   auto saved = of.saved();
@@ -195,18 +207,60 @@ void choose(connection& client, const connection::request& what, const wire::Loo
     search_behind(client, what, asked, std::move(of), *saved, body);
 }
 
+/// All of the prompt, if its logits are kept.
+void find_prompt(connection& client, const connection::request& what, const wire::Lookup& asked, subject of,
+                 const keep_alive& body) {
+  find_prompt_request request{of.in->what->id, of.prompt->chunks.back()};
+  client.ask(what, client.group().group, request, "the trust group's actor has ended",
+             [&client, what, &asked, of = std::move(of), body](const find_prompt_answer& kept) {
+               if (!kept.found) {
+                 choose(client, what, asked, of, body);
+                 return;
+               }
+               auto lookup = request_of(client, what, asked, of, of.prompt);
+               run_lookup(client, what, std::move(lookup),
+                          [&client, what, &asked, of, body, entry = kept.found](const lookup_answer& found) {
+                            subject next = of;
+                            if (found.plan.found_chunks != of.prompt->chunks.size()) {
+                              choose(client, what, asked, std::move(next), body);
+                              return;
+                            }
+                            next.candidates = {{of.prefix}, {of.prompt, of.prompt->chunks.size(), entry}};
+                            search(client, what, asked, std::move(next), body);
+                          });
+             });
+}
+
 /// `body`: keeps the frame of `asked`; null while the frame is being served.
 void look_up(connection& client, const connection::request& what, const wire::Lookup& asked, subject of,
              keep_alive body) {
   size_t objects = object_source(of.in->what, {of.prefix, &of.prefix->chunks}).size();
   if (!of.lease_wanted)
     objects /= 64; // only the plan is kept
-  if (!body && (connection::may_wait_for_room(objects) || of.saved()))
+  if (!body && (connection::may_wait_for_room(objects) || of.saved() || of.prompt))
     body = client.hold_body();
   client.with_room(what, objects,
                    [&client, what, &asked, of = std::move(of), body = std::move(body)]() mutable {
-                     choose(client, what, asked, std::move(of), body);
+                     if (of.prompt && of.loads)
+                       find_prompt(client, what, asked, std::move(of), body);
+                     else
+                       choose(client, what, asked, std::move(of), body);
                    });
+}
+
+/// Of a prompt whose logits are wanted all chunks, and the whole ones alone; otherwise the latter are what was asked for.
+void set_prefix(subject& of, chunk_prefix prefix) {
+  auto all = std::make_shared<const chunk_prefix>(std::move(prefix));
+  of.prefix = all;
+  if (!of.logits_wanted || all->chunks.empty())
+    return;
+  of.prompt = all;
+  if (all->tail_tokens == 0)
+    return;
+  auto whole = std::make_shared<chunk_prefix>(*all);
+  whole->chunks.pop_back();
+  whole->tail_tokens = 0;
+  of.prefix = std::move(whole);
 }
 
 /// `body`: as above.
@@ -214,22 +268,23 @@ void begin(connection& client, const connection::request& what, const wire::Look
            keep_alive body) {
   auto in = of.in;
   if (asked.prefix()->session() != nullptr) {
-    with_turn(client, what, *in, *asked.prefix(), false,
+    with_turn(client, what, *in, *asked.prefix(), of.logits_wanted,
               [&client, what, &asked, of = std::move(of), body = std::move(body)](
                   chunk_prefix prefix, const hashed_turn& turn, const keep_alive& hashed) {
                 subject ready = of;
                 ready.turn = turn;
-                ready.prefix = std::make_shared<const chunk_prefix>(std::move(prefix));
+                set_prefix(ready, std::move(prefix));
                 look_up(client, what, asked, std::move(ready), body ? body : hashed);
               });
     return;
   }
-  with_chunks(client, what, *in, *asked.prefix(),
-              [&client, what, &asked, of = std::move(of),
-               body = std::move(body)](chunk_prefix prefix, const keep_alive& hashed) mutable { // called once
-                of.prefix = std::make_shared<const chunk_prefix>(std::move(prefix));
-                look_up(client, what, asked, std::move(of), body ? body : hashed);
-              });
+  auto* chunks_of = of.logits_wanted ? &with_prompt_chunks : &with_chunks;
+  chunks_of(client, what, *in, *asked.prefix(),
+            [&client, what, &asked, of = std::move(of),
+             body = std::move(body)](chunk_prefix prefix, const keep_alive& hashed) mutable { // called once
+              set_prefix(of, std::move(prefix));
+              look_up(client, what, asked, std::move(of), body ? body : hashed);
+            });
 }
 
 std::shared_ptr<named_lookup> name_lookup(connection& client, const connection::request& what,
@@ -279,15 +334,8 @@ void lookup(connection& client, const connection::request& what, const wire::Loo
   }
   size_t width = asked.prefix()->digests() ? asked.prefix()->digest_width() : in->hasher->width();
   bool loads = !client.loads_nothing(asked.options(), *in);
-  subject of{std::move(in),
-             asked.lease(),
-             loads,
-             asked.prefix()->tail(),
-             asked.digests() ? width : 0,
-             {},
-             {},
-             {},
-             {}};
+  subject of{std::move(in), asked.lease(), loads, asked.prefix()->tail(), asked.digests() ? width : 0,
+             asked.logits()};
   if (asked.lookup_id() != nullptr)
     begin_named(client, what, asked, std::move(of));
   else
