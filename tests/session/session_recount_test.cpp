@@ -140,7 +140,10 @@ TEST_F(SessionRecount, CountsRightWhileTheTableChanges) {
     switch (random() % 8) {
       case 0:
       case 1:
-      case 2: open(++number, connection_id{1 + random() % 4}, random() % 2 == 0); return;
+      case 2:
+        if (table_.size() < 64) // or it would grow faster than it is counted
+          open(++number, connection_id{1 + random() % 4}, random() % 2 == 0);
+        return;
       case 3: table_.close(numbered(which)); return;
       case 4:
         if (random() % 16 == 0)
