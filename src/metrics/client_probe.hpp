@@ -67,7 +67,7 @@ class client_probe {
 
   void told_events(uint64_t count) noexcept { events_told_.add(count); }
   void lost_subscriber() noexcept { subscribers_lost_.add(); } ///< it read too slowly
-  void checked(uint64_t differences) noexcept { ///< `terrace check`
+  void checked(uint64_t differences) noexcept {                ///< `terrace check`
     checks_.add();
     check_differences_.add(differences);
   }

@@ -324,7 +324,7 @@ door_connection::interface::behavior_type door_behavior(door_connection::self_po
       [self](leave_notice) { self->state.work->on_leave(); },
       [](const revoke_request&) { return revoke_answer{}; }, // it has no leases
       [](check_client_request) { return check_client_answer{}; },
-      [](const confirm_notice&) {},                          // nor mapped memory
+      [](const confirm_notice&) {}, // nor mapped memory
   };
 }
 
