@@ -19,12 +19,16 @@ class journal_tally {
  public:
   /// The object was published with this generation, which no other one has.
   void add(space_id in, uint64_t generation) {
+    if (forgotten({in, epoch_of(generation)}))
+      return; // it was published while a clear went on
     sum& of = sums_[{in, epoch_of(generation)}];
     ++of.objects;
     of.mark += mixed(generation);
   }
   /// It was, and is removed.
   void subtract(space_id in, uint64_t generation) {
+    if (forgotten({in, epoch_of(generation)}))
+      return;
     auto of = sums_.try_emplace({in, epoch_of(generation)}).first;
     --of->second.objects;
     of->second.mark -= mixed(generation);

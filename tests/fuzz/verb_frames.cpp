@@ -80,6 +80,12 @@ struct chunks {
     return wire::CreatePrefix(b, sent, parent, choice % 8 == 7 ? choice : 0U, 0, 32, wire::DigestUnit::chunk,
                               0, 0, 0, 0, 0, session, choice % 2 == 1);
   }
+  /// All of a prompt, whose last chunk may be a partial one.
+  flatbuffers::Offset<wire::Prefix> write_prompt(builder& b, uint8_t choice) const {
+    std::vector<uint32_t> list(size_t{count} * chunk_tokens + choice % 4, first);
+    return wire::CreatePrefix(b, b.CreateVector(list), 0, 0, 0, 32, wire::DigestUnit::chunk, 0, 0, 0, 0, 0, 0,
+                              true);
+  }
   flatbuffers::Offset<wire::Prefix> write(builder& b) const {
     if (tokens) {
       std::vector<uint32_t> list(size_t{count} * chunk_tokens, first);
@@ -283,6 +289,14 @@ made_frame make_request(kind verb, uint64_t request, input_bytes& from, const ve
       chunks named(from);
       auto turn = named.write_turn(b, shared, from.take());
       return finish(wire::CreateSaveSession(b, space, turn, deadline_of(from.take())));
+    }
+    case kind::save_prompt: {
+      uint32_t space = one_of(client.spaces, from.take());
+      chunks named(from);
+      uint8_t choice = from.take();
+      auto prompt = named.write_prompt(b, choice);
+      return finish(wire::CreateSavePrompt(b, space, prompt,
+                                           b.CreateVector(std::vector<uint8_t>(1U + choice, choice))));
     }
     case kind::fork_session: {
       uint32_t space = one_of(client.spaces, from.take());

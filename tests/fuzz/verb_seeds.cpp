@@ -139,6 +139,12 @@ std::vector<verb_seed> verb_seeds() {
                             .add(kind::save_session, 0, {0, writer::chunks(2), 0, 0, 0})
                             .add(kind::close_session, 1, {0})
                             .add(kind::close_session, 0, {0}));
+  seed("prompts", writer()
+                      .ready(0)
+                      .add(kind::store, 0, {0, writer::chunks(0), 200, 0, 0, 0, 0})
+                      .add(kind::save_prompt, 0, {0, writer::chunks(0), 200, 0})
+                      .add(kind::save_prompt, 0, {0, writer::chunks(0), 200, 1})
+                      .add(kind::clear, 0, {1}));
   seed("operators", writer()
                         .ready(0)
                         .ready(1)

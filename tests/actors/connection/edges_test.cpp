@@ -169,7 +169,7 @@ const std::vector<asked> all_asked{
        by.send(kind::set_policy, id,
                [](auto& body) { return wire::CreateSetPolicyDirect(body, "host", "lru"); });
      }},
-    {"Clear", 0, 0, credit,
+    {"Clear", credit, 0, 0, // its prompts are forgotten first
      [](Edges& by, uint64_t id) {
        by.send(kind::clear, id, [](auto& body) { return wire::CreateClear(body); });
      }},
