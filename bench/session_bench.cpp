@@ -2,15 +2,12 @@
 #include "bench/bench_daemon.hpp"
 #include "bench/benchmark.hpp"
 #include "bench/placement.hpp"
-#include "bench/processor_time.hpp"
 #include "bench/workload.hpp"
 #include "tests/support/scrape.hpp"
 
-#include <chrono>
 #include <fstream>
 #include <numeric>
 #include <string>
-#include <thread>
 
 #include <unistd.h>
 
@@ -206,16 +203,6 @@ void sessions_many(const settings& options, const reporter& report) {
           .limit = tokens % 256 * sizeof(uint32_t) + sizeof(digest), // what it must know
           .floor = 1100,
           .aim = 1024,
-          .rounds = 1,
-          .absolute = true});
-  double used = cpu_seconds_of(daemon.pid());
-  double seconds = seconds_of([] { std::this_thread::sleep_for(std::chrono::seconds(5)); });
-  report({.name = "sessions_idle_cpu",
-          .unit = "% of a core",
-          .value = (cpu_seconds_of(daemon.pid()) - used) / seconds * 100,
-          .limit = 0,
-          .floor = 0.2,
-          .aim = 0.0005, // what rounds to nothing
           .rounds = 1,
           .absolute = true});
 }

@@ -249,10 +249,6 @@ class connection {
   /// The leases of the trust group, the oldest first: at most 1,024 with numbers higher than `after`.
   result<leases_status> leases(uint64_t after = 0, deadline until = {});
 
-  /// Counts everything of the trust group again, while it serves, and compares it with what is kept. Each difference is an
-  /// error in the daemon. Errors: `busy`, while another check is in progress.
-  result<check_result> check(deadline until = {});
-
   /// Ends a lease for its owner and all readers, which get `gone` from then on. What they may be reading in place stays
   /// until they release it or end. Errors: `not_found`.
   result<revoke_result> revoke(const lease_id& id, deadline until = {});

@@ -3,7 +3,6 @@
 // Pure: used by one thread at a time.
 #pragma once
 
-#include "connection/check_messages.hpp"
 #include "connection/group_messages.hpp"
 #include "connection/lease_registry.hpp"
 #include "connection/lookup_messages.hpp"
@@ -95,12 +94,6 @@ class group_book {
   const prompt_book& prompts() const { return prompts_; }
 
   group_report answer(const group_status_request& request) const;
-
-  // ---- checks (group_check.cpp) ----
-
-  check_group_answer answer(const check_group_request& request) const;
-  check_answer_texts answer(const check_owner_request& request) const;
-  check_sessions_answer answer(const check_sessions_request& request);
 
  private:
   void sessions_changed();

@@ -50,11 +50,6 @@ const session_holds::entry* session_holds::find(const session_id& session) const
   return known == by_session_.end() ? nullptr : &*known->second;
 }
 
-const session_holds::entry* session_holds::find(const lease_id& lease) const {
-  auto known = by_lease_.find(lease);
-  return known == by_lease_.end() ? nullptr : &*known->second;
-}
-
 std::optional<session_holds::entry> session_holds::end_coldest(const session_id& except) {
   auto at = line_.begin();
   if (at != line_.end() && at->session == except)

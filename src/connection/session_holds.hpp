@@ -42,7 +42,6 @@ class session_holds {
   lease_ptr end(const session_id& session);
   lease_ptr end(const lease_id& lease);
   const entry* find(const session_id& session) const;
-  const entry* find(const lease_id& lease) const;
 
   /// Ends the hold of the coldest session but `except`. None: there is no other one.
   std::optional<entry> end_coldest(const session_id& except);

@@ -102,7 +102,6 @@ object_id resident_table::insert(const new_resident& from) {
   } else {
     spare_ = slots_[slot].next_;
   }
-  watched_change watched(*this, slot);
   resident& object = slots_[slot];
   object.chunk_ = from.key.chunk.bytes;
   object.space_ = static_cast<uint32_t>(from.key.space);
@@ -182,14 +181,12 @@ void resident_table::measured_by(std::shared_ptr<space_meter> meter) {
 void resident_table::publish(object_id id) {
   resident& object = existing(id);
   assert(object.state_ == object_state::reserved);
-  watched_change watched(*this, slot_of(id));
   auto writing = gate_.write();
   move(object, object_state::published);
   forget_parent(id);
 }
 
 void resident_table::demote(object_id id) {
-  watched_change watched(*this, slot_of(id));
   auto writing = gate_.write();
   move(existing(id), object_state::demoting);
 }
@@ -197,7 +194,6 @@ void resident_table::demote(object_id id) {
 void resident_table::keep(object_id id) {
   resident& object = existing(id);
   assert(object.state_ == object_state::demoting);
-  watched_change watched(*this, slot_of(id));
   auto writing = gate_.write();
   move(object, object_state::published);
 }
@@ -205,7 +201,6 @@ void resident_table::keep(object_id id) {
 void resident_table::erase(object_id id) {
   resident& object = existing(id);
   assert(object.holds_ == 0);
-  watched_change watched(*this, slot_of(id));
   auto writing = gate_.write();
   auto slot = static_cast<uint32_t>(static_cast<uint64_t>(id));
   if (object.state_ != object_state::removed)
@@ -227,7 +222,6 @@ void resident_table::erase(object_id id) {
 
 void resident_table::remove(object_id id) {
   resident& object = existing(id);
-  watched_change watched(*this, slot_of(id));
   auto writing = gate_.write();
   move(object, object_state::removed);
   unlink(static_cast<uint32_t>(static_cast<uint64_t>(id)));
@@ -236,7 +230,6 @@ void resident_table::remove(object_id id) {
 bool resident_table::hold(object_id id) {
   resident& object = existing(id);
   assert(readable(object.state_));
-  watched_change watched(*this, slot_of(id));
   if (object.holds_++ != 0)
     return false;
   ++held_;
@@ -247,42 +240,11 @@ bool resident_table::hold(object_id id) {
 bool resident_table::release(object_id id) {
   resident& object = existing(id);
   assert(object.holds_ > 0);
-  watched_change watched(*this, slot_of(id));
   if (--object.holds_ != 0)
     return false;
   --held_;
   held_bytes_ -= object.physical_bytes();
   return true;
-}
-
-// ---- checks ----
-
-bool resident_table::recount_step(uint32_t slots_max) {
-  for (uint32_t n = 0; n < slots_max && recount_->next() < slots(); ++n)
-    recount_->count(slots_[recount_->next()]);
-  return recount_->next() < slots();
-}
-
-table_totals resident_table::kept_totals() const {
-  table_totals kept;
-  kept.readable = published();
-  kept.held = {held_, held_bytes_};
-  kept.reserved_bytes = reserved_bytes_;
-  kept.all.objects = live_;
-  for (const auto& [space, use] : by_space_) {
-    kept.by_space[space] = {use.objects, use.bytes};
-    kept.all.bytes += use.bytes;
-  }
-  return kept;
-}
-
-bool resident_table::indexed_rightly(uint32_t slot) const {
-  const resident& object = slots_[slot];
-  if (object.state() == object_state::free)
-    return true;
-  auto found = find(object.key());
-  bool here = found && *found == id_at(slot);
-  return here == (object.state() != object_state::removed);
 }
 
 void resident_table::unlink(uint32_t slot) {

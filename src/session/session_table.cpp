@@ -29,7 +29,6 @@ void session_table::open(session_opening what, tail_reference tail) {
   at->tail = std::move(tail);
   at->what = std::move(what);
   count(at);
-  count_again(at);
   keep_bounds(owner);
 }
 
@@ -85,7 +84,6 @@ void session_table::end(connection_id owner) {
   auto found = owners_.find(owner);
   if (found == owners_.end() || owner == nobody)
     return;
-  recount_.reset();
   owned left = std::move(found->second);
   owners_.erase(found);
   owned& kept = owners_[nobody];
@@ -131,9 +129,6 @@ session_report session_table::report_of(const session& one) {
 
 void session_table::touch(place at) {
   auto& line = owners_.find(at->what.owner)->second.sessions;
-  step_over(at);
-  count_again(
-      at); // so the walk may end at the first one that was used since it began: all behind it were as well
   line.splice(line.end(), line, at);
 }
 
@@ -143,14 +138,11 @@ void session_table::count(place at) {
   owned& of = owners_.find(at->what.owner)->second;
   of.bytes += now - at->bytes;
   bytes_ += now - at->bytes;
-  if (recount_ && at->counted == recount_->number)
-    recount_->counted[at->what.owner].bytes += now - at->bytes;
   at->bytes = now;
 }
 
 void session_table::erase(place at) {
   auto of = owners_.find(at->what.owner);
-  forget_count(at);
   of->second.bytes -= at->bytes;
   bytes_ -= at->bytes;
   forget(*at);

@@ -56,10 +56,6 @@ class eviction_round {
 
   /// After the round: the lent space with everything that was freed, or null.
   std::unique_ptr<allocator> take_space() { return std::move(space_); }
-  /// The lent space, to look at; null: none is lent.
-  const allocator* lent() const { return space_.get(); }
-  /// What was freed and travels with the round.
-  const std::vector<extent>& freed() const { return freed_; }
   /// After a round without space: the freed extents.
   std::vector<extent> take_freed() { return std::exchange(freed_, {}); }
 

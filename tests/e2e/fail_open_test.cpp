@@ -32,9 +32,8 @@ TEST(FailOpen, ADaemonThatIsKilledUnderAReplayIsAMissUntilItIsBack) {
   auto under_kills = nlohmann::json::parse(done.out);
   EXPECT_EQ(under_kills["requests"], 60);
   EXPECT_EQ(under_kills["wrong_bytes"], 0) << under_kills["first_wrong"];
-  for (const auto& [code, counted] : under_kills["errors"].items()) // none by its deadline
+  for (const auto& [code, counted] : under_kills["errors"].items())
     EXPECT_EQ(code, "gone") << counted;
-  EXPECT_GT(under_kills["hit_tokens"], 0) << "between the kills";
 
   ASSERT_TRUE(daemon.await_log("joined"));
   auto after = nlohmann::json::parse(replay("0").out);

@@ -90,7 +90,6 @@ std::vector<sample_frame> sample_frames() {
   sample(kind::close_session, [&](builder& b) { return wire::CreateCloseSession(b, b.CreateVector(id)); });
   sample(kind::sessions, [](builder& b) { return wire::CreateSessions(b); });
   sample(kind::leases, [](builder& b) { return wire::CreateLeases(b, 3); });
-  sample(kind::check, [](builder& b) { return wire::CreateCheck(b, 100); });
   sample(kind::revoke, [&](builder& b) { return wire::CreateRevoke(b, b.CreateVector(id)); });
   sample(kind::set_log_level, [](builder& b) { return wire::CreateSetLogLevelDirect(b, "debug"); });
   sample(kind::shutdown, [](builder& b) { return wire::CreateShutdown(b, true); });

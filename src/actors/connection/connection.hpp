@@ -74,8 +74,6 @@ class connection {
   void on_confirmed(pid_t pid);
   /// An operator has revoked the lease, which the group has marked.
   revoke_answer on_revoke(const lease_id& id);
-  /// What the client has, counted again, and its leases compared with those that the group knows.
-  caf::result<check_client_answer> on_check();
 
   // ---- for verbs ----
 
@@ -368,9 +366,8 @@ class connection {
   uint32_t requests_max() const { // and one that is refused, see `cancel_waiting`
     return environment_->limits.credit_requests + protocol::giving_back_requests_max;
   }
-  /// A request awaits at most one answer of each tier, of the group and of the policy; and a check of the group's, one of
-  /// it.
-  size_t asked_max() const { return requests_max() * (group().tiers().size() + 2) + 1; }
+  /// A request awaits at most one answer of each tier, of the group and of the policy.
+  size_t asked_max() const { return requests_max() * (group().tiers().size() + 2); }
   void serve(protocol::frame& frame, std::optional<clock::time_point> arrived = {}); // now, unless it waited
   bool serve_waiting();
   void discard(protocol::frame frame);

@@ -240,9 +240,6 @@ write_through_behavior(write_through_pointer self,
       [self](const write_credit_request& request) { return on_credit_request(self, request); },
       [self](const write_credit_notice& notice) { self->state.credits->take_back(notice); },
       [self](sweep_notice) { self->state.credits->sweep(); },
-      [self](check_writes_request) {
-        return check_writes_answer{{}, self->state.line->idle() && self->state.passages.empty()};
-      },
   };
 }
 
