@@ -62,6 +62,8 @@ std::vector<zmq::message_t> receive(zmq::socket_t& from) {
 struct EventsOverZeroMq : ::testing::TestWithParam<const char*> {};
 
 TEST_P(EventsOverZeroMq, ARouterKnowsWhatTheTiersHave) {
+  if (test::sanitized("thread"))
+    GTEST_SKIP() << "ThreadSanitizer does not see how ZeroMQ's own threads synchronize";
   temporary_folder folder{"/tmp"};
   std::string publish = "ipc://" + std::string(folder / "pub"),
               replay = "ipc://" + std::string(folder / "replay");
@@ -126,6 +128,8 @@ INSTANTIATE_TEST_SUITE_P(Forms, EventsOverZeroMq, ::testing::Values("map", "arra
                          [](const auto& form) { return std::string(form.param); });
 
 TEST(EventsOverZeroMqCommand, AnEndpointThatCannotBeBoundIsNamed) {
+  if (test::sanitized("thread"))
+    GTEST_SKIP() << "ThreadSanitizer does not see how ZeroMQ's own threads synchronize";
   daemon_under_test daemon;
   auto ended = run({program("TERRACE"), "events", "--socket", daemon.socket(), "--zmq-pub", "nowhere"});
   EXPECT_EQ(ended.exit_code, 1);
