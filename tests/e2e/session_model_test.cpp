@@ -1,8 +1,8 @@
 // Sessions against a model that is obviously right: it knows each session's tokens, and asks whether what a session holds
 // is there.
 //
-// Random turns that continue or differ, aborted ones, saves with their partial chunk and without, forks, closes, late saves, clients that go, restarts of the
-// daemon, and stores that evict whatever nobody holds. After each step everything that can be asked is asked.
+// Random turns that continue or differ, aborted ones, saves with their partial chunk and without, forks, closes, late saves,
+// clients that go, restarts of the daemon, and stores that evict whatever nobody holds. After each step everything that can be asked is asked.
 #include "tail_client.hpp"
 
 #include <algorithm>
