@@ -175,15 +175,13 @@ void alloc_mixed(const settings& options, const reporter& report) {
       // `size_class` is the default and has to reach the aims; the others stand beside it.
       bool judged = name == "size_class";
       auto tell = [&](const char* what, const char* unit, size_t which, double bound, bool absolute) {
-        report({.name = base + what,
-                .unit = unit,
-                .value = ran.value[which],
-                .limit = ran.limit[which],
-                .floor = bound,
-                .aim = bound,
-                .rounds = options.rounds,
-                .absolute = absolute,
-                .bounded = judged});
+        report(ran.judged({.name = base + what,
+                           .unit = unit,
+                           .floor = bound,
+                           .aim = bound,
+                           .absolute = absolute,
+                           .bounded = judged},
+                          which));
       };
       tell(", a call", "ns", 0, 5, false);
       tell(", p99", "ns", 1, 1000, true);

@@ -49,6 +49,10 @@ bare_disk::~bare_disk() {
     ::unlink(path_.c_str());
 }
 
+std::string bare_disk::path() const {
+  return "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(fd_.get());
+}
+
 void bare_disk::forget() {
   fd_.reset();
   ::unlink(path_.c_str());

@@ -33,6 +33,9 @@ class bare_disk {
   /// Back to unwritten extents.
   void forget();
 
+  /// The file's name while this object lives, also of a file that was removed.
+  std::string path() const;
+
   /// Whether the file system took O_DIRECT; without it the page cache is measured.
   bool direct() const { return direct_; }
 

@@ -14,7 +14,8 @@ struct settings {
   std::string terraced; ///< the daemon's program
   std::string folder;   ///< where daemons and limits keep their files; on the disk that is to be measured
   int rounds = 5;       ///< at least 5
-  std::string trace;    ///< of `hit_ratio`; empty: one is generated
+  uint64_t objects = 10'000'000; ///< of `recover` and `restart`
+  std::string trace;             ///< of `hit_ratio`; empty: one is generated
 };
 
 /// A benchmark hands its figures to `report` as it gets them.
@@ -29,8 +30,15 @@ struct benchmark {
 std::span<const benchmark> benchmarks();
 
 void lookup_latency(const settings&, const reporter&);
+void lookup_leased(const settings&, const reporter&);
+void lookup_inference(const settings&, const reporter&);
+void lookup_disk(const settings&, const reporter&);
+void lookup_busy(const settings&, const reporter&);
 void lookup_tokens(const settings&, const reporter&);
+void lookup_tokens_warm(const settings&, const reporter&);
+void lookup_tokens_cold(const settings&, const reporter&);
 void lookup_throughput(const settings&, const reporter&);
+void scaling(const settings&, const reporter&);
 void imbalance(const settings&, const reporter&);
 void fairness(const settings&, const reporter&);
 void lookup_under_store(const settings&, const reporter&);
@@ -38,15 +46,18 @@ void oversubscribed(const settings&, const reporter&);
 void longest_turn(const settings&, const reporter&);
 void host_load(const settings&, const reporter&);
 void host_store(const settings&, const reporter&);
+void first_touch(const settings&, const reporter&);
 void disk_load(const settings&, const reporter&);
 void disk_store(const settings&, const reporter&);
 void prefetch_pipeline(const settings&, const reporter&);
 void load_pipeline(const settings&, const reporter&);
 void cancel_latency(const settings&, const reporter&);
 void index_cost(const settings&, const reporter&);
+void restart(const settings&, const reporter&);
 void recover(const settings&, const reporter&);
 void disk_mixed(const settings&, const reporter&);
 void hit_ratio(const settings&, const reporter&);
+void cpu_per_request(const settings&, const reporter&);
 void idle_cpu(const settings&, const reporter&);
 void policy_cost(const settings&, const reporter&);
 void alloc_mixed(const settings&, const reporter&);
@@ -55,6 +66,12 @@ void fork_sessions(const settings&, const reporter&);
 void sessions_many(const settings&, const reporter&);
 void resp_get(const settings&, const reporter&);
 void resp_set(const settings&, const reporter&);
+void gpu_load(const settings&, const reporter&);
+void gpu_store(const settings&, const reporter&);
+void gpu_layer0(const settings&, const reporter&);
+void device_overhead(const settings&, const reporter&);
+void engine_ttft(const settings&, const reporter&);
+void reference_engine(const settings&, const reporter&);
 void teardown_latency(const settings&, const reporter&);
 
 } // namespace terrace::bench

@@ -1,10 +1,14 @@
-// Objects to and from disk, beside a bare io_uring loop on a file in the same state, and reads beside a burst of stores.
+// Objects to and from disk, beside bare io_uring loops and fio on a file in the same state, and reads beside a burst of stores.
 #include "bench/bare_disk.hpp"
 #include "bench/disk_group.hpp"
+#include "bench/fio.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <deque>
+#include <optional>
+#include <span>
 #include <thread>
 
 namespace terrace::bench {
@@ -23,15 +27,63 @@ std::string suffix(uint64_t object_bytes) {
                             : "_" + std::to_string(object_bytes / mib) + "m";
 }
 
-figure disk_figure(std::string name, double value, double limit, int rounds) {
-  return {.name = std::move(name),
-          .unit = "GB/s",
-          .value = gigabytes(value),
-          .limit = gigabytes(limit),
-          .floor = 0.9,
-          .aim = 0.97,
-          .rounds = rounds,
-          .direction = better::higher};
+figure disk_figure(std::string name) {
+  return {.name = std::move(name), .unit = "GB/s", .floor = 0.9, .aim = 0.97, .direction = better::higher};
+}
+
+/// The bare rates of one round.
+struct bare_rates {
+  double alike = 0; ///< the bare loop with as much memory as the daemon has
+  double small = 0; ///< the bare loop with a buffer for each request in flight, which stay in the caches
+  std::optional<double> fio;
+
+  std::vector<double> in_gigabytes() const {
+    std::vector<double> all = {gigabytes(alike), gigabytes(small)};
+    if (fio)
+      all.push_back(gigabytes(*fio));
+    return all;
+  }
+};
+
+/// A figure beside the highest of the bare rates, which is the limit, and beside each of them, without a bound. Which one is the
+/// highest differs from machine to machine. `limits` are `bare_rates::in_gigabytes`, [which rate][round].
+void report_disk_figures(const reporter& report, const std::string& name, const std::vector<double>& values,
+                         std::span<const std::vector<double>> limits) {
+  auto higher = [](const auto& a, const auto& b) { return median(a) < median(b); };
+  report(of_rounds(disk_figure(name), values, *std::max_element(limits.begin(), limits.end(), higher)));
+  const char* beside[] = {"_beside_bare", "_beside_small", "_beside_fio"};
+  for (size_t i = 0; i < limits.size(); ++i) {
+    figure f = disk_figure(name + beside[i]);
+    f.bounded = false;
+    report(of_rounds(f, values, limits[i]));
+  }
+}
+
+/// Writing a fallocated file of `total_bytes`: the first pass, and the next one.
+std::pair<bare_rates, bare_rates> bare_writes(const settings& options, uint32_t block_bytes,
+                                              uint64_t memory_bytes) {
+  std::pair<bare_rates, bare_rates> passes;
+  auto write = [&](uint64_t memory, double bare_rates::*rate) {
+    bare_disk bare(options.folder, total_bytes, block_bytes, memory);
+    passes.first.*rate = bare.write_all();
+    passes.second.*rate = bare.write_all();
+  };
+  write(memory_bytes, &bare_rates::alike);
+  write(0, &bare_rates::small);
+  bare_disk fresh(options.folder, total_bytes, block_bytes);
+  fio_job job{.file = fresh.path(), .bytes = total_bytes, .block_bytes = block_bytes, .writes = true};
+  passes.first.fio = fio_rate(job);
+  passes.second.fio = fio_rate(job);
+  return passes;
+}
+
+/// Reading `bytes` of the daemon's file. The daemon may be gone.
+bare_rates bare_reads(bare_disk& alike, uint64_t begin, uint64_t bytes, uint32_t block_bytes) {
+  bare_rates rates;
+  rates.alike = alike.read_all();
+  rates.small = bare_disk::on(alike.path(), begin, bytes, block_bytes).read_all();
+  rates.fio = fio_rate({.file = alike.path(), .begin = begin, .bytes = bytes, .block_bytes = block_bytes});
+  return rates;
 }
 
 // A client on a thread of its own that stores new objects as fast as the daemon takes them.
@@ -86,22 +138,23 @@ void disk_load(const settings& options, const reporter& report) {
     // What requests are ahead by and what host memory keeps must be less than a pass, or it would come from there.
     uint64_t pass_bytes = std::max(total_bytes, 256 * object_bytes);
     size_t objects = pass_bytes / object_bytes;
-    uint64_t host_bytes = 3 * disk_depth * object_bytes;
+    uint64_t host_bytes = 4 * disk_depth * object_bytes;
+    auto block_bytes = static_cast<uint32_t>(object_bytes);
     double loaded = 0;
     auto sides = interleave(
-        options.rounds, [&] { return std::vector{loaded}; },
-        [&] { // both in one: the limit reads the same file into the memory that the daemon has given back
+        options.rounds, [&] { return std::vector{gigabytes(loaded)}; },
+        [&] { // both in one: the limits read the same file, the first into the memory that the daemon has given back
           auto group = std::make_unique<disk_group>(options, object_bytes, objects, host_bytes);
           std::vector<digest> names;
           group->store(objects, &names);
-          auto bare = bare_disk::on(group->file(), group->extents_begin(), pass_bytes,
-                                    static_cast<uint32_t>(object_bytes), host_bytes);
+          uint64_t begin = group->extents_begin();
+          auto bare = bare_disk::on(group->file(), begin, pass_bytes, block_bytes, host_bytes);
           group->load(names); // the first pass may find the last objects of the store in host memory
           loaded = group->load(names);
           group.reset();
-          return std::vector{bare.read_all()};
+          return bare_reads(bare, begin, pass_bytes, block_bytes).in_gigabytes();
         });
-    report(disk_figure("disk_load" + suffix(object_bytes), sides.value[0], sides.limit[0], options.rounds));
+    report_disk_figures(report, "disk_load" + suffix(object_bytes), sides.values[0], sides.limits);
   }
 }
 
@@ -116,17 +169,18 @@ void disk_store(const settings& options, const reporter& report) {
           disk_group fresh(options, object_bytes, objects, host_bytes);
           double first = fresh.store(objects);
           double steady = fresh.store(objects);
-          return std::vector{first, steady};
+          return std::vector{gigabytes(first), gigabytes(steady)};
         },
         [&] {
-          bare_disk bare(options.folder, total_bytes, static_cast<uint32_t>(object_bytes), host_bytes);
-          double first = bare.write_all();
-          double steady = bare.write_all();
-          return std::vector{first, steady};
+          auto [first, steady] = bare_writes(options, static_cast<uint32_t>(object_bytes), host_bytes);
+          auto all = first.in_gigabytes(), next = steady.in_gigabytes();
+          all.insert(all.end(), next.begin(), next.end());
+          return all;
         });
     std::string name = "disk_store" + suffix(object_bytes);
-    report(disk_figure(name + "_first", sides.value[0], sides.limit[0], options.rounds));
-    report(disk_figure(name + "_steady", sides.value[1], sides.limit[1], options.rounds));
+    std::span limits(sides.limits);
+    report_disk_figures(report, name + "_first", sides.values[0], limits.first(limits.size() / 2));
+    report_disk_figures(report, name + "_steady", sides.values[1], limits.subspan(limits.size() / 2));
   }
 }
 
@@ -156,21 +210,19 @@ void disk_mixed(const settings& options, const reporter& report) {
                       (seconds_now() - begin);
           }
           group.drain();
-          return std::vector{rate, written};
+          return std::vector{gigabytes(rate), gigabytes(written)};
         },
         [&] {
           group.load(names); // what was written last may still keep the device busy
-          return std::vector{group.load(names)};
+          return std::vector{gigabytes(group.load(names))};
         });
-    figure reads =
-        disk_figure("disk_mixed" + suffix(object_bytes), sides.value[0], sides.limit[0], options.rounds);
+    figure reads = disk_figure("disk_mixed" + suffix(object_bytes));
     reads.floor = 0.7;
     reads.aim = 0.85;
-    report(reads);
-    figure writes =
-        disk_figure("disk_mixed" + suffix(object_bytes) + "_stored", sides.value[1], 0, options.rounds);
+    report(sides.judged(reads));
+    figure writes = disk_figure("disk_mixed" + suffix(object_bytes) + "_stored");
     writes.bounded = false;
-    report(writes);
+    report(sides.judged(writes, 1));
   }
 }
 

@@ -21,23 +21,6 @@ constexpr double patience_seconds = 60;
 
 void a_moment() { std::this_thread::sleep_for(std::chrono::milliseconds(1)); }
 
-/// Until all of the daemon's arena is there: it touches it after it is ready, beside what is measured.
-void wait_for_memory(pid_t pid, uint64_t bytes) {
-  std::string path = "/proc/" + std::to_string(pid) + "/status";
-  for (double begin = seconds_now();; a_moment()) {
-    std::ifstream status(path);
-    uint64_t kibibytes = 0;
-    for (std::string word; status >> word;)
-      if (word == "RssShmem:")
-        status >> kibibytes;
-    if (kibibytes * 1024 >= bytes)
-      return;
-    if (seconds_now() - begin > patience_seconds)
-      give_up("the daemon's arena is not in memory: " + std::to_string(kibibytes) + " KiB of " +
-              std::to_string(bytes / 1024));
-  }
-}
-
 } // namespace
 
 disk_group::disk_group(const settings& options, uint64_t object_bytes, size_t disk_objects,
@@ -49,8 +32,6 @@ disk_group::disk_group(const settings& options, uint64_t object_bytes, size_t di
       space_(must(connection_.open_space(space_of(object_bytes)), "opening a space")),
       memory_(must(client::region::create("terrace-bench", disk_depth * object_bytes), "making a region")) {
   std::memset(memory_.data(), 0x3c, memory_.size());
-  wait_for_memory(daemon_.pid(), host_bytes);
-  wait_for_disk(connection_);
   region_ = must(connection_.register_region(memory_), "registering a region");
 }
 
@@ -119,10 +100,10 @@ double disk_group::load(const std::vector<digest>& names) {
     // Lookups go ahead of the reads, so that no round trip stands between two reads; whatever is done gives way to the next,
     // in any order, as in the bare loop.
     // The daemon keeps `disk_depth` at the device, as the bare loop does; those behind them are on their way to it or back. What
-    // is looked up already is leased: together with what is read it must leave host memory room.
+    // is looked up already is leased: together with what is read it must be less than leases may hold (lease.host_percent).
     size_t in_host = host_bytes_ / object_bytes_;
-    size_t reading_most = std::clamp<size_t>(in_host * 2 / 3, 1, 2 * disk_depth);
-    size_t looking_most = std::clamp<size_t>(in_host / 4, 1, 2 * disk_depth);
+    size_t reading_most = std::clamp<size_t>(in_host * 2 / 5, 1, 2 * disk_depth);
+    size_t looking_most = std::clamp<size_t>(in_host / 8, 1, 2 * disk_depth);
     std::deque<client::ticket<client::lookup_result>> looking;
     std::vector<one> reading;
     size_t next = 0;
@@ -166,13 +147,6 @@ uint64_t disk_group::extents_begin() const {
   return begin;
 }
 
-void disk_group::drain() {
-  double begin = seconds_now();
-  while (tier_of(connection_, "host").leased_objects != 0) {
-    if (seconds_now() - begin > patience_seconds)
-      give_up("what was stored is still not on disk");
-    a_moment();
-  }
-}
+void disk_group::drain() { wait_until_written(connection_); }
 
 } // namespace terrace::bench

@@ -18,9 +18,13 @@ class generated_index {
   static constexpr uint64_t object_bytes = 48 << 10;
   static constexpr uint32_t spaces = 8;
 
-  /// Errors: the device's. It needs no more than `metadata_bytes()`.
-  static result<generated_index> write(volume_device& to, uint64_t objects) {
+  /// Errors: the device's. It needs no more than `metadata_bytes()`. `fingerprints`: of the spaces; empty: made up.
+  static result<generated_index> write(volume_device& to, uint64_t objects,
+                                       std::vector<space_fingerprint> fingerprints = {}) {
     generated_index made(objects);
+    for (uint32_t space = 1; fingerprints.size() < spaces; ++space)
+      fingerprints.push_back({static_cast<uint8_t>(space)});
+    made.fingerprints_ = std::move(fingerprints);
     if (auto done = to.resize(made.metadata_bytes()); !done)
       return tl::unexpected(done.error());
     index_journal journal(made.block_, {});
@@ -36,6 +40,11 @@ class generated_index {
     if (auto done = do_io(to, journal); !done)
       return tl::unexpected(done.error());
     return made;
+  }
+
+  /// Of a volume with room for them.
+  static uint64_t capacity_bytes_for(uint64_t objects) {
+    return generated_index(objects).block_.capacity_bytes;
   }
 
   const superblock& block() const { return block_; }
@@ -80,7 +89,7 @@ class generated_index {
   result<void> write_image(volume_device& to, index_journal& journal) {
     std::vector<index_record> part;
     for (uint32_t space = 1; space <= spaces; ++space)
-      part.push_back(space_record(space, {static_cast<uint8_t>(space)}));
+      part.push_back(space_record(space, fingerprints_[space - 1]));
     journal.begin_checkpoint();
     uint64_t step = objects_ * 5 / 8 + 1; // one that meets every number once
     while (std::gcd(step, objects_) != 1)
@@ -114,6 +123,7 @@ class generated_index {
 
   superblock block_;
   uint64_t objects_;
+  std::vector<space_fingerprint> fingerprints_;
 };
 
 } // namespace terrace::bench

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace terrace::bench {
@@ -48,22 +49,40 @@ struct figure {
   better direction = better::lower;
   bool absolute = false; ///< the bounds hold for the value (a limit of 0 has no ratio)
   bool bounded = true;   ///< false: reported for comparison, without floor and aim
+  std::optional<double> spread =
+      {}; ///< of what is judged, the ratio or else the value: half of the rounds are within so much of each other
+  std::optional<std::pair<double, double>> range = {}; ///< least and most of the value, over the rounds
 
   std::optional<double> ratio() const;
-  std::string_view verdict() const; ///< "aim", "floor", "below floor", or "" when unbounded
+
+  /// "aim", "floor" or "below floor"; "undecided" when the spread is wider than the distance from the floor; "" when
+  /// unbounded. The aim is reached when the spread is not wider than the distance from it either.
+  std::string_view verdict() const;
 };
+
+/// The figure with the medians of its rounds, their spread and their range. `values[n]` and `limits[n]` are of the same
+/// round; no limits: it has none.
+figure of_rounds(figure f, const std::vector<double>& values, const std::vector<double>& limits = {});
 
 std::string to_json(const figure& f);
 
 /// All figures, columns aligned.
 std::string to_table(const std::vector<figure>& figures);
 
-/// Measures the two sides in turns, `rounds` times, so that whatever the machine does besides meets both. A side gives
-/// any number of values a round; the answer is their medians over the rounds.
+/// How many figures reach their floor, how many do not, and how many decide nothing: one line.
+std::string to_summary(const std::vector<figure>& figures);
+
+/// What was measured on both sides of a comparison: [which value][round].
 struct sides {
-  std::vector<double> value;
-  std::vector<double> limit;
+  std::vector<std::vector<double>> values;
+  std::vector<std::vector<double>> limits;
+
+  /// The figure of one of the values and the limit beside it.
+  figure judged(figure f, size_t which = 0) const;
 };
+
+/// Measures the two sides in turns, `rounds` times, so that whatever the machine does besides meets both. A side gives
+/// any number of values a round.
 using side = std::function<std::vector<double>()>;
 sides interleave(int rounds, const side& value, const side& limit);
 

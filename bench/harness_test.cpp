@@ -64,7 +64,15 @@ TEST(Figure, AnAbsoluteOneHasNoRatio) {
 TEST(Figure, IsOneLineOfJson) {
   EXPECT_EQ(to_json(sample()),
             "{\"name\":\"x\",\"value\":60.000,\"limit\":50.000,\"unit\":\"us\",\"ratio\":1.200,"
-            "\"floor\":1.350,\"aim\":1.150,\"rounds\":5,\"above_limit_us\":10.000}");
+            "\"floor\":1.350,\"aim\":1.150,\"rounds\":5,\"above_limit_us\":10.000,\"reached\":\"floor\"}");
+}
+
+TEST(Figure, TellsTheSpreadOfItsRounds) {
+  figure f = sample();
+  f.unit = "times";
+  f.range = std::pair(55.0, 61.5);
+  EXPECT_TRUE(to_json(f).ends_with("\"rounds\":5,\"least\":55.000,\"most\":61.500,\"reached\":\"floor\"}"))
+      << to_json(f);
 }
 
 TEST(Figure, TheTableIsAligned) {
@@ -91,8 +99,57 @@ TEST(Interleave, TakesTurnsAndGivesMediansOfEachValue) {
         return std::vector{1.0};
       });
   EXPECT_EQ(order, "lvlvlv");
-  EXPECT_EQ(sides.value, (std::vector{2.0, 20.0}));
-  EXPECT_EQ(sides.limit, (std::vector{1.0}));
+  EXPECT_EQ(sides.judged({}).value, 2);
+  EXPECT_EQ(sides.judged({}, 1).value, 20);
+  EXPECT_EQ(sides.judged({}).limit, 1);
+  EXPECT_EQ(sides.judged({}, 1).limit, 0) << "the limit has no second value";
+}
+
+TEST(Rounds, GiveMediansRangeAndTheSpreadOfTheRatio) {
+  // Value and limit vary by a factor of two, but together: the ratio hardly does.
+  figure f = of_rounds({.name = "x", .unit = "us", .floor = 1.3, .aim = 1.2}, {12, 24, 11, 22, 13},
+                       {10, 20, 10, 20, 10});
+  EXPECT_EQ(f.rounds, 5);
+  EXPECT_EQ(f.value, 13);
+  EXPECT_EQ(f.limit, 10);
+  EXPECT_EQ(f.range, std::pair(11.0, 24.0));
+  EXPECT_NEAR(f.spread.value(), 1.2 - 1.1, 1e-9);
+}
+
+TEST(Rounds, GiveTheSpreadOfTheValueWhereThatIsJudged) {
+  figure f = of_rounds({.absolute = true}, {1, 2, 3, 4, 5}, {9, 8, 7, 6, 5});
+  EXPECT_EQ(f.spread, 2.0);
+  EXPECT_TRUE(to_json(f).find("\"value_spread\":2.000") != std::string::npos) << to_json(f);
+}
+
+TEST(Verdict, ASpreadWiderThanTheDistanceFromTheFloorDecidesNothing) {
+  figure f = sample(); // ratio 1.2, floor 1.35
+  f.spread = 0.149;
+  EXPECT_EQ(f.verdict(), "floor");
+  f.spread = 0.151;
+  EXPECT_EQ(f.verdict(), "undecided");
+  f.value = 75; // 1.5
+  EXPECT_EQ(f.verdict(), "undecided") << "nor does it show that the floor is missed";
+  f.spread = 0.1;
+  EXPECT_EQ(f.verdict(), "below floor");
+}
+
+TEST(Verdict, AnAimIsReachedOnlyBeyondTheSpread) {
+  figure f = sample();
+  f.value = 55; // ratio 1.1, aim 1.15
+  f.spread = 0.1;
+  EXPECT_EQ(f.verdict(), "floor");
+  f.spread = 0.04;
+  EXPECT_EQ(f.verdict(), "aim");
+}
+
+TEST(Summary, CountsEachVerdict) {
+  figure reached = sample(), missed = sample(), open = sample(), beside = sample();
+  missed.value = 90;
+  open.spread = 1;
+  beside.bounded = false;
+  EXPECT_EQ(to_summary({reached, missed, missed, open, beside}),
+            "0 reach their aim, 1 their floor, 2 are below it, 1 are undecided; 1 have no bound");
 }
 
 } // namespace

@@ -26,7 +26,7 @@ double percent_of_a_core(pid_t pid) {
 } // namespace
 
 void idle_cpu(const settings& options, const reporter& report) {
-  bench_daemon daemon(options, {});
+  bench_daemon daemon(options);
   test::child_process sleeper([] { ::pause(); });
   std::vector<client::connection> idle;
   for (int i = 0; i < connections; ++i)
@@ -34,14 +34,12 @@ void idle_cpu(const settings& options, const reporter& report) {
   auto sides = interleave(
       options.rounds, [&] { return std::vector{percent_of_a_core(daemon.pid())}; },
       [&] { return std::vector{percent_of_a_core(sleeper.pid())}; });
-  report({.name = "idle_cpu",
-          .unit = "% of a core",
-          .value = sides.value[0],
-          .limit = sides.limit[0],
-          .floor = 0.2,
-          .aim = 0.0005, // what rounds to nothing
-          .rounds = options.rounds,
-          .absolute = true});
+  report(sides.judged({.name = "idle_cpu",
+                       .unit = "% of a core",
+                       .floor = 0.2,
+                       .aim = 0.0005, // what rounds to nothing
+                       .rounds = options.rounds,
+                       .absolute = true}));
 }
 
 } // namespace terrace::bench

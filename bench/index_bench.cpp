@@ -135,14 +135,8 @@ void index_cost(const settings& options, const reporter& report) {
     give_up("nothing was read");
   const char* names[] = {"index_cost_lookup_p50", "index_cost_lookup_p99"};
   for (size_t i = 0; i < 2; ++i)
-    report({.name = names[i],
-            .unit = "us for 512 chunks",
-            .value = sides.value[i],
-            .limit = sides.limit[i],
-            .floor = 60,
-            .aim = 60,
-            .rounds = options.rounds,
-            .absolute = true});
+    report(sides.judged(
+        {.name = names[i], .unit = "us for 512 chunks", .floor = 60, .aim = 60, .absolute = true}, i));
 }
 
 } // namespace terrace::bench

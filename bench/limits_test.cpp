@@ -1,3 +1,4 @@
+#include "bench/bare_copy.hpp"
 #include "bench/bare_disk.hpp"
 #include "bench/bare_echo.hpp"
 #include "bench/bare_echo_server.hpp"
@@ -57,6 +58,20 @@ TEST(SharedMemory, IsTheSameThroughItsDescriptor) {
   memory.bytes()[100] = 0x11;
   EXPECT_EQ(static_cast<uint8_t*>(second)[100], 0x11);
   ::munmap(second, 1 << 16);
+}
+
+TEST(BareCopy, CopiesEveryPieceOnceWithAnyNumberOfThreads) {
+  constexpr uint64_t piece = 64, total = 100 * piece;
+  std::vector<uint8_t> from(total), small(10 * piece);
+  for (size_t i = 0; i < from.size(); ++i)
+    from[i] = static_cast<uint8_t>(i / piece);
+  for (size_t threads : {1, 2, 7}) {
+    std::vector<uint8_t> to(total);
+    EXPECT_GE(seconds_to_copy({total, piece, threads}, to, from), 0);
+    EXPECT_EQ(to, from);
+  }
+  seconds_to_copy({total, piece, 1}, small, from);
+  EXPECT_TRUE(std::equal(small.begin(), small.end(), from.end() - 10 * piece)) << "round and round";
 }
 
 TEST(BareDisk, WritesAndReadsEveryBlockAndLeavesNothingBehind) {

@@ -245,7 +245,7 @@ double contended_echo_p99(size_t busy) {
 
 void longest_turn(const settings& options, const reporter& report) {
   for (const attack& each : attacks) {
-    bench_daemon daemon(options, {.workers = 1, .host_bytes = 1ULL << 30});
+    bench_daemon daemon(options, {.workers = 1});
     auto other = connect(daemon.socket());
     auto space = must(other.open_space(space_of(small_object)), "opening a space");
     auto digests = digests_of(128, 5);
@@ -271,20 +271,9 @@ void longest_turn(const settings& options, const reporter& report) {
       return std::vector{took, contended_echo_p99(static_cast<size_t>(std::max(1.0, std::round(busy))))};
     };
     auto sides = interleave(options.rounds, beside_hostile, [&] { return std::vector{p99()}; });
-    report({.name = each.name,
-            .unit = "us",
-            .value = sides.value[0],
-            .limit = sides.limit[0],
-            .floor = 5'000,
-            .aim = 1'000,
-            .rounds = options.rounds,
-            .absolute = true});
-    report({.name = std::string(each.name) + "_contended",
-            .unit = "us",
-            .value = sides.value[0],
-            .limit = sides.value[1],
-            .rounds = options.rounds,
-            .bounded = false});
+    report(sides.judged({.name = each.name, .unit = "us", .floor = 5'000, .aim = 1'000, .absolute = true}));
+    report(of_rounds({.name = std::string(each.name) + "_contended", .unit = "us", .bounded = false},
+                     sides.values[0], sides.values[1]));
   }
 }
 

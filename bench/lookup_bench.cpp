@@ -1,13 +1,13 @@
-// How long a lookup takes, beside an echo of the same bytes.
+// How long lookups of 128 digests take, bare, under a lease, as an engine makes them, and with half of the prefix on disk,
+// beside an echo of the same bytes.
 #include "bench/bare_echo.hpp"
-#include "bench/bare_hash.hpp"
 #include "bench/bench_daemon.hpp"
 #include "bench/benchmark.hpp"
+#include "bench/byte_meter.hpp"
 #include "bench/placement.hpp"
-#include "bench/raw_space.hpp"
 #include "bench/workload.hpp"
 
-#include <random>
+#include <optional>
 
 #include <unistd.h>
 
@@ -17,130 +17,159 @@ namespace {
 
 constexpr uint64_t small_object = 4096;
 constexpr size_t chunks = 128;
-constexpr int lookups_a_round = 4000;
+constexpr int lookups_a_round = 2000;
 constexpr int warm_up = 500;
 
-constexpr size_t token_count = 131'072;
-constexpr int token_lookups_a_round = 100;
-
-struct hash_case {
-  const char* name;
-  client::hash_algorithm algorithm;
-  uint32_t block_tokens;
-  bool bounded;
+/// Where client and server run. A limit is measured where the lookups are: an echo on one processor needs no wake-up of
+/// another one, which is most of its time.
+struct lookup_placement {
+  const char* suffix;
+  std::optional<int> client, server; ///< processors; none: the kernel decides
+  double p50_floor, p50_aim;         ///< of bare lookups; 0: no bound
+  double p99_floor, p99_aim;
+};
+constexpr lookup_placement placements[] = {
+    {"", {}, {}, 0, 0, 0, 0},
+    {"_one_cpu", 0, 0, 1.6, 1.3, 0, 0},
+    {"_two_cpus", 0, 1, 1.35, 1.15, 1.6, 1.3},
 };
 
-// Echo and hashing apart, so that each is the bare thing; the limit of one round is the sum of their medians.
-figure measure_tokens(const settings& options, const hash_case& hash, const std::string& socket_path,
-                      pid_t daemon) {
-  auto connection = connect(socket_path);
-  auto spec = space_of(small_object);
-  spec.algorithm = hash.algorithm;
-  spec.hash_block_tokens = hash.block_tokens;
-  auto space = must(connection.open_space(spec), "opening a space");
+/// One way to ask for the stored chain.
+using lookup_way = std::function<void(client::connection&, const client::space&)>;
 
-  // All tokens above 65,535, so that CBOR writes five bytes for each.
-  std::mt19937 random(7);
-  std::vector<uint32_t> tokens(token_count);
-  for (auto& t : tokens)
-    t = 65'536 + random() % 65'536;
-  bool cbor = hash.algorithm == client::hash_algorithm::sha256_cbor;
-  std::vector<uint8_t> hashed(token_count * (cbor ? 5 : 4), 1);
-  size_t block_bytes = hash.block_tokens * (cbor ? 5 : 4);
-  bare_echo echo(token_count * sizeof(uint32_t) + 128, 96);
+/// A default daemon with a stored chain.
+class stored_chain {
+ public:
+  explicit stored_chain(const settings& options)
+      : daemon_(options), connection_(connect(daemon_.socket())),
+        space_(must(connection_.open_space(space_of(small_object)), "opening a space")),
+        digests_(digests_of(chunks, 1)) {
+    auto memory = must(client::region::create("terrace-bench", small_object), "making a region");
+    auto region = must(connection_.register_region(memory), "registering a region");
+    store_chain(connection_, space_, digests_, region, small_object);
+    wait_until_written(connection_);
+  }
 
-  auto ask = [&] {
-    ++tokens[0]; // another prompt from its first block on
-    auto found =
-        must(connection.lookup({.in = space, .what = client::prefix::of_tokens(tokens)}), "looking up");
-    if (found.found_chunks != 0)
-      give_up("a prompt that nobody stored was found");
+  bench_daemon& daemon() { return daemon_; }
+  client::connection& connection() { return connection_; }
+  const client::space& space() const { return space_; }
+  std::span<const digest> digests() const { return digests_; }
+
+  /// Asks for all of it.
+  client::lookup_result look_up(client::connection& by, const client::space& in, bool lease,
+                                const client::request_options& options = {}) const {
+    auto found = must(
+        by.lookup(
+            {.in = in, .what = client::prefix::of_digests(digests_), .lease = lease, .options = options}),
+        "looking up");
+    if (found.found_chunks != chunks)
+      give_up("a stored chunk was not found");
+    return found;
+  }
+
+ private:
+  bench_daemon daemon_;
+  client::connection connection_;
+  client::space space_;
+  std::vector<digest> digests_;
+};
+
+/// `round_trips`: how often the client waits for an answer each time.
+void measure_lookups(const settings& options, const reporter& report, const std::string& name,
+                     stored_chain& stored, int round_trips, bool bounded, const lookup_way& ask) {
+  std::optional<client::space> metered;
+  auto bytes = bytes_each_time(
+      stored.daemon().socket(), 64,
+      [&](client::connection& by) {
+        metered = must(by.open_space(space_of(small_object)), "opening a space");
+        ask(by, *metered);
+      },
+      [&](client::connection& by) { ask(by, *metered); });
+  // Several round trips share the bytes: a byte costs nothing beside a wake-up.
+  auto part = static_cast<size_t>(round_trips);
+  bare_echo echo(bytes.request / part, bytes.answer / part);
+  auto both = [](const std::vector<double>& samples) {
+    return std::vector{percentile(samples, 0.5), percentile(samples, 0.99)};
   };
-  volatile uint64_t sink = 0;
-  auto bare = [&] {
-    echo.round_trip();
-    sink = hash.algorithm == client::hash_algorithm::xxh3_128 ? bare_xxh3_chain(hashed, block_bytes)
-                                                              : bare_sha256_chain(hashed, block_bytes);
+  auto value = [&] {
+    return both(microseconds_each(lookups_a_round, [&] { ask(stored.connection(), stored.space()); }));
   };
-  place(::getpid(), 0);
-  place(daemon, 1);
-  place(echo.server(), 1);
-  microseconds_each(token_lookups_a_round / 10, ask);
-  auto sides = interleave(
-      options.rounds, [&] { return std::vector{median(microseconds_each(token_lookups_a_round, ask))}; },
-      [&] { return std::vector{median(microseconds_each(token_lookups_a_round, bare))}; });
-  release(::getpid());
-  return {.name = hash.name,
-          .unit = "us",
-          .value = sides.value[0],
-          .limit = sides.limit[0],
-          .floor = 1.2,
-          .aim = 1.1,
-          .rounds = options.rounds,
-          .bounded = hash.bounded};
+  auto limit = [&] {
+    return both(microseconds_each(lookups_a_round, [&] {
+      for (int i = 0; i < round_trips; ++i)
+        echo.round_trip();
+    }));
+  };
+  const pid_t all[] = {::getpid(), stored.daemon().pid(), echo.server()};
+  for (const lookup_placement& where : placements) {
+    if (where.client) {
+      place(all[0], *where.client);
+      place(all[1], *where.server);
+      place(all[2], *where.server);
+    }
+    microseconds_each(warm_up, [&] { ask(stored.connection(), stored.space()); });
+    auto sides = interleave(options.rounds, value, limit);
+    for (pid_t process : all)
+      release(process);
+    report(sides.judged({.name = name + where.suffix + "_p50",
+                         .unit = "us",
+                         .floor = where.p50_floor,
+                         .aim = where.p50_aim,
+                         .bounded = bounded && where.p50_floor != 0}));
+    report(sides.judged({.name = name + where.suffix + "_p99",
+                         .unit = "us",
+                         .floor = where.p99_floor,
+                         .aim = where.p99_aim,
+                         .bounded = bounded && where.p99_floor != 0},
+                        1));
+  }
 }
 
 } // namespace
 
 void lookup_latency(const settings& options, const reporter& report) {
-  bench_daemon daemon(options, {});
-  auto connection = connect(daemon.socket());
-  auto spec = space_of(small_object);
-  auto space = must(connection.open_space(spec), "opening a space");
-  auto memory = must(client::region::create("terrace-bench", small_object), "making a region");
-  auto region = must(connection.register_region(memory), "registering a region");
-  auto digests = digests_of(chunks, 1);
-  store_chain(connection, space, digests, region, small_object);
-
-  raw_space raw(daemon.socket(), spec);
-  auto frame = raw.lookup_frame(digests);
-  bare_echo echo(frame.size(), raw.round_trip(frame));
-
-  auto ask = [&] {
-    auto found =
-        must(connection.lookup({.in = space, .what = client::prefix::of_digests(digests)}), "looking up");
-    if (found.found_chunks != chunks)
-      give_up("a stored chunk was not found");
-  };
-  auto both = [](std::vector<double> samples) {
-    return std::vector{percentile(samples, 0.5), percentile(samples, 0.99)};
-  };
-  auto measure = [&] {
-    microseconds_each(warm_up, ask);
-    return interleave(
-        options.rounds, [&] { return both(microseconds_each(lookups_a_round, ask)); },
-        [&] { return both(microseconds_each(lookups_a_round, [&] { echo.round_trip(); })); });
-  };
-  figure f{.unit = "us", .rounds = options.rounds, .bounded = false};
-  auto anywhere = measure();
-  f.name = "lookup_latency_unplaced_p50", f.value = anywhere.value[0], f.limit = anywhere.limit[0];
-  report(f);
-  place(::getpid(), 0);
-  place(daemon.pid(), 1);
-  place(echo.server(), 1);
-  auto sides = measure();
-  release(::getpid());
-  f.bounded = true;
-  f.name = "lookup_latency_p50", f.value = sides.value[0], f.limit = sides.limit[0], f.floor = 1.35,
-  f.aim = 1.15;
-  report(f);
-  f.name = "lookup_latency_p99", f.value = sides.value[1], f.limit = sides.limit[1], f.floor = 1.6,
-  f.aim = 1.3;
-  report(f);
+  stored_chain stored(options);
+  measure_lookups(options, report, "lookup_latency", stored, 1, true,
+                  [&](client::connection& by, const client::space& in) { stored.look_up(by, in, false); });
 }
 
-void lookup_tokens(const settings& options, const reporter& report) {
-  bench_daemon daemon(options, {});
-  using client::hash_algorithm;
-  constexpr hash_case cases[] = {
-      {"lookup_tokens", hash_algorithm::sha256, 256, true},
-      {"lookup_tokens_sha256_block16", hash_algorithm::sha256, 16, false},
-      {"lookup_tokens_cbor", hash_algorithm::sha256_cbor, 256, false},
-      {"lookup_tokens_cbor_block16", hash_algorithm::sha256_cbor, 16, false},
-      {"lookup_tokens_xxh3", hash_algorithm::xxh3_128, 256, false},
-  };
-  for (auto& c : cases)
-    report(measure_tokens(options, c, daemon.socket(), daemon.pid()));
+void lookup_leased(const settings& options, const reporter& report) {
+  stored_chain stored(options);
+  // The lease is released at once; that has no answer, and is sent with the next lookup.
+  measure_lookups(options, report, "lookup_leased", stored, 1, false,
+                  [&](client::connection& by, const client::space& in) { stored.look_up(by, in, true); });
+}
+
+void lookup_inference(const settings& options, const reporter& report) {
+  stored_chain stored(options);
+  uint64_t inference = 0;
+  measure_lookups(options, report, "lookup_inference", stored, 2, false,
+                  [&](client::connection& by, const client::space& in) {
+                    client::request_options hints;
+                    hints.inference = ++inference;
+                    hints.session = 1 + inference % 64;
+                    hints.turn = static_cast<uint32_t>(1 + inference / 64);
+                    stored.look_up(by, in, true, hints);
+                    must(by.end_inference({.inference = inference,
+                                           .output_tokens = 200,
+                                           .reason = client::finish_reason::stop,
+                                           .think_time = std::chrono::seconds(20)}),
+                         "ending an inference");
+                  });
+}
+
+void lookup_disk(const settings& options, const reporter& report) {
+  stored_chain stored(options);
+  client::prompt_request second_half{
+      .in = stored.space(), .what = client::prefix::of_digests(stored.digests().subspan(chunks / 2))};
+  must(stored.connection().move(second_half, tier_kind::disk), "moving to disk");
+  for (bool lease : {false, true})
+    measure_lookups(options, report, lease ? "lookup_disk_leased" : "lookup_disk", stored, 1, false,
+                    [&](client::connection& by, const client::space& in) {
+                      auto found = stored.look_up(by, in, lease);
+                      if (found.tiers[0] != tier_kind::host || found.tiers[chunks - 1] != tier_kind::disk)
+                        give_up("the chain's second half is not on disk, or its first is not in memory");
+                    });
 }
 
 } // namespace terrace::bench

@@ -71,7 +71,7 @@ double least_share(std::vector<puller>& clients) {
 }
 
 void measure_clients(const settings& options, const reporter& report) {
-  bench_daemon daemon(options, {});
+  bench_daemon daemon(options);
   std::vector<puller> alike, greedy;
   for (size_t i = 0; i < crowd_size; ++i) {
     alike.emplace_back(daemon.socket(), i, 1, 2);
@@ -82,15 +82,12 @@ void measure_clients(const settings& options, const reporter& report) {
   auto sides = interleave(
       options.rounds, [&] { return std::vector{least_share(greedy)}; },
       [&] { return std::vector{least_share(alike)}; });
-  report({.name = "fairness_clients",
-          .unit = "share",
-          .value = sides.value[0],
-          .limit = sides.limit[0],
-          .floor = 0.25,
-          .aim = 0.5,
-          .rounds = options.rounds,
-          .direction = better::higher,
-          .absolute = true});
+  report(sides.judged({.name = "fairness_clients",
+                       .unit = "share",
+                       .floor = 0.25,
+                       .aim = 0.5,
+                       .direction = better::higher,
+                       .absolute = true}));
 }
 
 // ---- two trust groups ----
@@ -143,18 +140,7 @@ std::vector<double> lookups_and_loads(crowd_client& by, const std::vector<digest
 }
 
 void measure_groups(const settings& options, const reporter& report) {
-  test::daemon_options with{.workers = 2,
-                            .host_bytes = 256 * mib,
-                            .host = "policy = \"lru\"\n",
-                            .log_level = "warning",
-                            .parent = options.folder};
-  test::daemon_process daemon(options.terraced, with);
-  if (daemon.terminate() != 0)
-    give_up("the daemon did not end");
-  with.listen = "[[listen]]\npath = \"" + daemon.socket() + "\"\n[[listen]]\npath = \"" +
-                daemon.second_socket() + "\"\ngroup = \"two\"\n";
-  daemon.configure(with);
-  daemon.start();
+  bench_daemon daemon(options, {.second_group = true});
   std::vector<std::unique_ptr<greedy_client>> greedy, nobody;
   for (uint64_t i = 0; i < 4; ++i)
     greedy.push_back(std::make_unique<greedy_client>(daemon.socket(), i + 1));
@@ -167,14 +153,8 @@ void measure_groups(const settings& options, const reporter& report) {
   const char* names[] = {"fairness_groups_lookup_p50", "fairness_groups_lookup_p99",
                          "fairness_groups_load_p50", "fairness_groups_load_p99"};
   for (size_t i = 0; i < 4; ++i)
-    report({.name = names[i],
-            .unit = "us",
-            .value = sides.value[i],
-            .limit = sides.limit[i],
-            .floor = 4,
-            .aim = 2,
-            .rounds = options.rounds,
-            .bounded = i % 2 == 1}); // the target is for p99
+    report(sides.judged({.name = names[i], .unit = "us", .floor = 4, .aim = 2, .bounded = i % 2 == 1},
+                        i)); // the target is for p99
 }
 
 // ---- lookups beside stores ----
@@ -255,11 +235,7 @@ class conversing_crowd {
   static constexpr uint64_t host_bytes = 128 * mib;
 
   conversing_crowd(const settings& options, double times, bool disk)
-      : daemon_(options, {.workers = 2, .host_bytes = host_bytes, .disk_bytes = disk ? 8 * host_bytes : 0}) {
-    if (disk) {
-      auto connection = connect(daemon_.socket());
-      wait_for_disk(connection);
-    }
+      : daemon_(options, {.host_bytes = host_bytes, .disk = disk}) {
     constexpr uint64_t chain_bytes =
         conversing_client::chunks * (conversing_client::object_bytes + 4096); // with headers
     auto conversations =
@@ -297,7 +273,7 @@ void fairness(const settings& options, const reporter& report) {
 
 void lookup_under_store(const settings& options, const reporter& report) {
   constexpr uint64_t small_object = 4096;
-  bench_daemon daemon(options, {.workers = 2});
+  bench_daemon daemon(options);
   auto connection = connect(daemon.socket());
   auto spec = space_of(small_object);
   auto space = must(connection.open_space(spec), "opening a space");
@@ -331,13 +307,8 @@ void lookup_under_store(const settings& options, const reporter& report) {
   auto sides = interleave(
       options.rounds, [&] { return beside(ask, stores); },
       [&] { return beside([&] { echo.round_trip(); }, copies); });
-  figure f{.unit = "us", .rounds = options.rounds, .bounded = false};
-  f.name = "lookup_under_store_p50", f.value = sides.value[0], f.limit = sides.limit[0];
-  report(f);
-  f.bounded = true;
-  f.name = "lookup_under_store_p99", f.value = sides.value[1], f.limit = sides.limit[1], f.floor = 4,
-  f.aim = 2;
-  report(f);
+  report(sides.judged({.name = "lookup_under_store_p50", .unit = "us", .bounded = false}));
+  report(sides.judged({.name = "lookup_under_store_p99", .unit = "us", .floor = 4, .aim = 2}, 1));
 }
 
 void oversubscribed(const settings& options, const reporter& report) {
@@ -347,13 +318,10 @@ void oversubscribed(const settings& options, const reporter& report) {
     auto sides = interleave(
         options.rounds, [&] { return std::vector{crowd.gigabytes()}; },
         [&] { return std::vector{resident.gigabytes()}; });
-    report({.name = disk ? "oversubscribed_disk" : "oversubscribed",
-            .unit = "GB/s",
-            .value = sides.value[0],
-            .limit = sides.limit[0],
-            .rounds = options.rounds,
-            .direction = better::higher,
-            .bounded = false});
+    report(sides.judged({.name = disk ? "oversubscribed_disk" : "oversubscribed",
+                         .unit = "GB/s",
+                         .direction = better::higher,
+                         .bounded = false}));
   }
 }
 

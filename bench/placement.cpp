@@ -83,11 +83,6 @@ pid_t busiest_worker(pid_t process, const std::function<void()>& busy) {
   return threads[most];
 }
 
-void place_apart(pid_t process, pid_t thread, int processor, int others) {
-  for (pid_t one : threads_of(process))
-    set_thread(one, only(one == thread ? processor : others));
-}
-
 void release(pid_t process) {
   cpu_set_t all;
   CPU_ZERO(&all);

@@ -15,9 +15,6 @@ void place(pid_t process, int processor);
 /// The worker of the daemon, a thread, that works most while `busy` runs: the one that serves the connection in it.
 pid_t busiest_worker(pid_t process, const std::function<void()>& busy);
 
-/// That thread of the process on one processor, and its other threads on another.
-void place_apart(pid_t process, pid_t thread, int processor, int others);
-
 /// Every thread of the process, on any processor.
 void release(pid_t process);
 

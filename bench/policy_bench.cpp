@@ -131,23 +131,15 @@ void policy_cost(const settings& options, const reporter& report) {
   for (uint64_t round = 0; round < rounds; ++round)
     for (auto& [policy, tier] : tiers)
       ns[policy].push_back(tier->ns_an_access((accesses + rounds - 1) / rounds));
-  double limit = percentile(ns["lru"], 0.5);
   for (std::string_view policy : eviction_policy_names()) {
     std::string base = "policy_cost " + std::string(policy);
-    figure of{.name = base + ", an access",
-              .unit = "ns",
-              .value = percentile(ns[policy], 0.5),
-              .limit = limit,
-              .floor = 3,
-              .aim = 3,
-              .rounds = options.rounds,
-              .bounded = policy == "kmg"};
-    report(of);
+    figure of{.name = base + ", an access", .unit = "ns", .floor = 3, .aim = 3, .bounded = policy == "kmg"};
+    report(of_rounds(of, ns[policy], ns["lru"]));
     if (policy == "kmg") {
       of.name += ", absolute";
       of.floor = of.aim = 1500;
       of.absolute = true;
-      report(of);
+      report(of_rounds(of, ns[policy], ns["lru"]));
     }
     report({.name = base + ", a tracked entry",
             .unit = "bytes",

@@ -121,12 +121,7 @@ void resp_figures(const settings& options, const reporter& report, bool stores) 
   if (::system("command -v redis-server >/dev/null") != 0)
     give_up("no redis-server on this machine; install the package `redis-server`");
   std::string door = options.folder + "/resp-bench.sock";
-  test::daemon_process daemon(options.terraced, {.workers = 1,
-                                                 .host_bytes = 1ULL << 30,
-                                                 .host = "policy = \"lru\"\n",
-                                                 .log_level = "warning",
-                                                 .more = "[[resp]]\npath = \"" + door + "\"\n",
-                                                 .parent = options.folder});
+  bench_daemon daemon(options, {.more = "[[resp]]\npath = \"" + door + "\"\n"});
   redis_process redis(options.folder);
   struct {
     const char* name;
@@ -140,14 +135,11 @@ void resp_figures(const settings& options, const reporter& report, bool stores) 
     auto sides = interleave(
         options.rounds, [&] { return std::vector{ours.run(size.commands)}; },
         [&] { return std::vector{theirs.run(size.commands)}; });
-    report({.name = std::string(stores ? "resp_set_" : "resp_get_") + size.name,
-            .unit = "1/s",
-            .value = sides.value[0],
-            .limit = sides.limit[0],
-            .floor = 1.0,
-            .aim = 1.5,
-            .rounds = options.rounds,
-            .direction = better::higher});
+    report(sides.judged({.name = std::string(stores ? "resp_set_" : "resp_get_") + size.name,
+                         .unit = "1/s",
+                         .floor = 1.0,
+                         .aim = 1.5,
+                         .direction = better::higher}));
   }
 }
 

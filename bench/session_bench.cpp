@@ -2,12 +2,17 @@
 #include "bench/bench_daemon.hpp"
 #include "bench/benchmark.hpp"
 #include "bench/placement.hpp"
+#include "bench/processor_time.hpp"
 #include "bench/workload.hpp"
+#include "index/prefix_hasher.hpp"
+#include "session/session_turn.hpp"
 #include "tests/support/scrape.hpp"
 
+#include <chrono>
 #include <fstream>
 #include <numeric>
 #include <string>
+#include <thread>
 
 #include <unistd.h>
 
@@ -28,7 +33,7 @@ client::space_spec session_space() {
 
 /// A turn of 512 new tokens after `history`, all of it stored, beside a lookup of 128 digests.
 figure measure_turn(const settings& options, const std::string& name, size_t history) {
-  bench_daemon daemon(options, {});
+  bench_daemon daemon(options);
   auto connection = connect(daemon.socket());
   auto space = must(connection.open_space(session_space()), "opening a space");
   auto memory = must(client::region::create("terrace-bench", small_object), "making a region");
@@ -62,14 +67,7 @@ figure measure_turn(const settings& options, const std::string& name, size_t his
       options.rounds, [&] { return std::vector{median(microseconds_each(turns_a_round, turn))}; },
       [&] { return std::vector{median(microseconds_each(turns_a_round, lookup))}; });
   release(::getpid());
-  return {.name = name,
-          .unit = "us",
-          .value = sides.value[0],
-          .limit = sides.limit[0],
-          .floor = 1.5,
-          .aim = 1.1,
-          .rounds = options.rounds,
-          .bounded = false};
+  return sides.judged({.name = name, .unit = "us", .floor = 1.5, .aim = 1.1, .bounded = false});
 }
 
 std::vector<uint32_t> tokens_up_to(size_t count) {
@@ -82,7 +80,7 @@ std::vector<uint32_t> tokens_up_to(size_t count) {
 figure measure_turn_bytes(const settings& options) {
   constexpr int turns = 100;
   uint16_t port = test::free_port();
-  bench_daemon daemon(options, {.metrics = "127.0.0.1:" + std::to_string(port)});
+  bench_daemon daemon(options, {.metrics_port = port});
   auto connection = connect(daemon.socket());
   auto space = must(connection.open_space(session_space()), "opening a space");
   auto prompt = tokens_up_to(131'072 + turns * new_tokens);
@@ -106,6 +104,43 @@ figure measure_turn_bytes(const settings& options) {
           .rounds = 1};
 }
 
+/// What the daemon hashes for such a turn, in this process, beside the hashing of its new tokens alone. The base is inside a
+/// chunk, whose beginning is hashed again.
+figure measure_turn_hashing(const settings& options) {
+  constexpr size_t history = 131'072 + 100;
+  constexpr int times = 2000;
+  space_spec spec{.chunk_tokens = 256};
+  auto hasher = make_token_hasher(spec);
+  auto prompt = tokens_up_to(history + new_tokens);
+  auto turn_of = [&](const session_state_ptr& from, std::span<const uint8_t> base, size_t begin, size_t end) {
+    auto turn = must(
+        session_turn::begin(
+            spec, *hasher, from, nullptr,
+            {.base_tokens = begin, .base = base, .tokens = std::span(prompt).subspan(begin, end - begin)}),
+        "a turn");
+    auto resolver = must(prefix_resolver::make(spec, *hasher, turn.input()), "hashing");
+    while (!must(resolver.step(hash_step_work), "hashing")) {
+    }
+    (void) turn.finish(resolver.take(), *hasher);
+    return turn.after();
+  };
+  auto before = turn_of(std::make_shared<const session_state>(), {}, 0, history);
+  auto tokens = std::span(prompt).last(new_tokens);
+  auto sides = interleave(
+      options.rounds,
+      [&] {
+        return std::vector{median(microseconds_each(
+            times, [&] { turn_of(before, before->last().bytes, history, prompt.size()); }))};
+      },
+      [&] {
+        return std::vector{median(microseconds_each(times, [&] {
+          if (hash_chunks(*hasher, {spec.chunk_tokens, spec.hash_block_tokens}, {}, tokens, {}).size() != 2)
+            give_up("512 tokens are two chunks");
+        }))};
+      });
+  return sides.judged({.name = "session_turn_hashing", .unit = "us", .floor = 2, .aim = 1.5});
+}
+
 /// Without the arena, which is being touched meanwhile.
 double private_bytes(pid_t pid) {
   std::ifstream pages("/proc/" + std::to_string(pid) + "/statm");
@@ -120,13 +155,14 @@ void session_turn(const settings& options, const reporter& report) {
   report(measure_turn(options, "session_turn", 131'072));
   report(measure_turn(options, "session_turn_1m", 1'048'576));
   report(measure_turn_bytes(options));
+  report(measure_turn_hashing(options));
 }
 
 /// Forks of a session of 131,072 tokens and half a chunk, with one append each, beside as many sessions that are opened and
 /// given half a chunk.
 void fork_sessions(const settings& options, const reporter& report) {
   constexpr size_t forks = 1000, history = 131'072, tail = 128, appended = 16;
-  bench_daemon daemon(options, {});
+  bench_daemon daemon(options);
   auto connection = connect(daemon.socket());
   auto space = must(connection.open_space(session_space()), "opening a space");
   auto prompt = tokens_up_to(history + tail + appended);
@@ -160,14 +196,7 @@ void fork_sessions(const settings& options, const reporter& report) {
   };
   auto sides = interleave(
       options.rounds, [&] { return each(fork_each); }, [&] { return each(open_each); });
-  report({.name = "fork",
-          .unit = "us",
-          .value = sides.value[0],
-          .limit = sides.limit[0],
-          .floor = 1.5,
-          .aim = 1.3,
-          .rounds = options.rounds,
-          .bounded = false});
+  report(sides.judged({.name = "fork", .unit = "us", .floor = 1.5, .aim = 1.3, .bounded = false}));
   report({.name = "fork_bytes",
           .unit = "bytes",
           .value = bytes,
@@ -179,7 +208,7 @@ void fork_sessions(const settings& options, const reporter& report) {
 
 void sessions_many(const settings& options, const reporter& report) {
   constexpr size_t clients = 4, sessions = 100'000, tokens = 384; // one chunk and a half each
-  bench_daemon daemon(options, {});
+  bench_daemon daemon(options);
   std::vector<uint32_t> prompt(tokens, 7);
   std::vector<client::connection> connections;
   std::vector<client::session> opened;
@@ -203,6 +232,16 @@ void sessions_many(const settings& options, const reporter& report) {
           .limit = tokens % 256 * sizeof(uint32_t) + sizeof(digest), // what it must know
           .floor = 1100,
           .aim = 1024,
+          .rounds = 1,
+          .absolute = true});
+  double used = cpu_seconds_of(daemon.pid());
+  double seconds = seconds_of([] { std::this_thread::sleep_for(std::chrono::seconds(5)); });
+  report({.name = "sessions_idle_cpu",
+          .unit = "% of a core",
+          .value = (cpu_seconds_of(daemon.pid()) - used) / seconds * 100,
+          .limit = 0,
+          .floor = 0.2,
+          .aim = 0.0005, // what rounds to nothing
           .rounds = 1,
           .absolute = true});
 }

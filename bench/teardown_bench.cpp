@@ -31,7 +31,7 @@ test::child_process large_client(const std::string& socket) {
 } // namespace
 
 void teardown_latency(const settings& options, const reporter& report) {
-  bench_daemon daemon(options, {});
+  bench_daemon daemon(options);
   auto connection = connect(daemon.socket());
   auto space = must(connection.open_space(space_of(small_object)), "opening a space");
   auto memory = must(client::region::create("terrace-bench", small_object), "making a region");
@@ -54,11 +54,8 @@ void teardown_latency(const settings& options, const reporter& report) {
         return look_up();
       },
       look_up);
-  figure f{.unit = "us", .rounds = options.rounds, .bounded = false};
-  f.name = "teardown_latency_p99", f.value = sides.value[0], f.limit = sides.limit[0];
-  report(f);
-  f.name = "teardown_latency_max", f.value = sides.value[1], f.limit = sides.limit[1];
-  report(f);
+  report(sides.judged({.name = "teardown_latency_p99", .unit = "us", .bounded = false}));
+  report(sides.judged({.name = "teardown_latency_max", .unit = "us", .bounded = false}, 1));
 }
 
 } // namespace terrace::bench

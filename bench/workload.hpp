@@ -23,8 +23,15 @@ client::connection connect(const std::string& socket_path);
 void store_chain(client::connection& to, const client::space& in, const std::vector<digest>& chain,
                  const client::registered_region& region, uint64_t object_bytes);
 
+/// The same with a connection and a region that end with the call: for clients without libterrace to find. Objects of 4 KiB.
+void store_small(const std::string& socket_path, const client::space_spec& spec,
+                 const std::vector<digest>& chain);
+
 /// Until the disk is in service: the daemon serves before it is, and what is stored meanwhile stays in host memory alone.
-void wait_for_disk(client::connection& to);
+void wait_for_disk(client::connection& to, double patience_seconds = 60);
+
+/// Until what was stored is on disk.
+void wait_until_written(client::connection& to);
 
 /// The disk or host tier as status tells it.
 client::tier_status tier_of(client::connection& from, const std::string& tier);

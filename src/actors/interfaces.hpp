@@ -4,12 +4,14 @@
 
 #include "actors/disk/start_journal.hpp"
 #include "actors/messages.hpp"
+#include "connection/check_messages.hpp"
 #include "connection/connection_messages.hpp"
 #include "connection/group_messages.hpp"
 #include "connection/lookup_messages.hpp"
 #include "connection/session_messages.hpp"
 #include "disk/clear_record.hpp"
 #include "disk/disk_messages.hpp"
+#include "gpu/process/device_messages.hpp"
 #include "memory/memory_messages.hpp"
 #include "metrics/add_source.hpp"
 #include "runtime/io_messages.hpp"
@@ -30,6 +32,9 @@ namespace terrace::actors {
 /// message of one room alone may instead be allowed there.
 template <class Message>
 struct message_tag {};
+struct open_device_answer;
+struct watch_device_notice;
+struct serve_tier_notice;
 template <class... Message>
 struct message_list : message_tag<Message>... {};
 
@@ -63,7 +68,14 @@ using messages = message_list<
     begin_notice, drain_notice, confirm_notice, leave_notice, resume_notice, disk_prepared, memory_committed,
     save_prompt_request, save_prompt_answer, find_prompt_request, find_prompt_answer, forget_prompts_request,
     forget_prompts_answer, open_disk_notice, commit_piece_notice, add_source, remember_clear_request,
-    remember_clear_answer>;
+    remember_clear_answer, check_tier_request, check_tier_answer, check_held_request, check_held_answer,
+    end_check_notice, check_slice_notice, check_policy_request, check_answer_texts, check_journal_request,
+    check_space_request, check_space_answer, check_writes_request, check_writes_answer, check_group_request,
+    check_group_answer, check_sessions_request, check_sessions_answer, check_owner_request,
+    check_client_request, check_client_answer, import_region_request, import_region_answer,
+    drop_region_notice, end_region_request, end_region_answer, await_generation_request,
+    await_generation_answer, open_device_request, open_device_answer, watch_device_notice,
+    device_changed_notice, serve_tier_notice, device_load_request>;
 
 } // namespace terrace::actors
 
@@ -118,6 +130,12 @@ using tier_actor = caf::typed_actor<
     caf::replies_to<empty_spaces_request>::with<empty_spaces_answer>, caf::reacts_to<forget_spaces_notice>,
     // From the connection of an operator, and from the supervisor after a reload.
     caf::reacts_to<quotas_changed_notice>,
+    // From checks: the next part of its objects. (delayed: until its policy and its allocator have compared them.) Then how
+    // some of them are held; and that the check is over.
+    caf::replies_to<check_tier_request>::with<check_tier_answer>,
+    caf::replies_to<check_held_request>::with<check_held_answer>, caf::reacts_to<end_check_notice>,
+    // From itself, in builds that check all the time.
+    caf::reacts_to<check_slice_notice>,
     // From status requests, and from the connections of Redis clients.
     caf::replies_to<tier_status_request>::with<tier_report>,
     caf::replies_to<count_objects_request>::with<count_objects_answer>,
@@ -136,7 +154,9 @@ using allocator_actor = caf::typed_actor<
     // From its tier. (delayed: until the segments being removed are empty)
     caf::reacts_to<grow_notice>, caf::replies_to<retire_request>::with<retire_answer>,
     // From its tier: answer waiting requests whose context has ended.
-    caf::reacts_to<sweep_notice>, caf::replies_to<usage_request>::with<usage_answer>>;
+    caf::reacts_to<sweep_notice>, caf::replies_to<usage_request>::with<usage_answer>,
+    // From its tier, after all that it has freed: the objects that have its extents.
+    caf::replies_to<check_space_request>::with<check_space_answer>>;
 
 /// POLICY: the eviction policies of all tiers of a trust group.
 using policy_actor = caf::typed_actor<
@@ -156,6 +176,8 @@ using policy_actor = caf::typed_actor<
     caf::replies_to<admit_request>::with<admit_answer>,
     // From connections, and from the supervisor after a reload: the tier's residents stay.
     caf::replies_to<set_policy_request>::with<set_policy_answer>,
+    // From tiers, after all notes: the objects that it has to know.
+    caf::replies_to<check_policy_request>::with<check_answer_texts>,
     // From connections, for status.
     caf::replies_to<policies_request>::with<policies_report>>;
 
@@ -183,6 +205,8 @@ using disk_actor = caf::typed_actor<
 using journal_actor = caf::typed_actor<
     // From the disk set, as the first message.
     caf::reacts_to<start_journal>,
+    // From the disk set, after all changes: what the index has of the path.
+    caf::replies_to<check_journal_request>::with<check_answer_texts>,
     // From the disk set: objects of the path that were published or dropped.
     caf::reacts_to<index_changes>,
     // From the disk set. (delayed: until it is durable, or the device does not respond)
@@ -196,6 +220,8 @@ using journal_actor = caf::typed_actor<
 using index_keeper = caf::typed_actor<
     // From the tier, first: the source of the index.
     caf::reacts_to<start_journal>,
+    // From the tier, after all changes: what the index has. (delayed: until the journals have compared it)
+    caf::replies_to<check_journal_request>::with<check_answer_texts>,
     // From the tier: objects that were published or dropped.
     caf::reacts_to<index_changes>,
     // From the tier. (delayed: until it is durable on all paths in service)
@@ -231,6 +257,8 @@ using write_through_actor = caf::typed_actor<
     caf::replies_to<demote_request>::with<demote_answer>,
     // From the supervisor. (delayed: until nothing waits to be written)
     caf::replies_to<finish_writes_request>::with<finish_writes_answer>,
+    // From checks: whether anything waits to be written.
+    caf::replies_to<check_writes_request>::with<check_writes_answer>,
     // From a connection whose request ended early.
     caf::reacts_to<sweep_notice>>;
 
@@ -242,6 +270,54 @@ using copier_actor = caf::typed_actor<caf::replies_to<copy_request>::with<copy_a
                                       caf::replies_to<seal_request>::with<seal_answer>,
                                       // Verifies header and checksum of objects read from disk.
                                       caf::replies_to<check_request>::with<check_answer>>;
+
+/// Copies between arenas and memory outside: a copier, or the device of a region.
+using copying_actor = caf::typed_actor<caf::replies_to<copy_request>::with<copy_answer>>;
+
+/// Whoever has a tier in memory of a device.
+using device_watcher = caf::typed_actor<
+    // From the device: its process is there, or is lost.
+    caf::reacts_to<device_changed_notice>>;
+struct watch_device_notice {
+  device_watcher who;
+};
+
+/// DEVICE: the process of one GPU, the regions that it maps, and the copies to and from them.
+using device_actor = copying_actor::extend<
+    // From connections, and from the mover of a tier in its memory. (delayed: until the process has mapped it)
+    caf::replies_to<import_region_request>::with<import_region_answer>,
+    // From the mover of a tier in its memory, once.
+    caf::reacts_to<watch_device_notice>,
+    // From the last owner of a region.
+    caf::reacts_to<drop_region_notice>,
+    // From connections that have given up a region. (delayed: until nothing accesses it)
+    caf::replies_to<end_region_request>::with<end_region_answer>,
+    // From stores, before they take anything. (delayed: until the generation is reached, or the context ends)
+    caf::replies_to<await_generation_request>::with<await_generation_answer>,
+    // From connections: a request ended early.
+    caf::reacts_to<sweep_notice>>;
+
+struct open_device_answer {
+  error failure;
+  device_actor device;
+};
+
+/// DEVICES: the devices by name.
+using devices_actor = caf::typed_actor<
+    // From connections, and from the mover of a tier. Makes the device's actor; no process is started yet.
+    caf::replies_to<open_device_request>::with<open_device_answer>,
+    // From connections: for all devices.
+    caf::reacts_to<sweep_notice>>;
+
+/// GPU TIER: a mover between host memory and memory of a device, which also copies to regions of that device.
+using gpu_tier_actor = mover_actor::extend_with<device_watcher>::extend<
+    // From whoever builds the group, first: the tier whose objects it moves.
+    caf::reacts_to<serve_tier_notice>,
+    // From loads: what the tier holds, into a region of the same device. (delayed: until it is copied)
+    caf::replies_to<device_load_request>::with<copy_answer>>;
+struct serve_tier_notice {
+  tier_actor tier;
+};
 
 /// GROUP: the spaces, leases, sessions and named lookups of a trust group, by id.
 using group_actor = caf::typed_actor<
@@ -281,6 +357,11 @@ using group_actor = caf::typed_actor<
     caf::replies_to<save_prompt_request>::with<save_prompt_answer>,
     caf::replies_to<find_prompt_request>::with<find_prompt_answer>,
     caf::replies_to<forget_prompts_request>::with<forget_prompts_answer>,
+    // From checks, part by part: the leases, and what sessions take. From connections that are checked: the leases that they
+    // own.
+    caf::replies_to<check_group_request>::with<check_group_answer>,
+    caf::replies_to<check_sessions_request>::with<check_sessions_answer>,
+    caf::replies_to<check_owner_request>::with<check_answer_texts>,
     // From a connection whose request ended early.
     caf::reacts_to<sweep_notice>, caf::replies_to<group_status_request>::with<group_report>>;
 
@@ -323,6 +404,8 @@ using connection_actor = caf::typed_actor<
     caf::reacts_to<leave_notice>,
     // From the connection of an operator, after the group has marked the lease: one connection after the other.
     caf::replies_to<revoke_request>::with<revoke_answer>,
+    // From checks: what its client has. (delayed: until the group has compared its leases)
+    caf::replies_to<check_client_request>::with<check_client_answer>,
     // From itself and from others that have a function of it: work to do on its thread.
     caf::reacts_to<resume_notice>>;
 

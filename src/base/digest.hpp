@@ -37,16 +37,21 @@ struct digest {
   }
 };
 
-/// Lower-case hexadecimal of the first `width` bytes.
-inline std::string to_hex(const digest& d, size_t width = digest::max_size) {
+/// Lower-case hexadecimal.
+inline std::string to_hex(std::span<const uint8_t> bytes) {
   static constexpr char digits[] = "0123456789abcdef";
   std::string text;
-  text.reserve(width * 2);
-  for (size_t i = 0; i < width; ++i) {
-    text.push_back(digits[d.bytes[i] >> 4]);
-    text.push_back(digits[d.bytes[i] & 15]);
+  text.reserve(bytes.size() * 2);
+  for (uint8_t byte : bytes) {
+    text.push_back(digits[byte >> 4]);
+    text.push_back(digits[byte & 15]);
   }
   return text;
+}
+
+/// Of the first `width` bytes.
+inline std::string to_hex(const digest& d, size_t width = digest::max_size) {
+  return to_hex(std::span<const uint8_t>(d.bytes).first(width));
 }
 
 } // namespace terrace

@@ -18,6 +18,7 @@ std::unique_ptr<command> make_evict_command();
 std::unique_ptr<command> make_move_command();
 std::unique_ptr<command> make_quota_command();
 std::unique_ptr<command> make_log_level_command();
+std::unique_ptr<command> make_check_command();
 std::unique_ptr<command> make_drain_command();
 std::unique_ptr<command> make_shutdown_command();
 std::unique_ptr<command> make_lookup_command();
@@ -69,6 +70,10 @@ std::span<const command_entry> commands() {
        "  terrace leases\n"
        "  terrace leases --limit 100000 --json | jq '.leases[] | select(.age_ms > 3600000)'\n",
        make_leases_command},
+      {"check", "Count everything of the trust group again and name each difference",
+       "  terrace check\n"
+       "  terrace check --json | jq '.differences[]'\n",
+       make_check_command},
       {"lease revoke", "End a lease for its owner and all readers",
        "  terrace lease revoke 5f0c3f6a9be84d0c8e7d2a1b4c6f8e90\n", make_lease_revoke_command},
       {"pin", "Keep what is cached of a prompt until it is unpinned",

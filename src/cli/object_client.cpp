@@ -29,6 +29,8 @@ outcome<std::unique_ptr<object_client>> object_client::open(client::connection d
       client::region::create("terrace-cli", std::max<uint64_t>(options.region_bytes, made->object_bytes_));
   if (!memory)
     return failed("making a region", memory.error());
+  if (options.commit)
+    (void) memory->commit(); // where it cannot be, pages come with the first access
   made->memory_ = std::move(*memory);
   auto registered = to.register_region(made->memory_);
   if (!registered)

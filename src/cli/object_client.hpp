@@ -31,6 +31,7 @@ enum class prompt_naming {
 struct object_client_options {
   client::space_spec space;         ///< with exactly one pool
   uint64_t region_bytes = 32 << 20; ///< at least one object
+  bool commit = false;              ///< all of the region before it is registered
   load_mode mode = load_mode::automatic;
   /// False: lookup() takes no lease, so that a chain may be longer than host memory. The daemon copies, and
   /// load() delivers up to the first chunk evicted in the meantime.

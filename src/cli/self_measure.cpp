@@ -37,8 +37,9 @@ outcome<std::unique_ptr<object_client>> open_client(const daemon_options& daemon
     return tl::unexpected(connected.error());
   client::space_spec space = file_space(object_bytes);
   space.model = "terrace-bench";
-  return object_client::open(std::move(*connected),
-                             {.space = space, .region_bytes = objects * object_bytes, .mode = mode});
+  return object_client::open(
+      std::move(*connected),
+      {.space = space, .region_bytes = objects * object_bytes, .commit = true, .mode = mode});
 }
 
 /// Submits `count` requests, at most `depth` at once, and waits for all of them.

@@ -30,6 +30,8 @@ std::string format_sessions(const client::sessions_status& all) {
               {"space"},
               {"turns"},
               {"tokens"},
+              {"saved"},
+              {"tail"},
               {"memory"},
               {"kept", align::left},
               {"mode", align::left},
@@ -39,8 +41,9 @@ std::string format_sessions(const client::sessions_status& all) {
     rows.add({id_text(one.session.bytes),
               one.connection == connection_id{} ? "-" : std::to_string(static_cast<uint64_t>(one.connection)),
               std::to_string(one.space), format_count(one.generation - 1), format_count(one.committed_tokens),
-              format_bytes(one.bytes), one.keep ? "yes" : "no", mode_text(one.mode),
-              format_count(one.held_tokens), format_bytes(one.held_bytes)});
+              format_count(one.saved_tokens), format_count(one.tail_tokens), format_bytes(one.bytes),
+              one.keep ? "yes" : "no", mode_text(one.mode), format_count(one.held_tokens),
+              format_bytes(one.held_bytes)});
   text.append("\n").append(rows.to_string());
   if (all.sessions.size() < all.count)
     text += fmt::format("\n  and {} more\n", format_count(all.count - all.sessions.size()));
@@ -58,6 +61,9 @@ json sessions_json(const client::sessions_status& all) {
                         {"tokens", one.committed_tokens},
                         {"protected_tokens", one.protected_tokens},
                         {"allocated_tokens", one.allocated_tokens},
+                        {"own_tokens", one.own_tokens},
+                        {"saved_tokens", one.saved_tokens},
+                        {"tail_tokens", one.tail_tokens},
                         {"bytes", one.bytes},
                         {"mode", mode_text(one.mode)},
                         {"held_tokens", one.held_tokens},

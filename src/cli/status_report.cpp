@@ -164,6 +164,27 @@ json to_json(const client::client_status& c) {
           {"latency_us", c.latency.count()}};
 }
 
+std::string format_devices(const client::daemon_status& s) {
+  if (s.devices.empty())
+    return {};
+  table devices({{"device", align::left},
+                 {"state", align::left},
+                 {"pid"},
+                 {"regions"},
+                 {"region bytes"},
+                 {"loaded"},
+                 {"stored"},
+                 {"starts"},
+                 {"failures"},
+                 {"", align::left}});
+  for (const client::device_status& d : s.devices)
+    devices.add({d.device, d.state, d.pid == 0 ? "-" : std::to_string(d.pid), format_count(d.regions),
+                 format_bytes(d.region_bytes), format_bytes(d.loaded_bytes), format_bytes(d.stored_bytes),
+                 format_count(d.starts), format_count(d.failures),
+                 d.reason.empty() ? d.description : d.reason});
+  return "\n" + devices.to_string();
+}
+
 std::string format_status(const client::daemon_status& s) {
   std::string text = format_facts({{"terraced", s.version},
                                    {"boot", hex(s.boot)},
@@ -191,11 +212,11 @@ std::string format_status(const client::daemon_status& s) {
                  format_count(c.reservations)});
   if (!clients.empty())
     text.append("\n").append(clients.to_string());
-  return text;
+  return text + format_devices(s);
 }
 
 json to_json(const client::daemon_status& s) {
-  json groups = json::array(), clients = json::array();
+  json groups = json::array(), clients = json::array(), devices = json::array();
   for (const client::group_status& group : s.groups) {
     json tiers = json::array();
     for (const client::tier_status& tier : group.tiers)
@@ -218,9 +239,21 @@ json to_json(const client::daemon_status& s) {
   }
   for (const client::client_status& client : s.clients)
     clients.push_back(to_json(client));
+  for (const client::device_status& device : s.devices)
+    devices.push_back({{"device", device.device},
+                       {"state", device.state},
+                       {"reason", device.reason},
+                       {"description", device.description},
+                       {"pid", device.pid},
+                       {"regions", device.regions},
+                       {"region_bytes", device.region_bytes},
+                       {"loaded_bytes", device.loaded_bytes},
+                       {"stored_bytes", device.stored_bytes},
+                       {"starts", device.starts},
+                       {"failures", device.failures}});
   return {{"version", s.version}, {"boot", hex(s.boot)}, {"uptime_ms", s.uptime.count()},
           {"workers", s.workers}, {"ring", s.ring},      {"groups", groups},
-          {"clients", clients}};
+          {"clients", clients},   {"devices", devices}};
 }
 
 } // namespace terrace::cli

@@ -12,8 +12,9 @@ namespace terrace::client::detail {
 
 using protocol::kind;
 
-channel::channel(unique_fd socket)
-    : socket_(std::move(socket)), decoder_({.accepts = protocol::direction::answers}) {}
+channel::channel(unique_fd socket, std::chrono::nanoseconds busy_poll)
+    : socket_(std::move(socket)), decoder_({.accepts = protocol::direction::answers}),
+      polling_(busy_poll.count()) {}
 
 result<void> channel::state() const {
   if (gone_)
@@ -212,14 +213,44 @@ void channel::post_cancel(uint64_t request) {
 
 // ---- receiving ----
 
+// ---- polling ----
+
+namespace {
+
+int64_t ns_now() { return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1); }
+
+} // namespace
+
+/// True: look for an answer first, which whoever cannot wait does anyway.
+bool channel::may_poll(const deadline& until) {
+  if (!polling_.enabled() || must_flush() || (until && *until <= std::chrono::steady_clock::now()))
+    return false;
+  return polling_.begins(ns_now());
+}
+
+bool channel::polls_on(const deadline& until) {
+  auto now = std::chrono::steady_clock::now();
+  if (polling_.goes_on(now.time_since_epoch() / std::chrono::nanoseconds(1)) && (!until || now < *until))
+    return true;
+  end_polling(false);
+  return false;
+}
+
+void channel::end_polling(bool paid) {
+  polling_.ends(paid);
+  if (polling_.suspects() && preemptions_.grew())
+    polling_.was_preempted(ns_now());
+}
+
 result<void> channel::receive(deadline until) {
   if (gone_)
     return tl::unexpected<error>(*gone_);
   bool look_first = until || must_flush();
+  bool polls = may_poll(until);
   for (;;) {
     if (auto ok = flush(); !ok)
       return ok;
-    if (look_first) {
+    if (look_first && !polls) {
       auto events = static_cast<short>(must_flush() ? POLLIN | POLLOUT : POLLIN);
       auto ready = wait_for(socket_.get(), events, until);
       if (!ready)
@@ -231,9 +262,14 @@ result<void> channel::receive(deadline until) {
     }
     protocol::incoming_message message;
     auto* header = message.prepare(decoder_.write_area());
-    auto got = ::recvmsg(socket_.get(), header, protocol::receive_flags | (look_first ? MSG_DONTWAIT : 0));
-    if (got < 0 && (errno == EINTR || errno == EAGAIN))
+    auto got =
+        ::recvmsg(socket_.get(), header, protocol::receive_flags | (look_first || polls ? MSG_DONTWAIT : 0));
+    if (got < 0 && (errno == EINTR || errno == EAGAIN)) {
+      polls = polls && polls_on(until);
       continue;
+    }
+    if (polls)
+      end_polling(true);
     if (got <= 0) {
       std::string how = got < 0 ? std::strerror(errno) : "it closed the connection";
       end("the daemon is gone: " + how + (decoder_.pending_bytes() > 0 ? ", in the middle of a frame" : ""));

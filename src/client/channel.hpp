@@ -5,6 +5,7 @@
 // received meanwhile: otherwise client and daemon would each wait for the other to read.
 #pragma once
 
+#include "base/busy_poll.hpp"
 #include "base/error.hpp"
 #include "base/unique_fd.hpp"
 #include "client/segments.hpp"
@@ -12,6 +13,7 @@
 #include "protocol/frame_builder.hpp"
 #include "protocol/frame_decoder.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -30,7 +32,8 @@ struct answer {
 
 class channel {
  public:
-  explicit channel(unique_fd socket);
+  /// `busy_poll`: see connect_options.
+  explicit channel(unique_fd socket, std::chrono::nanoseconds busy_poll = {});
 
   bool alive() const { return !gone_; }
   /// Why the daemon ended the connection, if it did and said so: such as `busy` or `denied` instead of a handshake.
@@ -116,6 +119,9 @@ class channel {
   void lost_while_sending(int reason);
 
   result<void> receive(deadline until);
+  bool may_poll(const deadline& until);
+  bool polls_on(const deadline& until);
+  void end_polling(bool paid);
   bool belongs(const protocol::frame& frame);
   uint32_t take_in();
   void keep(protocol::frame& frame);
@@ -137,6 +143,8 @@ class channel {
   uint32_t credit_requests_ = 1;
   uint64_t credit_bytes_ = protocol::hello_bytes_max;
   uint64_t frame_bytes_max_ = protocol::hello_bytes_max;
+  terrace::busy_poll polling_;
+  preemption_count preemptions_;
   std::shared_ptr<segments> segments_ = std::make_shared<segments>();
 };
 

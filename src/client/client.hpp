@@ -76,6 +76,8 @@ struct connect_options {
   std::string name = "libterrace"; ///< shown by `terrace status`
   bool observes =
       false; ///< only `status`, `policies` and calls for operators will be made; connects also when the daemon is full
+  /// How long a call that waits for an answer looks for it before it sleeps, up to 1 ms (docs/operations.md). 0: it does not.
+  std::chrono::microseconds busy_poll{0};
   uint32_t socket_buffer_bytes = 1U << 20;      ///< requested in both directions; the kernel may grant less
   std::chrono::milliseconds backoff_least{10};  ///< between attempts to reconnect: doubled at each failure,
   std::chrono::milliseconds backoff_most{2000}; ///< up to this value; the actual pause is a random part of it
@@ -127,6 +129,12 @@ class connection {
   result<registered_region> register_region(const region& memory, deadline until = {}) {
     return register_region(memory.descriptor(), memory.size(), until);
   }
+
+  /// Memory of a GPU, or of its substitute in host memory ("host"), in which loads and stores move whole objects as
+  /// in any region. `gone` of a request: the process of the GPU has ended; unregister the region and register it again.
+  result<registered_region> register_device_region(const device_allocation& memory, deadline until = {});
+  /// Waits until the daemon accesses nothing of it any more, and no device for it: then the memory may be freed.
+  result<void> unregister(registered_region region, deadline until = {});
 
   // ---- requests that wait for their answer ----
 
@@ -248,6 +256,10 @@ class connection {
 
   /// The leases of the trust group, the oldest first: at most 1,024 with numbers higher than `after`.
   result<leases_status> leases(uint64_t after = 0, deadline until = {});
+
+  /// Counts everything of the trust group again, while it serves, and compares it with what is kept. Each difference is an
+  /// error in the daemon. Errors: `busy`, while another check is in progress.
+  result<check_result> check(deadline until = {});
 
   /// Ends a lease for its owner and all readers, which get `gone` from then on. What they may be reading in place stays
   /// until they release it or end. Errors: `not_found`.

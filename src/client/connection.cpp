@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include <fcntl.h>
+#include <sys/mman.h>
 
 namespace terrace::client {
 
@@ -84,6 +85,31 @@ result<registered_region> connection::register_region(int memory, uint64_t bytes
   made.bytes_ = bytes;
   made.mapped_ = core_->region_at(*slot).mapped;
   return made;
+}
+
+result<registered_region> connection::register_device_region(const device_allocation& memory,
+                                                             deadline until) {
+  // Each registration comes with a descriptor; that of a handle means nothing.
+  unique_fd own(memory.descriptor < 0 ? ::memfd_create("terrace-handle", MFD_CLOEXEC)
+                                      : ::fcntl(memory.descriptor, F_DUPFD_CLOEXEC, 0));
+  if (!own)
+    return fail(errc::bad_request,
+                "cannot duplicate the memory's descriptor: " + std::string(std::strerror(errno)));
+  auto slot = core_->register_device_region(std::move(own), memory, until);
+  if (!slot)
+    return pass_on(slot);
+  registered_region made;
+  made.core_ = core_;
+  made.slot_ = *slot;
+  made.bytes_ = memory.bytes;
+  return made;
+}
+
+result<void> connection::unregister(registered_region region, deadline until) {
+  if (region.core_ != core_)
+    return fail(errc::bad_request, "expected a region that is registered with this connection");
+  region.core_.reset();
+  return core_->end_region(region.slot_, until);
 }
 
 lease connection::adopt(const lease_id& id) const { return lease(core_->now(), id); }
@@ -166,7 +192,10 @@ result<ticket<store_result>> connection::submit_store(const store_request& reque
   auto region = region_id_of(request.region);
   if (!region)
     return pass_on(region);
-  return submit_about<store_result>(kind::store, request, *region, until);
+  auto after = region_id_of(request.after ? request.after->in : request.region);
+  if (!after)
+    return pass_on(after);
+  return submit_about<store_result>(kind::store, request, *region, until, *after);
 }
 
 result<ticket<reservation>> connection::submit_reserve(const reserve_request& request, deadline until) {

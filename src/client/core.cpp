@@ -29,7 +29,7 @@ result<daemon_info> core::shake_hands(channel& with, const hello_request& hello,
 
 result<void> core::start(unique_fd socket, deadline until) {
   ask_for_buffers(socket.get(), options_.socket_buffer_bytes);
-  auto fresh = std::make_shared<channel>(std::move(socket));
+  auto fresh = std::make_shared<channel>(std::move(socket), options_.busy_poll);
 
   // Reports as finished only connections whose memory nothing here refers to.
   std::vector<uint64_t> resumes;
@@ -154,7 +154,13 @@ result<void> core::announce(channel& at, region_entry& entry, deadline until) {
   return ask<kind::register_region>(
       at, until,
       [&](body_builder& body) {
-        return wire::CreateRegisterRegion(body, wire::RegionKind::memfd, entry.bytes);
+        if (entry.kind == wire::RegionKind::memfd)
+          return wire::CreateRegisterRegion(body, entry.kind, entry.bytes);
+        auto device = body.CreateString(entry.device);
+        auto handle = entry.kind == wire::RegionKind::cuda_ipc
+                          ? body.CreateVector(entry.handle.data(), entry.handle.size())
+                          : flatbuffers::Offset<flatbuffers::Vector<uint8_t>>();
+        return wire::CreateRegisterRegion(body, entry.kind, entry.bytes, device, handle);
       },
       [&](const wire::RegisterRegionAnswer& table) {
         entry.id = table.region();
@@ -164,7 +170,24 @@ result<void> core::announce(channel& at, region_entry& entry, deadline until) {
 }
 
 result<uint32_t> core::register_region(unique_fd memory, uint64_t bytes, deadline until) {
-  region_entry entry{.memory = std::move(memory), .bytes = bytes};
+  region_entry entry;
+  entry.memory = std::move(memory);
+  entry.bytes = bytes;
+  return add_region(std::move(entry), until);
+}
+
+result<uint32_t> core::register_device_region(unique_fd memory, const device_allocation& what,
+                                              deadline until) {
+  region_entry entry;
+  entry.memory = std::move(memory);
+  entry.kind = what.descriptor < 0 ? wire::RegionKind::cuda_ipc : wire::RegionKind::device_memory;
+  entry.device = what.device;
+  entry.handle = what.handle;
+  entry.bytes = what.bytes;
+  return add_region(std::move(entry), until);
+}
+
+result<uint32_t> core::add_region(region_entry entry, deadline until) {
   if (auto ok = announce(*channel_, entry, until); !ok)
     return tl::unexpected<error>(ok.error());
   auto free = std::find_if(regions_.begin(), regions_.end(), [](const auto& other) { return !other.memory; });
@@ -181,6 +204,14 @@ void core::unregister_region(uint32_t slot) {
   channel_->post(kind::unregister_region,
                  [&](body_builder& body) { return wire::CreateUnregisterRegion(body, entry.id); });
   entry = {};
+}
+
+result<void> core::end_region(uint32_t slot, deadline until) {
+  auto id = regions_[slot].id;
+  regions_[slot] = {};
+  return ask<kind::unregister_region>(
+      *channel_, until, [&](body_builder& body) { return wire::CreateUnregisterRegion(body, id); },
+      [](const wire::UnregisterRegionAnswer&) {});
 }
 
 } // namespace terrace::client::detail

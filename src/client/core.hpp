@@ -39,10 +39,16 @@ class core {
 
   /// Returns the slot; `region_at` has the details.
   result<uint32_t> register_region(unique_fd memory, uint64_t bytes, deadline until);
+  result<uint32_t> register_device_region(unique_fd memory, const device_allocation& what, deadline until);
   void unregister_region(uint32_t slot);
+  /// The same, and waits for the answer.
+  result<void> end_region(uint32_t slot, deadline until);
 
   struct region_entry {
     unique_fd memory; ///< empty: the slot is free
+    wire::RegionKind kind = wire::RegionKind::memfd;
+    std::string device{};             ///< not for memfd
+    std::array<uint8_t, 64> handle{}; ///< cuda_ipc
     uint64_t bytes = 0;
     uint32_t id = 0; ///< in the current channel
     bool mapped = false;
@@ -50,6 +56,7 @@ class core {
   const region_entry& region_at(uint32_t slot) const { return regions_[slot]; }
 
  private:
+  result<uint32_t> add_region(region_entry entry, deadline until);
   struct space_entry {
     space_spec spec;
     uint32_t id = 0;    ///< in the current channel; 0: closed, and the slot is free

@@ -207,11 +207,18 @@ daemon_status decode(const wire::StatusAnswer& table) {
                        .workers = table.workers(),
                        .ring = to_texts(*table.ring()),
                        .groups = {},
-                       .clients = {}};
+                       .clients = {},
+                       .devices = {}};
   for (const auto* group : *table.groups())
     status.groups.push_back(to_group(*group));
   for (const auto* client : *table.clients())
     status.clients.push_back(to_client(*client));
+  if (table.devices())
+    for (const auto* device : *table.devices())
+      status.devices.push_back({to_text(device->device()), to_text(device->state()),
+                                to_text(device->reason()), to_text(device->description()), device->pid(),
+                                device->regions(), device->region_bytes(), device->loaded_bytes(),
+                                device->stored_bytes(), device->starts(), device->failures()});
   return status;
 }
 

@@ -165,8 +165,11 @@ Offset<wire::Store> encode(body_builder& body, const store_request& request, con
   auto counts = optional_vector(body, request.runs_per_object);
   auto options = encode(body, request.options);
   auto pools = optional_vector(body, request.pools);
+  wire::Generation after;
+  if (request.after)
+    after = wire::Generation(request.after->offset, in.progress_region, request.after->value);
   return wire::CreateStore(body, in.space, what, request.range.first, request.range.count, in.region, runs,
-                           counts, in.deadline_ms, options, pools);
+                           counts, in.deadline_ms, options, pools, request.after ? &after : nullptr);
 }
 
 Offset<wire::Reserve> encode(body_builder& body, const reserve_request& request, const request_context& in) {

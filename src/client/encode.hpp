@@ -17,7 +17,7 @@ struct request_context {
   uint32_t space = 0;
   uint32_t region = 0;
   uint32_t deadline_ms = 0;
-  uint32_t progress_region = 0;
+  uint32_t progress_region = 0; ///< of a store: of the generation that it waits for
 };
 
 inline flatbuffers::Optional<uint64_t> to_wire(const std::optional<std::chrono::nanoseconds>& time) {

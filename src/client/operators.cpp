@@ -52,6 +52,27 @@ result<event_part> connection::subscribe(const event_cursor& from, uint32_t even
       });
 }
 
+result<check_result> connection::check(deadline until) {
+  return ask<kind::check>(
+      *core_->now(), until,
+      [&](body_builder& body) { return wire::CreateCheck(body, detail::milliseconds_left(until)); },
+      [](const wire::CheckAnswer& table) {
+        check_result found;
+        found.count = table.count();
+        for (const auto* one : *table.differences())
+          found.differences.push_back(one->str());
+        found.objects = table.objects();
+        found.sessions = table.sessions();
+        found.connections = table.connections();
+        for (const auto* one : *table.references())
+          found.references[one->kind()->str()] = one->count();
+        found.idle = table.idle();
+        for (const auto* one : *table.left_out())
+          found.left_out.push_back(one->str());
+        return found;
+      });
+}
+
 result<revoke_result> connection::revoke(const lease_id& id, deadline until) {
   return ask<kind::revoke>(
       *core_->now(), until,

@@ -6,6 +6,8 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
+#include <string>
 #include <vector>
 
 namespace terrace::client {
@@ -26,6 +28,18 @@ struct lease_status {
 struct leases_status {
   uint64_t count = 0;               ///< of all
   std::vector<lease_status> leases; ///< the oldest first, at most 1,024
+};
+
+/// What a check has found.
+struct check_result {
+  uint64_t count = 0;                   ///< of differences
+  std::vector<std::string> differences; ///< the first 64, a sentence each
+  uint64_t objects = 0;                 ///< of all tiers
+  uint64_t sessions = 0;
+  uint64_t connections = 0;
+  std::map<std::string, uint64_t> references; ///< to objects, by who has them
+  bool idle = false; ///< no request was in progress: what only requests may hold was compared too
+  std::vector<std::string> left_out; ///< what could not be compared, and why
 };
 
 struct revoke_result {

@@ -35,9 +35,20 @@ result<region> region::create(const char* name, uint64_t bytes) {
   void* mapped = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, made.fd_.get(), 0);
   if (mapped == MAP_FAILED)
     return failed("map", bytes);
+  // Fewer and larger pages, here and in the daemon, where the system grants them (transparent_hugepage/shmem_enabled).
+  (void) ::madvise(mapped, bytes, MADV_HUGEPAGE);
   made.data_ = static_cast<uint8_t*>(mapped);
   made.size_ = bytes;
   return made;
+}
+
+result<void> region::commit() const {
+  if (size_ != 0 && ::madvise(data_, size_, MADV_POPULATE_WRITE) != 0) {
+    if (errno == EFAULT)
+      errno = ENOMEM;
+    return failed("commit", size_);
+  }
+  return {};
 }
 
 region::~region() {

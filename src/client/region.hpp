@@ -15,7 +15,7 @@ namespace terrace::client {
 /// risking a fault.
 class region {
  public:
-  /// `name` is shown in /proc/PID/maps. Pages are committed on first access.
+  /// `name` is shown in /proc/PID/maps. Pages are committed on first access, or by `commit`.
   static result<region> create(const char* name, uint64_t bytes);
 
   region() = default;
@@ -29,6 +29,10 @@ class region {
     return *this;
   }
   ~region();
+
+  /// Commits all pages now. A region that exists when it is registered is copied at full speed from the beginning,
+  /// because the daemon maps it ahead. Error: `no_space`; `unsupported` before Linux 5.14.
+  result<void> commit() const;
 
   uint8_t* data() const { return data_; }
   uint64_t size() const { return size_; }

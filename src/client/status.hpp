@@ -82,6 +82,21 @@ struct client_status {
   std::chrono::microseconds latency{}; ///< of all answered requests together
 };
 
+/// A device of which clients have registered memory since the daemon started.
+struct device_status {
+  std::string device;      ///< its UUID, or "host"
+  std::string state;       ///< "idle", "starting", "ready", "degraded"
+  std::string reason;      ///< if it is degraded
+  std::string description; ///< the driver, and what the device can do
+  int32_t pid = 0;         ///< of its process; 0: there is none
+  uint32_t regions = 0;
+  uint64_t region_bytes = 0;
+  uint64_t loaded_bytes = 0;
+  uint64_t stored_bytes = 0;
+  uint64_t starts = 0; ///< of its process
+  uint64_t failures = 0;
+};
+
 struct daemon_status {
   std::string version;
   boot_id boot;
@@ -90,6 +105,7 @@ struct daemon_status {
   std::vector<std::string> ring; ///< features granted by the kernel
   std::vector<group_status> groups;
   std::vector<client_status> clients;
+  std::vector<device_status> devices;
 };
 
 } // namespace terrace::client

@@ -5,6 +5,7 @@
 #include "base/ids.hpp"
 #include "base/lookup_id.hpp"
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -257,6 +258,21 @@ struct prefetch_request {
   uint32_t tiers = 0;                 ///< by prefix: as in lookup_request
 };
 
+/// A counter of 32 bits in a region that is a memfd, once it has reached `value`, compared modulo 2^32.
+struct generation {
+  const registered_region* in = nullptr;
+  uint64_t offset = 0; ///< a multiple of 4, in the first 256 KiB
+  uint32_t value = 0;
+};
+
+/// Memory of a device, for `register_device_region`. The memory and the descriptor stay the caller's.
+struct device_allocation {
+  std::string device; ///< the UUID of the GPU, as nvidia-smi writes it, or "host"
+  uint64_t bytes = 0;
+  int descriptor = -1;              ///< of physical memory (VMM), or a sealed memfd for "host"; -1: `handle`
+  std::array<uint8_t, 64> handle{}; ///< of CUDA IPC: a cudaIpcMemHandle_t
+};
+
 struct store_request {
   space in;
   prefix what;
@@ -266,6 +282,8 @@ struct store_request {
   std::span<const uint32_t> runs_per_object; ///< empty: one run each
   std::span<const uint8_t> pools;            ///< as in load_request
   request_options options;
+  /// Of a region in device memory: nothing of it is read before. Only one request at a time may wait for a counter.
+  std::optional<generation> after{};
 };
 
 struct reserve_request {

@@ -23,8 +23,8 @@ constexpr std::array verb_rules{
 bool observable(protocol::kind verb) {
   using protocol::kind;
   return verb == kind::status || verb == kind::policies || verb == kind::cancel || verb == kind::leases ||
-         verb == kind::revoke || verb == kind::subscribe || verb == kind::set_log_level ||
-         verb == kind::shutdown || verb == kind::quota;
+         verb == kind::check || verb == kind::revoke || verb == kind::subscribe ||
+         verb == kind::set_log_level || verb == kind::shutdown || verb == kind::quota;
 }
 
 early_refusal malformed(std::string text) { return {{errc::bad_request, std::move(text)}, true}; }

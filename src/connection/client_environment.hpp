@@ -7,8 +7,10 @@
 #include "connection/connection_limits.hpp"
 #include "connection/request_memory.hpp"
 #include "memory/region_budget.hpp"
+#include "memory/region_populator.hpp"
 #include "memory/teardown.hpp"
 #include "metrics/client_probe.hpp"
+#include "metrics/device_probe.hpp"
 #include "metrics/request_probe.hpp"
 #include "metrics/space_table.hpp"
 
@@ -35,9 +37,11 @@ struct client_environment {
       std::make_shared<request_memory>(UINT64_MAX); ///< of the group's requests
   region_budget_ptr regions;                        ///< of the group; null: no bound
   teardown_ptr teardown; ///< releases clients' memory and sockets; null: the connection does
+  std::shared_ptr<region_populator> populator; ///< maps clients' memory ahead; null: the first copies do
   std::shared_ptr<metrics::client_probe> client_probe;
   std::shared_ptr<metrics::request_probe> request_probe;
   std::shared_ptr<metrics::space_table> spaces;
+  std::shared_ptr<const metrics::device_board> devices_shown; ///< null: there are none
   std::function<void(const std::string&)> log; ///< one line at level `info`; safe on any thread
   detail_log detail;
   /// Returns the level before; an error for one that does not exist. Null: it cannot be changed. Safe on any thread.

@@ -145,6 +145,14 @@ class client_holdings {
   /// What status shows of it.
   void show(client_state& shown) const;
 
+  // ---- checks ----
+
+  /// What was counted again beside what is kept; a sentence for each difference. Looks at all leases and reservations.
+  std::vector<std::string> check() const;
+  std::vector<lease_ptr> kept_leases() const; ///< owned and read
+  std::vector<hold_ptr> readings() const;
+  std::vector<lease_id> owned() const;
+
   // ---- the end ----
 
   /// Releases everything except the segments, and what a living client may still be reading under its leases.
@@ -161,6 +169,7 @@ class client_holdings {
   uint64_t revoked_bytes() const { return revoked_bytes_; }
 
  private:
+  friend struct damaged_holdings; ///< tests break it
   struct held_lease {
     lease_ptr what; ///< null: it was revoked, and the client may be reading
     bool owner = false;

@@ -131,6 +131,8 @@ use_session_answer group_book::answer(const use_session_request& request) {
   auto found = sessions_.use(request.id, request.tokens);
   if (!found)
     return {found.error(), {}};
+  if (const auto* holds = holds_.find(request.id))
+    found->held_chunks = holds->host_chunks;
   return {{}, std::move(*found)};
 }
 
@@ -212,7 +214,7 @@ std::string group_book::keep_hold(const session_id& of, const session_hold& hold
     return "its chunks have " + std::to_string(hold.host_bytes) + " bytes of host memory: expected at most " +
            std::to_string(hold.bytes_max) + " of all held sessions (lease.session_percent)";
   }
-  holds_.replace(of, hold.what, hold.host_bytes);
+  holds_.replace(of, hold.what, hold.host_bytes, hold.host_chunks);
   leases_.add(hold.what->id, connection_id{}, hold.what);
   cool(of, [&](uint64_t, uint64_t counted) {
     ending += counted;

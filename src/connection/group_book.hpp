@@ -3,6 +3,7 @@
 // Pure: used by one thread at a time.
 #pragma once
 
+#include "connection/check_messages.hpp"
 #include "connection/group_messages.hpp"
 #include "connection/lease_registry.hpp"
 #include "connection/lookup_messages.hpp"
@@ -87,7 +88,6 @@ class group_book {
       probe_->tail_removed();
   }
 
-  /// For a recount.
   const tail_book& tails() const { return tails_; }
   const session_table& sessions() const { return sessions_; }
   const session_holds& holds() const { return holds_; }
@@ -95,13 +95,21 @@ class group_book {
 
   group_report answer(const group_status_request& request) const;
 
+  // ---- checks (group_check.cpp) ----
+
+  check_group_answer answer(const check_group_request& request) const;
+  check_answer_texts answer(const check_owner_request& request) const;
+  check_sessions_answer answer(const check_sessions_request& request);
+
  private:
   void sessions_changed();
   void end_hold(lease_ptr held);
   uint64_t end_now(lease_ptr held);
   template <class Enough>
   void cool(const session_id& except, Enough&& enough);
+  friend struct damaged_groups; ///< tests break it
   tail_reference refer_to(const saved_turn_ptr& saved);
+  void check_prompts(check_group_answer& out) const;
   void prompts_changed();
   turn_outcome save_end(const save_session_request& request);
   std::string keep_hold(const session_id& of, const session_hold& hold);

@@ -62,6 +62,19 @@ flatbuffers::Offset<wire::GroupStatus> write_group(flatbuffers::FlatBufferBuilde
       status.group.sessions, status.group.session_bytes, tenants);
 }
 
+flatbuffers::Offset<wire::DeviceStatus> write_device(flatbuffers::FlatBufferBuilder& body,
+                                                     const metrics::device_probe& device) {
+  constexpr const char* phases[] = {"idle", "starting", "ready", "degraded"};
+  auto shown = device.show();
+  auto name = body.CreateString(device.name());
+  auto state = body.CreateString(phases[static_cast<size_t>(shown.phase)]);
+  auto reason = body.CreateString(shown.reason);
+  auto description = body.CreateString(shown.description);
+  return wire::CreateDeviceStatus(body, name, state, reason, description, shown.pid,
+                                  static_cast<uint32_t>(shown.regions), shown.region_bytes,
+                                  shown.loaded_bytes, shown.stored_bytes, shown.starts, shown.failures);
+}
+
 } // namespace
 
 flatbuffers::Offset<wire::StatusAnswer>
@@ -74,13 +87,18 @@ write_status_answer(flatbuffers::FlatBufferBuilder& body, const group_status& st
   for (const auto& client : clients)
     listed.push_back(write_status(body, *client, environment.now()));
   auto list = body.CreateVector(listed);
+  std::vector<flatbuffers::Offset<wire::DeviceStatus>> devices;
+  if (environment.devices_shown)
+    for (const auto& device : environment.devices_shown->all())
+      devices.push_back(write_device(body, *device));
+  auto device_list = body.CreateVector(devices);
   auto ring = body.CreateVectorOfStrings(environment.ring_features);
   auto boot = body.CreateVector(environment.boot.bytes.data(), environment.boot.bytes.size());
   auto version = body.CreateString(TERRACE_VERSION);
   auto uptime =
       std::chrono::duration_cast<std::chrono::milliseconds>(environment.now() - environment.started);
   return wire::CreateStatusAnswer(body, version, boot, static_cast<uint64_t>(uptime.count()),
-                                  environment.workers, ring, groups, list);
+                                  environment.workers, ring, groups, list, device_list);
 }
 
 } // namespace terrace

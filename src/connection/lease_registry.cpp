@@ -50,6 +50,23 @@ void lease_registry::end(connection_id owner) {
   by_owner_.erase(owned);
 }
 
+std::vector<lease_registry::numbered_lease> lease_registry::next(uint64_t after, size_t count_max) const {
+  std::vector<numbered_lease> part;
+  for (auto at = leases_.upper_bound(after); at != leases_.end() && part.size() < count_max; ++at)
+    part.push_back({at->first, at->second.id, at->second.owner, at->second.what.lock()});
+  return part;
+}
+
+std::vector<std::string> lease_registry::check() const {
+  size_t owned = 0;
+  for (const auto& [owner, ids] : by_owner_)
+    owned += ids.size();
+  if (owned == leases_.size() && numbers_.size() == leases_.size())
+    return {};
+  return {"the trust group has " + std::to_string(leases_.size()) + " leases, " +
+          std::to_string(numbers_.size()) + " by id and " + std::to_string(owned) + " by owner"};
+}
+
 std::vector<lease_report> lease_registry::list(uint64_t after, size_t count_max) const {
   std::vector<lease_report> listed;
   for (auto at = leases_.upper_bound(after); at != leases_.end() && listed.size() < count_max; ++at) {

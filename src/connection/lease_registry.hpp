@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <string>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -27,10 +28,32 @@ class lease_registry {
   bool mark_revoked(const lease_id& id);
   size_t size() const { return leases_.size(); }
 
+  // ---- checks ----
+
+  struct numbered_lease {
+    uint64_t number = 0;
+    lease_id id;
+    connection_id owner{};
+    lease_ptr what; ///< null: it has ended, and the notice of that is on its way
+  };
+  /// The next ones after this number.
+  std::vector<numbered_lease> next(uint64_t after, size_t count_max) const;
+  size_t owned_by(connection_id owner) const {
+    auto owned = by_owner_.find(owner);
+    return owned == by_owner_.end() ? 0 : owned->second.size();
+  }
+  bool belongs_to(const lease_id& id, connection_id owner) const {
+    auto owned = by_owner_.find(owner);
+    return owned != by_owner_.end() && owned->second.contains(id);
+  }
+  /// Whether its parts have the same leases. A sentence if not.
+  std::vector<std::string> check() const;
+
   /// At most `count_max` leases with numbers higher than `after`, in the order in which they were added.
   std::vector<lease_report> list(uint64_t after, size_t count_max) const;
 
  private:
+  friend struct damaged_leases; ///< tests break it
   struct entry {
     lease_id id;
     connection_id owner{};

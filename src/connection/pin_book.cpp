@@ -36,6 +36,10 @@ lease_ptr pin_book::remove(space_id in, const digest& prompt) {
   return known == pins_.end() ? nullptr : take(known);
 }
 
+bool pin_book::has(const lease_id& id) const {
+  return std::any_of(pins_.begin(), pins_.end(), [&](const auto& one) { return one.second->id == id; });
+}
+
 lease_ptr pin_book::remove(const lease_id& id) {
   auto known =
       std::find_if(pins_.begin(), pins_.end(), [&](const auto& one) { return one.second->id == id; });

@@ -24,6 +24,8 @@ class pin_book {
   lease_ptr remove(space_id in, const digest& prompt);
   lease_ptr remove(const lease_id& id);
 
+  bool has(const lease_id& id) const;
+
   size_t size() const { return pins_.size(); }
   uint64_t bytes() const { return bytes_; } ///< of what several pins hold, for each of them
 

@@ -14,6 +14,7 @@ bool request_table::may_begin(protocol::kind verb, uint64_t bytes) const {
 context_ptr request_table::begin(request_id id, protocol::kind verb, uint64_t bytes, clock::time_point now) {
   in_flight entry;
   entry.context = std::make_shared<request_context>();
+  entry.context->work.begin();
   entry.context->connection = owner_;
   entry.context->request = id;
   entry.verb = verb;
@@ -70,6 +71,25 @@ uint64_t request_table::take_back_objects(request_id id) {
     return 0;
   objects_ -= entry->second.objects;
   return std::exchange(entry->second.objects, 0);
+}
+
+std::vector<std::string> request_table::check() const {
+  in_flight sum;
+  for (const auto& [id, entry] : requests_) {
+    sum.bytes += entry.bytes;
+    sum.apart += entry.apart;
+    sum.objects += entry.objects;
+  }
+  std::vector<std::string> all;
+  auto compare = [&](const char* what, uint64_t counted, uint64_t kept) {
+    if (counted != kept)
+      all.push_back("requests in progress take " + std::to_string(counted) + " bytes " + what + ", and " +
+                    std::to_string(kept) + " are kept");
+  };
+  compare("of credit", sum.bytes, bytes_);
+  compare("that the trust group counts separately", sum.apart, apart_);
+  compare("for objects", sum.objects, objects_);
+  return all;
 }
 
 std::optional<request_table::clock::time_point>

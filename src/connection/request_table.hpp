@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace terrace {
@@ -58,6 +59,9 @@ class request_table {
   /// What it took, which is to be given back now.
   uint64_t take_back_objects(request_id id);
   uint64_t objects_taken() const { return objects_; } ///< by all in flight
+
+  /// What was counted again beside what is kept; a sentence for each difference.
+  std::vector<std::string> check() const;
 
   /// Replaces the default time limit, counted from the arrival; at most `bounds::deadline_max`. Returns the time at
   /// which the request ends; nullopt if it is not in flight.
@@ -108,6 +112,7 @@ class request_table {
   }
 
  private:
+  friend struct damaged_requests; ///< tests break it
   struct in_flight {
     context_ptr context;
     protocol::kind verb{};

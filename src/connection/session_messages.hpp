@@ -23,9 +23,10 @@ struct open_session_answer {
 
 /// What a held session keeps between turns.
 struct session_hold {
-  lease_ptr what;          ///< of no connection; null: nothing
-  uint64_t host_bytes = 0; ///< physical
-  uint64_t bytes_max = 0;  ///< of host memory, that all sessions may hold together
+  lease_ptr what;           ///< of no connection; null: nothing
+  uint64_t host_bytes = 0;  ///< physical
+  uint64_t bytes_max = 0;   ///< of host memory, that all sessions may hold together
+  uint32_t host_chunks = 0; ///< the first ones of `what`, which it holds in host memory
 };
 
 /// A turn begins that will end at `tokens`; 0: it is only looked at.

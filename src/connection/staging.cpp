@@ -100,12 +100,31 @@ result<std::shared_ptr<staged>> staging::take(uint64_t reservation) {
                     " does not exist: it was committed or aborted, or belongs to another connection");
   auto taken = std::make_shared<staged>(std::move(entry->second));
   reserved_.erase(entry);
+  committing_ += taken->extents.size();
   return taken;
 }
 
 void staging::put_back(const staged& what) {
+  committing_ -= what.extents.size();
   if (!what.extents.empty())
     space_->free(what.extents);
+}
+
+std::vector<std::string> staging::check() const {
+  std::vector<std::string> all;
+  uint64_t extents = committing_;
+  for (const auto& [number, one] : reserved_) {
+    extents += one.extents.size();
+    for (const extent& place : one.extents)
+      if (space_->live_size(place.offset) != place.size)
+        all.push_back("reservation " + std::to_string(number) + " has " + std::to_string(place.size) +
+                      " bytes of staging memory at " + std::to_string(place.offset) +
+                      ", which the allocator did not give out");
+  }
+  if (uint64_t given = space_->usage().allocations; given != extents)
+    all.push_back(std::to_string(given) + " extents of staging memory are in use, and reservations have " +
+                  std::to_string(extents));
+  return all;
 }
 
 } // namespace terrace

@@ -12,6 +12,7 @@
 
 #include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace terrace {
@@ -56,16 +57,21 @@ class staging {
   result<std::shared_ptr<staged>> take(uint64_t reservation);
   void put_back(const staged& what);
 
+  /// What was counted again beside what is kept; a sentence for each difference.
+  std::vector<std::string> check() const;
+
   size_t reservations() const { return reserved_.size(); }
   bool in_use(space_id space) const; ///< by a reservation that is not being committed
 
  private:
+  friend struct damaged_staging; ///< tests break it
   staging() = default;
   std::shared_ptr<arena> memory_;
   std::unique_ptr<allocator> space_;
   std::map<uint64_t, staged> reserved_;
   size_t reservations_max_ = SIZE_MAX;
   uint64_t next_ = 1;
+  size_t committing_ = 0; ///< extents of reservations that were taken
 };
 
 } // namespace terrace

@@ -1,5 +1,6 @@
 // terraced: reads its settings, starts the actors, and waits for signals.
 #include "base/random_id.hpp"
+#include "daemon/gpu_process.hpp"
 #include "daemon/limits.hpp"
 #include "daemon/logging.hpp"
 #include "daemon/machine_memory.hpp"
@@ -36,6 +37,8 @@ struct command_line {
   std::string socket;
   std::string state_dir;
   std::string metrics;
+  std::string gpu;
+  bool version = false;
   bool check = false;
 };
 
@@ -253,6 +256,14 @@ void warn_of_operations_in_kernel(const std::vector<watched_path>& paths) {
                   "; the kernel keeps the process until it has, also after SIGKILL");
 }
 
+/// Finishes a thread at the end of the scope.
+template <class T>
+struct finishing {
+  std::shared_ptr<T> what;
+  explicit finishing(std::shared_ptr<T> thread) : what(std::move(thread)) {}
+  ~finishing() { what->finish(); }
+};
+
 int serve(settings with, const command_line& given, const environment& env) {
   unique_fd signals = block_signals();
   start_logging(with.daemon);
@@ -278,13 +289,12 @@ int serve(settings with, const command_line& given, const environment& env) {
   }
 
   // After the system: what is still in its line may have the last reference, and would wait for its own thread.
-  struct finishing {
-    teardown_ptr what;
-    ~finishing() { what->finish(); }
-  } tearing_down{wired->teardown};
+  finishing tearing_down{wired->teardown};
+  finishing populating{wired->populator}; // before the teardown, to which it may leave regions
   runtime::runtime_options runtime_with;
   runtime_with.workers = with.daemon.workers == 0 ? env.default_workers() : with.daemon.workers;
   runtime_with.slice_us = with.daemon.worker_slice_us;
+  runtime_with.busy_poll_us = with.daemon.busy_poll;
   runtime_with.ring_lost = end_at_once(with);
   // The workers' callbacks outlive them: the system waits for their threads at its end.
   unique_fd over(::eventfd(0, EFD_CLOEXEC)), shut_down(::eventfd(0, EFD_CLOEXEC));
@@ -382,9 +392,10 @@ int serve(settings with, const command_line& given, const environment& env) {
 
 /// Keeps glibc from adapting its thresholds. It raises that for separate mappings to the size of the largest buffer that was
 /// freed, up to 32 MiB, and a flood's buffers stay resident. Setting one threshold fixes the other: with the default
-/// of 128 KiB for the top of a heap every burst of requests takes its memory from the kernel anew.
+/// of 128 KiB for the top of a heap every burst of requests takes its memory from the kernel anew. Buffers of frames below
+/// 1 MiB, such as prompts of 200,000 tokens, come from a heap: fresh pages cost more than to hash or compare them.
 void limit_heap() {
-  constexpr int separate_mapping = 256 << 10, kept_at_top = 2 << 20; // bytes
+  constexpr int separate_mapping = 1 << 20, kept_at_top = 2 << 20; // bytes
   ::mallopt(M_MMAP_THRESHOLD, separate_mapping);
   ::mallopt(M_TRIM_THRESHOLD, kept_at_top); // of each thread's heap, until `malloc_trim` after a flood
 }
@@ -395,13 +406,14 @@ int main(int argc, char** argv) {
   command_line given;
   CLI::App app{
       "terraced is the KV cache daemon for LLM inference engines: one per machine, beside the engines."};
-  app.set_version_flag("--version", std::string("terraced " TERRACE_VERSION));
+  app.add_flag("--version", given.version, "Print the version and the GPUs that were found, and exit");
   app.add_option("--config", given.config, "Configuration file; without it, all options have their defaults");
   app.add_option("--socket", given.socket, "Listen on this socket, overriding the configuration");
   app.add_option("--state-dir", given.state_dir,
                  "Directory of the disk tier's files and of pending clears, overriding the configuration");
   app.add_option("--metrics", given.metrics,
                  "Serve metrics on this loopback address, such as 127.0.0.1:9464");
+  app.add_option("--gpu", given.gpu, "")->group(""); // by the daemon itself
   app.add_flag("--check", given.check, "Check the configuration, report every mistake, and exit");
   try {
     app.parse(argc, argv);
@@ -415,6 +427,12 @@ int main(int argc, char** argv) {
     std::cerr << "terraced: " << option << " is given an empty value; name one, or leave the option out\n";
     return wrong_usage;
   }
+  if (given.version) {
+    std::cout << "terraced " TERRACE_VERSION "\n" << gpu_report();
+    return clean;
+  }
+  if (!given.gpu.empty())
+    return run_gpu_process(given.gpu);
   auto env = environment::current();
   const std::string default_directory = env.state_path();
   if (!given.state_dir.empty())

@@ -39,6 +39,7 @@ struct option_problem {
 struct daemon_options {
   uint32_t workers = 0; ///< actor threads; 0: 1 on up to 4 processors, else a quarter of them, at most 4
   uint32_t worker_slice_us = 100; ///< kernel scheduler slice of the workers; 0: the kernel's default
+  uint32_t busy_poll = 0;         ///< microseconds that a worker without work looks for some before it sleeps
   static constexpr std::array<std::string_view, 5> log_levels{"trace", "debug", "info", "warning", "error"};
   std::string log_level = "info";
   bool log_json = false; ///< one JSON object per line instead of text
@@ -105,6 +106,7 @@ struct connection_options {
   uint64_t session_bytes_group = 256 * mebibyte;     ///< of what these know of their prompts
   uint32_t prompts_max = 256;                        ///< prompts of a trust group whose last logits are kept
   uint64_t prompt_bytes = 256 * mebibyte;            ///< of these logits
+  uint64_t memo_bytes = 64 * mebibyte;               ///< of a trust group, for tokens it has hashed; 0: none
   uint64_t group_bytes = 1 * gibibyte;               ///< memory of the requests of all connections of a group
   uint32_t connections_max = 1024;                   ///< of the whole daemon
   std::chrono::milliseconds request_deadline{30000}; ///< of requests without their own deadline
@@ -209,6 +211,20 @@ struct copier_options {
   friend bool operator==(const copier_options&, const copier_options&) = default;
 };
 
+/// [gpu]: memory of GPUs, which clients register. A process per GPU has all of CUDA.
+struct gpu_options {
+  bool enabled = true;
+  uint64_t staging_bytes = 64 * mebibyte;     ///< between arenas and the GPU, pinned by each GPU's process
+  std::chrono::milliseconds deadline{30'000}; ///< of each answer of such a process; later ones end it
+  uint64_t tier_bytes = 0; ///< of each trust group's tier in memory of a GPU; 0: there is none
+  std::string tier_device; ///< of that tier: the UUID of a GPU, or "host"
+  std::string tier_allocator = "size_class";
+  uint64_t tier_slot_bytes = 0; ///< of "paged"
+  std::string tier_policy = "kmg";
+  std::vector<option_problem> validate() const;
+  friend bool operator==(const gpu_options&, const gpu_options&) = default;
+};
+
 /// [lease]
 struct lease_options {
   std::chrono::milliseconds warn_after{
@@ -276,6 +292,7 @@ struct settings {
   policy_options policy;
   shadow_options shadow;
   copier_options copier;
+  gpu_options gpu;
   lease_options lease;
   metrics_options metrics;
   std::vector<quota_options> quota;

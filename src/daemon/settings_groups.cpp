@@ -160,11 +160,15 @@ problems settings::validate() const {
   append(found, policy.validate());
   append(found, shadow.validate());
   append(found, copier.validate());
+  append(found, gpu.validate());
   append(found, lease.validate());
-  if (disk.enabled && lease.host_percent != 0 && lease.host_percent < lease_percent_with_disk)
-    found.push_back({"lease.host_percent", "is " + std::to_string(lease.host_percent),
-                     "30 to 100 with a disk, because new leases leave 25 % of host memory for loads from it",
-                     "raise it"});
+  if ((disk.enabled || gpu.tier_bytes != 0) && lease.host_percent != 0 &&
+      lease.host_percent < lease_percent_with_disk)
+    found.push_back(
+        {"lease.host_percent", "is " + std::to_string(lease.host_percent),
+         "30 to 100 with a disk or a GPU tier, because new leases leave 25 % of host memory for loads "
+         "from it",
+         "raise it"});
   if (host.staging_only && !disk.enabled)
     found.push_back({"host.staging_only", "is true",
                      "disk.enabled = true with it: nothing stays in host memory",

@@ -24,6 +24,7 @@ using kind = option_kind;
 constexpr option_spec option_specs[] = {
     {"daemon", "workers", kind::count, restart, in<&s::daemon, &daemon_options::workers>},
     {"daemon", "worker_slice_us", kind::count, restart, in<&s::daemon, &daemon_options::worker_slice_us>},
+    {"daemon", "busy_poll", kind::count, restart, in<&s::daemon, &daemon_options::busy_poll>},
     {"daemon", "log_level", kind::text, now, in<&s::daemon, &daemon_options::log_level>},
     {"daemon", "log_json", kind::flag, restart, in<&s::daemon, &daemon_options::log_json>},
     {"daemon", "shutdown_grace", kind::duration, restart, in<&s::daemon, &daemon_options::shutdown_grace>},
@@ -70,6 +71,7 @@ constexpr option_spec option_specs[] = {
     {"connection", "prompts_max", kind::count, restart, in<&s::connection, &connection_options::prompts_max>},
     {"connection", "prompt_bytes", kind::bytes, restart,
      in<&s::connection, &connection_options::prompt_bytes>},
+    {"connection", "memo_bytes", kind::bytes, restart, in<&s::connection, &connection_options::memo_bytes>},
     {"connection", "group_bytes", kind::bytes, restart, in<&s::connection, &connection_options::group_bytes>},
     {"connection", "connections_max", kind::count, restart,
      in<&s::connection, &connection_options::connections_max>},
@@ -130,6 +132,14 @@ constexpr option_spec option_specs[] = {
     {"copier", "threads", kind::count, restart, in<&s::copier, &copier_options::threads>},
     {"copier", "piece_bytes", kind::bytes, restart, in<&s::copier, &copier_options::piece_bytes>},
     {"copier", "nice", kind::count, restart, in<&s::copier, &copier_options::nice>},
+    {"gpu", "enabled", kind::flag, restart, in<&s::gpu, &gpu_options::enabled>},
+    {"gpu", "staging_bytes", kind::bytes, restart, in<&s::gpu, &gpu_options::staging_bytes>},
+    {"gpu", "deadline", kind::duration, restart, in<&s::gpu, &gpu_options::deadline>},
+    {"gpu", "tier_bytes", kind::bytes, restart, in<&s::gpu, &gpu_options::tier_bytes>},
+    {"gpu", "tier_device", kind::text, restart, in<&s::gpu, &gpu_options::tier_device>},
+    {"gpu", "tier_allocator", kind::text, restart, in<&s::gpu, &gpu_options::tier_allocator>},
+    {"gpu", "tier_slot_bytes", kind::bytes, restart, in<&s::gpu, &gpu_options::tier_slot_bytes>},
+    {"gpu", "tier_policy", kind::text, restart, in<&s::gpu, &gpu_options::tier_policy>},
 
     {"lease", "warn_after", kind::duration, restart, in<&s::lease, &lease_options::warn_after>},
     {"lease", "host_percent", kind::count, restart, in<&s::lease, &lease_options::host_percent>},
@@ -159,8 +169,8 @@ constexpr option_spec door_specs[] = {
     {"resp", "value_bytes_max", kind::bytes, restart, in_door<&door_options::value_bytes_max>},
 };
 
-constexpr std::string_view sections[] = {"daemon", "listen", "connection", "host",  "disk",
-                                         "policy", "shadow", "copier",     "lease", "metrics"};
+constexpr std::string_view sections[] = {"daemon", "listen", "connection", "host",  "disk",   "policy",
+                                         "shadow", "copier", "gpu",        "lease", "metrics"};
 
 std::string in_quotes(std::string_view text) {
   std::string out = "\"";

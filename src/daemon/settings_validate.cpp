@@ -1,6 +1,7 @@
 #include "daemon/settings.hpp"
 
 #include "daemon/settings_units.hpp"
+#include "gpu/process/opened_device.hpp"
 #include "memory/allocator.hpp"
 #include "metrics/loopback_address.hpp"
 #include "policy/eviction_policy.hpp"
@@ -76,6 +77,21 @@ bool is_group_name(std::string_view name) {
   });
 }
 
+/// `prefix`: of the options of a tier.
+void validate_slots(problems& found, const std::string& prefix, const std::string& allocator,
+                    uint64_t slot_bytes) {
+  if (allocator == "paged" && slot_bytes == 0) {
+    found.push_back({prefix + "allocator", "is \"paged\" without a slot size", prefix + "slot_bytes",
+                     "set slot_bytes to the size of your largest object, rounded up to 4KiB"});
+  } else if (allocator == "paged") {
+    bytes_in_range(found, prefix + "slot_bytes", slot_bytes, page_bytes, slot_bytes_max);
+    multiple_of(found, prefix + "slot_bytes", slot_bytes, page_bytes);
+  } else if (slot_bytes != 0) {
+    found.push_back({prefix + "slot_bytes", "is set, but the allocator is \"" + allocator + "\"",
+                     "0, because only \"paged\" has slots", "remove it, or set allocator = \"paged\""});
+  }
+}
+
 /// Constraints common to host and disk.
 template <class Tier>
 void validate_tier(problems& found, const std::string& section, const Tier& tier, uint64_t bytes_max) {
@@ -88,16 +104,7 @@ void validate_tier(problems& found, const std::string& section, const Tier& tier
   bytes_in_range(found, section + ".small_max_bytes", tier.small_max_bytes, page_bytes, slot_bytes_max);
   multiple_of(found, section + ".small_max_bytes", tier.small_max_bytes, page_bytes);
   count_in_range(found, section + ".small_percent", tier.small_percent, 1, 99);
-  if (tier.allocator == "paged" && tier.slot_bytes == 0) {
-    found.push_back({section + ".allocator", "is \"paged\" without a slot size", section + ".slot_bytes",
-                     "set slot_bytes to the size of your largest object, rounded up to 4KiB"});
-  } else if (tier.allocator == "paged") {
-    bytes_in_range(found, section + ".slot_bytes", tier.slot_bytes, page_bytes, slot_bytes_max);
-    multiple_of(found, section + ".slot_bytes", tier.slot_bytes, page_bytes);
-  } else if (tier.slot_bytes != 0) {
-    found.push_back({section + ".slot_bytes", "is set, but the allocator is \"" + tier.allocator + "\"",
-                     "0, because only \"paged\" has slots", "remove it, or set allocator = \"paged\""});
-  }
+  validate_slots(found, section + ".", tier.allocator, tier.slot_bytes);
 }
 
 } // namespace
@@ -107,6 +114,7 @@ problems daemon_options::validate() const {
   count_in_range(found, "daemon.workers", workers, 0, 64);
   if (worker_slice_us != 0)
     count_in_range(found, "daemon.worker_slice_us", worker_slice_us, 100, 100'000);
+  count_in_range(found, "daemon.busy_poll", busy_poll, 0, 1000);
   one_of(found, "daemon.log_level", log_level, log_levels);
   duration_in_range(found, "daemon.shutdown_grace", shutdown_grace, std::chrono::milliseconds(0),
                     std::chrono::minutes(10));
@@ -179,6 +187,7 @@ problems connection_options::validate() const {
                  std::max(session_bytes, tebibyte));
   count_in_range(found, "connection.prompts_max", prompts_max, 0, 1'048'576);
   bytes_in_range(found, "connection.prompt_bytes", prompt_bytes, page_bytes, tebibyte);
+  bytes_in_range(found, "connection.memo_bytes", memo_bytes, 0, tebibyte);
   bytes_in_range(found, "connection.group_bytes", group_bytes, protocol::frame_bytes_max, tebibyte);
   count_in_range(found, "connection.connections_max", connections_max, 1, 65536);
   duration_in_range(found, "connection.request_deadline_max", request_deadline_max,
@@ -266,6 +275,28 @@ problems copier_options::validate() const {
   count_in_range(found, "copier.threads", threads, 0, 64);
   bytes_in_range(found, "copier.piece_bytes", piece_bytes, 64 * kibibyte, gibibyte);
   count_in_range(found, "copier.nice", nice, 0, 19);
+  return found;
+}
+
+problems gpu_options::validate() const {
+  problems found;
+  bytes_in_range(found, "gpu.staging_bytes", staging_bytes, mebibyte, 16 * gibibyte);
+  multiple_of(found, "gpu.staging_bytes", staging_bytes, mebibyte);
+  duration_in_range(found, "gpu.deadline", deadline, std::chrono::milliseconds(100), std::chrono::hours(1));
+  if (tier_bytes == 0)
+    return found;
+  bytes_in_range(found, "gpu.tier_bytes", tier_bytes, tier_bytes_min, tebibyte);
+  multiple_of(found, "gpu.tier_bytes", tier_bytes, page_bytes);
+  if (!enabled)
+    found.push_back({"gpu.tier_bytes", "is set, but gpu.enabled is false", "0 without GPUs",
+                     "remove it, or set enabled = true"});
+  if (auto name = gpu::canonical_device_name(tier_device); !name)
+    found.push_back({"gpu.tier_device", "is \"" + tier_device + "\"",
+                     "the UUID of a GPU, or \"host\", with gpu.tier_bytes",
+                     "name the device that has the tier; `terraced --version` lists them"});
+  one_of(found, "gpu.tier_allocator", tier_allocator, allocator_names());
+  validate_slots(found, "gpu.tier_", tier_allocator, tier_slot_bytes);
+  one_of(found, "gpu.tier_policy", tier_policy, eviction_policy_names());
   return found;
 }
 

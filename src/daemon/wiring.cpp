@@ -4,8 +4,10 @@
 #include "base/random_id.hpp"
 #include "channel/listening_socket.hpp"
 #include "daemon/logging.hpp"
+#include "index/memo_pool.hpp"
 #include "metrics/loopback_address.hpp"
 #include "resp/commands.hpp"
+#include "runtime/thread_priority.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -92,6 +94,14 @@ group_plan plan_of(const settings& with, const group_options& group, const std::
     auto demotion = std::find(demotion_modes.begin(), demotion_modes.end(), with.disk.demotion);
     plan.demotion = static_cast<demotion_mode>(demotion - demotion_modes.begin());
   }
+  if (with.gpu.tier_bytes != 0) {
+    plan.gpu.emplace();
+    plan.gpu->bytes = with.gpu.tier_bytes;
+    plan.gpu->allocator = with.gpu.tier_allocator;
+    plan.gpu->slot_bytes = with.gpu.tier_slot_bytes;
+    plan.gpu->policy = with.gpu.tier_policy;
+    plan.gpu_device = with.gpu.tier_device;
+  }
   plan.quotas = with.quotas_of(group.name);
   plan.leases = {with.lease.host_percent, with.lease.connection_percent, with.lease.disk_percent};
   return plan;
@@ -140,6 +150,21 @@ void expose_tenants(metrics::exposition& exposition, const std::shared_ptr<const
   });
 }
 
+void expose_memos(metrics::exposition& exposition, const memo_pool_ptr& memos, const metrics::labels& group) {
+  exposition.add([memos, group](metrics::sample_sink& sink) {
+    memo_pool::counts now = memos->now();
+    auto chunks = [&](const char* name, const char* help, uint64_t value) {
+      sink.counter(name, help, group, static_cast<double>(value));
+    };
+    chunks("terrace_memo_known_chunks_total",
+           "Chunks of tokens whose digest was known, and which were not hashed.", now.known);
+    chunks("terrace_memo_hashed_chunks_total", "Chunks of tokens that were hashed.", now.hashed);
+    sink.gauge("terrace_memo_bytes", "Memory of known tokens.", group, static_cast<double>(now.bytes));
+    sink.gauge("terrace_memo_bound_bytes", "Bound of terrace_memo_bytes.", group,
+               static_cast<double>(memos->bytes_max()));
+  });
+}
+
 void expose(metrics::exposition& exposition, const group_plan& plan, const group_probes& probes,
             const region_budget_ptr& regions) {
   metrics::labels group{{"group", plan.name}};
@@ -149,8 +174,12 @@ void expose(metrics::exposition& exposition, const group_plan& plan, const group
     sink.gauge("terrace_region_bound_bytes", "Bound of terrace_region_bytes.", group,
                static_cast<double>(regions->bytes_max()));
   });
+  if (plan.memos)
+    expose_memos(exposition, plan.memos, group);
   exposition.add(probes.host, metrics::with(group, "tier", "host"));
   expose_tenants(exposition, probes.host_tenants, metrics::with(group, "tier", "host"));
+  if (plan.gpu)
+    exposition.add(probes.gpu_tier, metrics::with(group, "tier", "gpu"));
   if (plan.disk) {
     auto disk = metrics::with(group, "tier", "disk");
     exposition.add(probes.disk_tier, disk);
@@ -278,9 +307,25 @@ result<void> serve_metrics(const settings& with, actors::supervisor_arguments& w
   wired.exposition = std::move(*serving);
   wired.exposition->add(wired.spaces);
   wired.exposition->add(wired.copier_probe, {});
+  wired.exposition->add([populator = wired.populator](metrics::sample_sink& sink) {
+    sink.counter("terrace_region_populated_bytes_total",
+                 "Bytes of clients' regions that were mapped ahead of copies.", {},
+                 static_cast<double>(populator->populated_bytes()));
+    sink.gauge("terrace_region_populate_waiting", "Regions that are to be mapped ahead, or are being mapped.",
+               {}, static_cast<double>(populator->waiting()));
+  });
+  wired.exposition->add([board = wired.devices.board](metrics::sample_sink& sink) { board->collect(sink); });
   for (size_t i = 0; i < wired.groups.size(); ++i)
     expose(*wired.exposition, wired.groups[i], wired.probes[i], wired.regions[i]);
   return {};
+}
+
+memo_pool_ptr memos_of(const connection_options& with, const teardown_ptr& line) {
+  if (with.memo_bytes == 0)
+    return nullptr;
+  return std::make_shared<memo_pool>(
+      memo_pool::options{with.memo_bytes, random_entry_key_salt().first,
+                         [line](std::shared_ptr<void> memo) { line->destroy(std::move(memo)); }});
 }
 
 /// Opens the sockets first: of two daemons with one configuration, the second reports that the first is
@@ -300,6 +345,7 @@ result<void> open_all(const settings& with, const std::string& state_directory,
     wired.groups.back().cost_model = wired.cost_model;
     wired.groups.back().teardown = wired.teardown;
     wired.groups.back().lease_ends = wired.lease_ends;
+    wired.groups.back().memos = memos_of(with.connection, wired.teardown);
     wired.probes.emplace_back();
     wired.probes.back().paths.resize(std::max<size_t>(wired.groups[i].disk_files.size(), 1));
     for (const shadow_plan& shadow : wired.groups[i].shadows)
@@ -320,6 +366,8 @@ result<actors::supervisor_arguments> wire_up(const settings& with, const environ
   wired.boot = random_boot_id();
   wired.teardown = std::make_shared<teardown>();
   wired.lease_ends = std::make_shared<teardown>("lease ends");
+  wired.populator = std::make_shared<region_populator>(
+      [nice = static_cast<int>(with.copier.nice)] { runtime::be_nice(nice); });
   wired.cost_model->store(with.disk.cost_model);
   wired.limits.group_bytes = with.connection.group_bytes;
   wired.limits.connections_max = with.connection.connections_max;
@@ -342,6 +390,9 @@ result<actors::supervisor_arguments> wire_up(const settings& with, const environ
   wired.copiers = with.copier.threads == 0 ? env.default_copiers() : with.copier.threads;
   wired.copy_piece_bytes = with.copier.piece_bytes;
   wired.copier_nice = static_cast<int>(with.copier.nice);
+  wired.devices.enabled = with.gpu.enabled;
+  wired.devices.device.staging_bytes = with.gpu.staging_bytes;
+  wired.devices.device.deadline = with.gpu.deadline;
   wired.prefault_piece_bytes = with.host.prefault ? with.host.prefault_piece_bytes : 0;
   wired.shutdown_grace = with.daemon.shutdown_grace;
   wired.ring_features.push_back(kernel.describe());
@@ -404,6 +455,9 @@ void expose_workers(metrics::exposition& exposition, const runtime::workers& wor
       count("terrace_worker_completions_total", "I/O operations that completed on the worker's ring.",
             of.completions);
       count("terrace_worker_wakeups_total", "Number of times the worker woke up.", of.wake_ups);
+      count("terrace_worker_polls_total", "Number of times the worker polled before it slept.", of.polls);
+      count("terrace_worker_polls_paid_total", "Number of times it found something.", of.polls_paid);
+      count("terrace_worker_polling_seconds_total", "Time spent polling.", of.polling_ns, 1e-9);
       count("terrace_worker_pushed_jobs_total", "Jobs handed to a sleeping worker.", of.pushed_jobs);
       sink.gauge("terrace_worker_queued_jobs", "Actors ready to run on the worker.", label,
                  static_cast<double>(of.queued.get()));

@@ -174,6 +174,7 @@ bool disk_opening::restore(size_t objects) {
 }
 
 void disk_opening::place() {
+  objects_->tally_recorded(files_->map());        // what is refused below is removed, which the journals hear
   std::vector<std::pair<extent, uint64_t>> taken; // and the payload
   taken.reserve(objects_->table().size());
   objects_->table().for_each([&](const resident& object) {

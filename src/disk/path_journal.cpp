@@ -31,8 +31,19 @@ void path_journal::take(const index_changes& changes) {
   }
   for (const index_record& record : numbered(changes.changes))
     journal_.add(record);
+  if (told_)
+    tell(changes.changes);
   for (space_id gone : changes.gone)
     with_.spaces.forget(gone);
+}
+
+void path_journal::tell(const std::vector<index_change>& changes) {
+  for (const index_change& change : changes) {
+    if (change.record.kind == record_kind::remove)
+      told_->subtract(change.in, change.record.generation);
+    else
+      told_->add(change.in, change.record.generation);
+  }
 }
 
 void path_journal::advance() {
@@ -106,6 +117,8 @@ void path_journal::forget(const forget_request& request, std::function<void(forg
     if (!fingerprint && request.fingerprint && with_.spaces.knows(*request.fingerprint))
       fingerprint = request.fingerprint;
     if (!fingerprint) { // nothing that a restart could find was written
+      if (told_)
+        told_->forget(request.space, request.epoch + 1);
       done({{}, journal_.block().epoch, {}});
       return;
     }
@@ -119,6 +132,17 @@ void path_journal::forget(const forget_request& request, std::function<void(forg
                             " could not record it: after a restart cleared objects may reappear"};
     done(std::move(answer));
   });
+  if (told_)
+    told_->forget(request.space, journal_.block().epoch);
+}
+
+std::vector<std::string> path_journal::check(const journal_tally& index) const {
+  if (!told_)
+    return {};
+  auto all = told_->differences(index);
+  for (std::string& one : all)
+    one = "the journal of " + with_.file + " differs: " + one;
+  return all;
 }
 
 std::optional<path_journal::room_report> path_journal::room() {

@@ -12,6 +12,7 @@
 #include "disk/journal_messages.hpp"
 #include "storage/index_journal.hpp"
 #include "storage/volume_spaces.hpp"
+#include "tier/journal_tally.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -72,13 +73,22 @@ class path_journal {
   /// Once closed: the error if the last checkpoint does not contain everything.
   error missing() const;
 
+  // ---- checks ----
+
+  /// What is recorded before the first change.
+  void has_recorded(const journal_tally& recorded) { told_ = recorded; }
+  /// What the index has of the path, beside what this was told; a sentence for each difference.
+  std::vector<std::string> check(const journal_tally& index) const;
+
   const journal_counts& counts() const { return journal_.counts(); }
   double fill() const { return journal_.fill(); }
 
  private:
+  void tell(const std::vector<index_change>& changes);
   std::vector<index_record> numbered(const std::vector<index_change>& changes) const;
 
   options with_;
+  std::optional<journal_tally> told_; ///< objects that are recorded, or are to be; none: it is not known
   index_journal journal_;
   uint64_t expected_bytes_ = 0; ///< of the operation in progress
   bool failing_ = false;

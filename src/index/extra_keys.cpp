@@ -1,5 +1,7 @@
 #include "index/extra_keys.hpp"
 
+#include <algorithm>
+
 namespace terrace {
 
 result<void> extra_keys::validate() const {
@@ -31,15 +33,54 @@ result<void> extra_keys::validate() const {
   return {};
 }
 
-std::span<const uint8_t> extra_key_encoder::block(uint64_t first_token, uint32_t tokens) {
-  encoded_.clear();
+namespace {
+
+uint64_t end_of(const media_item& item) { return uint64_t{item.first_token} + item.tokens; }
+
+void put_raw(cbor::buffer& to, uint64_t number) {
+  auto* bytes = reinterpret_cast<const uint8_t*>(&number);
+  to.insert(to.end(), bytes, bytes + sizeof number);
+}
+
+void put_raw(cbor::buffer& to, const std::string& text) {
+  put_raw(to, text.size());
+  to.insert(to.end(), text.begin(), text.end());
+}
+
+} // namespace
+
+size_t extra_key_encoder::items_until(uint64_t first_token, uint32_t tokens) {
   auto& items = keys_->items;
-  auto end_of = [](const media_item& item) { return uint64_t{item.first_token} + item.tokens; };
   while (next_item_ < items.size() && end_of(items[next_item_]) <= first_token)
     ++next_item_;
   size_t last = next_item_;
   while (last < items.size() && items[last].first_token < first_token + tokens)
     ++last;
+  return last;
+}
+
+// Where an item ends within the chunk matters, too: which blocks it overlaps.
+std::span<const uint8_t> extra_key_encoder::chunk(uint64_t first_token, uint32_t tokens) {
+  encoded_.clear();
+  size_t last = items_until(first_token, tokens);
+  bool salted = first_token == 0 && !keys_->salt.empty();
+  if (keys_->lora.empty() && next_item_ == last && !salted)
+    return {};
+  put_raw(encoded_, keys_->lora);
+  put_raw(encoded_, salted ? keys_->salt : std::string());
+  for (size_t i = next_item_; i < last; ++i) {
+    const media_item& item = keys_->items[i];
+    put_raw(encoded_, item.first_token - first_token);
+    put_raw(encoded_, std::min<uint64_t>(end_of(item) - first_token, tokens));
+    put_raw(encoded_, item.identifier);
+  }
+  return encoded_;
+}
+
+std::span<const uint8_t> extra_key_encoder::block(uint64_t first_token, uint32_t tokens) {
+  encoded_.clear();
+  auto& items = keys_->items;
+  size_t last = items_until(first_token, tokens);
   bool salted = first_token == 0 && !keys_->salt.empty();
   size_t count = (keys_->lora.empty() ? 0 : 1) + (last - next_item_) + (salted ? 1 : 0);
   if (count == 0)

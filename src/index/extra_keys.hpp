@@ -42,7 +42,14 @@ class extra_key_encoder {
   /// item relative to the block] per item that overlaps it, the salt. Empty if the block has none.
   std::span<const uint8_t> block(uint64_t first_token, uint32_t tokens);
 
+  /// All that determines the keys of every block in the chunk, whatever their size: not hashed, only compared, in this
+  /// process. Empty if no block has any. Not to be mixed with `block` in one encoder.
+  std::span<const uint8_t> chunk(uint64_t first_token, uint32_t tokens);
+
  private:
+  /// The end of those that overlap the block, which begin with `next_item_`.
+  size_t items_until(uint64_t first_token, uint32_t tokens);
+
   const extra_keys* keys_;
   size_t next_item_ = 0; ///< the first item that does not end before the current block
   cbor::buffer encoded_;

@@ -10,6 +10,9 @@
 
 namespace terrace {
 
+class digest_memo;
+struct memo_key;
+
 struct chunk_shape {
   uint32_t chunk_tokens = 256;
   uint32_t hash_block_tokens = 16; ///< divides `chunk_tokens`
@@ -21,7 +24,7 @@ constexpr size_t hash_call_work = 48;
 constexpr size_t hash_step_work = 65'536;
 
 /// Hashes the whole chunks of a token sequence; a tail that fills no chunk is ignored. Work above 100 us must yield to
-/// other messages, so it is done in steps.
+/// other messages, so it is done in steps. With a memo, leading chunks that it knows are found instead of hashed.
 class prefix_hasher {
  public:
   /// Where the tokens begin: at the start of the prompt, or after `parent`.
@@ -30,11 +33,13 @@ class prefix_hasher {
     uint64_t first_token = 0;     ///< a multiple of the hash block
   };
 
-  /// `hasher`, `tokens` and `extra` must outlive the object; `extra` is valid.
+  /// `hasher`, `tokens`, `extra` and `memo` must outlive the object; `extra` is valid. `memo`: of the space with this hasher
+  /// and shape; null: everything is hashed.
   prefix_hasher(token_hasher& hasher, chunk_shape shape, const position& begin,
-                std::span<const uint32_t> tokens, const extra_keys& extra);
+                std::span<const uint32_t> tokens, const extra_keys& extra, digest_memo* memo = nullptr);
 
-  /// Hashes at least one hash block, and as many as begin within `work_at_most`. True once all chunks are done.
+  /// Hashes at least one hash block or finds a chunk, and as many as begin within `work_at_most`. True once all chunks are
+  /// done.
   bool step(size_t work_at_most);
   bool done() const { return next_ == end_; }
 
@@ -43,6 +48,12 @@ class prefix_hasher {
   std::vector<digest> take_chunks() { return std::move(chunks_); }
 
  private:
+  size_t find_chunk();
+  size_t hash_block();
+  void end_chunk();
+  void tell_memo();
+  memo_key key_of(size_t chunk_begin, const std::optional<digest>& parent);
+
   token_hasher* hasher_;
   chunk_shape shape_;
   std::span<const uint32_t> tokens_;
@@ -51,6 +62,19 @@ class prefix_hasher {
   size_t next_ = 0; ///< tokens hashed so far
   size_t end_;      ///< tokens in whole chunks
   std::optional<digest> parent_;
+  digest_memo* memo_;
+  bool asking_;                        ///< the memo for the next chunk: not behind one that it does not know
+  uint64_t found_ = 0, hashed_ = 0;    ///< chunks of this step
+  extra_key_encoder chunk_extra_;      ///< for the memo's keys
+  std::optional<digest> chunk_parent_; ///< of the chunk that is being hashed
+
+  /// A chunk that was hashed, of which the memo is told with the next one, when what it reads for that is in the cache.
+  struct hashed_chunk {
+    size_t begin;
+    std::optional<digest> parent;
+    digest chunk;
+  };
+  std::optional<hashed_chunk> untold_;
   std::vector<digest> chunks_;
 };
 

@@ -198,7 +198,7 @@ struct prefix_resolver::work {
 void prefix_resolver::work_deleter::operator()(work* w) const { delete w; }
 
 result<prefix_resolver> prefix_resolver::make(const space_spec& spec, token_hasher& hasher,
-                                              prefix_input input) {
+                                              prefix_input input, digest_memo* memo) {
   if (auto valid = check_begin(spec, hasher, input); !valid)
     return tl::unexpected(valid.error());
   if (auto valid = validate_tags(input.tags); !valid)
@@ -223,7 +223,7 @@ result<prefix_resolver> prefix_resolver::make(const space_spec& spec, token_hash
   made->prefix.first_token = kept.parent_tokens;
   made->prefix.prompt_tokens = kept.parent_tokens + kept.tokens.size();
   made->hashing.emplace(hasher, chunk_shape{spec.chunk_tokens, spec.hash_block_tokens}, begin, kept.tokens,
-                        kept.extra);
+                        kept.extra, memo);
   return prefix_resolver(std::move(made));
 }
 

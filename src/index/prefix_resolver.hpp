@@ -54,9 +54,10 @@ constexpr uint64_t tokens_of_chunks(uint64_t count, uint64_t chunks, uint32_t ta
 /// token 0 is a seed chosen by the client, for engines that do not derive theirs from the space's seed.
 class prefix_resolver {
  public:
-  /// `spec`, `hasher` and the input's spans must outlive it; `hasher` is used only in `step`. Errors:
-  /// `bad_request`.
-  static result<prefix_resolver> make(const space_spec& spec, token_hasher& hasher, prefix_input input);
+  /// `spec`, `hasher`, `memo` and the input's spans must outlive it; `hasher` is used only in `step`. `memo`: of the space;
+  /// null: none. Errors: `bad_request`.
+  static result<prefix_resolver> make(const space_spec& spec, token_hasher& hasher, prefix_input input,
+                                      digest_memo* memo = nullptr);
 
   /// Hashes tokens or reads digests, then hashes tags, for about `work_at_most` units of work (prefix_hasher.hpp). True once
   /// the chunks can be taken. Errors: `bad_request`, for digests that do not end where they should.

@@ -102,6 +102,7 @@ object_id resident_table::insert(const new_resident& from) {
   } else {
     spare_ = slots_[slot].next_;
   }
+  watched_change watched(*this, slot);
   resident& object = slots_[slot];
   object.chunk_ = from.key.chunk.bytes;
   object.space_ = static_cast<uint32_t>(from.key.space);
@@ -165,6 +166,11 @@ void resident_table::forget_parent(object_id id) {
 void resident_table::move(resident& object, object_state next) {
   assert(may_move(object.state_, next));
   readable_.store(published() + readable(next) - readable(object.state_), std::memory_order_release);
+  if (readable(object.state_) && !readable(next)) {
+    departed_.store(departed_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+    if (object.holds_ != 0)
+      held_departed_.store(held_departed_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  }
   if (next == object_state::reserved)
     reserved_bytes_ += object.physical_bytes();
   else if (object.state_ == object_state::reserved)
@@ -181,12 +187,14 @@ void resident_table::measured_by(std::shared_ptr<space_meter> meter) {
 void resident_table::publish(object_id id) {
   resident& object = existing(id);
   assert(object.state_ == object_state::reserved);
+  watched_change watched(*this, slot_of(id));
   auto writing = gate_.write();
   move(object, object_state::published);
   forget_parent(id);
 }
 
 void resident_table::demote(object_id id) {
+  watched_change watched(*this, slot_of(id));
   auto writing = gate_.write();
   move(existing(id), object_state::demoting);
 }
@@ -194,6 +202,7 @@ void resident_table::demote(object_id id) {
 void resident_table::keep(object_id id) {
   resident& object = existing(id);
   assert(object.state_ == object_state::demoting);
+  watched_change watched(*this, slot_of(id));
   auto writing = gate_.write();
   move(object, object_state::published);
 }
@@ -201,6 +210,7 @@ void resident_table::keep(object_id id) {
 void resident_table::erase(object_id id) {
   resident& object = existing(id);
   assert(object.holds_ == 0);
+  watched_change watched(*this, slot_of(id));
   auto writing = gate_.write();
   auto slot = static_cast<uint32_t>(static_cast<uint64_t>(id));
   if (object.state_ != object_state::removed)
@@ -222,6 +232,7 @@ void resident_table::erase(object_id id) {
 
 void resident_table::remove(object_id id) {
   resident& object = existing(id);
+  watched_change watched(*this, slot_of(id));
   auto writing = gate_.write();
   move(object, object_state::removed);
   unlink(static_cast<uint32_t>(static_cast<uint64_t>(id)));
@@ -230,6 +241,7 @@ void resident_table::remove(object_id id) {
 bool resident_table::hold(object_id id) {
   resident& object = existing(id);
   assert(readable(object.state_));
+  watched_change watched(*this, slot_of(id));
   if (object.holds_++ != 0)
     return false;
   ++held_;
@@ -240,11 +252,42 @@ bool resident_table::hold(object_id id) {
 bool resident_table::release(object_id id) {
   resident& object = existing(id);
   assert(object.holds_ > 0);
+  watched_change watched(*this, slot_of(id));
   if (--object.holds_ != 0)
     return false;
   --held_;
   held_bytes_ -= object.physical_bytes();
   return true;
+}
+
+// ---- checks ----
+
+bool resident_table::recount_step(uint32_t slots_max) {
+  for (uint32_t n = 0; n < slots_max && recount_->next() < slots(); ++n)
+    recount_->count(slots_[recount_->next()]);
+  return recount_->next() < slots();
+}
+
+table_totals resident_table::kept_totals() const {
+  table_totals kept;
+  kept.readable = published();
+  kept.held = {held_, held_bytes_};
+  kept.reserved_bytes = reserved_bytes_;
+  kept.all.objects = live_;
+  for (const auto& [space, use] : by_space_) {
+    kept.by_space[space] = {use.objects, use.bytes};
+    kept.all.bytes += use.bytes;
+  }
+  return kept;
+}
+
+bool resident_table::indexed_rightly(uint32_t slot) const {
+  const resident& object = slots_[slot];
+  if (object.state() == object_state::free)
+    return true;
+  auto found = find(object.key());
+  bool here = found && *found == id_at(slot);
+  return here == (object.state() != object_state::removed);
 }
 
 void resident_table::unlink(uint32_t slot) {

@@ -1,11 +1,13 @@
 // The index of one tier: its objects with location, state and holds.
 #pragma once
 
+#include "index/departure_counts.hpp"
 #include "index/object_id.hpp"
 #include "index/reader_gate.hpp"
 #include "index/resident.hpp"
 #include "index/segmented_array.hpp"
 #include "index/space_meter.hpp"
+#include "index/table_recount.hpp"
 
 #include <atomic>
 #include <cstdint>
@@ -89,12 +91,32 @@ class resident_table {
   }
   /// Objects that lookups find. Safe on any thread.
   size_t published() const { return readable_.load(std::memory_order_acquire); }
+  /// How many objects have left what lookups find: evicted, cleared or moved away. Safe on any thread: whoever sees the
+  /// same counts as before a lookup finds what that found.
+  departure_counts departures() const {
+    return {departed_.load(std::memory_order_acquire), held_departed_.load(std::memory_order_acquire)};
+  }
   size_t held() const { return held_; }
   uint64_t held_bytes() const { return held_bytes_; } ///< physical, like `reserved_bytes`
   uint64_t reserved_bytes() const { return reserved_bytes_; }
 
   /// From now on it is told what objects take, beginning with those that are here.
   void measured_by(std::shared_ptr<space_meter> meter);
+
+  // ---- checks ----
+
+  /// A walk over all slots, which the caller drives with `recount_step`; replaces one that has not ended.
+  void begin_recount(table_recount::observer also = nullptr) {
+    recount_ = std::make_unique<table_recount>(slots(), std::move(also));
+  }
+  void end_recount() { recount_ = nullptr; }
+  const table_recount* recount() const { return recount_.get(); } ///< null: none in progress
+  /// Counts so many more slots. False: all are counted.
+  bool recount_step(uint32_t slots_max);
+  /// What the table keeps of its totals.
+  table_totals kept_totals() const;
+  /// Whether the index leads to the object in the slot, or no longer does if it is removed.
+  bool indexed_rightly(uint32_t slot) const;
 
   /// Memory allocated by the table, used or not.
   size_t allocated_bytes() const { return slots_.allocated_bytes() + buckets_.allocated_bytes(); }
@@ -114,7 +136,27 @@ class resident_table {
   }
 
  private:
+  friend struct damaged_table; ///< tests break it
   static constexpr uint32_t none = UINT32_MAX;
+
+  /// Tells a recount in progress of a change of one slot.
+  class watched_change {
+   public:
+    watched_change(resident_table& table, uint32_t slot) : table_(table), slot_(slot) {
+      if (table_.recount_)
+        table_.recount_->changing(slot_, table_.slots_[slot_]);
+    }
+    watched_change(const watched_change&) = delete;
+    watched_change& operator=(const watched_change&) = delete;
+    ~watched_change() {
+      if (table_.recount_)
+        table_.recount_->changed(slot_, table_.slots_[slot_]);
+    }
+
+   private:
+    resident_table& table_;
+    uint32_t slot_;
+  };
 
   size_t bucket_of(uint64_t hash) const {
     size_t b = hash & (base_ - 1);
@@ -145,10 +187,12 @@ class resident_table {
   space_use* counted_ = nullptr;                     ///< its element of `by_space_`; null: none
   std::shared_ptr<space_meter> meter_;               ///< null: nobody
   size_t live_ = 0;
-  std::atomic<size_t> readable_{0}; ///< written by the owner only
+  std::atomic<size_t> readable_{0}; ///< written by the owner only, like the next two
+  std::atomic<uint64_t> departed_{0}, held_departed_{0};
   size_t held_ = 0;
   uint64_t held_bytes_ = 0;
   uint64_t reserved_bytes_ = 0;
+  std::unique_ptr<table_recount> recount_; ///< null: none in progress
 };
 
 } // namespace terrace

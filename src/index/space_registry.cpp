@@ -1,5 +1,7 @@
 #include "index/space_registry.hpp"
 
+#include "index/digest_memo.hpp"
+
 namespace terrace {
 
 result<std::shared_ptr<const opened_space>> space_registry::open(const space_spec& spec) {
@@ -13,7 +15,11 @@ result<std::shared_ptr<const opened_space>> space_registry::open(const space_spe
   ++known.opened;
   auto space = known.open.lock();
   if (!space) {
-    space.reset(new opened_space{*id, spec, fingerprint}); // not together with what `known.open` keeps
+    auto* made = new opened_space{*id, spec, fingerprint};
+    space.reset(made); // not together with what `known.open` keeps
+    if (options_.memos &&
+        spec.algorithm != hash_algorithm::xxh3_128) // which takes no longer than a comparison
+      made->memo = std::make_shared<digest_memo>(options_.memos);
     known.open = space;
   }
   return space;

@@ -12,12 +12,16 @@
 
 namespace terrace {
 
-/// Immutable; shared by all users of the space, on any thread. The space is open as long as one of them has it.
+class digest_memo;
+class memo_pool;
+
+/// Immutable but for its memo; shared by all users of the space, on any thread. The space is open as long as one of them has it.
 struct opened_space {
   space_id id{};
   space_spec spec;
   digest fingerprint;
   std::shared_ptr<rank_presence> ranks = std::make_shared<rank_presence>(spec.world_size);
+  std::shared_ptr<digest_memo> memo = nullptr; ///< null: every prompt is hashed
 };
 using space_ptr = std::shared_ptr<const opened_space>;
 
@@ -33,7 +37,8 @@ class space_registry {
  public:
   struct options {
     size_t spaces_max = 65'536;
-    bool isolated = false; ///< of the trust group; see `space_spec::validate`
+    bool isolated = false;                      ///< of the trust group; see `space_spec::validate`
+    std::shared_ptr<memo_pool> memos = nullptr; ///< null: spaces have no memo
   };
 
   space_registry() : space_registry(options{}) {}

@@ -111,6 +111,9 @@ class allocator {
   /// Bytes of a retired range that are still allocated.
   virtual uint64_t used_in(extent range) const = 0;
 
+  /// The physical size of the live extent that begins at `offset`; 0: there is none. For checks.
+  virtual uint64_t live_size(uint64_t offset) const = 0;
+
   /// Chooses which of `candidates` must be freed so that `sizes` fit, since freed bytes need not be
   /// contiguous. The choice comes from a short prefix of the list that suffices (for one size the shortest),
   /// and contains only those where the objects would be placed: next to free runs or to each other. Freeing

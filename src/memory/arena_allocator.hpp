@@ -20,6 +20,7 @@ class arena_allocator : public allocator {
   result<void> grow(uint64_t bytes, uint64_t gap_bytes) final;
   result<void> retire(extent range) final;
   uint64_t used_in(extent range) const override { return space_.used_in(range); }
+  uint64_t live_size(uint64_t offset) const override { return space_.live_size(offset); }
   std::optional<std::vector<size_t>> choose(std::span<const uint64_t> sizes,
                                             std::span<const extent> candidates) override {
     return space_.choose(sizes, candidates);

@@ -70,7 +70,29 @@ result<std::shared_ptr<const client_region>> client_region::open(unique_fd fd, u
     if (!memory)
       return tl::unexpected(memory.error());
     region->memory_ = std::move(*memory);
+    if (auto populator = with.populator.lock()) {
+      region->ahead_ = std::make_unique<region_ahead>(with.populator);
+      populator->add(region);
+    }
   }
+  return region;
+}
+
+void client_region::copy_begins() const {
+  if (!ahead_ || !ahead_->copy_begins())
+    return;
+  if (auto populator = ahead_->populator())
+    populator->add(weak_from_this());
+}
+
+std::shared_ptr<const client_region> client_region::of_device(device_memory_ptr memory, uint64_t bytes,
+                                                              options with) {
+  std::shared_ptr<client_region> region(new client_region);
+  region->charge_ = std::move(with.charge);
+  region->device_ = std::move(memory);
+  region->size_ = bytes;
+  region->writable_ = true;
+  region->why_not_mapped_ = "it is memory of a device";
   return region;
 }
 

@@ -4,7 +4,9 @@
 #include "base/error.hpp"
 #include "base/mapping.hpp"
 #include "base/unique_fd.hpp"
+#include "memory/device_memory.hpp"
 #include "memory/region_budget.hpp"
+#include "memory/region_populator.hpp"
 #include "memory/teardown.hpp"
 
 #include <cstdint>
@@ -13,7 +15,7 @@
 
 namespace terrace {
 
-/// A region: the first `size()` bytes of a client's memfd. Immutable, so that transfers on any thread share
+/// A region: the first `size()` bytes of a client's memfd. Immutable to its users, so that transfers on any thread share
 /// it by `shared_ptr`; the mapping and the descriptor are released with the last of them. The bytes belong to
 /// the client, which may write to them at any time: a value read from them must not be read again and trusted
 /// to be the same.
@@ -21,7 +23,7 @@ namespace terrace {
 /// A region is mapped if the memfd has F_SEAL_SHRINK, so that truncation cannot remove pages, and consists of
 /// ordinary pages (the huge page pool may be exhausted on access). All others are accessed through the
 /// descriptor with pread and pwrite, where a truncated file causes a short count instead of SIGBUS.
-class client_region {
+class client_region : public std::enable_shared_from_this<client_region> {
  public:
   /// Takes ownership of the descriptor. `bytes` is the size declared by the client. Errors: `bad_request` if
   /// it is not shared memory (a memfd or a file in /dev/shm), cannot be read, or is shorter than declared;
@@ -29,10 +31,16 @@ class client_region {
   struct options {
     region_charge charge;  ///< kept until the memory is unmapped
     teardown_ptr teardown; ///< which unmaps and closes; null: whoever has the last reference
+    std::weak_ptr<region_populator> populator; ///< which maps its pages ahead; none: the first access does
   };
   static result<std::shared_ptr<const client_region>> open(unique_fd fd, uint64_t bytes, options with = {});
 
+  /// Memory of a device, which is mapped elsewhere: neither a descriptor nor data.
+  static std::shared_ptr<const client_region> of_device(device_memory_ptr memory, uint64_t bytes,
+                                                        options with);
+
   uint64_t size() const { return size_; }
+  const device_memory_ptr& device() const { return device_; } ///< null: it is memory of the host
   int fd() const { return fd_.get(); } ///< for pread and pwrite; stays owned by the region
 
   bool mapped() const { return static_cast<bool>(memory_); }
@@ -40,15 +48,22 @@ class client_region {
   bool writable() const { return writable_; }        ///< false: loads into it are `denied`
   const std::string& why_not_mapped() const { return why_not_mapped_; }
 
+  /// Its bytes are about to be copied: pages that exist by now are mapped ahead. On any thread.
+  void copy_begins() const;
+
  private:
+  friend class region_populator;
   client_region() = default;
+  region_ahead* ahead() const { return ahead_.get(); }
 
   region_charge charge_; // ends last
   unique_fd fd_;
   mapping memory_;
+  device_memory_ptr device_;
   uint64_t size_ = 0;
   bool writable_ = false;
   std::string why_not_mapped_;
+  std::unique_ptr<region_ahead> ahead_; // null: nobody maps its pages ahead
 };
 
 } // namespace terrace

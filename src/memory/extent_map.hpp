@@ -39,6 +39,11 @@ class extent_map {
 
   /// For an allocator that changes the tag of a live extent.
   live_extents::entry* find(uint64_t offset) { return live_.find(offset); }
+  /// See `allocator::live_size`.
+  uint64_t live_size(uint64_t offset) const {
+    const auto* found = live_.find(offset);
+    return found == nullptr ? 0 : physical_size(found->requested);
+  }
 
   allocator_usage usage() const;
   void expect(uint64_t smallest_bytes);

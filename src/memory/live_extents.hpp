@@ -5,6 +5,7 @@
 #include <cassert>
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace terrace {
@@ -29,7 +30,7 @@ class live_extents {
   }
 
   /// nullptr if there is none. Valid until the next insert or remove.
-  entry* find(uint64_t offset) {
+  const entry* find(uint64_t offset) const {
     if (entries_.empty())
       return nullptr;
     for (size_t at = home(offset); entries_[at].offset != empty; at = (at + 1) & mask())
@@ -37,6 +38,7 @@ class live_extents {
         return &entries_[at];
     return nullptr;
   }
+  entry* find(uint64_t offset) { return const_cast<entry*>(std::as_const(*this).find(offset)); }
 
   /// Removes an entry returned by `find`.
   entry remove(entry* found) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/keep_alive.hpp"
+#include "memory/device_memory.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -14,6 +15,7 @@ struct outside_memory {
   int fd = -1;
   uint64_t bytes = 0;
   keep_alive owner;
+  const device_memory* device = nullptr; ///< of the owner; not null: only the device copies to and from it
 };
 
 } // namespace terrace

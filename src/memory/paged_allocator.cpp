@@ -139,6 +139,12 @@ result<void> paged_allocator::grow(uint64_t bytes, uint64_t gap_bytes) {
   return {};
 }
 
+uint64_t paged_allocator::live_size(uint64_t offset) const {
+  uint64_t slot = slot_at(offset);
+  bool live = slot < requested_.size() && requested_[slot] != 0 && offset_of(slot) == offset;
+  return live ? slot_bytes_ : 0;
+}
+
 bool paged_allocator::retired(const extent& e) const {
   return std::any_of(retired_.begin(), retired_.end(), [&](const extent& r) {
     return e.offset < r.offset + r.size && r.offset < e.offset + e.size;

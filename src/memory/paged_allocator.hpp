@@ -25,6 +25,7 @@ class paged_allocator : public allocator {
   result<void> grow(uint64_t bytes, uint64_t gap_bytes) override;
   result<void> retire(extent range) override;
   uint64_t used_in(extent range) const override;
+  uint64_t live_size(uint64_t offset) const override;
   std::optional<std::vector<size_t>> choose(std::span<const uint64_t> sizes,
                                             std::span<const extent> candidates) override;
 

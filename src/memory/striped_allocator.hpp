@@ -36,6 +36,9 @@ class striped_allocator final : public allocator {
   result<void> grow(uint64_t bytes, uint64_t gap_bytes) override; ///< the last path
   result<void> retire(extent range) override;                     ///< of one path
   uint64_t used_in(extent range) const override;
+  uint64_t live_size(uint64_t offset) const override {
+    return paths_[map_.path_of(offset)]->live_size(map_.local(offset));
+  }
   std::optional<std::vector<size_t>> choose(std::span<const uint64_t> sizes,
                                             std::span<const extent> candidates) override;
 

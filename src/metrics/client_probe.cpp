@@ -124,6 +124,9 @@ void client_probe::collect(const labels& of, sample_sink& sink) const {
   count("terrace_events_told_total", "Events and objects of snapshots told to subscribers.", events_told_);
   count("terrace_subscribers_lost_total", "Subscribers that had to begin anew, because they read too slowly.",
         subscribers_lost_);
+  count("terrace_checks_total", "Checks that operators asked for.", checks_);
+  count("terrace_check_differences_total", "Differences that they found: each is an error in the daemon.",
+        check_differences_);
   for (size_t i = 0; i < refusals; ++i)
     sink.counter("terrace_refused_total", "Refused connections and requests, by reason.",
                  with(of, "reason", to_string(static_cast<refusal>(i))),

@@ -67,6 +67,10 @@ class client_probe {
 
   void told_events(uint64_t count) noexcept { events_told_.add(count); }
   void lost_subscriber() noexcept { subscribers_lost_.add(); } ///< it read too slowly
+  void checked(uint64_t differences) noexcept {                ///< `terrace check`
+    checks_.add();
+    check_differences_.add(differences);
+  }
 
   void collect(const labels& of, sample_sink& sink) const;
 
@@ -77,6 +81,7 @@ class client_probe {
   counter prompts_found_, prompts_missed_;
   gauge connections_, request_bytes_, staged_bytes_, quarantined_bytes_, leases_, old_leases_;
   counter accepted_, received_bytes_, sent_bytes_, stalls_, leases_taken_, leases_shortened_, leases_revoked_;
+  counter checks_, check_differences_;
   counter recompute_requests_, recompute_tokens_, no_load_requests_, no_store_requests_;
   counter events_told_, subscribers_lost_;
   std::array<counter, refusals> refused_;

@@ -384,6 +384,12 @@ size_t eviction_tracker::admitted(tier_number number, std::span<const entry_info
 
 // ---- queries ----
 
+bool eviction_tracker::pinned(tier_number number, entry_key key) const {
+  const tracked_tier* t = tier(number);
+  entry_index at = table_.find(key);
+  return t && at != no_entry && t->forest().pinned(at);
+}
+
 bool eviction_tracker::resident(tier_number number, entry_key key) const {
   const tracked_tier* t = tier(number);
   entry_index at = table_.find(key);

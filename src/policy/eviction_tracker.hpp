@@ -93,6 +93,7 @@ class eviction_tracker {
   void set_observer(age_observer* observer) { observer_ = observer; }
 
   bool resident(tier_number tier, entry_key key) const;
+  bool pinned(tier_number tier, entry_key key) const;
   /// The number of leading chunks of a chain that are resident in the tier.
   size_t resident_prefix(tier_number tier, std::span<const entry_key> chain) const;
 

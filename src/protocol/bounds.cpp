@@ -261,7 +261,14 @@ result<void> check(const wire::RegisterRegion& table) {
                              static_cast<uint8_t>(wire::RegionKind::MAX));
       !ok)
     return ok;
-  return check_number("bytes of a region", table.bytes(), 1, region_bytes_max);
+  if (auto ok = check_number("bytes of a region", table.bytes(), 1, region_bytes_max); !ok)
+    return ok;
+  if (table.kind() == wire::RegionKind::memfd)
+    return {};
+  if (auto ok = check_text("device of a region", table.device(), name_bytes_max, false); !ok)
+    return ok;
+  size_t handle = table.kind() == wire::RegionKind::cuda_ipc ? 64 : 0;
+  return check_number("bytes of a handle", size_of(table.handle()), handle, handle);
 }
 
 result<void> check(const wire::Lookup& table) {

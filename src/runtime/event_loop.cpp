@@ -17,8 +17,8 @@ thread_local turn_limit longest_turn{TERRACE_TURN_LIMIT_US * int64_t{1000}};
 
 event_loop::event_loop(worker_pool& pool, size_t index, const runtime_options& options,
                        caf::actor_system* system)
-    : pool_(pool), index_(index), options_(options), port_(static_cast<uint8_t>(index)),
-      unit_(*this, system) {
+    : pool_(pool), index_(index), options_(options), port_(static_cast<uint8_t>(index)), unit_(*this, system),
+      polling_(int64_t{options.busy_poll_us} * 1000) {
   port_.forward_cancels([this](operation_id id) { pool_.cancel(id, this); });
 }
 
@@ -75,7 +75,8 @@ caf::resumable* event_loop::next(caf::execution_unit* worker) {
     between_jobs();
     if (!queue_.empty())
       break;
-    sleep();
+    if (!poll())
+      sleep();
   }
   auto item = queue_.pop();
   current_kind_ = item.kind;
@@ -185,6 +186,33 @@ void event_loop::account() {
   busy_since_ns_ = now_ns_;
   counters_.heartbeat.add();
   counters_.in_flight.set(port_.in_flight());
+}
+
+/// Looks for completions and for messages of other threads, without system calls. True: there are some.
+bool event_loop::poll() {
+  if (!polling_.begins(now_ns_))
+    return false;
+  enter(); // what was started is submitted; now the kernel announces what completes
+  auto found = [this] {
+    return !queue_.empty() || has_external_.load(std::memory_order_acquire) || port_.kernel()->has_ready();
+  };
+  counters_.polls.add();
+  pool_.set_asleep(index_, true); // may be given work: it sees it at once
+  int64_t began_ns = now_ns_;
+  bool paid = found();
+  while (!paid && polling_.goes_on(read_clock()))
+    paid = found();
+  pool_.set_asleep(index_, false);
+  polling_.ends(paid);
+  if (polling_.suspects() && preemptions_.grew())
+    polling_.was_preempted(now_ns_);
+  counters_.polls_paid.add(paid ? 1 : 0);
+  counters_.polling_ns.add(static_cast<uint64_t>(now_ns_ - began_ns));
+  counters_.heartbeat.add();
+  busy_since_ns_ = now_ns_;
+  if (paid && queue_.empty() && port_.kernel()->wants_enter())
+    enter();
+  return paid;
 }
 
 void event_loop::sleep() {

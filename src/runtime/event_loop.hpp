@@ -7,6 +7,7 @@
 // event signalled before the wait begins ends the wait immediately.
 #pragma once
 
+#include "base/busy_poll.hpp"
 #include "runtime/home.hpp"
 #include "runtime/job_queue.hpp"
 #include "runtime/runtime_options.hpp"
@@ -94,6 +95,7 @@ class event_loop {
   void deliver();
   void enter();
   void account();
+  bool poll();
   void sleep();
   void push_load();
   void go_on_unless(int refused);
@@ -122,6 +124,8 @@ class event_loop {
   int64_t busy_since_ns_ = 0;
   const char* turn_of_ = nullptr; // the name of the actor whose turn it is; null: nobody's
   int64_t turn_began_ns_ = 0;
+  busy_poll polling_;
+  preemption_count preemptions_;
   worker_counters counters_;
   turn_times turns_;
 };

@@ -28,6 +28,7 @@ class refusing_ring final : public ring {
 
   bool has_unsubmitted() const override { return false; }
   bool wants_enter() const override { return false; }
+  bool has_ready() const override { return !refused_.empty(); }
   int enter() override { return 0; }
 
   int wait() override {

@@ -48,6 +48,9 @@ class ring {
   /// True if the kernel withholds completions until it is entered (DEFER_TASKRUN, an overflown queue).
   virtual bool wants_enter() const = 0;
 
+  /// True if `reap` would find something, or the kernel withholds it until it is entered. No system call.
+  virtual bool has_ready() const = 0;
+
   /// Submits everything and collects completions; does not block. Returns 0, or the error number with which
   /// the kernel refuses to be entered: then nothing that was started completes any more, and calling again
   /// changes nothing. Errors that pass (a signal, a full queue, a shortage) are not reported.

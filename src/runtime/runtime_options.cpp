@@ -18,6 +18,7 @@ result<void> runtime_options::validate() const {
   check(max_throughput >= 1 && max_throughput <= 1000, "max_throughput", max_throughput, "1 to 1000");
   check(slice_us == 0 || (slice_us >= 100 && slice_us <= 100'000), "slice_us", slice_us,
         "0 (the kernel's) or 100 to 100000");
+  check(busy_poll_us <= 1000, "busy_poll_us", busy_poll_us, "0 (off) to 1000");
   check(buffer_slots >= 1 && buffer_slots <= 16384, "buffer_slots", buffer_slots, "1 to 16384");
   if (!text.empty())
     return fail(errc::bad_request, std::move(text));

@@ -17,6 +17,8 @@ struct runtime_options {
   size_t max_throughput = 32;  ///< messages per turn of an actor
   uint32_t slice_us =
       100; ///< kernel scheduler slice of a worker (worker_thread.hpp); 0: the kernel's default
+  uint32_t busy_poll_us =
+      0; ///< how long a worker without work looks for some before it sleeps (base/busy_poll.hpp); 0: not at all
   uint32_t buffer_slots = 16384; ///< slots of 64 MiB for registered arenas in each ring: 1 TiB
 
   /// Called on each worker's thread. Unset: the kernel's io_uring.

@@ -69,6 +69,7 @@ class simulated_ring final : public ring {
   size_t reap(std::span<completion> out) override;
   bool has_unsubmitted() const override { return false; }
   bool wants_enter() const override { return false; }
+  bool has_ready() const override { return !ready_.empty(); }
   int enter() override {
     turn();
     return 0;

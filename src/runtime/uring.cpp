@@ -103,6 +103,10 @@ class uring final : public ring {
     return (IO_URING_READ_ONCE(*ring_.sq.kflags) & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW)) != 0;
   }
 
+  bool has_ready() const override {
+    return io_uring_cq_ready(&ring_) != 0 || !ended_early_.empty() || wants_enter();
+  }
+
   int enter() override {
     drain_backlog();
     int refused = lasting(io_uring_submit_and_get_events(&ring_));

@@ -38,12 +38,15 @@ digest_chain digest_chain::extended(std::span<const digest> more) const {
   return longer;
 }
 
-std::vector<digest> digest_chain::copy(size_t more) const {
+std::vector<digest> digest_chain::copy(size_t more, size_t first) const {
+  assert(first <= size_);
   std::vector<digest> all;
-  all.reserve(size_ + more);
-  for (const auto& part : segments_) {
-    auto count = std::min(part->size(), size_ - all.size());
-    all.insert(all.end(), part->begin(), part->begin() + static_cast<ptrdiff_t>(count));
+  all.reserve(size_ - first + more);
+  for (size_t i = first; i < size_;) {
+    auto part = std::span(*segments_[i / segment_digests]).subspan(i % segment_digests);
+    part = part.first(std::min(part.size(), size_ - i));
+    all.insert(all.end(), part.begin(), part.end());
+    i += part.size();
   }
   return all;
 }

@@ -26,8 +26,8 @@ class digest_chain {
   /// These, and `more` after them.
   digest_chain extended(std::span<const digest> more) const;
 
-  /// All of them in one piece, with room for `more`.
-  std::vector<digest> copy(size_t more = 0) const;
+  /// All of them from the one with this number on, which is at most `size`, in one piece, with room for `more`.
+  std::vector<digest> copy(size_t more = 0, size_t first = 0) const;
 
   /// Memory of the digests, as if nobody shared them.
   uint64_t bytes() const;

@@ -1,5 +1,6 @@
 #include "session/session_state.hpp"
 
+#include <algorithm>
 #include <cassert>
 #include <utility>
 
@@ -45,10 +46,11 @@ session_state session_state::cut(uint64_t tokens, token_hasher& hasher) const {
   if (tokens < whole_tokens())
     tokens -= tokens % chunk_tokens_;
   auto saved = saved_ && saved_->tokens() <= tokens ? saved_ : nullptr;
-  if (tokens < whole_tokens())
-    return {chain_.cut(tokens / chunk_tokens_), {}, chunk_tokens_, hasher, std::move(saved)};
-  auto rest = std::span(tail_).first(tokens - whole_tokens());
-  return {chain_, {rest.begin(), rest.end()}, chunk_tokens_, hasher, std::move(saved)};
+  size_t chunks = std::min<size_t>(tokens / chunk_tokens_, chain_.size());
+  auto rest = std::span(tail_).first(tokens < whole_tokens() ? 0 : tokens - whole_tokens());
+  session_state part{chain_.cut(chunks), {rest.begin(), rest.end()}, chunk_tokens_, hasher, std::move(saved)};
+  part.known_ = known_.first(chunks);
+  return part;
 }
 
 } // namespace terrace

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "index/extra_keys.hpp"
+#include "index/known_prefix.hpp"
 #include "index/token_hasher.hpp"
 #include "session/digest_chain.hpp"
 #include "session/saved_turn.hpp"
@@ -49,6 +50,14 @@ class session_state {
     return other;
   }
 
+  /// What the last lookup found of its whole chunks.
+  const known_prefix& known() const { return known_; }
+  session_state with_known(const known_prefix& known) const {
+    session_state other = *this;
+    other.known_ = known;
+    return other;
+  }
+
   /// The same of its first `tokens`, which is at most `tokens()`. None inside a whole chunk, whose tokens are not known.
   std::optional<digest> digest_at(uint64_t tokens, token_hasher& hasher) const;
 
@@ -67,6 +76,7 @@ class session_state {
   uint32_t chunk_tokens_ = 1;
   digest last_{};
   saved_turn_ptr saved_;
+  known_prefix known_;
 };
 using session_state_ptr = std::shared_ptr<const session_state>;
 

@@ -29,6 +29,7 @@ void session_table::open(session_opening what, tail_reference tail) {
   at->tail = std::move(tail);
   at->what = std::move(what);
   count(at);
+  count_again(at);
   keep_bounds(owner);
 }
 
@@ -67,7 +68,7 @@ turn_outcome session_table::save_end(const session_id& id, uint64_t generation, 
   auto outcome = save(id, generation, std::move(after));
   if (auto found = by_id_.find(id); found != by_id_.end() && outcome == turn_outcome::saved) {
     found->second->saved = std::move(saved);
-    found->second->tail = std::move(tail);
+    replace_tail(found->second, std::move(tail));
   }
   return outcome;
 }
@@ -84,6 +85,7 @@ void session_table::end(connection_id owner) {
   auto found = owners_.find(owner);
   if (found == owners_.end() || owner == nobody)
     return;
+  recount_.reset();
   owned left = std::move(found->second);
   owners_.erase(found);
   owned& kept = owners_[nobody];
@@ -129,6 +131,9 @@ session_report session_table::report_of(const session& one) {
 
 void session_table::touch(place at) {
   auto& line = owners_.find(at->what.owner)->second.sessions;
+  step_over(at);
+  count_again(
+      at); // so the walk may end at the first one that was used since it began: all behind it were as well
   line.splice(line.end(), line, at);
 }
 
@@ -138,11 +143,14 @@ void session_table::count(place at) {
   owned& of = owners_.find(at->what.owner)->second;
   of.bytes += now - at->bytes;
   bytes_ += now - at->bytes;
+  if (recount_ && at->counted == recount_->number)
+    recount_->counted[at->what.owner].bytes += now - at->bytes;
   at->bytes = now;
 }
 
 void session_table::erase(place at) {
   auto of = owners_.find(at->what.owner);
+  forget_count(at);
   of->second.bytes -= at->bytes;
   bytes_ -= at->bytes;
   forget(*at);

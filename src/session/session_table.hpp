@@ -11,6 +11,8 @@
 #include <cstddef>
 #include <list>
 #include <map>
+#include <optional>
+#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -42,7 +44,8 @@ struct session_use {
   session_root_ptr root;
   session_state_ptr state;
   bool held = false;
-  saved_turn_ptr saved; ///< its last saved turn; null: none
+  saved_turn_ptr saved;     ///< its last saved turn; null: none
+  uint32_t held_chunks = 0; ///< the first ones, which it holds in host memory; set by who knows that
 };
 
 /// What became of the state that a turn leaves.
@@ -100,6 +103,26 @@ class session_table {
   /// Held sessions that have ended, for whatever reason, since the last call: who has what they hold lets it go.
   std::vector<session_id> take_ended() { return std::exchange(ended_, {}); }
 
+  // ---- checks (session_recount.cpp) ----
+
+  enum class recount : uint8_t {
+    more,
+    done,
+    interrupted, ///< many sessions changed owner: it has to begin again
+  };
+  /// All sessions are counted again in steps, between which the table may change; replaces one that has not ended.
+  void begin_recount();
+  /// Counts so many more. Differences from what the table keeps: a sentence for each.
+  recount recount_step(size_t sessions_max, std::vector<std::string>& differences);
+  /// References to tails that the last recount found; valid right after it is done.
+  uint64_t recounted_tails() const { return recounted_tails_; }
+
+  /// Whether there is one of this mode.
+  bool has_held(const session_id& id) const {
+    auto found = by_id_.find(id);
+    return found != by_id_.end() && found->second->what.held;
+  }
+
   /// The most recently used ones of each owner, up to `count_max` in all.
   std::vector<session_report> list(size_t count_max) const;
 
@@ -107,13 +130,15 @@ class session_table {
   std::vector<session_report> one(const session_id& id) const;
 
  private:
+  friend struct damaged_sessions; ///< tests break it
   struct session {
     session_opening what;
     uint64_t generation = 1;
     session_lengths lengths;
     uint64_t bytes = 0;
     saved_turn_ptr saved;
-    tail_reference tail; ///< of the saved turn
+    tail_reference tail;  ///< of the saved turn
+    uint64_t counted = 0; ///< by the recount with this number
   };
   struct owned {
     std::list<session> sessions; ///< the least recently used one first
@@ -127,6 +152,28 @@ class session_table {
       sizeof(session) + 2 * sizeof(void*) + sizeof(session_id) + sizeof(place) + 4 * sizeof(void*);
 
   static session_report report_of(const session& one);
+  /// The walk of a recount goes from owner to owner.
+  struct recounting {
+    explicit recounting(uint64_t its_number) : number(its_number) {}
+    uint64_t number;
+    bool begun = false;      ///< `owner` is set
+    connection_id owner{};   ///< whose sessions are being counted
+    std::optional<place> at; ///< the next one; none: continue with the next owner
+    struct sum {
+      uint64_t sessions = 0;
+      uint64_t bytes = 0;
+      uint64_t tails = 0; ///< references
+    };
+    std::map<connection_id, sum> counted;
+    std::vector<std::string> differences;
+  };
+  void count_again(place at);  ///< unless it was
+  void step_over(place at);    ///< it leaves its place
+  void forget_count(place at); ///< it ends
+  /// Of the saved turn; counted once more or less if the session was counted.
+  void replace_tail(place at, tail_reference tail);
+  void compare_recount(std::vector<std::string>& differences);
+
   void touch(place at);
   void count(place at);
   void erase(place at);
@@ -140,6 +187,9 @@ class session_table {
   uint64_t bytes_ = 0;
   uint64_t evicted_ = 0;
   std::vector<session_id> ended_;
+  std::optional<recounting> recount_;
+  uint64_t recounts_ = 0;
+  uint64_t recounted_tails_ = 0;
 };
 
 } // namespace terrace

@@ -3,6 +3,7 @@
 #include "index/chunk_layout.hpp"
 #include "index/tail_digest.hpp"
 
+#include <algorithm>
 #include <cassert>
 #include <string>
 #include <utility>
@@ -127,7 +128,7 @@ bool session_turn::continues_saved(const digest_chain& chain, token_hasher& hash
                      extra) == saved_->key;
 }
 
-chunk_prefix session_turn::finish(const chunk_prefix& hashed_part, token_hasher& hasher) {
+chunk_prefix session_turn::finish(const chunk_prefix& hashed_part, token_hasher& hasher, size_t left_out) {
   auto tokens = hashed();
   size_t whole_hashed = hashed_part.whole_chunks();
   assert(whole_hashed == tokens.size() / chunk_tokens_);
@@ -136,14 +137,18 @@ chunk_prefix session_turn::finish(const chunk_prefix& hashed_part, token_hasher&
   whole.prompt_tokens = this->tokens();
   whole.tail_tokens = hashed_part.tail_tokens;
   digest_chain kept = from_->chain().cut(chunks_kept_);
-  whole.chunks = kept.copy(hashed_part.chunks.size());
+  if (size_t all = kept.size() + hashed_part.chunks.size(); all <= left_out)
+    left_out = all == 0 ? 0 : all - 1;
+  left_out = std::min(left_out, kept.size());
+  whole.first_token = uint64_t{left_out} * chunk_tokens_;
+  whole.chunks = kept.copy(hashed_part.chunks.size(), left_out);
   whole.chunks.insert(whole.chunks.end(), hashed_part.chunks.begin(), hashed_part.chunks.end());
   auto tail = tokens.subspan(whole_hashed * chunk_tokens_);
   digest_chain chain = kept.extended(fresh);
   auto saved = continues_saved(chain, hasher) ? saved_ : nullptr;
-  after_ =
-      std::make_shared<const session_state>(std::move(chain), std::vector<uint32_t>(tail.begin(), tail.end()),
-                                            chunk_tokens_, hasher, std::move(saved));
+  session_state after(std::move(chain), std::vector<uint32_t>(tail.begin(), tail.end()), chunk_tokens_,
+                      hasher, std::move(saved));
+  after_ = std::make_shared<const session_state>(after.with_known(known()));
   return whole;
 }
 

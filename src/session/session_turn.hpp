@@ -40,8 +40,12 @@ class session_turn {
   /// For a resolver that this turn outlives, without being moved.
   prefix_input input() const;
 
-  /// `hashed`: the chunks of `input`. Returns those of the whole prompt.
-  chunk_prefix finish(const chunk_prefix& hashed, token_hasher& hasher);
+  /// `hashed`: the chunks of `input`. Returns those of the whole prompt, but for the first `left_out`, of which the session
+  /// has at least as many and which are not all of them.
+  chunk_prefix finish(const chunk_prefix& hashed, token_hasher& hasher, size_t left_out = 0);
+
+  /// What is known of the chunks that the turn keeps.
+  known_prefix known() const { return from_->known().first(chunks_kept_); }
 
   /// The session after this turn; call `finish` before.
   const session_state_ptr& after() const { return after_; }

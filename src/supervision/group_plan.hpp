@@ -28,6 +28,8 @@
 
 namespace terrace {
 
+class memo_pool;
+
 struct group_plan {
   std::string name;
   uint64_t number = 1; ///< another one for each group
@@ -36,6 +38,7 @@ struct group_plan {
   size_t spaces_max = 65'536; ///< open or with objects
   session_bounds sessions;
   prompt_bounds prompts;
+  std::shared_ptr<memo_pool> memos; ///< null: every prompt is hashed
   clock_source policy_time = clock_source::steady;
   tier_plan host;
   uint64_t segment_bytes = 1ULL << 30;
@@ -44,6 +47,8 @@ struct group_plan {
   teardown_ptr teardown;   ///< releases segments; null: whoever has the last reference
   teardown_ptr lease_ends; ///< ends leases on many objects; null: whoever has the last reference
   std::optional<tier_plan> disk;
+  std::optional<tier_plan> gpu;        ///< in memory of `gpu_device`
+  std::string gpu_device;              ///< its name
   std::vector<std::string> disk_files; ///< one per path, also without a disk
   std::string state_directory;         ///< for clears that a volume cannot record
   bool detached = true;                ///< false in tests that run blocking work on their own thread

@@ -19,6 +19,7 @@ namespace terrace {
 struct group_probes {
   std::shared_ptr<metrics::tier_probe> host = std::make_shared<metrics::tier_probe>();
   std::shared_ptr<metrics::tier_probe> disk_tier = std::make_shared<metrics::tier_probe>();
+  std::shared_ptr<metrics::tier_probe> gpu_tier = std::make_shared<metrics::tier_probe>();
   std::shared_ptr<read_meter> disk_meter = std::make_shared<read_meter>(); ///< of the disk tier
   std::shared_ptr<tenant_board> host_tenants = std::make_shared<tenant_board>();
   std::shared_ptr<tenant_board> disk_tenants = std::make_shared<tenant_board>();

@@ -1,6 +1,7 @@
 #include "tier/allocation_queue.hpp"
 
 #include "tier/let_pass.hpp"
+#include "tier/tier_check.hpp"
 
 #include <algorithm>
 #include <cassert>
@@ -109,6 +110,15 @@ void allocation_queue::free(const std::vector<extent>& extents) {
   }
   space_->free(extents);
   try_again();
+}
+
+check_space_answer allocation_queue::check(const check_space_request& request) const {
+  check_space_answer answer;
+  answer.lent = space_ == nullptr;
+  if (!answer.lent)
+    answer.differences = check_extents(*space_, *request.slice);
+  answer.usage = usage();
+  return answer;
 }
 
 void allocation_queue::grow(const grow_notice& notice) {

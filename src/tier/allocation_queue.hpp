@@ -4,6 +4,7 @@
 
 #include "base/fair_queue.hpp"
 #include "tier/allocate.hpp"
+#include "tier/check_messages.hpp"
 #include "tier/eviction_round.hpp"
 #include "tier/usage.hpp"
 
@@ -60,6 +61,9 @@ class allocation_queue {
 
   /// Answers the waiting requests whose context has ended.
   void sweep();
+
+  /// Compares its space with the objects that have it.
+  check_space_answer check(const check_space_request& request) const;
 
   usage_answer report() const { return {{}, usage(), room_bytes(), waiting(), std::string(name_)}; }
 

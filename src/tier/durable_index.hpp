@@ -33,7 +33,8 @@ class durable_index {
   /// The object was recovered after a restart.
   void restore(object_id id, uint64_t generation, std::optional<object_id> parent);
 
-  uint64_t generation_of(object_id id) const { return generations_[resident_table::slot_of(id)]; }
+  uint64_t generation_of(object_id id) const { return generation_at(resident_table::slot_of(id)); }
+  uint64_t generation_at(uint32_t slot) const { return generations_[slot]; }
 
   /// `published`: the object is complete. `removed`: call before it is erased.
   void published(const resident_table& table, object_id id);

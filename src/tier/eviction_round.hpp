@@ -54,8 +54,15 @@ class eviction_round {
   /// Starts a round that evicts victims in their order until `bytes` more are free. No space is lent.
   void ask_ahead(uint64_t bytes);
 
-  /// After the round: the lent space with everything that was freed, or null.
-  std::unique_ptr<allocator> take_space() { return std::move(space_); }
+  /// After the round: the lent space with everything that was freed, or null. The requests are released.
+  std::unique_ptr<allocator> take_space() {
+    seekers_.clear();
+    return std::move(space_);
+  }
+  /// The lent space, to look at; null: none is lent.
+  const allocator* lent() const { return space_.get(); }
+  /// What was freed and travels with the round.
+  const std::vector<extent>& freed() const { return freed_; }
   /// After a round without space: the freed extents.
   std::vector<extent> take_freed() { return std::exchange(freed_, {}); }
 

@@ -62,6 +62,11 @@ struct lease_account::charged_below {
   ~charged_below() { account->below_[static_cast<size_t>(in)] -= bytes; }
 };
 
+lease_ledger::tally lease_ledger::now() const {
+  std::lock_guard lock(mutex_);
+  return {bytes_.load(std::memory_order_relaxed), changes_};
+}
+
 account_ptr lease_ledger::open() { return std::make_shared<lease_account>(shared_from_this()); }
 
 uint64_t lease_account::room(uint64_t limit) const {
@@ -85,6 +90,7 @@ lease_account::claim::~claim() {
   std::lock_guard lock(of_->group_->mutex_);
   of_->bytes_ -= bytes_;
   of_->group_->claimed_ -= bytes_;
+  ++of_->group_->changes_;
 }
 
 lease_account::claim lease_account::claim_for(std::span<const object_place> places, uint64_t limit) {
@@ -103,6 +109,7 @@ lease_account::claim lease_account::claim_for(uint64_t bytes, uint64_t limit) {
   uint64_t granted = std::min(bytes, room(limit));
   bytes_ += granted;
   group_->claimed_ += granted;
+  ++group_->changes_;
   return {shared_from_this(), granted, granted == bytes};
 }
 
@@ -135,6 +142,7 @@ uint64_t lease_account::add(const object_place& place) {
 void lease_account::add(std::span<const object_place> places, claim* from) {
   in_batches(places, [&](std::span<const object_place> some) {
     std::lock_guard lock(group_->mutex_);
+    ++group_->changes_;
     uint64_t more = 0;
     for (const object_place& place : some)
       if (place.present())
@@ -187,6 +195,7 @@ hold_ptr lease_account::charge_below(tier_kind in, hold_ptr held, uint64_t bytes
 void lease_account::release(std::span<const object_place> places) {
   in_batches(places, [&](std::span<const object_place> some) {
     std::lock_guard lock(group_->mutex_);
+    ++group_->changes_;
     for (const object_place& place : some) {
       if (!place.present())
         continue;

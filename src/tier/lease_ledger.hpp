@@ -55,6 +55,13 @@ class lease_ledger : public std::enable_shared_from_this<lease_ledger> {
     return most - std::min(most, size / 4);
   }
 
+  /// For checks: what leases hold, and how often that has changed, claims included.
+  struct tally {
+    uint64_t bytes = 0;
+    uint64_t changes = 0;
+  };
+  tally now() const;
+
   /// Held by leases now, without claims.
   uint64_t bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
 
@@ -67,10 +74,11 @@ class lease_ledger : public std::enable_shared_from_this<lease_ledger> {
 
   const lease_bounds bounds_;
   const teardown_ptr ends_;
-  std::mutex mutex_;       ///< also for the accounts
-  object_counts accounts_; ///< in how many accounts each leased object is
+  mutable std::mutex mutex_; ///< also for the accounts
+  object_counts accounts_;   ///< in how many accounts each leased object is
   std::atomic<uint64_t> bytes_{0};
   uint64_t claimed_ = 0;
+  uint64_t changes_ = 0;
 };
 using ledger_ptr = std::shared_ptr<lease_ledger>;
 

@@ -1,5 +1,7 @@
 #include "tier/policy_book.hpp"
 
+#include "tier/tier_check.hpp"
+
 namespace terrace {
 
 namespace {
@@ -78,6 +80,10 @@ admit_answer policy_book::admit(const admit_request& request) {
   admit_answer answer;
   answer.admitted = tracker_.admitted(number_of(request.tier), request.entries, request.rule, clock_.now());
   return answer;
+}
+
+check_answer_texts policy_book::check(const check_policy_request& request) const {
+  return {{}, check_policy(tracker_, *request.slice)};
 }
 
 policies_report policy_book::report() const {

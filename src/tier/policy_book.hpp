@@ -5,6 +5,7 @@
 
 #include "policy/eviction_tracker.hpp"
 #include "tier/chain_uses.hpp"
+#include "tier/check_messages.hpp"
 #include "tier/open_inferences.hpp"
 #include "tier/policy_clock.hpp"
 #include "tier/policy_messages.hpp"
@@ -38,6 +39,7 @@ class policy_book {
   victim_answer victims(const victim_request& request);
   admit_answer admit(const admit_request& request);
   policies_report report() const;
+  check_answer_texts check(const check_policy_request& request) const;
 
  private:
   eviction_tracker tracker_;

@@ -12,6 +12,35 @@
 
 namespace terrace {
 
+/// Counts requests whose context anybody still has, in this process: while there is one, the daemon may be working for it.
+/// Safe on any thread.
+class work_mark {
+ public:
+  work_mark() = default;
+  work_mark(const work_mark&) = delete;
+  work_mark& operator=(const work_mark&) = delete;
+  ~work_mark() {
+    if (counts_)
+      in_progress_.fetch_sub(1);
+  }
+  /// It counts from now on.
+  void begin() {
+    counts_ = true;
+    begun_.fetch_add(1);
+    in_progress_.fetch_add(1);
+  }
+
+  struct tally {
+    uint64_t begun = 0; ///< since the start
+    uint64_t in_progress = 0;
+  };
+  static tally now() { return {begun_.load(), in_progress_.load()}; }
+
+ private:
+  bool counts_ = false;
+  static inline std::atomic<uint64_t> begun_{0}, in_progress_{0};
+};
+
 /// One client request. The connection ends it early (cancel, deadline, client death); every actor that works
 /// or waits for it checks it before it continues. `ended` may be read and written on any thread; the rest is
 /// set before it is shared.
@@ -24,6 +53,7 @@ struct request_context {
   uint8_t priority = 128; ///< a hint to the policy; smaller is more urgent
   uint64_t inference = 0; ///< the client's number of the inference request; 0: not given
   std::string trace;      ///< the client's name of the request, for logs and error texts; may be empty
+  work_mark work;         ///< begins with the request; not of what the daemon does without one
   std::atomic<errc> ended{errc::ok}; ///< ok while the request is active; otherwise why it ended
   bool live() const { return ended.load(std::memory_order_relaxed) == errc::ok; }
 };

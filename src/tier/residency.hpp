@@ -3,12 +3,14 @@
 #pragma once
 
 #include "memory/allocator.hpp"
+#include "memory/path_map.hpp"
 #include "tier/acquire.hpp"
 #include "tier/awaited_objects.hpp"
 #include "tier/demotion.hpp"
 #include "tier/durable_index.hpp"
 #include "tier/event_log.hpp"
 #include "tier/index_keeping.hpp"
+#include "tier/journal_tally.hpp"
 #include "tier/lease_ledger.hpp"
 #include "tier/object_batch.hpp"
 #include "tier/object_notices.hpp"
@@ -233,6 +235,19 @@ class residency {
 
   const resident_table& table() const { return index_->table(); }
 
+  // ---- checks (tier_check.hpp) ----
+
+  void begin_recount();
+  void end_recount() { residents().end_recount(); }
+  bool recount_step(uint32_t slots) { return residents().recount_step(slots); }
+  /// Of a durable tier on these paths: what their journals have recorded now, before it serves.
+  void tally_recorded(const path_map& paths);
+  std::vector<journal_tally> take_recorded() { return std::move(recorded_); }
+  /// What the index has, by path: of the recount, after its last step.
+  const std::vector<journal_tally>& counted_for_journals() const { return counted_; }
+  /// Whether the policy may have been told that an object without holds is pinned.
+  bool may_be_shielded() const { return quotas_ && quotas_->guarantees(); }
+
   uint64_t evictions = 0;
   uint64_t discarded = 0; ///< damaged ones
 
@@ -272,6 +287,9 @@ class residency {
   second_use uses_;
   bool evictable_ = false;
   bool stages_ = false;
+  void tally(std::vector<journal_tally>& by_path, uint32_t slot, const resident& object, bool counts) const;
+  std::optional<path_map> paths_; ///< of a durable tier, for checks
+  std::vector<journal_tally> recorded_, counted_;
 };
 
 } // namespace terrace

@@ -116,6 +116,28 @@ void tenant_quotas::gave_back(space_id space, uint64_t bytes) {
     spaces_.erase(at);
 }
 
+std::vector<std::string> tenant_quotas::check(const table_totals& counted) const {
+  std::vector<std::string> all;
+  auto differ = [&](const std::string& who, uint64_t charged, uint64_t has) {
+    if (charged != has)
+      all.push_back(who + " is charged " + std::to_string(charged) + " bytes, and its objects have " +
+                    std::to_string(has));
+  };
+  std::map<tenant_id, uint64_t> tenants;
+  for (const auto& [space, use] : spaces_) {
+    auto found = counted.by_space.find(space);
+    uint64_t has = found == counted.by_space.end() ? 0 : found->second.bytes;
+    differ("space " + std::to_string(space), use.bytes, has);
+    tenants[use.tenant] += has;
+  }
+  for (const auto& [space, sum] : counted.by_space)
+    if (!spaces_.contains(space))
+      differ("space " + std::to_string(space), 0, sum.bytes);
+  for (const auto& [tenant, use] : tenants_)
+    differ("tenant " + use.name, use.used, tenants[tenant]);
+  return all;
+}
+
 void tenant_quotas::refresh() {
   auto before = std::exchange(tenants_, {});
   listed_ = directory_->listed(tier_);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "index/space_meter.hpp"
+#include "index/table_recount.hpp"
 #include "index/tenant_directory.hpp"
 #include "tier/tenant_board.hpp"
 #include "tier/tenant_report.hpp"
@@ -79,6 +80,8 @@ class tenant_quotas final : public space_meter {
   std::string describe(tenant_id tenant) const;
   void refused(tenant_id tenant);
   void waiting(tenant_id tenant, bool more);
+  /// What spaces and tenants are charged beside what their objects have, a sentence for each difference.
+  std::vector<std::string> check(const table_totals& counted) const;
   /// Quotas first, then tenants by rule, at most `tenants_shown_max` in all.
   std::vector<tenant_report> report();
 

@@ -57,6 +57,7 @@ class tier_changes {
   // ---- a round of eviction, started by the allocator ----
 
   bool in_round() const { return round_ != nullptr; }
+  const eviction_round* round() const { return round_.get(); } ///< null: none
   void begin(std::shared_ptr<eviction_round> round);
   /// For the policy, after `take_kept_notes`.
   victim_request question();

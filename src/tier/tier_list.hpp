@@ -1,4 +1,4 @@
-// The tiers of a trust group, fastest first: host memory, then those that have joined.
+// The tiers of a trust group: host memory, through which everything passes, then those that have joined, fastest first.
 #pragma once
 
 #include "base/ids.hpp"
@@ -11,7 +11,7 @@
 
 namespace terrace {
 
-/// Read on any thread while a tier joins. `Tier` has a `kind`; kinds are in the order of speed.
+/// Read on any thread while a tier joins. `Tier` has a `kind`; kinds other than `host` are in the order of speed.
 template <class Tier>
 class tier_list {
  public:
@@ -29,7 +29,9 @@ class tier_list {
   /// Adds a tier at its position. One call at a time.
   void join(Tier more) {
     auto all = std::make_unique<std::vector<Tier>>(tiers());
-    auto slower = [&more](const Tier& each) { return each.kind > more.kind; };
+    auto slower = [&more](const Tier& each) {
+      return each.kind != tier_kind::host && (more.kind == tier_kind::host || each.kind > more.kind);
+    };
     all->insert(std::find_if(all->begin(), all->end(), slower), std::move(more));
     tiers_.store(all.get(), std::memory_order_release);
     seen_.push_back(std::move(all));

@@ -4,6 +4,7 @@
 #include "base/error.hpp"
 #include "base/keep_alive.hpp"
 #include "base/object_key.hpp"
+#include "index/object_id.hpp"
 #include "index/space_registry.hpp"
 #include "memory/outside_memory.hpp"
 #include "storage/volume_id.hpp"
@@ -21,8 +22,9 @@ namespace terrace {
 
 /// An object whose payload is at `inside` in the arena, and in the runs of its request has this number.
 struct copied_object {
-  std::byte* inside = nullptr;
+  std::byte* inside = nullptr; ///< null if the request has a device's arena
   size_t number = 0;
+  uint64_t at = 0; ///< in that arena
 };
 enum class copy_direction : uint8_t { into_arena, out_of_arena };
 /// Copies the objects in order, piece by piece. The copier derives the pieces from the runs, a part at a time: a request
@@ -33,8 +35,9 @@ struct copy_request {
   outside_memory outside;
   std::shared_ptr<const scatter_gather> runs;
   std::vector<copied_object> objects;
-  bool checksums = false; ///< of the payloads
-  arrival arrived{};      ///< announced when everything is copied
+  device_memory_ptr arena{}; ///< of the objects, on the same device as the outside memory; null: host memory
+  bool checksums = false;    ///< of the payloads
+  arrival arrived{};         ///< announced when everything is copied
   context_ptr context;
   std::vector<keep_alive> owners; ///< holds and reservations of all arena bytes that are accessed
 };
@@ -42,6 +45,12 @@ struct copy_answer {
   error failure;
   uint64_t bytes = 0;
   std::vector<uint64_t> checksums; ///< parallel to the objects if requested, unless it failed
+};
+/// To the mover of a tier in a device's memory: copies objects that are held there out of its arena. Failures: `not_found`,
+/// if one of them is there no longer, because the process that had it has ended.
+struct device_load_request {
+  copy_request copy;
+  std::vector<object_id> ids; ///< parallel to its objects
 };
 
 // ---- headers and checksums ----

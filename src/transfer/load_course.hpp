@@ -26,6 +26,7 @@
 namespace terrace {
 
 struct load_subject {
+  context_ptr context; ///< ends last: a check counts what the load holds as held by a request in progress
   space_ptr in;
   batch_ptr objects;
   size_t objects_per_chunk = 1;
@@ -36,7 +37,6 @@ struct load_subject {
   std::shared_ptr<const arrival_counters> arrivals; ///< one for each object of a chunk; null: none
   keep_alive held_by;  ///< the lease of the load, kept until it is done; may be null
   account_ptr account; ///< without runs: of the connection, for what stays held; may be null
-  context_ptr context;
   bool note_access = true;
 
   bool copies() const { return runs != nullptr; }

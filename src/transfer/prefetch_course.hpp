@@ -23,6 +23,7 @@ namespace terrace {
 
 /// The chunks of a prefix, on all ranks.
 struct prefetch_subject {
+  context_ptr context; ///< `ahead` is set. Ends last, as that of a load does
   space_ptr in;
   std::shared_ptr<const std::vector<digest>> chunks;
   std::optional<digest> before; ///< the chunk before the first, if known
@@ -32,7 +33,6 @@ struct prefetch_subject {
   bool note_access = true; ///< unless an inference was reported
   keep_alive held_by;      ///< the lease of the chunks; may be null
   std::shared_ptr<const arrival_counters> arrivals; ///< one; null: none
-  context_ptr context;                              ///< `ahead` is set
 };
 
 /// Why it went no further.

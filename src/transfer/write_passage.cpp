@@ -85,6 +85,7 @@ acquire_request write_passage::space() const {
 void write_passage::take_space(const acquire_answer& acquired, const segmented_arena& memory) {
   const auto& host_places = what_.held->places();
   for (size_t i = 0; i < acquired.states.size(); ++i) {
+    others_write_ = others_write_ || acquired.states[i] == acquired_state::pending;
     if (acquired.states[i] != acquired_state::reserved || !host_places[i].present())
       continue;
     moved_object object;

@@ -7,6 +7,7 @@
 #include "memory/segmented_arena.hpp"
 #include "policy/eviction_types.hpp"
 #include "tier/acquire.hpp"
+#include "tier/await.hpp"
 #include "tier/confirm.hpp"
 #include "tier/policy_messages.hpp"
 #include "tier/probe.hpp"
@@ -61,6 +62,10 @@ class write_passage {
   /// `memory`: the arena of host memory.
   void take_space(const acquire_answer& acquired, const segmented_arena& memory);
 
+  /// Another passage writes some of the wanted objects: this one ends after it.
+  bool others_write() const { return others_write_; }
+  await_request await_others() const { return {what_.objects, nullptr}; }
+
   /// Are the objects still published in host memory?
   confirm_request confirmation() const;
   /// Objects cleared from host memory before the tier reserved space for them are not written: a clear would not find
@@ -96,6 +101,7 @@ class write_passage {
   std::vector<uint64_t> paid_; ///< parallel to the notice's objects: bytes of the budget; empty: no payment
   std::vector<moved_object> objects_;  ///< absent in the tier, with space reserved there
   std::vector<object_id> host_copies_; ///< parallel to `objects_`, until they are confirmed
+  bool others_write_ = false;
   demote_answer told_;
 };
 

@@ -277,3 +277,26 @@ TEST(Deadlines, AConnectionWhoseDaemonDoesNotReadKeepsThem) {
     EXPECT_GE(client.connected.wait(*last)->found_chunks, 2U);
   }
 }
+
+TEST(Pipelining, AClientThatPollsTakesAnswersInTheSameWay) {
+  scripted_daemon daemon(with_space([](peer& client) {
+    std::vector<request> asked;
+    for (int i = 0; i < 3; ++i)
+      asked.push_back(client.expect(kind::lookup));
+    for (size_t i : {2U, 0U, 1U})
+      client.answer_lookup(asked[i], static_cast<uint32_t>(i));
+  }));
+  // A second is a millisecond, in truth.
+  auto connected = connection::over(daemon.socket(), {.name = "test", .busy_poll = std::chrono::seconds(1)});
+  ASSERT_FINE(connected);
+  auto space = connected->open_space(some_space());
+  ASSERT_FINE(space);
+  auto digests = some_digests(4);
+  std::vector<ticket<lookup_result>> tickets;
+  for (int i = 0; i < 3; ++i)
+    tickets.push_back(
+        std::move(*connected->submit_lookup({.in = *space, .what = prefix::of_digests(digests)})));
+  EXPECT_EQ(connected->wait(tickets[0])->found_chunks, 0U);
+  EXPECT_EQ(connected->wait(tickets[2], within(std::chrono::seconds(60)))->found_chunks, 2U);
+  EXPECT_EQ(connected->wait(tickets[1])->found_chunks, 1U);
+}

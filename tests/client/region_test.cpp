@@ -1,6 +1,7 @@
 #include "scripted_daemon.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 using namespace terrace;
 using namespace terrace::client;
@@ -31,4 +32,18 @@ TEST(Region, OfNoBytesIsRefused) {
 
 TEST(Region, TooLargeForThisMachineIsRefused) {
   EXPECT_FAILS(region::create("test", 1ULL << 62), errc::no_space, "cannot map");
+}
+
+TEST(Region, CanBeCommittedAsAWhole) {
+  auto memory = region::create("test", 100'000);
+  ASSERT_FINE(memory);
+  auto committed = memory->commit();
+  if (!committed && committed.error().code == errc::unsupported)
+    GTEST_SKIP() << committed.error().text;
+  ASSERT_FINE(committed);
+  struct stat info {};
+  ASSERT_EQ(::fstat(memory->descriptor(), &info), 0);
+  EXPECT_GE(static_cast<uint64_t>(info.st_blocks) * 512, 100'000u);
+  EXPECT_EQ(memory->bytes()[99'999], 0);
+  EXPECT_TRUE(region().commit());
 }

@@ -188,6 +188,26 @@ TEST_F(GroupBookHolds, ALookupsSaveLeavesWhatIsHeld) {
   EXPECT_TRUE(book.take_ended_holds().empty());
 }
 
+TEST_F(GroupBookHolds, ATurnIsToldWhatTheSessionHolds) {
+  auto of = open(1);
+  EXPECT_EQ(book.answer(use_session_request{of, 0}).found.held_chunks, 0U);
+  auto what = std::make_shared<lease>();
+  what->id = lease_id{{3}};
+  what->chunks.resize(3);
+  what->in = in;
+  auto places = std::vector<object_place>(3 * chunk_layout(in->spec).objects_per_chunk());
+  for (size_t i = 0; i + 1 < places.size(); ++i)
+    places[i].id = object_id{i + 1}; // of the last chunk an object is elsewhere
+  what->held = {{tier_kind::host, std::make_shared<object_hold>(nullptr, places)}};
+  EXPECT_EQ(host_chunks_of(*what), 2U);
+  auto used = book.answer(use_session_request{of, 0}).found;
+  book.answer(save_session_request{of, used.generation, std::make_shared<session_state>(),
+                                   session_hold{what, 100, 250, host_chunks_of(*what)}});
+  EXPECT_EQ(book.answer(use_session_request{of, 0}).found.held_chunks, 2U);
+  save(of, nullptr);
+  EXPECT_EQ(book.answer(use_session_request{of, 0}).found.held_chunks, 0U);
+}
+
 TEST_F(GroupBookHolds, WhatIsSavedReplacesWhatWasHeld) {
   auto of = open(1);
   auto first = lease_of(1);

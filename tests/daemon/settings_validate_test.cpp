@@ -32,8 +32,24 @@ settings with_groups(std::initializer_list<const char*> groups) {
   return s;
 }
 
+gpu_options& with_gpu_tier(settings& s) {
+  s.gpu.tier_bytes = gibibyte;
+  s.gpu.tier_device = "host";
+  return s.gpu;
+}
+
 TEST(Settings, DefaultsAreValid) {
   EXPECT_THAT(faulty_options(default_settings(test_environment())), IsEmpty());
+}
+
+TEST(Settings, AGpuTierNeedsADevice) {
+  auto s = default_settings(test_environment());
+  with_gpu_tier(s);
+  EXPECT_THAT(faulty_options(s), IsEmpty());
+  s.gpu.tier_device = "GPU-a0a1a2a3-a4a5-a6a7-a8a9-aaabacadae00";
+  s.gpu.tier_allocator = "paged";
+  s.gpu.tier_slot_bytes = mebibyte;
+  EXPECT_THAT(faulty_options(s), IsEmpty());
 }
 
 TEST(Settings, EveryBoundIsEnforced) {
@@ -130,6 +146,17 @@ TEST(Settings, EveryBoundIsEnforced) {
       {"copier.threads", [](settings& s) { s.copier.threads = 65; }},
       {"copier.piece_bytes", [](settings& s) { s.copier.piece_bytes = 1; }},
       {"copier.nice", [](settings& s) { s.copier.nice = 20; }},
+      {"gpu.staging_bytes", [](settings& s) { s.gpu.staging_bytes = mebibyte - 1; }},
+      {"gpu.staging_bytes", [](settings& s) { s.gpu.staging_bytes = mebibyte + 4096; }},
+      {"gpu.deadline", [](settings& s) { s.gpu.deadline = std::chrono::milliseconds(99); }},
+      {"gpu.tier_bytes", [](settings& s) { s.gpu.tier_bytes = 4097; }},
+      {"gpu.tier_device", [](settings& s) { s.gpu.tier_bytes = gibibyte; }},
+      {"gpu.tier_device", [](settings& s) { with_gpu_tier(s).tier_device = "cuda:0"; }},
+      {"gpu.tier_allocator", [](settings& s) { with_gpu_tier(s).tier_allocator = "paged"; }},
+      {"gpu.tier_allocator", [](settings& s) { with_gpu_tier(s).tier_allocator = "none"; }},
+      {"gpu.tier_slot_bytes", [](settings& s) { with_gpu_tier(s).tier_slot_bytes = mebibyte; }},
+      {"gpu.tier_policy", [](settings& s) { with_gpu_tier(s).tier_policy = "none"; }},
+      {"gpu.tier_bytes", [](settings& s) { with_gpu_tier(s).enabled = false; }},
       {"lease.host_percent", [](settings& s) { s.lease.host_percent = 101; }},
       {"lease.host_percent", [](settings& s) { s.lease.host_percent = 29; }},
       {"lease.connection_percent", [](settings& s) { s.lease.connection_percent = 0; }},

@@ -1,4 +1,5 @@
-// The daemon of a test: tests/support/daemon_process.hpp, whose log is shown when the test has failed.
+// The daemon of a test: tests/support/daemon_process.hpp, which is checked at the test's end (`terrace check`), and whose log
+// is shown when the test has failed.
 #pragma once
 
 #include "tests/support/daemon_process.hpp"
@@ -25,10 +26,26 @@ class daemon_under_test : public test::daemon_process {
   explicit daemon_under_test(const daemon_options& options = {})
       : daemon_process(program("TERRACED"), options) {}
   ~daemon_under_test() {
+    check_at_end();
     kill();
     if (::testing::Test::HasFailure())
       std::cerr << "the daemon's log:\n" << log() << std::flush;
   }
+
+  /// The test is about a daemon that does not answer: nothing is checked at its end.
+  void is_not_checked() { checked_ = false; }
+
+  /// Counts everything of the daemon again, as often as it takes until no request is in progress. Each difference fails the
+  /// test. False: the daemon could not be asked, because it has ended, stands still or is full.
+  bool check();
+
+ private:
+  void check_at_end() {
+    if (checked_ && pid() > 0)
+      check();
+  }
+
+  bool checked_ = true;
 };
 
 } // namespace terrace::e2e

@@ -131,6 +131,58 @@ TEST_F(HeldSession, KeepsItsChunksBetweenTurnsAndATaggedOneDoesNot) {
   EXPECT_EQ(metric("terrace_session_held_bytes"), 4 * physical_bytes);
 }
 
+/// A turn does not look again for what the turn before found, unless something has left host memory since.
+TEST_F(HeldSession, ATurnFindsWhatIsStillThereAndNoMore) {
+  start();
+  auto prompt = prompt_of(1, 6);
+  for (bool held : {true, false}) {
+    by().store(digests_of(by(), prompt));
+    auto session = opened(held ? holds : client::session_options{});
+    auto looked_up = [&](size_t chunks, uint64_t unchanged) {
+      auto turn = by()->lookup(session, std::span(prompt).first(chunks * chunk), unchanged, {}, patiently());
+      EXPECT_TRUE(turn) << turn.error().text;
+      return turn ? std::move(*turn) : client::lookup_result();
+    };
+    EXPECT_EQ(looked_up(4, 0).found_chunks, 4U);
+    if (held) {
+      saved(session, std::span(prompt).first(4 * chunk), 4 * chunk);
+    }
+    auto again = looked_up(6, 4 * chunk);
+    EXPECT_EQ(again.found_chunks, 6U);
+    EXPECT_EQ(again.found_tokens, 6 * chunk);
+    EXPECT_EQ(again.usable_tokens, 6 * chunk - 1) << "the last token is computed";
+    EXPECT_EQ(again.tiers, std::vector<tier_kind>(6, tier_kind::host));
+    press(); // what nobody holds is evicted
+    auto after = looked_up(6, 6 * chunk);
+    EXPECT_EQ(after.found_chunks, held ? 4U : 0U);
+    EXPECT_EQ(after.requested_chunks, 6U);
+    by().store(digests_of(by(), prompt));
+    EXPECT_EQ(looked_up(6, 6 * chunk).found_chunks, 6U);
+    ASSERT_TRUE(by()->clear({}, patiently()));
+    EXPECT_EQ(looked_up(6, 6 * chunk).found_chunks, 0U) << "a clear removes what is held, too";
+  }
+}
+
+/// The tokens after the last whole chunk are searched each time: they are of another chunk in the next turn.
+TEST_F(HeldSession, ATurnAfterAPartialChunkFindsTheWholeOne) {
+  start();
+  auto prompt = prompt_of(1, 6);
+  by().store(digests_of(by(), std::span(prompt).first(3 * chunk)));
+  auto session = opened();
+  auto looked_up = [&](size_t tokens, uint64_t unchanged) {
+    auto turn = by()->lookup(session, std::span(prompt).first(tokens), unchanged, {}, patiently());
+    EXPECT_TRUE(turn) << turn.error().text;
+    return turn ? std::move(*turn) : client::lookup_result();
+  };
+  EXPECT_EQ(looked_up(3 * chunk + 5, 0).found_chunks, 3U);
+  auto next = looked_up(5 * chunk + 5, 3 * chunk + 5);
+  EXPECT_EQ(next.found_chunks, 3U);
+  ASSERT_TRUE(next.missing);
+  EXPECT_EQ(next.missing->chunk, 3U);
+  by().store(digests_of(by(), std::span(prompt).first(5 * chunk)));
+  EXPECT_EQ(looked_up(5 * chunk + 5, 5 * chunk + 5).found_chunks, 5U) << "stored since";
+}
+
 TEST_F(HeldSession, TheNextSaveHoldsWhatTheNextTurnHas) {
   start();
   auto first = prompt_of(1, 2, 5), second = first;

@@ -214,7 +214,7 @@ TEST_F(Malformed, FrameCutOffByTheEndOfTheConnectionHurtsNobody) {
   EXPECT_EQ(witness_.load_and_check(chain_), chain_.size());
 }
 
-TEST_F(Malformed, CudaRegionIsUnsupportedAndTheConnectionGoesOn) {
+TEST_F(Malformed, ARegionOfNoDeviceIsRefusedAndTheConnectionGoesOn) {
   raw_client client(daemon_.socket());
   ASSERT_TRUE(client.greet());
   int file = some_file();
@@ -226,7 +226,7 @@ TEST_F(Malformed, CudaRegionIsUnsupportedAndTheConnectionGoesOn) {
   auto said = client.receive();
   ASSERT_TRUE(said && said->is_error());
   EXPECT_EQ(said->id, 2U);
-  EXPECT_EQ(said->code(), errc::unsupported);
+  EXPECT_EQ(said->code(), errc::bad_request);
   client.send(status_frame(3));
   auto next = client.receive();
   ASSERT_TRUE(next);

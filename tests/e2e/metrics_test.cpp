@@ -1,4 +1,5 @@
 // The metrics of a daemon under load, compared with docs/metrics.md.
+#include "gpu_daemon.hpp"
 #include "tests/support/scrape.hpp"
 #include "workload.hpp"
 
@@ -90,7 +91,8 @@ bool eventually(const std::function<bool()>& condition) {
 
 struct MetricsOfADaemon : ::testing::Test {
   explicit MetricsOfADaemon(uint64_t disk_bytes = 32 * mebibyte, const std::string& disk = {})
-      : daemon({.host_bytes = 16 * mebibyte,
+      : daemon({.daemon = "busy_poll = 100\n",
+                .host_bytes = 16 * mebibyte,
                 .disk_bytes = disk_bytes,
                 .disk = disk_bytes == 0 ? "" : "admission = \"always\"\n" + disk,
                 .metrics = "127.0.0.1:" + std::to_string(port),
@@ -121,6 +123,11 @@ void put_under_load(daemon_under_test& daemon) {
   }
   auto session = client->open_session(client.space(), {}, patiently());
   ASSERT_TRUE(session);
+  std::vector<uint32_t> known(4 * test_space().chunk_tokens, 3);
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(
+        client->lookup({.in = client.space(), .what = client::prefix::of_tokens(known)}, patiently()));
+  }
   std::vector<uint32_t> prompt(20, 5);
   ASSERT_TRUE(client->lookup(*session, prompt, 0, {}, patiently()));
   auto nothing = client.lookup_of(chains[0]);
@@ -133,10 +140,12 @@ void put_under_load(daemon_under_test& daemon) {
   ASSERT_TRUE(client->revoke(leased.held.id(), patiently()));
   ASSERT_TRUE(client->clear({}, patiently()));
   client.store(chains[0]);
+  ASSERT_TRUE(client->check(patiently()));
 }
 
 /// Counters that stay 0 unless something fails, is exhausted or crowded; other tests raise them.
 const std::set<std::string> raised_by_trouble = {
+    "terrace_check_differences_total",
     "terrace_connection_stalls_total",
     "terrace_copier_failures_total",
     "terrace_disk_contended_operations_total",
@@ -148,6 +157,7 @@ const std::set<std::string> raised_by_trouble = {
     "terrace_journal_lost_total",
     "terrace_leases_shortened_total",
     "terrace_prompts_evicted_total",
+    "terrace_device_failures_total",
     "terrace_recompute_requests_total",
     "terrace_recompute_tokens_total",
     "terrace_refused_total",
@@ -188,6 +198,13 @@ const std::set<std::string> raised_by_demotion = {
 
 TEST_F(MetricsOfADaemon, AreThoseOfThePageAndEachHasAProducer) {
   ASSERT_TRUE(daemon.await_log("joined"));
+  tester engine(daemon.socket(), "engine");
+  engine_memory memory(device_kind::host, region_objects * object_bytes);
+  auto region = engine->register_device_region(memory.shared(), patiently());
+  ASSERT_TRUE(region) << region.error().text;
+  auto chain = chain_of(777, 2);
+  ASSERT_TRUE(store_from(engine, *region, chain, interleaved(2)));
+  ASSERT_TRUE(load_into(engine, *region, chain, interleaved(2)));
   put_under_load(daemon);
   families page = documented();
   exposed seen;

@@ -96,6 +96,23 @@ TEST_F(Move, TheCommandTellsChunksAndBytes) {
   EXPECT_EQ(run(words).exit_code, 2);
 }
 
+/// What is on its way to the disk is waited for.
+TEST(MoveWrittenThrough, RightAfterTheStore) {
+  daemon_under_test daemon({.disk_bytes = 64 * mebibyte, .disk = "admission = \"always\"\n"});
+  ASSERT_TRUE(daemon.await_log("joined"));
+  tester client(daemon.socket());
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    auto chain = chain_of(seed, 4);
+    client.store(chain);
+    auto down = client->move({client.space(), client::prefix::of_digests(chain), 0, {}}, tier_kind::disk,
+                             patiently());
+    ASSERT_TRUE(down) << down.error().text;
+    ASSERT_EQ(down->moved.chunks, 4U) << down->held.chunks << " held, " << down->failed.chunks << " failed, "
+                                      << down->present.chunks << " only on disk before";
+    EXPECT_EQ(client.lookup(chain, false, on_disk).found_chunks, 4U);
+  }
+}
+
 TEST(MoveWithoutDisk, HasNothingToMove) {
   daemon_under_test daemon;
   tester client(daemon.socket());

@@ -422,7 +422,7 @@ TEST(OperatorRights, OtherUsersAreDeniedByName) {
     };
     return denied(connected->leases(0, patiently())) && denied(connected->revoke(id, patiently())) &&
                    denied(connected->set_log_level("trace", patiently())) &&
-                   denied(connected->shut_down(true, patiently())) &&
+                   denied(connected->check(patiently())) && denied(connected->shut_down(true, patiently())) &&
                    denied(connected->pin(prompt, patiently())) &&
                    denied(connected->unpin(prompt, patiently())) &&
                    denied(connected->evict(prompt, patiently()))

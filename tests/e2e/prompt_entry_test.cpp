@@ -81,6 +81,11 @@ TEST_F(PromptEntry, AnIdenticalPromptNeedsNoPrefill) {
   ASSERT_TRUE(kept) << kept.error().text;
   EXPECT_EQ(kept->prompts, 1U);
   EXPECT_GT(kept->bytes, 100'000U);
+  auto counted = by()->check(patiently());
+  ASSERT_TRUE(counted) << counted.error().text;
+  EXPECT_EQ(counted->count, 0U) << counted->differences.front();
+  EXPECT_EQ(counted->references["prompts"], 2U) << "its whole chunks, by their digests";
+  EXPECT_EQ(counted->references["tails of prompts"], 1U);
   tail_client other(daemon_->socket(), prompt_space(), "another engine");
   auto found = ask(other, prompt);
   EXPECT_EQ(found.found_tokens, prompt.size());

@@ -2,8 +2,10 @@
 // is there.
 //
 // Random turns that continue or differ, aborted ones, saves with their partial chunk and without, forks, closes, late saves,
-// clients that go, restarts of the daemon, and stores that evict whatever nobody holds. After each step everything that can be asked is asked.
+// clients that go or are killed, restarts of the daemon, and stores that evict whatever nobody holds. After each step
+// everything that can be asked is asked, and now and then the daemon counts everything again.
 #include "tail_client.hpp"
+#include "tests/support/child_process.hpp"
 
 #include <algorithm>
 #include <map>
@@ -68,7 +70,7 @@ class SessionModel : public ::testing::TestWithParam<uint32_t> {
     return static_cast<uint64_t>(differs - a.begin());
   }
 
-  std::vector<digest> digests_of(tester& by, const prompt& of) {
+  static std::vector<digest> digests_of(tester& by, const prompt& of) {
     if (of.empty())
       return {};
     client::lookup_request request;
@@ -278,6 +280,53 @@ class SessionModel : public ::testing::TestWithParam<uint32_t> {
       }
   }
 
+  /// Saves what nobody else has, and waits to be killed.
+  static int save_until_killed(const std::string& socket, bool held, bool keep, uint32_t piece,
+                               const test::child_voice& voice) {
+    tester by(socket, "victim");
+    client::session_options options;
+    options.mode = held ? client::session_mode::held : client::session_mode::tagged;
+    options.keep = keep;
+    auto session = by->open_session(by.space(), options, patiently());
+    prompt all(3 * chunk + 5, piece);
+    if (!session || !by->lookup(*session, all, 0, {.lease = true}, patiently()))
+      return 1;
+    by.store(digests_of(by, all));
+    if (!by->save(*session, all, all.size(), {}, {}, patiently()))
+      return 1;
+    voice.say('s');
+    voice.stay();
+    return 0;
+  }
+
+  /// A process dies between a save and its next turn. Its session ends with it unless it is kept, and then holds what it held.
+  void kill_a_client() {
+    bool held = one_in(2), keep = one_in(2);
+    auto piece = static_cast<uint32_t>(50 + any(3));
+    tester& by = *clients_[0];
+    {
+      test::child_process victim([&](const test::child_voice& voice) {
+        return save_until_killed(daemon_->socket(), held, keep, piece, voice);
+      });
+      ASSERT_EQ(victim.await_word(), 's');
+      victim.kill();
+    }
+    auto orphans = [&] {
+      auto all = listed_by(by).sessions;
+      std::erase_if(all, [&](const auto& one) { return is_known(one.session); });
+      return all;
+    };
+    ASSERT_TRUE(eventually([&] {
+      auto left = orphans();
+      return left.size() == (keep ? 1 : 0) && (left.empty() || left[0].connection == connection_id{});
+    }));
+    for (const auto& one : orphans()) {
+      EXPECT_EQ(one.committed_tokens, 3 * chunk + 5);
+      EXPECT_EQ(one.held_tokens, held ? 3 * chunk : 0);
+      ASSERT_EQ(by->close_session(one.session, patiently()), true);
+    }
+  }
+
   void restart() {
     daemon_->kill();
     daemon_->start();
@@ -371,6 +420,8 @@ class SessionModel : public ::testing::TestWithParam<uint32_t> {
       case 7:
         if (one_in(3))
           replace_client(any(clients_.size()));
+        else if (one_in(2))
+          kill_a_client();
         break;
       case 8:
         if (one_in(5))
@@ -394,6 +445,9 @@ TEST_P(SessionModel, HoldsAfterEveryStep) {
     SCOPED_TRACE("step " + std::to_string(n));
     step();
     check_all();
+    if (n % 10 == 9) {
+      EXPECT_TRUE(daemon_->check());
+    }
   }
 }
 

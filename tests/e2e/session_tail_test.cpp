@@ -404,6 +404,10 @@ TEST_F(SessionTail, ItsLengthsCanBeAskedFor) {
   EXPECT_EQ(now.saved_tokens, first.size());
   EXPECT_EQ(now.tail_tokens, 5U);
   EXPECT_FALSE((*by()->session_status_of({}, patiently())).has_value());
+  auto listed = run({program("TERRACE"), "sessions", "--json", "--socket", daemon_->socket()});
+  EXPECT_NE(listed.out.find("\"own_tokens\":16,"), std::string::npos) << listed.out;
+  EXPECT_NE(listed.out.find("\"saved_tokens\":37,"), std::string::npos) << listed.out;
+  EXPECT_NE(listed.out.find("\"tail_tokens\":5,"), std::string::npos) << listed.out;
 }
 
 } // namespace

@@ -43,6 +43,13 @@ std::vector<sample_frame> sample_frames() {
   sample(
       kind::register_region,
       [](builder& b) { return wire::CreateRegisterRegion(b, wire::RegionKind::memfd, 4096); }, 1);
+  sample(
+      kind::register_region,
+      [&](builder& b) {
+        std::vector<uint8_t> handle(64, 7);
+        return wire::CreateRegisterRegionDirect(b, wire::RegionKind::cuda_ipc, 4096, "host", &handle);
+      },
+      1);
   sample(kind::unregister_region, [](builder& b) { return wire::CreateUnregisterRegion(b, 1); });
   sample(kind::map_segment, [](builder& b) { return wire::CreateMapSegment(b, 1); });
   sample(kind::lookup, [&](builder& b) { return wire::CreateLookup(b, 1, by_digests(b), true, 2, 100); });
@@ -90,6 +97,7 @@ std::vector<sample_frame> sample_frames() {
   sample(kind::close_session, [&](builder& b) { return wire::CreateCloseSession(b, b.CreateVector(id)); });
   sample(kind::sessions, [](builder& b) { return wire::CreateSessions(b); });
   sample(kind::leases, [](builder& b) { return wire::CreateLeases(b, 3); });
+  sample(kind::check, [](builder& b) { return wire::CreateCheck(b, 100); });
   sample(kind::revoke, [&](builder& b) { return wire::CreateRevoke(b, b.CreateVector(id)); });
   sample(kind::set_log_level, [](builder& b) { return wire::CreateSetLogLevelDirect(b, "debug"); });
   sample(kind::shutdown, [](builder& b) { return wire::CreateShutdown(b, true); });

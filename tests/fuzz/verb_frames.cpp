@@ -265,6 +265,7 @@ made_frame make_request(kind verb, uint64_t request, input_bytes& from, const ve
       return finish(wire::CreateQuotaDirect(b, "tenant", which % 4 == 1 ? "host" : "disk", which * 4096));
     }
     case kind::revoke: return finish(wire::CreateRevoke(b, lease_in(b, shared, from.take())));
+    case kind::check: return finish(wire::CreateCheck(b, deadline_of(from.take())));
     case kind::leases: return finish(wire::CreateLeases(b, from.take() % 4));
     case kind::release: return finish(wire::CreateRelease(b, lease_in(b, shared, from.take())));
     case kind::cancel: {

@@ -22,7 +22,13 @@ inline bool on_real_driver() {
   return wanted && std::string_view(wanted) == "real";
 }
 
-inline std::string driver_library() { return on_real_driver() ? "libcuda.so.1" : TERRACE_SIMULATED_DRIVER; }
+/// Of this build, unless the program was moved elsewhere (tools/bundle).
+inline std::string simulated_driver() {
+  const char* elsewhere = getenv("TERRACE_SIMULATED_DRIVER");
+  return elsewhere ? elsewhere : TERRACE_SIMULATED_DRIVER;
+}
+
+inline std::string driver_library() { return on_real_driver() ? "libcuda.so.1" : simulated_driver(); }
 
 /// The controls of the simulated driver.
 struct simulation {
@@ -44,7 +50,8 @@ struct simulation {
 
   template <class Function>
   static Function find(const char* name) {
-    void* library = dlopen(TERRACE_SIMULATED_DRIVER, RTLD_NOW | RTLD_LOCAL); // stays open, as the driver does
+    void* library =
+        dlopen(simulated_driver().c_str(), RTLD_NOW | RTLD_LOCAL); // stays open, as the driver does
     if (!library)
       throw std::runtime_error(dlerror());
     return reinterpret_cast<Function>(dlsym(library, name));

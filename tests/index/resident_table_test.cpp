@@ -45,6 +45,25 @@ TEST(ResidentTable, AnObjectIsInvisibleUntilItIsPublished) {
   EXPECT_EQ(table.published(), 1u);
 }
 
+TEST(ResidentTable, CountsWhatLookupsFindNoLonger) {
+  resident_table table;
+  auto evicted = published(table, 1), cleared = published(table, 2), kept = published(table, 3);
+  auto abandoned = table.insert(object(4));
+  EXPECT_EQ(table.departures(), departure_counts{});
+  table.erase(abandoned);
+  table.demote(kept);
+  table.keep(kept);
+  EXPECT_EQ(table.departures(), departure_counts{}) << "lookups found it all the time";
+  table.erase(evicted);
+  EXPECT_EQ(table.departures(), (departure_counts{1, 0}));
+  table.hold(cleared);
+  table.remove(cleared);
+  EXPECT_EQ(table.departures(), (departure_counts{2, 1}));
+  table.release(cleared);
+  table.erase(cleared);
+  EXPECT_EQ(table.departures(), (departure_counts{2, 1})) << "once";
+}
+
 TEST(ResidentTable, IsFoundByItsPolicyNameToo) {
   resident_table table;
   object_id id = table.insert(object(7));

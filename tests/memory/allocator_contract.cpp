@@ -100,7 +100,13 @@ std::optional<std::string> probe_adoption(allocator& heir, const naive_arena& mo
     return "the heir cannot allocate what it says is free";
   else
     heir.free(*taken);
+  for (const extent& e : extents)
+    if (heir.live_size(e.offset) != e.size || heir.live_size(e.offset + 1) != 0)
+      return "a live extent is not known, or has another size";
   heir.free(extents);
+  for (const extent& e : extents)
+    if (heir.live_size(e.offset) != 0)
+      return "what is free counts as live";
   if (heir.usage().used_bytes != 0 || heir.usage().largest_free_run != heir.largest_possible())
     return "the heir cannot free what it adopted";
   return std::nullopt;

@@ -137,7 +137,8 @@ class canary : public allocator {
     retires_nothing,
     chooses_too_much,
     adopts_blindly,
-    expects_nothing
+    expects_nothing,
+    forgets_what_is_live
   };
   canary(flaw f, const allocator_options& options) : flaw_(f) {
     auto inner = options;
@@ -174,6 +175,9 @@ class canary : public allocator {
     return flaw_ == flaw::retires_nothing ? result<void>{} : inner_->retire(range);
   }
   uint64_t used_in(extent range) const override { return inner_->used_in(range); }
+  uint64_t live_size(uint64_t offset) const override {
+    return flaw_ == flaw::forgets_what_is_live && offset != 0 ? 0 : inner_->live_size(offset);
+  }
   std::optional<std::vector<size_t>> choose(std::span<const uint64_t> sizes,
                                             std::span<const extent> candidates) override {
     auto chosen = inner_->choose(sizes, candidates);
@@ -203,6 +207,7 @@ TEST(AllocatorCanary, EveryBrokenAllocatorFailsTheCheck) {
   EXPECT_TRUE(check(canary::flaw::chooses_too_much));
   EXPECT_TRUE(check(canary::flaw::adopts_blindly));
   EXPECT_TRUE(check(canary::flaw::expects_nothing));
+  EXPECT_TRUE(check(canary::flaw::forgets_what_is_live));
 }
 
 } // namespace

@@ -56,6 +56,23 @@ class RingContract : public ::testing::Test {
 using rings = ::testing::Types<kernel_maker, simulated_maker, shuffled_maker>;
 TYPED_TEST_SUITE(RingContract, rings);
 
+TYPED_TEST(RingContract, TellsThatSomethingIsReadyWithoutBeingEntered) {
+  EXPECT_FALSE(this->kernel->has_ready());
+  test::socket_pair pair;
+  operation op{.request = {.code = io_code::poll, .fd = pair.fds[0], .events = POLLIN}};
+  this->kernel->start(op);
+  this->kernel->enter();
+  EXPECT_FALSE(this->kernel->has_ready());
+  ASSERT_EQ(::write(pair.fds[1], "x", 1), 1);
+  while (!this->kernel->has_ready()) { // the kernel's flag, or a completion
+    if (std::is_same_v<TypeParam, simulated_maker> || std::is_same_v<TypeParam, shuffled_maker>)
+      this->kernel->enter(); // a simulated kernel works only when it is called
+  }
+  this->kernel->enter();
+  EXPECT_EQ(this->collect(1).front().op, &op);
+  EXPECT_FALSE(this->kernel->has_ready());
+}
+
 TYPED_TEST(RingContract, CompletesEveryOperationExactlyOnce) {
   std::vector<operation> operations(200);
   std::set<operation*> ended;

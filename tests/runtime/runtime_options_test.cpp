@@ -19,13 +19,18 @@ TEST(RuntimeOptions, OneWorkerUpToFourCoresThenAQuarterOfThemAtMostFour) {
 }
 
 TEST(RuntimeOptions, ValidateNamesEveryMistakeAtOnce) {
-  runtime_options options{
-      .workers = 65, .ring_entries = 1, .max_throughput = 0, .slice_us = 7, .buffer_slots = 0};
+  runtime_options options{.workers = 65,
+                          .ring_entries = 1,
+                          .max_throughput = 0,
+                          .slice_us = 7,
+                          .busy_poll_us = 1001,
+                          .buffer_slots = 0};
   auto checked = options.validate();
   ASSERT_FALSE(checked);
   EXPECT_EQ(checked.error().code, errc::bad_request);
   for (auto* name : {"runtime.workers is 65", "runtime.ring_entries is 1", "runtime.max_throughput is 0",
-                     "runtime.slice_us is 7", "runtime.buffer_slots is 0, expected 1 to 16384"})
+                     "runtime.slice_us is 7", "runtime.busy_poll_us is 1001, expected 0 (off) to 1000",
+                     "runtime.buffer_slots is 0, expected 1 to 16384"})
     EXPECT_NE(checked.error().text.find(name), std::string::npos) << checked.error().text;
 }
 

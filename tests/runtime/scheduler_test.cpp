@@ -87,6 +87,24 @@ TEST(Scheduler, EchoesThroughAHomedActorAndAFloatingOne) { echo_over(1, 1, 200);
 
 TEST(Scheduler, EchoesOverManyConnectionsOnTwoWorkers) { echo_over(2, 16, 50); }
 
+TEST(Scheduler, PollsForTheNextRequestIfItIsToldTo) {
+  runtime_system sys{runtime_options{.workers = 1, .ring_entries = 64, .busy_poll_us = 1000}};
+  ASSERT_TRUE(sys.pool().wait_started());
+  auto floating = sys->spawn(answers);
+  socket_pair pair;
+  spawn_homed(*sys, sys.pool().place(), echo, pair.fds[0], floating);
+  const worker_counters& counted = sys.pool().counters(0);
+  for (int round = 0; round < 100'000 && counted.polls_paid.get() == 0; ++round) {
+    ASSERT_EQ(::write(pair.fds[1], "hello", 5), 5);
+    char bytes[16];
+    ASSERT_EQ(::read(pair.fds[1], bytes, sizeof bytes), 5);
+  }
+  EXPECT_GT(counted.polls_paid.get(), 0u);
+  EXPECT_GE(counted.polls.get(), counted.polls_paid.get());
+  pair.close_one(1);
+  caf::anon_send_exit(floating, caf::exit_reason::user_shutdown);
+}
+
 TEST(Scheduler, PlacesHomesOnAllWorkersWhenNoneIsBusy) {
   runtime_system sys{2};
   std::vector<std::unique_ptr<socket_pair>> pairs;
@@ -122,6 +140,17 @@ caf::behavior ping_pong(homed_actor* self, outcome<void> done) {
 
 TEST(Scheduler, LosesNoWakeUpBetweenTwoWorkersThatKeepFallingAsleep) {
   runtime_system sys{2};
+  auto done = make_outcome<void>();
+  auto a = spawn_homed(*sys, sys.pool().at(0), ping_pong, done);
+  auto b = spawn_homed(*sys, sys.pool().at(1), ping_pong, done);
+  caf::anon_send(a, go_atom::value, uint32_t{20000}, b);
+  done->get_future().wait();
+  caf::anon_send_exit(a, caf::exit_reason::user_shutdown);
+  caf::anon_send_exit(b, caf::exit_reason::user_shutdown);
+}
+
+TEST(Scheduler, LosesNoWakeUpBetweenTwoWorkersThatPoll) {
+  runtime_system sys{runtime_options{.workers = 2, .ring_entries = 64, .busy_poll_us = 20}};
   auto done = make_outcome<void>();
   auto a = spawn_homed(*sys, sys.pool().at(0), ping_pong, done);
   auto b = spawn_homed(*sys, sys.pool().at(1), ping_pong, done);

@@ -62,6 +62,43 @@ TEST_F(SessionTurn, WithoutNewTokensIsTheSameAgain) {
   EXPECT_EQ(again.whole.chunks, first.whole.chunks);
 }
 
+TEST_F(SessionTurn, KnowsWhatTheLookupBeforeFoundOfWhatItKeeps) {
+  go_on({0, {}, std::span(tokens_).first(300), {}}); // four chunks
+  EXPECT_EQ(state_->known().chunks, 0U);
+  state_ = std::make_shared<const session_state>(state_->with_known({3, {8, 1}}));
+  auto longer = turn({300, last(), std::span(tokens_).subspan(300), {}});
+  ASSERT_TRUE(longer);
+  EXPECT_EQ(longer->after->known().chunks, 3U);
+  EXPECT_EQ(longer->after->known().before, (departure_counts{8, 1}));
+  auto other = turn({128, chunks_of(tokens_from(5, 128)).back().bytes, tokens_from(7000, 200), {}});
+  ASSERT_TRUE(other);
+  EXPECT_EQ(other->after->known().chunks, 2U) << "the others are of another prompt";
+  EXPECT_EQ(state_->cut(130, *hasher_).known().chunks, 2U) << "a fork";
+}
+
+TEST_F(SessionTurn, LeavesOutTheFirstChunks) {
+  auto history = tokens_from(5, 64 * 150); // more than two segments of the chain
+  go_on({0, {}, history, {}});
+  auto begun = session_turn::begin(spec_, *hasher_, state_, nullptr, {history.size(), last(), tokens_, {}});
+  ASSERT_TRUE(begun);
+  auto resolver = prefix_resolver::make(spec_, *hasher_, begun->input());
+  ASSERT_TRUE(resolver);
+  while (!*resolver->step(hash_step_work)) {
+  }
+  auto hashed = resolver->take();
+  auto whole = begun->finish(hashed, *hasher_);
+  EXPECT_EQ(whole.chunks.size(), 157U);
+  for (size_t left_out : {1, 63, 64, 65, 128, 150, 156, 1000}) {
+    auto rest = begun->finish(hashed, *hasher_, left_out);
+    size_t first = rest.first_token / 64;
+    EXPECT_EQ(first, std::min<size_t>(left_out, 150));
+    EXPECT_TRUE(std::equal(rest.chunks.begin(), rest.chunks.end(),
+                           whole.chunks.begin() + static_cast<ptrdiff_t>(first), whole.chunks.end()));
+    EXPECT_EQ(rest.prompt_tokens, whole.prompt_tokens);
+    EXPECT_EQ(begun->after()->tokens(), whole.prompt_tokens) << "the session has all of it";
+  }
+}
+
 TEST_F(SessionTurn, IsCutAtTheFirstDifferenceInTheTail) {
   go_on({0, {}, std::span(tokens_).first(150), {}}); // two chunks and 22 tokens
   auto other = tokens_from(7000, 100);

@@ -51,7 +51,7 @@ void daemon_process::configure(const daemon_options& options) {
   std::string state_dir = options.state_dir.empty() ? state() : options.state_dir;
   std::filesystem::create_directories(state_dir);
   std::string text = "[daemon]\nworkers = " + std::to_string(options.workers) + "\nlog_level = \"" +
-                     options.log_level + "\"\n";
+                     options.log_level + "\"\n" + options.daemon;
   if (options.listen.empty())
     text +=
         "[[listen]]\npath = \"" + socket() + "\"\nisolated = " + (options.isolated ? "true\n" : "false\n");

@@ -24,6 +24,7 @@ constexpr uint64_t mebibyte = 1ULL << 20;
 
 struct daemon_options {
   uint32_t workers = 2;
+  std::string daemon = {}; ///< lines of [daemon]
   uint64_t host_bytes = 32 * mebibyte;
   std::string host;        ///< lines of [host]
   uint64_t disk_bytes = 0; ///< 0: no disk tier

@@ -148,6 +148,15 @@ TEST_F(AllocationQueue, RoomIsMadeAgainOnceSomethingIsFreed) {
   EXPECT_TRUE(*large);
 }
 
+TEST_F(AllocationQueue, KeepsNothingOfARequestThatWasAnswered) {
+  take({8});
+  auto request = of(1);
+  auto waiting = ask({2}, true, request);
+  make_room({0});
+  ASSERT_TRUE(*waiting);
+  EXPECT_EQ(request.use_count(), 1) << "a check sees it as in progress until the next round";
+}
+
 TEST_F(AllocationQueue, RoomIsMadeAgainForWhatWasFreedDuringTheRound) {
   take({4});
   auto writing = ask({2});

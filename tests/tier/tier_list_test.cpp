@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
 using namespace terrace;
@@ -40,6 +41,20 @@ TEST(TierList, IsInTheOrderOfSpeed) {
   EXPECT_EQ(list.tiers()[0].kind, tier_kind::host);
   EXPECT_EQ(list.disk(), &list.tiers()[1]);
   EXPECT_EQ(list.tier(tier_kind::remote), nullptr);
+}
+
+TEST(TierList, HostMemoryIsFirst) {
+  using kinds = std::vector<tier_kind>;
+  kinds order{tier_kind::gpu, tier_kind::host, tier_kind::disk, tier_kind::remote};
+  do {
+    tier_list<entry> list;
+    for (tier_kind each : order)
+      list.join({each});
+    kinds found;
+    for (const entry& each : list.tiers())
+      found.push_back(each.kind);
+    EXPECT_EQ(found, (kinds{tier_kind::host, tier_kind::gpu, tier_kind::disk, tier_kind::remote}));
+  } while (std::next_permutation(order.begin(), order.end()));
 }
 
 TEST(TierList, AListThatWasReturnedStays) {

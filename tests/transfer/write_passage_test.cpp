@@ -142,6 +142,15 @@ TEST_F(WritePassage, WritesWhatGotSpaceFromHostMemory) {
   EXPECT_EQ(write.owners.size(), 2u);
 }
 
+TEST_F(WritePassage, KnowsOfOthersThatWriteTheSame) {
+  auto pass = passage(2);
+  EXPECT_FALSE(pass.others_write());
+  pass.take_space(reserved({state::reserved, state::pending}), *memory);
+  EXPECT_TRUE(pass.others_write());
+  EXPECT_EQ(pass.to_write(), 1u);
+  EXPECT_EQ(pass.await_others().objects, pass.space().objects);
+}
+
 TEST_F(WritePassage, PassesOnTheChecksumsOfTheStore) {
   write_through_notice notice;
   notice.objects = chain(1, 2, payload);

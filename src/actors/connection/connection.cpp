@@ -63,13 +63,20 @@ void connection::on_begin() {
   channel_->receive();
 }
 
+/// What it still has is given back when the actor's state is destroyed, after requests to it have failed.
+void connection::quit() {
+  if (!std::exchange(quits_, true))
+    ending_.begin();
+  self_->quit();
+}
+
 void connection::take(next what) {
   if (what == next::say_goodbye)
     end(connection_life::shutting_down());
   else if (what == next::finish)
     finish();
   else if (what == next::quit)
-    self_->quit();
+    quit();
 }
 
 result<void> connection::greeted(std::string client_name, bool observes) {
@@ -140,7 +147,7 @@ void connection::on_peer_exit() {
   holdings_.end_readings();
   life_.process_ended();
   show_phase();
-  self_->quit();
+  quit();
 }
 
 void connection::on_hang_up(int32_t events) {
@@ -287,6 +294,8 @@ bool connection::cancel_waiting(request_id id, errc why) {
 /// Answers everything that waits for requests that have ended.
 void connection::sweep() {
   caf::anon_send(group().group, sweep_notice{});
+  if (environment_->devices)
+    caf::anon_send(environment_->devices, sweep_notice{});
   for (const tier_parts& tier : group().tiers()) {
     caf::anon_send(tier.tier, sweep_notice{});
     if (tier.write_through)
@@ -355,7 +364,7 @@ void connection::finish() {
   bool kept = life_.quarantine(holdings_.leases() != 0);
   show_phase();
   if (!kept) {
-    self_->quit();
+    quit();
     return;
   }
   environment_->clients->quarantine(record_->id);

@@ -42,6 +42,7 @@ using clock = std::chrono::steady_clock;
 struct connection_environment : client_environment {
   group_ptr group;
   std::shared_ptr<connected_clients> clients;
+  devices_actor devices; ///< null: none
 };
 
 /// What an object of a request costs in credit: its key, parent, size, place and location.
@@ -74,6 +75,8 @@ class connection {
   void on_confirmed(pid_t pid);
   /// An operator has revoked the lease, which the group has marked.
   revoke_answer on_revoke(const lease_id& id);
+  /// What the client has, counted again, and its leases compared with those that the group knows.
+  caf::result<check_client_answer> on_check();
 
   // ---- for verbs ----
 
@@ -366,8 +369,9 @@ class connection {
   uint32_t requests_max() const { // and one that is refused, see `cancel_waiting`
     return environment_->limits.credit_requests + protocol::giving_back_requests_max;
   }
-  /// A request awaits at most one answer of each tier, of the group and of the policy.
-  size_t asked_max() const { return requests_max() * (group().tiers().size() + 2); }
+  /// A request awaits at most one answer of each tier, of the group and of the policy, or one of a device; and a check of
+  /// the group's, one of it.
+  size_t asked_max() const { return requests_max() * (group().tiers().size() + 2) + 1; }
   void serve(protocol::frame& frame, std::optional<clock::time_point> arrived = {}); // now, unless it waited
   bool serve_waiting();
   void discard(protocol::frame frame);
@@ -397,6 +401,9 @@ class connection {
   void count_quarantine();
   void show_phase() { record_->state = to_string(life_.now()); }
 
+  void quit();
+
+  work_mark ending_; ///< first, to end last: until then a check does not miss what the connection had
   self_pointer self_;
   std::shared_ptr<const connection_environment> environment_;
   peer peer_;
@@ -427,6 +434,7 @@ class connection {
   size_t resuming_ = 0; ///< parts of requests in the mailbox
   bool pumping_ = false;
   bool owner_ended_ = false; ///< the group was notified
+  bool quits_ = false;       ///< the actor ends
   uint64_t quarantined_bytes_ = 0;
 };
 

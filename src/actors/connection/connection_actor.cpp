@@ -24,6 +24,7 @@ connection::interface::behavior_type connection_behavior(connection::self_pointe
       [self](drain_notice) { self->state.work->on_drain(); },
       [self](leave_notice) { self->state.work->on_leave(); },
       [self](const revoke_request& request) { return self->state.work->on_revoke(request.id); },
+      [self](check_client_request) { return self->state.work->on_check(); },
       [self](const confirm_notice& notice) { self->state.work->on_confirmed(notice.pid); },
   };
 }

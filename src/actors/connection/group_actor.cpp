@@ -13,6 +13,8 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cstdio>
+#include <cstdlib>
 #include <optional>
 
 namespace terrace::actors {
@@ -25,6 +27,7 @@ struct group_state {
   std::weak_ptr<const group_parts> group; ///< whose tiers learn what is forgotten
   bool demoting = false;                  ///< what a session gave up
   bool removing = false;                  ///< a tail to which nobody refers any more
+  uint64_t changes = 0;                   ///< of sessions, since the last part of a check
 };
 
 using group_pointer = group_actor::stateful_pointer<group_state>;
@@ -65,7 +68,7 @@ void demote_next(group_pointer self);
 
 const tier_parts* tier_below(const group_parts& group) {
   for (const tier_parts& tier : group.tiers())
-    if (tier.write_through && tier.writes())
+    if (tier.kind > tier_kind::host && tier.write_through && tier.writes())
       return &tier;
   return nullptr;
 }
@@ -91,6 +94,7 @@ void demote_next(group_pointer self) {
     }
     state.demoting = true;
     auto work = std::make_shared<request_context>();
+    work->work.begin();
     work->group = group->number;
     move_job job{group, below->kind, next.in, next.chunks, next.before, std::move(work), true};
     self->request(spawn_move(self->system()), caf::infinite, std::move(job))
@@ -112,6 +116,7 @@ struct tail_removal {
   object_source objects;
   std::vector<tier_actor> tiers; ///< that are still to be asked, from the last one on
   size_t next = 0;               ///< object
+  context_ptr work;              ///< a check counts it as in progress
 };
 using tail_removal_ptr = std::shared_ptr<tail_removal>;
 constexpr size_t removed_at_a_time = 1'024; ///< objects
@@ -172,12 +177,35 @@ void remove_next_tail(group_pointer self) {
   state.removing = true;
   auto chunks = std::make_shared<const std::vector<digest>>(1, next.key);
   auto all = std::make_shared<tail_removal>(tail_removal{next, {next.in, chunks}, {}});
+  all->work = std::make_shared<request_context>();
+  all->work->work.begin();
   for (const tier_parts& tier : group->tiers())
     all->tiers.push_back(tier.tier);
   if (all->tiers.size() > 1)
     all->tiers.push_back(all->tiers.front());
   std::reverse(all->tiers.begin(), all->tiers.end());
   remove_some(self, all);
+}
+
+/// In builds that check all the time, after each change of the sessions: now and then some of them are counted again. A
+/// difference ends the process.
+void check_some_sessions(group_pointer self) {
+  constexpr uint64_t check_every = TERRACE_CHECK_EVERY;
+  if constexpr (check_every != 0) {
+    auto& state = self->state;
+    auto group = state.group.lock();
+    if (++state.changes < check_every || (group && group->checking->load()))
+      return;
+    state.changes = 0;
+    auto found = state.book->answer(check_sessions_request{false});
+    if (!found.more)
+      state.book->answer(check_sessions_request{true});
+    if (found.differences.empty())
+      return;
+    std::fprintf(stderr, "terraced: a check of the sessions found that %s\n",
+                 found.differences.front().c_str());
+    std::abort();
+  }
 }
 
 /// After what may have ended holds of sessions: they end, on another thread if they are many.
@@ -191,6 +219,7 @@ void settle_holds(group_pointer self) {
     ended.clear();
   demote_next(self);
   remove_next_tail(self);
+  check_some_sessions(self);
 }
 
 template <class Request>
@@ -240,6 +269,9 @@ group_actor::behavior_type group_behavior(group_pointer self, const space_regist
       [self](const save_prompt_request& request) { return change_sessions(self, request); },
       [&book](const find_prompt_request& request) { return book.answer(request); },
       [self](const forget_prompts_request& request) { return change_sessions(self, request); },
+      [&book](const check_group_request& request) { return book.answer(request); },
+      [&book](const check_sessions_request& request) { return book.answer(request); },
+      [&book](const check_owner_request& request) { return book.answer(request); },
       [&book](const sweep_notice&) { book.sweep(); },
       [&book](const group_status_request& request) { return book.answer(request); },
   };

@@ -48,7 +48,7 @@ void with_prompt_chunks(connection& client, const connection::request& what, con
   size_t chunks = input.tokens.empty() ? input.digests.size() / std::max<size_t>(input.digest_width, 1)
                                        : input.tokens.size() / spec.chunk_tokens;
   auto hasher = short_work ? in.hasher : std::shared_ptr<token_hasher>(make_token_hasher(in.what->spec));
-  auto resolver = prefix_resolver::make(in.what->spec, *hasher, std::move(input));
+  auto resolver = prefix_resolver::make(in.what->spec, *hasher, std::move(input), in.what->memo.get());
   if (!client.ok(what, resolver))
     return;
   auto done = resolver->step(hash_step_work / 8);
@@ -143,7 +143,8 @@ void with_leased_objects(connection& client, const connection::request& what, co
 }
 
 outside_memory outside(const std::shared_ptr<const client_region>& region) {
-  return {region->data(), region->fd(), region->size(), region};
+  region->copy_begins();
+  return {region->data(), region->fd(), region->size(), region, region->device().get()};
 }
 
 } // namespace terrace::actors

@@ -24,7 +24,13 @@ struct turn_hashing {
   keep_alive body;
   std::optional<prefix_resolver> resolver;
   bool begun = false;
+  bool rest = false; ///< what is known is left out
 };
+
+/// Of the first tier, which is host memory.
+departure_counts host_departures(connection& client) {
+  return client.group().tiers().front().index->table().departures();
+}
 
 bool hash_some(connection& client, turn_hashing& work) {
   if (work.resolver) {
@@ -40,7 +46,12 @@ bool hash_some(connection& client, turn_hashing& work) {
   chunk_prefix hashed_part;
   if (work.resolver)
     hashed_part = work.resolver->take();
-  chunk_prefix whole = work.turn.finish(hashed_part, *work.hasher);
+  if (work.rest) {
+    work.done.before = host_departures(client);
+    work.done.left_out = still_known(work.turn.known(), work.done.before, work.done.held_chunks);
+  }
+  chunk_prefix whole = work.turn.finish(hashed_part, *work.hasher, work.done.left_out);
+  work.done.left_out = static_cast<uint32_t>(whole.first_token / work.in->spec.chunk_tokens);
   work.done.after = work.turn.after();
   work.then(std::move(whole), work.done, work.body);
   if (work.begun)
@@ -48,13 +59,19 @@ bool hash_some(connection& client, turn_hashing& work) {
   return true;
 }
 
+/// What the caller wants of the prompt.
+struct turn_parts {
+  bool tail = false;
+  bool rest = false; ///< without the first chunks that are known
+};
+
 struct turn_space {
   space_ptr what;
   std::shared_ptr<token_hasher> hasher; ///< of the connection, for little work
 };
 
 void begin(connection& client, const connection::request& what, const turn_space& in,
-           const wire::Prefix& prefix, bool tail, const session_use& used, const turn_handler& then,
+           const wire::Prefix& prefix, turn_parts wanted, const session_use& used, const turn_handler& then,
            const keep_alive& body) {
   prefix_input sent = input_of(prefix);
   if (used.in != in.what->id) {
@@ -66,7 +83,7 @@ void begin(connection& client, const connection::request& what, const turn_space
   const space_spec& spec = in.what->spec;
   auto turn = session_turn::begin(
       spec, *hasher, used.state, used.root,
-      {sent.parent_tokens, sent.parent, sent.tokens, std::move(sent.extra.items), tail}, used.saved);
+      {sent.parent_tokens, sent.parent, sent.tokens, std::move(sent.extra.items), wanted.tail}, used.saved);
   if (!client.ok(what, turn))
     return;
   size_t objects = turn->tokens() / spec.chunk_tokens * spec.pools.size();
@@ -74,11 +91,14 @@ void begin(connection& client, const connection::request& what, const turn_space
   begun.session = to_session_id(prefix.session());
   begun.generation = used.generation;
   begun.held = used.held;
+  begun.held_chunks = used.held_chunks;
   auto work =
       std::make_shared<turn_hashing>(turn_hashing{what, in.what, std::move(hasher), std::move(*turn),
                                                   std::move(begun), objects, then, body, std::nullopt});
+  work->rest = wanted.rest;
   if (work->turn.has_to_hash()) {
-    auto resolver = prefix_resolver::make(work->in->spec, *work->hasher, work->turn.input());
+    auto resolver =
+        prefix_resolver::make(work->in->spec, *work->hasher, work->turn.input(), work->in->memo.get());
     if (!client.ok(what, resolver))
       return;
     work->resolver = std::move(*resolver);
@@ -86,16 +106,26 @@ void begin(connection& client, const connection::request& what, const turn_space
   client.in_steps(what, "its prompt was hashed", [&client, work] { return hash_some(client, *work); });
 }
 
-} // namespace
-
-void with_turn(connection& client, const connection::request& what, const client_space& in,
-               const wire::Prefix& prefix, bool tail, turn_handler then) {
+void with_parts(connection& client, const connection::request& what, const client_space& in,
+                const wire::Prefix& prefix, turn_parts wanted, turn_handler then) {
   auto body = client.hold_body(); // contains `prefix`
   uint64_t tokens = uint64_t{prefix.parent_tokens()} + prefix.tokens()->size();
   client.with_session(
       what, to_session_id(prefix.session()), tokens,
-      [&client, what, in = turn_space{in.what, in.hasher}, &prefix, tail, then = std::move(then),
-       body](const session_use& used) { begin(client, what, in, prefix, tail, used, then, body); });
+      [&client, what, in = turn_space{in.what, in.hasher}, &prefix, wanted, then = std::move(then),
+       body](const session_use& used) { begin(client, what, in, prefix, wanted, used, then, body); });
+}
+
+} // namespace
+
+void with_turn(connection& client, const connection::request& what, const client_space& in,
+               const wire::Prefix& prefix, bool tail, turn_handler then) {
+  with_parts(client, what, in, prefix, {.tail = tail}, std::move(then));
+}
+
+void with_rest_of_turn(connection& client, const connection::request& what, const client_space& in,
+                       const wire::Prefix& prefix, turn_handler then) {
+  with_parts(client, what, in, prefix, {.rest = true}, std::move(then));
 }
 
 void save_turn(connection& client, const connection::request& what, const hashed_turn& turn,

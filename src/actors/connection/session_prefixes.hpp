@@ -16,7 +16,10 @@ struct hashed_turn {
   session_id session;
   uint64_t generation = 0; ///< of the session when the turn began
   session_state_ptr after;
-  bool held = false; ///< mode of the session
+  bool held = false;         ///< mode of the session
+  uint32_t held_chunks = 0;  ///< the first ones, which it held in host memory when the turn began
+  uint32_t left_out = 0;     ///< chunks before the prefix
+  departure_counts before{}; ///< of host memory; read before `left_out` was known
 };
 
 /// Calls `then` with the chunks of the whole prompt, or refuses the request. The new tokens are hashed in slices between
@@ -25,6 +28,11 @@ struct hashed_turn {
 using turn_handler = std::function<void(chunk_prefix, const hashed_turn&, keep_alive body)>;
 void with_turn(connection& client, const connection::request& what, const client_space& in,
                const wire::Prefix& prefix, bool tail, turn_handler then);
+
+/// The same without the first chunks that are known to be in host memory (index/known_prefix.hpp): `left_out` in the turn
+/// says how many, and the prefix begins behind them.
+void with_rest_of_turn(connection& client, const connection::request& what, const client_space& in,
+                       const wire::Prefix& prefix, turn_handler then);
 
 /// Calls `then` once the session has the tokens of the turn, or has ended since the turn began. Refuses the request with
 /// `gone` if another turn has changed the session.

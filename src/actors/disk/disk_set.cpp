@@ -27,8 +27,36 @@ struct disk_set_seed {
 // ---- the index ----
 
 void on_start_journal(disk_set_pointer self, const start_journal& start) {
-  for (const journal_actor& journal : self->state.journals)
-    self->send(journal, start);
+  const auto& journals = self->state.journals;
+  for (size_t path = 0; path < journals.size(); ++path) {
+    start_journal own{start.tier, {}};
+    if (path < start.recorded.size())
+      own.recorded.push_back(start.recorded[path]);
+    self->send(journals[path], std::move(own));
+  }
+}
+
+/// Behind all changes that it was told of.
+caf::result<check_answer_texts> on_check_journals(disk_set_pointer self,
+                                                  const check_journal_request& request) {
+  auto reply = make_answer<check_answer_texts>(self);
+  auto promise = reply.promise();
+  auto found = std::make_shared<check_answer_texts>();
+  auto all = std::make_shared<countdown>([reply, found]() mutable { reply.deliver(std::move(*found)); });
+  const auto& journals = self->state.journals;
+  for (size_t path = 0; path < std::min(journals.size(), request.paths.size()); ++path) {
+    all->begin();
+    self->request(journals[path], caf::infinite, check_journal_request{{request.paths[path]}})
+        .then(
+            [found, all](const check_answer_texts& answer) {
+              found->differences.insert(found->differences.end(), answer.differences.begin(),
+                                        answer.differences.end());
+              all->end();
+            },
+            [all](const caf::error&) { all->end(); }); // the set ends as well
+  }
+  all->end();
+  return promise;
 }
 
 /// Each journal receives the changes of its path.
@@ -179,6 +207,7 @@ disk_set_actor::behavior_type set_behavior(disk_set_pointer self,
       [self](const write_request& request) { return on_write(self, request); },
       [self](const index_changes& what) { on_changes(self, what); },
       [self](const forget_request& request) { return on_forget(self, request); },
+      [self](const check_journal_request& request) { return on_check_journals(self, request); },
       [self](const close_mover_request&) { return on_close(self); },
       [self](register_memory what) { tell_disks(self, what); },
       [self](const add_memory& what) { tell_disks(self, what); },

@@ -164,7 +164,17 @@ journal_actor::behavior_type journal_behavior(journal_pointer self,
   state.path = arguments->path;
   state.warn = std::move(arguments->warn);
   return {
-      [self](const start_journal& start) { self->state.tier = start.tier; },
+      [self](const start_journal& start) {
+        self->state.tier = start.tier;
+        if (!start.recorded.empty())
+          self->state.journal->has_recorded(start.recorded.front());
+      },
+      [self](const check_journal_request& request) {
+        check_answer_texts answer;
+        if (!request.paths.empty())
+          answer.differences = self->state.journal->check(request.paths.front());
+        return answer;
+      },
       [self](const index_changes& what) { on_changes(self, what); },
       [self](const forget_request& request) { return on_forget(self, request); },
       [self](const close_journal_request&) { return on_close(self); },

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "disk/journal_messages.hpp"
+#include "tier/journal_tally.hpp"
 
 #include <caf/typed_actor.hpp>
 
@@ -11,6 +12,8 @@ namespace terrace::actors {
 /// index they keep.
 struct start_journal {
   caf::typed_actor<caf::replies_to<image_request>::with<image_answer>> tier;
+  std::vector<journal_tally>
+      recorded; ///< by path: what is recorded of the index, for checks; empty: not known
 };
 
 } // namespace terrace::actors

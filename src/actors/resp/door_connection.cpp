@@ -252,6 +252,7 @@ void door_connection::on_leave() { self_->quit(); }
 
 void door_connection::begin_context() {
   context_ = std::make_shared<request_context>();
+  context_->work.begin();
   context_->group = environment_.group->number;
   context_->connection = record_->id;
   await_by(for_serving, environment_.now() + environment_.limits.request_deadline);
@@ -322,7 +323,8 @@ door_connection::interface::behavior_type door_behavior(door_connection::self_po
       [self](drain_notice) { self->state.work->on_drain(); },
       [self](leave_notice) { self->state.work->on_leave(); },
       [](const revoke_request&) { return revoke_answer{}; }, // it has no leases
-      [](const confirm_notice&) {},                          // nor mapped memory
+      [](check_client_request) { return check_client_answer{}; },
+      [](const confirm_notice&) {}, // nor mapped memory
   };
 }
 

@@ -1,6 +1,7 @@
 #include "actors/supervision/group_builder.hpp"
 
 #include "actors/connection/group_actor.hpp"
+#include "actors/gpu/gpu_tier.hpp"
 #include "actors/tier/policy_actor.hpp"
 #include "actors/tier/tier_actor.hpp"
 #include "actors/tier/tiers_below.hpp"
@@ -53,12 +54,14 @@ result<std::shared_ptr<group_parts>> build_group(caf::actor_system& system, cons
   group->copiers = std::move(copiers);
   group->cost_model = plan.cost_model;
   group->fit_window();
-  group->group = spawn_group(system, {plan.spaces_max, plan.isolated}, group->lease_notices, group,
-                             plan.sessions, probes.clients, group->session_leases, plan.prompts);
+  group->group = spawn_group(system, {plan.spaces_max, plan.isolated, plan.memos}, group->lease_notices,
+                             group, plan.sessions, probes.clients, group->session_leases, plan.prompts);
   policy_arguments orders;
   orders.orders.push_back({tier_kind::host, plan.host.policy, probes.host});
   if (plan.disk)
     orders.orders.push_back({tier_kind::disk, plan.disk->policy, probes.disk_tier});
+  if (plan.gpu)
+    orders.orders.push_back({tier_kind::gpu, plan.gpu->policy, probes.gpu_tier});
   for (const auto& [kind, policy] : plan.more_tiers)
     orders.orders.push_back({kind, policy, nullptr});
   orders.uses = group->uses;
@@ -107,6 +110,7 @@ void join_tier(caf::actor_system& system, group_parts& group, lower_tier below) 
   parts.bytes = below.space->usage().capacity_bytes;
   parts.mover = below.mover;
   parts.demotion = below.demotion;
+  parts.device = below.device;
   auto tier = tier_of(below.kind, below.plan, std::move(below.space), group.policy, below.probe);
   tier.objects = below.objects ? std::move(below.objects) : std::make_unique<residency>(below.kind);
   tier.keeper = below.keeper;
@@ -179,6 +183,39 @@ void join_disk(caf::actor_system& system, group_parts& group, const group_plan& 
   disk.write_bytes_in_progress = opened.write_bytes_in_progress(disk.write_bytes_in_progress);
   join_tier(system, group, std::move(disk));
   group.ready();
+}
+
+result<void> join_gpu_tier(caf::actor_system& system, group_parts& group, const group_plan& plan,
+                           const group_probes& probes, const devices_actor& devices,
+                           std::function<void(const std::string&)> log,
+                           std::function<void(const std::string&)> warn) {
+  auto space = make_space(*plan.gpu, plan.gpu->bytes, 0);
+  if (!space)
+    return tl::unexpected(space.error());
+  auto service = std::make_shared<device_tier_service>();
+  gpu_tier_arguments arena;
+  arena.group = group.name;
+  arena.device = plan.gpu_device;
+  arena.bytes = plan.gpu->bytes;
+  arena.devices = devices;
+  arena.service = service;
+  arena.probe = probes.gpu_tier;
+  arena.log = std::move(log);
+  arena.warn = std::move(warn);
+  gpu_tier_actor mover = spawn_gpu_tier(system, std::move(arena));
+  lower_tier tier;
+  tier.kind = tier_kind::gpu;
+  tier.plan = *plan.gpu;
+  tier.space = std::move(*space);
+  tier.mover = mover;
+  tier.service = service;
+  tier.probe = probes.gpu_tier;
+  tier.demotion = demotion_mode::off; // loads promote what they use
+  tier.write_bytes_in_progress = std::min(tier.write_bytes_in_progress, plan.gpu->bytes / 4);
+  tier.device = std::make_shared<const device_tier>(device_tier{mover, service});
+  join_tier(system, group, std::move(tier));
+  caf::anon_send(mover, serve_tier_notice{group.tier(tier_kind::gpu)->tier});
+  return {};
 }
 
 std::vector<caf::actor> actors_of(const tier_parts& tier) {

@@ -27,6 +27,7 @@ struct lower_tier {
   disk_admission admission;
   demotion_mode demotion = demotion_mode::write_through; ///< when it gets what host memory has
   uint64_t write_bytes_in_progress = 128 << 20;          ///< bytes written at a time
+  std::shared_ptr<const device_tier> device;             ///< of a GPU tier
 };
 
 /// Creates the group without its disk, ready to serve. Errors: the arena's, the allocator's.
@@ -44,6 +45,12 @@ void join_disk(
     const std::function<runtime::home()>& place, opened_disk disk,
     std::function<void(const std::string&)> warn = [](const std::string&) {},
     std::shared_ptr<shared_devices> devices = nullptr);
+
+/// Adds the group's tier in memory of a device. `warn`: as above. Errors: the allocator's.
+result<void> join_gpu_tier(caf::actor_system& system, group_parts& group, const group_plan& plan,
+                           const group_probes& probes, const devices_actor& devices,
+                           std::function<void(const std::string&)> log,
+                           std::function<void(const std::string&)> warn);
 
 /// The actors of one tier, in the order in which they end.
 std::vector<caf::actor> actors_of(const tier_parts& tier);

@@ -121,6 +121,8 @@ void end_groups(supervisor_pointer self) {
   for (const auto& group : state.groups)
     for (const caf::actor& member : actors_of(*group))
       end(member);
+  if (state.device_processes)
+    end(state.device_processes);
   if (state.copiers)
     for (const copier_actor& copier : state.copiers->all())
       end(copier);

@@ -27,11 +27,14 @@ std::shared_ptr<connection_environment> environment_of(supervisor_pointer self, 
   if (!state.with.regions.empty())
     environment->regions = state.with.regions[group];
   environment->teardown = state.with.teardown;
+  environment->populator = state.with.populator;
   environment->client_probe = state.with.probes[group].clients;
   environment->request_probe = state.with.probes[group].requests;
   environment->spaces = state.with.spaces;
   environment->log = state.with.log;
   environment->detail = state.with.detail;
+  environment->devices = state.device_processes;
+  environment->devices_shown = state.with.devices.board;
   environment->set_log_level = state.with.set_log_level;
   environment->shut_down = state.with.shut_down;
   return environment;
@@ -66,6 +69,16 @@ error start(supervisor_pointer self) {
   for (const copier_actor& copier : copiers)
     self->monitor(copier);
   state.copiers = std::make_shared<copier_pool>(std::move(copiers));
+  if (state.with.detached) {
+    devices_arguments devices = state.with.devices;
+    devices.place = state.with.place;
+    devices.device.copiers = state.copiers;
+    devices.device.teardown = state.with.teardown;
+    devices.device.log = state.with.log;
+    devices.device.warn = state.with.warn;
+    state.device_processes = spawn_devices(self->system(), std::move(devices));
+    self->monitor(state.device_processes);
+  }
   state.memory_ready.resize(state.with.groups.size(), false); // stays so without prefault
   for (size_t i = 0; i < state.with.groups.size(); ++i) {
     state.with.groups[i].detached = state.with.detached;
@@ -73,6 +86,11 @@ error start(supervisor_pointer self) {
     if (!group)
       return group.error();
     state.groups.push_back(*group);
+    if (state.with.groups[i].gpu && state.device_processes)
+      if (auto joined = join_gpu_tier(self->system(), **group, state.with.groups[i], state.with.probes[i],
+                                      state.device_processes, state.with.log, state.with.warn);
+          !joined)
+        return joined.error();
     for (const caf::actor& member : actors_of(**group))
       self->monitor(member);
     prepare_memory(self, i);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "actors/connection/listener_actor.hpp"
+#include "actors/gpu/devices_actor.hpp"
 #include "actors/supervision/group_builder.hpp"
 #include "metrics/exposition.hpp"
 
@@ -33,8 +34,9 @@ struct supervisor_arguments {
   std::vector<group_probes> probes;       ///< parallel to `groups`
   std::vector<region_budget_ptr> regions; ///< of the groups' clients, parallel to `groups`; empty: no bounds
   std::vector<listen_plan> listens;
-  teardown_ptr teardown;   ///< for clients' memory; of segments: in the plans
-  teardown_ptr lease_ends; ///< the same as in the plans
+  teardown_ptr teardown;                       ///< for clients' memory; of segments: in the plans
+  teardown_ptr lease_ends;                     ///< the same as in the plans
+  std::shared_ptr<region_populator> populator; ///< of clients' memory; null: nothing is mapped ahead
   /// The same in all plans. The daemon changes it on a reload.
   std::shared_ptr<std::atomic<bool>> cost_model = std::make_shared<std::atomic<bool>>(true);
   connection_limits limits;
@@ -42,6 +44,7 @@ struct supervisor_arguments {
   uint64_t copy_piece_bytes = 8ULL << 20;
   int copier_nice = 0;
   std::shared_ptr<metrics::copier_probe> copier_probe = std::make_shared<metrics::copier_probe>();
+  devices_arguments devices;         ///< its place, copiers and log are the supervisor's
   uint64_t prefault_piece_bytes = 0; ///< 0: no prefault
   boot_id boot;
   std::vector<std::string> ring_features;

@@ -32,6 +32,7 @@ struct supervisor_state {
   std::vector<memory_actor> memories; ///< parallel to the groups
   std::vector<listener_actor> listeners;
   metrics_actor metrics;
+  devices_actor device_processes; ///< null in tests on one thread
 
   shutdown_course course;
   std::set<caf::actor_addr> awaited; ///< actors whose end the present phase waits for

@@ -78,6 +78,7 @@ allocator_actor::behavior_type allocator_behavior(allocator_pointer self,
         settle(self);
       },
       [&queue](const usage_request&) { return queue.report(); },
+      [&queue](const check_space_request& request) { return queue.check(request); },
   };
 }
 

@@ -76,6 +76,7 @@ policy_actor::behavior_type policy_behavior(policy_pointer self, const policy_ar
       [&book](const victim_request& request) { return book.victims(request); },
       [&book](const admit_request& request) { return book.admit(request); },
       [&book](const set_policy_request& request) { return book.set_policy(request); },
+      [&book](const check_policy_request& request) { return book.check(request); },
       [&book](const policies_request&) { return book.report(); },
   };
 }

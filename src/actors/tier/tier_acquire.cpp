@@ -51,6 +51,8 @@ void take_space(tier_pointer self, answer<acquire_answer> reply, const acquire_r
   self->request(self->state.space, caf::infinite, std::move(space))
       .then(
           [self, reply, request, wanted, charge](const allocate_answer& granted) mutable {
+            self->state.granted.objects += granted.extents.size();
+            self->state.granted.bytes += bytes_of(granted.extents);
             unbook(self, charge);
             if (granted.failure.code != errc::ok) {
               count_refusal(self, request, granted.failure, wanted.objects.size());

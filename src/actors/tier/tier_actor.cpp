@@ -2,6 +2,7 @@
 
 #include "actors/tier/actor_release_sink.hpp"
 #include "actors/tier/bring_down.hpp"
+#include "actors/tier/check_slices.hpp"
 #include "actors/tier/tier_acquire.hpp"
 #include "actors/tier/tier_quota.hpp"
 #include "actors/tier/tier_round.hpp"
@@ -210,7 +211,8 @@ tier_actor::behavior_type tier_behavior(tier_pointer self, std::shared_ptr<tier_
                                        arguments->free_ahead_bytes, arguments->waiting_max, state.probe});
   self->link_to(state.space);
   if (state.keeper)
-    self->send(state.keeper, start_journal{caf::actor_cast<tier_actor>(self)});
+    self->send(state.keeper,
+               start_journal{caf::actor_cast<tier_actor>(self), state.objects().take_recorded()});
   settle(self);
   return {
       [self](const probe_request& request) { return on_probe(self, request); },
@@ -251,6 +253,10 @@ tier_actor::behavior_type tier_behavior(tier_pointer self, std::shared_ptr<tier_
         return empty_spaces_answer{{}, self->state.objects().empty_of(request.of)};
       },
       [self](const forget_spaces_notice& notice) { on_forget_spaces(self, notice); },
+      [self](const check_tier_request& request) { return on_check(self, request); },
+      [self](const check_held_request& request) { return on_check_held(self, request); },
+      [self](const end_check_notice& notice) { on_end_check(self, notice); },
+      [self](check_slice_notice) { on_check_slice(self); },
       [self](const tier_status_request&) { return on_status(self); },
       [self](const list_objects_request& request) { return on_list(self, request); },
       [self](const count_objects_request& request) {

@@ -1,6 +1,7 @@
 #include "actors/tier/tier_shell.hpp"
 
 #include "actors/tier/bring_down.hpp"
+#include "actors/tier/check_slices.hpp"
 #include "actors/tier/tier_quota.hpp"
 
 #include <caf/send.hpp>
@@ -54,6 +55,7 @@ void settle(tier_pointer self, std::vector<extent> freed, const space_ptr& of) {
   state.probe->leased(state.objects().leased_bytes());
   if (news.changed)
     serve_quotas(self);
+  check_now_and_then(self);
 }
 
 } // namespace terrace::actors

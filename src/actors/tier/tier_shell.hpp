@@ -28,6 +28,13 @@ struct tier_shell {
   std::shared_ptr<event_log> log;             ///< for subscribers; null in tests
   std::unique_ptr<quota_line> quota;          ///< null: tenants have no quotas
   std::shared_ptr<eviction_round> next_round; ///< the allocator's, while a tenant's is in progress
+  table_totals::sum granted;                  ///< extents that the allocator gave out, since the start
+  struct {
+    uint64_t walk = 0;      ///< the last one
+    bool asked = false;     ///< for by an operator
+    uint64_t changes = 0;   ///< since the last slice
+    bool slice_due = false; ///< or under way
+  } check;                  ///< see check_slices.hpp
 
   residency& objects() { return changes.objects(); }
 };

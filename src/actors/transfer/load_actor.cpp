@@ -3,6 +3,7 @@
 #include "actors/transfer/transfer_steps.hpp"
 #include "coroutine/task_event.hpp"
 #include "transfer/below_reading.hpp"
+#include "transfer/device_window.hpp"
 #include "transfer/load_window.hpp"
 
 #include <caf/actor_system.hpp>
@@ -29,16 +30,22 @@ using step = load_window::step;
 
 load_window::tiers_below below_of(const group_parts& group) {
   const auto& tiers = group.tiers();
-  return {.any = tiers.size() > 1,
-          .reads = std::any_of(tiers.begin(), tiers.end(), std::mem_fn(&tier_parts::reads_below))};
+  // What a device's tier has lost is looked for, and not found.
+  auto reads = [](const tier_parts& tier) { return tier.reads_below() || tier.device; };
+  return {.any = tiers.size() > 1, .reads = std::any_of(tiers.begin(), tiers.end(), reads)};
 }
 
 // ---- from below ----
 
 /// The objects of the window that the tiers below have, held.
 task<result<tier_holds>> hold_below(load_pointer self, const load_job& job, load_window& window) {
-  if (auto leased = window.leased_below())
+  if (auto leased = window.leased_below()) {
+    std::erase_if(*leased, [&job](const tier_hold& one) {
+      const tier_parts* tier = job.group->tier(one.tier);
+      return tier->device && !tier->reads(); // it is lost
+    });
     co_return std::move(*leased);
+  }
   std::vector<question<tier_actor, probe_request>> questions;
   for (const tier_parts& tier : job.group->tiers())
     if (tier.reads_below())
@@ -170,12 +177,22 @@ void offer_again(load_pointer self, const load_job& job, const load_window& wind
       self->send(tier.write_through, write_through_notice{job.in, window.objects(), held, {}});
 }
 
+/// A load into memory of a device is the second use of what host memory had: the device's tier gets it as well.
+void promote(load_pointer self, const load_job& job, const load_window& window) {
+  const tier_parts* tier = job.group->tier(tier_kind::gpu);
+  if (!tier || !tier->device->serves(job.target.device))
+    return;
+  if (hold_ptr held = window.from_host())
+    self->send(tier->write_through, write_through_notice{job.in, window.objects(), held, {}});
+}
+
 void deliver(load_pointer self, const load_job& job, load_window& window) {
   auto by_tier = window.deliver();
   for (const tier_parts& tier : job.group->tiers())
     if (uint64_t bytes = by_tier[static_cast<size_t>(tier.kind)]; bytes != 0)
       tier.probe->read(bytes);
   offer_again(self, job, window);
+  promote(self, job, window);
 }
 
 /// A window that is on its way into host memory, or there.
@@ -234,6 +251,38 @@ void make_way(load_pointer self, const load_job& job, load_course& course, comin
   coming.front() = begin_window(self, job, std::move(window), true);
 }
 
+// ---- on a device ----
+
+/// The next window, if it begins with what the tier in memory of the target's device has. False: it does not. `tries`
+/// becomes false when the tier has lost what it held.
+task<result<bool>> load_on_device(load_pointer self, const load_job& job, load_course& course, bool& tries) {
+  const tier_parts* tier = job.group->tier(tier_kind::gpu);
+  if (!tier || !tries || !tier->device->serves(job.target.device) || tier->index->empty())
+    co_return false;
+  device_window window(course, job.group->window_bytes);
+  hold_ptr held = window.leased();
+  if (!held) {
+    probe_request wanted{window.objects(), true, job.note_access};
+    auto found = co_await ask<probe_answer>(self, tier->tier, std::move(wanted), "GPU tier");
+    if (!found)
+      co_return tl::unexpected(found.error());
+    held = found->held;
+  }
+  if (!window.take_held(std::move(held)))
+    co_return false;
+  auto request = window.request();
+  auto copied = co_await ask<copy_answer>(self, tier->device->mover, std::move(request), "GPU tier");
+  auto lost = failure_of(copied);
+  if (lost.code == errc::not_found) {
+    tries = false;
+    co_return false;
+  }
+  if (lost.code != errc::ok)
+    co_return tl::unexpected(lost);
+  tier->probe->read(window.deliver());
+  co_return true;
+}
+
 // ---- pool by pool ----
 
 /// Holds the whole chain in host memory. False: it is not all there.
@@ -265,7 +314,7 @@ task<result<bool>> load_by_pool(load_pointer self, const load_job& job, load_cou
   for (size_t pool = 0; pool < job.objects_per_chunk; ++pool)
     for (load_window& window : windows) {
       auto copy = window.copy_pool(pool);
-      const copier_actor& copier = job.group->copiers->next();
+      copying_actor copier = copier_of(*job.group, job.target);
       auto copied = co_await ask<copy_answer>(self, copier, std::move(copy), "copier");
       if (auto lost = failure_of(copied); lost.code != errc::ok)
         co_return tl::unexpected(lost);
@@ -279,7 +328,15 @@ task<result<bool>> load_by_pool(load_pointer self, const load_job& job, load_cou
 
 task<error> load_by_chunk(load_pointer self, const load_job& job, load_course& course) {
   coming_windows coming;
+  bool on_device = job.target.device != nullptr;
   while (!course.complete()) {
+    if (on_device && coming.empty()) {
+      auto copied = co_await load_on_device(self, job, course, on_device);
+      if (!copied)
+        co_return copied.error();
+      if (*copied)
+        continue;
+    }
     begin_windows(self, job, course, coming);
     coming_window& first = *coming.front();
     task_event& brought = first.brought;
@@ -298,7 +355,7 @@ task<error> load_by_chunk(load_pointer self, const load_job& job, load_course& c
     }
     if (window.copies()) {
       auto copy = window.copy();
-      const copier_actor& copier = job.group->copiers->next();
+      copying_actor copier = copier_of(*job.group, job.target);
       auto copied = co_await ask<copy_answer>(self, copier, std::move(copy), "copier");
       if (auto lost = failure_of(copied); lost.code != errc::ok)
         co_return lost;

@@ -66,8 +66,14 @@ void leave_host(move_pointer self) {
 /// The credit that the notice carries comes back when its objects are written, or cannot be.
 void write_part(move_pointer self) {
   auto& state = self->state;
-  if (!state.course->writes() || !state.below.write_through) {
+  if (!state.below.write_through) {
     leave_host(self);
+    return;
+  }
+  if (!state.course->writes()) { // who has just written it may still be about to end its hold in host memory
+    self->request(state.below.write_through, caf::infinite, check_writes_request{})
+        .then([self](const check_writes_answer&) { leave_host(self); },
+              [self](const caf::error&) { leave_host(self); });
     return;
   }
   auto credit = std::make_shared<const write_credit>(

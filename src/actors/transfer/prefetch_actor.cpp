@@ -216,6 +216,7 @@ auto on_prefetch(prefetch_pointer self, const prefetch_job& job) {
   state.group = job.group;
   state.course = std::make_unique<prefetch_course>(job, *job.found, *job.expected, job.group->window_bytes);
   state.reading = std::make_shared<request_context>();
+  state.reading->work.begin();
   state.reading->group = job.context->group;
   state.reading->connection = job.context->connection;
   state.reading->request = job.context->request;

@@ -9,6 +9,7 @@
 #include <caf/stateful_actor.hpp>
 
 #include <algorithm>
+#include <cassert>
 #include <vector>
 
 namespace terrace::actors {
@@ -47,7 +48,7 @@ task<result<rest>> store_round(store_pointer self, const store_job& job, store_w
       window.copy(*acquired, job.runs, *job.group->memory, !credits.empty()); // tiers below need the sums
   copy.outside = job.source;
   copy.context = job.context;
-  const copier_actor& copier = job.group->copiers->next();
+  copying_actor copier = copier_of(*job.group, job.source);
   auto copied = co_await ask<copy_answer>(self, copier, std::move(copy), "copier");
   if (auto failure = failure_of(copied); failure.code != errc::ok)
     co_return tl::unexpected(failure); // the reservation ends with `acquired`: nothing of it was visible
@@ -114,7 +115,21 @@ task<error> take_credits(store_pointer self, const store_job& job, const store_w
   co_return error{};
 }
 
+/// The engine has written what is to be stored, before the store takes any memory.
+task<error> await_engine(store_pointer self, const store_job& job) {
+  assert(job.source.device != nullptr); // the verb refuses others
+  const device_actor& device = region_of(*job.source.device).device();
+  await_generation_request wanted = *job.after;
+  auto reached = co_await ask<await_generation_answer>(self, device, std::move(wanted), "device");
+  co_return failure_of(reached);
+}
+
 task<error> store_all(store_pointer self, const store_job& job, store_result& done) {
+  if (job.after) {
+    auto failure = co_await await_engine(self, job);
+    if (failure.code != errc::ok)
+      co_return failure;
+  }
   unsigned halvings = 0; // of the window, because there was no space for more
   for (size_t begin = 0; begin != job.objects->size();) {
     auto part = window_at(job.objects, job.objects_per_chunk, begin,

@@ -1,6 +1,7 @@
 // A tier of a trust group: everything its users need.
 #pragma once
 
+#include "actors/gpu/device_tier.hpp"
 #include "actors/interfaces.hpp"
 #include "metrics/tier_probe.hpp"
 #include "tier/demotion_mode.hpp"
@@ -29,6 +30,8 @@ struct tier_parts {
   demotion_mode demotion = demotion_mode::off; ///< when it gets what host memory has
   std::shared_ptr<const read_meter>
       meter; ///< how fast it is read; null: nobody measures it, and it is always read
+  std::shared_ptr<const device_tier>
+      device; ///< of a GPU tier: it also copies to regions of its device, and what it had is lost while it does not read
   /// Whether objects served by the first tier are offered to this one again, because it may lack them. Null:
   /// never.
   std::shared_ptr<const std::atomic<bool>> second_looks;

@@ -52,6 +52,8 @@ struct group_parts : tier_list<tier_parts>, volume_state {
   std::shared_ptr<tenant_board> host_tenants, disk_tenants;          ///< for metrics; null: none
   std::shared_ptr<event_log> events = std::make_shared<event_log>(); ///< of all tiers
   std::shared_ptr<copier_pool> copiers;
+  std::shared_ptr<std::atomic<bool>> checking =
+      std::make_shared<std::atomic<bool>>(false);      ///< one check at a time
   std::shared_ptr<const std::atomic<bool>> cost_model; ///< what clients compute faster is left to them
   std::atomic<uint64_t> window_bytes{64ULL
                                      << 20}; ///< limit of the arena bytes that a transfer holds at a time

@@ -2,6 +2,7 @@
 // write the same objects, and end with one answer.
 #pragma once
 
+#include "actors/gpu/device_actor.hpp"
 #include "actors/transfer/transfer_arguments.hpp"
 #include "coroutine/answer.hpp"
 #include "coroutine/ask.hpp"
@@ -16,6 +17,13 @@ namespace terrace::actors {
 template <class Answer>
 error failure_of(const result<Answer>& answer) {
   return answer ? answer->failure : answer.error();
+}
+
+/// Who copies between the arena and this memory: its device, or the next copier.
+inline copying_actor copier_of(const group_parts& group, const outside_memory& memory) {
+  if (memory.device != nullptr)
+    return region_of(*memory.device).device();
+  return group.copiers->next();
 }
 
 /// One job from start to answer. After a failure the actor ends.

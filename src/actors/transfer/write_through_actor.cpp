@@ -147,6 +147,16 @@ task<error> bring_down(write_through_pointer self, write_passage& pass) {
   co_return published ? error{} : published.error();
 }
 
+/// Until those have ended, too: what they wrote is there, and they no longer hold it in host memory.
+task<> await_others(write_through_pointer self, write_passage& pass) {
+  const auto& with = self->state.with;
+  auto written = pass.await_others();
+  auto settled = co_await ask<await_answer>(self, with.tier, std::move(written), "disk tier");
+  confirm_request turn; // meanwhile this actor is told that they are published, and ends their holds
+  auto told = co_await ask<confirm_answer>(self, with.host_tier, std::move(turn), "host tier");
+  (void) settled, (void) told; // if a tier has ended, there is nobody to wait for
+}
+
 // ---- the queue ----
 
 void start_next(write_through_pointer self);
@@ -154,6 +164,10 @@ void start_next(write_through_pointer self);
 /// The holds of the notice end with the passage.
 task<> write_through(write_through_pointer self, write_passage pass, uint64_t number) {
   auto failure = co_await bring_down(self, pass);
+  if (pass.others_write()) {
+    auto others = await_others(self, pass);
+    co_await others;
+  }
   auto& state = self->state;
   if (failure.code != errc::ok)
     refuse(self, pass, refusal_reason::failed, pass.to_write());
@@ -240,6 +254,9 @@ write_through_behavior(write_through_pointer self,
       [self](const write_credit_request& request) { return on_credit_request(self, request); },
       [self](const write_credit_notice& notice) { self->state.credits->take_back(notice); },
       [self](sweep_notice) { self->state.credits->sweep(); },
+      [self](check_writes_request) {
+        return check_writes_answer{{}, self->state.line->idle() && self->state.passages.empty()};
+      },
   };
 }
 

@@ -1,7 +1,9 @@
 #include "driver/machine.hpp"
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <sys/mman.h>
 #include <thread>
 #include <unistd.h>
@@ -24,6 +26,7 @@ machine& machine::get() {
     auto* made = new machine;
     made->owner_pid = getpid();
     made->start(2, 256 << 20, 1);
+    made->follow_script();
     return made;
   }();
   return one;
@@ -68,6 +71,28 @@ void machine::start(unsigned device_count, uint64_t device_bytes, uint64_t seed)
   violations.clear();
   random.seed(seed);
   changed.notify_all();
+}
+
+void machine::follow_script() {
+  const char* path = std::getenv("TERRACE_SIMULATION");
+  if (path == nullptr)
+    return;
+  strict = true;
+  std::ifstream script(path);
+  std::string word, function;
+  while (script >> word >> function)
+    if (word == "hang")
+      hang_in = function;
+    else if (word == "lose")
+      execution_fault = status::ecc_uncorrectable;
+}
+
+void machine::violation(std::string text) {
+  if (strict) {
+    std::fprintf(stderr, "the simulated driver: %s\n", text.c_str());
+    std::abort();
+  }
+  violations.push_back(std::move(text));
 }
 
 std::shared_ptr<context> machine::current() {

@@ -151,7 +151,11 @@ struct machine {
   // All below with the lock.
 
   void start(unsigned device_count, uint64_t device_bytes, uint64_t seed);
-  void violation(std::string text) { violations.push_back(std::move(text)); }
+  void violation(std::string text);
+  /// For processes that no test controls: faults of the file that TERRACE_SIMULATION names, "hang FUNCTION" or "lose
+  /// context"; there a violation ends the process.
+  void follow_script();
+  bool strict = false;
   template <class Handle>
   Handle new_handle() {
     next_handle += 64;

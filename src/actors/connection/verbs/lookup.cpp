@@ -109,6 +109,72 @@ lookup_request request_of(connection& client, const connection::request& what, c
   return request;
 }
 
+// ---- what the last lookup of the session found ----
+
+const tier_parts& host_tier(connection& client) { return client.group().tiers().front(); }
+
+/// Of a lookup in a session: whether what is known of its prefix matters. A lease has to hold all of it, and beside a faster
+/// tier it is not known which of the two has a chunk now.
+bool uses_known(connection& client, const wire::Lookup& asked, const subject& of) {
+  uint32_t tiers = tiers_of(asked, of.in->defaults);
+  bool host = tiers == 0 || (tiers >> static_cast<unsigned>(tier_kind::host) & 1) != 0;
+  const auto& all = client.group().tiers();
+  bool fastest = all.front().kind == tier_kind::host &&
+                 std::none_of(all.begin(), all.end(),
+                              [](const tier_parts& tier) { return tier.kind < tier_kind::host; });
+  return asked.prefix()->session() != nullptr && !of.lease_wanted && of.loads && host && fastest &&
+         !has_trailing_pools(of.in->what->spec);
+}
+
+/// Whether only the rest of the prompt is needed: the answer tells nothing else of the chunks before it.
+bool wants_rest(connection& client, const wire::Lookup& asked, const subject& of) {
+  return uses_known(client, asked, of) && !asked.digests() && !of.logits_wanted && !of.tail_wanted &&
+         !of.name;
+}
+
+prefix_ptr behind(const chunk_prefix& whole, size_t chunks, uint32_t chunk_tokens) {
+  auto rest = std::make_shared<chunk_prefix>();
+  rest->chunks.assign(whole.chunks.begin() + static_cast<std::ptrdiff_t>(chunks), whole.chunks.end());
+  rest->first_token = whole.first_token + chunks * chunk_tokens;
+  rest->prompt_tokens = whole.prompt_tokens;
+  rest->tail_tokens = whole.tail_tokens;
+  return rest;
+}
+
+/// What is looked for of a candidate, behind what is known.
+struct searched_part {
+  prefix_ptr prefix;
+  bool remembers = false;    ///< the session remembers what is found
+  uint32_t known = 0;        ///< chunks before `prefix`
+  departure_counts before{}; ///< of host memory, read before it was known
+};
+
+/// At least one chunk remains.
+searched_part part_of(connection& client, const wire::Lookup& asked, const subject& of) {
+  searched_part part{of.candidates.back().prefix, uses_known(client, asked, of), of.turn.left_out,
+                     of.turn.before};
+  if (!part.remembers || part.known != 0 || part.prefix->chunks.empty())
+    return part;
+  part.before = host_tier(client).index->table().departures();
+  part.known = std::min(still_known(of.turn.after->known(), part.before, of.turn.held_chunks),
+                        static_cast<uint32_t>(part.prefix->chunks.size()) - 1);
+  if (part.known != 0)
+    part.prefix = behind(*part.prefix, part.known, of.in->what->spec.chunk_tokens);
+  return part;
+}
+
+/// What was not looked for counts as found in host memory, and the session remembers what is there.
+void add_known(connection& client, subject& of, const searched_part& part, prefix_plan& plan) {
+  const space_spec& spec = of.in->what->spec;
+  if (part.known != 0) {
+    plan = behind_known(std::move(plan), part.known, spec.chunk_tokens);
+    host_tier(client).probe->hit(part.known * chunk_layout(spec).objects_per_chunk());
+  }
+  size_t whole = part.known + part.prefix->whole_chunks(); // what follows is not of the chain
+  known_prefix found{leading_host_chunks(plan), part.before};
+  of.turn.after = std::make_shared<const session_state>(of.turn.after->with_known(found.first(whole)));
+}
+
 /// Calls `then` with what was found, or refuses the request.
 void run_lookup(connection& client, const connection::request& what, lookup_request request,
                 std::function<void(const lookup_answer&)> then) {
@@ -139,7 +205,8 @@ void found_some(connection& client, const connection::request& what, const subje
 /// `body`: keeps the frame of `asked`; null while it is served, if there is one candidate.
 void search(connection& client, const connection::request& what, const wire::Lookup& asked, subject of,
             const keep_alive& body) {
-  auto request = request_of(client, what, asked, of, of.candidates.back().prefix);
+  auto part = part_of(client, asked, of);
+  auto request = request_of(client, what, asked, of, part.prefix);
   request.plan.logits = of.candidates.back().entry != nullptr;
   request.hold = of.lease_wanted;
   request.account = client.leased();
@@ -149,16 +216,19 @@ void search(connection& client, const connection::request& what, const wire::Loo
     client.use_for_inference(what, asked.options(), request.objects);
     client.tell_shadows(what, asked.options(), of.in->what, of.prefix);
   }
-  run_lookup(client, what, std::move(request),
-             [&client, what, &asked, of = std::move(of), body](const lookup_answer& found) {
-               if (of.candidates.size() == 1 || found.plan.found_chunks >= of.candidates.back().enough) {
-                 found_some(client, what, of, found);
-                 return;
-               }
-               subject next = of;
-               next.candidates.pop_back();
-               search(client, what, asked, std::move(next), body);
-             });
+  run_lookup(
+      client, what, std::move(request),
+      [&client, what, &asked, of = std::move(of), body, part](lookup_answer found) mutable { // called once
+        if (part.remembers)
+          add_known(client, of, part, found.plan);
+        if (of.candidates.size() == 1 || found.plan.found_chunks >= of.candidates.back().enough) {
+          found_some(client, what, of, std::move(found));
+          return;
+        }
+        subject next = of;
+        next.candidates.pop_back();
+        search(client, what, asked, std::move(next), body);
+      });
 }
 
 /// The chunks up to the end of the saved turn, its tail included.
@@ -175,13 +245,9 @@ prefix_ptr up_to(const saved_turn& saved, const chunk_prefix& whole) {
 /// Without a hold: whether anything is present behind the whole chunks of the saved turn. If so, that is more than its tail.
 void search_behind(connection& client, const connection::request& what, const wire::Lookup& asked, subject of,
                    const saved_turn& saved, const keep_alive& body) {
-  auto behind = std::make_shared<chunk_prefix>();
-  behind->chunks.assign(of.prefix->chunks.begin() + static_cast<std::ptrdiff_t>(saved.chunks),
-                        of.prefix->chunks.end());
-  behind->first_token = saved.chunks * of.in->what->spec.chunk_tokens;
-  behind->prompt_tokens = of.prefix->prompt_tokens;
   size_t more = saved.chunks + 1;
-  auto request = request_of(client, what, asked, of, behind);
+  auto request =
+      request_of(client, what, asked, of, behind(*of.prefix, saved.chunks, of.in->what->spec.chunk_tokens));
   run_lookup(client, what, std::move(request),
              [&client, what, &asked, of = std::move(of), more, body](const lookup_answer& found) {
                subject next = of;
@@ -268,14 +334,17 @@ void begin(connection& client, const connection::request& what, const wire::Look
            keep_alive body) {
   auto in = of.in;
   if (asked.prefix()->session() != nullptr) {
-    with_turn(client, what, *in, *asked.prefix(), of.logits_wanted,
-              [&client, what, &asked, of = std::move(of), body = std::move(body)](
-                  chunk_prefix prefix, const hashed_turn& turn, const keep_alive& hashed) {
-                subject ready = of;
-                ready.turn = turn;
-                set_prefix(ready, std::move(prefix));
-                look_up(client, what, asked, std::move(ready), body ? body : hashed);
-              });
+    auto then = [&client, what, &asked, of, body](chunk_prefix prefix, const hashed_turn& turn,
+                                                  const keep_alive& hashed) {
+      subject ready = of;
+      ready.turn = turn;
+      set_prefix(ready, std::move(prefix));
+      look_up(client, what, asked, std::move(ready), body ? body : hashed);
+    };
+    if (wants_rest(client, asked, of))
+      with_rest_of_turn(client, what, *in, *asked.prefix(), std::move(then));
+    else
+      with_turn(client, what, *in, *asked.prefix(), of.logits_wanted, std::move(then));
     return;
   }
   auto* chunks_of = of.logits_wanted ? &with_prompt_chunks : &with_chunks;

@@ -1,5 +1,8 @@
-// register_region: client memory that the daemon may copy from and into.
+// register_region: client memory that the daemon may copy from and into, of the host or of a device.
 #include "actors/connection/verbs.hpp"
+
+#include <algorithm>
+#include <cstddef>
 
 namespace terrace::actors::verbs {
 
@@ -10,6 +13,17 @@ struct registration {
   uint64_t bytes = 0;
   bool again = false; ///< regions that were being unmapped have given their bytes back
 };
+
+void add_region(connection& client, const connection::request& what, client_region_ptr region) {
+  bool mapped = region->mapped();
+  auto id = client.holdings().add(std::move(region));
+  client.show();
+  if (!client.ok(what, id))
+    return;
+  client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
+    return wire::CreateRegisterRegionAnswer(body, static_cast<uint32_t>(*id), mapped);
+  });
+}
 
 void try_registration(connection& client, const connection::request& what, registration asked) {
   if (!what.context->live()) {
@@ -24,18 +38,43 @@ void try_registration(connection& client, const connection::request& what, regis
   }
   if (!client.ok(what, charge))
     return;
-  auto region = client_region::open(std::move(*asked.memory), asked.bytes,
-                                    {std::move(*charge), client.environment().teardown});
-  if (!client.ok(what, region))
+  auto region = client_region::open(
+      std::move(*asked.memory), asked.bytes,
+      {std::move(*charge), client.environment().teardown, client.environment().populator});
+  if (client.ok(what, region))
+    add_region(client, what, std::move(*region));
+}
+
+/// It is mapped by the process of the device, so it is charged for as long as it is registered.
+void on_imported(connection& client, const connection::request& what, uint64_t bytes,
+                 const import_region_answer& imported) {
+  if (!client.ok(what, imported.failure))
     return;
-  bool mapped = (*region)->mapped();
-  auto id = client.holdings().add(std::move(*region));
-  client.show();
-  if (!client.ok(what, id))
-    return;
-  client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
-    return wire::CreateRegisterRegionAnswer(body, static_cast<uint32_t>(*id), mapped);
-  });
+  auto charge = client.regions()->take(bytes);
+  if (client.ok(what, charge))
+    add_region(client, what, client_region::of_device(imported.memory, bytes, {std::move(*charge), nullptr}));
+}
+
+void register_of_device(connection& client, const connection::request& what,
+                        const wire::RegisterRegion& asked, std::shared_ptr<unique_fd> memory) {
+  import_region_request wanted;
+  wanted.bytes = asked.bytes();
+  wanted.context = what.context;
+  if (asked.kind() == wire::RegionKind::cuda_ipc) // a vector of this size: bounds.cpp
+    std::transform(asked.handle()->begin(), asked.handle()->end(), wanted.handle.begin(),
+                   [](uint8_t byte) { return static_cast<std::byte>(byte); });
+  else
+    wanted.descriptor = std::move(memory);
+  client.ask(what, client.environment().devices, open_device_request{asked.device()->str()},
+             "the actor of the devices has ended",
+             [&client, what, wanted = std::move(wanted)](const open_device_answer& opened) {
+               if (!client.ok(what, opened.failure))
+                 return;
+               client.ask(what, opened.device, wanted, "the device's actor has ended",
+                          [&client, what, bytes = wanted.bytes](const import_region_answer& imported) {
+                            on_imported(client, what, bytes, imported);
+                          });
+             });
 }
 
 } // namespace
@@ -44,11 +83,12 @@ void register_region(connection& client, const connection::request& what, const 
                      protocol::descriptor_list& descriptors) {
   std::shared_ptr<unique_fd> memory(new unique_fd(std::move(descriptors[0])),
                                     deleted_by{client.environment().teardown});
-  if (asked.kind() != wire::RegionKind::memfd) {
-    client.refuse(what, {errc::unsupported, "this daemon was started without GPU memory; register a memfd"});
-    return;
-  }
-  try_registration(client, what, {std::move(memory), asked.bytes()});
+  if (asked.kind() == wire::RegionKind::memfd)
+    try_registration(client, what, {std::move(memory), asked.bytes()});
+  else if (!client.environment().devices)
+    client.refuse(what, {errc::unsupported, "this daemon serves no devices; register a memfd"});
+  else
+    register_of_device(client, what, asked, std::move(memory));
 }
 
 } // namespace terrace::actors::verbs

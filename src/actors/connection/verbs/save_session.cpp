@@ -69,7 +69,7 @@ void save_held(const saving_ptr& of, const lookup_answer& found, uint64_t bytes 
                        client.environment().now());
   bytes = std::max(bytes, host_bytes_of(*held));
   save_turn(
-      client, of->what, of->turn, session_hold{held, bytes, held_bytes_max(client)},
+      client, of->what, of->turn, session_hold{held, bytes, held_bytes_max(client), host_chunks_of(*held)},
       [of, held](const std::string& unheld) { answer_save(*of, unheld.empty() ? held : nullptr, unheld); });
 }
 

@@ -5,6 +5,10 @@
 #include "actors/connection/verbs/run_transfer.hpp"
 #include "actors/transfer/store_actor.hpp"
 
+#include <fcntl.h>
+
+#include <optional>
+
 namespace terrace::actors::verbs {
 
 namespace {
@@ -24,21 +28,56 @@ void start(connection& client, const connection::request& what, store_job job,
                              });
 }
 
+/// What a store out of a device's memory waits for. False: it is wrong, and the request was refused.
+bool take_generation(connection& client, const connection::request& what, const wire::Store& asked,
+                     const client_region_ptr& region, std::optional<await_generation_request>& after) {
+  if (asked.after() == nullptr)
+    return true;
+  if (!region->device()) {
+    client.refuse(what,
+                  {errc::bad_request, "after: expected a region in device memory; a client that stores from "
+                                      "host memory writes it before its request"});
+    return false;
+  }
+  auto page = client.find_region(what, asked.after()->region());
+  if (!page)
+    return false;
+  if (page->device() || asked.after()->offset() % sizeof(uint32_t) != 0 ||
+      asked.after()->offset() / sizeof(uint32_t) >= gpu::generation_page::slots_max) {
+    client.refuse(what, {errc::bad_request, "after: expected a counter of 4 bytes in the first " +
+                                                std::to_string(gpu::generation_page::slots_max * 4) +
+                                                " bytes of a region that is a memfd"});
+    return false;
+  }
+  auto own = std::make_shared<unique_fd>(::fcntl(page->fd(), F_DUPFD_CLOEXEC, 0));
+  if (!*own) {
+    client.refuse(what, {errc::busy, "the daemon has no descriptors left"});
+    return false;
+  }
+  gpu::generation wanted{static_cast<uint32_t>(asked.after()->offset() / sizeof(uint32_t)),
+                         asked.after()->value()};
+  after = {std::move(own), wanted, region->device(), what.context};
+  return true;
+}
+
 void store_objects(connection& client, const connection::request& what, const run_lists& runs,
                    const std::shared_ptr<const client_region>& region, const client_space_ptr& in,
-                   const batch_ptr& objects, size_t per_chunk) {
-  with_runs(client, what, runs, objects, region->size(),
-            [&client, what, region, in, objects, per_chunk](std::shared_ptr<const scatter_gather> checked) {
-              store_job job;
-              job.group = client.group_handle();
-              job.in = in->what;
-              job.objects = objects;
-              job.objects_per_chunk = per_chunk;
-              job.runs = std::move(checked);
-              job.source = outside(region);
-              job.context = what.context;
-              start(client, what, std::move(job), in->probe);
-            });
+                   const batch_ptr& objects, size_t per_chunk,
+                   const std::optional<await_generation_request>& after) {
+  with_runs(
+      client, what, runs, objects, region->size(),
+      [&client, what, region, in, objects, per_chunk, after](std::shared_ptr<const scatter_gather> checked) {
+        store_job job;
+        job.group = client.group_handle();
+        job.in = in->what;
+        job.objects = objects;
+        job.objects_per_chunk = per_chunk;
+        job.runs = std::move(checked);
+        job.source = outside(region);
+        job.after = after;
+        job.context = what.context;
+        start(client, what, std::move(job), in->probe);
+      });
 }
 
 } // namespace
@@ -52,6 +91,9 @@ void store(connection& client, const connection::request& what, const wire::Stor
   auto region = client.find_region(what, asked.region());
   if (!region)
     return;
+  std::optional<await_generation_request> after;
+  if (!take_generation(client, what, asked, region, after))
+    return;
   if (client.stores_nothing(asked.options(), *in)) {
     client.reply(what,
                  [](flatbuffers::FlatBufferBuilder& body) { return wire::CreateStoreAnswer(body, 0, 0, 0); });
@@ -59,9 +101,9 @@ void store(connection& client, const connection::request& what, const wire::Stor
   }
   with_prefix_objects(
       client, what, in, asked, with_stored_chunks,
-      [&client, what, region, in, runs = runs_of(client, *asked.runs(), asked.runs_per_object())](
+      [&client, what, region, in, after, runs = runs_of(client, *asked.runs(), asked.runs_per_object())](
           const chunk_prefix&, const transfer_scope& scope, const batch_ptr& objects) {
-        store_objects(client, what, runs, region, in, objects, scope.pools.size());
+        store_objects(client, what, runs, region, in, objects, scope.pools.size(), after);
       });
 }
 

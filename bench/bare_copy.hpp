@@ -1,0 +1,23 @@
+// The limit of copies: memcpy between two mappings, by as many threads as the other side copies with.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace terrace::bench {
+
+struct copy_plan {
+  uint64_t total_bytes = 0;
+  uint64_t piece_bytes = 0; ///< divides both sides and the total
+  size_t threads = 1;
+};
+
+/// Copies `total_bytes` in pieces, the smaller side used round and round; the threads take the next piece in turns, as the
+/// daemon's copiers do. Seconds.
+double seconds_to_copy(const copy_plan& what, std::span<uint8_t> to, std::span<const uint8_t> from);
+
+/// Threads of a default daemon that copy: `copier.threads` in docs/configuration.md.
+size_t default_copiers();
+
+} // namespace terrace::bench

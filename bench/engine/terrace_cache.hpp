@@ -1,0 +1,42 @@
+// The daemon as the engine's cache: a chunk is a block, and an object is copied to and from its place in the paged KV.
+#pragma once
+
+#include "bench/engine/prefix_cache.hpp"
+#include "client/client.hpp"
+
+namespace terrace::bench {
+
+/// Ends the program if the daemon refuses a request: an engine would compute instead, but a benchmark and a test have
+/// nothing to show then.
+class terrace_cache : public prefix_cache {
+ public:
+  /// `name` makes a space of its own.
+  terrace_cache(const std::string& socket, const std::string& name, const model_shape& shape,
+                const paged_kv& kv);
+
+  restored restore(std::span<const uint32_t> tokens, std::span<const uint32_t> table) override;
+  void keep(std::span<const uint32_t> tokens, std::span<const uint32_t> table,
+            std::span<const float> logits) override;
+  void keep_blocks(std::span<const uint32_t> tokens, std::span<const uint32_t> table) override;
+
+  /// Leaves the whole blocks of these tokens on disk alone. They must not be on their way there already.
+  void move_to_disk(std::span<const uint32_t> tokens);
+
+  /// Tokens whose KV has come from the daemon so far.
+  size_t tokens_restored() const { return tokens_restored_; }
+  /// Of their bytes, those that were on disk alone.
+  uint64_t bytes_from_disk() const { return bytes_from_disk_; }
+
+ private:
+  void store(std::span<const uint32_t> tokens, std::span<const uint32_t> table);
+  std::vector<client::run> runs_of(std::span<const uint32_t> table, size_t blocks) const;
+
+  const paged_kv& kv_;
+  client::connection daemon_;
+  client::space space_;
+  client::registered_region region_;
+  size_t tokens_restored_ = 0;
+  uint64_t bytes_from_disk_ = 0;
+};
+
+} // namespace terrace::bench

@@ -1,0 +1,35 @@
+// CHECK: counts everything of a trust group again and compares it with what is kept. One actor per check, one check per group
+// at a time.
+//
+// It works part by part, each in a short turn of the actor that has it, so requests are served in between. What changes
+// meanwhile never counts as a difference:
+// - a part of a tier is compared by its policy, allocator and journals with what they know at that point of the tier's
+//   messages to them (tier/check_messages.hpp);
+// - references to an object are compared with its holds only if the object has not changed since before the first reference
+//   was asked for;
+// - holds that belong to nobody but a request, and what is charged for leases, only if no request was in progress from the
+//   begin to the end.
+#pragma once
+
+#include "actors/connection/client_record.hpp"
+#include "actors/transfer/transfer_arguments.hpp"
+#include "connection/check_messages.hpp"
+
+#include <memory>
+
+namespace terrace::actors {
+
+struct check_job {
+  group_ptr group;
+  std::shared_ptr<const connected_clients> clients;
+  context_ptr
+      context; ///< of the request: the only one that may be in progress for the group to count as idle
+};
+
+/// Answers a `check_job` with a `check_report`, and ends. Error of the report: `busy`, while another check is in progress.
+caf::actor spawn_check(caf::actor_system& system);
+
+} // namespace terrace::actors
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::check_job)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::check_report)

@@ -1,0 +1,411 @@
+#include "actors/gpu/device_state.hpp"
+
+#include "actors/disk/stall_tick.hpp"
+
+#include <caf/actor_cast.hpp>
+#include <caf/send.hpp>
+
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+namespace terrace::actors {
+
+namespace {
+
+using gpu::process_verb;
+using metrics::device_phase;
+
+constexpr uint64_t exit_tag = 1;
+constexpr uint64_t deadline_tag = 2;
+
+/// Of a device, those of which an answer of the process or of the kernel is awaited included.
+constexpr size_t device_regions_max = 1024;
+
+result<std::shared_ptr<device_staging>> make_staging(uint64_t bytes, const teardown_ptr& by) {
+  std::shared_ptr<device_staging> made(new device_staging, deleted_by{by});
+  made->descriptor =
+      std::make_shared<unique_fd>(::memfd_create("terrace-device-staging", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!*made->descriptor || ::ftruncate(made->descriptor->get(), static_cast<off_t>(bytes)) != 0)
+    return fail(errc::no_space,
+                "no staging memory of " + std::to_string(bytes) + " bytes (gpu.staging_bytes)");
+  auto memory = mapping::map(made->descriptor->get(), bytes, true);
+  if (!memory)
+    return tl::unexpected(memory.error());
+  made->memory = std::move(*memory);
+  made->slot_bytes = bytes / device_staging::slots;
+  return made;
+}
+
+std::string subject(device_pointer self) { return "device " + self->state.with.probe->name(); }
+
+void fail_imports(device_pointer self, const error& why) {
+  for (auto& each : std::exchange(self->state.imports, {}))
+    each.reply.fail(why);
+}
+
+/// Its end arrives through its pidfd.
+void kill_process(device_pointer self) {
+  auto& state = self->state;
+  state.now = device_state::phase::ending;
+  state.child.kill();
+  if (state.child.socket())
+    ::shutdown(state.child.socket()->get(), SHUT_RDWR); // ends the operations in the ring
+}
+
+void tell_watchers(device_pointer self, bool serves) {
+  for (const device_watcher& each : self->state.watchers)
+    self->send(each, device_changed_notice{serves});
+}
+
+/// The process is being ended, and what it has in flight is in its hands until then.
+void lose_process(device_pointer self, const error& why) {
+  auto& state = self->state;
+  if (state.now == device_state::phase::absent || state.now == device_state::phase::ending)
+    return;
+  kill_process(self);
+  state.with.probe->failed();
+  state.with.probe->enters(device_phase::degraded, why.text);
+  state.with.warn(subject(self) + ": " + why.text);
+  error gone{errc::gone,
+             subject(self) + ": " + why.text +
+                 "; its regions are gone. Unregister them, which is answered when nothing accesses "
+                 "them any more, and register them again"};
+  for (auto& [id, each] : std::exchange(state.asked, {})) {
+    if (each.watched) {
+      state.watch.ended(*each.watched);
+      state.free_tags.push_back(*each.watched);
+    }
+    each.then(gone, {});
+  }
+  fail_imports(self, {why.code, subject(self) + ": " + why.text});
+  fail_line(self, gone);
+  tell_watchers(self, false);
+}
+
+/// Nothing of the process is left: nobody accesses its regions.
+void on_process_ended(device_pointer self) {
+  auto& state = self->state;
+  if (state.receiving || state.sending || state.watching_exit)
+    return;
+  for (auto& [id, each] : std::exchange(state.asked, {})) // awaits that were given up
+    each.then(no_such_process(self), {});
+  state.socket.reset();
+  state.child = {};
+  state.staging.reset();
+  state.free_slots.clear();
+  for (auto& [id, region] : std::exchange(state.regions, {}))
+    for (auto& end : region.ends)
+      end.deliver(end_region_answer{});
+  state.now = device_state::phase::absent;
+  state.with.probe->shows_process(0);
+  show_regions(self);
+  go_on(self);
+}
+
+void start_process(device_pointer self) {
+  auto& state = self->state;
+  state.now = device_state::phase::starting;
+  ++state.process;
+  state.with.probe->started();
+  state.with.probe->enters(device_phase::starting);
+  // Starting a program blocks until it has begun.
+  self->system().spawn<caf::detached>(
+      [device = state.with.probe->name(),
+       to = caf::actor_cast<caf::strong_actor_ptr>(self)](caf::event_based_actor* starter) {
+        child_started notice{std::make_shared<result<gpu::device_child>>(gpu::device_child::start(device))};
+        caf::anon_send(caf::actor_cast<caf::actor>(to), std::move(notice));
+        starter->quit();
+      });
+}
+
+void watch_exit(device_pointer self) {
+  runtime::io_request exit;
+  exit.code = runtime::io_code::poll;
+  exit.fd = self->state.child.pidfd();
+  exit.events = POLLIN;
+  self->state.watching_exit = true;
+  self->port().submit(std::move(exit), caf::actor_cast<caf::strong_actor_ptr>(self), exit_tag);
+}
+
+void end_quietly(device_pointer self) {
+  auto& state = self->state;
+  state.with.probe->enters(device_phase::idle);
+  state.with.log(subject(self) + ": nobody has registered memory of it any more; its process ends");
+  kill_process(self);
+}
+
+void on_region_mapped(device_pointer self, uint64_t id, uint64_t bytes, const error& failure,
+                      answer<import_region_answer>& reply) {
+  auto& state = self->state;
+  if (failure.code != errc::ok) {
+    if (state.now == device_state::phase::ready)
+      state.regions.erase(id);
+    reply.fail(failure);
+  } else {
+    import_region_answer done;
+    done.memory = std::make_shared<device_region>(caf::actor_cast<device_actor>(self), id, state.process);
+    state.regions[id].bytes = bytes;
+    reply.deliver(std::move(done));
+  }
+  show_regions(self);
+  go_on(self);
+}
+
+void send_import(device_pointer self, waiting_import wanted) {
+  auto& state = self->state;
+  uint64_t id = state.next_id;
+  uint64_t bytes = wanted.what.bytes;
+  state.regions[id]; // counts, and keeps the process
+  process_packet packet;
+  packet.what.verb = wanted.what.own          ? process_verb::allocate
+                     : wanted.what.descriptor ? process_verb::import_memory
+                                              : process_verb::import_handle;
+  packet.what.region = id;
+  packet.what.bytes = bytes;
+  packet.what.handle = wanted.what.handle;
+  packet.descriptor = std::move(wanted.what.descriptor);
+  ask_process(
+      self, std::move(packet), true,
+      [self, id, bytes, reply = std::move(wanted.reply)](const error& failure, const std::string&) mutable {
+        on_region_mapped(self, id, bytes, failure, reply);
+      });
+}
+
+void forget_region(device_pointer self, uint64_t id) {
+  process_packet packet;
+  packet.what.verb = process_verb::forget;
+  packet.what.region = id;
+  ask_process(self, std::move(packet), true, [self, id](const error& failure, const std::string&) {
+    auto& state = self->state;
+    auto region = state.regions.find(id);
+    if (failure.code != errc::ok || region == state.regions.end())
+      return; // it ends with the process
+    for (auto& end : region->second.ends)
+      end.deliver(end_region_answer{});
+    state.regions.erase(region);
+    show_regions(self);
+    go_on(self);
+  });
+}
+
+void on_packet_from_process(device_pointer self, const gpu::process_message& message) {
+  auto& state = self->state;
+  auto found = state.asked.find(message.id);
+  if (message.verb != process_verb::done || found == state.asked.end()) {
+    lose_process(self, {errc::internal, "its process sent something else than an answer"});
+    return;
+  }
+  auto answered = std::move(found->second);
+  state.asked.erase(found);
+  if (answered.watched) {
+    state.watch.ended(*answered.watched);
+    state.free_tags.push_back(*answered.watched);
+  }
+  error failure{message.code, message.code == errc::ok ? std::string() : message.text};
+  answered.then(failure, message.text);
+  // The device is lost, and so is everything in its context.
+  if (failure.code == errc::gone)
+    lose_process(self, failure);
+}
+
+void on_received(device_pointer self, int32_t bytes) {
+  auto& state = self->state;
+  state.receiving = false;
+  if (state.now == device_state::phase::ending) {
+    on_process_ended(self);
+    return;
+  }
+  auto packet = state.socket->received(bytes);
+  if (!packet)
+    return; // its end is on its way
+  if (!*packet) {
+    lose_process(self, {errc::internal, "its process sent " + packet->error().text});
+    on_process_ended(self);
+    return;
+  }
+  state.receiving = true;
+  on_packet_from_process(self, (*packet)->what);
+  state.socket->receive();
+}
+
+void on_sent(device_pointer self, int32_t bytes) {
+  auto& state = self->state;
+  state.sending = state.socket->sent(bytes) && state.socket->sends();
+  if (state.now == device_state::phase::ending)
+    on_process_ended(self);
+}
+
+void on_exit(device_pointer self) {
+  auto& state = self->state;
+  state.watching_exit = false;
+  std::string how = state.child.reap();
+  if (state.now != device_state::phase::ending)
+    lose_process(self, {errc::gone, "its process ended: " + how});
+  on_process_ended(self);
+}
+
+void on_deadline_tick(device_pointer self) {
+  auto& state = self->state;
+  state.ticking = false;
+  if (!state.watch.tick().empty())
+    lose_process(self, {errc::gone, "its process has not answered for " +
+                                        std::to_string(state.with.deadline.count()) +
+                                        " ms (gpu.deadline), so it is killed"});
+  keep_ticking(self, state.watch, state.ticking, state.with.deadline, deadline_tag);
+}
+
+} // namespace
+
+uint64_t ask_process(device_pointer self, process_packet what, bool watched,
+                     std::function<void(const error&, const std::string&)> then) {
+  auto& state = self->state;
+  uint64_t id = state.next_id++;
+  what.what.id = id;
+  asked_of_process asked{std::move(then), std::nullopt};
+  if (watched) {
+    if (state.free_tags.empty())
+      state.free_tags.push_back(state.tags++);
+    asked.watched = state.free_tags.back();
+    state.free_tags.pop_back();
+    state.watch.started(*asked.watched, 0);
+  }
+  state.asked.emplace(id, std::move(asked));
+  state.socket->send(std::move(what));
+  state.sending = true;
+  keep_ticking(self, state.watch, state.ticking, state.with.deadline, deadline_tag);
+  return id;
+}
+
+void go_on(device_pointer self) {
+  auto& state = self->state;
+  if (state.now == device_state::phase::absent && !state.imports.empty()) {
+    start_process(self);
+  } else if (state.now == device_state::phase::ready) {
+    while (!state.imports.empty()) {
+      waiting_import next = std::move(state.imports.front());
+      state.imports.pop_front();
+      send_import(self, std::move(next));
+    }
+    if (state.regions.empty())
+      end_quietly(self);
+  }
+}
+
+caf::result<import_region_answer> on_import(device_pointer self, const import_region_request& request) {
+  auto& state = self->state;
+  auto reply = make_answer<import_region_answer>(self);
+  auto promise = reply.promise();
+  if (request.own && state.now != device_state::phase::ready) {
+    reply.fail(no_such_process(self));
+    return promise;
+  }
+  if (state.regions.size() + state.imports.size() >= device_regions_max) {
+    reply.fail({errc::busy, subject(self) + " has " + std::to_string(device_regions_max) +
+                                " regions, as many as are mapped at a time; unregister some"});
+    return promise;
+  }
+  state.imports.push_back({request, std::move(reply)});
+  go_on(self);
+  return promise;
+}
+
+void on_watch(device_pointer self, const watch_device_notice& notice) {
+  auto& watchers = self->state.watchers;
+  assert(std::find(watchers.begin(), watchers.end(), notice.who) == watchers.end()); // each watches once
+  watchers.push_back(notice.who);
+  if (self->state.now == device_state::phase::ready)
+    self->send(notice.who, device_changed_notice{true});
+}
+
+void on_drop(device_pointer self, uint64_t id) {
+  auto& state = self->state;
+  auto region = state.regions.find(id);
+  if (region == state.regions.end() || std::exchange(region->second.dropped, true))
+    return;
+  if (state.now == device_state::phase::ready)
+    forget_region(self, id);
+}
+
+caf::result<end_region_answer> on_end_region(device_pointer self, uint64_t id) {
+  auto promise = self->make_response_promise<end_region_answer>();
+  auto region = self->state.regions.find(id);
+  if (region == self->state.regions.end())
+    promise.deliver(end_region_answer{});
+  else
+    region->second.ends.push_back(promise);
+  return promise;
+}
+
+void on_child_started(device_pointer self, const child_started& notice) {
+  auto& state = self->state;
+  auto staging = make_staging(state.with.staging_bytes, state.with.teardown);
+  if (!*notice.child || !staging) {
+    error why = *notice.child ? staging.error() : notice.child->error();
+    state.now = device_state::phase::absent; // its destructor kills it
+    state.with.probe->failed();
+    state.with.probe->enters(device_phase::degraded, why.text);
+    state.with.warn(subject(self) + ": " + why.text);
+    fail_imports(self, why);
+    return;
+  }
+  state.child = std::move(**notice.child);
+  state.staging = *staging;
+  state.with.probe->shows_process(state.child.pid());
+  state.socket = std::make_unique<packet_socket>(state.child.socket(), self->port(),
+                                                 caf::actor_cast<caf::strong_actor_ptr>(self));
+  watch_exit(self);
+  state.receiving = true;
+  state.socket->receive();
+  process_packet begin;
+  begin.what.verb = process_verb::begin;
+  begin.what.bytes = state.staging->memory.size();
+  begin.descriptor = state.staging->descriptor;
+  ask_process(self, std::move(begin), true, [self](const error& failure, const std::string& text) {
+    auto& of = self->state;
+    if (of.now != device_state::phase::starting)
+      return;
+    if (failure.code != errc::ok) {
+      lose_process(self, failure);
+      return;
+    }
+    of.now = device_state::phase::ready;
+    for (size_t slot = 0; slot < device_staging::slots; ++slot)
+      of.free_slots.push_back(slot);
+    of.with.probe->enters(device_phase::ready, text);
+    of.with.log(subject(self) + " is ready: " + text);
+    tell_watchers(self, true); // first, so that a tier asks for its memory while the first region is mapped
+    go_on(self);
+  });
+}
+
+void on_device_io(device_pointer self, const runtime::io_done& done) {
+  if (done.tag == packet_socket::receive_tag)
+    on_received(self, done.result);
+  else if (done.tag == packet_socket::send_tag)
+    on_sent(self, done.result);
+  else if (done.tag == exit_tag)
+    on_exit(self);
+  else if (done.tag == deadline_tag)
+    on_deadline_tick(self);
+}
+
+void show_regions(device_pointer self) {
+  uint64_t bytes = 0;
+  for (const auto& [id, region] : self->state.regions)
+    bytes += region.bytes;
+  self->state.with.probe->shows_regions(self->state.regions.size(), bytes);
+}
+
+error no_such_process(device_pointer self) {
+  return {errc::gone, subject(self) +
+                          ": the process that mapped the region has ended; unregister it and register it "
+                          "again"};
+}
+
+} // namespace terrace::actors

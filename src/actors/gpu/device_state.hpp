@@ -1,0 +1,148 @@
+// The state of a device's actor, for its parts: the process and regions (device_process.cpp), copies (device_copies.cpp).
+// Private to it.
+#pragma once
+
+#include "actors/gpu/device_actor.hpp"
+#include "actors/gpu/packet_socket.hpp"
+#include "base/fair_queue.hpp"
+#include "base/mapping.hpp"
+#include "coroutine/answer.hpp"
+#include "coroutine/task.hpp"
+#include "coroutine/task_event.hpp"
+#include "gpu/process/device_child.hpp"
+#include "gpu/process/device_slices.hpp"
+#include "runtime/io_messages.hpp"
+#include "transfer/stall_detector.hpp"
+
+#include <caf/stateful_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
+
+#include <deque>
+#include <functional>
+#include <list>
+#include <map>
+#include <optional>
+#include <unordered_map>
+
+namespace terrace::actors {
+
+/// From the thread that starts a process.
+struct child_started {
+  std::shared_ptr<result<gpu::device_child>> child;
+};
+
+/// Staging memory of a process, in slots.
+struct device_staging {
+  static constexpr size_t slots = 8;
+  std::shared_ptr<unique_fd> descriptor;
+  mapping memory;
+  uint64_t slot_bytes = 0;
+  std::byte* slot(size_t number) const { return memory.data() + number * slot_bytes; }
+};
+
+/// A copy in progress.
+struct device_copy {
+  copy_request request;
+  gpu::device_slices slices;
+  answer<copy_answer> reply;
+  uint64_t bytes = 0; ///< copied
+  size_t in_flight = 0;
+  bool cut = false; ///< into its last slice
+  error failure;
+};
+using device_copy_ptr = std::shared_ptr<device_copy>;
+
+/// A slice on its way through a slot.
+struct slice_work {
+  device_copy_ptr of;
+  gpu::device_slice what;
+  size_t slot = 0;
+  std::shared_ptr<device_staging> staging; ///< of the process that it is for
+  error failure;                           ///< of the device
+  task_event answered;                     ///< by the device
+  task<> progress;                         ///< last: it refers to the others
+};
+
+/// A request to the process.
+struct asked_of_process {
+  std::function<void(const error& failure, const std::string& text)> then; ///< `gone` if the process is lost
+  std::optional<uint64_t> watched; ///< its tag in the detector; none: it may take any time
+};
+
+struct mapped_region {
+  uint64_t bytes = 0;
+  bool dropped = false; ///< by its last owner
+  std::vector<caf::typed_response_promise<end_region_answer>> ends;
+};
+
+struct waiting_import {
+  import_region_request what;
+  answer<import_region_answer> reply;
+};
+
+/// A store that waits for its engine.
+struct awaited_generation {
+  context_ptr context;
+  answer<await_generation_answer> reply;
+  bool ended = false; ///< answered; the process has been told
+};
+
+struct device_state {
+  enum class phase : uint8_t { absent, starting, ready, ending };
+
+  const char* name = "device";
+  device_arguments with;
+  phase now = phase::absent;
+  uint64_t process = 0; ///< number of the latest one
+  gpu::device_child child;
+  std::unique_ptr<packet_socket> socket;
+  std::shared_ptr<device_staging> staging;
+  std::vector<size_t> free_slots;
+  bool receiving = false, sending = false, watching_exit = false; ///< operations in the ring
+  bool ticking = false;
+  stall_detector watch{ticks_of_patience};
+  std::vector<uint64_t> free_tags;
+  uint64_t tags = 0;
+  uint64_t next_id = 1;
+  std::unordered_map<uint64_t, asked_of_process> asked;
+  std::map<uint64_t, mapped_region> regions;
+  std::deque<waiting_import> imports;             ///< before there is a process
+  std::vector<device_watcher> watchers;           ///< one for each tier in its memory
+  std::map<uint64_t, awaited_generation> awaited; ///< by the id of their request to the process
+  fair_queue<device_copy_ptr> line{8 << 20};      ///< copies that are not cut to the end
+  std::list<slice_work> slices;
+};
+
+using device_interface =
+    device_actor::extend<caf::reacts_to<child_started>, caf::reacts_to<runtime::io_done>>;
+using device_pointer = caf::stateful_actor<device_state, runtime::homed<device_interface::base>>*;
+
+// ---- device_process.cpp ----
+
+/// Sends `what` with the next id, and calls `then` once. `watched`: its answer has a deadline. Returns the id.
+uint64_t ask_process(device_pointer self, process_packet what, bool watched,
+                     std::function<void(const error&, const std::string&)> then);
+/// Starts, ends or restarts the process as its regions need it.
+void go_on(device_pointer self);
+caf::result<import_region_answer> on_import(device_pointer self, const import_region_request& request);
+void on_watch(device_pointer self, const watch_device_notice& notice);
+void on_drop(device_pointer self, uint64_t region);
+caf::result<end_region_answer> on_end_region(device_pointer self, uint64_t region);
+void on_child_started(device_pointer self, const child_started& notice);
+void on_device_io(device_pointer self, const runtime::io_done& done);
+void show_regions(device_pointer self);
+error no_such_process(device_pointer self);
+
+// ---- device_copies.cpp ----
+
+caf::result<copy_answer> on_copy(device_pointer self, copy_request& request);
+caf::result<await_generation_answer> on_await(device_pointer self, const await_generation_request& request);
+void on_sweep(device_pointer self);
+/// Starts slices while there are slots.
+void start_slices(device_pointer self);
+/// Of copies that wait for a slot.
+void fail_line(device_pointer self, const error& why);
+
+} // namespace terrace::actors
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::child_started)

@@ -1,0 +1,49 @@
+// What a group knows of its tier in memory of a device: whether it serves, and which regions are on the same device.
+#pragma once
+
+#include "actors/gpu/device_actor.hpp"
+#include "tier/tier_availability.hpp"
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+
+namespace terrace::actors {
+
+/// Set by the tier's mover, read on any thread.
+class device_tier_service final : public tier_availability {
+ public:
+  bool reads() const override { return serves_.load(std::memory_order_acquire); }
+  bool writes() const override { return reads(); }
+  std::string reason() const override;
+  std::string notice() const override;
+
+  /// Whether a region is in memory of the tier's device.
+  bool is_near(const device_memory& region) const {
+    return region_of(region).device().id() == device_.load();
+  }
+
+  void opened(const device_actor& device) { device_ = device.id(); }
+  void serves();
+  /// `why`: empty if no process is expected to be there.
+  void stops(std::string why);
+
+ private:
+  std::atomic<bool> serves_{false};
+  std::atomic<caf::actor_id> device_{caf::invalid_actor_id};
+  mutable std::mutex mutex_;
+  std::string why_;
+};
+
+/// Shared by the users of the tier.
+struct device_tier {
+  gpu_tier_actor mover;
+  std::shared_ptr<const device_tier_service> service;
+
+  bool serves(const device_memory* region) const {
+    return region != nullptr && service->reads() && service->is_near(*region);
+  }
+};
+
+} // namespace terrace::actors

@@ -1,0 +1,210 @@
+#include "actors/gpu/link_actor.hpp"
+
+#include "actors/gpu/packet_socket.hpp"
+#include "actors/gpu/stream_actor.hpp"
+#include "gpu/process/opened_device.hpp"
+#include "runtime/io_messages.hpp"
+
+#include <caf/actor_cast.hpp>
+#include <caf/stateful_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
+
+#include <cstdlib>
+#include <unordered_map>
+
+namespace terrace::actors {
+
+namespace {
+
+using gpu::process_verb;
+
+struct link_state {
+  const char* name = "link";
+  std::string device_name;
+  std::optional<runtime::workers> workers;
+  std::unique_ptr<packet_socket> socket;
+  std::shared_ptr<gpu::device> device;
+  std::shared_ptr<gpu::memory> staging;
+  std::unordered_map<uint64_t, std::shared_ptr<gpu::memory>> regions;
+  stream_actor loads, stores;
+};
+
+using link_interface = stream_owner::extend<caf::reacts_to<runtime::io_done>>;
+using link_pointer = caf::stateful_actor<link_state, runtime::homed<link_interface::base>>*;
+
+/// With the daemon, or because the device is lost. The kernel and the driver take back what is left.
+[[noreturn]] void end_process(int code) { std::_Exit(code); }
+
+void answer_done(link_pointer self, uint64_t id, const error& failure, std::string text = {}) {
+  process_packet packet;
+  packet.what.verb = process_verb::done;
+  packet.what.id = id;
+  packet.what.code = failure.code;
+  packet.what.text = failure.code == errc::ok ? std::move(text) : failure.text;
+  self->state.socket->send(std::move(packet));
+}
+
+result<std::string> begin_device(link_pointer self, process_packet& packet) {
+  auto& state = self->state;
+  if (state.device || !packet.descriptor)
+    return fail(errc::bad_request, "a second beginning, or one without staging memory");
+  auto opened = gpu::open_device(state.device_name);
+  if (!opened)
+    return tl::unexpected(opened.error());
+  auto pages = mapping::map(packet.descriptor->get(), packet.what.bytes, true);
+  if (!pages)
+    return tl::unexpected(pages.error());
+  auto pinned = opened->what->pin(std::make_shared<const mapping>(std::move(*pages)));
+  if (!pinned)
+    return tl::unexpected(pinned.error());
+  auto owner = caf::actor_cast<stream_owner>(self);
+  auto loads = spawn_stream(self->system(), state.workers->at(1), opened->what, gpu::direction::load, owner);
+  if (!loads)
+    return tl::unexpected(loads.error());
+  auto stores =
+      spawn_stream(self->system(), state.workers->at(2), opened->what, gpu::direction::store, owner);
+  if (!stores)
+    return tl::unexpected(stores.error());
+  state.device = std::move(opened->what);
+  state.staging = std::move(*pinned);
+  state.loads = *loads;
+  state.stores = *stores;
+  return std::move(opened->description);
+}
+
+error import_region(link_pointer self, process_packet& packet) {
+  auto& state = self->state;
+  gpu::memory_handle handle;
+  handle.bytes = packet.what.bytes;
+  if (packet.what.verb == process_verb::import_handle) {
+    handle.kind = gpu::memory_handle::kind_t::ipc;
+    handle.ipc = packet.what.handle;
+  } else if (packet.descriptor) {
+    handle.descriptor = std::move(*packet.descriptor);
+  } else {
+    return {errc::bad_request, "memory without a descriptor"};
+  }
+  auto memory = state.device->import(std::move(handle));
+  if (!memory)
+    return memory.error();
+  state.regions[packet.what.region] = std::move(*memory);
+  return {};
+}
+
+error allocate_region(link_pointer self, const gpu::process_message& wanted) {
+  auto memory = self->state.device->allocate(wanted.bytes);
+  if (!memory)
+    return memory.error();
+  self->state.regions[wanted.region] = std::move(*memory);
+  return {};
+}
+
+error start_copy(link_pointer self, process_packet& packet) {
+  auto& state = self->state;
+  auto region = state.regions.find(packet.what.region);
+  auto arena = state.regions.find(packet.what.arena);
+  if (region == state.regions.end() || (packet.what.arena != 0 && arena == state.regions.end()))
+    return {errc::not_found, "a copy of a region that is not mapped"};
+  stream_copy copy{packet.what.id, region->second, packet.what.arena != 0 ? arena->second : state.staging,
+                   std::move(packet.what.copies)};
+  self->send(packet.what.verb == process_verb::load ? state.loads : state.stores, std::move(copy));
+  return {};
+}
+
+error start_await(link_pointer self, process_packet& packet) {
+  if (!packet.descriptor)
+    return {errc::bad_request, "an await without a page of generations"};
+  auto page = gpu::generation_page::open(std::move(*packet.descriptor));
+  if (!page)
+    return page.error();
+  if (packet.what.awaited.slot >= page->slots())
+    return {errc::bad_request, "awaits generation " + std::to_string(packet.what.awaited.slot) +
+                                   " of a page of " + std::to_string(page->slots())};
+  auto attached = self->state.device->attach(std::make_shared<const gpu::generation_page>(std::move(*page)));
+  if (!attached)
+    return attached.error();
+  self->send(self->state.stores, stream_await{packet.what.id, std::move(*attached), packet.what.awaited});
+  return {};
+}
+
+void on_packet(link_pointer self, process_packet& packet) {
+  auto& state = self->state;
+  auto id = packet.what.id;
+  if (packet.what.verb == process_verb::begin) {
+    auto text = begin_device(self, packet);
+    answer_done(self, id, text ? error{} : text.error(), text ? *text : std::string());
+    return;
+  }
+  if (!state.device) {
+    answer_done(self, id, {errc::bad_request, "the device is not open"});
+    return;
+  }
+  error failure;
+  switch (packet.what.verb) {
+    case process_verb::import_handle:
+    case process_verb::import_memory:
+      failure = import_region(self, packet);
+      answer_done(self, id, failure);
+      return;
+    case process_verb::allocate:
+      failure = allocate_region(self, packet.what);
+      answer_done(self, id, failure);
+      return;
+    case process_verb::forget:
+      state.regions.erase(packet.what.region);
+      answer_done(self, id, {});
+      return;
+    case process_verb::load:
+    case process_verb::store: failure = start_copy(self, packet); break;
+    case process_verb::await: failure = start_await(self, packet); break;
+    case process_verb::cancel: self->send(state.stores, stream_cancel{id}); return;
+    default: failure = {errc::bad_request, "an answer came instead of a request"};
+  }
+  if (failure.code != errc::ok)
+    answer_done(self, id, failure);
+}
+
+void on_link_io(link_pointer self, const runtime::io_done& done) {
+  auto& socket = *self->state.socket;
+  if (done.tag == packet_socket::send_tag) {
+    if (!socket.sent(done.result))
+      end_process(0);
+    return;
+  }
+  auto packet = socket.received(done.result);
+  if (!packet)
+    end_process(0);
+  if (!*packet)
+    end_process(2);
+  on_packet(self, **packet);
+  socket.receive();
+}
+
+struct link_seed {
+  runtime::workers workers;
+  std::shared_ptr<unique_fd> socket;
+  std::string device;
+};
+
+link_interface::behavior_type link_behavior(link_pointer self, const std::shared_ptr<link_seed>& seed) {
+  auto& state = self->state;
+  state.device_name = seed->device;
+  state.workers = seed->workers;
+  state.socket = std::make_unique<packet_socket>(seed->socket, self->port(),
+                                                 caf::actor_cast<caf::strong_actor_ptr>(self));
+  state.socket->receive();
+  return {
+      [self](const stream_over& over) { answer_done(self, over.id, over.failure); },
+      [self](const runtime::io_done& done) { on_link_io(self, done); },
+  };
+}
+
+} // namespace
+
+void spawn_link(caf::actor_system& system, runtime::workers workers, unique_fd socket, std::string device) {
+  auto seed = std::make_shared<link_seed>(
+      link_seed{workers, std::make_shared<unique_fd>(std::move(socket)), std::move(device)});
+  runtime::spawn_homed(system, workers.at(0), link_behavior, seed);
+}
+
+} // namespace terrace::actors

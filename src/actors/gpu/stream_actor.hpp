@@ -1,0 +1,49 @@
+// STREAM: in the process of a GPU, the copies of one direction and the generations that stores wait for.
+//
+// It owns a copy_stream (gpu/copy_stream.hpp). Its completions come through an eventfd in the ring. A wait has a stream of
+// its own, so that it holds up nothing else; streams of waits that are over are used again.
+#pragma once
+
+#include "gpu/copy_stream.hpp"
+#include "runtime/home.hpp"
+
+#include <caf/allowed_unsafe_message_type.hpp>
+#include <caf/typed_actor.hpp>
+
+namespace terrace::actors {
+
+struct stream_copy {
+  uint64_t id = 0;
+  std::shared_ptr<gpu::memory> region;
+  std::shared_ptr<gpu::memory> staging;
+  std::vector<gpu::strided_copy> copies;
+};
+struct stream_await {
+  uint64_t id = 0;
+  std::shared_ptr<gpu::attached_page> page;
+  gpu::generation awaited;
+};
+struct stream_cancel {
+  uint64_t id = 0; ///< of an await
+};
+/// To the link: a copy or an await has ended.
+struct stream_over {
+  uint64_t id = 0;
+  error failure;
+};
+
+using stream_actor = caf::typed_actor<caf::reacts_to<stream_copy>, caf::reacts_to<stream_await>,
+                                      caf::reacts_to<stream_cancel>>;
+using stream_owner = caf::typed_actor<caf::reacts_to<stream_over>>;
+
+/// Errors: the driver's.
+result<stream_actor> spawn_stream(caf::actor_system& system, const runtime::home& home,
+                                  std::shared_ptr<gpu::device> device, gpu::direction way,
+                                  stream_owner owner);
+
+} // namespace terrace::actors
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::stream_copy)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::stream_await)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::stream_cancel)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(terrace::actors::stream_over)

@@ -1,0 +1,271 @@
+#include "actors/tier/check_slices.hpp"
+
+#include "coroutine/answer.hpp"
+#include "tier/tier_check.hpp"
+
+#include <cassert>
+#include <cstdio>
+#include <cstdlib>
+
+namespace terrace::actors {
+
+namespace {
+
+/// How many changes of a tier are between two slices; 0: it is checked on request only. See meson_options.txt.
+constexpr uint64_t check_every = TERRACE_CHECK_EVERY;
+
+/// How often the allocator is asked about a slice while it makes room.
+constexpr int space_attempts = 8;
+
+using told_slice = std::function<void(check_tier_answer)>;
+
+/// A slice that the policy and the allocator compare, both as it was when they were asked. Kept by what they answer.
+struct slice_check {
+  slice_ptr slice; ///< for the allocator; a new one each time
+  check_tier_answer made;
+  table_totals::sum granted; ///< until the slice was made
+  int attempts = 0;          ///< to compare with the allocator
+  int awaited = 2;
+  told_slice done;
+
+  void add(const std::vector<std::string>& differences) {
+    made.differences.insert(made.differences.end(), differences.begin(), differences.end());
+  }
+};
+using slice_check_ptr = std::shared_ptr<slice_check>;
+
+void tell_slice(const slice_check_ptr& of) {
+  if (--of->awaited != 0)
+    return;
+  std::string tier(to_string(of->slice->tier));
+  for (std::string& one : of->made.differences)
+    one = tier + " tier: " + one;
+  of->done(std::move(of->made));
+}
+
+void compare_space(tier_pointer self, const slice_check_ptr& of);
+
+/// The round that has the allocator's space, if it is here.
+const allocator* lent_space(tier_pointer self) {
+  const auto& state = self->state;
+  const eviction_round* next = state.next_round.get();
+  for (const eviction_round* round : {state.changes.round(), next})
+    if (round != nullptr && round->lent() != nullptr)
+      return round->lent();
+  return nullptr;
+}
+
+/// The space is, or was, with the tier. It is compared here: with the objects as they are now.
+void compare_lent(tier_pointer self, const slice_check_ptr& of) {
+  const allocator* lent = lent_space(self);
+  if (lent == nullptr) { // it is on its way back
+    compare_space(self, of);
+    return;
+  }
+  checked_slice now;
+  now.tier = of->slice->tier;
+  for (checked_object object : of->slice->objects)
+    if (const resident* there = self->state.objects().table().get(object.id)) {
+      object.place = {there->offset(), there->physical_bytes()};
+      now.objects.push_back(object);
+    }
+  of->add(check_extents(*lent, now));
+  tell_slice(of);
+}
+
+/// The slice as it is now: what was compared before says nothing any more.
+slice_ptr renewed(tier_pointer self, const slice_ptr& before);
+
+void compare_space(tier_pointer self, const slice_check_ptr& of) {
+  if (++of->attempts > space_attempts) {
+    of->made.not_compared += of->slice->objects.size();
+    tell_slice(of);
+    return;
+  }
+  if (of->attempts > 1)
+    of->slice = renewed(self, of->slice);
+  of->granted = self->state.granted;
+  self->request(self->state.space, caf::infinite, check_space_request{of->slice})
+      .then(
+          [self, of](const check_space_answer& answer) {
+            if (answer.lent) {
+              compare_lent(self, of);
+              return;
+            }
+            of->add(answer.differences);
+            const auto& granted = self->state.granted; // what was given out since arrived before this answer
+            of->add(check_space_totals(
+                answer.usage, *of->slice,
+                {granted.objects - of->granted.objects, granted.bytes - of->granted.bytes}));
+            tell_slice(of);
+          },
+          [of](const caf::error&) {
+            of->made.failure = {errc::internal, "the tier's allocator has ended"};
+            tell_slice(of);
+          });
+}
+
+/// Like the allocator, it is asked in the turn that made the slice.
+void compare_policy(tier_pointer self, const slice_check_ptr& of) {
+  self->request(self->state.policy, caf::infinite, check_policy_request{of->slice})
+      .then(
+          [of](const check_answer_texts& answer) {
+            of->add(answer.differences);
+            tell_slice(of);
+          },
+          [of](const caf::error&) {
+            of->made.failure = {errc::internal, "the eviction policy has ended"};
+            tell_slice(of);
+          });
+}
+
+/// Once, after the last slice.
+void compare_journals(tier_pointer self, const slice_check_ptr& of) {
+  ++of->awaited;
+  self->request(self->state.keeper, caf::infinite,
+                check_journal_request{self->state.objects().counted_for_journals()})
+      .then(
+          [of](const check_answer_texts& answer) {
+            of->add(answer.differences);
+            tell_slice(of);
+          },
+          [of](const caf::error&) {
+            of->made.failure = {errc::internal, "the journals of the tier have ended"};
+            tell_slice(of);
+          });
+}
+
+/// How many objects there are, and what they have of the arena.
+void count_all(tier_pointer self, checked_slice& slice) {
+  table_totals kept = self->state.objects().table().kept_totals();
+  slice.published_in_all = kept.readable;
+  slice.extents_in_all = kept.all.objects;
+  slice.bytes_in_all = kept.all.bytes;
+  if (const auto* round = self->state.changes.round()) {
+    slice.extents_in_all += round->freed().size();
+    slice.bytes_in_all += bytes_of(round->freed());
+  }
+}
+
+slice_ptr renewed(tier_pointer self, const slice_ptr& before) {
+  auto now = std::make_shared<checked_slice>();
+  now->tier = before->tier;
+  for (const checked_object& object : before->objects)
+    if (self->state.objects().table().get(object.id) != nullptr)
+      now->objects.push_back(object); // an object keeps its place
+  count_all(self, *now);
+  return now;
+}
+
+/// Everything that the policy and the allocator are to know has been sent when it returns.
+void look_at_slice(tier_pointer self, told_slice done) {
+  auto& state = self->state;
+  settle(self);
+  send_kept_notes(self);
+  auto of = std::make_shared<slice_check>();
+  of->done = std::move(done);
+  of->made.walk = state.check.walk;
+  auto slice = std::make_shared<checked_slice>();
+  slice->tier = state.changes.kind();
+  of->made.last = !check_index(state.objects(), *slice, of->made.differences);
+  of->made.objects = slice->objects.size();
+  for (const checked_object& object : slice->objects)
+    if (object.holds != 0)
+      of->made.held.push_back(
+          {object.id, object.key, object.place.size, object.holds, object.touched || !state.line.empty()});
+  if (of->made.last)
+    of->add(check_totals(state.objects()));
+  count_all(self, *slice);
+  of->slice = std::move(slice);
+  if (of->made.last && state.keeper)
+    compare_journals(self, of);
+  compare_policy(self, of);
+  compare_space(self, of);
+}
+
+void begin_walk(tier_pointer self, bool asked) {
+  ++self->state.check.walk;
+  self->state.check.asked = asked;
+  self->state.objects().begin_recount();
+}
+
+} // namespace
+
+caf::result<check_tier_answer> on_check(tier_pointer self, const check_tier_request& request) {
+  auto& state = self->state;
+  if (request.walk == 0) {
+    begin_walk(self, true);
+    check_tier_answer begun;
+    begun.walk = state.check.walk;
+    return begun;
+  }
+  if (request.walk != state.check.walk || state.objects().table().recount() == nullptr) {
+    check_tier_answer other;
+    other.failure = {errc::busy, "another check of the tier has begun"};
+    return other;
+  }
+  auto reply = make_answer<check_tier_answer>(self);
+  look_at_slice(self, [reply](check_tier_answer made) mutable { reply.deliver(std::move(made)); });
+  return reply.promise();
+}
+
+check_held_answer on_check_held(tier_pointer self, const check_held_request& request) {
+  const resident_table& table = self->state.objects().table();
+  check_held_answer answer;
+  answer.releasing = !self->state.line.empty();
+  answer.writing_bytes = table.reserved_bytes();
+  for (object_id id : request.ids) {
+    const resident* object = table.get(id);
+    held_object one;
+    one.id = id;
+    if (object != nullptr) {
+      one.key = object->key();
+      one.physical_bytes = object->physical_bytes();
+      one.holds = object->holds();
+    }
+    const auto* recount = table.recount();
+    one.touched = recount == nullptr || recount->touched(resident_table::slot_of(id));
+    answer.held.push_back(one);
+  }
+  return answer;
+}
+
+void on_end_check(tier_pointer self, const end_check_notice& notice) {
+  if (notice.walk == self->state.check.walk)
+    self->state.objects().end_recount();
+}
+
+// ---- builds that check all the time ----
+
+void check_now_and_then(tier_pointer self) {
+  if constexpr (check_every != 0) {
+    auto& check = self->state.check;
+    if (check.slice_due || ++check.changes < check_every)
+      return;
+    check.changes = 0;
+    check.slice_due = true; // until it is answered: at most one is under way
+    self->send(self, check_slice_notice{});
+  }
+}
+
+void on_check_slice(tier_pointer self) {
+  auto& state = self->state;
+  assert(state.check.slice_due);
+  if (state.objects().table().recount() != nullptr && state.check.asked) {
+    state.check.slice_due = false; // a check that was asked for goes first
+    return;
+  }
+  if (state.objects().table().recount() == nullptr)
+    begin_walk(self, false);
+  look_at_slice(self, [self](const check_tier_answer& made) {
+    self->state.check.slice_due = false;
+    if (made.failure.code == errc::ok && !made.differences.empty()) {
+      std::fprintf(stderr, "terraced: a check of the tier found that %s\n", made.differences.front().c_str());
+      std::abort();
+    }
+    if (made.last && !self->state.check.asked)
+      self->state.objects().end_recount();
+  });
+}
+
+} // namespace terrace::actors

@@ -1,0 +1,99 @@
+// Whether a thread that has nothing to do polls for a while before it sleeps.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace terrace {
+
+/// Being woken on another processor takes a multiple of what a small request takes, so whoever waits for a request or an
+/// answer may look for it for some microseconds first. That pays while requests follow each other closely and processors are to
+/// spare, and does harm where they are not: the thread that polls holds the processor that the other side needs.
+/// So polling stops for a while when the kernel takes the processor away from it, and becomes rare where it does not pay.
+///
+///   if (polling.begins(now()))
+///     while (!something_came() && polling.goes_on(now())) {}
+///   polling.ends(something_came);
+///   if (polling.suspects() && preempted_since_last_time()) polling.was_preempted(now());
+///
+/// Pure: times are arguments, in nanoseconds of any steady clock. Used by one thread at a time.
+class busy_poll {
+ public:
+  static constexpr int64_t most_ns = 1'000'000;
+  /// Between two looks; more means that something else ran on this processor, if only an interrupt.
+  static constexpr int64_t gap_ns = 3'000;
+  static constexpr int64_t rest_least_ns = 1'000'000;
+  static constexpr int64_t rest_most_ns = 128'000'000;
+  static constexpr uint32_t misses_in_a_row = 4; ///< from then on only some waits begin with polling
+  static constexpr uint32_t skipped_most = 64;
+
+  /// How long it polls; 0: never.
+  explicit busy_poll(int64_t poll_ns = 0) : poll_ns_(std::min(poll_ns, most_ns)) {}
+
+  bool enabled() const { return poll_ns_ > 0; }
+
+  /// There is nothing to do. True: look, as long as `goes_on`.
+  bool begins(int64_t now_ns) {
+    if (!enabled() || now_ns < rests_until_ns_)
+      return false;
+    if (skip_ > 0) {
+      --skip_;
+      return false;
+    }
+    began_ns_ = looked_ns_ = now_ns;
+    suspects_ = false;
+    return true;
+  }
+
+  /// After a look that found nothing.
+  bool goes_on(int64_t now_ns) {
+    suspects_ = suspects_ || now_ns - looked_ns_ > gap_ns;
+    looked_ns_ = now_ns;
+    return now_ns - began_ns_ < poll_ns_;
+  }
+
+  /// It has polled, and found something or not.
+  void ends(bool paid) {
+    if (paid) {
+      misses_ = 0;
+      skipped_ = 1;
+      if (!suspects_)
+        rest_ns_ = std::max(rest_ns_ / 2, rest_least_ns);
+    } else if (++misses_ >= misses_in_a_row) {
+      skip_ = skipped_;
+      skipped_ = std::min(skipped_ * 2, skipped_most);
+    }
+  }
+
+  /// Something else may have run meanwhile: ask the kernel whether this thread was preempted.
+  bool suspects() const { return suspects_; }
+
+  /// It was: processors are short.
+  void was_preempted(int64_t now_ns) {
+    rests_until_ns_ = now_ns + rest_ns_;
+    rest_ns_ = std::min(rest_ns_ * 4, rest_most_ns);
+  }
+
+ private:
+  int64_t poll_ns_;
+  int64_t began_ns_ = 0;
+  int64_t looked_ns_ = 0;
+  int64_t rests_until_ns_ = 0;
+  int64_t rest_ns_ = rest_least_ns;
+  uint32_t misses_ = 0;
+  uint32_t skip_ = 0;    // waits that begin without polling
+  uint32_t skipped_ = 1; // the next time that polling does not pay
+  bool suspects_ = false;
+};
+
+/// How often the kernel has taken the processor away from the calling thread while it could have gone on. A system call.
+class preemption_count {
+ public:
+  /// True if it has since the last call.
+  bool grew();
+
+ private:
+  int64_t last_ = 0;
+};
+
+} // namespace terrace

@@ -1,0 +1,56 @@
+#include "daemon/gpu_process.hpp"
+
+#include "actors/gpu/link_actor.hpp"
+#include "gpu/cuda/driver.hpp"
+#include "gpu/process/device_child.hpp"
+#include "runtime/workers.hpp"
+
+#include <caf/actor_system.hpp>
+#include <caf/actor_system_config.hpp>
+
+#include <fcntl.h>
+#include <poll.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <iostream>
+
+namespace terrace {
+
+namespace {
+
+/// One for the daemon's messages, one for loads, one for stores: a driver call of one does not hold up the others.
+constexpr uint32_t gpu_workers = 3;
+
+} // namespace
+
+int run_gpu_process(const std::string& device) {
+  // Signals are for the daemon, which finishes its transfers first; this process ends with its socket.
+  for (int number : {SIGTERM, SIGINT, SIGHUP, SIGPIPE})
+    std::signal(number, SIG_IGN);
+  if (::fcntl(gpu::process_socket, F_SETFD, FD_CLOEXEC) != 0) {
+    std::cerr << "terraced --gpu is started by the daemon, with a socket at descriptor "
+              << gpu::process_socket << "; register a region of the device instead\n";
+    return 2;
+  }
+  runtime::runtime_options with;
+  with.workers = gpu_workers;
+  caf::actor_system_config config;
+  runtime::workers::install(config, with);
+  caf::actor_system system{config};
+  runtime::workers workers{system};
+  if (auto started = workers.wait_started(); !started) {
+    std::cerr << "terraced --gpu: " << started.error().text << '\n';
+    std::_Exit(1);
+  }
+  actors::spawn_link(system, workers, unique_fd(gpu::process_socket), device);
+  // Also while a driver call hangs.
+  pollfd daemon{gpu::process_socket, POLLRDHUP, 0};
+  while (::poll(&daemon, 1, -1) <= 0) {
+  }
+  std::_Exit(0);
+}
+
+std::string gpu_report() { return cuda::report(cuda::driver::open()); }
+
+} // namespace terrace

@@ -1,0 +1,42 @@
+// The process of a GPU, as its parent has it.
+#pragma once
+
+#include "base/error.hpp"
+#include "base/unique_fd.hpp"
+
+#include <memory>
+#include <string>
+
+#include <sys/types.h>
+
+namespace terrace::gpu {
+
+/// The descriptor of the socket in the process.
+constexpr int process_socket = 3;
+
+/// Move-only. Its destructor kills the process; whoever waits for its end uses the pidfd before.
+class device_child {
+ public:
+  /// Starts this program again with `--gpu DEVICE`. Blocks for about a millisecond. Errors: `no_space`, `internal`.
+  static result<device_child> start(const std::string& device);
+
+  device_child() = default;
+  device_child(device_child&&) noexcept = default;
+  device_child& operator=(device_child&& other) noexcept;
+  ~device_child() { kill(); }
+
+  pid_t pid() const { return pid_; }
+  int pidfd() const { return pidfd_.get(); } ///< readable once it has ended
+  /// The process ends with it. Shared with the ring; null before.
+  const std::shared_ptr<unique_fd>& socket() const { return socket_; }
+  void kill();
+  /// After the pidfd became readable. How it ended, in words.
+  std::string reap();
+
+ private:
+  pid_t pid_ = 0;
+  unique_fd pidfd_;
+  std::shared_ptr<unique_fd> socket_;
+};
+
+} // namespace terrace::gpu

@@ -1,0 +1,65 @@
+// Messages to the actor of a device: regions, and generations that a store waits for.
+#pragma once
+
+#include "base/error.hpp"
+#include "base/unique_fd.hpp"
+#include "gpu/generation_page.hpp"
+#include "memory/device_memory.hpp"
+#include "tier/request_context.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace terrace {
+
+/// A client's memory is mapped in the process of the device.
+struct import_region_request {
+  std::shared_ptr<unique_fd>
+      descriptor; ///< physical memory, or a memfd for the device in host memory; null: the handle
+  std::array<std::byte, 64> handle = {}; ///< of CUDA IPC
+  uint64_t bytes = 0;
+  context_ptr context;
+  bool own = false; ///< not a client's: new memory of the device, of a process that is there already
+};
+struct import_region_answer {
+  error failure;
+  device_memory_ptr memory; ///< ends the mapping
+};
+
+/// To the device from the last owner of a region.
+struct drop_region_notice {
+  uint64_t region = 0;
+};
+
+/// Answered when nothing accesses the region any more: its mapping has ended, or the process.
+struct end_region_request {
+  uint64_t region = 0;
+};
+struct end_region_answer {};
+
+/// Answered when the page has reached the generation, or the context ends. The page is the first bytes of a memfd.
+struct await_generation_request {
+  std::shared_ptr<unique_fd> page;
+  gpu::generation wanted;
+  device_memory_ptr region; ///< that is read then
+  context_ptr context;
+};
+struct await_generation_answer {
+  error failure;
+};
+
+/// To whoever watches a device: its process serves, or is lost with all memory of it.
+struct device_changed_notice {
+  bool serves = false;
+};
+
+/// The device with this name (gpu/process/opened_device.hpp).
+struct open_device_request {
+  std::string name;
+  bool keep = false; ///< it is not forgotten for others while nobody has memory of it
+};
+
+} // namespace terrace

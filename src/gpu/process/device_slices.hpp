@@ -1,0 +1,58 @@
+// A copy between an arena and a device's region, in slices of staging memory.
+//
+//   device_slices slices(request);   // that of transfer/copy_messages.hpp
+//   while (auto slice = slices.next(slot_bytes)) ...
+//
+// Pure; one thread.
+#pragma once
+
+#include "gpu/copy_request.hpp"
+#include "transfer/copy_messages.hpp"
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+namespace terrace::gpu {
+
+/// A part of a copy that fits in a slot of staging memory, where its bytes stand one after the other.
+struct device_slice {
+  /// `bytes` at `inside` in the arena, from the slot's `at` on.
+  struct span {
+    std::byte* inside = nullptr;
+    uint64_t bytes = 0;
+    uint64_t at = 0;
+  };
+  std::vector<span> spans;
+  std::vector<strided_copy>
+      copies; ///< between the region and the slot, whose first byte has `object_offset` 0; or the device's arena
+  uint64_t bytes = 0;
+};
+
+class device_slices {
+ public:
+  static constexpr size_t copies_max = 1024;   ///< of a slice
+  static constexpr size_t pieces_max = 16'384; ///< of a slice: 100 us of a turn
+
+  /// Keeps the runs and the objects, not what the request says of memory.
+  explicit device_slices(const terrace::copy_request& of)
+      : runs_(of.runs), objects_(of.objects), in_device_(of.arena != nullptr) {
+    open();
+  }
+
+  /// Nothing: that was the last. Precondition: `bytes_max` is not 0.
+  std::optional<device_slice> next(uint64_t bytes_max);
+
+ private:
+  void open();
+  void next_piece();
+
+  std::shared_ptr<const scatter_gather> runs_;
+  std::vector<copied_object> objects_;
+  bool in_device_; ///< the objects are in an arena of the device: there are no spans
+  size_t object_ = 0;
+  piece_cursor pieces_;
+  std::optional<object_piece> piece_; ///< what is left of the current one; empty: everything is cut
+};
+
+} // namespace terrace::gpu

@@ -1,0 +1,46 @@
+#include "gpu/process/opened_device.hpp"
+
+#include "gpu/cuda/cuda_device.hpp"
+#include "gpu/cuda/driver.hpp"
+#include "gpu/host/host_device.hpp"
+
+namespace terrace::gpu {
+
+result<std::string> canonical_device_name(const std::string& name) {
+  if (name == host_device_name)
+    return name;
+  auto uuid = cuda::parse_uuid(name);
+  if (!uuid)
+    return fail(errc::bad_request, "a device \"" + name + "\": expected \"host\" or the UUID of a GPU (" +
+                                       uuid.error().text + ")");
+  return cuda::to_text(*uuid);
+}
+
+result<opened_device> open_device(const std::string& name) {
+  if (name == host_device_name) {
+    auto made = make_host_device();
+    if (!made)
+      return tl::unexpected(made.error());
+    return opened_device{std::move(*made), "host memory, copied by threads"};
+  }
+  auto uuid = cuda::parse_uuid(name);
+  if (!uuid)
+    return tl::unexpected(uuid.error());
+  auto driver = cuda::driver::open();
+  if (!driver)
+    return tl::unexpected(driver.error());
+  auto about = (*driver)->find_device(*uuid);
+  if (!about)
+    return tl::unexpected(about.error());
+  auto made = make_cuda_device(*driver, *uuid);
+  if (!made)
+    return tl::unexpected(made.error());
+  int version = (*driver)->version();
+  std::string text = about->name + ", driver for CUDA " + std::to_string(version / 1000) + "." +
+                     std::to_string(version % 1000 / 10);
+  text += about->ipc ? ", handles" : ", no handles";
+  text += about->virtual_memory ? ", descriptors" : ", no descriptors";
+  return opened_device{std::move(*made), std::move(text)};
+}
+
+} // namespace terrace::gpu

@@ -1,0 +1,54 @@
+// Messages between the daemon and the process of a GPU. Both are the same binary, so they have no versions; each is one
+// message of a SOCK_SEQPACKET socket: a head, copies, or a text, and at most one descriptor.
+#pragma once
+
+#include "base/error.hpp"
+#include "gpu/copy_request.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace terrace::gpu {
+
+enum class process_verb : uint32_t {
+  // To the process. Each is answered once by `done` with its id.
+  begin, ///< with the descriptor of the staging memory of `bytes`; `done` has the device's description
+  import_handle, ///< `handle` becomes region `region` of `bytes`
+  import_memory, ///< the same for the descriptor that comes along
+  forget,        ///< region `region`, of which nothing is in flight
+  load,     ///< copies from staging memory, or from `arena`, into `region`; `copies` are in order of nothing
+  store,    ///< copies from `region` into staging memory
+  await,    ///< `done` once the page of generations that comes along has reached `awaited`
+  cancel,   ///< not answered: the await `id` ends, with or without its generation
+  allocate, ///< new memory of the device of `bytes` becomes region `region`
+  // From the process.
+  done, ///< of request `id`: `code`, and `text` if it failed
+};
+constexpr uint32_t process_verbs = 10;
+
+struct process_message {
+  process_verb verb = process_verb::done;
+  errc code = errc::ok;
+  uint64_t id = 0;
+  uint64_t region = 0;
+  uint64_t bytes = 0;
+  uint64_t arena = 0; ///< the region from which a load copies; 0: staging memory
+  generation awaited;
+  std::array<std::byte, 64> handle = {};
+  std::vector<strided_copy> copies;
+  std::string text;
+};
+
+constexpr size_t copies_per_message_max = 1024;
+constexpr size_t process_text_max = 4096; ///< longer ones are cut
+constexpr size_t process_message_bytes_max = 64 << 10;
+
+std::vector<uint8_t> encode(const process_message& message);
+/// Errors: `bad_request`. What the numbers refer to is checked by whoever uses them.
+result<process_message> decode_process_message(std::span<const uint8_t> bytes);
+
+} // namespace terrace::gpu

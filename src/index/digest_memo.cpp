@@ -1,0 +1,143 @@
+#include "index/digest_memo.hpp"
+
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+
+namespace terrace {
+
+bool digest_memo::entry::is(const memo_key& key) const {
+  return parent == key.parent && std::ranges::equal(extra, key.extra) && tokens.size() == key.tokens.size() &&
+         std::memcmp(tokens.data(), key.tokens.data(), key.tokens.size_bytes()) == 0;
+}
+
+digest_memo::digest_memo(memo_pool_ptr pool, uint64_t hash_mask)
+    : pool_(std::move(pool)), number_(pool_->next_space_.fetch_add(1, std::memory_order_relaxed)),
+      hash_mask_(hash_mask) {}
+
+digest_memo::~digest_memo() {
+  if (joined_.load(std::memory_order_acquire))
+    pool_->leave(*this);
+  pool_->give_back(bytes());
+  if (pool_->options_.dispose)
+    pool_->options_.dispose(std::move(parts_));
+}
+
+uint64_t digest_memo::bytes_of(size_t tokens, size_t extra) {
+  constexpr uint64_t allocations =
+      96; // the map's node, the clock's pointer, and what the heap adds to each block
+  return sizeof(entry) + tokens * sizeof(uint32_t) + extra + allocations;
+}
+
+uint64_t digest_memo::hash_of(const memo_key& key) const {
+  uint64_t hash = pool_->options_.secret + number_;
+  if (key.parent)
+    hash ^= XXH3_64bits(key.parent->bytes.data(), key.parent->bytes.size());
+  hash = XXH3_64bits_withSeed(key.tokens.data(), key.tokens.size_bytes(), hash);
+  if (!key.extra.empty())
+    hash = XXH3_64bits_withSeed(key.extra.data(), key.extra.size(), hash);
+  return hash & hash_mask_;
+}
+
+std::optional<digest> digest_memo::find(const memo_key& key) {
+  if (bytes() == 0)
+    return std::nullopt;
+  uint64_t hash = hash_of(key);
+  part& in = part_of(hash);
+  std::lock_guard lock(in.mutex);
+  auto found = in.by_hash.find(hash);
+  if (found == in.by_hash.end() || !found->second->is(key))
+    return std::nullopt;
+  found->second->used = true;
+  return found->second->chunk;
+}
+
+bool digest_memo::keep(const memo_key& key, const digest& chunk) {
+  if (!joined_.load(std::memory_order_acquire)) {
+    pool_->join(*this);
+    joined_.store(true, std::memory_order_release);
+  }
+  uint64_t bytes = bytes_of(key.tokens.size(), key.extra.size());
+  if (key.extra.size() > extra_max || bytes > pool_->share())
+    return false;
+  uint64_t hash = hash_of(key);
+  part& in = part_of(hash);
+  for (bool asked = false;; asked = true) {
+    {
+      std::lock_guard lock(in.mutex);
+      if (auto found = in.by_hash.find(hash); found != in.by_hash.end()) {
+        if (found->second->is(key))
+          return true;
+        found->second->used = false;
+        std::iter_swap(std::ranges::find(in.clock, found->second.get()), in.clock.begin() + in.hand);
+        replace_one(in);
+      }
+      auto got = make_room(in, bytes);
+      if (got == room::none || (got == room::of_others && asked))
+        return false;
+      if (got == room::taken) {
+        auto made = std::make_unique<entry>(entry{hash,
+                                                  key.parent,
+                                                  chunk,
+                                                  false,
+                                                  {key.tokens.begin(), key.tokens.end()},
+                                                  {key.extra.begin(), key.extra.end()}});
+        in.clock.push_back(made.get());
+        in.by_hash.emplace(hash, std::move(made));
+        bytes_.fetch_add(bytes, std::memory_order_relaxed);
+        return false;
+      }
+    }
+    pool_->reclaim(bytes);
+  }
+}
+
+/// `taken`: from the pool.
+digest_memo::room digest_memo::make_room(part& in, uint64_t bytes) {
+  while (!pool_->take(bytes)) {
+    if (this->bytes() + bytes <= pool_->share())
+      return room::of_others;
+    if (replace_one(in) == 0)
+      return room::none;
+  }
+  assert(pool_->now().bytes <= pool_->bytes_max());
+  return room::taken;
+}
+
+uint64_t digest_memo::replace_one(part& in) {
+  if (in.clock.empty())
+    return 0;
+  for (size_t spared = 0; spared < spared_at_most && in.clock[in.hand]->used; ++spared) {
+    in.clock[in.hand]->used = false;
+    in.hand = (in.hand + 1) % in.clock.size();
+  }
+  entry* gone = in.clock[in.hand];
+  uint64_t bytes = bytes_of(*gone);
+  in.clock[in.hand] = in.clock.back(); // the newest one: its turn is after all others
+  in.clock.pop_back();
+  if (++in.hand >= in.clock.size())
+    in.hand = 0;
+  in.by_hash.erase(gone->hash);
+  bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+  pool_->give_back(bytes);
+  return bytes;
+}
+
+uint64_t digest_memo::shrink(uint64_t bytes) {
+  uint64_t freed = 0;
+  for (size_t tried = 0; tried < parts && freed < bytes; ++tried) {
+    part& in = (*parts_)[shrunk_.fetch_add(1, std::memory_order_relaxed) % parts];
+    std::lock_guard lock(in.mutex);
+    while (freed < bytes) {
+      uint64_t one = replace_one(in);
+      if (one == 0)
+        break;
+      freed += one;
+    }
+  }
+  return freed;
+}
+
+} // namespace terrace

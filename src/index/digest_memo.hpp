@@ -1,0 +1,98 @@
+// Digests of chunks that were hashed before, so that known tokens are compared instead of hashed.
+#pragma once
+
+#include "index/memo_pool.hpp"
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+namespace terrace {
+
+/// All that determines a chunk's digest in a space.
+struct memo_key {
+  const std::optional<digest>& parent;
+  std::span<const uint32_t> tokens;
+  std::span<const uint8_t> extra; ///< `extra_key_encoder::chunk`
+};
+
+/// The memo of one space. A fast hash finds an entry, and an entry counts only if the parent, all tokens and the extra keys
+/// are equal to those it was made from. So a wrong digest would take a collision of the space's own algorithm.
+///
+/// Chunks are kept the second time they are hashed (`memo_pool::seen`): what is asked once costs neither memory nor the time
+/// to copy it. Entries that were not used since the hand last came by are replaced first (a clock).
+///
+/// Safe on any thread: entries are divided among parts with a lock each, which is held for one comparison.
+class digest_memo {
+ public:
+  /// `pool` outlives it. `hash_mask`: of the fast hash, for tests that make it collide.
+  explicit digest_memo(memo_pool_ptr pool, uint64_t hash_mask = UINT64_MAX);
+  digest_memo(const digest_memo&) = delete;
+  digest_memo& operator=(const digest_memo&) = delete;
+  ~digest_memo();
+
+  /// None: it is not known.
+  std::optional<digest> find(const memo_key& key);
+
+  /// `hashed` will be called with it, soon.
+  void expect(const digest& chunk) const { pool_->expect(number_, chunk); }
+  /// The chunk was hashed. True: it is worth keeping.
+  bool hashed(const digest& chunk) { return pool_->seen(number_, chunk); }
+  /// Keeps it if there is room for it, or can be made. True: it was there already.
+  bool keep(const memo_key& key, const digest& chunk);
+
+  void count(uint64_t known, uint64_t hashed) { pool_->count(known, hashed); }
+
+  uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
+
+ private:
+  friend class memo_pool;
+  static constexpr size_t parts = 8;
+  static constexpr size_t spared_at_most = 8;  ///< entries that were used, for one that is replaced
+  static constexpr uint64_t extra_max = 4'096; ///< bytes of a key's extra keys; chunks with more are not kept
+
+  struct entry {
+    uint64_t hash = 0;
+    std::optional<digest> parent;
+    digest chunk;
+    bool used = false;
+    std::vector<uint32_t> tokens;
+    std::vector<uint8_t> extra;
+
+    bool is(const memo_key& key) const;
+  };
+  static uint64_t bytes_of(size_t tokens, size_t extra);
+  static uint64_t bytes_of(const entry& of) { return bytes_of(of.tokens.size(), of.extra.size()); }
+
+  struct part {
+    std::mutex mutex;
+    std::unordered_map<uint64_t, std::unique_ptr<entry>> by_hash;
+    std::vector<entry*> clock;
+    size_t hand = 0;
+  };
+
+  uint64_t hash_of(const memo_key& key) const;
+  part& part_of(uint64_t hash) { return (*parts_)[hash >> 32 & (parts - 1)]; }
+
+  enum class room { taken, none, of_others };
+  room make_room(part& in, uint64_t bytes);
+  /// Returns its bytes; 0: there is none.
+  uint64_t replace_one(part& in);
+  /// Frees about so much; returns how much.
+  uint64_t shrink(uint64_t bytes);
+
+  const memo_pool_ptr pool_;
+  const uint64_t number_; ///< of the memo in its pool
+  const uint64_t hash_mask_;
+  std::atomic<uint64_t> bytes_ = 0;
+  std::atomic<bool> joined_ = false;
+  std::atomic<size_t> shrunk_ = 0; ///< the part that gives next
+  std::shared_ptr<std::array<part, parts>> parts_ = std::make_shared<std::array<part, parts>>();
+};
+
+} // namespace terrace

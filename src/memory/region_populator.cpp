@@ -1,0 +1,140 @@
+#include "memory/region_populator.hpp"
+
+#include "memory/client_mapping.hpp"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <string>
+
+namespace terrace {
+
+namespace {
+
+constexpr uint64_t page_of_memory = populate_course::page_bytes;
+
+/// The kernel tells which pages exist only to whoever may write to the file, and otherwise says that all do.
+bool kernel_tells_pages(int fd) {
+  return ::faccessat(AT_FDCWD, ("/proc/self/fd/" + std::to_string(fd)).c_str(), W_OK, AT_EACCESS) == 0;
+}
+
+uint64_t bytes_that_exist(int fd) {
+  struct stat info {};
+  return ::fstat(fd, &info) == 0 ? static_cast<uint64_t>(info.st_blocks) * 512 : 0;
+}
+
+} // namespace
+
+uint64_t populate_present(std::byte* data, uint64_t bytes) {
+  std::array<unsigned char, populate_course::slice_bytes / page_of_memory> in_memory;
+  uint64_t mapped = 0;
+  for (uint64_t done = 0; done < bytes; done += populate_course::slice_bytes) {
+    std::byte* begin = data + done;
+    uint64_t some = std::min(bytes - done, populate_course::slice_bytes);
+    if (::mincore(begin, some, in_memory.data()) != 0)
+      return mapped;
+    uint64_t pages = (some + page_of_memory - 1) / page_of_memory;
+    for (uint64_t page = 0; page < pages;) {
+      uint64_t end = page;
+      while (end < pages && (in_memory[end] & 1) != 0)
+        ++end;
+      // For reading, also where it will be written: these pages of a shared mapping are then mapped for both, 16 with
+      // each fault. Kernels before 5.14 know no such call: then nothing is mapped ahead.
+      if (end > page) {
+        if (::madvise(begin + page * page_of_memory, (end - page) * page_of_memory, MADV_POPULATE_READ) != 0)
+          return mapped;
+        mapped += end - page;
+      }
+      page = std::max(end, page + 1);
+    }
+  }
+  return mapped;
+}
+
+region_populator::region_populator(std::function<void()> first)
+    : thread_([this, first = std::move(first)] {
+        if (first)
+          first();
+        work_off();
+      }) {
+  ::pthread_setname_np(thread_.native_handle(), "populate");
+}
+
+void region_populator::finish() {
+  {
+    std::lock_guard held(lock_);
+    ending_ = true;
+    line_.clear();
+  }
+  more_.notify_one();
+  if (thread_.joinable())
+    thread_.join();
+}
+
+void region_populator::add(std::weak_ptr<const client_region> region) noexcept {
+  try {
+    std::lock_guard held(lock_);
+    if (ending_)
+      return;
+    line_.push_back(std::move(region));
+    waiting_.store(line_.size(), std::memory_order_relaxed);
+  } catch (const std::bad_alloc&) {
+    return; // its pages are mapped as they are accessed
+  }
+  more_.notify_one();
+}
+
+void region_populator::work_off() {
+  std::unique_lock held(lock_);
+  for (;;) {
+    more_.wait(held, [this] { return ending_ || !line_.empty(); });
+    if (ending_)
+      return;
+    auto region = std::move(line_.front());
+    line_.pop_front();
+    held.unlock();
+    bool more = work(region);
+    held.lock();
+    if (more && !ending_)
+      line_.push_back(std::move(region));
+    waiting_.store(line_.size(), std::memory_order_relaxed);
+  }
+}
+
+/// A slice. False: the pass is over, or the region has ended.
+bool region_populator::work(const std::weak_ptr<const client_region>& region) {
+  auto held = region.lock();
+  if (!held)
+    return false;
+  auto mapped = held->ahead()->go_on(held->fd(), held->data(), held->size());
+  populated_bytes_.fetch_add(mapped.value_or(0), std::memory_order_relaxed);
+  return mapped.has_value();
+}
+
+std::optional<uint64_t> region_ahead::go_on(int fd, std::byte* data, uint64_t bytes) {
+  assert(left_.load(std::memory_order_relaxed) <= 0); // no copy has it queued a second time
+  if (!course_) {
+    if (!kernel_tells_pages(fd))
+      return std::nullopt;
+    course_ = std::make_unique<populate_course>(bytes);
+  }
+  if (!passing_)
+    passing_ = course_->begin(bytes_that_exist(fd));
+  if (auto slice = passing_ ? course_->next() : std::nullopt) {
+    uint64_t before = course_->new_bytes();
+    course_->add(*slice, populate_present(data + slice->offset, slice->bytes));
+    return course_->new_bytes() - before;
+  }
+  passing_ = false;
+  if (!course_->whole())
+    left_.store(rhythm_.after(course_->new_bytes()), std::memory_order_relaxed);
+  return std::nullopt;
+}
+
+} // namespace terrace

@@ -1,0 +1,122 @@
+// A device (a GPU, or its substitute in host memory) that clients have registered memory of.
+#pragma once
+
+#include "metrics/counter.hpp"
+#include "metrics/samples.hpp"
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace terrace::metrics {
+
+enum class device_phase : uint8_t {
+  idle,     ///< nobody has registered memory of it: there is no process
+  starting, ///< its process opens it
+  ready,
+  degraded, ///< its process failed and is being ended, or nobody has registered memory since
+};
+
+/// Safe on any thread.
+class device_probe {
+ public:
+  explicit device_probe(std::string name) : name_(std::move(name)) {}
+
+  const std::string& name() const { return name_; }
+
+  /// `text`: ready: what the device is; degraded: why.
+  void enters(device_phase next, std::string text = {}) {
+    std::lock_guard lock(mutex_);
+    phase_ = next;
+    if (next == device_phase::ready)
+      description_ = std::move(text);
+    if (next == device_phase::ready || next == device_phase::degraded)
+      reason_ = next == device_phase::degraded ? std::move(text) : std::string();
+  }
+  void shows_process(int32_t pid) noexcept { pid_.set(static_cast<uint64_t>(pid)); }
+  void shows_regions(size_t regions, uint64_t bytes) noexcept {
+    regions_.set(regions);
+    region_bytes_.set(bytes);
+  }
+  void loaded(uint64_t bytes) noexcept { loaded_bytes_.add(bytes); }
+  void stored(uint64_t bytes) noexcept { stored_bytes_.add(bytes); }
+  void started() noexcept { starts_.add(); }
+  void failed() noexcept { failures_.add(); }
+
+  struct shown {
+    device_phase phase = device_phase::idle;
+    std::string description, reason;
+    int32_t pid = 0;
+    uint64_t regions = 0, region_bytes = 0, loaded_bytes = 0, stored_bytes = 0, starts = 0, failures = 0;
+  };
+  shown show() const {
+    std::lock_guard lock(mutex_);
+    return {phase_,
+            description_,
+            reason_,
+            static_cast<int32_t>(pid_.value()),
+            regions_.value(),
+            region_bytes_.value(),
+            loaded_bytes_.value(),
+            stored_bytes_.value(),
+            starts_.value(),
+            failures_.value()};
+  }
+
+  void collect(sample_sink& sink) const {
+    labels of{{"device", name_}};
+    auto now = show();
+    sink.gauge("terrace_device_ready", "1 while the process of the device copies, 0 otherwise.", of,
+               now.phase == device_phase::ready ? 1 : 0);
+    sink.gauge("terrace_device_regions", "Registered regions of the device's memory.", of,
+               static_cast<double>(now.regions));
+    sink.gauge("terrace_device_region_bytes", "Bytes of these regions.", of,
+               static_cast<double>(now.region_bytes));
+    sink.counter("terrace_device_loaded_bytes_total", "Bytes copied into regions of the device.", of,
+                 static_cast<double>(now.loaded_bytes));
+    sink.counter("terrace_device_stored_bytes_total", "Bytes copied out of regions of the device.", of,
+                 static_cast<double>(now.stored_bytes));
+    sink.counter("terrace_device_starts_total", "Starts of the device's process.", of,
+                 static_cast<double>(now.starts));
+    sink.counter("terrace_device_failures_total",
+                 "Processes of the device that failed, did not answer in time, or could not be started.", of,
+                 static_cast<double>(now.failures));
+  }
+
+ private:
+  const std::string name_;
+  mutable std::mutex mutex_; ///< protects the three below
+  device_phase phase_ = device_phase::idle;
+  std::string description_, reason_;
+  gauge pid_, regions_, region_bytes_;
+  counter loaded_bytes_, stored_bytes_, starts_, failures_;
+};
+
+/// All devices that were asked for. Safe on any thread.
+class device_board {
+ public:
+  void add(std::shared_ptr<const device_probe> device) {
+    std::lock_guard lock(mutex_);
+    devices_.push_back(std::move(device));
+  }
+  void remove(const std::string& name) {
+    std::lock_guard lock(mutex_);
+    std::erase_if(devices_, [&](const auto& each) { return each->name() == name; });
+  }
+  std::vector<std::shared_ptr<const device_probe>> all() const {
+    std::lock_guard lock(mutex_);
+    return devices_;
+  }
+  void collect(sample_sink& sink) const {
+    for (const auto& device : all())
+      device->collect(sink);
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<std::shared_ptr<const device_probe>> devices_;
+};
+
+} // namespace terrace::metrics

@@ -1,0 +1,71 @@
+#include "actors/gpu/devices_actor.hpp"
+
+#include "tests/support/runtime_fixture.hpp"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace terrace::actors {
+namespace {
+
+class Devices : public ::testing::Test {
+ protected:
+  explicit Devices(bool enabled = true) {
+    devices_arguments arguments;
+    arguments.enabled = enabled;
+    arguments.board = board_;
+    arguments.place = [pool = system_.pool()]() mutable { return pool.place(); };
+    devices_ = spawn_devices(*system_, std::move(arguments));
+  }
+  ~Devices() {
+    caf::anon_send_exit(devices_, caf::exit_reason::user_shutdown);
+    devices_ = nullptr;
+  }
+  open_device_answer open(const std::string& name, bool keep = false) {
+    caf::scoped_actor self(*system_);
+    open_device_answer answer;
+    self->request(devices_, caf::infinite, open_device_request{name, keep})
+        .receive([&](open_device_answer& got) { answer = got; }, [](const caf::error&) { FAIL(); });
+    return answer;
+  }
+
+  test::runtime_system system_{1};
+  std::shared_ptr<metrics::device_board> board_ = std::make_shared<metrics::device_board>();
+  devices_actor devices_;
+};
+
+TEST_F(Devices, ADeviceHasOneActorHoweverItIsWritten) {
+  auto first = open("GPU-a0a1a2a3-a4a5-a6a7-a8a9-aaabacadae00");
+  ASSERT_EQ(first.failure.code, errc::ok) << first.failure.text;
+  EXPECT_EQ(first.device, open("A0A1A2A3-A4A5-A6A7-A8A9-AAABACADAE00").device);
+  EXPECT_NE(first.device, open("host").device);
+  EXPECT_EQ(board_->all().size(), 2U);
+  EXPECT_EQ(open("cuda:0").failure.code, errc::bad_request);
+}
+
+TEST_F(Devices, MadeUpNamesAreForgottenForOthers) {
+  for (int i = 0; i < 100; ++i)
+    ASSERT_EQ(open("a0a1a2a3-a4a5-a6a7-a8a9-aaabacadae" + std::to_string(10 + i % 80)).failure.code,
+              errc::ok);
+  EXPECT_LE(board_->all().size(), 32U);
+}
+
+TEST_F(Devices, TheOneOfATierIsNotForgotten) {
+  auto kept = open("host", true).device;
+  for (int i = 0; i < 40; ++i)
+    ASSERT_EQ(open("a0a1a2a3-a4a5-a6a7-a8a9-aaabacadae" + std::to_string(10 + i)).failure.code, errc::ok);
+  EXPECT_EQ(open("host").device, kept);
+}
+
+class NoDevices : public Devices {
+ protected:
+  NoDevices() : Devices(false) {}
+};
+TEST_F(NoDevices, AreUnsupportedIfTheyAreSwitchedOff) {
+  EXPECT_EQ(open("host").failure.code, errc::unsupported);
+  EXPECT_TRUE(board_->all().empty());
+}
+
+} // namespace
+} // namespace terrace::actors

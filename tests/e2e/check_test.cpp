@@ -1,0 +1,191 @@
+// `terrace check` against a daemon that serves: what it counts, and that nothing that happens meanwhile is a difference.
+#include "command_line.hpp"
+#include "workload.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <sys/wait.h>
+
+#include <atomic>
+#include <map>
+#include <thread>
+
+namespace terrace::e2e {
+namespace {
+
+using json = nlohmann::json;
+
+json check_of(const daemon_under_test& daemon) {
+  auto done = terrace(daemon, {"check", "--json"});
+  if (done.out.empty()) {
+    ADD_FAILURE() << "terrace check printed nothing, exit code " << done.exit_code << ": " << done.err;
+    return {{"idle", true}, {"count", 0}};
+  }
+  return json::parse(done.out);
+}
+
+/// Asks again until no request was in progress.
+json idle_check(const daemon_under_test& daemon) {
+  json found;
+  EXPECT_TRUE(eventually([&] {
+    found = check_of(daemon);
+    return found["idle"].get<bool>();
+  }));
+  return found;
+}
+
+TEST(Check, FindsNothingInANewDaemon) {
+  daemon_under_test daemon;
+  auto found = idle_check(daemon);
+  EXPECT_EQ(found["count"], 0);
+  EXPECT_EQ(found["objects"], 0);
+  EXPECT_TRUE(found["left_out"].empty()) << found;
+}
+
+TEST(Check, TellsWhoHasReferencesToAnObject) {
+  daemon_under_test daemon({.host_bytes = 64 * mebibyte});
+  tester client(daemon.socket());
+  auto chain = chain_of(1, 6);
+  client.store(chain);
+  auto first = client.lookup(chain, true);
+  auto second = client.lookup({chain.begin(), chain.begin() + 2}, true);
+  auto read = client->read_lease(second.held.id(), {}, patiently());
+  ASSERT_TRUE(read) << read.error().text;
+  auto pinned = client->pin(
+      {.in = client.space(), .what = client::prefix::of_digests(std::span(chain).first(3))}, patiently());
+  ASSERT_TRUE(pinned) << pinned.error().text;
+  auto found = idle_check(daemon);
+  EXPECT_EQ(found["count"], 0) << found;
+  EXPECT_EQ(found["objects"], 6);
+  EXPECT_EQ(found["references"], (json{{"leases", 8},
+                                       {"pins", 3},
+                                       {"readings", 2},
+                                       {"sessions", 0},
+                                       {"requests", 0},
+                                       {"prompts", 0},
+                                       {"tails of sessions", 0},
+                                       {"tails of prompts", 0},
+                                       {"tails of stores", 0}}));
+  first.held.release();
+  EXPECT_TRUE(eventually([&] { return idle_check(daemon)["references"]["leases"] == 2; }));
+}
+
+TEST(Check, IsForOperators) {
+  daemon_under_test daemon;
+  auto done = terrace(daemon, {"check"});
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_NE(done.out.find("0 differences"), std::string::npos) << done.out;
+}
+
+TEST(Check, RunsAtTheEndOfEveryTest) {
+  daemon_under_test daemon;
+  EXPECT_TRUE(daemon.check());
+  daemon.signal(SIGSTOP);
+  int status = 0;
+  ASSERT_EQ(::waitpid(daemon.pid(), &status, WUNTRACED), daemon.pid());
+  EXPECT_FALSE(daemon.check()) << "a daemon that stands still is not asked";
+  daemon.signal(SIGCONT);
+}
+
+/// What a restart finds is known to the journals before their first change.
+TEST(Check, ComparesJournalsWithTheIndexOnEachPathAcrossRestarts) {
+  temporary_folder a, b;
+  daemon_under_test daemon({.disk_bytes = 128 * mebibyte,
+                            .disk = "paths = [\"" + a.path() + "\", \"" + b.path() + "\"]\n",
+                            .state_dir = a.path()});
+  auto first = chain_of(1, 12), second = chain_of(2, 12);
+  {
+    tester client(daemon.socket());
+    ASSERT_TRUE(daemon.await_log("joined"));
+    client.store(first);
+    EXPECT_TRUE(eventually([&] { return client.tier("disk").objects == 12; }));
+    EXPECT_EQ(idle_check(daemon)["count"], 0);
+  }
+  EXPECT_EQ(daemon.terminate(), 0);
+  daemon.start();
+  ASSERT_TRUE(daemon.await_log("joined"));
+  tester client(daemon.socket());
+  client.store(second);
+  ASSERT_TRUE(client->evict({.in = client.space(), .what = client::prefix::of_digests(first)}, patiently()));
+  EXPECT_TRUE(eventually([&] { return client.tier("disk").objects == 12; }));
+  EXPECT_EQ(idle_check(daemon)["count"], 0);
+  ASSERT_TRUE(client->clear(nullptr, patiently()));
+  client.store(first);
+  EXPECT_TRUE(eventually([&] { return client.tier("disk").objects == 12; }));
+  EXPECT_EQ(idle_check(daemon)["count"], 0);
+}
+
+TEST(Check, OneAtATime) {
+  daemon_under_test daemon;
+  tester client(daemon.socket());
+  client.store(chain_of(1, 20));
+  std::atomic<uint64_t> checked{0};
+  auto work = [&] {
+    auto by = client::connection::connect({.path = daemon.socket(), .observes = true}, patiently());
+    ASSERT_TRUE(by) << by.error().text;
+    for (int n = 0; n < 50; ++n) {
+      auto found = by->check(patiently());
+      if (found) {
+        EXPECT_EQ(found->count, 0U) << found->differences.front();
+        ++checked;
+      } else {
+        EXPECT_EQ(found.error().code, errc::busy) << found.error().text;
+      }
+    }
+  };
+  std::thread first(work), second(work);
+  first.join();
+  second.join();
+  EXPECT_NE(checked, 0U);
+}
+
+/// Clients store, look up, lease, read and forget, over a host memory that is too small, with and without a disk, while it is
+/// checked all the time.
+void check_under_load(uint64_t disk_bytes, const std::string& disk) {
+  daemon_under_test daemon({.host_bytes = 24 * mebibyte, .disk_bytes = disk_bytes, .disk = disk});
+  if (disk_bytes != 0) {
+    ASSERT_TRUE(daemon.await_log("joined"));
+  }
+  std::atomic<bool> over{false};
+  auto work = [&](uint64_t seed) {
+    tester client(daemon.socket(), "worker", 4 * object_bytes);
+    for (uint64_t round = 0; !over; ++round) {
+      auto chain = chain_of(seed * 100 + round % 9, 3 + round % 2);
+      auto stored = client->store(client.store_of(chain), patiently());
+      EXPECT_TRUE(stored || stored.error().code == errc::no_space) << stored.error().text;
+      auto found = client.lookup(chain, true);
+      if (found.held && round % 2 == 0)
+        (void) client->read_lease(found.held.id(), {}, patiently());
+      if (round % 5 == 4)
+        (void) client->evict({.in = client.space(), .what = client::prefix::of_digests(chain)}, patiently());
+      if (round % 11 == 10)
+        client->clear(nullptr, patiently());
+    }
+  };
+  std::thread first(work, 1), second(work, 2);
+  uint64_t objects = 0;
+  auto observer = client::connection::connect({.path = daemon.socket(), .observes = true}, patiently());
+  for (int n = 0; observer && n < 40; ++n) {
+    auto found = observer->check(patiently());
+    EXPECT_TRUE(found) << found.error().text;
+    if (!found)
+      break;
+    for (const std::string& one : found->differences)
+      ADD_FAILURE() << one;
+    objects += found->objects;
+  }
+  over = true;
+  first.join();
+  second.join();
+  EXPECT_NE(objects, 0U);
+  EXPECT_EQ(idle_check(daemon)["count"], 0);
+}
+
+TEST(Check, FindsNothingWhileClientsWork) { check_under_load(0, ""); }
+TEST(Check, FindsNothingWhileClientsWorkWithADisk) { check_under_load(64 * mebibyte, ""); }
+TEST(Check, FindsNothingWhileVictimsAreWritten) {
+  check_under_load(64 * mebibyte, "demotion = \"write_back\"\n");
+}
+
+} // namespace
+} // namespace terrace::e2e

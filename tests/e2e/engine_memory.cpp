@@ -1,0 +1,107 @@
+#include "engine_memory.hpp"
+
+#include "gpu/copy_stream.hpp"
+#include "gpu/cuda/cuda_device.hpp"
+#include "gpu/cuda/driver.hpp"
+#include "gpu/host/host_device.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace terrace::e2e {
+
+namespace {
+
+template <class T>
+T value_of(result<T> made) {
+  if (!made)
+    throw std::runtime_error(made.error().text);
+  return std::move(*made);
+}
+
+std::shared_ptr<const mapping> pages_of(uint64_t bytes) {
+  unique_fd memory(::memfd_create("engine", MFD_CLOEXEC));
+  if (::ftruncate(memory.get(), static_cast<off_t>(bytes)) != 0)
+    throw std::runtime_error("no memory for a test");
+  return std::make_shared<const mapping>(value_of(mapping::map(memory.get(), bytes, true)));
+}
+
+} // namespace
+
+std::string to_string(device_kind kind) {
+  return kind == device_kind::host          ? "host"
+         : kind == device_kind::cuda_handle ? "cuda_handle"
+                                            : "cuda_descriptor";
+}
+
+engine_memory::engine_memory(device_kind kind, uint64_t bytes) {
+  if (kind == device_kind::host) {
+    name_ = "host";
+    device_ = value_of(gpu::make_host_device());
+  } else {
+    auto driver = value_of(cuda::driver::open(TERRACE_SIMULATED_DRIVER));
+    auto uuid = value_of(driver->devices()).front().uuid;
+    name_ = cuda::to_text(uuid);
+    gpu::cuda_device_options options;
+    options.virtual_memory = kind == device_kind::cuda_descriptor;
+    device_ = value_of(gpu::make_cuda_device(driver, uuid, options));
+  }
+  memory_ = value_of(device_->allocate(bytes));
+  handle_ = value_of(memory_->share());
+}
+
+client::device_allocation engine_memory::shared() const {
+  client::device_allocation made;
+  made.device = name_;
+  made.bytes = handle_.bytes;
+  if (handle_.kind == gpu::memory_handle::kind_t::descriptor)
+    made.descriptor = handle_.descriptor.get();
+  else
+    std::transform(handle_.ipc.begin(), handle_.ipc.end(), made.handle.begin(),
+                   [](std::byte byte) { return static_cast<uint8_t>(byte); });
+  return made;
+}
+
+void engine_memory::write(std::span<const uint8_t> all) {
+  std::vector<uint8_t> bytes(all.begin(), all.end());
+  copy(bytes, true);
+}
+
+std::vector<uint8_t> engine_memory::read() {
+  std::vector<uint8_t> bytes(memory_->bytes());
+  copy(bytes, false);
+  return bytes;
+}
+
+void engine_memory::copy(std::span<uint8_t> host, bool into_device) {
+  auto pages = pages_of(host.size());
+  auto* data = reinterpret_cast<uint8_t*>(pages->data());
+  if (into_device)
+    std::copy(host.begin(), host.end(), data);
+  auto stream =
+      value_of(gpu::copy_stream::open(device_, into_device ? gpu::direction::load : gpu::direction::store));
+  gpu::copy_request request;
+  request.region = memory_;
+  request.object = value_of(device_->pin(pages));
+  request.parts.resize(1);
+  request.parts.front().copies.push_back({0, 0, host.size(), 0, 0, 1});
+  if (auto ok = stream->submit(std::move(request)); !ok)
+    throw std::runtime_error(ok.error().text);
+  std::vector<gpu::completion> done;
+  while (done.empty()) {
+    pollfd ready{stream->descriptor(), POLLIN, 0};
+    ::poll(&ready, 1, -1);
+    done = stream->drain();
+  }
+  if (done.front().failure)
+    throw std::runtime_error(done.front().failure->text);
+  if (!into_device)
+    std::copy(data, data + host.size(), host.begin());
+}
+
+} // namespace terrace::e2e

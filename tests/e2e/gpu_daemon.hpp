@@ -1,0 +1,104 @@
+// A daemon whose processes of GPUs find the simulated driver, and what an engine's memory holds.
+#pragma once
+
+#include "engine_memory.hpp"
+#include "workload.hpp"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+
+namespace terrace::e2e {
+
+constexpr uint64_t region_objects = 8;
+constexpr uint64_t piece_bytes = 64 << 10;
+constexpr uint64_t pieces = object_bytes / piece_bytes;
+
+/// In a process that is about to become the daemon. What is searched already stays: ThreadSanitizer has a CAF of its own.
+inline void find_simulated_driver() {
+  std::string path = std::filesystem::path(TERRACE_SIMULATED_DRIVER).parent_path();
+  if (const char* before = ::getenv("LD_LIBRARY_PATH"))
+    path += std::string(":") + before;
+  ::setenv("LD_LIBRARY_PATH", path.c_str(), 1);
+}
+
+/// A daemon whose processes find the simulated driver, with the faults that its script has when they start.
+struct gpu_daemon : daemon_under_test {
+  explicit gpu_daemon(const std::string& gpu = "") : daemon_under_test(options_of(gpu)) {}
+
+  static daemon_options options_of(const std::string& gpu) {
+    daemon_options options;
+    options.more = "[gpu]\nstaging_bytes = \"2MiB\"\n" + gpu; // slots of 256 KiB: each object takes several
+    options.before_exec = [faults_in = script()] {
+      find_simulated_driver();
+      ::setenv("TERRACE_SIMULATION", faults_in.c_str(), 1);
+    };
+    return options;
+  }
+  static std::string script() { return "/tmp/terrace-simulation-" + std::to_string(::getpid()); }
+  /// Of processes of GPUs that start from now on.
+  static void faults(const std::string& lines) { write_file(script(), lines); }
+};
+
+/// The i-th object's pieces among those of all others, as a paged engine's blocks have them.
+inline std::vector<client::run> interleaved(size_t objects) {
+  std::vector<client::run> runs;
+  for (uint64_t i = 0; i < objects; ++i)
+    runs.push_back({.offset = i * piece_bytes,
+                    .bytes = piece_bytes,
+                    .stride = region_objects * piece_bytes,
+                    .count = static_cast<uint32_t>(pieces)});
+  return runs;
+}
+
+/// The same objects one after the other, the last one first.
+inline std::vector<client::run> backwards(size_t objects) {
+  std::vector<client::run> runs;
+  for (uint64_t i = 0; i < objects; ++i)
+    runs.push_back({.offset = (region_objects - 1 - i) * object_bytes, .bytes = object_bytes});
+  return runs;
+}
+
+/// What an engine's memory holds with `chain` in these places.
+inline std::vector<uint8_t> laid_out(const std::vector<digest>& chain, const std::vector<client::run>& runs) {
+  std::vector<uint8_t> all(region_objects * object_bytes, 0x5a), object(object_bytes);
+  for (size_t i = 0; i < chain.size(); ++i) {
+    fill_content(chain[i], object);
+    for (uint64_t piece = 0, at = 0; piece < std::max<uint64_t>(runs[i].count, 1);
+         ++piece, at += runs[i].bytes)
+      std::memcpy(all.data() + runs[i].offset + piece * runs[i].stride, object.data() + at, runs[i].bytes);
+  }
+  return all;
+}
+
+inline result<client::store_result> store_from(tester& by, const client::registered_region& region,
+                                               const std::vector<digest>& chain,
+                                               const std::vector<client::run>& runs,
+                                               std::optional<client::generation> after = {}) {
+  auto request = by.store_of(chain);
+  request.region = &region;
+  request.runs = runs;
+  request.after = after;
+  return by->store(request, patiently());
+}
+
+inline result<client::load_result> load_into(tester& by, const client::registered_region& region,
+                                             const std::vector<digest>& chain,
+                                             const std::vector<client::run>& runs) {
+  auto request = by.load_of(chain);
+  request.region = &region;
+  request.runs = runs;
+  return by->load(request, patiently());
+}
+
+inline client::device_status device_of(tester& by) {
+  auto status = by.status();
+  EXPECT_EQ(status.devices.size(), 1U);
+  return status.devices.empty() ? client::device_status{} : status.devices.front();
+}
+
+} // namespace terrace::e2e

@@ -1,0 +1,171 @@
+#include "memory/region_populator.hpp"
+
+#include "memory/client_mapping.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <future>
+#include <vector>
+
+namespace terrace::testing {
+namespace {
+
+constexpr uint64_t page = populate_course::page_bytes;
+constexpr uint64_t region_bytes = 8 << 20;
+
+unique_fd sealed_memory(uint64_t bytes, int more_seals = 0) {
+  unique_fd fd(::memfd_create("client", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  EXPECT_EQ(::ftruncate(fd.get(), static_cast<off_t>(bytes)), 0);
+  EXPECT_EQ(::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | more_seals), 0);
+  return fd;
+}
+
+void write_pages(int fd, uint64_t first, uint64_t count) {
+  std::vector<char> bytes(count * page, 'x');
+  EXPECT_EQ(::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(first * page)),
+            static_cast<ssize_t>(bytes.size()));
+}
+
+uint64_t pages_that_exist(int fd) {
+  struct stat info {};
+  EXPECT_EQ(::fstat(fd, &info), 0);
+  return static_cast<uint64_t>(info.st_blocks) * 512 / page;
+}
+
+/// How many pages of this process's memory are in its page tables.
+uint64_t mapped_pages(const std::byte* data, uint64_t bytes) {
+  unique_fd map(::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC));
+  std::vector<uint64_t> entries(bytes / page);
+  auto at = static_cast<off_t>(reinterpret_cast<uintptr_t>(data) / page * sizeof(uint64_t));
+  EXPECT_EQ(::pread(map.get(), entries.data(), entries.size() * sizeof(uint64_t), at),
+            static_cast<ssize_t>(entries.size() * sizeof(uint64_t)));
+  return static_cast<uint64_t>(
+      std::count_if(entries.begin(), entries.end(), [](uint64_t each) { return (each >> 63) != 0; }));
+}
+
+class RegionAhead : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    mapping probe = mapping::map(sealed_memory(page).get(), page, true).value();
+    if (::madvise(probe.data(), page, MADV_POPULATE_READ) != 0)
+      GTEST_SKIP() << "this kernel cannot populate (before Linux 5.14)";
+  }
+
+  uint64_t pass() {
+    uint64_t bytes = 0;
+    while (auto more = ahead_.go_on(fd_.get(), memory_.data(), region_bytes))
+      bytes += *more;
+    return bytes;
+  }
+
+  unique_fd fd_ = sealed_memory(region_bytes);
+  mapping memory_ = mapping::map(fd_.get(), region_bytes, true).value();
+  region_ahead ahead_{{}};
+};
+
+TEST_F(RegionAhead, MapsWhatExistsAndMakesNothing) {
+  write_pages(fd_.get(), 0, 3);
+  write_pages(fd_.get(), 1000, 40);
+  EXPECT_EQ(pass(), 43 * page);
+  EXPECT_EQ(pages_that_exist(fd_.get()), 43u);
+  EXPECT_EQ(mapped_pages(memory_.data(), region_bytes), 43u);
+  EXPECT_EQ(memory_.data()[1000 * page], std::byte{'x'});
+}
+
+TEST_F(RegionAhead, ACopyMakesItDueForWhatCameLater) {
+  EXPECT_FALSE(ahead_.copy_begins()); // the pass of the registration waits
+  EXPECT_EQ(pass(), 0u);
+  write_pages(fd_.get(), 0, 512);
+  EXPECT_FALSE(ahead_.copy_begins()); // the last one found nothing: the second copy
+  EXPECT_TRUE(ahead_.copy_begins());
+  EXPECT_FALSE(ahead_.copy_begins()); // it waits already
+  EXPECT_EQ(pass(), 512 * page);
+  EXPECT_TRUE(ahead_.copy_begins());
+  EXPECT_EQ(mapped_pages(memory_.data(), region_bytes), 512u);
+}
+
+TEST_F(RegionAhead, AWholeRegionIsNeverDueAgain) {
+  write_pages(fd_.get(), 0, region_bytes / page);
+  EXPECT_EQ(pass(), region_bytes);
+  for (int i = 0; i < 1000; ++i)
+    EXPECT_FALSE(ahead_.copy_begins());
+  memory_.data()[region_bytes - 1] = std::byte{1}; // mapped for reading, and so for writing
+  EXPECT_EQ(mapped_pages(memory_.data(), region_bytes), region_bytes / page);
+}
+
+TEST_F(RegionAhead, AReadOnlyRegionIsMappedForReading) {
+  fd_ = sealed_memory(region_bytes);
+  write_pages(fd_.get(), 0, 100);
+  ASSERT_EQ(::fcntl(fd_.get(), F_ADD_SEALS, F_SEAL_WRITE), 0);
+  memory_ = mapping::map(fd_.get(), region_bytes, false).value();
+  EXPECT_EQ(pass(), 100 * page);
+  EXPECT_EQ(mapped_pages(memory_.data(), region_bytes), 100u);
+}
+
+TEST_F(RegionAhead, PagesAreLeftAloneWhereTheKernelDoesNotTellWhichExist) {
+  write_pages(fd_.get(), 0, 100);
+  EXPECT_FALSE(ahead_.go_on(-1, memory_.data(), region_bytes));
+  EXPECT_EQ(mapped_pages(memory_.data(), region_bytes), 0u);
+}
+
+/// A populator that does nothing until `open`.
+struct held_populator {
+  std::promise<void> gate;
+  std::shared_ptr<region_populator> what =
+      std::make_shared<region_populator>([waiting = gate.get_future().share()] { waiting.wait(); });
+};
+
+TEST(RegionPopulator, DoesNotKeepARegion) {
+  held_populator populator;
+  auto teardown_thread = std::make_shared<teardown>();
+  auto budget = region_budget::make({"the test", "none", region_bytes, 1});
+  auto region = client_region::open(sealed_memory(region_bytes), region_bytes,
+                                    {budget->take(region_bytes).value(), teardown_thread, populator.what})
+                    .value();
+  EXPECT_EQ(populator.what->waiting(), 1u);
+  region.reset();
+  teardown_thread->finish();
+  EXPECT_EQ(budget->regions(), 0u);
+  populator.gate.set_value();
+  populator.what->finish();
+}
+
+TEST(RegionPopulator, MapsRegionsFromTheirRegistrationOn) {
+  auto populator = std::make_shared<region_populator>();
+  auto fd = sealed_memory(region_bytes);
+  write_pages(fd.get(), 0, region_bytes / page);
+  auto region = client_region::open(std::move(fd), region_bytes, {{}, nullptr, populator}).value();
+  std::weak_ptr<const client_region> weak = region;
+  region->copy_begins(); // asks for nothing: it waits already
+  populator->finish();
+  EXPECT_LE(populator->populated_bytes(), region_bytes);
+  // The kernel also maps neighbors of a slice, and the last slice may not have had its turn.
+  EXPECT_LE(populator->populated_bytes() / page, mapped_pages(region->data(), region_bytes));
+  region.reset();
+  EXPECT_TRUE(weak.expired());
+}
+
+TEST(RegionPopulator, WhatWaitsAtItsEndIsDropped) {
+  held_populator populator;
+  std::vector<std::shared_ptr<const client_region>> regions;
+  for (int i = 0; i < 10; ++i)
+    regions.push_back(
+        client_region::open(sealed_memory(region_bytes), region_bytes, {{}, nullptr, populator.what})
+            .value());
+  EXPECT_EQ(populator.what->waiting(), 10u);
+  populator.gate.set_value();
+  populator.what->finish();
+  populator.what->finish();
+  EXPECT_EQ(regions.front().use_count(), 1);
+  regions.front()->copy_begins();
+  populator.what->add(regions.front()); // too late
+}
+
+} // namespace
+} // namespace terrace::testing

@@ -1,0 +1,83 @@
+#include "transfer/device_window.hpp"
+
+#include "storage/object_header.hpp"
+#include "tests/tier/objects.hpp"
+
+#include <gtest/gtest.h>
+
+using namespace terrace;
+using namespace terrace::test;
+
+namespace {
+
+constexpr uint64_t device_payload = 4096;
+constexpr uint64_t device_extent = physical_bytes_for(device_payload);
+
+/// A load of eight objects in chunks of two.
+struct DeviceWindow : ::testing::Test {
+  std::shared_ptr<segmented_arena> memory =
+      segmented_arena::create(
+          {.name = "test", .bytes = 16 * device_extent, .segment_bytes = 16 * device_extent})
+          .value();
+  ledger_ptr leases = std::make_shared<lease_ledger>();
+  load_subject of;
+  load_result done;
+  load_course course{of, *memory, *leases, done};
+
+  DeviceWindow() {
+    of.objects = chain(1, 8, device_payload);
+    of.objects_per_chunk = 2;
+    of.context = context();
+    std::vector<region_run> runs;
+    for (size_t i = 0; i < of.objects->size(); ++i)
+      runs.push_back({i * device_payload, device_payload, 0, 1});
+    of.runs = std::make_shared<const scatter_gather>(
+        scatter_gather::make(runs, {}, of.objects->payload_bytes, of.objects->size() * device_payload)
+            .value());
+  }
+
+  static hold_ptr held(size_t objects, const std::vector<size_t>& has) {
+    std::vector<object_place> places(objects);
+    for (size_t i : has)
+      places[i] = {object_id{i + 1}, i * device_extent, device_payload, device_extent};
+    return std::make_shared<object_hold>(release_sink_ptr{}, std::move(places));
+  }
+};
+
+TEST_F(DeviceWindow, TakesTheWholeChunksFromTheBeginningOn) {
+  device_window window(course, UINT64_MAX);
+  ASSERT_EQ(window.objects()->size(), 8u);
+  ASSERT_TRUE(window.take_held(held(8, {0, 1, 2, 3, 4, 6, 7})));
+  auto request = window.request();
+  ASSERT_EQ(request.ids, (std::vector{object_id{1}, object_id{2}, object_id{3}, object_id{4}}));
+  EXPECT_EQ(request.copy.objects[3].number, 3u);
+  EXPECT_EQ(request.copy.objects[3].at, 3 * device_extent + object_header_bytes);
+  EXPECT_EQ(request.copy.arrived.chunks, 2u);
+  EXPECT_EQ(window.deliver(), 4 * device_payload);
+  EXPECT_EQ(course.begin, 4u);
+  EXPECT_EQ(done.chunks, 2u);
+  EXPECT_EQ(done.bytes_by_tier[static_cast<size_t>(tier_kind::gpu)], 4 * device_payload);
+  device_window rest(course, UINT64_MAX);
+  ASSERT_TRUE(rest.take_held(held(4, {0, 1})));
+  EXPECT_EQ(rest.request().copy.objects[0].number, 4u) << "numbers are those of the load";
+}
+
+TEST_F(DeviceWindow, IsNoneIfItsFirstChunkIsNotThere) {
+  EXPECT_FALSE(device_window(course, UINT64_MAX).take_held(nullptr));
+  EXPECT_FALSE(device_window(course, UINT64_MAX).take_held(held(8, {0, 2, 3})));
+  EXPECT_EQ(course.begin, 0u);
+}
+
+TEST_F(DeviceWindow, HasWhatTheLeaseHoldsInTheTier) {
+  EXPECT_EQ(device_window(course, UINT64_MAX).leased(), nullptr);
+  of.leased = {{tier_kind::host, held(8, {0, 1})}, {tier_kind::gpu, held(8, {2, 3, 5})}};
+  course.begin = 2;
+  auto leased = device_window(course, UINT64_MAX).leased();
+  ASSERT_TRUE(leased);
+  ASSERT_EQ(leased->places().size(), 6u);
+  EXPECT_TRUE(leased->places()[0].present());
+  EXPECT_FALSE(leased->places()[2].present());
+  EXPECT_TRUE(leased->places()[3].present());
+}
+
+} // namespace
