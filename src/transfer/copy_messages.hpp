@@ -69,8 +69,8 @@ struct seal_request {
   space_ptr in;
   volume_id volume; ///< to be contained in headers
   std::vector<sealed_object> objects;
-  std::vector<keep_alive> owners;
   context_ptr context{}; ///< of the waiting request; may be null
+  std::vector<keep_alive> owners;
 };
 struct seal_answer {
   error failure;
@@ -81,8 +81,8 @@ struct check_request {
   space_ptr in;
   volume_id volume; ///< to be contained in headers
   std::vector<sealed_object> objects;
-  std::vector<keep_alive> owners;
   context_ptr context{}; ///< of the waiting request; may be null
+  std::vector<keep_alive> owners;
 };
 struct check_answer {
   error failure;

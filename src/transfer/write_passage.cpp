@@ -115,12 +115,27 @@ void write_passage::drop_cleared(const std::vector<bool>& present) {
   objects_.resize(kept);
 }
 
+namespace {
+
+/// A mover or a copier may let go of this after it has answered, on another thread. Until then a check sees work in progress.
+struct written_bytes {
+  work_mark work; // first, to end last
+  hold_ptr held;
+  reservation_ptr reserved;
+};
+
+} // namespace
+
 write_request write_passage::write(const reservation_ptr& reserved, const context_ptr& context) const {
   write_request request;
   request.in = what_.in;
   request.objects = objects_;
   request.context = context;
-  request.owners = {what_.held, reserved};
+  auto bytes = std::make_shared<written_bytes>();
+  bytes->work.begin();
+  bytes->held = what_.held;
+  bytes->reserved = reserved;
+  request.owners = {std::move(bytes)};
   return request;
 }
 

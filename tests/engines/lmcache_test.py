@@ -28,24 +28,26 @@ class LmcacheSecondLevel(unittest.TestCase):
         cls.first = LmcacheServer(cls.server.socket)
         cls.addClassCleanup(lambda: cls.first.kill())
         cls.first.ready()
-        cls.first.store(0)
+        cls.stored(0)
         cls.first.forget()
-        cls.first.load(0)  # it has all its connections now
+        cls.first.load(0)  # from Terrace: it has all its connections now
 
     @classmethod
     def await_disk(cls) -> None:
         with terrace.connect(cls.server.socket, observes=True, timeout=PATIENCE) as observer:
             until(lambda: all(tier.state == "ready" for tier in observer.status(timeout=PATIENCE).groups[0].tiers))
 
-    def tiers(self) -> dict[str, terrace.status.TierStatus]:
-        with terrace.connect(self.server.socket, observes=True, timeout=PATIENCE) as observer:
+    @classmethod
+    def tiers(cls) -> dict[str, terrace.status.TierStatus]:
+        with terrace.connect(cls.server.socket, observes=True, timeout=PATIENCE) as observer:
             return {tier.tier: tier for tier in observer.status(timeout=PATIENCE).groups[0].tiers}
 
-    def stored(self, prompt: int) -> list[str]:
+    @classmethod
+    def stored(cls, prompt: int) -> list[str]:
         """By the server, and on Terrace's disk."""
-        before = self.tiers()["disk"].objects
-        sums = self.first.store(prompt)
-        until(lambda: self.tiers()["disk"].objects >= before + CHUNKS)
+        before = cls.tiers()["disk"].objects
+        sums = cls.first.store(prompt)
+        until(lambda: cls.tiers()["disk"].objects >= before + CHUNKS)
         return sums
 
     def test_what_left_the_first_level_comes_from_terrace(self) -> None:

@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 using namespace terrace;
 using namespace terrace::test;
 
@@ -139,7 +141,27 @@ TEST_F(WritePassage, WritesWhatGotSpaceFromHostMemory) {
   EXPECT_EQ(write.objects[0].place.id, object_id{201});
   EXPECT_EQ(write.objects[0].memory, memory->at(physical));
   EXPECT_FALSE(write.objects[0].checksum);
-  EXPECT_EQ(write.owners.size(), 2u);
+}
+
+// A copier answers before it lets go of the bytes: a check that begins in between must see work in progress.
+TEST_F(WritePassage, IsWorkInProgressUntilItsBytesAreLetGo) {
+  uint64_t before = work_mark::now().in_progress, then = 0;
+  auto note_end = [&then](object_reservation* ended) {
+    then = work_mark::now().in_progress;
+    delete ended;
+  };
+  reservation_ptr space(new object_reservation(nullptr, {}), note_end);
+  std::vector<keep_alive> owners;
+  {
+    auto pass = passage(1);
+    pass.take_space(reserved({state::reserved}), *memory);
+    owners = pass.write(std::exchange(space, nullptr), nullptr).owners;
+    pass.end();
+  }
+  EXPECT_EQ(work_mark::now().in_progress, before + 1);
+  owners.clear();
+  EXPECT_EQ(then, before + 1) << "the bytes first";
+  EXPECT_EQ(work_mark::now().in_progress, before);
 }
 
 TEST_F(WritePassage, KnowsOfOthersThatWriteTheSame) {
