@@ -165,7 +165,7 @@ void check_under_load(uint64_t disk_bytes, const std::string& disk) {
   std::thread first(work, 1), second(work, 2);
   uint64_t objects = 0;
   auto observer = client::connection::connect({.path = daemon.socket(), .observes = true}, patiently());
-  for (int n = 0; observer && n < 40; ++n) {
+  for (int n = 0; observer && (n < 40 || objects == 0); ++n) { // the clients may be slower to begin
     auto found = observer->check(patiently());
     EXPECT_TRUE(found) << found.error().text;
     if (!found)
@@ -177,7 +177,7 @@ void check_under_load(uint64_t disk_bytes, const std::string& disk) {
   over = true;
   first.join();
   second.join();
-  EXPECT_NE(objects, 0U);
+  EXPECT_TRUE(observer);
   EXPECT_EQ(idle_check(daemon)["count"], 0);
 }
 
