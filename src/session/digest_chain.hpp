@@ -12,13 +12,16 @@
 namespace terrace {
 
 /// A value that does not change. A cut chain and an extended one share the segments of the original: neither copies more
-/// than one segment, however long the chain is. Copies may be used by different threads.
+/// than one segment, and the list of them, however long the chain is. A copy shares the list as well. Copies may be used by
+/// different threads.
 class digest_chain {
  public:
   static constexpr size_t segment_digests = 64; ///< 2 KiB
 
   size_t size() const { return size_; }
-  const digest& operator[](size_t i) const { return (*segments_[i / segment_digests])[i % segment_digests]; }
+  const digest& operator[](size_t i) const {
+    return (*(*segments_)[i / segment_digests])[i % segment_digests];
+  }
 
   /// The first `count` of them, which is at most `size`.
   digest_chain cut(size_t count) const;
@@ -34,8 +37,12 @@ class digest_chain {
 
  private:
   using segment = std::vector<digest>;
-  std::vector<std::shared_ptr<const segment>> segments_; ///< all but the last are full
-  size_t size_ = 0;                                      ///< the last segment may have more than belong to it
+  using segment_list = std::vector<std::shared_ptr<const segment>>;
+
+  static const std::shared_ptr<const segment_list>& no_segments();
+
+  std::shared_ptr<const segment_list> segments_ = no_segments(); ///< all but the last are full
+  size_t size_ = 0; ///< the last segment may have more than belong to it
 };
 
 } // namespace terrace
