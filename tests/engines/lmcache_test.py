@@ -25,7 +25,7 @@ class LmcacheSecondLevel(unittest.TestCase):
         cls.server = Daemon(host_bytes=64 << 20, disk_bytes=256 << 20)
         cls.addClassCleanup(cls.server.stop)
         cls.await_disk()
-        cls.first = LmcacheServer(cls.server.socket)
+        cls.first = LmcacheServer(cls.server.socket, lookup_seconds=PATIENCE)  # a late answer is a miss
         cls.addClassCleanup(lambda: cls.first.kill())
         cls.first.ready()
         cls.stored(0)
@@ -112,11 +112,12 @@ class LmcacheSecondLevel(unittest.TestCase):
         self.assertEqual(self.first.load(8), (CHUNKS, newer))
 
     def await_connections(self) -> None:
-        """The server's: for questions, loads and stores."""
+        """The server's: for questions, loads and stores. Each is used once it has registered its memory."""
         with terrace.connect(self.server.socket, observes=True, timeout=PATIENCE) as observer:
 
             def of_the_server() -> int:
-                return sum(one.pid == self.first.process.pid for one in observer.status(timeout=PATIENCE).clients)
+                clients = observer.status(timeout=PATIENCE).clients
+                return sum(one.regions for one in clients if one.pid == self.first.process.pid)
 
             until(lambda: of_the_server() == 3)
 
