@@ -69,7 +69,7 @@ struct seal_request {
   space_ptr in;
   volume_id volume; ///< to be contained in headers
   std::vector<sealed_object> objects;
-  context_ptr context{}; ///< of the waiting request; may be null
+  context_ptr context{}; ///< of the waiting request; may be null. Ends after the owners, as in SubjectEnd
   std::vector<keep_alive> owners;
 };
 struct seal_answer {
@@ -81,7 +81,7 @@ struct check_request {
   space_ptr in;
   volume_id volume; ///< to be contained in headers
   std::vector<sealed_object> objects;
-  context_ptr context{}; ///< of the waiting request; may be null
+  context_ptr context{}; ///< of the waiting request; may be null. Ends after the owners, as in SubjectEnd
   std::vector<keep_alive> owners;
 };
 struct check_answer {

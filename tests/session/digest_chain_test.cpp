@@ -47,6 +47,11 @@ TEST(DigestChain, SharesTheSegmentsOfItsOriginal) {
   EXPECT_EQ(&longer[639], &chain[639]);
 }
 
+TEST(DigestChain, ACutDoesNotKeepTheSegmentsBehindIt) {
+  auto chain = digest_chain().extended(numbered(1, 640));
+  EXPECT_LT(chain.cut(64).bytes(), chain.bytes() / 5);
+}
+
 TEST(DigestChain, AnExtensionByNothingIsTheSame) {
   auto chain = digest_chain().extended(numbered(1, 10)).cut(5);
   EXPECT_EQ(chain.extended({}).copy(), numbered(1, 5));
