@@ -18,6 +18,7 @@
 #include "tier/policy_notes.hpp"
 #include "tier/probe.hpp"
 #include "tier/publish.hpp"
+#include "tier/remove.hpp"
 #include "tier/request_context.hpp"
 #include "tier/room.hpp"
 #include "tier/tier_report.hpp"

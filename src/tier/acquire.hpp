@@ -22,6 +22,9 @@ struct acquire_request {
   bool fill = true;     ///< false: reserve nothing, as if `may_fill` were all false
   bool may_wait = true; ///< false: `no_space` at once if eviction cannot make room now
   bool note_access = true;
+  /// What is published under the keys is removed in the turn that reserves space for what comes instead; it is found until then.
+  /// Others who are writing go on: `pending`.
+  bool replace = false;
   bool may_come_again =
       false;           ///< after `no_space` it asks for less, or is content without: nobody is refused yet
   context_ptr context; ///< may be null: a request of the daemon itself

@@ -85,7 +85,7 @@ residency::need residency::missing(const acquire_request& request) const {
   for (size_t i = 0; i < objects.size(); ++i) {
     if (!request.may_fill.empty() && !request.may_fill[i])
       continue;
-    if (auto id = table().find(objects.keys[i]); id && !out_of_reach(*table().get(*id)))
+    if (auto id = table().find(objects.keys[i]); id && !to_replace(request, *table().get(*id)))
       continue;
     wanted.sizes.push_back(physical_bytes_for(objects.payload_bytes[i]));
     wanted.objects.push_back(i);
@@ -101,8 +101,12 @@ residency::acquired residency::acquire(const acquire_request& request, const nee
   answer.states.resize(objects.size(), acquired_state::absent);
   answer.places.resize(objects.size());
   answer.held.resize(objects.size());
-  if (index_->has_reach())
-    answer.unused = drop_out_of_reach(objects, wanted.objects);
+  if (index_->has_reach() || request.replace) {
+    auto dropped = drop_replaced(request, wanted.objects);
+    answer.unused = std::move(dropped.freed);
+    answer.replaced = dropped.objects;
+    answer.replaced_bytes = dropped.bytes;
+  }
   std::vector<object_id> ids(objects.size());
   for (size_t i = 0; i < ids.size(); ++i) {
     ids[i] = residents().find(objects.keys[i]).value_or(object_id{});
@@ -226,6 +230,7 @@ residency::discard_result residency::discard(const std::vector<object_id>& ids, 
         (why == discard_reason::moved && object->holds() > 1))
       continue;
     ++done.objects;
+    done.bytes += object->physical_bytes();
     note(note_kind::erase, *object);
     if (durable_)
       durable_->removed(residents(), id);
@@ -239,16 +244,6 @@ residency::discard_result residency::discard(const std::vector<object_id>& ids, 
   if (why == discard_reason::damaged)
     discarded += done.objects;
   return done;
-}
-
-/// Removes objects that are present but unreachable, in favor of what is written instead.
-std::vector<extent> residency::drop_out_of_reach(const object_batch& objects,
-                                                 const std::vector<size_t>& wanted) {
-  std::vector<object_id> ids;
-  for (size_t i : wanted)
-    if (auto id = residents().find(objects.keys[i]); id && out_of_reach(*residents().get(*id)))
-      ids.push_back(*id);
-  return discard(ids, discard_reason::unusable).freed;
 }
 
 void residency::restore(std::span<const index_record> records, std::span<const space_id> spaces) {

@@ -70,6 +70,7 @@ class residency {
     std::vector<object_place> held; ///< parallel to the batch
     std::vector<object_id> reserved;
     std::vector<extent> unused; ///< including those of objects written again because they are unreachable
+    uint64_t replaced = 0, replaced_bytes = 0; ///< objects removed in favor of what is reserved; physical
   };
   acquired acquire(const acquire_request& request, const need& wanted, const std::vector<extent>& granted);
 
@@ -88,8 +89,17 @@ class residency {
   struct discard_result {
     std::vector<extent> freed;
     uint64_t objects = 0;
+    uint64_t bytes = 0; ///< physical, of all of them
   };
   discard_result discard(const std::vector<object_id>& ids, discard_reason why = discard_reason::damaged);
+
+  /// Removes whatever is under the keys; with `written` also what is being written: that is not published any more.
+  struct removal {
+    std::vector<bool> removed; ///< parallel to the keys: it was published
+    bool pending = false;      ///< some are being written, and go on
+    discard_result of;
+  };
+  removal remove(const object_batch& objects, bool written);
 
   /// Evicts what is in `range` as soon as it is not held, now or later.
   void retire(extent range);
@@ -254,7 +264,8 @@ class residency {
  private:
   resident_table& residents() { return index_->table(); }
   object_place hold(object_id id);
-  std::vector<extent> drop_out_of_reach(const object_batch& objects, const std::vector<size_t>& wanted);
+  bool to_replace(const acquire_request& request, const resident& object) const;
+  discard_result drop_replaced(const acquire_request& request, const std::vector<size_t>& wanted);
   object_place place_of(object_id id) const;
   void note(note_kind kind, const resident& object, entry_key parent = {});
   bool

@@ -42,6 +42,17 @@ class tier_index {
   /// Safe on any thread: true if nothing is present.
   bool empty() const { return table_.published() == 0; }
 
+  /// Safe on any thread: true if nothing is under these keys, nor being written there. False as well while the tier modifies
+  /// its index.
+  bool surely_lacks(const object_batch& objects) const {
+    bool lacks = true;
+    bool read = table_.read([&](const resident_table& table) {
+      for (const object_key& key : objects.keys)
+        lacks = lacks && !table.find(key);
+    });
+    return read && lacks;
+  }
+
   /// Safe on any thread: which objects of the range are present, parallel to it. Nullopt while the tier
   /// modifies its index: then ask the tier.
   std::optional<object_bitmap> try_probe(const object_batch& objects, object_range range) const {

@@ -31,6 +31,7 @@ class write_credits {
   /// Answers requests that have ended.
   void sweep();
 
+  uint64_t bytes_max() const { return bytes_max_; }
   uint64_t out() const { return out_; }
   size_t waiting() const { return line_.size(); }
 

@@ -25,6 +25,9 @@ class credit_issuer {
   /// Gives the notice a credit if it has none. False: none is free, and it is dropped.
   bool admit(write_through_notice& notice);
   void take_back(const write_credit_notice& notice);
+  /// Requests that wait for credit.
+  size_t waiting() const { return credits_.waiting(); }
+  uint64_t bytes_max() const { return credits_.bytes_max(); }
   /// Answers requests that have ended.
   void sweep() { credits_.sweep(); }
 

@@ -3,6 +3,7 @@
 // Pure: used by one thread at a time.
 #pragma once
 
+#include "transfer/replaceable_line.hpp"
 #include "transfer/write_passage.hpp"
 
 #include <cassert>
@@ -16,10 +17,24 @@ namespace terrace {
 
 class write_line {
  public:
+  /// Notices of replaceable objects in progress at a time: others are not to wait for many small ones.
+  static constexpr size_t replaceable_max = 8;
+
   /// `bytes_max`: payload in progress; a single larger notice is written alone.
   explicit write_line(uint64_t bytes_max) : bytes_max_(bytes_max) {}
 
-  void push(write_through_notice notice) { waiting_.push_back(std::move(notice)); }
+  /// Replaceable ones wait until `ripen`, and then take turns with the others.
+  void push(write_through_notice notice) {
+    if (notice.replaceable)
+      replaceable_.push(std::move(notice));
+    else
+      waiting_.push_back(std::move(notice));
+  }
+  /// A replaceable one whose passage is done, and which could not write everything, because others wrote the same objects.
+  void push_again(write_through_notice notice) { replaceable_.push_again(std::move(notice)); }
+  /// The replaceable ones that wait now may be written.
+  void ripen() { replaceable_.ripen(); }
+  const replaceable_line& replaceable() const { return replaceable_; }
   /// Before all that are not urgent, whose writers wait for nothing.
   void push_urgent(write_through_notice notice) {
     waiting_.insert(waiting_.begin() + static_cast<std::ptrdiff_t>(urgent_), std::move(notice));
@@ -28,11 +43,22 @@ class write_line {
 
   /// The next to write, in progress until `done`. Nullopt: none waits, or there is no room.
   std::optional<write_passage> next() {
-    if (waiting_.empty() || (bytes_ != 0 && bytes_ >= bytes_max_))
+    bool may_replaceable = replaceable_.has_next() && replaceable_in_progress_ < replaceable_max;
+    if ((waiting_.empty() && !may_replaceable) || (bytes_ != 0 && bytes_ >= bytes_max_))
       return std::nullopt;
-    std::optional<write_passage> first(std::in_place, std::move(waiting_.front()));
-    waiting_.pop_front();
-    urgent_ -= urgent_ == 0 ? 0 : 1;
+    bool replaceable = waiting_.empty() || (may_replaceable && urgent_ == 0 && replaceable_turn_);
+    replaceable_turn_ = !replaceable;
+    std::optional<write_passage> first;
+    if (replaceable) {
+      auto turn = replaceable_.next();
+      first.emplace(std::move(turn->notice));
+      first->drop_replaced(turn->current);
+      ++replaceable_in_progress_;
+    } else {
+      first.emplace(std::move(waiting_.front()));
+      waiting_.pop_front();
+      urgent_ -= urgent_ == 0 ? 0 : 1;
+    }
     assert(bytes_ < bytes_max_ || bytes_ == 0);
     bytes_ += first->bytes();
     ++in_progress_;
@@ -42,14 +68,18 @@ class write_line {
     assert(in_progress_ != 0 && bytes_ >= passage.bytes());
     bytes_ -= passage.bytes();
     --in_progress_;
+    replaceable_in_progress_ -= passage.replaceable() ? 1 : 0;
   }
 
-  bool idle() const { return waiting_.empty() && in_progress_ == 0; }
+  bool idle() const { return waiting_.empty() && replaceable_.empty() && in_progress_ == 0; }
 
  private:
   uint64_t bytes_max_;
   std::deque<write_through_notice> waiting_;
-  size_t urgent_ = 0;  ///< of these, at the front
+  size_t urgent_ = 0; ///< of these, at the front
+  replaceable_line replaceable_;
+  bool replaceable_turn_ = false; ///< whose turn it is
+  size_t replaceable_in_progress_ = 0;
   uint64_t bytes_ = 0; ///< in progress
   size_t in_progress_ = 0;
 };

@@ -27,6 +27,11 @@ uint64_t write_passage::refuse_from(size_t i) {
   return refused;
 }
 
+void write_passage::drop_replaced(const std::vector<bool>& current) {
+  for (size_t i = 0; i < wanted_.size(); ++i)
+    wanted_[i] = wanted_[i] && current[i];
+}
+
 void write_passage::omit_present(const object_bitmap& present) {
   for (size_t i = 0; i < wanted_.size(); ++i)
     wanted_[i] = wanted_[i] && !present.test(i);

@@ -34,6 +34,14 @@ class write_passage {
   /// Objects that have space in the tier and are to be written.
   size_t to_write() const { return objects_.size(); }
 
+  // ---- replaceable objects ----
+
+  bool replaceable() const { return what_.replaceable; }
+  /// The others are not written: something else has their keys. `current`: parallel to the notice's objects.
+  void drop_replaced(const std::vector<bool>& current);
+  /// To begin again, after others who wrote some of the objects: that may have been what these have replaced.
+  write_through_notice again() { return std::move(what_); }
+
   // ---- admission. Objects are in chain order: after one that is refused, the rest is refused as well ----
 
   /// Returns how many are refused.

@@ -29,6 +29,8 @@ struct write_through_notice {
   /// dropped if there is no credit for it.
   credit_ptr credit;
   std::vector<uint64_t> checksums{}; ///< of the held payloads, parallel to the objects; empty: unknown
+  /// Objects with these keys may replace them in host memory before they are written.
+  bool replaceable = false;
   /// Set by the write-through itself for a `demote_request`: called when nothing more is done.
   std::function<void(demote_answer)> ended{};
 };

@@ -1,7 +1,6 @@
 // The door for Redis clients, over its socket: what they store, find, replace and remove, and what they must not do.
-#include "resp_client.hpp"
+#include "resp_door.hpp"
 #include "tests/support/scrape.hpp"
-#include "workload.hpp"
 
 #include <sys/stat.h>
 
@@ -10,39 +9,6 @@
 
 namespace terrace::e2e {
 namespace {
-
-bool has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
-
-std::string value_of(size_t bytes, unsigned seed) {
-  std::string value(bytes, '\0');
-  uint64_t state = seed * 0x9e3779b97f4a7c15ULL + 1;
-  for (char& c : value) {
-    state = state * 6364136223846793005ULL + 1442695040888963407ULL;
-    c = static_cast<char>(state >> 56);
-  }
-  return value;
-}
-
-/// A daemon whose door is at `door()`.
-struct RespDoor : ::testing::Test {
-  temporary_folder folder{"/tmp"};
-  std::unique_ptr<daemon_under_test> daemon;
-
-  std::string door() const { return folder / "resp.sock"; }
-  daemon_options options(uint64_t disk_bytes = 0, const std::string& more = {}) const {
-    daemon_options with;
-    with.disk_bytes = disk_bytes;
-    with.more = resp_section(door(), more);
-    return with;
-  }
-  void start(const daemon_options& with) { daemon = std::make_unique<daemon_under_test>(with); }
-  void start(uint64_t disk_bytes = 0, const std::string& more = {}) {
-    start(options(disk_bytes, more));
-    if (disk_bytes != 0) {
-      ASSERT_TRUE(daemon->await_log("joined"));
-    }
-  }
-};
 
 TEST_F(RespDoor, StoresFindsReplacesAndRemoves) {
   start();
@@ -267,77 +233,6 @@ TEST_F(RespDoor, ValuesAreEvictedLikeEverythingElse) {
     present += client.call({"EXISTS", "k" + std::to_string(i)}) == "(integer) 1" ? 1 : 0;
   EXPECT_GT(present, 20);
   EXPECT_LT(present, 32);
-}
-
-TEST_F(RespDoor, ValuesSurviveARestartByDiskAndEvictionFromHostMemory) {
-  start(256 * mebibyte);
-  {
-    resp_client client(door());
-    for (unsigned i = 0; i < 60; ++i) // twice the host memory
-      ASSERT_EQ(client.call({"SET", "k" + std::to_string(i), value_of(1'000'000 + i, i)}), "OK") << i;
-    ASSERT_EQ(client.call({"SET", "small", "a small one"}), "OK");
-    for (unsigned i = 0; i < 60; ++i)
-      ASSERT_EQ(client.call({"GET", "k" + std::to_string(i)}), value_of(1'000'000 + i, i)) << i;
-  }
-  ASSERT_EQ(daemon->terminate(), 0);
-  daemon->start();
-  ASSERT_TRUE(daemon->await_log("joined"));
-  resp_client client(door());
-  for (unsigned i = 0; i < 60; ++i)
-    ASSERT_EQ(client.call({"GET", "k" + std::to_string(i)}), value_of(1'000'000 + i, i)) << i;
-  EXPECT_EQ(client.call({"GET", "small"}), "a small one");
-  EXPECT_EQ(client.call({"DBSIZE"}), "(integer) 61");
-}
-
-TEST_F(RespDoor, AReplacedOrRemovedValueNeverComesBackFromDisk) {
-  start(256 * mebibyte);
-  resp_client client(door());
-  auto filler = value_of(1 << 20, 1000);
-  for (unsigned round = 0; round < 3; ++round) {
-    for (unsigned i = 0; i < 20; ++i)
-      ASSERT_EQ(client.call({"SET", "k" + std::to_string(i), value_of(200'000 + round * 7, i + 100 * round)}),
-                "OK");
-    ASSERT_EQ(client.call({"DEL", "k0", "k1"}), "(integer) 2");
-    for (unsigned i = 0; i < 60; ++i) // drives them out of host memory
-      ASSERT_EQ(client.call({"SET", "filler" + std::to_string(i), filler}), "OK");
-    EXPECT_EQ(client.call({"MGET", "k0", "k1"}), "[(nil), (nil)]");
-    for (unsigned i = 2; i < 20; ++i)
-      ASSERT_EQ(client.call({"GET", "k" + std::to_string(i)}), value_of(200'000 + round * 7, i + 100 * round))
-          << round << " " << i;
-  }
-  ASSERT_EQ(daemon->terminate(), 0);
-  daemon->start();
-  ASSERT_TRUE(daemon->await_log("joined"));
-  resp_client later(door());
-  EXPECT_EQ(later.call({"MGET", "k0", "k1"}), "[(nil), (nil)]");
-  for (unsigned i = 2; i < 20; ++i)
-    EXPECT_EQ(later.call({"GET", "k" + std::to_string(i)}), value_of(200'014, i + 200)) << i;
-}
-
-TEST_F(RespDoor, ManyClientsWriteTheSameKeys) {
-  start(256 * mebibyte);
-  std::vector<std::thread> clients;
-  std::atomic<int> wrong{0};
-  for (unsigned c = 0; c < 4; ++c)
-    clients.emplace_back([&, c] {
-      resp_client client(door());
-      for (unsigned i = 0; i < 150; ++i) {
-        std::string key = "shared" + std::to_string(i % 5);
-        size_t bytes = i % 3 == 0 ? 40'000 : 500;
-        std::string value(bytes, static_cast<char>('a' + c));
-        if (i % 7 == 6)
-          client.call({"DEL", key, "shared0"});
-        else if (client.call({"SET", key, value}) != "OK")
-          ++wrong;
-        auto got = client.call({"GET", key});
-        bool whole = got == "(nil)" || (!got.empty() && got == std::string(got.size(), got.front()) &&
-                                        (got.size() == 500 || got.size() == 40'000));
-        wrong += whole ? 0 : 1;
-      }
-    });
-  for (std::thread& client : clients)
-    client.join();
-  EXPECT_EQ(wrong, 0);
 }
 
 TEST_F(RespDoor, AClearRemovesValuesAndOperatorsSeeTheClient) {

@@ -34,15 +34,19 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def connector(daemon: str, **params: Any) -> dict[str, Any]:
+    """The second level of a server that uses Terrace's plugin. `params`: further ones of the connector."""
+    return {"type": "native_plugin", "module_path": "terrace.lmcache.connector", "class_name": "TerraceConnector",
+            "adapter_params": {"socket": daemon, **params}}
+
+
 class LmcacheServer:
     """`prompt`: a number; each has tokens and KV of its own."""
 
-    def __init__(self, daemon: str, **params: Any) -> None:
-        """`params`: further ones of the connector."""
+    def __init__(self, adapter: dict[str, Any]) -> None:
+        """`adapter`: of its second level."""
         self.port, self.http = free_port(), free_port()
         self.log = tempfile.NamedTemporaryFile(prefix="terrace-lmcache-", suffix=".log")
-        adapter = {"type": "native_plugin", "module_path": "terrace.lmcache.connector", "class_name": "TerraceConnector",
-                   "adapter_params": {"socket": daemon, **params}}
         command = [sys.executable, "-m", "lmcache.cli.main", "server", "--host", "127.0.0.1", "--port", str(self.port),
                    "--http-host", "127.0.0.1", "--http-port", str(self.http), "--l1-size-gb", "0.25", "--no-l1-use-lazy",
                    "--eviction-policy", "LRU", "--supported-transfer-mode", "auto", "--disable-observability",

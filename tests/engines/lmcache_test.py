@@ -13,7 +13,7 @@ from waiting import until
 if importlib.util.find_spec("lmcache") is None:
     raise unittest.SkipTest("LMCache is not installed here")
 
-from lmcache_server import CHUNK_BYTES, CHUNKS, LmcacheServer
+from lmcache_server import CHUNK_BYTES, CHUNKS, LmcacheServer, connector
 
 
 class LmcacheSecondLevel(unittest.TestCase):
@@ -25,7 +25,7 @@ class LmcacheSecondLevel(unittest.TestCase):
         cls.server = Daemon(host_bytes=64 << 20, disk_bytes=256 << 20)
         cls.addClassCleanup(cls.server.stop)
         cls.await_disk()
-        cls.first = LmcacheServer(cls.server.socket, lookup_seconds=PATIENCE)  # a late answer is a miss
+        cls.first = LmcacheServer(connector(cls.server.socket, lookup_seconds=PATIENCE))  # a late answer is a miss
         cls.addClassCleanup(lambda: cls.first.kill())
         cls.first.ready()
         cls.stored(0)
@@ -69,7 +69,7 @@ class LmcacheSecondLevel(unittest.TestCase):
 
     def test_another_server_and_one_that_is_started_again_find_it(self) -> None:
         right = self.stored(4)
-        second = LmcacheServer(self.server.socket)
+        second = LmcacheServer(connector(self.server.socket))
         self.addCleanup(second.kill)
         self.assertEqual(second.load(4), (CHUNKS, right))
         second.end()

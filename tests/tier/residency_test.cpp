@@ -366,3 +366,72 @@ TEST_F(Residency, ATierThatOnlyStagesKeepsWhatIsHeldAndNothingElse) {
   EXPECT_FALSE(sees(7)) << "nobody held it";
   EXPECT_EQ(tier.take_retired().size(), 1U);
 }
+
+TEST_F(Residency, WhatIsReplacedIsFoundUntilItsSuccessorHasSpace) {
+  auto earlier = published(chain(0, 2));
+  acquire_request request;
+  request.objects = chain(0, 3);
+  request.replace = true;
+  auto wanted = tier.missing(request);
+  EXPECT_EQ(wanted.sizes.size(), 3u);
+  EXPECT_TRUE(sees(0)) << "it waits for space";
+  auto later = tier.acquire(request, wanted, extents_for(wanted));
+  EXPECT_EQ(later.states, std::vector(3, acquired_state::reserved));
+  EXPECT_EQ(later.replaced, 2u);
+  EXPECT_EQ(later.replaced_bytes, 2 * earlier[0].physical_bytes);
+  EXPECT_EQ(later.unused.size(), 2u) << "the space of those that were there";
+  EXPECT_EQ(notes(), (note_list{{note_kind::erase, name(0)}, {note_kind::erase, name(1)}}));
+  EXPECT_FALSE(sees(0));
+  tier.publish(later.places, false);
+  EXPECT_TRUE(sees(0));
+}
+
+TEST_F(Residency, OfWhatIsReplacedTheReadersKeepTheBytes) {
+  auto earlier = published(chain(0, 1));
+  tier.probe(*chain(0, 1), true, false);
+  acquire_request request;
+  request.objects = chain(0, 1);
+  request.replace = true;
+  auto wanted = tier.missing(request);
+  auto later = tier.acquire(request, wanted, extents_for(wanted));
+  EXPECT_EQ(later.states, std::vector(1, acquired_state::reserved));
+  EXPECT_TRUE(later.unused.empty());
+  EXPECT_EQ(tier.release({earlier[0].id}).size(), 1u);
+}
+
+TEST_F(Residency, WhoReplacesDoesNotDisturbAnotherWriter) {
+  auto others = acquire(chain(0, 1));
+  acquire_request request;
+  request.objects = chain(0, 1);
+  request.replace = true;
+  auto wanted = tier.missing(request);
+  EXPECT_TRUE(wanted.sizes.empty());
+  EXPECT_EQ(tier.acquire(request, wanted, {}).states, std::vector(1, acquired_state::pending));
+  // Two that replace the same: who gets space first writes, and the other one finds it pending.
+  tier.publish(others.places, false);
+  wanted = tier.missing(request);
+  auto first = tier.acquire(request, wanted, extents_for(wanted));
+  auto second = tier.acquire(request, wanted, extents_for(wanted));
+  EXPECT_EQ(first.states, std::vector(1, acquired_state::reserved));
+  EXPECT_EQ(second.states, std::vector(1, acquired_state::pending));
+  EXPECT_EQ(second.unused.size(), 1u);
+}
+
+TEST_F(Residency, ARemovalTakesWhatIsThereAndWhatIsBeingWritten) {
+  published(chain(0, 1));
+  auto writing = acquire(chain(1, 1));
+  bool told = false;
+  tier.await(*chain(1, 1), nullptr, [&](const awaited_end&) { told = true; });
+  auto gone = tier.remove(*chain(1, 1), false);
+  EXPECT_TRUE(gone.pending);
+  EXPECT_FALSE(told);
+  gone = tier.remove(*chain(0, 3), true);
+  EXPECT_FALSE(gone.pending);
+  EXPECT_EQ(gone.removed, (std::vector{true, false, false}));
+  EXPECT_EQ(gone.of.freed.size(), 1u);
+  EXPECT_TRUE(told) << "nobody waits for what will not come";
+  EXPECT_FALSE(tier.publish(writing.places, false)[0].present());
+  EXPECT_FALSE(sees(1));
+  EXPECT_EQ(acquire(chain(1, 1)).states, std::vector(1, acquired_state::reserved)) << "the key is free";
+  EXPECT_EQ(tier.abandon({writing.places[0].id}).size(), 1u) << "its space is its writer's until then";
+}

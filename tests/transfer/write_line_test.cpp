@@ -76,3 +76,51 @@ TEST(WriteLine, ANoticeWithoutBytesIsInProgressToo) {
   line.done(*empty);
   EXPECT_TRUE(line.idle());
 }
+
+TEST(WriteLine, ReplaceableOnesWaitUntilTheyAreRipeAndTakeTurns) {
+  write_line line(1 << 20);
+  auto replaceable = [](uint64_t number) {
+    auto made = notice(1);
+    made.objects = chain(number, 1, 100);
+    made.replaceable = true;
+    return made;
+  };
+  for (uint64_t number = 0; number < 20; ++number)
+    line.push(replaceable(number));
+  EXPECT_FALSE(line.next());
+  EXPECT_FALSE(line.idle());
+  line.ripen();
+  line.push(notice(2));
+  line.push(notice(2));
+  std::vector<write_passage> all;
+  std::vector<bool> kinds;
+  while (auto next = line.next()) {
+    kinds.push_back(next->replaceable());
+    all.push_back(std::move(*next));
+  }
+  ASSERT_EQ(kinds.size(), 2 + write_line::replaceable_max);
+  EXPECT_EQ(std::vector(kinds.begin(), kinds.begin() + 4), (std::vector{false, true, false, true}));
+  for (const write_passage& one : all)
+    line.done(one);
+  while (auto next = line.next())
+    line.done(*next);
+  EXPECT_TRUE(line.idle());
+}
+
+TEST(WriteLine, WhatCouldNotBeWrittenBeginsAgain) {
+  write_line line(300);
+  auto one = notice(1);
+  one.replaceable = true;
+  line.push(std::move(one));
+  line.ripen();
+  auto first = line.next();
+  ASSERT_TRUE(first);
+  line.done(*first);
+  line.push_again(first->again());
+  EXPECT_FALSE(line.idle());
+  line.ripen();
+  auto again = line.next();
+  ASSERT_TRUE(again);
+  line.done(*again);
+  EXPECT_TRUE(line.idle());
+}

@@ -208,6 +208,8 @@ void door_connection::pump() {
       violate(violation_->text);
     if (batch->empty() && !value)
       break;
+    if (!value && serve_at_once(*batch))
+      continue;
     serving_ = true;
     begin_context();
     progress_ = value ? serve_value() : serve(std::move(batch));

@@ -4,8 +4,8 @@
 // served nothing more is received, so a client that sends faster than it is served fills its socket. A value longer than the
 // reader's buffer is received where it will lie, in the arena, and sent from there.
 //
-// door_connection.cpp: the socket and the order of things; door_commands.cpp: from commands to batches;
-// door_serving.cpp: batches and long values, as coroutines. It belongs to one actor.
+// door_connection.cpp: the socket and the order of things; door_commands.cpp: from commands to batches; door_at_once.cpp:
+// batches that wait for nobody; door_serving.cpp: the others, and long values, as coroutines. It belongs to one actor.
 #pragma once
 
 #include "actors/resp/door_batch.hpp"
@@ -17,6 +17,7 @@
 #include "resp/command_reader.hpp"
 #include "resp/reply_line.hpp"
 #include "resp/talk.hpp"
+#include "tier/small_values.hpp"
 
 #include <array>
 #include <optional>
@@ -46,6 +47,8 @@ class door_connection {
 
  private:
   using item = door_batch::item;
+  /// Then a batch asks the tier, whose answer says that it has read them.
+  static constexpr size_t told_max = 32;
 
   // ---- the socket (door_connection.cpp) ----
   void receive();
@@ -78,6 +81,10 @@ class door_connection {
   bool serves_value() const; ///< the long word that begins is a value to be stored
   object_key key_of(std::string_view key);
   std::string info(uint64_t keys) const;
+
+  // ---- at once (door_at_once.cpp) ----
+  bool serve_at_once(const door_batch& batch); ///< false: nothing was done, it has to be asked for
+  bool read_at_once(const door_batch& batch);
 
   // ---- serving (door_serving.cpp) ----
   task<> serve(std::shared_ptr<door_batch> batch);
@@ -120,6 +127,8 @@ class door_connection {
   resp::talk talk_;
   resp::reply_line replies_;
   sha256 hasher_;
+  small_values small_; ///< of the batch that is served at once
+  size_t told_ = 0;    ///< notices of uses to the host tier since its last answer
   space_ptr space_;
   context_ptr context_; ///< of what is being served; null: nothing is
   idle_pool<caf::actor> idle_loads_;

@@ -36,9 +36,7 @@ task<> door_connection::serve(std::shared_ptr<door_batch> batch) {
       co_await serve_counts(batch);
       break;
     }
-    case door_batch::work::none:
-      for (const item& one : batch->items)
-        reply_item(one, {});
+    case door_batch::work::none: break; // served at once
   }
   served();
 }
@@ -92,6 +90,7 @@ task<> door_connection::await_room() {
 task<> door_connection::serve_reads(std::shared_ptr<door_batch> batch) {
   value_subject of{environment_.group, space_, batch->objects, context_};
   auto found = co_await find_values<self_pointer>(self_, of);
+  told_ = 0;
   error failure;
   if (!found)
     failure = found.error();

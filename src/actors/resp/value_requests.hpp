@@ -71,37 +71,47 @@ task<result<std::optional<held_value>>> bring_value(Self self, const value_subje
   co_return std::optional<held_value>({loaded->places->front(), holds});
 }
 
-/// Removes whatever the tier has under the keys, also what is being written there when it is asked first: that is awaited.
+/// Removes whatever host memory has under the keys, also what is being written there when it is asked first: that is awaited.
 /// Marks what was removed.
 template <class Self>
-task<error> remove_from(Self self, const value_subject& of, tier_actor tier, std::vector<bool>& removed) {
+task<error> remove_from_host(Self self, const value_subject& of, std::vector<bool>& removed) {
+  const tier_actor& tier = of.group->host;
   for (bool waited = false;; waited = true) {
     if (auto failure = why_ended(of.context, "removal"); failure.code != errc::ok)
       co_return failure;
-    acquire_request present;
-    present.objects = of.objects;
-    present.fill = false;
-    present.note_access = false;
-    present.context = of.context;
-    auto found = co_await ask<acquire_answer>(self, tier, std::move(present), "tier");
-    if (auto failure = failure_in(found); failure.code != errc::ok)
+    remove_request wanted{of.objects, false};
+    auto gone = co_await ask<remove_answer>(self, tier, std::move(wanted), "tier");
+    if (auto failure = failure_in(gone); failure.code != errc::ok)
       co_return failure;
-    discard_notice old{{}, discard_reason::unwanted};
-    for (size_t i = 0; i < found->states.size(); ++i)
-      if (found->states[i] == acquired_state::held) {
-        old.ids.push_back(found->places[i].id);
+    for (size_t i = 0; i < removed.size(); ++i)
+      if (gone->removed[i])
         removed[i] = true;
-      }
-    if (!old.ids.empty())
-      self->send(tier, std::move(old)); // what is asked next finds them no more
-    if (!found->any(acquired_state::pending) || waited)
-      co_return error{};   // who writes there now has begun later
-    found->held = nullptr; // whoever waits holds nothing
+    if (!gone->pending || waited)
+      co_return error{}; // who writes there now has begun later
     await_request others{of.objects, of.context};
     auto written = co_await ask<await_answer>(self, tier, std::move(others), "tier");
     if (auto failure = failure_in(written); failure.code != errc::ok)
       co_return failure;
   }
+}
+
+/// The same of all tiers below. What is being written there is an earlier value on its way down from host memory: it will not
+/// be published. A tier that has nothing is not asked; whoever reserves there later asks host memory afterwards.
+template <class Self>
+task<error> remove_below(Self self, const value_subject& of, std::vector<bool>& removed) {
+  for (const tier_parts& tier : of.group->tiers()) {
+    if (tier.kind == tier_kind::host || tier.index->surely_lacks(*of.objects))
+      continue;
+    const tier_actor& whom = tier.tier;
+    remove_request wanted{of.objects};
+    auto gone = co_await ask<remove_answer>(self, whom, std::move(wanted), "tier");
+    if (auto failure = failure_in(gone); failure.code != errc::ok)
+      co_return failure;
+    for (size_t i = 0; i < removed.size(); ++i)
+      if (gone->removed[i])
+        removed[i] = true;
+  }
+  co_return error{};
 }
 
 /// Removes the values from all tiers. What was on its way from one tier to another is found in the next round, because each
@@ -113,12 +123,12 @@ task<error> remove_values(Self self, const value_subject& of, std::vector<bool>&
   removed.assign(of.objects->size(), false);
   for (int round = 0; round < rounds_max; ++round) {
     std::vector<bool> now(of.objects->size(), false);
-    for (const tier_parts& tier : of.group->tiers()) {
-      tier_actor whom = tier.tier;
-      auto failure = co_await remove_from<Self>(self, of, whom, now);
-      if (failure.code != errc::ok)
-        co_return failure;
+    auto failure = co_await remove_from_host<Self>(self, of, now);
+    if (failure.code == errc::ok) {
+      failure = co_await remove_below<Self>(self, of, now);
     }
+    if (failure.code != errc::ok)
+      co_return failure;
     bool any = false;
     for (size_t i = 0; i < now.size(); ++i)
       if (now[i])
@@ -148,8 +158,8 @@ task<error> take_credits_for(Self self, const value_subject& of, reserved_values
 
 /// Space in host memory for the values, which replace earlier ones: those are removed. From then on until the space is
 /// published or given up, nobody else writes these keys, and nothing brings an earlier value back: host memory takes none,
-/// and what a tier below is writing of it is removed there when it is complete. (delayed: until there is memory, and others
-/// have written the same keys)
+/// and what a tier below has, or is writing, of it is removed there. (delayed: until there is memory, and others have written
+/// the same keys)
 ///
 /// False: others are writing some of several keys. They are to be reserved one by one then: who waits for one key while it
 /// has another would wait in a circle.
@@ -159,46 +169,34 @@ task<result<bool>> reserve_values(Self self, const value_subject& of, reserved_v
   if (refused.code != errc::ok)
     co_return tl::unexpected(refused);
   const tier_actor& host = of.group->host;
-  for (bool first = true;; first = false) {
+  while (true) {
     if (auto failure = why_ended(of.context, "store"); failure.code != errc::ok)
       co_return tl::unexpected(failure);
     acquire_request wanted;
     wanted.objects = of.objects;
-    wanted.note_access = first;
+    wanted.replace = true;
+    wanted.note_access = false;
     wanted.context = of.context;
     auto space = co_await ask<acquire_answer>(self, host, std::move(wanted), "host tier");
     if (auto failure = failure_in(space); failure.code != errc::ok)
       co_return tl::unexpected(failure);
-    bool others = space->any(acquired_state::pending);
-    if (!others && !space->any(acquired_state::held)) {
+    // Held: somebody wrote it when the request came, and had written it when there was space.
+    if (!space->any(acquired_state::pending) && !space->any(acquired_state::held)) {
       into.space = std::move(*space);
       break;
     }
-    discard_notice old{{}, discard_reason::unwanted};
-    for (size_t i = 0; i < space->states.size(); ++i)
-      if (space->states[i] == acquired_state::held)
-        old.ids.push_back(space->places[i].id);
-    if (!old.ids.empty())
-      self->send(host, std::move(old));
     *space = {}; // it holds nothing while it waits: neither the others' values nor space
-    if (of.objects->size() != 1 && (others || !first))
+    if (of.objects->size() != 1)
       co_return false;
-    if (others) {
-      await_request writers{of.objects, of.context};
-      auto written = co_await ask<await_answer>(self, host, std::move(writers), "host tier");
-      if (auto failure = failure_in(written); failure.code != errc::ok)
-        co_return tl::unexpected(failure);
-    }
-  }
-  std::vector<bool> removed(of.objects->size());
-  for (const tier_parts& tier : of.group->tiers()) {
-    if (tier.kind == tier_kind::host)
-      continue;
-    tier_actor whom = tier.tier;
-    auto failure = co_await remove_from<Self>(self, of, whom, removed);
-    if (failure.code != errc::ok)
+    await_request writers{of.objects, of.context};
+    auto written = co_await ask<await_answer>(self, host, std::move(writers), "host tier");
+    if (auto failure = failure_in(written); failure.code != errc::ok)
       co_return tl::unexpected(failure);
   }
+  std::vector<bool> removed(of.objects->size());
+  auto failure = co_await remove_below<Self>(self, of, removed);
+  if (failure.code != errc::ok)
+    co_return tl::unexpected(failure);
   co_return true;
 }
 
@@ -217,8 +215,11 @@ task<error> publish_values(Self self, const value_subject& of, reserved_values& 
   auto published = co_await ask<publish_answer>(self, host, std::move(complete), "host tier");
   if (auto failure = failure_in(published); failure.code != errc::ok)
     co_return failure;
-  for (const reserved_values::credit_of& each : values.credits)
-    self->send(each.to, write_through_notice{of.in, of.objects, published->held, each.credit, {}});
+  for (const reserved_values::credit_of& each : values.credits) {
+    write_through_notice down{of.in, of.objects, published->held, each.credit};
+    down.replaceable = true;
+    self->send(each.to, std::move(down));
+  }
   values.space.reserved = nullptr;
   co_return error{};
 }

@@ -140,6 +140,7 @@ void join_tier(caf::actor_system& system, group_parts& group, lower_tier below) 
   down.memory = group.memory;
   down.probe = below.probe;
   down.bytes_in_progress = below.write_bytes_in_progress;
+  down.home = below.home;
   parts.write_through = spawn_write_through(system, std::move(down));
   if (needs_origins(below.demotion))
     caf::anon_send(group.host, tier_joined_notice{std::make_shared<const tier_below>(
@@ -180,6 +181,7 @@ void join_disk(caf::actor_system& system, group_parts& group, const group_plan& 
   disk.meter = probes.disk_meter;
   disk.admission = plan.admission;
   disk.demotion = plan.demotion;
+  disk.home = place();
   disk.write_bytes_in_progress = opened.write_bytes_in_progress(disk.write_bytes_in_progress);
   join_tier(system, group, std::move(disk));
   group.ready();

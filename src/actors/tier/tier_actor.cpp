@@ -100,6 +100,14 @@ void on_notice(tier_pointer self, Notice& notice) {
   line.add(std::move(notice));
 }
 
+remove_answer on_remove(tier_pointer self, const remove_request& request) {
+  auto done = self->state.objects().remove(*request.objects, request.written);
+  if (done.of.objects != 0)
+    self->state.probe->evicted(metrics::eviction_reason::cleared, done.of.objects, done.of.bytes);
+  settle(self, std::move(done.of.freed));
+  return {{}, std::move(done.removed), done.pending};
+}
+
 caf::result<retire_answer> on_retire(tier_pointer self, const retire_request& request) {
   auto promise = self->delegate(self->state.space, request); // first, so that nothing new is placed there
   self->state.objects().retire(request.range);
@@ -230,6 +238,7 @@ tier_actor::behavior_type tier_behavior(tier_pointer self, std::shared_ptr<tier_
         settle(self);
       },
       [self](discard_notice& notice) { on_notice(self, notice); },
+      [self](const remove_request& request) { return on_remove(self, request); },
       [self](const confirm_request& request) {
         return confirm_answer{{}, self->state.objects().confirm(request.ids)};
       },

@@ -3,6 +3,7 @@
 #include "actors/transfer/actor_credit_sink.hpp"
 #include "actors/transfer/transfer_steps.hpp"
 #include "coroutine/answer.hpp"
+#include "runtime/io_messages.hpp"
 #include "transfer/credit_issuer.hpp"
 #include "transfer/write_admission.hpp"
 #include "transfer/write_line.hpp"
@@ -29,13 +30,15 @@ struct write_through_state {
   std::optional<write_admission> admission;
   std::optional<credit_issuer> credits;
   bool starting = false;                               ///< passages are being started
+  bool timing = false;                                 ///< replaceable objects will be written
   std::vector<answer<finish_writes_answer>> finishing; ///< requests waiting for the last of them
 };
 
 using clock = std::chrono::steady_clock;
 using metrics::refusal_reason;
 
-using write_through_pointer = write_through_actor::stateful_pointer<write_through_state>;
+using interface = write_through_actor::extend<caf::reacts_to<runtime::io_done>>;
+using write_through_pointer = caf::stateful_actor<write_through_state, runtime::homed<interface::base>>*;
 
 // ---- admission ----
 
@@ -160,6 +163,7 @@ task<> await_others(write_through_pointer self, write_passage& pass) {
 // ---- the queue ----
 
 void start_next(write_through_pointer self);
+void keep_waiting(write_through_pointer self);
 
 /// The holds of the notice end with the passage.
 task<> write_through(write_through_pointer self, write_passage pass, uint64_t number) {
@@ -173,8 +177,12 @@ task<> write_through(write_through_pointer self, write_passage pass, uint64_t nu
     refuse(self, pass, refusal_reason::failed, pass.to_write());
   state.admission->ended(pass);
   state.line->done(pass);
-  pass.end();
+  if (pass.replaceable() && pass.others_write())
+    state.line->push_again(pass.again());
+  else
+    pass.end();
   state.passages.erase(number);
+  keep_waiting(self);
   start_next(self);
 }
 
@@ -194,6 +202,38 @@ void start_next(write_through_pointer self) {
       waiting.deliver({});
 }
 
+// ---- replaceable objects ----
+
+/// The last of them may be lost in a crash, so they do not wait long.
+constexpr auto replaceable_wait = std::chrono::milliseconds(200);
+
+/// They wait for a while, because they may be replaced; but nobody waits for what they hold of host memory.
+void keep_waiting(write_through_pointer self) {
+  auto& state = self->state;
+  const auto& waiting = state.line->replaceable();
+  if (waiting.empty())
+    return;
+  bool patient = self->where().port != nullptr && state.finishing.empty() && state.credits->waiting() == 0 &&
+                 waiting.bytes() <= state.credits->bytes_max() / 4;
+  if (!patient) {
+    state.line->ripen();
+    start_next(self);
+    return;
+  }
+  if (std::exchange(state.timing, true))
+    return;
+  runtime::io_request wait;
+  wait.code = runtime::io_code::timeout;
+  wait.after = replaceable_wait;
+  self->port().submit(std::move(wait), caf::actor_cast<caf::strong_actor_ptr>(self), 0);
+}
+
+void on_waited(write_through_pointer self) {
+  self->state.timing = false;
+  self->state.line->ripen();
+  start_next(self);
+}
+
 // ---- credits ----
 
 caf::result<write_credit_answer> on_credit_request(write_through_pointer self,
@@ -201,14 +241,19 @@ caf::result<write_credit_answer> on_credit_request(write_through_pointer self,
   auto reply = make_answer<write_credit_answer>(self);
   self->state.credits->issue(request,
                              [reply](write_credit_answer given) mutable { reply.deliver(std::move(given)); });
+  keep_waiting(self);
   return reply.promise();
 }
 
 void on_notice(write_through_pointer self, write_through_notice notice) {
   if (!self->state.credits->admit(notice))
     return;
+  bool replaceable = notice.replaceable;
   self->state.line->push(std::move(notice));
-  start_next(self);
+  if (replaceable)
+    keep_waiting(self);
+  else
+    start_next(self);
 }
 
 caf::result<demote_answer> on_demote(write_through_pointer self, const demote_request& request) {
@@ -233,13 +278,13 @@ caf::result<demote_answer> on_demote(write_through_pointer self, const demote_re
 auto on_finish_writes(write_through_pointer self) {
   auto reply = make_answer<finish_writes_answer>(self);
   self->state.finishing.push_back(reply);
+  keep_waiting(self);
   start_next(self);
   return reply.promise();
 }
 
-write_through_actor::behavior_type
-write_through_behavior(write_through_pointer self,
-                       const std::shared_ptr<write_through_arguments>& arguments) {
+interface::behavior_type write_through_behavior(write_through_pointer self,
+                                                const std::shared_ptr<write_through_arguments>& arguments) {
   auto& state = self->state;
   state.with = *arguments;
   const auto& with = state.with;
@@ -253,6 +298,7 @@ write_through_behavior(write_through_pointer self,
       [self](finish_writes_request) { return on_finish_writes(self); },
       [self](const write_credit_request& request) { return on_credit_request(self, request); },
       [self](const write_credit_notice& notice) { self->state.credits->take_back(notice); },
+      [self](const runtime::io_done&) { on_waited(self); },
       [self](sweep_notice) { self->state.credits->sweep(); },
       [self](check_writes_request) {
         return check_writes_answer{{}, self->state.line->idle() && self->state.passages.empty()};
@@ -263,8 +309,9 @@ write_through_behavior(write_through_pointer self,
 } // namespace
 
 write_through_actor spawn_write_through(caf::actor_system& system, write_through_arguments arguments) {
-  return system.spawn(write_through_behavior,
-                      std::make_shared<write_through_arguments>(std::move(arguments)));
+  runtime::home home = arguments.home;
+  return runtime::spawn_homed(system, home, write_through_behavior,
+                              std::make_shared<write_through_arguments>(std::move(arguments)));
 }
 
 } // namespace terrace::actors

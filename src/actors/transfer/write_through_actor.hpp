@@ -9,6 +9,9 @@
 // A tier that gives objects up, or whose objects are used again, sends `demote_request`: they take the same way, those for
 // which a round of eviction waits before all others, and without a credit: no transfer that waits holds any for them.
 //
+// Objects that may be replaced in host memory wait before they are written, at most 200 ms, and less if they hold a quarter of
+// what may wait or somebody waits for credit (transfer/replaceable_line.hpp).
+//
 // A chunk that is already on disk is not written again. Others must be admitted: by the policy if the rule is
 // not `always`, then by the daily byte budget. Objects are in chain order; after one that is rejected the
 // rest is rejected as well, because lookups would not find it on disk alone.
@@ -16,6 +19,7 @@
 
 #include "actors/transfer/transfer_arguments.hpp"
 #include "metrics/tier_probe.hpp"
+#include "runtime/home.hpp"
 #include "transfer/write_admission.hpp"
 
 #include <memory>
@@ -38,6 +42,7 @@ struct write_through_arguments {
   uint64_t bytes_in_progress =
       128ULL << 20; ///< taken from the queue at a time; a single larger notice is processed alone
   std::shared_ptr<metrics::tier_probe> probe; ///< of the tier
+  runtime::home home{};                       ///< has a clock; none: replaceable objects do not wait
 };
 
 write_through_actor spawn_write_through(caf::actor_system& system, write_through_arguments arguments);
