@@ -29,8 +29,8 @@ DEPTH = 4
 
 
 def daemon_with(host_bytes: int) -> Daemon:
-    """As those of ./bench/run."""
-    return Daemon(host_bytes, host='policy = "lru"', workers=1)
+    """As those of ./bench/run, which have the default configuration but for the disk."""
+    return Daemon(host_bytes, workers=0, metrics=True)
 
 
 def spec_of(object_bytes: int) -> terrace.SpaceSpec:
@@ -59,10 +59,12 @@ def microseconds(count: int, work: Callable[[], object]) -> list[float]:
 
 
 def python_lookup() -> None:
+    """Client and daemon where the kernel puts them, on one processor, and on two; the limit likewise."""
     server = daemon_with(256 << 20)
-    blocking: list[float] = []
-    awaited: list[float] = []
-    limits: list[float] = []
+    places = {"": range(os.cpu_count() or 1), "_one_cpu": [0], "_two_cpus": [1]}  # the daemon's
+    blocking: dict[str, list[float]] = {where: [] for where in places}
+    awaited: dict[str, list[float]] = {where: [] for where in places}
+    limits: dict[str, list[float]] = {where: [] for where in places}
     try:
         chain = chain_of(CHUNKS, 1)
         digests = b"".join(chain)
@@ -74,17 +76,20 @@ def python_lookup() -> None:
                 assert daemon.lookup(space, terrace.Prefix.of_digests(digests)).found_chunks == CHUNKS
 
             for _ in range(ROUNDS):
-                limits.append(of_libterrace("lookup_latency", "lookup_latency_p50"))
-                place(os.getpid(), 0)
-                place(server.process.pid, 1)
-                microseconds(500, ask)
-                blocking.append(median(microseconds(LOOKUPS, ask)))
-                awaited.append(median(asyncio.run(await_lookups(server.socket, digests))))
-                os.sched_setaffinity(0, range(os.cpu_count() or 1))
+                of_cpp = of_libterrace("lookup_latency")
+                for where, processors in places.items():
+                    limits[where].append(of_cpp[f"lookup_latency{where}_p50"])
+                    place(os.getpid(), [0] if where else processors)
+                    place(server.process.pid, processors)
+                    microseconds(500, ask)
+                    blocking[where].append(median(microseconds(LOOKUPS, ask)))
+                    awaited[where].append(median(asyncio.run(await_lookups(server.socket, digests))))
+                place(os.getpid(), places[""])
     finally:
         server.stop()
-    report("python_lookup_p50", "us", blocking, limits)
-    report("python_lookup_asyncio_p50", "us", awaited, limits)
+    for where in places:
+        report(f"python_lookup{where}_p50", "us", blocking[where], limits[where])
+        report(f"python_lookup_asyncio{where}_p50", "us", awaited[where], limits[where])
 
 
 async def await_lookups(socket: str, digests: bytes) -> list[float]:
@@ -124,7 +129,7 @@ def python_load() -> None:
 
             load()
             for _ in range(ROUNDS):
-                limits.append(of_libterrace("host_load", "host_load_mapped"))
+                limits.append(of_libterrace("host_load")["host_load_mapped"])
                 values.append(median(load() for _ in range(ROUNDS)))
     finally:
         server.stop()
@@ -143,8 +148,8 @@ def vllm_tier_submit() -> None:
         cache = PoolCache(server.socket, [spec_of(row)], HostPool(descriptor, rows * row, 0, row), name="bench")
         while not cache.connected:
             time.sleep(0.01)
-        place(os.getpid(), 0)
-        place(server.process.pid, 1)
+        place(os.getpid(), [0])
+        place(server.process.pid, [1])
         numbers = array.array("i", range(rows))
         taken: dict[str, list[float]] = {"lookup": [], "flush": [], "submit_store": [], "submit_load": [], "finished": []}
 

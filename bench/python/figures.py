@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from statistics import median
 
 
@@ -19,16 +19,17 @@ def report(name: str, unit: str, values: Sequence[float], limits: Sequence[float
     print(json.dumps({**line, **more}), flush=True)
 
 
-def of_libterrace(benchmark: str, figure: str, rounds: int = 5) -> float:
-    """What the C++ client reaches now, in the same benchmark of ./bench/run."""
+def of_libterrace(benchmark: str, rounds: int = 5) -> dict[str, float]:
+    """What the C++ client reaches now, in the same benchmark of ./bench/run: its figures by their names."""
     command = [os.environ["TERRACE_BENCH"], "--terraced", os.environ["TERRACED"], "--rounds", str(rounds), benchmark]
-    for line in subprocess.run(command, capture_output=True, text=True).stdout.splitlines():
-        if line.startswith("{") and (found := json.loads(line))["name"] == figure:
-            return float(found["value"])
-    raise RuntimeError(f"{benchmark} has not printed {figure}")
+    lines = subprocess.run(command, capture_output=True, text=True).stdout.splitlines()
+    found = [json.loads(line) for line in lines if line.startswith("{")]
+    if not found:
+        raise RuntimeError(f"{benchmark} has printed no figures")
+    return {line["name"]: float(line["value"]) for line in found}
 
 
-def place(process: int, processor: int) -> None:
-    """All its threads on one processor, as bench/placement.hpp does."""
+def place(process: int, processors: Iterable[int]) -> None:
+    """All its threads, as bench/placement.hpp does."""
     for thread in os.listdir(f"/proc/{process}/task"):
-        os.sched_setaffinity(int(thread), {processor % (os.cpu_count() or 1)})
+        os.sched_setaffinity(int(thread), {processor % (os.cpu_count() or 1) for processor in processors})

@@ -243,20 +243,22 @@ void channel::end_polling(bool paid) {
 }
 
 result<void> channel::receive(deadline until) {
+  constexpr auto no_answer = "the daemon did not answer in time";
   if (gone_)
     return tl::unexpected<error>(*gone_);
+  bool at_once = until && *until <= std::chrono::steady_clock::now();
   bool look_first = until || must_flush();
   bool polls = may_poll(until);
   for (;;) {
     if (auto ok = flush(); !ok)
       return ok;
-    if (look_first && !polls) {
+    if (look_first && !polls && !at_once) {
       auto events = static_cast<short>(must_flush() ? POLLIN | POLLOUT : POLLIN);
       auto ready = wait_for(socket_.get(), events, until);
       if (!ready)
         return tl::unexpected<error>(ready.error());
       if (*ready == 0)
-        return fail(errc::deadline, "the daemon did not answer in time");
+        return fail(errc::deadline, no_answer);
       if (!(*ready & ~POLLOUT))
         continue;
     }
@@ -264,6 +266,8 @@ result<void> channel::receive(deadline until) {
     auto* header = message.prepare(decoder_.write_area());
     auto got =
         ::recvmsg(socket_.get(), header, protocol::receive_flags | (look_first || polls ? MSG_DONTWAIT : 0));
+    if (got < 0 && errno == EAGAIN && at_once)
+      return fail(errc::deadline, no_answer);
     if (got < 0 && (errno == EINTR || errno == EAGAIN)) {
       polls = polls && polls_on(until);
       continue;

@@ -24,7 +24,7 @@ class Daemon:
 
     def __init__(
         self, host_bytes: int = 32 << 20, more: str = "", connection: str = "", disk_bytes: int = 0, host: str = "",
-        workers: int = 2,
+        workers: int = 2, metrics: bool = False,
     ) -> None:
         """`more`, `connection`, `host`: lines of [[listen]], [connection] and [host]. Without `disk_bytes` there is no disk."""
         self.folder = Path(tempfile.mkdtemp(prefix="terrace-python-"))
@@ -47,7 +47,7 @@ enabled = {"true" if disk_bytes else "false"}
 path = "{self.folder / "state"}"
 {f"bytes = {disk_bytes}" if disk_bytes else ""}
 [metrics]
-enabled = false
+{'address = "127.0.0.1:0"' if metrics else "enabled = false"}
 """
         )
         self.start()

@@ -130,8 +130,9 @@ template <class T>
 result<T> await_answer(client::connection& daemon, client::ticket<T>& under_way, client::deadline until) {
   bool in_time = true;
   while (in_time && !under_way.ready()) {
-    if (auto came = daemon.poll(now()); came && *came == 0)
-      in_time = await_readable(daemon.descriptor(), until);
+    in_time = await_readable(daemon.descriptor(), until);
+    if (in_time)
+      (void) daemon.poll(now()); // a loss makes it ready
   }
   // Located objects may need a segment mapped first, which asks the daemon once more.
   return daemon.wait(under_way, in_time ? until : now());
