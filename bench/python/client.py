@@ -138,7 +138,7 @@ def python_load() -> None:
 
 def vllm_tier_submit() -> None:
     """Time in the scheduler's thread for 128 blocks; the daemon has a processor of its own."""
-    row, rows, turns = 16 << 10, 128, 300
+    row, rows, turns = 16 << 10, 128, 2000
     server = daemon_with(64 << 20)
     path = f"/dev/shm/terrace-bench-{os.getpid()}"
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
@@ -151,7 +151,9 @@ def vllm_tier_submit() -> None:
         place(os.getpid(), [0])
         place(server.process.pid, [1])
         numbers = array.array("i", range(rows))
-        taken: dict[str, list[float]] = {"lookup": [], "flush": [], "submit_store": [], "submit_load": [], "finished": []}
+        names = ("lookup", "flush", "submit_store", "submit_load", "finished")
+        percentiles: dict[str, list[list[float]]] = {name: [] for name in names}
+        taken: dict[str, list[float]] = {}
 
         def timed(name: str, call: Callable[[], object]) -> object:
             began = time.perf_counter_ns()
@@ -159,7 +161,9 @@ def vllm_tier_submit() -> None:
             taken[name].append((time.perf_counter_ns() - began) / 1e3)
             return result
 
-        for turn in range(turns):
+        for turn in range(ROUNDS * turns):
+            if turn % turns == 0:
+                taken = {name: [] for name in names}
             keys = [(1000 * turn + i).to_bytes(32, "big") + bytes(4) for i in range(rows)]
             timed("lookup", lambda: [cache.lookup(key, "r") for key in keys])
             timed("flush", cache.flush)
@@ -168,10 +172,12 @@ def vllm_tier_submit() -> None:
                 while not timed("finished", cache.finished):
                     time.sleep(0.0005)  # a step of the engine
             cache.forget("r")
-        for name, times in taken.items():
-            percent = quantiles(times, n=100)
-            report(f"vllm_tier_{name}_p50", "us", [percent[49]])
-            report(f"vllm_tier_{name}_p99", "us", [percent[98]])
+            if turn % turns == turns - 1:
+                for name in names:
+                    percentiles[name].append(quantiles(taken[name], n=100))
+        for name, rounds in percentiles.items():
+            report(f"vllm_tier_{name}_p50", "us", [one[49] for one in rounds])
+            report(f"vllm_tier_{name}_p99", "us", [one[98] for one in rounds])
         cache.close()
         pool.close()
     finally:

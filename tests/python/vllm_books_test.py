@@ -11,7 +11,7 @@ from typing import Any
 
 from terrace.vllm.identity import layout_of, specs_of
 from terrace.vllm.jobs import Jobs
-from terrace.vllm.keys import digests_of, group_of, parts_of, width_of
+from terrace.vllm.keys import by_group, digests_of, group_of, parts_of, width_of
 from terrace.vllm.lookups import SEGMENTS, Batch, Lookups
 from terrace.weights import revision_of
 
@@ -26,6 +26,15 @@ class Keys(unittest.TestCase):
         self.assertEqual((group_of(keys[0]), width_of(keys)), (3, 32))
         self.assertEqual(digests_of(keys), keys[0][:32] + keys[1][:32])
         self.assertEqual(width_of([bytes(16) + bytes(4)]), 16)
+
+    def test_keys_of_different_groups_or_lengths_are_told_apart(self) -> None:
+        keys = [key(i, i % 3) for i in range(5)]
+        self.assertEqual(by_group(keys), [[keys[0], keys[3]], [keys[1], keys[4]], [keys[2]]])
+        self.assertEqual(by_group(keys[:1]), [keys[:1]])
+        odd = [key(1), key(2, 5)[1:] + b"x"]  # as long together as two keys
+        self.assertEqual(by_group(odd), [odd[:1], odd[1:]])
+        short = [bytes(8) + key(1, 4)[-4:], bytes(16) + key(1, 4)[-4:]]
+        self.assertEqual(by_group(short), [short])
 
     def test_a_transfer_is_divided_by_groups_and_size(self) -> None:
         keys = [key(i, i % 2) for i in range(5)]

@@ -21,9 +21,12 @@ def group_of(key: bytes) -> int:
     return int.from_bytes(key[-GROUP_BYTES:], "big")
 
 
-def digests_of(keys: Collection[bytes]) -> bytes:
+def digests_of(keys: Sequence[bytes]) -> bytearray:
     """Of keys of one group, one digest after the other."""
-    return b"".join([key[:-GROUP_BYTES] for key in keys])
+    digests = bytearray().join(keys)
+    for step in range(len(keys[0]), width_of(keys), -1):  # several times as fast as a slice of each key
+        del digests[width_of(keys) :: step]
+    return digests
 
 
 def width_of(keys: Sequence[bytes]) -> int:
@@ -38,8 +41,7 @@ def parts_of(keys: Collection[bytes], rows: Sequence[int], most: int) -> list[Pa
         raise ValueError(f"expected a row for each key, got {len(every)} keys and {len(rows)} rows")
     if not every:
         return []
-    first = every[0][-GROUP_BYTES:]
-    if all([key.endswith(first) for key in every]):  # nearly always; a list is faster than a generator
+    if _of_one_group(every):  # nearly always
         return _pieces(group_of(every[0]), every, rows, most)
     places: dict[int, list[int]] = {}
     for place, key in enumerate(every):
@@ -49,6 +51,24 @@ def parts_of(keys: Collection[bytes], rows: Sequence[int], most: int) -> list[Pa
         for group, of_group in places.items()
         for piece in _pieces(group, [every[i] for i in of_group], [int(rows[i]) for i in of_group], most)
     ]
+
+
+def by_group(keys: list[bytes]) -> list[list[bytes]]:
+    """The keys of each group, in their order."""
+    if _of_one_group(keys):  # nearly always
+        return [keys]
+    groups: dict[bytes, list[bytes]] = {}
+    for key in keys:
+        groups.setdefault(key[-GROUP_BYTES:], []).append(key)
+    return list(groups.values())
+
+
+def _of_one_group(keys: list[bytes]) -> bool:
+    """False also of keys of different lengths."""
+    joined, step, group = b"".join(keys), len(keys[0]), keys[0][-GROUP_BYTES:]
+    return len(joined) == step * len(keys) and all(
+        [joined[step - GROUP_BYTES + i :: step] == group[i : i + 1] * len(keys) for i in range(GROUP_BYTES)]
+    )
 
 
 def _pieces(group: int, keys: list[bytes], rows: Sequence[int], most: int) -> list[Part]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from .keys import GROUP_BYTES
+from .keys import by_group
 
 _UNKNOWN = object()
 SEGMENTS = 8  # that a window's search continues in after a miss, at a time
@@ -28,30 +29,31 @@ class Lookups:
 
     def __init__(self) -> None:
         self._known: dict[bytes, bool | None] = {}  # None: asked
-        self._of_request: dict[str, list[bytes]] = {}
-        self._asked: dict[tuple[str, bytes], list[bytes]] = {}
+        self._of_request: dict[str, list[bytes]] = {}  # but for those of this step
+        self._asked: defaultdict[str, list[bytes]] = defaultdict(list)  # in this step
 
     def ask(self, key: bytes, request: str) -> bool | None:
         """None: not known yet."""
         answer = self._known.get(key, _UNKNOWN)
-        if answer is None or answer is False:
-            return answer
+        if answer is _UNKNOWN:
+            self._known[key] = None
+            self._asked[request].append(key)
+            return None
         if answer is True:
             del self._known[key]
             return True
-        self._known[key] = None
-        self._of_request.setdefault(request, []).append(key)
-        self._asked.setdefault((request, key[-GROUP_BYTES:]), []).append(key)
-        return None
+        return answer
 
     def take(self, position: Callable[[str, bytes], int | None] = lambda request, key: None) -> list[Batch]:
         """The questions since the last call. `position`: where a key ends in its request's prompt, if that is known."""
         if not self._asked:
             return []
         batches = []
-        for (request, _), keys in self._asked.items():
-            first, last = position(request, keys[0]), position(request, keys[-1])
-            batches.append(Batch(keys, first is not None and last is not None and first > last))
+        for request, asked in self._asked.items():
+            self._of_request.setdefault(request, []).extend(asked)
+            for keys in by_group(asked):
+                first, last = position(request, keys[0]), position(request, keys[-1])
+                batches.append(Batch(keys, first is not None and last is not None and first > last))
         self._asked.clear()
         return batches
 
@@ -80,18 +82,16 @@ class Lookups:
 
     def miss(self, keys: Collection[bytes], request: str) -> None:
         """They could not be loaded. While the request asks they count as missing, or it would try for ever."""
-        if (asked := self._of_request.get(request)) is None:
+        if request not in self._of_request and request not in self._asked:
             return
         for key in keys:
             self._known[key] = False
-        asked.extend(keys)
+        self._of_request.setdefault(request, []).extend(keys)
 
     def forget(self, request: str) -> None:
         """The request asks no more, for now."""
-        for key in self._of_request.pop(request, ()):
+        for key in self._of_request.pop(request, []) + self._asked.pop(request, []):
             self._known.pop(key, None)
-        for name in [name for name in self._asked if name[0] == request]:
-            del self._asked[name]
 
     def __len__(self) -> int:
         return len(self._known)
