@@ -64,6 +64,9 @@ class Refusals(DaemonTest):
             (lambda: Prefix.of_tokens(array.array("f", [1.0])), TypeError),
             (lambda: Prefix.of_tokens(array.array("q", [-1])), terrace.BadRequest),
             (lambda: Prefix.of_tokens([-1]), TypeError),
+            (lambda: Prefix.of_tokens([1, 2**32]), TypeError),
+            (lambda: Prefix.of_tokens((1, 2**70)), TypeError),
+            (lambda: Prefix.of_tokens([1, "2"]), TypeError),  # type: ignore[list-item]
             (lambda: self.daemon.await_lookup(b"not 16 bytes"), terrace.BadRequest),
             (lambda: self.daemon.lookup(self.space, [1], timeout=float("nan")), terrace.BadRequest),
             (lambda: self.daemon.lookup(self.space, [1], tiers=[99]), terrace.BadRequest),
@@ -214,6 +217,8 @@ class Waiting(DaemonTest):
 
     def test_a_signal_interrupts_a_wait_without_a_deadline(self) -> None:
         name = os.urandom(16)
+        # A shell's background job has it ignored.
+        self.addCleanup(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, signal.default_int_handler))
         timer = threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT))
         timer.start()
         with self.assertRaises(KeyboardInterrupt):

@@ -8,6 +8,7 @@ import gc
 import os
 import threading
 import unittest
+from typing import Any
 
 import terrace
 from daemon import CHUNK_TOKENS, OBJECT_BYTES, PATIENCE, SPEC, DaemonTest, chain_of, content_of
@@ -44,6 +45,16 @@ class Objects(DaemonTest):
         self.assertEqual(loaded.nbytes, 4 * OBJECT_BYTES)
         self.assertEqual(loaded.bytes_by_tier[terrace.Tier.HOST], 4 * OBJECT_BYTES)
         self.assertEqual([bytes(piece) for piece in pieces], [content_of(digest) for digest in chain])
+
+    def test_a_list_of_tokens_may_change_while_it_is_read(self) -> None:
+        class Token:
+            def __int__(self) -> int:
+                del tokens[2:]
+                return 1
+
+        tokens: list[Any] = [1, Token(), 3]
+        with self.assertRaises(IndexError):
+            Prefix.of_tokens(tokens)
 
     def test_tokens_of_any_kind_name_the_same_chunks(self) -> None:
         tokens = [7 * i + 70_000 for i in range(2 * CHUNK_TOKENS + 3)]

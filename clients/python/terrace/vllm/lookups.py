@@ -35,14 +35,14 @@ class Lookups:
     def ask(self, key: bytes, request: str) -> bool | None:
         """None: not known yet."""
         answer = self._known.get(key, _UNKNOWN)
-        if answer is _UNKNOWN:
-            self._known[key] = None
-            self._asked[request].append(key)
-            return None
+        if answer is None or answer is False:
+            return answer
         if answer is True:
             del self._known[key]
             return True
-        return answer
+        self._known[key] = None
+        self._asked[request].append(key)
+        return None
 
     def take(self, position: Callable[[str, bytes], int | None] = lambda request, key: None) -> list[Batch]:
         """The questions since the last call. `position`: where a key ends in its request's prompt, if that is known."""
