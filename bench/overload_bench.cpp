@@ -1,5 +1,6 @@
 // What each client gets while one asks for far more than the others, what a trust group gets beside a greedy one, what a
 // lookup takes while others store, and what is left of the useful bytes when four times the memory is wanted.
+#include "bench/bare_disk.hpp"
 #include "bench/bare_echo.hpp"
 #include "bench/bench_daemon.hpp"
 #include "bench/benchmark.hpp"
@@ -264,16 +265,10 @@ class conversing_crowd {
   std::vector<std::unique_ptr<conversing_client>> clients_;
 };
 
-} // namespace
-
-void fairness(const settings& options, const reporter& report) {
-  measure_clients(options, report);
-  measure_groups(options, report);
-}
-
-void lookup_under_store(const settings& options, const reporter& report) {
+void measure_lookups_under_store(const settings& options, const reporter& report, const std::string& name,
+                                 bool with_disk) {
   constexpr uint64_t small_object = 4096;
-  bench_daemon daemon(options);
+  bench_daemon daemon(options, {.disk = with_disk});
   auto connection = connect(daemon.socket());
   auto spec = space_of(small_object);
   auto space = must(connection.open_space(spec), "opening a space");
@@ -300,6 +295,10 @@ void lookup_under_store(const settings& options, const reporter& report) {
       at = (at + 8 * mib) % part.size();
     });
   }
+  // The daemon writes what is stored, and while a disk is written to, every wake-up takes longer.
+  bare_disk disk(options.folder, 256 * mib, mib, 256 * mib, 2);
+  if (with_disk)
+    copies.push_back([&] { disk.write_all(); });
   auto ask = [&] {
     if (must(connection.lookup(request), "looking up").found_chunks != chain.size())
       give_up("a stored chunk was not found");
@@ -307,8 +306,20 @@ void lookup_under_store(const settings& options, const reporter& report) {
   auto sides = interleave(
       options.rounds, [&] { return beside(ask, stores); },
       [&] { return beside([&] { echo.round_trip(); }, copies); });
-  report(sides.judged({.name = "lookup_under_store_p50", .unit = "us", .bounded = false}));
-  report(sides.judged({.name = "lookup_under_store_p99", .unit = "us", .floor = 4, .aim = 2}, 1));
+  report(sides.judged({.name = name + "_p50", .unit = "us", .bounded = false}));
+  report(sides.judged({.name = name + "_p99", .unit = "us", .floor = 4, .aim = 2}, 1));
+}
+
+} // namespace
+
+void fairness(const settings& options, const reporter& report) {
+  measure_clients(options, report);
+  measure_groups(options, report);
+}
+
+void lookup_under_store(const settings& options, const reporter& report) {
+  measure_lookups_under_store(options, report, "lookup_under_store", true);
+  measure_lookups_under_store(options, report, "lookup_under_store_no_disk", false);
 }
 
 void oversubscribed(const settings& options, const reporter& report) {

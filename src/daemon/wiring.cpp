@@ -390,6 +390,7 @@ result<actors::supervisor_arguments> wire_up(const settings& with, const environ
   wired.copiers = with.copier.threads == 0 ? env.default_copiers() : with.copier.threads;
   wired.copy_piece_bytes = with.copier.piece_bytes;
   wired.copier_nice = static_cast<int>(with.copier.nice);
+  wired.copier_slice_us = with.daemon.worker_slice_us;
   wired.devices.enabled = with.gpu.enabled;
   wired.devices.device.staging_bytes = with.gpu.staging_bytes;
   wired.devices.device.deadline = with.gpu.deadline;

@@ -1,40 +1,15 @@
 #include "runtime/worker_thread.hpp"
+#include "runtime/thread_priority.hpp"
 
 #include <pthread.h>
-#include <sched.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <string>
 
 namespace terrace::runtime {
 
-namespace {
-
-/// The first version of the kernel's struct sched_attr, which glibc declares only from 2.41 on.
-struct scheduling {
-  uint32_t size = sizeof(scheduling);
-  uint32_t policy = SCHED_OTHER;
-  uint64_t flags = 0;
-  int32_t nice = 0;
-  uint32_t priority = 0;
-  uint64_t runtime_ns = 0;
-  uint64_t deadline_ns = 0;
-  uint64_t period_ns = 0;
-};
-static_assert(sizeof(scheduling) == 48);
-
-} // namespace
-
 bool prepare_worker_thread(size_t index, uint32_t slice_us) {
   ::pthread_setname_np(::pthread_self(), ("worker-" + std::to_string(index)).c_str());
-  if (slice_us == 0)
-    return true;
-  scheduling wanted;
-  if (::syscall(SYS_sched_getattr, 0, &wanted, sizeof wanted, 0) != 0 || wanted.policy != SCHED_OTHER)
-    return false; // an operator chose another class: keep it
-  wanted.runtime_ns = uint64_t{slice_us} * 1000;
-  return ::syscall(SYS_sched_setattr, 0, &wanted, 0) == 0;
+  return ask_for_slices(slice_us);
 }
 
 } // namespace terrace::runtime

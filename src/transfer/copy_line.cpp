@@ -86,7 +86,7 @@ void copy_line::serve() {
   passed_over_ = ahead || ahead_.empty() ? 0 : passed_over_ + 1;
   auto& line = ahead ? ahead_ : line_;
   entry next = line.pop();
-  if (next.what->go_on(empty() ? alone_cost : slice_cost)) {
+  if (next.what->go_on(slice_cost)) {
     next.what->finish();
     return;
   }

@@ -17,11 +17,10 @@ namespace terrace {
 /// what is in progress. Pure, and used by one thread at a time, which does the work in `serve`.
 class copy_line {
  public:
-  /// Cost of a slice while others wait: 100 us of copying.
+  /// Cost of a slice: 100 us of copying.
   static constexpr uint64_t slice_cost = 1 << 20;
   /// Work for prefetches (`request_context::ahead`) is done while nobody else waits, and after so many slices of others.
   static constexpr uint32_t patience = 8;
-  static constexpr uint64_t alone_cost = 8 << 20; ///< of a slice while nobody else waits
 
   /// `piece_bytes`: bytes copied between checks of a request's context.
   explicit copy_line(uint64_t piece_bytes) : piece_bytes_(piece_bytes) {}
@@ -46,6 +45,7 @@ class copy_line {
   }
 
   bool empty() const { return line_.empty() && ahead_.empty(); }
+  bool has_one() const { return line_.size() + ahead_.size() == 1; }
 
   /// Does a slice of the request whose turn it is, and answers it if that was the last. Must not be empty.
   void serve();

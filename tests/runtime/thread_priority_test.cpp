@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <sched.h>
 #include <sys/resource.h>
 
 #include <thread>
@@ -28,6 +29,19 @@ TEST(ThreadPriority, ZeroLeavesItAsItIs) {
     within = nice_here();
   }).join();
   EXPECT_EQ(within, before);
+}
+
+TEST(ThreadPriority, SlicesKeepTheNiceValueAndTheClass) {
+  std::thread([] {
+    be_nice(7);
+    ask_for_slices(100); // whether the kernel takes them depends on its version
+    EXPECT_EQ(nice_here(), 7);
+    EXPECT_EQ(::sched_getscheduler(0), SCHED_OTHER);
+    sched_param none{};
+    ASSERT_EQ(::sched_setscheduler(0, SCHED_BATCH, &none), 0);
+    EXPECT_FALSE(ask_for_slices(100)); // an operator chose another class
+    EXPECT_EQ(::sched_getscheduler(0), SCHED_BATCH);
+  }).join();
 }
 
 } // namespace

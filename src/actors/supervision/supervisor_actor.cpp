@@ -64,6 +64,7 @@ error start(supervisor_pointer self) {
   for (uint32_t i = 0; i < state.with.copiers; ++i)
     copiers.push_back(spawn_copier(self->system(), {.piece_bytes = state.with.copy_piece_bytes,
                                                     .nice = state.with.copier_nice,
+                                                    .slice_us = state.with.copier_slice_us,
                                                     .probe = state.with.copier_probe,
                                                     .detached = state.with.detached}));
   for (const copier_actor& copier : copiers)

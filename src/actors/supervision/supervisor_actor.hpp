@@ -43,6 +43,7 @@ struct supervisor_arguments {
   uint32_t copiers = 1;
   uint64_t copy_piece_bytes = 8ULL << 20;
   int copier_nice = 0;
+  uint32_t copier_slice_us = 0; ///< see copier_arguments
   std::shared_ptr<metrics::copier_probe> copier_probe = std::make_shared<metrics::copier_probe>();
   devices_arguments devices;         ///< its place, copiers and log are the supervisor's
   uint64_t prefault_piece_bytes = 0; ///< 0: no prefault

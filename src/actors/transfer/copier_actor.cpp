@@ -27,17 +27,38 @@ struct copier_state {
   const char* name = "copier";
   std::unique_ptr<copy_line> line;
   std::shared_ptr<metrics::copier_probe> probe;
+  bool detached = false;
+  std::chrono::nanoseconds worked{0}; ///< since others were let run
 };
 
 using copier_interface = copier_actor::extend<caf::reacts_to<copy_turn>>;
 using copier_pointer = copier_interface::stateful_pointer<copier_state>;
 
-/// A slice. Other requests are received before the next one.
-void take_turn(copier_pointer self) {
-  auto& state = self->state;
+/// After that much work of a copier others may have its processor: less than a slice, 1 MiB, on a fast machine.
+constexpr auto others_run_after = std::chrono::microseconds(40);
+
+/// Slices of a request that is alone, before others are received.
+constexpr int slices_alone = 2;
+
+void serve_a_slice(copier_state& state) {
   auto begin = std::chrono::steady_clock::now();
   state.line->serve();
-  state.probe->worked(std::chrono::steady_clock::now() - begin);
+  auto took = std::chrono::steady_clock::now() - begin;
+  state.probe->worked(took);
+  state.worked += took;
+  if (state.detached && state.worked >= others_run_after) {
+    state.worked = {};
+    runtime::let_others_run();
+  }
+}
+
+/// A slice, or several if nobody waits. Other requests are received before the next one.
+void take_turn(copier_pointer self) {
+  auto& state = self->state;
+  int slices = 0;
+  do
+    serve_a_slice(state);
+  while (state.line->has_one() && ++slices < slices_alone);
   if (!state.line->empty())
     self->send(self, copy_turn{});
 }
@@ -62,8 +83,11 @@ caf::result<Answer> take(copier_pointer self, Request& request) {
 }
 
 copier_interface::behavior_type copier_behavior(copier_pointer self, const copier_arguments& with) {
-  if (with.detached)
-    runtime::be_nice(with.nice); // a detached actor begins on its own thread
+  if (with.detached) { // begins on its own thread
+    runtime::be_nice(with.nice);
+    runtime::ask_for_slices(with.slice_us); // as long as one of its turns
+  }
+  self->state.detached = with.detached;
   self->state.line = std::make_unique<copy_line>(with.piece_bytes);
   self->state.probe = with.probe;
   return {

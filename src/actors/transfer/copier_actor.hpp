@@ -15,7 +15,8 @@ namespace terrace::actors {
 
 struct copier_arguments {
   uint64_t piece_bytes = 8 << 20; ///< bytes copied between checks of the request's context
-  int nice = 0; ///< of its thread, if it is detached: 0 to 19, see runtime/thread_priority.hpp
+  int nice = 0;          ///< of its thread, if it is detached: 0 to 19, see runtime/thread_priority.hpp
+  uint32_t slice_us = 0; ///< what a detached one asks of the kernel; 0: nothing
   std::shared_ptr<metrics::copier_probe> probe;
   bool detached = true; ///< false in tests that run everything on one thread
 };
