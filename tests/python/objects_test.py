@@ -48,7 +48,7 @@ class Objects(DaemonTest):
 
     def test_a_list_of_tokens_may_change_while_it_is_read(self) -> None:
         class Token:
-            def __int__(self) -> int:
+            def __index__(self) -> int:
                 del tokens[2:]
                 return 1
 
