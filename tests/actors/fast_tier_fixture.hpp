@@ -37,7 +37,8 @@ inline move_answer read_from(fast_memory& fast, const read_request& request) {
 
 using fast_mover_actor = mover_actor::extend<caf::reacts_to<open_gate>>;
 
-inline fast_mover_actor::behavior_type fast_mover(fast_mover_actor::pointer self, const fast_memory_ptr& fast) {
+inline fast_mover_actor::behavior_type fast_mover(fast_mover_actor::pointer self,
+                                                  const fast_memory_ptr& fast) {
   return {
       [self, fast](const read_request& request) -> caf::result<move_answer> {
         auto reply = make_answer<move_answer>(self);
@@ -100,6 +101,8 @@ struct fast_tier_fixture : disk_fixture {
   /// As a load into the tier's device does.
   void promote(uint64_t first, size_t count) {
     auto held = hold(group->host, first, count);
+    if (!held)
+      return;
     caf::anon_send(parts().write_through,
                    write_through_notice{in, chain(first, count, payload), std::move(held), {}});
     settle();

@@ -202,7 +202,8 @@ TEST_P(GpuTier, ItsProcessMayDieWhileItGivesBack) {
   ASSERT_TRUE(eventually([&] { return client.tier("gpu").objects == 0; }));
   EXPECT_EQ(client.lookup(chain).found_chunks, 0U) << "it was nowhere else";
   EXPECT_EQ(client.load_and_check(other), 4U);
-  ASSERT_TRUE(eventually([&] { return client.tier("host").leased_objects == 0; })) << "nothing is held any more";
+  ASSERT_TRUE(eventually([&] { return client.tier("host").leased_objects == 0; }))
+      << "nothing is held any more";
   EXPECT_TRUE(eventually([&] { return client.tier("host").used_bytes == before; })) << "nor reserved";
   EXPECT_TRUE(daemon.check());
   EXPECT_TRUE(client->unregister(std::move(region), patiently()));
@@ -270,8 +271,9 @@ TEST_P(GpuTier, APromptOnDiskMovesThereByTheCommandAndEndsOnDisk) {
     std::string digests;
     for (const digest& one : chain)
       digests += (digests.empty() ? "" : ",") + to_hex(one);
-    auto done = terrace(daemon, {"move", "--to", "gpu", "--model", "test", "--dtype", "u8", "--layout", "opaque",
-                                 "--pool", "kv:1MiB", "--chunk-tokens", "16", "--digests", digests});
+    auto done =
+        terrace(daemon, {"move", "--to", "gpu", "--model", "test", "--dtype", "u8", "--layout", "opaque",
+                         "--pool", "kv:1MiB", "--chunk-tokens", "16", "--digests", digests});
     EXPECT_EQ(done.exit_code, 0) << done.err;
     EXPECT_NE(done.out.find("4 chunks, 4.00 MiB"), std::string::npos) << done.out;
     EXPECT_EQ(load(client, region, chain), 4 * object_bytes);

@@ -97,7 +97,7 @@ void leave_above(move_pointer self) {
 /// The credit that the notice carries comes back when its objects are written, or cannot be.
 void write_part(move_pointer self) {
   auto& state = self->state;
-  if (!state.below.write_through) {
+  if (!state.below.write_through || !state.held) { // nothing came to host memory
     leave_above(self);
     return;
   }

@@ -11,7 +11,9 @@ using runtime::io_code;
 namespace {
 
 struct BringAbove : fast_tier_fixture {
-  BringAbove() { fast_tier_fixture::begin(demotion_mode::write_back, {.host_objects = 8, .disk_objects = 64}); }
+  BringAbove() {
+    fast_tier_fixture::begin(demotion_mode::write_back, {.host_objects = 8, .disk_objects = 64});
+  }
 
   struct begun {
     caf::actor by;

@@ -1,5 +1,8 @@
 // A tier faster than host memory: what it evicts comes back to host memory if no tier below has it.
 #include "fast_tier_fixture.hpp"
+#include "tests/support/seed.hpp"
+
+#include <random>
 
 using namespace terrace;
 using namespace terrace::actors;
@@ -180,4 +183,63 @@ TEST_F(GiveBack, AtTheEndEverythingIsWrittenDown) {
     ASSERT_TRUE(*down && (*down)->complete);
   }
   EXPECT_EQ(present(disk_tier(), 0, 4), 4u);
+}
+
+TEST_F(GiveBack, WhateverHappensTheBytesAreRightAndNothingIsLeftHeld) {
+  uint64_t seed = terrace::testing::test_seed();
+  SCOPED_TRACE(terrace::testing::seed_text(seed));
+  std::mt19937_64 random(seed);
+  auto below = [&](uint64_t n) { return random() % n; };
+  begin(demotion_mode::write_back, {.host_objects = 12, .disk_objects = 24});
+  std::vector<hold_ptr> held;
+  std::vector<box<store_result>> stored;
+  uint64_t loaded = 0;
+  for (int step = 0; step < 600; ++step) {
+    uint64_t first = below(6) * 10, count = 1 + below(4);
+    switch (below(8)) {
+      case 0:
+      case 1: stored.push_back(begin_store(first, count)); break;
+      case 2:
+        fast->gated = below(2) == 0;
+        promote(first, count);
+        if (below(4) == 0)
+          clear(below(2) == 0 ? gpu() : group->host);
+        let_go();
+        break;
+      case 3: {
+        auto done = load(first, count);
+        for (uint64_t n = first; n < first + done.chunks; ++n)
+          EXPECT_TRUE(delivered(n)) << n << " in step " << step;
+        loaded += done.chunks;
+        break;
+      }
+      case 4: held.push_back(hold(below(2) == 0 ? gpu() : group->host, first, 1)); break;
+      case 5:
+      case 6: // perhaps only the faster tier has it then
+        promote(first, count);
+        for (const tier_actor& tier : {group->host, disk_tier()})
+          if (below(8) != 0 && present(tier, first, count) != 0)
+            forget(tier, first, count);
+        break;
+      default:
+        if (!fast->at.empty() && below(8) == 0)
+          fast->at.erase(fast->at.begin());
+    }
+    settle();
+    if (held.size() > 2)
+      held.clear();
+    settle();
+  }
+  held.clear();
+  settle();
+  EXPECT_GT(loaded, 50u);
+  EXPECT_GT(counted("terrace_tier_demoted_total"), 5);
+  for (const auto& each : stored)
+    EXPECT_TRUE(*each) << "a store waits for ever";
+  for (const tier_actor& tier : {gpu(), group->host, disk_tier()}) {
+    auto now = report(tier);
+    EXPECT_EQ(now.held_objects, 0u);
+    EXPECT_EQ(now.waiting, 0u);
+    EXPECT_EQ(now.usage.used_bytes, now.objects * physical) << "reserved space has been given back";
+  }
 }
