@@ -261,6 +261,8 @@ using write_through_actor = caf::typed_actor<
     caf::replies_to<finish_writes_request>::with<finish_writes_answer>,
     // From checks: whether anything waits to be written.
     caf::replies_to<check_writes_request>::with<check_writes_answer>,
+    // From whoever builds the group, into host memory: a tier further down gets what arrives there.
+    caf::reacts_to<tier_joined_notice>,
     // From a connection whose request ended early.
     caf::reacts_to<sweep_notice>>;
 

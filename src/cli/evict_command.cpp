@@ -16,7 +16,8 @@ namespace {
 class evict_command final : public command {
  public:
   void declare(CLI::App& app) override {
-    app.add_option("--tier", tier_, "Remove from this tier only")->check(CLI::IsMember({"host", "disk"}));
+    app.add_option("--tier", tier_, "Remove from this tier only")
+        ->check(CLI::IsMember({"gpu", "host", "disk"}));
     prompt_.declare(app);
     daemon_.declare(app);
   }
@@ -27,8 +28,10 @@ class evict_command final : public command {
       return tl::unexpected(opened.error());
     auto& [daemon, space] = *opened;
     client::prompt_request request{space, prompt_.what(), 0, {}};
-    if (!tier_.empty())
-      request.tiers = 1U << static_cast<unsigned>(tier_ == "host" ? tier_kind::host : tier_kind::disk);
+    if (!tier_.empty()) {
+      auto tier = tier_ == "gpu" ? tier_kind::gpu : tier_ == "host" ? tier_kind::host : tier_kind::disk;
+      request.tiers = 1U << static_cast<unsigned>(tier);
+    }
     auto done = daemon.evict(request, daemon_.until());
     if (!done)
       return request_failed(daemon, "evicting the prompt", done.error());

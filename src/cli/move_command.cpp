@@ -17,7 +17,7 @@ class move_command final : public command {
  public:
   void declare(CLI::App& app) override {
     app.add_option("--to", to_, "The tier that gets the prompt's chunks")
-        ->check(CLI::IsMember({"host", "disk"}))
+        ->check(CLI::IsMember({"gpu", "host", "disk"}))
         ->required();
     prompt_.declare(app);
     daemon_.declare(app);
@@ -28,8 +28,8 @@ class move_command final : public command {
     if (!opened)
       return tl::unexpected(opened.error());
     auto& [daemon, space] = *opened;
-    auto done = daemon.move({space, prompt_.what(), 0, {}}, to_ == "host" ? tier_kind::host : tier_kind::disk,
-                            daemon_.until());
+    auto tier = to_ == "gpu" ? tier_kind::gpu : to_ == "host" ? tier_kind::host : tier_kind::disk;
+    auto done = daemon.move({space, prompt_.what(), 0, {}}, tier, daemon_.until());
     if (!done)
       return request_failed(daemon, "moving the prompt", done.error());
     if (daemon_.json)

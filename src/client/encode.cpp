@@ -154,7 +154,7 @@ Offset<wire::Prefetch> encode(body_builder& body, const prefetch_request& reques
   auto lookup = request.lookup ? body.CreateVector(request.lookup->bytes.data(), 16) : 0;
   auto options = encode(body, request.options);
   auto time = request.time.count() > 0 ? static_cast<uint32_t>(request.time.count()) : in.deadline_ms;
-  return wire::CreatePrefetch(body, in.space, what, lease, lookup, static_cast<uint8_t>(tier_kind::host),
+  return wire::CreatePrefetch(body, in.space, what, lease, lookup, static_cast<uint8_t>(request.to),
                               static_cast<wire::StopRule>(request.rule), time, options,
                               encode(request.progress, in, progress), request.tiers);
 }

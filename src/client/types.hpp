@@ -256,6 +256,7 @@ struct prefetch_request {
   request_options options;
   const arrivals* progress = nullptr; ///< a counter
   uint32_t tiers = 0;                 ///< by prefix: as in lookup_request
+  tier_kind to = tier_kind::host;     ///< or `gpu`
 };
 
 /// A counter of 32 bits in a region that is a memfd, once it has reached `value`, compared modulo 2^32.

@@ -221,6 +221,9 @@ struct gpu_options {
   std::string tier_allocator = "size_class";
   uint64_t tier_slot_bytes = 0; ///< of "paged"
   std::string tier_policy = "kmg";
+  /// Values of `tier_demotion`. What comes into the tier is in host memory then, so there is no write_through.
+  static constexpr std::array<std::string_view, 3> demotions{"write_back", "selective", "off"};
+  std::string tier_demotion = "write_back"; ///< when host memory gets what no tier below has
   std::vector<option_problem> validate() const;
   friend bool operator==(const gpu_options&, const gpu_options&) = default;
 };

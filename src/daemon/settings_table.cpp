@@ -140,6 +140,7 @@ constexpr option_spec option_specs[] = {
     {"gpu", "tier_allocator", kind::text, restart, in<&s::gpu, &gpu_options::tier_allocator>},
     {"gpu", "tier_slot_bytes", kind::bytes, restart, in<&s::gpu, &gpu_options::tier_slot_bytes>},
     {"gpu", "tier_policy", kind::text, restart, in<&s::gpu, &gpu_options::tier_policy>},
+    {"gpu", "tier_demotion", kind::text, restart, in<&s::gpu, &gpu_options::tier_demotion>},
 
     {"lease", "warn_after", kind::duration, restart, in<&s::lease, &lease_options::warn_after>},
     {"lease", "host_percent", kind::count, restart, in<&s::lease, &lease_options::host_percent>},

@@ -297,6 +297,7 @@ problems gpu_options::validate() const {
   one_of(found, "gpu.tier_allocator", tier_allocator, allocator_names());
   validate_slots(found, "gpu.tier_", tier_allocator, tier_slot_bytes);
   one_of(found, "gpu.tier_policy", tier_policy, eviction_policy_names());
+  one_of(found, "gpu.tier_demotion", tier_demotion, demotions);
   return found;
 }
 

@@ -53,6 +53,11 @@ tier_plan disk_plan(const disk_options& disk, uint64_t bytes) {
           disk.allocation_queue};
 }
 
+demotion_mode demotion_of(const std::string& name) {
+  auto found = std::find(demotion_modes.begin(), demotion_modes.end(), name);
+  return static_cast<demotion_mode>(found - demotion_modes.begin()); // validated
+}
+
 group_plan plan_of(const settings& with, const group_options& group, const std::string& state_directory) {
   group_plan plan;
   plan.name = group.name;
@@ -91,8 +96,7 @@ group_plan plan_of(const settings& with, const group_options& group, const std::
     plan.disk_health.stall_after = with.disk.stall_after;
     plan.disk_health.look_every = look_at_files_every;
     plan.admission.bytes_per_day = with.disk.write_bytes_per_day;
-    auto demotion = std::find(demotion_modes.begin(), demotion_modes.end(), with.disk.demotion);
-    plan.demotion = static_cast<demotion_mode>(demotion - demotion_modes.begin());
+    plan.demotion = demotion_of(with.disk.demotion);
   }
   if (with.gpu.tier_bytes != 0) {
     plan.gpu.emplace();
@@ -101,6 +105,7 @@ group_plan plan_of(const settings& with, const group_options& group, const std::
     plan.gpu->slot_bytes = with.gpu.tier_slot_bytes;
     plan.gpu->policy = with.gpu.tier_policy;
     plan.gpu_device = with.gpu.tier_device;
+    plan.gpu_demotion = demotion_of(with.gpu.tier_demotion);
   }
   plan.quotas = with.quotas_of(group.name);
   plan.leases = {with.lease.host_percent, with.lease.connection_percent, with.lease.disk_percent};

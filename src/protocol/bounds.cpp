@@ -403,7 +403,7 @@ result<void> check(const wire::Evict& table) {
   return check(table.options());
 }
 result<void> check(const wire::Move& table) {
-  if (auto ok = check_number("to", table.to(), 1, 2); !ok)
+  if (auto ok = check_number("to", table.to(), 0, 2); !ok)
     return ok;
   if (auto ok = check(*table.prefix()); !ok)
     return ok;

@@ -47,11 +47,12 @@ struct group_plan {
   teardown_ptr teardown;   ///< releases segments; null: whoever has the last reference
   teardown_ptr lease_ends; ///< ends leases on many objects; null: whoever has the last reference
   std::optional<tier_plan> disk;
-  std::optional<tier_plan> gpu;        ///< in memory of `gpu_device`
-  std::string gpu_device;              ///< its name
-  std::vector<std::string> disk_files; ///< one per path, also without a disk
-  std::string state_directory;         ///< for clears that a volume cannot record
-  bool detached = true;                ///< false in tests that run blocking work on their own thread
+  std::optional<tier_plan> gpu;                           ///< in memory of `gpu_device`
+  std::string gpu_device;                                 ///< its name
+  demotion_mode gpu_demotion = demotion_mode::write_back; ///< from it to host memory
+  std::vector<std::string> disk_files;                    ///< one per path, also without a disk
+  std::string state_directory;                            ///< for clears that a volume cannot record
+  bool detached = true; ///< false in tests that run blocking work on their own thread
   mismatch_rule on_mismatch =
       mismatch_rule::refuse; ///< for files that are not a volume of this machine and group
   uint64_t disk_object_bytes = object_bytes_expected; ///< of extents, for the index of new files

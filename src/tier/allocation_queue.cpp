@@ -227,10 +227,26 @@ void allocation_queue::serve() {
     refuse_what_never_fits();
   auto offered = [this](waiting_request& entry) { return offer(entry); };
   serve_line(line_, {tried_of_each, tried_max}, offered);
+  refuse_impatient();
   if (line_.empty())
     serve_line(ahead_, {tried_of_each, tried_max}, offered);
   else if (!ahead_.empty() && failed_for(*line_.front()))
     refuse_ahead();
+}
+
+/// Whoever may not wait is not kept behind a first request for which there is no room, and which it may not pass. That
+/// one may wait for what is let go when the other is answered: what a tier above gives up, for example.
+void allocation_queue::refuse_impatient() {
+  const waiting_request* first = line_.front();
+  if (first == nullptr || !failed_for(*first))
+    return;
+  auto stuck = [&, number = first->number, passing = first->passing_left](waiting_request& entry) {
+    bool is = entry.number != number && !entry.request.may_wait && entry.physical_bytes > passing;
+    if (is)
+      refuse(entry, {errc::no_space, "others wait for memory, and nothing can be evicted" + holders()});
+    return is;
+  };
+  line_.erase_if(stuck);
 }
 
 /// Requests of so many bytes went before those that are ahead of demand.

@@ -94,6 +94,7 @@ class allocation_queue {
   fair_queue<waiting_request>& served_now() { return line_.empty() ? ahead_ : line_; }
   void overtaken(uint64_t bytes);
   void refuse_ahead();
+  void refuse_impatient();
   allocate_answer too_many(const flow& of) const;
   void try_again(); ///< not while the space is lent
   void serve();

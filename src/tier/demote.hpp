@@ -5,6 +5,7 @@
 #include "index/space_registry.hpp"
 #include "tier/object_batch.hpp"
 #include "tier/object_hold.hpp"
+#include "tier/write_credit.hpp"
 
 #include <array>
 #include <chrono>
@@ -52,12 +53,14 @@ struct demote_request {
   space_ptr in;
   batch_ptr objects;
   hold_ptr held;
-  bool urgent = true; ///< a round of eviction waits for it; false: at a credit's cost, or not at all
+  bool urgent = true;  ///< a round of eviction waits for it; false: at a credit's cost, or not at all
+  credit_ptr credit{}; ///< if it is not urgent: that credit; null: one is taken
 };
 struct demote_answer {
   error failure;
   demotion_tally done;
   bool stalled = false; ///< the device may still read the memory: the hold does not end soon
+  hold_ptr arrived{};   ///< into host memory: what was written. It stays until the demotion is over
 };
 
 /// From the hold of a `demote_request`: nothing reads the memory of these objects any more.

@@ -6,19 +6,24 @@
 
 namespace terrace {
 
-std::vector<demotion_batch> batches_of(const std::vector<demoted_object>& objects, bool by_chain) {
+std::vector<demotion_batch> batches_of(const std::vector<demoted_object>& objects, bool by_chain,
+                                       uint64_t bytes_max) {
   std::vector<demotion_batch> made;
   std::shared_ptr<object_batch> batch;
   entry_key last;
+  uint64_t bytes = 0;
   for (const demoted_object& object : objects) {
     entry_key name = to_entry_key(object.key);
     bool continues = batch && made.back().space == object.key.space &&
                      batch->size() < demotion_batch::objects_max &&
+                     bytes + object.place.physical_bytes <= bytes_max &&
                      (!by_chain || (!object.parent.empty() && object.parent == last));
     if (!continues) {
       batch = std::make_shared<object_batch>();
       made.push_back({object.key.space, batch, {}});
+      bytes = 0;
     }
+    bytes += object.place.physical_bytes;
     assert(batch->size() < demotion_batch::objects_max);
     batch->keys.push_back(object.key);
     batch->parents.push_back(object.parent);
@@ -52,6 +57,8 @@ void demotion::change(size_t batch, Change&& apply) {
 
 void demotion::answered(size_t batch, const demote_answer& answer) {
   demotion_tally done = answer.done;
+  if (answer.arrived)
+    arrived_.push_back(answer.arrived);
   change(batch, [&](part& one) {
     assert(one.unanswered != 0);
     --one.unanswered;

@@ -33,8 +33,10 @@ struct demotion_batch {
 };
 
 /// All objects, in the given order, which is that of their chains. `by_chain`: unrelated objects are in different
-/// batches, because after one that is not admitted the rest of its batch is not either.
-std::vector<demotion_batch> batches_of(const std::vector<demoted_object>& objects, bool by_chain);
+/// batches, because after one that is not admitted the rest of its batch is not either. `bytes_max`: of a batch, unless it
+/// is a single object; space is taken for the whole batch or not at all.
+std::vector<demotion_batch> batches_of(const std::vector<demoted_object>& objects, bool by_chain,
+                                       uint64_t bytes_max = UINT64_MAX);
 
 /// One demotion: for each batch it waits for the answers of the tiers below, and for the end of the hold, unless a device
 /// has stalled, which may hold the memory for long.
@@ -69,6 +71,7 @@ class demotion {
   size_t waiting_ = 0; ///< parts that wait
   demotion_tally tally_;
   std::vector<object_id> not_written_;
+  std::vector<hold_ptr> arrived_; ///< in the tiers below: what comes first does not make room for the rest
 };
 
 } // namespace terrace

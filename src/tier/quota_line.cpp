@@ -74,17 +74,37 @@ bool quota_line::serve_first(tenant_line& line) {
   return true;
 }
 
-void quota_line::serve(tenant_id tenant) {
-  auto line = lines_.find(tenant);
-  while (serve_first(line->second))
+/// Whoever may not wait is not kept behind a first request for which there is no room.
+void quota_line::serve(tenant_line& line) {
+  while (serve_first(line))
     ;
+  if (!line.failed || line.waiting.empty())
+    return;
+  std::deque<entry> left;
+  left.push_back(std::move(line.waiting.front()));
+  std::vector<entry> ended;
+  for (auto each = line.waiting.begin() + 1; each != line.waiting.end(); ++each)
+    if (each->what.may_wait)
+      left.push_back(std::move(*each));
+    else
+      ended.push_back(std::move(*each));
+  line.waiting = std::move(left);
+  std::string why = ", but nothing of the tenant can be evicted: " + line.failed->text;
+  for (entry& each : ended) {
+    --waiting_;
+    quotas_.waiting(each.what.tenant, false);
+    each.answer(refused(each.what, why));
+  }
+}
+
+void quota_line::serve(tenant_id tenant) {
+  serve(lines_.find(tenant)->second);
   drop_unused();
 }
 
 void quota_line::serve_all() {
   for (auto& [tenant, line] : lines_)
-    while (serve_first(line))
-      ;
+    serve(line);
   drop_unused();
 }
 

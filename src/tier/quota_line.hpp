@@ -70,6 +70,7 @@ class quota_line {
   };
 
   bool serve_first(tenant_line& line);
+  void serve(tenant_line& line);
   void serve(tenant_id tenant);
   void serve_all();
   void drop_unused();

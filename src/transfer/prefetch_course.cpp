@@ -36,16 +36,16 @@ prefetch_end end_for(errc why) {
   }
 }
 
-uint32_t chunks_that_fit(const space_spec& spec, const prefix_plan& plan, uint64_t bytes) {
+uint32_t chunks_that_fit(const space_spec& spec, const prefix_plan& plan, uint64_t bytes, tier_kind to) {
   chunk_layout layout(spec);
   uint64_t sum = 0;
   for (uint32_t chunk = 0; chunk < plan.found_chunks; ++chunk) {
-    if (plan.chunk_tiers[chunk] == tier_kind::host)
+    if (plan.chunk_tiers[chunk] == to)
       continue;
     auto tiers =
         plan.object_tiers.begin() + static_cast<ptrdiff_t>(size_t{chunk} * layout.objects_per_chunk());
     for_needed(spec, layout, plan.found_chunks, chunk, [&](uint32_t object, size_t pool) {
-      if (tiers[object] != tier_kind::host)
+      if (tiers[object] != to)
         sum += physical_bytes_for(spec.pools[pool].object_bytes);
     });
     if (sum > bytes)

@@ -1,4 +1,4 @@
-// A prefetch: which objects it brings into host memory, window by window, and how far it has come.
+// A prefetch: which objects it brings into host memory or a faster tier, window by window, and how far it has come.
 //
 // Pure: the prefetch actor works on several windows at a time, which may end in any order. Used by one thread at a time.
 #pragma once
@@ -29,18 +29,19 @@ struct prefetch_subject {
   std::optional<digest> before; ///< the chunk before the first, if known
   uint64_t first_token = 0;
   uint64_t prompt_tokens = 0;
-  bool waits = false;      ///< for memory; otherwise it ends where none can be made at once
-  bool note_access = true; ///< unless an inference was reported
-  keep_alive held_by;      ///< the lease of the chunks; may be null
+  bool waits = false;             ///< for memory; otherwise it ends where none can be made at once
+  bool note_access = true;        ///< unless an inference was reported
+  keep_alive held_by;             ///< the lease of the chunks; may be null
+  tier_kind to = tier_kind::host; ///< or a faster one, which everything reaches through host memory
   std::shared_ptr<const arrival_counters> arrivals; ///< one; null: none
 };
 
 /// Why it went no further.
 enum class prefetch_end : uint8_t {
-  complete,  ///< all that was expected is in host memory
+  complete,  ///< all that was expected is in the tier
   cancelled, ///< or its client has ended
   deadline,
-  no_room, ///< in host memory, or requests that clients wait for need it
+  no_room, ///< in the tier or in host memory, or requests that clients wait for need it
   lost,    ///< an object could not be read, or has been evicted or cleared since it was found
 };
 
@@ -64,9 +65,10 @@ struct prefetch_result {
   bool damaged = false;                 ///< it could not be read, or its bytes were wrong
 };
 
-/// How many of the found chunks a prefetch brings: so many that what is read takes at most `bytes` of host memory,
-/// headers and padding included. A chain that evicts its own beginning would be of no use.
-uint32_t chunks_that_fit(const space_spec& spec, const prefix_plan& plan, uint64_t bytes);
+/// How many of the found chunks a prefetch brings: so many that what comes into the tier takes at most `bytes` there, headers
+/// and padding included. A chain that evicts its own beginning would be of no use.
+uint32_t chunks_that_fit(const space_spec& spec, const prefix_plan& plan, uint64_t bytes,
+                         tier_kind to = tier_kind::host);
 
 class prefetch_course {
  public:
@@ -93,7 +95,7 @@ class prefetch_course {
   /// The next one; nullopt: there is none, or it has been stopped.
   std::optional<window> next();
 
-  /// The objects of the window that the prefetch reads or holds in host memory are there from now on.
+  /// These objects of the window are in the tier from now on.
   void arrived(const window& of, const std::vector<bool>& there);
   /// The first object of a window that will not arrive.
   void lost(const window& of, size_t object, bool damaged);

@@ -21,7 +21,8 @@ class write_line {
   static constexpr size_t replaceable_max = 8;
 
   /// `bytes_max`: payload in progress; a single larger notice is written alone.
-  explicit write_line(uint64_t bytes_max) : bytes_max_(bytes_max) {}
+  explicit write_line(uint64_t bytes_max, passage_way way = passage_way::out_of_host)
+      : bytes_max_(bytes_max), way_(way) {}
 
   /// Replaceable ones wait until `ripen`, and then take turns with the others.
   void push(write_through_notice notice) {
@@ -55,7 +56,7 @@ class write_line {
       first->drop_replaced(turn->current);
       ++replaceable_in_progress_;
     } else {
-      first.emplace(std::move(waiting_.front()));
+      first.emplace(std::move(waiting_.front()), way_);
       waiting_.pop_front();
       urgent_ -= urgent_ == 0 ? 0 : 1;
     }
@@ -75,6 +76,7 @@ class write_line {
 
  private:
   uint64_t bytes_max_;
+  passage_way way_;
   std::deque<write_through_notice> waiting_;
   size_t urgent_ = 0; ///< of these, at the front
   replaceable_line replaceable_;

@@ -3,14 +3,16 @@
 #include "storage/object_header.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <numeric>
 #include <utility>
 
 namespace terrace {
 
-write_passage::write_passage(write_through_notice notice)
+write_passage::write_passage(write_through_notice notice, passage_way way)
     : what_(std::move(notice)), bytes_(std::accumulate(what_.objects->payload_bytes.begin(),
-                                                       what_.objects->payload_bytes.end(), uint64_t{0})) {
+                                                       what_.objects->payload_bytes.end(), uint64_t{0})),
+      way_(way) {
   // An object missing from the hold was never present: nothing to write.
   for (const object_place& place : what_.held->places())
     wanted_.push_back(place.present());
@@ -88,19 +90,13 @@ acquire_request write_passage::space() const {
 }
 
 void write_passage::take_space(const acquire_answer& acquired, const segmented_arena& memory) {
-  const auto& host_places = what_.held->places();
+  memory_ = &memory;
+  const auto& held = what_.held->places();
   for (size_t i = 0; i < acquired.states.size(); ++i) {
     others_write_ = others_write_ || acquired.states[i] == acquired_state::pending;
-    if (acquired.states[i] != acquired_state::reserved || !host_places[i].present())
+    if (acquired.states[i] != acquired_state::reserved || !held[i].present())
       continue;
-    moved_object object;
-    object.key = what_.objects->keys[i];
-    object.place = acquired.places[i];
-    object.memory = memory.at(host_places[i].offset);
-    if (!what_.checksums.empty())
-      object.checksum = what_.checksums[i];
-    objects_.push_back(object);
-    host_copies_.push_back(host_places[i].id);
+    objects_.push_back({i, held[i], acquired.places[i]});
     if (!paid_.empty())
       paid_[i] = 0; // it is spent
   }
@@ -108,7 +104,8 @@ void write_passage::take_space(const acquire_answer& acquired, const segmented_a
 
 confirm_request write_passage::confirmation() const {
   confirm_request request;
-  request.ids = host_copies_;
+  for (const writing& one : objects_)
+    request.ids.push_back(one.from.id);
   return request;
 }
 
@@ -131,10 +128,19 @@ struct written_bytes {
 
 } // namespace
 
-write_request write_passage::write(const reservation_ptr& reserved, const context_ptr& context) const {
-  write_request request;
+moved_objects write_passage::moved(const reservation_ptr& reserved, const context_ptr& context) const {
+  bool out = way_ == passage_way::out_of_host;
+  moved_objects request;
   request.in = what_.in;
-  request.objects = objects_;
+  for (const writing& one : objects_) {
+    moved_object object;
+    object.key = what_.objects->keys[one.object];
+    object.place = out ? one.to : one.from;
+    object.memory = memory_->at(out ? one.from.offset : one.to.offset);
+    if (!what_.checksums.empty())
+      object.checksum = what_.checksums[one.object];
+    request.objects.push_back(object);
+  }
   request.context = context;
   auto bytes = std::make_shared<written_bytes>();
   bytes->work.begin();
@@ -144,19 +150,42 @@ write_request write_passage::write(const reservation_ptr& reserved, const contex
   return request;
 }
 
+write_request write_passage::write(const reservation_ptr& reserved, const context_ptr& context) const {
+  assert(way_ == passage_way::out_of_host);
+  return {moved(reserved, context)};
+}
+
+read_request write_passage::read(const reservation_ptr& reserved, const context_ptr& context) const {
+  assert(way_ == passage_way::into_host);
+  return {moved(reserved, context)};
+}
+
 write_passage::result write_passage::written(const std::vector<move_outcome>& outcomes) const {
   result sum;
   sum.complete.in = what_.in;
   for (size_t i = 0; i < objects_.size(); ++i) {
     if (outcomes[i] == move_outcome::done) {
-      sum.bytes += objects_[i].place.payload_bytes;
-      sum.complete.places.push_back(objects_[i].place);
+      sum.bytes += objects_[i].to.payload_bytes;
+      sum.complete.places.push_back(objects_[i].to);
     } else {
       ++(outcomes[i] == move_outcome::away ? sum.away : sum.failed);
       sum.stalled = sum.stalled || outcomes[i] == move_outcome::stalled;
     }
   }
   return sum;
+}
+
+write_through_notice write_passage::onward(const result& written, const hold_ptr& held) const {
+  std::vector<object_place> places(objects());
+  const auto& done = written.complete.places;
+  size_t next = 0;
+  for (const writing& one : objects_)
+    if (next < done.size() && one.to.id == done[next].id)
+      places[one.object] = held->places()[next++];
+  // The places are those of `held`, which keeps them.
+  hold_ptr all(new object_hold(release_sink_ptr{}, std::move(places)),
+               [held](object_hold* part) { delete part; });
+  return {what_.in, what_.objects, std::move(all), {}};
 }
 
 void write_passage::end() {

@@ -1,5 +1,8 @@
 // One notice on its way to a tier below: which of its objects are written there, and why the others are not.
 //
+// Movers copy between host memory and one other tier. So a tier below host memory is written to, and what a tier above it
+// gives up is read from there into host memory: the same passage the other way round.
+//
 // Pure: the write-through actor asks the tiers and the policy, and passes their answers to this class. In order:
 // `omit_present`, `admission` and `admitted`, `pay`, `take_space`, `drop_cleared`, `written`. Used by one thread at a time.
 #pragma once
@@ -22,10 +25,15 @@
 
 namespace terrace {
 
+enum class passage_way : uint8_t {
+  out_of_host, ///< the notice holds objects of host memory
+  into_host,   ///< the notice holds objects of a tier above, and the tier is host memory
+};
+
 /// Owns the notice, and with it the holds of its objects.
 class write_passage {
  public:
-  explicit write_passage(write_through_notice notice);
+  explicit write_passage(write_through_notice notice, passage_way way = passage_way::out_of_host);
 
   uint64_t bytes() const { return bytes_; } ///< payload of all objects of the notice
   size_t objects() const { return what_.objects->size(); }
@@ -74,13 +82,14 @@ class write_passage {
   bool others_write() const { return others_write_; }
   await_request await_others() const { return {what_.objects, nullptr}; }
 
-  /// Are the objects still published in host memory?
+  /// Are the objects still published where they come from?
   confirm_request confirmation() const;
-  /// Objects cleared from host memory before the tier reserved space for them are not written: a clear would not find
-  /// them there. `present`: parallel to the confirmation.
+  /// Objects cleared before the tier reserved space for them are not written: a clear would not find them there. `present`: parallel to the confirmation.
   void drop_cleared(const std::vector<bool>& present);
 
   write_request write(const reservation_ptr& reserved, const context_ptr& context) const;
+  read_request read(const reservation_ptr& reserved,
+                    const context_ptr& context) const; ///< the same, into host memory
 
   struct result {
     publish_request complete; ///< of the objects that were written; may be empty
@@ -90,8 +99,10 @@ class write_passage {
     bool stalled =
         false; ///< some of these because the device did not answer, which may still read the memory
   };
-  /// `outcomes`: parallel to the objects of `write`.
+  /// `outcomes`: parallel to the objects of `write` or `read`.
   result written(const std::vector<move_outcome>& outcomes) const;
+  /// Of what was written, for tiers further down: `held` there. Those that were not are absent.
+  write_through_notice onward(const result& written, const hold_ptr& held) const;
 
   // ---- for whoever asked for the notice's objects to be written ----
 
@@ -101,14 +112,22 @@ class write_passage {
 
  private:
   uint64_t refuse_from(size_t i);
+  moved_objects moved(const reservation_ptr& reserved, const context_ptr& context) const;
+
+  /// An object that has space in the tier.
+  struct writing {
+    size_t object; ///< of the notice
+    object_place from, to;
+  };
 
   write_through_notice what_;
   uint64_t bytes_ = 0;
   std::vector<bool> wanted_;   ///< parallel to the notice's objects: still in host memory, and admitted
   std::vector<size_t> asked_;  ///< the objects of the last `admission`
   std::vector<uint64_t> paid_; ///< parallel to the notice's objects: bytes of the budget; empty: no payment
-  std::vector<moved_object> objects_;  ///< absent in the tier, with space reserved there
-  std::vector<object_id> host_copies_; ///< parallel to `objects_`, until they are confirmed
+  passage_way way_;
+  const segmented_arena* memory_ = nullptr; ///< of host memory
+  std::vector<writing> objects_;            ///< absent in the tier, with space reserved there
   bool others_write_ = false;
   demote_answer told_;
 };

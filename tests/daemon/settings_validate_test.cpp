@@ -156,6 +156,7 @@ TEST(Settings, EveryBoundIsEnforced) {
       {"gpu.tier_allocator", [](settings& s) { with_gpu_tier(s).tier_allocator = "none"; }},
       {"gpu.tier_slot_bytes", [](settings& s) { with_gpu_tier(s).tier_slot_bytes = mebibyte; }},
       {"gpu.tier_policy", [](settings& s) { with_gpu_tier(s).tier_policy = "none"; }},
+      {"gpu.tier_demotion", [](settings& s) { with_gpu_tier(s).tier_demotion = "write_through"; }},
       {"gpu.tier_bytes", [](settings& s) { with_gpu_tier(s).enabled = false; }},
       {"lease.host_percent", [](settings& s) { s.lease.host_percent = 101; }},
       {"lease.host_percent", [](settings& s) { s.lease.host_percent = 29; }},

@@ -1,65 +1,12 @@
 // A tier in memory of a device: what is loaded into its regions again is copied there.
-#include "gpu_daemon.hpp"
-#include "tests/support/scrape.hpp"
+#include "gpu_tier_fixture.hpp"
 
 #include <csignal>
-#include <stdexcept>
 
 namespace terrace::e2e {
 namespace {
 
-constexpr auto in_gpu = static_cast<size_t>(tier_kind::gpu);
-constexpr uint32_t on_gpu = 1U << static_cast<unsigned>(tier_kind::gpu);
-
-class GpuTier : public ::testing::TestWithParam<device_kind> {
- protected:
-  void SetUp() override {
-    gpu_daemon::faults("");
-    if (GetParam() != device_kind::host && test::sanitized("thread"))
-      GTEST_SKIP() << "the simulated driver of another build is not run under ThreadSanitizer";
-    memory_.emplace(GetParam(), region_objects * object_bytes);
-  }
-  void TearDown() override { std::filesystem::remove(gpu_daemon::script()); }
-
-  /// A daemon with a tier for so many objects.
-  daemon_options options(uint64_t objects) const {
-    auto made = gpu_daemon::options_of("deadline = \"10s\"\ntier_device = \"" + memory_->shared().device +
-                                       "\"\ntier_bytes = " + std::to_string(objects * (object_bytes + 4096)) +
-                                       "\ntier_allocator = \"free_list\"\ntier_policy = \"lru\"\n");
-    return made;
-  }
-  client::registered_region registered(tester& by) {
-    auto region = by->register_device_region(memory_->shared(), patiently());
-    if (!region)
-      throw std::runtime_error(region.error().text);
-    auto serves = [&] { return by.tier("gpu").state == "ready" && by.tier("gpu").notice.empty(); };
-    EXPECT_TRUE(eventually(serves)) << "the tier does not begin";
-    return std::move(*region);
-  }
-  /// Loads into the region and compares every byte. Returns how many bytes came from the tier.
-  uint64_t load(tester& by, const client::registered_region& region, const std::vector<digest>& chain) {
-    memory_->write(std::vector<uint8_t>(memory_->bytes(), 0x5a));
-    auto loaded = load_into(by, region, chain, interleaved(chain.size()));
-    EXPECT_TRUE(loaded) << loaded.error().text;
-    if (!loaded)
-      return 0;
-    EXPECT_EQ(loaded->delivered_chunks, chain.size());
-    EXPECT_TRUE(memory_->read() == laid_out(chain, interleaved(chain.size())));
-    return loaded->bytes_by_tier.at(in_gpu);
-  }
-  /// By a load from host memory. False: it is not all in the tier.
-  bool promoted(tester& by, const client::registered_region& region, const std::vector<digest>& chain) {
-    load(by, region, chain);
-    return eventually([&] { return by.lookup(chain, false, on_gpu).found_chunks == chain.size(); });
-  }
-  static void evict(tester& by, const std::vector<digest>& chain, uint32_t tiers) {
-    auto gone =
-        by->evict({.in = by.space(), .what = client::prefix::of_digests(chain), .tiers = tiers}, patiently());
-    EXPECT_TRUE(gone) << gone.error().text;
-  }
-
-  std::optional<engine_memory> memory_;
-};
+class GpuTier : public gpu_tier_fixture {};
 
 TEST_P(GpuTier, WhatIsLoadedAgainIsCopiedOnTheDevice) {
   auto with = options(8);
@@ -199,8 +146,7 @@ TEST_P(GpuTier, AClearEmptiesItToo) {
   EXPECT_EQ(client.tier("gpu").objects, 0U);
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, GpuTier, ::testing::Values(device_kind::host, device_kind::cuda_handle),
-                         [](const auto& each) { return to_string(each.param); });
+INSTANTIATE_TEST_SUITE_P(Of, GpuTier, tier_devices(), device_name);
 
 TEST(GpuTierAlone, IsNotThereByDefault) {
   gpu_daemon::faults("");
@@ -209,6 +155,18 @@ TEST(GpuTierAlone, IsNotThereByDefault) {
   auto shown = client.status();
   for (const auto& tier : shown.groups.at(0).tiers)
     EXPECT_NE(tier.tier, "gpu");
+  auto chain = chain_of(1, 2);
+  client.store(chain);
+  client::prompt_request prompt{.in = client.space(), .what = client::prefix::of_digests(chain)};
+  auto moved = client->move(prompt, tier_kind::gpu, patiently());
+  ASSERT_FALSE(moved);
+  EXPECT_EQ(moved.error().code, errc::unsupported);
+  EXPECT_NE(moved.error().text.find("gpu.tier_bytes"), std::string::npos) << moved.error().text;
+  client::prefetch_request wanted{.in = client.space(), .what = client::prefix::of_digests(chain)};
+  wanted.to = tier_kind::gpu;
+  auto prefetched = client->prefetch(wanted, patiently());
+  ASSERT_FALSE(prefetched);
+  EXPECT_EQ(prefetched.error().code, errc::unsupported);
   std::filesystem::remove(gpu_daemon::script());
 }
 

@@ -127,7 +127,10 @@ TEST(MoveWithoutDisk, HasNothingToMove) {
   EXPECT_EQ(there->moved.chunks, 0U);
   auto nowhere = client->move(Move::prompt(client, chain), tier_kind::gpu, patiently());
   ASSERT_FALSE(nowhere);
-  EXPECT_EQ(nowhere.error().code, errc::bad_request);
+  EXPECT_EQ(nowhere.error().code, errc::unsupported);
+  auto remote = client->move(Move::prompt(client, chain), tier_kind::remote, patiently());
+  ASSERT_FALSE(remote);
+  EXPECT_EQ(remote.error().code, errc::bad_request);
 }
 
 } // namespace

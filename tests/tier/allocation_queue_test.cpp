@@ -323,6 +323,25 @@ TEST_F(AllocationQueue, RefusesAtOnceWhenNothingMayLeaveAndTheRequestMayNotWait)
   EXPECT_EQ((*second)->failure.code, errc::no_space);
 }
 
+TEST_F(AllocationQueue, NobodyWhoMayNotWaitIsKeptBehindOneForWhomThereIsNoRoom) {
+  auto taken = take({3});
+  take({4});
+  hold(0), hold(1);
+  auto patient = ask({2});
+  queue->free((*ask({1}))->extents); // passed it, and so another may only once more
+  EXPECT_EQ(wanted(), page);
+  make_room({});
+  auto impatient = ask({2}, false);
+  ASSERT_TRUE(*impatient);
+  EXPECT_EQ((*impatient)->failure.code, errc::no_space);
+  auto fits = ask({1}, false);
+  ASSERT_TRUE(*fits);
+  EXPECT_EQ((*fits)->failure.code, errc::ok) << "it may pass";
+  EXPECT_FALSE(*patient);
+  queue->free(taken);
+  EXPECT_TRUE(*patient);
+}
+
 TEST_F(AllocationQueue, APatientRequestWaitsUntilSomethingMayLeaveAgain) {
   take({7});
   auto patient = ask({2});

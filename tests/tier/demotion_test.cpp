@@ -72,6 +72,17 @@ TEST(DemotionBatches, MayBeOfOneChainEach) {
   EXPECT_EQ(batches[1].objects->size(), 3u);
 }
 
+TEST(DemotionBatches, AreOfAtMostSoManyBytesUnlessTheyAreOfOneObject) {
+  auto objects = chain_of(1, 5);
+  uint64_t one = objects.front().place.physical_bytes;
+  ASSERT_NE(one, 0u);
+  auto pairs = batches_of(objects, false, 2 * one + 1);
+  ASSERT_EQ(pairs.size(), 3u);
+  EXPECT_EQ(pairs[0].objects->size(), 2u);
+  EXPECT_EQ(pairs[2].objects->size(), 1u);
+  EXPECT_EQ(batches_of(objects, false, one - 1).size(), 5u);
+}
+
 TEST(DemotionProgress, WaitsForAnswersAndForTheEndOfHolds) {
   demotion of(batches_of(both(chain_of(1, 2), chain_of(10, 3)), true), 1);
   of.answered(0, written(2));

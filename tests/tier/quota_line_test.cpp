@@ -105,6 +105,19 @@ TEST_F(QuotaLine, WhoMayNotWaitIsRefusedAfterARound) {
   EXPECT_EQ(*impatient, errc::no_space);
 }
 
+TEST_F(QuotaLine, WhoMayNotWaitIsNotKeptBehindOneForWhomThereIsNoRoom) {
+  ask(1, 10);
+  auto patient = ask(1, 1);
+  auto impatient = ask(1, 2, false);
+  auto last = ask(1, 3);
+  ASSERT_TRUE(line->begin_round());
+  line->end_round(held());
+  EXPECT_FALSE(*patient);
+  EXPECT_EQ(*impatient, errc::no_space);
+  EXPECT_FALSE(*last);
+  EXPECT_EQ(line->waiting(), 2U);
+}
+
 TEST_F(QuotaLine, IsBoundedAndAheadOfDemandGoesLast) {
   ask(1, 10);
   for (int i = 0; i < 8; ++i)

@@ -164,6 +164,35 @@ TEST_F(WritePassage, IsWorkInProgressUntilItsBytesAreLetGo) {
   EXPECT_EQ(work_mark::now().in_progress, before);
 }
 
+TEST_F(WritePassage, IntoHostMemoryReadsFromTheTierAboveIntoWhatIsReserved) {
+  std::vector<object_place> above(3);
+  for (size_t i = 0; i < 3; ++i)
+    above[i] = {object_id{100 + i}, (10 + i) * physical, payload, physical};
+  write_through_notice notice;
+  notice.objects = chain(1, 3, payload);
+  notice.held = std::make_shared<object_hold>(release_sink_ptr{}, above);
+  write_passage pass(std::move(notice), passage_way::into_host);
+  pass.take_space(reserved({state::reserved, state::held, state::reserved}), *memory);
+  EXPECT_EQ(pass.confirmation().ids, (std::vector{object_id{100}, object_id{102}})) << "of the tier above";
+  auto read = pass.read(nullptr, nullptr);
+  ASSERT_EQ(read.objects.size(), 2u);
+  EXPECT_EQ(read.objects[1].key, key_of(3));
+  EXPECT_EQ(read.objects[1].place.id, object_id{102});
+  EXPECT_EQ(read.objects[1].place.offset, 12 * physical);
+  EXPECT_EQ(read.objects[1].memory, memory->at(2 * physical));
+  auto written = pass.written({move_outcome::failed, move_outcome::done});
+  ASSERT_EQ(written.complete.places.size(), 1u);
+  EXPECT_EQ(written.complete.places[0].id, object_id{202}) << "of host memory";
+  EXPECT_EQ(written.failed, 1u);
+  auto held = std::make_shared<object_hold>(release_sink_ptr{}, written.complete.places);
+  auto onward = pass.onward(written, held);
+  ASSERT_EQ(onward.held->places().size(), 3u);
+  EXPECT_FALSE(onward.held->places()[0].present());
+  EXPECT_FALSE(onward.held->places()[1].present());
+  EXPECT_EQ(onward.held->places()[2].id, object_id{202});
+  EXPECT_FALSE(onward.credit);
+}
+
 TEST_F(WritePassage, KnowsOfOthersThatWriteTheSame) {
   auto pass = passage(2);
   EXPECT_FALSE(pass.others_write());

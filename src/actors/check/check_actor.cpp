@@ -120,12 +120,13 @@ task<progress_tally> tally_progress(check_pointer self) {
   auto group = self->state.job.group;
   progress_tally now;
   for (const tier_parts& tier : group->tiers()) {
-    if (!tier.write_through)
-      continue;
-    auto writer = tier.write_through;
-    check_writes_request request;
-    auto answer = co_await ask<check_writes_answer>(self, writer, request, "writer of a tier");
-    now.writes = now.writes || !answer || !answer->idle;
+    for (write_through_actor writer : {tier.write_through, tier.returns}) {
+      if (!writer)
+        continue;
+      check_writes_request request;
+      auto answer = co_await ask<check_writes_answer>(self, writer, request, "writer of a tier");
+      now.writes = now.writes || !answer || !answer->idle;
+    }
   }
   now.work = work_mark::now();
   now.ledger = group->leases->now();

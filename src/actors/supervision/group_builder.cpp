@@ -30,6 +30,54 @@ tier_arguments tier_of(tier_kind kind, const tier_plan& plan, std::unique_ptr<al
 
 } // namespace
 
+namespace {
+
+/// Between tiers that are not neighbours: what `further` has need not be brought from `above` to host memory, and it gets what is
+/// if it gets what is stored there.
+void introduce(const tier_parts& above, const tier_parts& further) {
+  if (!above.returns)
+    return;
+  tier_below known;
+  known.to = further.write_through;
+  known.index = further.index;
+  known.further = true;
+  known.service = further.service;
+  tier_joined_notice notice{std::make_shared<const tier_below>(std::move(known))};
+  caf::anon_send(above.tier, notice);
+  if (further.demotion == demotion_mode::write_through)
+    caf::anon_send(above.returns, notice);
+}
+
+/// A tier faster than host memory gives back there what it evicts, what is used in it again, or what is moved.
+void give_back(caf::actor_system& system, const group_parts& group, tier_parts& parts, const lower_tier& of) {
+  const tier_parts& host = group.tiers().front();
+  write_through_arguments up;
+  up.from = parts.tier;
+  up.way = passage_way::into_host;
+  up.kind = tier_kind::host;
+  up.tier = group.host;
+  up.policy = group.policy;
+  up.waiting_bytes = parts.bytes / 2;
+  up.mover = of.mover;
+  auto work = std::make_shared<request_context>();
+  work->group = group.number;
+  up.work = std::move(work);
+  up.memory = group.memory;
+  up.probe = host.probe;
+  up.bytes_in_progress = std::min(of.write_bytes_in_progress, group.memory->size() / 4);
+  up.home = of.home;
+  parts.returning = of.returning;
+  parts.returns = spawn_write_through(system, std::move(up));
+  tier_below next;
+  next.mode = of.returning;
+  next.to = parts.returns;
+  next.index = host.index;
+  next.batch_bytes = group.memory->size() / 16;
+  caf::anon_send(parts.tier, tier_joined_notice{std::make_shared<const tier_below>(std::move(next))});
+}
+
+} // namespace
+
 result<std::shared_ptr<group_parts>> build_group(caf::actor_system& system, const group_plan& plan,
                                                  const group_probes& probes,
                                                  std::shared_ptr<copier_pool> copiers) {
@@ -125,7 +173,7 @@ void join_tier(caf::actor_system& system, group_parts& group, lower_tier below) 
   auto looks = write_admission::looks_of(below.admission, below.demotion == demotion_mode::write_through);
   parts.second_looks = looks;
   write_through_arguments down;
-  down.host_tier = group.host;
+  down.from = group.host;
   down.kind = below.kind;
   down.tier = parts.tier;
   down.policy = group.policy;
@@ -146,6 +194,11 @@ void join_tier(caf::actor_system& system, group_parts& group, lower_tier below) 
     caf::anon_send(group.host, tier_joined_notice{std::make_shared<const tier_below>(
                                    tier_below{below.demotion, parts.write_through, parts.index,
                                               below.admission.rule != admission_rule::always})});
+  if (parts.kind < tier_kind::host)
+    give_back(system, group, parts, below);
+  for (const tier_parts& other : group.tiers())
+    if (other.kind != tier_kind::host)
+      other.kind < parts.kind ? introduce(other, parts) : introduce(parts, other);
   group.join(std::move(parts));
 }
 
@@ -213,6 +266,7 @@ result<void> join_gpu_tier(caf::actor_system& system, group_parts& group, const 
   tier.service = service;
   tier.probe = probes.gpu_tier;
   tier.demotion = demotion_mode::off; // loads promote what they use
+  tier.returning = plan.gpu_demotion;
   tier.write_bytes_in_progress = std::min(tier.write_bytes_in_progress, plan.gpu->bytes / 4);
   tier.device = std::make_shared<const device_tier>(device_tier{mover, service});
   join_tier(system, group, std::move(tier));
@@ -222,8 +276,9 @@ result<void> join_gpu_tier(caf::actor_system& system, group_parts& group, const 
 
 std::vector<caf::actor> actors_of(const tier_parts& tier) {
   std::vector<caf::actor> list;
-  if (tier.write_through)
-    list.push_back(caf::actor_cast<caf::actor>(tier.write_through));
+  for (const write_through_actor& writer : {tier.write_through, tier.returns})
+    if (writer)
+      list.push_back(caf::actor_cast<caf::actor>(writer));
   list.push_back(caf::actor_cast<caf::actor>(tier.tier));
   if (tier.mover)
     list.push_back(caf::actor_cast<caf::actor>(tier.mover));

@@ -72,33 +72,55 @@ void settle_below(supervisor_pointer self, const group_parts& group) {
       settle_tier(self, tier);
 }
 
-/// What only host memory has is written first, if it would have been when it is evicted.
+/// What only these tiers have is written down, the fastest first, and then the writers below finish.
+void write_down(supervisor_pointer self, const std::shared_ptr<group_parts>& group,
+                std::vector<const tier_parts*> left, std::chrono::steady_clock::time_point until) {
+  if (self->state.course.now() != phase::settling)
+    return;
+  if (left.empty()) {
+    settle_below(self, *group);
+    on_settled(self);
+    return;
+  }
+  const tier_parts& tier = *left.front(); // of a list that the group keeps
+  left.erase(left.begin());
+  auto next = [self, group, left = std::move(left), until] { write_down(self, group, left, until); };
+  self->request(tier.tier, caf::infinite, write_down_request{until})
+      .then(
+          [self, group, kind = tier.kind, next](const write_down_answer& answer) {
+            if (!answer.complete)
+              self->state.with.warn("group " + group->name + ": not everything in " +
+                                    (kind == tier_kind::host ? "host memory" : "the GPU tier") +
+                                    " was written to disk within daemon.shutdown_grace; the rest is lost");
+            next();
+          },
+          [next](const caf::error&) { next(); });
+}
+
+/// What only one tier has is written down first, if it would have been when it is evicted. What a GPU tier has comes to host
+/// memory then, which is of use if it goes on to a disk.
 void settle_group(supervisor_pointer self, const std::shared_ptr<group_parts>& group) {
   const auto& tiers = group->tiers();
-  auto gets_evicted = [](const tier_parts& tier) { return tier.demotion == demotion_mode::write_back; };
-  if (std::none_of(tiers.begin(), tiers.end(), gets_evicted)) {
+  auto some = [&tiers](demotion_mode mode) {
+    return std::any_of(tiers.begin(), tiers.end(),
+                       [mode](const tier_parts& tier) { return tier.demotion == mode; });
+  };
+  bool written_back = some(demotion_mode::write_back);
+  std::vector<const tier_parts*> first;
+  for (const tier_parts& tier : tiers)
+    if (tier.returning == demotion_mode::write_back && tier.reads() &&
+        (written_back || some(demotion_mode::write_through)))
+      first.push_back(&tier);
+  if (written_back)
+    first.push_back(&tiers.front());
+  if (first.empty()) {
     settle_below(self, *group);
     return;
   }
   self->state.course.await();
-  auto go_on_below = [self, group] {
-    if (self->state.course.now() != phase::settling)
-      return;
-    settle_below(self, *group);
-    on_settled(self);
-  };
   // The rest of the time is for what is under way then, and for the index.
-  auto until = std::chrono::steady_clock::now() + self->state.with.shutdown_grace * 3 / 4;
-  self->request(group->host, caf::infinite, write_down_request{until})
-      .then(
-          [self, group, go_on_below](const write_down_answer& answer) {
-            if (!answer.complete)
-              self->state.with.warn("group " + group->name +
-                                    ": not everything in host memory was written to disk within "
-                                    "daemon.shutdown_grace; the rest is lost");
-            go_on_below();
-          },
-          [go_on_below](const caf::error&) { go_on_below(); });
+  write_down(self, group, std::move(first),
+             std::chrono::steady_clock::now() + self->state.with.shutdown_grace * 3 / 4);
 }
 
 /// No connection is left: write-through to the tiers below finishes.

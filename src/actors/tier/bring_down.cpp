@@ -42,8 +42,9 @@ void count_demotion(tier_pointer self, const demotion_tally& done) {
       probe->not_demoted(static_cast<metrics::refusal_reason>(i), done.lost[i]);
 }
 
-/// Those that one of the tiers lacks.
-std::vector<demoted_object> lacking(std::vector<demoted_object> objects, const std::vector<tier_below>& to) {
+/// Those that one of the tiers lacks, and no tier further down has.
+std::vector<demoted_object> lacking(std::vector<demoted_object> objects, const std::vector<tier_below>& to,
+                                    const std::vector<tier_below>& all_below) {
   object_batch all;
   for (const demoted_object& object : objects)
     all.keys.push_back(object.key);
@@ -52,6 +53,13 @@ std::vector<demoted_object> lacking(std::vector<demoted_object> objects, const s
     auto present = tier.index->try_probe(all, {});
     for (size_t i = 0; i < lacks.size(); ++i)
       lacks[i] = lacks[i] || !present || !present->test(i); // if it is changing, the tier itself is asked
+  }
+  for (const tier_below& tier : all_below) {
+    if (!tier.further || (tier.service && !tier.service->reads()))
+      continue;
+    auto present = tier.index->try_probe(all, {});
+    for (size_t i = 0; present && i < lacks.size(); ++i)
+      lacks[i] = lacks[i] && !present->test(i);
   }
   size_t kept = 0;
   for (size_t i = 0; i < objects.size(); ++i)
@@ -91,11 +99,14 @@ void send_batch(tier_pointer self, uint64_t number, size_t batch, demote_request
 bool write_objects(tier_pointer self, const std::vector<object_id>& ids, const std::vector<tier_below>& to,
                    bool urgent, ended_demotion over) {
   auto& state = self->state;
-  auto objects = lacking(state.objects().describe(ids), to);
+  auto objects = lacking(state.objects().describe(ids), to, state.below.all);
   if (objects.empty())
     return false;
   bool by_chain = std::any_of(to.begin(), to.end(), [](const tier_below& tier) { return tier.by_chain; });
-  auto batches = batches_of(objects, by_chain);
+  uint64_t bytes_max = UINT64_MAX;
+  for (const tier_below& tier : to)
+    bytes_max = std::min(bytes_max, tier.batch_bytes);
+  auto batches = batches_of(objects, by_chain, bytes_max);
   auto homeless = [&](const demotion_batch& batch) {
     bool unknown = !state.objects().space(batch.space); // published before origins were kept
     if (unknown)
@@ -157,6 +168,8 @@ void on_tier_joined(tier_pointer self, const tier_joined_notice& notice) {
   auto& state = self->state;
   assert(state.below.all.size() < tiers_max); // each joins once
   state.below.all.push_back(*notice.what);
+  if (notice.what->further)
+    return;
   if (needs_origins(notice.what->mode))
     state.objects().keep_origins(notice.what->mode == demotion_mode::write_back);
   if (notice.what->mode == demotion_mode::selective)

@@ -4,6 +4,7 @@
 #include "actors/interfaces.hpp"
 #include "tier/demotion.hpp"
 #include "tier/demotion_mode.hpp"
+#include "tier/tier_availability.hpp"
 #include "tier/tier_index.hpp"
 
 #include <chrono>
@@ -20,6 +21,10 @@ struct tier_below {
   write_through_actor to;
   std::shared_ptr<const tier_index> index; ///< what it has
   bool by_chain = false;                   ///< it may refuse objects by their value
+  /// It is not the next one: it gets nothing from here, and what it has need not be written to the next one.
+  bool further = false;
+  uint64_t batch_bytes = UINT64_MAX;                  ///< of its space: at most so many are written together
+  std::shared_ptr<const tier_availability> service{}; ///< null: always in service
 };
 
 struct tiers_below {
@@ -35,7 +40,7 @@ struct tiers_below {
   std::vector<tier_below> with(demotion_mode mode) const {
     std::vector<tier_below> some;
     for (const tier_below& each : all)
-      if (each.mode == mode)
+      if (each.mode == mode && !each.further)
         some.push_back(each);
     return some;
   }

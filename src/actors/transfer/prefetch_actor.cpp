@@ -1,6 +1,7 @@
 #include "actors/transfer/prefetch_actor.hpp"
 
 #include "actors/transfer/transfer_steps.hpp"
+#include "storage/object_header.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/event_based_actor.hpp>
@@ -21,14 +22,28 @@ struct prefetch_state {
   std::unique_ptr<prefetch_course> course;
   context_ptr reading; ///< of reads: they go on when the request ends, because others may wait for them
   answer<prefetch_result> reply;
-  std::vector<task<>> lanes; ///< each works on one window at a time
-  size_t working = 0;        ///< lanes
-  size_t announcing = 0;     ///< of these, how many tell the client what has arrived
-  bool ended = false;        ///< the request; its answer waits only for these
+  std::vector<task<>> lanes;  ///< each works on one window at a time
+  std::vector<hold_ptr> kept; ///< in the tier, until the end: what comes later does not take its place
+  size_t working = 0;         ///< lanes
+  size_t announcing = 0;      ///< of these, how many tell the client what has arrived
+  bool ended = false;         ///< the request; its answer waits only for these
 };
 
 using prefetch_pointer = caf::stateful_actor<prefetch_state>*;
 using prefetch_window = prefetch_course::window;
+
+/// What has become of a window's objects in host memory.
+struct brought_window {
+  std::vector<bool> there;
+  std::optional<size_t> damaged; ///< the first that could not be read
+  bool keeps = false;            ///< `kept` is wanted
+  std::vector<hold_ptr> kept;    ///< what is there stays until these end
+
+  size_t gap() const {
+    return static_cast<size_t>(std::find(there.begin(), there.end(), false) - there.begin());
+  }
+  bool whole() const { return gap() == there.size(); }
+};
 
 /// What tiers below hold of the window.
 task<result<tier_holds>> hold_below(prefetch_pointer self, const prefetch_window& of) {
@@ -61,9 +76,8 @@ acquire_request space_for(const prefetch_course& course, const prefetch_window& 
 }
 
 /// Reads the reserved objects, from all tiers in parallel, and publishes those that are right and were not cleared
-/// meanwhile. Marks them in `there`; the first that was not read is in `damaged`.
-task<error> read_window(prefetch_pointer self, below_reading& reading, std::vector<bool>& there,
-                        std::optional<size_t>& damaged) {
+/// meanwhile.
+task<error> read_window(prefetch_pointer self, below_reading& reading, brought_window& brought) {
   auto& state = self->state;
   std::vector<const tier_parts*> tiers;
   std::vector<question<mover_actor, read_request>> reads;
@@ -79,7 +93,7 @@ task<error> read_window(prefetch_pointer self, below_reading& reading, std::vect
       co_return failure;
     auto lost = reading.take_outcomes(k, read[k]->outcomes);
     for (size_t i : lost.objects)
-      damaged = std::min(i, damaged.value_or(i));
+      brought.damaged = std::min(i, brought.damaged.value_or(i));
     if (!lost.damaged.ids.empty())
       self->send(tiers[k]->tier, std::move(lost.damaged));
     if (!lost.stalled.ids.empty())
@@ -95,13 +109,16 @@ task<error> read_window(prefetch_pointer self, below_reading& reading, std::vect
   auto complete = reading.publication();
   complete.in = state.course->subject().in;
   complete.inference = state.reading->inference;
+  complete.hold = brought.keeps;
   auto published = co_await ask<publish_answer>(self, state.group->host, std::move(complete), "host tier");
   if (!published)
     co_return published.error();
+  if (brought.keeps)
+    brought.kept.push_back(published->held);
   for (size_t k = 0; k < tiers.size(); ++k) {
     uint64_t bytes = 0;
     for (size_t i : reading.parts()[k].objects) {
-      there[i] = true;
+      brought.there[i] = true;
       bytes += reading.acquired().places[i].payload_bytes;
     }
     tiers[k]->probe->read(bytes);
@@ -133,8 +150,8 @@ task<> announce(prefetch_pointer self) {
     answer_once_announced(self);
 }
 
-/// Brings the window: what others write is awaited, so that one read serves all. A failure ends the prefetch.
-task<error> bring(prefetch_pointer self, prefetch_window& of) {
+/// Into host memory: what others write is awaited, so that one read serves all. A failure ends the prefetch.
+task<error> bring(prefetch_pointer self, prefetch_window& of, brought_window& brought) {
   auto& course = *self->state.course;
   while (true) {
     if (auto failure = why_ended(course.subject().context, "prefetch"); failure.code != errc::ok)
@@ -152,31 +169,28 @@ task<error> bring(prefetch_pointer self, prefetch_window& of) {
         co_await ask<acquire_answer>(self, self->state.group->host, std::move(wanted), "host tier");
     if (auto failure = failure_of(acquired); failure.code != errc::ok)
       co_return failure;
-    std::vector<bool> there(of.objects->size());
-    for (size_t i = 0; i < there.size(); ++i)
-      there[i] = acquired->states[i] == acquired_state::held;
+    brought.there.assign(of.objects->size(), false);
+    for (size_t i = 0; i < brought.there.size(); ++i)
+      brought.there[i] = acquired->states[i] == acquired_state::held;
+    brought.damaged.reset();
+    if (brought.keeps)
+      brought.kept = {acquired->held};
     reading->take_space(std::move(*acquired));
     bool others = reading->others_write();
     bool left =
         !of.below || reading->first_left() != SIZE_MAX; // evicted since they were found in host memory
-    std::optional<size_t> damaged;
     if (!reading->empty()) {
       below_reading& begun = *reading;
-      auto failure = co_await read_window(self, begun, there, damaged);
+      auto failure = co_await read_window(self, begun, brought);
       if (failure.code != errc::ok)
         co_return failure;
     }
-    auto gap = static_cast<size_t>(std::find(there.begin(), there.end(), false) - there.begin());
-    bool again = (others || left) && !damaged && ++of.rounds <= prefetch_course::rounds_max;
-    if (gap == there.size() || !again) {
-      course.arrived(of, there);
-      co_await announce(self);
-      if (gap != there.size())
-        course.lost(of, gap, damaged && gap == *damaged);
+    bool again = (others || left) && !brought.damaged && ++of.rounds <= prefetch_course::rounds_max;
+    if (brought.whole() || !again)
       co_return error{};
-    }
     of.below = true;
     reading.reset(); // a waiting request holds nothing
+    brought.kept.clear();
     if (others) {
       await_request written{of.objects, course.subject().context};
       auto finished =
@@ -187,6 +201,128 @@ task<error> bring(prefetch_pointer self, prefetch_window& of) {
   }
 }
 
+/// Into host memory, and that is all.
+task<error> bring_to_host(prefetch_pointer self, prefetch_window& of) {
+  brought_window brought;
+  auto failure = co_await bring(self, of, brought);
+  if (failure.code != errc::ok)
+    co_return failure;
+  auto& course = *self->state.course;
+  course.arrived(of, brought.there);
+  co_await announce(self);
+  if (size_t gap = brought.gap(); !brought.whole())
+    course.lost(of, gap, brought.damaged && gap == *brought.damaged);
+  co_return error{};
+}
+
+// ---- to a tier above host memory ----
+
+/// What the tier has of the objects, held.
+task<result<hold_ptr>> hold_above(prefetch_pointer self, const tier_parts& above, const batch_ptr& objects,
+                                  bool uses) {
+  probe_request wanted{objects, true, uses};
+  auto found = co_await ask<probe_answer>(self, above.tier, std::move(wanted), "tier above host memory");
+  if (!found)
+    co_return tl::unexpected(found.error());
+  co_return found->held;
+}
+
+bool holds(const hold_ptr& held, size_t object) { return held && held->places()[object].present(); }
+
+/// The objects of the window that the tier lacks, as a window of their own. `which`: their indices in the whole.
+prefetch_window rest_of(const prefetch_window& of, const hold_ptr& held, std::vector<size_t>& which) {
+  auto batch = std::make_shared<object_batch>();
+  batch->trailing = of.objects->trailing;
+  prefetch_window rest;
+  for (size_t i = 0; i < of.objects->size(); ++i) {
+    if (holds(held, i))
+      continue;
+    batch->keys.push_back(of.objects->keys[i]);
+    batch->parents.push_back(of.objects->parents[i]);
+    batch->payload_bytes.push_back(of.objects->payload_bytes[i]);
+    rest.chunks.push_back(of.chunks[i]);
+    which.push_back(i);
+  }
+  rest.objects = std::move(batch);
+  rest.below = true;
+  rest.rounds = of.rounds;
+  return rest;
+}
+
+uint64_t space_of(const object_batch& objects) {
+  uint64_t bytes = 0;
+  for (uint64_t payload : objects.payload_bytes)
+    bytes += physical_bytes_for(payload);
+  return bytes;
+}
+
+/// What the tier lacks of a window. Credit is taken before memory, as a store does it.
+task<result<demotion_tally>> bring_rest(prefetch_pointer self, const tier_parts& above, prefetch_window& rest,
+                                        brought_window& brought) {
+  write_credit_request wanted{space_of(*rest.objects), self->state.course->subject().context};
+  const write_through_actor& writer = above.write_through;
+  auto given = co_await ask<write_credit_answer>(self, writer, std::move(wanted), "write-through of a tier");
+  if (auto failure = failure_of(given); failure.code != errc::ok)
+    co_return tl::unexpected(failure);
+  brought.keeps = true;
+  auto failure = co_await bring(self, rest, brought);
+  if (failure.code != errc::ok)
+    co_return tl::unexpected(failure);
+  probe_request what{rest.objects, true, false};
+  auto held = co_await ask<probe_answer>(self, self->state.group->host, std::move(what), "host tier");
+  if (!held)
+    co_return tl::unexpected(held.error());
+  if (!held->held)
+    co_return demotion_tally{};
+  demote_request request;
+  request.in = self->state.course->subject().in;
+  request.objects = rest.objects;
+  request.held = held->held;
+  request.urgent = false;
+  request.credit = given->credit;
+  auto written = co_await ask<demote_answer>(self, writer, std::move(request), "write-through of a tier");
+  if (auto ended = failure_of(written); ended.code != errc::ok)
+    co_return tl::unexpected(ended);
+  co_return written->done;
+}
+
+task<error> bring_above(prefetch_pointer self, prefetch_window& of) {
+  auto& course = *self->state.course;
+  const tier_parts& above = *self->state.group->tier(course.subject().to);
+  bool uses = course.subject().note_access;
+  auto held = co_await hold_above(self, above, of.objects, uses);
+  if (!held)
+    co_return held.error();
+  std::vector<size_t> which;
+  prefetch_window rest = rest_of(of, *held, which);
+  brought_window brought;
+  demotion_tally written;
+  if (!which.empty()) {
+    auto done = co_await bring_rest(self, above, rest, brought);
+    if (!done)
+      co_return done.error();
+    written = *done;
+    held = co_await hold_above(self, above, of.objects, false);
+    if (!held)
+      co_return held.error();
+  }
+  std::vector<bool> there(of.objects->size());
+  for (size_t i = 0; i < there.size(); ++i)
+    there[i] = holds(*held, i);
+  self->state.kept.push_back(*held);
+  course.arrived(of, there);
+  co_await announce(self);
+  auto gap = static_cast<size_t>(std::find(there.begin(), there.end(), false) - there.begin());
+  if (gap == there.size())
+    co_return error{};
+  auto lost = [&written](demotion_failure why) { return written.lost[static_cast<size_t>(why)]; };
+  if (lost(demotion_failure::no_room) + lost(demotion_failure::quota) != 0)
+    course.stop(prefetch_end::no_room);
+  else
+    course.lost(of, gap, brought.damaged && which[*brought.damaged] == gap);
+  co_return error{};
+}
+
 /// Of its windows.
 task<> work(prefetch_pointer self) {
   auto& state = self->state;
@@ -194,7 +330,12 @@ task<> work(prefetch_pointer self) {
   auto next = state.course->next();
   while (next) {
     prefetch_window now = std::move(*next);
-    auto failure = co_await bring(self, now);
+    error failure;
+    if (state.course->subject().to == tier_kind::host) {
+      failure = co_await bring_to_host(self, now);
+    } else {
+      failure = co_await bring_above(self, now);
+    }
     if (failure.code != errc::ok) {
       auto ended =
           why_ended(state.course->subject().context, "prefetch"); // says more than what ended with it
@@ -203,6 +344,7 @@ task<> work(prefetch_pointer self) {
     next = state.course->next();
   }
   if (--state.working == 0) {
+    state.kept.clear();
     state.reply.deliver(state.course->result());
     self->quit();
   }

@@ -1,9 +1,10 @@
-// TRANSFER (prefetch): brings objects from lower tiers into host memory before anybody loads them. One actor per
+// TRANSFER (prefetch): brings objects from lower tiers into host memory, or a faster tier, before anybody loads them. One actor per
 // request.
 //
 // Several windows are in progress at a time, so that one is read while another is verified. A window holds what it
 // reserves only while it is read: a prefetch that waits for memory, or for others that write the same objects, waits for
-// nobody who waits for it. Windows that are being read when it is stopped are completed, and their objects stay.
+// nobody who waits for it. To a tier above host memory, what that lacks of a window is brought to host memory and from there to
+// the tier by its write-through, at the cost of a credit. Windows that are being read when it is stopped are completed, and their objects stay.
 #pragma once
 
 #include "actors/transfer/transfer_arguments.hpp"

@@ -28,6 +28,9 @@ struct tier_parts {
   mover_actor mover;                           ///< between host memory and this tier
   write_through_actor write_through;           ///< writes objects stored above to this tier; may be null
   demotion_mode demotion = demotion_mode::off; ///< when it gets what host memory has
+  write_through_actor
+      returns; ///< of a tier faster than host memory: writes what it gives up there; may be null
+  demotion_mode returning = demotion_mode::off; ///< when that is
   std::shared_ptr<const read_meter>
       meter; ///< how fast it is read; null: nobody measures it, and it is always read
   std::shared_ptr<const device_tier>

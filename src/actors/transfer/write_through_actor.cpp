@@ -1,5 +1,6 @@
 #include "actors/transfer/write_through_actor.hpp"
 
+#include "actors/tier/tiers_below.hpp"
 #include "actors/transfer/actor_credit_sink.hpp"
 #include "actors/transfer/transfer_steps.hpp"
 #include "coroutine/answer.hpp"
@@ -29,8 +30,10 @@ struct write_through_state {
   uint64_t next_passage = 0;
   std::optional<write_admission> admission;
   std::optional<credit_issuer> credits;
-  bool starting = false;                               ///< passages are being started
-  bool timing = false;                                 ///< replaceable objects will be written
+  std::vector<write_through_actor>
+      onward;            ///< into host memory: of tiers further down that get what arrives there
+  bool starting = false; ///< passages are being started
+  bool timing = false;   ///< replaceable objects will be written
   std::vector<answer<finish_writes_answer>> finishing; ///< requests waiting for the last of them
 };
 
@@ -55,7 +58,7 @@ void refuse(write_through_pointer self, write_passage& pass, refusal_reason why,
 task<error> admit(write_through_pointer self, write_passage& pass) {
   const auto& with = self->state.with;
   auto question = pass.probe();
-  auto found = co_await ask<probe_answer>(self, with.tier, std::move(question), "disk tier");
+  auto found = co_await ask<probe_answer>(self, with.tier, std::move(question), "tier below");
   if (!found)
     co_return found.error();
   pass.omit_present(found->present);
@@ -66,7 +69,7 @@ task<error> admit(write_through_pointer self, write_passage& pass) {
   uint64_t room_bytes = 0;
   if (admission.asks_room()) {
     tier_status_request status;
-    auto now = co_await ask<tier_report>(self, with.tier, status, "disk tier");
+    auto now = co_await ask<tier_report>(self, with.tier, status, "tier below");
     if (!now)
       co_return now.error();
     room_bytes = now->room_bytes;
@@ -99,6 +102,19 @@ void count(write_through_pointer self, write_passage& pass, const write_passage:
     refuse(self, pass, refusal_reason::failed, written.failed);
 }
 
+task<result<move_answer>> copy(write_through_pointer self, write_passage& pass,
+                               const reservation_ptr& reserved) {
+  const auto& with = self->state.with;
+  if (with.way == passage_way::into_host) {
+    auto read = pass.read(reserved, with.work);
+    auto moved = co_await ask<move_answer>(self, with.mover, std::move(read), "mover of the tier above");
+    co_return moved;
+  }
+  auto write = pass.write(reserved, with.work);
+  auto moved = co_await ask<move_answer>(self, with.mover, std::move(write), "mover of the tier");
+  co_return moved;
+}
+
 /// An error: an actor has ended, and the objects are not written.
 task<error> bring_down(write_through_pointer self, write_passage& pass) {
   const auto& with = self->state.with;
@@ -115,7 +131,7 @@ task<error> bring_down(write_through_pointer self, write_passage& pass) {
       co_return error{};
   }
   auto wanted = pass.space();
-  auto acquired = co_await ask<acquire_answer>(self, with.tier, std::move(wanted), "disk tier");
+  auto acquired = co_await ask<acquire_answer>(self, with.tier, std::move(wanted), "tier below");
   if (!acquired)
     co_return acquired.error();
   if (acquired->failure.code != errc::ok) {
@@ -131,32 +147,38 @@ task<error> bring_down(write_through_pointer self, write_passage& pass) {
     co_return error{};
 
   auto confirm = pass.confirmation();
-  auto confirmed = co_await ask<confirm_answer>(self, with.host_tier, std::move(confirm), "host tier");
+  auto confirmed = co_await ask<confirm_answer>(self, with.from, std::move(confirm), "tier above");
   if (!confirmed)
     co_return confirmed.error();
   pass.drop_cleared(confirmed->present);
   if (pass.to_write() == 0)
     co_return error{};
 
-  auto write = pass.write(acquired->reserved, with.work);
-  auto moved = co_await ask<move_answer>(self, with.mover, std::move(write), "mover of the tier");
+  auto moved = co_await copy(self, pass, acquired->reserved);
   if (auto failure = failure_of(moved); failure.code != errc::ok)
     co_return failure;
   auto written = pass.written(moved->outcomes);
   count(self, pass, written);
   if (written.complete.places.empty())
     co_return error{};
-  auto published = co_await ask<publish_answer>(self, with.tier, std::move(written.complete), "disk tier");
-  co_return published ? error{} : published.error();
+  publish_request complete = written.complete;
+  complete.hold = with.way == passage_way::into_host;
+  auto published = co_await ask<publish_answer>(self, with.tier, std::move(complete), "tier below");
+  if (!published)
+    co_return published.error();
+  for (const write_through_actor& further : self->state.onward)
+    self->send(further, pass.onward(written, published->held));
+  pass.told().arrived = published->held;
+  co_return error{};
 }
 
 /// Until those have ended, too: what they wrote is there, and they no longer hold it in host memory.
 task<> await_others(write_through_pointer self, write_passage& pass) {
   const auto& with = self->state.with;
   auto written = pass.await_others();
-  auto settled = co_await ask<await_answer>(self, with.tier, std::move(written), "disk tier");
+  auto settled = co_await ask<await_answer>(self, with.tier, std::move(written), "tier below");
   confirm_request turn; // meanwhile this actor is told that they are published, and ends their holds
-  auto told = co_await ask<confirm_answer>(self, with.host_tier, std::move(turn), "host tier");
+  auto told = co_await ask<confirm_answer>(self, with.from, std::move(turn), "tier above");
   (void) settled, (void) told; // if a tier has ended, there is nobody to wait for
 }
 
@@ -259,7 +281,7 @@ void on_notice(write_through_pointer self, write_through_notice notice) {
 caf::result<demote_answer> on_demote(write_through_pointer self, const demote_request& request) {
   auto reply = make_answer<demote_answer>(self);
   auto promise = reply.promise();
-  write_through_notice notice{request.in, request.objects, request.held, {}};
+  write_through_notice notice{request.in, request.objects, request.held, request.credit};
   if (!request.urgent && !self->state.credits->admit(notice)) {
     demote_answer none;
     none.done.lose(demotion_failure::no_room, request.objects->size());
@@ -288,9 +310,9 @@ interface::behavior_type write_through_behavior(write_through_pointer self,
   auto& state = self->state;
   state.with = *arguments;
   const auto& with = state.with;
-  state.line.emplace(with.bytes_in_progress);
+  state.line.emplace(with.bytes_in_progress, with.way);
   state.admission.emplace(with.kind, with.admission, with.availability, with.second_looks, clock::now());
-  state.credits.emplace(with.waiting_bytes, with.memory,
+  state.credits.emplace(with.waiting_bytes, with.way == passage_way::out_of_host ? with.memory : nullptr,
                         std::make_shared<actor_credit_sink>(caf::actor_cast<caf::actor>(self)));
   return {
       [self](const write_through_notice& notice) { on_notice(self, notice); },
@@ -299,6 +321,7 @@ interface::behavior_type write_through_behavior(write_through_pointer self,
       [self](const write_credit_request& request) { return on_credit_request(self, request); },
       [self](const write_credit_notice& notice) { self->state.credits->take_back(notice); },
       [self](const runtime::io_done&) { on_waited(self); },
+      [self](const tier_joined_notice& notice) { self->state.onward.push_back(notice.what->to); },
       [self](sweep_notice) { self->state.credits->sweep(); },
       [self](check_writes_request) {
         return check_writes_answer{{}, self->state.line->idle() && self->state.passages.empty()};

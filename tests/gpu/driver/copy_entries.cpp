@@ -31,6 +31,7 @@ class copy_list {
       return false;
     pieces_.push_back({destination, source, to->data + (destination - to->base),
                        from->data + (source - from->base), bytes});
+    reads_ = reads_ || to->kind == sim::range::registered;
     for (auto& one : {to, from})
       if (std::find(pins_.begin(), pins_.end(), one) == pins_.end())
         pins_.push_back(one);
@@ -74,6 +75,7 @@ class copy_list {
       std::shuffle(pieces_.begin(), pieces_.end(), m_.random);
     sim::operation copy;
     copy.copies = true;
+    copy.reads = reads_;
     copy.pins = std::move(pins_);
     copy.run = [pieces = std::move(pieces_), salt = m_.random()]() mutable {
       for (const auto& one : pieces) {
@@ -91,6 +93,7 @@ class copy_list {
   sim::machine& m_;
   const char* name_;
   std::vector<piece> pieces_;
+  bool reads_ = false; ///< some are into memory of the host
   std::vector<std::shared_ptr<sim::range>> pins_;
 };
 

@@ -64,6 +64,7 @@ void machine::start(unsigned device_count, uint64_t device_bytes, uint64_t seed)
   faults.clear();
   hidden.clear();
   execution_fault.reset();
+  fault_of_reads = false;
   hang_in.clear();
   ++releases;
   held = false;
@@ -81,10 +82,12 @@ void machine::follow_script() {
   std::ifstream script(path);
   std::string word, function;
   while (script >> word >> function)
-    if (word == "hang")
+    if (word == "hang") {
       hang_in = function;
-    else if (word == "lose")
+    } else if (word == "lose") {
       execution_fault = status::ecc_uncorrectable;
+      fault_of_reads = function == "reads";
+    }
 }
 
 void machine::violation(std::string text) {
@@ -261,7 +264,7 @@ void run_stream(std::shared_ptr<stream> self) {
     }
     if (self->abandoned)
       return;
-    if (!lost() && operation.copies && m.execution_fault) {
+    if (!lost() && operation.copies && m.execution_fault && (operation.reads || !m.fault_of_reads)) {
       self->home->lost = *m.execution_fault;
       m.execution_fault.reset();
     }

@@ -84,6 +84,7 @@ struct operation {
   std::function<void()> done;  ///< with the lock
   std::vector<std::shared_ptr<range>> pins;
   bool copies = false;
+  bool reads = false; ///< into memory of the host
 };
 
 struct stream {
@@ -140,6 +141,7 @@ struct machine {
   std::map<std::string, fault> faults;
   std::set<std::string> hidden;
   std::optional<status> execution_fault;
+  bool fault_of_reads = false; ///< it waits for a copy into memory of the host
   std::string hang_in;
   unsigned hanging = 0;
   uint64_t releases = 0;
@@ -152,8 +154,8 @@ struct machine {
 
   void start(unsigned device_count, uint64_t device_bytes, uint64_t seed);
   void violation(std::string text);
-  /// For processes that no test controls: faults of the file that TERRACE_SIMULATION names, "hang FUNCTION" or "lose
-  /// context"; there a violation ends the process.
+  /// For processes that no test controls: faults of the file that TERRACE_SIMULATION names, "hang FUNCTION", "lose
+  /// context" or "lose reads"; there a violation ends the process.
   void follow_script();
   bool strict = false;
   template <class Handle>

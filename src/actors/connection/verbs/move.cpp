@@ -1,5 +1,6 @@
 // move: brings the chunks of a prompt to a tier.
 #include "actors/connection/prefixes.hpp"
+#include "actors/connection/target_tier.hpp"
 #include "actors/connection/verbs.hpp"
 #include "actors/transfer/lookup_actor.hpp"
 #include "actors/transfer/move_actor.hpp"
@@ -16,6 +17,7 @@ struct moving {
   connection& client;
   connection::request what;
   client_space_ptr in;
+  tier_kind to = tier_kind::host;
   std::shared_ptr<const chunk_prefix> prefix;
 
   std::shared_ptr<const std::vector<digest>> chunks() const { return {prefix, &prefix->chunks}; }
@@ -58,20 +60,20 @@ uint64_t chunk_bytes(const space_spec& spec) {
   return bytes;
 }
 
-moved_chunks sum_of(const space_spec& spec, const prefetch_result& done) {
+moved_chunks sum_of(const space_spec& spec, const prefetch_result& done, tier_kind to) {
   uint64_t bytes = chunk_bytes(spec);
   auto share = [&](uint32_t chunks) { return moved_share{chunks, chunks * bytes}; };
-  const prefetch_share& host = done.by_tier[static_cast<size_t>(tier_kind::host)];
+  const prefetch_share& there = done.by_tier[static_cast<size_t>(to)];
   uint32_t moved = 0, below = 0;
   for (const prefetch_share& tier : done.by_tier)
-    if (&tier != &host) {
+    if (&tier != &there) {
       moved += tier.delivered;
       below += tier.found;
     }
   moved_chunks sum;
   sum.requested = done.requested;
   sum.moved = share(moved);
-  sum.present = share(host.found);
+  sum.present = share(there.found);
   sum.missing = share(done.requested - done.all.found);
   sum.failed = share(below - moved);
   return sum;
@@ -87,6 +89,7 @@ void start_move_up(const moving_ptr& of, const std::shared_ptr<const prefix_plan
   job.first_token = of->prefix->first_token;
   job.prompt_tokens = of->prefix->prompt_tokens;
   job.waits = true;
+  job.to = of->to;
   job.context = of->what.context;
   job.found = job.expected = found;
   caf::actor worker = spawn_prefetch(client.system());
@@ -96,7 +99,7 @@ void start_move_up(const moving_ptr& of, const std::shared_ptr<const prefix_plan
   client.ask(of->what, worker, std::move(job), "the move's actor has ended",
              [of, stop](const prefetch_result& done) {
                if (of->client.ok(of->what, done.failure))
-                 answer_move(*of, sum_of(of->in->what->spec, done));
+                 answer_move(*of, sum_of(of->in->what->spec, done, of->to));
              });
 }
 
@@ -136,14 +139,12 @@ void move(connection& client, const connection::request& what, const wire::Move&
     client.refuse(what, {errc::unsupported, "the trust group has no disk tier in service"});
     return;
   }
-  if (to == tier_kind::host && client.group().staging_only) {
-    client.refuse(what, {errc::unsupported, "host.staging_only is true: nothing stays in host memory"});
+  if (to != tier_kind::disk && !can_bring_to(client, what, to))
     return;
-  }
   with_chunks(client, what, *in, *asked.prefix(),
               [&client, what, in, to](chunk_prefix prefix, const keep_alive&) {
                 auto of = std::make_shared<const moving>(
-                    moving{client, what, in, std::make_shared<const chunk_prefix>(std::move(prefix))});
+                    moving{client, what, in, to, std::make_shared<const chunk_prefix>(std::move(prefix))});
                 if (of->prefix->chunks.empty()) {
                   answer_move(*of, {});
                   return;

@@ -1,13 +1,12 @@
-// prefetch: brings chunks of lower tiers into host memory before anybody loads them.
+// prefetch: brings chunks of lower tiers into host memory or a GPU tier before anybody loads them.
 #include "actors/connection/prefixes.hpp"
+#include "actors/connection/target_tier.hpp"
 #include "actors/connection/verbs.hpp"
 #include "actors/transfer/lookup_actor.hpp"
 #include "actors/transfer/prefetch_actor.hpp"
 #include "connection/request_values.hpp"
 
 #include <caf/send.hpp>
-
-#include <algorithm>
 
 namespace terrace::actors::verbs {
 
@@ -22,6 +21,7 @@ struct prefetch_terms {
   uint32_t prefill_tokens_per_s = 0;                          ///< of the client; 0: nothing is left to it
   uint32_t recompute_chunks = 0;                              ///< present, and left to it
   uint32_t tiers = 0;                                         ///< to search, as in lookup_request
+  tier_kind to = tier_kind::host;                             ///< or a faster one
   std::shared_ptr<const arrival_counters> arrivals = nullptr; ///< null: only the answer
 };
 
@@ -30,9 +30,9 @@ void answer_prefetch(connection& client, const connection::request& what, const 
   if (!client.ok(what, done.failure))
     return;
   if (terms.rule == wire::StopRule::wait && done.end == prefetch_end::deadline) {
-    client.refuse(what,
-                  {errc::deadline, "the request ended with " + std::to_string(done.all.delivered) + " of " +
-                                       std::to_string(done.all.expected) + " chunks in host memory"});
+    client.refuse(what, {errc::deadline, "the request ended with " + std::to_string(done.all.delivered) +
+                                             " of " + std::to_string(done.all.expected) + " chunks in " +
+                                             (of.to == tier_kind::host ? "host memory" : "the GPU tier")});
     return;
   }
   client.reply(what, [&](flatbuffers::FlatBufferBuilder& body) {
@@ -105,9 +105,8 @@ void plan_prefetch(connection& client, const connection::request& what, const pr
               [&client, what, of, terms](const plan_ptr& found, uint32_t recompute) mutable {
                 terms.recompute_chunks = recompute;
                 client.count_recomputed(of.in->spec, recompute);
-                uint64_t size = client.group().memory->size();
-                uint64_t room = (size - std::min(size, client.group().leases->bytes())) / 2;
-                uint32_t fit = chunks_that_fit(of.in->spec, *found, room);
+                uint64_t room = room_to_bring(client.group(), of.to);
+                uint32_t fit = chunks_that_fit(of.in->spec, *found, room, of.to);
                 if (fit == found->found_chunks)
                   start_prefetch(client, what, of, terms, found, found);
                 else if (fit == 0)
@@ -125,6 +124,7 @@ void begin_prefetch(connection& client, const connection::request& what, prefetc
   what.context->ahead = true;
   of.context = what.context;
   of.arrivals = terms.arrivals;
+  of.to = terms.to;
   size_t objects = object_source(of.in, of.chunks).size() / 64; // only plans are kept
   client.with_room(what, objects,
                    [&client, what, of = std::move(of), terms] { plan_prefetch(client, what, of, terms); });
@@ -197,18 +197,11 @@ void begin_prefix(connection& client, const connection::request& what, const wir
 void prefetch(connection& client, const connection::request& what, const wire::Prefetch& asked,
               protocol::descriptor_list&) {
   client.take_terms(what, asked);
-  if (asked.to() != static_cast<uint8_t>(tier_kind::host)) {
-    client.refuse(what,
-                  {errc::unsupported, "expected to 1 (host memory), got " + std::to_string(asked.to())});
+  auto to = static_cast<tier_kind>(asked.to());
+  if (!can_bring_to(client, what, to))
     return;
-  }
-  if (client.group().staging_only) {
-    client.refuse(what,
-                  {errc::unsupported, "host.staging_only is true: expected a load, since what a prefetch "
-                                      "brings to host memory would not stay there"});
-    return;
-  }
   prefetch_terms terms{asked.rule()};
+  terms.to = to;
   if (const wire::Arrivals* wanted = asked.arrivals()) {
     auto region = client.find_region(what, wanted->region());
     if (!region)

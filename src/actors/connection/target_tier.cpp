@@ -1,0 +1,38 @@
+#include "actors/connection/target_tier.hpp"
+
+#include <algorithm>
+
+namespace terrace::actors {
+
+bool can_bring_to(connection& client, const connection::request& what, tier_kind to) {
+  const group_parts& group = client.group();
+  auto refuse = [&](const std::string& why) {
+    client.refuse(what, {errc::unsupported, why});
+    return false;
+  };
+  if (to == tier_kind::host)
+    return !group.staging_only ||
+           refuse(
+               "host.staging_only is true: expected a load, since what is brought to host memory would not "
+               "stay there");
+  if (to != tier_kind::gpu)
+    return refuse("expected to 0 (GPU tier) or 1 (host memory), got " +
+                  std::to_string(static_cast<unsigned>(to)));
+  const tier_parts* tier = group.tier(to);
+  if (tier == nullptr)
+    return refuse("the trust group has no tier in memory of a GPU (gpu.tier_bytes)");
+  if (!tier->reads()) {
+    std::string reason = tier->degraded();
+    return refuse("the GPU tier is not in service: " + (reason.empty() ? tier->notice() : reason));
+  }
+  return true;
+}
+
+uint64_t room_to_bring(const group_parts& group, tier_kind to) {
+  if (to != tier_kind::host)
+    return group.tier(to)->bytes; // nothing else needs it, and what has arrived is held until the end
+  uint64_t size = group.memory->size();
+  return (size - std::min(size, group.leases->bytes())) / 2;
+}
+
+} // namespace terrace::actors

@@ -1,0 +1,80 @@
+// A tier in memory of a device, on the host device and on the simulated driver.
+#pragma once
+
+#include "gpu_daemon.hpp"
+#include "tests/support/scrape.hpp"
+
+#include <stdexcept>
+
+namespace terrace::e2e {
+
+constexpr auto in_gpu = static_cast<size_t>(tier_kind::gpu);
+constexpr uint32_t on_gpu = 1U << static_cast<unsigned>(tier_kind::gpu);
+
+class gpu_tier_fixture : public ::testing::TestWithParam<device_kind> {
+ protected:
+  void SetUp() override {
+    gpu_daemon::faults("");
+    if (GetParam() != device_kind::host && test::sanitized("thread"))
+      GTEST_SKIP() << "the simulated driver of another build is not run under ThreadSanitizer";
+    memory_.emplace(GetParam(), region_objects * object_bytes);
+  }
+  void TearDown() override { std::filesystem::remove(gpu_daemon::script()); }
+
+  /// A daemon with a tier for so many objects.
+  daemon_options options(uint64_t objects, const std::string& more = {}) const {
+    auto made = gpu_daemon::options_of("deadline = \"10s\"\ntier_device = \"" + memory_->shared().device +
+                                       "\"\ntier_bytes = " + std::to_string(objects * (object_bytes + 4096)) +
+                                       "\ntier_allocator = \"free_list\"\ntier_policy = \"lru\"\n" + more);
+    return made;
+  }
+  client::registered_region registered(tester& by) {
+    auto region = by->register_device_region(memory_->shared(), patiently());
+    if (!region)
+      throw std::runtime_error(region.error().text);
+    auto serves = [&] { return by.tier("gpu").state == "ready" && by.tier("gpu").notice.empty(); };
+    EXPECT_TRUE(eventually(serves)) << "the tier does not begin";
+    return std::move(*region);
+  }
+  /// Loads into the region and compares every byte. Returns how many bytes came from the tier.
+  uint64_t load(tester& by, const client::registered_region& region, const std::vector<digest>& chain) {
+    memory_->write(std::vector<uint8_t>(memory_->bytes(), 0x5a));
+    auto loaded = load_into(by, region, chain, interleaved(chain.size()));
+    EXPECT_TRUE(loaded) << loaded.error().text;
+    if (!loaded)
+      return 0;
+    EXPECT_EQ(loaded->delivered_chunks, chain.size());
+    EXPECT_TRUE(memory_->read() == laid_out(chain, interleaved(chain.size())));
+    return loaded->bytes_by_tier.at(in_gpu);
+  }
+  /// By a load from host memory. False: it is not all in the tier.
+  bool promoted(tester& by, const client::registered_region& region, const std::vector<digest>& chain) {
+    load(by, region, chain);
+    return eventually([&] { return by.lookup(chain, false, on_gpu).found_chunks == chain.size(); });
+  }
+  /// In the tier and nowhere else.
+  void only_there(tester& by, const client::registered_region& region, const std::vector<digest>& chain) {
+    by.store(chain);
+    ASSERT_TRUE(promoted(by, region, chain));
+    evict(by, chain, on_host);
+    EXPECT_EQ(by.lookup(chain, false, on_host).found_chunks, 0U);
+  }
+  static result<client::move_result> move(tester& by, const std::vector<digest>& chain, tier_kind to) {
+    return by->move({.in = by.space(), .what = client::prefix::of_digests(chain)}, to, patiently());
+  }
+  static void evict(tester& by, const std::vector<digest>& chain, uint32_t tiers) {
+    auto gone =
+        by->evict({.in = by.space(), .what = client::prefix::of_digests(chain), .tiers = tiers}, patiently());
+    EXPECT_TRUE(gone) << gone.error().text;
+  }
+
+  std::optional<engine_memory> memory_;
+};
+
+/// The kinds of devices on which it is tested.
+inline auto tier_devices() { return ::testing::Values(device_kind::host, device_kind::cuda_handle); }
+inline std::string device_name(const ::testing::TestParamInfo<device_kind>& each) {
+  return to_string(each.param);
+}
+
+} // namespace terrace::e2e
