@@ -39,7 +39,7 @@ constexpr double fading = 0.7;       ///< weight of a bin for the factor of its 
 constexpr double memory_uses = 1 << 22;
 constexpr double told_min = 16;         ///< uses, before their delay is believed
 constexpr double delay_seconds_min = 1; ///< what is told at once needs no foresight
-constexpr double delays_waited = 3;     ///< a use that was told nothing for so long will probably never be
+constexpr double delays_waited = 1.5;   ///< a use that was told nothing for so long will probably never be
 
 /// The Gittins index at every age.
 void find_values(const survival_model::bins& chance, float* values) {
@@ -211,17 +211,24 @@ void survival_model::refresh() {
   for (size_t c = 0; c < classes_.size(); ++c)
     if (classes_[c] && in_pool(c))
       pooled[pool_of_[c]].add(each[c]);
+  std::map<size_t, counts> told; // by the offset behind the pool
+  for (size_t c = 0; c < classes_.size(); ++c)
+    if (classes_[c] && tells(c))
+      told[c - pool_of_[c]].add(each[c]);
+  for (size_t c = 0; c < classes_.size(); ++c)
+    if (classes_[c] && tells(c))
+      pooled[c] = told[c - pool_of_[c]];
   if (broader_)
     refresh_leaning(pooled);
   else
-    refresh_all(each, pooled);
+    refresh_all(pooled);
   for (auto& of : classes_)
     if (of)
       find_values(of->chance, of->values.data());
   foresee();
 }
 
-void survival_model::refresh_all(const std::vector<counts>& each, const std::vector<counts>& pooled) {
+void survival_model::refresh_all(const std::vector<counts>& pooled) {
   counts all, in_pools;
   for (size_t c = 0; c < classes_.size(); ++c)
     if (classes_[c] && !in_pool(c)) {
@@ -240,31 +247,19 @@ void survival_model::refresh_all(const std::vector<counts>& each, const std::vec
   for (size_t c = 0; c < classes_.size(); ++c)
     if (classes_[c] && !in_pool(c))
       classes_[c]->chance = estimate(pooled[c], has_members(c) ? of_pools : general, 1);
-  refresh_members(each, general);
+  refresh_members(pooled, general);
 }
 
-void survival_model::refresh_members(const std::vector<counts>& each, const bins& general) {
-  struct sort {
-    likelihood in_pools;
-    counts sum;
-    bins chance;
-  };
-  std::map<size_t, sort> sorts; // by the offset behind the pool
+void survival_model::refresh_members(const std::vector<counts>& pooled, const bins& general) {
+  std::map<size_t, likelihood> places; // of a member behind its pool
   for (size_t c = 0; c < classes_.size(); ++c)
-    if (classes_[c] && in_pool(c)) {
-      sort& of = sorts[c - pool_of_[c]];
-      of.in_pools.add(each[c], classes_[pool_of_[c]]->chance);
-      of.sum.add(each[c]);
-    }
-  for (auto& [offset, of] : sorts)
-    of.chance = estimate(of.sum, general, 1);
+    if (classes_[c] && in_pool(c) && !tells(c))
+      places[c - pool_of_[c]].add(pooled[c], classes_[pool_of_[c]]->chance);
   for (size_t c = 0; c < classes_.size(); ++c)
-    if (classes_[c] && in_pool(c)) {
-      const sort& of = sorts[c - pool_of_[c]];
-      classes_[c]->chance = c - pool_of_[c] >= telling_
-                                ? estimate(each[c], of.chance, 1)
-                                : estimate(each[c], classes_[pool_of_[c]]->chance, of.in_pools.factor(1));
-    }
+    if (classes_[c] && in_pool(c))
+      classes_[c]->chance =
+          tells(c) ? estimate(pooled[c], general, 1)
+                   : estimate(pooled[c], classes_[pool_of_[c]]->chance, places[c - pool_of_[c]].factor(1));
 }
 
 void survival_model::refresh_leaning(const std::vector<counts>& pooled) {

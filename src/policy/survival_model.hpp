@@ -21,7 +21,7 @@ namespace terrace {
 /// back on it instead of on all classes. A pool is the class of uses about which less is known yet; they are
 /// valued as the mixture. Members at the same offset behind their pools are of one sort, and the estimate of
 /// a sort is the prior of each of its members. Some sorts say more about a use than its pool does (what a client
-/// told): members of these fall back on the sort itself.
+/// told): these have one estimate, whatever the pool.
 ///
 /// A member of a pool is valued more highly before it is known which it is: what pays least can be given up as soon as
 /// that is told (`foresight`).
@@ -40,7 +40,7 @@ class survival_model {
     /// One element per class: the number of its pool. A class without a pool, and a pool, have their own number
     /// (asserted). The members of a pool follow it.
     std::vector<size_t> pool_of;
-    /// Members at this offset behind their pool, and further ones, fall back on their sort.
+    /// Members at this offset behind their pool, and further ones, have the estimate of their sort.
     size_t telling = ~size_t{0};
   };
 
@@ -91,13 +91,14 @@ class survival_model {
   const learned& known(size_t of_class) const { return classes_[of_class] ? *classes_[of_class] : *general_; }
   void end(size_t of_class, uint64_t time, uint64_t now, bool by_return);
   void forget_the_past();
-  /// `pooled`: those of a pool contain its members'.
-  void refresh_all(const std::vector<counts>& each, const std::vector<counts>& pooled);
+  /// `pooled`: those of a pool contain its members', those of a sort that tells are of all of it.
+  void refresh_all(const std::vector<counts>& pooled);
   void refresh_leaning(const std::vector<counts>& pooled);
-  void refresh_members(const std::vector<counts>& each, const bins& general);
+  void refresh_members(const std::vector<counts>& pooled, const bins& general);
   void foresee();
   void foresee(size_t pool, double delay_seconds);
   bool in_pool(size_t of_class) const { return pool_of_[of_class] != of_class; }
+  bool tells(size_t of_class) const { return in_pool(of_class) && of_class - pool_of_[of_class] >= telling_; }
   bool has_members(size_t of_class) const {
     return of_class + 1 < pool_of_.size() && pool_of_[of_class + 1] == of_class;
   }

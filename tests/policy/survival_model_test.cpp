@@ -218,7 +218,7 @@ TEST(SurvivalModel, ClassesThatWereNeverUsedAreWorthWhatTheirPoolIsAndTakeNothin
   EXPECT_EQ(model.reached(3)[0], 1);
 }
 
-TEST(SurvivalModel, MembersOfASortThatTellsFallBackOnIt) {
+TEST(SurvivalModel, MembersOfASortThatTellsHaveOneEstimate) {
   // Pools 0 and 2; their members 1 and 3 are of the sort. Uses of 1 return, those of both pools do not.
   for (size_t telling : {1, 2}) {
     survival_model model({{0, 0, 2, 2}, telling});
