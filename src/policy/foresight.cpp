@@ -23,6 +23,8 @@ gain best_wait(const outcome& of, size_t from, double price) {
       most = profit;
       best = {1 - waiting, seconds};
     }
+    if (1 - price * seconds <= most)
+      break; // even if all returned now
   }
   return best;
 }

@@ -55,6 +55,8 @@ void find_values(const survival_model::bins& chance, float* values) {
       waiting *= stay[bin];
       if (1 - waiting > best * seconds) // divides only for the few that are better
         best = (1 - waiting) / seconds;
+      if (1 <= best * seconds)
+        break; // even if all returned now
     }
     values[from] = static_cast<float>(best);
   }
@@ -203,28 +205,32 @@ const survival_model::bins& survival_model::chance(size_t of_class) const {
 }
 
 void survival_model::refresh() {
-  std::vector<counts> each(classes_.size());
+  std::vector<counts> pooled(classes_.size());
   for (size_t c = 0; c < classes_.size(); ++c)
     if (classes_[c])
-      each[c] = {classes_[c]->returns, reached(c)};
-  std::vector<counts> pooled(each);
+      pooled[c] = {classes_[c]->returns, reached(c)};
   for (size_t c = 0; c < classes_.size(); ++c)
     if (classes_[c] && in_pool(c))
-      pooled[pool_of_[c]].add(each[c]);
-  std::map<size_t, counts> told; // by the offset behind the pool
-  for (size_t c = 0; c < classes_.size(); ++c)
-    if (classes_[c] && tells(c))
-      told[c - pool_of_[c]].add(each[c]);
-  for (size_t c = 0; c < classes_.size(); ++c)
-    if (classes_[c] && tells(c))
-      pooled[c] = told[c - pool_of_[c]];
+      pooled[pool_of_[c]].add(pooled[c]);
+  std::vector<size_t> like(classes_.size()); // the class whose estimate it has
+  std::map<size_t, size_t> first; // member in use of each sort that tells, by the offset behind the pool
+  for (size_t c = 0; c < classes_.size(); ++c) {
+    like[c] = classes_[c] && tells(c) ? first.try_emplace(c - pool_of_[c], c).first->second : c;
+    if (like[c] != c)
+      pooled[like[c]].add(pooled[c]);
+  }
   if (broader_)
     refresh_leaning(pooled);
   else
     refresh_all(pooled);
-  for (auto& of : classes_)
-    if (of)
-      find_values(of->chance, of->values.data());
+  for (size_t c = 0; c < classes_.size(); ++c)
+    if (classes_[c] && like[c] == c)
+      find_values(classes_[c]->chance, classes_[c]->values.data());
+  for (size_t c = 0; c < classes_.size(); ++c)
+    if (like[c] != c) {
+      classes_[c]->chance = classes_[like[c]]->chance;
+      classes_[c]->values = classes_[like[c]]->values;
+    }
   foresee();
 }
 
