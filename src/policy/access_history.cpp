@@ -11,14 +11,17 @@ constexpr uint32_t refresh_uses = 1024; ///< minimum, and
 constexpr size_t uses_per_class = 16;   ///< at least this many per class in use
 } // namespace
 
-request_ending ending_of(const request_outcome& outcome) {
-  constexpr uint64_t second = 1'000'000'000;
+request_ending expected_after(uint64_t seconds) {
+  auto step = seconds < 2 ? 0 : static_cast<size_t>(std::bit_width(seconds)) - 1;
+  return static_cast<request_ending>(static_cast<size_t>(request_ending::expected) +
+                                     std::min(step, expected_steps - 1));
+}
+
+request_ending ending_of(const request_outcome& outcome, std::chrono::milliseconds since_begin) {
   if (outcome.session_closed)
     return request_ending::closed;
   if (auto think = outcome.think_time_ns)
-    return *think < 15 * second   ? request_ending::soon
-           : *think < 60 * second ? request_ending::later
-                                  : request_ending::late;
+    return expected_after((*think / 1'000'000 + static_cast<uint64_t>(since_begin.count())) / 1000);
   if (outcome.reason == finish_reason::tool_call)
     return request_ending::tool_call;
   if (!outcome.output_tokens)
@@ -30,14 +33,14 @@ request_ending ending_of(const request_outcome& outcome) {
 
 void access_history::start() {
   if (!model_)
-    model_ = std::make_unique<survival_model>(pools());
+    model_ = std::make_unique<survival_model>(families());
 }
 
-std::vector<size_t> access_history::pools() {
-  std::vector<size_t> pool_of(classes);
+survival_model::families access_history::families() {
+  survival_model::families all{std::vector<size_t>(classes), static_cast<size_t>(request_ending::closed)};
   for (size_t c = 0; c < classes; ++c)
-    pool_of[c] = c < cells * request_endings ? c - c % request_endings : c;
-  return pool_of;
+    all.pool_of[c] = c < cells * request_endings ? c - c % request_endings : c;
+  return all;
 }
 
 uint32_t access_history::request_bits(size_t added, std::optional<uint32_t> pause_seconds) {
@@ -67,7 +70,7 @@ void access_history::update_models(uint32_t word, Event event) {
     return;
   auto& own = spaces_[space];
   if (!own)
-    (own = std::make_unique<survival_model>(pools(), model_.get()))->advance(clock_.ticks());
+    (own = std::make_unique<survival_model>(families(), model_.get()))->advance(clock_.ticks());
   event(*own);
 }
 
@@ -175,7 +178,7 @@ void access_history::end(std::span<const entry_index> chain, uint32_t stamp, req
     word = (word & ~(ending_mask << ending_shift)) | static_cast<uint32_t>(how) << ending_shift;
     if (class_of(word) != before)
       update_models(word, [&](survival_model& model) {
-        model.reclassified(before, class_of(word), clock_.ticks(stamp));
+        model.reclassified(before, class_of(word), clock_.ticks(stamp), clock_.ticks());
       });
   }
 }

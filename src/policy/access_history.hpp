@@ -7,6 +7,7 @@
 #include "policy/survival_model.hpp"
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -25,14 +26,17 @@ enum class request_ending : uint8_t {
   long_answer,
   tool_call,
   closed,
-  soon,  ///< the client expects the next turn within 15 s
-  later, ///< within a minute
-  late,
+  expected, ///< and the following: the client expects the next turn, see `expected_after`
 };
-constexpr size_t request_endings = 9;
+constexpr size_t expected_steps = 10;
+constexpr size_t request_endings = static_cast<size_t>(request_ending::expected) + expected_steps;
+
+/// The next turn is expected so many seconds after the request began: below 2, below 4, and so on, from 512 on.
+request_ending expected_after(uint64_t seconds);
 
 /// When a client reports several, the strongest wins: closed, then expected return, tool call, answer length.
-request_ending ending_of(const request_outcome& outcome);
+/// `since_begin`: the duration of the request. Ages are counted from its begin, expected times from its end.
+request_ending ending_of(const request_outcome& outcome, std::chrono::milliseconds since_begin);
 
 /// Maintains `entry_record::history` and feeds the survival model. Before `start` it only counts accesses.
 ///
@@ -128,7 +132,7 @@ class access_history {
   /// Applies the event to the common model and to the model of the entry's space.
   template <class Event>
   void update_models(uint32_t word, Event event);
-  static std::vector<size_t> pools();
+  static survival_model::families families();
   void add_successor(entry_index at);
   void refresh_when_due();
 

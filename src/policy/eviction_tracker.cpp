@@ -133,7 +133,8 @@ void eviction_tracker::end_request(request_number number, const request_outcome&
   const open_request* request = open_.find(number);
   if (!request)
     return;
-  history_.end(request->chain, request->stamp, ending_of(outcome));
+  history_.end(request->chain, request->stamp,
+               ending_of(outcome, access_clock::milliseconds(clock_.stamp() - request->stamp)));
   open_.end(number);
 }
 

@@ -3,7 +3,7 @@
 #include "policy/access_history.hpp"
 
 #include <algorithm>
-#include <limits>
+#include <utility>
 
 namespace terrace {
 
@@ -39,10 +39,45 @@ void kmg_policy::sweep() {
   }
 }
 
+void kmg_policy::extremes::add(const worth& w) {
+  if (w < least)
+    least = w;
+  if (older(w, oldest))
+    oldest = w;
+}
+
+/// The first two leaves of the sample in both orders. Before a leaf is drawn, places are those of none.
 struct kmg_policy::drawing {
-  static constexpr worth highest{std::numeric_limits<float>::infinity(), ~0U, no_entry};
-  size_t best = ~size_t{0};
-  worth least = highest, second = highest;
+  static constexpr size_t nowhere = ~size_t{0};
+  extremes first, second;
+  size_t least_place = nowhere, oldest_place = nowhere;
+
+  void add(const worth& w, size_t place) {
+    if (place == least_place || place == oldest_place)
+      return; // drawn before
+    if (w < first.least) {
+      second.least = std::exchange(first.least, w);
+      least_place = place;
+    } else if (w < second.least) {
+      second.least = w;
+    }
+    if (older(w, first.oldest)) {
+      second.oldest = std::exchange(first.oldest, w);
+      oldest_place = place;
+    } else if (older(w, second.oldest)) {
+      second.oldest = w;
+    }
+  }
+  void moved(size_t from, size_t to) {
+    least_place = least_place == from ? to : least_place;
+    oldest_place = oldest_place == from ? to : oldest_place;
+  }
+  size_t victim_place() const { return first.victim().at == first.oldest.at ? oldest_place : least_place; }
+  extremes rest() const {
+    size_t place = victim_place();
+    return {place == least_place ? second.least : first.least,
+            place == oldest_place ? second.oldest : first.oldest};
+  }
 };
 
 bool kmg_policy::consider(size_t place, bool drop_held, drawing& so_far) {
@@ -50,22 +85,12 @@ bool kmg_policy::consider(size_t place, bool drop_held, drawing& so_far) {
   const prefix_forest& forest = context_.forest;
   if (!forest.leaf(at) || forest.proposed(at) || (drop_held && forest.pinned(at))) {
     remove(place);
-    if (so_far.best == leaves_.size())
-      so_far.best = place; // the last element was moved here
+    so_far.moved(leaves_.size(), place);
     return false;
   }
   if (forest.pinned(at) || (context_.spared != 0 && stamp(at) == context_.spared))
     return false;
-  if (place == so_far.best)
-    return true;
-  worth w = worth_of(at);
-  if (w < so_far.least) {
-    so_far.second = so_far.least;
-    so_far.least = w;
-    so_far.best = place;
-  } else if (w < so_far.second) {
-    so_far.second = w;
-  }
+  so_far.add(worth_of(at), place);
   return true;
 }
 
@@ -81,8 +106,8 @@ size_t kmg_policy::draw() {
     for (size_t place = leaves_.size(); place-- > 0;)
       consider(place, many, drawn);
   }
-  second_ = drawn.second;
-  return std::min(drawn.best, leaves_.size());
+  rest_ = drawn.rest();
+  return std::min(drawn.victim_place(), leaves_.size());
 }
 
 entry_index kmg_policy::pop_victim() {
@@ -94,7 +119,7 @@ entry_index kmg_policy::pop_victim() {
   return at;
 }
 
-bool kmg_policy::parent_is_next_victim(entry_index parent) { return worth_of(parent) < second_; }
+bool kmg_policy::parent_is_next_victim(entry_index parent) { return worth_of(parent) < rest_.least; }
 
 size_t kmg_policy::beating_victim(std::span<const entry_index> candidates) {
   size_t place = draw();

@@ -5,13 +5,17 @@
 #include "policy/eviction_policy.hpp"
 
 #include <compare>
+#include <limits>
+#include <tuple>
 
 namespace terrace {
 
-/// Samples 64 leaves and chooses the one of least value (access_history::value), among equals the least
-/// recently accessed. It samples because values change with time, each at its own rate; larger samples gain
-/// less than 0.3 percentage points of hits (see Psounis and Prabhakar 2002 on small samples). A chain is
-/// evicted further from its end as long as it is worth less than the rest of the sample.
+/// Samples 64 leaves and chooses the least recently accessed one, unless another is clearly worth less
+/// (access_history::value): then the one of least value. Values are estimates; where they differ by less than
+/// their errors, recency is the better guide, above all among old leaves, whose values are low and alike. It
+/// samples because values change with time, each at its own rate; larger samples gain less than 0.3 percentage
+/// points of hits (see Psounis and Prabhakar 2002 on small samples). A chain is evicted further from its end as
+/// long as it would be chosen before the rest of the sample.
 class kmg_policy : public eviction_policy {
  public:
   explicit kmg_policy(const policy_context& context) : eviction_policy(context), random_(context.seed) {}
@@ -27,11 +31,22 @@ class kmg_policy : public eviction_policy {
 
  private:
   static constexpr size_t draws = 64;
+  static constexpr float close = 1.25F; ///< values within this factor decide nothing
   struct worth {
     float value;
     uint32_t stamp;
     entry_index at; ///< among equals the entry known first is chosen, as under lru
     friend auto operator<=>(const worth&, const worth&) = default;
+  };
+  static constexpr worth highest{std::numeric_limits<float>::infinity(), ~0U, no_entry};
+  static bool older(const worth& a, const worth& b) {
+    return std::tie(a.stamp, a.at) < std::tie(b.stamp, b.at);
+  }
+  /// Of some leaves.
+  struct extremes {
+    worth least = highest, oldest = highest;
+    void add(const worth& w);
+    const worth& victim() const { return oldest.value <= least.value * close ? oldest : least; }
   };
   worth worth_of(entry_index at) const;
   void remove(size_t place);
@@ -43,11 +58,11 @@ class kmg_policy : public eviction_policy {
   struct drawing;
   /// True if the leaf at `place` is evictable. `place` may hold another leaf, or none, afterwards.
   bool consider(size_t place, bool drop_held, drawing& so_far);
-  /// Samples; returns the place of the least valuable leaf, or the size if none is evictable. Sets `second_`.
+  /// Samples; returns the place of the next victim, or the size if none is evictable. Sets `rest_`.
   size_t draw();
   paged_stack<entry_index> leaves_; ///< and former leaves; `listed` marks the entries in here
   uint64_t random_;
-  worth second_{};
+  extremes rest_; ///< of the last sample, without the victim
 };
 
 } // namespace terrace

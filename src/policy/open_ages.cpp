@@ -5,19 +5,16 @@
 
 namespace terrace {
 
-void open_ages::advance(uint64_t now) {
-  now >>= base_shift;
-  if (now == now_)
+void open_ages::bring_up_to_date(column& of) const {
+  if (of.now == now_)
     return;
-  int top = std::min(
-      levels, static_cast<int>(std::bit_width(now ^ now_))); // in higher levels the slots are unchanged
-  for (auto& of : columns_)
-    if (of)
-      advance(*of, now_, now, top);
-  now_ = now;
+  // In higher levels the slots are unchanged.
+  int top = std::min(levels, static_cast<int>(std::bit_width(now_ ^ of.now)));
+  advance(of.of, of.now, now_, top);
+  of.now = now_;
 }
 
-void open_ages::advance(column& of, uint64_t before, uint64_t now, int top) {
+void open_ages::advance(counts& of, uint64_t before, uint64_t now, int top) {
   // From the widest level down, so that slots moved up arrive in a level that is up to date.
   for (int level = top - 1; level >= 0; --level) {
     uint64_t from = before >> level;
@@ -41,11 +38,12 @@ void open_ages::advance(column& of, uint64_t before, uint64_t now, int top) {
 void open_ages::add(size_t of_class, uint64_t time, int change) {
   auto& of = columns_[of_class];
   if (!of)
-    of = std::make_unique<column>();
+    of = std::make_unique<column>(column{now_, {}});
+  bring_up_to_date(*of);
   time = std::min(time >> base_shift, now_);
   for (int level = 0; level < levels; ++level)
     if ((now_ >> level) - (time >> level) < slots) {
-      (*of)[slot(level, time >> level)] += change;
+      of->of[slot(level, time >> level)] += change;
       return;
     }
 }
@@ -54,10 +52,11 @@ void open_ages::count(size_t of_class, std::array<double, age_bins::count>& into
   const auto& of = columns_[of_class];
   if (!of)
     return;
+  bring_up_to_date(*of);
   for (int level = 0; level < levels; ++level) {
     uint64_t last = now_ >> level;
     for (uint64_t back = 0; back < slots && back <= last; ++back) {
-      int32_t waiting = (*of)[slot(level, last - back)];
+      int32_t waiting = of->of[slot(level, last - back)];
       if (waiting == 0)
         continue;
       uint64_t begin = (last - back) << level, end = std::min(begin + (uint64_t{1} << level), now_ + 1);

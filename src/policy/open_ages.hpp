@@ -19,7 +19,7 @@ class open_ages {
   explicit open_ages(size_t classes) : columns_(classes) {}
 
   /// Times in ticks; they never go back.
-  void advance(uint64_t now);
+  void advance(uint64_t now) { now_ = now >> base_shift; }
   void add(size_t of_class, uint64_t time, int change);
 
   /// Adds the open accesses of a class to `into`, each to the bin of its age.
@@ -30,13 +30,18 @@ class open_ages {
  private:
   static constexpr int base_shift = 7, levels = 17;
   static constexpr uint64_t slots = 32;
-  using column = std::array<int32_t, levels * slots>;
+  using counts = std::array<int32_t, levels * slots>;
+  struct column {
+    uint64_t now = 0; ///< its slots are those of this time: a column that nobody asks for costs nothing
+    counts of{};
+  };
 
   static size_t slot(int level, uint64_t number) {
     return static_cast<size_t>(level) * slots + number % slots;
   }
   /// Updates the levels below `top`; the present slot of all higher levels is unchanged.
-  static void advance(column& of, uint64_t before, uint64_t now, int top);
+  static void advance(counts& of, uint64_t before, uint64_t now, int top);
+  void bring_up_to_date(column& of) const;
 
   uint64_t now_ = 0; ///< in units of the base slot
   std::vector<std::unique_ptr<column>> columns_;

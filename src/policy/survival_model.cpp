@@ -1,5 +1,7 @@
 #include "policy/survival_model.hpp"
 
+#include "policy/foresight.hpp"
+
 #include <algorithm>
 #include <cassert>
 #include <map>
@@ -28,12 +30,16 @@ namespace {
 
 constexpr double chance_max = 0.98; ///< upper bound for one class
 constexpr double chance_max_of_all = 0.9;
-constexpr double prior_uses = 1000;   ///< weight of the scaled estimate of the broader class in each bin
+constexpr double prior_uses = 4000;   ///< weight of the scaled estimate of the broader class in each bin
 constexpr double prior_chance = 0.02; ///< of a return in any bin, with the weight of one use
 /// The first bin is wider than the following ones. Without data the youngest uses must be worth most, as under lru.
 constexpr double prior_chance_youngest = 0.06;
-constexpr double prior_returns = 50; ///< weight of factor 1 in a class's factor
+constexpr double prior_returns = 50; ///< weight of the factor assumed without data
+constexpr double fading = 0.7;       ///< weight of a bin for the factor of its neighbour
 constexpr double memory_uses = 1 << 22;
+constexpr double told_min = 16;         ///< uses, before their delay is believed
+constexpr double delay_seconds_min = 1; ///< what is told at once needs no foresight
+constexpr double delays_waited = 1.5;   ///< a use that was told nothing for so long will probably never be
 
 /// The Gittins index at every age.
 void find_values(const survival_model::bins& chance, float* values) {
@@ -49,6 +55,8 @@ void find_values(const survival_model::bins& chance, float* values) {
       waiting *= stay[bin];
       if (1 - waiting > best * seconds) // divides only for the few that are better
         best = (1 - waiting) / seconds;
+      if (1 <= best * seconds)
+        break; // even if all returned now
     }
     values[from] = static_cast<float>(best);
   }
@@ -69,16 +77,39 @@ struct likelihood {
   double factor(double before) const { return (seen + prior_returns * before) / (expected + prior_returns); }
 };
 
+/// The same at each bin, from this one and, with less weight, its neighbours.
+template <class Counts>
+survival_model::bins factors(const Counts& of, const survival_model::bins& broader, double before) {
+  std::array<likelihood, age_bins::count> near{};
+  likelihood behind;
+  auto fade = [&](size_t bin) {
+    behind.seen = behind.seen * fading + of.returns[bin];
+    behind.expected = behind.expected * fading + of.reached[bin] * broader[bin];
+  };
+  for (size_t bin = 0; bin < index(bin_count); ++bin) {
+    fade(bin);
+    near[bin] = behind;
+  }
+  behind = {};
+  for (size_t bin = index(bin_count); bin-- > 0;) {
+    near[bin].seen += behind.seen * fading;
+    near[bin].expected += behind.expected * fading;
+    fade(bin);
+  }
+  survival_model::bins all;
+  std::transform(near.begin(), near.end(), all.begin(),
+                 [&](const likelihood& l) { return l.factor(before); });
+  return all;
+}
+
 /// The probability of a return in each bin: the counts, plus `prior_uses` more that behave like `broader`,
 /// scaled.
 template <class Counts>
 survival_model::bins estimate(const Counts& of, const survival_model::bins& broader, double before) {
-  likelihood of_all;
-  of_all.add(of, broader);
-  double factor = of_all.factor(before);
+  auto factor = factors(of, broader, before);
   survival_model::bins chance;
   for (size_t bin = 0; bin < index(bin_count); ++bin) {
-    double prior = std::min(chance_max_of_all, factor * broader[bin]);
+    double prior = std::min(chance_max_of_all, factor[bin] * broader[bin]);
     chance[bin] =
         std::min(chance_max, (of.returns[bin] + prior_uses * prior) / (of.reached[bin] + prior_uses));
   }
@@ -87,8 +118,8 @@ survival_model::bins estimate(const Counts& of, const survival_model::bins& broa
 
 } // namespace
 
-survival_model::survival_model(std::vector<size_t> pool_of, const survival_model* broader)
-    : pool_of_(std::move(pool_of)), broader_(broader), classes_(pool_of_.size()),
+survival_model::survival_model(families of, const survival_model* broader)
+    : pool_of_(std::move(of.pool_of)), telling_(of.telling), broader_(broader), classes_(pool_of_.size()),
       general_(std::make_unique<learned>()),
       values_(pool_of_.size(), broader ? nullptr : general_->values.data()), open_(pool_of_.size()) {
   assert(std::all_of(pool_of_.begin(), pool_of_.end(), [&](size_t pool) { return pool_of_[pool] == pool; }));
@@ -138,14 +169,20 @@ void survival_model::end(size_t of_class, uint64_t time, uint64_t now, bool by_r
     forget_the_past();
 }
 
-void survival_model::reclassified(size_t from, size_t to, uint64_t time) {
+void survival_model::reclassified(size_t from, size_t to, uint64_t time, uint64_t now) {
   use(to);
+  if (from == pool_of_[to]) {
+    ++told_;
+    told_seconds_ += static_cast<double>(now - time) / age_bins::ticks_per_second;
+  }
   open_.add(from, time, -1);
   open_.add(to, time, 1);
 }
 
 void survival_model::forget_the_past() {
   ended_ /= 2;
+  told_ /= 2;
+  told_seconds_ /= 2;
   for (auto& of : classes_)
     for (size_t bin = 0; of && bin < index(bin_count); ++bin) {
       of->returns[bin] /= 2;
@@ -168,20 +205,43 @@ const survival_model::bins& survival_model::chance(size_t of_class) const {
 }
 
 void survival_model::refresh() {
-  counts all;
-  std::vector<counts> each(classes_.size());
+  std::vector<counts> pooled(classes_.size());
   for (size_t c = 0; c < classes_.size(); ++c)
-    if (classes_[c]) {
-      each[c] = {classes_[c]->returns, reached(c)};
-      all.add(each[c]);
-    }
+    if (classes_[c])
+      pooled[c] = {classes_[c]->returns, reached(c)};
   for (size_t c = 0; c < classes_.size(); ++c)
-    if (classes_[c] && pool_of_[c] != c)
-      each[pool_of_[c]].add(each[c]);
-  if (broader_) {
-    refresh_leaning(each);
-    return;
+    if (classes_[c] && in_pool(c))
+      pooled[pool_of_[c]].add(pooled[c]);
+  std::vector<size_t> like(classes_.size()); // the class whose estimate it has
+  std::map<size_t, size_t> first; // member in use of each sort that tells, by the offset behind the pool
+  for (size_t c = 0; c < classes_.size(); ++c) {
+    like[c] = classes_[c] && tells(c) ? first.try_emplace(c - pool_of_[c], c).first->second : c;
+    if (like[c] != c)
+      pooled[like[c]].add(pooled[c]);
   }
+  if (broader_)
+    refresh_leaning(pooled);
+  else
+    refresh_all(pooled);
+  for (size_t c = 0; c < classes_.size(); ++c)
+    if (classes_[c] && like[c] == c)
+      find_values(classes_[c]->chance, classes_[c]->values.data());
+  for (size_t c = 0; c < classes_.size(); ++c)
+    if (like[c] != c) {
+      classes_[c]->chance = classes_[like[c]]->chance;
+      classes_[c]->values = classes_[like[c]]->values;
+    }
+  foresee();
+}
+
+void survival_model::refresh_all(const std::vector<counts>& pooled) {
+  counts all, in_pools;
+  for (size_t c = 0; c < classes_.size(); ++c)
+    if (classes_[c] && !in_pool(c)) {
+      all.add(pooled[c]);
+      if (has_members(c))
+        in_pools.add(pooled[c]);
+    }
   bins general;
   for (size_t bin = 0; bin < index(bin_count); ++bin)
     general[bin] = (all.returns[bin] + prior_chance) / (all.reached[bin] + 1);
@@ -189,29 +249,57 @@ void survival_model::refresh() {
     general[0] = prior_chance_youngest;
   general_->chance = estimate(counts{}, general, 1);
   find_values(general_->chance, general_->values.data());
+  bins of_pools = estimate(in_pools, general, 1);
   for (size_t c = 0; c < classes_.size(); ++c)
-    if (classes_[c] && pool_of_[c] == c) {
-      classes_[c]->chance = estimate(each[c], general, 1);
-      find_values(classes_[c]->chance, classes_[c]->values.data());
-    }
-  std::map<size_t, likelihood> places; // of a member behind its pool
-  for (size_t c = 0; c < classes_.size(); ++c)
-    if (classes_[c] && pool_of_[c] != c)
-      places[c - pool_of_[c]].add(each[c], classes_[pool_of_[c]]->chance);
-  for (size_t c = 0; c < classes_.size(); ++c)
-    if (classes_[c] && pool_of_[c] != c) {
-      double before = places[c - pool_of_[c]].factor(1);
-      classes_[c]->chance = estimate(each[c], classes_[pool_of_[c]]->chance, before);
-      find_values(classes_[c]->chance, classes_[c]->values.data());
-    }
+    if (classes_[c] && !in_pool(c))
+      classes_[c]->chance = estimate(pooled[c], has_members(c) ? of_pools : general, 1);
+  refresh_members(pooled, general);
 }
 
-void survival_model::refresh_leaning(std::vector<counts>& each) {
+void survival_model::refresh_members(const std::vector<counts>& pooled, const bins& general) {
+  std::map<size_t, likelihood> places; // of a member behind its pool
   for (size_t c = 0; c < classes_.size(); ++c)
-    if (classes_[c]) {
-      classes_[c]->chance = estimate(each[c], broader_->chance(c), 1);
-      find_values(classes_[c]->chance, classes_[c]->values.data());
-    }
+    if (classes_[c] && in_pool(c) && !tells(c))
+      places[c - pool_of_[c]].add(pooled[c], classes_[pool_of_[c]]->chance);
+  for (size_t c = 0; c < classes_.size(); ++c)
+    if (classes_[c] && in_pool(c))
+      classes_[c]->chance =
+          tells(c) ? estimate(pooled[c], general, 1)
+                   : estimate(pooled[c], classes_[pool_of_[c]]->chance, places[c - pool_of_[c]].factor(1));
+}
+
+void survival_model::refresh_leaning(const std::vector<counts>& pooled) {
+  for (size_t c = 0; c < classes_.size(); ++c)
+    if (classes_[c])
+      classes_[c]->chance = estimate(pooled[c], broader_->chance(c), 1);
+}
+
+void survival_model::foresee() {
+  if (told_ < told_min || told_seconds_ < told_ * delay_seconds_min)
+    return;
+  for (size_t c = 0; c < classes_.size(); ++c)
+    if (classes_[c] && !in_pool(c))
+      foresee(c, told_seconds_ / told_);
+}
+
+/// Raises the values of a pool at the ages at which most of its uses are still to become members.
+void survival_model::foresee(size_t pool, double delay_seconds) {
+  auto bin_at = [](double seconds) {
+    return index(age_bins::of(static_cast<uint64_t>(seconds * age_bins::ticks_per_second)));
+  };
+  std::vector<foresight::outcome> outcomes;
+  for (size_t c = pool + 1; c < classes_.size() && pool_of_[c] == pool; ++c)
+    if (classes_[c])
+      outcomes.push_back({reached(c)[0], &classes_[c]->chance});
+  if (outcomes.empty())
+    return;
+  learned& of = *classes_[pool];
+  size_t waited = bin_at(delays_waited * delay_seconds);
+  outcomes.push_back({reached(pool)[std::min(waited + 1, index(bin_count - 1))], &of.chance}); // never told
+  auto value =
+      static_cast<float>(foresight::value(outcomes, {delay_seconds, bin_at(delay_seconds)}, of.values[0]));
+  for (size_t bin = 0; bin <= waited; ++bin)
+    of.values[bin] = std::max(of.values[bin], value);
 }
 
 size_t survival_model::bytes() const {

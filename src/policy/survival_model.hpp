@@ -14,12 +14,17 @@ namespace terrace {
 /// until the entry is forgotten. Open and forgotten uses show that no return came up to their age:
 /// right-censored data. The Kaplan-Meier estimate (Kaplan, Meier 1958) takes, per age bin, the share of
 /// returns among the uses that reached it. Classes with little data fall back on all classes together, scaled
-/// by one factor each (proportional hazards, Cox 1972).
+/// by a factor (proportional hazards, Cox 1972). The factor of an age is learned at ages near it, because those who
+/// did not return for long are alike whatever they were.
 ///
 /// A class may be a *pool* of others: its estimate is made from its own uses and theirs, and its members fall
 /// back on it instead of on all classes. A pool is the class of uses about which less is known yet; they are
 /// valued as the mixture. Members at the same offset behind their pools are of one sort, and the estimate of
-/// a sort is the prior of each of its members.
+/// a sort is the prior of each of its members. Some sorts say more about a use than its pool does (what a client
+/// told): these have one estimate, whatever the pool.
+///
+/// A member of a pool is valued more highly before it is known which it is: what pays least can be given up as soon as
+/// that is told (`foresight`).
 ///
 /// A model may have a *broader* model that receives the same events and those of other models: each class
 /// falls back on the same class there, and a class without data has the value given by the broader model.
@@ -31,9 +36,16 @@ class survival_model {
  public:
   using bins = std::array<double, age_bins::count>;
 
-  /// `pool_of` has one element per class: the number of its pool. A class without a pool, and a pool, have
-  /// their own number (asserted). `broader` must have the same classes and outlive this model.
-  explicit survival_model(std::vector<size_t> pool_of, const survival_model* broader = nullptr);
+  struct families {
+    /// One element per class: the number of its pool. A class without a pool, and a pool, have their own number
+    /// (asserted). The members of a pool follow it.
+    std::vector<size_t> pool_of;
+    /// Members at this offset behind their pool, and further ones, have the estimate of their sort.
+    size_t telling = ~size_t{0};
+  };
+
+  /// `broader` must have the same classes and outlive this model.
+  explicit survival_model(families of, const survival_model* broader = nullptr);
 
   survival_model(survival_model&&) = default;
 
@@ -42,7 +54,7 @@ class survival_model {
   /// The next access came, at `now`.
   void returned(size_t of_class, uint64_t time, uint64_t now);
   void forgotten(size_t of_class, uint64_t time, uint64_t now);
-  void reclassified(size_t from, size_t to, uint64_t time);
+  void reclassified(size_t from, size_t to, uint64_t time, uint64_t now);
 
   void advance(uint64_t now) { open_.advance(now); }
 
@@ -79,9 +91,20 @@ class survival_model {
   const learned& known(size_t of_class) const { return classes_[of_class] ? *classes_[of_class] : *general_; }
   void end(size_t of_class, uint64_t time, uint64_t now, bool by_return);
   void forget_the_past();
-  void refresh_leaning(std::vector<counts>& each);
+  /// `pooled`: those of a pool contain its members', those of a sort that tells are of all of it.
+  void refresh_all(const std::vector<counts>& pooled);
+  void refresh_leaning(const std::vector<counts>& pooled);
+  void refresh_members(const std::vector<counts>& pooled, const bins& general);
+  void foresee();
+  void foresee(size_t pool, double delay_seconds);
+  bool in_pool(size_t of_class) const { return pool_of_[of_class] != of_class; }
+  bool tells(size_t of_class) const { return in_pool(of_class) && of_class - pool_of_[of_class] >= telling_; }
+  bool has_members(size_t of_class) const {
+    return of_class + 1 < pool_of_.size() && pool_of_[of_class + 1] == of_class;
+  }
 
   std::vector<size_t> pool_of_;
+  size_t telling_;
   const survival_model* broader_;
   std::vector<std::unique_ptr<learned>> classes_; ///< null until in use
   std::unique_ptr<learned> general_;              ///< all classes together; has no counts of its own
@@ -89,6 +112,7 @@ class survival_model {
   size_t in_use_ = 0;
   open_ages open_;
   double ended_ = 0;
+  double told_ = 0, told_seconds_ = 0; ///< uses that moved from a pool to a member, and how long that took
 };
 
 } // namespace terrace

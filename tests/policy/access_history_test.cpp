@@ -65,9 +65,10 @@ TEST(UseHistory, LearnsHowARequestEnded) {
   told({.output_tokens = 40}, middling_answer);
   told({.output_tokens = 300}, long_answer);
   told({.output_tokens = 300, .reason = finish_reason::tool_call}, tool_call);
-  told({.reason = finish_reason::tool_call, .think_time_ns = 14'000'000'000}, soon);
-  told({.think_time_ns = 15'000'000'000}, later);
-  told({.think_time_ns = 60'000'000'000}, late);
+  // The request began a second before it ended.
+  told({.reason = finish_reason::tool_call, .think_time_ns = 13'500'000'000}, expected_after(14));
+  told({.think_time_ns = 15'500'000'000}, expected_after(16));
+  told({.think_time_ns = 600'000'000'000}, expected_after(512));
   told({.session_closed = true, .think_time_ns = 0}, closed);
 }
 
@@ -90,6 +91,35 @@ TEST(UseHistory, WhatIsToldToCloseAndComesBackAllTheSameIsKept) {
   const survival_model& model = *tracker.model();
   EXPECT_GT(model.value(access_history::class_for({.added = 2, .how = request_ending::closed}), 0),
             2 * model.value(access_history::class_for({.added = 2}), 0));
+}
+
+TEST(UseHistory, ExpectedTimesAreOfOneStepUpToTheirDouble) {
+  EXPECT_EQ(expected_after(0), request_ending::expected);
+  EXPECT_EQ(expected_after(1), request_ending::expected);
+  EXPECT_NE(expected_after(2), expected_after(1));
+  EXPECT_EQ(expected_after(64), expected_after(127));
+  EXPECT_NE(expected_after(64), expected_after(63));
+  EXPECT_EQ(static_cast<size_t>(expected_after(~uint64_t{0})), request_endings - 1);
+}
+
+TEST(UseHistory, KeepsRatherWhatIsExpectedSooner) {
+  // Every other conversation returns after 100 s, the others after 400 s, and the clients say so.
+  learner test;
+  std::vector<request_number> requests;
+  for (uint64_t n = 1; n < 4'000; ++n) {
+    auto told = [&](uint64_t begun) { return begun % 2 == 0 ? uint64_t{100} : uint64_t{400}; };
+    for (uint64_t began : {n - std::min<uint64_t>(n, 100), n - std::min<uint64_t>(n, 400)})
+      if (began != 0 && began + told(began) == n)
+        test.request({began, began + 100'000}, n);
+    auto request = test.request({n}, n);
+    test.end(request, {.think_time_ns = told(n) * 1'000'000'000}, n);
+  }
+  auto value = [&](uint64_t seconds, uint64_t age) {
+    return test.tracker.model()->value(
+        access_history::class_for({.added = 1, .how = expected_after(seconds)}), age * 954);
+  };
+  EXPECT_GT(value(100, 0), 2 * value(400, 0));
+  EXPECT_GT(value(400, 300), 2 * value(400, 0)) << "its time comes";
 }
 
 TEST(UseHistory, LeavesWhatALaterRequestUsedToThat) {

@@ -1,5 +1,5 @@
-// kmg against a list: the kind of each resident's last use is determined anew, all residents are compared, and the one
-// of least value leaves. Values are the model's, which survival_model_test.cpp examines.
+// kmg against a list: the kind of each resident's last use is determined anew, all residents are compared, and the oldest
+// leaves, or the one of least value if that is clearly less. Values are the model's, which survival_model_test.cpp examines.
 #include "tests/policy/policy_contract.hpp"
 #include "tests/support/seed.hpp"
 
@@ -37,19 +37,24 @@ struct naive_kmg {
     c.last = tick;
   }
   uint64_t victim(const survival_model& model, uint64_t tick) const {
-    auto worth = [&](const auto& entry) {
-      const known_chunk& c = entry.second;
+    auto value = [&](const known_chunk& c) {
       auto kind = c.kind;
       kind.uses = std::min(kind.uses, access_history::count_max);
-      return std::tuple(!c.resident, model.value(access_history::class_for(kind), tick - c.last), c.last);
+      return model.value(access_history::class_for(kind), tick - c.last);
     };
-    return std::min_element(chunks.begin(), chunks.end(),
-                            [&](const auto& a, const auto& b) { return worth(a) < worth(b); })
-        ->first;
+    auto first_by = [&](auto rank) {
+      return *std::min_element(chunks.begin(), chunks.end(), [&](const auto& a, const auto& b) {
+        return std::tuple(!a.second.resident, rank(a.second)) <
+               std::tuple(!b.second.resident, rank(b.second));
+      });
+    };
+    auto least = first_by([&](const known_chunk& c) { return std::tuple(value(c), c.last); });
+    auto oldest = first_by([&](const known_chunk& c) { return c.last; });
+    return value(oldest.second) <= 1.25F * value(least.second) ? oldest.first : least.first;
   }
 };
 
-TEST(KmgReference, NamesTheChunkOfLeastValue) {
+TEST(KmgReference, NamesTheOldestUnlessAnotherIsClearlyWorthLess) {
   uint64_t seed = test_seed();
   SCOPED_TRACE(seed_text(seed));
   std::mt19937_64 random(seed);
@@ -90,7 +95,7 @@ TEST(KmgReference, NamesTheChunkOfLeastValue) {
       if (number % 3 == 1)
         outcome.reason = finish_reason::tool_call;
       tracker.end_request(request, outcome, now);
-      if (auto how = ending_of(outcome); how != request_ending::untold)
+      if (auto how = ending_of(outcome, {}); how != request_ending::untold)
         expected.chunks[number].kind.how = how;
     }
     if (capacity > 1) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <random>
 #include <set>
 
@@ -66,7 +67,7 @@ constexpr uint64_t second = 954; // ticks
 /// Ten uses at 0: four return after 1.2 s (bin 1), two after 3 s (bin 4), one is forgotten after 2 s (bin 3), three are
 /// still open after 5 s (bin 6).
 survival_model ten_uses() {
-  survival_model model({0, 1});
+  survival_model model(survival_model::families{{0, 1}});
   uint64_t start = 1'000'000;
   model.advance(start);
   for (int i = 0; i < 10; ++i)
@@ -97,16 +98,46 @@ TEST(SurvivalModel, CountsWhoReachedEachAgeWithTheOpenAndTheForgotten) {
   EXPECT_EQ(model.returns(0)[4], 2);
 }
 
-TEST(SurvivalModel, ShrinksEachBinTowardsAllClassesScaledByOneFactor) {
+TEST(SurvivalModel, ShrinksEachBinTowardsAllClassesScaledByTheFactorOfAgesNearIt) {
   auto model = ten_uses();
-  double general_1 = 4.02 / 11, general_4 = 2.02 / 6;
-  // Bins 0, 2, 3, 5 and 6 were reached too, by 10, 6, 6, 3 and 3.
-  double expected = 10 * general_1 + 5 * general_4 + 10 * 0.02 / 11 + 6 * 0.02 / 7 + 6 * 0.02 / 7 +
-                    3 * 0.02 / 4 + 3 * 0.02 / 4;
-  double factor = (6.0 + 50) / (expected + 50);
-  EXPECT_NEAR(model.chance(0)[1], (4 + 1000 * factor * general_1) / (10 + 1000), 1e-9);
-  EXPECT_NEAR(model.chance(0)[4], (2 + 1000 * factor * general_4) / (5 + 1000), 1e-9);
-  EXPECT_NEAR(model.chance(1)[1], general_1, 1e-9); // never seen: all classes as they are
+  std::array<double, 7> returns{0, 4, 0, 0, 2, 0, 0}, reached{10, 10, 6, 6, 5, 3, 3}, general;
+  for (size_t bin = 0; bin < general.size(); ++bin)
+    general[bin] = (returns[bin] + 0.02) / (reached[bin] + 1);
+  auto factor = [&](size_t at) {
+    double seen = 50, expected = 50;
+    for (size_t bin = 0; bin < general.size(); ++bin) {
+      double weight = std::pow(0.7, bin > at ? bin - at : at - bin);
+      seen += weight * returns[bin];
+      expected += weight * reached[bin] * general[bin];
+    }
+    return seen / expected;
+  };
+  EXPECT_NEAR(model.chance(0)[1], (4 + 4000 * factor(1) * general[1]) / (10 + 4000), 1e-9);
+  EXPECT_NEAR(model.chance(0)[4], (2 + 4000 * factor(4) * general[4]) / (5 + 4000), 1e-9);
+  EXPECT_NEAR(model.chance(1)[1], general[1], 1e-9); // never seen: all classes as they are
+}
+
+TEST(SurvivalModel, ThoseWhoDidNotReturnForLongAreAlike) {
+  // Nine of ten uses of class 0 return at once, one of ten of class 1; of the rest of both a quarter returns much later.
+  survival_model model(survival_model::families{{0, 1}});
+  uint64_t start = 1'000'000, soon = second, late = 100 * second;
+  model.advance(start);
+  for (int i = 0; i < 2'000; ++i)
+    model.opened(i % 2 == 0 ? 0 : 1, start);
+  model.advance(start + soon);
+  for (int i = 0; i < 900; ++i)
+    model.returned(0, start, start + soon);
+  for (int i = 0; i < 100; ++i)
+    model.returned(1, start, start + soon);
+  model.advance(start + late);
+  for (int i = 0; i < 25; ++i)
+    model.returned(0, start, start + late);
+  for (int i = 0; i < 225; ++i)
+    model.returned(1, start, start + late);
+  model.advance(start + 2 * late);
+  model.refresh();
+  EXPECT_GT(model.value(0, 0), 2 * model.value(1, 0));
+  EXPECT_LT(model.value(0, 50 * second), 1.2 * model.value(1, 50 * second));
 }
 
 TEST(SurvivalModel, ValuesAFreshUseByItsLikelyReturnAndAnOldOneLittle) {
@@ -122,22 +153,22 @@ TEST(SurvivalModel, ValuesAFreshUseByItsLikelyReturnAndAnOldOneLittle) {
 }
 
 TEST(SurvivalModel, WithoutDataTheYoungestUsesAreWorthMost) {
-  survival_model model({0});
+  survival_model model(survival_model::families{{0}});
   for (int bin = 1; bin < age_bins::count; ++bin)
     EXPECT_LT(model.value(0, age_bins::edge(bin)), model.value(0, age_bins::edge(bin - 1))) << "bin " << bin;
 }
 
 TEST(SurvivalModel, MovesAnOpenUseToItsClassOnceThatIsKnown) {
-  survival_model model({0, 1});
+  survival_model model(survival_model::families{{0, 1}});
   model.advance(5'000);
   model.opened(0, 5'000);
-  model.reclassified(0, 1, 5'000);
+  model.reclassified(0, 1, 5'000, 5'000);
   EXPECT_EQ(model.reached(0)[0], 0);
   EXPECT_EQ(model.reached(1)[0], 1);
 }
 
 TEST(SurvivalModel, MakesAPoolOfItsOwnUsesAndItsMembersAndLetsThemLeanOnIt) {
-  survival_model model({0, 0, 0, 3});
+  survival_model model(survival_model::families{{0, 0, 0, 3}});
   uint64_t start = 1'000'000, age = second * 12 / 10;
   model.advance(start);
   for (size_t c : {0, 1, 1, 2, 2, 2, 3, 3, 3, 3})
@@ -149,20 +180,24 @@ TEST(SurvivalModel, MakesAPoolOfItsOwnUsesAndItsMembersAndLetsThemLeanOnIt) {
   model.refresh();
   ASSERT_EQ(age_bins::of(age), 1);
   // All classes: 10 reached bin 1, 2 returned in it. The pool has 6 of these, and the same 2.
-  double none = 0.02 / 11, general = 2.02 / 11;
-  double pool_factor = (2.0 + 50) / (6 * none + 6 * general + 50);
-  double pool = (2 + 1000 * pool_factor * general) / (6 + 1000);
-  EXPECT_NEAR(model.chance(0)[1], pool, 1e-9);
-  double pool_before = 1000 * pool_factor * none / (6 + 1000);
-  double sort_factor = 50.0 / (3 * pool_before + 3 * pool + 50); // it is the only one of its sort
-  double never_factor = 50.0 * sort_factor / (3 * pool_before + 3 * pool + 50);
-  EXPECT_NEAR(model.chance(2)[1], 1000 * never_factor * pool / (3 + 1000), 1e-9);
-  EXPECT_GT(model.chance(1)[1], pool);
-  EXPECT_LT(model.chance(3)[1], general); // it leans on all
+  using two_bins = std::array<double, 2>;
+  auto lean = [](double uses, double returns, const two_bins& on, double before) -> two_bins {
+    double factor_0 = (0.7 * returns + 50 * before) / (uses * (on[0] + 0.7 * on[1]) + 50);
+    double factor_1 = (returns + 50 * before) / (uses * (on[1] + 0.7 * on[0]) + 50);
+    return {4000 * factor_0 * on[0] / (uses + 4000), (returns + 4000 * factor_1 * on[1]) / (uses + 4000)};
+  };
+  two_bins general{0.02 / 11, 2.02 / 11};
+  auto all_pools = lean(6, 2, general, 1); // it is the only one
+  auto pool = lean(6, 2, all_pools, 1);
+  EXPECT_NEAR(model.chance(0)[1], pool[1], 1e-9);
+  double sort_factor = 50.0 / (3 * pool[0] + 3 * pool[1] + 50); // it is the only one of its sort
+  EXPECT_NEAR(model.chance(2)[1], lean(3, 0, pool, sort_factor)[1], 1e-9);
+  EXPECT_GT(model.chance(1)[1], pool[1]);
+  EXPECT_LT(model.chance(3)[1], general[1]); // it leans on all
 }
 
 TEST(SurvivalModel, ClassesThatWereNeverUsedAreWorthWhatTheirPoolIsAndTakeNothing) {
-  survival_model model({0, 0, 2, 2});
+  survival_model model(survival_model::families{{0, 0, 2, 2}});
   uint64_t start = 1'000'000, age = second * 12 / 10;
   EXPECT_EQ(model.classes_in_use(), 0U);
   size_t empty = model.bytes();
@@ -178,9 +213,54 @@ TEST(SurvivalModel, ClassesThatWereNeverUsedAreWorthWhatTheirPoolIsAndTakeNothin
   EXPECT_GT(model.value(1, 0), model.value(0, 0));
   EXPECT_LT(model.bytes(), empty + 10'000);
   size_t before = model.bytes();
-  model.reclassified(1, 3, start);
+  model.reclassified(1, 3, start, start + age);
   EXPECT_GT(model.bytes(), before);
   EXPECT_EQ(model.reached(3)[0], 1);
+}
+
+TEST(SurvivalModel, MembersOfASortThatTellsHaveOneEstimate) {
+  // Pools 0 and 2; their members 1 and 3 are of the sort. Uses of 1 return, those of both pools do not.
+  for (size_t telling : {1, 2}) {
+    survival_model model({{0, 0, 2, 2}, telling});
+    uint64_t start = 1'000'000;
+    model.advance(start);
+    for (int i = 0; i < 10'000; ++i)
+      for (size_t c : {0, 1, 2})
+        model.opened(c, start);
+    model.opened(3, start);
+    model.advance(start + second);
+    for (int i = 0; i < 10'000; ++i)
+      model.returned(1, start, start + second);
+    model.advance(start + 2 * second);
+    model.refresh();
+    if (telling == 1)
+      EXPECT_GT(model.value(3, 0), 0.8 * model.value(1, 0));
+    else
+      EXPECT_LT(model.value(3, 0), 0.8 * model.value(1, 0));
+  }
+}
+
+TEST(SurvivalModel, AUseIsWorthMoreWhileItIsToBeToldThatMostAreNotWorthIt) {
+  // A tenth of the uses returns after a minute, and after two seconds it is known which. All others never do.
+  survival_model model({{0, 0, 0}, 1}), untold({{0, 0, 0}, 1});
+  uint64_t time = 1'000'000;
+  for (int round = 0; round < 100; ++round, time += 100 * second)
+    for (survival_model* of : {&model, &untold}) {
+      of->advance(time);
+      for (int i = 0; i < 100; ++i)
+        of->opened(0, time);
+      of->advance(time + 2 * second);
+      for (int i = 0; i < 100 && of == &model; ++i)
+        of->reclassified(0, i < 10 ? 1 : 2, time, time + 2 * second);
+      of->advance(time + 60 * second);
+      for (int i = 0; i < 10; ++i)
+        of->returned(of == &model ? 1 : 0, time, time + 60 * second);
+      of->advance(time + 99 * second);
+    }
+  model.refresh();
+  untold.refresh();
+  EXPECT_GT(model.value(0, 0), 2 * untold.value(0, 0));
+  EXPECT_LT(model.value(0, 10 * second), 2 * untold.value(0, 10 * second)) << "by then it would be known";
 }
 
 } // namespace
