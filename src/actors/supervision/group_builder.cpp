@@ -28,10 +28,6 @@ tier_arguments tier_of(tier_kind kind, const tier_plan& plan, std::unique_ptr<al
   return arguments;
 }
 
-} // namespace
-
-namespace {
-
 /// Between tiers that are not neighbours: what `further` has need not be brought from `above` to host memory, and it gets what is
 /// if it gets what is stored there.
 void introduce(const tier_parts& above, const tier_parts& further) {
