@@ -59,10 +59,10 @@ class copy_line::object_work final : public job {
   size_t next_ = 0;
 };
 
-void copy_line::push(const context_ptr& context, std::unique_ptr<job> what) {
+void copy_line::push(const context_ptr& context, std::unique_ptr<job> what, bool later) {
   uint64_t cost = what->next_cost();
-  bool ahead = context && context->ahead;
-  (ahead ? ahead_ : line_).push(flow_of(context), {flow_of(context), std::move(what)}, cost);
+  later = later || (context && context->ahead);
+  (later ? later_ : line_).push(flow_of(context), {flow_of(context), std::move(what)}, cost);
 }
 
 void copy_line::add(copy_request what, std::function<void(copy_answer)> answer) {
@@ -72,7 +72,8 @@ void copy_line::add(copy_request what, std::function<void(copy_answer)> answer) 
 
 void copy_line::add(seal_request what, std::function<void(seal_answer)> answer) {
   context_ptr context = what.context;
-  push(context, std::make_unique<object_work<seal_request, seal_answer>>(std::move(what), std::move(answer)));
+  push(context, std::make_unique<object_work<seal_request, seal_answer>>(std::move(what), std::move(answer)),
+       true);
 }
 
 void copy_line::add(check_request what, std::function<void(check_answer)> answer) {
@@ -82,9 +83,9 @@ void copy_line::add(check_request what, std::function<void(check_answer)> answer
 }
 
 void copy_line::serve() {
-  bool ahead = line_.empty() || passed_over_ == patience;
-  passed_over_ = ahead || ahead_.empty() ? 0 : passed_over_ + 1;
-  auto& line = ahead ? ahead_ : line_;
+  bool later = line_.empty() || passed_over_ == patience;
+  passed_over_ = later || later_.empty() ? 0 : passed_over_ + 1;
+  auto& line = later ? later_ : line_;
   entry next = line.pop();
   if (next.what->go_on(slice_cost)) {
     next.what->finish();

@@ -19,7 +19,8 @@ class copy_line {
  public:
   /// Cost of a slice: 100 us of copying.
   static constexpr uint64_t slice_cost = 1 << 20;
-  /// Work for prefetches (`request_context::ahead`) is done while nobody else waits, and after so many slices of others.
+  /// Work for prefetches (`request_context::ahead`), and for what is written to a tier below, of which most has been answered
+  /// already, is done while nobody else waits, and after so many slices of others.
   static constexpr uint32_t patience = 8;
 
   /// `piece_bytes`: bytes copied between checks of a request's context.
@@ -44,8 +45,8 @@ class copy_line {
     return bytes;
   }
 
-  bool empty() const { return line_.empty() && ahead_.empty(); }
-  bool has_one() const { return line_.size() + ahead_.size() == 1; }
+  bool empty() const { return line_.empty() && later_.empty(); }
+  bool has_one() const { return line_.size() + later_.size() == 1; }
 
   /// Does a slice of the request whose turn it is, and answers it if that was the last. Must not be empty.
   void serve();
@@ -68,12 +69,12 @@ class copy_line {
     std::unique_ptr<job> what;
   };
 
-  void push(const context_ptr& context, std::unique_ptr<job> what);
+  void push(const context_ptr& context, std::unique_ptr<job> what, bool later = false);
 
   uint64_t piece_bytes_;
   fair_queue<entry> line_{slice_cost};
-  fair_queue<entry> ahead_{slice_cost}; ///< of demand
-  uint32_t passed_over_ = 0;            ///< slices since one of `ahead_`, while it waits
+  fair_queue<entry> later_{slice_cost};
+  uint32_t passed_over_ = 0; ///< slices since one of `later_`, while it waits
 };
 
 } // namespace terrace

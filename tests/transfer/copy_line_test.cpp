@@ -191,6 +191,15 @@ TEST_F(CopyLine, WorkAheadOfDemandIsDoneAfterOthersButDoesNotStarve) {
   EXPECT_EQ(done[copy_line::patience], 1u);
 }
 
+TEST_F(CopyLine, ObjectsAreSealedAfterOthersButDoNotStarve) {
+  work<seal_request, seal_answer>({1, 1}, 1);
+  for (size_t i = 0; i < copy_line::patience + 2; ++i)
+    copy({1, 2}, mebibyte / 2, mebibyte / 2);
+  drain();
+  ASSERT_EQ(done.size(), copy_line::patience + 3);
+  EXPECT_EQ(done[copy_line::patience], 1u);
+}
+
 TEST_F(CopyLine, AnEndedRequestIsAnsweredInItsTurn) {
   copy_request request;
   request.context = std::make_shared<request_context>();
