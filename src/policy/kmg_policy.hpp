@@ -31,7 +31,7 @@ class kmg_policy : public eviction_policy {
 
  private:
   static constexpr size_t draws = 64;
-  static constexpr float close = 1.25F; ///< values within this factor decide nothing
+  static constexpr float close = 1.1F; ///< values within this factor decide nothing
   struct worth {
     float value;
     uint32_t stamp;

@@ -50,7 +50,7 @@ struct naive_kmg {
     };
     auto least = first_by([&](const known_chunk& c) { return std::tuple(value(c), c.last); });
     auto oldest = first_by([&](const known_chunk& c) { return c.last; });
-    return value(oldest.second) <= 1.25F * value(least.second) ? oldest.first : least.first;
+    return value(oldest.second) <= 1.1F * value(least.second) ? oldest.first : least.first;
   }
 };
 
