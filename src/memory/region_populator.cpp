@@ -90,6 +90,18 @@ void region_populator::add(std::weak_ptr<const client_region> region) noexcept {
   more_.notify_one();
 }
 
+void region_populator::after_slice(std::function<void()> work) noexcept {
+  try {
+    std::lock_guard held(lock_);
+    if (in_slice_) {
+      after_.push_back(std::move(work));
+      return;
+    }
+  } catch (const std::bad_alloc&) { // rather too early
+  }
+  work();
+}
+
 void region_populator::work_off() {
   std::unique_lock held(lock_);
   for (;;) {
@@ -98,9 +110,19 @@ void region_populator::work_off() {
       return;
     auto region = std::move(line_.front());
     line_.pop_front();
+    in_slice_ = true;
     held.unlock();
     bool more = work(region);
     held.lock();
+    in_slice_ = false;
+    while (!after_.empty()) {
+      auto next = std::move(after_.front());
+      after_.pop_front();
+      held.unlock();
+      next();
+      next = nullptr;
+      held.lock();
+    }
     if (more && !ending_)
       line_.push_back(std::move(region));
     waiting_.store(line_.size(), std::memory_order_relaxed);

@@ -37,7 +37,11 @@ class region_populator {
   /// A pass over the region, after those that wait. It must not be waiting already.
   void add(std::weak_ptr<const client_region> region) noexcept;
 
-  /// Drops what waits and ends the thread, after a slice at most.
+  /// Runs `work` when the slice in progress is over, and its region is no longer held for it. At once, on the calling thread, if
+  /// none is in progress.
+  void after_slice(std::function<void()> work) noexcept;
+
+  /// Drops the regions that wait and ends the thread, after a slice at most.
   void finish();
 
   uint64_t populated_bytes() const { return populated_bytes_.load(std::memory_order_relaxed); }
@@ -49,8 +53,10 @@ class region_populator {
   void work_off();
   bool work(const std::weak_ptr<const client_region>& region);
 
-  std::mutex lock_; ///< protects the two below
+  std::mutex lock_; ///< protects the following
   std::deque<std::weak_ptr<const client_region>> line_;
+  std::deque<std::function<void()>> after_; ///< the slice in progress
+  bool in_slice_ = false;
   bool ending_ = false;
   std::condition_variable more_;
   std::atomic<uint64_t> populated_bytes_{0};

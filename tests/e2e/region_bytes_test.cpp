@@ -114,7 +114,8 @@ void freeze(const daemon_under_test& daemon, uint64_t more) {
 TEST(RegionBytes, WithoutAddressSpaceOnlyTheRequestThatNeedsItFails) {
   if (test::sanitized())
     GTEST_SKIP() << "sanitizers need address space of their own";
-  daemon_under_test daemon;
+  // More than the stack of a thread that ends meanwhile gives back.
+  daemon_under_test daemon({.connection = "staging_bytes = \"64MiB\"\n"});
   tester witness(daemon.socket(), "witness"), client(daemon.socket(), "client");
   auto chain = chain_of(1, 4);
   witness.store(chain);
@@ -125,7 +126,7 @@ TEST(RegionBytes, WithoutAddressSpaceOnlyTheRequestThatNeedsItFails) {
   auto other = chain_of(2, 2);
   auto staged =
       client->reserve({.in = client.space(), .what = client::prefix::of_digests(other)}, patiently());
-  ASSERT_FALSE(staged); // staging memory has 8 MiB
+  ASSERT_FALSE(staged); // staging memory has 64 MiB
   EXPECT_EQ(staged.error().code, errc::no_space) << staged.error().text;
   EXPECT_EQ(client.load_and_check(chain), 4U);
   EXPECT_EQ(witness.load_and_check(chain), 4U);

@@ -136,6 +136,25 @@ TEST(RegionPopulator, DoesNotKeepARegion) {
   populator.what->finish();
 }
 
+/// Whoever wants the bytes of a region that has ended need not find it held for a slice.
+TEST(RegionPopulator, TellsWhenItHoldsARegionNoLonger) {
+  auto populator = std::make_shared<region_populator>();
+  for (int round = 0; round < 200; ++round) {
+    auto fd = sealed_memory(region_bytes);
+    write_pages(fd.get(), 0, 16);
+    auto region = client_region::open(std::move(fd), region_bytes, {{}, nullptr, populator}).value();
+    std::weak_ptr<const client_region> weak = region;
+    region.reset();
+    std::promise<bool> ended;
+    populator->after_slice([&] { ended.set_value(weak.expired()); });
+    EXPECT_TRUE(ended.get_future().get());
+  }
+  populator->finish();
+  bool ran = false;
+  populator->after_slice([&ran] { ran = true; });
+  EXPECT_TRUE(ran);
+}
+
 TEST(RegionPopulator, MapsRegionsFromTheirRegistrationOn) {
   auto populator = std::make_shared<region_populator>();
   auto fd = sealed_memory(region_bytes);

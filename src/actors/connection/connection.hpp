@@ -308,9 +308,7 @@ class connection {
   /// Called on any thread, runs `work` on the connection's, unless it has ended.
   std::function<void()> on_any_thread(std::function<void()> work);
   /// Continues with `work` when everything that is being unmapped by now has been, or the request ends.
-  void resume_after_teardown(const request& what, std::function<void()> work) {
-    resume_after(environment_->teardown, what, std::move(work));
-  }
+  void resume_after_teardown(const request& what, std::function<void()> work);
   /// The same for leases on many objects that have ended by now.
   void resume_after_lease_ends(const request& what, std::function<void()> work) {
     resume_after(group().lease_ends, what, std::move(work));
@@ -387,6 +385,7 @@ class connection {
   std::function<void()> as_part_of(const request& what, std::function<void()> work);
   void sweep();
   void resume_after(const teardown_ptr& line, const request& what, std::function<void()> work);
+  std::function<void()> marked_work(const request& what, std::function<void()> work);
   void resume_ended();
   void wait_for_room(const request& what, uint64_t bytes, std::function<void()> then);
   void take_room();

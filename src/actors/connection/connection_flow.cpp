@@ -232,18 +232,34 @@ std::function<void()> connection::as_part_of(const request& what, std::function<
   };
 }
 
-void connection::resume_after(const teardown_ptr& line, const request& what, std::function<void()> work) {
-  if (!line) {
-    resume(what, std::move(work));
+/// What the populator has in hand is unmapped when it lets go of it.
+void connection::resume_after_teardown(const request& what, std::function<void()> work) {
+  const teardown_ptr& line = environment_->teardown;
+  if (!line || !environment_->populator) {
+    resume_after(line, what, std::move(work));
     return;
   }
+  auto marked = marked_work(what, std::move(work));
+  environment_->populator->after_slice(
+      [line, marked = std::move(marked)]() mutable { line->run(std::move(marked)); });
+}
+
+void connection::resume_after(const teardown_ptr& line, const request& what, std::function<void()> work) {
+  if (line)
+    line->run(marked_work(what, std::move(work)));
+  else
+    resume(what, std::move(work));
+}
+
+/// What another thread runs when the request may go on.
+std::function<void()> connection::marked_work(const request& what, std::function<void()> work) {
   auto shared = std::make_shared<std::function<void()>>(as_part_of(what, std::move(work)));
   after_teardown_.add(what.context, shared);
-  line->run([owner = caf::actor_cast<caf::actor_addr>(self_), shared]() mutable {
+  return [owner = caf::actor_cast<caf::actor_addr>(self_), shared]() mutable {
     if (auto there = caf::actor_cast<connection_actor>(owner))
       caf::anon_send(there,
-                     resume_notice{std::move(shared)}); // what it owns must not end on the teardown's thread
-  });
+                     resume_notice{std::move(shared)}); // what it owns must not end on the other thread
+  };
 }
 
 void connection::resume(const request& what, std::function<void()> work) {

@@ -8,6 +8,7 @@
 #include "tier/object_notices.hpp"
 #include "transfer/store_window.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace terrace::actors {
@@ -180,8 +181,10 @@ task<result<bool>> reserve_values(Self self, const value_subject& of, reserved_v
     auto space = co_await ask<acquire_answer>(self, host, std::move(wanted), "host tier");
     if (auto failure = failure_in(space); failure.code != errc::ok)
       co_return tl::unexpected(failure);
-    // Held: somebody wrote it when the request came, and had written it when there was space.
-    if (!space->any(acquired_state::pending) && !space->any(acquired_state::held)) {
+    // Held, or absent: somebody wrote it when the request came, and had written it, or given it up, when there was space.
+    bool whole = std::all_of(space->states.begin(), space->states.end(),
+                             [](acquired_state state) { return state == acquired_state::reserved; });
+    if (whole) {
       into.space = std::move(*space);
       break;
     }
