@@ -180,5 +180,31 @@ TEST_F(RespValues, AClientSeesItsOwnLastValueWhateverOthersDo) {
   EXPECT_EQ(wrong, 0);
 }
 
+// Who finds one of several keys being written gives the others up: whoever waited for those has no space for them yet.
+TEST_F(RespValues, AKeyThatIsGivenUpIsWrittenIntoSpaceOfItsOwn) {
+  start(64 * mebibyte);
+  constexpr unsigned shared_keys = 6, all_clients = 6;
+  std::vector<std::thread> clients;
+  std::atomic<int> wrong{0};
+  for (unsigned c = 0; c < all_clients; ++c)
+    clients.emplace_back([&, c] {
+      resp_client client(door());
+      std::string own = "own" + std::to_string(c);
+      for (unsigned i = 0; i < 300; ++i) {
+        auto value = value_of(80, 1000 * c + i);
+        std::string all = resp_call({"SET", own, value});
+        for (unsigned k = 0; k < shared_keys; ++k)
+          all += resp_call({"SET", "shared" + std::to_string((k + c * i) % shared_keys), value});
+        client.send(all + resp_call({"GET", own}));
+        for (unsigned reply = 0; reply < 1 + shared_keys; ++reply)
+          wrong += client.reply() == "OK" ? 0 : 1;
+        wrong += client.reply() == value ? 0 : 1;
+      }
+    });
+  for (std::thread& client : clients)
+    client.join();
+  EXPECT_EQ(wrong, 0);
+}
+
 } // namespace
 } // namespace terrace::e2e
