@@ -114,8 +114,7 @@ void freeze(const daemon_under_test& daemon, uint64_t more) {
 TEST(RegionBytes, WithoutAddressSpaceOnlyTheRequestThatNeedsItFails) {
   if (test::sanitized())
     GTEST_SKIP() << "sanitizers need address space of their own";
-  // More than the stack of a thread that ends meanwhile gives back.
-  daemon_under_test daemon({.connection = "staging_bytes = \"64MiB\"\n"});
+  daemon_under_test daemon;
   tester witness(daemon.socket(), "witness"), client(daemon.socket(), "client");
   auto chain = chain_of(1, 4);
   witness.store(chain);
@@ -124,9 +123,10 @@ TEST(RegionBytes, WithoutAddressSpaceOnlyTheRequestThatNeedsItFails) {
   ASSERT_FALSE(region);
   EXPECT_EQ(region.error().code, errc::no_space) << region.error().text;
   auto other = chain_of(2, 2);
+  freeze(daemon, 4 * mebibyte); // a thread of the start may have ended, and given its stack back
   auto staged =
       client->reserve({.in = client.space(), .what = client::prefix::of_digests(other)}, patiently());
-  ASSERT_FALSE(staged); // staging memory has 64 MiB
+  ASSERT_FALSE(staged); // staging memory has 8 MiB
   EXPECT_EQ(staged.error().code, errc::no_space) << staged.error().text;
   EXPECT_EQ(client.load_and_check(chain), 4U);
   EXPECT_EQ(witness.load_and_check(chain), 4U);
