@@ -153,9 +153,9 @@ TEST_F(DiskAdmission, WhatIsFreeOnAPathThatIsOutIsNoRoom) {
   load(72, 8);
   ASSERT_FALSE(service->reads(1));
   forget(disk_tier(), 72, 8);
-  for (uint64_t first = 0; first < 72; first += 8)
+  forget_host(72, 8);
+  for (uint64_t first = 0; first < 80; first += 8)
     EXPECT_EQ(store(first, 8).stored_chunks, 8u);
-  store(72, 8);
   auto full = report(disk_tier());
   ASSERT_LT(full.room_bytes, physical);
   ASSERT_GT(full.usage.free_bytes, 40 * physical);
