@@ -7,22 +7,19 @@ import tempfile
 import unittest
 from typing import Any
 
-import terrace
-from daemon import PATIENCE, Daemon
+from daemon import Daemon
 from volume import damage
-from waiting import until
 
 if importlib.util.find_spec("lmcache") is None:
     raise unittest.SkipTest("LMCache is not installed here")
 
+from lmcache_case import OverTerrace
 from lmcache_server import CHUNK_BYTES, CHUNKS, LmcacheServer, free_port
 
 PASSWORD = "secret of a test"
 
 
-class LmcacheOverResp(unittest.TestCase):
-    server: Daemon
-    first: LmcacheServer
+class LmcacheOverResp(OverTerrace):
     adapter: dict[str, Any]
 
     @classmethod
@@ -39,22 +36,6 @@ class LmcacheOverResp(unittest.TestCase):
         cls.await_disk()
         cls.first = LmcacheServer(cls.adapter).ready()
         cls.addClassCleanup(lambda: cls.first.kill())
-
-    @classmethod
-    def await_disk(cls) -> None:
-        until(lambda: all(tier.state == "ready" for tier in cls.tiers().values()))
-
-    @classmethod
-    def tiers(cls) -> dict[str, terrace.status.TierStatus]:
-        with terrace.connect(cls.server.socket, observes=True, timeout=PATIENCE) as observer:
-            return {tier.tier: tier for tier in observer.status(timeout=PATIENCE).groups[0].tiers}
-
-    def stored(self, prompt: int) -> list[str]:
-        """By the server, and on Terrace's disk."""
-        before = self.tiers()["disk"].objects
-        sums = self.first.store(prompt)
-        until(lambda: self.tiers()["disk"].objects >= before + CHUNKS)
-        return sums
 
     def test_what_left_the_first_level_comes_back(self) -> None:
         right = self.stored(1)

@@ -13,13 +13,11 @@ from waiting import until
 if importlib.util.find_spec("lmcache") is None:
     raise unittest.SkipTest("LMCache is not installed here")
 
+from lmcache_case import OverTerrace
 from lmcache_server import CHUNK_BYTES, CHUNKS, LmcacheServer, connector
 
 
-class LmcacheSecondLevel(unittest.TestCase):
-    server: Daemon
-    first: LmcacheServer
-
+class LmcacheSecondLevel(OverTerrace):
     @classmethod
     def setUpClass(cls) -> None:
         cls.server = Daemon(host_bytes=64 << 20, disk_bytes=256 << 20)
@@ -31,24 +29,6 @@ class LmcacheSecondLevel(unittest.TestCase):
         cls.stored(0)
         cls.first.forget()
         cls.first.load(0)  # from Terrace: it has all its connections now
-
-    @classmethod
-    def await_disk(cls) -> None:
-        with terrace.connect(cls.server.socket, observes=True, timeout=PATIENCE) as observer:
-            until(lambda: all(tier.state == "ready" for tier in observer.status(timeout=PATIENCE).groups[0].tiers))
-
-    @classmethod
-    def tiers(cls) -> dict[str, terrace.status.TierStatus]:
-        with terrace.connect(cls.server.socket, observes=True, timeout=PATIENCE) as observer:
-            return {tier.tier: tier for tier in observer.status(timeout=PATIENCE).groups[0].tiers}
-
-    @classmethod
-    def stored(cls, prompt: int) -> list[str]:
-        """By the server, and on Terrace's disk."""
-        before = cls.tiers()["disk"].objects
-        sums = cls.first.store(prompt)
-        until(lambda: cls.tiers()["disk"].objects >= before + CHUNKS)
-        return sums
 
     def test_what_left_the_first_level_comes_from_terrace(self) -> None:
         right = self.stored(1)
