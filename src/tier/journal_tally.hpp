@@ -42,14 +42,17 @@ class journal_tally {
     std::erase_if(sums_, [&](const auto& each) { return forgotten(each.first); });
   }
 
-  /// What the index has beside this: a sentence for each space in which they differ. What was forgotten may still be served.
+  /// What the index has beside this: a sentence for each space in which they differ. What was forgotten here may still be
+  /// served, and of what is forgotten there, this was not told yet.
   std::vector<std::string> differences(const journal_tally& index) const {
     std::vector<std::string> all;
     std::map<key, std::pair<sum, sum>> both;
+    auto compared = [&](const key& of) { return !forgotten(of) && !index.forgotten(of); };
     for (const auto& [of, one] : sums_)
-      both[of].first = one;
+      if (compared(of))
+        both[of].first = one;
     for (const auto& [of, one] : index.sums_)
-      if (!forgotten(of))
+      if (compared(of))
         both[of].second = one;
     for (const auto& [of, sums] : both)
       if (sums.first != sums.second)

@@ -22,6 +22,7 @@
 #include "tier/tier_index.hpp"
 #include "tier/victims.hpp"
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -135,6 +136,9 @@ class residency {
   static constexpr size_t clear_objects_max = 1'024; ///< removed in a step
   /// False after the last step.
   bool clear_step(clear_walk& walk);
+  /// Between these, journals still have what the walk removed: they are told of all of it together, afterwards.
+  void begin_clear(std::optional<space_id> space) { clears_.push_back(space); }
+  void end_clear(std::optional<space_id> space) { clears_.erase(std::ranges::find(clears_, space)); }
 
   /// Which of these are still published; parallel.
   std::vector<bool> confirm(const std::vector<object_id>& ids) const;
@@ -253,8 +257,8 @@ class residency {
   /// Of a durable tier on these paths: what their journals have recorded now, before it serves.
   void tally_recorded(const path_map& paths);
   std::vector<journal_tally> take_recorded() { return std::move(recorded_); }
-  /// What the index has, by path: of the recount, after its last step.
-  const std::vector<journal_tally>& counted_for_journals() const { return counted_; }
+  /// What the index has, by path: of the recount, after its last step. What is being cleared is forgotten in it.
+  std::vector<journal_tally> counted_for_journals() const;
   /// Whether the policy may have been told that an object without holds is pinned.
   bool may_be_shielded() const { return quotas_ && quotas_->guarantees(); }
 
@@ -301,6 +305,7 @@ class residency {
   void tally(std::vector<journal_tally>& by_path, uint32_t slot, const resident& object, bool counts) const;
   std::optional<path_map> paths_; ///< of a durable tier, for checks
   std::vector<journal_tally> recorded_, counted_;
+  std::vector<std::optional<space_id>> clears_; ///< in progress
 };
 
 } // namespace terrace

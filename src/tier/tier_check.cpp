@@ -65,6 +65,14 @@ void residency::begin_recount() {
       [this](uint32_t slot, const resident& object, bool counts) { tally(counted_, slot, object, counts); });
 }
 
+std::vector<journal_tally> residency::counted_for_journals() const {
+  std::vector<journal_tally> all = counted_;
+  for (const auto& space : clears_)
+    for (journal_tally& one : all)
+      one.forget(space, epoch() + 1);
+  return all;
+}
+
 bool check_index(residency& objects, checked_slice& into, std::vector<std::string>& differences) {
   const resident_table& table = objects.table();
   uint32_t first = table.recount()->next();

@@ -7,6 +7,8 @@
 #include "tier/index_keeping.hpp"
 #include "tier/residency.hpp"
 
+#include <utility>
+
 namespace terrace {
 
 class tier_clear {
@@ -14,8 +16,16 @@ class tier_clear {
   explicit tier_clear(const clear_request& request)
       : fingerprint_(request.fingerprint), walk_{request.space, 0, {}} {}
 
-  /// Removes a part of the objects; other requests are served in between. False after the last part.
-  bool step(residency& objects) { return objects.clear_step(walk_); }
+  /// Removes a part of the objects; other requests are served in between. False after the last part: then the keeper of a
+  /// durable tier's index is told at once.
+  bool step(residency& objects) {
+    if (!std::exchange(begun_, true))
+      objects.begin_clear(walk_.space);
+    bool more = objects.clear_step(walk_);
+    if (!more)
+      objects.end_clear(walk_.space);
+    return more;
+  }
   /// The extents freed by the last step.
   std::vector<extent> take_freed() { return std::move(walk_.sum.freed); }
 
@@ -39,6 +49,7 @@ class tier_clear {
  private:
   std::optional<space_fingerprint> fingerprint_;
   residency::clear_walk walk_;
+  bool begun_ = false;
 };
 
 } // namespace terrace

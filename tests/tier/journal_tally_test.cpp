@@ -68,3 +68,14 @@ TEST_F(JournalTally, WhatWasForgottenMayStillBeServed) {
   index.subtract(first, generation(2, 3));
   EXPECT_EQ(only(), "it was told of 1 objects of space 1, epoch 2, and the index has 0");
 }
+
+TEST_F(JournalTally, WhatIsBeingForgottenThereWasNotToldHereYet) {
+  told.add(first, generation(1, 1));
+  both(second, generation(1, 2));
+  index.forget(first, 2);
+  EXPECT_TRUE(told.differences(index).empty());
+  told.add(first, generation(2, 3));
+  EXPECT_EQ(only(), "it was told of 1 objects of space 1, epoch 2, and the index has 0");
+  index.forget({}, 3);
+  EXPECT_TRUE(told.differences(index).empty());
+}

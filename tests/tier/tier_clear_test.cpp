@@ -72,3 +72,43 @@ TEST(TierClear, PathsThatDoNotKnowOfItAreNamedInTheAnswer) {
   EXPECT_EQ(answer.missed->volume, done.missed);
   EXPECT_EQ(answer.missed->epoch, 7u);
 }
+
+TEST(TierClear, JournalsAreNotComparedWithWhatItHasRemovedUntilTheyAreTold) {
+  residency tier(tier_kind::disk, durable_index(1));
+  store(tier, 2 * residency::clear_objects_max);
+  std::vector<uint64_t> paths = {1 << 30};
+  tier.tally_recorded(path_map(paths));
+  journal_tally told = tier.take_recorded().front();
+  auto counted = [&tier] {
+    tier.begin_recount();
+    while (tier.recount_step(256)) {
+    }
+    journal_tally all = tier.counted_for_journals().front();
+    tier.end_recount();
+    return all;
+  };
+  EXPECT_TRUE(told.differences(counted()).empty());
+  tier_clear clear({space_id{1}});
+  ASSERT_TRUE(clear.step(tier));
+  EXPECT_TRUE(told.differences(counted()).empty()) << "a part of them is gone";
+  EXPECT_FALSE(clear.step(tier));
+  EXPECT_EQ(told.differences(counted()).size(), 1u) << "now they should have been told";
+  told.forget(space_id{1}, clear.forget(tier).epoch + 1);
+  EXPECT_TRUE(told.differences(counted()).empty());
+}
+
+TEST(TierClear, OneThatIsOverLeavesTheOthersInProgress) {
+  residency tier(tier_kind::disk, durable_index(1));
+  store(tier, 2 * residency::clear_objects_max);
+  std::vector<uint64_t> paths = {1 << 30};
+  tier.tally_recorded(path_map(paths));
+  journal_tally told = tier.take_recorded().front();
+  tier_clear all({});
+  ASSERT_TRUE(all.step(tier));
+  tier_clear other({space_id{2}});
+  ASSERT_FALSE(other.step(tier));
+  tier.begin_recount();
+  while (tier.recount_step(256)) {
+  }
+  EXPECT_TRUE(told.differences(tier.counted_for_journals().front()).empty());
+}
