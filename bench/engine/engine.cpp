@@ -7,7 +7,7 @@
 
 namespace terrace::bench {
 
-engine::engine(transformer& model, paged_kv& kv, prefix_cache* cache, const engine_options& options,
+engine::engine(language_model& model, paged_kv& kv, prefix_cache* cache, const engine_options& options,
                observer seen)
     : model_(model), kv_(kv), cache_(cache), options_(options), seen_(std::move(seen)) {}
 
@@ -86,7 +86,7 @@ bool engine::prefill() {
   }
   if (rows.empty())
     return false;
-  auto logits = model_.compute(rows, kv_.data());
+  auto logits = model_.compute(rows, kv_);
   times_.computed_tokens += rows.size();
   for (auto [r, until] : parts) {
     r->computed = until;
@@ -109,7 +109,7 @@ void engine::decode() {
                     .position = static_cast<uint32_t>(r.tokens.size() - 1),
                     .blocks = r.table,
                     .wants_logits = true});
-  auto logits = model_.compute(rows, kv_.data());
+  auto logits = model_.compute(rows, kv_);
   for (running& r : running_) {
     r.computed = r.tokens.size();
     choose(r, logits.first(model_.shape().vocabulary));

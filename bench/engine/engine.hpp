@@ -40,7 +40,7 @@ class engine {
   using observer = std::function<void(size_t, size_t, std::span<const float>)>;
 
   /// `kv` has room for at least one request. `cache` may be null.
-  engine(transformer& model, paged_kv& kv, prefix_cache* cache, const engine_options& options,
+  engine(language_model& model, paged_kv& kv, prefix_cache* cache, const engine_options& options,
          observer seen = {});
 
   /// Until all are done. They are in the order of their arrival.
@@ -70,7 +70,7 @@ class engine {
   void choose(running& of, std::span<const float> logits);
   void finish();
 
-  transformer& model_;
+  language_model& model_;
   paged_kv& kv_;
   prefix_cache* cache_;
   engine_options options_;

@@ -50,7 +50,7 @@ size_t blocks_of_experiment() {
   return engine_options().running_max * paged_kv::blocks_for(prompt_tokens + generated_tokens);
 }
 
-engine_times run_experiment(schedule which, transformer& model, paged_kv& kv, prefix_cache* cache) {
+engine_times run_experiment(schedule which, language_model& model, paged_kv& kv, prefix_cache* cache) {
   engine_options options;
   if (which == schedule::naive) {
     options.running_max = 1;

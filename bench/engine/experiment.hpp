@@ -29,6 +29,6 @@ std::vector<inference> requests_of(schedule which, const model_shape& shape);
 size_t blocks_of_experiment();
 
 /// From the beginning to the end. `cache` may be null.
-engine_times run_experiment(schedule which, transformer& model, paged_kv& kv, prefix_cache* cache);
+engine_times run_experiment(schedule which, language_model& model, paged_kv& kv, prefix_cache* cache);
 
 } // namespace terrace::bench

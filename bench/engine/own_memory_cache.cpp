@@ -23,7 +23,7 @@ restored own_memory_cache::restore(std::span<const uint32_t> tokens, std::span<c
   else
     result.tokens = std::min(common(best), tokens.size() - 1) / block_tokens * block_tokens;
   for (size_t i = 0; i < paged_kv::blocks_for(result.tokens); ++i)
-    std::ranges::copy(found.blocks[i], kv_.block(table[i]).begin());
+    kv_.write(table[i], found.blocks[i]);
   return result;
 }
 
@@ -32,7 +32,7 @@ void own_memory_cache::keep(std::span<const uint32_t> tokens, std::span<const ui
   entry& made = entries_[{tokens.begin(), tokens.end()}];
   made = {.blocks = {}, .logits = {logits.begin(), logits.end()}};
   for (size_t i = 0; i < paged_kv::blocks_for(tokens.size()); ++i)
-    made.blocks.emplace_back(kv_.block(table[i]).begin(), kv_.block(table[i]).end());
+    kv_.read(table[i], made.blocks.emplace_back(kv_.block_bytes()));
 }
 
 void own_memory_cache::keep_blocks(std::span<const uint32_t> tokens, std::span<const uint32_t> table) {

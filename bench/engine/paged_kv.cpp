@@ -1,12 +1,9 @@
 #include "bench/engine/paged_kv.hpp"
 
-#include "bench/harness.hpp"
-
 namespace terrace::bench {
 
 paged_kv::paged_kv(const model_shape& shape, size_t blocks)
-    : block_bytes_(shape.block_floats() * sizeof(float)),
-      memory_(must(client::region::create("reference-engine", blocks * block_bytes_), "making a region")) {
+    : block_bytes_(shape.block_floats() * sizeof(float)), blocks_(blocks) {
   for (size_t i = blocks; i-- != 0;)
     free_.push_back(static_cast<uint32_t>(i));
 }

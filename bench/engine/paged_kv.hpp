@@ -1,27 +1,34 @@
-// The engine's KV: blocks of 16 tokens with all layers, in shared memory, so that a daemon can copy to and from them.
+// The engine's KV: blocks of 16 tokens with all layers, in memory that a daemon can copy to and from.
 #pragma once
 
-#include "bench/engine/transformer.hpp"
-#include "client/region.hpp"
+#include "bench/engine/model.hpp"
 
-#include <optional>
 #include <vector>
+
+namespace terrace::client {
+class connection;
+class registered_region;
+} // namespace terrace::client
 
 namespace terrace::bench {
 
 class paged_kv {
  public:
-  /// Ends the program if there is no memory.
   paged_kv(const model_shape& shape, size_t blocks);
+  virtual ~paged_kv() = default;
+  paged_kv(const paged_kv&) = delete;
+  paged_kv& operator=(const paged_kv&) = delete;
 
   static constexpr size_t blocks_for(size_t tokens) { return (tokens + block_tokens - 1) / block_tokens; }
 
   size_t block_bytes() const { return block_bytes_; }
-  float* data() const { return reinterpret_cast<float*>(memory_.data()); }
-  std::span<uint8_t> block(uint32_t number) const {
-    return memory_.bytes().subspan(number * block_bytes_, block_bytes_);
-  }
-  const client::region& memory() const { return memory_; }
+  uint64_t bytes() const { return blocks_ * block_bytes_; }
+  /// Of the first block, where the model computes.
+  virtual uint64_t address() const = 0;
+  virtual void read(uint32_t block, std::span<uint8_t> to) const = 0;
+  virtual void write(uint32_t block, std::span<const uint8_t> from) = 0;
+  /// The program ends if the daemon refuses it.
+  virtual client::registered_region register_at(client::connection& daemon) const = 0;
 
   size_t free_blocks() const { return free_.size(); }
   /// Makes the table long enough for so many tokens; false, and nothing, if too few blocks are free.
@@ -31,7 +38,7 @@ class paged_kv {
 
  private:
   size_t block_bytes_;
-  client::region memory_;
+  size_t blocks_;
   std::vector<uint32_t> free_;
 };
 

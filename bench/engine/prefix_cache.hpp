@@ -4,6 +4,7 @@
 #include "bench/engine/paged_kv.hpp"
 
 #include <map>
+#include <vector>
 
 namespace terrace::bench {
 
@@ -27,7 +28,7 @@ class prefix_cache {
 /// In the engine's process, without a bound: one memcpy of what is found, and nothing else.
 class own_memory_cache : public prefix_cache {
  public:
-  explicit own_memory_cache(const paged_kv& kv) : kv_(kv) {}
+  explicit own_memory_cache(paged_kv& kv) : kv_(kv) {}
   restored restore(std::span<const uint32_t> tokens, std::span<const uint32_t> table) override;
   void keep(std::span<const uint32_t> tokens, std::span<const uint32_t> table,
             std::span<const float> logits) override;
@@ -38,7 +39,7 @@ class own_memory_cache : public prefix_cache {
     std::vector<std::vector<uint8_t>> blocks;
     std::vector<float> logits;
   };
-  const paged_kv& kv_;
+  paged_kv& kv_;
   std::map<std::vector<uint32_t>, entry> entries_;
 };
 

@@ -3,11 +3,15 @@
 #include "bench/harness.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 namespace terrace::bench {
 
 namespace {
+
+constexpr double patience_seconds = 60;
 
 client::space_spec space_of_model(const std::string& name, const model_shape& shape, size_t block_bytes) {
   client::space_spec spec;
@@ -21,6 +25,10 @@ client::space_spec space_of_model(const std::string& name, const model_shape& sh
   return spec;
 }
 
+std::span<const uint32_t> whole_blocks(std::span<const uint32_t> tokens) {
+  return tokens.first(tokens.size() / block_tokens * block_tokens);
+}
+
 } // namespace
 
 terrace_cache::terrace_cache(const std::string& socket, const std::string& name, const model_shape& shape,
@@ -28,7 +36,9 @@ terrace_cache::terrace_cache(const std::string& socket, const std::string& name,
     : kv_(kv),
       daemon_(must(client::connection::connect({.path = socket, .name = "reference-engine"}), "connecting")),
       space_(must(daemon_.open_space(space_of_model(name, shape, kv.block_bytes())), "opening a space")),
-      region_(must(daemon_.register_region(kv.memory()), "registering a region")) {}
+      region_(kv.register_at(daemon_)) {}
+
+terrace_cache::~terrace_cache() { must(daemon_.unregister(std::move(region_)), "unregistering the region"); }
 
 restored terrace_cache::restore(std::span<const uint32_t> tokens, std::span<const uint32_t> table) {
   client::lookup_request request;
@@ -53,8 +63,7 @@ restored terrace_cache::restore(std::span<const uint32_t> tokens, std::span<cons
   load.region = &region_;
   load.runs = runs;
   auto loaded = must(daemon_.load(load), "loading");
-  if (auto disk = static_cast<size_t>(tier_kind::disk); disk < loaded.bytes_by_tier.size())
-    bytes_from_disk_ += loaded.bytes_by_tier[disk];
+  bytes_by_tier_.assign(loaded.bytes_by_tier.begin(), loaded.bytes_by_tier.end());
   restored result;
   if (whole && loaded.delivered_chunks == blocks) {
     result.tokens = tokens.size();
@@ -82,17 +91,29 @@ void terrace_cache::keep(std::span<const uint32_t> tokens, std::span<const uint3
 }
 
 void terrace_cache::keep_blocks(std::span<const uint32_t> tokens, std::span<const uint32_t> table) {
-  size_t whole = tokens.size() / block_tokens * block_tokens;
-  if (whole != 0)
-    store(tokens.first(whole), table);
+  if (auto whole = whole_blocks(tokens); !whole.empty())
+    store(whole, table);
 }
 
-void terrace_cache::move_to_disk(std::span<const uint32_t> tokens) {
-  auto whole = tokens.first(tokens.size() / block_tokens * block_tokens);
-  auto moved =
-      must(daemon_.move({.in = space_, .what = client::prefix::of_tokens(whole)}, tier_kind::disk), "moving");
-  if (moved.moved.chunks + moved.present.chunks != moved.requested_chunks || moved.held.chunks != 0)
-    give_up("not every block is on disk alone");
+void terrace_cache::move_to(tier_kind tier, std::span<const uint32_t> tokens) {
+  client::prompt_request request{.in = space_, .what = client::prefix::of_tokens(whole_blocks(tokens))};
+  // A tier of a GPU begins when memory is registered, and what is being written is held.
+  for (double begin = seconds_now();; std::this_thread::sleep_for(std::chrono::milliseconds(1))) {
+    auto moved = must(daemon_.move(request, tier), "moving");
+    if (moved.moved.chunks + moved.present.chunks == moved.requested_chunks && moved.held.chunks == 0)
+      return;
+    if (seconds_now() - begin > patience_seconds)
+      give_up("of " + std::to_string(moved.requested_chunks) + " blocks " +
+              std::to_string(moved.moved.chunks) + " were moved, " + std::to_string(moved.present.chunks) +
+              " were there, and " + std::to_string(moved.held.chunks) + " are held");
+  }
+}
+
+void terrace_cache::evict_from(tier_kind tier, std::span<const uint32_t> tokens) {
+  must(daemon_.evict({.in = space_,
+                      .what = client::prefix::of_tokens(whole_blocks(tokens)),
+                      .tiers = 1U << static_cast<unsigned>(tier)}),
+       "evicting");
 }
 
 void terrace_cache::store(std::span<const uint32_t> tokens, std::span<const uint32_t> table) {

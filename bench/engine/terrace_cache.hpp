@@ -13,19 +13,26 @@ class terrace_cache : public prefix_cache {
   /// `name` makes a space of its own.
   terrace_cache(const std::string& socket, const std::string& name, const model_shape& shape,
                 const paged_kv& kv);
+  /// The memory of `kv` is not accessed any more.
+  ~terrace_cache() override;
 
   restored restore(std::span<const uint32_t> tokens, std::span<const uint32_t> table) override;
   void keep(std::span<const uint32_t> tokens, std::span<const uint32_t> table,
             std::span<const float> logits) override;
   void keep_blocks(std::span<const uint32_t> tokens, std::span<const uint32_t> table) override;
 
-  /// Leaves the whole blocks of these tokens on disk alone. They must not be on their way there already.
-  void move_to_disk(std::span<const uint32_t> tokens);
+  /// Leaves the whole blocks of these tokens on disk alone, or brings them to a faster tier as well. Waits for that.
+  void move_to(tier_kind tier, std::span<const uint32_t> tokens);
+  /// A faster tier forgets them. What is not there is not missed.
+  void evict_from(tier_kind tier, std::span<const uint32_t> tokens);
 
   /// Tokens whose KV has come from the daemon so far.
   size_t tokens_restored() const { return tokens_restored_; }
-  /// Of their bytes, those that were on disk alone.
-  uint64_t bytes_from_disk() const { return bytes_from_disk_; }
+  /// Of the bytes of the last prompt, those that came from there.
+  uint64_t bytes_from(tier_kind tier) const {
+    auto at = static_cast<size_t>(tier);
+    return at < bytes_by_tier_.size() ? bytes_by_tier_[at] : 0;
+  }
 
  private:
   void store(std::span<const uint32_t> tokens, std::span<const uint32_t> table);
@@ -36,7 +43,7 @@ class terrace_cache : public prefix_cache {
   client::space space_;
   client::registered_region region_;
   size_t tokens_restored_ = 0;
-  uint64_t bytes_from_disk_ = 0;
+  std::vector<uint64_t> bytes_by_tier_;
 };
 
 } // namespace terrace::bench

@@ -1,76 +1,24 @@
 // With KV from the daemon the reference engine computes the same logits as without, bit for bit.
 #include "bench/engine/experiment.hpp"
+#include "bench/engine/host_kv.hpp"
 #include "bench/engine/terrace_cache.hpp"
+#include "bench/engine/transformer.hpp"
+#include "engine_fixture.hpp"
 #include "tests/support/daemon_process.hpp"
 #include "tests/support/programs.hpp"
 
 #include <gtest/gtest.h>
 
-#include <cstring>
-#include <map>
-#include <numeric>
 #include <set>
 
 namespace terrace::bench {
 namespace {
 
-constexpr size_t plenty = 200; // blocks
-
-model_shape small_shape() {
-  return {.layers = 2, .kv_heads = 1, .inner = 64, .vocabulary = 256, .positions = 256};
-}
-
-std::vector<uint32_t> prompt_of(uint32_t seed, size_t tokens) {
-  std::vector<uint32_t> prompt(tokens);
-  for (size_t i = 0; i < tokens; ++i)
-    prompt[i] = static_cast<uint32_t>((seed * 7919 + i * i * 31 + i * seed) % 256);
-  return prompt;
-}
-
-/// The bytes of all logits, by request and token.
-using all_logits = std::map<std::pair<size_t, size_t>, std::vector<float>>;
-
-bool same_bits(const all_logits& a, const all_logits& b) {
-  return std::ranges::equal(a, b, [](auto& x, auto& y) {
-    return x.first == y.first && x.second.size() == y.second.size() &&
-           std::memcmp(x.second.data(), y.second.data(), x.second.size() * sizeof(float)) == 0;
-  });
-}
-
-class ReferenceEngine : public ::testing::Test {
+class ReferenceEngine : public engine_fixture {
  protected:
-  struct outcome {
-    all_logits logits;
-    engine_times times;
-  };
-  outcome run(const std::vector<std::vector<uint32_t>>& prompts, prefix_cache* cache, paged_kv& kv,
-              const engine_options& options = {}) {
-    outcome all;
-    engine runs(model_, kv, cache, options, [&](size_t number, size_t token, std::span<const float> logits) {
-      // After a preemption a token may be chosen once more: from the same logits.
-      auto& of = all.logits[{number, token}];
-      ASSERT_TRUE(of.empty() || std::ranges::equal(of, logits));
-      of.assign(logits.begin(), logits.end());
-    });
-    std::vector<inference> requests;
-    for (size_t i = 0; i < prompts.size(); ++i)
-      requests.push_back({.number = i, .prompt = prompts[i], .generate = 20});
-    all.times = runs.run(requests);
-    EXPECT_EQ(all.logits.size(), prompts.size() * 20);
-    return all;
-  }
-  outcome run_alone(const std::vector<std::vector<uint32_t>>& prompts) {
-    paged_kv kv(model_.shape(), plenty);
-    return run(prompts, nullptr, kv);
-  }
-  static size_t tokens_of(const std::vector<std::vector<uint32_t>>& prompts) {
-    return std::transform_reduce(prompts.begin(), prompts.end(), size_t{0}, std::plus(),
-                                 [](auto& p) { return p.size(); });
-  }
+  language_model& model() override { return model_; }
 
   transformer model_{small_shape()};
-  std::vector<std::vector<uint32_t>> prompts_{prompt_of(1, 100), prompt_of(2, 33), prompt_of(3, 16),
-                                              prompt_of(4, 1), prompt_of(5, 64)};
 };
 
 class ReferenceEngineOnTheDaemon : public ReferenceEngine {
@@ -86,7 +34,7 @@ TEST_F(ReferenceEngine, DividesAndBatchesWithoutChangingABit) {
   for (engine_options options : {engine_options{.running_max = 1, .prefill_tokens = 1024},
                                  engine_options{.running_max = 3, .prefill_tokens = 7},
                                  engine_options{.running_max = 32, .prefill_tokens = 50}}) {
-    paged_kv kv(model_.shape(), plenty);
+    host_kv kv(model_.shape(), plenty);
     EXPECT_TRUE(same_bits(run(prompts_, nullptr, kv, options).logits, expected.logits))
         << options.prefill_tokens;
     EXPECT_EQ(kv.free_blocks(), plenty);
@@ -95,7 +43,7 @@ TEST_F(ReferenceEngine, DividesAndBatchesWithoutChangingABit) {
 
 TEST_F(ReferenceEngine, ComputesAgainAfterPreemptionsWithoutChangingABit) {
   auto expected = run_alone(prompts_);
-  paged_kv kv(model_.shape(), paged_kv::blocks_for(120));
+  host_kv kv(model_.shape(), paged_kv::blocks_for(120));
   auto crowded = run(prompts_, nullptr, kv);
   EXPECT_GT(crowded.times.preemptions, 0U);
   EXPECT_GT(crowded.times.computed_tokens, tokens_of(prompts_));
@@ -104,7 +52,7 @@ TEST_F(ReferenceEngine, ComputesAgainAfterPreemptionsWithoutChangingABit) {
 
 TEST_F(ReferenceEngine, OwnMemoryIsACacheToo) {
   auto expected = run_alone(prompts_);
-  paged_kv kv(model_.shape(), plenty);
+  host_kv kv(model_.shape(), plenty);
   own_memory_cache cache(kv);
   run(prompts_, &cache, kv);
   auto again = run(prompts_, &cache, kv);
@@ -115,13 +63,13 @@ TEST_F(ReferenceEngine, OwnMemoryIsACacheToo) {
 TEST_F(ReferenceEngineOnTheDaemon, RestoredPromptsGiveTheSameBits) {
   auto expected = run_alone(prompts_);
   {
-    paged_kv kv(model_.shape(), plenty);
+    host_kv kv(model_.shape(), plenty);
     auto cache = connect(kv);
     EXPECT_TRUE(same_bits(run(prompts_, &cache, kv).logits, expected.logits));
     EXPECT_EQ(cache.tokens_restored(), 0U);
   }
   // Another engine, whose memory has never had that KV.
-  paged_kv kv(model_.shape(), plenty);
+  host_kv kv(model_.shape(), plenty);
   auto cache = connect(kv);
   auto restored = run(prompts_, &cache, kv);
   EXPECT_TRUE(same_bits(restored.logits, expected.logits));
@@ -138,7 +86,7 @@ TEST_F(ReferenceEngineOnTheDaemon, PartialHitsGiveTheSameBits) {
     longer.back().insert(longer.back().end(), end.begin(), end.end());
   }
   auto expected = run_alone(longer);
-  paged_kv kv(model_.shape(), plenty);
+  host_kv kv(model_.shape(), plenty);
   auto cache = connect(kv);
   run({prompt_of(1, 100)}, &cache, kv);
   auto found = run(longer, &cache, kv);
@@ -150,7 +98,7 @@ TEST_F(ReferenceEngineOnTheDaemon, PartialHitsGiveTheSameBits) {
 TEST_F(ReferenceEngineOnTheDaemon, RequestsWaitForAnEqualOneInPrefill) {
   std::vector<std::vector<uint32_t>> equal(5, prompt_of(6, 90));
   auto expected = run_alone(equal);
-  paged_kv kv(model_.shape(), plenty);
+  host_kv kv(model_.shape(), plenty);
   auto cache = connect(kv);
   auto grouped = run(equal, &cache, kv, {.waits_for_equal = true});
   EXPECT_TRUE(same_bits(grouped.logits, expected.logits));
@@ -159,7 +107,7 @@ TEST_F(ReferenceEngineOnTheDaemon, RequestsWaitForAnEqualOneInPrefill) {
 
 TEST_F(ReferenceEngineOnTheDaemon, PreemptedRequestsComeBackWithTheSameBits) {
   auto expected = run_alone(prompts_);
-  paged_kv kv(model_.shape(), paged_kv::blocks_for(120));
+  host_kv kv(model_.shape(), paged_kv::blocks_for(120));
   auto cache = connect(kv);
   auto crowded = run(prompts_, &cache, kv);
   EXPECT_GT(crowded.times.preemptions, 0U);
@@ -175,43 +123,18 @@ TEST_F(ReferenceEngine, KvFromDiskGivesTheSameBits) {
   ASSERT_TRUE(daemon.await_log("joined"));
   std::vector<std::vector<uint32_t>> one{prompt_of(1, 100)};
   auto expected = run_alone(one);
-  paged_kv kv(model_.shape(), plenty);
+  host_kv kv(model_.shape(), plenty);
   terrace_cache cache(daemon.socket(), "test", model_.shape(), kv);
   run(one, &cache, kv);
-  cache.move_to_disk(one[0]);
+  cache.move_to(tier_kind::disk, one[0]);
   EXPECT_TRUE(same_bits(run(one, &cache, kv).logits, expected.logits));
-  EXPECT_EQ(cache.bytes_from_disk(), 6 * kv.block_bytes());
+  EXPECT_EQ(cache.bytes_from(tier_kind::disk), 6 * kv.block_bytes());
 }
-
-/// Hands on what another cache finds, with one number of it changed.
-class damaging_cache : public prefix_cache {
- public:
-  damaging_cache(prefix_cache& whole, const paged_kv& kv, size_t number)
-      : whole_(whole), kv_(kv), number_(number) {}
-  restored restore(std::span<const uint32_t> tokens, std::span<const uint32_t> table) override {
-    auto found = whole_.restore(tokens, table);
-    auto numbers = reinterpret_cast<float*>(kv_.block(table[0]).data());
-    numbers[number_] += 0.25F;
-    return found;
-  }
-  void keep(std::span<const uint32_t> tokens, std::span<const uint32_t> table,
-            std::span<const float> logits) override {
-    whole_.keep(tokens, table, logits);
-  }
-  void keep_blocks(std::span<const uint32_t> tokens, std::span<const uint32_t> table) override {
-    whole_.keep_blocks(tokens, table);
-  }
-
- private:
-  prefix_cache& whole_;
-  const paged_kv& kv_;
-  size_t number_;
-};
 
 TEST_F(ReferenceEngineOnTheDaemon, DamagedKvGivesOtherLogits) {
   std::vector<std::vector<uint32_t>> one{prompt_of(1, 100)};
   auto expected = run_alone(one);
-  paged_kv kv(model_.shape(), plenty);
+  host_kv kv(model_.shape(), plenty);
   auto cache = connect(kv);
   run(one, &cache, kv);
   const size_t half = layer_floats(model_.shape().kv_heads) / 2;

@@ -1,4 +1,5 @@
 // Modules and launches. Device code is not executed: each of our kernels has a twin here, made of the same template.
+#include "driver/engine_entries.hpp"
 #include "driver/machine.hpp"
 
 #include "gpu/kernels/copy_runs.hpp"
@@ -88,7 +89,7 @@ SIM_EXPORT status cuModuleGetFunction(function_handle* function, module_handle m
   SIM_ENTER("cuModuleGetFunction", context);
   if (!m.modules.contains(module))
     return status::invalid_handle;
-  if (std::strcmp(name, "terrace_copy_runs") != 0)
+  if (std::strcmp(name, "terrace_copy_runs") != 0 && !sim::has_engine_twin(name))
     return status::not_found;
   *function = m.new_handle<function_handle>();
   m.kernels[*function] = {module, name};
@@ -102,13 +103,18 @@ SIM_EXPORT status cuLaunchKernel(function_handle function, unsigned grid_x, unsi
   auto found = m.find(stream);
   if (!found)
     return status::invalid_handle;
-  if (!m.kernels.contains(function)) {
+  auto kernel = m.kernels.find(function);
+  if (kernel == m.kernels.end()) {
     m.violation("cuLaunchKernel: a kernel whose module was unloaded, or none");
     return status::invalid_handle;
   }
   if (!parameters || extra || grid_x == 0 || grid_y == 0 || grid_z != 1 || block_x == 0 || block_x > 1024 ||
       block_y != 1 || block_z != 1 || grid_y > 65535)
     return status::invalid_value;
+  if (auto twin = sim::engine_twin(m, kernel->second.second, parameters)) {
+    m.push(found, std::move(*twin));
+    return status::success;
+  }
   return launch_copy_runs(m, found, grid_x, grid_y, block_x, parameters);
 }
 

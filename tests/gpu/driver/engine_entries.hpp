@@ -1,0 +1,14 @@
+// The twins of the reference engine's kernels (bench/engine/device/steps.cu).
+#pragma once
+
+#include "driver/machine.hpp"
+
+#include <string_view>
+
+namespace sim {
+
+bool has_engine_twin(std::string_view name);
+/// What a launch does, or nothing if it is no kernel of the engine. With the lock.
+std::optional<operation> engine_twin(machine& m, std::string_view name, void** parameters);
+
+} // namespace sim
