@@ -39,6 +39,8 @@ device_load_request device_window::request() const {
   copy.owners = {held_};
   copy.arrived = {of.arrivals, 0, of.objects_per_chunk,
                   static_cast<uint32_t>(usable_ / of.objects_per_chunk)};
+  if (part_.begin + usable_ == of.objects->size() && of.generations.page)
+    copy.generations = of.generations.part(0, of.objects_per_chunk);
   for (size_t i = 0; i < usable_; ++i) {
     const object_place& place = held_->places()[i];
     copy.objects.push_back({nullptr, part_.begin + i, place.offset + object_header_bytes});

@@ -15,7 +15,8 @@ bool load_subject::leased_below() const {
 
 bool load_subject::by_pool() const {
   hold_ptr host = held_in(leased, tier_kind::host);
-  if (!copies() || !arrivals || objects_per_chunk == 1 || !host || host->places().size() != objects->size() ||
+  bool awaited = arrivals || generations.page;
+  if (!copies() || !awaited || objects_per_chunk == 1 || !host || host->places().size() != objects->size() ||
       objects->size() > by_pool_objects_max)
     return false;
   return std::all_of(host->places().begin(), host->places().end(), std::mem_fn(&object_place::present));

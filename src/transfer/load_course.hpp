@@ -13,6 +13,7 @@
 #include "tier/request_context.hpp"
 #include "tier/tier_hold.hpp"
 #include "transfer/arrival_counters.hpp"
+#include "transfer/device_generations.hpp"
 #include "transfer/scatter_gather.hpp"
 #include "transfer/windows.hpp"
 
@@ -35,6 +36,8 @@ struct load_subject {
   std::shared_ptr<const scatter_gather> runs; ///< null: nothing is copied, and the host objects stay held
   outside_memory target;
   std::shared_ptr<const arrival_counters> arrivals; ///< one for each object of a chunk; null: none
+  device_generations
+      generations{};   ///< one for each object of a chunk, for when all chunks have arrived; or none
   keep_alive held_by;  ///< the lease of the load, kept until it is done; may be null
   account_ptr account; ///< without runs: of the connection, for what stays held; may be null
   bool note_access = true;

@@ -243,9 +243,17 @@ copy_request load_window::begin_copy() const {
   return request;
 }
 
+/// If they are the load's last chunks, all of the pools have arrived with them.
+device_generations load_window::generations(size_t first, size_t count) const {
+  const load_subject& of = course_.of;
+  bool last = part_.begin + deliverable() == of.objects->size();
+  return last && of.generations.page ? of.generations.part(first, count) : device_generations{};
+}
+
 copy_request load_window::copy() const {
   copy_request request = begin_copy();
   request.arrived.count = course_.of.objects_per_chunk;
+  request.generations = generations(0, course_.of.objects_per_chunk);
   for (size_t i = 0; i < usable_; ++i)
     request.objects.push_back({payload_at(course_.memory, places_[i]), part_.begin + i});
   return request;
@@ -255,6 +263,7 @@ copy_request load_window::copy_pool(size_t pool) const {
   copy_request request = begin_copy();
   request.arrived.first = pool;
   request.arrived.count = 1;
+  request.generations = generations(pool, 1);
   for (size_t i = pool; i < usable_; i += course_.of.objects_per_chunk)
     request.objects.push_back({payload_at(course_.memory, places_[i]), part_.begin + i});
   return request;

@@ -395,6 +395,12 @@ TEST(RequestBounds, RegionsAndRanges) {
   expect_refused<wire::RegisterRegion>("kind of a region", [](body_builder& b) {
     return wire::CreateRegisterRegion(b, static_cast<wire::RegionKind>(9), 4096);
   });
+  expect_fine<wire::RegisterRegion>([](body_builder& b) {
+    return wire::CreateRegisterRegionDirect(b, wire::RegionKind::generations, 4096, "host");
+  });
+  expect_refused<wire::RegisterRegion>("device of a region", [](body_builder& b) {
+    return wire::CreateRegisterRegion(b, wire::RegionKind::generations, 4096);
+  });
   expect_refused<wire::ReadLease>("first_chunk", [](body_builder& b) {
     return wire::CreateReadLease(b, b.CreateVector(some_bytes(16)), UINT32_MAX, UINT32_MAX);
   });

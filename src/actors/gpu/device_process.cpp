@@ -164,6 +164,7 @@ void send_import(device_pointer self, waiting_import wanted) {
   state.regions[id]; // counts, and keeps the process
   process_packet packet;
   packet.what.verb = wanted.what.own          ? process_verb::allocate
+                     : wanted.what.page       ? process_verb::import_page
                      : wanted.what.descriptor ? process_verb::import_memory
                                               : process_verb::import_handle;
   packet.what.region = id;
