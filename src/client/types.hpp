@@ -213,6 +213,10 @@ struct lookup_request {
 
 /// `count` pieces of `bytes` each; piece i is at offset `offset + i * stride` in the region.
 struct run {
+  /// As `offset` of a single piece, in loads: so many bytes of the object are not copied, such as those of tokens that the engine
+  /// has already.
+  static constexpr uint64_t skipped = UINT64_MAX;
+
   uint64_t offset = 0;
   uint64_t bytes = 0;
   uint64_t stride = 0;
