@@ -70,6 +70,7 @@ void gpu_load(const settings&, const reporter&);
 void gpu_store(const settings&, const reporter&);
 void gpu_layer0(const settings&, const reporter&);
 void device_overhead(const settings&, const reporter&);
+void gemm_disturbance(const settings&, const reporter&);
 void engine_ttft(const settings&, const reporter&);
 void reference_engine(const settings&, const reporter&);
 void teardown_latency(const settings&, const reporter&);
