@@ -72,6 +72,7 @@ void gpu_layer0(const settings&, const reporter&);
 void device_overhead(const settings&, const reporter&);
 void gpu_reference_engine(const settings&, const reporter&);
 void ttft(const settings&, const reporter&);
+void gemm_disturbance(const settings&, const reporter&);
 void engine_ttft(const settings&, const reporter&);
 void reference_engine(const settings&, const reporter&);
 void teardown_latency(const settings&, const reporter&);

@@ -60,6 +60,8 @@ std::span<const benchmark> benchmarks() {
       {"gpu_store", "the same, out of blocks", gpu_store},
       {"gpu_layer0", "time until the first of 32 layers is usable", gpu_layer0},
       {"device_overhead", "processor time of a transferred object, and of a layer", device_overhead},
+      {"gemm_disturbance", "matrix products on the GPU while the daemon loads into it, and alone",
+       gemm_disturbance},
       {"teardown_latency", "lookups while 2 GiB of a client that has ended are released", teardown_latency},
   };
   return all;

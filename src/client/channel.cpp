@@ -402,6 +402,12 @@ bool channel::ready(uint64_t id) {
   return gone_ || (asked && asked->state == slot_state::answered);
 }
 
+bool channel::in_flight(uint64_t id) {
+  take_in();
+  auto* asked = find(id);
+  return !gone_ && asked && (asked->state == slot_state::waiting || asked->state == slot_state::forgotten);
+}
+
 void channel::forget(uint64_t id) {
   auto* asked = find(id);
   if (!asked)

@@ -82,6 +82,9 @@ class channel {
 
   bool ready(uint64_t id);
 
+  /// The daemon has not answered it, whether or not anybody wants the answer.
+  bool in_flight(uint64_t id);
+
   /// For a request whose answer was not taken yet.
   protocol::kind request_of(uint64_t id) { return find(id)->request; }
 

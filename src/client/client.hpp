@@ -21,6 +21,7 @@
 #include "base/unique_fd.hpp"
 #include "client/arrivals.hpp"
 #include "client/handles.hpp"
+#include "client/layer_ring.hpp"
 #include "client/operators.hpp"
 #include "client/policies.hpp"
 #include "client/region.hpp"
@@ -133,6 +134,10 @@ class connection {
   /// Memory of a GPU, or of its substitute in host memory ("host"), in which loads and stores move whole objects as
   /// in any region. `gone` of a request: the process of the GPU has ended; unregister the region and register it again.
   result<registered_region> register_device_region(const device_allocation& memory, deadline until = {});
+  /// Memory of at most 256 KiB in which the device ("host", or the UUID of a GPU) writes the generations of loads into its
+  /// memory (layer_ring.hpp). It is a region like any other as well.
+  result<registered_region> register_generations(const region& memory, const std::string& device,
+                                                 deadline until = {});
   /// Waits until the daemon accesses nothing of it any more, and no device for it: then the memory may be freed.
   result<void> unregister(registered_region region, deadline until = {});
 

@@ -105,6 +105,23 @@ result<registered_region> connection::register_device_region(const device_alloca
   return made;
 }
 
+result<registered_region> connection::register_generations(const region& memory, const std::string& device,
+                                                           deadline until) {
+  unique_fd own(::fcntl(memory.descriptor(), F_DUPFD_CLOEXEC, 0));
+  if (!own)
+    return fail(errc::bad_request,
+                "cannot duplicate the memory's descriptor: " + std::string(std::strerror(errno)));
+  auto slot = core_->register_generations(std::move(own), memory.size(), device, until);
+  if (!slot)
+    return pass_on(slot);
+  registered_region made;
+  made.core_ = core_;
+  made.slot_ = *slot;
+  made.bytes_ = memory.size();
+  made.mapped_ = core_->region_at(*slot).mapped;
+  return made;
+}
+
 result<void> connection::unregister(registered_region region, deadline until) {
   if (region.core_ != core_)
     return fail(errc::bad_request, "expected a region that is registered with this connection");
@@ -168,13 +185,19 @@ result<ticket<load_result>> connection::submit_load(const load_request& request,
   auto progress = region_id_of(request.progress);
   if (!progress)
     return pass_on(progress);
-  if (!request.lease)
-    return submit_about<load_result>(kind::load, request, *region, until, *progress);
+  auto layers = region_id_of(request.layers ? &request.layers->in->at() : request.region);
+  if (!layers)
+    return pass_on(layers);
   // The lease determines the space; the space given by the caller is sent as a check if it is open here.
-  request_context in{core_->space_id_of(request.in).value_or(0), *region, milliseconds_left(until),
-                     *progress};
-  return submit<load_result>(
+  auto space = core_->space_id_of(request.in);
+  if (!space && !request.lease)
+    return pass_on(space);
+  request_context in{space.value_or(0), *region, milliseconds_left(until), *progress, *layers};
+  auto sent = submit<load_result>(
       core_->now(), kind::load, [&](body_builder& body) { return encode(body, request, in); }, until);
+  if (sent && request.layers)
+    request.layers->in->sent(*request.layers, sent->channel_, sent->id_);
+  return sent;
 }
 
 result<ticket<prefetch_result>> connection::submit_prefetch(const prefetch_request& request, deadline until) {
@@ -413,6 +436,8 @@ result<load_result> connection::load(const load_request& request, deadline until
   auto done = finish(submit_load(request, until), until);
   if (request.progress)
     request.progress->end();
+  if (request.layers)
+    request.layers->in->end(*request.layers, done);
   return done;
 }
 

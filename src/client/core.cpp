@@ -187,6 +187,16 @@ result<uint32_t> core::register_device_region(unique_fd memory, const device_all
   return add_region(std::move(entry), until);
 }
 
+result<uint32_t> core::register_generations(unique_fd memory, uint64_t bytes, const std::string& device,
+                                            deadline until) {
+  region_entry entry;
+  entry.memory = std::move(memory);
+  entry.kind = wire::RegionKind::generations;
+  entry.device = device;
+  entry.bytes = bytes;
+  return add_region(std::move(entry), until);
+}
+
 result<uint32_t> core::add_region(region_entry entry, deadline until) {
   if (auto ok = announce(*channel_, entry, until); !ok)
     return tl::unexpected<error>(ok.error());

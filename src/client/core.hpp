@@ -40,6 +40,8 @@ class core {
   /// Returns the slot; `region_at` has the details.
   result<uint32_t> register_region(unique_fd memory, uint64_t bytes, deadline until);
   result<uint32_t> register_device_region(unique_fd memory, const device_allocation& what, deadline until);
+  result<uint32_t> register_generations(unique_fd memory, uint64_t bytes, const std::string& device,
+                                        deadline until);
   void unregister_region(uint32_t slot);
   /// The same, and waits for the answer.
   result<void> end_region(uint32_t slot, deadline until);

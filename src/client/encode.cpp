@@ -135,6 +135,9 @@ static const wire::Arrivals* encode(const arrivals* progress, const request_cont
 
 Offset<wire::Load> encode(body_builder& body, const load_request& request, const request_context& in) {
   wire::Arrivals progress;
+  wire::Generation layers;
+  if (request.layers)
+    layers = wire::Generation(request.layers->layer(0).offset, in.layers_region, request.layers->value);
   auto what = request.lease ? Offset<wire::Prefix>() : encode(body, request.what);
   auto lease = request.lease ? body.CreateVector(request.lease->bytes.data(), 16) : 0;
   auto runs = encode(body, request.runs);
@@ -143,7 +146,8 @@ Offset<wire::Load> encode(body_builder& body, const load_request& request, const
   auto pools = optional_vector(body, request.pools);
   return wire::CreateLoad(body, in.space, what, lease, request.range.first, request.range.count, in.region,
                           runs, counts, in.deadline_ms, options, pools,
-                          encode(request.progress, in, progress), request.tiers);
+                          encode(request.progress, in, progress), request.tiers,
+                          request.layers ? &layers : nullptr);
 }
 
 Offset<wire::Prefetch> encode(body_builder& body, const prefetch_request& request,

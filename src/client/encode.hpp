@@ -18,6 +18,7 @@ struct request_context {
   uint32_t region = 0;
   uint32_t deadline_ms = 0;
   uint32_t progress_region = 0; ///< of a store: of the generation that it waits for
+  uint32_t layers_region = 0;
 };
 
 inline flatbuffers::Optional<uint64_t> to_wire(const std::optional<std::chrono::nanoseconds>& time) {

@@ -213,6 +213,10 @@ struct lookup_request {
 
 /// `count` pieces of `bytes` each; piece i is at offset `offset + i * stride` in the region.
 struct run {
+  /// As `offset` of a single piece, in loads: so many bytes of the object are not copied, such as those of tokens that the engine
+  /// has already.
+  static constexpr uint64_t skipped = UINT64_MAX;
+
   uint64_t offset = 0;
   uint64_t bytes = 0;
   uint64_t stride = 0;
@@ -220,7 +224,27 @@ struct run {
 };
 
 class arrivals;
+class layer_ring;
 class registered_region;
+
+/// A counter in the memory of a `layer_ring`, and what it is raised to.
+struct layer_counter {
+  uint64_t offset = 0; ///< in the memory
+  uint32_t value = 0;  ///< compared modulo 2^32
+};
+
+/// A slot of a `layer_ring`, for one load into memory of a device. A value; valid until the slot is begun again.
+struct layered_load {
+  layer_ring* in = nullptr;
+  uint32_t slot = 0;
+  uint32_t value = 0; ///< of all its counters
+
+  /// Written when all chunks of the load's `layer`th pool have arrived, and when the load has ended without it. A wait may
+  /// be queued before the load is submitted: until then the counter has an older value.
+  layer_counter layer(uint32_t layer) const;
+  /// Written by whoever waits, behind the last wait.
+  layer_counter passed() const;
+};
 
 /// Runs follow the objects, by chunk, then pool; objects are divided among their runs in order.
 struct load_request {
@@ -235,6 +259,8 @@ struct load_request {
   request_options options;
   const arrivals* progress = nullptr; ///< a counter for each requested pool
   uint32_t tiers = 0;                 ///< by prefix: as in lookup_request
+  /// Of a region in device memory: the device writes a generation for each requested pool (layer_ring.hpp).
+  std::optional<layered_load> layers{};
 };
 
 /// When a prefetch is answered although it is not complete: when it is cancelled or its time is over; with `wait`, not

@@ -45,7 +45,7 @@ result<void> check(const copy_request& request, uint64_t region_bytes, uint64_t 
                      " bytes, or its pieces overlap");
       pieces += one.count;
     }
-    if (part.copies.empty() || pieces > pieces_per_part_max)
+    if ((part.copies.empty() && !part.signal) || pieces > pieces_per_part_max)
       return wrong(std::to_string(pieces) + " pieces; 1 to " + std::to_string(pieces_per_part_max) +
                    " are allowed");
     if (part.signal && part.signal->slot >= slots)

@@ -34,7 +34,7 @@ struct strided_copy {
 /// A part that becomes usable as a whole, such as a layer. Pieces may be copied in any order, so no two of
 /// them may write the same byte.
 struct copy_part {
-  std::vector<strided_copy> copies;
+  std::vector<strided_copy> copies; ///< none: it only signals
   /// Written when all bytes of the part and of all parts before it have arrived.
   std::optional<generation> signal;
 };

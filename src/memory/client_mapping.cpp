@@ -28,6 +28,7 @@ const char* kind_of(mode_t mode) {
 result<std::shared_ptr<const client_region>> client_region::open(unique_fd fd, uint64_t bytes, options with) {
   std::shared_ptr<client_region> region(new client_region, deleted_by{with.teardown});
   region->charge_ = std::move(with.charge);
+  region->page_ = std::move(with.page);
   region->fd_ = std::move(fd); // from here on the teardown closes it
   struct stat info {};
   if (::fstat(region->fd(), &info) != 0)

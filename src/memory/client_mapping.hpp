@@ -32,6 +32,7 @@ class client_region : public std::enable_shared_from_this<client_region> {
     region_charge charge;  ///< kept until the memory is unmapped
     teardown_ptr teardown; ///< which unmaps and closes; null: whoever has the last reference
     std::weak_ptr<region_populator> populator; ///< which maps its pages ahead; none: the first access does
+    device_memory_ptr page;                    ///< the same memory, as a device has it; null: none has
   };
   static result<std::shared_ptr<const client_region>> open(unique_fd fd, uint64_t bytes, options with = {});
 
@@ -41,6 +42,9 @@ class client_region : public std::enable_shared_from_this<client_region> {
 
   uint64_t size() const { return size_; }
   const device_memory_ptr& device() const { return device_; } ///< null: it is memory of the host
+  const device_memory_ptr& page() const {
+    return page_;
+  }                                    ///< host memory in which a device writes generations; or null
   int fd() const { return fd_.get(); } ///< for pread and pwrite; stays owned by the region
 
   bool mapped() const { return static_cast<bool>(memory_); }
@@ -59,7 +63,7 @@ class client_region : public std::enable_shared_from_this<client_region> {
   region_charge charge_; // ends last
   unique_fd fd_;
   mapping memory_;
-  device_memory_ptr device_;
+  device_memory_ptr device_, page_;
   uint64_t size_ = 0;
   bool writable_ = false;
   std::string why_not_mapped_;

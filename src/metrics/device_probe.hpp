@@ -42,6 +42,7 @@ class device_probe {
   }
   void loaded(uint64_t bytes) noexcept { loaded_bytes_.add(bytes); }
   void stored(uint64_t bytes) noexcept { stored_bytes_.add(bytes); }
+  void signalled(uint64_t generations) noexcept { generations_.add(generations); }
   void started() noexcept { starts_.add(); }
   void failed() noexcept { failures_.add(); }
 
@@ -78,6 +79,9 @@ class device_probe {
                  static_cast<double>(now.loaded_bytes));
     sink.counter("terrace_device_stored_bytes_total", "Bytes copied out of regions of the device.", of,
                  static_cast<double>(now.stored_bytes));
+    sink.counter("terrace_device_generations_total",
+                 "Generations of loads that the device has written for its clients.", of,
+                 static_cast<double>(generations_.value()));
     sink.counter("terrace_device_starts_total", "Starts of the device's process.", of,
                  static_cast<double>(now.starts));
     sink.counter("terrace_device_failures_total",
@@ -91,7 +95,7 @@ class device_probe {
   device_phase phase_ = device_phase::idle;
   std::string description_, reason_;
   gauge pid_, regions_, region_bytes_;
-  counter loaded_bytes_, stored_bytes_, starts_, failures_;
+  counter loaded_bytes_, stored_bytes_, generations_, starts_, failures_;
 };
 
 /// All devices that were asked for. Safe on any thread.

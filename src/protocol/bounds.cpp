@@ -185,6 +185,11 @@ result<run_totals> check_runs(const run_vector& runs, uint64_t region_bytes) {
     if (count > runs_max - totals.pieces)
       return refuse("expected at most " + std::to_string(runs_max) +
                     " pieces in all runs of a request, got more");
+    if (run->offset() == run_skipped && count == 1) {
+      ++totals.pieces;
+      totals.bytes += bytes;
+      continue;
+    }
     // count <= 2^20, so what stands left of / cannot be exceeded without the comparison noticing.
     bool inside = run->offset() <= region_bytes && bytes <= region_bytes - run->offset() &&
                   (count == 1 || run->stride() <= (region_bytes - run->offset() - bytes) / (count - 1));

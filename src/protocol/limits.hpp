@@ -15,6 +15,7 @@ constexpr uint32_t tokens_max = 2'097'152;        ///< of one prefix
 constexpr uint32_t chunks_max = 65'536;           ///< of one request
 constexpr uint32_t digests_max = 131'072;         ///< of one prefix, of either unit
 constexpr uint32_t chunk_tokens_max = 65'536;
+constexpr uint64_t run_skipped = UINT64_MAX;      ///< offset of a run whose bytes are not loaded
 constexpr uint32_t pools_max = 16;                ///< declared by a client
 constexpr uint32_t open_pools_max = 128;          ///< of a space, including one per layer group
 constexpr uint32_t tensors_max = 16;              ///< of an object

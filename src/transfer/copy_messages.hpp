@@ -10,6 +10,7 @@
 #include "storage/volume_id.hpp"
 #include "tier/request_context.hpp"
 #include "transfer/arrival_counters.hpp"
+#include "transfer/device_generations.hpp"
 #include "transfer/scatter_gather.hpp"
 
 #include <cstddef>
@@ -38,6 +39,7 @@ struct copy_request {
   device_memory_ptr arena{}; ///< of the objects, on the same device as the outside memory; null: host memory
   bool checksums = false;    ///< of the payloads
   arrival arrived{};         ///< announced when everything is copied
+  device_generations generations{}; ///< written by the device behind its copies
   context_ptr context;
   std::vector<keep_alive> owners; ///< holds and reservations of all arena bytes that are accessed
 };

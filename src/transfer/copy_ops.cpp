@@ -104,10 +104,13 @@ byte_copy::byte_copy(copy_request what, uint64_t piece_bytes)
 }
 
 void byte_copy::open_object() {
-  if (object_ == request_.objects.size())
-    return;
-  pieces_ = request_.runs->pieces(request_.objects[object_].number);
-  piece_ = pieces_.next();
+  while (object_ != request_.objects.size()) {
+    pieces_ = request_.runs->pieces(request_.objects[object_].number);
+    piece_ = pieces_.next();
+    if (piece_)
+      return;
+    ++object_; // all of it is skipped
+  }
 }
 
 void byte_copy::next_piece() {

@@ -37,11 +37,16 @@ device_load_request device_window::request() const {
   copy.runs = of.runs;
   copy.context = of.context;
   copy.owners = {held_};
-  copy.arrived = {of.arrivals, 0, of.objects_per_chunk,
+  size_t first = of.order ? of.order.pool_of(part_.begin) : 0;
+  copy.arrived = {of.arrivals, first, of.objects_per_chunk,
                   static_cast<uint32_t>(usable_ / of.objects_per_chunk)};
+  size_t end = of.order ? of.order.end_of_pool(part_.begin) : of.objects->size();
+  if (part_.begin + usable_ == end && of.generations.page)
+    copy.generations = of.generations.part(first, of.objects_per_chunk);
   for (size_t i = 0; i < usable_; ++i) {
     const object_place& place = held_->places()[i];
-    copy.objects.push_back({nullptr, part_.begin + i, place.offset + object_header_bytes});
+    copy.objects.push_back(
+        {nullptr, of.order.number_of(part_.begin + i), place.offset + object_header_bytes});
     request.ids.push_back(place.id);
   }
   return request;

@@ -15,15 +15,24 @@ bool load_subject::leased_below() const {
 
 bool load_subject::by_pool() const {
   hold_ptr host = held_in(leased, tier_kind::host);
-  if (!copies() || !arrivals || objects_per_chunk == 1 || !host || host->places().size() != objects->size() ||
+  if (!is_awaited() || !host || host->places().size() != objects->size() ||
       objects->size() > by_pool_objects_max)
     return false;
   return std::all_of(host->places().begin(), host->places().end(), std::mem_fn(&object_place::present));
 }
 
+bool load_subject::by_layer() const {
+  return is_awaited() && held_by && leased_below() && objects->size() <= by_pool_objects_max;
+}
+
 transfer_window load_course::window_from(size_t first, uint64_t bytes_max) const {
-  return window_at(of.objects, of.objects_per_chunk, first,
-                   whole() ? UINT64_MAX : bytes_max >> std::min(fruitless, 63U));
+  auto window = window_at(of.objects, of.objects_per_chunk, first,
+                          whole() ? UINT64_MAX : bytes_max >> std::min(fruitless, 63U));
+  if (of.order && window.end > of.order.end_of_pool(first)) {
+    window.end = of.order.end_of_pool(first);
+    window.objects = slice(of.objects, first, window.end);
+  }
+  return window;
 }
 
 bool load_course::passes() {

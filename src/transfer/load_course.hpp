@@ -13,6 +13,8 @@
 #include "tier/request_context.hpp"
 #include "tier/tier_hold.hpp"
 #include "transfer/arrival_counters.hpp"
+#include "transfer/device_generations.hpp"
+#include "transfer/layer_order.hpp"
 #include "transfer/scatter_gather.hpp"
 #include "transfer/windows.hpp"
 
@@ -35,9 +37,12 @@ struct load_subject {
   std::shared_ptr<const scatter_gather> runs; ///< null: nothing is copied, and the host objects stay held
   outside_memory target;
   std::shared_ptr<const arrival_counters> arrivals; ///< one for each object of a chunk; null: none
+  device_generations
+      generations{};   ///< one for each object of a chunk, for when all chunks have arrived; or none
   keep_alive held_by;  ///< the lease of the load, kept until it is done; may be null
   account_ptr account; ///< without runs: of the connection, for what stays held; may be null
   bool note_access = true;
+  layer_order order{}; ///< of the objects
 
   bool copies() const { return runs != nullptr; }
   bool leased_below() const; ///< anything
@@ -45,7 +50,10 @@ struct load_subject {
   /// Pool by pool instead of chunk by chunk: somebody waits for single pools, and all is in host memory under a lease, so
   /// that nothing more is taken there while the whole chain is held.
   bool by_pool() const;
+  /// The same for what a lease holds in tiers below: what it reads passes host memory, so that none is held until the end.
+  bool by_layer() const;
   static constexpr size_t by_pool_objects_max = 131'072; ///< of a load in this order
+  bool is_awaited() const { return copies() && (arrivals || generations.page) && objects_per_chunk > 1; }
 };
 
 struct load_result {

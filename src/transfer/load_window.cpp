@@ -243,11 +243,22 @@ copy_request load_window::begin_copy() const {
   return request;
 }
 
+/// If they are the load's last chunks, all of the pools have arrived with them.
+device_generations load_window::generations(size_t first, size_t count) const {
+  const load_subject& of = course_.of;
+  size_t end = of.order ? of.order.end_of_pool(part_.begin) : of.objects->size();
+  bool last = part_.begin + deliverable() == end;
+  return last && of.generations.page ? of.generations.part(first, count) : device_generations{};
+}
+
 copy_request load_window::copy() const {
   copy_request request = begin_copy();
+  const layer_order& order = course_.of.order;
+  request.arrived.first = order ? order.pool_of(part_.begin) : 0;
   request.arrived.count = course_.of.objects_per_chunk;
+  request.generations = generations(request.arrived.first, request.arrived.count);
   for (size_t i = 0; i < usable_; ++i)
-    request.objects.push_back({payload_at(course_.memory, places_[i]), part_.begin + i});
+    request.objects.push_back({payload_at(course_.memory, places_[i]), order.number_of(part_.begin + i)});
   return request;
 }
 
@@ -255,6 +266,7 @@ copy_request load_window::copy_pool(size_t pool) const {
   copy_request request = begin_copy();
   request.arrived.first = pool;
   request.arrived.count = 1;
+  request.generations = generations(pool, 1);
   for (size_t i = pool; i < usable_; i += course_.of.objects_per_chunk)
     request.objects.push_back({payload_at(course_.memory, places_[i]), part_.begin + i});
   return request;
@@ -308,7 +320,7 @@ std::optional<error> load_window::after_delivery() {
     size_t absent = usable_ < asked_ ? usable_ : gap_;
     if (!lost_[absent] && leased(absent))
       return error{errc::gone, "chunks that the lease held were cleared"};
-    course_.done.missing = part_.begin + absent;
+    course_.done.missing = course_.of.order.number_of(part_.begin + absent);
     course_.done.damaged = lost_[absent];
     return error{};
   }

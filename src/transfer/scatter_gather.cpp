@@ -9,6 +9,8 @@ namespace {
 /// True if offset + (count - 1) * stride + bytes is inside the region; cannot overflow.
 bool inside(const region_run& run, uint64_t region_bytes) {
   uint64_t reach = 0;
+  if (run.is_skipped())
+    return run.count == 1;
   return !__builtin_mul_overflow(run.count - 1, run.stride, &reach) &&
          !__builtin_add_overflow(reach, run.offset, &reach) &&
          !__builtin_add_overflow(reach, run.bytes, &reach) && reach <= region_bytes;
@@ -47,6 +49,7 @@ result<void> scatter_gather_maker::add(const region_run& run) {
   if (run.count > of_.pieces_max - pieces_)
     return fail(errc::bad_request, "expected at most " + std::to_string(of_.pieces_max) +
                                        " pieces in all runs of a request, got more");
+  made_.skips_ = made_.skips_ || run.is_skipped();
   pieces_ += run.count;
   ++at_;
   --left_;
@@ -114,6 +117,10 @@ void piece_cursor::advance() {
 }
 
 std::optional<object_piece> piece_cursor::next() {
+  while (!runs_.empty() && runs_.front().is_skipped()) {
+    object_offset_ += runs_.front().bytes;
+    runs_ = runs_.subspan(1);
+  }
   if (runs_.empty())
     return std::nullopt;
   range first = here();
@@ -130,6 +137,10 @@ std::optional<object_piece> piece_cursor::next() {
 uint64_t scatter_gather::piece_count(size_t object) const {
   uint64_t count = 0, end = 0;
   for (const region_run& run : runs(object)) {
+    if (run.is_skipped()) {
+      end = region_run::skipped;
+      continue;
+    }
     bool continues = count != 0 && run.offset == end;
     count += (run.stride == run.bytes ? 1 : run.count) - (continues ? 1 : 0);
     end = run.offset + (run.count - 1) * run.stride + run.bytes;
@@ -140,7 +151,7 @@ uint64_t scatter_gather::piece_count(size_t object) const {
 uint64_t scatter_gather::bytes(size_t object) const {
   uint64_t sum = 0;
   for (const region_run& run : runs(object))
-    sum += run.count * run.bytes;
+    sum += run.is_skipped() ? 0 : run.count * run.bytes;
   return sum;
 }
 

@@ -13,10 +13,15 @@ namespace terrace {
 
 /// `count` pieces of `bytes` each, piece i at region offset `offset + i * stride`.
 struct region_run {
+  /// As `offset`: so many bytes of the object have no place in the region.
+  static constexpr uint64_t skipped = UINT64_MAX;
+
   uint64_t offset = 0;
   uint64_t bytes = 0;
   uint64_t stride = 0;
   uint64_t count = 1;
+
+  bool is_skipped() const { return offset == skipped; }
 };
 
 /// A piece of one object: `bytes` at `object_offset` in the payload are at `region_offset`.
@@ -57,6 +62,9 @@ class scatter_gather {
                                      std::span<const uint32_t> runs_per_object,
                                      std::span<const uint64_t> object_bytes, uint64_t region_bytes);
 
+  /// Some bytes have no place: they can be loaded, and not stored.
+  bool skips() const { return skips_; }
+
   size_t objects() const { return first_run_.empty() ? 0 : first_run_.size() - 1; }
 
   std::span<const region_run> runs(size_t object) const {
@@ -64,8 +72,8 @@ class scatter_gather {
   }
   piece_cursor pieces(size_t object) const { return piece_cursor(runs(object)); }
   uint64_t
-  piece_count(size_t object) const; ///< how many the cursor has; takes as long as the object has runs
-  uint64_t bytes(size_t object) const;
+  piece_count(size_t object) const;    ///< how many the cursor has; takes as long as the object has runs
+  uint64_t bytes(size_t object) const; ///< with a place
 
  private:
   friend class scatter_gather_maker;
@@ -73,6 +81,7 @@ class scatter_gather {
   std::span<const region_run> runs_;
   keep_alive owner_;                ///< of the runs
   std::vector<uint32_t> first_run_; ///< per object, plus one past the last
+  bool skips_ = false;
 };
 
 /// Checks the runs of a request a part at a time: there may be half a million, which take milliseconds.

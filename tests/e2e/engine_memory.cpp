@@ -104,4 +104,67 @@ void engine_memory::copy(std::span<uint8_t> host, bool into_device) {
     std::copy(data, data + host.size(), host.begin());
 }
 
+// ---- a stream ----
+
+engine_stream::engine_stream(const engine_memory& of, const client::region& page)
+    : from_(of.memory_.get()), device_(of.device_), pages_(pages_of(read_max)),
+      read_into_(value_of(device_->pin(pages_))),
+      page_(value_of(device_->attach(std::make_shared<const gpu::generation_page>(
+          value_of(gpu::generation_page::open(unique_fd(::fcntl(page.descriptor(), F_DUPFD_CLOEXEC, 0)))))))),
+      completions_(value_of(gpu::completion_queue::make())),
+      engine_(value_of(device_->make_engine(completions_))) {}
+
+void engine_stream::queue(gpu::copy_engine::step step) {
+  step.ticket = step.request = ++queued_;
+  step.way = gpu::direction::store;
+  step.region = from_;
+  step.object = read_into_.get();
+  step.page = page_.get();
+  if (auto ok = engine_->issue(step); !ok)
+    throw std::runtime_error(ok.error().text);
+}
+
+void engine_stream::wait(const client::layer_counter& counter) {
+  gpu::copy_engine::step step;
+  step.await = gpu::generation{static_cast<uint32_t>(counter.offset / sizeof(uint32_t)), counter.value};
+  queue(step);
+}
+
+void engine_stream::write(const client::layer_counter& counter) {
+  gpu::copy_part& part = parts_.emplace_back();
+  part.signal = gpu::generation{static_cast<uint32_t>(counter.offset / sizeof(uint32_t)), counter.value};
+  gpu::copy_engine::step step;
+  step.part = &part;
+  queue(step);
+}
+
+void engine_stream::read(uint64_t offset, uint64_t bytes) {
+  gpu::copy_part& part = parts_.emplace_back();
+  part.copies.push_back({offset, read_, bytes, 0, 0, 1});
+  read_ += bytes;
+  gpu::copy_engine::step step;
+  step.part = &part;
+  queue(step);
+}
+
+size_t engine_stream::ended() {
+  for (const gpu::over_part& over : completions_->take()) {
+    if (over.failure)
+      throw std::runtime_error(over.failure->text);
+    ++ended_;
+  }
+  return ended_;
+}
+
+std::vector<uint8_t> engine_stream::finish() {
+  while (ended() != queued_) {
+    pollfd ready{completions_->descriptor(), POLLIN, 0};
+    ::poll(&ready, 1, -1);
+  }
+  auto* data = reinterpret_cast<const uint8_t*>(pages_->data());
+  std::vector<uint8_t> read(data, data + read_);
+  read_ = 0;
+  return read;
+}
+
 } // namespace terrace::e2e

@@ -50,6 +50,12 @@ std::vector<sample_frame> sample_frames() {
         return wire::CreateRegisterRegionDirect(b, wire::RegionKind::cuda_ipc, 4096, "host", &handle);
       },
       1);
+  sample(
+      kind::register_region,
+      [](builder& b) {
+        return wire::CreateRegisterRegionDirect(b, wire::RegionKind::generations, 4096, "host");
+      },
+      1);
   sample(kind::unregister_region, [](builder& b) { return wire::CreateUnregisterRegion(b, 1); });
   sample(kind::map_segment, [](builder& b) { return wire::CreateMapSegment(b, 1); });
   sample(kind::lookup, [&](builder& b) { return wire::CreateLookup(b, 1, by_digests(b), true, 2, 100); });

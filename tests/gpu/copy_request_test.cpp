@@ -48,6 +48,8 @@ TEST(CopyRequest, IsNeverEmptyAndNeverEndless) {
   copy_request empty_part;
   empty_part.parts.resize(1);
   EXPECT_FALSE(check(empty_part, 1000, 1000, 0));
+  empty_part.parts[0].signal = generation{0, 1};
+  EXPECT_TRUE(check(empty_part, 1000, 1000, 1)) << "it only signals";
   copy_request many;
   many.parts.resize(parts_per_request_max + 1, copy_part{{{0, 0, 1, 0, 0, 1}}, {}});
   EXPECT_FALSE(check(many, 1000, 1000, 0));

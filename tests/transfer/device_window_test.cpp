@@ -62,6 +62,19 @@ TEST_F(DeviceWindow, TakesTheWholeChunksFromTheBeginningOn) {
   EXPECT_EQ(rest.request().copy.objects[0].number, 4u) << "numbers are those of the load";
 }
 
+TEST_F(DeviceWindow, TheLastChunksBringTheGenerations) {
+  struct some_page final : device_memory {};
+  of.generations = {std::make_shared<some_page>(), 8, 2, 5};
+  device_window part(course, UINT64_MAX);
+  ASSERT_TRUE(part.take_held(held(8, {0, 1, 2, 3, 4, 5})));
+  EXPECT_EQ(part.request().copy.generations.page, nullptr);
+  device_window whole(course, UINT64_MAX);
+  ASSERT_TRUE(whole.take_held(held(8, {0, 1, 2, 3, 4, 5, 6, 7})));
+  auto all = whole.request().copy.generations;
+  EXPECT_EQ(std::tuple(all.page, all.slot, all.count, all.value),
+            std::tuple(of.generations.page, 8U, 2U, 5U));
+}
+
 TEST_F(DeviceWindow, IsNoneIfItsFirstChunkIsNotThere) {
   EXPECT_FALSE(device_window(course, UINT64_MAX).take_held(nullptr));
   EXPECT_FALSE(device_window(course, UINT64_MAX).take_held(held(8, {0, 2, 3})));

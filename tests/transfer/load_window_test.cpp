@@ -458,6 +458,24 @@ TEST_F(LoadWindow, ArrivalsAreThoseOfItsWholeChunks) {
   EXPECT_EQ(std::tuple(arrived.first, arrived.count, arrived.chunks), std::tuple(0U, 2U, 2U));
 }
 
+struct some_page final : device_memory {};
+
+TEST_F(LoadWindow, TheLastChunksBringTheGenerations) {
+  of.objects_per_chunk = 2;
+  of.generations = {std::make_shared<some_page>(), 8, 2, 5};
+  load_window window(course, unlimited);
+  ASSERT_EQ(window.take_present(acquired("#####.##"), none), step::ready);
+  EXPECT_EQ(window.copy().generations.page, nullptr) << "not all have arrived";
+  load_window whole(course, unlimited);
+  ASSERT_EQ(whole.take_present(acquired("########"), none), step::ready);
+  auto all = whole.copy().generations;
+  EXPECT_EQ(std::tuple(all.page, all.slot, all.count, all.value),
+            std::tuple(of.generations.page, 8U, 2U, 5U));
+  auto second = whole.copy_pool(1).generations;
+  EXPECT_EQ(std::tuple(second.page, second.slot, second.count, second.value),
+            std::tuple(of.generations.page, 9U, 1U, 5U));
+}
+
 TEST_F(LoadWindow, IsCopiedPoolByPool) {
   client_counters client;
   of.objects_per_chunk = 2;

@@ -96,6 +96,29 @@ TEST(ObjectRuns, HaveAsManyPiecesAsAreAllowed) {
   EXPECT_NE(refused.error().text.find("at most 9 pieces"), std::string::npos) << refused.error().text;
 }
 
+TEST(ObjectRuns, BytesWithoutAPlaceAreInNoPiece) {
+  std::vector<region_run> runs{
+      {region_run::skipped, 30, 0, 1}, {0, 10, 100, 2}, {region_run::skipped, 5, 0, 1},
+      {region_run::skipped, 7, 0, 1},  {10, 8, 0, 1},   {region_run::skipped, 40, 0, 1}};
+  std::vector<uint32_t> per_object{5, 1};
+  std::vector<uint64_t> sizes{70, 40};
+  auto made = scatter_gather::make(runs, per_object, sizes, 1000);
+  ASSERT_TRUE(made) << made.error().text;
+  EXPECT_TRUE(made->skips());
+  EXPECT_EQ(made->bytes(0), 28u);
+  EXPECT_EQ(made->piece_count(0), 3u);
+  std::vector<std::tuple<uint64_t, uint64_t, uint64_t>> pieces;
+  auto cursor = made->pieces(0);
+  while (auto piece = cursor.next())
+    pieces.emplace_back(piece->object_offset, piece->region_offset, piece->bytes);
+  EXPECT_EQ(pieces,
+            (std::vector<std::tuple<uint64_t, uint64_t, uint64_t>>{{30, 0, 10}, {40, 100, 10}, {62, 10, 8}}));
+  EXPECT_FALSE(made->pieces(1).next());
+  EXPECT_EQ(made->bytes(1), 0u);
+  EXPECT_FALSE(scatter_gather::make(std::vector<region_run>{{0, 10, 0, 1}}, {}, std::vector<uint64_t>{10}, 10)
+                   ->skips());
+}
+
 struct bad_case {
   const char* what;
   std::vector<region_run> runs;
@@ -119,7 +142,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         bad_case{"end outside", {{950, 100, 0, 1}}, {}, {100}, "exceeds the region"},
         bad_case{"overflow of the stride", {{0, 1, UINT64_MAX, 3}}, {}, {3}, "exceeds the region"},
-        bad_case{"overflow of the offset", {{UINT64_MAX, 1, 0, 1}}, {}, {1}, "exceeds the region"},
+        bad_case{"overflow of the offset", {{UINT64_MAX - 1, 1, 0, 1}}, {}, {1}, "exceeds the region"},
+        bad_case{"several skipped pieces", {{UINT64_MAX, 1, 0, 2}}, {}, {2}, "exceeds the region"},
         bad_case{"no pieces", {{0, 10, 0, 0}}, {}, {10}, "empty"},
         bad_case{"no bytes", {{0, 0, 0, 4}}, {}, {10}, "empty"},
         bad_case{"too short", {{0, 10, 0, 1}}, {}, {20}, "hold 10 bytes"},

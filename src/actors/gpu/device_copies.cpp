@@ -20,6 +20,11 @@ error ended_copy(const context_ptr& context) { return why_ended(context, "copy")
 
 bool is_load(const device_copy& copy) { return copy.request.direction == copy_direction::out_of_arena; }
 
+void count_load(device_pointer self, const device_copy& copy) {
+  self->state.with.probe->loaded(copy.bytes);
+  self->state.with.probe->signalled(copy.request.generations.count);
+}
+
 /// The answer of a copy whose last slice has ended. What has arrived is announced by a copier, because a page of the
 /// client may have to be brought in for it.
 void finish_copy(device_pointer self, const device_copy_ptr& copy) {
@@ -28,7 +33,7 @@ void finish_copy(device_pointer self, const device_copy_ptr& copy) {
   auto& state = self->state;
   copy_answer done{copy->failure, copy->bytes, {}};
   if (done.failure.code == errc::ok && is_load(*copy))
-    state.with.probe->loaded(copy->bytes);
+    count_load(self, *copy);
   else if (done.failure.code == errc::ok)
     state.with.probe->stored(copy->bytes);
   if (done.failure.code != errc::ok || !copy->request.arrived.counters) {
@@ -65,6 +70,17 @@ copy_request arena_side(const slice_work& work) {
   return request;
 }
 
+/// The last slice that the device is given brings the generations: its stream writes them behind the copies of all, without
+/// a round trip.
+void add_signals(const device_copy& copy, gpu::process_message& what) {
+  const device_generations& wanted = copy.request.generations;
+  if (!wanted.page || copy.unsent != 0 || !copy.slices.complete() || copy.failure.code != errc::ok)
+    return;
+  what.page = region_of(*wanted.page).id();
+  what.awaited = {wanted.slot, wanted.value};
+  what.signals = wanted.count;
+}
+
 /// The device's side.
 void ask_device(device_pointer self, slice_work& work) {
   const auto& region = region_of(*work.of->request.outside.device);
@@ -77,6 +93,8 @@ void ask_device(device_pointer self, slice_work& work) {
   uint64_t begin = packet.what.arena != 0 ? 0 : work.slot * work.staging->slot_bytes;
   for (gpu::strided_copy& copy : packet.what.copies)
     copy.object_offset += begin;
+  --work.of->unsent;
+  add_signals(*work.of, packet.what);
   ask_process(self, std::move(packet), true, [&work](const error& failure, const std::string&) {
     work.failure = failure;
     work.answered.set(); // `work` may be gone
@@ -159,6 +177,7 @@ void start_slices(device_pointer self) {
       continue;
     }
     ++copy->in_flight;
+    ++copy->unsent;
     state.line.push_front(flow_of(copy->request.context), copy, state.staging->slot_bytes);
     auto work = state.slices.emplace(state.slices.end());
     work->of = std::move(copy);
@@ -188,14 +207,17 @@ caf::result<copy_answer> on_copy(device_pointer self, copy_request& request) {
   auto reply = make_answer<copy_answer>(self);
   auto promise = reply.promise();
   const auto& region = region_of(*request.outside.device);
-  bool same = !request.arena || region_of(*request.arena).process() == region.process();
+  auto of_same_process = [&region](const device_memory_ptr& other) {
+    return !other || region_of(*other).process() == region.process();
+  };
+  bool same = of_same_process(request.arena) && of_same_process(request.generations.page);
   if (state.now != device_state::phase::ready || region.process() != state.process || !same) {
     reply.fail(no_such_process(self));
     return promise;
   }
   gpu::device_slices slices(request);
   auto copy = std::make_shared<device_copy>(
-      device_copy{std::move(request), std::move(slices), std::move(reply), 0, 0, false, {}});
+      device_copy{std::move(request), std::move(slices), std::move(reply), 0, 0, 0, false, {}});
   state.line.push(flow_of(copy->request.context), copy, state.staging->slot_bytes);
   start_slices(self);
   return promise;

@@ -99,12 +99,13 @@ void on_process_ended(device_pointer self) {
   state.child = {};
   state.staging.reset();
   state.free_slots.clear();
-  for (auto& [id, region] : std::exchange(state.regions, {}))
+  auto ended = std::exchange(state.regions, {});
+  state.now = device_state::phase::absent;
+  state.with.probe->shows_process(0); // before anybody is told
+  show_regions(self);
+  for (auto& [id, region] : ended)
     for (auto& end : region.ends)
       end.deliver(end_region_answer{});
-  state.now = device_state::phase::absent;
-  state.with.probe->shows_process(0);
-  show_regions(self);
   go_on(self);
 }
 
@@ -164,6 +165,7 @@ void send_import(device_pointer self, waiting_import wanted) {
   state.regions[id]; // counts, and keeps the process
   process_packet packet;
   packet.what.verb = wanted.what.own          ? process_verb::allocate
+                     : wanted.what.page       ? process_verb::import_page
                      : wanted.what.descriptor ? process_verb::import_memory
                                               : process_verb::import_handle;
   packet.what.region = id;

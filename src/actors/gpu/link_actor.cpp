@@ -26,6 +26,7 @@ struct link_state {
   std::shared_ptr<gpu::device> device;
   std::shared_ptr<gpu::memory> staging;
   std::unordered_map<uint64_t, std::shared_ptr<gpu::memory>> regions;
+  std::unordered_map<uint64_t, std::shared_ptr<gpu::attached_page>> pages;
   stream_actor loads, stores;
 };
 
@@ -91,6 +92,23 @@ error import_region(link_pointer self, process_packet& packet) {
   return {};
 }
 
+result<std::shared_ptr<gpu::attached_page>> attach_page(link_pointer self, process_packet& packet) {
+  if (!packet.descriptor)
+    return fail(errc::bad_request, "no descriptor of a page of generations came along");
+  auto page = gpu::generation_page::open(std::move(*packet.descriptor));
+  if (!page)
+    return tl::unexpected(page.error());
+  return self->state.device->attach(std::make_shared<const gpu::generation_page>(std::move(*page)));
+}
+
+error import_page(link_pointer self, process_packet& packet) {
+  auto attached = attach_page(self, packet);
+  if (!attached)
+    return attached.error();
+  self->state.pages[packet.what.region] = std::move(*attached);
+  return {};
+}
+
 error allocate_region(link_pointer self, const gpu::process_message& wanted) {
   auto memory = self->state.device->allocate(wanted.bytes);
   if (!memory)
@@ -105,24 +123,31 @@ error start_copy(link_pointer self, process_packet& packet) {
   auto arena = state.regions.find(packet.what.arena);
   if (region == state.regions.end() || (packet.what.arena != 0 && arena == state.regions.end()))
     return {errc::not_found, "a copy of a region that is not mapped"};
-  stream_copy copy{packet.what.id, region->second, packet.what.arena != 0 ? arena->second : state.staging,
-                   std::move(packet.what.copies)};
+  stream_copy copy{packet.what.id,
+                   region->second,
+                   packet.what.arena != 0 ? arena->second : state.staging,
+                   std::move(packet.what.copies),
+                   nullptr,
+                   packet.what.awaited,
+                   packet.what.signals};
+  if (packet.what.signals != 0) {
+    auto page = state.pages.find(packet.what.page);
+    if (page == state.pages.end())
+      return {errc::not_found, "a signal in a page that is not mapped"};
+    copy.page = page->second;
+  }
   self->send(packet.what.verb == process_verb::load ? state.loads : state.stores, std::move(copy));
   return {};
 }
 
 error start_await(link_pointer self, process_packet& packet) {
-  if (!packet.descriptor)
-    return {errc::bad_request, "an await without a page of generations"};
-  auto page = gpu::generation_page::open(std::move(*packet.descriptor));
-  if (!page)
-    return page.error();
-  if (packet.what.awaited.slot >= page->slots())
-    return {errc::bad_request, "awaits generation " + std::to_string(packet.what.awaited.slot) +
-                                   " of a page of " + std::to_string(page->slots())};
-  auto attached = self->state.device->attach(std::make_shared<const gpu::generation_page>(std::move(*page)));
+  auto attached = attach_page(self, packet);
   if (!attached)
     return attached.error();
+  const gpu::generation_page& page = (*attached)->page();
+  if (packet.what.awaited.slot >= page.slots())
+    return {errc::bad_request, "awaits generation " + std::to_string(packet.what.awaited.slot) +
+                                   " of a page of " + std::to_string(page.slots())};
   self->send(self->state.stores, stream_await{packet.what.id, std::move(*attached), packet.what.awaited});
   return {};
 }
@@ -146,12 +171,17 @@ void on_packet(link_pointer self, process_packet& packet) {
       failure = import_region(self, packet);
       answer_done(self, id, failure);
       return;
+    case process_verb::import_page:
+      failure = import_page(self, packet);
+      answer_done(self, id, failure);
+      return;
     case process_verb::allocate:
       failure = allocate_region(self, packet.what);
       answer_done(self, id, failure);
       return;
     case process_verb::forget:
       state.regions.erase(packet.what.region);
+      state.pages.erase(packet.what.region);
       answer_done(self, id, {});
       return;
     case process_verb::load:

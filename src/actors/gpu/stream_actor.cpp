@@ -8,6 +8,7 @@
 
 #include <poll.h>
 
+#include <algorithm>
 #include <cassert>
 
 namespace terrace::actors {
@@ -59,8 +60,11 @@ void on_stream_copy(stream_pointer self, stream_copy& wanted) {
   request.id = wanted.id;
   request.region = std::move(wanted.region);
   request.object = std::move(wanted.staging);
-  request.parts.resize(1);
+  request.page = std::move(wanted.page);
+  request.parts.resize(std::max<size_t>(wanted.signals, 1));
   request.parts.front().copies = std::move(wanted.copies);
+  for (uint32_t i = 0; i < wanted.signals; ++i)
+    request.parts[i].signal = gpu::generation{wanted.signal.slot + i, wanted.signal.value};
   if (auto ok = self->state.copies->submit(std::move(request)); !ok)
     tell_over(self, wanted.id, ok.error());
 }

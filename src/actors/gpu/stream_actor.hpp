@@ -17,6 +17,9 @@ struct stream_copy {
   std::shared_ptr<gpu::memory> region;
   std::shared_ptr<gpu::memory> staging;
   std::vector<gpu::strided_copy> copies;
+  std::shared_ptr<gpu::attached_page> page; ///< null: nothing is signalled
+  gpu::generation signal;                   ///< written behind the copies
+  uint32_t signals = 0;                     ///< with the slots that follow
 };
 struct stream_await {
   uint64_t id = 0;

@@ -371,6 +371,36 @@ task<error> load_by_chunk(load_pointer self, const load_job& job, load_course& c
   co_return error{};
 }
 
+// ---- pool by pool, from below ----
+
+void add(load_result& done, const load_result& part) {
+  done.bytes += part.bytes;
+  for (size_t tier = 0; tier < done.bytes_by_tier.size(); ++tier)
+    done.bytes_by_tier[tier] += part.bytes_by_tier[tier];
+}
+
+/// Where a chunk is lost, the pools that follow are loaded up to it.
+task<error> load_by_layer(load_pointer self, const load_job& job, load_result& done) {
+  size_t pool = 0, chunks = job.objects->size() / job.objects_per_chunk;
+  while (pool < job.objects_per_chunk && chunks != 0) {
+    load_job part{in_layer_order(job, pool, chunks), job.group};
+    load_result got;
+    load_course course{part, *job.group->memory, *job.group->leases, got};
+    auto failure = co_await load_by_chunk(self, part, course);
+    add(done, got);
+    if (failure.code != errc::ok)
+      co_return failure;
+    if (got.chunks == part.objects->size())
+      break;
+    pool += got.chunks / chunks + 1;
+    chunks = got.chunks % chunks;
+    done.missing = got.missing;
+    done.damaged = got.damaged;
+  }
+  done.chunks = chunks;
+  co_return error{};
+}
+
 task<error> load_all(load_pointer self, const load_job& job, load_result& done) {
   load_course course{job, *job.group->memory, *job.group->leases, done};
   if (job.by_pool()) {
@@ -379,6 +409,10 @@ task<error> load_all(load_pointer self, const load_job& job, load_result& done) 
       co_return loaded.error();
     if (*loaded)
       co_return error{};
+  }
+  if (job.by_layer()) {
+    auto ended = co_await load_by_layer(self, job, done);
+    co_return ended;
   }
   auto failure = co_await load_by_chunk(self, job, course);
   co_return failure;

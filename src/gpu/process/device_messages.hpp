@@ -22,7 +22,8 @@ struct import_region_request {
   std::array<std::byte, 64> handle = {}; ///< of CUDA IPC
   uint64_t bytes = 0;
   context_ptr context;
-  bool own = false; ///< not a client's: new memory of the device, of a process that is there already
+  bool own = false;  ///< not a client's: new memory of the device, of a process that is there already
+  bool page = false; ///< the descriptor is a page of generations, which loads write
 };
 struct import_region_answer {
   error failure;

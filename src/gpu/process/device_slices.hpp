@@ -40,6 +40,8 @@ class device_slices {
     open();
   }
 
+  /// Everything is cut.
+  bool complete() const { return !piece_; }
   /// Nothing: that was the last. Precondition: `bytes_max` is not 0.
   std::optional<device_slice> next(uint64_t bytes_max);
 

@@ -19,8 +19,10 @@ struct message_head {
   uint32_t text_bytes = 0;
   std::array<std::byte, 64> handle = {};
   uint64_t arena = 0;
+  uint64_t page = 0;
+  uint64_t signals = 0;
 };
-static_assert(sizeof(message_head) == 120 && sizeof(strided_copy) == 48);
+static_assert(sizeof(message_head) == 136 && sizeof(strided_copy) == 48);
 static_assert(sizeof(message_head) + copies_per_message_max * sizeof(strided_copy) + process_text_max <=
               process_message_bytes_max);
 
@@ -39,6 +41,8 @@ std::vector<uint8_t> encode(const process_message& message) {
   head.text_bytes = static_cast<uint32_t>(std::min(message.text.size(), process_text_max));
   head.handle = message.handle;
   head.arena = message.arena;
+  head.page = message.page;
+  head.signals = message.signals;
   size_t copies_bytes = message.copies.size() * sizeof(strided_copy);
   std::vector<uint8_t> bytes(sizeof head + copies_bytes + head.text_bytes);
   std::memcpy(bytes.data(), &head, sizeof head);
@@ -58,7 +62,7 @@ result<process_message> decode_process_message(std::span<const uint8_t> bytes) {
   size_t copies_bytes = static_cast<size_t>(head.copies) * sizeof(strided_copy);
   if (head.verb >= process_verbs || head.code > static_cast<uint32_t>(errc::internal) ||
       head.copies > copies_per_message_max || head.text_bytes > process_text_max ||
-      bytes.size() != sizeof head + copies_bytes + head.text_bytes)
+      head.signals > signals_per_message_max || bytes.size() != sizeof head + copies_bytes + head.text_bytes)
     return fail(errc::bad_request, "a message of " + std::to_string(bytes.size()) + " bytes with verb " +
                                        std::to_string(head.verb) + ", code " + std::to_string(head.code) +
                                        ", " + std::to_string(head.copies) + " copies and a text of " +
@@ -72,6 +76,8 @@ result<process_message> decode_process_message(std::span<const uint8_t> bytes) {
   message.awaited = {head.slot, head.value};
   message.handle = head.handle;
   message.arena = head.arena;
+  message.page = head.page;
+  message.signals = static_cast<uint32_t>(head.signals);
   message.copies.resize(head.copies);
   if (copies_bytes != 0)
     std::memcpy(message.copies.data(), bytes.data() + sizeof head, copies_bytes);

@@ -19,6 +19,7 @@ enum class process_verb : uint32_t {
   begin, ///< with the descriptor of the staging memory of `bytes`; `done` has the device's description
   import_handle, ///< `handle` becomes region `region` of `bytes`
   import_memory, ///< the same for the descriptor that comes along
+  import_page,   ///< the page of generations that comes along becomes region `region`, for loads that signal
   forget,        ///< region `region`, of which nothing is in flight
   load,     ///< copies from staging memory, or from `arena`, into `region`; `copies` are in order of nothing
   store,    ///< copies from `region` into staging memory
@@ -28,7 +29,7 @@ enum class process_verb : uint32_t {
   // From the process.
   done, ///< of request `id`: `code`, and `text` if it failed
 };
-constexpr uint32_t process_verbs = 10;
+constexpr uint32_t process_verbs = 11;
 
 struct process_message {
   process_verb verb = process_verb::done;
@@ -37,6 +38,9 @@ struct process_message {
   uint64_t region = 0;
   uint64_t bytes = 0;
   uint64_t arena = 0; ///< the region from which a load copies; 0: staging memory
+  uint64_t page =
+      0; ///< the region in which a load writes `signals` generations behind its copies, from `awaited` on; 0: none
+  uint32_t signals = 0;
   generation awaited;
   std::array<std::byte, 64> handle = {};
   std::vector<strided_copy> copies;
@@ -44,6 +48,7 @@ struct process_message {
 };
 
 constexpr size_t copies_per_message_max = 1024;
+constexpr size_t signals_per_message_max = 1024;
 constexpr size_t process_text_max = 4096; ///< longer ones are cut
 constexpr size_t process_message_bytes_max = 64 << 10;
 

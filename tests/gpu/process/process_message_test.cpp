@@ -13,6 +13,8 @@ process_message sample() {
   message.region = 8;
   message.bytes = 9;
   message.arena = 13;
+  message.page = 14;
+  message.signals = 15;
   message.awaited = {10, 11};
   message.handle.fill(std::byte{12});
   message.copies = {{1, 2, 3, 4, 5, 6}, {7, 8, 9, 10, 11, 12}};
@@ -29,6 +31,8 @@ TEST(ProcessMessage, ArrivesAsItWasSent) {
   EXPECT_EQ(read->region, 8U);
   EXPECT_EQ(read->bytes, 9U);
   EXPECT_EQ(read->arena, 13U);
+  EXPECT_EQ(read->page, 14U);
+  EXPECT_EQ(read->signals, 15U);
   EXPECT_EQ(read->awaited.slot, 10U);
   EXPECT_EQ(read->awaited.value, 11U);
   EXPECT_EQ(read->handle, sample().handle);
@@ -47,7 +51,8 @@ TEST(ProcessMessage, OfAnyOtherLengthIsRefused) {
 }
 
 TEST(ProcessMessage, NumbersOutOfBoundsAreRefused) {
-  for (size_t at : {size_t{0}, size_t{4}, size_t{40}, size_t{44}}) { // verb, code, copies, bytes of the text
+  // verb, code, copies, bytes of the text, signals
+  for (size_t at : {size_t{0}, size_t{4}, size_t{40}, size_t{44}, size_t{128}}) {
     auto bytes = encode(sample());
     bytes[at + 3] = 0xff;
     EXPECT_FALSE(decode_process_message(bytes)) << at;

@@ -33,7 +33,32 @@ struct load_target {
   std::shared_ptr<const client_region> counters; ///< region of the arrivals; null: none
   uint64_t counters_offset = 0;
   std::shared_ptr<const arrival_counters> arrivals = nullptr; ///< there, once their number is known
+  device_generations generations{};                           ///< without their number until it is known
+  uint64_t generations_end = 0;                               ///< of their page
 };
+
+/// Generations that the device of the region writes. False: they are wrong, and the request was refused.
+bool take_generations(connection& client, const connection::request& what, const wire::Load& asked,
+                      load_target& target) {
+  const wire::Generation* wanted = asked.generations();
+  if (wanted == nullptr)
+    return true;
+  auto page = client.find_region(what, wanted->region());
+  if (!page)
+    return false;
+  if (!target.region->device() || !page->page() || wanted->offset() % sizeof(uint32_t) != 0 ||
+      wanted->offset() / sizeof(uint32_t) >= gpu::generation_page::slots_max) {
+    client.refuse(what, {errc::bad_request,
+                         "generations: expected counters of 4 bytes in a region that was registered as "
+                         "generations, and a load into memory of its device"});
+    return false;
+  }
+  target.generations.page = page->page();
+  target.generations.slot = static_cast<uint32_t>(wanted->offset() / sizeof(uint32_t));
+  target.generations.value = wanted->value();
+  target.generations_end = page->size() / sizeof(uint32_t);
+  return true;
+}
 
 void start_job(connection& client, const connection::request& what, const load_target& target,
                const load_subject& subject, std::shared_ptr<const scatter_gather> runs) {
@@ -47,6 +72,8 @@ void start_job(connection& client, const connection::request& what, const load_t
   job.runs = std::move(runs);
   job.target = outside(target.region);
   job.arrivals = target.arrivals;
+  if (!subject.offered) // otherwise chunks of the request are missing
+    job.generations = target.generations;
   job.context = what.context;
   job.note_access = !subject.from && what.context->inference == 0;
   size_t requested = subject.objects->size() / job.objects_per_chunk;
@@ -80,6 +107,14 @@ void load_objects(connection& client, const connection::request& what, load_targ
       return;
     }
     target.arrivals = std::move(*arrivals);
+  }
+  target.generations.count = static_cast<uint32_t>(subject.scope.pools.size());
+  if (target.generations.page &&
+      target.generations.slot + subject.scope.pools.size() > target.generations_end) {
+    client.refuse(what,
+                  {errc::bad_request, "generations: expected " + std::to_string(subject.scope.pools.size()) +
+                                          " counters inside their region, one for each pool"});
+    return;
   }
   with_runs(client, what, target.runs, subject.objects, target.region->size(),
             [&client, what, target, subject](std::shared_ptr<const scatter_gather> runs) {
@@ -223,6 +258,8 @@ void load(connection& client, const connection::request& what, const wire::Load&
     if (!target.counters)
       return;
   }
+  if (!take_generations(client, what, asked, target))
+    return;
   if (asked.prefix() != nullptr) {
     load_prefix(client, what, asked, target);
     return;

@@ -1,6 +1,8 @@
 // register_region: client memory that the daemon may copy from and into, of the host or of a device.
 #include "actors/connection/verbs.hpp"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <cstddef>
 
@@ -11,7 +13,8 @@ namespace {
 struct registration {
   std::shared_ptr<unique_fd> memory;
   uint64_t bytes = 0;
-  bool again = false; ///< regions that were being unmapped have given their bytes back
+  device_memory_ptr page; ///< the same memory, as a device has it; null: none has
+  bool again = false;     ///< regions that were being unmapped have given their bytes back
 };
 
 void add_region(connection& client, const connection::request& what, client_region_ptr region) {
@@ -40,7 +43,7 @@ void try_registration(connection& client, const connection::request& what, regis
     return;
   auto region = client_region::open(
       std::move(*asked.memory), asked.bytes,
-      {std::move(*charge), client.environment().teardown, client.environment().populator});
+      {std::move(*charge), client.environment().teardown, client.environment().populator, asked.page});
   if (client.ok(what, region))
     add_region(client, what, std::move(*region));
 }
@@ -52,7 +55,18 @@ void on_imported(connection& client, const connection::request& what, uint64_t b
     return;
   auto charge = client.regions()->take(bytes);
   if (client.ok(what, charge))
-    add_region(client, what, client_region::of_device(imported.memory, bytes, {std::move(*charge), nullptr}));
+    add_region(client, what,
+               client_region::of_device(imported.memory, bytes, {std::move(*charge), nullptr, {}, {}}));
+}
+
+/// A page of generations is mapped twice: by the device's process, and here as any memfd.
+void on_page_imported(connection& client, const connection::request& what, const registration& asked,
+                      const import_region_answer& imported) {
+  if (!client.ok(what, imported.failure))
+    return;
+  registration with_page = asked;
+  with_page.page = imported.memory;
+  try_registration(client, what, with_page);
 }
 
 void register_of_device(connection& client, const connection::request& what,
@@ -60,19 +74,30 @@ void register_of_device(connection& client, const connection::request& what,
   import_region_request wanted;
   wanted.bytes = asked.bytes();
   wanted.context = what.context;
-  if (asked.kind() == wire::RegionKind::cuda_ipc) // a vector of this size: bounds.cpp
+  wanted.page = asked.kind() == wire::RegionKind::generations;
+  registration here{memory, asked.bytes(), {}, false};
+  if (wanted.page) {
+    wanted.descriptor = std::make_shared<unique_fd>(::fcntl(memory->get(), F_DUPFD_CLOEXEC, 0));
+    if (!*wanted.descriptor) {
+      client.refuse(what, {errc::busy, "the daemon has no descriptors left"});
+      return;
+    }
+  } else if (asked.kind() == wire::RegionKind::cuda_ipc) // a vector of this size: bounds.cpp
     std::transform(asked.handle()->begin(), asked.handle()->end(), wanted.handle.begin(),
                    [](uint8_t byte) { return static_cast<std::byte>(byte); });
   else
     wanted.descriptor = std::move(memory);
   client.ask(what, client.environment().devices, open_device_request{asked.device()->str()},
              "the actor of the devices has ended",
-             [&client, what, wanted = std::move(wanted)](const open_device_answer& opened) {
+             [&client, what, wanted = std::move(wanted), here](const open_device_answer& opened) {
                if (!client.ok(what, opened.failure))
                  return;
                client.ask(what, opened.device, wanted, "the device's actor has ended",
-                          [&client, what, bytes = wanted.bytes](const import_region_answer& imported) {
-                            on_imported(client, what, bytes, imported);
+                          [&client, what, here, page = wanted.page](const import_region_answer& imported) {
+                            if (page)
+                              on_page_imported(client, what, here, imported);
+                            else
+                              on_imported(client, what, here.bytes, imported);
                           });
              });
 }
@@ -84,7 +109,7 @@ void register_region(connection& client, const connection::request& what, const 
   std::shared_ptr<unique_fd> memory(new unique_fd(std::move(descriptors[0])),
                                     deleted_by{client.environment().teardown});
   if (asked.kind() == wire::RegionKind::memfd)
-    try_registration(client, what, {std::move(memory), asked.bytes()});
+    try_registration(client, what, {std::move(memory), asked.bytes(), {}, false});
   else if (!client.environment().devices)
     client.refuse(what, {errc::unsupported, "this daemon serves no devices; register a memfd"});
   else

@@ -67,6 +67,12 @@ void store_objects(connection& client, const connection::request& what, const ru
   with_runs(
       client, what, runs, objects, region->size(),
       [&client, what, region, in, objects, per_chunk, after](std::shared_ptr<const scatter_gather> checked) {
+        if (checked->skips()) {
+          client.refuse(what,
+                        {errc::bad_request,
+                         "expected runs with places for all bytes of the objects: only a load skips some"});
+          return;
+        }
         store_job job;
         job.group = client.group_handle();
         job.in = in->what;

@@ -11,12 +11,13 @@ void unregister_region(connection& client, const connection::request& what,
     return;
   client.holdings().remove(static_cast<region_id>(asked.region()));
   client.show();
-  if (!region->device()) {
+  const device_memory_ptr& on_device = region->device() ? region->device() : region->page();
+  if (!on_device) {
     client.reply(what, wire::CreateUnregisterRegionAnswer);
     return;
   }
   // Afterwards the client may free its memory, so it waits for the device.
-  const auto& memory = region_of(*region->device());
+  const auto& memory = region_of(*on_device);
   auto reply = [&client, what] { client.reply(what, wire::CreateUnregisterRegionAnswer); };
   client.ask(memory.device(), end_region_request{memory.id()},
              client.guarded(what, [reply](const end_region_answer&) { reply(); }), reply);

@@ -1,0 +1,83 @@
+// What an engine does for Terrace on its own GPU and its own streams: waiting for layers, and copying small pieces with a kernel.
+//
+//   auto gpu = engine_device::open({.device = uuid});
+//   (*gpu)->attach(*page_memory);                            // that of a layer_ring, or of what stores wait for
+//   (*gpu)->gather(stream, blocks, buffer);                  // before a store of `buffer`, a region, ...
+//   (*gpu)->write(stream, computed);                         // ... which waits for this counter (store_request::after)
+//   (*gpu)->wait(stream, load.layer(0));                     // after a load into `buffer`, ...
+//   (*gpu)->scatter(stream, blocks, buffer);                 // ... into the blocks
+//   (*gpu)->write(stream, load.passed());
+//
+// Optional: nothing else of libterrace needs a driver, which is found when this is opened. No toolkit is needed to build with it.
+#pragma once
+
+#include "base/error.hpp"
+#include "client/region.hpp"
+#include "client/types.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace terrace::client {
+
+/// `count` pieces of `bytes` each in memory of the GPU; piece i is at `address + i * stride`.
+struct device_run {
+  uint64_t address = 0;
+  uint64_t bytes = 0;
+  uint64_t stride = 0;
+  uint64_t count = 1;
+};
+
+struct engine_device_options {
+  std::string device;                  ///< the UUID of the GPU
+  std::string driver = "libcuda.so.1"; ///< the library
+  /// `prefers_kernel` of smaller pieces. Not measured yet: measure it where it matters.
+  uint64_t kernel_below_bytes = 16 << 10;
+  std::span<const std::byte> kernel; ///< code for cuModuleLoadData instead of that which was built in
+};
+
+/// Uses the primary context of the GPU, as frameworks do. Streams are the engine's (a CUstream or cudaStream_t), and not the default
+/// one; calls put work into them and return. Safe on all threads, after `attach`.
+class engine_device {
+ public:
+  /// Errors: `unsupported` without a driver, or if the GPU has no stream memory operations; `not_found`, if the driver does not show
+  /// this GPU; `bad_request`.
+  static result<std::unique_ptr<engine_device>> open(const engine_device_options& options);
+  ~engine_device(); ///< precondition: no stream uses the page or the kernel any more
+  engine_device(const engine_device&) = delete;
+  engine_device& operator=(const engine_device&) = delete;
+
+  // ---- counters ----
+
+  /// Lets streams use the counters in this memory, which outlives this. Once.
+  result<void> attach(const region& page);
+  /// Nothing behind it in the stream begins before the counter has reached its value.
+  result<void> wait(void* stream, const layer_counter& counter) const;
+  /// The counter becomes this value when everything before it in the stream is done.
+  result<void> write(void* stream, const layer_counter& counter) const;
+
+  // ---- small pieces ----
+
+  /// False: this libterrace was built without NVIDIA's toolkit, and no code was given.
+  bool has_kernel() const;
+  /// Pieces of this size are copied faster by the kernel than by the copy engines, to which a region of scattered pieces leaves them.
+  bool prefers_kernel(uint64_t piece_bytes) const;
+  /// Copies the pieces, in order, to `buffer` and behind it, without gaps. The buffer is as long as they are together. Errors:
+  /// `unsupported` without a kernel, `bad_request` for an empty run; the driver's.
+  result<void> gather(void* stream, std::span<const device_run> pieces, uint64_t buffer) const;
+  /// The other way round.
+  result<void> scatter(void* stream, std::span<const device_run> pieces, uint64_t buffer) const;
+
+ private:
+  struct parts;
+  explicit engine_device(std::unique_ptr<parts> made);
+  result<void> copy(void* stream, std::span<const device_run> pieces, uint64_t buffer, bool gathers) const;
+  result<uint64_t> address_of(const layer_counter& counter) const;
+
+  std::unique_ptr<parts> parts_;
+};
+
+} // namespace terrace::client
