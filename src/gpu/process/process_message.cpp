@@ -19,8 +19,9 @@ struct message_head {
   uint32_t text_bytes = 0;
   std::array<std::byte, 64> handle = {};
   uint64_t arena = 0;
+  uint64_t offset = 0;
 };
-static_assert(sizeof(message_head) == 120 && sizeof(strided_copy) == 48);
+static_assert(sizeof(message_head) == 128 && sizeof(strided_copy) == 48);
 static_assert(sizeof(message_head) + copies_per_message_max * sizeof(strided_copy) + process_text_max <=
               process_message_bytes_max);
 
@@ -39,6 +40,7 @@ std::vector<uint8_t> encode(const process_message& message) {
   head.text_bytes = static_cast<uint32_t>(std::min(message.text.size(), process_text_max));
   head.handle = message.handle;
   head.arena = message.arena;
+  head.offset = message.offset;
   size_t copies_bytes = message.copies.size() * sizeof(strided_copy);
   std::vector<uint8_t> bytes(sizeof head + copies_bytes + head.text_bytes);
   std::memcpy(bytes.data(), &head, sizeof head);
@@ -72,6 +74,7 @@ result<process_message> decode_process_message(std::span<const uint8_t> bytes) {
   message.awaited = {head.slot, head.value};
   message.handle = head.handle;
   message.arena = head.arena;
+  message.offset = head.offset;
   message.copies.resize(head.copies);
   if (copies_bytes != 0)
     std::memcpy(message.copies.data(), bytes.data() + sizeof head, copies_bytes);

@@ -13,6 +13,7 @@ process_message sample() {
   message.region = 8;
   message.bytes = 9;
   message.arena = 13;
+  message.offset = 14;
   message.awaited = {10, 11};
   message.handle.fill(std::byte{12});
   message.copies = {{1, 2, 3, 4, 5, 6}, {7, 8, 9, 10, 11, 12}};
@@ -29,6 +30,7 @@ TEST(ProcessMessage, ArrivesAsItWasSent) {
   EXPECT_EQ(read->region, 8U);
   EXPECT_EQ(read->bytes, 9U);
   EXPECT_EQ(read->arena, 13U);
+  EXPECT_EQ(read->offset, 14U);
   EXPECT_EQ(read->awaited.slot, 10U);
   EXPECT_EQ(read->awaited.value, 11U);
   EXPECT_EQ(read->handle, sample().handle);
